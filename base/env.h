@@ -1,0 +1,36 @@
+// The only place that reads the environment: a snapshot, taken once in main, handed to whoever needs it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace composer {
+
+class Environment {
+ public:
+  Environment() = default;
+  explicit Environment(std::map<std::string, std::string> variables) : variables_(std::move(variables)) {}
+
+  // The process's environment as it is now.
+  static Environment FromProcess();
+
+  // nullopt when the variable is not set; a variable set to "" is set.
+  std::optional<std::string> Get(absl::string_view name) const;
+  std::string GetOr(absl::string_view name, absl::string_view fallback) const;
+  void Set(absl::string_view name, absl::string_view value);
+  void Remove(absl::string_view name);
+
+  const std::map<std::string, std::string>& variables() const { return variables_; }
+  // "NAME=value" each, as execve takes them.
+  std::vector<std::string> ToStrings() const;
+
+ private:
+  std::map<std::string, std::string> variables_;
+};
+
+}  // namespace composer

@@ -1,0 +1,14 @@
+// glog, set up once in main. Everything below the composition roots may use LOG(INFO|WARNING|ERROR) after including this.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <glog/logging.h>
+
+#include "absl/strings/string_view.h"
+
+namespace composer {
+
+// Logs go to stderr. `min_severity`: 0 info, 1 warning, 2 error. Installs no signal handler. Call once, before threads.
+void InitLogging(absl::string_view program, int min_severity);
+
+}  // namespace composer

@@ -1,0 +1,10 @@
+# The CUDA module (worker/cuda) is a plugin of its own, so that a CPU run loads no CUDA library; it is skipped when the toolkit is missing.
+find_program(COMPOSER_NVCC nvcc HINTS /usr/local/cuda/bin)
+find_path(COMPOSER_CUDA_INCLUDE cuda_runtime_api.h HINTS /usr/local/cuda/include)
+find_path(COMPOSER_NCCL_INCLUDE nccl.h HINTS /usr/local/cuda/include /usr/local/include)
+if(COMPOSER_NVCC AND COMPOSER_CUDA_INCLUDE AND COMPOSER_NCCL_INCLUDE)
+  set(COMPOSER_CUDA ON)
+else()
+  set(COMPOSER_CUDA OFF)
+  message(STATUS "CUDA module: skipped (nvcc, cuda_runtime_api.h or nccl.h not found)")
+endif()
