@@ -1,0 +1,42 @@
+// Callbacks watch a run (and may stop it); algorithms change it. Both are called by the Engine.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "trainer/core/event.h"
+
+namespace composer {
+
+class Logger;
+struct State;
+
+// Threads: the training thread. State and logger outlive the callback's calls, not the calls' end.
+class Callback {
+ public:
+  virtual ~Callback() = default;
+  // Composer's class name: "SpeedMonitor". Keys the saved state.
+  virtual std::string name() const = 0;
+  // The events it wants; asked once, when it is added.
+  virtual EventSet events() const { return EventSet::All(); }
+  // A non-OK status stops the run with that status.
+  virtual absl::Status Run(Event event, State& state, Logger& logger) = 0;
+  // One JSON value for the checkpoint; "" when there is nothing to keep.
+  virtual std::string SaveState() const { return ""; }
+  virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
+};
+
+// Same contract, but asked first whether it applies; applications are traced.
+class Algorithm {
+ public:
+  virtual ~Algorithm() = default;
+  virtual std::string name() const = 0;
+  virtual bool Match(Event event, const State& state) const = 0;
+  virtual absl::Status Apply(Event event, State& state, Logger& logger) = 0;
+  virtual std::string SaveState() const { return ""; }
+  virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
+};
+
+}  // namespace composer

@@ -1,0 +1,73 @@
+// Everything that a run is, as data. The trainer owns it; algorithms and callbacks read and change it at events.
+// Source: mosaicml composer/core/state.py.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/core/callback.h"
+#include "trainer/core/time.h"
+#include "trainer/data/batch.h"
+#include "trainer/metrics/metric.h"
+#include "trainer/models/model.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/optim/scheduler.h"
+
+namespace composer {
+
+enum class Precision { kFp32, kAmpBf16 };
+
+// What one step added up to over all ranks; known after the step's gradients are reduced.
+struct StepTotals {
+  double loss = 0;      // mean over the global batch
+  int64_t samples = 0;
+  int64_t tokens = 0;
+};
+
+struct State {
+  // Identity.
+  std::string run_name;
+  std::string run_folder;     // "" when nothing is written
+  uint64_t seed = 0;
+  int rank = 0;
+  int world_size = 1;
+
+  // Parts.
+  std::shared_ptr<Model> model;
+  std::unique_ptr<Optimizer> optimizer;
+  std::vector<std::unique_ptr<Scheduler>> schedulers;
+  std::vector<std::unique_ptr<Algorithm>> algorithms;
+  std::vector<std::unique_ptr<Callback>> callbacks;
+
+  // Time.
+  Time max_duration;
+  Timestamp timestamp;
+  Timestamp previous_timestamp;   // before the last batch
+  Timestamp eval_timestamp;       // of the running evaluation
+  int64_t batches_per_epoch = 0;
+
+  // The step under way.
+  Batch batch;                    // the whole rank batch at loader events, the microbatch inside forward/loss/backward
+  at::Tensor outputs;
+  at::Tensor loss;                // of the microbatch, before weighting
+  StepTotals step;
+
+  // Settings.
+  int64_t device_train_microbatch_size = 0;   // 0: the whole rank batch
+  Precision precision = Precision::kFp32;
+  double scale_schedule_ratio = 1;
+
+  MetricList train_metrics;
+  std::string eval_label;         // of the running evaluation
+
+  // Ends the run after the current batch, its evaluation and its checkpoint; agreed on by all ranks through the step's flags.
+  void StopTraining() { stop_requested = true; }
+  bool stop_requested = false;
+};
+
+}  // namespace composer

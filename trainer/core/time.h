@@ -1,0 +1,81 @@
+// Training time: amounts with a unit ("10ep", "500ba", "0.1dur"), and the timestamp of a run.
+// Source: mosaicml composer/core/time.py. Differences: `dur` is the only fractional unit; "24h", "90m" and "90s" parse (Composer's do not).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace composer {
+
+enum class TimeUnit { kIteration, kEpoch, kBatch, kSample, kToken, kDuration, kSecond };
+
+// "iter", "ep", "ba", "sp", "tok", "dur", "sec".
+absl::string_view TimeUnitName(TimeUnit unit);
+
+// An amount of training time. Plain value; counts are whole numbers except in kDuration, where 1.0 is the whole run.
+class Time {
+ public:
+  constexpr Time() = default;
+  constexpr Time(int64_t count, TimeUnit unit) : value_(static_cast<double>(count)), unit_(unit) {}
+  static constexpr Time Iterations(int64_t n) { return Time(n, TimeUnit::kIteration); }
+  static constexpr Time Epochs(int64_t n) { return Time(n, TimeUnit::kEpoch); }
+  static constexpr Time Batches(int64_t n) { return Time(n, TimeUnit::kBatch); }
+  static constexpr Time Samples(int64_t n) { return Time(n, TimeUnit::kSample); }
+  static constexpr Time Tokens(int64_t n) { return Time(n, TimeUnit::kToken); }
+  static constexpr Time Seconds(int64_t n) { return Time(n, TimeUnit::kSecond); }
+  static constexpr Time Duration(double fraction) {
+    Time result;
+    result.value_ = fraction;
+    result.unit_ = TimeUnit::kDuration;
+    return result;
+  }
+
+  // Exact for counts up to 2^53.
+  constexpr int64_t count() const { return static_cast<int64_t>(value_); }
+  constexpr double value() const { return value_; }
+  constexpr TimeUnit unit() const { return unit_; }
+  // As it parses: "10ep", "0.25dur".
+  std::string ToString() const;
+
+  friend constexpr bool operator==(const Time& a, const Time& b) { return a.unit_ == b.unit_ && a.value_ == b.value_; }
+
+ private:
+  double value_ = 0;
+  TimeUnit unit_ = TimeUnit::kBatch;
+};
+
+// Parses "10ep", "500 ba", "1.5e9tok", "0.25dur", "1h30m", "90s", "30sec"; a bare number is in `bare_unit`. Case does not matter.
+// kInvalidArgument, with the text and the units allowed, for anything else: unknown unit, a fraction of a counted unit, overflow.
+absl::StatusOr<Time> ParseTime(absl::string_view text, TimeUnit bare_unit = TimeUnit::kEpoch);
+
+// Where a run is. Samples and tokens are sums over all ranks. Plain value.
+struct Timestamp {
+  int64_t iteration = 0, epoch = 0, batch = 0, sample = 0, token = 0;
+  int64_t epoch_in_iteration = 0, token_in_iteration = 0;
+  int64_t batch_in_epoch = 0, sample_in_epoch = 0, token_in_epoch = 0;
+  absl::Duration total_wct, iteration_wct, epoch_wct, batch_wct;  // wall-clock time in training, evaluation excluded
+
+  void ToNextBatch(int64_t samples, int64_t tokens, absl::Duration duration);
+  void ToNextEpoch();
+  void ToNextIteration();
+  // The count in this unit; kSecond is total_wct in whole seconds. CHECK-fails for kDuration, which needs the run's length.
+  int64_t Get(TimeUnit unit) const;
+
+  // One JSON object; wall-clock members end in _wct and are seconds. FromJson: kInvalidArgument on anything missing or not a number.
+  std::string ToJson() const;
+  static absl::StatusOr<Timestamp> FromJson(absl::string_view json);
+};
+
+// now / max_duration in [0, 1]: how much of the run is done. max_duration must not be kDuration or 0.
+double ElapsedFraction(const Timestamp& now, const Time& max_duration);
+
+// True when a multiple of `interval` was crossed between previous and now: floor(previous / interval) != floor(now / interval).
+// Intervals <= 0 never fire. kDuration intervals are fractions of max_duration.
+bool IntervalCrossed(const Time& interval, const Timestamp& previous, const Timestamp& now, const Time& max_duration);
+
+}  // namespace composer
