@@ -1,0 +1,410 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/*.json: what the Python Composer does, as data that our tests compare with.
+
+Run it with the `mosaic` environment of tools/peers_setup.sh (mosaicml 0.32.1, CPU, fp32, 1 thread):
+    /tmp/composer-peers/mosaic/bin/python tools/make_goldens.py [name ...]
+Every file begins with the versions and the seed that made it and a note on how to read it. Float32 values are written
+as the exact double they equal, so a parser that rounds to float gets the same bits. Running it again changes nothing.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import json
+import logging
+import math
+import pathlib
+import sys
+import tempfile
+import types
+import warnings
+
+import composer
+import numpy
+import torch
+import torchmetrics
+from composer.core import Callback, Event, Time, Timestamp
+from composer.metrics import CrossEntropy, LanguageCrossEntropy, LanguagePerplexity
+from composer.models import ComposerClassifier
+from composer.optim import DecoupledAdamW, DecoupledSGDW
+from composer.optim import scheduler as schedulers
+from torch.utils.data import DataLoader, TensorDataset
+
+SEED = 17
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
+
+
+def write(name, note, content):
+    """One top-level key a line, so that a change shows as a small diff."""
+    header = {
+        "note": note,
+        "versions": {
+            "mosaicml": composer.__version__,
+            "torch": torch.__version__,
+            "torchmetrics": torchmetrics.__version__,
+            "numpy": numpy.__version__,
+            "python": sys.version.split()[0],
+        },
+        "seed": SEED,
+    }
+    lines = []
+    for key, value in {**header, **content}.items():
+        if isinstance(value, list) and value and isinstance(value[0], (dict, list)):
+            rows = ",\n  ".join(json.dumps(row) for row in value)
+            lines.append(f"{json.dumps(key)}: [\n  {rows}\n]")
+        else:
+            lines.append(f"{json.dumps(key)}: {json.dumps(value)}")
+    path = FOLDER / f"{name}.json"
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"{path}: {path.stat().st_size} bytes")
+
+
+class Lcg:
+    """x <- (1664525 x + 1013904223) mod 2^32; a draw is (x >> 8) / 2^23 - 1, in [-1, 1), exact in float32."""
+
+    def __init__(self, seed):
+        self.x = seed
+
+    def draw(self, count):
+        values = []
+        for _ in range(count):
+            self.x = (1664525 * self.x + 1013904223) % 2**32
+            values.append((self.x >> 8) / 2**23 - 1)
+        return values
+
+    def tensor(self, *shape):
+        return torch.tensor(self.draw(math.prod(shape)), dtype=torch.float32).reshape(shape)
+
+
+def make_trainer(model, train, **kwargs):
+    return composer.Trainer(model=model, train_dataloader=train, progress_bar=False, device="cpu", seed=SEED, **kwargs)
+
+
+# --- events ---------------------------------------------------------------------------------------------------------
+
+
+class Recorder(Callback):
+    """Every event with the timestamp at that moment."""
+
+    def __init__(self):
+        self.sequence, self.times = [], []
+
+    def run_event(self, event, state, logger):
+        now = state.timestamp
+        self.sequence.append(event.value)
+        self.times.append([now.epoch.value, now.batch.value, now.sample.value, now.batch_in_epoch.value])
+
+
+def events_run(name, evaluate, **kwargs):
+    """2 epochs of 5 batches of 4 samples in microbatches of 2; an evaluator has 2 batches of 4."""
+    torch.manual_seed(SEED)
+    loader = lambda batches: DataLoader(TensorDataset(torch.rand(4 * batches, 3), torch.zeros(4 * batches).long()), 4)
+    model = ComposerClassifier(torch.nn.Linear(3, 2), num_classes=2)
+    recorder = Recorder()
+    settings = dict(max_duration="2ep", device_train_microbatch_size=2, callbacks=[recorder])
+    settings["optimizers"] = torch.optim.SGD(model.parameters(), lr=0.01)
+    if evaluate:
+        settings["eval_dataloader"] = loader(2)
+    with tempfile.TemporaryDirectory() as folder:
+        if "save_interval" in kwargs:
+            settings["save_folder"] = folder
+            settings["save_filename"] = "ep{epoch}-ba{batch}.pt"
+        trainer = make_trainer(model, loader(5), **{**settings, **kwargs})
+        trainer.fit()
+        saved = [pathlib.Path(p).name for saver in trainer.state.callbacks
+                 for p in getattr(saver, "saved_checkpoints", [])]
+        trainer.close()
+    counts = {event.value: recorder.sequence.count(event.value) for event in Event}
+    evaluated_at = [recorder.times[i][:2] for i, e in enumerate(recorder.sequence) if e == "eval_before_all"]
+    return {"name": name, "settings": {k: str(v) for k, v in kwargs.items()}, "evaluator": evaluate,
+            "evaluated_at": evaluated_at, "saved": saved, "counts": counts,
+            "sequence": recorder.sequence, "times": recorder.times}
+
+
+def events():
+    runs = [
+        events_run("no_eval", False),
+        events_run("eval_1ep", True, eval_interval="1ep"),
+        events_run("eval_1ba", True, eval_interval="1ba"),
+        events_run("save_1ba", False, save_interval="1ba"),
+        events_run("save_1ep", False, save_interval="1ep"),
+    ]
+    # For these only the times at which something happened are kept.
+    for unit in ["2ba", "3ba", "4ba", "2ep", "8sp", "12sp", "0.25dur", "0.3dur", "1dur"]:
+        for run in (events_run(f"eval_{unit}", True, eval_interval=unit),
+                    events_run(f"save_{unit}", False, save_interval=unit)):
+            del run["sequence"], run["times"], run["counts"]
+            runs.append(run)
+    for limit in ["7ba", "1ep", "26sp", "3ep"]:
+        run = events_run(f"limit_{limit}", True, max_duration=limit, eval_interval="2ba", save_interval="1ep")
+        del run["times"], run["sequence"]
+        runs.append(run)
+    write("events", "World of 1; 5 batches of 4 samples an epoch (2 epochs unless max_duration says otherwise), "
+          "microbatches of 2 samples; an evaluator of 2 batches of 4. sequence: every event a callback sees; times[i]: "
+          "[epoch, batch, sample, batch_in_epoch] of the timestamp when it saw sequence[i]; evaluated_at: [epoch, "
+          "batch] at each eval_before_all; saved: checkpoints in the order written.",
+          {"all_events": [event.value for event in Event], "runs": runs})
+
+
+# --- optimizers -----------------------------------------------------------------------------------------------------
+
+
+def optimizer_run(kind, lrs, params, grads, **kwargs):
+    tensors = [torch.nn.Parameter(p.clone()) for p in params]
+    optimizer = kind(tensors, lr=lrs[0], **kwargs)
+    after = {}
+    for step, lr in enumerate(lrs):
+        optimizer.param_groups[0]["lr"] = lr
+        for tensor, grad in zip(tensors, grads[step]):
+            tensor.grad = grad.clone()
+        optimizer.step()
+        if step + 1 in (1, 2, 3, 10, len(lrs)):
+            after[str(step + 1)] = [t.detach().flatten().tolist() for t in tensors]
+    return {"optimizer": kind.__name__, "args": kwargs, "params_after": after}
+
+
+def optimizers():
+    shapes, updates = [[4, 3], [5], [2, 2, 2]], 20
+    lcg = Lcg(SEED)
+    params = [lcg.tensor(*s) for s in shapes]
+    # Magnitudes from 1e-3 to 1, so that eps and the second moment matter.
+    grads = [[lcg.tensor(*s) * 10.0 ** -(step % 4) for s in shapes] for step in range(updates)]
+    lrs = [0.05 * (1 - step / (2 * updates)) for step in range(updates)]
+    run = lambda kind, **kwargs: optimizer_run(kind, lrs, params, grads, **kwargs)
+    runs = [
+        run(DecoupledAdamW, betas=[0.9, 0.95], eps=1e-8, weight_decay=1e-2),
+        run(DecoupledAdamW, betas=[0.9, 0.95], eps=1e-8, weight_decay=0.0),
+        run(DecoupledAdamW, betas=[0.9, 0.999], eps=1e-6, weight_decay=1e-2, amsgrad=True),
+        run(DecoupledSGDW, momentum=0.0, weight_decay=1e-2),
+        run(DecoupledSGDW, momentum=0.9, weight_decay=1e-2),
+        run(DecoupledSGDW, momentum=0.9, weight_decay=1e-2, nesterov=True),
+        run(DecoupledSGDW, momentum=0.9, dampening=0.1, weight_decay=1e-2),
+    ]
+    write("optimizers", "Step k (0-based) sets lr = lrs[k], the gradients grads[k], and updates once. initial_lr = "
+          "lrs[0]. params_after[n]: the parameters, flat, after n updates.",
+          {"shapes": shapes, "lrs": lrs, "params": [p.flatten().tolist() for p in params],
+           "grads": [[g.flatten().tolist() for g in step] for step in grads], "runs": runs})
+
+
+# --- schedulers -----------------------------------------------------------------------------------------------------
+
+BATCHES_PER_EPOCH, SAMPLES_PER_BATCH, TOKENS_PER_BATCH = 1000, 16, 1024
+
+
+def scheduler_state(max_duration, ssr, batch):
+    """What a scheduler reads of composer.State. The trainer scales max_duration by ssr before it calls schedulers."""
+    limit = Time.from_timestring(max_duration)
+    now = Timestamp(epoch=batch // BATCHES_PER_EPOCH, batch=batch, sample=batch * SAMPLES_PER_BATCH,
+                    token=batch * TOKENS_PER_BATCH)
+    return types.SimpleNamespace(max_duration=Time(int(limit.value * ssr), limit.unit), timestamp=now,
+                                 dataloader_len=Time(BATCHES_PER_EPOCH, "ba"))
+
+
+def scheduler_row(kind, args, max_duration="1000ep", ssr=1.0):
+    limit = Time.from_timestring(max_duration)
+    last = int(limit.value * ssr) * (BATCHES_PER_EPOCH if limit.unit.value == "ep" else 1)
+    batches = sorted({0, 1, 999, 1000, last // 10, last // 7, last // 4, last // 3, last // 2, last * 3 // 4, last - 1,
+                      last, last + 1000})
+    row = {"scheduler": kind, "args": args, "max_duration": max_duration, "ssr": ssr}
+    try:
+        scheduler = getattr(schedulers, kind)(**args)
+        row["values"] = [[b, scheduler(scheduler_state(max_duration, ssr, b), ssr)] for b in batches]
+    except (ValueError, RuntimeError) as error:
+        row["error"] = f"{type(error).__name__}: {error}"
+    return row
+
+
+def scheduler_rows():
+    yield from (scheduler_row("StepScheduler", dict(step_size=s, gamma=0.5)) for s in ["200ep", "333333ba", "0.25dur"])
+    yield scheduler_row("MultiStepScheduler", dict(milestones=["100ep", "0.5dur", "750000ba"], gamma=0.1))
+    yield scheduler_row("ConstantScheduler", dict(alpha=0.25, t_max="500ep"))
+    yield scheduler_row("LinearScheduler", dict(alpha_i=1.0, alpha_f=0.0, t_max="1dur"))
+    yield scheduler_row("LinearScheduler", dict(alpha_i=0.25, alpha_f=0.75, t_max="400ep"))
+    yield scheduler_row("LinearScheduler", dict(alpha_i=1.0, alpha_f=0.1, t_max="8000000sp"))
+    yield scheduler_row("LinearScheduler", dict(alpha_i=1.0, alpha_f=0.1, t_max="5e8tok"))
+    yield scheduler_row("ExponentialScheduler", dict(gamma=0.99, decay_period="2ep"))
+    yield scheduler_row("CosineAnnealingScheduler", dict(t_max="1dur", alpha_f=0.0))
+    yield scheduler_row("CosineAnnealingScheduler", dict(t_max="1000000ba", alpha_f=0.2))
+    yield scheduler_row("CosineAnnealingWarmRestartsScheduler", dict(t_0="100ep", t_mult=1.5, alpha_f=0.1))
+    yield scheduler_row("PolynomialScheduler", dict(power=3.0, t_max="1dur", alpha_f=0.1))
+    yield scheduler_row("MultiStepWithWarmupScheduler", dict(t_warmup="50ep", milestones=["500ep", "750ep"], gamma=0.1))
+    yield scheduler_row("ConstantWithWarmupScheduler", dict(t_warmup="100000ba", alpha=0.5))
+    yield scheduler_row("LinearWithWarmupScheduler", dict(t_warmup="250ep", alpha_i=0.8, alpha_f=0.2, t_max="1dur"))
+    yield scheduler_row("LinearWithWarmupScheduler", dict(t_warmup="0.25dur", t_max="1000ep"))
+    yield scheduler_row("PolynomialWithWarmupScheduler", dict(t_warmup="100ep", power=2.0, alpha_f=0.05))
+    warm = "CosineAnnealingWithWarmupScheduler"
+    for warmup in ["0ba", "1ba", "100ep", "100000ba", "0.1dur"]:
+        for alpha_f in [0.0, 0.1]:
+            yield scheduler_row(warm, dict(t_warmup=warmup, alpha_f=alpha_f))
+    yield scheduler_row(warm, dict(t_warmup="100ba", t_max="2000ba", alpha_f=0.02), max_duration="2000ba")
+    yield scheduler_row(warm, dict(t_warmup="100ba", t_max="1dur"), max_duration="2000ba")
+    # Scaled schedules: a warm-up keeps its length unless scale_warmup; a fraction of the run always scales.
+    for args in [dict(t_warmup="100ep"), dict(t_warmup="100ep", scale_warmup=True), dict(t_warmup="0.1dur")]:
+        for ssr in [0.5, 2.0]:
+            yield scheduler_row(warm, args, ssr=ssr)
+    yield scheduler_row("StepScheduler", dict(step_size="200ep", gamma=0.5), ssr=0.5)
+    yield scheduler_row("MultiStepScheduler", dict(milestones=["100ep", "500ep"], gamma=0.1), ssr=0.5)
+    yield scheduler_row("LinearScheduler", dict(t_max="1000ep"), ssr=2.0)
+    yield scheduler_row("ExponentialScheduler", dict(gamma=0.99, decay_period="2ep"), ssr=2.0)
+    # Refused: the schedule ends before the run; warm-up and schedule in different units; wall-clock time.
+    yield scheduler_row(warm, dict(t_warmup="100ba", t_max="1000ba"), max_duration="2000ba")
+    yield scheduler_row(warm, dict(t_warmup="1600sp", t_max="2000ba"), max_duration="2000ba")
+    yield scheduler_row("LinearScheduler", dict(t_max="100sec"))
+
+
+def lrs_used(scheduler, batches):
+    """The learning rate of each batch's update in a real run: Composer's lags by one step."""
+    used = []
+
+    class Watch(Callback):
+        def after_train_batch(self, state, logger):
+            used.append(state.optimizers[0].param_groups[0]["lr"])
+
+    model = ComposerClassifier(torch.nn.Linear(3, 2), num_classes=2)
+    loader = DataLoader(TensorDataset(torch.rand(4 * batches, 3), torch.zeros(4 * batches).long()), 4)
+    trainer = make_trainer(model, loader, max_duration="1ep", callbacks=[Watch()], schedulers=scheduler,
+                           optimizers=DecoupledSGDW(model.parameters(), lr=1.0))
+    trainer.fit()
+    trainer.close()
+    return used
+
+
+def schedulers_():
+    lag = [{"scheduler": type(s).__name__, "args": args, "lr_used": lrs_used(s, 6)} for s, args in [
+        (schedulers.LinearScheduler(), {}),
+        (schedulers.CosineAnnealingWithWarmupScheduler(t_warmup="2ba"), {"t_warmup": "2ba"}),
+        (schedulers.MultiStepScheduler(["2ba"]), {"milestones": ["2ba"]}),
+    ]]
+    write("schedulers", "values: [batch, factor] of a call at that batch. max_duration is as the user gives it; "
+          "Composer scales it by ssr (int truncation) before it calls the scheduler. lag: the learning rates (base 1) "
+          "of the 6 batches of a real run, which Composer reads one step late (composer_compat); lr_used[k+1] = "
+          "factor(k), lr_used[0] = factor(0).",
+          {"batches_per_epoch": BATCHES_PER_EPOCH, "samples_per_batch": SAMPLES_PER_BATCH,
+           "tokens_per_batch": TOKENS_PER_BATCH, "rows": list(scheduler_rows()), "lag": lag})
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+
+def parse(text):
+    try:
+        time = Time.from_timestring(text)
+        return {"text": text, "value": time.value, "unit": time.unit.value}
+    except Exception as error:
+        return {"text": text, "error": type(error).__name__}
+
+
+def arithmetic(a, op, b):
+    operand = lambda x: Time.from_timestring(x) if isinstance(x, str) else x
+    row = {"a": a, "op": op, "b": b}
+    try:
+        x, y = operand(a), operand(b)
+        result = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y, "%": lambda: x % y,
+                  "<": lambda: x < y, "==": lambda: x == y}[op]()
+        row["result"] = result if isinstance(result, bool) else [result.value, result.unit.value]
+    except Exception as error:
+        row["error"] = type(error).__name__
+    return row
+
+
+def time():
+    texts = ["1iter", "10ep", "500ba", "16sp", "1024tok", "0.5dur", "100sec", "0ba", "-5ba", "1e3ba", "1.5e9tok",
+             "3E4TOK", "10EP", "10 ba", "  7ba", "2.0ep", "1dur", "0.1DUR", "1e-3dur", "30s", "5m", "1h", "1h30m",
+             "1h2m3s", "23h59m59s", "0h0m1s", "2m30s",
+             "ba", "10", "10xx", "ep10", "1.5ep", "0.5ba", "1e-1sp", "10ep ", "10ba5ep", "ten ba", "nanba",
+             "infba", "1h30", "30s1h", "24h", "90m", "90s", "1d", "10 epochs"]
+    rows = [parse(text) for text in texts]
+    ours = [{"text": "24h", "value": 86400, "unit": "sec"}, {"text": "90m", "value": 5400, "unit": "sec"},
+            {"text": "90s", "value": 90, "unit": "sec"},
+            {"text": "", "error": "ValueError"}]
+    sums = [("5ep", "+", "3ep"), ("5ep", "-", "3ep"), ("3ep", "-", "5ep"), ("7ba", "%", "3ba"), ("4ep", "/", "8ep"),
+            ("5ep", "*", 0.5), ("5ep", "*", 3), ("100ba", "*", "0.33dur"), ("9ba", "/", 2), ("5ep", "+", 2),
+            ("5ep", "+", "3ba"), ("5ep", "/", "3ba"), ("0.25dur", "+", "0.5dur"), ("5ep", "<", "6ep"),
+            ("5ep", "<", "6ba"), ("5ep", "==", "5ep"), ("5ep", "<", 6)]
+    write("time", "A bare integer operand counts in the unit of the other. ours_differ: texts that Composer refuses "
+          "(it parses with strptime) and we accept, with our value; and the empty text, 0 seconds there and refused here.",
+          {"valid": [r for r in rows if "error" not in r], "invalid": [r for r in rows if "error" in r],
+           "ours_differ": ours, "arithmetic": [arithmetic(*s) for s in sums]})
+
+
+# --- loss curve -----------------------------------------------------------------------------------------------------
+
+
+def loss_curve():
+    samples, epochs, batch, width, classes = 80, 10, 16, 64, 10
+    weights = Lcg(1)
+    net = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, width),
+                              torch.nn.ReLU(), torch.nn.Linear(width, classes))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_(weights.tensor(*parameter.shape) * 0.125)
+    initial = [p.detach().flatten()[:4].tolist() for p in net.parameters()]
+    initial_norm = torch.cat([p.detach().flatten() for p in net.parameters()]).double().norm().item()
+    inputs = Lcg(2).tensor(samples, width)
+    labels = inputs[:, :classes].argmax(dim=1)
+    losses = []
+
+    class Watch(Callback):
+        def batch_end(self, state, logger):
+            losses.append(state.total_loss_dict["loss/train/total"])
+
+    model = ComposerClassifier(net, num_classes=classes)
+    optimizer = DecoupledAdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=1e-3)
+    trainer = make_trainer(model, DataLoader(TensorDataset(inputs, labels), batch), max_duration=f"{epochs}ep",
+                           callbacks=[Watch()], optimizers=optimizer, device_train_microbatch_size=8)
+    trainer.fit()
+    trainer.close()
+    final = torch.cat([p.detach().flatten() for p in net.parameters()]).double()
+    write("loss_curve", "MLP 64-64-64-10 (Linear, ReLU, Linear, ReLU, Linear). A generator with state x and draws "
+          "x = (1664525 x + 1013904223) mod 2^32, value (x >> 8) / 2^23 - 1. Weights: start x = 1, parameters in order "
+          "(weight [out, in] row by row, then bias, layer by layer), each draw * 0.125. Data: start x = 2, 80 samples of "
+          "64 draws in order, not shuffled, 10 epochs of 5 batches; label = index of the largest of a sample's first 10 inputs. "
+          "losses: cross-entropy, mean of each batch of 16, in microbatches of 8, before its update. Constant lr.",
+          {"optimizer": {"name": "DecoupledAdamW", "lr": 3e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 1e-3},
+           "batch": batch, "microbatch": 8, "initial_first4": initial, "initial_norm": initial_norm,
+           "first_sample_first4": inputs[0, :4].tolist(), "first_labels": labels[:16].tolist(),
+           "losses": [float(loss) for loss in losses], "final_norm": final.norm().item(), "final_sum": final.sum().item(),
+           "final_first4": [p.detach().flatten()[:4].tolist() for p in net.parameters()]})
+
+
+# --- metrics --------------------------------------------------------------------------------------------------------
+
+
+def metrics():
+    classes, sizes = 10, [5, 5, 2]
+    lcg = Lcg(SEED)
+    batches = [(lcg.tensor(n, classes) * 3, torch.tensor([int((v + 1) * 5) for v in lcg.draw(n)])) for n in sizes]
+    for logits, targets in batches[:2]:  # some right answers
+        targets[:2] = logits[:2].argmax(dim=1)
+    logits, targets = (torch.cat([b[i] for b in batches]) for i in (0, 1))
+
+    def run(metric, pairs):
+        for outputs, target in pairs:
+            metric.update(outputs, target)
+        return metric.compute().item()
+
+    accuracy = torchmetrics.classification.MulticlassAccuracy
+    ignored = [(l, torch.where(torch.arange(len(t)) % 3 == 1, -100, t)) for l, t in batches]
+    values = {
+        "MulticlassAccuracy": run(accuracy(classes, average="micro"), batches),
+        "MulticlassAccuracy_macro": run(accuracy(classes, average="macro"), batches),
+        "MulticlassAccuracy_top3": run(accuracy(classes, average="micro", top_k=3), batches),
+        "CrossEntropy_batch_mean": run(CrossEntropy(), batches),
+        "CrossEntropy_sample_mean": torch.nn.functional.cross_entropy(logits, targets).item(),
+        "LanguageCrossEntropy": run(LanguageCrossEntropy(), ignored),
+        "LanguagePerplexity": run(LanguagePerplexity(), ignored),
+    }
+    write("metrics", "batches: logits [samples][classes] row by row and targets, fed one batch after the other. "
+          "CrossEntropy_batch_mean is Composer's CrossEntropy (mean of the batches' means); sample_mean is the exact "
+          "one. Language*: target -100 (every index with i % 3 == 1 in its batch) is ignored.",
+          {"classes": classes,
+           "batches": [{"logits": l.flatten().tolist(), "targets": t.tolist()} for l, t in batches], "values": values})
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(1)
+    makers = {"events": events, "optimizers": optimizers, "schedulers": schedulers_, "time": time,
+              "loss_curve": loss_curve, "metrics": metrics}
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for chosen in sys.argv[1:] or makers:
+        makers[chosen]()
