@@ -1,0 +1,130 @@
+// Typed reading of a resolved configuration. All errors of one run are collected; every key must be asked for by
+// someone, or it is unknown.
+//
+//   ConfigReader reader(document);
+//   ConfigMap root = reader.root();
+//   options.seed = root.Int("seed", 0, {.min = 0});
+//   ConfigMap optimizer = root.Map("optimizer");
+//   options.lr = optimizer.Double("lr", 1e-3, {.min = 0});
+//   RETURN_IF_ERROR(reader.Finish());
+//
+// Messages: "train.yaml:7:3: max_duraton: unknown key (did you mean `max_duration`?)",
+//           "train.yaml:9:9: optimizer.lr: expected a number, got `fast`".
+// A null value (`key:`) counts as not given. After an error getters return the default.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "config/node.h"
+
+namespace composer {
+
+struct IntRange {
+  int64_t min = std::numeric_limits<int64_t>::min();
+  int64_t max = std::numeric_limits<int64_t>::max();
+};
+
+struct DoubleRange {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+};
+
+class ConfigMap;
+
+// Owns what was asked for and what was wrong. The document must outlive it, and it its maps. One thread.
+class ConfigReader {
+ public:
+  // document: a map, resolved.
+  explicit ConfigReader(const ConfigNode& document) : document_(document) {}
+  ConfigReader(const ConfigReader&) = delete;
+  ConfigReader& operator=(const ConfigReader&) = delete;
+
+  ConfigMap root();
+  // OK, or kInvalidArgument with one line for each error so far.
+  absl::Status status() const;
+  // The same, with the keys nobody asked for, in every map that was read (`variables` at the top is never unknown).
+  absl::Status Finish();
+
+  // Adds an error about a place in the document.
+  void Fail(const SourceMark& mark, absl::string_view path, absl::string_view message);
+  // Marks a map as opened, and a key of it as known.
+  void Open(const ConfigNode& map) { asked_[&map]; }
+  void MakeKnown(const ConfigNode& map, absl::string_view key) { asked_[&map].insert(std::string(key)); }
+
+ private:
+  void RejectUnknown(const ConfigNode& node, const std::string& path);
+
+  const ConfigNode& document_;
+  std::map<const ConfigNode*, std::set<std::string>> asked_;
+  std::vector<std::string> errors_;
+};
+
+// A view of one map; cheap to copy. A map that is not in the document reads as empty.
+class ConfigMap {
+ public:
+  // node: null when the map was not given; mark: where it is, or where it would be.
+  ConfigMap(ConfigReader* reader, const ConfigNode* node, std::string path, SourceMark mark)
+      : reader_(reader), node_(node), path_(std::move(path)), mark_(std::move(mark)) {}
+
+  // True when the key has a value other than null. Does not make it known.
+  bool Has(absl::string_view key) const;
+  // False for the view of a map that was not given.
+  bool exists() const { return node_ != nullptr; }
+  // Dotted path from the top, "" for the top.
+  const std::string& path() const { return path_; }
+
+  // Without a default the key is required.
+  std::string String(absl::string_view key);
+  std::string String(absl::string_view key, absl::string_view fallback);
+  int64_t Int(absl::string_view key, int64_t fallback, IntRange range = {});
+  int64_t RequiredInt(absl::string_view key, IntRange range = {});
+  double Double(absl::string_view key, double fallback, DoubleRange range = {});
+  double RequiredDouble(absl::string_view key, DoubleRange range = {});
+  bool Bool(absl::string_view key, bool fallback);
+  // A training time ("10ep", 500, 1dur) as its text; parsed by trainer/core/time, whose error goes to Reject.
+  std::string Time(absl::string_view key, absl::string_view fallback);
+  // One of `allowed`.
+  std::string Choice(absl::string_view key, absl::Span<const absl::string_view> allowed, absl::string_view fallback);
+  std::vector<int64_t> IntList(absl::string_view key, std::vector<int64_t> fallback, IntRange range = {});
+  std::vector<std::string> StringList(absl::string_view key, std::vector<std::string> fallback);
+
+  ConfigMap Map(absl::string_view key);
+  // The maps of a list; a single map counts as a list of one.
+  std::vector<ConfigMap> MapList(absl::string_view key);
+  // The entries of a map whose keys are names: {speed_monitor: {window: 10}, lr_monitor: } gives both, in order. An
+  // entry without a value reads as an empty map. For `callbacks`, `algorithms`, `loggers`.
+  struct Named;
+  std::vector<Named> NamedMaps(absl::string_view key);
+
+  // Adds an error about this key's value.
+  void Reject(absl::string_view key, absl::string_view message);
+
+ private:
+  // The key's value, null when not given; makes the key known.
+  const ConfigNode* Ask(absl::string_view key);
+  void Missing(absl::string_view key);
+  std::string ChildPath(absl::string_view key) const;
+  ConfigMap Child(const ConfigNode* node, std::string path) const;
+
+  ConfigReader* reader_;
+  const ConfigNode* node_;  // null: not given
+  std::string path_;
+  SourceMark mark_;  // where it is, or where it would be
+};
+
+struct ConfigMap::Named {
+  std::string name;
+  ConfigMap map;
+};
+
+}  // namespace composer

@@ -1,0 +1,22 @@
+// A job's configuration as one resolved tree: files (left to right, later ones win) < overrides, then `${…}` replaced.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/env.h"
+#include "config/node.h"
+
+namespace composer {
+
+// kNotFound / kPermissionDenied for a file that can't be read, kInvalidArgument for everything that is wrong in it.
+// Each file must hold a map (or nothing) and be smaller than 1 MiB.
+absl::StatusOr<ConfigNode> LoadConfig(const std::vector<std::string>& paths, const std::vector<std::string>& overrides,
+                                      const Environment& env);
+
+// 16 hex digits over the values; where and in which style they were written does not count.
+std::string ConfigHash(const ConfigNode& root);
+
+}  // namespace composer

@@ -1,0 +1,28 @@
+// What the launcher must know of a job's YAML: who the job is and where it writes. The rest is the worker's.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/env.h"
+
+namespace composer {
+
+struct JobIdentity {
+  // Key `run_name`, else the variables COMPOSER_RUN_NAME, RUN_NAME, else the YAML file's name without extension.
+  // At most 200 bytes, no `/` or control characters, not "." or "..".
+  std::string run_name;
+  // Key `run_folder`, default "runs/{run_name}"; absolute, {run_name} replaced.
+  std::string run_folder;
+  int max_restarts = 3;  // key `max_restarts`, from 0
+  int nproc = 0;         // key `nproc`, from 1; 0: not given
+  std::string config_hash;
+};
+
+// Unknown keys are not looked at. Errors as LoadConfig's; all bad values are reported at once.
+absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const std::vector<std::string>& overrides,
+                                            const Environment& env);
+
+}  // namespace composer

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/yaml.h"
+
+#include <yaml-cpp/emitter.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+
+namespace composer {
+namespace {
+
+constexpr int kMaxNodes = 100'000;
+constexpr int kMaxDepth = 64;
+
+int CountNodes(const ConfigNode& node) {
+  int count = 1;
+  for (const ConfigNode& child : node.children) count += CountNodes(child);
+  return count;
+}
+
+int Height(const ConfigNode& node) {
+  int height = 0;
+  for (const ConfigNode& child : node.children) height = std::max(height, Height(child));
+  return height + 1;
+}
+
+// Keys of `base` that `map` lacks.
+void MergeMissing(const ConfigNode& base, ConfigNode& map) {
+  for (const ConfigNode& child : base.children) {
+    if (map.Find(child.key) == nullptr) map.children.push_back(child);
+  }
+}
+
+// Builds the tree from the parser's events. Errors after which parsing makes no sense are thrown as ParserException.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(std::string source) : source_(std::move(source)) {}
+
+  ConfigNode TakeRoot() { return std::move(root_); }
+  const std::vector<std::string>& errors() const { return errors_; }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Add(Make(ConfigNode::Kind::kNull, mark), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) throw YAML::ParserException(mark, "an alias to a value that is not complete yet");
+    if (static_cast<int>(stack_.size()) + Height(found->second) > kMaxDepth)
+      throw YAML::ParserException(mark, "nested too deep");
+    CountOrThrow(mark, CountNodes(found->second));
+    ConfigNode copy = found->second;
+    copy.mark = At(mark);
+    Add(std::move(copy), 0);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    ConfigNode node = Make(ConfigNode::Kind::kScalar, mark);
+    node.scalar = value;
+    absl::string_view name = tag;
+    if (name == "!" || name == "tag:yaml.org,2002:str") {
+      node.quoted = true;
+    } else if (absl::ConsumePrefix(&name, "tag:yaml.org,2002:") && name == "null") {
+      node.kind = ConfigNode::Kind::kNull;
+    } else if (name != "" && name != "?" && name != "int" && name != "float" && name != "bool") {
+      throw YAML::ParserException(mark, absl::StrCat("the tag ", tag, " is not supported"));
+    }
+    Add(std::move(node), anchor);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Push(ConfigNode::Kind::kList, mark, anchor);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Push(ConfigNode::Kind::kMap, mark, anchor);
+  }
+  void OnSequenceEnd() override { Pop(); }
+  void OnMapEnd() override { Pop(); }
+
+ private:
+  struct Frame {
+    ConfigNode node;
+    YAML::anchor_t anchor = 0;
+    bool has_key = false;
+    ConfigNode key;
+    std::vector<ConfigNode> merges;
+  };
+
+  SourceMark At(const YAML::Mark& mark) const { return {source_, mark.line + 1, mark.column + 1}; }
+
+  ConfigNode Make(ConfigNode::Kind kind, const YAML::Mark& mark) {
+    CountOrThrow(mark, 1);
+    ConfigNode node;
+    node.kind = kind;
+    node.mark = At(mark);
+    return node;
+  }
+
+  void CountOrThrow(const YAML::Mark& mark, int nodes) {
+    count_ += nodes;
+    if (count_ > kMaxNodes) throw YAML::ParserException(mark, "more than 100000 values");
+  }
+
+  void Push(ConfigNode::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (stack_.size() >= kMaxDepth) throw YAML::ParserException(mark, "nested too deep");
+    Frame frame;
+    frame.node = Make(kind, mark);
+    frame.anchor = anchor;
+    stack_.push_back(std::move(frame));
+  }
+
+  void Pop() {
+    Frame frame = std::move(stack_.back());
+    stack_.pop_back();
+    for (const ConfigNode& base : frame.merges) MergeMissing(base, frame.node);
+    Add(std::move(frame.node), frame.anchor);
+  }
+
+  void Add(ConfigNode node, YAML::anchor_t anchor) {
+    if (anchor != 0) anchors_[anchor] = node;
+    if (stack_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Frame& parent = stack_.back();
+    if (parent.node.is_list()) {
+      parent.node.children.push_back(std::move(node));
+    } else if (!parent.has_key) {
+      if (!node.is_scalar()) Fail(node.mark, absl::StrCat("a key must be a text, not ", node.Describe()));
+      parent.key = std::move(node);
+      parent.has_key = true;
+    } else {
+      parent.has_key = false;
+      AddEntry(parent, std::move(node));
+    }
+  }
+
+  void AddEntry(Frame& parent, ConfigNode value) {
+    if (parent.key.scalar == "<<" && !parent.key.quoted) {
+      AddMerge(parent, std::move(value));
+      return;
+    }
+    value.key = parent.key.scalar;
+    value.key_mark = parent.key.mark;
+    if (const ConfigNode* first = parent.node.Find(value.key)) {
+      Fail(value.key_mark,
+           absl::StrCat("`", value.key, "` is given twice (first at ", first->key_mark.ToString(), ")"));
+      return;
+    }
+    parent.node.children.push_back(std::move(value));
+  }
+
+  void AddMerge(Frame& parent, ConfigNode value) {
+    std::vector<ConfigNode> bases;
+    if (value.is_list()) {
+      bases = std::move(value.children);
+    } else {
+      bases.push_back(std::move(value));
+    }
+    for (ConfigNode& base : bases) {
+      if (!base.is_map()) Fail(base.mark, absl::StrCat("`<<` merges maps, not ", base.Describe()));
+      if (base.is_map()) parent.merges.push_back(std::move(base));
+    }
+  }
+
+  void Fail(const SourceMark& mark, absl::string_view message) {
+    errors_.push_back(absl::StrCat(mark.ToString(), ": ", message));
+  }
+
+  const std::string source_;
+  std::vector<Frame> stack_;
+  std::map<YAML::anchor_t, ConfigNode> anchors_;
+  ConfigNode root_;
+  int count_ = 0;
+  std::vector<std::string> errors_;
+};
+
+void ForgetLines(ConfigNode& node) {
+  node.mark.line = node.key_mark.line = 0;
+  for (ConfigNode& child : node.children) ForgetLines(child);
+}
+
+void Emit(const ConfigNode& node, YAML::Emitter& out) {
+  switch (node.kind) {
+    case ConfigNode::Kind::kNull:
+      out << YAML::Null;
+      return;
+    case ConfigNode::Kind::kScalar:
+      if (node.quoted) out << YAML::DoubleQuoted;
+      out << node.scalar;
+      return;
+    case ConfigNode::Kind::kList:
+      out << YAML::BeginSeq;
+      for (const ConfigNode& child : node.children) Emit(child, out);
+      out << YAML::EndSeq;
+      return;
+    case ConfigNode::Kind::kMap:
+      out << YAML::BeginMap;
+      for (const ConfigNode& child : node.children) {
+        out << YAML::Key << child.key << YAML::Value;
+        Emit(child, out);
+      }
+      out << YAML::EndMap;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ConfigNode> ParseYaml(absl::string_view text, const std::string& source) {
+  TreeBuilder builder(source);
+  std::vector<std::string> errors;
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    parser.HandleNextDocument(builder);
+    errors = builder.errors();
+    TreeBuilder rest(source);
+    if (parser.HandleNextDocument(rest))
+      errors.push_back(absl::StrCat(source, ": one YAML document is expected, there are more"));
+  } catch (const YAML::Exception& error) {
+    errors = builder.errors();
+    const SourceMark mark{source, error.mark.line + 1, error.mark.column + 1};
+    errors.push_back(absl::StrCat(mark.ToString(), ": ", error.msg));
+  }
+  if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+  return builder.TakeRoot();
+}
+
+absl::StatusOr<ConfigNode> ParseYamlValue(absl::string_view text, const std::string& source) {
+  absl::StatusOr<ConfigNode> node = ParseYaml(text, source);
+  if (node.ok()) ForgetLines(*node);
+  return node;
+}
+
+std::string ToYaml(const ConfigNode& node) {
+  YAML::Emitter out;
+  Emit(node, out);
+  return absl::StrCat(out.c_str(), "\n");
+}
+
+}  // namespace composer

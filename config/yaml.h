@@ -1,0 +1,25 @@
+// YAML text <-> ConfigNode. Stricter than YAML: keys are texts, a key occurs once in a map, one document a file.
+// Anchors, aliases and merges (`<<: *base`, explicit keys win) work; tags other than !!str/int/float/bool/null do not.
+// Limits: 100,000 nodes after aliases are expanded, 64 levels.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "config/node.h"
+
+namespace composer {
+
+// kInvalidArgument with one line an error: "train.yaml:7:3: `seed` is given twice (first at train.yaml:2:1)".
+// Empty text is a null node.
+absl::StatusOr<ConfigNode> ParseYaml(absl::string_view text, const std::string& source);
+
+// The same for the value of an override; marks have no lines.
+absl::StatusOr<ConfigNode> ParseYamlValue(absl::string_view text, const std::string& source);
+
+// Block style; what it gives parses to an equal tree.
+std::string ToYaml(const ConfigNode& node);
+
+}  // namespace composer

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/document.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "config/yaml.h"
+#include "tests/support/temp_dir.h"
+
+namespace composer {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LoadConfigTest : public ::testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& text) {
+    EXPECT_TRUE(AtomicWriteFile(dir_.Path(name), text).ok());
+    return dir_.Path(name);
+  }
+  TempDir dir_;
+};
+
+TEST_F(LoadConfigTest, FilesThenOverridesThenReferences) {
+  const std::string base = Write("base.yaml", "a: 1\nm: {x: 1, y: 2}\nl: [1, 2]\n");
+  const std::string job = Write("job.yaml", "m: {y: 3}\nl: [9]\nb: ${a}\n");
+  const absl::StatusOr<ConfigNode> root = LoadConfig({base, job}, {"a=5"}, Environment());
+  ASSERT_TRUE(root.ok()) << root.status();
+  EXPECT_EQ(ToYaml(*root), "a: 5\nm:\n  x: 1\n  y: 3\nl:\n  - 9\nb: 5\n");
+}
+
+TEST_F(LoadConfigTest, SaysWhatIsWrong) {
+  EXPECT_EQ(LoadConfig({dir_.Path("none.yaml")}, {}, Environment()).status().code(), absl::StatusCode::kNotFound);
+  const absl::Status list = LoadConfig({Write("list.yaml", "- a\n")}, {}, Environment()).status();
+  EXPECT_EQ(list.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(list.message()), HasSubstr("list.yaml:1:1: expected `key: value` lines, got a list"));
+  EXPECT_EQ(LoadConfig({Write("big.yaml", std::string(2 << 20, '#'))}, {}, Environment()).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(LoadConfig({Write("empty.yaml", "")}, {"a=1"}, Environment()).ok());
+}
+
+TEST(ConfigHash, DependsOnValuesOnly) {
+  const auto hash = [](absl::string_view text) { return ConfigHash(*ParseYaml(text, "x")); };
+  EXPECT_EQ(hash("a: 1\nb: [2]\n"), hash("# c\na:   1\nb:\n  - 2\n"));
+  EXPECT_NE(hash("a: 1\n"), hash("a: 2\n"));
+  EXPECT_EQ(hash("a: 1\n").size(), 16u);
+}
+
+}  // namespace
+}  // namespace composer
