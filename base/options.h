@@ -1,0 +1,68 @@
+// Command-line options as one table: parsing, the origin of each value and --help all come from it.
+//
+//   std::vector<Option> table = {{.name = "nproc", .short_name = 'n', .environment = {"LOCAL_WORLD_SIZE"}, .metavar =
+//   "N",
+//                                 .help = "workers on this node", .fallback = "1", .set = IntoInt(&nproc, 1, 4096)}};
+//   ASSIGN_OR_RETURN(ParsedOptions parsed, ParseOptions(table, arguments, environment));
+//
+// Accepted: --name value, --name=value, -n value, -nvalue; `-` and `_` are equal in long names; a switch (no metavar)
+// takes no value, or =true / =false. Parsing ends at the first argument that is no flag, or after `--`: what follows
+// belongs to the program. The last of several equal flags wins; a flag wins over the environment, which wins over the
+// default. Errors are kInvalidArgument and name the flag or variable, the value, what is allowed and the nearest known
+// flag. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/env.h"
+
+namespace composer {
+
+// Takes the text of a value; an error says what is allowed ("must be …").
+using OptionSetter = std::function<absl::Status(absl::string_view value)>;
+
+struct Option {
+  std::string name;     // "max-restarts"
+  char short_name = 0;  // 0: none
+  std::vector<std::string>
+      environment;       // variables that give the value too; the first that is set and not empty counts
+  std::string metavar;   // "N"; empty: a switch
+  std::string help;      // one line
+  std::string fallback;  // the default as text, for --help and --explain; the target already holds it
+  OptionSetter set;
+};
+
+struct OptionValue {
+  std::string name;
+  std::string value;
+  std::string origin;  // "flag --nproc", "environment LOCAL_WORLD_SIZE", "default"
+};
+
+struct ParsedOptions {
+  std::vector<OptionValue> values;  // one for each option, in the table's order
+  std::vector<std::string> rest;    // from the first argument that is no flag on
+
+  // Whether a flag or a variable gave the option.
+  bool Given(absl::string_view name) const;
+};
+
+absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, const std::vector<std::string>& arguments,
+                                           const Environment& environment);
+
+// One aligned line an option, for --help.
+std::string OptionsHelp(const std::vector<Option>& table);
+
+// The values with their origins, one a line, for --explain.
+std::string ExplainOptions(const std::vector<OptionValue>& values);
+
+// Setters. The targets must outlive the parse.
+OptionSetter IntoString(std::string* target);
+OptionSetter IntoInt(int* target, int min, int max);
+OptionSetter IntoBool(bool* target);
+
+}  // namespace composer

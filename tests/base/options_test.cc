@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace composer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Flags {
+  int nproc = 1;
+  int max_restarts = 3;
+  bool tee = false;
+  std::string job;
+
+  std::vector<Option> Table() {
+    return {
+        {.name = "nproc",
+         .short_name = 'n',
+         .environment = {"LOCAL_WORLD_SIZE", "NPROC"},
+         .metavar = "N",
+         .help = "workers",
+         .fallback = "1",
+         .set = IntoInt(&nproc, 1, 64)},
+        {.name = "max-restarts",
+         .metavar = "N",
+         .help = "restarts",
+         .fallback = "3",
+         .set = IntoInt(&max_restarts, 0, 100)},
+        {.name = "tee", .short_name = 't', .help = "print all", .set = IntoBool(&tee)},
+        {.name = "job", .metavar = "NAME", .help = "name", .set = IntoString(&job)},
+    };
+  }
+};
+
+TEST(OptionsTest, AllSpellingsOfAValue) {
+  const std::vector<std::vector<std::string>> spellings = {{"--nproc", "2"}, {"--nproc=2"}, {"-n", "2"}, {"-n2"}};
+  for (const auto& arguments : spellings) {
+    Flags flags;
+    ASSERT_TRUE(ParseOptions(flags.Table(), arguments, {}).ok()) << arguments[0];
+    EXPECT_EQ(flags.nproc, 2) << arguments[0];
+  }
+}
+
+TEST(OptionsTest, DashAndUnderscoreAreEqual) {
+  for (const char* spelling : {"--max-restarts=7", "--max_restarts=7"}) {
+    Flags flags;
+    ASSERT_TRUE(ParseOptions(flags.Table(), {spelling}, {}).ok());
+    EXPECT_EQ(flags.max_restarts, 7);
+  }
+}
+
+TEST(OptionsTest, StopsAtTheFirstNonFlag) {
+  Flags flags;
+  auto parsed = ParseOptions(flags.Table(), {"-n", "2", "train.py", "--nproc", "8", "-x"}, {});
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(flags.nproc, 2);
+  EXPECT_THAT(parsed->rest, ElementsAre("train.py", "--nproc", "8", "-x"));
+}
+
+TEST(OptionsTest, DoubleDashEndsFlags) {
+  Flags flags;
+  auto parsed = ParseOptions(flags.Table(), {"--tee", "--", "--odd-name"}, {});
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_TRUE(flags.tee);
+  EXPECT_THAT(parsed->rest, ElementsAre("--odd-name"));
+}
+
+TEST(OptionsTest, FlagWinsOverEnvironmentWinsOverDefault) {
+  Flags flags;
+  const Environment environment({{"LOCAL_WORLD_SIZE", ""}, {"NPROC", "4"}});
+  auto parsed = ParseOptions(flags.Table(), {}, environment);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(flags.nproc, 4);
+  EXPECT_EQ(parsed->values[0].origin, "environment NPROC");
+  EXPECT_EQ(parsed->values[1].origin, "default");
+  EXPECT_EQ(parsed->values[1].value, "3");
+
+  parsed = ParseOptions(flags.Table(), {"-n", "5"}, environment);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(flags.nproc, 5);
+  EXPECT_EQ(parsed->values[0].origin, "flag -n");
+  EXPECT_TRUE(parsed->Given("nproc"));
+  EXPECT_FALSE(parsed->Given("tee"));
+}
+
+TEST(OptionsTest, Errors) {
+  struct Case {
+    std::vector<std::string> arguments;
+    Environment environment;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {{"--nprocs", "2"}, {}, "unknown flag --nprocs (did you mean `--nproc`?)"},
+      {{"--max-restart=2"}, {}, "did you mean `--max-restarts`?"},
+      {{"-q"}, {}, "unknown flag -q"},
+      {{"-tn"}, {}, "unknown flag -tn"},
+      {{"--nproc"}, {}, "--nproc needs a value: N"},
+      {{"--nproc", "0"}, {}, "--nproc: `0` must be a whole number from 1 to 64"},
+      {{"--nproc", "two"}, {}, "--nproc: `two` must be"},
+      {{"--nproc=99999999999999999999"}, {}, "must be a whole number"},
+      {{"--tee=perhaps"}, {}, "--tee: `perhaps` must be true or false"},
+      {{}, Environment({{"NPROC", "-1"}}), "NPROC: `-1` must be a whole number from 1 to 64"},
+  };
+  for (const Case& c : cases) {
+    Flags flags;
+    const auto parsed = ParseOptions(flags.Table(), c.arguments, c.environment);
+    ASSERT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument) << c.message;
+    EXPECT_THAT(std::string(parsed.status().message()), HasSubstr(c.message));
+  }
+}
+
+TEST(OptionsTest, HelpNamesEveryOption) {
+  Flags flags;
+  const std::string help = OptionsHelp(flags.Table());
+  EXPECT_THAT(help, HasSubstr("-n, --nproc N         workers [1] (env LOCAL_WORLD_SIZE)\n"));
+  EXPECT_THAT(help, HasSubstr("    --job NAME        name\n"));
+}
+
+TEST(OptionsTest, ExplainShowsValueAndOrigin) {
+  EXPECT_EQ(ExplainOptions({{"nproc", "2", "flag -n"}, {"job", "", "default"}}),
+            "nproc            2                        flag -n\n"
+            "job              -                        default\n");
+}
+
+}  // namespace
+}  // namespace composer
