@@ -320,7 +320,7 @@ def time():
             ("5ep", "+", "3ba"), ("5ep", "/", "3ba"), ("0.25dur", "+", "0.5dur"), ("5ep", "<", "6ep"),
             ("5ep", "<", "6ba"), ("5ep", "==", "5ep"), ("5ep", "<", 6)]
     write("time", "A bare integer operand counts in the unit of the other. ours_differ: texts that Composer refuses "
-          "(it parses with strptime) and we accept, with our value; and the empty text, 0 seconds there and refused here.",
+          "(it parses with strptime) and we accept, with our value; and the empty text, 0 seconds there, refused here.",
           {"valid": [r for r in rows if "error" not in r], "invalid": [r for r in rows if "error" in r],
            "ours_differ": ours, "arithmetic": [arithmetic(*s) for s in sums]})
 
@@ -356,12 +356,13 @@ def loss_curve():
     write("loss_curve", "MLP 64-64-64-10 (Linear, ReLU, Linear, ReLU, Linear). A generator with state x and draws "
           "x = (1664525 x + 1013904223) mod 2^32, value (x >> 8) / 2^23 - 1. Weights: start x = 1, parameters in order "
           "(weight [out, in] row by row, then bias, layer by layer), each draw * 0.125. Data: start x = 2, 80 samples of "
-          "64 draws in order, not shuffled, 10 epochs of 5 batches; label = index of the largest of a sample's first 10 inputs. "
+          "64 draws in order, not shuffled, 10 epochs of 5 batches; label = index of the largest of its first 10 inputs. "
           "losses: cross-entropy, mean of each batch of 16, in microbatches of 8, before its update. Constant lr.",
           {"optimizer": {"name": "DecoupledAdamW", "lr": 3e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 1e-3},
            "batch": batch, "microbatch": 8, "initial_first4": initial, "initial_norm": initial_norm,
            "first_sample_first4": inputs[0, :4].tolist(), "first_labels": labels[:16].tolist(),
-           "losses": [float(loss) for loss in losses], "final_norm": final.norm().item(), "final_sum": final.sum().item(),
+           "losses": [float(loss) for loss in losses], "final_norm": final.norm().item(),
+           "final_sum": final.sum().item(),
            "final_first4": [p.detach().flatten()[:4].tolist() for p in net.parameters()]})
 
 
