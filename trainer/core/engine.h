@@ -1,6 +1,5 @@
-// The only dispatcher of events: algorithms that match, in the order of the passes; then callbacks. At INIT callbacks come first.
-// Source: mosaicml composer/core/engine.py, passes.py.
-// SPDX-License-Identifier: Apache-2.0
+// The only dispatcher of events: algorithms that match, in the order of the passes; then callbacks. At INIT callbacks
+// come first. Source: mosaicml composer/core/engine.py, passes.py. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>
@@ -29,9 +28,7 @@ class Engine {
   Engine(State& state, Logger& logger);
 
   // The first non-OK status, annotated with who returned it and the event; the rest of the event is skipped.
-  absl::Status Run(Event event) {
-    return listened_.Has(event) ? Dispatch(event) : absl::OkStatus();
-  }
+  absl::Status Run(Event event) { return listened_.Has(event) ? Dispatch(event) : absl::OkStatus(); }
   const std::vector<AlgorithmTrace>& traces() const { return traces_; }
 
  private:

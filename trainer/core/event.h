@@ -1,4 +1,5 @@
-// The events of a run, in the order in which they fire. This comment is the training loop; train_loop.cc is it made code.
+// The events of a run, in the order in which they fire. This comment is the training loop; train_loop.cc is it made
+// code.
 //
 //   INIT; BEFORE_LOAD; AFTER_LOAD
 //   FIT_START
@@ -18,8 +19,10 @@
 //   ITERATION_END; ITERATION_CHECKPOINT                            only when an iteration length is set
 //   FIT_END
 //   evaluation: EVAL_BEFORE_ALL; per evaluator: EVAL_START; per batch: EVAL_BATCH_START, EVAL_BEFORE_FORWARD,
-//     EVAL_AFTER_FORWARD, EVAL_BATCH_END; EVAL_END; then EVAL_AFTER_ALL (Trainer::Eval: EVAL_STANDALONE_START/END instead of the ALL pair)
-//   prediction: PREDICT_START; per batch: PREDICT_BATCH_START, PREDICT_BEFORE_FORWARD, PREDICT_AFTER_FORWARD, PREDICT_BATCH_END; PREDICT_END
+//     EVAL_AFTER_FORWARD, EVAL_BATCH_END; EVAL_END; then EVAL_AFTER_ALL (Trainer::Eval: EVAL_STANDALONE_START/END
+//     instead of the ALL pair)
+//   prediction: PREDICT_START; per batch: PREDICT_BATCH_START, PREDICT_BEFORE_FORWARD, PREDICT_AFTER_FORWARD,
+//   PREDICT_BATCH_END; PREDICT_END
 //
 // Source: mosaicml composer/core/event.py (40 events). Golden: tests/golden/events.json.
 // SPDX-License-Identifier: Apache-2.0
@@ -33,12 +36,46 @@
 namespace composer {
 
 enum class Event : int {
-  kInit, kBeforeLoad, kAfterLoad, kFitStart, kIterationStart, kEpochStart, kBeforeDataloader, kAfterDataloader, kBatchStart,
-  kBeforeTrainBatch, kBeforeForward, kAfterForward, kBeforeLoss, kAfterLoss, kBeforeBackward, kAfterBackward, kAfterTrainBatch,
-  kBatchEnd, kBatchCheckpoint, kEpochEnd, kEpochCheckpoint, kIterationEnd, kIterationCheckpoint, kFitEnd,
-  kEvalBeforeAll, kEvalStart, kEvalBatchStart, kEvalBeforeForward, kEvalAfterForward, kEvalBatchEnd, kEvalEnd, kEvalAfterAll,
-  kEvalStandaloneStart, kEvalStandaloneEnd,
-  kPredictStart, kPredictBatchStart, kPredictBeforeForward, kPredictAfterForward, kPredictBatchEnd, kPredictEnd,
+  kInit,
+  kBeforeLoad,
+  kAfterLoad,
+  kFitStart,
+  kIterationStart,
+  kEpochStart,
+  kBeforeDataloader,
+  kAfterDataloader,
+  kBatchStart,
+  kBeforeTrainBatch,
+  kBeforeForward,
+  kAfterForward,
+  kBeforeLoss,
+  kAfterLoss,
+  kBeforeBackward,
+  kAfterBackward,
+  kAfterTrainBatch,
+  kBatchEnd,
+  kBatchCheckpoint,
+  kEpochEnd,
+  kEpochCheckpoint,
+  kIterationEnd,
+  kIterationCheckpoint,
+  kFitEnd,
+  kEvalBeforeAll,
+  kEvalStart,
+  kEvalBatchStart,
+  kEvalBeforeForward,
+  kEvalAfterForward,
+  kEvalBatchEnd,
+  kEvalEnd,
+  kEvalAfterAll,
+  kEvalStandaloneStart,
+  kEvalStandaloneEnd,
+  kPredictStart,
+  kPredictBatchStart,
+  kPredictBeforeForward,
+  kPredictAfterForward,
+  kPredictBatchEnd,
+  kPredictEnd,
 };
 inline constexpr int kNumEvents = 40;
 

@@ -24,7 +24,7 @@ enum class Precision { kFp32, kAmpBf16 };
 
 // What one step added up to over all ranks; known after the step's gradients are reduced.
 struct StepTotals {
-  double loss = 0;      // mean over the global batch
+  double loss = 0;  // mean over the global batch
   int64_t samples = 0;
   int64_t tokens = 0;
 };
@@ -32,7 +32,7 @@ struct StepTotals {
 struct State {
   // Identity.
   std::string run_name;
-  std::string run_folder;     // "" when nothing is written
+  std::string run_folder;  // "" when nothing is written
   uint64_t seed = 0;
   int rank = 0;
   int world_size = 1;
@@ -47,25 +47,26 @@ struct State {
   // Time.
   Time max_duration;
   Timestamp timestamp;
-  Timestamp previous_timestamp;   // before the last batch
-  Timestamp eval_timestamp;       // of the running evaluation
+  Timestamp previous_timestamp;  // before the last batch
+  Timestamp eval_timestamp;      // of the running evaluation
   int64_t batches_per_epoch = 0;
 
   // The step under way.
-  Batch batch;                    // the whole rank batch at loader events, the microbatch inside forward/loss/backward
+  Batch batch;  // the whole rank batch at loader events, the microbatch inside forward/loss/backward
   at::Tensor outputs;
-  at::Tensor loss;                // of the microbatch, before weighting
+  at::Tensor loss;  // of the microbatch, before weighting
   StepTotals step;
 
   // Settings.
-  int64_t device_train_microbatch_size = 0;   // 0: the whole rank batch
+  int64_t device_train_microbatch_size = 0;  // 0: the whole rank batch
   Precision precision = Precision::kFp32;
   double scale_schedule_ratio = 1;
 
   MetricList train_metrics;
-  std::string eval_label;         // of the running evaluation
+  std::string eval_label;  // of the running evaluation
 
-  // Ends the run after the current batch, its evaluation and its checkpoint; agreed on by all ranks through the step's flags.
+  // Ends the run after the current batch, its evaluation and its checkpoint; agreed on by all ranks through the step's
+  // flags.
   void StopTraining() { stop_requested = true; }
   bool stop_requested = false;
 };

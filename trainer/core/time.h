@@ -1,6 +1,6 @@
 // Training time: amounts with a unit ("10ep", "500ba", "0.1dur"), and the timestamp of a run.
-// Source: mosaicml composer/core/time.py. Differences: `dur` is the only fractional unit; "24h", "90m" and "90s" parse (Composer's do not).
-// SPDX-License-Identifier: Apache-2.0
+// Source: mosaicml composer/core/time.py. Differences: `dur` is the only fractional unit; "24h", "90m" and "90s" parse
+// (Composer's do not). SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,9 @@ class Time {
   TimeUnit unit_ = TimeUnit::kBatch;
 };
 
-// Parses "10ep", "500 ba", "1.5e9tok", "0.25dur", "1h30m", "90s", "30sec"; a bare number is in `bare_unit`. Case does not matter.
-// kInvalidArgument, with the text and the units allowed, for anything else: unknown unit, a fraction of a counted unit, overflow.
+// Parses "10ep", "500 ba", "1.5e9tok", "0.25dur", "1h30m", "90s", "30sec"; a bare number is in `bare_unit`. Case does
+// not matter. kInvalidArgument, with the text and the units allowed, for anything else: unknown unit, a fraction of a
+// counted unit, overflow.
 absl::StatusOr<Time> ParseTime(absl::string_view text, TimeUnit bare_unit = TimeUnit::kEpoch);
 
 // Where a run is. Samples and tokens are sums over all ranks. Plain value.
@@ -63,10 +64,12 @@ struct Timestamp {
   void ToNextBatch(int64_t samples, int64_t tokens, absl::Duration duration);
   void ToNextEpoch();
   void ToNextIteration();
-  // The count in this unit; kSecond is total_wct in whole seconds. CHECK-fails for kDuration, which needs the run's length.
+  // The count in this unit; kSecond is total_wct in whole seconds. CHECK-fails for kDuration, which needs the run's
+  // length.
   int64_t Get(TimeUnit unit) const;
 
-  // One JSON object; wall-clock members end in _wct and are seconds. FromJson: kInvalidArgument on anything missing or not a number.
+  // One JSON object; wall-clock members end in _wct and are seconds. FromJson: kInvalidArgument on anything missing or
+  // not a number.
   std::string ToJson() const;
   static absl::StatusOr<Timestamp> FromJson(absl::string_view json);
 };
@@ -74,8 +77,8 @@ struct Timestamp {
 // now / max_duration in [0, 1]: how much of the run is done. max_duration must not be kDuration or 0.
 double ElapsedFraction(const Timestamp& now, const Time& max_duration);
 
-// True when a multiple of `interval` was crossed between previous and now: floor(previous / interval) != floor(now / interval).
-// Intervals <= 0 never fire. kDuration intervals are fractions of max_duration.
+// True when a multiple of `interval` was crossed between previous and now: floor(previous / interval) != floor(now /
+// interval). Intervals <= 0 never fire. kDuration intervals are fractions of max_duration.
 bool IntervalCrossed(const Time& interval, const Timestamp& previous, const Timestamp& now, const Time& max_duration);
 
 }  // namespace composer

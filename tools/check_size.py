@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""Small files, one idea each: warns over the first number of lines, fails over the second. Tests and benchmarks may be longer."""
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIMITS = {"test": (400, 800), "header": (200, 400), "source": (300, 500), "cmake": (60, 120)}
+
+
+def kind(path):
+    if path.startswith(("tests/", "benchmarks/")):
+        return "test"
+    if path.endswith("CMakeLists.txt"):
+        return "cmake"
+    return "header" if path.endswith(".h") else "source"
+
+
+def main():
+    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.h", "*.cc", "*.cu", "*CMakeLists.txt"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    failed = False
+    for path in files:
+        if not (ROOT / path).exists():
+            continue
+        lines = len((ROOT / path).read_text().splitlines())
+        warn, fail = LIMITS[kind(path)]
+        if lines > warn:
+            print(f"{'error' if lines > fail else 'warning'}: {path} has {lines} lines (a {kind(path)} file should have at most {warn})")
+        failed |= lines > fail
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

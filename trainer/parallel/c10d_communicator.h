@@ -1,0 +1,23 @@
+// Collectives over a c10d backend (ProcessGroupGloo, ProcessGroupNCCL), called directly: no dispatcher in between.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "trainer/parallel/communicator.h"
+
+namespace composer {
+
+class C10dCommunicator final : public Communicator {
+ public:
+  explicit C10dCommunicator(c10::intrusive_ptr<c10d::Backend> backend) : backend_(std::move(backend)) {}
+  int rank() const override { return backend_->getRank(); }
+  int world_size() const override { return backend_->getSize(); }
+  std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override;
+  void Broadcast(at::Tensor tensor, int root) override;
+
+ private:
+  c10::intrusive_ptr<c10d::Backend> backend_;
+};
+
+}  // namespace composer

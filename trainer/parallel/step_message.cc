@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/parallel/step_message.h"
+
+namespace composer {
+namespace {
+
+constexpr int kLimbBits = 12;
+constexpr int kLimbs = 3;
+
+void PutCount(int64_t count, float* out) {
+  for (int i = 0; i < kLimbs; ++i) out[i] = static_cast<float>((count >> (i * kLimbBits)) & ((1 << kLimbBits) - 1));
+}
+
+int64_t GetCount(const float* in) {
+  int64_t count = 0;
+  for (int i = 0; i < kLimbs; ++i) count += static_cast<int64_t>(in[i]) << (i * kLimbBits);
+  return count;
+}
+
+}  // namespace
+
+void StepMessage::Encode(absl::Span<float> out) const {
+  out[0] = weighted_loss;
+  out[1] = static_cast<float>(stop_votes);
+  out[2] = static_cast<float>(drain_votes);
+  out[3] = seconds;
+  PutCount(samples, &out[4]);
+  PutCount(tokens, &out[7]);
+}
+
+StepMessage StepMessage::Decode(absl::Span<const float> in) {
+  StepMessage message;
+  message.weighted_loss = in[0];
+  message.stop_votes = static_cast<int>(in[1]);
+  message.drain_votes = static_cast<int>(in[2]);
+  message.seconds = in[3];
+  message.samples = GetCount(&in[4]);
+  message.tokens = GetCount(&in[7]);
+  return message;
+}
+
+}  // namespace composer

@@ -1,0 +1,27 @@
+// What the ranks tell each other in a step, as float32s at the tail of the last gradient bucket: a step needs no
+// collective of its own for it. Each field is summed over ranks by the all-reduce. Counts are split into three 12-bit
+// limbs, so that sums over up to 4,096 ranks stay below 2^24 and are exact in float32. SPDX-License-Identifier:
+// Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace composer {
+
+struct StepMessage {
+  float weighted_loss = 0;  // this rank's share of the global mean loss
+  int64_t samples = 0;      // < 2^36 a rank
+  int64_t tokens = 0;       // < 2^36 a rank
+  int stop_votes = 0;       // ranks that want the run to end (StopTraining)
+  int drain_votes = 0;      // ranks that were told to save and leave (preemption)
+  float seconds = 0;        // rank 0's time since the last step; other ranks send 0
+
+  static constexpr int kLength = 10;  // floats
+  // out and in have kLength elements.
+  void Encode(absl::Span<float> out) const;
+  static StepMessage Decode(absl::Span<const float> in);
+};
+
+}  // namespace composer

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/torch_status.h"
+
+#include <c10/util/Exception.h>
+
+#include <new>
+
+namespace composer {
+
+// The classes nest: children come before their parents.
+absl::Status StatusFromCurrentException() {
+  try {
+    throw;
+  } catch (const StatusError& error) {
+    return error.status();
+  } catch (const c10::OutOfMemoryError& error) {
+    return absl::ResourceExhaustedError(error.what_without_backtrace());
+  } catch (const c10::DistError& error) {
+    return absl::UnavailableError(error.what_without_backtrace());
+  } catch (const c10::NotImplementedError& error) {
+    return absl::UnimplementedError(error.what_without_backtrace());
+  } catch (const c10::ValueError& error) {
+    return absl::InvalidArgumentError(error.what_without_backtrace());
+  } catch (const c10::TypeError& error) {
+    return absl::InvalidArgumentError(error.what_without_backtrace());
+  } catch (const c10::IndexError& error) {
+    return absl::OutOfRangeError(error.what_without_backtrace());
+  } catch (const c10::Error& error) {
+    return absl::InternalError(error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of host memory");
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  } catch (...) {
+    return absl::UnknownError("an exception of unknown type");
+  }
+}
+
+}  // namespace composer

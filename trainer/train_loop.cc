@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/train_loop.h"
+
+#include <torch/torch.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "trainer/core/random.h"
+#include "trainer/torch_status.h"
+
+namespace composer {
+
+TrainLoop::TrainLoop(const RunParts& parts)
+    : parts_(parts), state_(parts.state), train_batch_(parts.state, parts.engine, parts.communicator) {
+  schedule_ = {state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
+  loss_id_ = parts_.logger.Intern("loss/train/total");
+  for (const auto& metric : state_.train_metrics) {
+    metric_ids_.push_back(parts_.logger.Intern(absl::StrCat("metrics/train/", metric->name())));
+  }
+}
+
+absl::Status TrainLoop::Run() {
+  state_.model->train();
+  Fire(Event::kFitStart);
+  parts_.supervision.OnPhase(RunPhase::kTraining);
+  while (!Finished()) {
+    if (state_.timestamp.epoch_in_iteration == 0 && state_.timestamp.batch_in_epoch == 0) Fire(Event::kIterationStart);
+    if (state_.timestamp.batch_in_epoch == 0) Fire(Event::kEpochStart);
+    RETURN_IF_ERROR(RunEpoch());
+    if (state_.timestamp.batch_in_epoch == state_.batches_per_epoch) FinishEpoch();
+  }
+  Fire(Event::kFitEnd);
+  Evaluate(Event::kFitEnd);
+  parts_.checkpoints.SaveAtEnd(state_);
+  for (const auto& group : state_.optimizer->groups()) {
+    for (const at::Tensor& param : group.params) param.mutable_grad().reset();
+  }
+  parts_.supervision.OnPhase(RunPhase::kDone);
+  return absl::OkStatus();
+}
+
+bool TrainLoop::Finished() const {
+  if (parts_.communicator.world_size() == 1 && state_.stop_requested) return true;
+  return stop_ || state_.timestamp.Get(state_.max_duration.unit()) >= state_.max_duration.count();
+}
+
+absl::Status TrainLoop::RunEpoch() {
+  step_started_ = parts_.clock.Now();
+  for (;;) {
+    Fire(Event::kBeforeDataloader);
+    if (state_.timestamp.batch_in_epoch >= state_.batches_per_epoch) return absl::OkStatus();
+    state_.batch = parts_.train_loader.Load(state_.timestamp.epoch, state_.timestamp.batch_in_epoch);
+    Fire(Event::kAfterDataloader);
+    Fire(Event::kBatchStart);
+    Step();
+    Fire(Event::kBatchEnd);
+    parts_.logger.Flush(state_.timestamp);
+    parts_.supervision.OnStep(state_.timestamp.batch, state_.timestamp.sample, state_.step.loss);
+    Evaluate(Event::kBatchEnd);
+    CheckpointAt(Event::kBatchCheckpoint);
+    if (drain_ && !Finished()) {
+      parts_.checkpoints.SaveNow(state_);
+      return absl::CancelledError(
+          absl::StrCat("drained after batch ", state_.timestamp.batch, ": the checkpoint is saved"));
+    }
+    if (Finished()) return absl::OkStatus();
+  }
+}
+
+void TrainLoop::FinishEpoch() {
+  state_.previous_timestamp = state_.timestamp;
+  state_.timestamp.ToNextEpoch();
+  Fire(Event::kEpochEnd);
+  Evaluate(Event::kEpochEnd);
+  CheckpointAt(Event::kEpochCheckpoint);
+  AgreeOnStop();
+}
+
+void TrainLoop::AgreeOnStop() {
+  if (parts_.communicator.world_size() == 1) return;
+  const at::Tensor votes = torch::full({1}, state_.stop_requested ? 1.0F : 0.0F);
+  parts_.communicator.AllReduceSum(votes);
+  stop_ = stop_ || votes.item<float>() > 0;
+}
+
+void TrainLoop::Step() {
+  SeedForStep(state_.seed, state_.rank, state_.timestamp.batch);
+  SetLearningRates();
+  TrainBatch::Request request;
+  request.global_samples = parts_.train_loader.global_samples(state_.timestamp.batch_in_epoch);
+  const int64_t interval = parts_.train_metrics_interval;
+  request.measure = interval > 0 && (state_.timestamp.batch + 1) % interval == 0;
+  request.message = OwnMessage();
+  const StepMessage agreed = train_batch_.Run(request);
+  drain_ = agreed.drain_votes > 0;
+  stop_ = stop_ || agreed.stop_votes > 0;
+  LogStep(request.measure);
+  state_.previous_timestamp = state_.timestamp;
+  state_.timestamp.ToNextBatch(agreed.samples, agreed.tokens, absl::Seconds(agreed.seconds));
+}
+
+StepMessage TrainLoop::OwnMessage() {
+  StepMessage message;
+  message.stop_votes = state_.stop_requested ? 1 : 0;
+  message.drain_votes = parts_.supervision.DrainRequested() ? 1 : 0;
+  const absl::Time now = parts_.clock.Now();
+  if (state_.rank == 0) message.seconds = static_cast<float>(absl::ToDoubleSeconds(now - step_started_));
+  step_started_ = now;
+  return message;
+}
+
+void TrainLoop::SetLearningRates() {
+  if (state_.schedulers.empty()) return;
+  double factor = 1;
+  for (const auto& scheduler : state_.schedulers) factor *= scheduler->Factor(state_.timestamp, schedule_);
+  for (ParamGroup& group : state_.optimizer->groups()) group.lr = group.initial_lr * factor;
+}
+
+void TrainLoop::LogStep(bool measured) {
+  parts_.logger.Log(loss_id_, state_.step.loss);
+  if (!measured) return;
+  for (size_t i = 0; i < metric_ids_.size(); ++i) parts_.logger.Log(metric_ids_[i], state_.train_metrics[i]->Compute());
+}
+
+void TrainLoop::Evaluate(Event event) {
+  bool any = false;
+  for (Evaluator& evaluator : parts_.evaluators) {
+    if (!EvaluatorIsDue(evaluator, event, state_)) continue;
+    if (!any) {
+      parts_.supervision.OnPhase(RunPhase::kEvaluating);
+      Fire(Event::kEvalBeforeAll);
+      any = true;
+    }
+    RunEvaluator(evaluator, state_, parts_.engine, parts_.communicator, parts_.logger);
+  }
+  if (!any) return;
+  Fire(Event::kEvalAfterAll);
+  parts_.supervision.OnPhase(RunPhase::kTraining);
+  step_started_ = parts_.clock.Now();
+}
+
+void TrainLoop::Fire(Event event) { ThrowIfError(parts_.engine.Run(event)); }
+
+void TrainLoop::CheckpointAt(Event event) {
+  Fire(event);
+  if (!parts_.checkpoints.IsDue(event, state_)) return;
+  parts_.checkpoints.SaveNow(state_);
+  step_started_ = parts_.clock.Now();
+}
+
+}  // namespace composer

@@ -1,0 +1,71 @@
+// The nested loop of epochs and batches with their events: event.h's comment made code.
+// Source: mosaicml composer/trainer/trainer.py, _train_loop().
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "base/clock.h"
+#include "trainer/core/engine.h"
+#include "trainer/core/state.h"
+#include "trainer/core/supervision.h"
+#include "trainer/data/data_loader.h"
+#include "trainer/eval_loop.h"
+#include "trainer/loggers/logger.h"
+#include "trainer/parallel/communicator.h"
+#include "trainer/run_checkpoints.h"
+#include "trainer/train_batch.h"
+
+namespace composer {
+
+// The parts of a run that the loop moves; all outlive it.
+struct RunParts {
+  State& state;
+  Engine& engine;
+  Logger& logger;
+  Communicator& communicator;
+  DataLoader& train_loader;
+  std::vector<Evaluator>& evaluators;
+  RunCheckpoints& checkpoints;
+  Supervision& supervision;
+  Clock& clock;
+  int64_t train_metrics_interval;
+};
+
+class TrainLoop {
+ public:
+  explicit TrainLoop(const RunParts& parts);
+
+  // Trains from state.timestamp until max_duration, a stop, or a drain. OK: the run is complete. kCancelled: a drain
+  // was asked for, a checkpoint is committed, and the run can go on from it. Throws what LibTorch throws.
+  absl::Status Run();
+
+  // Collectives that a step makes: the gradient buckets and nothing else.
+  int64_t collectives_per_step() const { return train_batch_.num_buckets(); }
+
+ private:
+  bool Finished() const;
+  absl::Status RunEpoch();  // until the loader ends, the run is finished, or a drain
+  void FinishEpoch();
+  // One collective an epoch: a stop asked for at EPOCH_END on any rank ends all.
+  void AgreeOnStop();
+  void Step();
+  StepMessage OwnMessage();
+  void SetLearningRates();
+  void LogStep(bool measured);
+  void Evaluate(Event event);
+  void Fire(Event event);
+  void CheckpointAt(Event event);
+
+  RunParts parts_;
+  State& state_;
+  TrainBatch train_batch_;
+  ScheduleContext schedule_;
+  absl::Time step_started_;
+  bool drain_ = false;  // agreed by all ranks
+  bool stop_ = false;   // agreed by all ranks
+  Logger::MetricId loss_id_;
+  std::vector<Logger::MetricId> metric_ids_;
+};
+
+}  // namespace composer
