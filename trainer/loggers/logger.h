@@ -34,7 +34,8 @@ class LoggerDestination {
   virtual absl::Status Close() { return absl::OkStatus(); }
 };
 
-// Threads: the training thread only. With no destinations (ranks above 0) logging costs a vector write and Flush nothing.
+// Threads: the training thread only. With no destinations (ranks above 0) logging costs a vector write and Flush
+// nothing.
 class Logger {
  public:
   using MetricId = int;
@@ -59,8 +60,9 @@ class Logger {
   absl::flat_hash_map<std::string, MetricId> ids_;
   std::vector<std::unique_ptr<std::string>> names_;  // stable addresses
   std::vector<double> last_;
-  std::vector<bool> pending_flag_;
-  std::vector<MetricValue> pending_;
+  std::vector<bool> is_pending_;     // by id
+  std::vector<MetricId> pending_;    // logged since the last Flush, in order
+  std::vector<MetricValue> record_;  // scratch of Flush
 };
 
 }  // namespace composer
