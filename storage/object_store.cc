@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/object_store.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+
+namespace composer {
+namespace {
+
+constexpr size_t kMaxKeyBytes = 1024;
+
+bool IsKeyPart(absl::string_view part) {
+  if (part.empty() || part.front() == '.') return false;
+  return std::all_of(part.begin(), part.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+}  // namespace
+
+absl::Status CheckKey(absl::string_view key) {
+  bool valid = key.size() <= kMaxKeyBytes;
+  for (const absl::string_view part : absl::StrSplit(key, '/')) valid = valid && IsKeyPart(part);
+  if (valid) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("not a storage key: \"", absl::CHexEscape(key.substr(0, 100)), "\""));
+}
+
+bool IsRemains(absl::string_view listed_key) {
+  const absl::string_view last = listed_key.substr(listed_key.rfind('/') + 1);
+  return last == "." || absl::StartsWith(last, kRemainsPrefix);
+}
+
+absl::StatusOr<std::string> GetObject(ObjectStore& store, const std::string& key, int64_t max_bytes) {
+  ASSIGN_OR_RETURN(const int64_t size, store.Size(key));
+  if (size > max_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(store.Location(key), " has ", size, " bytes, more than the ", max_bytes, " allowed here"));
+  }
+  std::string bytes(static_cast<size_t>(size), '\0');
+  RETURN_IF_ERROR(store.Read(key, 0, absl::MakeSpan(bytes)));
+  return bytes;
+}
+
+}  // namespace composer
