@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/keeper.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "launcher/keeper_process.h"
+#include "launcher/keeper_protocol.h"
+#include "launcher/process_tree.h"
+
+namespace composer {
+namespace {
+
+KeeperEvent ToEvent(const KeeperNotice& notice) {
+  KeeperEvent event{.kind = KeeperEvent::Kind::kStarted, .tag = notice.tag, .pid = notice.pid};
+  if (notice.kind == KeeperNotice::kExited) {
+    event.kind = KeeperEvent::Kind::kExited;
+    event.exit = ExitStatus::FromWait(notice.value);
+  } else if (notice.kind == KeeperNotice::kSpawnFailed) {
+    event.kind = KeeperEvent::Kind::kSpawnFailed;
+    event.failure = absl::Status(static_cast<absl::StatusCode>(notice.value), notice.text.data());
+  }
+  return event;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Keeper>> Keeper::Start(Options options) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return ErrnoStatus(errno, "make", "socket pair");
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);  // the keeper is never without its mask
+  const pid_t pid = fork();
+  if (pid != 0) sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return ErrnoStatus(errno, "fork", "the keeper");
+  if (pid == 0) {
+    close(ends[0]);
+    RunKeeperProcess({.socket = ends[1],
+                      .temp_folder = std::move(options.temp_folder),
+                      .early_child = std::move(options.early_child),
+                      .early_child_tag = kEarlyChildTag});
+  }
+  close(ends[1]);
+  return std::unique_ptr<Keeper>(new Keeper(ends[0], pid));
+}
+
+Keeper::~Keeper() { Finish(); }
+
+absl::Status Keeper::Spawn(int tag, const ProcessSpec& spec, int stdout_fd, int stderr_fd) {
+  const std::string bytes = EncodeProcessSpec(spec);
+  if (bytes.size() > kMaxProcessSpecBytes)
+    return absl::ResourceExhaustedError("arguments and environment are too large");
+  const int spec_fd = memfd_create("composer-process-spec", MFD_CLOEXEC);
+  if (spec_fd < 0) return ErrnoStatus(errno, "make", "memory file");
+  const absl::Cleanup close_spec = [spec_fd] { close(spec_fd); };
+  if (write(spec_fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    return ErrnoStatus(errno, "write", "memory file");
+  }
+  const std::array<int, kSpawnDescriptors> descriptors = {spec_fd, stdout_fd, stderr_fd};
+  return SendRequest(socket_, {KeeperRequest::kSpawn, tag, 0, 0}, &descriptors);
+}
+
+void Keeper::Kill(pid_t pid, int signal) {
+  SendRequest(socket_, {KeeperRequest::kKill, 0, pid, signal}, nullptr).IgnoreError();  // TakeEvents tells of its death
+}
+
+void Keeper::Sweep() { SendRequest(socket_, {KeeperRequest::kSweep, 0, 0, 0}, nullptr).IgnoreError(); }
+
+absl::StatusOr<std::vector<KeeperEvent>> Keeper::TakeEvents() {
+  std::vector<KeeperEvent> events;
+  while (true) {
+    KeeperNotice notice;
+    const ssize_t size = recv(socket_, &notice, sizeof(notice), MSG_DONTWAIT);
+    if (size == static_cast<ssize_t>(sizeof(notice))) {
+      events.push_back(ToEvent(notice));
+    } else if (size < 0 && errno == EINTR) {
+      continue;
+    } else if ((size < 0 && errno == EAGAIN) || !events.empty()) {
+      return events;  // a closed socket is told at the next call
+    } else {
+      return absl::UnavailableError("the keeper process is gone");
+    }
+  }
+}
+
+void Keeper::KillRemains() {
+  KillChildren([](pid_t) { return true; }, absl::Seconds(5));
+}
+
+void Keeper::Finish() {
+  if (pid_ == 0) return;
+  close(socket_);  // its sign to end everything
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = 0;
+}
+
+}  // namespace composer

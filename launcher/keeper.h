@@ -1,0 +1,72 @@
+// The launcher's handle on its keeper (keeper_process.h): start processes, signal them, hear of their ends.
+// Threads: one at a time.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/process.h"
+#include "launcher/process_spec.h"
+
+namespace composer {
+
+// Something that happened to a process which the keeper started.
+struct KeeperEvent {
+  enum class Kind { kStarted, kSpawnFailed, kExited };
+  Kind kind;
+  int tag;  // as given to Spawn
+  pid_t pid = 0;
+  ExitStatus exit;       // kExited
+  absl::Status failure;  // kSpawnFailed: why, naming the path
+};
+
+class Keeper {
+ public:
+  struct Options {
+    std::string temp_folder;            // the keeper removes it when the launcher ends, however that happens
+    std::function<void()> early_child;  // runs in a process of its own from the very start; its tag is kEarlyChildTag
+  };
+  static constexpr int kEarlyChildTag = -1;
+
+  // Forks. Call from main while the process has one thread. Makes the calling process a child subreaper, so that it can
+  // clean up should the keeper die.
+  static absl::StatusOr<std::unique_ptr<Keeper>> Start(Options options);
+
+  // As Finish.
+  ~Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  // The answer comes as an event with this tag. The descriptors stay the caller's. kUnavailable: the keeper is gone.
+  absl::Status Spawn(int tag, const ProcessSpec& spec, int stdout_fd, int stderr_fd);
+  // Signals the process group of a process that the keeper started.
+  void Kill(pid_t pid, int signal);
+  // Ends what earlier workers left running (daemons, orphans).
+  void Sweep();
+
+  // Readable when TakeEvents has something.
+  int fd() const { return socket_; }
+  // Everything there is now, in the order it happened. kUnavailable: the keeper is gone; call KillRemains.
+  absl::StatusOr<std::vector<KeeperEvent>> TakeEvents();
+
+  // After the keeper's death its children are ours: ends them all.
+  void KillRemains();
+
+  // Ends every process of the job and the keeper, and waits for that.
+  void Finish();
+
+ private:
+  Keeper(int socket, pid_t pid) : socket_(socket), pid_(pid) {}
+
+  int socket_;
+  pid_t pid_;  // 0 after Finish
+};
+
+}  // namespace composer

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/process_spec.h"
+
+#include <gtest/gtest.h>
+
+namespace composer {
+namespace {
+
+TEST(ProcessSpecTest, SurvivesTheJourney) {
+  const ProcessSpec spec = {
+      .argv = {"/bin/x", "", "a b\nc"}, .environment = {"A=1", "B="}, .folder = "/tmp", .cpus = {0, 5}};
+  const auto copy = DecodeProcessSpec(EncodeProcessSpec(spec));
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_EQ(copy->argv, spec.argv);
+  EXPECT_EQ(copy->environment, spec.environment);
+  EXPECT_EQ(copy->folder, spec.folder);
+  EXPECT_EQ(copy->cpus, spec.cpus);
+}
+
+TEST(ProcessSpecTest, RefusesWhatEncodeDidNotMake) {
+  const std::string good = EncodeProcessSpec({.argv = {"/bin/x"}, .environment = {"A=1"}});
+  for (size_t cut = 0; cut < good.size(); ++cut) EXPECT_FALSE(DecodeProcessSpec(good.substr(0, cut)).ok()) << cut;
+  EXPECT_FALSE(DecodeProcessSpec(good + "x").ok());
+  EXPECT_FALSE(DecodeProcessSpec(EncodeProcessSpec({})).ok());  // nothing to run
+  EXPECT_FALSE(DecodeProcessSpec(std::string("99999999999\0x\0", 14)).ok());
+  EXPECT_FALSE(DecodeProcessSpec(EncodeProcessSpec({.argv = {"/bin/x"}, .cpus = {-1}})).ok());
+  EXPECT_FALSE(DecodeProcessSpec(EncodeProcessSpec({.argv = {"/bin/x"}, .cpus = {1 << 20}})).ok());
+}
+
+}  // namespace
+}  // namespace composer
