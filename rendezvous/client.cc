@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rendezvous/client.h"
+
+#include <grpcpp/create_channel.h>
+
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/failure_cause.h"
+#include "rendezvous/grpc_settings.h"
+
+namespace composer {
+
+// The state machine of the stream. gRPC runs reactions on its own threads, never inside StartWrite.
+class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::NodeMessage, proto::CoordinatorMessage> {
+ public:
+  using Handler = std::function<void(const proto::GenerationOver&)>;
+
+  Stream(Options options, const std::shared_ptr<grpc::Channel>& channel)
+      : options_(std::move(options)), stub_(proto::Rendezvous::NewStub(channel)) {
+    stub_->async()->Attend(&context_, this);
+    AddHold();  // writes come from outside of reactions
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  ~Stream() override {
+    context_.TryCancel();
+    absl::MutexLock lock(&mutex_);
+    ReleaseHold();
+    mutex_.Await(absl::Condition(&done_));
+  }
+
+  absl::StatusOr<proto::World> Join(absl::Duration timeout) {
+    const absl::Time deadline = absl::Now() + timeout;
+    absl::MutexLock lock(&mutex_);
+    const auto changed = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return world_.has_value() || over_.has_value() || !joining_;
+    };
+    while (!world_.has_value()) {
+      if (over_.has_value()) return *over_;
+      if (!joining_) SendJoin();
+      if (!mutex_.AwaitWithDeadline(absl::Condition(&changed), deadline)) {
+        return absl::DeadlineExceededError(absl::StrCat("rendezvous at ", options_.address, ": no world within ",
+                                                        absl::FormatDuration(timeout),
+                                                        ": too few nodes have joined, or they have not all come back"));
+      }
+    }
+    generation_ = world_->generation();
+    proto::World world = *std::exchange(world_, std::nullopt);
+    return world;
+  }
+
+  void SetHandler(Handler handler) {
+    absl::MutexLock lock(&mutex_);
+    handler_ = std::move(handler);
+  }
+
+  absl::Status ReportGenerationEnded(const proto::FailureCause& cause) {
+    absl::MutexLock lock(&mutex_);
+    if (over_.has_value()) return *over_;
+    proto::NodeMessage message;
+    proto::FailureCause& sent = *message.mutable_generation_ended()->mutable_cause();
+    sent = cause;
+    if (sent.node_id().empty()) sent.set_node_id(options_.node.node_id());
+    if (sent.unix_micros() == 0) sent.set_unix_micros(absl::ToUnixMicros(options_.clock->Now()));
+    TidyCause(sent);
+    Send(std::move(message));
+    return absl::OkStatus();
+  }
+
+  void Leave(absl::string_view reason) {
+    absl::MutexLock lock(&mutex_);
+    if (over_.has_value()) return;
+    proto::NodeMessage message;
+    message.mutable_leave()->set_reason(std::string(reason));
+    leaving_ = true;
+    Send(std::move(message));
+    const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return over_.has_value(); };
+    mutex_.AwaitWithTimeout(absl::Condition(&ended), absl::Seconds(1));
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      absl::MutexLock lock(&mutex_);
+      reads_over_ = true;
+      return ReleaseHold();  // OnDone follows, with the status
+    }
+    if (incoming_.has_world()) TakeWorld();
+    if (incoming_.has_generation_over()) TakeGenerationOver(incoming_.generation_over());
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&mutex_);
+    outgoing_.pop_front();
+    if (ok && !outgoing_.empty() && !reads_over_) StartWrite(&outgoing_.front());
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    Handler handler;
+    proto::GenerationOver lost;
+    {
+      absl::MutexLock lock(&mutex_);
+      over_ = Explain(status);
+      if (generation_ > 0 && !joining_ && !leaving_) handler = handler_;
+      lost.set_generation(generation_);
+      lost.mutable_cause()->set_rank(-1);
+      lost.mutable_cause()->set_message(std::string(over_->message()));
+      lost.mutable_cause()->set_unix_micros(absl::ToUnixMicros(options_.clock->Now()));
+    }
+    if (handler && !status.ok()) handler(lost);
+    absl::MutexLock lock(&mutex_);
+    done_ = true;  // the last touch: the destructor goes on
+  }
+
+ private:
+  void SendJoin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    proto::NodeMessage message;
+    *message.mutable_join()->mutable_node() = options_.node;
+    message.mutable_join()->set_last_generation(generation_);
+    Send(std::move(message));
+    joining_ = true;
+  }
+
+  void Send(proto::NodeMessage message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (reads_over_) return;
+    message.mutable_caller()->set_job(options_.job);
+    message.mutable_caller()->set_generation(generation_);
+    message.mutable_caller()->set_incarnation(options_.incarnation);
+    outgoing_.push_back(std::move(message));
+    if (outgoing_.size() == 1) StartWrite(&outgoing_.front());
+  }
+
+  void TakeWorld() {
+    absl::MutexLock lock(&mutex_);
+    world_ = std::move(*incoming_.mutable_world());
+    joining_ = false;
+  }
+
+  void TakeGenerationOver(const proto::GenerationOver& over) {
+    Handler handler;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (world_.has_value() && world_->generation() == over.generation()) {
+        world_.reset();  // over before Join picked it up: Join asks for the next one
+        return;
+      }
+      if (over.generation() == generation_) handler = handler_;
+    }
+    if (handler) handler(over);
+  }
+
+  absl::Status Explain(const grpc::Status& status) const {
+    if (status.ok())
+      return absl::UnavailableError(absl::StrCat("rendezvous at ", options_.address, ": the stream is closed"));
+    return Annotate(FromGrpc(status), absl::StrCat("rendezvous at ", options_.address));
+  }
+
+  void ReleaseHold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (std::exchange(held_, false)) RemoveHold();
+  }
+
+  const Options options_;
+  const std::unique_ptr<proto::Rendezvous::Stub> stub_;
+  grpc::ClientContext context_;
+  proto::CoordinatorMessage incoming_;
+
+  absl::Mutex mutex_;
+  Handler handler_ ABSL_GUARDED_BY(mutex_);
+  std::deque<proto::NodeMessage> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;                  // of the last World that Join returned
+  std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);        // arrived, not yet returned
+  bool joining_ ABSL_GUARDED_BY(mutex_) = false;                     // Join is sent, its World is not here
+  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reads_over_ ABSL_GUARDED_BY(mutex_) = false;
+  bool held_ ABSL_GUARDED_BY(mutex_) = true;
+  std::optional<absl::Status> over_ ABSL_GUARDED_BY(mutex_);  // the stream's end, never OK
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+absl::StatusOr<std::unique_ptr<RendezvousClient>> RendezvousClient::Connect(Options options) {
+  auto channel = grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), ChannelSettings());
+  if (!channel->WaitForConnected(DeadlineAfter(options.connect_timeout))) {
+    return absl::UnavailableError(absl::StrCat("no rendezvous answers at ", options.address, " within ",
+                                               absl::FormatDuration(options.connect_timeout),
+                                               ": is the launcher of node 0 running, and can this machine reach it?"));
+  }
+  return std::unique_ptr<RendezvousClient>(new RendezvousClient(std::move(options), std::move(channel)));
+}
+
+RendezvousClient::RendezvousClient(Options options, std::shared_ptr<grpc::Channel> channel)
+    : channel_(std::move(channel)), stream_(std::make_unique<Stream>(std::move(options), channel_)) {}
+
+RendezvousClient::~RendezvousClient() = default;
+
+absl::StatusOr<proto::World> RendezvousClient::Join(absl::Duration timeout) { return stream_->Join(timeout); }
+
+void RendezvousClient::OnGenerationOver(std::function<void(const proto::GenerationOver&)> handler) {
+  stream_->SetHandler(std::move(handler));
+}
+
+absl::Status RendezvousClient::ReportGenerationEnded(const proto::FailureCause& cause) {
+  return stream_->ReportGenerationEnded(cause);
+}
+
+void RendezvousClient::Leave(absl::string_view reason) { stream_->Leave(reason); }
+
+}  // namespace composer

@@ -1,0 +1,70 @@
+// A launcher's side of the rendezvous: one stream for membership, and the channel for the key-value store.
+//
+//   Connect -> Join -> World 1 -> … GenerationOver or ReportGenerationEnded -> Join -> World 2 -> … -> Leave
+//
+// The stream is the node's life sign: when it ends without Leave (crash, destructor, network), the others see this node
+// as lost. Threads: all methods may be called from any thread; Join by one thread at a time. SPDX-License-Identifier:
+// Apache-2.0
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "proto/rendezvous.pb.h"
+
+namespace composer {
+
+class RendezvousClient {
+ public:
+  struct Options {
+    std::string address;  // host:port of the rendezvous, or unix:/path
+    std::string job;
+    std::string incarnation;  // random, of this process; not empty
+    proto::NodeInfo node;
+    Clock* clock = &RealClock::Get();  // must outlive the client
+    absl::Duration connect_timeout = absl::Seconds(30);
+  };
+
+  // Waits for a server that is not up yet. kUnavailable: none answered in time.
+  static absl::StatusOr<std::unique_ptr<RendezvousClient>> Connect(Options options);
+  // Without Leave before it, the node is lost to the others. Waits for a running handler.
+  ~RendezvousClient();
+
+  // Joins the next generation and blocks until its World. While the node is in a running world this ends that one for
+  // all. kInvalidArgument: refused, the message names the field. kDeadlineExceeded: no world within `timeout`; may be
+  // called again. kUnavailable and other codes: the stream is over, the client is of no more use.
+  absl::StatusOr<proto::World> Join(absl::Duration timeout);
+
+  // The handler runs once when the generation of the last World is over for a cause not reported by this node, also
+  // when the rendezvous is lost (its cause then has no node_id). It runs on a gRPC thread, must not block and may call
+  // ReportGenerationEnded. Set it before Join.
+  void OnGenerationOver(std::function<void(const proto::GenerationOver&)> handler);
+
+  // This node's workers are gone or going; the others are told. The first cause of a generation counts. kUnavailable:
+  // the stream is over.
+  absl::Status ReportGenerationEnded(const proto::FailureCause& cause);
+
+  // Tells the others that this node goes on purpose, and waits (at most a second) until that is sent.
+  void Leave(absl::string_view reason);
+
+  // For KeyValue stubs and KeyValueProxy.
+  std::shared_ptr<grpc::Channel> channel() const { return channel_; }
+
+ private:
+  class Stream;
+
+  RendezvousClient(Options options, std::shared_ptr<grpc::Channel> channel);
+
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<Stream> stream_;
+};
+
+}  // namespace composer

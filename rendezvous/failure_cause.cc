@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rendezvous/failure_cause.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace composer {
+namespace {
+
+// Length of the valid sequence that starts `text`; 0: none does (RFC 3629: no surrogates, no overlong forms).
+size_t SequenceLength(absl::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto in = [&](size_t i, int low, int high) { return i < text.size() && byte(i) >= low && byte(i) <= high; };
+  const auto tail = [&](size_t i) { return in(i, 0x80, 0xBF); };
+  const int lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return tail(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    return in(1, lead == 0xE0 ? 0xA0 : 0x80, lead == 0xED ? 0x9F : 0xBF) && tail(2) ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    return in(1, lead == 0xF0 ? 0x90 : 0x80, lead == 0xF4 ? 0x8F : 0xBF) && tail(2) && tail(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+std::string ValidUtf8(absl::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = SequenceLength(text);
+    if (length == 0) {
+      result.push_back('?');
+    } else {
+      result.append(text.data(), length);
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return result;
+}
+
+}  // namespace
+
+void TidyCause(proto::FailureCause& cause) {
+  const absl::string_view tail = cause.stderr_tail();
+  cause.set_node_id(ValidUtf8(absl::string_view(cause.node_id()).substr(0, kMaxCauseMessageBytes)));
+  cause.set_message(ValidUtf8(absl::string_view(cause.message()).substr(0, kMaxCauseMessageBytes)));
+  cause.set_stderr_tail(ValidUtf8(tail.substr(tail.size() - std::min(tail.size(), kMaxCauseStderrBytes))));
+}
+
+}  // namespace composer

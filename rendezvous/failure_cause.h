@@ -1,0 +1,18 @@
+// A failure's cause as it may travel: bounded, and valid UTF-8, because protobuf refuses to parse text that is not.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+#include "proto/common.pb.h"
+
+namespace composer {
+
+inline constexpr size_t kMaxCauseMessageBytes = 4 << 10;  // the beginning is kept
+inline constexpr size_t kMaxCauseStderrBytes = 16 << 10;  // the end is kept
+
+// Every byte that is not part of a valid UTF-8 sequence becomes '?'; message, node_id and stderr_tail are cut to their
+// limits.
+void TidyCause(proto::FailureCause& cause);
+
+}  // namespace composer

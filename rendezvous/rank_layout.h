@@ -1,0 +1,33 @@
+// From nodes and their slots to global ranks. Pure arithmetic.
+//
+//   node rank r starts at base(r) = slots(0) + … + slots(r-1) and holds ranks [base(r), base(r) + slots(r)); nodes may
+//   differ in slots.
+//
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+namespace composer {
+
+// Bounds that keep a world size within int: more than any machine has, and more nodes than any job.
+inline constexpr int kMaxSlots = 1024;
+inline constexpr int kMaxNodes = 1'000'000;
+
+class RankLayout {
+ public:
+  // slots[r]: workers of node rank r, each in [1, kMaxSlots]; at most kMaxNodes nodes.
+  explicit RankLayout(const std::vector<int>& slots);
+
+  int world_size() const { return starts_.back(); }
+  int num_nodes() const { return static_cast<int>(starts_.size()) - 1; }
+  int base_rank(int node_rank) const { return starts_[node_rank]; }
+  int slots(int node_rank) const { return starts_[node_rank + 1] - starts_[node_rank]; }
+  // The node that holds a global rank in [0, world_size). O(log nodes).
+  int NodeOf(int global_rank) const;
+
+ private:
+  std::vector<int> starts_;  // num_nodes + 1 values, the last is the world size
+};
+
+}  // namespace composer

@@ -1,0 +1,50 @@
+// The rendezvous of one job: membership and key-value store on one port.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+
+namespace grpc {
+class Server;
+}
+
+namespace composer {
+
+class KeyValueService;
+class RendezvousService;
+
+class RendezvousServer {
+ public:
+  struct Options {
+    std::string job;  // nodes and workers of another job are refused
+    std::string bind_address = "127.0.0.1";
+    int port = 0;  // 0: any free one, see port()
+    int min_nodes = 1;
+    int max_nodes = 1;
+    absl::Duration last_call = absl::Seconds(1);
+    Clock* clock = &RealClock::Get();  // must outlive the server
+  };
+
+  // kAlreadyExists: the port is in use. kInvalidArgument: the address is not one of this machine, or an option is out
+  // of range. kPermissionDenied: a port below 1024 without the right to it.
+  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(Options options);
+  // Ends all streams and calls, then waits for them.
+  ~RendezvousServer();
+
+  int port() const { return port_; }
+
+ private:
+  RendezvousServer();
+
+  int port_ = 0;
+  std::unique_ptr<RendezvousService> rendezvous_;  // the services outlive the server
+  std::unique_ptr<KeyValueService> key_value_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace composer

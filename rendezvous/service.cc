@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rendezvous/service.h"
+
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "rendezvous/grpc_settings.h"
+
+namespace composer {
+
+// One node's stream. Guarded by the service's lock but for the message being read. gRPC runs reactions on its own
+// threads, never inside a StartWrite or Finish, so these may be called with the lock held.
+class RendezvousService::Stream final : public grpc::ServerBidiReactor<proto::NodeMessage, proto::CoordinatorMessage> {
+ public:
+  using Message = std::shared_ptr<const proto::CoordinatorMessage>;
+
+  Stream(RendezvousService* service, Coordinator::Session id) : session(id), service_(service) {
+    StartRead(&incoming_);
+  }
+
+  // The three below with the service's lock held.
+  void Send(Message message) {
+    if (ending_) return;
+    outgoing_.push_back(std::move(message));
+    if (outgoing_.size() == 1) StartWrite(outgoing_.front().get());
+  }
+  // Ends the stream with `status` once everything sent has gone out. The first call counts.
+  void End(const absl::Status& status) {
+    if (ending_) return;
+    ending_ = true;
+    status_ = ToGrpc(status);
+    if (outgoing_.empty()) Finish(status_);
+  }
+  void Written(bool ok) {
+    outgoing_.pop_front();
+    if (!ok) outgoing_.clear();  // the peer is gone; the read side tells
+    if (!outgoing_.empty()) {
+      StartWrite(outgoing_.front().get());
+    } else if (ending_) {
+      Finish(status_);
+    }
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return service_->Lost(this);
+    if (service_->Handle(this, incoming_)) StartRead(&incoming_);
+  }
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&service_->mutex_);
+    Written(ok);
+  }
+  void OnDone() override { delete this; }
+
+  const Coordinator::Session session;
+  proto::Caller caller;  // of the first message
+
+ private:
+  RendezvousService* const service_;
+  proto::NodeMessage incoming_;
+  std::deque<Message> outgoing_;  // the first one is being written
+  bool ending_ = false;
+  grpc::Status status_;
+};
+
+RendezvousService::RendezvousService(std::string job, const MembershipPolicy& policy, Clock* clock,
+                                     std::shared_ptr<KeyValueStore> store)
+    : clock_(clock), store_(std::move(store)), coordinator_(std::move(job), policy), timer_([this] { RunTimer(); }) {}
+
+RendezvousService::~RendezvousService() {
+  Stop();
+  timer_.join();
+}
+
+void RendezvousService::Stop() {
+  absl::MutexLock lock(&mutex_);
+  if (stopping_) return;
+  stopping_ = true;
+  for (auto& [session, stream] : streams_) stream->End(absl::UnavailableError("the rendezvous is shutting down"));
+  streams_.clear();
+  store_->Close("the rendezvous is shutting down");
+}
+
+grpc::ServerBidiReactor<proto::NodeMessage, proto::CoordinatorMessage>* RendezvousService::Attend(
+    grpc::CallbackServerContext*) {
+  absl::MutexLock lock(&mutex_);
+  auto* stream = new Stream(this, ++last_session_);
+  if (stopping_) {
+    stream->End(absl::UnavailableError("the rendezvous is shutting down"));
+  } else {
+    streams_.emplace(stream->session, stream);
+  }
+  return stream;
+}
+
+bool RendezvousService::Handle(Stream* stream, const proto::NodeMessage& message) {
+  absl::MutexLock lock(&mutex_);
+  if (streams_.count(stream->session) > 0) Dispatch(stream, message);
+  return streams_.count(stream->session) > 0;
+}
+
+void RendezvousService::Dispatch(Stream* stream, const proto::NodeMessage& message) {
+  if (stream->caller.incarnation().empty()) {
+    if (!message.has_join())
+      return Reject(stream, absl::FailedPreconditionError("the first message of a node must be Join"));
+    if (message.caller().incarnation().empty())
+      return Reject(stream, absl::InvalidArgumentError("incarnation is empty"));
+    stream->caller = message.caller();
+  }
+  const proto::Caller& caller = message.caller();
+  if (caller.incarnation() != stream->caller.incarnation() || caller.job() != stream->caller.job()) {
+    return Reject(stream, absl::AbortedError("the message is from another job or incarnation than its stream"));
+  }
+  const absl::Time now = clock_->Now();
+  switch (message.message_case()) {
+    case proto::NodeMessage::kJoin:
+      return Deliver(coordinator_.Join(stream->session, caller, message.join().node(), now));
+    case proto::NodeMessage::kGenerationEnded:
+      return Deliver(
+          coordinator_.GenerationEnded(stream->session, caller.generation(), message.generation_ended().cause(), now));
+    case proto::NodeMessage::kLeave:
+      VLOG(1) << "rendezvous: a node leaves: " << message.leave().reason().substr(0, 200);
+      streams_.erase(stream->session);
+      stream->End(absl::OkStatus());
+      return Deliver(coordinator_.Leave(stream->session, now));
+    case proto::NodeMessage::kHeartbeat:
+    case proto::NodeMessage::MESSAGE_NOT_SET:
+      return;
+  }
+}
+
+void RendezvousService::Reject(Stream* stream, const absl::Status& why) {
+  stream->End(why);
+  streams_.erase(stream->session);
+  Deliver(coordinator_.Lost(stream->session, clock_->Now()));
+}
+
+void RendezvousService::Lost(Stream* stream) {
+  absl::MutexLock lock(&mutex_);
+  stream->End(absl::OkStatus());
+  if (streams_.erase(stream->session) > 0) Deliver(coordinator_.Lost(stream->session, clock_->Now()));
+}
+
+void RendezvousService::Deliver(const Coordinator::Outcome& outcome) {
+  if (outcome.ended > 0) store_->End(outcome.ended, outcome.why_ended);
+  if (outcome.begun > 0) {
+    store_->Begin(outcome.begun);
+    VLOG(1) << "rendezvous: generation " << outcome.begun << " formed: " << coordinator_.reason();
+  }
+  for (const Coordinator::Outgoing& out : outcome.messages) {
+    const auto it = streams_.find(out.session);
+    if (it == streams_.end()) continue;
+    it->second->Send(out.message);
+    if (!out.last) continue;
+    it->second->End(absl::InvalidArgumentError(out.message->refusal().message()));
+    streams_.erase(it);
+  }
+  for (const Coordinator::Session session : outcome.replaced) {
+    const auto it = streams_.find(session);
+    if (it == streams_.end()) continue;
+    it->second->End(absl::AbortedError("the same node joined again on another stream"));
+    streams_.erase(it);
+  }
+  wake_changed_ = true;
+}
+
+void RendezvousService::RunTimer() {
+  absl::MutexLock lock(&mutex_);
+  while (!stopping_) {
+    wake_changed_ = false;
+    const absl::Duration wait = coordinator_.wake_at() - clock_->Now();
+    const auto changed = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stopping_ || wake_changed_; };
+    if (mutex_.AwaitWithTimeout(absl::Condition(&changed), wait)) continue;
+    Deliver(coordinator_.Tick(clock_->Now()));
+  }
+}
+
+}  // namespace composer

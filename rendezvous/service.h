@@ -1,0 +1,56 @@
+// proto::Rendezvous over a Coordinator. An adapter: take the lock, read the clock, ask, deliver the answer. A stream's
+// messages leave in order. Threads: gRPC's own, and one for the coordinator's timer. SPDX-License-Identifier:
+// Apache-2.0
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/coordinator.h"
+#include "rendezvous/key_value.h"
+
+namespace composer {
+
+class RendezvousService final : public proto::Rendezvous::CallbackService {
+ public:
+  // `clock` must outlive this. `store` opens and closes with the generations.
+  RendezvousService(std::string job, const MembershipPolicy& policy, Clock* clock,
+                    std::shared_ptr<KeyValueStore> store);
+  // After the grpc::Server is gone: no stream may be left.
+  ~RendezvousService() override;
+
+  grpc::ServerBidiReactor<proto::NodeMessage, proto::CoordinatorMessage>* Attend(grpc::CallbackServerContext*) override;
+
+  // Ends every stream with UNAVAILABLE and every waiting Get with ABORTED.
+  void Stop();
+
+ private:
+  class Stream;
+
+  // False when the stream is to be read no more.
+  bool Handle(Stream* stream, const proto::NodeMessage& message);
+  void Lost(Stream* stream);
+  void Dispatch(Stream* stream, const proto::NodeMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Reject(Stream* stream, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Deliver(const Coordinator::Outcome& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunTimer();
+
+  Clock* const clock_;
+  const std::shared_ptr<KeyValueStore> store_;
+  absl::Mutex mutex_;
+  Coordinator coordinator_ ABSL_GUARDED_BY(mutex_);
+  std::map<Coordinator::Session, Stream*> streams_
+      ABSL_GUARDED_BY(mutex_);  // each deletes itself when gRPC is done with it
+  Coordinator::Session last_session_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool wake_changed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread timer_;
+};
+
+}  // namespace composer

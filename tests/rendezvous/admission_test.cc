@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rendezvous/admission.h"
+
+#include <gtest/gtest.h>
+
+namespace composer {
+namespace {
+
+proto::NodeInfo Node(const std::string& id, int rank = -1) {
+  proto::NodeInfo node;
+  node.set_node_id(id);
+  node.set_node_rank(rank);
+  node.set_hostname("host-" + id);
+  node.set_slots(2);
+  node.set_config_hash("c1");
+  node.set_version("0.1.0");
+  return node;
+}
+
+TEST(CheckAdmission, FirstNodeSetsTheTerms) {
+  EXPECT_FALSE(CheckAdmission("job", Node("a"), {.job = "job"}).has_value());
+}
+
+TEST(CheckAdmission, SameTermsAreWelcome) {
+  const proto::NodeInfo other = Node("a", 0);
+  EXPECT_FALSE(CheckAdmission("job", Node("b", 1), {.job = "job", .example = &other}).has_value());
+}
+
+TEST(CheckAdmission, RefusalsNameTheFieldItsValueAndWhatTheOthersHave) {
+  const proto::NodeInfo other = Node("a", 1);
+  const AdmissionTerms terms{.job = "job", .example = &other};
+  AdmissionTerms taken = terms;
+  taken.same_rank = &other;
+  proto::NodeInfo config = Node("b"), version = Node("b"), slots = Node("b"), anonymous = Node(""), huge = Node("b"),
+                  long_name = Node("b");
+  config.set_config_hash("c2");
+  version.set_version("9");
+  slots.set_slots(0);
+  huge.set_slots(1025);
+  long_name.set_hostname(std::string(2000, 'x'));
+  const struct {
+    const char* job;
+    proto::NodeInfo node;
+    const AdmissionTerms& terms;
+    const char* field;
+    const char* message;
+  } cases[] = {
+      {"other", Node("b"), terms, "job", "job is \"other\", but this rendezvous serves \"job\""},
+      {"job", config, terms, "config_hash",
+       "config_hash is \"c2\", but node \"host-a\" has \"c1\": all nodes of a job must have the same"},
+      {"job", version, terms, "version",
+       "version is \"9\", but node \"host-a\" has \"0.1.0\": all nodes of a job must have the same"},
+      {"job", Node("b", 1), taken, "node_rank", "node_rank is 1, but node \"host-a\" has that one already"},
+      {"job", slots, terms, "slots", "slots is 0, a node must have 1 to 1024 workers"},
+      {"job", huge, terms, "slots", "slots is 1025, a node must have 1 to 1024 workers"},
+      {"job", anonymous, terms, "node_id", "node_id is empty"},
+      {"job", long_name, terms, "hostname", "hostname is 2000 bytes long, at most 1024 are allowed"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.field);
+    const auto refusal = CheckAdmission(c.job, c.node, c.terms);
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(refusal->field, c.field);
+    EXPECT_EQ(refusal->message, c.message);
+  }
+}
+
+}  // namespace
+}  // namespace composer
