@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/cleanup.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "checkpoint/retention.h"
+#include "checkpoint/verify.h"
+
+namespace composer {
+namespace {
+
+// What lies in one step's folder, without the data files.
+struct StepFolder {
+  bool committed = false;
+  std::set<std::string> attempts;
+  std::vector<std::string> remains;  // beside the manifest
+};
+
+absl::StatusOr<std::map<CheckpointName, StepFolder>> StepFolders(ObjectStore& store) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(""));
+  std::map<CheckpointName, StepFolder> steps;
+  for (const std::string& key : keys) {
+    const std::vector<std::string> parts = absl::StrSplit(key, absl::MaxSplits('/', 2));
+    const auto name = CheckpointName::Parse(parts[0]);
+    if (!name || parts.size() < 2) continue;
+    StepFolder& step = steps[*name];
+    if (key == ManifestKey(parts[0])) {
+      step.committed = true;
+    } else if (parts.size() == 3 && IsAttemptName(parts[1])) {
+      step.attempts.insert(parts[1]);
+    } else if (IsRemains(key)) {
+      step.remains.push_back(key);
+    }
+  }
+  return steps;
+}
+
+absl::Status DeleteUncommitted(ObjectStore& store, const std::string& name, const StepFolder& step) {
+  if (!step.committed) return store.DeleteTree(name);
+  for (const std::string& key : step.remains) RETURN_IF_ERROR(store.Delete(key));
+  const absl::StatusOr<Manifest> manifest = ReadManifest(store, name);
+  if (!manifest.ok()) return absl::OkStatus();
+  for (const std::string& attempt : step.attempts) {
+    if (attempt != manifest->attempt) RETURN_IF_ERROR(store.DeleteTree(AttemptKey(name, attempt)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CheckpointName>> CommittedCheckpoints(ObjectStore& store) {
+  ASSIGN_OR_RETURN(const auto steps, StepFolders(store));
+  std::vector<CheckpointName> committed;
+  for (const auto& [name, step] : steps) {
+    if (step.committed) committed.push_back(name);
+  }
+  return committed;
+}
+
+absl::Status DeleteInterrupted(ObjectStore& store) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(""));
+  for (const std::string& key : keys) {
+    if (IsRemains(key) && !absl::StrContains(key, '/')) RETURN_IF_ERROR(store.Delete(key));
+  }
+  ASSIGN_OR_RETURN(const auto steps, StepFolders(store));
+  for (const auto& [name, step] : steps) RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step));
+  return absl::OkStatus();
+}
+
+absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep) {
+  ASSIGN_OR_RETURN(const auto steps, StepFolders(store));
+  std::vector<CheckpointName> committed;
+  for (const auto& [name, step] : steps) {
+    if (step.committed) committed.push_back(name);
+    if (name == just_saved && step.attempts.size() > 1)
+      RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step));
+  }
+  for (const CheckpointName& name : CheckpointsToDelete(committed, just_saved, keep)) {
+    RETURN_IF_ERROR(store.Delete(ManifestKey(name.ToString())));
+    RETURN_IF_ERROR(store.DeleteTree(name.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace composer

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/layout.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace composer {
+
+std::vector<int> BalanceByBytes(absl::Span<const int64_t> bytes, int ranks) {
+  std::vector<size_t> order(bytes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
+  using Load = std::pair<int64_t, int>;  // bytes so far, rank
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
+  for (int rank = 0; rank < ranks; ++rank) loads.push({0, rank});
+  std::vector<int> owner(bytes.size());
+  for (const size_t item : order) {
+    const auto [load, rank] = loads.top();
+    loads.pop();
+    owner[item] = rank;
+    loads.push({load + bytes[item], rank});
+  }
+  return owner;
+}
+
+}  // namespace composer

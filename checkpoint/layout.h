@@ -1,0 +1,17 @@
+// Which rank writes which replicated tensor. Pure and deterministic: every rank computes the same plan and none has to
+// tell the others. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace composer {
+
+// owner[i] = the rank that writes item i. Largest item first, each to the rank with the fewest bytes so far (of equals
+// the lowest rank, of equal items the first): no rank has more than 4/3 of the best possible maximum (Graham 1969). O(n
+// log n + n log ranks).
+std::vector<int> BalanceByBytes(absl::Span<const int64_t> bytes, int ranks);
+
+}  // namespace composer

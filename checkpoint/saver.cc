@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/saver.h"
+
+#include <torch/torch.h>
+
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "checkpoint/cleanup.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/verify.h"
+#include "checkpoint/writer.h"
+
+namespace composer {
+namespace {
+
+std::string RandomAttemptName() {
+  std::random_device random;
+  const uint64_t number = (uint64_t{random()} << 32) | random();
+  return absl::StrCat("attempt-", absl::Hex(number, absl::kZeroPad16));
+}
+
+std::vector<std::string> Names(const StateDict& state) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : state.tensors) names.push_back(name);
+  return names;
+}
+
+void WarnIfError(const absl::Status& status, absl::string_view what) {
+  if (!status.ok()) LOG(WARNING) << what << ": " << status.message();
+}
+
+}  // namespace
+
+Saver::Saver(ObjectStore& store, RankExchange exchange, SaverOptions options)
+    : store_(store), exchange_(std::move(exchange)), options_(std::move(options)) {}
+
+absl::StatusOr<std::string> Saver::Save(const StateDict& state, CheckpointName step, int64_t samples) {
+  const bool leads = exchange_.rank() == 0;
+  const std::string name = step.ToString();
+  const std::string context = absl::StrCat("cannot save checkpoint ", name);
+  const absl::StatusOr<std::string> attempt = exchange_.Broadcast(leads ? StartAttempt(step) : "");
+  if (!attempt.ok()) return Annotate(attempt.status(), context);
+  const std::string attempt_key = AttemptKey(name, *attempt);
+  const auto parts = exchange_.Gather(WriteOwnPart(state, attempt_key));
+  absl::StatusOr<std::string> location = "";
+  if (leads) {
+    location =
+        Commit(state, {.run_name = options_.run_name, .step = step, .samples = samples, .attempt = *attempt}, parts);
+    if (!location.ok()) CleanUp();
+  }
+  location = exchange_.Broadcast(std::move(location));
+  if (!location.ok()) return Annotate(location.status(), context);
+  if (leads) AfterCommit(step);
+  return location;
+}
+
+absl::StatusOr<std::string> Saver::StartAttempt(CheckpointName step) {
+  if (step.epoch < 0 || step.batch < 0) return absl::InvalidArgumentError("a negative step");
+  if (!cleaned_up_) CleanUp();
+  return RandomAttemptName();
+}
+
+void Saver::CleanUp() {
+  const absl::Status status = DeleteInterrupted(store_);
+  WarnIfError(status, "cannot clean up after interrupted saves");
+  cleaned_up_ = status.ok();
+}
+
+absl::StatusOr<std::string> Saver::WriteOwnPart(const StateDict& state, const std::string& attempt_key) try {
+  std::vector<int64_t> bytes;
+  for (const auto& [name, tensor] : state.tensors) {
+    ASSIGN_OR_RETURN(const int64_t size, StoredBytes(name, tensor));
+    bytes.push_back(size);
+  }
+  const std::vector<int> owner = BalanceByBytes(bytes, exchange_.world_size());
+  std::vector<HostTensor> mine;
+  for (size_t i = 0; i < owner.size(); ++i) {
+    if (owner[i] == exchange_.rank()) mine.push_back(ToHost(state.tensors[i].first, state.tensors[i].second));
+  }
+  ASSIGN_OR_RETURN(Manifest part, WritePart(store_, attempt_key, exchange_.rank(), mine));
+  part.small = state.small;
+  part.attempt = attempt_key.substr(attempt_key.rfind('/') + 1);
+  return SerializeManifest(part);
+} catch (const std::exception& error) {  // of torch: out of memory, a device error
+  return absl::InternalError(error.what());
+}
+
+absl::StatusOr<std::string> Saver::Commit(const StateDict& state, Manifest manifest,
+                                          const absl::StatusOr<std::vector<std::string>>& texts) {
+  RETURN_IF_ERROR(texts.status());
+  std::vector<Manifest> parts;
+  for (const std::string& text : *texts) {
+    ASSIGN_OR_RETURN(Manifest part, ParseManifest(text));
+    parts.push_back(std::move(part));
+  }
+  ASSIGN_OR_RETURN(Manifest merged, MergeParts(parts, Names(state)));
+  manifest.saved_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", options_.clock->Now(), absl::UTCTimeZone());
+  manifest.world_size = exchange_.world_size();
+  manifest.files = std::move(merged.files);
+  manifest.tensors = std::move(merged.tensors);
+  manifest.small = std::move(merged.small);
+  RETURN_IF_ERROR(CheckComplete(manifest));
+  RETURN_IF_ERROR(CheckFilesAreThere(manifest));
+  ASSIGN_OR_RETURN(const std::string text, SerializeManifest(manifest));
+  RETURN_IF_ERROR(PutManifest(manifest.step.ToString(), text));
+  return store_.Location(manifest.step.ToString());
+}
+
+// A folder that is not shared by all nodes is found here, not when a resume needs the files.
+absl::Status Saver::CheckFilesAreThere(const Manifest& manifest) {
+  for (const FileEntry& file : manifest.files) {
+    const std::string key = absl::StrCat(AttemptKey(manifest.step.ToString(), manifest.attempt), "/", file.name);
+    const absl::StatusOr<int64_t> size = store_.Size(key);
+    if (size.ok() && *size == file.bytes) continue;
+    return absl::UnavailableError(absl::StrCat("rank 0 does not see ", store_.Location(key),
+                                               " as its rank wrote it: is the folder shared by all nodes?"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Saver::PutManifest(const std::string& name, absl::string_view text) {
+  const absl::Status created = store_.PutIfAbsent(ManifestKey(name), {text});
+  if (created.code() != absl::StatusCode::kAlreadyExists) return created;
+  const Verdict old = VerifyCheckpoint(store_, name);
+  if (!old.problems.empty()) {
+    LOG(WARNING) << "replacing the damaged checkpoint " << store_.Location(name) << ": " << old.problems[0].message();
+  } else if (!options_.overwrite && old.manifest.run_name != options_.run_name) {
+    return absl::AlreadyExistsError(absl::StrCat(store_.Location(name), " is a valid checkpoint of run \"",
+                                                 old.manifest.run_name, "\"; save_overwrite: true replaces it"));
+  }
+  return store_.Put(ManifestKey(name), {text});
+}
+
+// The checkpoint is safe by now: what fails here is worth a warning, no more.
+void Saver::AfterCommit(CheckpointName step) {
+  WarnIfError(store_.Put(std::string(kLatestKey), {absl::StrCat(step.ToString(), "\n")}),
+              "cannot write the hint `latest`");
+  WarnIfError(DeleteOld(store_, step, options_.keep), "cannot delete old checkpoints");
+}
+
+}  // namespace composer

@@ -1,0 +1,58 @@
+// Saves checkpoints, all ranks together, into one folder of them (the store).
+//
+// A save writes below a path of its own, `ep1-ba20/attempt-<random>/`, one file a rank, each synced; then rank 0 creates the manifest, and
+// that is the moment the checkpoint comes into being. Whatever fails before leaves all older ones as they were, and what it left is cleaned
+// up at once, or, after a crash, by the first save of the next run. A step that has a manifest already gets the new one in its place, at one instant, when the old one
+// is refused (damaged) or is of this run; anything else needs `overwrite`.
+//
+// Blocking: Save returns on every rank once the checkpoint is committed, or failed, with the same Status everywhere.
+// Threads: one at a time. No exception leaves Save.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/rank_exchange.h"
+#include "checkpoint/state_dict.h"
+#include "storage/object_store.h"
+
+namespace composer {
+
+struct SaverOptions {
+  std::string run_name;
+  int keep = -1;           // the newest `keep` stay (retention.h); -1: all
+  bool overwrite = false;  // replace a valid checkpoint of the same step that another run wrote
+  Clock* clock = &RealClock::Get();
+};
+
+class Saver {
+ public:
+  // `store` is the folder of checkpoints as this rank sees it: the same one on all ranks. It must outlive the saver.
+  Saver(ObjectStore& store, RankExchange exchange, SaverOptions options);
+
+  // The checkpoint's location (`…/checkpoints/ep1-ba20`). Errors name the rank, the path and the cause: kResourceExhausted (no room),
+  // kInvalidArgument (state that cannot be stored), kAlreadyExists (see above), kUnavailable (a rank or the store is gone).
+  absl::StatusOr<std::string> Save(const StateDict& state, CheckpointName step, int64_t samples);
+
+ private:
+  absl::StatusOr<std::string> StartAttempt(CheckpointName step);
+  absl::StatusOr<std::string> WriteOwnPart(const StateDict& state, const std::string& attempt_key);
+  absl::StatusOr<std::string> Commit(const StateDict& state, Manifest manifest,
+                                     const absl::StatusOr<std::vector<std::string>>& parts);
+  absl::Status CheckFilesAreThere(const Manifest& manifest);
+  absl::Status PutManifest(const std::string& name, absl::string_view text);
+  void CleanUp();
+  void AfterCommit(CheckpointName step);
+
+  ObjectStore& store_;
+  RankExchange exchange_;
+  const SaverOptions options_;
+  bool cleaned_up_ = false;
+};
+
+}  // namespace composer
