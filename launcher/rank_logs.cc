@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/rank_logs.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
+#include "base/log.h"
+
+namespace composer {
+namespace {
+
+constexpr size_t kReadBytes = 64 << 10;
+constexpr int kAllRanks = -1;
+constexpr int kMaxReadsAtOnce = 64;  // a stream that never pauses must not hold us
+
+// Returns false when nobody reads any more, or the disk is full: the run goes on without.
+bool WriteAll(int fd, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(fd, bytes.data(), bytes.size());
+    if (count >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(count));
+    } else if (errno == EAGAIN) {
+      pollfd wait = {fd, POLLOUT, 0};
+      poll(&wait, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string WithPrefix(int rank, absl::string_view lines) {
+  std::string result;
+  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(lines, "\n"), '\n')) {
+    absl::StrAppend(&result, "[", rank, "] ", line, "\n");
+  }
+  return result;
+}
+
+// Shared by the two streams of a rank.
+struct LogFile {
+  explicit LogFile(int descriptor) : fd(descriptor) {}
+  ~LogFile() { close(fd); }
+  LogFile(const LogFile&) = delete;
+  LogFile& operator=(const LogFile&) = delete;
+  int fd;
+};
+
+}  // namespace
+
+struct RankLogs::Stream {
+  Stream(const Rank& r, int source, int console, std::shared_ptr<LogFile> log)
+      : fd(source), rank(r.rank), show(r.show), console_fd(console), file(std::move(log)) {
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+  }
+  ~Stream() { close(fd); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  const int fd;
+  const int rank;
+  const Show show;
+  const int console_fd;
+  std::shared_ptr<LogFile> file;  // null: none
+  bool ended = false;
+  LineSplitter lines;
+
+  void Deliver(const std::string& whole, LineTail& tail) {
+    if (whole.empty()) return;
+    if (file != nullptr && !WriteAll(file->fd, whole)) {
+      LOG(WARNING) << "cannot write the log of rank " << rank << ": " << ErrnoStatus(errno, "write", "log").message();
+      file = nullptr;
+    }
+    if (show == Show::kPrefixed) WriteAll(console_fd, WithPrefix(rank, whole));
+    if (console_fd == STDERR_FILENO) tail.Add(whole);
+  }
+};
+
+RankLogs::RankLogs() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { Loop(); }) {}
+
+RankLogs::~RankLogs() {
+  Drain();
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  eventfd_write(wake_fd_, 1);
+  thread_.join();
+  close(wake_fd_);
+}
+
+absl::Status RankLogs::Add(const Rank& rank) {
+  std::shared_ptr<LogFile> file;
+  if (!rank.log_path.empty()) {
+    const int fd = open(rank.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) {
+      const int error = errno;
+      close(rank.stdout_fd);
+      close(rank.stderr_fd);
+      return ErrnoStatus(error, "cannot open log", rank.log_path);
+    }
+    file = std::make_shared<LogFile>(fd);
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    tails_[rank.rank];
+    streams_.emplace_back(rank, rank.stdout_fd, STDOUT_FILENO, file);
+    streams_.emplace_back(rank, rank.stderr_fd, STDERR_FILENO, file);
+  }
+  eventfd_write(wake_fd_, 1);
+  return absl::OkStatus();
+}
+
+std::vector<std::string> RankLogs::StderrTail(int rank) {
+  absl::MutexLock lock(&mutex_);
+  PumpAll(rank);
+  const auto it = tails_.find(rank);
+  return it == tails_.end() ? std::vector<std::string>() : it->second.lines();
+}
+
+void RankLogs::Drain() {
+  absl::MutexLock lock(&mutex_);
+  PumpAll(kAllRanks);
+  for (Stream& stream : streams_) stream.Deliver(stream.lines.Flush(), tails_[stream.rank]);
+  streams_.clear();
+  tails_.clear();
+}
+
+void RankLogs::PumpAll(int rank) {
+  for (Stream& stream : streams_) {
+    if (rank != kAllRanks && stream.rank != rank) continue;
+    for (int reads = 0; reads < kMaxReadsAtOnce && !stream.ended; ++reads) {
+      pollfd ready = {stream.fd, POLLIN, 0};
+      if (poll(&ready, 1, 0) <= 0) break;
+      stream.ended = !Pump(stream);
+    }
+  }
+}
+
+bool RankLogs::Pump(Stream& stream) {
+  char buffer[kReadBytes];
+  const ssize_t count = read(stream.fd, buffer, sizeof(buffer));
+  if (count < 0) return errno == EAGAIN || errno == EINTR;
+  if (count == 0) {
+    stream.Deliver(stream.lines.Flush(), tails_[stream.rank]);
+    return false;
+  }
+  const absl::string_view bytes(buffer, static_cast<size_t>(count));
+  if (stream.show == Show::kRaw) WriteAll(stream.console_fd, bytes);
+  stream.Deliver(stream.lines.Take(bytes), tails_[stream.rank]);
+  return true;
+}
+
+void RankLogs::Loop() {
+  std::vector<pollfd> polls;
+  while (true) {
+    polls.assign(1, {wake_fd_, POLLIN, 0});
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stopping_) return;
+      streams_.remove_if([](const Stream& stream) { return stream.ended; });
+      for (const Stream& stream : streams_) polls.push_back({stream.fd, POLLIN, 0});
+    }
+    if (poll(polls.data(), polls.size(), -1) <= 0) continue;
+    eventfd_t ignored;
+    eventfd_read(wake_fd_, &ignored);
+    absl::MutexLock lock(&mutex_);
+    for (Stream& stream : streams_) {
+      pollfd ready = {stream.fd, POLLIN, 0};  // the list may have changed since the wait
+      if (!stream.ended && poll(&ready, 1, 0) > 0) stream.ended = !Pump(stream);
+    }
+  }
+}
+
+}  // namespace composer

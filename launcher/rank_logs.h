@@ -1,0 +1,70 @@
+// Where the output of the workers goes: to a file for each rank, and to the launcher's own stdout and stderr.
+//
+// - Files get whole lines, stdout and stderr together, each line unbroken; they are appended to.
+// - kRaw passes bytes through as they come, so that a progress bar with \r works. kPrefixed shows whole lines with
+//   "[rank] " before them. kHidden shows nothing.
+// - The last lines of stderr stay in memory for the failure message.
+// A thread of its own moves the bytes: a terminal that does not read blocks the workers, not the launcher.
+// Threads: all methods may be called from any thread.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "launcher/line_splitter.h"
+
+namespace composer {
+
+class RankLogs {
+ public:
+  enum class Show { kHidden, kRaw, kPrefixed };
+
+  struct Rank {
+    int rank = 0;
+    int stdout_fd = -1;  // read ends of pipes; RankLogs owns them from here on
+    int stderr_fd = -1;
+    std::string log_path;  // "": no file
+    Show show = Show::kRaw;
+  };
+
+  RankLogs();
+  // Drains first.
+  ~RankLogs();
+  RankLogs(const RankLogs&) = delete;
+  RankLogs& operator=(const RankLogs&) = delete;
+
+  // Errors: those of the log file; the descriptors are closed then.
+  absl::Status Add(const Rank& rank);
+
+  // Last lines of stderr, with everything that the rank has written until now.
+  std::vector<std::string> StderrTail(int rank);
+
+  // Takes what the pipes hold now and forgets all ranks; call when the workers are gone. Does not wait for the ends of
+  // pipes that a daemon still holds.
+  void Drain();
+
+ private:
+  struct Stream;
+
+  void Loop();
+  // Reads once; false at the end of the stream.
+  bool Pump(Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PumpAll(int rank) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  absl::Mutex mutex_;
+  std::list<Stream> streams_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, LineTail> tails_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  int wake_fd_;
+  std::thread thread_;
+};
+
+}  // namespace composer

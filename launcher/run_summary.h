@@ -1,0 +1,57 @@
+// What a run did, as the run folder's summary.json and as the last lines on the terminal. Rewritten as a whole at the end
+// of every generation, so that it is true whenever it is read.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace composer {
+
+struct GenerationSummary {
+  int generation = 1;  // counted from 1 in each launch
+  int64_t start_step = 0;
+  int64_t start_samples = 0;
+  std::string start_checkpoint;  // "": from scratch
+  int64_t end_step = 0;          // the furthest rank's last finished step
+  int64_t end_samples = 0;
+  int64_t recomputed_steps = 0;              // steps that an earlier generation had done already
+  std::string cause;                         // why it ended; "" while it runs
+  std::optional<double> first_step_seconds;  // from the failure before (the launch, for the first) to its first step
+  std::string ended;                         // "running", "done", "preempted", "failed"
+};
+
+struct RunSummary {
+  std::string run_name;
+  std::string run_folder;  // not in the file
+  std::string exit_reason =
+      "running";  // "running", "done", "preempted", "failed", "user_error", "budget_spent", "killed"
+  int exit_code = 0;
+  int restarts = 0;
+  int world_size = 0;
+  double wall_seconds = 0;
+  std::string last_checkpoint;
+  std::map<std::string, double> metrics;  // of the last evaluation
+  std::vector<GenerationSummary> generations;
+
+  int64_t steps() const;  // the furthest of all generations
+  int64_t samples() const;
+};
+
+// One JSON object with keys exit_reason, exit_code, steps, samples, restarts, wall_seconds, last_checkpoint, run_name,
+// world_size, metrics, generations.
+std::string ToJson(const RunSummary& summary);
+
+// `<run folder>/summary.json`, atomically.
+absl::Status WriteSummary(const RunSummary& summary);
+
+// A few lines for people.
+std::string DescribeRun(const RunSummary& summary);
+
+}  // namespace composer

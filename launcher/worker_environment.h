@@ -1,0 +1,33 @@
+// The environment of one worker: torchrun's and Composer's variables together, over what the launcher inherited. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/env.h"
+
+namespace composer {
+
+struct WorkerPlace {
+  int rank = 0;
+  int local_rank = 0;
+  int world_size = 1;
+  int local_world_size = 1;
+  int node_rank = 0;
+  int nodes = 1;
+  std::string master_address;
+  int master_port = 0;
+  int restart_count = 0;
+  int max_restarts = 0;
+  int cpus = 1;          // of the node, to share between its workers
+  std::string job;       // TORCHELASTIC_RUN_ID, COMPOSER_JOB
+  std::string run_name;  // COMPOSER_RUN_NAME; "": the variable stays as inherited
+  uint64_t generation = 0;
+  std::string hub;  // "unix:/path"
+  std::string progress_page;
+};
+
+// OMP_NUM_THREADS and PYTHONUNBUFFERED stay as the user set them.
+Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& place);
+
+}  // namespace composer

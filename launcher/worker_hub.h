@@ -1,0 +1,61 @@
+// The launcher's service for its workers, on a Unix socket that only this user can reach: who is attached, what they
+// report, and the word to stop. The key-value store is served there too and passed on to the rendezvous.
+// A worker of another job or generation is refused with ABORTED.
+// Threads: all methods may be called from any thread; the handler runs on gRPC threads and must not block.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "proto/worker.pb.h"
+
+namespace grpc {
+class Server;
+}
+
+namespace composer {
+
+class KeyValueProxy;
+
+class WorkerHub {
+ public:
+  // What a worker of the current generation said.
+  using Handler = std::function<void(int rank, const proto::WorkerMessage& message)>;
+
+  struct Options {
+    std::string socket_path;  // in a folder with mode 0700; at most 100 bytes
+    std::string job;
+    std::shared_ptr<grpc::Channel> upstream;  // the rendezvous, for the key-value store
+    Handler handler;
+  };
+
+  static absl::StatusOr<std::unique_ptr<WorkerHub>> Start(Options options);
+  // Ends all streams.
+  ~WorkerHub();
+
+  // Workers of this generation are welcome from now on, others are not; a stop asked for earlier is forgotten.
+  void BeginGeneration(uint64_t generation);
+  // Both also reach workers that attach later.
+  void Drain(const std::string& reason);
+  void EndGeneration(const std::string& cause);
+
+  // For COMPOSER_HUB: "unix:/path".
+  std::string address() const;
+
+ private:
+  class Service;
+
+  explicit WorkerHub(Options options);
+
+  const Options options_;
+  std::unique_ptr<Service> service_;  // the services outlive the server
+  std::unique_ptr<KeyValueProxy> key_value_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace composer

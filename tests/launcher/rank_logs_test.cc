@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/rank_logs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "tests/support/processes.h"
+#include "tests/support/temp_dir.h"
+
+namespace composer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(LineSplitterTest, WholeLinesOnly) {
+  LineSplitter lines;
+  EXPECT_EQ(lines.Take("ab"), "");
+  EXPECT_EQ(lines.Take("c\nd\ne"), "abc\nd\n");
+  EXPECT_EQ(lines.Take("\n"), "e\n");
+  EXPECT_EQ(lines.Flush(), "");
+  EXPECT_EQ(lines.Take("last"), "");
+  EXPECT_EQ(lines.Flush(), "last\n");
+}
+
+TEST(LineSplitterTest, AnEndlessLineComesInPieces) {
+  LineSplitter lines;
+  const std::string half(LineSplitter::kMaxLine / 2, 'x');
+  EXPECT_EQ(lines.Take(half), "");
+  EXPECT_EQ(lines.Take(half), half + half + "\n");
+}
+
+TEST(LineTailTest, KeepsTheLastLinesAsShown) {
+  LineTail tail;
+  for (int i = 0; i < 30; ++i) tail.Add(absl::StrCat("line ", i, "\n"));
+  tail.Add("10%\r20%\rdone\r\n\n" + std::string(1000, 'y') + "\n");
+  const std::vector<std::string> lines = tail.lines();
+  ASSERT_EQ(lines.size(), LineTail::kLines);
+  EXPECT_EQ(lines[0], "line 12");
+  EXPECT_EQ(lines[18], "done");
+  EXPECT_EQ(lines[19], std::string(LineTail::kMaxColumns, 'y'));
+}
+
+// The write ends of a rank's pipes.
+struct Pipes {
+  int out[2];
+  int err[2];
+  Pipes() {
+    EXPECT_EQ(pipe(out), 0);
+    EXPECT_EQ(pipe(err), 0);
+  }
+  ~Pipes() {
+    close(out[1]);
+    close(err[1]);
+  }
+  void Out(absl::string_view text) {
+    EXPECT_EQ(write(out[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  void Err(absl::string_view text) {
+    EXPECT_EQ(write(err[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  RankLogs::Rank Rank(int rank, RankLogs::Show show, std::string path = "") {
+    return {rank, out[0], err[0], std::move(path), show};
+  }
+};
+
+TEST(RankLogsTest, RawGoesThroughAsItComes) {
+  testing::internal::CaptureStdout();
+  Pipes pipes;
+  RankLogs logs;
+  ASSERT_TRUE(logs.Add(pipes.Rank(0, RankLogs::Show::kRaw)).ok());
+  pipes.Out("10%\r20%");
+  logs.Drain();
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "10%\r20%");
+}
+
+TEST(RankLogsTest, PrefixedLinesAreWhole) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Pipes a, b;
+  RankLogs logs;
+  ASSERT_TRUE(logs.Add(a.Rank(0, RankLogs::Show::kPrefixed)).ok());
+  ASSERT_TRUE(logs.Add(b.Rank(12, RankLogs::Show::kPrefixed)).ok());
+  a.Out("one\ntw");
+  b.Err("oops\n");
+  a.Out("o\nrest");
+  logs.Drain();
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "[0] one\n[0] two\n[0] rest\n");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "[12] oops\n");
+}
+
+TEST(RankLogsTest, FilesKeepBothStreamsAndAreAppendedTo) {
+  TempDir dir;
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("log"), "before\n").ok());
+  Pipes pipes;
+  RankLogs logs;
+  ASSERT_TRUE(logs.Add(pipes.Rank(1, RankLogs::Show::kHidden, dir.Path("log"))).ok());
+  pipes.Out("out\n");
+  EXPECT_TRUE(WaitUntil([&] { return *ReadFile(dir.Path("log")) == "before\nout\n"; }, absl::Seconds(5)));
+  pipes.Err("err\nhalf");
+  EXPECT_THAT(logs.StderrTail(1), ElementsAre("err"));
+  logs.Drain();
+  EXPECT_EQ(*ReadFile(dir.Path("log")), "before\nout\nerr\nhalf\n");
+  EXPECT_THAT(logs.StderrTail(1), IsEmpty());
+}
+
+TEST(RankLogsTest, AMissingFolderIsAnError) {
+  TempDir dir;
+  Pipes pipes;
+  RankLogs logs;
+  const absl::Status status = logs.Add(pipes.Rank(0, RankLogs::Show::kHidden, dir.Path("no/log")));
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(dir.Path("no/log")));
+}
+
+}  // namespace
+}  // namespace composer

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/restart_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace composer {
+namespace {
+
+using ::testing::HasSubstr;
+
+WorkerExit Code(int rank, int code) { return {.rank = rank, .status = {.code = code}}; }
+WorkerExit Signal(int rank, int signal) { return {.rank = rank, .status = {.signal = signal}}; }
+WorkerExit EndedByUs(int rank, int signal) { return {.rank = rank, .status = {.signal = signal}, .ended_by_us = true}; }
+WorkerExit Hung(int rank) {
+  return {.rank = rank, .status = {.signal = 9}, .ended_by_us = true, .hang = "no step for 21s"};
+}
+
+GenerationResult Exits(std::vector<WorkerExit> exits) { return {.exits = std::move(exits)}; }
+GenerationResult Stopped(int signal, bool checkpoints, std::vector<WorkerExit> exits) {
+  return {.exits = std::move(exits), .stop_signal = signal, .checkpoints_on_stop = checkpoints};
+}
+GenerationResult SecondSignal(int signal, std::vector<WorkerExit> exits) {
+  GenerationResult result = Stopped(signal, true, std::move(exits));
+  result.killed = true;
+  return result;
+}
+
+struct Case {
+  const char* name;
+  GenerationResult result;
+  RestartBudget budget;
+  NextStep next;
+  int exit_code;
+  int first_cause;
+  int spent;
+};
+
+TEST(RestartPolicyTest, Table) {
+  const RestartBudget three = {.max_restarts = 3}, none = {.max_restarts = 0};
+  const RestartBudget last = {.max_restarts = 3, .spent = 3};
+  GenerationResult progress = Exits({Signal(0, 9)});
+  progress.progress = true;
+  GenerationResult remote = Exits({EndedByUs(0, 9), Code(1, 69)});
+  remote.exits[1].ended_by_us = true;
+  remote.remote_cause = "node b: rank 5 exited with 70";
+  const std::vector<Case> cases = {
+      {"all done", Exits({Code(0, 0), Code(1, 0)}), three, NextStep::kDone, 0, -1, 0},
+      {"killed", Exits({Signal(1, 9), Code(0, 69)}), three, NextStep::kRestart, 0, 0, 1},
+      {"69 seen first is explained by a later kill", Exits({Code(0, 69), Signal(1, 9)}), three, NextStep::kRestart, 0,
+       1, 1},
+      {"only 69", Exits({Code(1, 69), Code(0, 69)}), three, NextStep::kRestart, 0, 0, 1},
+      {"only 69 without budget", Exits({Code(1, 69)}), none, NextStep::kGiveUp, 69, 0, 0},
+      {"first failure by time gives the code", Exits({Code(1, 3), Code(0, 4)}), none, NextStep::kGiveUp, 3, 0, 0},
+      {"signal without budget", Exits({Code(0, 0), Signal(1, 11)}), none, NextStep::kGiveUp, 139, 1, 0},
+      {"those we ended are collateral", Exits({EndedByUs(0, 9), Code(1, 70)}), none, NextStep::kGiveUp, 70, 1, 0},
+      {"user error is never retried", Exits({Code(0, 64), Code(1, 69)}), three, NextStep::kGiveUp, 64, 0, 0},
+      {"93 is never retried", Exits({Code(0, 93)}), three, NextStep::kGiveUp, 93, 0, 0},
+      {"budget spent", Exits({Code(0, 70)}), last, NextStep::kGiveUp, 93, 0, 3},
+      {"progress refills the budget", progress, last, NextStep::kRestart, 0, 0, 1},
+      {"hung worker is the cause", Exits({EndedByUs(1, 9), Hung(0)}), three, NextStep::kRestart, 0, 1, 1},
+      {"hung without budget", Exits({Hung(0)}), none, NextStep::kGiveUp, 70, 0, 0},
+      {"another node's failure", remote, three, NextStep::kRestart, 0, -1, 1},
+      {"all preempted", Exits({Code(0, 75), Code(1, 75)}), three, NextStep::kPreempted, 75, -1, 0},
+      {"stop answered", Stopped(15, true, {Code(0, 75), Code(1, 75)}), three, NextStep::kPreempted, 75, -1, 0},
+      {"stop came after the end", Stopped(15, true, {Code(0, 0)}), three, NextStep::kDone, 0, -1, 0},
+      {"stop while no worker runs", Stopped(15, true, {}), three, NextStep::kPreempted, 75, -1, 0},
+      {"stop and a crash", Stopped(15, true, {Signal(0, 11), Code(1, 69)}), three, NextStep::kPreempted, 75, 0, 1},
+      {"stop and a crash without budget", Stopped(15, true, {Signal(0, 11)}), none, NextStep::kGiveUp, 139, 0, 0},
+      {"stop and a user error", Stopped(15, true, {Code(0, 64)}), three, NextStep::kGiveUp, 64, 0, 0},
+      {"script ended by the forwarded signal", Stopped(15, false, {EndedByUs(0, 15)}), none, NextStep::kGiveUp, 143, -1,
+       0},
+      {"script that leaves with 0 on SIGINT", Stopped(2, false, {Code(0, 0)}), none, NextStep::kGiveUp, 130, -1, 0},
+      {"program that checkpoints on SIGTERM", Stopped(15, false, {Code(0, 75)}), none, NextStep::kPreempted, 75, -1, 0},
+      {"second signal", SecondSignal(2, {EndedByUs(0, 9)}), three, NextStep::kGiveUp, 130, -1, 0},
+  };
+  for (const Case& c : cases) {
+    const Verdict verdict = DecideNextStep(c.result, c.budget);
+    EXPECT_EQ(verdict.next, c.next) << c.name << ": " << verdict.reason;
+    EXPECT_EQ(verdict.exit_code, c.exit_code) << c.name;
+    EXPECT_EQ(verdict.first_cause, c.first_cause) << c.name;
+    EXPECT_EQ(verdict.spent, c.spent) << c.name;
+    EXPECT_FALSE(verdict.reason.empty()) << c.name;
+  }
+}
+
+TEST(RestartPolicyTest, ThreeRestartsWithoutProgressThenGiveUp) {
+  RestartBudget budget = {.max_restarts = 3};
+  for (int restart = 1; restart <= 3; ++restart) {
+    const Verdict verdict = DecideNextStep(Exits({Signal(1, 9)}), budget);
+    ASSERT_EQ(verdict.next, NextStep::kRestart);
+    ASSERT_EQ(verdict.spent, restart);
+    budget.spent = verdict.spent;
+  }
+  const Verdict verdict = DecideNextStep(Exits({Signal(1, 9)}), budget);
+  EXPECT_EQ(verdict.next, NextStep::kGiveUp);
+  EXPECT_EQ(verdict.exit_code, exit_code::kBudgetSpent);
+  EXPECT_THAT(verdict.reason, HasSubstr("rank 1 was killed by SIGKILL (9): 3 restarts without progress"));
+}
+
+TEST(RestartPolicyTest, A69IsNotCertainToBeTheCause) {
+  bool certain = true;
+  EXPECT_EQ(FirstCause({Code(0, 0), Code(1, 69)}, &certain), 1);
+  EXPECT_FALSE(certain);
+  EXPECT_EQ(FirstCause({Code(1, 69), Signal(0, 9)}, &certain), 1);
+  EXPECT_TRUE(certain);
+  EXPECT_EQ(FirstCause({Code(0, 0), Code(1, 75)}, &certain), -1);
+}
+
+TEST(RestartPolicyTest, ReasonNamesRankAndExit) {
+  EXPECT_EQ(DescribeExit(Signal(1, 9)), "rank 1 was killed by SIGKILL (9)");
+  EXPECT_EQ(DescribeExit(Code(2, 3)), "rank 2 exited with 3");
+  EXPECT_EQ(DescribeExit(Hung(0)), "rank 0 hung: no step for 21s");
+}
+
+}  // namespace
+}  // namespace composer
