@@ -35,6 +35,9 @@ install() {
   rm -f "$root/.stamp"
   [[ -x "$root/bin/pip" ]] || "$python" -m venv --clear "$root"
   "$root/bin/pip" install --quiet --disable-pip-version-check "$@"
+  # Peers start with their byte code in place, whatever PIP_NO_COMPILE or PYTHONDONTWRITEBYTECODE say here: else every
+  # start compiles again and we would flatter ourselves. (A few files of test data do not compile.)
+  env -u PYTHONDONTWRITEBYTECODE "$root/bin/python" -m compileall -q -j 0 "$root/lib" >/dev/null 2>&1 || true
   echo "$*" >"$root/.stamp"
   echo "peers_setup: $name installed in $((SECONDS - start)) s: $*"
 }

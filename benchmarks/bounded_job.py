@@ -1,0 +1,113 @@
+"""A program run by a benchmark: bounded in time, and nothing of it is left afterwards.
+
+Every process of a job carries BENCH_TAG=<unique> in its environment, so leftovers are found also when they have a
+session of their own (torchrun's and our workers do) or lost their parent. Linux only.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import os
+import pathlib
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+
+# Settings of the caller that would make the peers look slow.
+SLOWS_PYTHON = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def processes_with(needle, where):
+    """Pids whose /proc/<pid>/<where> ("environ" or "cmdline") contains the bytes `needle`; zombies have neither."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                if needle in pathlib.Path(f"/proc/{entry}/{where}").read_bytes():
+                    found.append(int(entry))
+            except OSError:
+                pass  # gone, or not ours
+    return sorted(found)
+
+
+class BoundedJob:
+    """with BoundedJob(argv) as job: ... ; at the end of the block every process of the job is gone.
+
+    start_unix and start are taken just before exec. The output (both streams) goes to a file: output().
+    """
+
+    def __init__(self, argv, env=None, cwd=None):
+        self.argv = [str(arg) for arg in argv]
+        self.tag = f"BENCH_TAG={uuid.uuid4().hex}"
+        kept = {name: value for name, value in os.environ.items() if name not in SLOWS_PYTHON}
+        self.env = {**kept, "OMP_NUM_THREADS": "1", **(env or {})}
+        self.env.update([self.tag.split("=")])
+        self.cwd = cwd
+        self.exit_code = None
+
+    def __enter__(self):
+        self.log = tempfile.NamedTemporaryFile("w+b", prefix="bench-", suffix=".log")
+        self.start_unix, self.start = time.time(), time.monotonic()
+        self.process = subprocess.Popen(self.argv, env=self.env, cwd=self.cwd, stdin=subprocess.DEVNULL,
+                                        stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True)
+        self.pidfd = os.pidfd_open(self.process.pid)
+        return self
+
+    def __exit__(self, *_):
+        self.stop(grace=0)
+        os.close(self.pidfd)
+        self.log.close()
+
+    def wait(self, timeout):
+        """Seconds from exec to exit, or None when it runs past `timeout`. No polling: exact to well under 1 ms."""
+        ready, _, _ = select.select([self.pidfd], [], [], max(0, timeout))
+        if not ready:
+            return None
+        elapsed = time.monotonic() - self.start
+        self.exit_code = self.process.wait()
+        return elapsed
+
+    def running(self):
+        return self.process.poll() is None
+
+    def stop(self, grace):
+        """SIGTERM, `grace` seconds, then SIGKILL for whatever carries the tag."""
+        if grace and self.running():
+            self.process.terminate()
+            self.wait(grace)
+        for _ in range(100):
+            leftovers = processes_with(self.tag.encode(), "environ")
+            for pid in leftovers:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            if self.running():
+                self.process.kill()
+                self.process.wait()
+            if not leftovers:
+                return
+            time.sleep(0.02)
+        raise RuntimeError(f"cannot end the processes {leftovers} of {self.argv}")
+
+    def output(self, last=2000):
+        text = pathlib.Path(self.log.name).read_bytes()[-last:]
+        return text.decode(errors="replace")
+
+
+def run_to_exit(argv, timeout, **kwargs):
+    """(seconds from exec to exit, output). RuntimeError when it takes longer or fails."""
+    with BoundedJob(argv, **kwargs) as job:
+        elapsed = job.wait(timeout)
+        if elapsed is None or job.exit_code != 0:
+            how = f"ran past {timeout} s" if elapsed is None else f"exited with {job.exit_code}"
+            raise RuntimeError(f"{' '.join(job.argv)}: {how}\n{job.output()}")
+        return elapsed, job.output(last=1 << 20)
