@@ -3,8 +3,9 @@
 //   Connect -> Join -> World 1 -> … GenerationOver or ReportGenerationEnded -> Join -> World 2 -> … -> Leave
 //
 // The stream is the node's life sign: when it ends without Leave (crash, destructor, network), the others see this node
-// as lost. Threads: all methods may be called from any thread; Join by one thread at a time. SPDX-License-Identifier:
-// Apache-2.0
+// as lost.
+// Threads: all methods may be called from any thread; Join by one thread at a time.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <grpcpp/channel.h>

@@ -2,13 +2,11 @@
 // admission.h do) and has no lock, clock, timer or socket: the service holds a lock around each call, gives `now` and
 // delivers the outcome.
 //
-//   idle --a world forms--> running(g) --first cause, a lost node, or all left--> idle --a world forms--> running(g +
-//   1) ...
+//   idle --a world forms--> running(g) --first cause, a lost node, or all have left--> idle --> running(g + 1) ...
 //
 // A node of a running world that joins again, or whose stream ends without Leave, ends the generation. The first cause
 // is sent to every other node of the world; later ones are collateral and dropped. Leave does not end the generation of
 // the others, unless all have left.
-//
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

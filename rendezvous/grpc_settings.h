@@ -2,7 +2,8 @@
 // numbers are the same).
 //
 // Keepalive on both sides, so that a peer that vanished without a TCP reset (power, network, SIGSTOP) is noticed within
-// kKeepaliveTime + kKeepaliveTimeout. No HTTP proxy: a *_proxy variable must not send control traffic away.
+// kKeepaliveTime + kKeepaliveTimeout. No HTTP proxy: a *_proxy variable must not send control traffic away. gRPC's own
+// log lines go to VLOG(1).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

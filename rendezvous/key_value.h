@@ -1,12 +1,11 @@
 // The job's key-value store: keys of one generation at a time, in memory, with waiters. It is the c10d::Store of the
 // workers (worker/store.h), so set, add, compare_set and delete follow c10d::HashStore and TCPStore.
 //
-// Errors: kAborted (the generation is over, or is not the current one), kInvalidArgument (key longer than
-// max_key_bytes, value longer than max_value_bytes, Add on something that is not a decimal number, or past int64),
-// kResourceExhausted (too many keys, bytes or waiters; counted as if every key were new, so a full store takes no
-// writes at all). Threads: all methods may be called from any thread; callbacks run without the lock, on the thread
-// whose call completed them. No clock and no gRPC: a deadline is a Cancel() by whoever keeps the time.
-//
+// Errors: kAborted (the generation is over, or is not the current one), kInvalidArgument (key or value too long, Add on
+// something that is not a decimal number, or past int64), kResourceExhausted (too many keys, bytes or waiters; counted
+// as if every key were new, so a full store takes no writes at all).
+// Threads: all methods may be called from any thread; callbacks run without the lock, on the thread whose call
+// completed them. No clock and no gRPC: a deadline is a Cancel() by whoever keeps the time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

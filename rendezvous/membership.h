@@ -1,13 +1,12 @@
 // When a world forms, and of which nodes in which order. Pure: counts and times in, a decision and its reason out.
 //
-//   fewer than min_nodes wait                      nothing: the next join decides again
-//   max_nodes wait                                 form
-//   all surviving nodes of the last world wait     form: no last call for nodes that were just there
-//   else                                           form when the last call is over, counted from the min_nodes-th join;
-//   a surviving
-//                                                  node that is still ending its workers is waited for kSurvivorWait
-//                                                  from the world's end
-// While a world runs nothing forms: a late node waits for the next generation.
+//   a world is running                           nothing: a late node waits for the next generation
+//   fewer than min_nodes wait                    nothing: the next join decides again
+//   max_nodes wait                               form
+//   all surviving nodes of the last world wait   form: no last call for nodes that were just there
+//   else                                         form when the last call, counted from the min_nodes-th join, is over;
+//                                                a survivor that is still ending its workers is waited for
+//                                                kSurvivorWait from the end of its world
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

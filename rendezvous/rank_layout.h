@@ -1,7 +1,6 @@
-// From nodes and their slots to global ranks. Pure arithmetic.
+// From nodes and their slots to global ranks. Pure arithmetic; nodes may differ in slots.
 //
-//   node rank r starts at base(r) = slots(0) + … + slots(r-1) and holds ranks [base(r), base(r) + slots(r)); nodes may
-//   differ in slots.
+//   base(r) = slots(0) + … + slots(r-1)       node rank r holds the ranks [base(r), base(r) + slots(r))
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

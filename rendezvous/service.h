@@ -1,6 +1,7 @@
 // proto::Rendezvous over a Coordinator. An adapter: take the lock, read the clock, ask, deliver the answer. A stream's
-// messages leave in order. Threads: gRPC's own, and one for the coordinator's timer. SPDX-License-Identifier:
-// Apache-2.0
+// messages leave in order.
+// Threads: gRPC's own, and one for the coordinator's timer.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>
