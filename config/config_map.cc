@@ -160,6 +160,13 @@ std::string ConfigMap::Choice(absl::string_view key, absl::Span<const absl::stri
   return std::string(fallback);
 }
 
+std::string ConfigMap::RequiredChoice(absl::string_view key, absl::Span<const absl::string_view> allowed) {
+  if (Has(key)) return Choice(key, allowed, "");
+  Ask(key);
+  Missing(key);
+  return "";
+}
+
 std::vector<int64_t> ConfigMap::IntList(absl::string_view key, std::vector<int64_t> fallback, IntRange range) {
   const ConfigNode* value = Ask(key);
   if (value == nullptr) return fallback;

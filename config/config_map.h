@@ -95,6 +95,8 @@ class ConfigMap {
   std::string Time(absl::string_view key, absl::string_view fallback);
   // One of `allowed`.
   std::string Choice(absl::string_view key, absl::Span<const absl::string_view> allowed, absl::string_view fallback);
+  // The same, but the key must be given; "" after an error.
+  std::string RequiredChoice(absl::string_view key, absl::Span<const absl::string_view> allowed);
   std::vector<int64_t> IntList(absl::string_view key, std::vector<int64_t> fallback, IntRange range = {});
   std::vector<std::string> StringList(absl::string_view key, std::vector<std::string> fallback);
 

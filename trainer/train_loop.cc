@@ -31,7 +31,7 @@ absl::Status TrainLoop::Run() {
   }
   Fire(Event::kFitEnd);
   Evaluate(Event::kFitEnd);
-  parts_.checkpoints.SaveAtEnd(state_);
+  parts_.checkpoints.SaveNow(state_);
   for (const auto& group : state_.optimizer->groups()) {
     for (const at::Tensor& param : group.params) param.mutable_grad().reset();
   }

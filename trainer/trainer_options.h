@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "storage/file_system.h"
 #include "trainer/core/callback.h"
 #include "trainer/core/state.h"
 #include "trainer/core/supervision.h"
@@ -45,6 +46,7 @@ struct SaveOptions {
   Time save_interval = Time::Epochs(1);
   int save_num_checkpoints_to_keep = -1;  // -1: all
   bool autoresume = true;                 // start from the newest valid checkpoint of save_folder, if there is one
+  FileSystem* files = nullptr;            // null: the machine's; must outlive the trainer
 };
 
 struct TrainerOptions {
@@ -67,9 +69,11 @@ struct TrainerOptions {
   int64_t train_metrics_interval = 1;        // batches between computations of the train metrics; 0: never
   uint64_t seed = 0;
 
+  // Coordinates saves and loads; needed when there are several ranks. Its keys must be this trainer's own.
+  c10::intrusive_ptr<c10d::Store> store;
+
   // Not owned; must outlive the trainer. Null: one rank, nobody watching, the real clock.
   Communicator* communicator = nullptr;
-  c10d::Store* store = nullptr;  // coordinates saves; needed when there are several ranks
   Supervision* supervision = nullptr;
   Clock* clock = nullptr;
 };

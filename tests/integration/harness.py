@@ -1,0 +1,119 @@
+"""Runs the real binaries in a folder of the test's own. Python's standard library only.
+
+COMPOSER_BIN is the folder with composer and composer_worker (set by ctest)."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ.get("COMPOSER_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/release/bin"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# A job small enough for a second, large enough to be killed in: an MLP on synthetic data, 40 batches in epochs of 16.
+TINY_JOB = {
+    "seed": 7,
+    "model": {"name": "mlp", "sizes": [32, 64, 64, 10]},
+    "train_dataloader": {"name": "gaussian_classification", "size": 250, "features": 32, "classes": 10},
+    "global_train_batch_size": 16,
+    "optimizers": {"name": "decoupled_adamw", "lr": 0.001, "weight_decay": 1e-5},
+    "schedulers": {"name": "cosine_annealing_with_warmup", "t_warmup": "5ba"},
+    "max_duration": "40ba",
+    "save_interval": "10ba",
+    "save_num_checkpoints_to_keep": -1,
+}
+
+
+class JobTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="composer-it-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def write_job(self, name, **changes):
+        """job.yaml with TINY_JOB and changes (None removes a key); JSON is YAML."""
+        job = dict(TINY_JOB, run_name=name, run_folder=str(self.folder / "runs" / name))
+        job.update(changes)
+        path = self.folder / f"{name}.yaml"
+        path.write_text(json.dumps({k: v for k, v in job.items() if v is not None}, indent=1))
+        return path
+
+    def run_folder(self, name):
+        return self.folder / "runs" / name
+
+    def environment(self):
+        # Nothing of an outer launcher leaks in.
+        drop = re.compile(r"^(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_|COMPOSER_|TORCHELASTIC_|RUN_NAME|SLURM_)")
+        return {k: v for k, v in os.environ.items() if not drop.match(k)}
+
+    def start(self, *args, **options):
+        process = subprocess.Popen([str(BIN / "composer"), *map(str, args)], cwd=options.pop("cwd", self.folder), env=self.environment(),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, start_new_session=True, **options)
+
+        def end():
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            for stream in (process.stdout, process.stderr):
+                stream.close()
+        self.addCleanup(end)
+        return process
+
+    def run_composer(self, *args, code=0, timeout=60, **options):
+        process = self.start(*args, **options)
+        out, err = process.communicate(timeout=timeout)
+        self.assertEqual(process.returncode, code, f"composer {' '.join(map(str, args))}\nstdout:\n{out}\nstderr:\n{err}")
+        return out, err
+
+    def summary(self, name):
+        return json.loads((self.run_folder(name) / "summary.json").read_text())
+
+    def metrics(self, name):
+        path = self.run_folder(name) / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def newest_checkpoint(self, name):
+        return self.summary(name)["last_checkpoint"]
+
+    def assert_same_state(self, one, other):
+        out, _ = self.run_composer("checkpoint", "diff", one, other)
+        return out
+
+    def wait_for(self, condition, what, timeout=30):
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            value = condition()
+            if value:
+                return value
+            time.sleep(0.005)
+        self.fail(f"{what}: not within {timeout} s")
+
+    def wait_for_batch(self, name, batch, timeout=30):
+        self.wait_for(lambda: any(m.get("time/batch", 0) >= batch for m in self.complete_metrics(name)), f"batch {batch}", timeout)
+
+    def complete_metrics(self, name):
+        path = self.run_folder(name) / "metrics.jsonl"
+        text = path.read_text() if path.exists() else ""
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def workers(self, name):
+        """{rank: pid} of the job's live workers: they carry the run folder in their command line."""
+        found = {}
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+                if not command[0].endswith(b"composer_worker") or str(self.run_folder(name)).encode() not in b" ".join(command):
+                    continue
+                environment = (entry / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            rank = [v for v in environment if v.startswith(b"RANK=")]
+            if rank:
+                found[int(rank[0][5:])] = int(entry.name)
+        return found

@@ -1,0 +1,97 @@
+"""Kill, preempt, resume: the final weights must equal those of a run that was never disturbed, bit for bit."""
+import os
+import signal
+import unittest
+
+import harness
+
+
+class RecoveryTest(harness.JobTest):
+    def undisturbed(self):
+        self.run_composer("-n", 2, self.write_job("calm"))
+        return self.newest_checkpoint("calm")
+
+    def check_recovery(self, name, calm):
+        summary = self.summary(name)
+        self.assertEqual(summary["restarts"], 1, summary)
+        self.assertEqual(summary["steps"], 40)
+        for generation in summary["generations"][1:]:
+            self.assertLessEqual(generation["recomputed_steps"], 10, summary)
+        self.assert_same_state(calm, self.newest_checkpoint(name))
+        return summary
+
+    def test_kill_either_rank_at_three_steps(self):
+        calm = self.undisturbed()
+        for rank in (0, 1):
+            for batch in (3, 17, 39):
+                name = f"kill-{rank}-{batch}"
+                job = self.write_job(name, callbacks={"fail_at": {"rank": rank, "batch": batch}})
+                _, err = self.run_composer("-n", 2, job)
+                self.assertIn(f"rank {rank}", err)
+                self.assertIn("SIGKILL", err)
+                summary = self.check_recovery(name, calm)
+                self.assertIn("SIGKILL", summary["generations"][0]["cause"])
+                self.assertEqual(summary["generations"][0]["end_step"], batch)
+
+    def test_kill_during_a_checkpoint_write(self):
+        calm = self.undisturbed()
+        for rank in (0, 1):
+            name = f"save-{rank}"
+            job = self.write_job(name, callbacks={"fail_at": {"rank": rank, "batch": 20, "when": "save"}})
+            self.run_composer("-n", 2, job)
+            summary = self.check_recovery(name, calm)
+            self.assertEqual(summary["generations"][1]["start_step"], 10)
+            self.assertEqual(summary["generations"][1]["recomputed_steps"], 10)
+
+    def test_other_ends_of_a_worker(self):
+        calm = self.undisturbed()
+        for how, word in (("abort", "SIGABRT"), ("exit", "70"), ("throw", "asked to fail")):
+            job = self.write_job(how, callbacks={"fail_at": {"rank": 1, "batch": 13, "how": how}})
+            _, err = self.run_composer("-n", 2, job)
+            self.assertIn(word, err)
+            self.check_recovery(how, calm)
+
+    def test_sigterm_saves_and_the_same_command_goes_on(self):
+        calm = self.undisturbed()
+        slow = {"throttle": {"seconds": 0.02}}
+        job = self.write_job("drained", callbacks=slow)
+        process = self.start("-n", 2, job)
+        self.wait_for_batch("drained", 21)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 75, err)
+        stopped = self.summary("drained")
+        self.assertEqual(stopped["exit_code"], 75)
+        self.assertGreaterEqual(stopped["steps"], 21)
+        self.assertNotEqual(stopped["steps"] % 16, 0, "meant to stop inside an epoch")
+        self.run_composer("-n", 2, job)
+        summary = self.summary("drained")
+        self.assertEqual(summary["generations"][-1]["start_step"], stopped["steps"])
+        self.assert_same_state(calm, self.newest_checkpoint("drained"))
+
+    def test_a_real_kill_from_outside(self):
+        calm = self.undisturbed()
+        process = self.start("-n", 2, self.write_job("murdered", callbacks={"throttle": {"seconds": 0.02}}))
+        self.wait_for_batch("murdered", 12)
+        os.kill(self.workers("murdered")[1], signal.SIGKILL)
+        out, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0, err)
+        self.check_recovery("murdered", calm)
+
+    def test_the_budget_ends_and_says_so(self):
+        job = self.write_job("doomed", callbacks={"fail_at": {"rank": 0, "batch": 3, "how": "exit", "every_generation": True}})
+        _, err = self.run_composer("-n", 2, "--max-restarts", 2, job, code=93)
+        self.assertEqual(self.summary("doomed")["restarts"], 2)
+        self.assertIn("max-restarts", err)
+
+    def test_a_finished_run_is_done_when_started_again(self):
+        job = self.write_job("twice")
+        self.run_composer("-n", 2, job)
+        first = self.newest_checkpoint("twice")
+        self.run_composer("-n", 2, job)
+        self.assertEqual(self.newest_checkpoint("twice"), first)
+        self.assertEqual(self.summary("twice")["steps"], 40)
+
+
+if __name__ == "__main__":
+    unittest.main()
