@@ -3,6 +3,9 @@ find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(gRPC REQUIRED)
+if(TARGET re2::re2)  # brings -pthread, which the precompiled header of LibTorch's users is not built with; glibc needs no such flag
+  set_property(TARGET re2::re2 PROPERTY INTERFACE_COMPILE_OPTIONS)
+endif()
 # Not glog's CMake package: it brings gflags' macros, which would differ between files and the precompiled header.
 find_library(COMPOSER_GLOG glog REQUIRED)
 find_package(yaml-cpp REQUIRED)
