@@ -9,7 +9,8 @@ target_compile_definitions(composer_flags INTERFACE COMPOSER_VERSION="${PROJECT_
 
 # The one precompiled header. A target that uses it must have the same flags: composer_flags + composer_torch_headers.
 function(composer_use_torch target)
-  target_link_libraries(${target} PUBLIC composer_torch)
+  # An installed library finds composer::torch through ComposerConfig.cmake.
+  target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:composer_torch> $<INSTALL_INTERFACE:composer::torch>)
   if(NOT COMPOSER_PCH)
     return()
   endif()
@@ -35,8 +36,9 @@ function(composer_library)
   cmake_parse_arguments(ARG "TORCH" "NAME" "SRCS;DEPS" ${ARGN})
   add_library(${ARG_NAME} STATIC ${ARG_SRCS})
   set_target_properties(${ARG_NAME} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(${ARG_NAME} PUBLIC ${ARG_DEPS} PRIVATE composer_flags)
-  target_include_directories(${ARG_NAME} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+  target_link_libraries(${ARG_NAME} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:composer_flags>)
+  target_include_directories(${ARG_NAME} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated> $<INSTALL_INTERFACE:include/composer>)
   if(ARG_TORCH)
     composer_use_torch(${ARG_NAME})
   endif()
