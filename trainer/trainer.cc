@@ -109,6 +109,17 @@ void Trainer::ShareInitialWeights() {
   BroadcastBuffers(*state_.model, *communicator_);
 }
 
+std::vector<std::pair<std::string, double>> Trainer::eval_results() const {
+  std::vector<std::pair<std::string, double>> results;
+  for (const Evaluator& evaluator : evaluators_) {
+    if (evaluator.last_batch < 0) continue;
+    for (const auto& metric : evaluator.metrics) {
+      results.emplace_back(absl::StrCat("metrics/", evaluator.label, "/", metric->name()), metric->Compute());
+    }
+  }
+  return results;
+}
+
 absl::Status Trainer::Fit() {
   return CatchTorch([this] { return loop_->Run(); });
 }

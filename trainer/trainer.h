@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "trainer/train_loop.h"
@@ -30,7 +32,8 @@ class Trainer {
   // The checkpoint this run started from; "" from scratch.
   const std::string& resumed_from() const { return resumed_from_; }
   int64_t collectives_per_step() const { return loop_->collectives_per_step(); }
-  // The last committed checkpoint of this process; "" none yet.
+  // Values of the last evaluations: ("metrics/<label>/<metric>", value); empty before the first.
+  std::vector<std::pair<std::string, double>> eval_results() const;
   const Engine& engine() const { return *engine_; }
 
  private:

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# ./dev fuzz [SECONDS]: every libFuzzer target, each for a minute or SECONDS.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+cmake --preset asan -B build/fuzz -DCOMPOSER_FUZZ=ON >/dev/null
+targets=$(cd tests/fuzz && ls ./*_fuzz.cc | sed 's|./||; s|\.cc$||')
+# shellcheck disable=SC2086
+ninja -C build/fuzz $targets
+for target in $targets; do
+  echo "== $target, $seconds s"
+  corpus=$(mktemp -d)
+  find build/fuzz -name "$target" -type f -exec {} -max_total_time="$seconds" -print_final_stats=1 "$corpus" \; 2>&1 | grep -E 'ERROR|SUMMARY|stat::number_of_executed_units|Done' || true
+  rm -rf "$corpus"
+done

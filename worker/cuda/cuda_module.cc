@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/cuda/cuda_module.h"
+
+#include <c10/cuda/CUDAFunctions.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+namespace composer {
+namespace {
+
+class RealCudaModule final : public CudaModule {
+ public:
+  int device_count() const override { return c10::cuda::device_count(); }
+  void SetDevice(int index) override { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
+  c10::intrusive_ptr<c10d::Backend> CreateNcclGroup(c10::intrusive_ptr<c10d::Store> store, const NcclOptions& options) override {
+    auto nccl = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
+    nccl->timeout = options.timeout;
+    return c10::make_intrusive<c10d::ProcessGroupNCCL>(std::move(store), options.rank, options.world_size, nccl);
+  }
+};
+
+}  // namespace
+}  // namespace composer
+
+const char* composer_cuda_version() { return COMPOSER_VERSION; }
+
+composer::CudaModule* composer_cuda_module() {
+  static composer::RealCudaModule& module = *new composer::RealCudaModule;
+  return &module;
+}

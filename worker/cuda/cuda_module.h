@@ -1,0 +1,33 @@
+// What a GPU run needs of CUDA and NCCL, behind one C entry point: a plugin of its own (composer_cuda.so), so that a CPU run loads no CUDA library.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <chrono>
+
+namespace composer {
+
+struct NcclOptions {
+  int rank = 0;
+  int world_size = 1;
+  std::chrono::milliseconds timeout{300000};
+};
+
+// Threads: one. Methods throw c10::Error.
+class CudaModule {
+ public:
+  virtual ~CudaModule() = default;
+  virtual int device_count() const = 0;
+  // The process's default device from here on.
+  virtual void SetDevice(int index) = 0;
+  // A NCCL group over the current device, collectives on a stream of high priority. An error is reported by the collective, it never ends the process.
+  virtual c10::intrusive_ptr<c10d::Backend> CreateNcclGroup(c10::intrusive_ptr<c10d::Store> store, const NcclOptions& options) = 0;
+};
+
+}  // namespace composer
+
+// The plugin's entry points. The version must equal the loader's COMPOSER_VERSION; the module lives as long as the process.
+extern "C" const char* composer_cuda_version();
+extern "C" composer::CudaModule* composer_cuda_module();

@@ -1,0 +1,65 @@
+// A job's YAML read into what a Trainer is made of. Keys are Composer's Trainer argument names; docs/configuration.md lists them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/env.h"
+#include "config/node.h"
+#include "trainer/trainer_options.h"
+#include "worker/job_callbacks.h"
+#include "worker/job_data.h"
+#include "worker/job_model.h"
+#include "worker/job_optim.h"
+
+namespace composer {
+
+enum class DeviceKind { kCpu, kGpu };
+
+// Everything the YAML says, checked, nothing built yet.
+struct Job {
+  std::string run_name;
+  std::string run_folder;  // absolute
+  DeviceKind device = DeviceKind::kCpu;
+  double dist_timeout_seconds = 300;
+
+  TrainerOptions options;  // without the parts below
+  ModelFactory model;
+  DatasetFactory train_dataset;
+  struct Evaluation {
+    EvaluatorOptions options;
+    DatasetFactory dataset;
+  };
+  std::vector<Evaluation> evaluations;
+  OptimizerFactory optimizer;
+  std::vector<SchedulerFactory> schedulers;
+  std::vector<CallbackFactory> callbacks;
+  LoggingOptions logging;
+
+  std::string resolved_yaml;  // for run_folder/config.yaml
+};
+
+struct JobSource {
+  std::string yaml_path;
+  std::vector<std::string> overrides;  // key=value
+  std::string run_folder;              // as the launcher gave it; "": from the YAML
+};
+
+// kInvalidArgument with one line for each mistake in the file; kNotFound for a missing file.
+absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env);
+
+// Which rank of which generation is about to run the job, and on what terminal.
+struct JobPlace {
+  int rank = 0;
+  int64_t generation = 1;
+  bool stderr_is_terminal = false;
+  int terminal_columns = 80;
+  bool colour = true;
+};
+
+// Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); Status for data that can't be read.
+absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place);
+
+}  // namespace composer

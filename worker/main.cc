@@ -1,0 +1,82 @@
+// composer_worker: one rank of a job, and the tools that need LibTorch. Started by `composer`; also runs alone, as a world of one.
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "checkpoint/tools.h"
+#include "worker/exit_codes.h"
+#include "worker/worker.h"
+
+namespace composer {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: composer_worker [--run_folder=DIR] job.yaml [key=value ...]\n"
+    "       composer_worker validate job.yaml [key=value ...]\n"
+    "       composer_worker checkpoint show|diff|verify PATH ...\n";
+
+int Usage() {
+  std::fputs(kUsage, stderr);
+  return kExitUserError;
+}
+
+absl::StatusOr<JobSource> ParseJobSource(const std::vector<std::string>& args) {
+  JobSource source;
+  for (const std::string& arg : args) {
+    absl::string_view value = arg;
+    if (absl::ConsumePrefix(&value, "--run_folder=")) {
+      source.run_folder = std::string(value);
+    } else if (absl::StartsWith(arg, "--")) {
+      return absl::InvalidArgumentError(absl::StrFormat("unknown flag %s", arg));
+    } else if (source.yaml_path.empty()) {
+      source.yaml_path = arg;
+    } else {
+      source.overrides.push_back(arg);
+    }
+  }
+  if (source.yaml_path.empty()) return absl::InvalidArgumentError("no job file given");
+  return source;
+}
+
+int Fail(const absl::Status& status) {
+  absl::FPrintF(stderr, "error: %s\n", status.message());
+  return ExitCodeFor(status.code());
+}
+
+int Run(std::vector<std::string> args) {
+  if (args.empty()) return Usage();
+  const std::string command = args[0];
+  if (command == "checkpoint") return RunCheckpointTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
+  if (command == "validate") args.erase(args.begin());
+  const absl::StatusOr<JobSource> source = ParseJobSource(args);
+  if (!source.ok()) {
+    Fail(source.status());
+    return Usage();
+  }
+  const Environment env = Environment::FromProcess();
+  if (command != "validate") return RunWorker(*source, env);
+  const absl::StatusOr<Job> job = ReadJob(*source, env);
+  if (!job.ok()) return Fail(job.status());
+  absl::PrintF("%s: valid (run %s in %s)\n", source->yaml_path, job->run_name, job->run_folder);
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace composer
+
+int main(int argc, char** argv) {
+  composer::InitLogging("composer_worker", /*min_severity=*/1);
+  const int code = composer::Run({argv + 1, argv + argc});
+  std::cout.flush();
+  std::fflush(nullptr);
+  _exit(code);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/worker.h"
+
+#include <grpcpp/create_channel.h>
+#include <sys/ioctl.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "trainer/parallel/c10d_communicator.h"
+#include "trainer/parallel/local_communicator.h"
+#include "trainer/torch_status.h"
+#include "trainer/trainer.h"
+#include "worker/agent_supervision.h"
+#include "worker/exit_codes.h"
+#include "worker/process_group.h"
+#include "worker/rank_environment.h"
+#include "worker/store.h"
+
+namespace composer {
+namespace {
+
+// What all parts of a worker share; lives until the process ends.
+struct Life {
+  RankEnvironment place;
+  std::shared_ptr<grpc::Channel> hub;
+  proto::Caller caller;
+  std::unique_ptr<WorkerAgent> agent;
+  std::unique_ptr<AgentSupervision> supervision;
+  std::unique_ptr<Communicator> communicator;
+  c10::intrusive_ptr<c10d::Store> store;
+  std::unique_ptr<Trainer> trainer;
+};
+
+absl::Status Attach(Life& life) {
+  WorkerAgent::Options options;
+  if (life.place.has_launcher()) {
+    life.hub = grpc::CreateChannel(life.place.hub_address, grpc::InsecureChannelCredentials());
+    life.caller.set_job(life.place.job);
+    life.caller.set_generation(life.place.generation);
+    life.caller.set_incarnation(absl::StrCat("rank-", life.place.rank, "-", getpid()));
+    options.hub = life.hub;
+    options.caller = life.caller;
+    options.hello.set_rank(life.place.rank);
+    options.hello.set_local_rank(life.place.local_rank);
+    options.hello.set_pid(getpid());
+  }
+  if (!life.place.progress_page_path.empty()) {
+    ASSIGN_OR_RETURN(options.page, ProgressPage::Open(life.place.progress_page_path));
+  }
+  life.agent = std::make_unique<WorkerAgent>(std::move(options));
+  life.supervision = std::make_unique<AgentSupervision>(*life.agent);
+  return absl::OkStatus();
+}
+
+// Each user of the store gets a prefix of its own.
+absl::Status Connect(Life& life, double timeout_seconds) {
+  if (life.place.world_size == 1) {
+    life.communicator = std::make_unique<LocalCommunicator>();
+    return absl::OkStatus();
+  }
+  life.supervision->OnPhase(RunPhase::kConnecting);
+  return CatchTorch([&] {
+    const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000));
+    const auto root = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout);
+    GlooGroupOptions options;
+    options.store = c10::make_intrusive<c10d::PrefixStore>("gloo", root);
+    options.rank = life.place.rank;
+    options.world_size = life.place.world_size;
+    options.address = life.place.spans_nodes() ? life.place.node_address : "";
+    options.timeout = timeout;
+    const auto group = ConnectGlooGroup(options);
+    NeverDestroy(group);
+    life.communicator = std::make_unique<C10dCommunicator>(group);
+    life.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", root);
+  });
+}
+
+JobPlace PlaceOf(const Life& life, const Environment& env) {
+  JobPlace place;
+  place.rank = life.place.rank;
+  place.generation = std::max<int64_t>(1, static_cast<int64_t>(life.place.generation));
+  place.stderr_is_terminal = isatty(STDERR_FILENO) == 1 || env.Get("COMPOSER_TERMINAL_COLUMNS").has_value();
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) place.terminal_columns = size.ws_col;
+  if (const auto columns = env.Get("COMPOSER_TERMINAL_COLUMNS")) place.terminal_columns = std::clamp(atoi(columns->c_str()), 20, 1000);
+  place.colour = !env.Get("NO_COLOR").has_value() && env.GetOr("TERM", "") != "dumb";
+  return place;
+}
+
+absl::Status PrepareRunFolder(const Job& job, int rank) {
+  if (rank != 0) return absl::OkStatus();
+  RETURN_IF_ERROR(MakeDirs(JoinPath(job.run_folder, "logs")));
+  return AtomicWriteFile(JoinPath(job.run_folder, "config.yaml"), job.resolved_yaml);
+}
+
+absl::Status Train(Life& life, const JobSource& source, const Environment& env) {
+  ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
+  RETURN_IF_ERROR(PrepareRunFolder(job, life.place.rank));
+  RETURN_IF_ERROR(Connect(life, job.dist_timeout_seconds));
+  return CatchTorch([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(life, env)));
+    options.communicator = life.communicator.get();
+    options.store = life.store;
+    options.supervision = life.supervision.get();
+    ASSIGN_OR_RETURN(life.trainer, Trainer::Create(std::move(options)));
+    return life.trainer->Fit();
+  });
+}
+
+proto::ExitReport ReportOf(const Life& life, const absl::Status& status) {
+  proto::ExitReport report;
+  report.set_rank(life.place.rank);
+  report.set_code(static_cast<int>(status.code()));
+  report.set_message(std::string(status.message()));
+  report.set_batch(life.supervision->batch());
+  report.set_samples(life.supervision->samples());
+  if (life.trainer != nullptr) {
+    for (const auto& [name, value] : life.trainer->eval_results()) (*report.mutable_metrics())[name] = value;
+  }
+  return report;
+}
+
+}  // namespace
+
+int RunWorker(const JobSource& source, const Environment& env) {
+  Life& life = *new Life;
+  absl::StatusOr<RankEnvironment> place = ReadRankEnvironment(env);
+  if (!place.ok()) {
+    absl::FPrintF(stderr, "error: %s\n", place.status().message());
+    return ExitCodeFor(place.status().code());
+  }
+  life.place = *std::move(place);
+  absl::Status status = Attach(life);
+  if (status.ok()) status = Train(life, source, env);
+  const int code = ExitCodeFor(status.code());
+  if (life.trainer != nullptr) life.trainer->logger().Close();
+  if (!status.ok()) absl::FPrintF(stderr, "%s: %s\n", code == kExitPreempted ? "stopped" : "error", status.message());
+  if (life.agent != nullptr && life.supervision != nullptr) life.agent->Finish(ReportOf(life, status));
+  return code;
+}
+
+}  // namespace composer
