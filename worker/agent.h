@@ -1,0 +1,77 @@
+// A worker's life line to its launcher: tells where training stands, hears when to stop.
+//
+// A thread of its own sends the heartbeat; the training thread only stores numbers. When the launcher ends the generation, or is gone, the
+// agent leaves at once, whatever the training thread is blocked in: `leave` runs on a gRPC thread and by default is _exit(69).
+// Threads: all methods may be called from any thread. RecordStep takes no lock, makes no system call and allocates nothing.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "base/progress_page.h"
+#include "proto/worker.pb.h"
+
+namespace composer {
+
+// Prints `why` and ends the process with 69, without destructors.
+[[noreturn]] void LeaveAtOnce(const std::string& why);
+
+class WorkerAgent {
+ public:
+  struct Options {
+    std::shared_ptr<grpc::Channel> hub;  // null: no launcher, nothing is sent and nobody asks to stop
+    proto::Caller caller;
+    proto::Hello hello;
+    std::optional<ProgressPage> page;
+    absl::Duration heartbeat = absl::Milliseconds(500);
+    std::function<void(const std::string& why)> leave = LeaveAtOnce;  // at most once; must not destroy the agent
+  };
+
+  // Attaches in the background: a launcher that refuses or cannot be reached ends in `leave`.
+  explicit WorkerAgent(Options options);
+  // Detaches without a last word, unless Finish was called.
+  ~WorkerAgent();
+
+  // After each optimizer step: steps and samples since the run began, loss of this step.
+  void RecordStep(int64_t batch, int64_t samples, double loss);
+  // Also sent at once.
+  void SetPhase(proto::Phase phase);
+  // After loading: where the run goes on. `checkpoint` is empty when from scratch.
+  void ReportStarted(absl::string_view checkpoint, int64_t batch, int64_t samples);
+  void ReportCheckpointSaved(absl::string_view path, int64_t batch);
+  // The last word. Waits, at most a second, until the launcher has it. `leave` is not called from now on.
+  void Finish(proto::ExitReport report);
+
+  // The launcher asks to stop at a common step, save, and leave with 75. Stays true.
+  bool drain_requested() const { return drain_.load(std::memory_order_relaxed); }
+
+ private:
+  class Stream;
+
+  void Beat();
+  void RunHeartbeat();
+
+  const absl::Duration heartbeat_;
+  std::optional<ProgressPage> page_;
+  std::atomic<int64_t> batch_{0};
+  std::atomic<int64_t> samples_{0};
+  std::atomic<double> loss_{std::numeric_limits<double>::quiet_NaN()};
+  std::atomic<int> phase_{proto::PHASE_STARTING};
+  std::atomic<bool> drain_{false};
+  std::unique_ptr<Stream> stream_;  // null: no launcher
+  absl::Notification stop_;
+  std::thread thread_;  // runs RunHeartbeat
+};
+
+}  // namespace composer

@@ -1,0 +1,30 @@
+// The Gloo process group of a world. The only place that knows ProcessGroupGloo.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace composer {
+
+struct GlooGroupOptions {
+  c10::intrusive_ptr<c10d::Store> store;
+  int rank = 0;
+  int world_size = 1;
+  // Address of this machine that all ranks can reach. Empty: all ranks are on this machine. Never looked up by host name: /etc/hosts may
+  // say 127.0.1.1.
+  std::string address;
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);  // of connecting and of each collective
+};
+
+// Connects all ranks with each other; all must call it. Throws c10::DistError when a peer does not come in time or the store's
+// generation is over.
+c10::intrusive_ptr<c10d::Backend> ConnectGlooGroup(const GlooGroupOptions& options);
+
+// Keeps the group until the process ends. The destructor waits for collectives that may never complete (a peer is gone): a worker that leaves
+// by _exit calls this right after ConnectGlooGroup and lets the kernel close the sockets, which frees the peers at once.
+void NeverDestroy(const c10::intrusive_ptr<c10d::Backend>& group);
+
+}  // namespace composer

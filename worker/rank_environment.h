@@ -1,0 +1,42 @@
+// What a launcher tells a worker through its environment. Without a launcher a worker is a world of one.
+//
+//   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK MASTER_ADDR MASTER_PORT   as torchrun and Composer set them
+//   COMPOSER_HUB             gRPC address of the launcher's WorkerHub and KeyValue, "unix:/path"
+//   COMPOSER_JOB             the job's name at the rendezvous
+//   COMPOSER_GENERATION      the world's generation, from 1
+//   COMPOSER_PROGRESS_PAGE   path of the worker's progress page (base/progress_page.h)
+//   COMPOSER_NODE_ADDRESS    address of this node that the other nodes can reach
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/env.h"
+
+namespace composer {
+
+struct RankEnvironment {
+  int rank = 0;  // in [0, world_size)
+  int world_size = 1;
+  int local_rank = 0;  // in [0, local_world_size)
+  int local_world_size = 1;
+  int node_rank = 0;
+  uint64_t generation = 0;  // 0: no launcher
+  std::string job;
+  std::string hub_address;         // empty: no launcher
+  std::string progress_page_path;  // empty: none
+  std::string node_address;        // empty: loopback
+  std::string master_address;
+  int master_port = 0;  // 0: none
+
+  bool has_launcher() const { return !hub_address.empty(); }
+  bool spans_nodes() const { return local_world_size < world_size; }
+};
+
+// Numbers must be plain decimal digits. kInvalidArgument names the variable, its value and what is allowed;
+// kFailedPrecondition: more than one rank but no launcher to meet through.
+absl::StatusOr<RankEnvironment> ReadRankEnvironment(const Environment& environment);
+
+}  // namespace composer
