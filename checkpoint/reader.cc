@@ -83,6 +83,12 @@ absl::Status Load(ObjectStore& store, const std::string& checkpoint, const Manif
   return absl::InternalError(absl::StrCat("cannot load ", store.Location(checkpoint), ": ", error.what()));
 }
 
+absl::StatusOr<std::string> ChoiceAsText(ObjectStore& store) {
+  ASSIGN_OR_RETURN(const CheckpointChoice choice, FindNewestValid(store));
+  const nlohmann::json json = {{"checkpoint", choice.checkpoint}, {"refused", choice.refused}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // a reason may quote damaged bytes
+}
+
 }  // namespace
 
 absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store) {
@@ -100,16 +106,7 @@ absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store) {
 }
 
 absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange) {
-  absl::StatusOr<std::string> text = "";
-  if (exchange.rank() == 0) {
-    const absl::StatusOr<CheckpointChoice> choice = FindNewestValid(store);
-    text = choice.status();
-    if (choice.ok()) {
-      const nlohmann::json json = {{"checkpoint", choice->checkpoint}, {"refused", choice->refused}};
-      text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    }
-  }
-  ASSIGN_OR_RETURN(const std::string received, exchange.Broadcast(std::move(text)));
+  ASSIGN_OR_RETURN(const std::string received, exchange.Broadcast(exchange.rank() == 0 ? ChoiceAsText(store) : ""));
   const nlohmann::json json = nlohmann::json::parse(received, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return absl::InternalError("rank 0's choice of checkpoint is not readable");
   return CheckpointChoice{json.value("checkpoint", ""), json.value("refused", std::vector<std::string>{})};
@@ -121,7 +118,7 @@ absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, S
   return Load(store, checkpoint, manifest, into);
 }
 
-absl::StatusOr<StateDict> LoadNewStateDict(ObjectStore& store, const std::string& checkpoint) {
+absl::StatusOr<StateDict> LoadNewStateDict(ObjectStore& store, const std::string& checkpoint) try {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(store, checkpoint));
   StateDict state;
   for (const TensorEntry& tensor : manifest.tensors) {
@@ -132,6 +129,8 @@ absl::StatusOr<StateDict> LoadNewStateDict(ObjectStore& store, const std::string
   }
   RETURN_IF_ERROR(Load(store, checkpoint, manifest, &state));
   return state;
+} catch (const std::exception& error) {
+  return absl::InternalError(absl::StrCat("cannot load ", store.Location(checkpoint), ": ", error.what()));
 }
 
 }  // namespace composer

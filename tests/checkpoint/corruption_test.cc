@@ -1,0 +1,138 @@
+// Every bit and every length of every file of a checkpoint.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "checkpoint/verify.h"
+#include "storage/memory_store.h"
+#include "tests/checkpoint/rank_threads.h"
+
+namespace composer {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+
+// Batches 1 and 2, saved by two ranks: small, so that all bits can be tried.
+class Corruption : public testing::Test {
+ protected:
+  Corruption() {
+    RunRanks(2, [this](RankExchange exchange) {
+      Saver saver(store_, exchange, {.run_name = "r"});
+      for (int64_t batch : {1, 2}) EXPECT_TRUE(saver.Save(State(batch), {0, batch}, 0).ok());
+    });
+    keys_ = *store_.List("ep0-ba2");
+    EXPECT_EQ(keys_.size(), 3u);
+  }
+  static StateDict State(int64_t batch) {
+    StateDict state;
+    state.tensors = {{"w", torch::arange(4, at::kFloat) + static_cast<double>(batch)},
+                     {"n", torch::tensor(batch, at::kLong)}};
+    state.small = {{"t", std::to_string(batch)}};
+    return state;
+  }
+  std::string Content(const std::string& key) { return *GetObject(store_, key, 1 << 20); }
+  // The newest is refused, with a reason that names the file, and the older one chosen.
+  void ExpectRefused(const std::string& key, const std::string& what) {
+    const CheckpointChoice choice = *FindNewestValid(store_);
+    EXPECT_EQ(choice.checkpoint, "ep0-ba1") << what;
+    ASSERT_EQ(choice.refused.size(), 1u) << what;
+    EXPECT_THAT(choice.refused[0], HasSubstr(store_.Location(key))) << what;
+  }
+
+  MemoryStore store_;
+  std::vector<std::string> keys_;
+};
+
+TEST_F(Corruption, EveryFlippedBitOfEveryFileIsFound) {
+  for (const std::string& key : keys_) {
+    const std::string content = Content(key);
+    for (size_t bit = 0; bit < content.size() * 8; ++bit) {
+      std::string flipped = content;
+      flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+      ASSERT_TRUE(store_.Put(key, {flipped}).ok());
+      ExpectRefused(key, absl::StrCat("bit ", bit, " of ", key));
+    }
+    ASSERT_TRUE(store_.Put(key, {content}).ok());
+  }
+  EXPECT_EQ(FindNewestValid(store_)->checkpoint, "ep0-ba2");
+}
+
+TEST_F(Corruption, EveryTruncationAndEveryAdditionIsFound) {
+  for (const std::string& key : keys_) {
+    const std::string content = Content(key);
+    for (size_t size = 0; size < content.size(); ++size) {
+      ASSERT_TRUE(store_.Put(key, {absl::string_view(content).substr(0, size)}).ok());
+      ExpectRefused(key, absl::StrCat("truncated at ", size, " of ", key));
+    }
+    for (const char* more : {"\n", " ", "x"}) {
+      ASSERT_TRUE(store_.Put(key, {content, more}).ok());
+      ExpectRefused(key, absl::StrCat("one byte more of ", key));
+    }
+    ASSERT_TRUE(store_.Put(key, {content}).ok());
+  }
+}
+
+TEST_F(Corruption, AMissingDataFileIsFoundAndWithoutAManifestThereIsNoCheckpoint) {
+  for (const std::string& key : keys_) {
+    const std::string content = Content(key);
+    ASSERT_TRUE(store_.Delete(key).ok());
+    if (absl::EndsWith(key, "manifest.json")) {
+      const CheckpointChoice choice = *FindNewestValid(store_);
+      EXPECT_EQ(choice.checkpoint, "ep0-ba1");
+      EXPECT_TRUE(choice.refused.empty());
+    } else {
+      ExpectRefused(key, "missing");
+    }
+    ASSERT_TRUE(store_.Put(key, {content}).ok());
+  }
+}
+
+TEST_F(Corruption, FilesOfAnotherCheckpointInItsPlaceAreFound) {
+  const std::vector<std::string> older = *store_.List("ep0-ba1");
+  for (size_t i = 0; i < keys_.size(); ++i) {
+    const std::string content = Content(keys_[i]);
+    ASSERT_TRUE(store_.Put(keys_[i], {Content(older[i])}).ok());
+    const CheckpointChoice choice = *FindNewestValid(store_);
+    EXPECT_EQ(choice.checkpoint, "ep0-ba1") << keys_[i];
+    ASSERT_TRUE(store_.Put(keys_[i], {content}).ok());
+  }
+}
+
+TEST_F(Corruption, ReasonsSayWhatIsWrong) {
+  std::string data_key;
+  for (const std::string& key : keys_) {
+    if (absl::EndsWith(key, "rank-00000.safetensors")) data_key = key;
+  }
+  const std::string content = Content(data_key);
+  ASSERT_TRUE(store_.Put(data_key, {content.substr(0, 100)}).ok());
+  EXPECT_THAT(FindNewestValid(store_)->refused[0],
+              HasSubstr(absl::StrCat(": truncated at 100 of ", content.size(), " bytes")));
+  std::string flipped = content;
+  flipped.back() = static_cast<char>(flipped.back() ^ 1);
+  ASSERT_TRUE(store_.Put(data_key, {flipped}).ok());
+  EXPECT_THAT(FindNewestValid(store_)->refused[0], HasSubstr("checksum mismatch of tensor w"));
+  flipped = content;
+  flipped[20] = static_cast<char>(flipped[20] ^ 1);
+  ASSERT_TRUE(store_.Put(data_key, {flipped}).ok());
+  EXPECT_THAT(FindNewestValid(store_)->refused[0], HasSubstr("checksum mismatch of its header"));
+  // A load of it, too, copies nothing that does not hold.
+  ASSERT_TRUE(store_.Put(data_key, {content.substr(0, content.size() - 1)}).ok());
+  StateDict target = State(9);
+  EXPECT_FALSE(LoadCheckpoint(store_, "ep0-ba2", &target).ok());
+}
+
+TEST_F(Corruption, AllProblemsOfACheckpointAreFoundAtOnce) {
+  for (const std::string& key : keys_) {
+    if (absl::EndsWith(key, "manifest.json")) continue;
+    std::string content = Content(key);
+    content.back() = static_cast<char>(content.back() ^ 0x80);
+    ASSERT_TRUE(store_.Put(key, {content}).ok());
+  }
+  EXPECT_EQ(VerifyCheckpoint(store_, "ep0-ba2").problems.size(), 2u);
+}
+
+}  // namespace
+}  // namespace composer
