@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/data/data_loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+namespace composer {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Sample i is the number i.
+class Counting final : public Dataset {
+ public:
+  explicit Counting(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  Batch Load(absl::Span<const int64_t> indices) const override {
+    Batch batch;
+    batch.num_samples = static_cast<int64_t>(indices.size());
+    batch.inputs = torch::empty({batch.num_samples}, torch::kInt64);
+    for (size_t i = 0; i < indices.size(); ++i) batch.inputs[static_cast<int64_t>(i)] = indices[i];
+    return batch;
+  }
+
+ private:
+  int64_t size_;
+};
+
+class Broken final : public Dataset {
+ public:
+  enum class How { kTorchError, kStdError, kWrongCount };
+  explicit Broken(How how) : how_(how) {}
+  int64_t size() const override { return 8; }
+  Batch Load(absl::Span<const int64_t> indices) const override {
+    if (how_ == How::kTorchError) TORCH_CHECK_VALUE(false, "sample ", indices[0], " is corrupt");
+    if (how_ == How::kStdError) throw std::runtime_error("sample is corrupt");
+    return Batch{};
+  }
+
+ private:
+  How how_;
+};
+
+std::string ValueErrorOf(const std::function<void()>& fn) {
+  try {
+    fn();
+  } catch (const c10::ValueError& error) {
+    return error.what_without_backtrace();
+  }
+  return "";
+}
+
+std::vector<int64_t> GlobalIds(int world, int64_t epoch, int64_t n, bool shuffle) {
+  std::vector<int64_t> ids;
+  for (int rank = 0; rank < world; ++rank) {
+    DataLoader::Options options;
+    options.global_batch_size = 16;
+    options.shuffle = shuffle;
+    options.seed = 5;
+    options.rank = rank;
+    options.world_size = world;
+    const DataLoader loader(std::make_shared<Counting>(100), options);
+    const Batch batch = loader.Load(epoch, n);
+    EXPECT_EQ(batch.num_samples, static_cast<int64_t>(batch.sample_ids.size()));
+    for (int64_t i = 0; i < batch.num_samples; ++i) EXPECT_EQ(batch.inputs[i].item<int64_t>(), batch.sample_ids[i]);
+    ids.insert(ids.end(), batch.sample_ids.begin(), batch.sample_ids.end());
+  }
+  return ids;
+}
+
+TEST(DataLoader, AnyNumberOfRanksSeesTheSameBatches) {
+  for (int64_t epoch : {0, 1}) {
+    std::vector<int64_t> all;
+    for (int64_t n = 0; n < 7; ++n) {
+      const std::vector<int64_t> one = GlobalIds(1, epoch, n, true);
+      EXPECT_EQ(one.size(), n < 6 ? 16u : 4u);
+      EXPECT_EQ(GlobalIds(2, epoch, n, true), one);
+      EXPECT_EQ(GlobalIds(3, epoch, n, true), one);
+      EXPECT_EQ(GlobalIds(16, epoch, n, true), one);  // of 4 samples most ranks get none
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    EXPECT_FALSE(std::is_sorted(all.begin(), all.end()));
+    std::sort(all.begin(), all.end());
+    std::vector<int64_t> expected(100);
+    std::iota(expected.begin(), expected.end(), 0);
+    EXPECT_EQ(all, expected);
+  }
+  EXPECT_NE(GlobalIds(1, 0, 0, true), GlobalIds(1, 1, 0, true));
+  EXPECT_EQ(GlobalIds(1, 1, 1, false)[0], 16);
+}
+
+TEST(DataLoader, CountsBatches) {
+  DataLoader::Options options;
+  options.global_batch_size = 16;
+  const auto data = std::make_shared<Counting>(100);
+  EXPECT_EQ(DataLoader(data, options).batches_per_epoch(), 7);
+  EXPECT_EQ(DataLoader(data, options).global_samples(5), 16);
+  EXPECT_EQ(DataLoader(data, options).global_samples(6), 4);
+  options.drop_last = true;
+  EXPECT_EQ(DataLoader(data, options).batches_per_epoch(), 6);
+  options.subset_num_batches = 2;
+  EXPECT_EQ(DataLoader(data, options).batches_per_epoch(), 2);
+  options.subset_num_batches = 50;
+  EXPECT_EQ(DataLoader(data, options).batches_per_epoch(), 6);
+}
+
+TEST(DataLoader, RefusesWhatCannotWork) {
+  const auto make = [](int64_t size, DataLoader::Options options) {
+    return ValueErrorOf([&] { DataLoader(std::make_shared<Counting>(size), options); });
+  };
+  DataLoader::Options options;
+  options.global_batch_size = 2;
+  options.world_size = 3;
+  EXPECT_EQ(make(10, options),
+            "train loader: too many ranks for the batch: global_train_batch_size is 2, but there are 3 ranks (world "
+            "size); each needs at least one sample: raise global_train_batch_size or start fewer ranks");
+  options = {};
+  EXPECT_EQ(make(0, options), "train loader: the dataset is empty");
+  options.global_batch_size = 0;
+  EXPECT_THAT(make(10, options), HasSubstr("at least 1, got 0"));
+  options.global_batch_size = 20;
+  options.drop_last = true;
+  EXPECT_THAT(make(10, options), HasSubstr("drop_last leaves no batch"));
+  options.drop_last = false;
+  options.subset_num_batches = 0;
+  EXPECT_THAT(make(10, options), HasSubstr("train_subset_num_batches"));
+}
+
+TEST(DataLoader, NamesWhereReadingFailed) {
+  const auto load = [](Broken::How how) -> std::string {
+    DataLoader::Options options;
+    options.global_batch_size = 4;
+    const DataLoader loader(std::make_shared<Broken>(how), options);
+    try {
+      loader.Load(3, 1);
+    } catch (const c10::Error& error) {
+      EXPECT_EQ(dynamic_cast<const c10::ValueError*>(&error) != nullptr, how == Broken::How::kTorchError);
+      return error.what_without_backtrace();
+    }
+    return "";
+  };
+  EXPECT_THAT(load(Broken::How::kTorchError), HasSubstr("sample 4 is corrupt"));
+  EXPECT_THAT(load(Broken::How::kTorchError), HasSubstr("train loader, epoch 3, batch 1"));
+  EXPECT_EQ(load(Broken::How::kStdError), "train loader, epoch 3, batch 1: sample is corrupt");
+  EXPECT_THAT(load(Broken::How::kWrongCount), HasSubstr("gave 0 samples where 4 were asked for"));
+  DataLoader::Options options;
+  EXPECT_THROW(DataLoader(std::make_shared<Counting>(4), options).Load(0, 4), c10::IndexError);
+}
+
+}  // namespace
+}  // namespace composer

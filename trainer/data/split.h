@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace composer {
+
+// Which part of a dataset.
+enum class DataSplit { kTrain, kEval };
+
+}  // namespace composer

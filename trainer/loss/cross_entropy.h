@@ -1,0 +1,24 @@
+// Cross-entropy losses. All take logits, not probabilities, and give a scalar.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace composer {
+
+// Targets with this value do not count.
+inline constexpr int64_t kIgnoreIndex = -100;
+
+// Composer's soft_cross_entropy (composer/loss/loss.py).
+//   targets int64 [B, *]: mean over the targets that are not kIgnoreIndex of -log softmax(logits)[target]
+//   targets floating, of logits' shape (as MixUp and label smoothing make them):
+//     sum of -targets * log_softmax(logits) / sum of targets
+// logits [B, C, *]: classes in dimension 1. Throws c10::ValueError when the shapes do not fit.
+at::Tensor SoftCrossEntropy(const at::Tensor& logits, const at::Tensor& targets);
+
+// Mean over the tokens that are not kIgnoreIndex. logits [B, T, V], targets int64 [B, T], already shifted by one.
+at::Tensor NextTokenCrossEntropy(const at::Tensor& logits, const at::Tensor& targets);
+
+}  // namespace composer

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/models/gpt.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <vector>
+
+#include "trainer/loss/cross_entropy.h"
+#include "trainer/metrics/cross_entropy.h"
+
+namespace composer {
+namespace {
+
+class Attention final : public torch::nn::Module {
+ public:
+  explicit Attention(const GptOptions& options)
+      : heads_(options.heads),
+        dropout_(options.dropout),
+        qkv_(register_module("qkv", torch::nn::Linear(options.width, 3 * options.width))),
+        proj_(register_module("proj", torch::nn::Linear(options.width, options.width))) {}
+
+  at::Tensor forward(const at::Tensor& x) {
+    const int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
+    // [B, T, 3, H, W/H] -> three times [B, H, T, W/H].
+    const std::vector<at::Tensor> parts =
+        qkv_->forward(x).view({batch, tokens, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
+    const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {},
+                                                          is_training() ? dropout_ : 0.0, /*is_causal=*/true);
+    return proj_->forward(y.transpose(1, 2).reshape({batch, tokens, width}));
+  }
+
+ private:
+  int64_t heads_;
+  double dropout_;
+  torch::nn::Linear qkv_;
+  torch::nn::Linear proj_;
+};
+
+class FeedForward final : public torch::nn::Module {
+ public:
+  explicit FeedForward(const GptOptions& options)
+      : fc_(register_module("fc", torch::nn::Linear(options.width, 4 * options.width))),
+        proj_(register_module("proj", torch::nn::Linear(4 * options.width, options.width))) {}
+
+  at::Tensor forward(const at::Tensor& x) { return proj_->forward(at::gelu(fc_->forward(x), "tanh")); }
+
+ private:
+  torch::nn::Linear fc_;
+  torch::nn::Linear proj_;
+};
+
+torch::nn::LayerNorm Norm(const GptOptions& options) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({options.width}));
+}
+
+class Block final : public torch::nn::Module {
+ public:
+  explicit Block(const GptOptions& options)
+      : dropout_(options.dropout),
+        ln_1_(register_module("ln_1", Norm(options))),
+        attn_(register_module("attn", std::make_shared<Attention>(options))),
+        ln_2_(register_module("ln_2", Norm(options))),
+        mlp_(register_module("mlp", std::make_shared<FeedForward>(options))) {}
+
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor y = x + Dropout(attn_->forward(ln_1_->forward(x)));
+    return y + Dropout(mlp_->forward(ln_2_->forward(y)));
+  }
+
+ private:
+  at::Tensor Dropout(const at::Tensor& x) { return dropout_ == 0 ? x : at::dropout(x, dropout_, is_training()); }
+
+  double dropout_;
+  torch::nn::LayerNorm ln_1_;
+  std::shared_ptr<Attention> attn_;
+  torch::nn::LayerNorm ln_2_;
+  std::shared_ptr<FeedForward> mlp_;
+};
+
+// Everything up to the last norm: [B, T] -> [B, T, width].
+class Transformer final : public torch::nn::Module {
+ public:
+  explicit Transformer(const GptOptions& options)
+      : context_(options.context),
+        dropout_(options.dropout),
+        wte_(register_module("wte", torch::nn::Embedding(options.vocab, options.width))),
+        wpe_(register_module("wpe", torch::nn::Embedding(options.context, options.width))) {
+    torch::nn::ModuleList list;
+    for (int64_t i = 0; i < options.layers; ++i) {
+      blocks_.push_back(std::make_shared<Block>(options));
+      list->push_back(blocks_.back());
+    }
+    register_module("blocks", list);
+    ln_f_ = register_module("ln_f", Norm(options));
+  }
+
+  at::Tensor forward(const at::Tensor& tokens) {
+    TORCH_CHECK_VALUE(tokens.dim() == 2 && tokens.size(1) <= context_, "gpt: expected inputs [B, T] with T up to ",
+                      context_, " (context), got ", tokens.sizes());
+    at::Tensor x = wte_->forward(tokens) + wpe_->weight.slice(0, 0, tokens.size(1));
+    if (dropout_ > 0) x = at::dropout(x, dropout_, is_training());
+    for (const auto& block : blocks_) x = block->forward(x);
+    return ln_f_->forward(x);
+  }
+
+  const at::Tensor& token_embedding() const { return wte_->weight; }
+
+ private:
+  int64_t context_;
+  double dropout_;
+  torch::nn::Embedding wte_;
+  torch::nn::Embedding wpe_;
+  std::vector<std::shared_ptr<Block>> blocks_;
+  torch::nn::LayerNorm ln_f_{nullptr};
+};
+
+class Gpt final : public Model {
+ public:
+  explicit Gpt(const GptOptions& options)
+      : transformer_(register_module("transformer", std::make_shared<Transformer>(options))) {
+    if (!options.tied_head) {
+      lm_head_ = torch::nn::Linear(torch::nn::LinearOptions(options.width, options.vocab).bias(false));
+      register_module("lm_head", lm_head_);
+    }
+    Initialise(options.layers);
+    SetFlops(options);
+  }
+
+  at::Tensor forward(const Batch& batch) override {
+    const at::Tensor x = transformer_->forward(batch.inputs);
+    return at::linear(x, lm_head_.is_empty() ? transformer_->token_embedding() : lm_head_->weight);
+  }
+  at::Tensor loss(const at::Tensor& outputs, const Batch& batch) override {
+    return NextTokenCrossEntropy(outputs, batch.targets);
+  }
+  MetricList metrics(bool is_train) const override {
+    MetricList metrics;
+    metrics.push_back(MakeLanguageCrossEntropy());
+    if (!is_train) metrics.push_back(MakeLanguagePerplexity());
+    return metrics;
+  }
+  double flops_per_sample() const override { return flops_per_sample_; }
+
+ private:
+  void Initialise(int64_t layers) {
+    const at::NoGradGuard no_grad;
+    const double scale = 1 / std::sqrt(2.0 * static_cast<double>(layers));
+    for (const auto& item : named_parameters()) {
+      const std::string& name = item.key();
+      if (name.find("ln_") != std::string::npos) continue;
+      const bool ends_branch = name.size() > 12 && name.compare(name.size() - 12, 12, ".proj.weight") == 0;
+      if (item.value().dim() < 2) {
+        item.value().zero_();
+      } else {
+        item.value().normal_(0, ends_branch ? 0.02 * scale : 0.02);
+      }
+    }
+  }
+
+  // 6 for each weight in a matrix product, 12 * layers * width * context for attention's two products, each a token.
+  // Source: Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, appendix B.
+  void SetFlops(const GptOptions& options) {
+    const auto layers = static_cast<double>(options.layers), width = static_cast<double>(options.width);
+    const auto context = static_cast<double>(options.context), vocab = static_cast<double>(options.vocab);
+    const double weights = layers * 12 * width * width + vocab * width;
+    flops_per_sample_ = context * (6 * weights + 12 * layers * width * context);
+  }
+
+  std::shared_ptr<Transformer> transformer_;
+  torch::nn::Linear lm_head_{nullptr};
+  double flops_per_sample_ = 0;
+};
+
+void CheckAtLeastOne(const char* field, int64_t value) {
+  TORCH_CHECK_VALUE(value >= 1, "gpt: ", field, " must be at least 1, got ", value);
+}
+
+}  // namespace
+
+std::shared_ptr<Model> MakeGpt(const GptOptions& options) {
+  CheckAtLeastOne("layers", options.layers);
+  CheckAtLeastOne("heads", options.heads);
+  CheckAtLeastOne("width", options.width);
+  CheckAtLeastOne("context", options.context);
+  CheckAtLeastOne("vocab", options.vocab);
+  TORCH_CHECK_VALUE(options.width % options.heads == 0, "gpt: width ", options.width, " must be a multiple of heads ",
+                    options.heads);
+  TORCH_CHECK_VALUE(options.dropout >= 0 && options.dropout < 1, "gpt: dropout must be from 0 to below 1, got ",
+                    options.dropout);
+  return std::make_shared<Gpt>(options);
+}
+
+}  // namespace composer

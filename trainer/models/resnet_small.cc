@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/models/resnet_small.h"
+
+#include <torch/torch.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "trainer/models/classifier.h"
+
+namespace composer {
+namespace {
+
+torch::nn::Conv2d Conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
+  torch::nn::Conv2d conv(torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+  torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
+  return conv;
+}
+
+// relu(x' + bn(conv(relu(bn(conv(x)))))), x' = x or, where the shape changes, bn(conv 1x1(x)).
+class BasicBlock final : public torch::nn::Module {
+ public:
+  BasicBlock(int64_t in, int64_t out, int64_t stride)
+      : conv1_(register_module("conv1", Conv(in, out, 3, stride))),
+        bn1_(register_module("bn1", torch::nn::BatchNorm2d(out))),
+        conv2_(register_module("conv2", Conv(out, out, 3, 1))),
+        bn2_(register_module("bn2", torch::nn::BatchNorm2d(out))) {
+    if (stride == 1 && in == out) return;
+    downsample_ = torch::nn::Sequential(Conv(in, out, 1, stride), torch::nn::BatchNorm2d(out));
+    register_module("downsample", downsample_);
+  }
+
+  at::Tensor forward(const at::Tensor& x) {
+    at::Tensor y = bn1_->forward(conv1_->forward(x)).relu_();
+    y = bn2_->forward(conv2_->forward(y));
+    return y.add_(downsample_.is_empty() ? x : downsample_->forward(x)).relu_();
+  }
+
+ private:
+  torch::nn::Conv2d conv1_;
+  torch::nn::BatchNorm2d bn1_;
+  torch::nn::Conv2d conv2_;
+  torch::nn::BatchNorm2d bn2_;
+  torch::nn::Sequential downsample_{nullptr};
+};
+
+class ResNetSmall final : public Classifier {
+ public:
+  explicit ResNetSmall(const ResNetSmallOptions& options)
+      : conv1_(register_module("conv1", Conv(options.channels, options.widths.front(), 3, options.stem_stride))),
+        bn1_(register_module("bn1", torch::nn::BatchNorm2d(options.widths.front()))) {
+    int64_t in = options.widths.front();
+    for (size_t stage = 0; stage < options.widths.size(); ++stage) {
+      torch::nn::Sequential blocks;
+      for (int64_t i = 0; i < options.blocks; ++i) {
+        const int64_t out = options.widths[stage];
+        blocks_.push_back(std::make_shared<BasicBlock>(in, out, stage > 0 && i == 0 ? 2 : 1));
+        blocks->push_back(blocks_.back());
+        in = out;
+      }
+      register_module(absl::StrCat("layer", stage + 1), blocks);
+    }
+    fc_ = register_module("fc", torch::nn::Linear(in, options.classes));
+    flops_per_sample_ = 3 * ForwardFlops(options);
+  }
+
+ protected:
+  at::Tensor Logits(const at::Tensor& inputs) override {
+    at::Tensor x = bn1_->forward(conv1_->forward(inputs)).relu_();
+    for (const auto& block : blocks_) x = block->forward(x);
+    return fc_->forward(x.mean({2, 3}));
+  }
+
+ private:
+  // Multiplications and additions of the convolutions and the last layer.
+  static double ForwardFlops(const ResNetSmallOptions& options) {
+    double side = static_cast<double>((options.image_size + options.stem_stride - 1) / options.stem_stride);
+    auto in = static_cast<double>(options.widths.front());
+    double multiplications = side * side * 9 * static_cast<double>(options.channels) * in;
+    for (size_t stage = 0; stage < options.widths.size(); ++stage) {
+      const auto out = static_cast<double>(options.widths[stage]);
+      if (stage > 0) side = std::ceil(side / 2);
+      const double area = side * side;
+      if (stage > 0) multiplications += area * in * out;  // the shortcut
+      multiplications += area * 9 * out * (in + out + 2 * out * static_cast<double>(options.blocks - 1));
+      in = out;
+    }
+    return 2 * (multiplications + in * static_cast<double>(options.classes));
+  }
+
+  torch::nn::Conv2d conv1_;
+  torch::nn::BatchNorm2d bn1_;
+  std::vector<std::shared_ptr<BasicBlock>> blocks_;
+  torch::nn::Linear fc_{nullptr};
+};
+
+void CheckAtLeastOne(const char* field, int64_t value) {
+  TORCH_CHECK_VALUE(value >= 1, "resnet_small: ", field, " must be at least 1, got ", value);
+}
+
+}  // namespace
+
+std::shared_ptr<Model> MakeResNetSmall(const ResNetSmallOptions& options) {
+  CheckAtLeastOne("channels", options.channels);
+  CheckAtLeastOne("classes", options.classes);
+  CheckAtLeastOne("blocks", options.blocks);
+  CheckAtLeastOne("stem_stride", options.stem_stride);
+  TORCH_CHECK_VALUE(!options.widths.empty(), "resnet_small: widths must name at least one stage");
+  for (const int64_t width : options.widths) CheckAtLeastOne("widths", width);
+  return std::make_shared<ResNetSmall>(options);
+}
+
+}  // namespace composer
