@@ -12,7 +12,8 @@ namespace composer {
 std::vector<int> BalanceByBytes(absl::Span<const int64_t> bytes, int ranks) {
   std::vector<size_t> order(bytes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return bytes[a] != bytes[b] ? bytes[a] > bytes[b] : a < b; });
   using Load = std::pair<int64_t, int>;  // bytes so far, rank
   std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
   for (int rank = 0; rank < ranks; ++rank) loads.push({0, rank});

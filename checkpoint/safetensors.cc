@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -123,8 +124,9 @@ absl::StatusOr<int64_t> TensorBytes(absl::string_view dtype, absl::Span<const in
 }
 
 absl::StatusOr<std::string> LayOutSafetensors(std::vector<SafetensorsEntry>* entries) {
-  std::stable_sort(entries->begin(), entries->end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
-    return BitsOf(a.dtype) > BitsOf(b.dtype);
+  std::sort(entries->begin(), entries->end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    const int a_bits = BitsOf(a.dtype), b_bits = BitsOf(b.dtype);
+    return a_bits != b_bits ? a_bits > b_bits : a.name < b.name;
   });
   std::string header = R"({"__metadata__":{"format":"pt"})";
   int64_t position = 0;
@@ -183,8 +185,8 @@ absl::StatusOr<std::vector<SafetensorsEntry>> ParseSafetensors(absl::string_view
     entries.push_back(std::move(entry));
   }
   // Empty tensors lie at the same place as the one that follows them: begin, then end.
-  std::stable_sort(entries.begin(), entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  std::sort(entries.begin(), entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   RETURN_IF_ERROR(CheckNoHoles(entries, header_bytes, file_bytes));
   return entries;

@@ -34,7 +34,7 @@ struct SafetensorsEntry {
 // Bytes of a dense tensor. kInvalidArgument: dtype unknown, a negative size, not whole bytes, or too large for int64.
 absl::StatusOr<int64_t> TensorBytes(absl::string_view dtype, absl::Span<const int64_t> shape);
 
-// Sorts the entries by element size, widest first, so that each tensor is aligned (equal ones keep their order), sets
+// Sorts the entries by element size, widest first, so that each tensor is aligned, then by name, sets
 // begin and end of each, and returns the first bytes of the file: N and the header. kInvalidArgument: a bad name, dtype
 // or shape, or the header is too long.
 absl::StatusOr<std::string> LayOutSafetensors(std::vector<SafetensorsEntry>* entries);

@@ -28,7 +28,7 @@ std::vector<std::vector<TensorBox>> BoxesByFile(const Manifest& manifest) {
     for (const Box& box : tensor.boxes) by_file[static_cast<size_t>(box.file)].push_back({&tensor, &box});
   }
   for (std::vector<TensorBox>& boxes : by_file) {
-    std::stable_sort(boxes.begin(), boxes.end(), [](const TensorBox& a, const TensorBox& b) {
+    std::sort(boxes.begin(), boxes.end(), [](const TensorBox& a, const TensorBox& b) {
       return std::pair(a.second->begin, a.second->end) < std::pair(b.second->begin, b.second->end);
     });
   }
