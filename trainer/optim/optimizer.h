@@ -14,8 +14,8 @@ namespace composer {
 struct ParamGroup {
   std::vector<at::Tensor> params;
   std::vector<std::string> names;
-  double lr = 0;           // this step's; schedulers write it
-  double initial_lr = 0;   // as configured; the base that schedulers multiply
+  double lr = 0;          // this step's; schedulers write it
+  double initial_lr = 0;  // as configured; the base that schedulers multiply
   double weight_decay = 0;
 };
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/optim/active_params.h"
+
+#include <torch/torch.h>
+
+namespace composer {
+namespace {
+
+at::Tensor LaidOutLike(const at::Tensor& param, const at::Tensor& grad) {
+  if (grad.scalar_type() == param.scalar_type() && grad.strides() == param.strides()) return grad;
+  return at::empty_like(param).copy_(grad);
+}
+
+}  // namespace
+
+ActiveParams::ActiveParams(const ParamGroup& group) : all_(group.params), mask_(group.params.size(), 0) {
+  for (size_t i = 0; i < all_.size(); ++i) {
+    const at::Tensor& param = all_[i];
+    const auto name = i < group.names.size() ? group.names[i] : std::to_string(i);
+    TORCH_CHECK(param.is_floating_point(), "parameter ", name, " is ", param.scalar_type(), ", not floating point");
+    TORCH_CHECK(param.scalar_type() == all_[0].scalar_type() && param.device() == all_[0].device(), "parameter ", name,
+                " is ", param.scalar_type(), " on ", param.device(), ", others of its group are ",
+                all_[0].scalar_type(), " on ", all_[0].device(), ": put them into groups of their own");
+    TORCH_CHECK(param.is_non_overlapping_and_dense(), "parameter ", name, " is a view with gaps or overlaps");
+  }
+  grads_.reserve(all_.size());
+}
+
+bool ActiveParams::Refresh() {
+  bool changed = false;
+  grads_.clear();
+  for (size_t i = 0; i < all_.size(); ++i) {
+    const at::Tensor& grad = all_[i].grad();
+    const char has_grad = grad.defined();
+    changed |= has_grad != mask_[i];
+    mask_[i] = has_grad;
+    if (has_grad) grads_.push_back(LaidOutLike(all_[i], grad));
+  }
+  if (changed) params_ = Select(all_);
+  return changed;
+}
+
+std::vector<at::Tensor> ActiveParams::Select(const std::vector<at::Tensor>& all) const {
+  std::vector<at::Tensor> result;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (mask_[i]) result.push_back(all[i]);
+  }
+  return result;
+}
+
+}  // namespace composer

@@ -1,0 +1,40 @@
+// Which parameters of a group take part in a step: those that have a gradient. Gives the fused kernels their lists.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "trainer/optim/optimizer.h"
+
+namespace composer {
+
+// The fused CPU kernels walk raw memory, so every gradient handed out has the dtype and strides of its parameter (one
+// that has not is copied). Gradients are held only between Refresh and Release, so that autograd may reuse them.
+class ActiveParams {
+ public:
+  // Throws c10::Error unless the parameters share dtype and device, are floating point, and are dense in memory.
+  // Their list is read here and must not change afterwards; their storage may.
+  explicit ActiveParams(const ParamGroup& group);
+
+  // Reads this step's gradients. True when the set of parameters that have one is not that of the last call.
+  bool Refresh();
+  void Release() { grads_.clear(); }
+
+  bool empty() const { return params_.empty(); }
+  // By position in the group: 1 when it has a gradient.
+  const std::vector<char>& mask() const { return mask_; }
+  at::TensorList params() const { return params_; }
+  at::TensorList grads() const { return grads_; }
+  // all: one tensor for each parameter of the group -> those of the active ones.
+  std::vector<at::Tensor> Select(const std::vector<at::Tensor>& all) const;
+
+ private:
+  std::vector<at::Tensor> all_;
+  std::vector<char> mask_;
+  std::vector<at::Tensor> params_;
+  std::vector<at::Tensor> grads_;
+};
+
+}  // namespace composer

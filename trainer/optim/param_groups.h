@@ -1,0 +1,35 @@
+// Splits a model's parameters into the groups of an optimizer.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trainer/optim/optimizer.h"
+
+namespace composer {
+
+// Parameters whose name matches get these values in place of the optimizer's.
+struct ParamGroupRule {
+  std::string pattern;  // of the parameter's name, as fnmatch(3): "head.*", "*.bias"
+  std::optional<double> lr;
+  std::optional<double> weight_decay;
+};
+
+struct ParamGroupOptions {
+  double lr = 1e-3;            // > 0 in practice; >= 0 allowed
+  double weight_decay = 1e-5;  // >= 0
+  // weight_decay 0 for parameters of at most one dimension: biases, the scales of normalisations.
+  bool no_decay_on_bias_and_norm = false;
+  std::vector<ParamGroupRule> rules;  // the first that matches wins; it also wins over no_decay_on_bias_and_norm
+};
+
+// Groups of equal (lr, weight_decay, dtype, device), in the order of their first parameter; parameters keep the model's
+// order; those that need no gradient are left out. Pure. kInvalidArgument: a negative value, a rule that matches
+// nothing, no parameter left.
+absl::StatusOr<std::vector<ParamGroup>> MakeParamGroups(const NamedTensors& parameters,
+                                                        const ParamGroupOptions& options);
+
+}  // namespace composer

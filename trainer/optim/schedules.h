@@ -1,0 +1,66 @@
+// Composer's learning-rate schedules: a curve, with or without a linear warm-up before it. Pure.
+//
+// t = time now and T = t_max, both in T's unit; P = period.
+//   constant               t < T ? alpha_i : 1
+//   linear                 alpha_i + x (alpha_f - alpha_i)                       x = min(1, t/T)
+//   cosine_annealing       alpha_f + (1 - alpha_f) (1 + cos(pi x)) / 2
+//   polynomial             alpha_f + (1 - alpha_f) (1 - x)^power
+//   exponential            gamma^(t/P)                                           P: decay_period
+//   step                   gamma^floor(t/P)                                      P: step_size
+//   multi_step             gamma^(number of milestones <= t)
+//   cosine_annealing_warm_restarts   cosine_annealing on x = share of the running interval that is over; intervals
+//                          have lengths P, int(t_mult P), …                      P: t_0
+// With warm-up, w = t_warmup in T's unit, a = alpha_i (constant, linear) or 1:
+//   t < w                  a t/w
+//   t >= w                 the curve on x = min(1, (t - w) / (T - w)), 0 when T <= w; constant: alpha_i for ever;
+//                          multi_step: as without warm-up (milestones do not move)
+//
+// Conversion of times: "dur" is that share of max_duration, in batches when max_duration is in epochs; "ep" becomes
+// batches; other units stay. Then all but "dur" are multiplied by scale_schedule_ratio (max_duration is expected to be
+// scaled already), and cut to whole counts. t_warmup is scaled only with scale_warmup. Composer, with scale_warmup,
+// ends the warm-up at the unscaled time (a plateau or a jump); here it ends where its ramp does.
+//
+// Source: mosaicml composer/optim/scheduler.py. Golden: tests/golden/schedulers.json.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "trainer/core/time.h"
+#include "trainer/optim/scheduler.h"
+
+namespace composer {
+
+enum class Curve { kConstant, kLinear, kCosine, kPolynomial, kExponential, kStep, kMultiStep, kWarmRestarts };
+
+// A schedule as data. Each curve reads the fields its formula names.
+struct ScheduleSpec {
+  Curve curve = Curve::kConstant;
+  double alpha_i = 1;
+  double alpha_f = 0;
+  double gamma = 0.1;
+  double power = 2;
+  double t_mult = 1;  // >= 1
+  Time t_max = Time::Duration(1);
+  Time period = Time::Epochs(1);
+  std::vector<Time> milestones;
+  std::optional<Time> t_warmup;  // for constant, linear, cosine, polynomial and multi_step
+  bool scale_warmup = false;
+};
+
+// "cosine_annealing_with_warmup" -> a spec with Composer's defaults; t_warmup is set (to 0) exactly when the name ends
+// with _with_warmup. kInvalidArgument with the nearest name.
+absl::StatusOr<ScheduleSpec> ScheduleByName(absl::string_view name);
+
+// The factor at `now`. kInvalidArgument: a time in seconds; epochs or shares of epochs without batches_per_epoch; t_max
+// or period that convert to nothing; t_mult < 1; with warm-up, t_warmup and t_max in different units, or a t_max that
+// ends before max_duration (where the two compare).
+absl::StatusOr<double> ScheduleFactor(const ScheduleSpec& spec, const Timestamp& now, const ScheduleContext& context);
+
+std::unique_ptr<Scheduler> MakeScheduler(ScheduleSpec spec);
+
+}  // namespace composer
