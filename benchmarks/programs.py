@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import json
 import os
 import pathlib
+import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 SCRIPTS = REPOSITORY / "benchmarks" / "peers"
@@ -39,11 +40,20 @@ def summary(run_folder):
         return {}
 
 
-def first_step_unix(run_folder, generation=0):
-    """The unix time at which a generation's first optimizer step was over on every rank; None while not known."""
-    generations = summary(run_folder).get("generations", [])
-    if generation < len(generations):
-        return generations[generation].get("first_step_unix")
+def first_step_unix(run_folder, running, deadline):
+    """The unix time at which a run's first step shows, to the millisecond; None when it ends or `deadline` passes.
+
+    Seen from outside: rank 0 writes a line to metrics.jsonl after every step, and a step ends on all ranks together
+    (its gradients are summed). `running()` says whether the run still goes on; deadline is of time.monotonic().
+    """
+    log = StepLog(run_folder)
+    while time.monotonic() < deadline:
+        alive = running()
+        if log.new_steps():
+            return time.time()
+        if not alive:
+            return None
+        time.sleep(0.001)
     return None
 
 

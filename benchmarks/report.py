@@ -1,4 +1,4 @@
-"""Results of a bench as JSON (every sample) and as a Markdown table (median, spread, ratio), in docs/results/.
+"""Results of a bench as JSON (every sample) and as a Markdown table (median, spread, ratio).
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -12,8 +12,6 @@ import statistics
 import subprocess
 
 import programs
-
-FOLDER = programs.REPOSITORY / "docs" / "results"
 
 
 def machine():
@@ -42,18 +40,18 @@ def table(summary, unit, reference):
     return "\n".join(lines)
 
 
-def write(bench, samples, facts, host):
-    """Writes <NAME>.json and <NAME>.md; returns the Markdown."""
+def write(folder, bench, samples, facts, host):
+    """Writes <folder>/<NAME>.json and .md; returns the Markdown."""
     summary = summarise(samples)
     content = {"bench": bench.NAME, "unit": bench.UNIT, "machine": host, "summary": summary, "facts": facts,
                "samples": samples}
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / f"{bench.NAME}.json").write_text(json.dumps(content, indent=1) + "\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{bench.NAME}.json").write_text(json.dumps(content, indent=1) + "\n")
     text = [f"# {bench.TITLE}", "", f"{host['date']}, commit {host['commit']}, {host['cores']} x {host['cpu']}, load "
             f"{host['load_before']:.1f} before the run. Made by `benchmarks/run_all.py --only {bench.NAME}`.", "",
             table(summary, bench.UNIT, bench.REFERENCE)]
     if facts:
         text += [""] + [f"- {name}: {json.dumps(value)}" for name, value in facts.items()]
     markdown = "\n".join(text) + "\n"
-    (FOLDER / f"{bench.NAME}.md").write_text(markdown)
+    (folder / f"{bench.NAME}.md").write_text(markdown)
     return markdown

@@ -30,6 +30,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", nargs="+", choices=BENCHES, default=list(BENCHES), help="benches to run")
     parser.add_argument("--build", default=programs.REPOSITORY / "build" / "release", help="folder that holds bin/")
+    parser.add_argument("--results", type=pathlib.Path, default=programs.REPOSITORY / "docs" / "results",
+                        help="folder for the JSON and Markdown files")
     parser.add_argument("--repeats", type=int, default=5, help="rounds of start, launch and step")
     parser.add_argument("--blocks", type=int, default=5, help="blocks of a step measurement")
     parser.add_argument("--steps", type=int, default=2000, help="steps a block")
@@ -55,7 +57,7 @@ def main():
             failed.append(name)
             continue
         samples, facts = result if isinstance(result, tuple) else (result, {})
-        print("\n" + report.write(BENCHES[name], samples, facts, host))
+        print("\n" + report.write(options.results, BENCHES[name], samples, facts, host))
     return 1 if failed else 0
 
 

@@ -1,8 +1,9 @@
 """Bench `soak`: kill -9 of a random worker at a random moment, again and again.
 
-Small GPT, 2 ranks, a save every 20 steps. Ours is one job that is killed N times in a row. torchrun gets a fresh job with all its 3 restarts for every kill, which
-favours it. Seconds: from the kill to the end of the first step of the new world, as an outside observer sees it in the
-progress that the run writes (polled every 5 ms). Goal: every kill recovered, one restart each, median at most 1 s.
+Small GPT, 2 ranks, a save every 20 steps. Ours is one job that is killed N times in a row; torchrun gets a fresh job
+with all its 3 restarts for every kill, which favours it. Seconds: from the kill to the end of the first step of the new
+world, as an outside observer sees it in the progress that the run writes (polled every 5 ms). Goal: every kill
+recovered, one restart each, median at most 1 s.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -25,6 +26,13 @@ START_LIMIT_S = 60
 POLL_S = 0.005
 # No world is up again this soon; a line within it is the old world's last step.
 OLD_WORLD_S = 0.1
+# name -> (flags, environment). By default the workers of every attempt share the agent's store, where the Gloo
+# addresses of the attempt before may still lie; the last form gives every attempt a store of its own.
+TORCHRUN_FORMS = {
+    "torchrun": ([], {}),
+    "torchrun --standalone": (["--standalone"], {}),
+    "torchrun --standalone, own store": (["--standalone"], {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}),
+}
 
 JOB = programs.REPOSITORY / "benchmarks" / "gpt_small.yaml"
 
@@ -44,8 +52,14 @@ def wait_for(condition, job, limit):
 
 def our_workers(run_folder):
     """Pids of the composer_worker processes of the run; they carry the run folder in their command line."""
-    pids = processes_with(str(run_folder).encode(), "cmdline")
-    return [pid for pid in pids if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "composer_worker"]
+    workers = []
+    for pid in processes_with(str(run_folder).encode(), "cmdline"):
+        try:
+            if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "composer_worker":
+                workers.append(pid)
+        except OSError:
+            pass  # gone meanwhile
+    return workers
 
 
 def kill_one_of_ours(job, log, run_folder, last_step, rng):
@@ -54,7 +68,10 @@ def kill_one_of_ours(job, log, run_folder, last_step, rng):
     while time.monotonic() < end:
         last_step = max([last_step, *log.new_steps()])
         time.sleep(POLL_S)
-    os.kill(rng.choice(our_workers(run_folder)), signal.SIGKILL)
+    victims = our_workers(run_folder)
+    if not victims:
+        return {"outcome": "no worker found", "last_step": last_step}
+    os.kill(rng.choice(victims), signal.SIGKILL)
     killed = time.monotonic()
     while time.monotonic() < killed + OLD_WORLD_S:
         last_step = max([last_step, *log.new_steps()])
@@ -101,11 +118,10 @@ def progress_lines(folder):
     return rows
 
 
-def torchrun_once(torchrun, env, rng):
+def torchrun_once(torchrun, flags, env, rng):
     """One fresh torchrun job, one kill, what came of it."""
     with tempfile.TemporaryDirectory(prefix="bench-soak-") as folder:
-        argv = [torchrun, "--master-port", free_port(), "--nproc-per-node", 2, "--max-restarts", 3,
-                programs.SCRIPTS / "torch_soak_worker.py"]
+        argv = [torchrun, *flags, "--nproc-per-node", 2, "--max-restarts", 3, programs.SCRIPTS / "torch_soak_worker.py"]
         with BoundedJob(argv, env={"BENCH_OUT": folder, **env}) as job:
             at_step = rng.randint(5, 100)
             reached = lambda: len(rows := progress_lines(folder)) == 2 and all(r and r[-1][0] >= at_step for r in rows)
@@ -146,14 +162,13 @@ def run(options):
     if binary:
         results, facts["ours"] = ours(binary, options.kills, rng)
         samples["ours"] = [r["seconds"] for r in results if "seconds" in r]
-    # The second form is torchrun's remedy for stale addresses in its agent's store.
-    peers = {"torchrun": {}, "torchrun, own store": {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}}
-    results = {name: [] for name in peers}
+    results = {name: [] for name in TORCHRUN_FORMS}
     for number in range(options.peer_kills):
-        for name, env in peers.items():
-            results[name].append(torchrun_once(where.torch / "torchrun", env, rng))
+        for name, (flags, env) in TORCHRUN_FORMS.items():
+            flags = [*flags, "--master-port", free_port()] if "--standalone" not in flags else flags
+            results[name].append(torchrun_once(where.torch / "torchrun", flags, env, rng))
             print(f"soak: {name}, kill {number + 1}: {results[name][-1]}")
-    for name in peers:
+    for name in TORCHRUN_FORMS:
         samples[name] = [r["seconds"] for r in results[name] if "seconds" in r]
         facts[name] = facts_of(results[name])
     return samples, facts

@@ -21,11 +21,11 @@ def ours(binary):
     with tempfile.TemporaryDirectory(prefix="bench-start-") as folder:
         argv = [binary, "-n", "2", JOB, f"run_folder={folder}/run", "max_duration=1ba"]
         with BoundedJob(argv, cwd=programs.REPOSITORY) as job:
+            at = programs.first_step_unix(f"{folder}/run", job.running, job.start + LIMIT_S)
+            if at is None:
+                raise RuntimeError(f"ours made no first step\n{job.output()}")
             if job.wait(LIMIT_S) is None or job.exit_code != 0:
                 raise RuntimeError(f"ours: exit {job.exit_code}\n{job.output()}")
-            at = programs.first_step_unix(f"{folder}/run")
-            if at is None:
-                raise RuntimeError("ours: summary.json has no generations[0].first_step_unix")
             return at - job.start_unix
 
 
