@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/optim/schedules.h"
+
+#include <c10/util/Exception.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+
+namespace composer {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+Time Parse(const std::string& text) { return ParseTime(text).value(); }
+
+Timestamp AtBatch(int64_t batch, const ScheduleContext& context, int64_t samples = 16, int64_t tokens = 1024) {
+  Timestamp now;
+  now.batch = batch;
+  now.epoch = batch / context.batches_per_epoch;
+  now.sample = batch * samples;
+  now.token = batch * tokens;
+  return now;
+}
+
+// Composer's class name and keyword arguments -> ours.
+ScheduleSpec SpecOf(const std::string& scheduler, const Json& args) {
+  static const std::map<std::string, std::string> kNames = {
+      {"StepScheduler", "step"},
+      {"MultiStepScheduler", "multi_step"},
+      {"ConstantScheduler", "constant"},
+      {"LinearScheduler", "linear"},
+      {"ExponentialScheduler", "exponential"},
+      {"CosineAnnealingScheduler", "cosine_annealing"},
+      {"CosineAnnealingWarmRestartsScheduler", "cosine_annealing_warm_restarts"},
+      {"PolynomialScheduler", "polynomial"},
+      {"MultiStepWithWarmupScheduler", "multi_step_with_warmup"},
+      {"ConstantWithWarmupScheduler", "constant_with_warmup"},
+      {"LinearWithWarmupScheduler", "linear_with_warmup"},
+      {"PolynomialWithWarmupScheduler", "polynomial_with_warmup"},
+      {"CosineAnnealingWithWarmupScheduler", "cosine_annealing_with_warmup"}};
+  ScheduleSpec spec = ScheduleByName(kNames.at(scheduler)).value();
+  spec.alpha_i = args.value("alpha_i", args.value("alpha", spec.alpha_i));
+  spec.alpha_f = args.value("alpha_f", spec.alpha_f);
+  spec.gamma = args.value("gamma", spec.gamma);
+  spec.power = args.value("power", spec.power);
+  spec.t_mult = args.value("t_mult", spec.t_mult);
+  spec.scale_warmup = args.value("scale_warmup", false);
+  if (args.contains("t_max")) spec.t_max = Parse(args["t_max"]);
+  if (args.contains("t_warmup")) spec.t_warmup = Parse(args["t_warmup"]);
+  for (const char* key : {"step_size", "decay_period", "t_0"}) {
+    if (args.contains(key)) spec.period = Parse(args[key]);
+  }
+  for (const auto& milestone : args.value("milestones", Json::array())) spec.milestones.push_back(Parse(milestone));
+  return spec;
+}
+
+Json Golden() { return Json::parse(ReadFile("tests/golden/schedulers.json").value()); }
+
+ScheduleContext ContextOf(const std::string& max_duration, double ratio, int64_t batches_per_epoch) {
+  const Time limit = Parse(max_duration);
+  return {Time(static_cast<int64_t>(limit.value() * ratio), limit.unit()), batches_per_epoch, ratio};
+}
+
+TEST(SchedulesTest, AgreeWithComposersTable) {
+  const Json golden = Golden();
+  int compared = 0;
+  for (const Json& row : golden["rows"]) {
+    if (!row.contains("values")) continue;
+    const ScheduleSpec spec = SpecOf(row["scheduler"], row["args"]);
+    const double ratio = row["ssr"];
+    const ScheduleContext context = ContextOf(row["max_duration"], ratio, golden["batches_per_epoch"]);
+    // Where Composer's scaled warm-up does not end with its ramp, only the ramp is comparable: here it is 100ep.
+    const double comparable = spec.scale_warmup ? 100e3 * std::min(1.0, ratio) : 1e18;
+    for (const Json& value : row["values"]) {
+      const int64_t batch = value[0];
+      if (static_cast<double>(batch) >= comparable) continue;
+      const auto factor = ScheduleFactor(
+          spec, AtBatch(batch, context, golden["samples_per_batch"], golden["tokens_per_batch"]), context);
+      ASSERT_TRUE(factor.ok()) << row["scheduler"] << row["args"] << factor.status();
+      EXPECT_NEAR(*factor, value[1].get<double>(), 1e-12) << row["scheduler"] << row["args"] << " at " << batch;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 400);
+}
+
+TEST(SchedulesTest, RefuseWhatComposerRefuses) {
+  const Json golden = Golden();
+  int refused = 0;
+  for (const Json& row : golden["rows"]) {
+    if (!row.contains("error")) continue;
+    const ScheduleContext context = ContextOf(row["max_duration"], row["ssr"], golden["batches_per_epoch"]);
+    const auto factor = ScheduleFactor(SpecOf(row["scheduler"], row["args"]), Timestamp(), context);
+    EXPECT_EQ(factor.status().code(), absl::StatusCode::kInvalidArgument) << row["error"];
+    ++refused;
+  }
+  EXPECT_EQ(refused, 3);
+}
+
+// The real run lags: its step k + 1 uses factor(k), steps 0 and 1 factor(0). Ours is the factor itself.
+TEST(SchedulesTest, ComposersRunIsOursOneStepLate) {
+  for (const Json& row : Golden()["lag"]) {
+    const ScheduleSpec spec = SpecOf(row["scheduler"], row["args"]);
+    const ScheduleContext context{Time::Epochs(1), 6, 1};
+    for (int64_t k = 0; k + 1 < 6; ++k) {
+      EXPECT_NEAR(*ScheduleFactor(spec, AtBatch(k, context), context), row["lr_used"][k + 1].get<double>(), 1e-12);
+    }
+  }
+}
+
+struct ErrorCase {
+  const char* scheduler;
+  const char* args;
+  const char* max_duration;
+  int64_t batches_per_epoch;
+  const char* message;
+};
+
+TEST(SchedulesTest, ErrorsNameFieldValueAndReason) {
+  const ErrorCase cases[] = {
+      {"LinearScheduler", R"({"t_max": "100sec"})", "10ep", 10, "t_max: 100sec is wall-clock time"},
+      {"LinearScheduler", R"({"t_max": "3ep"})", "30ba", 0, "t_max: 3ep needs a data loader of known length"},
+      {"LinearScheduler", R"({"t_max": "1dur"})", "3ep", 0, "t_max: 1dur needs a data loader of known length"},
+      {"LinearScheduler", R"({"t_max": "0ba"})", "3ep", 10, "t_max: 0ba is no time at all"},
+      {"StepScheduler", R"({"step_size": "0.001dur"})", "30ba", 10, "step_size: 0.001dur is no time at all"},
+      {"ExponentialScheduler", R"({"decay_period": "0ba"})", "30ba", 10, "decay_period: 0ba is no time at all"},
+      {"CosineAnnealingWarmRestartsScheduler", R"({"t_0": "2ba", "t_mult": 0.5})", "30ba", 10, "t_mult: 0.5, must be"},
+      {"CosineAnnealingWithWarmupScheduler", R"({"t_warmup": "1ba", "t_max": "20ba"})", "30ba", 10,
+       "t_max: 20ba ends before max_duration 30ba"},
+      {"CosineAnnealingWithWarmupScheduler", R"({"t_warmup": "1ba", "t_max": "20ba"})", "3ep", 10,
+       "t_max: 20ba ends before max_duration 3ep"},
+      {"ConstantWithWarmupScheduler", R"({"t_warmup": "16sp"})", "30ba", 10,
+       "t_warmup: 16sp and t_max 1dur must convert to the same unit, not to sp and ba"},
+  };
+  for (const ErrorCase& c : cases) {
+    const ScheduleSpec spec = SpecOf(c.scheduler, Json::parse(c.args));
+    const ScheduleContext context{Parse(c.max_duration), c.batches_per_epoch, 1};
+    const auto scheduler = MakeScheduler(spec);
+    const absl::Status status = scheduler->Check(context);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
+    EXPECT_THROW(scheduler->Factor(Timestamp(), context), c10::ValueError);
+  }
+}
+
+// A t_max in samples does not compare with a run in batches: allowed, as in Composer.
+TEST(SchedulesTest, UnitsThatDoNotCompareAreAllowed) {
+  const ScheduleSpec spec = SpecOf("LinearWithWarmupScheduler", Json::parse(R"({"t_warmup":"8sp","t_max":"16sp"})"));
+  const ScheduleContext context{Time::Batches(30), 10, 1};
+  EXPECT_DOUBLE_EQ(*ScheduleFactor(spec, AtBatch(6, context, /*samples=*/2), context), 0.5);
+}
+
+TEST(SchedulesTest, ScaledWarmupIsContinuous) {
+  ScheduleSpec spec = ScheduleByName("linear_with_warmup").value();
+  spec.t_warmup = Time::Batches(100);
+  spec.scale_warmup = true;
+  for (const double ratio : {0.5, 2.0}) {
+    const ScheduleContext context = ContextOf("1000ba", ratio, 10);
+    const auto factor = [&](double batch) {
+      return *ScheduleFactor(spec, AtBatch(static_cast<int64_t>(batch), context), context);
+    };
+    EXPECT_DOUBLE_EQ(factor(50 * ratio), 0.5);
+    EXPECT_DOUBLE_EQ(factor(100 * ratio), 1.0);
+    EXPECT_DOUBLE_EQ(factor(550 * ratio), 0.5);
+    EXPECT_DOUBLE_EQ(factor(1000 * ratio), 0.0);
+  }
+}
+
+TEST(SchedulesTest, WarmRestartsRepeat) {
+  ScheduleSpec spec = ScheduleByName("cosine_annealing_warm_restarts").value();
+  spec.period = Time::Batches(30);
+  const ScheduleContext context{Time::Batches(300), 10, 1};
+  for (int64_t start : {0, 30, 270}) {
+    EXPECT_NEAR(*ScheduleFactor(spec, AtBatch(start, context), context), 1.0, 1e-12);
+    EXPECT_NEAR(*ScheduleFactor(spec, AtBatch(start + 10, context), context), 0.75, 1e-12);
+  }
+  spec.t_mult = 1.5;  // intervals of 30, 45, 67, 100: restarts at 30, 75, 142
+  for (int64_t start : {30, 75, 142}) {
+    EXPECT_NEAR(*ScheduleFactor(spec, AtBatch(start, context), context), 1.0, 1e-12);
+    EXPECT_LT(*ScheduleFactor(spec, AtBatch(start - 1, context), context), 0.01);
+  }
+}
+
+TEST(SchedulesTest, NamesAreKnownOrCorrected) {
+  EXPECT_FALSE(ScheduleByName("cosine_annealing")->t_warmup.has_value());
+  EXPECT_TRUE(ScheduleByName("polynomial_with_warmup")->t_warmup.has_value());
+  EXPECT_THAT(std::string(ScheduleByName("cosine_anealing").status().message()),
+              HasSubstr("did you mean `cosine_annealing`?"));
+  EXPECT_FALSE(ScheduleByName("step_with_warmup").ok());
+}
+
+}  // namespace
+}  // namespace composer
