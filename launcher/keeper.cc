@@ -54,6 +54,7 @@ absl::StatusOr<std::unique_ptr<Keeper>> Keeper::Start(Options options) {
     RunKeeperProcess({.socket = ends[1],
                       .temp_folder = std::move(options.temp_folder),
                       .early_child = std::move(options.early_child),
+                      .early_child_fd = options.early_child_fd,
                       .early_child_tag = kEarlyChildTag});
   }
   close(ends[1]);

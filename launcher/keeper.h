@@ -32,6 +32,7 @@ class Keeper {
   struct Options {
     std::string temp_folder;            // the keeper removes it when the launcher ends, however that happens
     std::function<void()> early_child;  // runs in a process of its own from the very start; its tag is kEarlyChildTag
+    int early_child_fd = -1;            // for the early child alone: the keeper closes its copy
   };
   static constexpr int kEarlyChildTag = -1;
 

@@ -76,6 +76,7 @@ class KeeperLoop {
       options_.early_child();
       _exit(0);
     }
+    if (options_.early_child_fd >= 0) close(options_.early_child_fd);
     if (child < 0) return Notify({KeeperNotice::kSpawnFailed, options_.early_child_tag, 0, 0, {"fork failed"}});
     tags_[child] = options_.early_child_tag;
     Notify({KeeperNotice::kStarted, options_.early_child_tag, child, 0, {}});

@@ -66,9 +66,10 @@ class WorkerHub::Service::Attachment final
     if (!ok) return End(grpc::Status::OK);
     if (!rank_.has_value()) {
       rank_ = incoming_.hello().rank();
+      generation_ = incoming_.caller().generation();
       if (const grpc::Status status = service_.Admit(this, incoming_); !status.ok()) return End(status);
     }
-    service_.handler_(*rank_, incoming_);
+    service_.handler_({generation_, *rank_, incoming_});
     StartRead(&incoming_);
   }
 
@@ -92,7 +93,8 @@ class WorkerHub::Service::Attachment final
   }
 
   Service& service_;
-  std::optional<int> rank_;        // set by the first message
+  std::optional<int> rank_;  // set by the first message, as is generation_
+  uint64_t generation_ = 0;
   proto::WorkerMessage incoming_;  // owned by the read in flight
   absl::Mutex mutex_;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

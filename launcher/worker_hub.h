@@ -24,8 +24,13 @@ class KeyValueProxy;
 
 class WorkerHub {
  public:
-  // What a worker of the current generation said.
-  using Handler = std::function<void(int rank, const proto::WorkerMessage& message)>;
+  // What a worker said, and in which generation it was admitted.
+  struct Report {
+    uint64_t generation;
+    int rank;
+    proto::WorkerMessage message;
+  };
+  using Handler = std::function<void(Report)>;
 
   struct Options {
     std::string socket_path;  // in a folder with mode 0700; at most 100 bytes

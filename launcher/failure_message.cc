@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/failure_message.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace composer {
+
+std::string DescribeFailure(const FailureReport& report) {
+  const std::string what =
+      report.exit.hang.empty() ? report.exit.status.ToString() : absl::StrCat("hung: ", report.exit.hang);
+  std::string text = absl::StrCat("rank ", report.exit.rank, " on ", report.node, " (pid ", report.pid, ") ", what);
+  if (!report.last_word.empty()) absl::StrAppend(&text, ": ", report.last_word);
+  if (!report.stderr_tail.empty()) absl::StrAppend(&text, "\n  the last lines of its stderr:");
+  for (const std::string& line : report.stderr_tail) absl::StrAppend(&text, "\n  | ", line);
+  if (!report.log_path.empty()) absl::StrAppend(&text, "\n  its log: ", report.log_path);
+  return text;
+}
+
+}  // namespace composer

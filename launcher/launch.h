@@ -1,0 +1,15 @@
+// Starts a job: the composition root. Everything that forks comes first, then gRPC and threads.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/env.h"
+#include "launcher/launch_options.h"
+#include "launcher/program.h"
+
+namespace composer {
+
+// Runs the program on this node until its end. Returns the exit code; the caller leaves with _exit, since a thread may
+// still wait for a rendezvous that is gone.
+int Launch(const LaunchOptions& options, const Program& program, const Environment& environment);
+
+}  // namespace composer

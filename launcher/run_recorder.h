@@ -1,0 +1,40 @@
+// Turns what the supervisor sees into the run's summary. Times are given, none is read.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/progress_page.h"
+#include "launcher/restart_policy.h"
+#include "launcher/run_summary.h"
+#include "proto/worker.pb.h"
+
+namespace composer {
+
+class RunRecorder {
+ public:
+  // `launched`: wall time; the first generation's first step counts from there.
+  RunRecorder(std::string run_name, std::string run_folder, absl::Time launched);
+
+  void BeginGeneration(int world_size);
+  void OnReport(const proto::WorkerMessage& message);
+  // A failure ends the generation; the next one's first step counts from `when`.
+  void OnFailure(absl::Time when) { failed_at_ = when; }
+  // The workers are gone; `pages` are theirs. Returns whether they came further than all generations before.
+  bool EndGeneration(const std::vector<ProgressSnapshot>& pages);
+  // How it goes on. Of a generation that ended, also why.
+  void Conclude(const Verdict& verdict, absl::Time now);
+
+  const RunSummary& summary() const { return summary_; }
+
+ private:
+  const absl::Time launched_;
+  absl::Time failed_at_;     // the last failure, the launch before any
+  absl::Time counted_from_;  // failed_at_ as of the current generation's begin
+  int64_t furthest_ = 0;     // step reached by earlier generations
+  RunSummary summary_;
+};
+
+}  // namespace composer

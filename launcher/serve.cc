@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/serve.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/options.h"
+#include "launcher/console.h"
+#include "launcher/restart_policy.h"
+#include "rendezvous/server.h"
+
+namespace composer {
+namespace {
+
+void Report(int fd, const std::string& line) {
+  [[maybe_unused]] const ssize_t ignored = write(fd, line.data(), line.size());
+  close(fd);
+}
+
+std::string Explain(const absl::Status& status, int port) {
+  if (!absl::IsAlreadyExists(status)) return std::string(status.message());
+  return absl::StrCat("port ", port,
+                      " is in use: choose another --master_port, leave it out to get a free one, or end what listens "
+                      "there (ss -ltnp 'sport = :",
+                      port, "')");
+}
+
+// The signals that end a `composer serve` of its own, blocked so that sigwait takes them.
+sigset_t StopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  return signals;
+}
+
+}  // namespace
+
+int Serve(const ServeOptions& options) {
+  prctl(PR_SET_NAME, "composer-serve");
+  const sigset_t signals = StopSignals();
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  auto server = RendezvousServer::Start({.job = options.job,
+                                         .bind_address = options.bind_address,
+                                         .port = options.port,
+                                         .min_nodes = options.nodes,
+                                         .max_nodes = options.nodes,
+                                         .clock = &RealClock::Get()});
+  if (!server.ok()) {
+    const std::string error = Explain(server.status(), options.port);
+    options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : Tell(error);
+    return exit_code::kUserError;
+  }
+  if (options.report_fd >= 0) {
+    Report(options.report_fd, absl::StrCat("port ", (*server)->port(), "\n"));
+  } else if (!options.of_launcher) {
+    std::printf("%d\n", (*server)->port());
+    std::fflush(stdout);
+  }
+  int signal = 0;
+  do {
+    sigwait(&signals, &signal);
+  } while (options.of_launcher);
+  return exit_code::kDone;
+}
+
+int ServeCommand(const std::vector<std::string>& arguments, const Environment& environment) {
+  ServeOptions options;
+  bool help = false;
+  const std::vector<Option> table = {
+      {.name = "port",
+       .metavar = "PORT",
+       .help = "to listen on",
+       .fallback = "a free one, printed",
+       .set = IntoInt(&options.port, 0, 65535)},
+      {.name = "job",
+       .metavar = "NAME",
+       .help = "the run_name it serves",
+       .fallback = options.job,
+       .set = IntoString(&options.job)},
+      {.name = "bind",
+       .metavar = "ADDRESS",
+       .help = "address to listen on",
+       .fallback = options.bind_address,
+       .set = IntoString(&options.bind_address)},
+      {.name = "nodes",
+       .metavar = "N",
+       .help = "nodes to wait for",
+       .fallback = "1",
+       .set = IntoInt(&options.nodes, 1, 100'000)},
+      {.name = "of-launcher", .help = "leave its end to the launcher", .set = IntoBool(&options.of_launcher)},
+      {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
+  };
+  const auto parsed = ParseOptions(table, arguments, environment);
+  if (!parsed.ok() || !parsed->rest.empty()) {
+    Tell(parsed.ok() ? absl::StrCat("serve takes no argument `", parsed->rest[0], "`")
+                     : std::string(parsed.status().message()));
+    return exit_code::kUserError;
+  }
+  if (help) {
+    std::printf("composer serve: the rendezvous of one job\n%s", OptionsHelp(table).c_str());
+    return exit_code::kDone;
+  }
+  return Serve(options);
+}
+
+absl::StatusOr<int> ReadServePort(int fd) {
+  std::string text;
+  char buffer[512];
+  while (text.size() < sizeof(buffer)) {
+    const ssize_t count = read(fd, buffer, sizeof(buffer));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    text.append(buffer, static_cast<size_t>(count));
+  }
+  absl::string_view line = absl::StripSuffix(text, "\n");
+  int port = 0;
+  if (absl::ConsumePrefix(&line, "port ") && absl::SimpleAtoi(line, &port)) return port;
+  if (absl::ConsumePrefix(&line, "error ")) return absl::InvalidArgumentError(line);
+  return absl::UnavailableError("the rendezvous process ended before it could listen");
+}
+
+}  // namespace composer

@@ -1,0 +1,33 @@
+// The rendezvous as a process of its own: forked beside the keeper at launch, started again by `composer serve` when it
+// died, or run alone by hand.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/env.h"
+
+namespace composer {
+
+struct ServeOptions {
+  std::string job = "composer";
+  std::string bind_address = "127.0.0.1";
+  int port = 0;
+  int nodes = 1;
+  int report_fd = -1;        // gets "port N\n" or "error …\n", then is closed; -1: the port is printed
+  bool of_launcher = false;  // the launcher decides about its life: SIGINT, SIGTERM and SIGHUP are ignored
+};
+
+// Serves until SIGTERM or SIGINT. Returns the exit code.
+int Serve(const ServeOptions& options);
+
+// `composer serve [flags]`.
+int ServeCommand(const std::vector<std::string>& arguments, const Environment& environment);
+
+// The launcher's end of report_fd: the port. kInvalidArgument when it is in use or not allowed; kUnavailable when the
+// process ended without a word.
+absl::StatusOr<int> ReadServePort(int fd);
+
+}  // namespace composer

@@ -1,0 +1,108 @@
+// The life of a job on this node: join -> start the workers -> watch -> decide -> next generation, until the end.
+//
+//   kJoining --World--> kRunning --first failure--> kEnding --all gone--> decide: kJoining again, or finished
+//                                 --all gone------------------------------^
+//
+// An event loop on one thread; other threads only post to its mailbox. The decisions are in restart_policy and
+// hang_detector.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "launcher/keeper.h"
+#include "launcher/mailbox.h"
+#include "launcher/rank_logs.h"
+#include "launcher/rendezvous_link.h"
+#include "launcher/run_recorder.h"
+#include "launcher/worker_group.h"
+#include "launcher/worker_hub.h"
+
+namespace composer {
+
+// What other threads tell the supervisor.
+using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report>;
+
+class Supervisor {
+ public:
+  struct Options {
+    std::string job;
+    std::string node_id;
+    std::string host;
+    int rendezvous_port = 0;
+    std::string run_name;  // jobs only
+    int max_restarts = 0;
+    HangLimits hang_limits;
+    WorkerPlan plan;
+    std::vector<std::string> serve_argv;  // starts the rendezvous again
+    absl::Time launched;                  // wall time
+  };
+
+  // The parts outlive the supervisor. `stop_signals`: a signalfd.
+  struct Parts {
+    Keeper& keeper;
+    RendezvousLink& link;
+    WorkerHub& hub;
+    Mailbox<SupervisorEvent>& mailbox;
+    int stop_signals;
+  };
+
+  Supervisor(Options options, Parts parts);
+
+  // Until the end; returns the launcher's exit code.
+  int Run();
+
+ private:
+  enum class State { kJoining, kRunning, kEnding, kFinished };
+
+  void WaitForEvents();
+  void Handle(absl::StatusOr<proto::World> world);
+  void Handle(const proto::GenerationOver& over);
+  void Handle(const WorkerHub::Report& report);
+  void HandleKeeper();
+  void HandleStopSignal();
+  void HandleTime();
+
+  absl::Status StartWorkers(const proto::World& world);
+  void OnWorkerGone();
+  void OnServerGone(ExitStatus status);
+  void Stop(int signal);
+  void BeginEnding(const std::string& cause);
+  proto::FailureCause CauseForOthers(const std::string& message);
+  void Announce(const WorkerExit& cause);
+  void SaveSummary();
+  void EndGeneration();
+  void Finish(const Verdict& verdict);
+  void Fail(int code, const std::string& reason);
+
+  GenerationResult Result() const;
+  absl::Time NextWake() const;
+
+  const Options options_;
+  Parts parts_;
+  RankLogs logs_;
+  WorkerGroup workers_;
+  RunRecorder recorder_;
+  RestartBudget budget_;
+
+  State state_ = State::kJoining;
+  int exit_code_ = 0;
+  int attempt_ = 0;          // generations of this launch
+  uint64_t generation_ = 0;  // the rendezvous's number
+  bool announced_ = false;   // its first cause was told
+  std::string remote_cause_;
+  std::map<int, std::string> last_words_;  // by rank, out of ExitReports
+  int stop_signal_ = 0;
+  bool killed_ = false;
+  bool progress_ = false;  // of the generation that just ended
+  absl::Time kill_at_ = absl::InfiniteFuture();
+  absl::Time tick_at_ = absl::InfinitePast();
+  absl::Time serve_at_ = absl::InfiniteFuture();  // start the rendezvous again
+  absl::Time served_at_;
+};
+
+}  // namespace composer

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/worker_group.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "launcher/node_resources.h"
+#include "proto/worker.pb.h"
+
+namespace composer {
+
+WorkerGroup::WorkerGroup(WorkerPlan plan, Keeper& keeper, RankLogs& logs)
+    : plan_(std::move(plan)), keeper_(keeper), logs_(logs) {}
+
+absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
+  workers_.clear();
+  exits_.clear();
+  std::string log_folder;
+  if (!plan_.run_folder.empty()) {
+    log_folder = absl::StrFormat("%s/logs/gen-%03d", plan_.run_folder, attempt);
+    RETURN_IF_ERROR(MakeDirs(log_folder));
+  }
+  for (int local_rank = 0; local_rank < first.local_world_size; ++local_rank) {
+    WorkerPlace place = first;
+    place.local_rank = local_rank;
+    place.rank = first.rank + local_rank;
+    place.progress_page = absl::StrCat(plan_.temp_folder, "/progress-", attempt, "-", local_rank);
+    RETURN_IF_ERROR(StartOne(place, log_folder));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& log_folder) {
+  ASSIGN_OR_RETURN(ProgressPage page, ProgressPage::Create(place.progress_page));
+  int out[2], err[2];
+  if (pipe2(out, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
+  if (pipe2(err, O_CLOEXEC) != 0) {
+    close(out[0]);
+    close(out[1]);
+    return ErrnoStatus(errno, "make", "a pipe");
+  }
+  const absl::Cleanup close_write_ends = [&] {
+    close(out[1]);
+    close(err[1]);
+  };
+  const std::string log = log_folder.empty() ? "" : absl::StrFormat("%s/rank-%05d.log", log_folder, place.rank);
+  RETURN_IF_ERROR(logs_.Add({place.rank, out[0], err[0], log, ShowFor(place.rank)}));
+  workers_.push_back({.place = place, .page = std::move(page), .activity = ActivityTracker(place.rank)});
+  const ProcessSpec spec = {.argv = plan_.argv,
+                            .environment = WorkerEnvironment(plan_.environment, place).ToStrings(),
+                            .cpus = CpuShare(plan_.cpus, place.local_world_size, place.local_rank)};
+  return keeper_.Spawn(place.local_rank, spec, out[1], err[1]);
+}
+
+RankLogs::Show WorkerGroup::ShowFor(int rank) const {
+  if (plan_.tee) return RankLogs::Show::kPrefixed;
+  if (rank == 0) return RankLogs::Show::kRaw;
+  return plan_.run_folder.empty() ? RankLogs::Show::kPrefixed : RankLogs::Show::kHidden;
+}
+
+void WorkerGroup::OnStarted(int local_rank, pid_t pid) {
+  Worker& worker = workers_.at(local_rank);
+  worker.pid = pid;
+  if (worker.signal_on_start != 0) keeper_.Kill(pid, worker.signal_on_start);
+}
+
+void WorkerGroup::OnSpawnFailed(int local_rank, const absl::Status& failure) {
+  LOG(ERROR) << failure.message();
+  OnExited(local_rank, {.code = exit_code::kUserError});
+}
+
+void WorkerGroup::OnExited(int local_rank, ExitStatus status) {
+  Worker& worker = workers_.at(local_rank);
+  worker.gone = true;
+  exits_.push_back({.rank = worker.place.rank, .status = status, .ended_by_us = worker.signalled, .hang = worker.hang});
+}
+
+void WorkerGroup::OnAttached(int rank) {
+  if (Worker* worker = FindRank(rank)) worker->attached = true;
+}
+
+void WorkerGroup::OnHeartbeat(int rank) {
+  if (Worker* worker = FindRank(rank)) ++worker->heartbeats;
+}
+
+void WorkerGroup::Signal(int signal, bool only_unattached) {
+  for (Worker& worker : workers_) {
+    if (!worker.gone && !(only_unattached && worker.attached)) SignalOne(worker, signal);
+  }
+}
+
+void WorkerGroup::SignalOne(Worker& worker, int signal) {
+  worker.signalled = true;
+  if (worker.pid == 0) {
+    worker.signal_on_start = signal;
+  } else {
+    keeper_.Kill(worker.pid, signal);
+  }
+}
+
+void WorkerGroup::KillHung(absl::Time now, const HangLimits& limits) {
+  std::vector<WorkerActivity> running;
+  for (Worker& worker : workers_) {
+    if (worker.gone) continue;
+    const ProgressSnapshot seen = worker.page.Read();
+    worker.activity.Observe({seen.phase == proto::PHASE_TRAINING, seen.batch, seen.heartbeat + worker.heartbeats}, now);
+    running.push_back(worker.activity.activity());
+  }
+  const std::optional<Hang> hang = FindHang(running, now, limits);
+  if (!hang.has_value()) return;
+  Worker* worker = FindRank(hang->rank);
+  if (worker == nullptr || !worker->hang.empty()) return;
+  worker->hang = hang->reason;
+  SignalOne(*worker, SIGKILL);
+}
+
+void WorkerGroup::ForgiveSilence(absl::Time now) {
+  for (Worker& worker : workers_) worker.activity.Restart(now);
+}
+
+bool WorkerGroup::AllGone() const {
+  return std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.gone; });
+}
+
+bool WorkerGroup::AllAttached() const {
+  return !workers_.empty() && std::all_of(workers_.begin(), workers_.end(), [](const Worker& w) { return w.attached; });
+}
+
+std::vector<ProgressSnapshot> WorkerGroup::Progress() const {
+  std::vector<ProgressSnapshot> result;
+  for (const Worker& worker : workers_) result.push_back(worker.page.Read());
+  return result;
+}
+
+Worker* WorkerGroup::FindRank(int rank) {
+  const auto it =
+      std::find_if(workers_.begin(), workers_.end(), [rank](const Worker& w) { return w.place.rank == rank; });
+  return it == workers_.end() ? nullptr : &*it;
+}
+
+}  // namespace composer

@@ -1,0 +1,87 @@
+// The workers of one generation on this node: their processes, pipes and progress pages, and how each one ended.
+// Threads: the supervisor's.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/env.h"
+#include "base/progress_page.h"
+#include "launcher/hang_detector.h"
+#include "launcher/keeper.h"
+#include "launcher/rank_logs.h"
+#include "launcher/restart_policy.h"
+#include "launcher/worker_environment.h"
+
+namespace composer {
+
+// What to run; the same for every generation.
+struct WorkerPlan {
+  std::vector<std::string> argv;  // argv[0] absolute
+  Environment environment;        // as inherited
+  bool job = false;               // our own workers: they attach, checkpoint on a stop, and may use the rendezvous port
+  std::string run_folder;         // logs go there; "": no log files
+  std::string temp_folder;        // for progress pages
+  bool tee = false;
+  std::vector<int> cpus;  // of this node
+};
+
+struct Worker {
+  WorkerPlace place;
+  ProgressPage page;
+  pid_t pid = 0;            // 0: not started yet
+  bool attached = false;    // has said Hello
+  int64_t heartbeats = 0;   // heard over the hub
+  int signal_on_start = 0;  // sent as soon as the pid is known
+  bool signalled = false;   // we have sent it a signal
+  std::string hang;         // why we took it for hung
+  bool gone = false;
+  ActivityTracker activity;
+};
+
+class WorkerGroup {
+ public:
+  WorkerGroup(WorkerPlan plan, Keeper& keeper, RankLogs& logs);
+
+  // Starts one worker for each local rank. `first` is local rank 0's place; `attempt` names the log folder.
+  absl::Status Start(const WorkerPlace& first, int attempt);
+
+  // Events of the keeper with the tag of a worker.
+  void OnStarted(int local_rank, pid_t pid);
+  void OnSpawnFailed(int local_rank, const absl::Status& failure);
+  void OnExited(int local_rank, ExitStatus status);
+  // What the hub hears of a worker.
+  void OnAttached(int rank);
+  void OnHeartbeat(int rank);
+
+  // Signals every worker that is not gone; `only_unattached` leaves out those who listen to the hub.
+  void Signal(int signal, bool only_unattached = false);
+
+  // Looks at the progress pages; a hung worker is marked and killed, its exit follows.
+  void KillHung(absl::Time now, const HangLimits& limits);
+  // The launcher itself was stopped until now: nobody hangs.
+  void ForgiveSilence(absl::Time now);
+
+  bool AllGone() const;
+  bool AllAttached() const;
+  const std::vector<WorkerExit>& exits() const { return exits_; }  // in the order they were seen
+  std::vector<ProgressSnapshot> Progress() const;
+  Worker* FindRank(int rank);
+  const WorkerPlan& plan() const { return plan_; }
+
+ private:
+  absl::Status StartOne(const WorkerPlace& place, const std::string& log_folder);
+  RankLogs::Show ShowFor(int rank) const;
+  void SignalOne(Worker& worker, int signal);
+
+  const WorkerPlan plan_;
+  Keeper& keeper_;
+  RankLogs& logs_;
+  std::vector<Worker> workers_;  // by local rank
+  std::vector<WorkerExit> exits_;
+};
+
+}  // namespace composer
