@@ -195,14 +195,20 @@ void ForgetLines(ConfigNode& node) {
   for (ConfigNode& child : node.children) ForgetLines(child);
 }
 
+// yaml-cpp writes some texts plain that it would read back as something else.
+void EmitText(const std::string& text, bool quoted, YAML::Emitter& out) {
+  const bool control = std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (quoted || control || text == "<<") out << YAML::DoubleQuoted;
+  out << text;
+}
+
 void Emit(const ConfigNode& node, YAML::Emitter& out) {
   switch (node.kind) {
     case ConfigNode::Kind::kNull:
       out << YAML::Null;
       return;
     case ConfigNode::Kind::kScalar:
-      if (node.quoted) out << YAML::DoubleQuoted;
-      out << node.scalar;
+      EmitText(node.scalar, node.quoted, out);
       return;
     case ConfigNode::Kind::kList:
       out << YAML::BeginSeq;
@@ -212,7 +218,9 @@ void Emit(const ConfigNode& node, YAML::Emitter& out) {
     case ConfigNode::Kind::kMap:
       out << YAML::BeginMap;
       for (const ConfigNode& child : node.children) {
-        out << YAML::Key << child.key << YAML::Value;
+        out << YAML::Key;
+        EmitText(child.key, /*quoted=*/false, out);
+        out << YAML::Value;
         Emit(child, out);
       }
       out << YAML::EndMap;

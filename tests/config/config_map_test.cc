@@ -30,6 +30,7 @@ TEST(ConfigMap, GivesTypedValues) {
   EXPECT_EQ(root.Int("empty", 7), 7);
   EXPECT_FALSE(root.Has("empty"));
   EXPECT_EQ(root.IntList("l", {}), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(root.DoubleList("l", {}), (std::vector<double>{1, 2}));
   EXPECT_EQ(root.StringList("words", {}), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(root.Map("m").RequiredInt("y"), 2);
   EXPECT_FALSE(root.Map("absent_map").exists());
@@ -107,7 +108,7 @@ TEST(ConfigMap, RefusesTheWrongShape) {
   root.Reject("m", "own reason");
   EXPECT_EQ(reader.status().message(),
             "train.yaml:1:4: m: expected a map, got `3`\n"
-            "train.yaml:2:4: l: expected a list of whole numbers, got a map\n"
+            "train.yaml:2:4: l: expected a list of numbers, got a map\n"
             "train.yaml:3:4: t: expected a time such as 10ep, 500ba or 1dur, got a list\n"
             "train.yaml:4:6: ml.0: expected a map, got `1`\n"
             "train.yaml:1:4: m: own reason");

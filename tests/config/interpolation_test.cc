@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 
 #include "config/yaml.h"
@@ -12,10 +13,11 @@ namespace composer {
 namespace {
 
 using ::testing::HasSubstr;
+using Variables = std::map<std::string, std::string>;
 
 std::string Resolve(const std::string& text) {
   ConfigNode root = *ParseYaml(text, "t.yaml");
-  const absl::Status status = Interpolate(Environment({{"N", "4"}, {"EMPTY", ""}}), root);
+  const absl::Status status = Interpolate(Environment(Variables{{"N", "4"}, {"EMPTY", ""}}), root);
   return status.ok() ? ToYaml(root) : std::string(status.message());
 }
 
@@ -31,7 +33,7 @@ TEST(Interpolate, ReplacesReferences) {
 
 TEST(Interpolate, CountsAsUnquoted) {
   ConfigNode root = *ParseYaml("a: '${env:N}'\n", "t.yaml");
-  ASSERT_TRUE(Interpolate(Environment({{"N", "4"}}), root).ok());
+  ASSERT_TRUE(Interpolate(Environment(Variables{{"N", "4"}}), root).ok());
   EXPECT_FALSE(root.Find("a")->quoted);
   EXPECT_EQ(root.Find("a")->mark.ToString(), "t.yaml:1:4");
 }

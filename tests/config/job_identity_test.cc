@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
 
@@ -11,6 +13,7 @@ namespace composer {
 namespace {
 
 using ::testing::HasSubstr;
+using Variables = std::map<std::string, std::string>;
 
 class ReadJobIdentityTest : public ::testing::Test {
  protected:
@@ -36,12 +39,12 @@ TEST_F(ReadJobIdentityTest, NameComesFromKeyThenEnvironmentThenFile) {
   EXPECT_EQ(Read("run_name: k\n", {}, both)->run_name, "k");
   EXPECT_EQ(Read("run_name: k\n", {"run_name=o"}, both)->run_name, "o");
   EXPECT_EQ(Read("a: 1\n", {}, both)->run_name, "c");
-  EXPECT_EQ(Read("a: 1\n", {}, Environment({{"RUN_NAME", "r"}}))->run_name, "r");
+  EXPECT_EQ(Read("a: 1\n", {}, Environment(Variables{{"RUN_NAME", "r"}}))->run_name, "r");
 }
 
 TEST_F(ReadJobIdentityTest, FolderHasThePlaceholderReplaced) {
   const absl::StatusOr<JobIdentity> job = Read("run_name: k\nrun_folder: /tmp/x/{run_name}/y\nnproc: ${env:N}\n",
-                                               {"max_restarts=0"}, Environment({{"N", "4"}}));
+                                               {"max_restarts=0"}, Environment(Variables{{"N", "4"}}));
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->run_folder, "/tmp/x/k/y");
   EXPECT_EQ(job->nproc, 4);

@@ -89,9 +89,16 @@ bool Same(const ConfigNode& a, const ConfigNode& b) {
 TEST(ToYaml, ParsesToTheSameTree) {
   const ConfigNode root = Parse(
       "a: 1_000\nb: '12'\nc: [1, {d: e, f: ~}, [], {}]\ng: |\n  two\n  lines\nh: 'null'\ni: 10ep\n"
-      "'true': \"tab\\t\\\"quote\\\" \\u00e9\"\nj: ''\nk: 'a: b #c'\n");
+      "'true': \"tab\\t\\\"quote\\\" \\u00e9\"\nj: ''\nk: 'a: b #c'\n'<<': 1\n");
   const ConfigNode again = Parse(ToYaml(root));
   EXPECT_TRUE(Same(root, again)) << ToYaml(root) << "\nbecame\n" << ToYaml(again);
+}
+
+// yaml-cpp would write this text plain and lose its end.
+TEST(ToYaml, KeepsControlCharacters) {
+  ConfigNode root = Parse("a: x\n");
+  root.Find("a")->scalar = "null,\x1d{a: b}]\r";
+  EXPECT_EQ(Parse(ToYaml(root)).Find("a")->scalar, root.Find("a")->scalar);
 }
 
 }  // namespace

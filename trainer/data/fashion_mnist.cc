@@ -19,7 +19,9 @@ constexpr int64_t kSide = 28;
 constexpr int64_t kPixels = kSide * kSide;
 constexpr int kClasses = 10;
 constexpr int64_t kMaxFileBytes = 1 << 30;
+// (pixel / 255 - mean) / deviation as one multiplication and one addition.
 constexpr float kMean = 0.2860f, kDeviation = 0.3530f;
+constexpr float kScale = 1 / (255 * kDeviation), kShift = -kMean / kDeviation;
 
 class FashionMnist final : public Dataset {
  public:
@@ -37,7 +39,7 @@ class FashionMnist final : public Dataset {
     for (const int64_t index : indices) {
       TORCH_CHECK_INDEX(0 <= index && index < size(), "sample ", index, " of ", size());
       const auto* pixels = reinterpret_cast<const uint8_t*>(images_.data()) + index * kPixels;
-      for (int64_t i = 0; i < kPixels; ++i) out[i] = (static_cast<float>(pixels[i]) / 255.0f - kMean) / kDeviation;
+      for (int64_t i = 0; i < kPixels; ++i) out[i] = static_cast<float>(pixels[i]) * kScale + kShift;
       out += kPixels;
       *target++ = static_cast<uint8_t>(labels_[index]);
     }
@@ -57,7 +59,7 @@ int64_t BigEndian32(absl::string_view bytes) {
 
 absl::StatusOr<IdxArray> ReadIdx(const std::string& folder, absl::string_view name) {
   const std::string packed = JoinPath(folder, absl::StrCat(name, ".gz")), plain = JoinPath(folder, name);
-  const std::string& path = PathExists(packed) || !PathExists(plain) ? packed : plain;
+  const std::string& path = PathExists(plain) ? plain : packed;  // reading the plain file is 20 times faster
   absl::StatusOr<std::string> content = ReadMaybeGzipFile(path, kMaxFileBytes);
   if (absl::IsNotFound(content.status())) {
     return absl::NotFoundError(absl::StrCat(content.status().message(),
