@@ -56,7 +56,6 @@ int TakeStopSignals() {
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -124,8 +123,7 @@ Supervisor::Options SupervisorOptions(const LaunchPlan& plan, const LaunchOption
 // Connects the parts and runs the job. Mailbox, link and hub are never destroyed: a thread of theirs may still wait for a
 // rendezvous that is gone, and the process is about to _exit.
 absl::StatusOr<int> Supervise(Household& household, const RendezvousClient::Options& client,
-                              Supervisor::Options options) {
-  const int stop_signals = TakeStopSignals();
+                              Supervisor::Options options, int stop_signals) {
   auto& mailbox = *new Mailbox<SupervisorEvent>();
   ASSIGN_OR_RETURN(
       auto link, RendezvousLink::Start(client, {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
@@ -144,8 +142,10 @@ absl::StatusOr<int> Supervise(Household& household, const RendezvousClient::Opti
 
 absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, const Environment& environment) {
   const absl::Time launched = absl::Now();
+  const int stop_signals = TakeStopSignals();
   ASSIGN_OR_RETURN(Household household, Fork(plan, options, environment));
-  grpc_init();  // while the rendezvous starts
+  signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
+  grpc_init();               // while the rendezvous starts
   ASSIGN_OR_RETURN(const int port, ReadServePort(household.serve_port_fd));
   const RendezvousClient::Options client = ClientOptions(plan, port);
   Supervisor::Options supervised = SupervisorOptions(plan, options, environment, household.temp_folder);
@@ -155,7 +155,7 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   supervised.launched = launched;
   supervised.serve_argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve", "--of-launcher",
                            absl::StrCat("--port=", port), absl::StrCat("--job=", plan.name)};
-  const absl::StatusOr<int> code = Supervise(household, client, std::move(supervised));
+  const absl::StatusOr<int> code = Supervise(household, client, std::move(supervised), stop_signals);
   household.keeper->Finish();
   return code;
 }

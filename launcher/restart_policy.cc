@@ -24,8 +24,8 @@ bool AllEndedWith(const GenerationResult& result, std::initializer_list<int> cod
   });
 }
 
-Verdict GiveUp(int code, int first_cause, const RestartBudget& budget, std::string reason) {
-  return {NextStep::kGiveUp, code, first_cause, budget.spent, std::move(reason)};
+Verdict GiveUp(int code, int first_cause, const RestartBudget& budget, std::string reason, std::string decision = "") {
+  return {NextStep::kGiveUp, code, first_cause, budget.spent, std::move(reason), std::move(decision)};
 }
 
 // The generation failed and nobody asked us to stop.
@@ -35,21 +35,22 @@ Verdict AfterFailure(const GenerationResult& result, int cause, const RestartBud
                                                          : result.remote_cause;
   const int own_code = cause >= 0 ? OwnCode(result.exits[cause]) : exit_code::kUnavailable;
   if (own_code == exit_code::kUserError || own_code == exit_code::kBudgetSpent) {
-    return GiveUp(own_code, cause, budget, absl::StrCat(what, ": not retried"));
+    return GiveUp(own_code, cause, budget, what, "not retried");
   }
   const int spent = result.progress ? 1 : budget.spent + 1;
   if (budget.max_restarts == 0) return GiveUp(own_code, cause, budget, what);
   if (spent > budget.max_restarts) {
-    return GiveUp(exit_code::kBudgetSpent, cause, budget,
-                  absl::StrCat(what, ": ", budget.max_restarts, " restarts without progress, giving up"));
+    return GiveUp(exit_code::kBudgetSpent, cause, budget, what,
+                  absl::StrCat(budget.max_restarts, " restarts without progress: giving up"));
   }
-  return {NextStep::kRestart, 0, cause, spent, absl::StrCat(what, ": restart ", spent, " of ", budget.max_restarts)};
+  return {NextStep::kRestart, 0, cause, spent, what, absl::StrCat("restart ", spent, " of ", budget.max_restarts)};
 }
 
 Verdict AfterStopRequest(const GenerationResult& result, int cause, const RestartBudget& budget) {
   const int signal_code = 128 + result.stop_signal;
   const std::string signal = SignalName(result.stop_signal);
-  if (result.killed) return GiveUp(signal_code, cause, budget, absl::StrCat("killed at the second ", signal));
+  if (result.killed)
+    return GiveUp(signal_code, cause, budget, absl::StrCat("killed at the second ", signal), "all workers were killed");
   if (!result.checkpoints_on_stop) return GiveUp(signal_code, cause, budget, absl::StrCat("stopped by ", signal));
   if (cause < 0)
     return {NextStep::kPreempted, exit_code::kPreempted, -1, budget.spent, absl::StrCat("stopped by ", signal)};

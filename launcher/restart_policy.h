@@ -55,7 +55,8 @@ struct Verdict {
   int exit_code = 0;     // of the launcher; unused for kRestart
   int first_cause = -1;  // index into exits; -1: no failure on this node
   int spent = 0;         // the budget's new `spent`
-  std::string reason;    // one line for people
+  std::string reason;    // what happened: "rank 1 was killed by SIGKILL (9)"
+  std::string decision;  // what follows, when that is not plain: "restart 1 of 3"
 };
 
 Verdict DecideNextStep(const GenerationResult& result, const RestartBudget& budget);

@@ -31,6 +31,13 @@ constexpr absl::Duration kOwnStop = absl::Seconds(5);            // a tick this 
 
 absl::Time Now() { return RealClock::Get().Now(); }
 
+// A first cause was announced already; what else happened, and what follows, is told here.
+void TellVerdict(const Verdict& verdict) {
+  if (verdict.next == NextStep::kDone) return;
+  if (verdict.first_cause < 0) Tell(verdict.reason);
+  if (!verdict.decision.empty()) Tell(verdict.decision);
+}
+
 }  // namespace
 
 Supervisor::Supervisor(Options options, Parts parts)
@@ -276,7 +283,7 @@ void Supervisor::EndGeneration() {
   const Verdict verdict = DecideNextStep(Result(), budget_);
   if (verdict.first_cause >= 0 && !announced_) Announce(workers_.exits()[verdict.first_cause]);
   if (verdict.next != NextStep::kRestart) return Finish(verdict);
-  Tell(verdict.reason);
+  TellVerdict(verdict);
   budget_.spent = verdict.spent;
   state_ = State::kJoining;
   kill_at_ = absl::InfiniteFuture();
@@ -291,7 +298,7 @@ void Supervisor::Finish(const Verdict& verdict) {
   state_ = State::kFinished;
   exit_code_ = verdict.exit_code;
   logs_.Drain();
-  if (verdict.next == NextStep::kGiveUp || verdict.next == NextStep::kPreempted) Tell(verdict.reason);
+  TellVerdict(verdict);
   recorder_.Conclude(verdict, absl::Now());
   SaveSummary();
   if (options_.plan.job) Tell(DescribeRun(recorder_.summary()));
@@ -303,6 +310,7 @@ void Supervisor::SaveSummary() {
 }
 
 void Supervisor::Fail(int code, const std::string& reason) {
+  Tell(reason);
   Finish({.next = NextStep::kGiveUp, .exit_code = code, .first_cause = 0, .reason = reason});
 }
 

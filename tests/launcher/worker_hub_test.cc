@@ -43,13 +43,16 @@ struct FakeWorker {
 class WorkerHubTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto hub = WorkerHub::Start({.socket_path = dir_.Path("hub"),
-                                 .job = "job",
-                                 .upstream = grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()),
-                                 .handler = [this](const WorkerHub::Report& report) {
-                                   absl::MutexLock lock(&mutex_);
-                                   seen_.push_back(absl::StrCat(report.rank, report.message.has_hello() ? " hello" : report.message.has_progress() ? " progress" : " other"));
-                                 }});
+    auto hub =
+        WorkerHub::Start({.socket_path = dir_.Path("hub"),
+                          .job = "job",
+                          .upstream = grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()),
+                          .handler = [this](const WorkerHub::Report& report) {
+                            absl::MutexLock lock(&mutex_);
+                            seen_.push_back(absl::StrCat(report.rank, report.message.has_hello()      ? " hello"
+                                                                      : report.message.has_progress() ? " progress"
+                                                                                                      : " other"));
+                          }});
     ASSERT_TRUE(hub.ok()) << hub.status();
     hub_ = std::move(*hub);
     hub_->BeginGeneration(3);

@@ -1,0 +1,159 @@
+// Stands in for composer_worker in the launcher's tests: attaches to the hub, counts steps on its progress page, obeys.
+//   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [die_rank=R die_step=S die_how=9|<exit code>|hang]
+// It resumes from F/fake-checkpoint. die_* happens in generations up to die_generations (default 1).
+// SPDX-License-Identifier: Apache-2.0
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "base/env.h"
+#include "base/progress_page.h"
+#include "proto/worker.grpc.pb.h"
+
+namespace composer {
+namespace {
+
+struct Settings {
+  std::map<std::string, std::string> values;
+  int Number(const std::string& name, int fallback) const {
+    const auto it = values.find(name);
+    return it == values.end() ? fallback : std::stoi(it->second);
+  }
+};
+
+class FakeWorker {
+ public:
+  FakeWorker(Settings settings, Environment environment)
+      : settings_(std::move(settings)),
+        environment_(std::move(environment)),
+        rank_(std::stoi(environment_.GetOr("RANK", "0"))),
+        page_(*ProgressPage::Open(environment_.GetOr("COMPOSER_PROGRESS_PAGE", ""))),
+        stub_(proto::WorkerHub::NewStub(
+            grpc::CreateChannel(environment_.GetOr("COMPOSER_HUB", ""), grpc::InsecureChannelCredentials()))),
+        stream_(stub_->Attach(&context_)) {}
+
+  int Run() {
+    proto::WorkerMessage hello;
+    hello.mutable_hello()->set_rank(rank_);
+    Send(hello);
+    std::thread([this] { Listen(); }).detach();
+    Resume();
+    page_.SetPhase(proto::PHASE_TRAINING);
+    while (step_ < settings_.Number("steps", 20)) {
+      if (draining_) return Checkpoint(), Leave(75, "preempted");
+      if (over_) return Leave(69, "a peer failed");
+      usleep(1000 * settings_.Number("step_ms", 5));
+      MaybeDie();
+      ++step_;
+      page_.RecordStep(step_, 32 * step_, 1.0 / step_);
+      page_.Beat();
+      if (step_ % settings_.Number("save", 10) == 0) Checkpoint();
+    }
+    page_.SetPhase(proto::PHASE_DONE);
+    Checkpoint();
+    return Leave(0, "");
+  }
+
+ private:
+  std::string CheckpointPath() const { return settings_.values.at("--run_folder") + "/fake-checkpoint"; }
+
+  void Resume() {
+    std::ifstream(CheckpointPath()) >> step_;
+    page_.SetStart(step_, 32 * step_);
+    proto::WorkerMessage message;
+    message.mutable_started()->set_batch(step_);
+    message.mutable_started()->set_samples(32 * step_);
+    message.mutable_started()->set_checkpoint(step_ > 0 ? CheckpointPath() : "");
+    Send(message);
+    WaitForPeers();
+  }
+
+  // So that no rank resumes from what a faster one has saved in this generation.
+  void WaitForPeers() {
+    const std::string page = environment_.GetOr("COMPOSER_PROGRESS_PAGE", "");
+    std::ofstream(page + ".ready") << "x";
+    const std::string stem = page.substr(0, page.rfind('-') + 1);
+    const int ranks = std::stoi(environment_.GetOr("LOCAL_WORLD_SIZE", "1"));
+    for (int rank = 0; rank < ranks && !over_; ++rank) {
+      while (!over_ && access((stem + std::to_string(rank) + ".ready").c_str(), F_OK) != 0) usleep(1000);
+    }
+  }
+
+  void Checkpoint() {
+    if (rank_ != 0) return;
+    std::ofstream(CheckpointPath()) << step_;
+    proto::WorkerMessage message;
+    message.mutable_checkpoint_saved()->set_path(CheckpointPath());
+    message.mutable_checkpoint_saved()->set_batch(step_);
+    Send(message);
+  }
+
+  void MaybeDie() {
+    if (rank_ != settings_.Number("die_rank", -1) || step_ != settings_.Number("die_step", 0)) return;
+    if (std::stoi(environment_.GetOr("COMPOSER_GENERATION", "1")) > settings_.Number("die_generations", 1)) return;
+    const std::string how = settings_.values.at("die_how");
+    std::fprintf(stderr, "rank %d is about to go: %s\n", rank_, how.c_str());
+    if (how == "9") kill(getpid(), SIGKILL);
+    if (how == "hang") {
+      kill(getpid(), SIGSTOP);
+      pause();
+    }
+    _exit(std::stoi(how));
+  }
+
+  int Leave(int code, const std::string& message) {
+    proto::WorkerMessage report;
+    report.mutable_exit_report()->set_rank(rank_);
+    report.mutable_exit_report()->set_message(message);
+    if (code == 0) (*report.mutable_exit_report()->mutable_metrics())["metrics/eval/Accuracy"] = 0.5;
+    Send(report);
+    stream_->WritesDone();
+    usleep(20'000);
+    return code;
+  }
+
+  void Listen() {
+    proto::LauncherMessage message;
+    while (stream_->Read(&message)) {
+      if (message.has_drain()) draining_ = true;
+      if (message.has_generation_over()) over_ = true;
+    }
+  }
+
+  void Send(proto::WorkerMessage& message) {
+    message.mutable_caller()->set_job(environment_.GetOr("COMPOSER_JOB", ""));
+    message.mutable_caller()->set_generation(std::stoull(environment_.GetOr("COMPOSER_GENERATION", "0")));
+    stream_->Write(message);
+  }
+
+  const Settings settings_;
+  const Environment environment_;
+  const int rank_;
+  ProgressPage page_;
+  grpc::ClientContext context_;
+  std::unique_ptr<proto::WorkerHub::Stub> stub_;
+  std::unique_ptr<grpc::ClientReaderWriter<proto::WorkerMessage, proto::LauncherMessage>> stream_;
+  std::atomic<bool> draining_ = false;
+  std::atomic<bool> over_ = false;
+  int step_ = 0;
+};
+
+}  // namespace
+}  // namespace composer
+
+int main(int argc, char** argv) {
+  composer::Settings settings;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (const size_t equals = word.find('='); equals != std::string::npos)
+      settings.values[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  _exit(composer::FakeWorker(std::move(settings), composer::Environment::FromProcess()).Run());
+}

@@ -1,0 +1,172 @@
+// The real binary with YAML jobs, whose workers are played by fake_worker: recovery, drain, summary, locks.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/process_tree.h"
+#include "tests/launcher/launched.h"
+
+namespace composer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class JobTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    // composer starts the composer_worker that lies beside it.
+    std::filesystem::create_directory(dir_.Path("bin"));
+    std::filesystem::copy(COMPOSER_BINARY, dir_.Path("bin/composer"));
+    std::filesystem::copy(FAKE_WORKER_BINARY, dir_.Path("bin/composer_worker"));
+    ASSERT_TRUE(AtomicWriteFile(dir_.Path("job.yaml"), "max_duration: 1ep\n").ok());
+  }
+  std::vector<std::string> Job(std::vector<std::string> settings, std::vector<std::string> flags = {"-n2"}) {
+    flags.push_back("job.yaml");
+    flags.insert(flags.end(), settings.begin(), settings.end());
+    return flags;
+  }
+  std::string Binary() { return dir_.Path("bin/composer"); }
+  std::string Run(const std::string& name) { return dir_.Path("runs/job/" + name); }
+  nlohmann::json Summary() { return nlohmann::json::parse(ReadFile(Run("summary.json")).value_or("{}")); }
+  bool Reached(int step) {
+    return WaitUntil([&] { return std::atoi(ReadFile(Run("fake-checkpoint")).value_or("0").c_str()) >= step; },
+                     absl::Seconds(10));
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(JobTest, RunsToTheEnd) {
+  Launched run(dir_, Binary(), Job({"steps=20"}));
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  const nlohmann::json summary = Summary();
+  EXPECT_EQ(summary["exit_reason"], "done");
+  EXPECT_EQ(summary["exit_code"], 0);
+  EXPECT_EQ(summary["steps"], 20);
+  EXPECT_EQ(summary["samples"], 640);
+  EXPECT_EQ(summary["restarts"], 0);
+  EXPECT_EQ(summary["world_size"], 2);
+  EXPECT_EQ(summary["run_name"], "job");
+  EXPECT_EQ(summary["last_checkpoint"], Run("fake-checkpoint"));
+  EXPECT_EQ(summary["metrics"]["metrics/eval/Accuracy"], 0.5);
+  ASSERT_EQ(summary["generations"].size(), 1u);
+  EXPECT_EQ(summary["generations"][0]["end_step"], 20);
+  EXPECT_EQ(summary["generations"][0]["ended"], "done");
+  EXPECT_THAT(run.err(),
+              AllOf(HasSubstr("done: 20 steps, 640 samples"), HasSubstr("run folder: " + dir_.Path("runs/job"))));
+  EXPECT_TRUE(PathExists(Run("logs/gen-001/rank-00001.log")));
+}
+
+TEST_F(JobTest, RecoversFromAKill) {
+  Launched run(dir_, Binary(), Job({"steps=30", "die_rank=1", "die_step=14", "die_how=9"}));
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("rank 1 on "), HasSubstr("was killed by SIGKILL (9)"),
+                               HasSubstr("| rank 1 is about to go: 9"), HasSubstr("gen-001/rank-00001.log"),
+                               HasSubstr("restart 1 of 3")));
+  const nlohmann::json summary = Summary();
+  EXPECT_EQ(summary["restarts"], 1);
+  EXPECT_EQ(summary["steps"], 30);
+  ASSERT_EQ(summary["generations"].size(), 2u);
+  const nlohmann::json &first = summary["generations"][0], &second = summary["generations"][1];
+  EXPECT_EQ(first["ended"], "failed");
+  EXPECT_EQ(first["cause"], "rank 1 was killed by SIGKILL (9)");
+  EXPECT_EQ(second["start_step"], 10);
+  EXPECT_EQ(second["start_checkpoint"], Run("fake-checkpoint"));
+  EXPECT_EQ(second["recomputed_steps"], first["end_step"].get<int>() - 10);
+  EXPECT_GE(first["end_step"], 14);
+  EXPECT_GT(second["first_step_seconds"], 0.0);
+  EXPECT_LT(second["first_step_seconds"], 1.0);
+}
+
+TEST_F(JobTest, GivesUpWithoutProgress) {
+  Launched run(dir_, Binary(), Job({"steps=30", "die_rank=0", "die_step=4", "die_how=70", "die_generations=99"}));
+  EXPECT_EQ(run.Wait(), 93) << run.err();
+  EXPECT_EQ(Summary()["exit_reason"], "budget_spent");
+  EXPECT_EQ(Summary()["restarts"], 3);
+}
+
+TEST_F(JobTest, AUserErrorIsNotRetried) {
+  Launched run(dir_, Binary(), Job({"die_rank=1", "die_step=0", "die_how=64"}));
+  EXPECT_EQ(run.Wait(), 64);
+  EXPECT_EQ(Summary()["exit_reason"], "user_error");
+  EXPECT_EQ(Summary()["restarts"], 0);
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("| rank 1 is about to go: 64"), HasSubstr("not retried")));
+}
+
+TEST_F(JobTest, SigtermCheckpointsAndTheSameCommandGoesOn) {
+  Launched run(dir_, Binary(), Job({"steps=200", "save=5"}));
+  ASSERT_TRUE(Reached(5));
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), 75) << run.err();
+  EXPECT_THAT(run.err(), HasSubstr("SIGTERM: the workers checkpoint and stop"));
+  EXPECT_EQ(Summary()["exit_reason"], "preempted");
+  const int stopped_at = Summary()["steps"];
+  EXPECT_LT(stopped_at, 200);
+  Launched again(dir_, Binary(), Job({"steps=200", "step_ms=1"}));
+  EXPECT_EQ(again.Wait(), 0) << again.err();
+  EXPECT_GE(Summary()["generations"][0]["start_step"], stopped_at - 1);  // ranks of the fake do not agree on a step
+  EXPECT_EQ(Summary()["steps"], 200);
+}
+
+TEST_F(JobTest, ASecondSignalKills) {
+  Launched run(dir_, Binary(), Job({"steps=100000", "step_ms=2000"}));
+  ASSERT_TRUE(WaitUntil([&] { return PathExists(Run("logs/gen-001/rank-00001.log")); }, absl::Seconds(5)));
+  absl::SleepFor(absl::Milliseconds(100));
+  run.Signal(SIGINT);
+  absl::SleepFor(absl::Milliseconds(50));
+  run.Signal(SIGINT);
+  EXPECT_EQ(run.Wait(absl::Seconds(1)), 130) << run.err();
+  EXPECT_EQ(Summary()["exit_reason"], "killed");
+}
+
+TEST_F(JobTest, OneLauncherARunFolder) {
+  Launched first(dir_, Binary(), Job({"steps=100000"}));
+  ASSERT_TRUE(Reached(1));
+  TempDir elsewhere;
+  Launched second(elsewhere, Binary(), {"-n1", dir_.Path("job.yaml"), "run_folder=" + dir_.Path("runs/job")});
+  EXPECT_EQ(second.Wait(), 64);
+  EXPECT_THAT(second.err(),
+              AllOf(HasSubstr(absl::StrCat("(pid ", first.pid(), ")")), HasSubstr(dir_.Path("runs/job"))));
+}
+
+TEST_F(JobTest, RunsAgainRightAfterASigkill) {
+  Launched first(dir_, Binary(), Job({"steps=100000", "save=1"}));
+  ASSERT_TRUE(Reached(3));
+  first.Signal(SIGKILL);
+  EXPECT_EQ(first.Wait(), 137);
+  Launched second(dir_, Binary(), Job({"steps=5"}));
+  EXPECT_EQ(second.Wait(), 0) << second.err();
+  EXPECT_GE(Summary()["generations"][0]["start_step"], 3);
+}
+
+TEST_F(JobTest, RankZeroIsShownOthersGoToTheirLogs) {
+  Launched run(dir_, Binary(), Job({"die_rank=0", "die_step=1", "die_how=0", "steps=3"}));
+  EXPECT_EQ(run.Wait(), 0);
+  EXPECT_THAT(run.err(), HasSubstr("rank 0 is about to go: 0"));
+  Launched other(dir_, Binary(), Job({"die_rank=1", "die_step=4", "die_how=0", "steps=6"}));
+  EXPECT_EQ(other.Wait(), 0);
+  EXPECT_THAT(other.err(), Not(HasSubstr("rank 1 is about to go")));
+  EXPECT_THAT(*ReadFile(Run("logs/gen-001/rank-00001.log")), HasSubstr("rank 1 is about to go: 0\n"));
+}
+
+TEST_F(JobTest, WordsAfterTheYamlMustBeSettings) {
+  Launched run(dir_, Binary(), Job({"--nproc=2"}));
+  EXPECT_EQ(run.Wait(), 64);
+  EXPECT_THAT(run.err(), HasSubstr("flags come before the YAML file"));
+}
+
+TEST_F(JobTest, AStoppedWorkerIsFoundAndReplaced) {
+  Launched run(dir_, Binary(), Job({"steps=30", "die_rank=1", "die_step=12", "die_how=hang"}));
+  EXPECT_EQ(run.Wait(absl::Seconds(40)), 0) << run.err();
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("rank 1 on "), HasSubstr("hung: no heartbeat for 20s")));
+  EXPECT_EQ(Summary()["restarts"], 1);
+}
+
+}  // namespace
+}  // namespace composer

@@ -1,0 +1,67 @@
+// Runs the real composer binary in tests, with its output in files.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "tests/support/processes.h"
+#include "tests/support/temp_dir.h"
+
+namespace composer {
+
+class Launched {
+ public:
+  // Starts at once. `folder` is the working directory and TMPDIR; it must outlive this.
+  Launched(const TempDir& folder, const std::string& binary, std::vector<std::string> arguments)
+      : out_(folder.Path("stdout")), err_(folder.Path("stderr")) {
+    arguments.insert(arguments.begin(), binary);
+    pid_ = fork();
+    if (pid_ != 0) return;
+    setenv("TMPDIR", folder.path().c_str(), 1);
+    unsetenv("LOCAL_WORLD_SIZE");
+    unsetenv("OMP_NUM_THREADS");
+    dup2(open(out_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
+    dup2(open(err_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), 2);
+    if (chdir(folder.path().c_str()) != 0) _exit(126);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    execv(binary.c_str(), argv.data());
+    _exit(127);
+  }
+  ~Launched() {
+    if (pid_ > 0) Signal(SIGKILL), Wait(absl::Seconds(5));
+  }
+  Launched(const Launched&) = delete;
+  Launched& operator=(const Launched&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void Signal(int signal) { kill(pid_, signal); }
+
+  // As a shell would show it; -1 when it does not end in time.
+  int Wait(absl::Duration limit = absl::Seconds(20)) {
+    int status = 0;
+    if (!WaitUntil([&] { return waitpid(pid_, &status, WNOHANG) == pid_; }, limit)) return -1;
+    pid_ = 0;
+    return ExitStatus::FromWait(status).ShellCode();
+  }
+
+  std::string out() const { return ReadFile(out_).value_or(""); }
+  std::string err() const { return ReadFile(err_).value_or(""); }
+
+ private:
+  const std::string out_;
+  const std::string err_;
+  pid_t pid_ = 0;
+};
+
+}  // namespace composer

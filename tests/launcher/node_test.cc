@@ -1,0 +1,222 @@
+// What a launch decides before any process exists: CPU shares, GPUs, environment, program kind, run lock.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "launcher/launch_plan.h"
+#include "launcher/node_resources.h"
+#include "launcher/program.h"
+#include "launcher/run_lock.h"
+#include "launcher/worker_environment.h"
+#include "tests/support/temp_dir.h"
+
+namespace composer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(CpuShareTest, EqualContiguousShares) {
+  const std::vector<int> cpus = {0, 2, 4, 6, 8};
+  EXPECT_THAT(CpuShare(cpus, 1, 0), IsEmpty());
+  EXPECT_THAT(CpuShare(cpus, 2, 0), ElementsAre(0, 2, 4));
+  EXPECT_THAT(CpuShare(cpus, 2, 1), ElementsAre(6, 8));
+  EXPECT_THAT(CpuShare(cpus, 5, 4), ElementsAre(8));
+  EXPECT_THAT(CpuShare(cpus, 6, 0), IsEmpty());
+}
+
+TEST(VisibleGpusTest, CountsDevicesOrTheVariable) {
+  TempDir dir;
+  EXPECT_EQ(VisibleGpus({}, dir.path()), 0);
+  for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia", "tty0"}) {
+    ASSERT_TRUE(AtomicWriteFile(dir.Path(name), "").ok());
+  }
+  EXPECT_EQ(VisibleGpus({}, dir.path()), 2);
+  const std::vector<std::pair<std::string, int>> values = {
+      {"0,1,2", 3}, {"", 0}, {"-1", 0}, {"0,-1,2", 1}, {"GPU-8932f937", 1}};
+  for (const auto& [value, count] : values) {
+    EXPECT_EQ(VisibleGpus(Environment({{"CUDA_VISIBLE_DEVICES", value}}), dir.path()), count) << value;
+  }
+}
+
+TEST(FreePortTest, IsAPort) {
+  const auto port = FreePort();
+  ASSERT_TRUE(port.ok());
+  EXPECT_GT(*port, 1023);
+}
+
+TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
+  const Environment inherited({{"HOME", "/root"}, {"RANK", "stale"}});
+  const Environment result = WorkerEnvironment(inherited, {.rank = 5,
+                                                           .local_rank = 1,
+                                                           .world_size = 8,
+                                                           .local_world_size = 4,
+                                                           .node_rank = 1,
+                                                           .nodes = 2,
+                                                           .master_address = "10.0.0.1",
+                                                           .master_port = 4000,
+                                                           .restart_count = 2,
+                                                           .max_restarts = 3,
+                                                           .cpus = 10,
+                                                           .job = "run",
+                                                           .run_name = "run",
+                                                           .generation = 7,
+                                                           .hub = "unix:/tmp/hub",
+                                                           .progress_page = "/tmp/page"});
+  const std::map<std::string, std::string> expected = {{"HOME", "/root"},
+                                                       {"RANK", "5"},
+                                                       {"LOCAL_RANK", "1"},
+                                                       {"WORLD_SIZE", "8"},
+                                                       {"LOCAL_WORLD_SIZE", "4"},
+                                                       {"NODE_RANK", "1"},
+                                                       {"GROUP_RANK", "1"},
+                                                       {"GROUP_WORLD_SIZE", "2"},
+                                                       {"ROLE_RANK", "5"},
+                                                       {"ROLE_WORLD_SIZE", "8"},
+                                                       {"ROLE_NAME", "default"},
+                                                       {"MASTER_ADDR", "10.0.0.1"},
+                                                       {"MASTER_PORT", "4000"},
+                                                       {"TORCHELASTIC_RESTART_COUNT", "2"},
+                                                       {"TORCHELASTIC_MAX_RESTARTS", "3"},
+                                                       {"TORCHELASTIC_RUN_ID", "run"},
+                                                       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                                                       {"OMP_NUM_THREADS", "2"},
+                                                       {"PYTHONUNBUFFERED", "1"},
+                                                       {"COMPOSER_JOB", "run"},
+                                                       {"COMPOSER_RUN_NAME", "run"},
+                                                       {"COMPOSER_GENERATION", "7"},
+                                                       {"COMPOSER_HUB", "unix:/tmp/hub"},
+                                                       {"COMPOSER_PROGRESS_PAGE", "/tmp/page"}};
+  EXPECT_EQ(result.variables(), expected);
+}
+
+TEST(WorkerEnvironmentTest, KeepsTheUsersThreads) {
+  const Environment inherited({{"OMP_NUM_THREADS", "9"}});
+  EXPECT_EQ(WorkerEnvironment(inherited, {.cpus = 4}).GetOr("OMP_NUM_THREADS", ""), "9");
+  EXPECT_EQ(WorkerEnvironment({}, {.local_world_size = 8, .cpus = 4}).GetOr("OMP_NUM_THREADS", ""), "1");
+}
+
+class ProgramTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    AddFile("job.yaml", 0644);
+    AddFile("train.py", 0644);
+    AddFile("tool", 0755);
+    AddFile("python3", 0755);
+    AddFile("plain", 0644);
+  }
+  void AddFile(const std::string& name, int mode) {
+    ASSERT_TRUE(AtomicWriteFile(dir_.Path(name), "").ok());
+    ASSERT_EQ(chmod(dir_.Path(name).c_str(), static_cast<mode_t>(mode)), 0);
+  }
+  absl::StatusOr<Program> Find(std::vector<std::string> words, bool command = false, bool module = false) {
+    return FindProgram({std::move(words), command, module, "/bin/composer_worker"},
+                       Environment({{"PATH", "/nowhere:" + dir_.path()}}));
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(ProgramTest, Kinds) {
+  const std::string yaml = dir_.Path("job.yaml"), py = dir_.Path("train.py"), tool = dir_.Path("tool"),
+                    python = dir_.Path("python3");
+  auto job = Find({yaml, "a=1", "b.c=x y"});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->kind, Program::Kind::kJob);
+  EXPECT_THAT(job->argv, ElementsAre("/bin/composer_worker", yaml, "a=1", "b.c=x y"));
+  EXPECT_THAT(job->overrides, ElementsAre("a=1", "b.c=x y"));
+  EXPECT_THAT(Find({py, "-n"})->argv, ElementsAre(python, py, "-n"));
+  EXPECT_THAT(Find({"pkg.mod", "x"}, false, true)->argv, ElementsAre(python, "-m", "pkg.mod", "x"));
+  EXPECT_THAT(Find({"tool", "x"})->argv, ElementsAre(tool, "x"));
+  EXPECT_THAT(Find({tool})->argv, ElementsAre(tool));
+  EXPECT_EQ(Find({"serve"})->kind, Program::Kind::kSubcommand);
+  EXPECT_THAT(Find({"checkpoint", "show", "x"})->argv, ElementsAre("checkpoint", "show", "x"));
+}
+
+TEST_F(ProgramTest, Errors) {
+  struct Case {
+    std::vector<std::string> words;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {{dir_.Path("no.yaml")}, "no such file: " + dir_.Path("no.yaml")},
+      {{dir_.Path("job.yaml"), "--nproc", "2"}, "not `--nproc` (flags come before the YAML file)"},
+      {{dir_.Path("job.yaml"), "lr"}, "come settings key=value, not `lr`"},
+      {{dir_.Path("no.py")}, "no such file"},
+      {{dir_.Path("plain")}, "is not executable"},
+      {{"validat"}, "did you mean `validate`?"},
+  };
+  for (const Case& c : cases) {
+    const auto program = Find(c.words);
+    ASSERT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument) << c.message;
+    EXPECT_THAT(std::string(program.status().message()), HasSubstr(c.message));
+  }
+}
+
+TEST(LaunchPlanTest, FlagsWinOverTheYamlFile) {
+  TempDir dir;
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("job.yaml"), absl::StrCat("run_name: x\nrun_folder: ", dir.path(),
+                                                                 "/out\nnproc: 3\nmax_restarts: 5\n"))
+                  .ok());
+  const Program program = {.kind = Program::Kind::kJob,
+                           .argv = {"/bin/sh", dir.Path("job.yaml"), "a=1"},
+                           .yaml = dir.Path("job.yaml"),
+                           .overrides = {"a=1"}};
+  auto plan = MakeLaunchPlan({}, program, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->nproc, 3);
+  EXPECT_EQ(plan->max_restarts, 5);
+  EXPECT_EQ(plan->run_name, "x");
+  EXPECT_THAT(plan->argv, ElementsAre("/bin/sh", "--run_folder=" + dir.Path("out"), dir.Path("job.yaml"), "a=1"));
+  LaunchOptions flags;
+  flags.nproc = 2;
+  flags.max_restarts = 0;
+  plan = MakeLaunchPlan(flags, program, {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->nproc, 2);
+  EXPECT_EQ(plan->max_restarts, 0);
+  Program without_worker = program;
+  without_worker.argv[0] = "/no/composer_worker";
+  EXPECT_THAT(std::string(MakeLaunchPlan({}, without_worker, {}).status().message()),
+              HasSubstr("/no/composer_worker is missing"));
+}
+
+TEST(RunLockTest, OneOwnerAtATime) {
+  TempDir dir;
+  auto first = RunLock::Take(dir.Path("run"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second = RunLock::Take(dir.Path("run"), absl::ZeroDuration());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(absl::StrCat("(pid ", getpid(), ")")));
+  first->reset();
+  EXPECT_TRUE(RunLock::Take(dir.Path("run"), absl::ZeroDuration()).ok());
+}
+
+TEST(RunLockTest, WaitsForTheRestOfADeadOwnersJob) {
+  TempDir dir;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t owner = fork();
+  if (owner == 0) {
+    auto lock = RunLock::Take(dir.Path("run"));
+    if (fork() == 0) {  // as the keeper: holds the lock a little longer than the owner lives
+      usleep(100'000);
+      _exit(0);
+    }
+    [[maybe_unused]] const ssize_t ignored = write(ready[1], "x", 1);
+    _exit(0);
+  }
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  waitpid(owner, nullptr, 0);
+  EXPECT_TRUE(RunLock::Take(dir.Path("run")).ok());
+}
+
+}  // namespace
+}  // namespace composer

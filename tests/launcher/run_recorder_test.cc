@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/run_recorder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "tests/support/temp_dir.h"
+
+namespace composer {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::Time At(double seconds) { return absl::FromUnixSeconds(1000) + absl::Seconds(seconds); }
+
+ProgressSnapshot Page(int64_t batch, double first_step_at) {
+  return {.batch = batch, .samples = batch * 32, .first_step_unix_micros = absl::ToUnixMicros(At(first_step_at))};
+}
+
+proto::WorkerMessage Started(const std::string& checkpoint, int64_t batch) {
+  proto::WorkerMessage message;
+  message.mutable_started()->set_checkpoint(checkpoint);
+  message.mutable_started()->set_batch(batch);
+  message.mutable_started()->set_samples(batch * 32);
+  return message;
+}
+
+proto::WorkerMessage Saved(const std::string& path) {
+  proto::WorkerMessage message;
+  message.mutable_checkpoint_saved()->set_path(path);
+  return message;
+}
+
+TEST(RunRecorderTest, AKillAndARecovery) {
+  TempDir dir;
+  RunRecorder recorder("run", dir.path(), At(0));
+  recorder.BeginGeneration(2);
+  recorder.OnReport(Started("", 0));
+  recorder.OnReport(Saved("ckpt/ba10"));
+  recorder.OnFailure(At(5));
+  EXPECT_TRUE(recorder.EndGeneration({Page(14, 2), Page(13, 1.5)}));
+  recorder.Conclude({.next = NextStep::kRestart, .reason = "rank 1 was killed"}, At(5));
+  EXPECT_EQ(recorder.summary().exit_reason, "running");
+
+  recorder.BeginGeneration(2);
+  recorder.OnReport(Started("ckpt/ba10", 10));
+  recorder.OnFailure(At(7));
+  EXPECT_FALSE(recorder.EndGeneration({Page(12, 5.5)}));  // not beyond 14
+  recorder.Conclude({.next = NextStep::kRestart, .reason = "again"}, At(7));
+
+  recorder.BeginGeneration(2);
+  recorder.OnReport(Started("ckpt/ba10", 10));
+  proto::WorkerMessage end;
+  (*end.mutable_exit_report()->mutable_metrics())["metrics/eval/Accuracy"] = 0.9;
+  recorder.OnReport(end);
+  EXPECT_TRUE(recorder.EndGeneration({Page(40, 8)}));
+  recorder.Conclude({.next = NextStep::kDone}, At(20));
+
+  const RunSummary& summary = recorder.summary();
+  ASSERT_EQ(summary.generations.size(), 3u);
+  EXPECT_EQ(summary.steps(), 40);
+  EXPECT_EQ(summary.samples(), 1280);
+  EXPECT_EQ(summary.restarts, 2);
+  EXPECT_EQ(summary.wall_seconds, 20);
+  EXPECT_EQ(summary.last_checkpoint, "ckpt/ba10");
+  EXPECT_EQ(summary.generations[0].first_step_seconds, 1.5);  // from the launch
+  EXPECT_EQ(summary.generations[1].first_step_seconds, 0.5);  // from the failure
+  EXPECT_EQ(summary.generations[0].recomputed_steps, 0);
+  EXPECT_EQ(summary.generations[1].recomputed_steps, 2);
+  EXPECT_EQ(summary.generations[2].recomputed_steps, 4);
+  EXPECT_EQ(summary.generations[2].ended, "done");
+
+  ASSERT_TRUE(WriteSummary(summary).ok());
+  const nlohmann::json json = nlohmann::json::parse(*ReadFile(dir.Path("summary.json")));
+  EXPECT_EQ(json["exit_reason"], "done");
+  EXPECT_EQ(json["generations"][1]["cause"], "again");
+  EXPECT_EQ(json["metrics"]["metrics/eval/Accuracy"], 0.9);
+  EXPECT_THAT(DescribeRun(summary), HasSubstr("done: 40 steps, 1280 samples (64.0 samples/s), 2 restarts, 20.0 s\n"));
+}
+
+TEST(RunRecorderTest, AGenerationWithoutASingleStep) {
+  RunRecorder recorder("run", "/x", At(0));
+  recorder.BeginGeneration(1);
+  EXPECT_FALSE(recorder.EndGeneration({ProgressSnapshot()}));
+  recorder.Conclude({.next = NextStep::kGiveUp, .exit_code = 64, .first_cause = 0, .reason = "bad"}, At(1));
+  const nlohmann::json json = nlohmann::json::parse(ToJson(recorder.summary()));
+  EXPECT_EQ(json["exit_reason"], "user_error");
+  EXPECT_TRUE(json["generations"][0]["first_step_seconds"].is_null());
+  EXPECT_EQ(json["generations"][0]["ended"], "failed");
+}
+
+TEST(RunRecorderTest, ExitReasons) {
+  const std::vector<std::pair<Verdict, std::string>> cases = {
+      {{.next = NextStep::kPreempted, .exit_code = 75}, "preempted"},
+      {{.next = NextStep::kGiveUp, .exit_code = 93, .first_cause = 0}, "budget_spent"},
+      {{.next = NextStep::kGiveUp, .exit_code = 137, .first_cause = 0}, "failed"},
+      {{.next = NextStep::kGiveUp, .exit_code = 130, .first_cause = -1}, "killed"},
+  };
+  for (const auto& [verdict, reason] : cases) {
+    RunRecorder recorder("run", "/x", At(0));
+    recorder.Conclude(verdict, At(1));
+    EXPECT_EQ(recorder.summary().exit_reason, reason);
+    EXPECT_EQ(recorder.summary().exit_code, verdict.exit_code);
+  }
+}
+
+}  // namespace
+}  // namespace composer
