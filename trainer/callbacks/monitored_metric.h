@@ -1,0 +1,43 @@
+// The metric that a stopper watches: when it has news, and which way is better.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "trainer/core/event.h"
+#include "trainer/core/state.h"
+#include "trainer/loggers/logger.h"
+
+namespace composer {
+
+enum class Better { kByName, kLess, kGreater };
+
+// True for names with loss, error, perplexity (Composer's list) or entropy (missing there, so that CrossEntropy was to
+// rise), in any case.
+bool LessIsBetterByName(absl::string_view metric);
+
+class MonitoredMetric {
+ public:
+  // name: any logged one, "loss/train/total" or "metrics/eval/MulticlassAccuracy".
+  explicit MonitoredMetric(std::string name, Better better = Better::kByName);
+
+  const std::string& name() const { return name_; }
+  // a is better than b by more than margin. Every number is better than NaN.
+  bool IsBetter(double a, double b, double margin) const;
+  // News: for metrics/<label>/…, at the end of each evaluation with that label; for others at a batch end, when the
+  // value is not the last one seen (a metric that is measured every so many batches stays as it is in between).
+  // nullopt: none.
+  std::optional<double> News(Event event, const State& state, const Logger& logger);
+  bool ever_seen() const { return seen_; }
+
+ private:
+  std::string name_;
+  bool less_is_better_;
+  bool seen_ = false;
+  double last_ = std::numeric_limits<double>::quiet_NaN();
+};
+
+}  // namespace composer
