@@ -9,4 +9,7 @@ namespace composer {
 // Writes "composer: <text>\n" at once, so that it is not torn by the output of the workers.
 void Tell(absl::string_view text);
 
+// Columns of the terminal on stderr; 0 when it is none.
+int TerminalColumns();
+
 }  // namespace composer

@@ -116,6 +116,7 @@ Supervisor::Options SupervisorOptions(const LaunchPlan& plan, const LaunchOption
                  .run_folder = plan.run_folder,
                  .temp_folder = temp_folder,
                  .tee = options.tee,
+                 .terminal_columns = TerminalColumns(),
                  .cpus = AllowedCpus()};
   return result;
 }

@@ -64,7 +64,9 @@ void RunRecorder::OnReport(const proto::WorkerMessage& message) {
 bool RunRecorder::EndGeneration(const std::vector<ProgressSnapshot>& pages) {
   GenerationSummary& current = summary_.generations.back();
   int64_t first_step_micros = 0;
+  int64_t common_step = pages.empty() ? 0 : pages.front().batch;  // what every rank has done: others may be one ahead
   for (const ProgressSnapshot& page : pages) {
+    common_step = std::min(common_step, page.batch);
     current.end_step = std::max(current.end_step, page.batch);
     current.end_samples = std::max(current.end_samples, page.samples);
     const int64_t micros = page.first_step_unix_micros;
@@ -74,7 +76,8 @@ bool RunRecorder::EndGeneration(const std::vector<ProgressSnapshot>& pages) {
     current.first_step_seconds = absl::ToDoubleSeconds(absl::FromUnixMicros(first_step_micros) - counted_from_);
   }
   current.recomputed_steps = std::max<int64_t>(0, std::min(furthest_, current.end_step) - current.start_step);
-  const bool progress = current.end_step > std::max(furthest_, current.start_step);
+  const bool progress = common_step > std::max(furthest_common_, current.start_step);
+  furthest_common_ = std::max(furthest_common_, common_step);
   furthest_ = std::max(furthest_, current.end_step);
   return progress;
 }

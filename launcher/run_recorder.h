@@ -31,9 +31,10 @@ class RunRecorder {
 
  private:
   const absl::Time launched_;
-  absl::Time failed_at_;     // the last failure, the launch before any
-  absl::Time counted_from_;  // failed_at_ as of the current generation's begin
-  int64_t furthest_ = 0;     // step reached by earlier generations
+  absl::Time failed_at_;         // the last failure, the launch before any
+  absl::Time counted_from_;      // failed_at_ as of the current generation's begin
+  int64_t furthest_common_ = 0;  // step that all ranks had done in an earlier generation
+  int64_t furthest_ = 0;         // step reached by earlier generations
   RunSummary summary_;
 };
 

@@ -35,11 +35,14 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   for (const auto& [name, value] : numbers) result.Set(name, absl::StrCat(value));
   result.Set("ROLE_NAME", "default");
   result.Set("MASTER_ADDR", place.master_address);
+  result.Set("COMPOSER_NODE_ADDRESS", place.node_address);
   result.Set("TORCHELASTIC_RUN_ID", place.job);
   result.Set("COMPOSER_JOB", place.job);
   result.Set("COMPOSER_HUB", place.hub);
   result.Set("COMPOSER_PROGRESS_PAGE", place.progress_page);
   if (!place.run_name.empty()) result.Set("COMPOSER_RUN_NAME", place.run_name);
+  result.Remove("COMPOSER_TERMINAL_COLUMNS");
+  if (place.terminal_columns > 0) result.Set("COMPOSER_TERMINAL_COLUMNS", absl::StrCat(place.terminal_columns));
   SetUnlessGiven(result, "OMP_NUM_THREADS", absl::StrCat(std::max(1, place.cpus / place.local_world_size)));
   SetUnlessGiven(result, "PYTHONUNBUFFERED", "1");
   return result;

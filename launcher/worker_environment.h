@@ -16,6 +16,7 @@ struct WorkerPlace {
   int node_rank = 0;
   int nodes = 1;
   std::string master_address;
+  std::string node_address;  // of this node, as its peers reach it
   int master_port = 0;
   int restart_count = 0;
   int max_restarts = 0;
@@ -25,6 +26,7 @@ struct WorkerPlace {
   uint64_t generation = 0;
   std::string hub;  // "unix:/path"
   std::string progress_page;
+  int terminal_columns = 0;  // of the terminal that shows this rank's output as it is; 0: none does
 };
 
 // OMP_NUM_THREADS and PYTHONUNBUFFERED stay as the user set them.

@@ -34,6 +34,7 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
     WorkerPlace place = first;
     place.local_rank = local_rank;
     place.rank = first.rank + local_rank;
+    place.terminal_columns = ShowFor(place.rank) == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
     place.progress_page = absl::StrCat(plan_.temp_folder, "/progress-", attempt, "-", local_rank);
     RETURN_IF_ERROR(StartOne(place, log_folder));
   }

@@ -26,7 +26,8 @@ struct WorkerPlan {
   std::string run_folder;         // logs go there; "": no log files
   std::string temp_folder;        // for progress pages
   bool tee = false;
-  std::vector<int> cpus;  // of this node
+  int terminal_columns = 0;  // of the launcher's terminal; 0: none
+  std::vector<int> cpus;     // of this node
 };
 
 struct Worker {

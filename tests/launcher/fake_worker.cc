@@ -1,5 +1,5 @@
 // Stands in for composer_worker in the launcher's tests: attaches to the hub, counts steps on its progress page, obeys.
-//   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [die_rank=R die_step=S die_how=9|<exit code>|hang]
+//   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [stubborn=1] [die_rank=R die_step=S die_how=9|<exit code>|hang]
 // It resumes from F/fake-checkpoint. die_* happens in generations up to die_generations (default 1).
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/grpcpp.h>
@@ -47,7 +47,7 @@ class FakeWorker {
     Resume();
     page_.SetPhase(proto::PHASE_TRAINING);
     while (step_ < settings_.Number("steps", 20)) {
-      if (draining_) return Checkpoint(), Leave(75, "preempted");
+      if (draining_ && settings_.Number("stubborn", 0) == 0) return Checkpoint(), Leave(75, "preempted");
       if (over_) return Leave(69, "a peer failed");
       usleep(1000 * settings_.Number("step_ms", 5));
       MaybeDie();
@@ -88,7 +88,8 @@ class FakeWorker {
 
   void Checkpoint() {
     if (rank_ != 0) return;
-    std::ofstream(CheckpointPath()) << step_;
+    std::ofstream(CheckpointPath() + ".tmp") << step_;
+    rename((CheckpointPath() + ".tmp").c_str(), CheckpointPath().c_str());
     proto::WorkerMessage message;
     message.mutable_checkpoint_saved()->set_path(CheckpointPath());
     message.mutable_checkpoint_saved()->set_batch(step_);

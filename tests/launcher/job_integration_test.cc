@@ -115,7 +115,7 @@ TEST_F(JobTest, SigtermCheckpointsAndTheSameCommandGoesOn) {
 }
 
 TEST_F(JobTest, ASecondSignalKills) {
-  Launched run(dir_, Binary(), Job({"steps=100000", "step_ms=2000"}));
+  Launched run(dir_, Binary(), Job({"steps=100000", "stubborn=1"}));
   ASSERT_TRUE(WaitUntil([&] { return PathExists(Run("logs/gen-001/rank-00001.log")); }, absl::Seconds(5)));
   absl::SleepFor(absl::Milliseconds(100));
   run.Signal(SIGINT);

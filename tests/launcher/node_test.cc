@@ -60,6 +60,7 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
                                                            .node_rank = 1,
                                                            .nodes = 2,
                                                            .master_address = "10.0.0.1",
+                                                           .node_address = "10.0.0.2",
                                                            .master_port = 4000,
                                                            .restart_count = 2,
                                                            .max_restarts = 3,
@@ -68,7 +69,8 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
                                                            .run_name = "run",
                                                            .generation = 7,
                                                            .hub = "unix:/tmp/hub",
-                                                           .progress_page = "/tmp/page"});
+                                                           .progress_page = "/tmp/page",
+                                                           .terminal_columns = 99});
   const std::map<std::string, std::string> expected = {{"HOME", "/root"},
                                                        {"RANK", "5"},
                                                        {"LOCAL_RANK", "1"},
@@ -89,6 +91,8 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
                                                        {"OMP_NUM_THREADS", "2"},
                                                        {"PYTHONUNBUFFERED", "1"},
                                                        {"COMPOSER_JOB", "run"},
+                                                       {"COMPOSER_NODE_ADDRESS", "10.0.0.2"},
+                                                       {"COMPOSER_TERMINAL_COLUMNS", "99"},
                                                        {"COMPOSER_RUN_NAME", "run"},
                                                        {"COMPOSER_GENERATION", "7"},
                                                        {"COMPOSER_HUB", "unix:/tmp/hub"},
@@ -99,6 +103,9 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
 TEST(WorkerEnvironmentTest, KeepsTheUsersThreads) {
   const Environment inherited({{"OMP_NUM_THREADS", "9"}});
   EXPECT_EQ(WorkerEnvironment(inherited, {.cpus = 4}).GetOr("OMP_NUM_THREADS", ""), "9");
+  EXPECT_FALSE(WorkerEnvironment(Environment({{"COMPOSER_TERMINAL_COLUMNS", "80"}}), {})
+                   .Get("COMPOSER_TERMINAL_COLUMNS")
+                   .has_value());
   EXPECT_EQ(WorkerEnvironment({}, {.local_world_size = 8, .cpus = 4}).GetOr("OMP_NUM_THREADS", ""), "1");
 }
 
