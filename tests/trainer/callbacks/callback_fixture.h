@@ -1,0 +1,41 @@
+// A run that a test steps through by hand: state, logger, clock, without a model or a loop.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "trainer/core/state.h"
+#include "trainer/loggers/logger.h"
+
+namespace composer {
+
+class CallbackTest : public ::testing::Test {
+ protected:
+  CallbackTest() {
+    state_.max_duration = Time::Epochs(2);
+    state_.batches_per_epoch = 4;
+    state_.eval_label = "eval";
+  }
+  absl::Status Fire(Callback& callback, Event event) { return callback.Run(event, state_, logger_); }
+  void Advance(absl::Duration duration, int64_t samples = 16, int64_t tokens = 0) {
+    state_.previous_timestamp = state_.timestamp;
+    state_.timestamp.ToNextBatch(samples, tokens, duration);
+  }
+  // One batch, then BATCH_END.
+  void Step(Callback& callback, absl::Duration duration, int64_t samples = 16, int64_t tokens = 0) {
+    Advance(duration, samples, tokens);
+    ASSERT_TRUE(Fire(callback, Event::kBatchEnd).ok());
+  }
+  void Evaluate(Callback& callback, absl::Duration duration) {
+    ASSERT_TRUE(Fire(callback, Event::kEvalStart).ok());
+    clock_.Advance(duration);
+    ASSERT_TRUE(Fire(callback, Event::kEvalEnd).ok());
+  }
+
+  ManualClock clock_;
+  State state_;
+  Logger logger_;
+};
+
+}  // namespace composer
