@@ -9,8 +9,8 @@ target_compile_definitions(composer_flags INTERFACE COMPOSER_VERSION="${PROJECT_
 
 # The one precompiled header. A target that uses it must have the same flags: composer_flags + composer_torch_headers.
 function(composer_use_torch target)
-  # An installed library finds composer::torch through ComposerConfig.cmake.
-  target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:composer_torch> $<INSTALL_INTERFACE:composer::torch>)
+  # An installed library finds Composer::libtorch through ComposerConfig.cmake.
+  target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:composer_torch> $<INSTALL_INTERFACE:Composer::libtorch>)
   if(NOT COMPOSER_PCH)
     return()
   endif()

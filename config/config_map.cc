@@ -167,16 +167,17 @@ std::string ConfigMap::RequiredChoice(absl::string_view key, absl::Span<const ab
   return "";
 }
 
-std::vector<int64_t> ConfigMap::IntList(absl::string_view key, std::vector<int64_t> fallback, IntRange range) {
+template <typename T, typename Range, typename Parse>
+std::vector<T> ConfigMap::NumberList(absl::string_view key, std::vector<T> fallback, const Range& range, Parse parse) {
   const ConfigNode* value = Ask(key);
   if (value == nullptr) return fallback;
   if (!value->is_list()) {
-    Reject(key, absl::StrCat("expected a list of whole numbers, got ", value->Describe()));
+    Reject(key, absl::StrCat("expected a list of numbers, got ", value->Describe()));
     return fallback;
   }
-  std::vector<int64_t> result;
+  std::vector<T> result;
   for (const ConfigNode& item : value->children) {
-    const absl::StatusOr<int64_t> parsed = ParseIntScalar(item);
+    const absl::StatusOr<T> parsed = parse(item);
     const std::string problem = parsed.ok() ? OutOfRange(range, *parsed) : std::string(parsed.status().message());
     if (!problem.empty()) {
       reader_->Fail(item.mark, ChildPath(key), problem);
@@ -185,6 +186,14 @@ std::vector<int64_t> ConfigMap::IntList(absl::string_view key, std::vector<int64
     }
   }
   return result;
+}
+
+std::vector<int64_t> ConfigMap::IntList(absl::string_view key, std::vector<int64_t> fallback, IntRange range) {
+  return NumberList(key, std::move(fallback), range, ParseIntScalar);
+}
+
+std::vector<double> ConfigMap::DoubleList(absl::string_view key, std::vector<double> fallback, DoubleRange range) {
+  return NumberList(key, std::move(fallback), range, ParseDoubleScalar);
 }
 
 std::vector<std::string> ConfigMap::StringList(absl::string_view key, std::vector<std::string> fallback) {

@@ -98,6 +98,7 @@ class ConfigMap {
   // The same, but the key must be given; "" after an error.
   std::string RequiredChoice(absl::string_view key, absl::Span<const absl::string_view> allowed);
   std::vector<int64_t> IntList(absl::string_view key, std::vector<int64_t> fallback, IntRange range = {});
+  std::vector<double> DoubleList(absl::string_view key, std::vector<double> fallback, DoubleRange range = {});
   std::vector<std::string> StringList(absl::string_view key, std::vector<std::string> fallback);
 
   ConfigMap Map(absl::string_view key);
@@ -115,6 +116,8 @@ class ConfigMap {
   // The key's value, null when not given; makes the key known.
   const ConfigNode* Ask(absl::string_view key);
   void Missing(absl::string_view key);
+  template <typename T, typename Range, typename Parse>
+  std::vector<T> NumberList(absl::string_view key, std::vector<T> fallback, const Range& range, Parse parse);
   std::string ChildPath(absl::string_view key) const;
   ConfigMap Child(const ConfigNode* node, std::string path) const;
 

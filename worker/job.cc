@@ -7,6 +7,7 @@
 #include "config/document.h"
 #include "config/job_identity.h"
 #include "config/yaml.h"
+#include "storage/dying_file_system.h"
 #include "trainer/core/random.h"
 
 namespace composer {
@@ -98,9 +99,10 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.optimizer = ReadOptimizer(root);
   job.schedulers = ReadSchedulers(root);
   job.callbacks = ReadCallbacks(root);
+  job.fatal_write = ReadFatalWrite(root);
   job.logging = ReadLogging(root);
   RETURN_IF_ERROR(reader.Finish());
-  job.resolved_yaml = DumpYaml(document);
+  job.resolved_yaml = ToYaml(document);
   return job;
 }
 
@@ -115,8 +117,9 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   }
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
-  for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place.generation == 1));
-  if (place.rank == 0) AddLoggers(job.logging, place, options);
+  for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place));
+  if (const auto part = job.fatal_write(place)) options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long
+  RETURN_IF_ERROR(AddLoggers(job.logging, place, options));
   return options;
 }
 

@@ -36,6 +36,7 @@ struct Job {
   OptimizerFactory optimizer;
   std::vector<SchedulerFactory> schedulers;
   std::vector<CallbackFactory> callbacks;
+  FatalWrite fatal_write;
   LoggingOptions logging;
 
   std::string resolved_yaml;  // for run_folder/config.yaml
@@ -49,15 +50,6 @@ struct JobSource {
 
 // kInvalidArgument with one line for each mistake in the file; kNotFound for a missing file.
 absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env);
-
-// Which rank of which generation is about to run the job, and on what terminal.
-struct JobPlace {
-  int rank = 0;
-  int64_t generation = 1;
-  bool stderr_is_terminal = false;
-  int terminal_columns = 80;
-  bool colour = true;
-};
 
 // Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); Status for data that can't be read.
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place);

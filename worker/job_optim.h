@@ -1,0 +1,26 @@
+// Optimizers and schedulers by name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "config/config_map.h"
+#include "trainer/models/model.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/optim/scheduler.h"
+
+namespace composer {
+
+using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(Model&)>;
+using SchedulerFactory = std::function<std::unique_ptr<Scheduler>()>;
+
+// root.optimizers: {name: decoupled_adamw | decoupled_sgdw, lr, weight_decay, …}; default as Composer: decoupled_sgdw with lr 0.1.
+// Errors go to the reader. The factory throws StatusError, for a parameter rule that matches nothing, say.
+OptimizerFactory ReadOptimizer(ConfigMap root);
+
+// root.schedulers: one map or a list of them, {name: cosine_annealing_with_warmup, t_warmup: 50ba, …}; their factors multiply.
+std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root);
+
+}  // namespace composer
