@@ -5,14 +5,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 
 namespace composer {
 
 absl::Status MemoryStore::Put(const std::string& key, Pieces pieces) {
   RETURN_IF_ERROR(CheckKey(key));
-  std::string bytes = absl::StrJoin(pieces, "");
+  std::string bytes = JoinPieces(pieces);
   absl::MutexLock lock(&mutex_);
   objects_[key] = std::move(bytes);
   return absl::OkStatus();
@@ -20,7 +19,7 @@ absl::Status MemoryStore::Put(const std::string& key, Pieces pieces) {
 
 absl::Status MemoryStore::PutIfAbsent(const std::string& key, Pieces pieces) {
   RETURN_IF_ERROR(CheckKey(key));
-  std::string bytes = absl::StrJoin(pieces, "");
+  std::string bytes = JoinPieces(pieces);
   absl::MutexLock lock(&mutex_);
   if (objects_.try_emplace(key, std::move(bytes)).second) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat("cannot create ", Location(key), ": it exists"));

@@ -23,6 +23,12 @@ bool IsKeyPart(absl::string_view part) {
 
 }  // namespace
 
+std::string JoinPieces(Pieces pieces) {
+  std::string bytes;
+  for (const absl::string_view piece : pieces) bytes.append(piece.begin(), piece.end());
+  return bytes;
+}
+
 absl::Status CheckKey(absl::string_view key) {
   bool valid = key.size() <= kMaxKeyBytes;
   for (const absl::string_view part : absl::StrSplit(key, '/')) valid = valid && IsKeyPart(part);

@@ -24,6 +24,7 @@ namespace composer {
 
 // An object's bytes as the pieces that make it up, in order; the memory stays the caller's.
 using Pieces = absl::Span<const absl::string_view>;
+std::string JoinPieces(Pieces pieces);
 
 class ObjectStore {
  public:

@@ -12,7 +12,6 @@
 namespace composer {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
 
 // Batches 1 and 2, saved by two ranks: small, so that all bits can be tried.
@@ -122,6 +121,14 @@ TEST_F(Corruption, ReasonsSayWhatIsWrong) {
   ASSERT_TRUE(store_.Put(data_key, {content.substr(0, content.size() - 1)}).ok());
   StateDict target = State(9);
   EXPECT_FALSE(LoadCheckpoint(store_, "ep0-ba2", &target).ok());
+}
+
+TEST_F(Corruption, DataThatTheManifestDoesNotCoverIsRefused) {
+  Manifest manifest = *ReadManifest(store_, "ep0-ba2");
+  manifest.tensors.pop_back();
+  ASSERT_TRUE(store_.Put("ep0-ba2/manifest.json", {*SerializeManifest(manifest)}).ok());
+  EXPECT_THAT(FindNewestValid(store_)->refused,
+              testing::ElementsAre(HasSubstr("its tensors are not those of the manifest")));
 }
 
 TEST_F(Corruption, AllProblemsOfACheckpointAreFoundAtOnce) {

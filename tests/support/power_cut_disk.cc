@@ -5,9 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "storage/object_store.h"
 
 namespace composer {
 namespace {
@@ -90,7 +90,7 @@ absl::Status PowerCutDisk::WriteNewFile(const std::string& path, absl::Span<cons
   RETURN_IF_ERROR(Step());  // cut before anything
   const auto file = std::make_shared<File>();
   files_.cached[path] = file;
-  const std::string bytes = absl::StrJoin(pieces, "");
+  const std::string bytes = JoinPieces(pieces);
   file->cached = bytes.substr(0, bytes.size() / 2);
   RETURN_IF_ERROR(Step());  // cut with half a file
   file->cached = bytes;
