@@ -1,10 +1,12 @@
-// How the ranks agree on a save or a load: over a key-value store (the control plane), never over the training process group, whose
-// collectives may be in flight.
+// How the ranks agree on a save or a load: over a key-value store (the control plane), never over the training process
+// group, whose collectives may be in flight.
 //
-// All ranks make the same calls in the same order. Values are Status-or-text, so that a rank that failed says so instead of leaving the others
-// to wait. Keys are numbered by call and deleted once read: nothing stays in the store. The store's keys must be this exchange's own: give
-// each exchange a c10d::PrefixStore of its own, and a new one to each generation of ranks.
-// Threads: one at a time. Errors besides the ranks' own: kUnavailable when the store fails or a rank does not answer in time.
+// All ranks make the same calls in the same order. Values are Status-or-text, so that a rank that failed says so
+// instead of leaving the others to wait. Keys are numbered by call and deleted once read: nothing stays in the store.
+// The store's keys must be this exchange's own: give each exchange a c10d::PrefixStore of its own, and a new one to
+// each generation of ranks.
+// Threads: one at a time. Errors besides the ranks' own: kUnavailable when the store fails or a rank does not answer in
+// time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -33,8 +35,8 @@ class RankExchange {
   // Rank 0's value, or its error, on every rank. `value` is ignored on the others.
   absl::StatusOr<std::string> Broadcast(absl::StatusOr<std::string> value);
 
-  // On rank 0: every rank's value by rank, or the error of the lowest rank that has one ("rank 1: …"), after all have answered.
-  // On the others: an empty list; they do not wait.
+  // On rank 0: every rank's value by rank, or the error of the lowest rank that has one ("rank 1: …"), after all have
+  // answered. On the others: an empty list; they do not wait.
   absl::StatusOr<std::vector<std::string>> Gather(absl::StatusOr<std::string> value);
 
  private:

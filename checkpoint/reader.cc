@@ -62,7 +62,8 @@ void CopyBox(const TensorEntry& entry, const Box& box, absl::string_view bytes, 
   at::Tensor target = tensor.detach();
   for (size_t d = 0; d < box.shape.size(); ++d)
     target = target.narrow(static_cast<int64_t>(d), box.offset[d], box.shape[d]);
-  // from_blob wants a mutable pointer; copy_ only reads. The bytes may lie unaligned: fine on the machines that torch runs on.
+  // from_blob wants a mutable pointer; copy_ only reads. The bytes may lie unaligned: fine on the machines that torch
+  // runs on.
   void* data = const_cast<char*>(bytes.data());
   target.copy_(at::from_blob(data, box.shape, at::TensorOptions(*DTypeFromName(entry.dtype))));
 }

@@ -25,9 +25,10 @@ absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store);
 // The same on all ranks: rank 0 looks and tells the others.
 absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange);
 
-// Copies the checkpoint's tensors into those of `into` (any device and strides; same names, shapes and dtypes, else kFailedPrecondition with
-// all that is missing, unexpected or different, and nothing changed) and replaces its small state. Every byte is verified again before it is
-// copied: kDataLoss when it changed meanwhile; tensors copied before that have their new values.
+// Copies the checkpoint's tensors into those of `into` (any device and strides; same names, shapes and dtypes, else
+// kFailedPrecondition with all that is missing, unexpected or different, and nothing changed) and replaces its small
+// state. Every byte is verified again before it is copied: kDataLoss when it changed meanwhile; tensors copied before
+// that have their new values.
 absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into);
 
 // The same into new tensors on the CPU.

@@ -1,9 +1,10 @@
 // Saves checkpoints, all ranks together, into one folder of them (the store).
 //
-// A save writes below a path of its own, `ep1-ba20/attempt-<random>/`, one file a rank, each synced; then rank 0 creates the manifest, and
-// that is the moment the checkpoint comes into being. Whatever fails before leaves all older ones as they were, and what it left is cleaned
-// up at once, or, after a crash, by the first save of the next run. A step that has a manifest already gets the new one in its place, at one instant, when the old one
-// is refused (damaged) or is of this run; anything else needs `overwrite`.
+// A save writes below a path of its own, `ep1-ba20/attempt-<random>/`, one file a rank, each synced; then rank 0
+// creates the manifest, and that is the moment the checkpoint comes into being. Whatever fails before leaves all older
+// ones as they were, and what it left is cleaned up at once, or, after a crash, by the first save of the next run. A
+// step that has a manifest already gets the new one in its place, at one instant, when the old one is refused (damaged)
+// or is of this run; anything else needs `overwrite`.
 //
 // Blocking: Save returns on every rank once the checkpoint is committed, or failed, with the same Status everywhere.
 // Threads: one at a time. No exception leaves Save.
@@ -35,8 +36,9 @@ class Saver {
   // `store` is the folder of checkpoints as this rank sees it: the same one on all ranks. It must outlive the saver.
   Saver(ObjectStore& store, RankExchange exchange, SaverOptions options);
 
-  // The checkpoint's location (`…/checkpoints/ep1-ba20`). Errors name the rank, the path and the cause: kResourceExhausted (no room),
-  // kInvalidArgument (state that cannot be stored), kAlreadyExists (see above), kUnavailable (a rank or the store is gone).
+  // The checkpoint's location (`…/checkpoints/ep1-ba20`). Errors name the rank, the path and the cause:
+  // kResourceExhausted (no room), kInvalidArgument (state that cannot be stored), kAlreadyExists (see above),
+  // kUnavailable (a rank or the store is gone).
   absl::StatusOr<std::string> Save(const StateDict& state, CheckpointName step, int64_t samples);
 
  private:

@@ -2,7 +2,8 @@
 //   show PATH      step, time, world size, size, tensors, small state
 //   diff A B       tensors bit by bit, small state value by value (diff.h says what is ignored)
 //   verify PATH    reads everything again and checks every checksum; of a folder, that of all checkpoints in it
-// PATH is a checkpoint (`…/ep1-ba20`), its manifest.json, or a folder of checkpoints or of a run, which stands for its newest valid one.
+// PATH is a checkpoint (`…/ep1-ba20`), its manifest.json, or a folder of checkpoints or of a run, which stands for its
+// newest valid one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -25,12 +25,13 @@ struct Verdict {
 };
 Verdict VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint);
 
-// One box of a tensor with its bytes; `check` is OK, or what is wrong with them (then `bytes` is empty or not to be used).
+// One box of a tensor with its bytes; `check` is OK, or what is wrong with them (then `bytes` is empty or not to be
+// used).
 using BoxVisitor = absl::FunctionRef<absl::Status(const TensorEntry& tensor, const Box& box, absl::string_view bytes,
                                                   const absl::Status& check)>;
 
-// Visits the boxes of all files in file order, reading runs of neighbours at once into one buffer (8 MB, or the largest box). Ends with
-// the first error that the visitor returns.
+// Visits the boxes of all files in file order, reading runs of neighbours at once into one buffer (8 MB, or the largest
+// box). Ends with the first error that the visitor returns.
 absl::Status ReadBoxes(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest, BoxVisitor visit);
 
 }  // namespace composer

@@ -22,17 +22,18 @@ struct HostTensor {
   at::Tensor data;  // on the CPU, contiguous; shares memory with the original when that was so already
 };
 
-// kInvalidArgument when the tensor is sparse, quantized, undefined or of a dtype that safetensors lacks. Its size in bytes otherwise.
+// kInvalidArgument when the tensor is sparse, quantized, undefined or of a dtype that safetensors lacks. Its size in
+// bytes otherwise.
 absl::StatusOr<int64_t> StoredBytes(const std::string& name, const at::Tensor& tensor);
 HostTensor ToHost(const std::string& name, const at::Tensor& tensor);
 
-// Writes `folder`/rank-XXXXX.safetensors, durable when it returns, and returns a manifest with only this file and its tensors (no file
-// when there are no tensors). The memory must not change meanwhile.
+// Writes `folder`/rank-XXXXX.safetensors, durable when it returns, and returns a manifest with only this file and its
+// tensors (no file when there are no tensors). The memory must not change meanwhile.
 absl::StatusOr<Manifest> WritePart(ObjectStore& store, const std::string& folder, int rank,
                                    absl::Span<const HostTensor> tensors);
 
-// Puts the parts of all ranks (by rank) together: files, tensors in the order of `names`, small state united, lower ranks first.
-// kInternal when they are not exactly the tensors of `names`.
+// Puts the parts of all ranks (by rank) together: files, tensors in the order of `names`, small state united, lower
+// ranks first. kInternal when they are not exactly the tensors of `names`.
 absl::StatusOr<Manifest> MergeParts(absl::Span<const Manifest> parts, absl::Span<const std::string> names);
 
 }  // namespace composer

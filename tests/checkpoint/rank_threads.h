@@ -17,7 +17,8 @@
 
 namespace composer {
 
-// Calls `body` once a rank, at the same time, and returns when all have. The store must be empty afterwards: its number of keys is returned.
+// Calls `body` once a rank, at the same time, and returns when all have. The store must be empty afterwards: its number
+// of keys is returned.
 inline int64_t RunRanks(int world_size, const std::function<void(RankExchange)>& body) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::thread> threads;

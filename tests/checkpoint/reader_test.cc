@@ -113,7 +113,8 @@ TEST(LoadCheckpoint, MissingAndOtherVersions) {
               AllOf(HasSubstr("memory://ep0-ba7/manifest.json"), HasSubstr("format version 2")));
 }
 
-// The format allows a tensor in parts, over several files; what writes such checkpoints comes later, but they must load.
+// The format allows a tensor in parts, over several files; what writes such checkpoints comes later, but they must
+// load.
 TEST(LoadCheckpoint, PutsATensorTogetherFromBoxesOfSeveralFiles) {
   MemoryStore store;
   Manifest manifest{.saved_at = "now", .step = {0, 1}, .world_size = 2, .attempt = "attempt-0123456789abcdef"};
@@ -136,7 +137,8 @@ TEST(LoadCheckpoint, PutsATensorTogetherFromBoxesOfSeveralFiles) {
       torch::equal(state->tensors[0].second, torch::tensor({{0.F, 1.F}, {10.F, 11.F}, {20.F, 21.F}, {30.F, 31.F}})));
 }
 
-// Small tensors are read many at a time, those larger than the buffer each alone; all come out right, wherever the cuts fall.
+// Small tensors are read many at a time, those larger than the buffer each alone; all come out right, wherever the cuts
+// fall.
 TEST(LoadCheckpoint, RunsOfTensorsAreCutRight) {
   MemoryStore memory;
   StateDict state;

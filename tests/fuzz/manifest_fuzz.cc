@@ -1,5 +1,5 @@
-// ParseManifest on arbitrary bytes: the input as it is, and as the body of a manifest with a right checksum, so that the fuzzer gets behind it.
-// What is parsed must be written and parsed again to the same.
+// ParseManifest on arbitrary bytes: the input as it is, and as the body of a manifest with a right checksum, so that
+// the fuzzer gets behind it. What is parsed must be written and parsed again to the same.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>
