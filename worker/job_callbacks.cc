@@ -4,11 +4,22 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "trainer/callbacks/early_stopper.h"
 #include "trainer/callbacks/fail_at.h"
+#include "trainer/callbacks/lr_monitor.h"
+#include "trainer/callbacks/memory_monitor.h"
+#include "trainer/callbacks/nan_monitor.h"
+#include "trainer/callbacks/runtime_estimator.h"
+#include "trainer/callbacks/sample_recorder.h"
+#include "trainer/callbacks/speed_monitor.h"
+#include "trainer/callbacks/threshold_stopper.h"
+#include "trainer/callbacks/throttle.h"
 #include "trainer/loggers/json_lines.h"
+#include "trainer/loggers/progress_bar.h"
 
 namespace composer {
 namespace {
@@ -32,12 +43,78 @@ CallbackFactory ReadFailAt(ConfigMap config) {
   };
 }
 
+template <typename Made, typename Options>
+CallbackFactory Fixed(const Options& options) {
+  return [=](const JobPlace&) { return std::make_unique<Made>(options); };
+}
+template <typename Made>
+CallbackFactory ReadPlain(ConfigMap config) {
+  return [](const JobPlace&) { return std::make_unique<Made>(); };
+}
+
+CallbackFactory ReadSpeedMonitor(ConfigMap config) {
+  SpeedMonitor::Options options;
+  options.window_size = static_cast<int>(config.Int("window_size", options.window_size, {.min = 1, .max = 1 << 20}));
+  return Fixed<SpeedMonitor>(options);
+}
+
+CallbackFactory ReadMemoryMonitor(ConfigMap config) {
+  MemoryMonitor::Options options;
+  options.interval = config.Int("interval", options.interval, {.min = 1});
+  return Fixed<MemoryMonitor>(options);
+}
+
+CallbackFactory ReadRuntimeEstimator(ConfigMap config) {
+  RuntimeEstimator::Options options;
+  options.skip_batches = static_cast<int>(config.Int("skip_batches", options.skip_batches, {.min = 0, .max = 1 << 20}));
+  return Fixed<RuntimeEstimator>(options);
+}
+
+Better ReadBetter(ConfigMap& config) {
+  const std::string better = config.Choice("comp", {"auto", "less", "greater"}, "auto");
+  return better == "auto" ? Better::kByName : better == "less" ? Better::kLess : Better::kGreater;
+}
+
+CallbackFactory ReadEarlyStopper(ConfigMap config) {
+  EarlyStopper::Options options;
+  options.monitor = config.String("monitor");
+  options.better = ReadBetter(config);
+  options.min_delta = config.Double("min_delta", options.min_delta, {.min = 0});
+  const absl::StatusOr<Time> patience = ParseTime(config.Time("patience", "1ep"));
+  if (!patience.ok()) config.Reject("patience", patience.status().message());
+  if (patience.ok()) options.patience = *patience;
+  return Fixed<EarlyStopper>(options);
+}
+
+CallbackFactory ReadThresholdStopper(ConfigMap config) {
+  ThresholdStopper::Options options;
+  options.monitor = config.String("monitor");
+  options.threshold = config.RequiredDouble("threshold");
+  options.better = ReadBetter(config);
+  return Fixed<ThresholdStopper>(options);
+}
+
+CallbackFactory ReadThrottle(ConfigMap config) {
+  Throttle::Options options;
+  options.duration = absl::Seconds(config.Double("seconds", 0, {.min = 0, .max = 3600}));
+  return Fixed<Throttle>(options);
+}
+
 struct CallbackRow {
   const char* name;
   CallbackFactory (*read)(ConfigMap config);
 };
 constexpr CallbackRow kCallbacks[] = {
+    {"early_stopper", ReadEarlyStopper},
     {"fail_at", ReadFailAt},
+    {"lr_monitor", ReadPlain<LRMonitor>},
+    {"memory_monitor", ReadMemoryMonitor},
+    {"nan_monitor", ReadPlain<NaNMonitor>},
+    {"runtime_estimator", ReadRuntimeEstimator},
+    {"sample_recorder", ReadPlain<SampleRecorder>},
+    {"speed_monitor", ReadSpeedMonitor},
+    {"threshold_stopper", ReadThresholdStopper},
+    {"throttle", ReadThrottle},
 };
 
 }  // namespace
@@ -51,7 +128,7 @@ std::vector<CallbackFactory> ReadCallbacks(ConfigMap root) {
     if (row != std::end(kCallbacks)) {
       factories.push_back(row->read(entry.map));
     } else {
-      root.Map("callbacks").Reject(entry.name, absl::StrCat("unknown callback", DidYouMean(entry.name, known)));
+      root.Map("callbacks").Reject(entry.name, absl::StrCat("unknown callback; there are ", absl::StrJoin(known, ", "), DidYouMean(entry.name, known)));
     }
   }
   return factories;
@@ -75,9 +152,17 @@ LoggingOptions ReadLogging(ConfigMap root) {
 }
 
 absl::Status AddLoggers(const LoggingOptions& logging, const JobPlace& place, TrainerOptions& options) {
-  if (place.rank != 0 || !logging.metrics_file) return absl::OkStatus();
-  ASSIGN_OR_RETURN(auto file, JsonLines::Open(JoinPath(options.run_folder, "metrics.jsonl")));
-  options.loggers.push_back(std::move(file));
+  if (place.rank != 0) return absl::OkStatus();
+  if (logging.metrics_file) {
+    ASSIGN_OR_RETURN(auto file, JsonLines::Open(JoinPath(options.run_folder, "metrics.jsonl")));
+    options.loggers.push_back(std::move(file));
+  }
+  if (logging.progress_bar) {
+    ProgressBar::Options bar;
+    bar.in_place = place.stderr_is_terminal;
+    bar.columns = place.terminal_columns;
+    options.callbacks.push_back(std::make_unique<ProgressBar>(bar, RealClock::Get()));
+  }
   return absl::OkStatus();
 }
 

@@ -21,7 +21,6 @@ struct JobPlace {
   int64_t generation = 1;
   bool stderr_is_terminal = false;
   int terminal_columns = 80;
-  bool colour = true;
 };
 
 using CallbackFactory = std::function<std::unique_ptr<Callback>(const JobPlace&)>;

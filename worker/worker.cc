@@ -90,7 +90,6 @@ JobPlace PlaceOf(const Life& life, const Environment& env) {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) place.terminal_columns = size.ws_col;
   if (const auto columns = env.Get("COMPOSER_TERMINAL_COLUMNS")) place.terminal_columns = std::clamp(atoi(columns->c_str()), 20, 1000);
-  place.colour = !env.Get("NO_COLOR").has_value() && env.GetOr("TERM", "") != "dumb";
   return place;
 }
 
