@@ -10,12 +10,12 @@
 namespace composer {
 
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state) {
-  const Time& interval = evaluator.eval_interval;
+  const Time interval = CountedInterval(evaluator.eval_interval, state.max_duration, state.batches_per_epoch);
   if (interval.value() <= 0 || evaluator.last_batch == state.timestamp.batch) return false;
   if (event == Event::kFitEnd) return true;
   const bool by_epoch = interval.unit() == TimeUnit::kEpoch;
   if (event != (by_epoch ? Event::kEpochEnd : Event::kBatchEnd)) return false;
-  return IntervalCrossed(interval, state.previous_timestamp, state.timestamp, state.max_duration);
+  return IntervalCrossed(interval, state.previous_timestamp, state.timestamp);
 }
 
 namespace {

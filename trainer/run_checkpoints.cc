@@ -77,10 +77,13 @@ absl::Status RunCheckpoints::Restore(const StateDict& loaded, State& state, Save
   ASSIGN_OR_RETURN(state.timestamp, Timestamp::FromJson(timestamp->second));
   state.previous_timestamp = state.timestamp;
   const auto json = nlohmann::json::parse(settings->second, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("seed")) return absl::DataLossError("the checkpoint's data settings are not readable");
-  data.global_train_batch_size = json.value("global_train_batch_size", int64_t{0});
-  data.dataset_size = json.value("dataset_size", int64_t{0});
-  const uint64_t seed = json.value("seed", uint64_t{0});
+  for (const char* field : {"global_train_batch_size", "dataset_size", "seed"}) {
+    if (!json.is_object() || !json.contains(field) || !json[field].is_number_integer())
+      return absl::DataLossError(absl::StrCat("the checkpoint's data settings have no ", field));
+  }
+  data.global_train_batch_size = json["global_train_batch_size"].get<int64_t>();
+  data.dataset_size = json["dataset_size"].get<int64_t>();
+  const uint64_t seed = json["seed"].get<uint64_t>();
   if (seed != state.seed) return absl::InvalidArgumentError(absl::StrCat("seed: ", state.seed, ", but the checkpoint was trained with ", seed, "; the order of samples depends on it"));
   RETURN_IF_ERROR(LoadParts("callbacks/", state.callbacks, loaded));
   return LoadParts("algorithms/", state.algorithms, loaded);
@@ -89,7 +92,12 @@ absl::Status RunCheckpoints::Restore(const StateDict& loaded, State& state, Save
 bool RunCheckpoints::IsDue(Event event, const State& state) const {
   const bool by_epoch = options_.save_interval.unit() == TimeUnit::kEpoch;
   if (folder_ == nullptr || event != (by_epoch ? Event::kEpochCheckpoint : Event::kBatchCheckpoint)) return false;
-  return IntervalCrossed(options_.save_interval, state.previous_timestamp, state.timestamp, state.max_duration);
+  const Time interval = CountedInterval(options_.save_interval, state.max_duration, state.batches_per_epoch);
+  return IntervalCrossed(interval, state.previous_timestamp, state.timestamp);
+}
+
+void RunCheckpoints::SaveAtEnd(State& state) {
+  if (!last_saved_.has_value() || last_saved_->batch != state.timestamp.batch) SaveNow(state);
 }
 
 void RunCheckpoints::SaveNow(State& state) {

@@ -44,6 +44,8 @@ class RunCheckpoints {
   // Saves unless this very batch and epoch is saved already; without a save_folder does nothing. Returns on every rank after the commit. Throws
   // StatusError: kResourceExhausted for a full disk; older checkpoints stay as they are.
   void SaveNow(State& state);
+  // The save at the end of the run: none when this batch is saved already, be it before the end of its epoch.
+  void SaveAtEnd(State& state);
 
  private:
   StateDict Collect(State& state) const;

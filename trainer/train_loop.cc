@@ -22,6 +22,7 @@ TrainLoop::TrainLoop(const RunParts& parts)
 absl::Status TrainLoop::Run() {
   state_.model->train();
   Fire(Event::kFitStart);
+  step_started_ = parts_.clock.Now();
   parts_.supervision.OnPhase(RunPhase::kTraining);
   while (!Finished()) {
     if (state_.timestamp.epoch_in_iteration == 0 && state_.timestamp.batch_in_epoch == 0) Fire(Event::kIterationStart);
@@ -31,7 +32,8 @@ absl::Status TrainLoop::Run() {
   }
   Fire(Event::kFitEnd);
   Evaluate(Event::kFitEnd);
-  parts_.checkpoints.SaveNow(state_);
+  parts_.logger.Flush(state_.timestamp);
+  parts_.checkpoints.SaveAtEnd(state_);
   for (const auto& group : state_.optimizer->groups()) {
     for (const at::Tensor& param : group.params) param.mutable_grad().reset();
   }
@@ -44,8 +46,13 @@ bool TrainLoop::Finished() const {
   return stop_ || state_.timestamp.Get(state_.max_duration.unit()) >= state_.max_duration.count();
 }
 
+bool TrainLoop::OutOfBatches() const {
+  const Timestamp& now = state_.timestamp;
+  return Finished() || (state_.max_duration.unit() == TimeUnit::kEpoch &&
+                        now.batch_in_epoch == state_.batches_per_epoch && now.epoch + 1 >= state_.max_duration.count());
+}
+
 absl::Status TrainLoop::RunEpoch() {
-  step_started_ = parts_.clock.Now();
   for (;;) {
     Fire(Event::kBeforeDataloader);
     if (state_.timestamp.batch_in_epoch >= state_.batches_per_epoch) return absl::OkStatus();
@@ -58,7 +65,7 @@ absl::Status TrainLoop::RunEpoch() {
     parts_.supervision.OnStep(state_.timestamp.batch, state_.timestamp.sample, state_.step.loss);
     Evaluate(Event::kBatchEnd);
     CheckpointAt(Event::kBatchCheckpoint);
-    if (drain_ && !Finished()) {
+    if (drain_ && !OutOfBatches()) {
       parts_.checkpoints.SaveNow(state_);
       return absl::CancelledError(
           absl::StrCat("drained after batch ", state_.timestamp.batch, ": the checkpoint is saved"));
@@ -68,6 +75,10 @@ absl::Status TrainLoop::RunEpoch() {
 }
 
 void TrainLoop::FinishEpoch() {
+  if (state_.max_duration.unit() == TimeUnit::kToken && state_.timestamp.token == 0) {
+    throw StatusError(absl::InvalidArgumentError(absl::StrCat("max_duration: ", state_.max_duration.ToString(),
+                                                              " can't be reached, the training data has no tokens")));
+  }
   state_.previous_timestamp = state_.timestamp;
   state_.timestamp.ToNextEpoch();
   Fire(Event::kEpochEnd);
@@ -123,6 +134,7 @@ void TrainLoop::LogStep(bool measured) {
 }
 
 void TrainLoop::Evaluate(Event event) {
+  const absl::Time began = parts_.clock.Now();
   bool any = false;
   for (Evaluator& evaluator : parts_.evaluators) {
     if (!EvaluatorIsDue(evaluator, event, state_)) continue;
@@ -136,16 +148,14 @@ void TrainLoop::Evaluate(Event event) {
   if (!any) return;
   Fire(Event::kEvalAfterAll);
   parts_.supervision.OnPhase(RunPhase::kTraining);
-  step_started_ = parts_.clock.Now();
+  step_started_ += parts_.clock.Now() - began;  // evaluation is no training time
 }
 
 void TrainLoop::Fire(Event event) { ThrowIfError(parts_.engine.Run(event)); }
 
 void TrainLoop::CheckpointAt(Event event) {
   Fire(event);
-  if (!parts_.checkpoints.IsDue(event, state_)) return;
-  parts_.checkpoints.SaveNow(state_);
-  step_started_ = parts_.clock.Now();
+  if (parts_.checkpoints.IsDue(event, state_)) parts_.checkpoints.SaveNow(state_);
 }
 
 }  // namespace composer

@@ -45,6 +45,8 @@ class TrainLoop {
 
  private:
   bool Finished() const;
+  // Nothing is left to train, though the end of the last epoch may still be due.
+  bool OutOfBatches() const;
   absl::Status RunEpoch();  // until the loader ends, the run is finished, or a drain
   void FinishEpoch();
   // One collective an epoch: a stop asked for at EPOCH_END on any rank ends all.

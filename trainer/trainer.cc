@@ -39,7 +39,7 @@ absl::Status Trainer::Build() {
   state_.schedulers = std::move(options_.schedulers);
   state_.algorithms = std::move(options_.algorithms);
   state_.callbacks = std::move(options_.callbacks);
-  state_.max_duration = options_.max_duration;
+  state_.max_duration = ScaledMaxDuration(options_);
   state_.precision = options_.precision;
   state_.device_train_microbatch_size = options_.device_train_microbatch_size;
   state_.scale_schedule_ratio = options_.scale_schedule_ratio;
@@ -50,6 +50,10 @@ absl::Status Trainer::Build() {
   RETURN_IF_ERROR(engine_->Run(Event::kInit));
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
   RETURN_IF_ERROR(BuildData());
+  for (const auto& scheduler : state_.schedulers) {
+    const ScheduleContext context{state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
+    RETURN_IF_ERROR(Annotate(scheduler->Check(context), "schedulers"));
+  }
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
   if (resumed_from_.empty()) ShareInitialWeights();
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);

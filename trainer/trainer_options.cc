@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/trainer_options.h"
 
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
@@ -31,35 +33,67 @@ absl::Status ValidateData(const TrainDataOptions& train, int world_size) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status Validate(const TrainerOptions& options, int world_size) {
-  if (options.model == nullptr) return absl::InvalidArgumentError("model: required");
-  if (!options.make_optimizer) return absl::InvalidArgumentError("optimizers: required");
-  if (options.max_duration.unit() == TimeUnit::kDuration)
-    return Bad("max_duration", options.max_duration.ToString(),
+absl::Status ValidateTimes(const TrainerOptions& options) {
+  const Time& max_duration = options.max_duration;
+  if (max_duration.unit() == TimeUnit::kDuration)
+    return Bad("max_duration", max_duration.ToString(),
                "it can't be a fraction of itself: use ep, ba, sp, tok or a wall-clock time");
-  if (options.max_duration.value() <= 0)
-    return Bad("max_duration", options.max_duration.ToString(), "it must be more than 0");
-  if (options.device_train_microbatch_size < 0)
-    return Bad("device_train_microbatch_size", options.device_train_microbatch_size,
-               "it must be at least 1, or 0 for the whole batch");
-  if (options.scale_schedule_ratio <= 0)
+  if (max_duration.value() <= 0) return Bad("max_duration", max_duration.ToString(), "it must be more than 0");
+  if (!(options.scale_schedule_ratio > 0))
     return Bad("scale_schedule_ratio", options.scale_schedule_ratio, "it must be more than 0");
-  if (options.save.save_num_checkpoints_to_keep == 0 || options.save.save_num_checkpoints_to_keep < -1) {
-    return Bad("save_num_checkpoints_to_keep", options.save.save_num_checkpoints_to_keep,
-               "it must be at least 1, or -1 to keep all");
-  }
-  if (world_size > 1 && !options.save.save_folder.empty() && options.store == nullptr)
-    return absl::InvalidArgumentError("store: several ranks need one to coordinate checkpoints");
-  for (const EvaluatorOptions& evaluator : options.evaluators) {
+  if (ScaledMaxDuration(options).value() <= 0)
+    return Bad("scale_schedule_ratio", options.scale_schedule_ratio,
+               absl::StrCat("it makes max_duration (", max_duration.ToString(), ") 0"));
+  const auto no_iterations = [](absl::string_view field, const Time& time) {
+    return time.unit() == TimeUnit::kIteration
+               ? Bad(field, time.ToString(),
+                     "iterations are not counted: use ep, ba, sp, tok, dur or a wall-clock time")
+               : absl::OkStatus();
+  };
+  RETURN_IF_ERROR(no_iterations("max_duration", max_duration));
+  RETURN_IF_ERROR(no_iterations("save_interval", options.save.save_interval));
+  for (const EvaluatorOptions& evaluator : options.evaluators)
+    RETURN_IF_ERROR(no_iterations("eval_interval", evaluator.eval_interval));
+  return absl::OkStatus();
+}
+
+absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators) {
+  std::set<std::string> labels;
+  for (const EvaluatorOptions& evaluator : evaluators) {
     if (evaluator.dataset == nullptr || evaluator.dataset->size() == 0)
       return absl::InvalidArgumentError(
           absl::StrCat("eval_dataloader ", evaluator.label, ": the dataset is missing or empty"));
     if (evaluator.batch_size < 1)
       return Bad(absl::StrCat("eval_dataloader ", evaluator.label, " batch_size"), evaluator.batch_size,
                  "it must be at least 1");
+    if (!labels.insert(evaluator.label).second)
+      return Bad("eval_dataloader label", evaluator.label, "another evaluation has this label: each needs its own");
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Time ScaledMaxDuration(const TrainerOptions& options) {
+  const Time& time = options.max_duration;
+  if (time.unit() == TimeUnit::kDuration) return time;
+  return Time(static_cast<int64_t>(time.value() * options.scale_schedule_ratio), time.unit());
+}
+
+absl::Status Validate(const TrainerOptions& options, int world_size) {
+  if (options.model == nullptr) return absl::InvalidArgumentError("model: required");
+  if (!options.make_optimizer) return absl::InvalidArgumentError("optimizers: required");
+  if (options.device_train_microbatch_size < 0)
+    return Bad("device_train_microbatch_size", options.device_train_microbatch_size,
+               "it must be at least 1, or 0 for the whole batch");
+  if (options.save.save_num_checkpoints_to_keep == 0 || options.save.save_num_checkpoints_to_keep < -1) {
+    return Bad("save_num_checkpoints_to_keep", options.save.save_num_checkpoints_to_keep,
+               "it must be at least 1, or -1 to keep all");
+  }
+  if (world_size > 1 && !options.save.save_folder.empty() && options.store == nullptr)
+    return absl::InvalidArgumentError("store: several ranks need one to coordinate checkpoints");
+  RETURN_IF_ERROR(ValidateTimes(options));
+  RETURN_IF_ERROR(ValidateEvaluators(options.evaluators));
   return ValidateData(options.train, world_size);
 }
 

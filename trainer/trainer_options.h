@@ -58,8 +58,8 @@ struct TrainerOptions {
   // Called with the model's final parameters; required.
   std::function<std::unique_ptr<Optimizer>(Model&)> make_optimizer;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
-  double scale_schedule_ratio = 1;
-  Time max_duration;  // required, > 0, not dur
+  double scale_schedule_ratio = 1;  // of max_duration and of the schedules
+  Time max_duration;                // required, > 0; not dur, not iter
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   std::vector<std::unique_ptr<Callback>> callbacks;
   std::vector<std::unique_ptr<LoggerDestination>> loggers;
@@ -77,6 +77,9 @@ struct TrainerOptions {
   Supervision* supervision = nullptr;
   Clock* clock = nullptr;
 };
+
+// max_duration x scale_schedule_ratio, in whole counts.
+Time ScaledMaxDuration(const TrainerOptions& options);
 
 // kInvalidArgument naming the field, its value and what is allowed.
 absl::Status Validate(const TrainerOptions& options, int world_size);

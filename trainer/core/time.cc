@@ -179,15 +179,16 @@ double ElapsedFraction(const Timestamp& now, const Time& max_duration) {
   return std::min(1.0, static_cast<double>(now.Get(max_duration.unit())) / max_duration.value());
 }
 
-bool IntervalCrossed(const Time& interval, const Timestamp& previous, const Timestamp& now, const Time& max_duration) {
+Time CountedInterval(const Time& interval, const Time& max_duration, int64_t batches_per_epoch) {
+  if (interval.unit() != TimeUnit::kDuration) return interval;
+  const bool epochs = max_duration.unit() == TimeUnit::kEpoch;
+  const double whole = max_duration.value() * (epochs ? static_cast<double>(batches_per_epoch) : 1);
+  return Time(static_cast<int64_t>(std::ceil(interval.value() * whole)),
+              epochs ? TimeUnit::kBatch : max_duration.unit());
+}
+
+bool IntervalCrossed(const Time& interval, const Timestamp& previous, const Timestamp& now) {
   if (interval.value() <= 0) return false;
-  if (interval.unit() == TimeUnit::kDuration) {
-    const double step = interval.value() * max_duration.value();
-    const auto index = [&](const Timestamp& at) {
-      return std::floor(static_cast<double>(at.Get(max_duration.unit())) / step);
-    };
-    return index(previous) != index(now);
-  }
   const int64_t step = interval.count();
   return previous.Get(interval.unit()) / step != now.Get(interval.unit()) / step;
 }

@@ -77,8 +77,12 @@ struct Timestamp {
 // now / max_duration in [0, 1]: how much of the run is done. max_duration must not be kDuration or 0.
 double ElapsedFraction(const Timestamp& now, const Time& max_duration);
 
+// A kDuration interval as a count, rounded up: that share of max_duration in its unit, or in batches when that is epochs.
+// Others as they are. Source: mosaicml composer/utils/misc.py, create_interval_scheduler().
+Time CountedInterval(const Time& interval, const Time& max_duration, int64_t batches_per_epoch);
+
 // True when a multiple of `interval` was crossed between previous and now: floor(previous / interval) != floor(now /
-// interval). Intervals <= 0 never fire. kDuration intervals are fractions of max_duration.
-bool IntervalCrossed(const Time& interval, const Timestamp& previous, const Timestamp& now, const Time& max_duration);
+// interval). Intervals <= 0 never fire. Not for kDuration: CountedInterval first.
+bool IntervalCrossed(const Time& interval, const Timestamp& previous, const Timestamp& now);
 
 }  // namespace composer

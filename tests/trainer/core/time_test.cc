@@ -9,11 +9,21 @@ namespace composer {
 namespace {
 
 TEST(Time, ParsesWhatComposerParsesAndWallClock) {
-  const std::vector<std::pair<const char*, Time>> table = {
-      {"10ep", Time::Epochs(10)},     {"10 ba", Time::Batches(10)},     {"1.5e9tok", Time::Tokens(1500000000)}, {"3SP", Time::Samples(3)},
-      {"0.25dur", Time::Duration(0.25)}, {"2iter", Time::Iterations(2)}, {"30sec", Time::Seconds(30)},           {"-5ba", Time::Batches(-5)},
-      {"1h30m", Time::Seconds(5400)},  {"90m", Time::Seconds(5400)},     {"24h", Time::Seconds(86400)},          {"90s", Time::Seconds(90)},
-      {"1h2m3s", Time::Seconds(3723)}, {"7", Time::Epochs(7)},           {"1e3ba", Time::Batches(1000)}};
+  const std::vector<std::pair<const char*, Time>> table = {{"10ep", Time::Epochs(10)},
+                                                           {"10 ba", Time::Batches(10)},
+                                                           {"1.5e9tok", Time::Tokens(1500000000)},
+                                                           {"3SP", Time::Samples(3)},
+                                                           {"0.25dur", Time::Duration(0.25)},
+                                                           {"2iter", Time::Iterations(2)},
+                                                           {"30sec", Time::Seconds(30)},
+                                                           {"-5ba", Time::Batches(-5)},
+                                                           {"1h30m", Time::Seconds(5400)},
+                                                           {"90m", Time::Seconds(5400)},
+                                                           {"24h", Time::Seconds(86400)},
+                                                           {"90s", Time::Seconds(90)},
+                                                           {"1h2m3s", Time::Seconds(3723)},
+                                                           {"7", Time::Epochs(7)},
+                                                           {"1e3ba", Time::Batches(1000)}};
   for (const auto& [text, expected] : table) {
     const auto parsed = ParseTime(text);
     ASSERT_TRUE(parsed.ok()) << text << ": " << parsed.status();
@@ -23,7 +33,8 @@ TEST(Time, ParsesWhatComposerParsesAndWallClock) {
 }
 
 TEST(Time, RefusesEverythingElseAndSaysWhy) {
-  for (const char* text : {"", "ep", "1.5ep", "10xx", "1e400ba", "nan ba", "1m2h", "10 20ba", "99999999999999999999ba", "1h30"}) {
+  for (const char* text :
+       {"", "ep", "1.5ep", "10xx", "1e400ba", "nan ba", "1m2h", "10 20ba", "99999999999999999999ba", "1h30"}) {
     const auto parsed = ParseTime(text);
     ASSERT_FALSE(parsed.ok()) << text;
     EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
@@ -66,13 +77,20 @@ TEST(IntervalCrossed, FiresWhenAMultipleIsCrossed) {
   Timestamp before, after;
   before.batch = 9, after.batch = 10;
   before.sample = 90, after.sample = 130;
-  EXPECT_TRUE(IntervalCrossed(Time::Batches(5), before, after, Time::Batches(100)));
-  EXPECT_FALSE(IntervalCrossed(Time::Batches(7), before, after, Time::Batches(100)));
-  EXPECT_TRUE(IntervalCrossed(Time::Samples(100), before, after, Time::Batches(100)));
-  EXPECT_TRUE(IntervalCrossed(Time::Duration(0.1), before, after, Time::Batches(100)));
-  EXPECT_FALSE(IntervalCrossed(Time::Duration(0.25), before, after, Time::Batches(100)));
-  EXPECT_FALSE(IntervalCrossed(Time::Batches(0), before, after, Time::Batches(100)));
+  EXPECT_TRUE(IntervalCrossed(Time::Batches(5), before, after));
+  EXPECT_FALSE(IntervalCrossed(Time::Batches(7), before, after));
+  EXPECT_TRUE(IntervalCrossed(Time::Samples(100), before, after));
+  EXPECT_FALSE(IntervalCrossed(Time::Batches(0), before, after));
   EXPECT_DOUBLE_EQ(ElapsedFraction(after, Time::Batches(100)), 0.1);
+}
+
+TEST(CountedInterval, IsAShareOfTheRunRoundedUp) {
+  EXPECT_EQ(CountedInterval(Time::Duration(0.1), Time::Batches(100), 5), Time::Batches(10));
+  EXPECT_EQ(CountedInterval(Time::Duration(0.25), Time::Epochs(2), 5), Time::Batches(3));
+  EXPECT_EQ(CountedInterval(Time::Duration(1), Time::Epochs(2), 5), Time::Batches(10));
+  EXPECT_EQ(CountedInterval(Time::Duration(0.5), Time::Samples(7), 5), Time::Samples(4));
+  EXPECT_EQ(CountedInterval(Time::Duration(0), Time::Epochs(2), 5), Time::Batches(0));
+  EXPECT_EQ(CountedInterval(Time::Epochs(3), Time::Epochs(9), 5), Time::Epochs(3));
 }
 
 TEST(Event, ThereAreFortyAndTheyHaveComposersNames) {
