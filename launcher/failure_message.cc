@@ -2,6 +2,7 @@
 #include "launcher/failure_message.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace composer {
 
@@ -14,6 +15,18 @@ std::string DescribeFailure(const FailureReport& report) {
   for (const std::string& line : report.stderr_tail) absl::StrAppend(&text, "\n  | ", line);
   if (!report.log_path.empty()) absl::StrAppend(&text, "\n  its log: ", report.log_path);
   return text;
+}
+
+proto::FailureCause ToProto(const FailureReport& report, const std::string& node_id, absl::Time when) {
+  proto::FailureCause cause;
+  cause.set_node_id(node_id);
+  cause.set_rank(report.exit.rank);
+  cause.set_exit_code(report.exit.status.code);
+  cause.set_signal(report.exit.status.signal);
+  cause.set_message(DescribeExit(report.exit));
+  cause.set_unix_micros(absl::ToUnixMicros(when));
+  cause.set_stderr_tail(absl::StrJoin(report.stderr_tail, "\n"));
+  return cause;
 }
 
 }  // namespace composer

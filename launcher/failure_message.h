@@ -1,11 +1,15 @@
-// The one message that names the first cause of a generation's end. Pure.
+// The one message that names the first cause of a generation's end, for people and for the other nodes. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <sys/types.h>
 
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "launcher/restart_policy.h"
+#include "proto/common.pb.h"
 
 namespace composer {
 
@@ -20,5 +24,8 @@ struct FailureReport {
 
 // "rank 1 on node-a (pid 77) was killed by SIGKILL (9)" and, indented below, the rest.
 std::string DescribeFailure(const FailureReport& report);
+
+// The same for the other nodes.
+proto::FailureCause ToProto(const FailureReport& report, const std::string& node_id, absl::Time when);
 
 }  // namespace composer

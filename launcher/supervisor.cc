@@ -10,15 +10,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/console.h"
-#include "launcher/failure_message.h"
 #include "launcher/node_resources.h"
+#include "launcher/placement.h"
 
 namespace composer {
 namespace {
@@ -87,23 +85,14 @@ void Supervisor::Handle(absl::StatusOr<proto::World> world) {
 }
 
 absl::Status Supervisor::StartWorkers(const proto::World& world) {
-  const auto mine = std::find_if(world.nodes().begin(), world.nodes().end(),
-                                 [&](const proto::NodePlacement& p) { return p.node().node_id() == options_.node_id; });
-  if (mine == world.nodes().end()) return absl::InternalError("the world does not hold this node");
-  WorkerPlace place = {.rank = mine->base_rank(),
-                       .world_size = world.world_size(),
-                       .local_world_size = mine->node().slots(),
-                       .node_rank = mine->node_rank(),
-                       .nodes = world.nodes_size(),
-                       .master_address = world.nodes(0).node().address(),
-                       .master_port = options_.rendezvous_port,
-                       .restart_count = attempt_,
-                       .max_restarts = options_.max_restarts,
-                       .cpus = static_cast<int>(options_.plan.cpus.size()),
-                       .job = options_.job,
-                       .run_name = options_.run_name,
-                       .generation = world.generation(),
-                       .hub = parts_.hub.address()};
+  ASSIGN_OR_RETURN(WorkerPlace place, PlaceOf(options_.node_id, world));
+  place.master_port = options_.rendezvous_port;
+  place.restart_count = attempt_;
+  place.max_restarts = options_.max_restarts;
+  place.cpus = static_cast<int>(options_.plan.cpus.size());
+  place.job = options_.job;
+  place.run_name = options_.run_name;
+  place.hub = parts_.hub.address();
   if (!options_.plan.job) {
     ASSIGN_OR_RETURN(place.master_port, FreePort());  // scripts bind it themselves
   }
@@ -170,14 +159,14 @@ void Supervisor::OnServerGone(ExitStatus status) {
 void Supervisor::OnWorkerGone() {
   bool certain = false;
   const int cause = FirstCause(workers_.exits(), &certain);
-  if (cause >= 0 && certain && !announced_ && stop_signal_ == 0) Announce(workers_.exits()[cause]);
   if (workers_.AllGone()) return EndGeneration();
-  if (state_ != State::kRunning) return;
-  if (cause >= 0) {
+  if (state_ == State::kRunning && cause >= 0) {
     BeginEnding(DescribeExit(workers_.exits()[cause]));
-  } else if (stop_signal_ == 0 && workers_.exits().back().status.code == exit_code::kPreempted) {
+  } else if (state_ == State::kRunning && stop_signal_ == 0 &&
+             workers_.exits().back().status.code == exit_code::kPreempted) {
     parts_.hub.Drain(absl::StrCat("rank ", workers_.exits().back().rank, " was asked to stop"));
   }
+  if (certain && !announced_ && stop_signal_ == 0) Announce(workers_.exits()[cause]);
 }
 
 // Every rank is to leave: those on the hub by its word, others by SIGTERM, all by SIGKILL in the end.
@@ -188,35 +177,26 @@ void Supervisor::BeginEnding(const std::string& cause) {
   const bool patient = !options_.plan.job && !workers_.AllAttached();
   kill_at_ = std::min(kill_at_, Now() + (patient ? kSignalLimit : kLeaveLimit));
   workers_.Signal(SIGTERM, /*only_unattached=*/true);
-  if (remote_cause_.empty()) parts_.link.ReportEnded(CauseForOthers(cause));
+  if (!remote_cause_.empty()) return;
+  const WorkerExit& first = workers_.exits()[FirstCause(workers_.exits(), nullptr)];
+  parts_.link.ReportEnded(ToProto(Report(first), options_.node_id, absl::Now()));
 }
 
-proto::FailureCause Supervisor::CauseForOthers(const std::string& message) {
-  proto::FailureCause report;
-  report.set_node_id(options_.node_id);
-  report.set_rank(-1);
-  report.set_message(message);
-  report.set_unix_micros(absl::ToUnixMicros(absl::Now()));
-  const int first = FirstCause(workers_.exits(), nullptr);
-  if (first < 0) return report;
-  const WorkerExit& exit = workers_.exits()[first];
-  report.set_rank(exit.rank);
-  report.set_exit_code(exit.status.code);
-  report.set_signal(exit.status.signal);
-  report.set_stderr_tail(absl::StrJoin(logs_.StderrTail(exit.rank), "\n"));
+FailureReport Supervisor::Report(const WorkerExit& exit) {
+  FailureReport report = {.exit = exit,
+                          .node = options_.host,
+                          .pid = workers_.FindRank(exit.rank)->pid,
+                          .last_word = last_words_[exit.rank],
+                          .stderr_tail = logs_.StderrTail(exit.rank)};
+  if (options_.plan.job) report.log_path = LogPath(options_.plan.run_folder, attempt_, exit.rank);
   return report;
 }
 
 void Supervisor::Announce(const WorkerExit& cause) {
   announced_ = true;
-  const Worker* worker = workers_.FindRank(cause.rank);
-  FailureReport report = {
-      .exit = cause, .node = options_.host, .pid = worker->pid, .last_word = last_words_[cause.rank]};
+  FailureReport report = Report(cause);
   const bool shown = options_.plan.tee || cause.rank == 0 || !options_.plan.job;
-  if (!shown || cause.status.code != exit_code::kUserError) report.stderr_tail = logs_.StderrTail(cause.rank);
-  if (options_.plan.job) {
-    report.log_path = absl::StrFormat("%s/logs/gen-%03d/rank-%05d.log", options_.plan.run_folder, attempt_, cause.rank);
-  }
+  if (shown && cause.status.code == exit_code::kUserError) report.stderr_tail.clear();  // it is just above
   Tell(DescribeFailure(report));
 }
 

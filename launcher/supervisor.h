@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "launcher/failure_message.h"
 #include "launcher/keeper.h"
 #include "launcher/mailbox.h"
 #include "launcher/rank_logs.h"
@@ -72,7 +73,7 @@ class Supervisor {
   void OnServerGone(ExitStatus status);
   void Stop(int signal);
   void BeginEnding(const std::string& cause);
-  proto::FailureCause CauseForOthers(const std::string& message);
+  FailureReport Report(const WorkerExit& exit);
   void Announce(const WorkerExit& cause);
   void SaveSummary();
   void EndGeneration();

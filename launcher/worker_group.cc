@@ -19,29 +19,31 @@
 
 namespace composer {
 
+std::string LogPath(const std::string& run_folder, int attempt, int rank) {
+  return absl::StrFormat("%s/logs/gen-%03d/rank-%05d.log", run_folder, attempt, rank);
+}
+
 WorkerGroup::WorkerGroup(WorkerPlan plan, Keeper& keeper, RankLogs& logs)
     : plan_(std::move(plan)), keeper_(keeper), logs_(logs) {}
 
 absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
+  for (const Worker& worker : workers_) RETURN_IF_ERROR(RemoveFile(worker.place.progress_page));
   workers_.clear();
   exits_.clear();
-  std::string log_folder;
-  if (!plan_.run_folder.empty()) {
-    log_folder = absl::StrFormat("%s/logs/gen-%03d", plan_.run_folder, attempt);
-    RETURN_IF_ERROR(MakeDirs(log_folder));
-  }
+  const bool keep_logs = !plan_.run_folder.empty();
+  if (keep_logs) RETURN_IF_ERROR(MakeDirs(DirName(LogPath(plan_.run_folder, attempt, 0))));
   for (int local_rank = 0; local_rank < first.local_world_size; ++local_rank) {
     WorkerPlace place = first;
     place.local_rank = local_rank;
     place.rank = first.rank + local_rank;
     place.terminal_columns = ShowFor(place.rank) == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
     place.progress_page = absl::StrCat(plan_.temp_folder, "/progress-", attempt, "-", local_rank);
-    RETURN_IF_ERROR(StartOne(place, log_folder));
+    RETURN_IF_ERROR(StartOne(place, keep_logs ? LogPath(plan_.run_folder, attempt, place.rank) : ""));
   }
   return absl::OkStatus();
 }
 
-absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& log_folder) {
+absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& log_path) {
   ASSIGN_OR_RETURN(ProgressPage page, ProgressPage::Create(place.progress_page));
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
@@ -54,8 +56,7 @@ absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& 
     close(out[1]);
     close(err[1]);
   };
-  const std::string log = log_folder.empty() ? "" : absl::StrFormat("%s/rank-%05d.log", log_folder, place.rank);
-  RETURN_IF_ERROR(logs_.Add({place.rank, out[0], err[0], log, ShowFor(place.rank)}));
+  RETURN_IF_ERROR(logs_.Add({place.rank, out[0], err[0], log_path, ShowFor(place.rank)}));
   workers_.push_back({.place = place, .page = std::move(page), .activity = ActivityTracker(place.rank)});
   const ProcessSpec spec = {.argv = plan_.argv,
                             .environment = WorkerEnvironment(plan_.environment, place).ToStrings(),

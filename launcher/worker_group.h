@@ -30,6 +30,9 @@ struct WorkerPlan {
   std::vector<int> cpus;     // of this node
 };
 
+// `<run folder>/logs/gen-001/rank-00000.log`; attempts count from 1 in each launch.
+std::string LogPath(const std::string& run_folder, int attempt, int rank);
+
 struct Worker {
   WorkerPlace place;
   ProgressPage page;
@@ -74,7 +77,7 @@ class WorkerGroup {
   const WorkerPlan& plan() const { return plan_; }
 
  private:
-  absl::Status StartOne(const WorkerPlace& place, const std::string& log_folder);
+  absl::Status StartOne(const WorkerPlace& place, const std::string& log_path);
   RankLogs::Show ShowFor(int rank) const;
   void SignalOne(Worker& worker, int signal);
 

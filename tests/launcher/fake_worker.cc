@@ -44,19 +44,18 @@ class FakeWorker {
     hello.mutable_hello()->set_rank(rank_);
     Send(hello);
     std::thread([this] { Listen(); }).detach();
+    std::fprintf(stderr, "rank %d starts\n", rank_);
     Resume();
-    page_.SetPhase(proto::PHASE_TRAINING);
     while (step_ < settings_.Number("steps", 20)) {
-      if (draining_ && settings_.Number("stubborn", 0) == 0) return Checkpoint(), Leave(75, "preempted");
       if (over_) return Leave(69, "a peer failed");
+      if (Stopped()) return Checkpoint(), Leave(75, "preempted");
       usleep(1000 * settings_.Number("step_ms", 5));
       MaybeDie();
       ++step_;
       page_.RecordStep(step_, 32 * step_, 1.0 / step_);
-      page_.Beat();
+      WaitForPeers();
       if (step_ % settings_.Number("save", 10) == 0) Checkpoint();
     }
-    page_.SetPhase(proto::PHASE_DONE);
     Checkpoint();
     return Leave(0, "");
   }
@@ -72,17 +71,24 @@ class FakeWorker {
     message.mutable_started()->set_samples(32 * step_);
     message.mutable_started()->set_checkpoint(step_ > 0 ? CheckpointPath() : "");
     Send(message);
+    page_.SetPhase(proto::PHASE_TRAINING);
     WaitForPeers();
   }
 
-  // So that no rank resumes from what a faster one has saved in this generation.
+  bool Stopped() const { return over_ || (draining_ && settings_.Number("stubborn", 0) == 0); }
+
+  // Waits until all ranks have done as many steps as this one, as a collective would.
   void WaitForPeers() {
     const std::string page = environment_.GetOr("COMPOSER_PROGRESS_PAGE", "");
-    std::ofstream(page + ".ready") << "x";
     const std::string stem = page.substr(0, page.rfind('-') + 1);
     const int ranks = std::stoi(environment_.GetOr("LOCAL_WORLD_SIZE", "1"));
-    for (int rank = 0; rank < ranks && !over_; ++rank) {
-      while (!over_ && access((stem + std::to_string(rank) + ".ready").c_str(), F_OK) != 0) usleep(1000);
+    for (int rank = 0; rank < ranks; ++rank) {
+      absl::StatusOr<ProgressPage> peer = ProgressPage::Open(stem + std::to_string(rank));
+      while (!Stopped() && (!peer.ok() || peer->Read().phase != proto::PHASE_TRAINING || peer->Read().batch < step_)) {
+        if (!peer.ok()) peer = ProgressPage::Open(stem + std::to_string(rank));
+        page_.Beat();
+        usleep(1000);
+      }
     }
   }
 

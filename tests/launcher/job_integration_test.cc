@@ -146,13 +146,13 @@ TEST_F(JobTest, RunsAgainRightAfterASigkill) {
 }
 
 TEST_F(JobTest, RankZeroIsShownOthersGoToTheirLogs) {
-  Launched run(dir_, Binary(), Job({"die_rank=0", "die_step=1", "die_how=0", "steps=3"}));
+  Launched run(dir_, Binary(), Job({"steps=3"}));
   EXPECT_EQ(run.Wait(), 0);
-  EXPECT_THAT(run.err(), HasSubstr("rank 0 is about to go: 0"));
-  Launched other(dir_, Binary(), Job({"die_rank=1", "die_step=4", "die_how=0", "steps=6"}));
-  EXPECT_EQ(other.Wait(), 0);
-  EXPECT_THAT(other.err(), Not(HasSubstr("rank 1 is about to go")));
-  EXPECT_THAT(*ReadFile(Run("logs/gen-001/rank-00001.log")), HasSubstr("rank 1 is about to go: 0\n"));
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("rank 0 starts\n"), Not(HasSubstr("rank 1 starts"))));
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(*ReadFile(Run(absl::StrCat("logs/gen-001/rank-0000", rank, ".log"))),
+              absl::StrCat("rank ", rank, " starts\n"));
+  }
 }
 
 TEST_F(JobTest, WordsAfterTheYamlMustBeSettings) {

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "launcher/launch_plan.h"
 #include "launcher/node_resources.h"
+#include "launcher/placement.h"
 #include "launcher/program.h"
 #include "launcher/run_lock.h"
 #include "launcher/worker_environment.h"
@@ -107,6 +108,31 @@ TEST(WorkerEnvironmentTest, KeepsTheUsersThreads) {
                    .Get("COMPOSER_TERMINAL_COLUMNS")
                    .has_value());
   EXPECT_EQ(WorkerEnvironment({}, {.local_world_size = 8, .cpus = 4}).GetOr("OMP_NUM_THREADS", ""), "1");
+}
+
+TEST(PlacementTest, ASecondNode) {
+  proto::World world;
+  world.set_generation(4);
+  world.set_world_size(5);
+  for (const auto& [id, slots, base] : std::vector<std::tuple<std::string, int, int>>{{"a", 2, 0}, {"b", 3, 2}}) {
+    proto::NodePlacement& placement = *world.add_nodes();
+    placement.mutable_node()->set_node_id(id);
+    placement.mutable_node()->set_address("host-" + id);
+    placement.mutable_node()->set_slots(slots);
+    placement.set_node_rank(base == 0 ? 0 : 1);
+    placement.set_base_rank(base);
+  }
+  const auto place = PlaceOf("b", world);
+  ASSERT_TRUE(place.ok()) << place.status();
+  EXPECT_EQ(place->rank, 2);
+  EXPECT_EQ(place->local_world_size, 3);
+  EXPECT_EQ(place->world_size, 5);
+  EXPECT_EQ(place->node_rank, 1);
+  EXPECT_EQ(place->nodes, 2);
+  EXPECT_EQ(place->master_address, "host-a");
+  EXPECT_EQ(place->node_address, "host-b");
+  EXPECT_EQ(place->generation, 4u);
+  EXPECT_EQ(PlaceOf("c", world).status().code(), absl::StatusCode::kInternal);
 }
 
 class ProgramTest : public testing::Test {
