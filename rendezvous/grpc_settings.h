@@ -1,9 +1,9 @@
 // How every gRPC channel and server of Composer is set up, and the cast between the two Status types (their code
 // numbers are the same).
 //
-// Keepalive on both sides, so that a peer that vanished without a TCP reset (power, network, SIGSTOP) is noticed within
-// kKeepaliveTime + kKeepaliveTimeout. No HTTP proxy: a *_proxy variable must not send control traffic away. gRPC's own
-// log lines go to VLOG(1).
+// Over a network, keepalive on both sides: a peer that vanished without a TCP reset (power, cable, SIGSTOP) is noticed
+// within kKeepaliveTime + kKeepaliveTimeout. No HTTP proxy: a *_proxy variable must not send control traffic away.
+// gRPC's own log lines go to VLOG(1).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,11 +20,18 @@ inline constexpr absl::Duration kKeepaliveTime = absl::Seconds(1);     // withou
 inline constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(2);  // for its answer
 inline constexpr int kMaxMessageBytes = 64 << 20;
 
-// Reconnects after 100 ms to 2 s. Every channel has connections of its own.
-grpc::ChannelArguments ChannelSettings();
+enum class Link {
+  kNetwork,
+  kLocal,  // a Unix socket: the kernel tells of a peer's death; one that is only stopped (Ctrl-Z) is not lost
+};
+
+// Tries again 100 ms to 2 s after a failure; an attempt may take kConnectTimeout, since a busy machine is slow to shake
+// hands. Every channel has connections of its own.
+inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
+grpc::ChannelArguments ChannelSettings(Link link = Link::kNetwork);
 
 // Also SO_REUSEPORT off: a port in use is an error, not a share of its connections.
-void ApplyServerSettings(grpc::ServerBuilder& builder);
+void ApplyServerSettings(grpc::ServerBuilder& builder, Link link = Link::kNetwork);
 
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);

@@ -1,8 +1,10 @@
 // A worker's life line to its launcher: tells where training stands, hears when to stop.
 //
-// A thread of its own sends the heartbeat; the training thread only stores numbers. When the launcher ends the generation, or is gone, the
-// agent leaves at once, whatever the training thread is blocked in: `leave` runs on a gRPC thread and by default is _exit(69).
-// Threads: all methods may be called from any thread. RecordStep takes no lock, makes no system call and allocates nothing.
+// A thread of its own sends the heartbeat; the training thread only stores numbers. When the launcher ends the
+// generation, or is gone, the agent leaves at once, whatever the training thread is blocked in: `leave` runs on a gRPC
+// thread and by default is _exit(69).
+// Threads: all methods may be called from any thread, RecordStep and ReportStarted by one. RecordStep takes no lock,
+// makes no system call and allocates nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,7 +32,8 @@ namespace composer {
 class WorkerAgent {
  public:
   struct Options {
-    std::shared_ptr<grpc::Channel> hub;  // null: no launcher, nothing is sent and nobody asks to stop
+    // With ChannelSettings(Link::kLocal). Null: no launcher, nothing is sent and nobody asks to stop.
+    std::shared_ptr<grpc::Channel> hub;
     proto::Caller caller;
     proto::Hello hello;
     std::optional<ProgressPage> page;

@@ -21,7 +21,7 @@ inline constexpr int kExitPreempted = 75;
 
 int ExitCodeFor(absl::StatusCode code);
 
-// The code that stands for its group: kOk, kInvalidArgument, kUnavailable, kCancelled; kInternal for 70 and everything else.
+// The code that stands for its group: kOk, kInvalidArgument, kUnavailable, kCancelled; kInternal for 70 and all others.
 absl::StatusCode StatusCodeFor(int exit_code);
 
 }  // namespace composer

@@ -15,8 +15,11 @@ c10::intrusive_ptr<c10d::Backend> ConnectGlooGroup(const GlooGroupOptions& optio
     auto gloo = Gloo::Options::create(options.timeout);
     gloo->devices.push_back(Gloo::createDeviceForHostname(address));
     return c10::make_intrusive<Gloo>(options.store, options.rank, options.world_size, gloo);
-  } catch (const c10::Error&) {
+  } catch (const c10::DistError&) {
     throw;
+  } catch (const c10::Error& error) {
+    C10_THROW_ERROR(DistBackendError, absl::StrCat("rank ", options.rank, " cannot connect at ", address, ": ",
+                                                   error.what_without_backtrace()));
   } catch (const std::exception& error) {  // Gloo's own are std::runtime_error
     C10_THROW_ERROR(DistBackendError,
                     absl::StrCat("rank ", options.rank, " cannot connect at ", address, ": ", error.what()));

@@ -1,8 +1,10 @@
-// The rendezvous key-value store as c10d sees it: a c10d::Store whose calls go over gRPC, in a worker to its launcher's Unix socket.
+// The rendezvous key-value store as c10d sees it: a c10d::Store whose calls go over gRPC, in a worker to its launcher's
+// Unix socket.
 //
-// Behaves as c10d::HashStore does, with the keys of one generation. Every call throws c10::DistStoreError when a key did not appear in time,
-// when the generation is over (the message says which and why) and when the store is gone; c10::ValueError for keys or values past the limits
-// (rendezvous/key_value.h). Queues and listKeys throw c10::NotImplementedError.
+// Behaves as c10d::HashStore does, with the keys of one generation. Every call throws c10::DistStoreError when a key did
+// not appear in time, when the generation is over (the message says which and why) and when the store is gone;
+// c10::ValueError for keys or values past the limits (rendezvous/key_value.h). Queues and listKeys throw
+// c10::NotImplementedError.
 // Threads: calls may come from any thread; setTimeout is not synchronised with them (as in c10d).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -23,7 +25,8 @@ class RendezvousStore final : public c10d::Store {
   using Bytes = std::vector<uint8_t>;
   using Millis = std::chrono::milliseconds;
 
-  // caller: job and generation of the world, incarnation of this process. kNoTimeout waits as long as the generation lasts.
+  // caller: job and generation of the world, incarnation of this process. kNoTimeout waits as long as the generation
+  // lasts.
   RendezvousStore(std::shared_ptr<grpc::Channel> channel, proto::Caller caller, Millis timeout = kDefaultTimeout);
 
   using c10d::Store::compareSet;

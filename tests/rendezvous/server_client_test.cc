@@ -1,10 +1,16 @@
 // The whole rendezvous over real gRPC, nodes as threads.
 // SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/server.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -267,6 +273,74 @@ TEST(Rendezvous, ClientWaitsForAServerThatIsNotUpYet) {
   early.join();
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_TRUE(client.ok()) << client.status();
+}
+
+// Passes one connection at a time on to `port`, each after a pause: a machine that is slow to shake hands.
+class SlowRelay {
+ public:
+  SlowRelay(int port, absl::Duration pause) : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = Loopback(0);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener_, 16), 0);
+    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, port, pause] {
+      for (int near; (near = accept(listener_, nullptr, nullptr)) >= 0; close(near)) {
+        ++num_connections_;
+        absl::SleepFor(pause);
+        Relay(near, Loopback(port));
+      }
+    });
+  }
+  ~SlowRelay() {
+    shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    close(listener_);
+  }
+  int port() const { return port_; }
+  int num_connections() const { return num_connections_; }
+
+ private:
+  static sockaddr_in Loopback(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+  }
+  static void Relay(int near, sockaddr_in server) {
+    const int far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(far, reinterpret_cast<sockaddr*>(&server), sizeof server) == 0) {
+      pollfd ends[2] = {{near, POLLIN, 0}, {far, POLLIN, 0}};
+      while (poll(ends, 2, -1) > 0 && Copy(ends[0], far) && Copy(ends[1], near)) {
+      }
+    }
+    close(far);
+  }
+  static bool Copy(const pollfd& from, int to) {
+    if (from.revents == 0) return true;
+    char data[4096];
+    const ssize_t size = read(from.fd, data, sizeof data);
+    return size > 0 && send(to, data, size, MSG_NOSIGNAL) == size;
+  }
+
+  const int listener_;
+  int port_ = 0;
+  std::atomic<int> num_connections_ = 0;
+  std::thread thread_;
+};
+
+TEST(Rendezvous, SlowHandshakeOnABusyMachineIsNotAFailure) {
+  auto server = StartServer(1, 1);
+  SlowRelay relay(server->port(), absl::Milliseconds(300));
+  RendezvousClient::Options options = NodeOptions(*server, 0);
+  options.address = absl::StrCat("127.0.0.1:", relay.port());
+  options.connect_timeout = absl::Seconds(4);
+  auto client = RendezvousClient::Connect(options);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE((*client)->Join(kLong).ok());
+  EXPECT_EQ(relay.num_connections(), 1) << "the first attempt was given up";
 }
 
 // The key-value service, reached directly and through a launcher's proxy.

@@ -27,7 +27,7 @@ class FakeHub final : public proto::WorkerHub::Service {
  public:
   FakeHub() : address_(absl::StrCat("unix:", folder_.path(), "/hub")) {
     grpc::ServerBuilder builder;
-    ApplyServerSettings(builder);
+    ApplyServerSettings(builder, Link::kLocal);
     builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
@@ -50,7 +50,7 @@ class FakeHub final : public proto::WorkerHub::Service {
   }
 
   std::shared_ptr<grpc::Channel> NewChannel() const {
-    return grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(), ChannelSettings());
+    return grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(), ChannelSettings(Link::kLocal));
   }
   void RefuseWith(const grpc::Status& status) {
     absl::MutexLock lock(&mutex_);

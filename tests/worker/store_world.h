@@ -35,11 +35,11 @@ class StoreWorld {
     proxy_ = std::make_unique<KeyValueProxy>(client_->channel());
     const std::string address = absl::StrCat("unix:", folder_.path(), "/hub");
     grpc::ServerBuilder builder;
-    ApplyServerSettings(builder);
+    ApplyServerSettings(builder, Link::kLocal);
     builder.AddListeningPort(address, grpc::InsecureServerCredentials());
     builder.RegisterService(proxy_.get());
     proxy_server_ = builder.BuildAndStart();
-    channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), ChannelSettings());
+    channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), ChannelSettings(Link::kLocal));
   }
 
   c10::intrusive_ptr<c10d::Store> NewStore(std::chrono::milliseconds timeout = std::chrono::seconds(20),
