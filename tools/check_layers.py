@@ -18,8 +18,8 @@ MAY_INCLUDE = {
     "worker": {"base", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "worker"},
 }
 # Inside trainer: a lower number never includes a higher one; equal numbers only their own folder.
-TRAINER_LEVEL = {"core": 0, "data": 1, "models": 1, "loss": 1, "metrics": 1, "optim": 1, "parallel": 1,
-                 "algorithms": 2, "callbacks": 2, "loggers": 2, "profiler": 2, "": 3}
+TRAINER_LEVEL = {"core": 0, "data": 1, "loss": 1, "metrics": 1, "optim": 1, "parallel": 1, "models": 2,
+                 "algorithms": 3, "callbacks": 3, "loggers": 3, "profiler": 3, "": 4}
 # Headers that are pure interfaces and sit below their folder's level.
 INTERFACES = {"trainer/data/batch.h", "trainer/data/dataset.h", "trainer/metrics/metric.h", "trainer/models/model.h", "trainer/optim/optimizer.h",
               "trainer/optim/scheduler.h", "trainer/loggers/logger.h", "trainer/torch_status.h", "trainer/loss/soft_cross_entropy.h"}

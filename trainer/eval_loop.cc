@@ -57,6 +57,7 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   BroadcastBuffers(*state.model, communicator);
   state.model->eval();
   state.eval_label = evaluator.label;
+  state.eval_batches = evaluator.loader->batches_per_epoch();
   state.eval_timestamp = Timestamp();
   const Batch train_batch = state.batch;
   for (const auto& metric : evaluator.metrics) metric->Reset();

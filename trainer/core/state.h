@@ -64,6 +64,7 @@ struct State {
 
   MetricList train_metrics;
   std::string eval_label;  // of the running evaluation
+  int64_t eval_batches = 0;  // in it
 
   // Ends the run after the current batch, its evaluation and its checkpoint; agreed on by all ranks through the step's
   // flags.

@@ -131,6 +131,7 @@ ProgressLine ProgressBar::EvalLine(const State& state) const {
   ProgressLine line;
   line.title = Title(state.eval_label, state);
   line.done = state.eval_timestamp.batch;
+  line.total = state.eval_batches;
   return line;
 }
 

@@ -1,5 +1,5 @@
-// A metric is a few sums and a function of them, so that adding the sums over batches and ranks is exact whatever the split.
-// SPDX-License-Identifier: Apache-2.0
+// A metric is a few sums and a function of them, so that adding the sums over batches and ranks is exact whatever the
+// split. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <ATen/core/Tensor.h>

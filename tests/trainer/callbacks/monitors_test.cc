@@ -128,18 +128,17 @@ TEST_F(MonitorTest, MemoryIsReadEveryInterval) {
 TEST_F(MonitorTest, ALossThatIsNoNumberStopsTheRun) {
   NaNMonitor monitor;
   state_.timestamp.batch = 6;
-  state_.rank = 1;
-  state_.loss = torch::tensor(3.5F);
-  EXPECT_TRUE(Fire(monitor, Event::kAfterLoss).ok());
-  state_.loss = torch::tensor(NAN);
-  const absl::Status status = Fire(monitor, Event::kAfterLoss);
-  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the loss of batch 7 (epoch 0, rank 1) is NaN; try a lower"));
+  state_.step.loss = 3.5;
+  EXPECT_TRUE(Fire(monitor, Event::kAfterTrainBatch).ok());
+  state_.step.loss = NAN;
+  const absl::Status status = Fire(monitor, Event::kAfterTrainBatch);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the loss of batch 7 (epoch 0) is NaN; try a lower"));
   EXPECT_THAT(std::string(status.message()), Not(HasSubstr("fp32")));
   state_.precision = Precision::kAmpBf16;
-  state_.loss = torch::tensor(INFINITY);
-  EXPECT_THAT(std::string(Fire(monitor, Event::kAfterLoss).message()), HasSubstr("infinite; try"));
-  EXPECT_THAT(std::string(Fire(monitor, Event::kAfterLoss).message()), HasSubstr("precision: fp32"));
+  state_.step.loss = INFINITY;
+  EXPECT_THAT(std::string(Fire(monitor, Event::kAfterTrainBatch).message()), HasSubstr("infinite; try"));
+  EXPECT_THAT(std::string(Fire(monitor, Event::kAfterTrainBatch).message()), HasSubstr("precision: fp32"));
 }
 
 TEST_F(MonitorTest, ThrottleSleepsAfterEachBatch) {
