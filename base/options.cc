@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -125,8 +126,9 @@ absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, con
     }
     if (absl::Status status = option.set(it->second.value); !status.ok()) {
       const absl::string_view origin = it->second.origin;
-      return absl::InvalidArgumentError(
-          absl::StrCat(origin.substr(origin.find(' ') + 1), ": `", it->second.value, "` ", status.message()));
+      const absl::string_view written = origin.substr(origin.find(' ') + 1);
+      const std::string name = absl::StrContains(written, option.name) ? "" : absl::StrCat(" (--", option.name, ")");
+      return absl::InvalidArgumentError(absl::StrCat(written, name, ": `", it->second.value, "` ", status.message()));
     }
     result.values.push_back(it->second);
   }

@@ -8,6 +8,7 @@ add_library(composer_all INTERFACE)
 set_target_properties(composer_all PROPERTIES EXPORT_NAME composer)
 target_link_libraries(composer_all INTERFACE ${composer_embeddable})
 
+install(TARGETS composer)
 install(TARGETS composer_all ${composer_embeddable} EXPORT ComposerTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/composer)
 install(EXPORT ComposerTargets NAMESPACE Composer:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Composer)
 foreach(folder base storage checkpoint trainer)

@@ -41,7 +41,7 @@ Verdict AfterFailure(const GenerationResult& result, int cause, const RestartBud
   if (budget.max_restarts == 0) return GiveUp(own_code, cause, budget, what);
   if (spent > budget.max_restarts) {
     return GiveUp(exit_code::kBudgetSpent, cause, budget, what,
-                  absl::StrCat(budget.max_restarts, " restarts without progress: giving up"));
+                  absl::StrCat(budget.max_restarts, " restarts without progress (--max-restarts): giving up"));
   }
   return {NextStep::kRestart, 0, cause, spent, what, absl::StrCat("restart ", spent, " of ", budget.max_restarts)};
 }

@@ -196,7 +196,10 @@ void Supervisor::Announce(const WorkerExit& cause) {
   announced_ = true;
   FailureReport report = Report(cause);
   const bool shown = options_.plan.tee || cause.rank == 0 || !options_.plan.job;
-  if (shown && cause.status.code == exit_code::kUserError) report.stderr_tail.clear();  // it is just above
+  if (shown && cause.status.code == exit_code::kUserError) {  // it is just above
+    report.stderr_tail.clear();
+    report.last_word.clear();
+  }
   Tell(DescribeFailure(report));
 }
 

@@ -19,6 +19,8 @@
 namespace composer {
 namespace {
 
+using Variables = std::map<std::string, std::string>;
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -42,7 +44,7 @@ TEST(VisibleGpusTest, CountsDevicesOrTheVariable) {
   const std::vector<std::pair<std::string, int>> values = {
       {"0,1,2", 3}, {"", 0}, {"-1", 0}, {"0,-1,2", 1}, {"GPU-8932f937", 1}};
   for (const auto& [value, count] : values) {
-    EXPECT_EQ(VisibleGpus(Environment({{"CUDA_VISIBLE_DEVICES", value}}), dir.path()), count) << value;
+    EXPECT_EQ(VisibleGpus(Environment(Variables{{"CUDA_VISIBLE_DEVICES", value}}), dir.path()), count) << value;
   }
 }
 
@@ -53,7 +55,7 @@ TEST(FreePortTest, IsAPort) {
 }
 
 TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
-  const Environment inherited({{"HOME", "/root"}, {"RANK", "stale"}});
+  const Environment inherited(Variables{{"HOME", "/root"}, {"RANK", "stale"}});
   const Environment result = WorkerEnvironment(inherited, {.rank = 5,
                                                            .local_rank = 1,
                                                            .world_size = 8,
@@ -102,9 +104,9 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
 }
 
 TEST(WorkerEnvironmentTest, KeepsTheUsersThreads) {
-  const Environment inherited({{"OMP_NUM_THREADS", "9"}});
+  const Environment inherited(Variables{{"OMP_NUM_THREADS", "9"}});
   EXPECT_EQ(WorkerEnvironment(inherited, {.cpus = 4}).GetOr("OMP_NUM_THREADS", ""), "9");
-  EXPECT_FALSE(WorkerEnvironment(Environment({{"COMPOSER_TERMINAL_COLUMNS", "80"}}), {})
+  EXPECT_FALSE(WorkerEnvironment(Environment(Variables{{"COMPOSER_TERMINAL_COLUMNS", "80"}}), {})
                    .Get("COMPOSER_TERMINAL_COLUMNS")
                    .has_value());
   EXPECT_EQ(WorkerEnvironment({}, {.local_world_size = 8, .cpus = 4}).GetOr("OMP_NUM_THREADS", ""), "1");
@@ -150,7 +152,7 @@ class ProgramTest : public testing::Test {
   }
   absl::StatusOr<Program> Find(std::vector<std::string> words, bool command = false, bool module = false) {
     return FindProgram({std::move(words), command, module, "/bin/composer_worker"},
-                       Environment({{"PATH", "/nowhere:" + dir_.path()}}));
+                       Environment(Variables{{"PATH", "/nowhere:" + dir_.path()}}));
   }
 
   TempDir dir_;

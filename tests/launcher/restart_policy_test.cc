@@ -94,7 +94,7 @@ TEST(RestartPolicyTest, ThreeRestartsWithoutProgressThenGiveUp) {
   EXPECT_EQ(verdict.next, NextStep::kGiveUp);
   EXPECT_EQ(verdict.exit_code, exit_code::kBudgetSpent);
   EXPECT_EQ(verdict.reason, "rank 1 was killed by SIGKILL (9)");
-  EXPECT_EQ(verdict.decision, "3 restarts without progress: giving up");
+  EXPECT_EQ(verdict.decision, "3 restarts without progress (--max-restarts): giving up");
 }
 
 TEST(RestartPolicyTest, A69IsNotCertainToBeTheCause) {
