@@ -9,7 +9,8 @@
 // takes no value, or =true / =false. Parsing ends at the first argument that is no flag, or after `--`: what follows
 // belongs to the program. The last of several equal flags wins; a flag wins over the environment, which wins over the
 // default. Errors are kInvalidArgument and name the flag or variable, the value, what is allowed and the nearest known
-// flag. SPDX-License-Identifier: Apache-2.0
+// flag.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

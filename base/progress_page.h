@@ -4,7 +4,8 @@
 // likes, also after the worker was killed with SIGKILL, since the page lives in the file and not in the process. One
 // writer. Numbers of one step are stored before its `batch`, so a reader that sees batch n sees at least step n's
 // samples. Errors: kNotFound / kPermissionDenied / kResourceExhausted of the file, kInvalidArgument when it is no
-// progress page. SPDX-License-Identifier: Apache-2.0
+// progress page.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

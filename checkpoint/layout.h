@@ -1,5 +1,6 @@
 // Which rank writes which replicated tensor. Pure and deterministic: every rank computes the same plan and none has to
-// tell the others. SPDX-License-Identifier: Apache-2.0
+// tell the others.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,8 @@
 //
 // Coverage: the manifest ends with a checksum of all bytes before it; it holds a checksum for each file's header and
 // for each tensor's bytes, and safetensors files have no other bytes. So one flipped bit anywhere in a checkpoint is
-// found. SPDX-License-Identifier: Apache-2.0
+// found.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

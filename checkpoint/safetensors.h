@@ -7,7 +7,8 @@
 //   bytes.
 // The format has no checksum; the manifest carries one for the header and one for each tensor.
 // Here offsets count from the start of the file, so that they are byte ranges to read. No torch. Fuzzed:
-// tests/fuzz/safetensors_fuzz.cc. SPDX-License-Identifier: Apache-2.0
+// tests/fuzz/safetensors_fuzz.cc.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // What the launcher and its keeper say to each other over a SOCK_SEQPACKET pair. Both ends are one binary, forked: the
 // messages are plain structs. A spawn request carries three descriptors: the process spec (a memory file), stdout,
-// stderr. SPDX-License-Identifier: Apache-2.0
+// stderr.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // The few file operations that LocalStore needs, as a seam: tests put a simulated disk here that loses what was not
-// synced. Threads: any. Errors: base/file.h's table of errno codes; messages name the path. SPDX-License-Identifier:
-// Apache-2.0
+// synced. Threads: any. Errors: base/file.h's table of errno codes; messages name the path.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

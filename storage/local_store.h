@@ -2,7 +2,8 @@
 //
 // Put writes `.put-<random>-<name>` beside the target, syncs it, renames it (PutIfAbsent: links it, so that one of many
 // writers wins), and then syncs every folder from the file's up to the root's parent: it may be someone else who
-// created them and has not synced yet. SPDX-License-Identifier: Apache-2.0
+// created them and has not synced yet.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // What a Trainer is made of. Names and defaults are Composer's Trainer arguments (mosaicml composer/trainer/trainer.py)
-// unless said. SPDX-License-Identifier: Apache-2.0
+// unless said.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>

@@ -7,6 +7,8 @@
 namespace composer {
 namespace {
 
+using Variables = std::map<std::string, std::string>;
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -72,7 +74,7 @@ TEST(OptionsTest, DoubleDashEndsFlags) {
 
 TEST(OptionsTest, FlagWinsOverEnvironmentWinsOverDefault) {
   Flags flags;
-  const Environment environment({{"LOCAL_WORLD_SIZE", ""}, {"NPROC", "4"}});
+  const Environment environment(Variables{{"LOCAL_WORLD_SIZE", ""}, {"NPROC", "4"}});
   auto parsed = ParseOptions(flags.Table(), {}, environment);
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(flags.nproc, 4);
@@ -104,7 +106,7 @@ TEST(OptionsTest, Errors) {
       {{"--nproc", "two"}, {}, "--nproc: `two` must be"},
       {{"--nproc=99999999999999999999"}, {}, "must be a whole number"},
       {{"--tee=perhaps"}, {}, "--tee: `perhaps` must be true or false"},
-      {{}, Environment({{"NPROC", "-1"}}), "NPROC: `-1` must be a whole number from 1 to 64"},
+      {{}, Environment(Variables{{"NPROC", "-1"}}), "NPROC: `-1` must be a whole number from 1 to 64"},
   };
   for (const Case& c : cases) {
     Flags flags;

@@ -1,5 +1,6 @@
 // An ObjectStore whose n-th call fails: for what object storage does (a refused request), where a PowerCutDisk cannot
-// go. SPDX-License-Identifier: Apache-2.0
+// go.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>

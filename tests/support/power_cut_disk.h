@@ -1,7 +1,8 @@
 // A disk in memory that knows what was synced: each operation that changes it is one step, and at the chosen step the
 // power goes, after which every call fails. Reboot then shows what a real disk may show: everything (kill -9 keeps the
 // page cache), only what was synced, or every name but only synced contents (the classic empty file after a rename
-// without fsync). Threads: any. SPDX-License-Identifier: Apache-2.0
+// without fsync). Threads: any.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <map>

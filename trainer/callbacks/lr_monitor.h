@@ -1,5 +1,6 @@
 // Logs the learning rate that each parameter group had in the batch that just ended: lr-<Optimizer>/group<i>, as in
-// `lr-DecoupledAdamW/group0`. Source: mosaicml composer/callbacks/lr_monitor.py. SPDX-License-Identifier: Apache-2.0
+// `lr-DecoupledAdamW/group0`. Source: mosaicml composer/callbacks/lr_monitor.py.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

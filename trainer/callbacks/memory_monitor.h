@@ -4,7 +4,8 @@
 //   memory/peak_resident_mem      the most it ever was, VmHWM of /proc/self/status
 //
 // Source: mosaicml composer/callbacks/memory_monitor.py, which reports a GPU allocator's numbers under names of the
-// same form. SPDX-License-Identifier: Apache-2.0
+// same form.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Stops the run when the loss of a step is NaN or infinite, before its gradients reach the parameters: the last checkpoint is
 // still good. Composer's looks at each rank's loss, and at NaN only; an infinite loss is NaN one step later.
-// Source: mosaicml composer/callbacks/nan_monitor.py. SPDX-License-Identifier: Apache-2.0
+// Source: mosaicml composer/callbacks/nan_monitor.py.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

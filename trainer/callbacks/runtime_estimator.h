@@ -7,7 +7,8 @@
 //
 // The evaluation's part uses the frequency and not f itself, so the estimate does not jump between evaluations. Rates
 // are this process's own: a resumed run may be on another machine.
-// Source: mosaicml composer/callbacks/runtime_estimator.py. SPDX-License-Identifier: Apache-2.0
+// Source: mosaicml composer/callbacks/runtime_estimator.py.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

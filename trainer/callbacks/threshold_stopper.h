@@ -1,5 +1,6 @@
 // Ends the run once a metric is better than a threshold: below it when less is better, else above it.
-// Source: mosaicml composer/callbacks/threshold_stopper.py. SPDX-License-Identifier: Apache-2.0
+// Source: mosaicml composer/callbacks/threshold_stopper.py.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

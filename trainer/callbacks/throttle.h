@@ -1,5 +1,6 @@
 // Slows training down: sleeps after every batch. For rehearsals and demos in which someone has to be quick enough to
-// kill a worker. SPDX-License-Identifier: Apache-2.0
+// kill a worker.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

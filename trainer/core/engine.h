@@ -1,5 +1,6 @@
 // The only dispatcher of events: algorithms that match, in the order of the passes; then callbacks. At INIT callbacks
-// come first. Source: mosaicml composer/core/engine.py, passes.py. SPDX-License-Identifier: Apache-2.0
+// come first. Source: mosaicml composer/core/engine.py, passes.py.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // Randomness is a function of where the run is, so that resuming needs no generator state and the number of restarts
-// changes nothing. SPDX-License-Identifier: Apache-2.0
+// changes nothing.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // What a run tells whoever watches over it, and asks of them. The worker's agent implements it; a bare program needs
-// none. SPDX-License-Identifier: Apache-2.0
+// none.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

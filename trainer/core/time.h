@@ -1,6 +1,7 @@
 // Training time: amounts with a unit ("10ep", "500ba", "0.1dur"), and the timestamp of a run.
 // Source: mosaicml composer/core/time.py. Differences: `dur` is the only fractional unit; "24h", "90m" and "90s" parse
-// (Composer's do not). SPDX-License-Identifier: Apache-2.0
+// (Composer's do not).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

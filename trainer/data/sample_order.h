@@ -8,7 +8,8 @@
 // So the shares joined in rank order are the same batch for every number of ranks.
 // The permutation: a Feistel network over the smallest power of two >= size; values >= size are sent through it again
 // until they fall below (cycle walking; Black & Rogaway 2002, doi:10.1007/3-540-45760-7_9): fewer than 2 passes on
-// average. SPDX-License-Identifier: Apache-2.0
+// average.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // Keeps every record in memory: for tests and for programs that plot their own runs.
-// Source: mosaicml composer/loggers/in_memory_logger.py. SPDX-License-Identifier: Apache-2.0
+// Source: mosaicml composer/loggers/in_memory_logger.py.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

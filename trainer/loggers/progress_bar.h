@@ -5,7 +5,8 @@
 //
 // Runs of so many epochs have a bar an epoch; runs measured in batches, samples or tokens have one bar in that unit.
 // A callback, because only it sees the state at every event; numbers come from Logger::Last.
-// Source: mosaicml composer/loggers/progress_bar_logger.py. SPDX-License-Identifier: Apache-2.0
+// Source: mosaicml composer/loggers/progress_bar_logger.py.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

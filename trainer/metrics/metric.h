@@ -1,5 +1,6 @@
 // A metric is a few sums and a function of them, so that adding the sums over batches and ranks is exact whatever the
-// split. SPDX-License-Identifier: Apache-2.0
+// split.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -8,7 +8,8 @@
 // The decay does not enter the gradient. One at::_foreach_mul_ and one at::_fused_sgd_ call a group; agrees with
 // Composer's loop to rounding.
 //
-// Source: mosaicml composer/optim/decoupled_weight_decay.py. SPDX-License-Identifier: Apache-2.0
+// Source: mosaicml composer/optim/decoupled_weight_decay.py.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
 // Collectives among the ranks of a run: the seam between the trainer and c10d.
 // Implementations: LocalCommunicator (one rank), C10dCommunicator (Gloo, NCCL). Conformance:
-// tests/conformance/communicator_suite.h. SPDX-License-Identifier: Apache-2.0
+// tests/conformance/communicator_suite.h.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -4,8 +4,8 @@
 // Parameters are put into buckets in reverse order, as backward reaches them. When the last gradient of a bucket is
 // accumulated, its all-reduce starts; buckets start in order on every rank, whatever the order of gradients. Afterwards
 // each parameter's .grad is a view of its bucket: no copy back. Collectives a step = number of buckets. Source:
-// torch/csrc/distributed/c10d/reducer.cpp (the method), Li et al. 2020, arXiv:2006.15704. SPDX-License-Identifier:
-// Apache-2.0
+// torch/csrc/distributed/c10d/reducer.cpp (the method), Li et al. 2020, arXiv:2006.15704.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,7 +1,7 @@
 // What the ranks tell each other in a step, as float32s at the tail of the last gradient bucket: a step needs no
 // collective of its own for it. Each field is summed over ranks by the all-reduce. Counts are split into three 12-bit
-// limbs, so that sums over up to 4,096 ranks stay below 2^24 and are exact in float32. SPDX-License-Identifier:
-// Apache-2.0
+// limbs, so that sums over up to 4,096 ranks stay below 2^24 and are exact in float32.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

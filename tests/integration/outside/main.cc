@@ -1,4 +1,5 @@
 // A program outside the project: trains an MLP with the installed library.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
 #include "trainer/data/synthetic.h"

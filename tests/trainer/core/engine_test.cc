@@ -72,7 +72,8 @@ TEST(Engine, AFailureNamesWhoAndWhen) {
   Calls calls;
   State state;
   Logger logger;
-  state.callbacks.push_back(std::make_unique<Recorder>("NaNMonitor", EventSet{Event::kAfterLoss}, &calls, absl::InternalError("loss is NaN")));
+  state.callbacks.push_back(std::make_unique<Recorder>("NaNMonitor", EventSet{Event::kAfterLoss}, &calls,
+                                                       absl::InternalError("loss is NaN")));
   Engine engine(state, logger);
   EXPECT_EQ(engine.Run(Event::kAfterLoss).message(), "callback NaNMonitor at after_loss: loss is NaN");
 }
