@@ -1,0 +1,147 @@
+// Evaluation: exact whatever the split, at the right moments, without a trace in the training.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/trainer/loop/small_run.h"
+
+namespace composer {
+namespace {
+
+using testing::ElementsAre;
+
+TrainerOptions WithEvaluator(const ModelShape& shape = {}, Time interval = Time::Epochs(1)) {
+  TrainerOptions options = SmallRun(shape);
+  EvaluatorOptions evaluator;
+  evaluator.dataset = MakeRows(23, 8, 4, 0, /*start=*/5);
+  evaluator.batch_size = 4;
+  evaluator.eval_interval = interval;
+  options.evaluators.push_back(evaluator);
+  return options;
+}
+
+TEST(Evaluation, IsExactOnAnyNumberOfRanks) {
+  // Gradients 0, so that the weights are the same bits whatever the ranks.
+  const auto options = [](int) {
+    TrainerOptions result = WithEvaluator();
+    result.make_optimizer = [](Model& model) { return MakeTestAdamW(model, 0); };
+    return result;
+  };
+  const RunResult one = Train(options(0));
+  ASSERT_EQ(one.eval_results.size(), 2u);
+  EXPECT_EQ(one.eval_results[0].first, "metrics/eval/MulticlassAccuracy");
+  EXPECT_EQ(one.eval_results[1].first, "metrics/eval/CrossEntropy");
+  const double right = one.eval_results[0].second * 23;
+  EXPECT_NEAR(right, std::round(right), 1e-9) << "of 23 samples, each counted once";
+  for (const int size : {2, 3, 5}) {
+    for (const RunResult& result : TrainOnRanks(size, options)) {
+      ASSERT_TRUE(result.status.ok()) << result.status;
+      EXPECT_NEAR(result.eval_results[0].second, one.eval_results[0].second, 1e-12) << size;
+      EXPECT_NEAR(result.eval_results[1].second, one.eval_results[1].second, 1e-6) << size;
+    }
+  }
+}
+
+TEST(Evaluation, GivesTheModelsAccuracy) {
+  TrainerOptions options = WithEvaluator();
+  auto model = options.model;
+  const RunResult result = Train(std::move(options));
+  const torch::NoGradGuard no_grad;
+  std::vector<int64_t> all(23);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  const Batch batch = MakeRows(23, 8, 4, 0, 5)->Load(all);
+  const double expected = (model->forward(batch).argmax(1) == batch.targets).to(at::kDouble).mean().item<double>();
+  EXPECT_NEAR(result.eval_results[0].second, expected, 1e-12);
+  EXPECT_GT(expected, 0.4) << "it learned nothing: the test would not see much";
+}
+
+// The batch counts at which an evaluation ran.
+std::vector<int64_t> RanAt(Time interval, Time max_duration) {
+  std::vector<int64_t> batches;
+  TrainerOptions options = WithEvaluator({}, interval);
+  options.max_duration = max_duration;
+  AddCallback(options, {Event::kEvalStart}, [&](State& state) { batches.push_back(state.timestamp.batch); });
+  EXPECT_TRUE(Train(std::move(options)).status.ok());
+  return batches;
+}
+
+TEST(Evaluation, FiresAtItsIntervalAndAtTheEnd) {
+  EXPECT_THAT(RanAt(Time::Epochs(1), Time::Epochs(2)), ElementsAre(5, 10));
+  EXPECT_THAT(RanAt(Time::Epochs(2), Time::Epochs(3)), ElementsAre(10, 15));
+  EXPECT_THAT(RanAt(Time::Batches(4), Time::Epochs(2)), ElementsAre(4, 8, 10));
+  EXPECT_THAT(RanAt(Time::Samples(20), Time::Epochs(2)), ElementsAre(3, 5, 8, 10));
+  EXPECT_THAT(RanAt(Time::Duration(0.5), Time::Epochs(2)), ElementsAre(5, 10));
+  EXPECT_THAT(RanAt(Time::Duration(0.3), Time::Batches(7)), ElementsAre(3, 6, 7));
+  EXPECT_THAT(RanAt(Time::Epochs(1), Time::Batches(7)), ElementsAre(5, 7));
+  EXPECT_THAT(RanAt(Time::Batches(100), Time::Batches(7)), ElementsAre(7));
+  EXPECT_THAT(RanAt(Time::Batches(0), Time::Batches(7)), ElementsAre()) << "0: only when asked for";
+}
+
+TEST(Evaluation, SeveralEvaluatorsHaveTheirOwnIntervalsAndData) {
+  TrainerOptions options = WithEvaluator({}, Time::Batches(5));
+  EvaluatorOptions second;
+  second.label = "small";
+  second.dataset = MakeRows(3);
+  second.eval_interval = Time::Batches(4);
+  options.evaluators.push_back(second);
+  std::vector<std::string> ran;
+  AddCallback(options, {Event::kEvalStart}, [&](State& state) { ran.push_back(state.eval_label); });
+  const RunResult result = Train(std::move(options));
+  EXPECT_THAT(ran, ElementsAre("small", "eval", "small", "eval", "small"));
+  EXPECT_EQ(result.eval_results.size(), 4u);
+}
+
+TEST(Evaluation, LeavesNoTraceInTheTraining) {
+  const ModelShape shape{.batch_norm = true, .dropout = 0.5};
+  const RunResult without = Train(SmallRun(shape));
+  TrainerOptions options = WithEvaluator(shape, Time::Batches(1));
+  int evaluated = 0, trained = 0;
+  AddCallback(options, {Event::kEvalBeforeForward}, [&](State& state) {
+    EXPECT_FALSE(state.model->is_training());
+    ++evaluated;
+  });
+  AddCallback(options, {Event::kBeforeForward}, [&](State& state) {
+    EXPECT_TRUE(state.model->is_training());
+    ++trained;
+  });
+  AddCallback(options, {Event::kBatchCheckpoint}, [&](State& state) {
+    EXPECT_EQ(state.batch.num_samples, 8) << "the train batch is back";
+  });
+  auto model = options.model;
+  const RunResult with = Train(std::move(options));
+  EXPECT_EQ(LargestDifference(without, with), 0);
+  EXPECT_TRUE(model->is_training());
+  EXPECT_EQ(evaluated, 10 * 6);
+  EXPECT_EQ(trained, 10);
+}
+
+TEST(Evaluation, UsesRankZerosBuffers) {
+  const auto results = TrainOnRanks(2, [](int) { return WithEvaluator({.batch_norm = true}); });
+  ASSERT_TRUE(results[1].status.ok()) << results[1].status;
+  EXPECT_EQ(results[0].tensors.size(), 9u) << "6 parameters, 3 buffers";
+  EXPECT_EQ(LargestDifference(results[0], results[1]), 0);
+  EXPECT_EQ(results[0].eval_results, results[1].eval_results);
+}
+
+TEST(Evaluation, SubsetEndsEarly) {
+  TrainerOptions options = WithEvaluator();
+  options.evaluators[0].subset_num_batches = 2;
+  int batches = 0;
+  AddCallback(options, {Event::kEvalBatchEnd}, [&](State&) { ++batches; });
+  const RunResult result = Train(std::move(options));
+  EXPECT_EQ(batches, 2 * 2);
+  const double right = result.eval_results[0].second * 8;
+  EXPECT_NEAR(right, std::round(right), 1e-9);
+}
+
+TEST(Evaluation, TwoOfOneLabelAreRefused) {
+  TrainerOptions options = WithEvaluator();
+  options.evaluators.push_back(options.evaluators[0]);
+  const RunResult result = Train(std::move(options));
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(result.status.message()), testing::HasSubstr("eval_dataloader label: eval"));
+}
+
+}  // namespace
+}  // namespace composer
