@@ -10,7 +10,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "base/log.h"
 #include "proto/worker.grpc.pb.h"
 #include "worker/exit_codes.h"
 
@@ -30,8 +29,7 @@ int64_t ResidentBytes() {
 }  // namespace
 
 void LeaveAtOnce(const std::string& why) {
-  LOG(ERROR) << "worker: leaving with " << kExitUnavailable << ": " << why;
-  google::FlushLogFiles(google::INFO);
+  std::fprintf(stderr, "leaving: %s\n", why.c_str());
   _exit(kExitUnavailable);
 }
 
