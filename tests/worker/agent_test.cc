@@ -246,7 +246,7 @@ TEST(WorkerAgent, WithoutLauncherAllIsQuiet) {
 
 TEST(WorkerAgentDeathTest, LeavingIsExitCode69) {
   EXPECT_EXIT(LeaveAtOnce("the launcher is gone"), ::testing::ExitedWithCode(69),
-              "leaving with 69: the launcher is gone");
+              "leaving: the launcher is gone");
 }
 
 }  // namespace
