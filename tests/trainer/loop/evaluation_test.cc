@@ -105,9 +105,8 @@ TEST(Evaluation, LeavesNoTraceInTheTraining) {
     EXPECT_TRUE(state.model->is_training());
     ++trained;
   });
-  AddCallback(options, {Event::kBatchCheckpoint}, [&](State& state) {
-    EXPECT_EQ(state.batch.num_samples, 8) << "the train batch is back";
-  });
+  AddCallback(options, {Event::kBatchCheckpoint},
+              [&](State& state) { EXPECT_EQ(state.batch.num_samples, 8) << "the train batch is back"; });
   auto model = options.model;
   const RunResult with = Train(std::move(options));
   EXPECT_EQ(LargestDifference(without, with), 0);

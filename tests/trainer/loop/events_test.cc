@@ -95,8 +95,7 @@ TEST(Events, AreTheSameOnEachOfTwoRanks) {
   for (const Json& run : Golden()["runs"]) {
     const TempDir folder;
     Seen seen[2];
-    const auto results =
-        TrainOnRanks(2, [&](int rank) { return GoldenRun(run, folder.path(), 2, &seen[rank]); });
+    const auto results = TrainOnRanks(2, [&](int rank) { return GoldenRun(run, folder.path(), 2, &seen[rank]); });
     for (int rank = 0; rank < 2; ++rank) {
       ASSERT_TRUE(results[static_cast<size_t>(rank)].status.ok()) << run["name"];
       ExpectAsGolden(run, seen[rank], folder.path());

@@ -127,7 +127,8 @@ RunResult Train(TrainerOptions options) {
   result.status = (*trainer)->Fit();
   result.num_collectives = communicator == nullptr ? 0 : communicator->num_collectives() - before;
   const State& state = (*trainer)->state();
-  for (const auto& item : state.model->named_parameters()) result.tensors.emplace_back(item.key(), item.value().detach().clone());
+  for (const auto& item : state.model->named_parameters())
+    result.tensors.emplace_back(item.key(), item.value().detach().clone());
   for (const auto& item : state.model->named_buffers()) result.tensors.emplace_back(item.key(), item.value().clone());
   result.timestamp = state.timestamp;
   result.resumed_from = (*trainer)->resumed_from();

@@ -29,8 +29,8 @@ class Draws {
 };
 
 // inputs [B, features] of draws; the target is the position of the largest of the first `classes` features.
-std::shared_ptr<const Dataset> MakeRows(int64_t size, int64_t features = 8, int64_t classes = 4, int64_t tokens_per_sample = 0,
-                                        uint32_t start = 2);
+std::shared_ptr<const Dataset> MakeRows(int64_t size, int64_t features = 8, int64_t classes = 4,
+                                        int64_t tokens_per_sample = 0, uint32_t start = 2);
 
 struct ModelShape {
   bool batch_norm = false;
@@ -49,7 +49,8 @@ TrainerOptions SmallRun(const ModelShape& shape = {});
 class OnEvent final : public Callback {
  public:
   using Fn = std::function<absl::Status(Event, State&)>;
-  OnEvent(EventSet events, Fn fn, std::string name = "OnEvent") : events_(events), fn_(std::move(fn)), name_(std::move(name)) {}
+  OnEvent(EventSet events, Fn fn, std::string name = "OnEvent")
+      : events_(events), fn_(std::move(fn)), name_(std::move(name)) {}
   std::string name() const override { return name_; }
   EventSet events() const override { return events_; }
   absl::Status Run(Event event, State& state, Logger& logger) override { return fn_(event, state); }
@@ -78,7 +79,7 @@ class DrainAt final : public Supervision {
 struct RunResult {
   absl::Status status;
   std::string resumed_from;
-  std::vector<double> losses;                                // loss/train/total by step
+  std::vector<double> losses;                               // loss/train/total by step
   std::vector<std::pair<std::string, at::Tensor>> tensors;  // parameters and buffers at the end
   Timestamp timestamp;
   std::vector<std::pair<std::string, double>> eval_results;

@@ -1,0 +1,196 @@
+// What goes wrong inside a step comes out of Fit as one status that says what and where.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "tests/trainer/loop/small_run.h"
+#include "trainer/models/classifier.h"
+
+namespace composer {
+namespace {
+
+using testing::HasSubstr;
+
+// A linear model whose loss is made of the row losses by a function.
+class LossModel final : public Model {
+ public:
+  using Reduce = std::function<at::Tensor(const at::Tensor& row_losses)>;
+  explicit LossModel(Reduce reduce) : reduce_(std::move(reduce)), layer_(8, 4) {
+    register_module("layer", layer_);
+    FillParameters(*this);
+  }
+  at::Tensor forward(const Batch& batch) override { return layer_(batch.inputs); }
+  at::Tensor loss(const at::Tensor& outputs, const Batch& batch) override {
+    return reduce_(at::cross_entropy_loss(outputs, batch.targets, {}, at::Reduction::None));
+  }
+  MetricList metrics(bool) const override { return {}; }
+
+ private:
+  Reduce reduce_;
+  torch::nn::Linear layer_;
+};
+
+RunResult TrainLoss(LossModel::Reduce reduce) {
+  TrainerOptions options = SmallRun();
+  options.model = std::make_shared<LossModel>(std::move(reduce));
+  return Train(std::move(options));
+}
+
+TEST(Errors, ALossThatIsNoScalar) {
+  const absl::Status status = TrainLoss([](const at::Tensor& rows) { return rows; }).status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("must be a scalar (the mean over the batch), it has shape [8]"));
+}
+
+TEST(Errors, ALossOfOneElementOrOfDoublesWorks) {
+  const RunResult expected = TrainLoss([](const at::Tensor& rows) { return rows.mean(); });
+  const RunResult one_element = TrainLoss([](const at::Tensor& rows) { return rows.mean(0, /*keepdim=*/true); });
+  const RunResult doubles = TrainLoss([](const at::Tensor& rows) { return rows.to(at::kDouble).mean(); });
+  ASSERT_TRUE(one_element.status.ok()) << one_element.status;
+  ASSERT_TRUE(doubles.status.ok()) << doubles.status;
+  EXPECT_LT(LargestDifference(expected, one_element), 1e-6);
+  EXPECT_LT(LargestDifference(expected, doubles), 1e-5);
+}
+
+TEST(Errors, ALossWithoutAGradient) {
+  const RunResult result = TrainLoss([](const at::Tensor& rows) { return rows.mean().detach(); });
+  EXPECT_FALSE(result.status.ok());
+  EXPECT_THAT(std::string(result.status.message()), HasSubstr("does not require grad"));
+  EXPECT_THAT(std::string(result.status.message()), testing::Not(HasSubstr("frame #"))) << "no backtrace";
+}
+
+TEST(Errors, ANaNIsReportedAsTheLossAndTrainingGoesOn) {
+  const RunResult result = TrainLoss([](const at::Tensor& rows) { return rows.mean() * std::nan(""); });
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  ASSERT_EQ(result.losses.size(), 10u);
+  for (const double loss : result.losses) EXPECT_TRUE(std::isnan(loss));
+}
+
+TEST(Errors, ANaNOnOneRankReachesAll) {
+  const auto results = TrainOnRanks(2, [](int rank) {
+    TrainerOptions options = SmallRun();
+    if (rank == 1) {
+      AddCallback(options, {Event::kAfterLoss}, [](State& state) {
+        if (state.timestamp.batch == 2) state.loss = state.loss * std::nan("");
+      });
+    }
+    return options;
+  });
+  for (const RunResult& result : results) {
+    EXPECT_FALSE(std::isnan(result.losses[1]));
+    EXPECT_TRUE(std::isnan(result.losses[2]));
+  }
+}
+
+TEST(Errors, ACallbackThatFails) {
+  for (const Event event : {Event::kInit, Event::kFitStart, Event::kAfterBackward, Event::kBatchEnd, Event::kFitEnd}) {
+    TrainerOptions options = SmallRun();
+    options.callbacks.push_back(std::make_unique<OnEvent>(
+        EventSet{event}, [](Event, State&) { return absl::DataLossError("no more"); }, "Picky"));
+    const absl::Status status = Train(std::move(options)).status;
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    for (const std::string& part :
+         {std::string("callback Picky at "), std::string(EventName(event)), std::string("no more")}) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+    }
+  }
+}
+
+TEST(Errors, ADatasetThatFails) {
+  class Failing final : public Dataset {
+   public:
+    int64_t size() const override { return 40; }
+    Batch Load(absl::Span<const int64_t>) const override { TORCH_CHECK(false, "sample 7: the file is gone"); }
+  };
+  TrainerOptions options = SmallRun();
+  options.train.dataset = std::make_shared<Failing>();
+  const absl::Status status = Train(std::move(options)).status;
+  EXPECT_FALSE(status.ok());
+  for (const char* part : {"sample 7: the file is gone", "train loader, epoch 0, batch 0"}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+  }
+}
+
+TEST(Errors, BadOptionsAreNamed) {
+  struct Case {
+    const char* field;
+    std::function<void(TrainerOptions&)> change;
+  };
+  for (const Case& test :
+       std::vector<Case>{{"train_dataloader: the dataset is empty", [](auto& o) { o.train.dataset = MakeRows(0); }},
+                         {"train_dataloader: required", [](auto& o) { o.train.dataset = nullptr; }},
+                         {"model: required", [](auto& o) { o.model = nullptr; }},
+                         {"optimizers: required", [](auto& o) { o.make_optimizer = nullptr; }},
+                         {"global_train_batch_size: required", [](auto& o) { o.train.global_train_batch_size = 0; }},
+                         {"global_train_batch_size: -1", [](auto& o) { o.train.global_train_batch_size = -1; }},
+                         {"device_train_microbatch_size: -2", [](auto& o) { o.device_train_microbatch_size = -2; }},
+                         {"save_num_checkpoints_to_keep: 0", [](auto& o) { o.save.save_num_checkpoints_to_keep = 0; }},
+                         {"save_interval: 1iter", [](auto& o) { o.save.save_interval = Time::Iterations(1); }},
+                         {"drop_last", [](auto& o) { o.train.drop_last = true, o.train.global_train_batch_size = 64; }},
+                         {"eval_dataloader eval: ", [](auto& o) { o.evaluators.emplace_back(); }}}) {
+    TrainerOptions options = SmallRun();
+    test.change(options);
+    const absl::Status status = Train(std::move(options)).status;
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << test.field;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(test.field));
+  }
+}
+
+TEST(Errors, ALoggerThatFailsDoesNotStopTheRun) {
+  struct Broken final : LoggerDestination {
+    explicit Broken(int* writes) : calls(writes) {}
+    std::string name() const override { return "broken"; }
+    absl::Status Write(const MetricRecord&) override { return ++*calls, absl::ResourceExhaustedError("disk full"); }
+    int* calls;
+  };
+  struct Counting final : LoggerDestination {
+    explicit Counting(int* writes) : calls(writes) {}
+    std::string name() const override { return "counting"; }
+    absl::Status Write(const MetricRecord& record) override {
+      EXPECT_EQ(record.metrics[0].name, "loss/train/total");
+      return ++*calls, absl::OkStatus();
+    }
+    int* calls;
+  };
+  int broken = 0, counting = 0;
+  TrainerOptions options = SmallRun();
+  options.loggers.push_back(std::make_unique<Broken>(&broken));
+  options.loggers.push_back(std::make_unique<Counting>(&counting));
+  testing::internal::CaptureStderr();
+  const RunResult result = Train(std::move(options));
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(broken, 10);
+  EXPECT_EQ(counting, 10) << "the other one misses nothing";
+  EXPECT_THAT(text, HasSubstr("disk full"));
+  EXPECT_EQ(text.find("disk full"), text.rfind("disk full")) << "reported once: " << text;
+}
+
+TEST(Errors, WhatIsLoggedAtTheEndOfTheRunIsWritten) {
+  struct Names final : LoggerDestination {
+    explicit Names(std::vector<std::string>* all) : names(all) {}
+    std::string name() const override { return "names"; }
+    absl::Status Write(const MetricRecord& record) override {
+      for (const MetricValue& metric : record.metrics) names->emplace_back(metric.name);
+      return absl::OkStatus();
+    }
+    std::vector<std::string>* names;
+  };
+  struct Late final : Callback {
+    std::string name() const override { return "Late"; }
+    EventSet events() const override { return {Event::kFitEnd}; }
+    absl::Status Run(Event, State&, Logger& logger) override { return logger.Log("late", 1), absl::OkStatus(); }
+  };
+  std::vector<std::string> names;
+  TrainerOptions options = SmallRun();
+  options.loggers.push_back(std::make_unique<Names>(&names));
+  options.callbacks.push_back(std::make_unique<Late>());
+  EXPECT_TRUE(Train(std::move(options)).status.ok());
+  EXPECT_EQ(names.back(), "late");
+}
+
+}  // namespace
+}  // namespace composer
