@@ -49,6 +49,7 @@ class ThreadsCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int world_size() const override { return exchange_.size(); }
   std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override {
+    TORCH_CHECK_VALUE(tensor.is_contiguous(), "all-reduce of a tensor that is not contiguous");
     struct Pending final : PendingCollective {
       void Wait() override { tensor.copy_(exchange->Result(sequence)); }
       ThreadsExchange* exchange;
