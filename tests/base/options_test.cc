@@ -106,7 +106,7 @@ TEST(OptionsTest, Errors) {
       {{"--nproc", "two"}, {}, "--nproc: `two` must be"},
       {{"--nproc=99999999999999999999"}, {}, "must be a whole number"},
       {{"--tee=perhaps"}, {}, "--tee: `perhaps` must be true or false"},
-      {{}, Environment(Variables{{"NPROC", "-1"}}), "NPROC: `-1` must be a whole number from 1 to 64"},
+      {{}, Environment(Variables{{"NPROC", "-1"}}), "NPROC (--nproc): `-1` must be a whole number from 1 to 64"},
   };
   for (const Case& c : cases) {
     Flags flags;
