@@ -31,8 +31,9 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   }
 
   ~Stream() override {
-    context_.TryCancel();
     absl::MutexLock lock(&mutex_);
+    armed_ = false;
+    context_.TryCancel();
     ReleaseHold();
     mutex_.Await(absl::Condition(&done_));
   }
@@ -53,6 +54,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
       }
     }
     generation_ = world_->generation();
+    armed_ = true;
     proto::World world = *std::exchange(world_, std::nullopt);
     return world;
   }
@@ -80,7 +82,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     if (over_.has_value()) return;
     proto::NodeMessage message;
     message.mutable_leave()->set_reason(std::string(reason));
-    leaving_ = true;
+    armed_ = false;
     Send(std::move(message));
     const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return over_.has_value(); };
     mutex_.AwaitWithTimeout(absl::Condition(&ended), absl::Seconds(1));
@@ -109,13 +111,13 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     {
       absl::MutexLock lock(&mutex_);
       over_ = Explain(status);
-      if (generation_ > 0 && !joining_ && !leaving_) handler = handler_;
+      if (armed_ && !joining_) handler = handler_;  // a Join under way returns over_ itself
       lost.set_generation(generation_);
       lost.mutable_cause()->set_rank(-1);
       lost.mutable_cause()->set_message(std::string(over_->message()));
       lost.mutable_cause()->set_unix_micros(absl::ToUnixMicros(options_.clock->Now()));
     }
-    if (handler && !status.ok()) handler(lost);
+    if (handler) handler(lost);
     absl::MutexLock lock(&mutex_);
     done_ = true;  // the last touch: the destructor goes on
   }
@@ -152,7 +154,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
         world_.reset();  // over before Join picked it up: Join asks for the next one
         return;
       }
-      if (over.generation() == generation_) handler = handler_;
+      if (over.generation() == generation_ && std::exchange(armed_, false)) handler = handler_;
     }
     if (handler) handler(over);
   }
@@ -178,7 +180,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;                  // of the last World that Join returned
   std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);        // arrived, not yet returned
   bool joining_ ABSL_GUARDED_BY(mutex_) = false;                     // Join is sent, its World is not here
-  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
+  bool armed_ ABSL_GUARDED_BY(mutex_) = false;                       // the handler is to be told of generation_'s end
   bool reads_over_ ABSL_GUARDED_BY(mutex_) = false;
   bool held_ ABSL_GUARDED_BY(mutex_) = true;
   std::optional<absl::Status> over_ ABSL_GUARDED_BY(mutex_);  // the stream's end, never OK

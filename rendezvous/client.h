@@ -44,9 +44,9 @@ class RendezvousClient {
   // called again. kUnavailable and other codes: the stream is over, the client is of no more use.
   absl::StatusOr<proto::World> Join(absl::Duration timeout);
 
-  // The handler runs once when the generation of the last World is over for a cause not reported by this node, also
-  // when the rendezvous is lost (its cause then has no node_id). It runs on a gRPC thread, must not block and may call
-  // ReportGenerationEnded. Set it before Join.
+  // The handler runs at most once for each World that Join returned: when its generation is over for a cause that another
+  // node reported, or when the rendezvous is lost (the cause then has no node_id); not after Leave, not from the
+  // destructor. It runs on a gRPC thread, must not block and may call ReportGenerationEnded. Set it before Join.
   void OnGenerationOver(std::function<void(const proto::GenerationOver&)> handler);
 
   // This node's workers are gone or going; the others are told. The first cause of a generation counts. kUnavailable:

@@ -16,8 +16,9 @@
 
 namespace composer {
 
-inline constexpr absl::Duration kKeepaliveTime = absl::Seconds(1);     // without traffic, then a ping
-inline constexpr absl::Duration kKeepaliveTimeout = absl::Seconds(2);  // for its answer
+inline constexpr absl::Duration kKeepaliveTime = absl::Seconds(1);  // without traffic, then a ping
+inline constexpr absl::Duration kKeepaliveTimeout =
+    absl::Milliseconds(1800);  // for its answer; the sum stays under the 3 s for a lost node
 inline constexpr int kMaxMessageBytes = 64 << 20;
 
 enum class Link {

@@ -236,6 +236,25 @@ TEST(Rendezvous, EndOfTheServerIsTold) {
   EXPECT_EQ(client->ReportGenerationEnded({}).code(), absl::StatusCode::kUnavailable);
 }
 
+TEST(Rendezvous, HandlerRunsOnceForAGenerationAndNotFromTheDestructor) {
+  auto server = StartServer(2, 2);
+  auto first = Connect(NodeOptions(*server, 0)), second = Connect(NodeOptions(*server, 1));
+  std::atomic<int> calls[2] = {0, 0};
+  absl::Notification told;
+  first->OnGenerationOver([&](const proto::GenerationOver&) {
+    if (++calls[0] == 1) told.Notify();
+  });
+  second->OnGenerationOver([&](const proto::GenerationOver&) { ++calls[1]; });
+  JoinAll({first.get(), second.get()});
+  second.reset();  // while its world runs
+  ASSERT_TRUE(told.WaitForNotificationWithTimeout(kLong));
+  server.reset();  // the stream's end is no news: the generation was over already
+  EXPECT_EQ(first->Join(kLong).status().code(), absl::StatusCode::kUnavailable);
+  first.reset();
+  EXPECT_EQ(calls[0], 1);
+  EXPECT_EQ(calls[1], 0);
+}
+
 TEST(Rendezvous, PortInUseNamesAddressAndPort) {
   auto server = StartServer(1, 1);
   const auto second = RendezvousServer::Start({.job = "job", .port = server->port()});
