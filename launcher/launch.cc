@@ -158,6 +158,7 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
                            absl::StrCat("--port=", port), absl::StrCat("--job=", plan.name)};
   const absl::StatusOr<int> code = Supervise(household, client, std::move(supervised), stop_signals);
   household.keeper->Finish();
+  RemoveTree(household.temp_folder).IgnoreError();  // the keeper has done it, unless it was killed
   return code;
 }
 

@@ -13,18 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_code.h"
 #include "base/process.h"
 
 namespace composer {
-
-namespace exit_code {
-inline constexpr int kDone = 0;
-inline constexpr int kUserError = 64;
-inline constexpr int kUnavailable = 69;
-inline constexpr int kFailure = 70;
-inline constexpr int kPreempted = 75;
-inline constexpr int kBudgetSpent = 93;
-}  // namespace exit_code
 
 struct WorkerExit {
   int rank = 0;

