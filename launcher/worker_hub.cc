@@ -138,7 +138,7 @@ absl::StatusOr<std::unique_ptr<WorkerHub>> WorkerHub::Start(Options options) {
   }
   std::unique_ptr<WorkerHub> hub(new WorkerHub(std::move(options)));
   grpc::ServerBuilder builder;
-  ApplyServerSettings(builder);
+  ApplyServerSettings(builder, Link::kLocal);
   builder.AddListeningPort(hub->address(), grpc::InsecureServerCredentials());
   builder.RegisterService(hub->service_.get());
   builder.RegisterService(hub->key_value_.get());

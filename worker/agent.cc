@@ -30,7 +30,7 @@ int64_t ResidentBytes() {
 
 void LeaveAtOnce(const std::string& why) {
   std::fprintf(stderr, "leaving: %s\n", why.c_str());
-  _exit(kExitUnavailable);
+  _exit(exit_code::kUnavailable);
 }
 
 // The stream to the hub. gRPC runs reactions on its own threads, never inside StartWrite.

@@ -6,7 +6,7 @@ namespace composer {
 int ExitCodeFor(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kOk:
-      return kExitDone;
+      return exit_code::kDone;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kUnimplemented:
@@ -14,30 +14,15 @@ int ExitCodeFor(absl::StatusCode code) {
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:
-      return kExitUserError;
+      return exit_code::kUserError;
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kAborted:
-      return kExitUnavailable;
+      return exit_code::kUnavailable;
     case absl::StatusCode::kCancelled:
-      return kExitPreempted;
+      return exit_code::kPreempted;
     default:
-      return kExitFailure;
-  }
-}
-
-absl::StatusCode StatusCodeFor(int exit_code) {
-  switch (exit_code) {
-    case kExitDone:
-      return absl::StatusCode::kOk;
-    case kExitUserError:
-      return absl::StatusCode::kInvalidArgument;
-    case kExitUnavailable:
-      return absl::StatusCode::kUnavailable;
-    case kExitPreempted:
-      return absl::StatusCode::kCancelled;
-    default:
-      return absl::StatusCode::kInternal;
+      return exit_code::kFailure;
   }
 }
 

@@ -1,4 +1,4 @@
-// What a worker's exit code says, and back. Pure tables; the launcher's restart policy reads the codes.
+// How a worker's Status becomes its exit code. A pure table; the launcher's restart policy reads the codes.
 //
 //   0   OK
 //   64  the user's mistake: never retried     kInvalidArgument kFailedPrecondition kUnimplemented kNotFound
@@ -10,18 +10,10 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "base/exit_code.h"
 
 namespace composer {
 
-inline constexpr int kExitDone = 0;
-inline constexpr int kExitUserError = 64;
-inline constexpr int kExitUnavailable = 69;
-inline constexpr int kExitFailure = 70;
-inline constexpr int kExitPreempted = 75;
-
 int ExitCodeFor(absl::StatusCode code);
-
-// The code that stands for its group: kOk, kInvalidArgument, kUnavailable, kCancelled; kInternal for 70 and all others.
-absl::StatusCode StatusCodeFor(int exit_code);
 
 }  // namespace composer

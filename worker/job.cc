@@ -70,9 +70,8 @@ void ReadTraining(ConfigMap root, Job& job) {
   options.device_train_microbatch_size = root.Int("device_train_microbatch_size", 0, {.min = 1});
   options.train_metrics_interval = root.Int("train_metrics_interval", 1, {.min = 0});
   options.scale_schedule_ratio = root.Double("scale_schedule_ratio", 1, {.min = 1e-6});
-  job.device = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu" ? DeviceKind::kGpu : DeviceKind::kCpu;
-  const absl::string_view usual = job.device == DeviceKind::kGpu ? "amp_bf16" : "fp32";
-  options.precision = root.Choice("precision", {"fp32", "amp_bf16"}, usual) == "fp32" ? Precision::kFp32 : Precision::kAmpBf16;
+  root.Choice("device", {"cpu"}, "cpu");
+  options.precision = root.Choice("precision", {"fp32", "amp_bf16"}, "fp32") == "fp32" ? Precision::kFp32 : Precision::kAmpBf16;
   job.dist_timeout_seconds = root.Double("dist_timeout", 300, {.min = 1});
 }
 

@@ -16,13 +16,10 @@
 
 namespace composer {
 
-enum class DeviceKind { kCpu, kGpu };
-
 // Everything the YAML says, checked, nothing built yet.
 struct Job {
   std::string run_name;
   std::string run_folder;  // absolute
-  DeviceKind device = DeviceKind::kCpu;
   double dist_timeout_seconds = 300;
 
   TrainerOptions options;  // without the parts below

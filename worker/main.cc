@@ -26,7 +26,7 @@ constexpr char kUsage[] =
 
 int Usage() {
   std::fputs(kUsage, stderr);
-  return kExitUserError;
+  return exit_code::kUserError;
 }
 
 absl::StatusOr<JobSource> ParseJobSource(const std::vector<std::string>& args) {
@@ -67,7 +67,7 @@ int Run(std::vector<std::string> args) {
   const absl::StatusOr<Job> job = ReadJob(*source, env);
   if (!job.ok()) return Fail(job.status());
   absl::PrintF("%s: valid (run %s in %s)\n", source->yaml_path, job->run_name, job->run_folder);
-  return kExitDone;
+  return exit_code::kDone;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "rendezvous/grpc_settings.h"
 #include "trainer/parallel/c10d_communicator.h"
 #include "trainer/parallel/local_communicator.h"
 #include "trainer/torch_status.h"
@@ -41,7 +42,7 @@ struct Life {
 absl::Status Attach(Life& life) {
   WorkerAgent::Options options;
   if (life.place.has_launcher()) {
-    life.hub = grpc::CreateChannel(life.place.hub_address, grpc::InsecureChannelCredentials());
+    life.hub = grpc::CreateCustomChannel(life.place.hub_address, grpc::InsecureChannelCredentials(), ChannelSettings(Link::kLocal));
     life.caller.set_job(life.place.job);
     life.caller.set_generation(life.place.generation);
     life.caller.set_incarnation(absl::StrCat("rank-", life.place.rank, "-", getpid()));
@@ -140,7 +141,7 @@ int RunWorker(const JobSource& source, const Environment& env) {
   if (status.ok()) status = Train(life, source, env);
   const int code = ExitCodeFor(status.code());
   if (life.trainer != nullptr) life.trainer->logger().Close();
-  if (!status.ok()) absl::FPrintF(stderr, "%s: %s\n", code == kExitPreempted ? "stopped" : "error", status.message());
+  if (!status.ok()) absl::FPrintF(stderr, "%s: %s\n", code == exit_code::kPreempted ? "stopped" : "error", status.message());
   if (life.agent != nullptr && life.supervision != nullptr) life.agent->Finish(ReportOf(life, status));
   return code;
 }

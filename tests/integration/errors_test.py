@@ -25,6 +25,9 @@ class ErrorsTest(harness.JobTest):
         self.refused(self.write_job("optimizer", optimizers={"name": "decoupled_adam"}), expect=["decoupled_adam", "decoupled_adamw"])
         self.refused(self.write_job("callback", callbacks={"lr_moniter": None}), expect=["lr_moniter", "lr_monitor"])
 
+    def test_a_gpu_is_refused_instead_of_ignored(self):
+        self.refused(self.write_job("gpu", device="gpu"), expect=["device", "gpu", "cpu"])
+
     def test_renamed_key_names_the_new_one(self):
         self.refused(self.write_job("old", grad_accum=2), expect=["grad_accum", "device_train_microbatch_size"])
 
