@@ -66,8 +66,8 @@ struct State {
   std::string eval_label;  // of the running evaluation
   int64_t eval_batches = 0;  // in it
 
-  // Ends the run after the current batch, its evaluation and its checkpoint; agreed on by all ranks through the step's
-  // flags.
+  // Ends the run after the current batch, its evaluation and its checkpoint. With several ranks after the next batch, or at
+  // the end of the epoch if that comes first: the wish travels with that step's gradients, and all ranks end together.
   void StopTraining() { stop_requested = true; }
   bool stop_requested = false;
 };

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
+
 #include "tests/trainer/loop/small_run.h"
 
 namespace composer {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+
 #include "tests/trainer/loop/small_run.h"
 
 namespace composer {
