@@ -24,7 +24,7 @@ class GzipFileTest : public ::testing::Test {
   }
   std::string Text() const {
     std::string text;
-    for (int i = 0; text.size() < 6 << 20; ++i) text += std::to_string(i * 7919 % 10007);
+    for (int64_t i = 0; text.size() < 6 << 20; ++i) text += std::to_string(i * 7919 % 10007);
     return text;
   }
   TempDir dir_;

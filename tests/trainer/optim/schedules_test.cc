@@ -105,7 +105,9 @@ TEST(SchedulesTest, RefuseWhatComposerRefuses) {
 
 // The real run lags: its step k + 1 uses factor(k), steps 0 and 1 factor(0). Ours is the factor itself.
 TEST(SchedulesTest, ComposersRunIsOursOneStepLate) {
-  for (const Json& row : Golden()["lag"]) {
+  const Json golden = Golden();
+  ASSERT_FALSE(golden["lag"].empty());
+  for (const Json& row : golden["lag"]) {
     const ScheduleSpec spec = SpecOf(row["scheduler"], row["args"]);
     const ScheduleContext context{Time::Epochs(1), 6, 1};
     for (int64_t k = 0; k + 1 < 6; ++k) {
