@@ -41,7 +41,9 @@ double MsPerStep(int64_t steps, const std::function<void(int64_t)>& run) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count() / static_cast<double>(steps);
 }
 
-std::shared_ptr<const Dataset> Data() { return MakeGaussianClassification({.size = 4096, .features = 64, .classes = 10}).value(); }
+std::shared_ptr<const Dataset> Data() {
+  return MakeGaussianClassification({.size = 4096, .features = 64, .classes = 10}).value();
+}
 
 std::unique_ptr<Optimizer> MakeAdamW(Model& model) {
   ParamGroup group;
@@ -105,7 +107,8 @@ void RunTrainer(int64_t steps, bool bare, const std::string& folder) {
 void Print(Result& result) {
   std::vector<double> sorted = result.ms;
   std::sort(sorted.begin(), sorted.end());
-  std::printf("{\"name\":\"%s\",\"ms_per_step\":%.5f,\"blocks\":[%s]}\n", result.name, sorted[sorted.size() / 2], absl::StrJoin(result.ms, ",").c_str());
+  std::printf("{\"name\":\"%s\",\"ms_per_step\":%.5f,\"blocks\":[%s]}\n", result.name, sorted[sorted.size() / 2],
+              absl::StrJoin(result.ms, ",").c_str());
 }
 
 void Main(int blocks, int64_t steps) {
@@ -115,8 +118,10 @@ void Main(int blocks, int64_t steps) {
   RawLoop raw(false), loading(true);
   Result results[] = {{"raw_loop", {}}, {"raw_loop_loading", {}}, {"trainer_bare", {}}, {"trainer", {}}};
   for (int block = -1; block < blocks; ++block) {
-    const double ms[] = {MsPerStep(steps, [&](int64_t n) { raw.Run(n); }), MsPerStep(steps, [&](int64_t n) { loading.Run(n); }),
-                         MsPerStep(steps, [&](int64_t n) { RunTrainer(n, true, folder); }), MsPerStep(steps, [&](int64_t n) { RunTrainer(n, false, folder); })};
+    const double ms[] = {MsPerStep(steps, [&](int64_t n) { raw.Run(n); }),
+                         MsPerStep(steps, [&](int64_t n) { loading.Run(n); }),
+                         MsPerStep(steps, [&](int64_t n) { RunTrainer(n, true, folder); }),
+                         MsPerStep(steps, [&](int64_t n) { RunTrainer(n, false, folder); })};
     for (int i = 0; i < 4 && block >= 0; ++i) results[i].ms.push_back(ms[i]);  // block -1 warms up
   }
   for (Result& result : results) Print(result);

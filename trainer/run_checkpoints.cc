@@ -36,24 +36,31 @@ absl::Status LoadParts(absl::string_view prefix, const Parts& parts, const State
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(const SaveOptions& options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store, Supervision& supervision)
+RunCheckpoints::RunCheckpoints(const SaveOptions& options, Communicator& communicator,
+                               c10::intrusive_ptr<c10d::Store> store, Supervision& supervision)
     : options_(options), communicator_(communicator), supervision_(supervision) {
   if (options_.save_folder.empty()) return;
-  folder_ = options_.files != nullptr ? std::make_unique<LocalStore>(options_.save_folder, *options_.files) : std::make_unique<LocalStore>(options_.save_folder);
-  if (communicator.world_size() > 1) exchange_ = RankExchange(std::move(store), communicator.rank(), communicator.world_size());
+  folder_ = options_.files != nullptr ? std::make_unique<LocalStore>(options_.save_folder, *options_.files)
+                                      : std::make_unique<LocalStore>(options_.save_folder);
+  if (communicator.world_size() > 1)
+    exchange_ = RankExchange(std::move(store), communicator.rank(), communicator.world_size());
 }
 
 StateDict RunCheckpoints::Collect(State& state) const {
   StateDict dict;
-  for (const auto& item : state.model->named_parameters()) dict.tensors.emplace_back(absl::StrCat("model/", item.key()), item.value().detach());
-  for (const auto& item : state.model->named_buffers()) dict.tensors.emplace_back(absl::StrCat("model/", item.key()), item.value());
-  for (auto& [name, tensor] : state.optimizer->state()) dict.tensors.emplace_back(absl::StrCat("optimizer/", name), tensor);
+  for (const auto& item : state.model->named_parameters())
+    dict.tensors.emplace_back(absl::StrCat("model/", item.key()), item.value().detach());
+  for (const auto& item : state.model->named_buffers())
+    dict.tensors.emplace_back(absl::StrCat("model/", item.key()), item.value());
+  for (auto& [name, tensor] : state.optimizer->state())
+    dict.tensors.emplace_back(absl::StrCat("optimizer/", name), tensor);
   return dict;
 }
 
 absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettings& data) {
   if (folder_ == nullptr) return "";
-  saver_ = std::make_unique<Saver>(*folder_, exchange_, SaverOptions{.run_name = state.run_name, .keep = options_.save_num_checkpoints_to_keep});
+  saver_ = std::make_unique<Saver>(
+      *folder_, exchange_, SaverOptions{.run_name = state.run_name, .keep = options_.save_num_checkpoints_to_keep});
   if (!options_.autoresume) return "";
   ASSIGN_OR_RETURN(const CheckpointChoice choice, ChooseCheckpoint(*folder_, exchange_));
   if (state.rank == 0) {
@@ -64,7 +71,10 @@ absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettin
   if (absl::Status status = LoadCheckpoint(*folder_, choice.checkpoint, &dict); !status.ok()) {
     const std::string what = absl::StrCat("cannot go on from ", folder_->Location(choice.checkpoint));
     const bool mismatch = status.code() == absl::StatusCode::kFailedPrecondition;
-    return Annotate(status, mismatch ? absl::StrCat(what, " (another model or optimizer? use another run_name, or autoresume: false)") : what);
+    return Annotate(
+        status, mismatch
+                    ? absl::StrCat(what, " (another model or optimizer? use another run_name, or autoresume: false)")
+                    : what);
   }
   RETURN_IF_ERROR(Restore(dict, state, data));
   last_saved_ = CheckpointName::Parse(choice.checkpoint);
@@ -73,7 +83,8 @@ absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettin
 
 absl::Status RunCheckpoints::Restore(const StateDict& loaded, State& state, SavedDataSettings& data) const {
   const auto timestamp = loaded.small.find("timestamp"), settings = loaded.small.find("data");
-  if (timestamp == loaded.small.end() || settings == loaded.small.end()) return absl::DataLossError("the checkpoint has no timestamp or data settings");
+  if (timestamp == loaded.small.end() || settings == loaded.small.end())
+    return absl::DataLossError("the checkpoint has no timestamp or data settings");
   ASSIGN_OR_RETURN(state.timestamp, Timestamp::FromJson(timestamp->second));
   state.previous_timestamp = state.timestamp;
   const auto json = nlohmann::json::parse(settings->second, nullptr, /*allow_exceptions=*/false);
@@ -84,7 +95,9 @@ absl::Status RunCheckpoints::Restore(const StateDict& loaded, State& state, Save
   data.global_train_batch_size = json["global_train_batch_size"].get<int64_t>();
   data.dataset_size = json["dataset_size"].get<int64_t>();
   const uint64_t seed = json["seed"].get<uint64_t>();
-  if (seed != state.seed) return absl::InvalidArgumentError(absl::StrCat("seed: ", state.seed, ", but the checkpoint was trained with ", seed, "; the order of samples depends on it"));
+  if (seed != state.seed)
+    return absl::InvalidArgumentError(absl::StrCat("seed: ", state.seed, ", but the checkpoint was trained with ", seed,
+                                                   "; the order of samples depends on it"));
   RETURN_IF_ERROR(LoadParts("callbacks/", state.callbacks, loaded));
   return LoadParts("algorithms/", state.algorithms, loaded);
 }
@@ -107,7 +120,10 @@ void RunCheckpoints::SaveNow(State& state) {
   BroadcastBuffers(*state.model, communicator_);
   StateDict dict = Collect(state);
   dict.small["timestamp"] = state.timestamp.ToJson();
-  dict.small["data"] = nlohmann::json{{"global_train_batch_size", data_.global_train_batch_size}, {"dataset_size", data_.dataset_size}, {"seed", state.seed}}.dump();
+  dict.small["data"] = nlohmann::json{
+      {"global_train_batch_size", data_.global_train_batch_size},
+      {"dataset_size", data_.dataset_size},
+      {"seed", state.seed}}.dump();
   const auto keep = [&](const std::string& key, const auto& part) {
     if (std::string json = part.SaveState(); !json.empty()) dict.small[key] = std::move(json);
   };

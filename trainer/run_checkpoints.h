@@ -30,7 +30,8 @@ struct SavedDataSettings {
 class RunCheckpoints {
  public:
   // References must outlive this object; store may be null for one rank.
-  RunCheckpoints(const SaveOptions& options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store, Supervision& supervision);
+  RunCheckpoints(const SaveOptions& options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
+                 Supervision& supervision);
 
   // With autoresume and a save_folder: loads the newest valid checkpoint into state and returns its location; "" when there is none. Newer ones
   // that were refused are named in a warning with the reason. All ranks load the same one. data: filled in from it.
@@ -54,7 +55,7 @@ class RunCheckpoints {
   SaveOptions options_;
   Communicator& communicator_;
   Supervision& supervision_;
-  std::unique_ptr<ObjectStore> folder_;   // null: no checkpoints
+  std::unique_ptr<ObjectStore> folder_;  // null: no checkpoints
   RankExchange exchange_;
   std::unique_ptr<Saver> saver_;
   SavedDataSettings data_;

@@ -13,7 +13,8 @@
 namespace composer {
 namespace {
 
-Time ReadTime(ConfigMap& config, absl::string_view key, absl::string_view fallback, TimeUnit bare_unit = TimeUnit::kEpoch) {
+Time ReadTime(ConfigMap& config, absl::string_view key, absl::string_view fallback,
+              TimeUnit bare_unit = TimeUnit::kEpoch) {
   const std::string text = config.Time(key, fallback);
   const absl::StatusOr<Time> time = ParseTime(text, bare_unit);
   if (time.ok()) return *time;
@@ -35,7 +36,8 @@ void ReadTrainData(ConfigMap root, Job& job) {
   train.drop_last = loader.Bool("drop_last", false);
   job.train_dataset = ReadDataset(loader);
   if (train.global_train_batch_size == 0 && train.device_train_batch_size == 0) {
-    root.Reject("global_train_batch_size", "required: the samples of one step over all ranks (or device_train_batch_size, those of one rank)");
+    root.Reject("global_train_batch_size",
+                "required: the samples of one step over all ranks (or device_train_batch_size, those of one rank)");
   }
 }
 
@@ -47,7 +49,8 @@ void ReadEvaluation(ConfigMap root, Job& job) {
     evaluation.options.label = loader.String("label", "eval");
     evaluation.options.batch_size = loader.Int("batch_size", evaluation.options.batch_size, {.min = 1});
     evaluation.options.subset_num_batches = loader.Int("subset_num_batches", subset, {.min = -1});
-    evaluation.options.eval_interval = loader.Has("eval_interval") ? ReadTime(loader, "eval_interval", "1ep") : interval;
+    evaluation.options.eval_interval =
+        loader.Has("eval_interval") ? ReadTime(loader, "eval_interval", "1ep") : interval;
     evaluation.dataset = ReadDataset(loader);
     job.evaluations.push_back(std::move(evaluation));
   }
@@ -57,8 +60,10 @@ void ReadSaving(ConfigMap root, Job& job) {
   SaveOptions& save = job.options.save;
   save.save_folder = root.String("save_folder", JoinPath(job.run_folder, "checkpoints"));
   save.save_interval = ReadTime(root, "save_interval", "1ep");
-  save.save_num_checkpoints_to_keep = static_cast<int>(root.Int("save_num_checkpoints_to_keep", -1, {.min = -1, .max = 1 << 20}));
-  if (save.save_num_checkpoints_to_keep == 0) root.Reject("save_num_checkpoints_to_keep", "must be at least 1, or -1 to keep all");
+  save.save_num_checkpoints_to_keep =
+      static_cast<int>(root.Int("save_num_checkpoints_to_keep", -1, {.min = -1, .max = 1 << 20}));
+  if (save.save_num_checkpoints_to_keep == 0)
+    root.Reject("save_num_checkpoints_to_keep", "must be at least 1, or -1 to keep all");
   save.autoresume = root.Bool("autoresume", true);
 }
 
@@ -71,7 +76,8 @@ void ReadTraining(ConfigMap root, Job& job) {
   options.train_metrics_interval = root.Int("train_metrics_interval", 1, {.min = 0});
   options.scale_schedule_ratio = root.Double("scale_schedule_ratio", 1, {.min = 1e-6});
   root.Choice("device", {"cpu"}, "cpu");
-  options.precision = root.Choice("precision", {"fp32", "amp_bf16"}, "fp32") == "fp32" ? Precision::kFp32 : Precision::kAmpBf16;
+  options.precision =
+      root.Choice("precision", {"fp32", "amp_bf16"}, "fp32") == "fp32" ? Precision::kFp32 : Precision::kAmpBf16;
   job.dist_timeout_seconds = root.Double("dist_timeout", 300, {.min = 1});
 }
 
@@ -117,7 +123,8 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
   for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place));
-  if (const auto part = job.fatal_write(place)) options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long
+  if (const auto part = job.fatal_write(place))
+    options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long
   RETURN_IF_ERROR(AddLoggers(job.logging, place, options));
   return options;
 }

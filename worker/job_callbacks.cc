@@ -124,11 +124,14 @@ std::vector<CallbackFactory> ReadCallbacks(ConfigMap root) {
   std::vector<std::string> known;
   for (const CallbackRow& row : kCallbacks) known.emplace_back(row.name);
   for (const ConfigMap::Named& entry : root.NamedMaps("callbacks")) {
-    const auto* row = std::find_if(std::begin(kCallbacks), std::end(kCallbacks), [&](const CallbackRow& r) { return entry.name == r.name; });
+    const auto* row = std::find_if(std::begin(kCallbacks), std::end(kCallbacks),
+                                   [&](const CallbackRow& r) { return entry.name == r.name; });
     if (row != std::end(kCallbacks)) {
       factories.push_back(row->read(entry.map));
     } else {
-      root.Map("callbacks").Reject(entry.name, absl::StrCat("unknown callback; there are ", absl::StrJoin(known, ", "), DidYouMean(entry.name, known)));
+      root.Map("callbacks")
+          .Reject(entry.name, absl::StrCat("unknown callback; there are ", absl::StrJoin(known, ", "),
+                                           DidYouMean(entry.name, known)));
     }
   }
   return factories;
@@ -136,7 +139,8 @@ std::vector<CallbackFactory> ReadCallbacks(ConfigMap root) {
 
 FatalWrite ReadFatalWrite(ConfigMap root) {
   ConfigMap config = root.Map("callbacks").Map("fail_at");
-  if (config.Choice("when", {"batch_end", "save"}, "batch_end") != "save") return [](const JobPlace&) { return std::nullopt; };
+  if (config.Choice("when", {"batch_end", "save"}, "batch_end") != "save")
+    return [](const JobPlace&) { return std::nullopt; };
   const int64_t rank = config.Int("rank", 0), batch = config.Int("batch", 1);
   return [=](const JobPlace& place) -> std::optional<std::string> {
     if (place.rank != rank || place.generation != 1) return std::nullopt;

@@ -42,7 +42,8 @@ struct Life {
 absl::Status Attach(Life& life) {
   WorkerAgent::Options options;
   if (life.place.has_launcher()) {
-    life.hub = grpc::CreateCustomChannel(life.place.hub_address, grpc::InsecureChannelCredentials(), ChannelSettings(Link::kLocal));
+    life.hub = grpc::CreateCustomChannel(life.place.hub_address, grpc::InsecureChannelCredentials(),
+                                         ChannelSettings(Link::kLocal));
     life.caller.set_job(life.place.job);
     life.caller.set_generation(life.place.generation);
     life.caller.set_incarnation(absl::StrCat("rank-", life.place.rank, "-", getpid()));
@@ -90,7 +91,8 @@ JobPlace PlaceOf(const Life& life, const Environment& env) {
   place.stderr_is_terminal = isatty(STDERR_FILENO) == 1 || env.Get("COMPOSER_TERMINAL_COLUMNS").has_value();
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) place.terminal_columns = size.ws_col;
-  if (const auto columns = env.Get("COMPOSER_TERMINAL_COLUMNS")) place.terminal_columns = std::clamp(atoi(columns->c_str()), 20, 1000);
+  if (const auto columns = env.Get("COMPOSER_TERMINAL_COLUMNS"))
+    place.terminal_columns = std::clamp(atoi(columns->c_str()), 20, 1000);
   return place;
 }
 
@@ -141,7 +143,8 @@ int RunWorker(const JobSource& source, const Environment& env) {
   if (status.ok()) status = Train(life, source, env);
   const int code = ExitCodeFor(status.code());
   if (life.trainer != nullptr) life.trainer->logger().Close();
-  if (!status.ok()) absl::FPrintF(stderr, "%s: %s\n", code == exit_code::kPreempted ? "stopped" : "error", status.message());
+  if (!status.ok())
+    absl::FPrintF(stderr, "%s: %s\n", code == exit_code::kPreempted ? "stopped" : "error", status.message());
   if (life.agent != nullptr && life.supervision != nullptr) life.agent->Finish(ReportOf(life, status));
   return code;
 }

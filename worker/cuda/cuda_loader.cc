@@ -16,7 +16,8 @@ namespace {
 absl::StatusOr<void*> Open(const std::string& library, int flags) {
   void* handle = dlopen(library.c_str(), flags);
   if (handle != nullptr) return handle;
-  return absl::FailedPreconditionError(absl::StrCat("device: gpu needs ", library, ", which does not load: ", dlerror()));
+  return absl::FailedPreconditionError(
+      absl::StrCat("device: gpu needs ", library, ", which does not load: ", dlerror()));
 }
 
 std::string ModulePath() {
@@ -33,11 +34,15 @@ absl::StatusOr<CudaModule*> LoadCuda() {
   ASSIGN_OR_RETURN(void* handle, Open(ModulePath(), RTLD_NOW | RTLD_LOCAL));
   const auto version = reinterpret_cast<const char* (*)()>(dlsym(handle, "composer_cuda_version"));
   const auto module = reinterpret_cast<CudaModule* (*)()>(dlsym(handle, "composer_cuda_module"));
-  if (version == nullptr || module == nullptr) return absl::FailedPreconditionError(absl::StrCat(ModulePath(), " is no Composer CUDA module"));
+  if (version == nullptr || module == nullptr)
+    return absl::FailedPreconditionError(absl::StrCat(ModulePath(), " is no Composer CUDA module"));
   if (std::strcmp(version(), COMPOSER_VERSION) != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(ModulePath(), " is of version ", version(), ", this program of ", COMPOSER_VERSION));
+    return absl::FailedPreconditionError(
+        absl::StrCat(ModulePath(), " is of version ", version(), ", this program of ", COMPOSER_VERSION));
   }
-  if (module()->device_count() == 0) return absl::FailedPreconditionError("device: gpu, but this machine shows no GPU (nvidia-smi tells why); use device: cpu");
+  if (module()->device_count() == 0)
+    return absl::FailedPreconditionError(
+        "device: gpu, but this machine shows no GPU (nvidia-smi tells why); use device: cpu");
   return module();
 }
 

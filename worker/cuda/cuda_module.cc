@@ -11,7 +11,8 @@ class RealCudaModule final : public CudaModule {
  public:
   int device_count() const override { return c10::cuda::device_count(); }
   void SetDevice(int index) override { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
-  c10::intrusive_ptr<c10d::Backend> CreateNcclGroup(c10::intrusive_ptr<c10d::Store> store, const NcclOptions& options) override {
+  c10::intrusive_ptr<c10d::Backend> CreateNcclGroup(c10::intrusive_ptr<c10d::Store> store,
+                                                    const NcclOptions& options) override {
     auto nccl = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
     nccl->timeout = options.timeout;
     return c10::make_intrusive<c10d::ProcessGroupNCCL>(std::move(store), options.rank, options.world_size, nccl);

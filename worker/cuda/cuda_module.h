@@ -23,7 +23,8 @@ class CudaModule {
   // The process's default device from here on.
   virtual void SetDevice(int index) = 0;
   // A NCCL group over the current device, collectives on a stream of high priority. An error is reported by the collective, it never ends the process.
-  virtual c10::intrusive_ptr<c10d::Backend> CreateNcclGroup(c10::intrusive_ptr<c10d::Store> store, const NcclOptions& options) = 0;
+  virtual c10::intrusive_ptr<c10d::Backend> CreateNcclGroup(c10::intrusive_ptr<c10d::Store> store,
+                                                            const NcclOptions& options) = 0;
 };
 
 }  // namespace composer
