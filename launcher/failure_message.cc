@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/failure_message.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
 namespace composer {
 
@@ -11,8 +13,13 @@ std::string DescribeFailure(const FailureReport& report) {
       report.exit.hang.empty() ? report.exit.status.ToString() : absl::StrCat("hung: ", report.exit.hang);
   std::string text = absl::StrCat("rank ", report.exit.rank, " on ", report.node, " (pid ", report.pid, ") ", what);
   if (!report.last_word.empty()) absl::StrAppend(&text, ": ", report.last_word);
-  if (!report.stderr_tail.empty()) absl::StrAppend(&text, "\n  the last lines of its stderr:");
-  for (const std::string& line : report.stderr_tail) absl::StrAppend(&text, "\n  | ", line);
+  std::string tail;
+  for (const std::string& line : report.stderr_tail) {
+    const absl::string_view said = absl::StripPrefix(line, "error: ");
+    const bool repeats = !said.empty() && absl::StrContains(report.last_word, said);  // the last word, printed too
+    if (!repeats) absl::StrAppend(&tail, "\n  | ", line);
+  }
+  if (!tail.empty()) absl::StrAppend(&text, "\n  the last lines of its stderr:", tail);
   if (!report.log_path.empty()) absl::StrAppend(&text, "\n  its log: ", report.log_path);
   return text;
 }
