@@ -134,11 +134,12 @@ void TrainLoop::LogStep(bool measured) {
 }
 
 void TrainLoop::Evaluate(Event event) {
-  const absl::Time began = parts_.clock.Now();
+  absl::Time began;
   bool any = false;
   for (Evaluator& evaluator : parts_.evaluators) {
     if (!EvaluatorIsDue(evaluator, event, state_)) continue;
     if (!any) {
+      began = parts_.clock.Now();
       parts_.supervision.OnPhase(RunPhase::kEvaluating);
       Fire(Event::kEvalBeforeAll);
       any = true;

@@ -68,7 +68,7 @@ absl::Status Trainer::BuildData() {
   const TrainDataOptions& train = options_.train;
   SavedDataSettings saved;
   ASSIGN_OR_RETURN(resumed_from_, checkpoints_->Resume(state_, saved));
-  const int64_t configured = train.global_train_batch_size > 0 ? train.global_train_batch_size : 0;
+  const int64_t configured = train.global_train_batch_size;  // 0: not given
   if (!resumed_from_.empty() && configured > 0 && configured != saved.global_train_batch_size) {
     return absl::InvalidArgumentError(
         absl::StrCat("global_train_batch_size: ", configured, ", but checkpoint ", resumed_from_, " was trained with ",

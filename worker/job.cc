@@ -9,18 +9,10 @@
 #include "config/yaml.h"
 #include "storage/dying_file_system.h"
 #include "trainer/core/random.h"
+#include "worker/job_time.h"
 
 namespace composer {
 namespace {
-
-Time ReadTime(ConfigMap& config, absl::string_view key, absl::string_view fallback,
-              TimeUnit bare_unit = TimeUnit::kEpoch) {
-  const std::string text = config.Time(key, fallback);
-  const absl::StatusOr<Time> time = ParseTime(text, bare_unit);
-  if (time.ok()) return *time;
-  config.Reject(key, time.status().message());
-  return Time::Epochs(1);
-}
 
 void ReadTrainData(ConfigMap root, Job& job) {
   TrainDataOptions& train = job.options.train;

@@ -20,6 +20,7 @@
 #include "trainer/callbacks/throttle.h"
 #include "trainer/loggers/json_lines.h"
 #include "trainer/loggers/progress_bar.h"
+#include "worker/job_time.h"
 
 namespace composer {
 namespace {
@@ -80,9 +81,7 @@ CallbackFactory ReadEarlyStopper(ConfigMap config) {
   options.monitor = config.String("monitor");
   options.better = ReadBetter(config);
   options.min_delta = config.Double("min_delta", options.min_delta, {.min = 0});
-  const absl::StatusOr<Time> patience = ParseTime(config.Time("patience", "1ep"));
-  if (!patience.ok()) config.Reject("patience", patience.status().message());
-  if (patience.ok()) options.patience = *patience;
+  options.patience = ReadTime(config, "patience", "1ep");
   return Fixed<EarlyStopper>(options);
 }
 

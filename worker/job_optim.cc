@@ -6,6 +6,7 @@
 #include "trainer/optim/param_groups.h"
 #include "trainer/optim/schedules.h"
 #include "trainer/torch_status.h"
+#include "worker/job_time.h"
 
 namespace composer {
 namespace {
@@ -56,10 +57,7 @@ OptimizerFactory ReadSgdw(ConfigMap config) {
 }
 
 void ReadScheduleTime(ConfigMap& config, absl::string_view key, Time& time) {
-  if (!config.Has(key)) return;
-  const absl::StatusOr<Time> parsed = ParseTime(config.Time(key, ""));
-  if (!parsed.ok()) config.Reject(key, parsed.status().message());
-  if (parsed.ok()) time = *parsed;
+  if (config.Has(key)) time = ReadTime(config, key, "");
 }
 
 // Only the keys that the curve reads are known.
