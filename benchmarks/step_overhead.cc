@@ -74,7 +74,7 @@ class RawLoop {
         batch_ = data_->Load(order_);
       }
       for (at::Tensor& param : optimizer_->groups()[0].params) param.mutable_grad().reset();
-      at::Tensor loss = model_->loss(model_->forward(batch_), batch_);
+      at::Tensor loss = model_->loss(model_->forward(batch_), batch_).total;
       loss.backward();
       optimizer_->Step();
     }

@@ -71,7 +71,9 @@ void TrainBatch::RunForward(bool measure) {
   state_.outputs = state_.model->forward(state_.batch);
   ThrowIfError(engine_.Run(Event::kAfterForward));
   ThrowIfError(engine_.Run(Event::kBeforeLoss));
-  state_.loss = state_.model->loss(state_.outputs, state_.batch);
+  Loss loss = state_.model->loss(state_.outputs, state_.batch);
+  state_.loss = std::move(loss.total);
+  state_.loss_parts = std::move(loss.parts);
   TORCH_CHECK_VALUE(state_.loss.numel() == 1,
                     "the model's loss must be a scalar (the mean over the batch), it has shape ", state_.loss.sizes());
   ThrowIfError(engine_.Run(Event::kAfterLoss));

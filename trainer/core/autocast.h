@@ -8,16 +8,16 @@
 
 namespace composer {
 
-// kFp32: does nothing. kAmpBf16: matrix products in bfloat16 on this device type, on CPU too; the weight cache lives
-// for the scope.
+// kFp32: does nothing. kAmpBf16, kAmpFp16: matrix products in that type on this device type, on CPU too; the weight
+// cache lives for the scope.
 class AutocastScope {
  public:
   AutocastScope(Precision precision, at::DeviceType device)
-      : device_(device), active_(precision == Precision::kAmpBf16) {
+      : device_(device), active_(precision != Precision::kFp32) {
     if (!active_) return;
     was_enabled_ = at::autocast::is_autocast_enabled(device_);
     at::autocast::set_autocast_enabled(device_, true);
-    at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+    at::autocast::set_autocast_dtype(device_, precision == Precision::kAmpFp16 ? at::kHalf : at::kBFloat16);
     at::autocast::increment_nesting();
   }
   ~AutocastScope() {

@@ -11,11 +11,33 @@ Batch Batch::Slice(int64_t begin, int64_t end) const {
   if (begin == 0 && end == num_samples) return *this;
   Batch part;
   part.inputs = inputs.slice(0, begin, end);
-  part.targets = targets.slice(0, begin, end);
+  if (targets.defined()) part.targets = targets.slice(0, begin, end);
+  for (const auto& [name, tensor] : extra) part.extra[name] = tensor.slice(0, begin, end);
   if (!sample_ids.empty()) part.sample_ids.assign(sample_ids.begin() + begin, sample_ids.begin() + end);
   part.num_samples = end - begin;
   part.num_tokens = num_samples == 0 ? 0 : num_tokens * part.num_samples / num_samples;
   return part;
+}
+
+Batch Batch::To(at::Device device) const {
+  const auto there = [device](const at::Tensor& tensor) {
+    return tensor.defined() && tensor.device() != device ? tensor.to(device, /*non_blocking=*/true) : tensor;
+  };
+  Batch moved = *this;
+  moved.inputs = there(inputs);
+  moved.targets = there(targets);
+  for (auto& [name, tensor] : moved.extra) tensor = there(tensor);
+  return moved;
+}
+
+int64_t CountLossTokens(const Batch& batch) {
+  if (batch.num_loss_tokens >= 0) return batch.num_loss_tokens;
+  TORCH_CHECK_VALUE(
+      batch.targets.defined() && at::isIntegralType(batch.targets.scalar_type(), /*includeBool=*/false),
+      "the loss-generating tokens of a batch can't be counted: its targets are not integers; set "
+      "Batch::num_loss_tokens in the dataset, or accumulate_train_batch_on_tokens: false");
+  constexpr int64_t kIgnored = -100;
+  return batch.targets.numel() == 0 ? 0 : batch.targets.ne(kIgnored).sum().item<int64_t>();
 }
 
 }  // namespace composer

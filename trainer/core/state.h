@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/core/callback.h"
@@ -20,7 +21,10 @@
 
 namespace composer {
 
-enum class Precision { kFp32, kAmpBf16 };
+// kAmpFp16 scales the loss (optim/grad_scaler.h). Source: mosaicml composer/core/precision.py.
+enum class Precision { kFp32, kAmpBf16, kAmpFp16 };
+// "fp32", "amp_bf16", "amp_fp16".
+absl::string_view PrecisionName(Precision precision);
 
 // What one step added up to over all ranks; known after the step's gradients are reduced.
 struct StepTotals {
@@ -36,6 +40,7 @@ struct State {
   uint64_t seed = 0;
   int rank = 0;
   int world_size = 1;
+  at::Device device = at::kCPU;
 
   // Parts.
   std::shared_ptr<Model> model;
@@ -55,12 +60,15 @@ struct State {
   Batch batch;  // the whole rank batch at loader events, the microbatch inside forward/loss/backward
   at::Tensor outputs;
   at::Tensor loss;  // of the microbatch, before weighting
+  std::vector<std::pair<std::string, at::Tensor>> loss_parts;  // when the model has several losses; Loss::parts
   StepTotals step;
 
   // Settings.
   int64_t device_train_microbatch_size = 0;  // 0: the whole rank batch
   Precision precision = Precision::kFp32;
   double scale_schedule_ratio = 1;
+
+  bool accumulate_train_batch_on_tokens = false;  // microbatches are weighted by loss-generating tokens
 
   MetricList train_metrics;
   std::string eval_label;  // of the running evaluation

@@ -7,7 +7,7 @@
 
 namespace composer {
 
-at::Tensor Classifier::loss(const at::Tensor& outputs, const Batch& batch) {
+Loss Classifier::loss(const at::Tensor& outputs, const Batch& batch) {
   return SoftCrossEntropy(outputs, batch.targets);
 }
 

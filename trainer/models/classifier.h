@@ -10,7 +10,7 @@ namespace composer {
 class Classifier : public Model {
  public:
   at::Tensor forward(const Batch& batch) final { return Logits(batch.inputs); }
-  at::Tensor loss(const at::Tensor& outputs, const Batch& batch) final;
+  Loss loss(const at::Tensor& outputs, const Batch& batch) final;
   MetricList metrics(bool is_train) const final;
   double flops_per_sample() const final { return flops_per_sample_; }
 

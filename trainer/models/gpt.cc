@@ -131,7 +131,7 @@ class Gpt final : public Model {
     const at::Tensor x = transformer_->forward(batch.inputs);
     return at::linear(x, lm_head_.is_empty() ? transformer_->token_embedding() : lm_head_->weight);
   }
-  at::Tensor loss(const at::Tensor& outputs, const Batch& batch) override {
+  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
     return NextTokenCrossEntropy(outputs, batch.targets);
   }
   MetricList metrics(bool is_train) const override {

@@ -23,7 +23,7 @@ class LossModel final : public Model {
     FillParameters(*this);
   }
   at::Tensor forward(const Batch& batch) override { return layer_(batch.inputs); }
-  at::Tensor loss(const at::Tensor& outputs, const Batch& batch) override {
+  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
     return reduce_(at::cross_entropy_loss(outputs, batch.targets, {}, at::Reduction::None));
   }
   MetricList metrics(bool) const override { return {}; }

@@ -52,7 +52,7 @@ TEST(Microbatches, TheLossIsTheMeanOverTheBatch) {
   double expected = 0;
   AddCallback(options, {Event::kBatchStart}, [&](State& state) {
     const torch::NoGradGuard no_grad;
-    expected = model->loss(model->forward(state.batch), state.batch).item<double>();
+    expected = model->loss(model->forward(state.batch), state.batch).total.item<double>();
   });
   int checked = 0;
   AddCallback(options, {Event::kBatchEnd}, [&](State& state) {

@@ -68,7 +68,7 @@ TEST(Gpt, StartsAsGpt2) {
   const auto same = MakeGpt(options);
   for (const auto& item : params) EXPECT_TRUE(torch::equal(item.value(), same->named_parameters()[item.key()]));
   const Batch batch = Tokens(torch::randint(11, {4, 8}, torch::kInt64));
-  EXPECT_NEAR(model->loss(model->forward(batch), batch).item<double>(), std::log(11.0), 0.2);
+  EXPECT_NEAR(model->loss(model->forward(batch), batch).total.item<double>(), std::log(11.0), 0.2);
 }
 
 TEST(Gpt, SeesThePastOnly) {
@@ -91,7 +91,7 @@ TEST(Gpt, LearnsASequenceByHeart) {
   torch::optim::AdamW optimizer(model->parameters(), torch::optim::AdamWOptions(1e-2));
   for (int step = 0; step < 60; ++step) {
     optimizer.zero_grad();
-    model->loss(model->forward(batch), batch).backward();
+    model->loss(model->forward(batch), batch).total.backward();
     optimizer.step();
   }
   const MetricList metrics = model->metrics(/*is_train=*/false);

@@ -20,7 +20,7 @@ TEST(Mlp, NamesShapesAndFlops) {
   batch.targets = torch::zeros({4}, torch::kInt64);
   const at::Tensor outputs = model->forward(batch);
   EXPECT_EQ(outputs.sizes(), (std::vector<int64_t>{4, 3}));
-  EXPECT_EQ(model->loss(outputs, batch).dim(), 0);
+  EXPECT_EQ(model->loss(outputs, batch).total.dim(), 0);
 }
 
 TEST(Mlp, ComputesItsFormula) {
@@ -61,7 +61,7 @@ TEST(Mlp, LearnsASyntheticTask) {
   for (int64_t step = 0; step < 4 * train.batches_per_epoch(); ++step) {
     const Batch batch = train.Load(step / train.batches_per_epoch(), step % train.batches_per_epoch());
     optimizer.zero_grad();
-    model->loss(model->forward(batch), batch).backward();
+    model->loss(model->forward(batch), batch).total.backward();
     optimizer.step();
   }
   task.sample_seed = 1;

@@ -48,7 +48,7 @@ TEST(ResNetSmall, TakesAnyStrideDepthAndSize) {
     const Batch batch = Images(3);
     const at::Tensor outputs = model->forward(batch);
     EXPECT_EQ(outputs.sizes(), (std::vector<int64_t>{3, 10}));
-    model->loss(outputs, batch).backward();
+    model->loss(outputs, batch).total.backward();
     for (const auto& item : model->named_parameters()) {
       ASSERT_TRUE(item.value().grad().defined()) << item.key();
       EXPECT_TRUE(item.value().grad().isfinite().all().item<bool>()) << item.key();
@@ -71,7 +71,7 @@ TEST(ResNetSmall, LearnsOneBatchByHeart) {
   double loss = 0;
   for (int step = 0; step < 20; ++step) {
     optimizer.zero_grad();
-    const at::Tensor value = model->loss(model->forward(batch), batch);
+    const at::Tensor value = model->loss(model->forward(batch), batch).total;
     value.backward();
     optimizer.step();
     loss = value.item<double>();
