@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/reader.h"
 
+#include <fnmatch.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -32,14 +33,16 @@ std::string Description(absl::string_view dtype, absl::Span<const int64_t> shape
   return absl::StrCat(dtype, "[", absl::StrJoin(shape, ","), "]");
 }
 
-absl::Status CheckFits(const Manifest& manifest, const StateDict& into) {
+absl::Status CheckFits(const Manifest& manifest, const StateDict& into, const LoadSelection& selection) {
   absl::flat_hash_map<absl::string_view, const TensorEntry*> stored;
-  for (const TensorEntry& tensor : manifest.tensors) stored[tensor.name] = &tensor;
+  for (const TensorEntry& tensor : manifest.tensors) {
+    if (!Matches(selection.ignore, tensor.name)) stored[tensor.name] = &tensor;
+  }
   std::vector<std::string> missing, unexpected, different;
   for (const auto& [name, tensor] : into.tensors) {
     const auto found = stored.find(name);
     if (found == stored.end()) {
-      missing.push_back(name);
+      if (!selection.allow_missing && !Matches(selection.ignore, name)) missing.push_back(name);
       continue;
     }
     const std::string there = Description(found->second->dtype, found->second->shape);
@@ -48,7 +51,7 @@ absl::Status CheckFits(const Manifest& manifest, const StateDict& into) {
     stored.erase(found);
   }
   for (const TensorEntry& tensor : manifest.tensors) {
-    if (stored.contains(tensor.name)) unexpected.push_back(tensor.name);
+    if (!selection.allow_unexpected && stored.contains(tensor.name)) unexpected.push_back(tensor.name);
   }
   if (missing.empty() && unexpected.empty() && different.empty()) return absl::OkStatus();
   std::string message =
@@ -68,17 +71,25 @@ void CopyBox(const TensorEntry& entry, const Box& box, absl::string_view bytes, 
   target.copy_(at::from_blob(data, box.shape, at::TensorOptions(*DTypeFromName(entry.dtype))));
 }
 
-absl::Status Load(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest, StateDict* into) try {
+absl::Status Load(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest, StateDict* into,
+                  const LoadSelection& selection = {}) try {
   TensorsByName targets;
-  for (const auto& [name, tensor] : into->tensors) targets[name] = tensor;
+  for (const auto& [name, tensor] : into->tensors) {
+    if (!Matches(selection.ignore, name)) targets[name] = tensor;
+  }
   const at::NoGradGuard no_grad;
   RETURN_IF_ERROR(
       ReadBoxes(store, checkpoint, manifest,
                 [&](const TensorEntry& tensor, const Box& box, absl::string_view bytes, const absl::Status& check) {
-                  if (check.ok() && !bytes.empty()) CopyBox(tensor, box, bytes, targets[tensor.name]);
+                  const auto target = targets.find(tensor.name);
+                  if (check.ok() && !bytes.empty() && target != targets.end())
+                    CopyBox(tensor, box, bytes, target->second);
                   return check;
                 }));
-  into->small = manifest.small;
+  into->small.clear();
+  for (const auto& [key, text] : manifest.small) {
+    if (!Matches(selection.ignore, key)) into->small[key] = text;
+  }
   return absl::OkStatus();
 } catch (const std::exception& error) {  // of torch: out of memory, a device error
   return absl::InternalError(absl::StrCat("cannot load ", store.Location(checkpoint), ": ", error.what()));
@@ -113,10 +124,18 @@ absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchan
   return CheckpointChoice{json.value("checkpoint", ""), json.value("refused", std::vector<std::string>{})};
 }
 
-absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into) {
+bool Matches(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+  });
+}
+
+absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into,
+                            const LoadSelection& selection) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(store, checkpoint));
-  RETURN_IF_ERROR(Annotate(CheckFits(manifest, *into), absl::StrCat("cannot load ", store.Location(checkpoint))));
-  return Load(store, checkpoint, manifest, into);
+  RETURN_IF_ERROR(
+      Annotate(CheckFits(manifest, *into, selection), absl::StrCat("cannot load ", store.Location(checkpoint))));
+  return Load(store, checkpoint, manifest, into, selection);
 }
 
 absl::StatusOr<StateDict> LoadNewStateDict(ObjectStore& store, const std::string& checkpoint) try {

@@ -25,11 +25,23 @@ absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store);
 // The same on all ranks: rank 0 looks and tells the others.
 absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange);
 
+// How much of a checkpoint to load, and what may be amiss.
+struct LoadSelection {
+  // fnmatch patterns (`*` also matches `/`) over names of tensors and keys of small state: what matches is left as it
+  // is.
+  std::vector<std::string> ignore;
+  bool allow_missing = false;     // tensors that the checkpoint lacks keep their values
+  bool allow_unexpected = false;  // tensors that only the checkpoint has are passed over
+};
+// Does one of the patterns match?
+bool Matches(const std::vector<std::string>& patterns, const std::string& name);
+
 // Copies the checkpoint's tensors into those of `into` (any device and strides; same names, shapes and dtypes, else
 // kFailedPrecondition with all that is missing, unexpected or different, and nothing changed) and replaces its small
 // state. Every byte is verified again before it is copied: kDataLoss when it changed meanwhile; tensors copied before
-// that have their new values.
-absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into);
+// that have their new values. `selection` narrows this.
+absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into,
+                            const LoadSelection& selection = {});
 
 // The same into new tensors on the CPU.
 absl::StatusOr<StateDict> LoadNewStateDict(ObjectStore& store, const std::string& checkpoint);

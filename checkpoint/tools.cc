@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "checkpoint/checkpoint_place.h"
 #include "checkpoint/cleanup.h"
 #include "checkpoint/diff.h"
 #include "checkpoint/reader.h"
@@ -29,28 +30,9 @@ constexpr absl::string_view kUsage =
     "A path is a checkpoint, its manifest.json, or a folder of checkpoints (its newest valid one; verify: all of "
     "them).\n";
 
-struct Place {
-  std::unique_ptr<LocalStore> store;
-  std::string checkpoint;  // "": the whole folder
-};
-
-absl::StatusOr<Place> Find(const std::string& argument) {
-  std::string path = AbsolutePath(argument);
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  if (BaseName(path) == "manifest.json") path = DirName(path);
-  if (!IsDirectory(path)) return absl::NotFoundError(absl::StrCat("there is no folder ", path));
-  if (PathExists(JoinPath(path, "manifest.json"))) {
-    const std::string name = BaseName(path);
-    RETURN_IF_ERROR(CheckKey(name));
-    return Place{std::make_unique<LocalStore>(DirName(path)), name};
-  }
-  const std::string of_run = JoinPath(path, "checkpoints");
-  return Place{std::make_unique<LocalStore>(IsDirectory(of_run) ? of_run : path), ""};
-}
-
 // One checkpoint, where the path was that of a folder its newest valid one.
-absl::StatusOr<Place> FindOne(const std::string& argument, std::ostream& err) {
-  ASSIGN_OR_RETURN(Place place, Find(argument));
+absl::StatusOr<CheckpointPlace> FindOne(const std::string& argument, std::ostream& err) {
+  ASSIGN_OR_RETURN(CheckpointPlace place, FindCheckpointPlace(argument));
   if (!place.checkpoint.empty()) return place;
   ASSIGN_OR_RETURN(const CheckpointChoice choice, FindNewestValid(*place.store));
   for (const std::string& reason : choice.refused) err << "refused: " << reason << "\n";
@@ -91,7 +73,7 @@ void PrintManifest(const std::string& location, const Manifest& manifest, std::o
 }
 
 absl::StatusOr<int> Show(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  ASSIGN_OR_RETURN(const Place place, FindOne(args[1], err));
+  ASSIGN_OR_RETURN(const CheckpointPlace place, FindOne(args[1], err));
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(*place.store, place.checkpoint));
   PrintManifest(place.store->Location(place.checkpoint), manifest, out);
   return kEqual;
@@ -100,7 +82,7 @@ absl::StatusOr<int> Show(const std::vector<std::string>& args, std::ostream& out
 absl::StatusOr<int> Diff(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   std::vector<StateDict> states;
   for (const size_t i : {size_t{1}, size_t{2}}) {
-    ASSIGN_OR_RETURN(const Place place, FindOne(args[i], err));
+    ASSIGN_OR_RETURN(const CheckpointPlace place, FindOne(args[i], err));
     out << (i == 1 ? "first   " : "second  ") << place.store->Location(place.checkpoint) << "\n";
     ASSIGN_OR_RETURN(StateDict state, LoadNewStateDict(*place.store, place.checkpoint));
     states.push_back(std::move(state));
@@ -113,7 +95,7 @@ absl::StatusOr<int> Diff(const std::vector<std::string>& args, std::ostream& out
 }
 
 absl::StatusOr<int> Verify(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  ASSIGN_OR_RETURN(const Place place, Find(args[1]));
+  ASSIGN_OR_RETURN(const CheckpointPlace place, FindCheckpointPlace(args[1]));
   std::vector<std::string> names = {place.checkpoint};
   if (place.checkpoint.empty()) {
     ASSIGN_OR_RETURN(const std::vector<CheckpointName> committed, CommittedCheckpoints(*place.store));

@@ -3,7 +3,13 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <regex>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "trainer/core/autocast.h"
 #include "trainer/torch_status.h"
 
@@ -13,23 +19,39 @@ bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state)
   const Time interval = CountedInterval(evaluator.eval_interval, state.max_duration, state.batches_per_epoch);
   if (interval.value() <= 0 || evaluator.last_batch == state.timestamp.batch) return false;
   if (event == Event::kFitEnd) return true;
-  const bool by_epoch = interval.unit() == TimeUnit::kEpoch;
-  if (event != (by_epoch ? Event::kEpochEnd : Event::kBatchEnd)) return false;
+  const Event when = interval.unit() == TimeUnit::kEpoch       ? Event::kEpochEnd
+                     : interval.unit() == TimeUnit::kIteration ? Event::kIterationEnd
+                                                               : Event::kBatchEnd;
+  if (event != when) return false;
   return IntervalCrossed(interval, state.previous_timestamp, state.timestamp);
 }
 
 namespace {
 
-void RunEvalBatch(State& state, Engine& engine, const MetricList& metrics) {
-  ThrowIfError(engine.Run(Event::kEvalBatchStart));
+// One forward pass; the batch may be empty on this rank.
+void RunEvalMicrobatch(State& state, Engine& engine, const MetricList& metrics) {
   ThrowIfError(engine.Run(Event::kEvalBeforeForward));
   if (state.batch.num_samples > 0) {
-    const AutocastScope autocast(state.precision, state.batch.inputs.device().type());
+    const AutocastScope autocast(state.precision, state.device.type());
     state.outputs = state.model->eval_forward(state.batch);
   }
   ThrowIfError(engine.Run(Event::kEvalAfterForward));
-  if (state.batch.num_samples > 0) {
-    for (const auto& metric : metrics) metric->Update(state.outputs, state.batch);
+  if (state.batch.num_samples == 0) return;
+  for (const auto& metric : metrics) metric->Update(state.outputs, state.batch);
+}
+
+void RunEvalBatch(const Evaluator& evaluator, State& state, Engine& engine) {
+  ThrowIfError(engine.Run(Event::kEvalBatchStart));
+  const int64_t samples = state.batch.num_samples, wanted = evaluator.device_eval_microbatch_size;
+  if (wanted <= 0 || wanted >= samples) {
+    RunEvalMicrobatch(state, engine, evaluator.metrics);
+  } else {
+    const Batch whole = state.batch;
+    for (int64_t begin = 0; begin < samples; begin += wanted) {
+      state.batch = whole.Slice(begin, std::min(begin + wanted, samples));
+      RunEvalMicrobatch(state, engine, evaluator.metrics);
+    }
+    state.batch = whole;
   }
   ThrowIfError(engine.Run(Event::kEvalBatchEnd));
 }
@@ -42,11 +64,19 @@ void SumOverRanks(const MetricList& metrics, Communicator& communicator) {
     const auto own = metric->sums();
     sums.insert(sums.end(), own.begin(), own.end());
   }
-  if (sums.empty()) return;
-  communicator.AllReduceSum(torch::from_blob(sums.data(), {static_cast<int64_t>(sums.size())}, torch::kDouble));
+  communicator.AllReduceSum(absl::MakeSpan(sums));
   size_t next = 0;
   for (const auto& metric : metrics) {
     for (double& sum : metric->sums()) sum = sums[next++];
+  }
+}
+
+bool IsFoundIn(const std::string& pattern, const std::string& name) {
+  if (absl::StrContains(absl::AsciiStrToLower(name), absl::AsciiStrToLower(pattern))) return true;
+  try {
+    return std::regex_search(name, std::regex(pattern, std::regex::icase));
+  } catch (const std::regex_error&) {
+    return false;
   }
 }
 
@@ -63,9 +93,9 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   for (const auto& metric : evaluator.metrics) metric->Reset();
   ThrowIfError(engine.Run(Event::kEvalStart));
   for (int64_t n = 0; n < evaluator.loader->batches_per_epoch(); ++n) {
-    state.batch = evaluator.loader->Load(/*epoch=*/0, n);
+    state.batch = evaluator.batches->Load(/*epoch=*/0, n).To(state.device);
     const int64_t samples = evaluator.loader->global_samples(n);
-    RunEvalBatch(state, engine, evaluator.metrics);
+    RunEvalBatch(evaluator, state, engine);
     state.eval_timestamp.ToNextBatch(samples, state.batch.num_tokens, absl::ZeroDuration());
   }
   SumOverRanks(evaluator.metrics, communicator);
@@ -78,6 +108,29 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   state.batch = train_batch;
   state.outputs = at::Tensor();
   state.model->train();
+}
+
+absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<std::string>& patterns) {
+  if (patterns.empty()) return metrics;
+  std::vector<std::string> names;
+  for (const auto& metric : metrics) names.push_back(metric->name());
+  std::vector<bool> chosen(metrics.size(), false);
+  for (const std::string& pattern : patterns) {
+    bool found = false;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!IsFoundIn(pattern, names[i])) continue;
+      found = chosen[i] = true;
+    }
+    if (!found) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("metric_names: `", pattern, "` matches no metric; the model has ", absl::StrJoin(names, ", ")));
+    }
+  }
+  MetricList selected;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    if (chosen[i]) selected.push_back(std::move(metrics[i]));
+  }
+  return selected;
 }
 
 void BroadcastBuffers(const Model& model, Communicator& communicator) {

@@ -4,11 +4,12 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "trainer/core/engine.h"
 #include "trainer/core/state.h"
-#include "trainer/data/data_loader.h"
+#include "trainer/data/prefetcher.h"
 #include "trainer/loggers/logger.h"
 #include "trainer/parallel/communicator.h"
 
@@ -16,14 +17,16 @@ namespace composer {
 
 struct Evaluator {
   std::string label;
-  std::unique_ptr<DataLoader> loader;  // not shuffled, nothing dropped, uneven shares
+  std::shared_ptr<const DataLoader> loader;  // not shuffled, nothing dropped, uneven shares
+  std::unique_ptr<Prefetcher> batches;       // of loader
   MetricList metrics;
   Time eval_interval;
-  int64_t last_batch = -1;  // of the training, when it last ran
+  int64_t device_eval_microbatch_size = 0;  // samples of a forward pass; 0: the whole batch
+  int64_t last_batch = -1;                  // of the training, when it last ran
 };
 
-// Should it run at this event (kBatchEnd, kEpochEnd or kFitEnd)? Epoch intervals fire at kEpochEnd, others at
-// kBatchEnd; at kFitEnd it runs unless it just did. Source: mosaicml composer/core/evaluator.py,
+// Should it run at this event (kBatchEnd, kEpochEnd, kIterationEnd or kFitEnd)? Epoch intervals fire at kEpochEnd, those
+// in iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did. Source: mosaicml composer/core/evaluator.py,
 // evaluate_periodically().
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state);
 
@@ -31,6 +34,10 @@ bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state)
 // mode meanwhile; with several ranks rank 0's buffers are broadcast first. Throws what the model or the collectives
 // throw.
 void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator, Logger& logger);
+
+// Those metrics whose name one of the patterns is found in (a regular expression, or plain text; case ignored); all when
+// there are no patterns. kInvalidArgument: a pattern that matches none, with the names there are.
+absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<std::string>& patterns);
 
 // tensor buffers of the model (BatchNorm's running statistics) = rank 0's, as DDP's broadcast does.
 void BroadcastBuffers(const Model& model, Communicator& communicator);

@@ -1,19 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/train_batch.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <bit>
+#include <numeric>
 
+#include "absl/cleanup/cleanup.h"
 #include "trainer/core/autocast.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
+namespace {
+
+// By how much token-weighted gradients are too small until the number of tokens is known: a power of two, so that
+// the division afterwards is exact and the same for any number of ranks.
+double TokenScale(int64_t global_samples) {
+  return static_cast<double>(std::bit_ceil(static_cast<uint64_t>(global_samples)));
+}
+
+// Of each row, without waiting more than once.
+std::vector<int64_t> LossTokensByRow(const Batch& batch) {
+  const bool countable = batch.targets.defined() && at::isIntegralType(batch.targets.scalar_type(), false);
+  if (!countable) return {};
+  const at::Tensor rows = batch.targets.ne(-100).view({batch.num_samples, -1}).sum(1).cpu();
+  const int64_t* data = rows.data_ptr<int64_t>();
+  return {data, data + rows.numel()};
+}
+
+void CopyAll(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& to) {
+  if (!from.empty()) at::_foreach_copy_(to, from);
+}
+
+}  // namespace
 
 TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator)
-    : state_(state), engine_(engine), weight_(torch::ones({})) {
+    : state_(state), engine_(engine), weight_(torch::ones({}, torch::device(state.device))) {
   for (const at::Tensor& param : state.model->parameters()) {
     if (param.requires_grad()) params_.push_back(param);
+  }
+  if (state.auto_microbatch) {
+    buffers_ = state.model->buffers();
+    for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(buffer.clone());
   }
   if (communicator.world_size() == 1) return;
   GradientReducer::Options options;
@@ -26,47 +56,85 @@ StepMessage TrainBatch::Run(const Request& request) {
   ThrowIfError(engine_.Run(Event::kBeforeTrainBatch));
   for (const at::Tensor& param : params_) param.mutable_grad().reset();
   for (const auto& metric : state_.train_metrics) metric->Reset();
-  weighted_loss_ = 0;
+  losses_.Reset();
+  if (state_.auto_microbatch) CopyAll(buffers_, saved_buffers_);
   StepMessage message = request.message;
   message.samples = state_.batch.num_samples;
   message.tokens = state_.batch.num_tokens;
-  RunMicrobatches(request, message);
-  if (reducer_ == nullptr) {
-    message.weighted_loss = static_cast<float>(weighted_loss_);
-  } else {
-    if (message.samples == 0) FillTail(message);
-    reducer_->Finish();
-    message = ReadTail();
+  try {
+    if (message.samples > 0) RunMicrobatches(request, message);
+  } catch (...) {
+    OnOutOfMemory(message);
+    message.out_of_memory = 1;
   }
-  state_.step = {reducer_ == nullptr ? weighted_loss_ : message.weighted_loss, message.samples, message.tokens};
+  StepMessage agreed = ReduceOverRanks(message);
+  if (agreed.out_of_memory > 0) {
+    Discard();
+    return agreed;
+  }
+  const double factor = FactorAfterSum(request, agreed);
+  for (float& part : agreed.weighted_parts) part = static_cast<float>(part * factor);
+  const double loss = reducer_ == nullptr ? losses_.total() : agreed.weighted_loss;
+  state_.step = {loss * factor, agreed.samples, agreed.tokens};
+  const bool finite = PrepareGradients(factor);
   ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
-  state_.optimizer->Step();
-  return message;
+  if (finite) state_.optimizer->Step();
+  if (state_.scaler) state_.scaler->Update(finite);
+  return agreed;
 }
 
-void TrainBatch::RunMicrobatches(const Request& request, const StepMessage& message) {
+std::vector<double> TrainBatch::Weights(const Request& request, int64_t size, StepMessage& message) const {
+  const int64_t samples = state_.batch.num_samples;
+  std::vector<double> weights;
+  if (!state_.accumulate_train_batch_on_tokens) {
+    for (int64_t begin = 0; begin < samples; begin += size) {
+      weights.push_back(static_cast<double>(std::min(size, samples - begin)) /
+                        static_cast<double>(request.global_samples));
+    }
+    return weights;
+  }
+  const std::vector<int64_t> by_row = LossTokensByRow(state_.batch);
+  message.loss_tokens = CountLossTokens(state_.batch);
+  const double divisor =
+      reducer_ == nullptr ? static_cast<double>(message.loss_tokens) : TokenScale(request.global_samples);
+  for (int64_t begin = 0; begin < samples; begin += size) {
+    const int64_t end = std::min(begin + size, samples);
+    double tokens =
+        static_cast<double>(message.loss_tokens) * static_cast<double>(end - begin) / static_cast<double>(samples);
+    if (!by_row.empty())
+      tokens = static_cast<double>(std::accumulate(by_row.begin() + begin, by_row.begin() + end, int64_t{0}));
+    weights.push_back(tokens / divisor);
+  }
+  return weights;
+}
+
+void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
   const int64_t num_samples = state_.batch.num_samples;
   const int64_t wanted = state_.device_train_microbatch_size;
   const int64_t size = wanted > 0 ? std::min(wanted, num_samples) : num_samples;
-  if (num_samples == 0) return;
-  const Batch whole = size < num_samples ? std::exchange(state_.batch, {}) : Batch{};
-  for (int64_t begin = 0; begin < num_samples; begin += size) {
-    const int64_t end = std::min(begin + size, num_samples);
+  const std::vector<double> weights = Weights(request, size, message);
+  // An algorithm may change the batch before the forward pass: a second try must start from the first.
+  const bool keep = size < num_samples || state_.auto_microbatch.has_value();
+  Batch whole = keep ? state_.batch : Batch{};
+  const auto restore = absl::MakeCleanup([&] {
+    if (keep) state_.batch = std::move(whole);
+  });
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const int64_t begin = static_cast<int64_t>(i) * size, end = std::min(begin + size, num_samples);
     if (size < num_samples) state_.batch = whole.Slice(begin, end);
+    const bool counts = weights[i] > 0;  // a microbatch of padding has no mean loss
     RunForward(request.measure);
-    const double weight = static_cast<double>(end - begin) / static_cast<double>(request.global_samples);
-    weighted_loss_ += weight * state_.loss.item<double>();
-    if (end == num_samples && reducer_ != nullptr) {
+    if (counts) losses_.Add(weights[i], state_.loss, state_.loss_parts);
+    if (i + 1 == weights.size() && reducer_ != nullptr) {
       FillTail(message);
       reducer_->Arm();
     }
-    RunBackward(weight);
+    if (counts) RunBackward(weights[i]);
   }
-  if (size < num_samples) state_.batch = whole;
 }
 
 void TrainBatch::RunForward(bool measure) {
-  const AutocastScope autocast(state_.precision, weight_.device().type());
+  const AutocastScope autocast(state_.precision, state_.device.type());
   ThrowIfError(engine_.Run(Event::kBeforeForward));
   state_.outputs = state_.model->forward(state_.batch);
   ThrowIfError(engine_.Run(Event::kAfterForward));
@@ -74,8 +142,9 @@ void TrainBatch::RunForward(bool measure) {
   Loss loss = state_.model->loss(state_.outputs, state_.batch);
   state_.loss = std::move(loss.total);
   state_.loss_parts = std::move(loss.parts);
-  TORCH_CHECK_VALUE(state_.loss.numel() == 1,
-                    "the model's loss must be a scalar (the mean over the batch), it has shape ", state_.loss.sizes());
+  TORCH_CHECK_VALUE(state_.loss.defined() && state_.loss.numel() == 1,
+                    "the model's loss must be a scalar (the mean over the batch), it has shape ",
+                    state_.loss.defined() ? state_.loss.sizes() : at::IntArrayRef{0});
   ThrowIfError(engine_.Run(Event::kAfterLoss));
   if (!measure) return;
   const torch::NoGradGuard no_grad;
@@ -85,15 +154,68 @@ void TrainBatch::RunForward(bool measure) {
 void TrainBatch::RunBackward(double weight) {
   ThrowIfError(engine_.Run(Event::kBeforeBackward));
   // Backward starts from the weight instead of 1: the same as scaling the loss, without an operation.
-  weight_.fill_(weight);
+  weight_.fill_(weight * loss_scale());
   state_.loss.backward(state_.loss.dim() == 0 && state_.loss.scalar_type() == at::kFloat
                            ? weight_
                            : weight_.to(state_.loss.scalar_type()).expand_as(state_.loss));
   ThrowIfError(engine_.Run(Event::kAfterBackward));
 }
 
+void TrainBatch::OnOutOfMemory(const StepMessage& message) {
+  const absl::Status status = StatusFromCurrentException();
+  if (status.code() != absl::StatusCode::kResourceExhausted) throw;
+  state_.outputs.reset();
+  state_.loss.reset();
+  state_.loss_parts.clear();
+  const bool too_late = reducer_ != nullptr && reducer_->tail_sent();
+  if (!state_.auto_microbatch || too_late) throw StatusError(status);
+}
+
+StepMessage TrainBatch::ReduceOverRanks(const StepMessage& message) {
+  if (reducer_ == nullptr) {
+    StepMessage own = message;
+    own.weighted_loss = static_cast<float>(losses_.total());
+    for (size_t i = 0; i < own.weighted_parts.size(); ++i)
+      own.weighted_parts[i] = static_cast<float>(losses_.parts()[i]);
+    return own;
+  }
+  if (message.samples == 0 || message.out_of_memory > 0) FillTail(message);
+  reducer_->Finish();
+  return ReadTail();
+}
+
+void TrainBatch::Discard() {
+  const torch::NoGradGuard no_grad;
+  for (const at::Tensor& param : params_) param.mutable_grad().reset();
+  CopyAll(saved_buffers_, buffers_);
+  state_.outputs.reset();
+  state_.loss.reset();
+  if (!state_.device.is_cpu()) at::getDeviceAllocator(state_.device.type())->emptyCache();
+}
+
+double TrainBatch::FactorAfterSum(const Request& request, const StepMessage& agreed) const {
+  if (!state_.accumulate_train_batch_on_tokens) return 1;
+  TORCH_CHECK_VALUE(agreed.loss_tokens > 0,
+                    "accumulate_train_batch_on_tokens: the global batch has no token that generates loss (all targets "
+                    "are -100)");
+  return reducer_ == nullptr ? 1 : TokenScale(request.global_samples) / static_cast<double>(agreed.loss_tokens);
+}
+
+bool TrainBatch::PrepareGradients(double factor) {
+  if (!state_.scaler && factor == 1) return true;
+  const torch::NoGradGuard no_grad;
+  std::vector<at::Tensor> grads;
+  for (const at::Tensor& param : params_) {
+    if (param.grad().defined()) grads.push_back(param.grad());
+  }
+  if (factor != 1) at::_foreach_mul_(grads, factor);
+  return !state_.scaler || state_.scaler->Unscale(grads);
+}
+
 void TrainBatch::FillTail(StepMessage message) {
-  message.weighted_loss = static_cast<float>(weighted_loss_);
+  message.weighted_loss = static_cast<float>(losses_.total());
+  for (size_t i = 0; i < message.weighted_parts.size(); ++i)
+    message.weighted_parts[i] = static_cast<float>(losses_.parts()[i]);
   const absl::Span<float> tail = reducer_->tail();
   message.Encode(tail);
   size_t next = StepMessage::kLength;

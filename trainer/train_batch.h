@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "trainer/core/engine.h"
 #include "trainer/core/state.h"
+#include "trainer/loss_sums.h"
 #include "trainer/parallel/communicator.h"
 #include "trainer/parallel/gradient_reducer.h"
 #include "trainer/parallel/step_message.h"
@@ -17,6 +18,12 @@ namespace composer {
 // The loss of the global batch is the mean over its samples: each microbatch's mean loss is weighted by
 // (its samples) / (samples of the global batch), and gradients are summed over ranks. So neither the microbatch size
 // nor an uneven split among ranks changes the result beyond rounding. A rank without samples takes part with zeros.
+// With accumulate_train_batch_on_tokens the same holds of the tokens that generate loss; their number over all ranks is
+// known only after the sum, so the gradients are divided by it then.
+//
+// Out of memory (c10::OutOfMemoryError, bad_alloc, kResourceExhausted) with auto_microbatch: the rank completes the
+// step's collectives and its flag makes all ranks discard the step: weights, optimizer, buffers and metrics are as
+// before. Without: StatusError(kResourceExhausted) that says what to lower.
 class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final.
@@ -28,25 +35,39 @@ class TrainBatch {
     StepMessage message;     // votes and seconds of this rank; loss, samples and tokens are filled in here
   };
   // Runs the step on state.batch (the whole rank batch). Fills state.step; returns what the ranks told each other.
-  // Throws LibTorch's exceptions; StatusError from callbacks.
+  // out_of_memory > 0 in it: the step was discarded. Throws LibTorch's exceptions; StatusError from callbacks.
   StepMessage Run(const Request& request);
 
+  // Names of the model's several losses, known after the first step; values of the last step in its StepMessage.
+  const std::vector<std::string>& loss_part_names() const { return losses_.part_names(); }
   int64_t num_buckets() const { return reducer_ == nullptr ? 0 : reducer_->num_buckets(); }
 
  private:
-  void RunMicrobatches(const Request& request, const StepMessage& message);
+  // The share of each microbatch in the step; fills in the message's loss_tokens.
+  std::vector<double> Weights(const Request& request, int64_t size, StepMessage& message) const;
+  void RunMicrobatches(const Request& request, StepMessage& message);
   void RunForward(bool measure);
   void RunBackward(double weight);
+  // Called in a catch block: rethrows what is no out-of-memory, or can't be made good.
+  void OnOutOfMemory(const StepMessage& message);
+  StepMessage ReduceOverRanks(const StepMessage& message);
+  void Discard();
+  // What the summed gradients and losses lack: (number of loss tokens) when it was not known before.
+  double FactorAfterSum(const Request& request, const StepMessage& agreed) const;
+  // Scales gradients; false: they are not finite and the update must be skipped.
+  bool PrepareGradients(double factor);
   // The tail is a StepMessage, then the sums of the train metrics.
   void FillTail(StepMessage message);
   StepMessage ReadTail();
+  double loss_scale() const { return state_.scaler ? state_.scaler->scale() : 1; }
 
   State& state_;
   Engine& engine_;
   std::vector<at::Tensor> params_;
   std::unique_ptr<GradientReducer> reducer_;  // null: one rank
   at::Tensor weight_;                         // scalar; the gradient that backward starts from
-  double weighted_loss_ = 0;
+  LossSums losses_;
+  std::vector<at::Tensor> buffers_, saved_buffers_;  // the model's, and as they were before the step (auto_microbatch)
 };
 
 }  // namespace composer

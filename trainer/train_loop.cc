@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "trainer/core/random.h"
 #include "trainer/torch_status.h"
@@ -12,7 +13,6 @@ namespace composer {
 
 TrainLoop::TrainLoop(const RunParts& parts)
     : parts_(parts), state_(parts.state), train_batch_(parts.state, parts.engine, parts.communicator) {
-  schedule_ = {state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
   loss_id_ = parts_.logger.Intern("loss/train/total");
   for (const auto& metric : state_.train_metrics) {
     metric_ids_.push_back(parts_.logger.Intern(absl::StrCat("metrics/train/", metric->name())));
@@ -20,12 +20,14 @@ TrainLoop::TrainLoop(const RunParts& parts)
 }
 
 absl::Status TrainLoop::Run() {
+  schedule_ = {state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
+  drain_ = stop_ = state_.stop_requested = false;
   state_.model->train();
   Fire(Event::kFitStart);
   step_started_ = parts_.clock.Now();
   parts_.supervision.OnPhase(RunPhase::kTraining);
   while (!Finished()) {
-    if (state_.timestamp.epoch_in_iteration == 0 && state_.timestamp.batch_in_epoch == 0) Fire(Event::kIterationStart);
+    if (AtIterationStart()) Fire(Event::kIterationStart);
     if (state_.timestamp.batch_in_epoch == 0) Fire(Event::kEpochStart);
     RETURN_IF_ERROR(RunEpoch());
     if (state_.timestamp.batch_in_epoch == state_.batches_per_epoch) FinishEpoch();
@@ -56,7 +58,7 @@ absl::Status TrainLoop::RunEpoch() {
   for (;;) {
     Fire(Event::kBeforeDataloader);
     if (state_.timestamp.batch_in_epoch >= state_.batches_per_epoch) return absl::OkStatus();
-    state_.batch = parts_.train_loader.Load(state_.timestamp.epoch, state_.timestamp.batch_in_epoch);
+    state_.batch = parts_.train_batches.Load(state_.timestamp.epoch, state_.timestamp.batch_in_epoch).To(state_.device);
     Fire(Event::kAfterDataloader);
     Fire(Event::kBatchStart);
     Step();
@@ -65,13 +67,33 @@ absl::Status TrainLoop::RunEpoch() {
     parts_.supervision.OnStep(state_.timestamp.batch, state_.timestamp.sample, state_.step.loss);
     Evaluate(Event::kBatchEnd);
     CheckpointAt(Event::kBatchCheckpoint);
+    MaybeFinishIteration(TimeUnit::kToken);
     if (drain_ && !OutOfBatches()) {
       parts_.checkpoints.SaveNow(state_);
       return absl::CancelledError(
           absl::StrCat("drained after batch ", state_.timestamp.batch, ": the checkpoint is saved"));
     }
     if (Finished()) return absl::OkStatus();
+    if (state_.iteration_length.unit() == TimeUnit::kToken && AtIterationStart()) Fire(Event::kIterationStart);
   }
+}
+
+bool TrainLoop::AtIterationStart() const {
+  const Timestamp& now = state_.timestamp;
+  if (state_.iteration_length.unit() == TimeUnit::kToken) return now.token_in_iteration == 0;
+  return now.epoch_in_iteration == 0 && now.batch_in_epoch == 0;
+}
+
+void TrainLoop::MaybeFinishIteration(TimeUnit unit) {
+  const Time& length = state_.iteration_length;
+  if (length.unit() != unit || length.count() <= 0) return;
+  const Timestamp& now = state_.timestamp;
+  if ((unit == TimeUnit::kToken ? now.token_in_iteration : now.epoch_in_iteration) < length.count()) return;
+  state_.previous_timestamp = state_.timestamp;
+  state_.timestamp.ToNextIteration();
+  Fire(Event::kIterationEnd);
+  Evaluate(Event::kIterationEnd);
+  CheckpointAt(Event::kIterationCheckpoint);
 }
 
 void TrainLoop::FinishEpoch() {
@@ -84,30 +106,52 @@ void TrainLoop::FinishEpoch() {
   Fire(Event::kEpochEnd);
   Evaluate(Event::kEpochEnd);
   CheckpointAt(Event::kEpochCheckpoint);
+  MaybeFinishIteration(TimeUnit::kEpoch);
   AgreeOnStop();
 }
 
 void TrainLoop::AgreeOnStop() {
   if (parts_.communicator.world_size() == 1) return;
-  const at::Tensor votes = torch::full({1}, state_.stop_requested ? 1.0F : 0.0F);
-  parts_.communicator.AllReduceSum(votes);
-  stop_ = stop_ || votes.item<float>() > 0;
+  double votes = state_.stop_requested ? 1 : 0;
+  parts_.communicator.AllReduceSum(absl::MakeSpan(&votes, 1));
+  stop_ = stop_ || votes > 0;
 }
 
 void TrainLoop::Step() {
-  SeedForStep(state_.seed, state_.rank, state_.timestamp.batch);
   SetLearningRates();
   TrainBatch::Request request;
   request.global_samples = parts_.train_loader.global_samples(state_.timestamp.batch_in_epoch);
   const int64_t interval = parts_.train_metrics_interval;
   request.measure = interval > 0 && (state_.timestamp.batch + 1) % interval == 0;
   request.message = OwnMessage();
-  const StepMessage agreed = train_batch_.Run(request);
+  const StepMessage agreed = RunStep(request);
   drain_ = agreed.drain_votes > 0;
   stop_ = stop_ || agreed.stop_votes > 0;
-  LogStep(request.measure);
+  LogStep(agreed, request.measure);
   state_.previous_timestamp = state_.timestamp;
   state_.timestamp.ToNextBatch(agreed.samples, agreed.tokens, absl::Seconds(agreed.seconds));
+}
+
+StepMessage TrainLoop::RunStep(TrainBatch::Request request) {
+  for (;;) {
+    SeedForStep(state_.seed, state_.rank, state_.timestamp.batch);
+    const StepMessage agreed = train_batch_.Run(request);
+    if (!state_.auto_microbatch) return agreed;
+    MicrobatchPolicy& policy = *state_.auto_microbatch;
+    const int64_t ranks = state_.world_size, samples = (request.global_samples + ranks - 1) / ranks;
+    if (agreed.out_of_memory == 0) {
+      policy.OnFit(samples);
+    } else {
+      ThrowIfError(policy.OnOutOfMemory(samples));
+    }
+    if (policy.size() != state_.device_train_microbatch_size && state_.rank == 0) {
+      LOG(INFO) << "device_train_microbatch_size: " << state_.device_train_microbatch_size << " -> " << policy.size()
+                << (agreed.out_of_memory > 0 ? ", out of memory" : ", trying to grow") << " at batch "
+                << state_.timestamp.batch;
+    }
+    state_.device_train_microbatch_size = policy.size();
+    if (agreed.out_of_memory == 0) return agreed;
+  }
 }
 
 StepMessage TrainLoop::OwnMessage() {
@@ -127,8 +171,12 @@ void TrainLoop::SetLearningRates() {
   for (ParamGroup& group : state_.optimizer->groups()) group.lr = group.initial_lr * factor;
 }
 
-void TrainLoop::LogStep(bool measured) {
+void TrainLoop::LogStep(const StepMessage& agreed, bool measured) {
   parts_.logger.Log(loss_id_, state_.step.loss);
+  const std::vector<std::string>& names = train_batch_.loss_part_names();
+  for (size_t i = part_ids_.size(); i < names.size(); ++i)
+    part_ids_.push_back(parts_.logger.Intern(absl::StrCat("loss/train/", names[i])));
+  for (size_t i = 0; i < part_ids_.size(); ++i) parts_.logger.Log(part_ids_[i], agreed.weighted_parts[i]);
   if (!measured) return;
   for (size_t i = 0; i < metric_ids_.size(); ++i) parts_.logger.Log(metric_ids_[i], state_.train_metrics[i]->Compute());
 }

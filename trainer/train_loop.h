@@ -9,7 +9,7 @@
 #include "trainer/core/engine.h"
 #include "trainer/core/state.h"
 #include "trainer/core/supervision.h"
-#include "trainer/data/data_loader.h"
+#include "trainer/data/prefetcher.h"
 #include "trainer/eval_loop.h"
 #include "trainer/loggers/logger.h"
 #include "trainer/parallel/communicator.h"
@@ -24,12 +24,14 @@ struct RunParts {
   Engine& engine;
   Logger& logger;
   Communicator& communicator;
-  DataLoader& train_loader;
+  const DataLoader& train_loader;
+  Prefetcher& train_batches;  // of train_loader
   std::vector<Evaluator>& evaluators;
   RunCheckpoints& checkpoints;
   Supervision& supervision;
   Clock& clock;
   int64_t train_metrics_interval;
+  bool composer_compat;
 };
 
 class TrainLoop {
@@ -37,7 +39,8 @@ class TrainLoop {
   explicit TrainLoop(const RunParts& parts);
 
   // Trains from state.timestamp until max_duration, a stop, or a drain. OK: the run is complete. kCancelled: a drain
-  // was asked for, a checkpoint is committed, and the run can go on from it. Throws what LibTorch throws.
+  // was asked for, a checkpoint is committed, and the run can go on from it. Throws what LibTorch throws. May be called
+  // again, with another timestamp or max_duration.
   absl::Status Run();
 
   // Collectives that a step makes: the gradient buckets and nothing else.
@@ -49,12 +52,17 @@ class TrainLoop {
   bool OutOfBatches() const;
   absl::Status RunEpoch();  // until the loader ends, the run is finished, or a drain
   void FinishEpoch();
+  bool AtIterationStart() const;
+  // Ends the iteration when its length, in this unit, is reached.
+  void MaybeFinishIteration(TimeUnit unit);
   // One collective an epoch: a stop asked for at EPOCH_END on any rank ends all.
   void AgreeOnStop();
   void Step();
+  // The step, again with smaller microbatches for as long as a rank runs out of memory.
+  StepMessage RunStep(TrainBatch::Request request);
   StepMessage OwnMessage();
   void SetLearningRates();
-  void LogStep(bool measured);
+  void LogStep(const StepMessage& agreed, bool measured);
   void Evaluate(Event event);
   void Fire(Event event);
   void CheckpointAt(Event event);
@@ -67,6 +75,7 @@ class TrainLoop {
   bool drain_ = false;  // agreed by all ranks
   bool stop_ = false;   // agreed by all ranks
   Logger::MetricId loss_id_;
+  std::vector<Logger::MetricId> part_ids_;  // of the model's several losses
   std::vector<Logger::MetricId> metric_ids_;
 };
 

@@ -3,10 +3,15 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <limits>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainer/parallel/local_communicator.h"
+#include "trainer/predict_loop.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
@@ -29,60 +34,96 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
+  BuildState();
+  for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
+  for (const SaveOptions& save : options_.checkpoint_savers) {
+    auto saver = std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("saver"), *supervision_);
+    savers_.push_back(saver.get());
+    state_.callbacks.push_back(std::move(saver));
+  }
+  engine_ = std::make_unique<Engine>(state_, logger_);
+  checkpoints_ = std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_);
+  RETURN_IF_ERROR(engine_->Run(Event::kInit));
+  RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
+  RETURN_IF_ERROR(Start());
+  RETURN_IF_ERROR(BuildData());
+  RETURN_IF_ERROR(CheckSchedulers());
+  RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
+  if (resumed_from_.empty()) ShareInitialWeights();
+  supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
+  Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
+  loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
+                                               *train_batches_, evaluators_, *checkpoints_, *supervision_, *clock,
+                                               options_.train_metrics_interval, options_.composer_compat});
+  return absl::OkStatus();
+}
+
+void Trainer::BuildState() {
+  if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   state_.run_name = options_.run_name;
   state_.run_folder = options_.run_folder;
   state_.seed = options_.seed;
   state_.rank = communicator_->rank();
   state_.world_size = communicator_->world_size();
+  state_.device = options_.device;
   state_.model = options_.model;
+  state_.model->to(options_.device);
   state_.optimizer = options_.make_optimizer(*state_.model);
   state_.schedulers = std::move(options_.schedulers);
   state_.algorithms = std::move(options_.algorithms);
   state_.callbacks = std::move(options_.callbacks);
   state_.max_duration = ScaledMaxDuration(options_);
+  state_.iteration_length = options_.iteration_length;
   state_.precision = options_.precision;
-  state_.device_train_microbatch_size = options_.device_train_microbatch_size;
+  if (options_.precision == Precision::kAmpFp16) state_.scaler.emplace(GradScaler::Options{});
+  state_.device_train_microbatch_size = std::max<int64_t>(0, options_.device_train_microbatch_size);
+  state_.accumulate_train_batch_on_tokens = options_.accumulate_train_batch_on_tokens;
   state_.scale_schedule_ratio = options_.scale_schedule_ratio;
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
-  for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
-  engine_ = std::make_unique<Engine>(state_, logger_);
-  checkpoints_ = std::make_unique<RunCheckpoints>(options_.save, *communicator_, options_.store, *supervision_);
-  RETURN_IF_ERROR(engine_->Run(Event::kInit));
-  RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
-  RETURN_IF_ERROR(BuildData());
-  for (const auto& scheduler : state_.schedulers) {
-    const ScheduleContext context{state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
-    RETURN_IF_ERROR(Annotate(scheduler->Check(context), "schedulers"));
+  if (options_.device_train_microbatch_size == kAutoMicrobatch) {
+    // The real size is set once the batch size is known.
+    state_.auto_microbatch.emplace(std::numeric_limits<int64_t>::max() / 4);
   }
-  RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
-  if (resumed_from_.empty()) ShareInitialWeights();
-  supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
-  Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
-  loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_, evaluators_,
-                                               *checkpoints_, *supervision_, *clock, options_.train_metrics_interval});
+}
+
+absl::Status Trainer::Start() {
+  ASSIGN_OR_RETURN(resumed_from_, checkpoints_->Resume(state_, saved_data_));
+  if (!resumed_from_.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string loaded, checkpoints_->LoadFrom(options_.load, state_, saved_data_));
+  if (loaded.empty()) return absl::OkStatus();
+  if (state_.rank == 0) LOG(INFO) << "loaded " << loaded;
+  if (saved_data_.global_train_batch_size == 0) return absl::OkStatus();  // weights only
+  resumed_from_ = loaded;
+  // The order of samples goes on as it was.
+  if (saved_data_.seed != static_cast<int64_t>(state_.seed)) {
+    LOG(WARNING) << "seed: " << state_.seed << " gives way to that of " << loaded << ", " << saved_data_.seed;
+    state_.seed = static_cast<uint64_t>(saved_data_.seed);
+  }
   return absl::OkStatus();
 }
 
 // The global batch size is settled at the first launch and stays for the life of the run, whatever the number of ranks.
 absl::Status Trainer::BuildData() {
   const TrainDataOptions& train = options_.train;
-  SavedDataSettings saved;
-  ASSIGN_OR_RETURN(resumed_from_, checkpoints_->Resume(state_, saved));
+  const bool resumed = !resumed_from_.empty();
   const int64_t configured = train.global_train_batch_size;  // 0: not given
-  if (!resumed_from_.empty() && configured > 0 && configured != saved.global_train_batch_size) {
+  if (resumed && configured > 0 && configured != saved_data_.global_train_batch_size) {
     return absl::InvalidArgumentError(
         absl::StrCat("global_train_batch_size: ", configured, ", but checkpoint ", resumed_from_, " was trained with ",
-                     saved.global_train_batch_size,
+                     saved_data_.global_train_batch_size,
                      "; keep that value, or start a new run (another run_name, or autoresume: false)"));
   }
-  if (!resumed_from_.empty() && saved.dataset_size != train.dataset->size()) {
+  if (resumed && saved_data_.dataset_size != train.dataset->size()) {
     return absl::InvalidArgumentError(absl::StrCat("train_dataloader: the dataset has ", train.dataset->size(),
                                                    " samples, but checkpoint ", resumed_from_, " was trained on ",
-                                                   saved.dataset_size));
+                                                   saved_data_.dataset_size));
   }
-  int64_t global_batch = resumed_from_.empty() ? configured : saved.global_train_batch_size;
+  int64_t global_batch = resumed ? saved_data_.global_train_batch_size : configured;
   if (global_batch == 0) global_batch = train.device_train_batch_size * state_.world_size;
-  checkpoints_->SetDataSettings({global_batch, train.dataset->size()});
+  const SavedDataSettings settings{global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed)};
+  saved_data_ = settings;
+  checkpoints_->SetDataSettings(settings);
+  for (CheckpointSaver* saver : savers_) saver->SetDataSettings(settings);
   DataLoader::Options loader;
   loader.label = train.label;
   loader.global_batch_size = global_batch;
@@ -92,18 +133,45 @@ absl::Status Trainer::BuildData() {
   loader.rank = state_.rank;
   loader.world_size = state_.world_size;
   loader.subset_num_batches = train.train_subset_num_batches;
-  train_loader_ = std::make_unique<DataLoader>(train.dataset, loader);
+  train_loader_ = std::make_shared<DataLoader>(train.dataset, loader);
+  train_batches_ = std::make_unique<Prefetcher>(train_loader_, train.prefetch);
   state_.batches_per_epoch = train_loader_->batches_per_epoch();
+  if (state_.auto_microbatch) {
+    state_.auto_microbatch->LimitTo((global_batch + state_.world_size - 1) / state_.world_size);
+    state_.device_train_microbatch_size = state_.auto_microbatch->size();
+  }
+  return BuildEvaluators(loader);
+}
+
+absl::Status Trainer::BuildEvaluators(DataLoader::Options loader) {
   for (const EvaluatorOptions& options : options_.evaluators) {
-    DataLoader::Options eval = loader;
-    eval.label = options.label;
-    eval.global_batch_size = options.batch_size * state_.world_size;
-    eval.shuffle = eval.drop_last = false;
-    eval.subset_num_batches = options.subset_num_batches;
-    evaluators_.push_back({options.label, std::make_unique<DataLoader>(options.dataset, eval),
-                           state_.model->metrics(/*is_train=*/false), options.eval_interval});
+    loader.label = options.label;
+    loader.global_batch_size = options.batch_size * state_.world_size;
+    loader.shuffle = loader.drop_last = false;
+    loader.subset_num_batches = options.subset_num_batches;
+    Evaluator evaluator;
+    evaluator.label = options.label;
+    evaluator.loader = std::make_shared<DataLoader>(options.dataset, loader);
+    evaluator.batches = std::make_unique<Prefetcher>(evaluator.loader, options.prefetch);
+    ASSIGN_OR_RETURN(evaluator.metrics, SelectMetrics(state_.model->metrics(/*is_train=*/false), options.metric_names));
+    evaluator.eval_interval = options.eval_interval;
+    evaluator.device_eval_microbatch_size = options.device_eval_microbatch_size;
+    evaluators_.push_back(std::move(evaluator));
   }
   return absl::OkStatus();
+}
+
+absl::Status Trainer::CheckSchedulers() const {
+  if (state_.max_duration.count() == 0) return absl::OkStatus();  // Fit will say it
+  const ScheduleContext context{state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
+  for (const auto& scheduler : state_.schedulers) RETURN_IF_ERROR(Annotate(scheduler->Check(context), "schedulers"));
+  return absl::OkStatus();
+}
+
+// Keys of its own for each that coordinates through the store.
+c10::intrusive_ptr<c10d::Store> Trainer::StoreFor(absl::string_view user) {
+  if (options_.store == nullptr) return nullptr;
+  return c10::make_intrusive<c10d::PrefixStore>(absl::StrCat(user, num_stores_++), options_.store);
 }
 
 void Trainer::ShareInitialWeights() {
@@ -124,8 +192,83 @@ std::vector<std::pair<std::string, double>> Trainer::eval_results() const {
   return results;
 }
 
-absl::Status Trainer::Fit() {
+absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
+  if (options.reset_time) state_.timestamp = state_.previous_timestamp = Timestamp();
+  if (options.reset_time && !options.duration) state_.max_duration = ScaledMaxDuration(options_);
+  if (options.duration) {
+    RETURN_IF_ERROR(ValidateDuration("duration", *options.duration, options_));
+    const TimeUnit unit = options.duration->unit();
+    state_.max_duration = Time(state_.timestamp.Get(unit) + options.duration->count(), unit);
+  }
+  if (state_.max_duration.count() == 0)
+    return absl::InvalidArgumentError("max_duration: required, of the trainer or as Fit's duration");
+  const bool complete = state_.timestamp.Get(state_.max_duration.unit()) >= state_.max_duration.count();
+  if (complete && was_fitted_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_duration: ", state_.max_duration.ToString(),
+                     " is reached already; give Fit a duration to train longer, or reset_time to begin anew"));
+  }
+  if (options.precision) {
+    state_.precision = *options.precision;
+    if (state_.precision != Precision::kAmpFp16) state_.scaler.reset();
+    if (state_.precision == Precision::kAmpFp16 && !state_.scaler) state_.scaler.emplace(GradScaler::Options{});
+  }
+  if (options.device_train_microbatch_size) {
+    if (state_.auto_microbatch || *options.device_train_microbatch_size < 0)
+      return absl::InvalidArgumentError("device_train_microbatch_size: auto is settled when the trainer is made");
+    state_.device_train_microbatch_size = *options.device_train_microbatch_size;
+  }
+  return CheckSchedulers();
+}
+
+absl::Status Trainer::Fit(const FitOptions& options) {
+  RETURN_IF_ERROR(ApplyFitOptions(options));
+  was_fitted_ = true;
   return CatchTorch([this] { return loop_->Run(); });
+}
+
+absl::StatusOr<std::vector<at::Tensor>> Trainer::Predict(const PredictOptions& options) {
+  if (options.dataset == nullptr || options.dataset->size() == 0)
+    return absl::InvalidArgumentError("predict: the dataset is missing or empty");
+  if (options.batch_size < 1) return absl::InvalidArgumentError("predict: batch_size must be at least 1");
+  std::vector<at::Tensor> outputs;
+  RETURN_IF_ERROR(CatchTorch([&] {
+    DataLoader::Options loader;
+    loader.label = "predict";
+    loader.global_batch_size = options.batch_size * state_.world_size;
+    loader.rank = state_.rank;
+    loader.world_size = state_.world_size;
+    loader.subset_num_batches = options.subset_num_batches;
+    const auto shared = std::make_shared<DataLoader>(options.dataset, loader);
+    Prefetcher batches(shared, options.prefetch);
+    outputs = RunPredict(*shared, batches, options.return_outputs, state_, *engine_);
+  }));
+  return outputs;
+}
+
+absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, bool weights_only) {
+  std::string location;
+  RETURN_IF_ERROR(CatchTorch([&]() -> absl::Status {
+    if (folder.empty() && options_.save.save_folder.empty())
+      return absl::InvalidArgumentError("save_folder: the trainer has none, so SaveCheckpoint needs a folder");
+    if (folder.empty() && !weights_only) {
+      checkpoints_->SaveNow(state_);
+      location = checkpoints_->last_location();
+      return absl::OkStatus();
+    }
+    SaveOptions options;
+    options.save_folder = folder.empty() ? options_.save.save_folder : folder;
+    options.save_weights_only = weights_only;
+    options.autoresume = false;
+    RunCheckpoints once(options, *communicator_, StoreFor("once"), *supervision_);
+    SavedDataSettings unused;
+    RETURN_IF_ERROR(once.Resume(state_, unused).status());
+    once.SetDataSettings(saved_data_);
+    once.SaveNow(state_);
+    location = once.last_location();
+    return absl::OkStatus();
+  }));
+  return location;
 }
 
 absl::Status Trainer::Eval() {

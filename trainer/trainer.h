@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "trainer/checkpoint_saver.h"
 #include "trainer/train_loop.h"
 #include "trainer/trainer_options.h"
 
@@ -22,10 +23,24 @@ class Trainer {
   ~Trainer();
 
   // Trains to max_duration. OK when the run is complete; kCancelled after a drain (a checkpoint is committed);
-  // otherwise the error, by torch_status.h.
-  absl::Status Fit();
+  // otherwise the error, by torch_status.h. May be called again with a duration or reset_time: without, a run that is
+  // complete is kInvalidArgument, except at the first call, so that a finished job may be started again.
+  absl::Status Fit(const FitOptions& options = {});
   // Runs every evaluator once (EVAL_STANDALONE_START/END).
   absl::Status Eval();
+  // Outputs of Model::forward on this rank's share of each batch, on the CPU, in order; empty without return_outputs.
+  // Throws nothing: LibTorch's exceptions come as a Status.
+  struct PredictOptions {
+    std::shared_ptr<const Dataset> dataset;  // not empty
+    int64_t batch_size = 256;                // a rank's
+    int64_t subset_num_batches = -1;
+    bool return_outputs = true;
+    Prefetcher::Options prefetch;
+  };
+  absl::StatusOr<std::vector<at::Tensor>> Predict(const PredictOptions& options);
+  // Saves into `folder`, below the name of the step (`ep1-ba20`), whatever the save interval; returns the location. ""
+  // is the save_folder. All ranks must call it.
+  absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder = "", bool weights_only = false);
 
   State& state() { return state_; }
   Logger& logger() { return logger_; }
@@ -40,6 +55,12 @@ class Trainer {
   explicit Trainer(TrainerOptions options);
   absl::Status Build();
   absl::Status BuildData();
+  void BuildState();
+  absl::Status BuildEvaluators(DataLoader::Options loader);
+  absl::Status Start();  // the timestamp, weights and data settings to begin with
+  absl::Status CheckSchedulers() const;
+  absl::Status ApplyFitOptions(const FitOptions& options);
+  c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
   void ShareInitialWeights();
 
   TrainerOptions options_;
@@ -50,11 +71,16 @@ class Trainer {
   State state_;
   Logger logger_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<DataLoader> train_loader_;
+  std::shared_ptr<const DataLoader> train_loader_;
+  std::unique_ptr<Prefetcher> train_batches_;
   std::vector<Evaluator> evaluators_;
   std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<TrainLoop> loop_;
+  std::vector<CheckpointSaver*> savers_;  // those among state_.callbacks
+  SavedDataSettings saved_data_;
   std::string resumed_from_;
+  bool was_fitted_ = false;
+  int64_t num_stores_ = 0;
 };
 
 }  // namespace composer

@@ -33,28 +33,40 @@ absl::Status ValidateData(const TrainDataOptions& train, int world_size) {
   return absl::OkStatus();
 }
 
+// Iterations are counted only where they have a length.
+absl::Status ValidateUnit(absl::string_view field, const Time& time, const TrainerOptions& options) {
+  if (time.unit() != TimeUnit::kIteration || options.iteration_length.count() > 0) return absl::OkStatus();
+  return Bad(field, time.ToString(),
+             "iterations need an iteration_length; else use ep, ba, sp, tok, dur or a wall-clock time");
+}
+
 absl::Status ValidateTimes(const TrainerOptions& options) {
-  const Time& max_duration = options.max_duration;
-  if (max_duration.unit() == TimeUnit::kDuration)
-    return Bad("max_duration", max_duration.ToString(),
-               "it can't be a fraction of itself: use ep, ba, sp, tok or a wall-clock time");
-  if (max_duration.value() <= 0) return Bad("max_duration", max_duration.ToString(), "it must be more than 0");
   if (!(options.scale_schedule_ratio > 0))
     return Bad("scale_schedule_ratio", options.scale_schedule_ratio, "it must be more than 0");
-  if (ScaledMaxDuration(options).value() <= 0)
-    return Bad("scale_schedule_ratio", options.scale_schedule_ratio,
-               absl::StrCat("it makes max_duration (", max_duration.ToString(), ") 0"));
-  const auto no_iterations = [](absl::string_view field, const Time& time) {
-    return time.unit() == TimeUnit::kIteration
-               ? Bad(field, time.ToString(),
-                     "iterations are not counted: use ep, ba, sp, tok, dur or a wall-clock time")
-               : absl::OkStatus();
-  };
-  RETURN_IF_ERROR(no_iterations("max_duration", max_duration));
-  RETURN_IF_ERROR(no_iterations("save_interval", options.save.save_interval));
+  const Time& max_duration = options.max_duration;
+  if (max_duration.value() != 0) {
+    RETURN_IF_ERROR(ValidateDuration("max_duration", max_duration, options));
+    if (ScaledMaxDuration(options).value() <= 0)
+      return Bad("scale_schedule_ratio", options.scale_schedule_ratio,
+                 absl::StrCat("it makes max_duration (", max_duration.ToString(), ") 0"));
+  }
+  const Time& iteration = options.iteration_length;
+  if (iteration.value() < 0 ||
+      (iteration.value() > 0 && iteration.unit() != TimeUnit::kEpoch && iteration.unit() != TimeUnit::kToken))
+    return Bad("iteration_length", iteration.ToString(), "it is a number of epochs or tokens");
+  RETURN_IF_ERROR(ValidateUnit("save_interval", options.save.save_interval, options));
   for (const EvaluatorOptions& evaluator : options.evaluators)
-    RETURN_IF_ERROR(no_iterations("eval_interval", evaluator.eval_interval));
+    RETURN_IF_ERROR(ValidateUnit("eval_interval", evaluator.eval_interval, options));
   return absl::OkStatus();
+}
+
+absl::Status ValidateSave(const SaveOptions& save, const TrainerOptions& options, int world_size) {
+  const int keep = save.save_num_checkpoints_to_keep;
+  if (keep == 0 || keep < -1)
+    return Bad("save_num_checkpoints_to_keep", keep, "it must be at least 1, or -1 to keep all");
+  if (world_size > 1 && !save.save_folder.empty() && options.store == nullptr)
+    return absl::InvalidArgumentError("store: several ranks need one to coordinate checkpoints");
+  return ValidateUnit("save_interval", save.save_interval, options);
 }
 
 absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators) {
@@ -74,6 +86,14 @@ absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators)
 
 }  // namespace
 
+absl::Status ValidateDuration(absl::string_view field, const Time& duration, const TrainerOptions& options) {
+  if (duration.unit() == TimeUnit::kDuration)
+    return Bad(field, duration.ToString(),
+               "it can't be a fraction of itself: use ep, ba, sp, tok or a wall-clock time");
+  if (duration.value() <= 0) return Bad(field, duration.ToString(), "it must be more than 0");
+  return ValidateUnit(field, duration, options);
+}
+
 Time ScaledMaxDuration(const TrainerOptions& options) {
   const Time& time = options.max_duration;
   if (time.unit() == TimeUnit::kDuration) return time;
@@ -83,15 +103,14 @@ Time ScaledMaxDuration(const TrainerOptions& options) {
 absl::Status Validate(const TrainerOptions& options, int world_size) {
   if (options.model == nullptr) return absl::InvalidArgumentError("model: required");
   if (!options.make_optimizer) return absl::InvalidArgumentError("optimizers: required");
-  if (options.device_train_microbatch_size < 0)
+  if (options.device_train_microbatch_size < 0 && options.device_train_microbatch_size != kAutoMicrobatch)
     return Bad("device_train_microbatch_size", options.device_train_microbatch_size,
-               "it must be at least 1, or 0 for the whole batch");
-  if (options.save.save_num_checkpoints_to_keep == 0 || options.save.save_num_checkpoints_to_keep < -1) {
-    return Bad("save_num_checkpoints_to_keep", options.save.save_num_checkpoints_to_keep,
-               "it must be at least 1, or -1 to keep all");
+               "it must be at least 1, 0 for the whole batch, or auto");
+  RETURN_IF_ERROR(ValidateSave(options.save, options, world_size));
+  for (const SaveOptions& saver : options.checkpoint_savers) {
+    if (saver.save_folder.empty()) return absl::InvalidArgumentError("checkpoint_saver: a folder is required");
+    RETURN_IF_ERROR(Annotate(ValidateSave(saver, options, world_size), "checkpoint_saver"));
   }
-  if (world_size > 1 && !options.save.save_folder.empty() && options.store == nullptr)
-    return absl::InvalidArgumentError("store: several ranks need one to coordinate checkpoints");
   RETURN_IF_ERROR(ValidateTimes(options));
   RETURN_IF_ERROR(ValidateEvaluators(options.evaluators));
   return ValidateData(options.train, world_size);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "trainer/core/supervision.h"
 #include "trainer/core/time.h"
 #include "trainer/data/dataset.h"
+#include "trainer/data/prefetcher.h"
 #include "trainer/loggers/logger.h"
 #include "trainer/parallel/communicator.h"
 
@@ -31,6 +33,8 @@ struct TrainDataOptions {
   bool shuffle = true;
   bool drop_last = false;
   int64_t train_subset_num_batches = -1;  // batches of an epoch; -1: all
+  // Threads that load ahead; 0: the training thread loads. Composer's DataLoader arguments.
+  Prefetcher::Options prefetch;
 };
 
 // One evaluation: data, metrics (the model's evaluation metrics) and when.
@@ -40,14 +44,30 @@ struct EvaluatorOptions {
   int64_t batch_size = 256;  // a rank's
   int64_t subset_num_batches = -1;
   Time eval_interval = Time::Epochs(1);  // count 0: only when asked for
+  // Which of the model's evaluation metrics: regular expressions, found anywhere in the name, case ignored. Empty: all.
+  std::vector<std::string> metric_names;
+  int64_t device_eval_microbatch_size = 0;  // samples of a forward pass; 0: the whole batch
+  Prefetcher::Options prefetch;
 };
 
 struct SaveOptions {
   std::string save_folder;  // "": no checkpoints
   Time save_interval = Time::Epochs(1);
-  int save_num_checkpoints_to_keep = -1;  // -1: all
-  bool autoresume = true;                 // start from the newest valid checkpoint of save_folder, if there is one
-  FileSystem* files = nullptr;            // null: the machine's; must outlive the trainer
+  int save_num_checkpoints_to_keep = -1;      // -1: all
+  bool autoresume = true;                     // start from the newest valid checkpoint of save_folder, if there is one
+  bool save_overwrite = false;                // replace valid checkpoints of the same step that another run wrote
+  bool save_weights_only = false;             // model tensors only: no run can go on from it
+  std::vector<std::string> save_ignore_keys;  // fnmatch patterns over tensor names and small keys; see saved_state.h
+  FileSystem* files = nullptr;                // null: the machine's; must outlive the trainer
+};
+
+// Where the first weights come from when there is nothing to resume.
+struct LoadOptions {
+  std::string load_path;           // a checkpoint, a folder of them or a run's (its newest valid one); "": nowhere
+  bool load_weights_only = false;  // only the model's tensors; the run begins at batch 0
+  bool load_strict_model_weights = true;      // false: missing and unexpected tensors of the model are passed over
+  std::vector<std::string> load_ignore_keys;  // fnmatch patterns: "model/head.*", "optimizer/*", "timestamp"
+  std::vector<std::string> load_exclude_algorithms;  // whose state is not loaded
 };
 
 struct TrainerOptions {
@@ -60,15 +80,23 @@ struct TrainerOptions {
   std::function<std::unique_ptr<Optimizer>(Model&)> make_optimizer;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   double scale_schedule_ratio = 1;  // of max_duration and of the schedules
-  Time max_duration;                // required, > 0; not dur, not iter
+  Time max_duration;                // > 0; not dur, nor iter without iteration_length. Default 0: Fit's duration says
+  Time iteration_length;            // epochs or tokens of an iteration; 0: there are none
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   std::vector<std::unique_ptr<Callback>> callbacks;
   std::vector<std::unique_ptr<LoggerDestination>> loggers;
   SaveOptions save;
+  std::vector<SaveOptions> checkpoint_savers;  // further ones, with folders of their own (Composer's CheckpointSaver)
+  LoadOptions load;
+  at::Device device = at::kCPU;  // the model is moved there before the optimizer is made
   Precision precision = Precision::kFp32;
-  int64_t device_train_microbatch_size = 0;  // 0: the whole rank batch
-  int64_t train_metrics_interval = 1;        // batches between computations of the train metrics; 0: never
+  int64_t device_train_microbatch_size = 0;  // samples; 0: the whole rank batch; kAutoMicrobatch
+  bool accumulate_train_batch_on_tokens = false;
+  int64_t train_metrics_interval = 1;  // batches between computations of the train metrics; 0: never
   uint64_t seed = 0;
+  bool deterministic_mode = false;  // an operation without a deterministic implementation is an error
+  // As Composer where Composer is wrong: a schedule's factor is that of one batch earlier.
+  bool composer_compat = false;
 
   // Coordinates saves and loads; needed when there are several ranks. Its keys must be this trainer's own.
   c10::intrusive_ptr<c10d::Store> store;
@@ -79,8 +107,22 @@ struct TrainerOptions {
   Clock* clock = nullptr;
 };
 
+// device_train_microbatch_size: start with the whole batch, find what fits (core/microbatch_policy.h).
+inline constexpr int64_t kAutoMicrobatch = -1;
+
+// What one Fit may say; what is not given stays as it is. Source: mosaicml composer/trainer/trainer.py, fit().
+struct FitOptions {
+  std::optional<Time> duration;  // trains so much longer, from where the run is
+  bool reset_time = false;       // the timestamp and max_duration begin anew
+  std::optional<int64_t> device_train_microbatch_size;
+  std::optional<Precision> precision;
+};
+
 // max_duration x scale_schedule_ratio, in whole counts.
 Time ScaledMaxDuration(const TrainerOptions& options);
+
+// Can a run last so long? kInvalidArgument naming the field and what is allowed.
+absl::Status ValidateDuration(absl::string_view field, const Time& duration, const TrainerOptions& options);
 
 // kInvalidArgument naming the field, its value and what is allowed.
 absl::Status Validate(const TrainerOptions& options, int world_size);

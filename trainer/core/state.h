@@ -7,11 +7,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "trainer/core/callback.h"
+#include "trainer/core/grad_scaler.h"
+#include "trainer/core/microbatch_policy.h"
 #include "trainer/core/time.h"
 #include "trainer/data/batch.h"
 #include "trainer/metrics/metric.h"
@@ -51,27 +54,31 @@ struct State {
 
   // Time.
   Time max_duration;
+  Time iteration_length;  // in epochs or tokens; 0: a run has no iterations
   Timestamp timestamp;
   Timestamp previous_timestamp;  // before the last batch
   Timestamp eval_timestamp;      // of the running evaluation
+  Timestamp predict_timestamp;   // of the running prediction
   int64_t batches_per_epoch = 0;
 
   // The step under way.
   Batch batch;  // the whole rank batch at loader events, the microbatch inside forward/loss/backward
   at::Tensor outputs;
-  at::Tensor loss;  // of the microbatch, before weighting
+  at::Tensor loss;                                             // of the microbatch, before weighting
   std::vector<std::pair<std::string, at::Tensor>> loss_parts;  // when the model has several losses; Loss::parts
   StepTotals step;
 
   // Settings.
-  int64_t device_train_microbatch_size = 0;  // 0: the whole rank batch
+  int64_t device_train_microbatch_size = 0;         // 0: the whole rank batch
+  std::optional<MicrobatchPolicy> auto_microbatch;  // there: it sets device_train_microbatch_size
+  std::optional<GradScaler> scaler;                 // with kAmpFp16
   Precision precision = Precision::kFp32;
   double scale_schedule_ratio = 1;
 
   bool accumulate_train_batch_on_tokens = false;  // microbatches are weighted by loss-generating tokens
 
   MetricList train_metrics;
-  std::string eval_label;  // of the running evaluation
+  std::string eval_label;    // of the running evaluation
   int64_t eval_batches = 0;  // in it
 
   // Ends the run after the current batch, its evaluation and its checkpoint. With several ranks after the next batch, or at

@@ -9,6 +9,17 @@
 #include "absl/strings/str_cat.h"
 
 namespace composer {
+namespace {
+
+// Of a batch whose dataset did not say.
+int64_t CountSamples(const Batch& batch) {
+  TORCH_CHECK(batch.inputs.defined() && batch.inputs.dim() > 0,
+              "the size of the batch can't be told: it has no inputs with a first dimension; set Batch::num_samples in "
+              "the dataset's Load");
+  return batch.inputs.size(0);
+}
+
+}  // namespace
 
 DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, Options options)
     : dataset_(std::move(dataset)), options_(std::move(options)) {
@@ -47,6 +58,12 @@ std::vector<int64_t> DataLoader::SampleIds(int64_t epoch, int64_t batch_in_epoch
   return ids;
 }
 
+std::vector<int64_t> DataLoader::FirstSamples(int64_t epoch, int64_t batch_in_epoch, int64_t count) const {
+  std::vector<int64_t> ids = SampleIds(epoch, batch_in_epoch);
+  ids.resize(static_cast<size_t>(std::min<int64_t>(count, static_cast<int64_t>(ids.size()))));
+  return ids;
+}
+
 Batch DataLoader::Load(int64_t epoch, int64_t batch_in_epoch) const {
   const auto where = [&] { return absl::StrCat(options_.label, " loader, epoch ", epoch, ", batch ", batch_in_epoch); };
   TORCH_CHECK_INDEX(0 <= batch_in_epoch && batch_in_epoch < batches_per_epoch_, where(), ": an epoch has ",
@@ -55,6 +72,7 @@ Batch DataLoader::Load(int64_t epoch, int64_t batch_in_epoch) const {
   const int64_t count = static_cast<int64_t>(ids.size());
   try {
     Batch batch = dataset_->Load(ids);
+    if (count > 0 && batch.num_samples == 0) batch.num_samples = CountSamples(batch);
     TORCH_CHECK(batch.num_samples == count, "the dataset gave ", batch.num_samples, " samples where ", count,
                 " were asked for");
     batch.sample_ids = std::move(ids);

@@ -31,6 +31,7 @@ class DataLoader {
   // Throws c10::ValueError: no samples; fewer samples in a batch than ranks; no batch in an epoch.
   DataLoader(std::shared_ptr<const Dataset> dataset, Options options);
 
+  const std::string& label() const { return options_.label; }
   int64_t batches_per_epoch() const { return batches_per_epoch_; }
   // Samples of a batch over all ranks.
   int64_t global_samples(int64_t batch_in_epoch) const;
@@ -38,6 +39,8 @@ class DataLoader {
   // sample_ids. A dataset's c10::Error comes through with the loader's label, epoch and batch added; any other
   // exception becomes one. batch_in_epoch must be in [0, batches_per_epoch).
   Batch Load(int64_t epoch, int64_t batch_in_epoch) const;
+  // For messages: up to `count` of the samples that Load would read.
+  std::vector<int64_t> FirstSamples(int64_t epoch, int64_t batch_in_epoch, int64_t count) const;
 
  private:
   std::vector<int64_t> SampleIds(int64_t epoch, int64_t batch_in_epoch) const;

@@ -10,14 +10,18 @@ namespace composer {
 
 class C10dCommunicator final : public Communicator {
  public:
-  explicit C10dCommunicator(c10::intrusive_ptr<c10d::Backend> backend) : backend_(std::move(backend)) {}
+  // device: where the backend wants its tensors; Gloo's is the CPU.
+  explicit C10dCommunicator(c10::intrusive_ptr<c10d::Backend> backend, at::Device device = at::kCPU)
+      : backend_(std::move(backend)), device_(device) {}
   int rank() const override { return backend_->getRank(); }
   int world_size() const override { return backend_->getSize(); }
+  at::Device device() const override { return device_; }
   std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override;
   void Broadcast(at::Tensor tensor, int root) override;
 
  private:
   c10::intrusive_ptr<c10d::Backend> backend_;
+  at::Device device_;
 };
 
 }  // namespace composer

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/types/span.h"
+
 namespace composer {
 
 // A collective under way. Wait returns when the result is in the tensor; on a GPU, when the current stream will see it.
@@ -25,12 +27,16 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
+  // Where tensors must be. NCCL: this rank's GPU.
+  virtual at::Device device() const { return at::kCPU; }
   // Starts tensor = sum over ranks, in place; contiguous tensors only. Never null.
   virtual std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) = 0;
   // tensor = root's tensor.
   virtual void Broadcast(at::Tensor tensor, int root) = 0;
 
   void AllReduceSum(const at::Tensor& tensor) { StartAllReduceSum(tensor)->Wait(); }
+  // Host memory, summed in place, through the device when there is one.
+  void AllReduceSum(absl::Span<double> values);
   // Collectives started so far, for tests that count them.
   int64_t num_collectives() const { return num_collectives_; }
 

@@ -36,7 +36,8 @@ class GradientReducer {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  // This step's tail (CPU memory). Write it before the last backward of the step; read it after Finish.
+  // This step's tail (CPU memory). Write it before the last backward of the step; read it after Finish. May be written
+  // again until tail_sent().
   absl::Span<float> tail() { return absl::MakeSpan(tail_); }
 
   // Call before the step's last backward: from here on gradients that are complete go out.
@@ -44,6 +45,9 @@ class GradientReducer {
   // Call after it (or instead of it, when this rank has no samples). Parameters without a gradient count as zeros.
   // Waits for all buckets. Throws when a peer is lost.
   void Finish();
+
+  // The last bucket is on its way: what the tail says of this rank can no longer change.
+  bool tail_sent() const { return armed_ && next_bucket_ == buckets_.size(); }
 
   int64_t num_buckets() const { return static_cast<int64_t>(buckets_.size()); }
 

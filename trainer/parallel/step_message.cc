@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/step_message.h"
 
+#include <algorithm>
+
 namespace composer {
 namespace {
 
@@ -23,9 +25,12 @@ void StepMessage::Encode(absl::Span<float> out) const {
   out[0] = weighted_loss;
   out[1] = static_cast<float>(stop_votes);
   out[2] = static_cast<float>(drain_votes);
-  out[3] = seconds;
-  PutCount(samples, &out[4]);
-  PutCount(tokens, &out[7]);
+  out[3] = static_cast<float>(out_of_memory);
+  out[4] = seconds;
+  PutCount(samples, &out[5]);
+  PutCount(tokens, &out[8]);
+  PutCount(loss_tokens, &out[11]);
+  std::copy(weighted_parts.begin(), weighted_parts.end(), &out[14]);
 }
 
 StepMessage StepMessage::Decode(absl::Span<const float> in) {
@@ -33,9 +38,12 @@ StepMessage StepMessage::Decode(absl::Span<const float> in) {
   message.weighted_loss = in[0];
   message.stop_votes = static_cast<int>(in[1]);
   message.drain_votes = static_cast<int>(in[2]);
-  message.seconds = in[3];
-  message.samples = GetCount(&in[4]);
-  message.tokens = GetCount(&in[7]);
+  message.out_of_memory = static_cast<int>(in[3]);
+  message.seconds = in[4];
+  message.samples = GetCount(&in[5]);
+  message.tokens = GetCount(&in[8]);
+  message.loss_tokens = GetCount(&in[11]);
+  std::copy_n(&in[14], kMaxLossParts, message.weighted_parts.begin());
   return message;
 }
 

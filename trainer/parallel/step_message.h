@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -11,14 +12,20 @@
 namespace composer {
 
 struct StepMessage {
+  // A model's several losses (Loss::parts); the first so many are told.
+  static constexpr int kMaxLossParts = 8;
+
   float weighted_loss = 0;  // this rank's share of the global mean loss
   int64_t samples = 0;      // < 2^36 a rank
   int64_t tokens = 0;       // < 2^36 a rank
+  int64_t loss_tokens = 0;  // < 2^36 a rank; only when microbatches are weighted by them
   int stop_votes = 0;       // ranks that want the run to end (StopTraining)
   int drain_votes = 0;      // ranks that were told to save and leave (preemption)
+  int out_of_memory = 0;    // ranks that ran out: all discard the step and do it again with smaller microbatches
   float seconds = 0;        // rank 0's time since the last step; other ranks send 0
+  std::array<float, kMaxLossParts> weighted_parts{};  // as weighted_loss
 
-  static constexpr int kLength = 10;  // floats
+  static constexpr int kLength = 14 + kMaxLossParts;  // floats
   // out and in have kLength elements.
   void Encode(absl::Span<float> out) const;
   static StepMessage Decode(absl::Span<const float> in);

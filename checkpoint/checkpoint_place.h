@@ -1,0 +1,22 @@
+// What a user means by the path of a checkpoint.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "storage/local_store.h"
+
+namespace composer {
+
+struct CheckpointPlace {
+  std::unique_ptr<LocalStore> store;  // the folder of checkpoints
+  std::string checkpoint;             // `ep1-ba20`; "": the path was that of a folder of checkpoints or of a run
+};
+
+// path: a checkpoint (`…/ep1-ba20`), its manifest.json, a folder of checkpoints, or a run folder. kNotFound when there
+// is no such folder. Reads nothing.
+absl::StatusOr<CheckpointPlace> FindCheckpointPlace(const std::string& path);
+
+}  // namespace composer

@@ -1,0 +1,53 @@
+// Keeps float16 gradients from vanishing: the loss is multiplied by a scale before backward, the gradients are divided
+// by it before the optimizer, and a step whose gradients overflowed is skipped.
+//
+//   some gradient is inf or NaN:   skip the step; scale *= backoff
+//   growth_interval good steps:    scale *= growth
+//
+// Gradients are checked after they were summed over ranks: an overflow of one rank is in the sum, so all ranks skip the
+// same steps without telling each other. Source: torch.amp.GradScaler (torch/amp/grad_scaler.py).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace composer {
+
+// Threads: one.
+class GradScaler {
+ public:
+  struct Options {
+    double init_scale = 65536;
+    double growth = 2;
+    double backoff = 0.5;
+    int64_t growth_interval = 2000;
+  };
+  explicit GradScaler(const Options& options) : options_(options), scale_(options.init_scale) {}
+
+  double scale() const { return scale_; }
+  int64_t skipped_steps() const { return skipped_steps_; }
+
+  // Divides the gradients by the scale, in place. False: one is not finite, the step must be skipped. Waits for the
+  // GPU.
+  bool Unscale(std::vector<at::Tensor>& grads);
+  // After each step, with what Unscale said.
+  void Update(bool finite);
+
+  // One JSON object.
+  std::string SaveState() const;
+  absl::Status LoadState(absl::string_view json);
+
+ private:
+  Options options_;
+  double scale_;
+  int64_t good_steps_ = 0;  // since the scale changed
+  int64_t skipped_steps_ = 0;
+};
+
+}  // namespace composer

@@ -1,0 +1,45 @@
+// Loads the next batches of a DataLoader on threads of its own while the step runs; also what notices that a dataset
+// hangs.
+//
+// Which samples are in which batch is arithmetic, so the workers need no queue of indices and resuming needs no replay:
+// the batch asked for and the `prefetch_factor * num_workers` after it are loaded, in that order, whatever was asked
+// before.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "trainer/data/data_loader.h"
+
+namespace composer {
+
+class Prefetcher {
+ public:
+  struct Options {
+    int num_workers = 0;      // threads; 0: batches are loaded when asked for, by the caller
+    int prefetch_factor = 2;  // batches ahead a worker, >= 1
+    // The longest wait for one batch; zero: for ever. Needs a worker: the caller's own thread can't be interrupted.
+    absl::Duration timeout = absl::ZeroDuration();
+    // Batches are copied into page-locked memory, from which a GPU copies without waiting.
+    bool pin_memory = false;
+  };
+
+  // The loader must outlive the prefetcher, and its dataset's Load be safe from several threads (as dataset.h says).
+  Prefetcher(std::shared_ptr<const DataLoader> loader, const Options& options);
+  // Waits for batches that are being loaded, but not for one that timed out: its thread stays behind.
+  ~Prefetcher();
+
+  // As DataLoader::Load, with its exceptions; StatusError(kDeadlineExceeded) that names loader, epoch, batch and its
+  // first samples after `timeout`. After a time-out no further call is allowed.
+  Batch Load(int64_t epoch, int64_t batch_in_epoch);
+
+ private:
+  struct Shared;
+  static void RunWorker(std::shared_ptr<Shared> shared);
+
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace composer

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/saved_state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "checkpoint/reader.h"
+
+namespace composer {
+namespace {
+
+using SmallState = std::map<std::string, std::string>;
+
+// A name for each part, so that two callbacks of one class do not collide.
+template <typename Parts, typename Visit>
+void VisitNamed(absl::string_view prefix, const Parts& parts, const Visit& visit) {
+  std::map<std::string, int> seen;
+  for (const auto& part : parts) {
+    const int copy = seen[part->name()]++;
+    visit(copy == 0 ? absl::StrCat(prefix, part->name()) : absl::StrCat(prefix, part->name(), "#", copy + 1), *part);
+  }
+}
+
+template <typename Parts>
+void SaveParts(absl::string_view prefix, const Parts& parts, SmallState& small) {
+  VisitNamed(prefix, parts, [&](const std::string& key, const auto& part) {
+    if (std::string json = part.SaveState(); !json.empty()) small[key] = std::move(json);
+  });
+}
+
+template <typename Parts>
+absl::Status LoadParts(absl::string_view prefix, const Parts& parts, const std::vector<std::string>& exclude,
+                       const SmallState& small) {
+  absl::Status status;
+  VisitNamed(prefix, parts, [&](const std::string& key, auto& part) {
+    const auto it = small.find(key);
+    if (it == small.end() || !status.ok() || Matches(exclude, part.name())) return;
+    status = Annotate(part.LoadState(it->second), key);
+  });
+  return status;
+}
+
+absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) {
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const std::pair<const char*, int64_t*> fields[] = {{"global_train_batch_size", &data.global_train_batch_size},
+                                                     {"dataset_size", &data.dataset_size},
+                                                     {"seed", &data.seed}};
+  for (const auto& [field, value] : fields) {
+    if (!json.is_object() || !json.contains(field) || !json[field].is_number_integer())
+      return absl::DataLossError(absl::StrCat("the checkpoint's data settings have no ", field));
+    *value = json[field].get<int64_t>();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, at::Tensor>> SavedTensors(const State& state, bool weights_only) {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& item : state.model->named_parameters())
+    tensors.emplace_back(absl::StrCat("model/", item.key()), item.value().detach());
+  for (const auto& item : state.model->named_buffers())
+    tensors.emplace_back(absl::StrCat("model/", item.key()), item.value());
+  if (weights_only) return tensors;
+  for (auto& [name, tensor] : state.optimizer->state()) tensors.emplace_back(absl::StrCat("optimizer/", name), tensor);
+  return tensors;
+}
+
+std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns) {
+  constexpr absl::string_view kPrefix = "state/";
+  for (std::string& pattern : patterns) {
+    if (absl::StartsWith(pattern, kPrefix)) pattern.erase(0, kPrefix.size());
+  }
+  return patterns;
+}
+
+SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bool weights_only) {
+  SmallState small;
+  small["timestamp"] = state.timestamp.ToJson();
+  if (weights_only) return small;
+  small["data"] = nlohmann::json{
+      {"global_train_batch_size", data.global_train_batch_size},
+      {"dataset_size", data.dataset_size},
+      {"seed",
+       state.seed}}.dump();
+  if (state.scaler) small["scaler"] = state.scaler->SaveState();
+  if (state.auto_microbatch) small["auto_microbatch"] = state.auto_microbatch->SaveState();
+  SaveParts("callbacks/", state.callbacks, small);
+  SaveParts("algorithms/", state.algorithms, small);
+  return small;
+}
+
+absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::string>& exclude_algorithms,
+                               State& state, SavedDataSettings& data) {
+  const auto restore = [&](const char* key, const auto& fn) {
+    const auto it = small.find(key);
+    return it == small.end() ? absl::OkStatus() : Annotate(fn(it->second), key);
+  };
+  RETURN_IF_ERROR(restore("timestamp", [&](const std::string& json) -> absl::Status {
+    ASSIGN_OR_RETURN(state.timestamp, Timestamp::FromJson(json));
+    state.previous_timestamp = state.timestamp;
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(restore("data", [&](const std::string& json) { return ReadDataSettings(json, data); }));
+  if (state.scaler) {
+    RETURN_IF_ERROR(restore("scaler", [&](const std::string& json) { return state.scaler->LoadState(json); }));
+  }
+  if (state.auto_microbatch) {
+    RETURN_IF_ERROR(
+        restore("auto_microbatch", [&](const std::string& json) { return state.auto_microbatch->LoadState(json); }));
+  }
+  RETURN_IF_ERROR(LoadParts("callbacks/", state.callbacks, {}, small));
+  return LoadParts("algorithms/", state.algorithms, exclude_algorithms, small);
+}
+
+}  // namespace composer

@@ -1,0 +1,43 @@
+// What a checkpoint holds of a run, and how it goes back into one.
+//
+// Saved: model parameters and buffers (rank 0's), optimizer state, timestamp, seed, data settings, gradient scaler,
+// microbatch size, states of schedulers, callbacks and algorithms. Not saved, since they are functions of the
+// timestamp: schedules, sample order, random numbers.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "checkpoint/state_dict.h"
+#include "trainer/core/state.h"
+
+namespace composer {
+
+// What the checkpoint says of the data; the run must go on with the same.
+struct SavedDataSettings {
+  int64_t global_train_batch_size = 0;
+  int64_t dataset_size = 0;
+  int64_t seed = 0;
+};
+
+// The live tensors: `model/<name>`, and unless weights_only `optimizer/<name>`.
+std::vector<std::pair<std::string, at::Tensor>> SavedTensors(const State& state, bool weights_only);
+
+// Composer's names of what to ignore begin with `state/`, ours do not: without it.
+std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns);
+
+// Key -> JSON: timestamp, data, scaler, auto_microbatch, schedulers/<i>, callbacks/<name>, algorithms/<name>; only
+// `timestamp` with weights_only.
+std::map<std::string, std::string> SavedSmallState(const State& state, const SavedDataSettings& data,
+                                                   bool weights_only);
+
+// The other way. A key that is not there leaves its part of the state as it is. exclude_algorithms: fnmatch patterns of
+// names whose state is passed over. kDataLoss when a value can't be read.
+absl::Status RestoreSmallState(const std::map<std::string, std::string>& small,
+                               const std::vector<std::string>& exclude_algorithms, State& state,
+                               SavedDataSettings& data);
+
+}  // namespace composer
