@@ -13,6 +13,7 @@
 
 #include "trainer/core/callback.h"
 #include "trainer/core/time.h"
+#include "trainer/core/tracer.h"
 #include "trainer/data/batch.h"
 #include "trainer/metrics/metric.h"
 #include "trainer/models/model.h"
@@ -78,6 +79,8 @@ struct State {
   // the end of the epoch if that comes first: the wish travels with that step's gradients, and all ranks end together.
   void StopTraining() { stop_requested = true; }
   bool stop_requested = false;
+
+  Tracer* tracer = nullptr;  // not owned; set by a profiler for the batches that it records, null otherwise
 };
 
 }  // namespace composer
