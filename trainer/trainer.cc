@@ -23,7 +23,10 @@ Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
   supervision_ = options_.supervision != nullptr ? options_.supervision : own_supervision_.get();
 }
 
-Trainer::~Trainer() { logger_.Close(); }
+Trainer::~Trainer() {
+  if (engine_ != nullptr) engine_->Close();
+  logger_.Close();
+}
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options) {
   auto trainer = std::unique_ptr<Trainer>(new Trainer(std::move(options)));

@@ -23,18 +23,32 @@ class Callback {
   virtual EventSet events() const { return EventSet::All(); }
   // A non-OK status stops the run with that status.
   virtual absl::Status Run(Event event, State& state, Logger& logger) = 0;
+  // The run is over, well or not (INIT may have failed, too): finish files, stop threads. Called once. A failure is
+  // logged, the status of the run stays what it is.
+  virtual absl::Status Close(State& state, Logger& logger) { return absl::OkStatus(); }
   // One JSON value for the checkpoint; "" when there is nothing to keep.
   virtual std::string SaveState() const { return ""; }
   virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
 };
 
-// Same contract, but asked first whether it applies; applications are traced.
+// Same contract, but asked first whether it applies (Match changes nothing); applications are traced.
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
   virtual std::string name() const = 0;
   virtual bool Match(Event event, const State& state) const = 0;
   virtual absl::Status Apply(Event event, State& state, Logger& logger) = 0;
+
+  // What the trainer and the passes ask of an algorithm; must not change after construction.
+  // Mixes the losses of two targets itself, so that another that does the same would spoil it.
+  virtual bool interpolates_loss() const { return false; }
+  // Some parameters may get no gradient in a step.
+  virtual bool find_unused_parameters() const { return false; }
+  // Differentiates through the gradients: backward keeps its graph.
+  virtual bool backwards_create_graph() const { return false; }
+  // Changes the model such that its checkpoint can be loaded only with the algorithm applied.
+  virtual bool required_on_load() const { return false; }
+
   virtual std::string SaveState() const { return ""; }
   virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
 };

@@ -1,25 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/core/engine.h"
 
-#include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status_macros.h"
+#include "trainer/torch_status.h"
 
 namespace composer {
+namespace {
 
-Engine::Engine(State& state, Logger& logger) : state_(state), logger_(logger) {
-  for (const auto& callback : state_.callbacks) {
-    const EventSet wanted = callback->events();
-    listened_.Add(wanted);
-    for (int i = 0; i < kNumEvents; ++i) {
-      if (wanted.Has(static_cast<Event>(i))) callbacks_[static_cast<size_t>(i)].push_back(callback.get());
-    }
+// A span only when somebody traces: the name is not even made otherwise.
+class MaybeSpan {
+ public:
+  MaybeSpan(Tracer* tracer, EventSpans& names, Event event) {
+    if (tracer != nullptr) span_.emplace(tracer, names.At(event));
   }
-  if (!state_.algorithms.empty()) listened_ = EventSet::All();
+
+ private:
+  std::optional<TraceSpan> span_;
+};
+
+}  // namespace
+
+Engine::Engine(State& state, Logger& logger, EngineOptions options)
+    : state_(state),
+      logger_(logger),
+      log_traces_(options.log_traces),
+      passes_(WithDefaultPasses(options.algorithm_passes)),
+      spans_("", "event") {
+  for (const auto& callback : state_.callbacks) ReadCallback(*callback);
+  AlgorithmList all;
+  for (const auto& algorithm : state_.algorithms) {
+    ReadAlgorithm(*algorithm);
+    all.push_back({algorithm.get(), algorithms_.back()->name, all.size()});
+  }
+  if (const std::string warning = LossInterpolationWarning(all); !warning.empty()) LOG(WARNING) << warning;
+}
+
+void Engine::ReadCallback(Callback& callback) {
+  const std::string name = callback.name();
+  callbacks_.push_back(std::make_unique<CallbackEntry>(
+      CallbackEntry{&callback, name, EventSpans(absl::StrCat("callback/", name, "/"), "callback")}));
+  const EventSet wanted = callback.events();
+  listened_.Add(wanted);
+  for (int i = 0; i < kNumEvents; ++i) {
+    if (wanted.Has(static_cast<Event>(i))) listeners_[static_cast<size_t>(i)].push_back(callbacks_.back().get());
+  }
+}
+
+void Engine::ReadAlgorithm(Algorithm& algorithm) {
+  const std::string name = algorithm.name();
+  algorithms_.push_back(std::make_unique<AlgorithmEntry>(
+      AlgorithmEntry{&algorithm, name, EventSpans(absl::StrCat("algorithm/", name, "/"), "algorithm"), {}}));
+  algorithms_.back()->trace_ids.fill(-1);
+  listened_ = EventSet::All();
+}
+
+void Engine::Add(std::unique_ptr<Algorithm> algorithm) {
+  ReadAlgorithm(*algorithm);
+  state_.algorithms.push_back(std::move(algorithm));
 }
 
 absl::Status Engine::Dispatch(Event event) {
+  if (is_closed_)
+    return absl::FailedPreconditionError("the engine is closed and runs no more events; make a new trainer");
+  const MaybeSpan span(state_.tracer, spans_, event);
   if (event == Event::kInit) {
     RETURN_IF_ERROR(RunCallbacks(event));
     return RunAlgorithms(event);
@@ -28,29 +76,50 @@ absl::Status Engine::Dispatch(Event event) {
   return RunCallbacks(event);
 }
 
+// All are asked before the first is applied, so that what one changes does not decide whether another applies.
 absl::Status Engine::RunAlgorithms(Event event) {
-  std::vector<Algorithm*> matching;
-  for (const auto& algorithm : state_.algorithms) {
-    if (algorithm->Match(event, state_)) matching.push_back(algorithm.get());
+  AlgorithmList matching;
+  for (size_t i = 0; i < algorithms_.size(); ++i) {
+    const AlgorithmEntry& entry = *algorithms_[i];
+    if (entry.algorithm->Match(event, state_)) matching.push_back({entry.algorithm, entry.name, i});
   }
-  // First in, last out: what BEFORE_… did last is undone first.
-  if (IsAfterEvent(event)) std::reverse(matching.begin(), matching.end());
-  for (Algorithm* algorithm : matching) {
-    traces_.push_back({algorithm->name(), event, state_.timestamp.batch});
-    if (absl::Status status = algorithm->Apply(event, state_, logger_); !status.ok()) {
-      return Annotate(status, absl::StrCat("algorithm ", algorithm->name(), " at ", EventName(event)));
+  if (matching.empty()) return absl::OkStatus();
+  for (const AlgorithmPass& pass : passes_) matching = pass(std::move(matching), event);
+  for (const NamedAlgorithm& item : matching) {
+    AlgorithmEntry& entry = *algorithms_[item.index];
+    const MaybeSpan span(state_.tracer, entry.spans, event);
+    if (log_traces_) LogTrace(entry, event);
+    if (absl::Status status = entry.algorithm->Apply(event, state_, logger_); !status.ok()) {
+      return Annotate(status, absl::StrCat("algorithm ", entry.name, " at ", EventName(event)));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status Engine::RunCallbacks(Event event) {
-  for (Callback* callback : callbacks_[static_cast<size_t>(event)]) {
-    if (absl::Status status = callback->Run(event, state_, logger_); !status.ok()) {
-      return Annotate(status, absl::StrCat("callback ", callback->name(), " at ", EventName(event)));
+  for (CallbackEntry* entry : listeners_[static_cast<size_t>(event)]) {
+    const MaybeSpan span(state_.tracer, entry->spans, event);
+    if (absl::Status status = entry->callback->Run(event, state_, logger_); !status.ok()) {
+      return Annotate(status, absl::StrCat("callback ", entry->name, " at ", EventName(event)));
     }
   }
   return absl::OkStatus();
+}
+
+void Engine::LogTrace(AlgorithmEntry& entry, Event event) {
+  Logger::MetricId& id = entry.trace_ids[static_cast<size_t>(event)];
+  if (id < 0) id = logger_.Intern(absl::StrCat("algorithm_traces/", entry.name, "/", EventName(event)));
+  logger_.Log(id, 1);
+}
+
+void Engine::Close() {
+  if (is_closed_) return;
+  is_closed_ = true;
+  listened_ = EventSet::All();  // so that Run notices
+  for (const auto& entry : callbacks_) {
+    const absl::Status status = CatchTorch([&] { return entry->callback->Close(state_, logger_); });
+    if (!status.ok()) LOG(ERROR) << "closing callback " << entry->name << ": " << status;
+  }
 }
 
 }  // namespace composer

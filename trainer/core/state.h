@@ -16,6 +16,7 @@
 #include "trainer/core/grad_scaler.h"
 #include "trainer/core/microbatch_policy.h"
 #include "trainer/core/time.h"
+#include "trainer/core/tracer.h"
 #include "trainer/data/batch.h"
 #include "trainer/metrics/metric.h"
 #include "trainer/models/model.h"
@@ -85,6 +86,8 @@ struct State {
   // the end of the epoch if that comes first: the wish travels with that step's gradients, and all ranks end together.
   void StopTraining() { stop_requested = true; }
   bool stop_requested = false;
+
+  Tracer* tracer = nullptr;  // not owned; set by a profiler for the batches that it records, null otherwise
 };
 
 }  // namespace composer

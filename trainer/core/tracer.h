@@ -1,0 +1,61 @@
+// Where spans go: the seam between those who do work (engine, loop, algorithms, callbacks) and a profiler that draws it
+// on a time line. Everybody reads the pointer State::tracer; null, as it is but for the batches that are profiled,
+// costs one branch.
+//
+//   const TraceSpan span(state.tracer, kForwardSpan);      // until the end of the scope
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace composer {
+
+// A name is told once and then passed by its address, so that a span stores a pointer. Must outlive the tracer's use of
+// it: a constant, or a member of what lives as long as the run.
+struct TraceName {
+  absl::string_view name;      // "forward", "event/before_loss", "callback/LRMonitor/event/batch_end"
+  absl::string_view category;  // what the profiler's verdict sums by; below
+};
+
+// Parts of a step, by category. Spans of different categories among these never nest in each other, except that
+// communication may lie inside backward (it is counted as communication).
+inline constexpr TraceName kDataloaderSpan{"dataloader", "data_wait"};
+inline constexpr TraceName kForwardSpan{"forward", "forward"};  // the model and its loss
+inline constexpr TraceName kBackwardSpan{"backward", "backward"};
+inline constexpr TraceName kReduceSpan{"reduce_gradients", "communication"};  // time in which the step waits for it
+inline constexpr TraceName kOptimizerSpan{"optimizer_step", "optimizer"};
+inline constexpr TraceName kEvaluationSpan{"evaluation", "evaluation"};
+inline constexpr TraceName kCheckpointSpan{"checkpoint", "checkpoint"};
+
+// Threads: any; the end of a span comes from the thread that began it. Calls neither allocate nor lock.
+class Tracer {
+ public:
+  using Span = uint64_t;  // the tracer's own; 0: not recorded
+
+  virtual ~Tracer() = default;
+  virtual Span Begin(const TraceName& name) = 0;
+  // A span that was cut off meanwhile (its trace is written) is ignored.
+  virtual void End(Span span) = 0;
+  virtual void Instant(const TraceName& name) = 0;
+  virtual void Counter(const TraceName& name, double value) = 0;
+};
+
+// A span for as long as the object lives. The tracer, if any, outlives it.
+class TraceSpan {
+ public:
+  TraceSpan(Tracer* tracer, const TraceName& name)
+      : tracer_(tracer), span_(tracer == nullptr ? 0 : tracer->Begin(name)) {}
+  ~TraceSpan() {
+    if (tracer_ != nullptr) tracer_->End(span_);
+  }
+  TraceSpan(const TraceSpan&) = delete;
+  TraceSpan& operator=(const TraceSpan&) = delete;
+
+ private:
+  Tracer* tracer_;
+  Tracer::Span span_;
+};
+
+}  // namespace composer
