@@ -8,7 +8,7 @@ as the exact double they equal, so a parser that rounds to float gets the same b
 SPDX-License-Identifier: Apache-2.0
 """
 
-import json
+import datetime
 import logging
 import math
 import pathlib
@@ -17,8 +17,6 @@ import tempfile
 import types
 import warnings
 
-import composer
-import numpy
 import torch
 import torchmetrics
 from composer.core import Callback, Event, Time, Timestamp
@@ -26,56 +24,8 @@ from composer.metrics import CrossEntropy, LanguageCrossEntropy, LanguagePerplex
 from composer.models import ComposerClassifier
 from composer.optim import DecoupledAdamW, DecoupledSGDW
 from composer.optim import scheduler as schedulers
+from golden_file import FOLDER, SEED, Lcg, make_trainer, write
 from torch.utils.data import DataLoader, TensorDataset
-
-SEED = 17
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
-
-
-def write(name, note, content):
-    """One top-level key a line, so that a change shows as a small diff."""
-    header = {
-        "note": note,
-        "versions": {
-            "mosaicml": composer.__version__,
-            "torch": torch.__version__,
-            "torchmetrics": torchmetrics.__version__,
-            "numpy": numpy.__version__,
-            "python": sys.version.split()[0],
-        },
-        "seed": SEED,
-    }
-    lines = []
-    for key, value in {**header, **content}.items():
-        if isinstance(value, list) and value and isinstance(value[0], (dict, list)):
-            rows = ",\n  ".join(json.dumps(row) for row in value)
-            lines.append(f"{json.dumps(key)}: [\n  {rows}\n]")
-        else:
-            lines.append(f"{json.dumps(key)}: {json.dumps(value)}")
-    path = FOLDER / f"{name}.json"
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    print(f"{path}: {path.stat().st_size} bytes")
-
-
-class Lcg:
-    """x <- (1664525 x + 1013904223) mod 2^32; a draw is (x >> 8) / 2^23 - 1, in [-1, 1), exact in float32."""
-
-    def __init__(self, seed):
-        self.x = seed
-
-    def draw(self, count):
-        values = []
-        for _ in range(count):
-            self.x = (1664525 * self.x + 1013904223) % 2**32
-            values.append((self.x >> 8) / 2**23 - 1)
-        return values
-
-    def tensor(self, *shape):
-        return torch.tensor(self.draw(math.prod(shape)), dtype=torch.float32).reshape(shape)
-
-
-def make_trainer(model, train, **kwargs):
-    return composer.Trainer(model=model, train_dataloader=train, progress_bar=False, device="cpu", seed=SEED, **kwargs)
 
 
 # --- events ---------------------------------------------------------------------------------------------------------
@@ -287,9 +237,9 @@ def schedulers_():
 def parse(text):
     try:
         time = Time.from_timestring(text)
-        return {"text": text, "value": time.value, "unit": time.unit.value}
+        return {"value": time.value, "unit": time.unit.value} if math.isfinite(time.value) else {"value": str(time.value)}
     except Exception as error:
-        return {"text": text, "error": type(error).__name__}
+        return {"error": type(error).__name__}
 
 
 def arithmetic(a, op, b):
@@ -298,31 +248,66 @@ def arithmetic(a, op, b):
     try:
         x, y = operand(a), operand(b)
         result = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y, "%": lambda: x % y,
-                  "<": lambda: x < y, "==": lambda: x == y}[op]()
+                  "<": lambda: x < y, ">": lambda: x > y, "==": lambda: x == y}[op]()
         row["result"] = result if isinstance(result, bool) else [result.value, result.unit.value]
     except Exception as error:
         row["error"] = type(error).__name__
     return row
 
 
+def timestamps():
+    """Every member after each step; seconds for the wall-clock ones."""
+    seconds = lambda n: datetime.timedelta(seconds=n)
+    steps = [("batch", 32, 100, 2.0), ("batch", 16, 50, 1.5), ("epoch", 0.25), ("batch", 32, 70, 0.5), ("iteration", 0.0),
+             ("batch", 8, 0, 1.0), ("epoch", 0.0), ("epoch", 0.0), ("batch", 1, 1, 0.125), ("iteration", 3.0), ("batch", 2, 3, 4.0)]
+    now, rows = Timestamp(), []
+    for step, *args in steps:
+        if step == "batch":
+            now = now.to_next_batch(samples=args[0], tokens=args[1], duration=seconds(args[2]))
+        else:
+            now = getattr(now, f"to_next_{step}")(duration=seconds(args[0]))
+        after = {k: v.total_seconds() if k.endswith("_wct") else v for k, v in now.state_dict().items()}
+        rows.append({"step": step, "args": args, "after": after})
+    return rows
+
+
 def time():
     texts = ["1iter", "10ep", "500ba", "16sp", "1024tok", "0.5dur", "100sec", "0ba", "-5ba", "1e3ba", "1.5e9tok",
              "3E4TOK", "10EP", "10 ba", "  7ba", "2.0ep", "1dur", "0.1DUR", "1e-3dur", "30s", "5m", "1h", "1h30m",
-             "1h2m3s", "23h59m59s", "0h0m1s", "2m30s",
-             "ba", "10", "10xx", "ep10", "1.5ep", "0.5ba", "1e-1sp", "10ep ", "10ba5ep", "ten ba", "nanba",
-             "infba", "1h30", "30s1h", "24h", "90m", "90s", "1d", "10 epochs"]
-    rows = [parse(text) for text in texts]
-    ours = [{"text": "24h", "value": 86400, "unit": "sec"}, {"text": "90m", "value": 5400, "unit": "sec"},
-            {"text": "90s", "value": 90, "unit": "sec"},
-            {"text": "", "error": "ValueError"}]
-    sums = [("5ep", "+", "3ep"), ("5ep", "-", "3ep"), ("3ep", "-", "5ep"), ("7ba", "%", "3ba"), ("4ep", "/", "8ep"),
-            ("5ep", "*", 0.5), ("5ep", "*", 3), ("100ba", "*", "0.33dur"), ("9ba", "/", 2), ("5ep", "+", 2),
-            ("5ep", "+", "3ba"), ("5ep", "/", "3ba"), ("0.25dur", "+", "0.5dur"), ("5ep", "<", "6ep"),
-            ("5ep", "<", "6ba"), ("5ep", "==", "5ep"), ("5ep", "<", 6)]
-    write("time", "A bare integer operand counts in the unit of the other. ours_differ: texts that Composer refuses "
-          "(it parses with strptime) and we accept, with our value; and the empty text, 0 seconds there, refused here.",
+             "1h2m3s", "23h59m59s", "0h0m1s", "2m30s", "0s", "1h5s", "00h05m", "+5ba", ".5dur", "5.ep", "1_000sp",
+             "10ba\n", "-0.5dur", "2dur", "9007199254740992tok", "1e3sec", "59m59s",
+             "ba", "10xx", "ep10", "1.5ep", "0.5ba", "1e-1sp", "10ba5ep", "ten ba", "nanba", "infba", "1h30", "30s1h",
+             "5m1h", "1h1h", "10 epochs", "10 e p", "1__0ba", "_1ba", "1_ba", "0x10ba", "1.5h", "-1h", "1h 30m", "10,5ba",
+             "1 000ba", "--5ba", "1e400ba", "ms", "1ms", "1.5sec", "10epba"]
+    rows = [{"text": text, **parse(text)} for text in texts]
+    # Ours by hand; Composer's from itself, and it must differ.
+    ours = [("24h", 86400, "sec"), ("90m", 5400, "sec"), ("90s", 90, "sec"), ("1h60m", 7200, "sec"),
+            ("100h", 360000, "sec"), ("1d", 86400, "sec"), ("1d12h", 129600, "sec"), ("1H30M", 5400, "sec"),
+            ("5S", 5, "sec"), ("10", 10, "ep"), ("1e5", 100000, "ep"), ("5 ", 5, "ep"), ("10ep ", 10, "ep"), (" 1h ", 3600, "sec"),
+            ("", None, None), ("infdur", None, None), ("nandur", None, None), ("1e400dur", None, None), ("1e20tok", None, None),
+            ("0" * 63 + "1ba", None, None), ("\u0661ba", None, None)]
+    differ = [{"text": text, "composer": parse(text),
+               "ours": {"error": "InvalidArgument"} if unit is None else {"value": value, "unit": unit}}
+              for text, value, unit in ours]
+    assert all(row["composer"] != row["ours"] for row in differ)
+    assert all(("error" in row["composer"]) != ("error" in row["ours"]) for row in differ)
+    sums = [("5ep", "+", "3ep"), ("5ep", "-", "3ep"), ("3ep", "-", "5ep"), ("5ep", "+", 2), ("5ep", "-", 7),
+            ("0.25dur", "+", "0.5dur"), ("10iter", "+", "5iter"), ("1h", "+", "90sec"),
+            ("7ba", "%", "3ba"), ("-7ba", "%", "3ba"), ("7ba", "%", "-3ba"), ("6ba", "%", "3ba"), ("7ba", "%", "0ba"),
+            ("0.75dur", "%", "0.5dur"), ("7ba", "%", 4),
+            ("4ep", "/", "8ep"), ("-1ba", "/", "4ba"), ("4ep", "/", "0ep"), ("0.5dur", "/", "2dur"),
+            ("9ba", "/", 2), ("-9ba", "/", 2), ("49ba", "/", 49), ("9ba", "/", 0.5), ("9ba", "/", 0), ("1dur", "/", 8),
+            ("5ep", "*", 0.5), ("-5ep", "*", 0.5), ("5ep", "*", 3), ("100ba", "*", 0.29), ("0.25dur", "*", 3), ("5tok", "*", -1),
+            ("100ba", "*", "0.33dur"), ("0.33dur", "*", "100ba"), ("0.5dur", "*", "0.5dur"), ("1000sp", "*", "1.5dur"),
+            ("5ep", "*", "3ep"), ("5ep", "*", "3ba"),
+            ("5ep", "+", "3ba"), ("5ep", "-", "3ba"), ("5ep", "%", "3ba"), ("5ep", "/", "3ba"), ("5ep", "+", "0.5dur"),
+            ("5ep", "<", "6ep"), ("5ep", ">", "6ep"), ("5ep", "==", "5ep"), ("5ep", "==", "6ep"), ("5ep", "<", 6),
+            ("0.5dur", "<", "0.6dur"), ("5ep", "<", "6ba"), ("1h", ">", "59m")]
+    write("time", "valid, invalid: both agree. ours_differ: both results. A bare number beside + - % < counts in the "
+          "unit of the other; beside * and / it scales. timestamps: to_next_<step>(args: samples, tokens, seconds for a "
+          "batch; seconds for the others) one after the other from zero, and every member after each.",
           {"valid": [r for r in rows if "error" not in r], "invalid": [r for r in rows if "error" in r],
-           "ours_differ": ours, "arithmetic": [arithmetic(*s) for s in sums]})
+           "ours_differ": differ, "arithmetic": [arithmetic(*s) for s in sums], "timestamps": timestamps()})
 
 
 # --- loss curve -----------------------------------------------------------------------------------------------------

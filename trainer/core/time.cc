@@ -17,7 +17,7 @@ namespace composer {
 namespace {
 
 constexpr std::array<absl::string_view, 7> kUnitNames = {"iter", "ep", "ba", "sp", "tok", "dur", "sec"};
-constexpr double kLargestCount = 9007199254740992.0;  // 2^53: counts are exact up to here
+constexpr size_t kLongestText = 64;
 
 absl::Status BadTime(absl::string_view text, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("time `", text, "`: ", why,
@@ -46,6 +46,19 @@ std::optional<int64_t> ParseWallClock(absl::string_view text) {
   return any ? std::optional<int64_t>(seconds) : std::nullopt;
 }
 
+// "1_000" -> "1000", as Python reads numbers: an underscore may stand between two digits.
+std::string WithoutGroups(absl::string_view number) {
+  const auto digit_at = [number](size_t i) {
+    return i < number.size() && absl::ascii_isdigit(static_cast<unsigned char>(number[i]));
+  };
+  std::string result;
+  for (size_t i = 0; i < number.size(); ++i) {
+    if (number[i] == '_' && i > 0 && digit_at(i - 1) && digit_at(i + 1)) continue;
+    result += number[i];
+  }
+  return result;
+}
+
 std::optional<TimeUnit> UnitNamed(absl::string_view name) {
   for (size_t i = 0; i < kUnitNames.size(); ++i) {
     if (kUnitNames[i] == name) return static_cast<TimeUnit>(i);
@@ -63,19 +76,22 @@ std::string Time::ToString() const {
 }
 
 absl::StatusOr<Time> ParseTime(absl::string_view text, TimeUnit bare_unit) {
-  const std::string folded = absl::AsciiStrToLower(absl::StripAsciiWhitespace(text.substr(0, 64)));
+  if (text.size() > kLongestText) return BadTime(absl::StrCat(text.substr(0, kLongestText), "…"), "too long");
+  const std::string folded = absl::AsciiStrToLower(absl::StripAsciiWhitespace(text));
   if (const auto seconds = ParseWallClock(folded)) return Time::Seconds(*seconds);
   size_t letters = folded.size();
   while (letters > 0 && absl::ascii_isalpha(static_cast<unsigned char>(folded[letters - 1]))) --letters;
-  const std::string number_text(absl::StripAsciiWhitespace(folded.substr(0, letters)));
+  const std::string number_text = WithoutGroups(absl::StripAsciiWhitespace(folded.substr(0, letters)));
   const std::string unit_text = folded.substr(letters);
   std::optional<TimeUnit> unit = unit_text.empty() ? bare_unit : UnitNamed(unit_text);
   if (!unit.has_value()) return BadTime(text, absl::StrCat("`", unit_text, "` is no unit"));
   double number = 0;
-  if (!absl::SimpleAtod(number_text, &number) || !std::isfinite(number)) return BadTime(text, "no number");
+  const bool decimal = number_text.find_first_not_of("0123456789+-.e") == std::string::npos;  // SimpleAtod takes 0x10
+  if (!decimal || !absl::SimpleAtod(number_text, &number)) return BadTime(text, "no number");
+  if (!std::isfinite(number)) return BadTime(text, "too large");
   if (*unit == TimeUnit::kDuration) return Time::Duration(number);
   if (number != std::floor(number)) return BadTime(text, "a fraction of a counted unit");
-  if (std::abs(number) > kLargestCount) return BadTime(text, "too large");
+  if (std::abs(number) > Time::kLargestCount) return BadTime(text, "too large");
   return Time(static_cast<int64_t>(number), *unit);
 }
 
@@ -87,14 +103,16 @@ void Timestamp::ToNextBatch(int64_t samples, int64_t tokens, absl::Duration dura
   batch_wct = duration;
 }
 
-void Timestamp::ToNextEpoch() {
+void Timestamp::ToNextEpoch(absl::Duration duration) {
   ++epoch, ++epoch_in_iteration;
   batch_in_epoch = sample_in_epoch = token_in_epoch = 0;
+  total_wct += duration, iteration_wct += duration;
   epoch_wct = batch_wct = absl::ZeroDuration();
 }
 
-void Timestamp::ToNextIteration() {
+void Timestamp::ToNextIteration(absl::Duration duration) {
   ++iteration;
+  total_wct += duration;
   epoch_in_iteration = token_in_iteration = 0;
   batch_in_epoch = sample_in_epoch = token_in_epoch = 0;
   iteration_wct = epoch_wct = batch_wct = absl::ZeroDuration();

@@ -1,6 +1,6 @@
 // Training time: amounts with a unit ("10ep", "500ba", "0.1dur"), and the timestamp of a run.
-// Source: mosaicml composer/core/time.py. Differences: `dur` is the only fractional unit; "24h", "90m" and "90s" parse
-// (Composer's do not).
+// Source: mosaicml composer/core/time.py. Texts that parse here and not there, or the other way round, are listed in
+// tests/golden/time.json (ours_differ). Arithmetic: time_arithmetic.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -36,7 +36,8 @@ class Time {
     return result;
   }
 
-  // Exact for counts up to 2^53.
+  static constexpr double kLargestCount = 9007199254740992.0;  // 2^53: counts are exact up to here, of either sign
+
   constexpr int64_t count() const { return static_cast<int64_t>(value_); }
   constexpr double value() const { return value_; }
   constexpr TimeUnit unit() const { return unit_; }
@@ -50,21 +51,26 @@ class Time {
   TimeUnit unit_ = TimeUnit::kBatch;
 };
 
-// Parses "10ep", "500 ba", "1.5e9tok", "0.25dur", "1h30m", "90s", "30sec"; a bare number is in `bare_unit`. Case does
-// not matter. kInvalidArgument, with the text and the units allowed, for anything else: unknown unit, a fraction of a
-// counted unit, overflow.
+// Parses "10ep", "500 ba", "1.5e9tok", "1_000sp", "0.25dur"; wall-clock times "1h30m", "90m", "24h", "90s", "1d12h",
+// "30sec"; a bare number is in `bare_unit`. Case and blanks around do not matter. kInvalidArgument, with the text and the
+// units allowed, for anything else: unknown unit, a fraction of a counted unit, a count beyond 2^53.
 absl::StatusOr<Time> ParseTime(absl::string_view text, TimeUnit bare_unit = TimeUnit::kEpoch);
 
-// Where a run is. Samples and tokens are sums over all ranks. Plain value.
+// Where a run is. Samples and tokens are sums over all ranks. The members named _in_epoch and _in_iteration count from
+// the beginning of the current one. Plain value.
 struct Timestamp {
   int64_t iteration = 0, epoch = 0, batch = 0, sample = 0, token = 0;
   int64_t epoch_in_iteration = 0, token_in_iteration = 0;
   int64_t batch_in_epoch = 0, sample_in_epoch = 0, token_in_epoch = 0;
   absl::Duration total_wct, iteration_wct, epoch_wct, batch_wct;  // wall-clock time in training, evaluation excluded
 
+  // A batch is done: batch_wct is its duration, which the other wall-clock members grow by.
   void ToNextBatch(int64_t samples, int64_t tokens, absl::Duration duration);
-  void ToNextEpoch();
-  void ToNextIteration();
+  // An epoch is done; `duration` is time spent since its last batch.
+  void ToNextEpoch(absl::Duration duration = absl::ZeroDuration());
+  // An iteration is done. It also ends its epoch's counts, though not the epoch: an iteration measured in tokens may end
+  // in mid-epoch, and the same epoch begins anew.
+  void ToNextIteration(absl::Duration duration = absl::ZeroDuration());
   // The count in this unit; kSecond is total_wct in whole seconds. CHECK-fails for kDuration, which needs the run's
   // length.
   int64_t Get(TimeUnit unit) const;

@@ -1,0 +1,63 @@
+"""What the makers of goldens share: the seed, the generator of data and weights, and the layout of a golden file.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import json
+import math
+import pathlib
+import sys
+
+import composer
+import numpy
+import torch
+import torchmetrics
+
+SEED = 17
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
+
+
+def write(name, note, content):
+    """One top-level key a line, so that a change shows as a small diff."""
+    header = {
+        "note": note,
+        "versions": {
+            "mosaicml": composer.__version__,
+            "torch": torch.__version__,
+            "torchmetrics": torchmetrics.__version__,
+            "numpy": numpy.__version__,
+            "python": sys.version.split()[0],
+        },
+        "seed": SEED,
+    }
+    lines = []
+    for key, value in {**header, **content}.items():
+        if isinstance(value, list) and value and isinstance(value[0], (dict, list)):
+            rows = ",\n  ".join(json.dumps(row) for row in value)
+            lines.append(f"{json.dumps(key)}: [\n  {rows}\n]")
+        else:
+            lines.append(f"{json.dumps(key)}: {json.dumps(value)}")
+    path = FOLDER / f"{name}.json"
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"{path}: {path.stat().st_size} bytes")
+
+
+class Lcg:
+    """x <- (1664525 x + 1013904223) mod 2^32; a draw is (x >> 8) / 2^23 - 1, in [-1, 1), exact in float32."""
+
+    def __init__(self, seed):
+        self.x = seed
+
+    def draw(self, count):
+        values = []
+        for _ in range(count):
+            self.x = (1664525 * self.x + 1013904223) % 2**32
+            values.append((self.x >> 8) / 2**23 - 1)
+        return values
+
+    def tensor(self, *shape):
+        return torch.tensor(self.draw(math.prod(shape)), dtype=torch.float32).reshape(shape)
+
+
+def make_trainer(model, train, **kwargs):
+    return composer.Trainer(model=model, train_dataloader=train, progress_bar=False, device="cpu", seed=SEED, **kwargs)
