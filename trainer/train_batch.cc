@@ -78,7 +78,10 @@ StepMessage TrainBatch::Run(const Request& request) {
   state_.step = {loss * factor, agreed.samples, agreed.tokens};
   const bool finite = PrepareGradients(factor);
   ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
-  if (finite) state_.optimizer->Step();
+  if (finite) {
+    const TraceSpan span(state_.tracer, kOptimizerSpan);
+    state_.optimizer->Step();
+  }
   if (state_.scaler) state_.scaler->Update(finite);
   return agreed;
 }
@@ -93,8 +96,10 @@ std::vector<double> TrainBatch::Weights(const Request& request, int64_t size, St
     }
     return weights;
   }
-  const std::vector<int64_t> by_row = LossTokensByRow(state_.batch);
+  std::vector<int64_t> by_row = LossTokensByRow(state_.batch);
   message.loss_tokens = CountLossTokens(state_.batch);
+  // The dataset counts in a way of its own: in proportion to the rows then.
+  if (std::accumulate(by_row.begin(), by_row.end(), int64_t{0}) != message.loss_tokens) by_row.clear();
   const double divisor =
       reducer_ == nullptr ? static_cast<double>(message.loss_tokens) : TokenScale(request.global_samples);
   for (int64_t begin = 0; begin < samples; begin += size) {
@@ -136,24 +141,33 @@ void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
 void TrainBatch::RunForward(bool measure) {
   const AutocastScope autocast(state_.precision, state_.device.type());
   ThrowIfError(engine_.Run(Event::kBeforeForward));
-  state_.outputs = state_.model->forward(state_.batch);
+  {
+    const TraceSpan span(state_.tracer, kForwardSpan);
+    state_.outputs = state_.model->forward(state_.batch);
+  }
   ThrowIfError(engine_.Run(Event::kAfterForward));
   ThrowIfError(engine_.Run(Event::kBeforeLoss));
-  Loss loss = state_.model->loss(state_.outputs, state_.batch);
-  state_.loss = std::move(loss.total);
-  state_.loss_parts = std::move(loss.parts);
-  TORCH_CHECK_VALUE(state_.loss.defined() && state_.loss.numel() == 1,
-                    "the model's loss must be a scalar (the mean over the batch), it has shape ",
-                    state_.loss.defined() ? state_.loss.sizes() : at::IntArrayRef{0});
+  ComputeLoss();
   ThrowIfError(engine_.Run(Event::kAfterLoss));
   if (!measure) return;
   const torch::NoGradGuard no_grad;
   for (const auto& metric : state_.train_metrics) metric->Update(state_.outputs.detach(), state_.batch);
 }
 
+void TrainBatch::ComputeLoss() {
+  const TraceSpan span(state_.tracer, kForwardSpan);
+  Loss loss = state_.model->loss(state_.outputs, state_.batch);
+  state_.loss = std::move(loss.total);
+  state_.loss_parts = std::move(loss.parts);
+  TORCH_CHECK_VALUE(state_.loss.defined() && state_.loss.numel() == 1,
+                    "the model's loss must be a scalar (the mean over the batch), it has shape ",
+                    state_.loss.defined() ? state_.loss.sizes() : at::IntArrayRef{0});
+}
+
 void TrainBatch::RunBackward(double weight) {
   ThrowIfError(engine_.Run(Event::kBeforeBackward));
   // Backward starts from the weight instead of 1: the same as scaling the loss, without an operation.
+  const TraceSpan span(state_.tracer, kBackwardSpan);
   weight_.fill_(weight * loss_scale());
   state_.loss.backward(state_.loss.dim() == 0 && state_.loss.scalar_type() == at::kFloat
                            ? weight_
@@ -180,6 +194,7 @@ StepMessage TrainBatch::ReduceOverRanks(const StepMessage& message) {
     return own;
   }
   if (message.samples == 0 || message.out_of_memory > 0) FillTail(message);
+  const TraceSpan span(state_.tracer, kReduceSpan);
   reducer_->Finish();
   return ReadTail();
 }

@@ -47,6 +47,7 @@ class TrainBatch {
   std::vector<double> Weights(const Request& request, int64_t size, StepMessage& message) const;
   void RunMicrobatches(const Request& request, StepMessage& message);
   void RunForward(bool measure);
+  void ComputeLoss();
   void RunBackward(double weight);
   // Called in a catch block: rethrows what is no out-of-memory, or can't be made good.
   void OnOutOfMemory(const StepMessage& message);

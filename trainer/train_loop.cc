@@ -56,8 +56,12 @@ bool TrainLoop::OutOfBatches() const {
 
 absl::Status TrainLoop::RunEpoch() {
   for (;;) {
+    const int64_t n = state_.timestamp.batch_in_epoch;
+    const bool inside_epoch = 0 < n && n < state_.batches_per_epoch;
+    if (inside_epoch && state_.iteration_length.unit() == TimeUnit::kToken && AtIterationStart())
+      Fire(Event::kIterationStart);
     Fire(Event::kBeforeDataloader);
-    if (state_.timestamp.batch_in_epoch >= state_.batches_per_epoch) return absl::OkStatus();
+    if (n >= state_.batches_per_epoch) return absl::OkStatus();
     state_.batch = parts_.train_batches.Load(state_.timestamp.epoch, state_.timestamp.batch_in_epoch).To(state_.device);
     Fire(Event::kAfterDataloader);
     Fire(Event::kBatchStart);
@@ -74,8 +78,12 @@ absl::Status TrainLoop::RunEpoch() {
           absl::StrCat("drained after batch ", state_.timestamp.batch, ": the checkpoint is saved"));
     }
     if (Finished()) return absl::OkStatus();
-    if (state_.iteration_length.unit() == TimeUnit::kToken && AtIterationStart()) Fire(Event::kIterationStart);
   }
+}
+
+void TrainLoop::LoadBatch() {
+  const TraceSpan span(state_.tracer, kDataloaderSpan);
+  state_.batch = parts_.train_batches.Load(state_.timestamp.epoch, state_.timestamp.batch_in_epoch).To(state_.device);
 }
 
 bool TrainLoop::AtIterationStart() const {
@@ -91,6 +99,13 @@ void TrainLoop::MaybeFinishIteration(TimeUnit unit) {
   if ((unit == TimeUnit::kToken ? now.token_in_iteration : now.epoch_in_iteration) < length.count()) return;
   state_.previous_timestamp = state_.timestamp;
   state_.timestamp.ToNextIteration();
+  // Composer's begins its epoch anew and would never end it; ours goes on in the epoch that it is in.
+  const Timestamp& before = state_.previous_timestamp;
+  state_.timestamp.batch_in_epoch = before.batch_in_epoch;
+  state_.timestamp.sample_in_epoch = before.sample_in_epoch;
+  state_.timestamp.token_in_epoch = before.token_in_epoch;
+  state_.timestamp.epoch_wct = before.epoch_wct;
+  state_.timestamp.batch_wct = before.batch_wct;
   Fire(Event::kIterationEnd);
   Evaluate(Event::kIterationEnd);
   CheckpointAt(Event::kIterationCheckpoint);
@@ -192,6 +207,7 @@ void TrainLoop::Evaluate(Event event) {
       Fire(Event::kEvalBeforeAll);
       any = true;
     }
+    const TraceSpan span(state_.tracer, kEvaluationSpan);
     RunEvaluator(evaluator, state_, parts_.engine, parts_.communicator, parts_.logger);
   }
   if (!any) return;
@@ -204,7 +220,9 @@ void TrainLoop::Fire(Event event) { ThrowIfError(parts_.engine.Run(event)); }
 
 void TrainLoop::CheckpointAt(Event event) {
   Fire(event);
-  if (parts_.checkpoints.IsDue(event, state_)) parts_.checkpoints.SaveNow(state_);
+  if (!parts_.checkpoints.IsDue(event, state_)) return;
+  const TraceSpan span(state_.tracer, kCheckpointSpan);
+  parts_.checkpoints.SaveNow(state_);
 }
 
 }  // namespace composer

@@ -52,6 +52,7 @@ class TrainLoop {
   bool OutOfBatches() const;
   absl::Status RunEpoch();  // until the loader ends, the run is finished, or a drain
   void FinishEpoch();
+  void LoadBatch();
   bool AtIterationStart() const;
   // Ends the iteration when its length, in this unit, is reached.
   void MaybeFinishIteration(TimeUnit unit);

@@ -23,7 +23,9 @@ Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
   supervision_ = options_.supervision != nullptr ? options_.supervision : own_supervision_.get();
 }
 
-Trainer::~Trainer() {
+Trainer::~Trainer() { Close(); }
+
+void Trainer::Close() {
   if (engine_ != nullptr) engine_->Close();
   logger_.Close();
 }
@@ -44,7 +46,7 @@ absl::Status Trainer::Build() {
     savers_.push_back(saver.get());
     state_.callbacks.push_back(std::move(saver));
   }
-  engine_ = std::make_unique<Engine>(state_, logger_);
+  engine_ = std::make_unique<Engine>(state_, logger_, std::move(options_.engine));
   checkpoints_ = std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_);
   RETURN_IF_ERROR(engine_->Run(Event::kInit));
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));

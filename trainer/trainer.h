@@ -42,6 +42,9 @@ class Trainer {
   // is the save_folder. All ranks must call it.
   absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder = "", bool weights_only = false);
 
+  // Closes callbacks and loggers, once; the destructor does it otherwise. Nothing may be run after it.
+  void Close();
+
   State& state() { return state_; }
   Logger& logger() { return logger_; }
   // The checkpoint this run started from; "" from scratch.

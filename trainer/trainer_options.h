@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "storage/file_system.h"
 #include "trainer/core/callback.h"
+#include "trainer/core/engine.h"
 #include "trainer/core/state.h"
 #include "trainer/core/supervision.h"
 #include "trainer/core/time.h"
@@ -83,6 +84,7 @@ struct TrainerOptions {
   Time max_duration;                // > 0; not dur, nor iter without iteration_length. Default 0: Fit's duration says
   Time iteration_length;            // epochs or tokens of an iteration; 0: there are none
   std::vector<std::unique_ptr<Algorithm>> algorithms;
+  EngineOptions engine;  // algorithm_passes, log_traces
   std::vector<std::unique_ptr<Callback>> callbacks;
   std::vector<std::unique_ptr<LoggerDestination>> loggers;
   SaveOptions save;

@@ -142,7 +142,7 @@ int RunWorker(const JobSource& source, const Environment& env) {
   absl::Status status = Attach(life);
   if (status.ok()) status = Train(life, source, env);
   const int code = ExitCodeFor(status.code());
-  if (life.trainer != nullptr) life.trainer->logger().Close();
+  if (life.trainer != nullptr) life.trainer->Close();
   if (!status.ok())
     absl::FPrintF(stderr, "%s: %s\n", code == exit_code::kPreempted ? "stopped" : "error", status.message());
   if (life.agent != nullptr && life.supervision != nullptr) life.agent->Finish(ReportOf(life, status));

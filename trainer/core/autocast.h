@@ -12,8 +12,7 @@ namespace composer {
 // cache lives for the scope.
 class AutocastScope {
  public:
-  AutocastScope(Precision precision, at::DeviceType device)
-      : device_(device), active_(precision != Precision::kFp32) {
+  AutocastScope(Precision precision, at::DeviceType device) : device_(device), active_(precision != Precision::kFp32) {
     if (!active_) return;
     was_enabled_ = at::autocast::is_autocast_enabled(device_);
     at::autocast::set_autocast_enabled(device_, true);

@@ -1,0 +1,153 @@
+// device_train_microbatch_size: auto, with memory that runs out when a test says so.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+
+#include "tests/support/temp_dir.h"
+#include "tests/trainer/loop/small_run.h"
+
+namespace composer {
+namespace {
+
+using testing::HasSubstr;
+
+TrainerOptions Automatic(const ModelShape& shape = {}) {
+  TrainerOptions options = SmallRun(shape);
+  options.train.dataset = MakeRows(72);  // 16, 16, 16, 16, 8
+  options.train.global_train_batch_size = 16;
+  options.device_train_microbatch_size = kAutoMicrobatch;
+  return options;
+}
+
+// A machine on which microbatches of more than `limit` samples do not fit; memory runs out at `where`.
+void LimitMemory(TrainerOptions& options, int64_t limit, Event where, int* failures = nullptr) {
+  AddCallback(options, {where}, [=](State& state) {
+    if (state.batch.num_samples <= limit) return;
+    if (failures != nullptr) ++*failures;
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory (injected)");
+  });
+}
+
+class WhereTest : public testing::TestWithParam<Event> {};
+
+TEST_P(WhereTest, OneRankFindsASizeAndTheResultIsTheSame) {
+  const RunResult exact = Train(SmallRun());
+  TrainerOptions plain = Automatic({.batch_norm = false});
+  plain.device_train_microbatch_size = 0;
+  const RunResult whole = Train(std::move(plain));
+  TrainerOptions options = Automatic();
+  int failures = 0;
+  int64_t size = 0;
+  LimitMemory(options, 5, GetParam(), &failures);
+  AddCallback(options, {Event::kBatchEnd}, [&](State& state) { size = state.device_train_microbatch_size; });
+  const RunResult result = Train(std::move(options));
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(size, 4);
+  EXPECT_EQ(failures, 2) << "16, 8";
+  EXPECT_EQ(result.losses.size(), whole.losses.size());
+  EXPECT_LT(LargestDifference(result, whole), 2e-5);
+}
+
+TEST_P(WhereTest, OneOfThreeRanksRunsOutAndNobodyHangs) {
+  const auto options = [&](int rank) {
+    TrainerOptions own = Automatic();
+    if (rank == 1) LimitMemory(own, 2, GetParam());
+    return own;
+  };
+  const std::vector<RunResult> results = TrainOnRanks(3, options);
+  const RunResult alone = Train([] {
+    TrainerOptions plain = Automatic();
+    plain.device_train_microbatch_size = 0;
+    return plain;
+  }());
+  for (const RunResult& result : results) {
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    EXPECT_EQ(LargestDifference(result, results[0]), 0);
+    EXPECT_LT(LargestDifference(result, alone), 2e-5);
+    EXPECT_EQ(result.losses.size(), 10u) << "a step that was discarded is no step";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, WhereTest,
+                         testing::Values(Event::kBeforeForward, Event::kAfterForward, Event::kBeforeBackward));
+
+// Memory that runs out in the middle of backward, after buckets are on their way: a hook on a parameter throws.
+TEST(AutoMicrobatch, OutOfMemoryInsideBackward) {
+  const auto options = [](int rank) {
+    TrainerOptions own = Automatic({.hidden = 64});
+    if (rank == 0) {
+      auto left = std::make_shared<int>(2);
+      const at::Tensor first = own.model->parameters()[0];
+      first.register_hook([left](at::Tensor grad) {
+        if (*left > 0) {
+          --*left;
+          TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory (injected)");
+        }
+        return grad;
+      });
+    }
+    return own;
+  };
+  const std::vector<RunResult> results = TrainOnRanks(2, options);
+  ASSERT_TRUE(results[0].status.ok()) << results[0].status;
+  ASSERT_TRUE(results[1].status.ok()) << results[1].status;
+  EXPECT_EQ(LargestDifference(results[0], results[1]), 0);
+  EXPECT_EQ(results[0].losses.size(), 10u);
+}
+
+TEST(AutoMicrobatch, ADiscardedStepLeavesNoTraceInBatchNorm) {
+  const auto run = [](bool fails) {
+    TrainerOptions options = Automatic({.batch_norm = true});
+    auto left = std::make_shared<int>(fails ? 1 : 0);
+    AddCallback(options, {Event::kAfterForward}, [left](State& state) {
+      if (state.timestamp.batch == 3 && --*left == 0) TORCH_CHECK_WITH(OutOfMemoryError, false, "injected");
+    });
+    // The size before the step that fails, whatever the policy makes of it, so that both runs compute the same.
+    AddCallback(options, {Event::kBeforeTrainBatch}, [](State& state) { state.device_train_microbatch_size = 16; });
+    return Train(std::move(options));
+  };
+  const RunResult with = run(true), without = run(false);
+  ASSERT_TRUE(with.status.ok()) << with.status;
+  EXPECT_EQ(LargestDifference(with, without), 0);
+}
+
+TEST(AutoMicrobatch, IsRememberedByTheCheckpoint) {
+  const TempDir folder;
+  const auto run = [&](int batches, int* failures) {
+    TrainerOptions options = Automatic();
+    options.max_duration = Time::Batches(batches);
+    options.save.save_folder = folder.path();
+    LimitMemory(options, 5, Event::kBeforeForward, failures);
+    return Train(std::move(options));
+  };
+  int first = 0, second = 0;
+  ASSERT_TRUE(run(3, &first).status.ok());
+  ASSERT_TRUE(run(6, &second).status.ok());
+  EXPECT_EQ(first, 2);
+  EXPECT_EQ(second, 0);
+}
+
+TEST(AutoMicrobatch, OneSampleThatDoesNotFitEndsTheRunOnAllRanks) {
+  const std::vector<RunResult> results = TrainOnRanks(2, [](int rank) {
+    TrainerOptions own = Automatic();
+    if (rank == 1) LimitMemory(own, 0, Event::kAfterForward);
+    return own;
+  });
+  for (const RunResult& result : results) {
+    EXPECT_EQ(result.status.code(), absl::StatusCode::kResourceExhausted) << result.status;
+    EXPECT_THAT(std::string(result.status.message()), HasSubstr("one sample does not fit"));
+  }
+}
+
+TEST(AutoMicrobatch, WithoutItOutOfMemoryIsAnError) {
+  TrainerOptions options = Automatic();
+  options.device_train_microbatch_size = 8;
+  LimitMemory(options, 5, Event::kBeforeForward);
+  EXPECT_EQ(Train(std::move(options)).status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace composer
