@@ -4,19 +4,19 @@
 Run it with the `mosaic` environment of tools/peers_setup.sh (mosaicml 0.32.1, CPU, fp32, 1 thread):
     /tmp/composer-peers/mosaic/bin/python tools/make_goldens.py [name ...]
 Every file begins with the versions and the seed that made it and a note on how to read it. Float32 values are written
-as the exact double they equal, so a parser that rounds to float gets the same bits. Running it again changes nothing.
+as the exact double they equal, so a parser that rounds to float gets the same bits. Running it again on
+the same machine changes nothing; another CPU may round the last digits of losses and weights differently.
 SPDX-License-Identifier: Apache-2.0
 """
 
 import datetime
 import logging
 import math
-import pathlib
 import sys
-import tempfile
 import types
 import warnings
 
+import golden_loop
 import torch
 import torchmetrics
 from composer.core import Callback, Event, Time, Timestamp
@@ -26,72 +26,6 @@ from composer.optim import DecoupledAdamW, DecoupledSGDW
 from composer.optim import scheduler as schedulers
 from golden_file import FOLDER, SEED, Lcg, make_trainer, write
 from torch.utils.data import DataLoader, TensorDataset
-
-
-# --- events ---------------------------------------------------------------------------------------------------------
-
-
-class Recorder(Callback):
-    """Every event with the timestamp at that moment."""
-
-    def __init__(self):
-        self.sequence, self.times = [], []
-
-    def run_event(self, event, state, logger):
-        now = state.timestamp
-        self.sequence.append(event.value)
-        self.times.append([now.epoch.value, now.batch.value, now.sample.value, now.batch_in_epoch.value])
-
-
-def events_run(name, evaluate, **kwargs):
-    """2 epochs of 5 batches of 4 samples in microbatches of 2; an evaluator has 2 batches of 4."""
-    torch.manual_seed(SEED)
-    loader = lambda batches: DataLoader(TensorDataset(torch.rand(4 * batches, 3), torch.zeros(4 * batches).long()), 4)
-    model = ComposerClassifier(torch.nn.Linear(3, 2), num_classes=2)
-    recorder = Recorder()
-    settings = dict(max_duration="2ep", device_train_microbatch_size=2, callbacks=[recorder])
-    settings["optimizers"] = torch.optim.SGD(model.parameters(), lr=0.01)
-    if evaluate:
-        settings["eval_dataloader"] = loader(2)
-    with tempfile.TemporaryDirectory() as folder:
-        if "save_interval" in kwargs:
-            settings["save_folder"] = folder
-            settings["save_filename"] = "ep{epoch}-ba{batch}.pt"
-        trainer = make_trainer(model, loader(5), **{**settings, **kwargs})
-        trainer.fit()
-        saved = [pathlib.Path(p).name for saver in trainer.state.callbacks
-                 for p in getattr(saver, "saved_checkpoints", [])]
-        trainer.close()
-    counts = {event.value: recorder.sequence.count(event.value) for event in Event}
-    evaluated_at = [recorder.times[i][:2] for i, e in enumerate(recorder.sequence) if e == "eval_before_all"]
-    return {"name": name, "settings": {k: str(v) for k, v in kwargs.items()}, "evaluator": evaluate,
-            "evaluated_at": evaluated_at, "saved": saved, "counts": counts,
-            "sequence": recorder.sequence, "times": recorder.times}
-
-
-def events():
-    runs = [
-        events_run("no_eval", False),
-        events_run("eval_1ep", True, eval_interval="1ep"),
-        events_run("eval_1ba", True, eval_interval="1ba"),
-        events_run("save_1ba", False, save_interval="1ba"),
-        events_run("save_1ep", False, save_interval="1ep"),
-    ]
-    # For these only the times at which something happened are kept.
-    for unit in ["2ba", "3ba", "4ba", "2ep", "8sp", "12sp", "0.25dur", "0.3dur", "1dur"]:
-        for run in (events_run(f"eval_{unit}", True, eval_interval=unit),
-                    events_run(f"save_{unit}", False, save_interval=unit)):
-            del run["sequence"], run["times"], run["counts"]
-            runs.append(run)
-    for limit in ["7ba", "1ep", "26sp", "3ep"]:
-        run = events_run(f"limit_{limit}", True, max_duration=limit, eval_interval="2ba", save_interval="1ep")
-        del run["times"], run["sequence"]
-        runs.append(run)
-    write("events", "World of 1; 5 batches of 4 samples an epoch (2 epochs unless max_duration says otherwise), "
-          "microbatches of 2 samples; an evaluator of 2 batches of 4. sequence: every event a callback sees; times[i]: "
-          "[epoch, batch, sample, batch_in_epoch] of the timestamp when it saw sequence[i]; evaluated_at: [epoch, "
-          "batch] at each eval_before_all; saved: checkpoints in the order written.",
-          {"all_events": [event.value for event in Event], "runs": runs})
 
 
 # --- optimizers -----------------------------------------------------------------------------------------------------
@@ -310,47 +244,6 @@ def time():
            "ours_differ": differ, "arithmetic": [arithmetic(*s) for s in sums], "timestamps": timestamps()})
 
 
-# --- loss curve -----------------------------------------------------------------------------------------------------
-
-
-def loss_curve():
-    samples, epochs, batch, width, classes = 80, 10, 16, 64, 10
-    weights = Lcg(1)
-    net = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, width),
-                              torch.nn.ReLU(), torch.nn.Linear(width, classes))
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.copy_(weights.tensor(*parameter.shape) * 0.125)
-    initial = [p.detach().flatten()[:4].tolist() for p in net.parameters()]
-    initial_norm = torch.cat([p.detach().flatten() for p in net.parameters()]).double().norm().item()
-    inputs = Lcg(2).tensor(samples, width)
-    labels = inputs[:, :classes].argmax(dim=1)
-    losses = []
-
-    class Watch(Callback):
-        def batch_end(self, state, logger):
-            losses.append(state.total_loss_dict["loss/train/total"])
-
-    model = ComposerClassifier(net, num_classes=classes)
-    optimizer = DecoupledAdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=1e-3)
-    trainer = make_trainer(model, DataLoader(TensorDataset(inputs, labels), batch), max_duration=f"{epochs}ep",
-                           callbacks=[Watch()], optimizers=optimizer, device_train_microbatch_size=8)
-    trainer.fit()
-    trainer.close()
-    final = torch.cat([p.detach().flatten() for p in net.parameters()]).double()
-    write("loss_curve", "MLP 64-64-64-10 (Linear, ReLU, Linear, ReLU, Linear). A generator with state x and draws "
-          "x = (1664525 x + 1013904223) mod 2^32, value (x >> 8) / 2^23 - 1. Weights: start x = 1, parameters in order "
-          "(weight [out, in] row by row, then bias, layer by layer), each draw * 0.125. Data: start x = 2, 80 samples of "
-          "64 draws in order, not shuffled, 10 epochs of 5 batches; label = index of the largest of its first 10 inputs. "
-          "losses: cross-entropy, mean of each batch of 16, in microbatches of 8, before its update. Constant lr.",
-          {"optimizer": {"name": "DecoupledAdamW", "lr": 3e-3, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 1e-3},
-           "batch": batch, "microbatch": 8, "initial_first4": initial, "initial_norm": initial_norm,
-           "first_sample_first4": inputs[0, :4].tolist(), "first_labels": labels[:16].tolist(),
-           "losses": [float(loss) for loss in losses], "final_norm": final.norm().item(),
-           "final_sum": final.sum().item(),
-           "final_first4": [p.detach().flatten()[:4].tolist() for p in net.parameters()]})
-
-
 # --- metrics --------------------------------------------------------------------------------------------------------
 
 
@@ -389,8 +282,9 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    makers = {"events": events, "optimizers": optimizers, "schedulers": schedulers_, "time": time,
-              "loss_curve": loss_curve, "metrics": metrics}
+    makers = {"events": golden_loop.events, "optimizers": optimizers, "schedulers": schedulers_, "time": time,
+              "learning_rates": golden_loop.learning_rates, "gradients": golden_loop.gradients,
+              "losses": golden_loop.losses, "loss_curves": golden_loop.loss_curves, "metrics": metrics}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for chosen in sys.argv[1:] or makers:
         makers[chosen]()

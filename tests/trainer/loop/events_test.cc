@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -27,11 +28,10 @@ struct Seen {
 
   absl::Status Add(Event event, const State& state) {
     const Timestamp& now = state.timestamp;
-    const std::string name(EventName(event));
-    sequence.push_back(name);
+    sequence.push_back(static_cast<int>(event));
     times.push_back({now.epoch, now.batch, now.sample, now.batch_in_epoch});
     if (event == Event::kEvalBeforeAll) evaluated_at.push_back({now.epoch, now.batch});
-    ++counts[name];
+    ++counts[std::string(EventName(event))];
     return absl::OkStatus();
   }
 };
@@ -40,20 +40,25 @@ Time TimeOf(const Json& settings, const char* key, const char* fallback) {
   return ParseTime(settings.value(key, std::string(fallback))).value();
 }
 
-// 5 batches of 4 samples an epoch, 2 microbatches a rank; an evaluator of 2 batches of 4.
-TrainerOptions GoldenRun(const Json& run, const std::string& folder, int world_size, Seen* seen) {
+// A rank's batches are of 4 samples in microbatches of 2, 5 an epoch. An evaluator: `eval_batches` of `eval_batch`.
+struct Sizes {
+  int64_t rank_batch = 4, microbatch = 2, eval_batch = 4, eval_batches = 2;
+};
+
+TrainerOptions GoldenRun(const Json& run, const Sizes& sizes, const std::string& folder, int world_size, Seen* seen) {
   const Json& settings = run["settings"];
   TrainerOptions options = SmallRun();
-  options.train.dataset = MakeRows(20);
-  options.train.global_train_batch_size = 4;
-  options.device_train_microbatch_size = 2 / world_size;
+  options.train.global_train_batch_size = sizes.rank_batch * world_size;
+  options.train.dataset = MakeRows(5 * sizes.rank_batch * world_size);
+  options.device_train_microbatch_size = sizes.microbatch;
   options.max_duration = TimeOf(settings, "max_duration", "2ep");
   if (settings.contains("save_interval")) options.save.save_folder = folder;
   options.save.save_interval = TimeOf(settings, "save_interval", "1ep");
-  if (run["evaluator"]) {
+  for (int i = 0; i < run["evaluators"].get<int>(); ++i) {
     EvaluatorOptions evaluator;
-    evaluator.dataset = MakeRows(8);
-    evaluator.batch_size = 4 / world_size;
+    evaluator.label = absl::StrCat("eval", i);
+    evaluator.dataset = MakeRows(sizes.eval_batch * sizes.eval_batches * world_size);
+    evaluator.batch_size = sizes.eval_batch;
     evaluator.eval_interval = TimeOf(settings, "eval_interval", "1ep");
     options.evaluators.push_back(std::move(evaluator));
   }
@@ -63,56 +68,63 @@ TrainerOptions GoldenRun(const Json& run, const std::string& folder, int world_s
 }
 
 void ExpectAsGolden(const Json& run, const Seen& seen, const std::string& folder) {
-  SCOPED_TRACE(run["name"].get<std::string>());
   EXPECT_EQ(seen.evaluated_at, run["evaluated_at"]);
   const Json counts = run.value("counts", Json::object());
   for (const auto& [event, count] : counts.items()) {
     const auto it = seen.counts.find(event);
     EXPECT_EQ(it == seen.counts.end() ? 0 : it->second, count.get<int>()) << event;
   }
-  if (run.contains("sequence")) {
-    EXPECT_EQ(seen.sequence, run["sequence"]);
-    EXPECT_EQ(seen.times, run["times"]);
-  }
+  if (run.contains("sequence")) EXPECT_EQ(seen.sequence, run["sequence"]);
+  if (run.contains("times")) EXPECT_EQ(seen.times, run["times"]);
   if (!run["settings"].contains("save_interval")) return;
   Json saved = Json::array();
   for (const std::string& name : Checkpoints(folder)) saved.push_back(absl::StrCat(name, ".pt"));
   EXPECT_EQ(saved, run["saved"]);
 }
 
-TEST(Events, AreComposersInOrderAndCount) {
-  ASSERT_EQ(Golden()["runs"].size(), 27u);
-  for (const Json& run : Golden()["runs"]) {
-    const TempDir folder;
-    Seen seen;
-    const RunResult result = Train(GoldenRun(run, folder.path(), 1, &seen));
-    ASSERT_TRUE(result.status.ok()) << run["name"] << ": " << result.status;
-    ExpectAsGolden(run, seen, folder.path());
+// The run on so many ranks, each of which must see what the golden says.
+void ExpectOnRanks(const Json& run, const Sizes& sizes, int world_size) {
+  SCOPED_TRACE(absl::StrCat(run["name"].get<std::string>(), " on ", world_size));
+  const TempDir folder;
+  std::vector<Seen> seen(static_cast<size_t>(world_size));
+  const auto results = TrainOnRanks(world_size, [&](int rank) {
+    return GoldenRun(run, sizes, folder.path(), world_size, &seen[static_cast<size_t>(rank)]);
+  });
+  for (size_t rank = 0; rank < seen.size(); ++rank) {
+    ASSERT_TRUE(results[rank].status.ok()) << results[rank].status;
+    ExpectAsGolden(run, seen[rank], folder.path());
   }
 }
 
-TEST(Events, AreTheSameOnEachOfTwoRanks) {
-  for (const Json& run : Golden()["runs"]) {
-    const TempDir folder;
-    Seen seen[2];
-    const auto results = TrainOnRanks(2, [&](int rank) { return GoldenRun(run, folder.path(), 2, &seen[rank]); });
-    for (int rank = 0; rank < 2; ++rank) {
-      ASSERT_TRUE(results[static_cast<size_t>(rank)].status.ok()) << run["name"];
-      ExpectAsGolden(run, seen[rank], folder.path());
-    }
-  }
+TEST(Events, AreComposersInOrderAndCount) {
+  ASSERT_EQ(Golden()["runs"].size(), 27u);
+  for (const Json& run : Golden()["runs"]) ExpectOnRanks(run, {}, 1);
+}
+
+TEST(Events, OfOneRanksBatchesAreTheSameOnEachOfTwo) {
+  for (const Json& run : Golden()["runs"]) ExpectOnRanks(run, {.rank_batch = 2, .microbatch = 1, .eval_batch = 2}, 2);
+}
+
+// The table of mosaicml's tests/test_events.py, on 1 and on 2 ranks, two evaluators.
+TEST(Events, AreComposersOnOneAndTwoRanks) {
+  ASSERT_EQ(Golden()["table"].size(), 4u);
+  for (const Json& run : Golden()["table"])
+    ExpectOnRanks(run, {.eval_batch = 8, .eval_batches = 5}, run["world"].get<int>());
 }
 
 TEST(Events, StandaloneEvaluationHasItsOwnPair) {
   Seen seen;
-  TrainerOptions options = GoldenRun(Golden()["runs"][1], "", 1, &seen);
+  TrainerOptions options = GoldenRun(Golden()["runs"][1], {}, "", 1, &seen);
   auto trainer = Trainer::Create(std::move(options));
   ASSERT_TRUE(trainer.ok()) << trainer.status();
   seen = {};
   ASSERT_TRUE((*trainer)->Eval().ok());
-  EXPECT_EQ(seen.sequence, Json({"eval_standalone_start", "eval_start", "eval_batch_start", "eval_before_forward",
-                                 "eval_after_forward", "eval_batch_end", "eval_batch_start", "eval_before_forward",
-                                 "eval_after_forward", "eval_batch_end", "eval_end", "eval_standalone_end"}));
+  std::vector<std::string> names;
+  for (const Json& event : seen.sequence) names.emplace_back(EventName(static_cast<Event>(event.get<int>())));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"eval_standalone_start", "eval_start", "eval_batch_start", "eval_before_forward",
+                                      "eval_after_forward", "eval_batch_end", "eval_batch_start", "eval_before_forward",
+                                      "eval_after_forward", "eval_batch_end", "eval_end", "eval_standalone_end"}));
 }
 
 TEST(Events, NamesAreComposers) {

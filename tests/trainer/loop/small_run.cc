@@ -69,7 +69,11 @@ std::shared_ptr<const Dataset> MakeRows(int64_t size, int64_t features, int64_t 
   Draws draws(start);
   at::Tensor inputs = torch::empty({size, features});
   for (int64_t i = 0; i < inputs.numel(); ++i) inputs.data_ptr<float>()[i] = draws.Next();
-  return std::make_shared<Rows>(inputs, inputs.slice(1, 0, classes).argmax(1), tokens_per_sample);
+  return MakeTensorRows(inputs, inputs.slice(1, 0, classes).argmax(1), tokens_per_sample);
+}
+
+std::shared_ptr<const Dataset> MakeTensorRows(at::Tensor inputs, at::Tensor targets, int64_t tokens_per_sample) {
+  return std::make_shared<Rows>(std::move(inputs), std::move(targets), tokens_per_sample);
 }
 
 void FillParameters(Model& model, float scale) {

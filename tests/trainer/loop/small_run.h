@@ -32,6 +32,9 @@ class Draws {
 std::shared_ptr<const Dataset> MakeRows(int64_t size, int64_t features = 8, int64_t classes = 4,
                                         int64_t tokens_per_sample = 0, uint32_t start = 2);
 
+// These rows, [size, *] each.
+std::shared_ptr<const Dataset> MakeTensorRows(at::Tensor inputs, at::Tensor targets, int64_t tokens_per_sample = 0);
+
 struct ModelShape {
   bool batch_norm = false;
   double dropout = 0;
