@@ -104,6 +104,11 @@ std::string ConfigMap::String(absl::string_view key, absl::string_view fallback)
   return ValueOr(ParseStringScalar(*value), std::string(fallback), [&](auto message) { Reject(key, message); });
 }
 
+bool ConfigMap::Is(absl::string_view key, absl::string_view word) {
+  const ConfigNode* value = Ask(key);
+  return value != nullptr && value->kind == ConfigNode::Kind::kScalar && value->scalar == word;
+}
+
 int64_t ConfigMap::Int(absl::string_view key, int64_t fallback, IntRange range) {
   const ConfigNode* value = Ask(key);
   if (value == nullptr) return fallback;

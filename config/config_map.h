@@ -97,6 +97,8 @@ class ConfigMap {
   std::string Choice(absl::string_view key, absl::Span<const absl::string_view> allowed, absl::string_view fallback);
   // The same, but the key must be given; "" after an error.
   std::string RequiredChoice(absl::string_view key, absl::Span<const absl::string_view> allowed);
+  // Is the value this word (`auto`, where a number is usual)? False when it is not given.
+  bool Is(absl::string_view key, absl::string_view word);
   std::vector<int64_t> IntList(absl::string_view key, std::vector<int64_t> fallback, IntRange range = {});
   std::vector<double> DoubleList(absl::string_view key, std::vector<double> fallback, DoubleRange range = {});
   std::vector<std::string> StringList(absl::string_view key, std::vector<std::string> fallback);

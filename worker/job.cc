@@ -14,6 +14,22 @@
 namespace composer {
 namespace {
 
+constexpr int64_t kMaxSamples = int64_t{1} << 36;
+
+// torch's DataLoader arguments.
+Prefetcher::Options ReadPrefetch(ConfigMap& loader, const Job& job) {
+  Prefetcher::Options options;
+  options.num_workers = static_cast<int>(loader.Int("num_workers", options.num_workers, {.min = 0, .max = 256}));
+  options.prefetch_factor =
+      static_cast<int>(loader.Int("prefetch_factor", options.prefetch_factor, {.min = 1, .max = 1024}));
+  options.timeout = absl::Seconds(loader.Double("timeout", 0, {.min = 0}));
+  options.pin_memory = loader.Bool("pin_memory", job.gpu);
+  if (options.timeout > absl::ZeroDuration() && options.num_workers == 0)
+    loader.Reject("timeout", "needs num_workers of at least 1: a thread that can be waited for");
+  if (options.pin_memory && !job.gpu) loader.Reject("pin_memory", "needs device: gpu");
+  return options;
+}
+
 void ReadTrainData(ConfigMap root, Job& job) {
   TrainDataOptions& train = job.options.train;
   ConfigMap loader = root.Map("train_dataloader");
@@ -26,6 +42,7 @@ void ReadTrainData(ConfigMap root, Job& job) {
   train.device_train_batch_size = loader.Int("batch_size", train.device_train_batch_size, {.min = 1});
   train.shuffle = loader.Bool("shuffle", true);
   train.drop_last = loader.Bool("drop_last", false);
+  train.prefetch = ReadPrefetch(loader, job);
   job.train_dataset = ReadDataset(loader);
   if (train.global_train_batch_size == 0 && train.device_train_batch_size == 0) {
     root.Reject("global_train_batch_size",
@@ -43,6 +60,10 @@ void ReadEvaluation(ConfigMap root, Job& job) {
     evaluation.options.subset_num_batches = loader.Int("subset_num_batches", subset, {.min = -1});
     evaluation.options.eval_interval =
         loader.Has("eval_interval") ? ReadTime(loader, "eval_interval", "1ep") : interval;
+    evaluation.options.metric_names = loader.StringList("metric_names", {});
+    evaluation.options.device_eval_microbatch_size =
+        loader.Int("device_eval_microbatch_size", 0, {.min = 1, .max = kMaxSamples});
+    evaluation.options.prefetch = ReadPrefetch(loader, job);
     evaluation.dataset = ReadDataset(loader);
     job.evaluations.push_back(std::move(evaluation));
   }
@@ -57,19 +78,46 @@ void ReadSaving(ConfigMap root, Job& job) {
   if (save.save_num_checkpoints_to_keep == 0)
     root.Reject("save_num_checkpoints_to_keep", "must be at least 1, or -1 to keep all");
   save.autoresume = root.Bool("autoresume", true);
+  save.save_overwrite = root.Bool("save_overwrite", false);
+  save.save_weights_only = root.Bool("save_weights_only", false);
+  save.save_ignore_keys = root.StringList("save_ignore_keys", {});
+  if (save.save_weights_only && save.autoresume)
+    root.Reject("save_weights_only", "no run can go on from weights alone; set autoresume: false with it");
+}
+
+void ReadLoading(ConfigMap root, LoadOptions& load) {
+  load.load_path = root.String("load_path", "");
+  load.load_weights_only = root.Bool("load_weights_only", false);
+  load.load_strict_model_weights = root.Bool("load_strict_model_weights", true);
+  load.load_ignore_keys = root.StringList("load_ignore_keys", {});
+  load.load_exclude_algorithms = root.StringList("load_exclude_algorithms", {});
+}
+
+int64_t ReadMicrobatchSize(ConfigMap& root) {
+  constexpr absl::string_view kKey = "device_train_microbatch_size";
+  return root.Is(kKey, "auto") ? kAutoMicrobatch : root.Int(kKey, 0, {.min = 1, .max = kMaxSamples});
+}
+
+Precision ReadPrecision(ConfigMap& root, bool gpu) {
+  // On a GPU half the bits are the point; Composer's own default there, amp_fp16, needs loss scaling.
+  const std::string name = root.Choice("precision", {"fp32", "amp_bf16", "amp_fp16"}, gpu ? "amp_bf16" : "fp32");
+  return name == "fp32" ? Precision::kFp32 : name == "amp_bf16" ? Precision::kAmpBf16 : Precision::kAmpFp16;
 }
 
 void ReadTraining(ConfigMap root, Job& job) {
   TrainerOptions& options = job.options;
   if (!root.Has("max_duration")) root.Reject("max_duration", "required: \"10ep\", \"500ba\", \"1h30m\"");
   options.max_duration = ReadTime(root, "max_duration", "1ep");
+  if (root.Has("iteration_length")) options.iteration_length = ReadTime(root, "iteration_length", "1ep");
   options.seed = static_cast<uint64_t>(root.Int("seed", 0, {.min = 0}));
-  options.device_train_microbatch_size = root.Int("device_train_microbatch_size", 0, {.min = 1});
+  options.deterministic_mode = root.Bool("deterministic_mode", false);
+  options.device_train_microbatch_size = ReadMicrobatchSize(root);
+  options.accumulate_train_batch_on_tokens = root.Bool("accumulate_train_batch_on_tokens", false);
   options.train_metrics_interval = root.Int("train_metrics_interval", 1, {.min = 0});
   options.scale_schedule_ratio = root.Double("scale_schedule_ratio", 1, {.min = 1e-6});
-  root.Choice("device", {"cpu"}, "cpu");
-  options.precision =
-      root.Choice("precision", {"fp32", "amp_bf16"}, "fp32") == "fp32" ? Precision::kFp32 : Precision::kAmpBf16;
+  options.composer_compat = root.Bool("composer_compat", false);
+  job.gpu = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu";
+  options.precision = ReadPrecision(root, job.gpu);
   job.dist_timeout_seconds = root.Double("dist_timeout", 300, {.min = 1});
 }
 
@@ -93,6 +141,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ReadTrainData(root, job);
   ReadEvaluation(root, job);
   ReadSaving(root, job);
+  ReadLoading(root, job.options.load);
   job.optimizer = ReadOptimizer(root);
   job.schedulers = ReadSchedulers(root);
   job.callbacks = ReadCallbacks(root);

@@ -21,6 +21,7 @@ struct Job {
   std::string run_name;
   std::string run_folder;  // absolute
   double dist_timeout_seconds = 300;
+  bool gpu = false;  // device: gpu
 
   TrainerOptions options;  // without the parts below
   ModelFactory model;

@@ -3,12 +3,12 @@
 
 #include <grpcpp/create_channel.h>
 #include <sys/ioctl.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/torch.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -19,6 +19,7 @@
 #include "trainer/torch_status.h"
 #include "trainer/trainer.h"
 #include "worker/agent_supervision.h"
+#include "worker/cuda/cuda_loader.h"
 #include "worker/exit_codes.h"
 #include "worker/process_group.h"
 #include "worker/rank_environment.h"
@@ -34,6 +35,8 @@ struct Life {
   proto::Caller caller;
   std::unique_ptr<WorkerAgent> agent;
   std::unique_ptr<AgentSupervision> supervision;
+  CudaModule* cuda = nullptr;  // with device: gpu
+  at::Device device = at::kCPU;
   std::unique_ptr<Communicator> communicator;
   c10::intrusive_ptr<c10d::Store> store;
   std::unique_ptr<Trainer> trainer;
@@ -61,6 +64,42 @@ absl::Status Attach(Life& life) {
   return absl::OkStatus();
 }
 
+// The GPU of this rank: one each, in the order of local ranks. Before anything asks LibTorch for CUDA.
+absl::Status UseGpu(Life& life) {
+  ASSIGN_OR_RETURN(life.cuda, LoadCuda());
+  const int count = life.cuda->device_count();
+  if (life.place.local_world_size > count) {
+    return absl::FailedPreconditionError(absl::StrCat("device: gpu, but this node has ", count, " GPUs for ",
+                                                      life.place.local_world_size, " ranks; start fewer (-n ", count,
+                                                      ")"));
+  }
+  life.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(life.place.local_rank));
+  return CatchTorch([&] {
+    life.cuda->SetDevice(life.place.local_rank);
+    // As Composer: matrix products of float32 in TF32.
+    at::globalContext().setFloat32MatmulPrecision("high");
+    at::globalContext().setAllowTF32CuDNN(true);
+  });
+}
+
+c10::intrusive_ptr<c10d::Backend> ConnectGroup(const Life& life, const c10::intrusive_ptr<c10d::Store>& root,
+                                               std::chrono::milliseconds timeout) {
+  if (life.cuda != nullptr) {
+    NcclOptions options;
+    options.rank = life.place.rank;
+    options.world_size = life.place.world_size;
+    options.timeout = timeout;
+    return life.cuda->CreateNcclGroup(c10::make_intrusive<c10d::PrefixStore>("nccl", root), options);
+  }
+  GlooGroupOptions options;
+  options.store = c10::make_intrusive<c10d::PrefixStore>("gloo", root);
+  options.rank = life.place.rank;
+  options.world_size = life.place.world_size;
+  options.address = life.place.spans_nodes() ? life.place.node_address : "";
+  options.timeout = timeout;
+  return ConnectGlooGroup(options);
+}
+
 // Each user of the store gets a prefix of its own.
 absl::Status Connect(Life& life, double timeout_seconds) {
   if (life.place.world_size == 1) {
@@ -71,15 +110,9 @@ absl::Status Connect(Life& life, double timeout_seconds) {
   return CatchTorch([&] {
     const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000));
     const auto root = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout);
-    GlooGroupOptions options;
-    options.store = c10::make_intrusive<c10d::PrefixStore>("gloo", root);
-    options.rank = life.place.rank;
-    options.world_size = life.place.world_size;
-    options.address = life.place.spans_nodes() ? life.place.node_address : "";
-    options.timeout = timeout;
-    const auto group = ConnectGlooGroup(options);
+    const auto group = ConnectGroup(life, root, timeout);
     NeverDestroy(group);
-    life.communicator = std::make_unique<C10dCommunicator>(group);
+    life.communicator = std::make_unique<C10dCommunicator>(group, life.device);
     life.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", root);
   });
 }
@@ -105,9 +138,11 @@ absl::Status PrepareRunFolder(const Job& job, int rank) {
 absl::Status Train(Life& life, const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
   RETURN_IF_ERROR(PrepareRunFolder(job, life.place.rank));
+  if (job.gpu) RETURN_IF_ERROR(UseGpu(life));
   RETURN_IF_ERROR(Connect(life, job.dist_timeout_seconds));
   return CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(life, env)));
+    options.device = life.device;
     options.communicator = life.communicator.get();
     options.store = life.store;
     options.supervision = life.supervision.get();
