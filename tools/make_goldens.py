@@ -24,6 +24,7 @@ from composer.metrics import CrossEntropy, LanguageCrossEntropy, LanguagePerplex
 from composer.models import ComposerClassifier
 from composer.optim import DecoupledAdamW, DecoupledSGDW
 from composer.optim import scheduler as schedulers
+import golden_profiler
 from golden_file import FOLDER, SEED, Lcg, make_trainer, write
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -390,7 +391,7 @@ if __name__ == "__main__":
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     makers = {"events": events, "optimizers": optimizers, "schedulers": schedulers_, "time": time,
-              "loss_curve": loss_curve, "metrics": metrics}
+              "loss_curve": loss_curve, "metrics": metrics, "profiler_schedule": golden_profiler.schedule}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for chosen in sys.argv[1:] or makers:
         makers[chosen]()
