@@ -24,6 +24,7 @@ from composer.metrics import CrossEntropy, LanguageCrossEntropy, LanguagePerplex
 from composer.models import ComposerClassifier
 from composer.optim import DecoupledAdamW, DecoupledSGDW
 from composer.optim import scheduler as schedulers
+import golden_profiler
 from golden_file import FOLDER, SEED, Lcg, make_trainer, write
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -284,7 +285,8 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     makers = {"events": golden_loop.events, "optimizers": optimizers, "schedulers": schedulers_, "time": time,
               "learning_rates": golden_loop.learning_rates, "gradients": golden_loop.gradients,
-              "losses": golden_loop.losses, "loss_curves": golden_loop.loss_curves, "metrics": metrics}
+              "losses": golden_loop.losses, "loss_curves": golden_loop.loss_curves, "metrics": metrics,
+              "profiler_schedule": golden_profiler.schedule}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for chosen in sys.argv[1:] or makers:
         makers[chosen]()

@@ -19,10 +19,10 @@ struct TraceName {
   absl::string_view category;  // what the profiler's verdict sums by; below
 };
 
-// Parts of a step, by category. Spans of different categories among these never nest in each other, except that
-// communication may lie inside backward (it is counted as communication).
+// Parts of a step, by category. An instant belongs to the innermost span around it: an algorithm inside forward counts
+// as the algorithm, a wait for a collective inside backward as communication.
 inline constexpr TraceName kDataloaderSpan{"dataloader", "data_wait"};
-inline constexpr TraceName kForwardSpan{"forward", "forward"};  // the model and its loss
+inline constexpr TraceName kForwardSpan{"forward", "forward"};  // the model, its loss and the train metrics
 inline constexpr TraceName kBackwardSpan{"backward", "backward"};
 inline constexpr TraceName kReduceSpan{"reduce_gradients", "communication"};  // time in which the step waits for it
 inline constexpr TraceName kOptimizerSpan{"optimizer_step", "optimizer"};

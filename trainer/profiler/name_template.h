@@ -1,0 +1,27 @@
+// File names with Composer's placeholders: {run_name} {rank} {world_size} {epoch} {batch} {batch_in_epoch} {sample}
+// {sample_in_epoch} {token} {token_in_epoch}, and ours {run_folder}. Other text stays.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "trainer/core/time.h"
+
+namespace composer {
+
+struct NameValues {
+  absl::string_view run_name;
+  absl::string_view run_folder;
+  int rank = 0;
+  int world_size = 1;
+  Timestamp timestamp;
+};
+
+std::string FillName(absl::string_view name, const NameValues& values);
+
+// kInvalidArgument naming the first placeholder that FillName does not know, and those it does.
+absl::Status CheckName(absl::string_view name);
+
+}  // namespace composer

@@ -1,0 +1,102 @@
+// Records some batches, as a schedule says, and writes for each recorded window into `folder`
+//
+//   ep{epoch}-ba{batch}-rank{rank}.json            time line: events, algorithms, callbacks, parts of the step, LibTorch's
+//                                                  operators and kernels, figures of the machine (trace_file.h)
+//   ep{epoch}-ba{batch}-rank{rank}.verdict.txt     where the time went (verdict.h); rank 0's first line is logged, too
+//   ep{epoch}-ba{batch}-rank{rank}.memory.html     memory over time (memory_timeline.h)
+//
+// and at the end of training, by rank 0, merged_trace.json with all of them. Add it as the last callback, so that those
+// before it are seen to their end; it needs no other wiring: it sets State::tracer for the batches it records.
+// What it cannot write it warns about; training goes on.
+//
+// Cost: a batch that is skipped costs two events with a few comparisons. A recorded one costs about 0.1 us a span and
+// 1 to 2 us an operator (docs/profiling.md).
+// Source: mosaicml composer/profiler/profiler.py, json_trace_handler.py, torch_profiler.py, whose options have the same
+// names. Different: one file holds spans and operators; no barrier in the step; a file of the same name is replaced, since
+// a run may be resumed into its folder.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "trainer/core/callback.h"
+#include "trainer/core/time.h"
+#include "trainer/profiler/name_template.h"
+#include "trainer/profiler/op_trace.h"
+#include "trainer/profiler/schedule.h"
+#include "trainer/profiler/span_recorder.h"
+#include "trainer/profiler/system_sampler.h"
+#include "trainer/profiler/timeline.h"
+#include "trainer/profiler/trace_file.h"
+
+namespace composer {
+
+// Names take the placeholders of name_template.h; those of files must contain {rank} and are inside folder.
+struct ProfilerOptions {
+  ProfilerSchedule schedule = CyclicSchedule{};
+  std::string folder = "{run_folder}/traces";
+  std::string filename = "ep{epoch}-ba{batch}-rank{rank}.json";
+  std::string memory_filename = "ep{epoch}-ba{batch}-rank{rank}.memory.html";  // "": none
+  std::string merged_trace_filename = "merged_trace.json";                     // "": none; no {rank}, no times
+  int num_traces_to_keep = -1;                                                 // windows; -1: all
+  SystemSamplerOptions system;
+  OpTrace::Options ops;
+  // How long rank 0 waits at the end of training for the files of the others, which do not wait for it.
+  absl::Duration merge_timeout = absl::Seconds(10);
+};
+// kInvalidArgument naming the option, as it is called in YAML.
+absl::Status Validate(const ProfilerOptions& options);
+
+// Threads: the training thread. clock outlives it.
+class Profiler final : public Callback {
+ public:
+  explicit Profiler(const ProfilerOptions& options, Clock& clock = RealClock::Get());
+  ~Profiler() override;
+
+  std::string name() const override { return "Profiler"; }
+  EventSet events() const override {
+    return {Event::kAfterLoad, Event::kBeforeDataloader, Event::kBatchEnd, Event::kFitEnd};
+  }
+  absl::Status Run(Event event, State& state, Logger& logger) override;
+  // Writes what was recorded when an error ended the run inside a window.
+  absl::Status Close(State& state, Logger& logger) override;
+
+ private:
+  enum class Mode { kIdle, kWarmingUp, kRecording };
+
+  ProfilerAction Action(const State& state) const;
+  void BeginBatch(State& state);
+  void EndBatch(State& state);
+  void WarmUp(State& state);
+  void Record(State& state);
+  void Stop(State& state);
+  void Save(State& state);
+  absl::Status Write(const State& state);
+  void RemoveOldest();
+  void Merge(absl::Duration timeout);
+  NameValues Values(const State& state) const;
+
+  ProfilerOptions options_;
+  Clock& clock_;
+  const int64_t base_ns_;
+  SpanRecorder recorder_;
+  OpTrace ops_;
+  std::unique_ptr<SystemSampler> sampler_;
+  Mode mode_ = Mode::kIdle;
+  bool save_at_batch_end_ = false;
+  Window window_;
+  int64_t resumed_epoch_ = -1, resumed_at_ = 0;
+  struct Saved {
+    std::vector<std::string> traces;  // of all ranks
+    std::vector<std::string> own_files;
+  };
+  std::deque<Saved> saved_;
+  std::string merged_path_;
+  bool is_merged_ = true;  // nothing was saved since
+};
+
+}  // namespace composer

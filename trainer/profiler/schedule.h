@@ -1,0 +1,40 @@
+// Which batches are profiled. A schedule is a pure function of where the run is.
+//
+// The cyclic one, in each epoch: skip_first batches are skipped; then cycles of `wait` skipped, `warmup` recorded but
+// thrown away, `active` recorded; `repeat` cycles, 0: until the epoch ends. The last active batch of a cycle, or of the
+// epoch if that comes first, also writes the trace.
+// Source: mosaicml composer/profiler/profiler_schedule.py. There the batches done before a resumption are skipped in
+// every later epoch, too; here only in the epoch that was resumed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+
+namespace composer {
+
+enum class ProfilerAction { kSkip, kWarmup, kActive, kActiveAndSave };
+
+struct SchedulePosition {
+  int64_t batch_in_epoch = 0;
+  int64_t batches_per_epoch = 0;  // 0: unknown
+  int64_t resumed_at = 0;         // batch_in_epoch at which this process entered this epoch
+};
+
+using ProfilerSchedule = std::function<ProfilerAction(const SchedulePosition&)>;
+
+struct CyclicSchedule {
+  int64_t skip_first = 0;
+  int64_t wait = 0;
+  int64_t warmup = 1;
+  int64_t active = 4;
+  int64_t repeat = 1;
+
+  ProfilerAction operator()(const SchedulePosition& position) const;
+  // kInvalidArgument naming the field: nothing is negative, active is at least 1.
+  absl::Status Validate() const;
+};
+
+}  // namespace composer

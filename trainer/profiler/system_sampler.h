@@ -1,0 +1,82 @@
+// Reads the machine's figures every so often on a thread of its own while a window is recorded.
+//
+//   cpu                  cpu_percent                               of all CPUs, 0 to 100
+//   memory/virtual       used_gb, available_gb                     of the machine; GB = 1e9 bytes
+//   memory/swap          used_gb, free_gb
+//   memory/process       resident_gb                               of this rank
+//   memory/cuda/<n>      allocated_gb, reserved_gb                 where the allocator of GPUs is in use
+//   disk/<name>          read_mb_per_sec, write_mb_per_sec, busy_percent
+//   network/<name>       received_mb_per_sec, sent_mb_per_sec      MB = 1e6 bytes
+//
+// mosaicml (profiler/system_profiler.py) writes totals since the boot, with wrong units and one key for all disk figures;
+// rates are what a graph over a few seconds can show.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "trainer/profiler/proc_stats.h"
+#include "trainer/profiler/timeline.h"
+
+namespace composer {
+
+inline constexpr absl::string_view kResidentCounter = "memory/process";
+
+struct SystemSamplerOptions {
+  bool cpu = true;
+  bool memory = false;
+  bool disk = false;
+  bool net = false;
+  absl::Duration interval = absl::Milliseconds(500);
+  bool any() const { return cpu || memory || disk || net; }
+};
+
+// The resident memory of this process now, as a sample; no values when /proc cannot be read.
+CounterSample SampleResident();
+
+// One reading; the first gives no rates. Threads: one.
+class SystemReader {
+ public:
+  explicit SystemReader(const SystemSamplerOptions& options) : options_(options) {}
+  void Read(int64_t now_ns, std::vector<CounterSample>* samples);
+
+ private:
+  void ReadCpu(int64_t now_ns, std::vector<CounterSample>* samples);
+  void ReadMemory(int64_t now_ns, std::vector<CounterSample>* samples);
+  void ReadDisks(int64_t now_ns, double seconds, std::vector<CounterSample>* samples);
+  void ReadNetwork(int64_t now_ns, double seconds, std::vector<CounterSample>* samples);
+
+  SystemSamplerOptions options_;
+  int64_t last_ns_ = 0;
+  CpuTicks cpu_;
+  std::map<std::string, DiskTotals> disks_;
+  std::map<std::string, NetworkTotals> network_;
+};
+
+// Samples from construction to Stop, which takes one last sample and may be called once.
+class SystemSampler {
+ public:
+  explicit SystemSampler(const SystemSamplerOptions& options);
+  ~SystemSampler();
+  SystemSampler(const SystemSampler&) = delete;
+  SystemSampler& operator=(const SystemSampler&) = delete;
+
+  std::vector<CounterSample> Stop();
+
+ private:
+  void Run();
+
+  const SystemSamplerOptions options_;
+  absl::Mutex mutex_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  SystemReader reader_;                 // the thread's
+  std::vector<CounterSample> samples_;  // the thread's until it is joined
+  std::thread thread_;
+};
+
+}  // namespace composer

@@ -1,0 +1,50 @@
+// Where the time of the profiled batches went, in a few lines that need no viewer.
+//
+// Host: each instant of the training thread belongs to the innermost span around it: forward, backward, optimizer,
+// communication (waiting for it), data wait, or algorithms and callbacks; gaps is what lies in none. Evaluation and
+// checkpoints that fell into the window are told apart and count for nothing. The shares add up to 1.
+// Device: busy is the union of its kernels and copies over all streams; exposed communication is the time in which only
+// NCCL kernels ran. With a GPU the host's shares say where the host launches, so advice looks at the device.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/profiler/timeline.h"
+
+namespace composer {
+
+struct DeviceVerdict {
+  int device = 0;
+  double busy = 0;  // shares of the window
+  double exposed_communication = 0;
+};
+
+struct OpTotal {
+  std::string name;
+  int64_t calls = 0;
+  double seconds = 0;  // without the operators it called
+  uint64_t flops = 0;
+};
+
+struct Verdict {
+  int64_t batches = 0;
+  double seconds = 0;  // of the window, without evaluation and checkpoints
+  double forward = 0, backward = 0, optimizer = 0, communication = 0, data_wait = 0, callbacks = 0, gaps = 0;  // shares
+  double evaluation_seconds = 0, checkpoint_seconds = 0;
+  std::vector<DeviceVerdict> devices;
+  std::vector<OpTotal> host_ops, device_ops;  // the ten that took most
+  std::vector<std::string> advice;            // communication above 20 %, data wait above 10 %
+};
+
+Verdict Judge(const Window& window);
+
+// A dozen lines; `title`: "rank 0, ep0-ba5".
+std::string VerdictText(const Verdict& verdict, const std::string& title);
+// One line for the log.
+std::string VerdictLine(const Verdict& verdict);
+
+}  // namespace composer
