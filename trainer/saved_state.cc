@@ -85,6 +85,7 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
       {"dataset_size", data.dataset_size},
       {"seed",
        state.seed}}.dump();
+  if (state.lagging) small["lagging"] = state.lagging->ToJson();
   if (state.scaler) small["scaler"] = state.scaler->SaveState();
   if (state.auto_microbatch) small["auto_microbatch"] = state.auto_microbatch->SaveState();
   SaveParts("callbacks/", state.callbacks, small);
@@ -103,6 +104,12 @@ absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::s
     state.previous_timestamp = state.timestamp;
     return absl::OkStatus();
   }));
+  if (state.lagging) {
+    RETURN_IF_ERROR(restore("lagging", [&](const std::string& json) -> absl::Status {
+      ASSIGN_OR_RETURN(state.lagging, Timestamp::FromJson(json));
+      return absl::OkStatus();
+    }));
+  }
   RETURN_IF_ERROR(restore("data", [&](const std::string& json) { return ReadDataSettings(json, data); }));
   if (state.scaler) {
     RETURN_IF_ERROR(restore("scaler", [&](const std::string& json) { return state.scaler->LoadState(json); }));

@@ -144,6 +144,7 @@ void TrainLoop::Step() {
   stop_ = stop_ || agreed.stop_votes > 0;
   LogStep(agreed, request.measure);
   state_.previous_timestamp = state_.timestamp;
+  if (state_.lagging) state_.lagging = state_.timestamp;
   state_.timestamp.ToNextBatch(agreed.samples, agreed.tokens, absl::Seconds(agreed.seconds));
 }
 
@@ -182,7 +183,11 @@ StepMessage TrainLoop::OwnMessage() {
 void TrainLoop::SetLearningRates() {
   if (state_.schedulers.empty()) return;
   double factor = 1;
-  for (const auto& scheduler : state_.schedulers) factor *= scheduler->Factor(state_.timestamp, schedule_);
+  if (state_.lagging) {
+    factor = state_.schedulers.back()->Factor(*state_.lagging, schedule_);  // as torch's LambdaLR: the last one wins
+  } else {
+    for (const auto& scheduler : state_.schedulers) factor *= scheduler->Factor(state_.timestamp, schedule_);
+  }
   for (ParamGroup& group : state_.optimizer->groups()) group.lr = group.initial_lr * factor;
 }
 

@@ -31,7 +31,6 @@ struct RunParts {
   Supervision& supervision;
   Clock& clock;
   int64_t train_metrics_interval;
-  bool composer_compat;
 };
 
 class TrainLoop {

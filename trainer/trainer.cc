@@ -59,7 +59,7 @@ absl::Status Trainer::Build() {
   Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
   loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
                                                *train_batches_, evaluators_, *checkpoints_, *supervision_, *clock,
-                                               options_.train_metrics_interval, options_.composer_compat});
+                                               options_.train_metrics_interval});
   return absl::OkStatus();
 }
 
@@ -79,6 +79,7 @@ void Trainer::BuildState() {
   state_.callbacks = std::move(options_.callbacks);
   state_.max_duration = ScaledMaxDuration(options_);
   state_.iteration_length = options_.iteration_length;
+  if (options_.composer_compat) state_.lagging.emplace();
   state_.precision = options_.precision;
   if (options_.precision == Precision::kAmpFp16) state_.scaler.emplace(GradScaler::Options{});
   state_.device_train_microbatch_size = std::max<int64_t>(0, options_.device_train_microbatch_size);
@@ -199,6 +200,7 @@ std::vector<std::pair<std::string, double>> Trainer::eval_results() const {
 
 absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
   if (options.reset_time) state_.timestamp = state_.previous_timestamp = Timestamp();
+  if (options.reset_time && state_.lagging) state_.lagging = Timestamp();
   if (options.reset_time && !options.duration) state_.max_duration = ScaledMaxDuration(options_);
   if (options.duration) {
     RETURN_IF_ERROR(ValidateDuration("duration", *options.duration, options_));

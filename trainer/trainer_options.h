@@ -97,7 +97,8 @@ struct TrainerOptions {
   int64_t train_metrics_interval = 1;  // batches between computations of the train metrics; 0: never
   uint64_t seed = 0;
   bool deterministic_mode = false;  // an operation without a deterministic implementation is an error
-  // As Composer where Composer is wrong: a schedule's factor is that of one batch earlier.
+  // As Composer where Composer is wrong: a schedule's factor is that of one batch earlier; of several schedules the last
+  // alone counts.
   bool composer_compat = false;
 
   // Coordinates saves and loads; needed when there are several ranks. Its keys must be this trainer's own.

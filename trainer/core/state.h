@@ -58,8 +58,11 @@ struct State {
   Time iteration_length;  // in epochs or tokens; 0: a run has no iterations
   Timestamp timestamp;
   Timestamp previous_timestamp;  // before the last batch
-  Timestamp eval_timestamp;      // of the running evaluation
-  Timestamp predict_timestamp;   // of the running prediction
+  // With composer_compat: where schedules are read, which is the beginning of the last batch, not of this one. Batches 0
+  // and 1 both read the beginning of the run.
+  std::optional<Timestamp> lagging;
+  Timestamp eval_timestamp;     // of the running evaluation
+  Timestamp predict_timestamp;  // of the running prediction
   int64_t batches_per_epoch = 0;
 
   // The step under way.

@@ -68,8 +68,8 @@ struct Timestamp {
   void ToNextBatch(int64_t samples, int64_t tokens, absl::Duration duration);
   // An epoch is done; `duration` is time spent since its last batch.
   void ToNextEpoch(absl::Duration duration = absl::ZeroDuration());
-  // An iteration is done. It also ends its epoch's counts, though not the epoch: an iteration measured in tokens may end
-  // in mid-epoch, and the same epoch begins anew.
+  // An iteration is done. Composer's also ends the epoch's counts, though not the epoch: after an iteration of tokens the
+  // same epoch begins anew. (Our loop puts them back.)
   void ToNextIteration(absl::Duration duration = absl::ZeroDuration());
   // The count in this unit; kSecond is total_wct in whole seconds. CHECK-fails for kDuration, which needs the run's
   // length.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -23,7 +24,7 @@ const Json& Golden() {
 
 // What a callback that listens to everything saw, in the golden file's layout.
 struct Seen {
-  Json sequence = Json::array(), times = Json::array(), evaluated_at = Json::array();
+  Json sequence = Json::array(), times = Json::array(), evaluated_at = Json::array(), iterations = Json::array();
   std::map<std::string, int> counts;
 
   absl::Status Add(Event event, const State& state) {
@@ -31,6 +32,7 @@ struct Seen {
     sequence.push_back(static_cast<int>(event));
     times.push_back({now.epoch, now.batch, now.sample, now.batch_in_epoch});
     if (event == Event::kEvalBeforeAll) evaluated_at.push_back({now.epoch, now.batch});
+    if (event == Event::kIterationEnd) iterations.push_back({now.iteration, now.epoch, now.batch});
     ++counts[std::string(EventName(event))];
     return absl::OkStatus();
   }
@@ -49,9 +51,10 @@ TrainerOptions GoldenRun(const Json& run, const Sizes& sizes, const std::string&
   const Json& settings = run["settings"];
   TrainerOptions options = SmallRun();
   options.train.global_train_batch_size = sizes.rank_batch * world_size;
-  options.train.dataset = MakeRows(5 * sizes.rank_batch * world_size);
+  options.train.dataset = MakeRows(5 * sizes.rank_batch * world_size, 8, 4, /*tokens_per_sample=*/1);
   options.device_train_microbatch_size = sizes.microbatch;
   options.max_duration = TimeOf(settings, "max_duration", "2ep");
+  options.iteration_length = TimeOf(settings, "iteration_length", "0ep");
   if (settings.contains("save_interval")) options.save.save_folder = folder;
   options.save.save_interval = TimeOf(settings, "save_interval", "1ep");
   for (int i = 0; i < run["evaluators"].get<int>(); ++i) {
@@ -75,6 +78,7 @@ void ExpectAsGolden(const Json& run, const Seen& seen, const std::string& folder
     EXPECT_EQ(it == seen.counts.end() ? 0 : it->second, count.get<int>()) << event;
   }
   if (run.contains("sequence")) EXPECT_EQ(seen.sequence, run["sequence"]);
+  if (run.contains("iterations")) EXPECT_EQ(seen.iterations, run["iterations"]);
   if (run.contains("times")) EXPECT_EQ(seen.times, run["times"]);
   if (!run["settings"].contains("save_interval")) return;
   Json saved = Json::array();
@@ -110,6 +114,60 @@ TEST(Events, AreComposersOnOneAndTwoRanks) {
   ASSERT_EQ(Golden()["table"].size(), 4u);
   for (const Json& run : Golden()["table"])
     ExpectOnRanks(run, {.eval_batch = 8, .eval_batches = 5}, run["world"].get<int>());
+}
+
+TEST(Events, OfIterationsOfEpochsAreComposers) {
+  int runs = 0;
+  for (const Json& run : Golden()["iterations"]) {
+    if (TimeOf(run["settings"], "iteration_length", "").unit() != TimeUnit::kEpoch) continue;
+    ExpectOnRanks(run, {}, 1);
+    ExpectOnRanks(run, {.rank_batch = 2, .microbatch = 1, .eval_batch = 2}, 2);
+    ++runs;
+  }
+  EXPECT_EQ(runs, 3);
+}
+
+bool IsOfIterations(const Json& event) {
+  const absl::string_view name = EventName(static_cast<Event>(event.get<int>()));
+  return name == "iteration_start" || name == "iteration_end" || name == "iteration_checkpoint";
+}
+
+// Composer's iteration of tokens begins its epoch anew, so an epoch longer than it never ends: its first batches are
+// trained on again and again. Ours ends after the same batches, and the epochs go on as if there were no iterations.
+TEST(Events, OfIterationsOfTokensEndWhereComposersDo) {
+  int runs = 0;
+  for (Json run : Golden()["iterations"]) {
+    if (TimeOf(run["settings"], "iteration_length", "").unit() != TimeUnit::kToken) continue;
+    SCOPED_TRACE(run["name"].get<std::string>());
+    Seen with, without;
+    ASSERT_TRUE(Train(GoldenRun(run, {}, "", 1, &with)).status.ok());
+    ASSERT_EQ(with.iterations.size(), run["iterations"].size());
+    for (size_t i = 0; i < with.iterations.size(); ++i) {
+      EXPECT_EQ(with.iterations[i][0], run["iterations"][i][0]);
+      EXPECT_EQ(with.iterations[i][2], run["iterations"][i][2]) << "after another batch";
+    }
+    for (const char* event : {"iteration_start", "iteration_end", "iteration_checkpoint"})
+      EXPECT_EQ(with.counts[event], run["counts"][event].get<int>()) << event;
+    if (run["name"] == "eval_1iter") continue;  // evaluates at the iterations
+    for (const char* key : {"iteration_length", "save_interval"}) run["settings"].erase(key);
+    ASSERT_TRUE(Train(GoldenRun(run, {}, "", 1, &without)).status.ok());
+    for (Json* sequence : {&with.sequence, &without.sequence})
+      sequence->erase(std::remove_if(sequence->begin(), sequence->end(), IsOfIterations), sequence->end());
+    EXPECT_EQ(with.sequence, without.sequence);
+    ++runs;
+  }
+  EXPECT_EQ(runs, 3);
+}
+
+// Composer accepts an eval_interval in iterations and then evaluates only at the end. Ours does what it says.
+TEST(Events, OfAnEvaluationAtEachIterationDifferFromComposers) {
+  const Json& runs = Golden()["iterations"];
+  const auto run = std::find_if(runs.begin(), runs.end(), [](const Json& r) { return r["name"] == "eval_1iter"; });
+  ASSERT_NE(run, runs.end());
+  EXPECT_EQ((*run)["evaluated_at"], Json({{0, 8}}));
+  Seen seen;
+  ASSERT_TRUE(Train(GoldenRun(*run, {}, "", 1, &seen)).status.ok());
+  EXPECT_EQ(seen.evaluated_at, Json({{0, 3}, {1, 6}, {1, 8}}));
 }
 
 TEST(Events, StandaloneEvaluationHasItsOwnPair) {

@@ -63,6 +63,7 @@ TrainerOptions Options(const Json& run, std::vector<at::Tensor>* first_gradients
   options.train.shuffle = false;
   options.train.global_train_batch_size = 10;
   options.device_train_microbatch_size = run["microbatch"];
+  options.accumulate_train_batch_on_tokens = run["by_tokens"];
   options.make_optimizer = MakeSgd;
   options.max_duration = Time::Epochs(1);
   AddCallback(options, {Event::kAfterTrainBatch}, [first_gradients](State& state) {
@@ -105,14 +106,28 @@ void ExpectAsGolden(const Json& run) {
   }
 }
 
-TEST(Gradients, OfSampleWeightingAreMosaicmls) {
-  int runs = 0;
+TEST(Gradients, OfMicrobatchesAreMosaicmls) {
+  int runs = 0, by_tokens = 0;
   for (const Json& run : Golden()["runs"]) {
-    if (run["by_tokens"]) continue;
     ExpectAsGolden(run);
     ++runs;
+    by_tokens += run["by_tokens"] ? 1 : 0;
   }
-  EXPECT_EQ(runs, 4);
+  EXPECT_EQ(runs, 8);
+  EXPECT_EQ(by_tokens, 4);
+}
+
+// Else the comparison would say nothing.
+TEST(Gradients, OfTheTwoWeightingsDiffer) {
+  const Json& runs = Golden()["runs"];
+  for (const Json& by_samples : runs) {
+    for (const Json& by_tokens : runs) {
+      if (by_samples["by_tokens"] || !by_tokens["by_tokens"] || by_samples["world"] != by_tokens["world"] ||
+          by_samples["microbatch"] != by_tokens["microbatch"] || by_samples["microbatch"] == 10)
+        continue;
+      EXPECT_GT(std::abs(by_samples["losses"][0].get<double>() - by_tokens["losses"][0].get<double>()), 1e-4);
+    }
+  }
 }
 
 }  // namespace
