@@ -17,6 +17,7 @@ import types
 import warnings
 
 import golden_loop
+import golden_profiler
 import torch
 import torchmetrics
 from composer.core import Callback, Event, Time, Timestamp
@@ -24,7 +25,6 @@ from composer.metrics import CrossEntropy, LanguageCrossEntropy, LanguagePerplex
 from composer.models import ComposerClassifier
 from composer.optim import DecoupledAdamW, DecoupledSGDW
 from composer.optim import scheduler as schedulers
-import golden_profiler
 from golden_file import FOLDER, SEED, Lcg, make_trainer, write
 from torch.utils.data import DataLoader, TensorDataset
 

@@ -155,7 +155,7 @@ void TrainBatch::RunForward(bool measure) {
 }
 
 void TrainBatch::ComputeLoss() {
-  const TraceSpan span(state_.tracer, kForwardSpan);
+  const TraceSpan span(state_.tracer, kLossSpan);
   Loss loss = state_.model->loss(state_.outputs, state_.batch);
   state_.loss = std::move(loss.total);
   state_.loss_parts = std::move(loss.parts);

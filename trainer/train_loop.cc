@@ -62,7 +62,7 @@ absl::Status TrainLoop::RunEpoch() {
       Fire(Event::kIterationStart);
     Fire(Event::kBeforeDataloader);
     if (n >= state_.batches_per_epoch) return absl::OkStatus();
-    state_.batch = parts_.train_batches.Load(state_.timestamp.epoch, state_.timestamp.batch_in_epoch).To(state_.device);
+    LoadBatch();
     Fire(Event::kAfterDataloader);
     Fire(Event::kBatchStart);
     Step();

@@ -147,6 +147,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.callbacks = ReadCallbacks(root);
   job.fatal_write = ReadFatalWrite(root);
   job.logging = ReadLogging(root);
+  job.profiler = ReadProfiler(root);
   RETURN_IF_ERROR(reader.Finish());
   job.resolved_yaml = ToYaml(document);
   return job;
@@ -167,6 +168,8 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   if (const auto part = job.fatal_write(place))
     options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long
   RETURN_IF_ERROR(AddLoggers(job.logging, place, options));
+  // The last, so that it sees what the others do.
+  if (job.profiler) options.callbacks.push_back(std::make_unique<Profiler>(*job.profiler));
   return options;
 }
 

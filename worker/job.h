@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "worker/job_data.h"
 #include "worker/job_model.h"
 #include "worker/job_optim.h"
+#include "worker/job_profiler.h"
 
 namespace composer {
 
@@ -36,6 +38,7 @@ struct Job {
   std::vector<CallbackFactory> callbacks;
   FatalWrite fatal_write;
   LoggingOptions logging;
+  std::optional<ProfilerOptions> profiler;
 
   std::string resolved_yaml;  // for run_folder/config.yaml
 };

@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "checkpoint/tools.h"
+#include "trainer/profiler/trace_tool.h"
 #include "worker/exit_codes.h"
 #include "worker/worker.h"
 
@@ -22,7 +23,8 @@ namespace {
 constexpr char kUsage[] =
     "usage: composer_worker [--run_folder=DIR] job.yaml [key=value ...]\n"
     "       composer_worker validate job.yaml [key=value ...]\n"
-    "       composer_worker checkpoint show|diff|verify PATH ...\n";
+    "       composer_worker checkpoint show|diff|verify PATH ...\n"
+    "       composer_worker trace merge FOLDER [OUTPUT]\n";
 
 int Usage() {
   std::fputs(kUsage, stderr);
@@ -56,6 +58,7 @@ int Run(std::vector<std::string> args) {
   if (args.empty()) return Usage();
   const std::string command = args[0];
   if (command == "checkpoint") return RunCheckpointTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
+  if (command == "trace") return RunTraceTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
   if (command == "validate") args.erase(args.begin());
   const absl::StatusOr<JobSource> source = ParseJobSource(args);
   if (!source.ok()) {

@@ -22,7 +22,8 @@ struct TraceName {
 // Parts of a step, by category. An instant belongs to the innermost span around it: an algorithm inside forward counts
 // as the algorithm, a wait for a collective inside backward as communication.
 inline constexpr TraceName kDataloaderSpan{"dataloader", "data_wait"};
-inline constexpr TraceName kForwardSpan{"forward", "forward"};  // the model, its loss and the train metrics
+inline constexpr TraceName kForwardSpan{"forward", "forward"};
+inline constexpr TraceName kLossSpan{"loss", "forward"};
 inline constexpr TraceName kBackwardSpan{"backward", "backward"};
 inline constexpr TraceName kReduceSpan{"reduce_gradients", "communication"};  // time in which the step waits for it
 inline constexpr TraceName kOptimizerSpan{"optimizer_step", "optimizer"};

@@ -112,6 +112,7 @@ TEST(ProfiledRun, SpansNestAndOperatorsLieInTheirPartOfTheStep) {
   }
   EXPECT_EQ(counts["dataloader"], 2);
   EXPECT_EQ(counts["forward"], 4);
+  EXPECT_EQ(counts["loss"], 4);
   EXPECT_EQ(counts["backward"], 4);
   EXPECT_EQ(counts["optimizer_step"], 2);
   EXPECT_EQ(counts["event/before_forward"], 4);
