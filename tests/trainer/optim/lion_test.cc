@@ -9,8 +9,8 @@
 namespace composer {
 namespace {
 
-// The header's formula in double. Gradients change sign, so that beta1 and beta2 matter: with one beta for both the
-// signs of steps 3 and 5 were others.
+// The header's formula in double. Gradients change sign, so that both betas matter: with one for both, the second
+// update would go the other way.
 TEST(LionTest, IsItsFormula) {
   const LionOptions options{0.7, 0.95};
   const double wd = 0.3;
