@@ -21,52 +21,35 @@ import golden_profiler
 import torch
 import torchmetrics
 from composer.core import Callback, Event, Time, Timestamp
-from composer.metrics import CrossEntropy, LanguageCrossEntropy, LanguagePerplexity
+from composer.loss import DiceLoss, binary_cross_entropy_with_logits
+from composer.metrics import (BinaryF1Score, CrossEntropy, Dice, LanguageCrossEntropy, LanguagePerplexity, LossMetric,
+                              MaskedAccuracy, MIoU)
 from composer.models import ComposerClassifier
 from composer.optim import DecoupledAdamW, DecoupledSGDW
 from composer.optim import scheduler as schedulers
+from composer.trainer._scale_schedule import scale_pytorch_scheduler
 from golden_file import FOLDER, SEED, Lcg, make_trainer, write
+from golden_optimizers import OPTIMIZER_NOTE, OptimizerRuns
+from torch.optim import lr_scheduler as torch_schedulers
 from torch.utils.data import DataLoader, TensorDataset
 
 
 # --- optimizers -----------------------------------------------------------------------------------------------------
 
 
-def optimizer_run(kind, lrs, params, grads, **kwargs):
-    tensors = [torch.nn.Parameter(p.clone()) for p in params]
-    optimizer = kind(tensors, lr=lrs[0], **kwargs)
-    after = {}
-    for step, lr in enumerate(lrs):
-        optimizer.param_groups[0]["lr"] = lr
-        for tensor, grad in zip(tensors, grads[step]):
-            tensor.grad = grad.clone()
-        optimizer.step()
-        if step + 1 in (1, 2, 3, 10, len(lrs)):
-            after[str(step + 1)] = [t.detach().flatten().tolist() for t in tensors]
-    return {"optimizer": kind.__name__, "args": kwargs, "params_after": after}
-
-
 def optimizers():
-    shapes, updates = [[4, 3], [5], [2, 2, 2]], 20
-    lcg = Lcg(SEED)
-    params = [lcg.tensor(*s) for s in shapes]
-    # Magnitudes from 1e-3 to 1, so that eps and the second moment matter.
-    grads = [[lcg.tensor(*s) * 10.0 ** -(step % 4) for s in shapes] for step in range(updates)]
-    lrs = [0.05 * (1 - step / (2 * updates)) for step in range(updates)]
-    run = lambda kind, **kwargs: optimizer_run(kind, lrs, params, grads, **kwargs)
-    runs = [
-        run(DecoupledAdamW, betas=[0.9, 0.95], eps=1e-8, weight_decay=1e-2),
-        run(DecoupledAdamW, betas=[0.9, 0.95], eps=1e-8, weight_decay=0.0),
-        run(DecoupledAdamW, betas=[0.9, 0.999], eps=1e-6, weight_decay=1e-2, amsgrad=True),
-        run(DecoupledSGDW, momentum=0.0, weight_decay=1e-2),
-        run(DecoupledSGDW, momentum=0.9, weight_decay=1e-2),
-        run(DecoupledSGDW, momentum=0.9, weight_decay=1e-2, nesterov=True),
-        run(DecoupledSGDW, momentum=0.9, dampening=0.1, weight_decay=1e-2),
+    runs = OptimizerRuns([[4, 3], [5], [2, 2, 2]], [{"params": [0, 1], "lr": 1.0, "weight_decay": 1.0},
+                                                    {"params": [2], "lr": 0.5, "weight_decay": 3.0}])
+    rows = [
+        runs.run(DecoupledAdamW, 1e-2, betas=[0.9, 0.95], eps=1e-8),
+        runs.run(DecoupledAdamW, 0.0, betas=[0.9, 0.95], eps=1e-8),
+        runs.run(DecoupledAdamW, 1e-2, betas=[0.9, 0.999], eps=1e-6, amsgrad=True),
+        runs.run(DecoupledSGDW, 1e-2, momentum=0.0),
+        runs.run(DecoupledSGDW, 1e-2, momentum=0.9),
+        runs.run(DecoupledSGDW, 1e-2, momentum=0.9, nesterov=True),
+        runs.run(DecoupledSGDW, 1e-2, momentum=0.9, dampening=0.1),
     ]
-    write("optimizers", "Step k (0-based) sets lr = lrs[k], the gradients grads[k], and updates once. initial_lr = "
-          "lrs[0]. params_after[n]: the parameters, flat, after n updates.",
-          {"shapes": shapes, "lrs": lrs, "params": [p.flatten().tolist() for p in params],
-           "grads": [[g.flatten().tolist() for g in step] for step in grads], "runs": runs})
+    write("optimizers", OPTIMIZER_NOTE, runs.content(rows))
 
 
 # --- schedulers -----------------------------------------------------------------------------------------------------
@@ -135,8 +118,100 @@ def scheduler_rows():
     yield scheduler_row("LinearScheduler", dict(t_max="100sec"))
 
 
-def lrs_used(scheduler, batches):
-    """The learning rate of each batch's update in a real run: Composer's lags by one step."""
+def upstream_rows():
+    """All 46 rows of mosaicml's tests/optim/test_scheduler.py, test_scheduler_init; the values are computed here."""
+    warm = "WithWarmupScheduler"
+    halves = ["0ba", "250000ba", "500000ba", "750000ba", "1000000ba"]
+    tail = ["0ba", "250000ba", "500000ba", "500500ba", "501000ba", "502000ba"]
+    short, long = ["0ba", "450000ba", "900000ba"], ["0ep", "100ep", "1000ep"]
+    tens = ["0ba", "4500ba", "9000ba"]
+    yield "StepScheduler", dict(step_size="10ba"), 1.0, ["5ba", "15ba", "35ba"]
+    yield "StepScheduler", dict(step_size="0.002dur", gamma=0.8), 1.0, ["1000ba", "3000ba", "7000ba"]
+    yield "StepScheduler", dict(step_size="1ep", gamma=0.5), 1.0, ["500ba", "1500ba", "3500ba"]
+    yield "StepScheduler", dict(step_size="10ba", gamma=0.5), 0.5, ["3ba", "8ba", "18ba"]
+    yield "MultiStepScheduler", dict(milestones=["10ba", "30ba", "70ba"]), 1.0, ["5ba", "20ba", "50ba", "100ba"]
+    mixed = dict(milestones=["100ba", "1ep", "0.01dur"], gamma=0.5)
+    yield "MultiStepScheduler", mixed, 1.0, ["50ba", "500ba", "5000ba", "50000ba"]
+    yield "MultiStepScheduler", mixed, 4.0, ["200ba", "2000ba", "20000ba", "200000ba"]
+    fifths = ["100000ba", "200000ba", "400000ba"]
+    yield "LinearScheduler", dict(), 1.0, fifths
+    yield "LinearScheduler", dict(alpha_i=0.0, alpha_f=2.0), 1.0, fifths
+    yield "LinearScheduler", dict(alpha_i=0.0, alpha_f=1.0, t_max="0.25dur"), 1.0, fifths
+    yield "LinearScheduler", dict(alpha_i=0.0, alpha_f=1.0, t_max="0.25dur"), 2.0, fifths
+    yield "ExponentialScheduler", dict(gamma=0.5), 1.0, ["1ep", "2ep", "4ep"]
+    yield "ExponentialScheduler", dict(gamma=0.5), 2.0, ["2ep", "4ep", "8ep"]
+    cosine = "CosineAnnealingScheduler"
+    yield cosine, dict(), 1.0, ["0ba", "333333ba", "500000ba", "666667ba", "1000000ba"]
+    yield cosine, dict(t_max="30ba", alpha_f=0.5), 1.0, ["0ba", "10ba", "15ba", "20ba", "30ba", "50ba"]
+    yield cosine, dict(t_max="30ba", alpha_f=0.5), 0.2, ["0ba", "2ba", "3ba", "4ba", "6ba", "10ba"]
+    restarts = "CosineAnnealingWarmRestartsScheduler"
+    yield restarts, dict(t_0="30ba"), 1.0, ["0ba", "10ba", "15ba", "20ba", "30ba", "40ba"]
+    yield restarts, dict(t_0="0.003dur", t_mult=1.5), 1.0, ["0ba", "1000ba", "3000ba", "4500ba", "7500ba", "14250ba"]
+    yield restarts, dict(t_0="30ep", t_mult=2.0, alpha_f=0.5), 0.5, ["0ba", "5000ba", "15000ba", "25000ba"]
+    yield "PolynomialScheduler", dict(power=2.0), 1.0, ["0ba", "100000ba", "200000ba", "500000ba"]
+    polynomial = dict(power=2.0, t_max="100ba", alpha_f=0.5)
+    yield "PolynomialScheduler", polynomial, 1.0, ["0ba", "10ba", "20ba", "50ba"]
+    yield "PolynomialScheduler", polynomial, 0.5, ["0ba", "10ba", "20ba", "50ba"]
+    yield ("MultiStep" + warm, dict(t_warmup="10ba", milestones=["20ba", "40ba"]), 1.0,
+           ["0ba", "5ba", "15ba", "25ba", "45ba"])
+    steps = dict(t_warmup="10ba", milestones=["2ep", "4ep"], gamma=0.5)
+    yield "MultiStep" + warm, steps, 0.5, ["0ba", "5ba", "15ba", "1500ba", "2500ba"]
+    yield "MultiStep" + warm, dict(**steps, scale_warmup=True), 0.5, ["0ba", "5ba", "15ba", "1500ba", "2500ba"]
+    yield "MultiStep" + warm, dict(t_warmup="1000ep", milestones=[]), 1.0, long
+    yield "Constant" + warm, dict(t_warmup="500ep"), 1.0, halves
+    yield "Constant" + warm, dict(t_warmup="500ep", alpha=3.0), 1.0, tail
+    yield "Constant" + warm, dict(t_warmup="500ep", alpha=3.0), 1.0, tail  # twice upstream too
+    yield "Constant" + warm, dict(t_warmup="0.0005dur"), 1.0, ["0ba", "250ba", "500ba", "499750ba"]
+    yield "Constant" + warm, dict(t_warmup="500ep", alpha=3.0, t_max="501000ep"), 0.5, tail
+    yield "Constant" + warm, dict(t_warmup="1000ep"), 1.0, long
+    yield "Linear" + warm, dict(t_warmup="500ep"), 1.0, halves
+    yield "Linear" + warm, dict(t_warmup="500ep", alpha_i=3.0, alpha_f=2.0, t_max="1002ep"), 0.5, tail
+    yield "Linear" + warm, dict(t_warmup="0.0005dur"), 1.0, ["0ba", "250ba", "500ba", "499750ba"]
+    yield "Linear" + warm, dict(t_warmup="500ba", scale_warmup=False), 0.5, ["0ba", "250ba", "500ba", "249875ba"]
+    yield "Linear" + warm, dict(t_warmup="500ba", scale_warmup=True), 0.5, ["0ba", "125ba", "250ba", "249875ba"]
+    yield "Linear" + warm, dict(t_warmup="1000ep"), 1.0, long
+    for kind, at, late in [("CosineAnnealing", ["933333ba", "950000ba", "1000000ba"], ["9333ba", "9500ba", "10000ba"]),
+                           ("Polynomial", ["913397ba", "929289ba", "1000000ba"], ["9134ba", "9293ba", "10000ba"])]:
+        yield kind + warm, dict(t_warmup="0.9dur"), 1.0, short + at
+        yield kind + warm, dict(t_warmup="0.9dur", alpha_f=0.5), 0.01, tens + late
+        yield kind + warm, dict(t_warmup="0.9dur", alpha_f=0.5, scale_warmup=True), 0.01, tens + late
+        yield kind + warm, dict(t_warmup="1000ep"), 1.0, long
+
+
+def upstream_row(kind, args, ssr, times):
+    scheduler = getattr(schedulers, kind)(**args)
+    in_batches = lambda time: int(time[:-2]) * (BATCHES_PER_EPOCH if time.endswith("ep") else 1)
+    return {"scheduler": kind, "args": args, "max_duration": "1000ep", "ssr": ssr,
+            "values": [[b, scheduler(scheduler_state("1000ep", ssr, b), ssr)] for b in map(in_batches, times)]}
+
+
+def scaled_torch_row(kind, ssr, **args):
+    """lrs[k]: when k steps are done, of a torch scheduler that Composer has scaled."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler = getattr(torch_schedulers, kind)(optimizer, **args)
+    row = {"scheduler": kind, "args": args, "ssr": ssr, "lrs": []}
+    try:
+        scale_pytorch_scheduler(scheduler, ssr)
+    except ValueError as error:
+        return {**row, "error": f"{type(error).__name__}: {error}"[:80]}
+    for _ in range(30):
+        row["lrs"].append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return row
+
+
+def scaled_torch_rows():
+    for ssr in [0.5, 1.75]:
+        yield scaled_torch_row("StepLR", ssr, step_size=5, gamma=0.5)
+        yield scaled_torch_row("MultiStepLR", ssr, milestones=[5, 8, 13], gamma=0.5)
+        yield scaled_torch_row("CosineAnnealingLR", ssr, T_max=15, eta_min=0.1)
+        yield scaled_torch_row("ExponentialLR", ssr, gamma=0.9)
+        yield scaled_torch_row("LinearLR", ssr)
+
+
+def lrs_used(make, every_batch=None, epochs=1, batches=6):
+    """The learning rate of each batch's update in a real run. make: optimizer -> schedulers."""
     used = []
 
     class Watch(Callback):
@@ -145,25 +220,53 @@ def lrs_used(scheduler, batches):
 
     model = ComposerClassifier(torch.nn.Linear(3, 2), num_classes=2)
     loader = DataLoader(TensorDataset(torch.rand(4 * batches, 3), torch.zeros(4 * batches).long()), 4)
-    trainer = make_trainer(model, loader, max_duration="1ep", callbacks=[Watch()], schedulers=scheduler,
-                           optimizers=DecoupledSGDW(model.parameters(), lr=1.0))
+    optimizer = DecoupledSGDW(model.parameters(), lr=1.0)
+    trainer = make_trainer(model, loader, max_duration=f"{epochs}ep", callbacks=[Watch()], schedulers=make(optimizer),
+                           optimizers=optimizer, step_schedulers_every_batch=every_batch)
     trainer.fit()
     trainer.close()
     return used
 
 
+def lag_rows():
+    """One epoch of 6 batches."""
+    yield "LinearScheduler", {}
+    yield "CosineAnnealingWithWarmupScheduler", {"t_warmup": "2ba"}
+    yield "MultiStepScheduler", {"milestones": ["2ba"]}
+
+
+def stepped_rows():
+    """Three epochs of 4 batches; composer: alone or with a torch scheduler; every_batch: step_schedulers_every_batch."""
+    linear, samples = ("LinearScheduler", {}), ("LinearScheduler", {"t_max": "48sp"})
+    step, cosine = ("StepLR", {"step_size": 2, "gamma": 0.5}), ("CosineAnnealingLR", {"T_max": 12})
+    yield from [(linear, None, None), (samples, None, True), (linear, None, False), (None, step, None),
+                (None, cosine, True), (linear, step, None)]
+
+
+def stepped_row(ours, torchs, every_batch):
+    def make(optimizer):
+        made = [getattr(schedulers, ours[0])(**ours[1])] if ours else []
+        return made + ([getattr(torch_schedulers, torchs[0])(optimizer, **torchs[1])] if torchs else [])
+
+    named = lambda pair: {"scheduler": pair[0], "args": pair[1]} if pair else None
+    return {"composer": named(ours), "torch": named(torchs), "every_batch": every_batch,
+            "lr_used": lrs_used(make, every_batch, epochs=3, batches=4)}
+
+
 def schedulers_():
-    lag = [{"scheduler": type(s).__name__, "args": args, "lr_used": lrs_used(s, 6)} for s, args in [
-        (schedulers.LinearScheduler(), {}),
-        (schedulers.CosineAnnealingWithWarmupScheduler(t_warmup="2ba"), {"t_warmup": "2ba"}),
-        (schedulers.MultiStepScheduler(["2ba"]), {"milestones": ["2ba"]}),
-    ]]
+    lag = [{"scheduler": kind, "args": args, "lr_used": lrs_used(lambda _: getattr(schedulers, kind)(**args))}
+           for kind, args in lag_rows()]
+    upstream = [upstream_row(*row) for row in upstream_rows()]
+    assert len(upstream) == 46
     write("schedulers", "values: [batch, factor] of a call at that batch. max_duration is as the user gives it; "
-          "Composer scales it by ssr (int truncation) before it calls the scheduler. lag: the learning rates (base 1) "
-          "of the 6 batches of a real run, which Composer reads one step late (composer_compat); lr_used[k+1] = "
-          "factor(k), lr_used[0] = factor(0).",
+          "Composer scales it by ssr (int truncation) before it calls the scheduler. upstream: the rows of mosaicml's "
+          "own test. lag: the learning rates (base 1) of the 6 batches of a real run, which Composer reads one step "
+          "late (composer_compat); lr_used[k+1] = factor(k), lr_used[0] = factor(0). stepped: the same for 3 epochs of "
+          "4 batches of 4 samples, with a Composer scheduler, a torch scheduler or both. scaled_torch: lrs[k] (base 1) when k steps "
+          "are done, of a torch scheduler under scale_schedule_ratio.",
           {"batches_per_epoch": BATCHES_PER_EPOCH, "samples_per_batch": SAMPLES_PER_BATCH,
-           "tokens_per_batch": TOKENS_PER_BATCH, "rows": list(scheduler_rows()), "lag": lag})
+           "tokens_per_batch": TOKENS_PER_BATCH, "rows": list(scheduler_rows()), "upstream": upstream, "lag": lag,
+           "stepped": [stepped_row(*row) for row in stepped_rows()], "scaled_torch": list(scaled_torch_rows())})
 
 
 # --- time -----------------------------------------------------------------------------------------------------------
@@ -248,6 +351,51 @@ def time():
 # --- metrics --------------------------------------------------------------------------------------------------------
 
 
+def metric_value(metric, pairs):
+    for outputs, target in pairs:
+        metric.update(outputs, target)
+    return float(metric.compute())
+
+
+def unrounded_dice(num_classes, pairs):
+    """Composer's Dice counts the classes but the first, and rounds to two decimals."""
+    metric = Dice(num_classes - 1)
+    for outputs, target in pairs:
+        metric.update(outputs, target)
+    return (100 * metric.dice / metric.n_updates).mean().item()
+
+
+def segmentation(lcg):
+    """Batches of 2, 1 and 3 images; class 3 is never a target, class 2 not in every batch; -1 is ignored."""
+    batches = []
+    for n, kinds in [(2, 3), (1, 2), (3, 3)]:
+        logits = lcg.tensor(n, 4, 3, 5)
+        targets = torch.tensor([int((v + 1) / 2 * kinds) for v in lcg.draw(n * 15)]).reshape(n, 3, 5)
+        right = lcg.tensor(n, 3, 5) > 0.2
+        batches.append((logits, torch.where(right, logits.argmax(1).clamp(max=kinds - 1), targets)))
+    ignored = [(l, torch.where(l[:, 0] > 0.8, -1, t)) for l, t in batches]
+    f1 = torchmetrics.classification.MulticlassF1Score
+    values = {
+        "MIoU": metric_value(MIoU(4), ignored),
+        "Dice_batch_mean": unrounded_dice(4, batches),
+        "Dice_one_batch": unrounded_dice(4, [tuple(torch.cat([b[i] for b in batches]) for i in (0, 1))]),
+        "MulticlassF1Score_macro": metric_value(f1(4, average="macro", ignore_index=-1), ignored),
+        "MulticlassF1Score_micro": metric_value(f1(4, average="micro", ignore_index=-1), ignored),
+        "MulticlassF1Score_weighted": metric_value(f1(4, average="weighted", ignore_index=-1), ignored),
+    }
+    as_lists = lambda pairs: [{"samples": len(t), "logits": l.flatten().tolist(), "targets": t.flatten().tolist()}
+                              for l, t in pairs]
+    return {"shape": [4, 3, 5], "batches": as_lists(batches), "batches_with_ignored": as_lists(ignored),
+            "values": values}
+
+
+def binary(lcg):
+    batches = [(lcg.tensor(n, 2), torch.tensor([int(v > 0.1) for v in lcg.draw(n)])) for n in [6, 5, 2]]
+    values = {"BinaryF1Score": metric_value(BinaryF1Score(), batches),
+              "LossMetric_bce_batch_mean": metric_value(LossMetric(binary_cross_entropy_with_logits), batches)}
+    return {"batches": [{"logits": l.flatten().tolist(), "targets": t.tolist()} for l, t in batches], "values": values}
+
+
 def metrics():
     classes, sizes = 10, [5, 5, 2]
     lcg = Lcg(SEED)
@@ -255,28 +403,60 @@ def metrics():
     for logits, targets in batches[:2]:  # some right answers
         targets[:2] = logits[:2].argmax(dim=1)
     logits, targets = (torch.cat([b[i] for b in batches]) for i in (0, 1))
-
-    def run(metric, pairs):
-        for outputs, target in pairs:
-            metric.update(outputs, target)
-        return metric.compute().item()
-
-    accuracy = torchmetrics.classification.MulticlassAccuracy
+    accuracy, f1 = torchmetrics.classification.MulticlassAccuracy, torchmetrics.classification.MulticlassF1Score
     ignored = [(l, torch.where(torch.arange(len(t)) % 3 == 1, -100, t)) for l, t in batches]
     values = {
-        "MulticlassAccuracy": run(accuracy(classes, average="micro"), batches),
-        "MulticlassAccuracy_macro": run(accuracy(classes, average="macro"), batches),
-        "MulticlassAccuracy_top3": run(accuracy(classes, average="micro", top_k=3), batches),
-        "CrossEntropy_batch_mean": run(CrossEntropy(), batches),
+        "MulticlassAccuracy": metric_value(accuracy(classes, average="micro"), batches),
+        "MulticlassAccuracy_macro": metric_value(accuracy(classes, average="macro"), batches),
+        "MulticlassAccuracy_top3": metric_value(accuracy(classes, average="micro", top_k=3), batches),
+        "MaskedAccuracy": metric_value(MaskedAccuracy(), ignored),
+        "MulticlassF1Score_macro": metric_value(f1(classes, average="macro"), batches),
+        "MulticlassF1Score_weighted": metric_value(f1(classes, average="weighted"), batches),
+        "CrossEntropy_batch_mean": metric_value(CrossEntropy(), batches),
         "CrossEntropy_sample_mean": torch.nn.functional.cross_entropy(logits, targets).item(),
-        "LanguageCrossEntropy": run(LanguageCrossEntropy(), ignored),
-        "LanguagePerplexity": run(LanguagePerplexity(), ignored),
+        "LanguageCrossEntropy": metric_value(LanguageCrossEntropy(), ignored),
+        "LanguagePerplexity": metric_value(LanguagePerplexity(), ignored),
     }
     write("metrics", "batches: logits [samples][classes] row by row and targets, fed one batch after the other. "
           "CrossEntropy_batch_mean is Composer's CrossEntropy (mean of the batches' means); sample_mean is the exact "
-          "one. Language*: target -100 (every index with i % 3 == 1 in its batch) is ignored.",
+          "one. Language* and MaskedAccuracy: target -100 (every index with i % 3 == 1 in its batch) is ignored. "
+          "segmentation: logits [samples][shape]; MIoU and MulticlassF1Score are of batches_with_ignored (-1). Dice is "
+          "unrounded; num_classes with the background.",
           {"classes": classes,
-           "batches": [{"logits": l.flatten().tolist(), "targets": t.tolist()} for l, t in batches], "values": values})
+           "batches": [{"logits": l.flatten().tolist(), "targets": t.tolist()} for l, t in batches], "values": values,
+           "segmentation": segmentation(lcg), "binary": binary(lcg)})
+
+
+# --- losses ---------------------------------------------------------------------------------------------------------
+
+
+def loss_row(function, logits, targets, **args):
+    logits = logits.clone().requires_grad_()
+    loss = function(logits, targets)
+    loss.backward()
+    return {"args": args, "loss": loss.item(), "grad": logits.grad.flatten().tolist()}
+
+
+def loss_functions():
+    lcg = Lcg(SEED)
+    logits = lcg.tensor(3, 4, 2, 3)
+    indices = torch.tensor([int((v + 1) / 2 * 3) for v in lcg.draw(18)]).reshape(3, 2, 3)
+    indices[0, 0, :2] = -1  # no target there
+    dense = (lcg.tensor(3, 4, 2, 3) + 1) / 2
+    row = lambda targets, **args: loss_row(DiceLoss(**args), logits, targets, **args)
+    bce = binary_cross_entropy_with_logits
+    write("loss_functions", "logits [3, 4, 2, 3]; indices [3, 2, 3], of which -1 is no target and 3 never occurs; dense: targets "
+          "of the logits' shape. grad: of the loss by the logits.",
+          {"logits": logits.flatten().tolist(), "indices": indices.flatten().tolist(),
+           "dense": dense.flatten().tolist(),
+           "bce": {"indices": loss_row(bce, logits, indices), "dense": loss_row(bce, logits, dense)},
+           "dice_indices": [row(indices, sigmoid=True), row(indices, softmax=True),
+                            row(indices, softmax=True, squared_pred=True), row(indices, sigmoid=True, jaccard=True),
+                            row(indices, sigmoid=True, batch=True),
+                            row(indices, softmax=True, ignore_absent_classes=True),
+                            row(indices, softmax=True, batch=True, ignore_absent_classes=True),
+                            row(indices, sigmoid=True, reduction="sum")],
+           "dice_dense": [row(dense, sigmoid=True), row(dense, softmax=True, squared_pred=True, jaccard=True)]})
 
 
 if __name__ == "__main__":
@@ -285,7 +465,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     makers = {"events": golden_loop.events, "optimizers": optimizers, "schedulers": schedulers_, "time": time,
               "learning_rates": golden_loop.learning_rates, "gradients": golden_loop.gradients,
-              "losses": golden_loop.losses, "loss_curves": golden_loop.loss_curves, "metrics": metrics,
+              "losses": golden_loop.losses, "loss_curves": golden_loop.loss_curves, "metrics": metrics, "loss_functions": loss_functions,
               "profiler_schedule": golden_profiler.schedule}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for chosen in sys.argv[1:] or makers:

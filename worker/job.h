@@ -13,8 +13,9 @@
 #include "worker/job_callbacks.h"
 #include "worker/job_data.h"
 #include "worker/job_model.h"
-#include "worker/job_optim.h"
+#include "worker/job_optimizer.h"
 #include "worker/job_profiler.h"
+#include "worker/job_scheduler.h"
 
 namespace composer {
 

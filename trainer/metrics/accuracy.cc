@@ -8,24 +8,22 @@
 #include <string>
 #include <utility>
 
+#include "trainer/metrics/classes_last.h"
 #include "trainer/metrics/metric_sums.h"
 
 namespace composer {
 namespace {
 
-class Accuracy final : public Metric {
+class Accuracy final : public SummedMetric {
  public:
   Accuracy(std::string name, std::optional<int64_t> ignore_index)
-      : name_(std::move(name)), ignore_index_(ignore_index) {}
+      : SummedMetric(std::move(name)), ignore_index_(ignore_index) {}
 
-  std::string name() const override { return name_; }
-  absl::Span<double> sums() override { return sums_.Get(); }
-  double Compute() const override { return sums_.Ratio(); }
-
-  void Update(const at::Tensor& outputs, const Batch& batch) override {
-    const at::Tensor targets = batch.targets.dim() == outputs.dim() ? batch.targets.argmax(-1) : batch.targets;
-    TORCH_CHECK_VALUE(outputs.dim() >= 2 && targets.sizes() == outputs.sizes().slice(0, outputs.dim() - 1), name_,
-                      ": outputs ", outputs.sizes(), " do not fit targets ", batch.targets.sizes());
+  void Update(const at::Tensor& logits, const Batch& batch) override {
+    const at::Tensor targets = batch.targets.dim() == logits.dim() ? batch.targets.argmax(-1) : batch.targets;
+    const at::Tensor outputs = ClassesLast(logits, targets);
+    TORCH_CHECK_VALUE(outputs.dim() >= 2 && targets.sizes() == outputs.sizes().slice(0, outputs.dim() - 1), name(),
+                      ": outputs ", logits.sizes(), " do not fit targets ", batch.targets.sizes());
     if (targets.numel() == 0) return;
     if (outputs.is_cpu() && targets.is_cpu() && targets.scalar_type() == torch::kInt64) {
       CountOnCpu(outputs.to(torch::kFloat).contiguous(), targets.contiguous());
@@ -51,9 +49,7 @@ class Accuracy final : public Metric {
     sums_.Add(static_cast<double>(right), static_cast<double>(counted));
   }
 
-  std::string name_;
   std::optional<int64_t> ignore_index_;
-  MetricSums sums_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Shares of right predictions. outputs: logits [B, C] or [B, T, C], classes last; the prediction is the first largest.
+// Shares of right predictions. outputs: logits [B, C] or [B, T, C], classes last, or images [B, C, *] with targets
+// [B, *]; the prediction is the first largest.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -7,51 +7,71 @@
 #include <string>
 #include <utility>
 
+#include "trainer/metrics/classes_last.h"
 #include "trainer/metrics/metric_sums.h"
 
 namespace composer {
 namespace {
 
-constexpr int64_t kIgnored = -100;
+// What of a batch is summed, and divided by.
+enum class Over { kTargets, kBatches };
 
-class CrossEntropyMetric final : public Metric {
+class CrossEntropyMetric final : public SummedMetric {
  public:
-  CrossEntropyMetric(std::string name, bool perplexity) : name_(std::move(name)), perplexity_(perplexity) {}
+  CrossEntropyMetric(const char* name, int64_t ignore_index, Over over = Over::kTargets, bool perplexity = false)
+      : SummedMetric(name), ignore_index_(ignore_index), over_(over), perplexity_(perplexity) {}
 
-  std::string name() const override { return name_; }
-  absl::Span<double> sums() override { return sums_.Get(); }
   double Compute() const override { return perplexity_ ? std::exp(sums_.Ratio()) : sums_.Ratio(); }
 
   void Update(const at::Tensor& outputs, const Batch& batch) override {
     if (batch.targets.numel() == 0) return;
     const at::NoGradGuard no_grad;
-    const at::Tensor logits = outputs.flatten(0, -2).to(torch::kFloat);
-    if (batch.targets.is_floating_point()) {
-      const at::Tensor losses = -(batch.targets.flatten(0, -2) * at::log_softmax(logits, -1)).sum(-1);
-      sums_.AddTensor(torch::stack({losses.sum(torch::kDouble), torch::full_like(losses[0], losses.size(0))}));
-      return;
+    const bool dense = batch.targets.is_floating_point();
+    const at::Tensor logits = dense ? outputs : ClassesLast(outputs, batch.targets);
+    const auto [total, count] = dense ? Dense(logits, batch.targets) : Indices(logits, batch.targets);
+    if (over_ == Over::kTargets) {
+      sums_.AddTensor(torch::stack({total, count}));
+    } else {
+      sums_.AddTensor(torch::stack({total / count, torch::ones_like(total)}));
     }
-    const at::Tensor targets = batch.targets.flatten();
-    const at::Tensor losses = at::cross_entropy_loss(logits, targets, {}, at::Reduction::None, kIgnored);
-    sums_.AddTensor(torch::stack({losses.sum(torch::kDouble), (targets != kIgnored).sum().to(torch::kDouble)}));
   }
 
  private:
-  std::string name_;
+  using Sums = std::pair<at::Tensor, at::Tensor>;
+
+  Sums Indices(const at::Tensor& outputs, const at::Tensor& targets) const {
+    const at::Tensor logits = outputs.flatten(0, -2).to(torch::kFloat), flat = targets.flatten();
+    const at::Tensor losses = at::cross_entropy_loss(logits, flat, {}, at::Reduction::None, ignore_index_);
+    return {losses.sum(torch::kDouble), (flat != ignore_index_).sum().to(torch::kDouble)};
+  }
+
+  // Exact: every sample counts 1; over batches: as the loss, the mass of the targets.
+  Sums Dense(const at::Tensor& outputs, const at::Tensor& targets) const {
+    const at::Tensor losses = -(targets * at::log_softmax(outputs.to(torch::kFloat), 1)).sum(1);
+    const at::Tensor total = losses.sum(torch::kDouble);
+    if (over_ == Over::kBatches) return {total, targets.sum(torch::kDouble)};
+    return {total, torch::full_like(total, static_cast<double>(losses.numel()))};
+  }
+
+  int64_t ignore_index_;
+  Over over_;
   bool perplexity_;
-  MetricSums sums_;
 };
 
 }  // namespace
 
-std::unique_ptr<Metric> MakeCrossEntropy() { return std::make_unique<CrossEntropyMetric>("CrossEntropy", false); }
-
-std::unique_ptr<Metric> MakeLanguageCrossEntropy() {
-  return std::make_unique<CrossEntropyMetric>("LanguageCrossEntropy", false);
+std::unique_ptr<Metric> MakeCrossEntropy(bool batch_mean, int64_t ignore_index) {
+  return std::make_unique<CrossEntropyMetric>("CrossEntropy", ignore_index,
+                                              batch_mean ? Over::kBatches : Over::kTargets);
 }
 
-std::unique_ptr<Metric> MakeLanguagePerplexity() {
-  return std::make_unique<CrossEntropyMetric>("LanguagePerplexity", true);
+std::unique_ptr<Metric> MakeLanguageCrossEntropy(int64_t ignore_index) {
+  return std::make_unique<CrossEntropyMetric>("LanguageCrossEntropy", ignore_index);
+}
+
+std::unique_ptr<Metric> MakeLanguagePerplexity(int64_t ignore_index) {
+  return std::make_unique<CrossEntropyMetric>("LanguagePerplexity", ignore_index, Over::kTargets,
+                                              /*perplexity=*/true);
 }
 
 }  // namespace composer

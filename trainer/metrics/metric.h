@@ -25,7 +25,8 @@ class Metric {
   virtual absl::Span<double> sums() = 0;
   // The value of the sums; NaN when nothing was added.
   virtual double Compute() const = 0;
-  void Reset() {
+  // Forgets everything. (SummedMetric's does not wait for a GPU.)
+  virtual void Reset() {
     for (double& sum : sums()) sum = 0;
   }
 };

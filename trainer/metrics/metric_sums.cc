@@ -8,18 +8,19 @@
 namespace composer {
 namespace {
 
-std::array<double, 2> ToHost(const at::Tensor& sums) {
-  const at::Tensor host = sums.to(torch::kDouble).cpu();
-  const double* data = host.data_ptr<double>();
-  return {data[0], data[1]};
+void AddToHost(const at::Tensor& sums, absl::Span<double> host) {
+  const at::Tensor values = sums.to(torch::kDouble).cpu().contiguous();
+  TORCH_CHECK(values.numel() == static_cast<int64_t>(host.size()), "a metric of ", host.size(), " sums was given ",
+              values.numel());
+  const double* data = values.data_ptr<double>();
+  for (size_t i = 0; i < host.size(); ++i) host[i] += data[i];
 }
 
 }  // namespace
 
 void MetricSums::AddTensor(const at::Tensor& sums) {
   if (sums.is_cpu()) {
-    const auto [total, count] = ToHost(sums);
-    Add(total, count);
+    AddToHost(sums, absl::MakeSpan(sums_));
   } else if (on_device_.defined()) {
     on_device_.add_(sums);
   } else {
@@ -29,8 +30,7 @@ void MetricSums::AddTensor(const at::Tensor& sums) {
 
 absl::Span<double> MetricSums::Get() {
   if (on_device_.defined()) {
-    const auto [total, count] = ToHost(on_device_);
-    Add(total, count);
+    AddToHost(on_device_, absl::MakeSpan(sums_));
     on_device_.reset();
   }
   return absl::MakeSpan(sums_);

@@ -4,29 +4,57 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
+#include <algorithm>
+#include <string>
+#include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "trainer/metrics/metric.h"
 
 namespace composer {
 
-// A total and the number it is divided by.
+// Most metrics have two, a total and the number it is divided by; these are kept in place.
 class MetricSums {
  public:
+  explicit MetricSums(size_t count = 2) : sums_(count) {}
+
+  // For two sums.
   void Add(double total, double count) {
     sums_[0] += total;
     sums_[1] += count;
   }
-  // sums: [2] on any device; no synchronisation when it is a GPU.
+  // sums: [count] on any device; no synchronisation when it is a GPU.
   void AddTensor(const at::Tensor& sums);
+  // Forgets everything; does not wait.
+  void Reset() {
+    std::fill(sums_.begin(), sums_.end(), 0.0);
+    on_device_.reset();
+  }
   // Waits for the GPU when something was added there.
   absl::Span<double> Get();
-  // total / count; NaN when nothing was added. Waits like Get.
+  // The first divided by the second; NaN when nothing was added. Waits like Get.
   double Ratio() const;
 
  private:
-  std::array<double, 2> sums_{};
-  at::Tensor on_device_;  // [2] double, not yet in sums_
+  absl::InlinedVector<double, 2> sums_;
+  at::Tensor on_device_;  // [count] double, not yet in sums_
+};
+
+// A metric with a name and sums. Derived classes have Update and Compute.
+class SummedMetric : public Metric {
+ public:
+  explicit SummedMetric(std::string name, size_t count = 2) : sums_(count), name_(std::move(name)) {}
+  std::string name() const final { return name_; }
+  absl::Span<double> sums() final { return sums_.Get(); }
+  void Reset() final { sums_.Reset(); }
+  double Compute() const override { return sums_.Ratio(); }
+
+ protected:
+  MetricSums sums_;
+
+ private:
+  std::string name_;
 };
 
 }  // namespace composer

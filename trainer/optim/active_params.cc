@@ -48,4 +48,21 @@ std::vector<at::Tensor> ActiveParams::Select(const std::vector<at::Tensor>& all)
   return result;
 }
 
+void ActiveParams::Scale(double factor, const at::Tensor& found_inf) const {
+  if (factor == 1) return;
+  if (!found_inf.defined()) {
+    at::_foreach_mul_(params_, factor);
+    return;
+  }
+  at::_foreach_mul_(params_, at::where(found_inf > 0, 1.0, factor).to(params_[0].scalar_type()).squeeze());
+}
+
+StateTensors::StateTensors(const ParamGroup& group) {
+  for (const at::Tensor& param : group.params) all.push_back(at::zeros_like(param));
+}
+
+void StateTensors::AppendOne(const ParamGroup& group, size_t parameter, const char* kind, NamedTensors& state) const {
+  if (!all.empty()) state.emplace_back(group.names[parameter] + "/" + kind, all[parameter]);
+}
+
 }  // namespace composer

@@ -1,4 +1,5 @@
-// Which parameters of a group take part in a step: those that have a gradient. Gives the fused kernels their lists.
+// Which parameters of a group take part in a step: those that have a gradient. Gives the fused and foreach kernels their
+// lists.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,6 +28,8 @@ class ActiveParams {
   const std::vector<char>& mask() const { return mask_; }
   at::TensorList params() const { return params_; }
   at::TensorList grads() const { return grads_; }
+  // Multiplies the active parameters. found_inf: as in Optimizer::StepUnless, or undefined.
+  void Scale(double factor, const at::Tensor& found_inf = {}) const;
   // all: one tensor for each parameter of the group -> those of the active ones.
   std::vector<at::Tensor> Select(const std::vector<at::Tensor>& all) const;
 
@@ -35,6 +38,20 @@ class ActiveParams {
   std::vector<char> mask_;
   std::vector<at::Tensor> params_;
   std::vector<at::Tensor> grads_;
+};
+
+// State of one kind: a tensor for each parameter of a group, of its shape, strides and dtype, zeros at first.
+struct StateTensors {
+  StateTensors() = default;  // none
+  explicit StateTensors(const ParamGroup& group);
+  void Select(const ActiveParams& params) {
+    if (!all.empty()) active = params.Select(all);
+  }
+  // Adds ("<name of the parameter>/<kind>", its tensor); nothing when there are none.
+  void AppendOne(const ParamGroup& group, size_t parameter, const char* kind, NamedTensors& state) const;
+
+  std::vector<at::Tensor> all;     // empty, or one for each parameter
+  std::vector<at::Tensor> active;  // those of the parameters with a gradient
 };
 
 }  // namespace composer

@@ -17,6 +17,8 @@ struct ParamGroup {
   double lr = 0;          // this step's; schedulers write it
   double initial_lr = 0;  // as configured; the base that schedulers multiply
   double weight_decay = 0;
+  // Momentum of SGD, RMSprop and Muon, beta1 of the others. The optimizer sets it; one_cycle_lr writes it.
+  double momentum = 0;
 };
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
@@ -28,7 +30,14 @@ class Optimizer {
   // Composer's class name: "DecoupledAdamW". Part of metric names (`lr-DecoupledAdamW/group0`).
   virtual std::string name() const = 0;
   // One update with the current gradients. A parameter without a gradient is left alone. Runs under NoGradGuard.
+  // Not calling it is how a step is skipped: nothing but Step changes the state.
   virtual void Step() = 0;
+  // Step for loss scaling. found_inf: float, one element, on the parameters' device; 0: a step, 1: nothing changes,
+  // neither parameters nor state. The Adam and SGD families decide on the device and nobody waits (SGD with dampening
+  // excepted); this default reads found_inf, which waits for the device.
+  virtual void StepUnless(const at::Tensor& found_inf) {
+    if (found_inf.item<float>() == 0) Step();
+  }
   // The live state, allocated at construction, so that a checkpoint can be copied into it:
   // "<parameter>/exp_avg" [shape of the parameter], "group0/step" scalar, …
   virtual NamedTensors state() = 0;

@@ -11,10 +11,6 @@
 namespace composer {
 namespace {
 
-bool Matches(const ParamGroupRule& rule, const std::string& name) {
-  return fnmatch(rule.pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
-}
-
 absl::Status CheckValue(absl::string_view field, double value) {
   if (value >= 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, ", must be >= 0"));
@@ -26,7 +22,7 @@ absl::Status Check(const NamedTensors& parameters, const ParamGroupOptions& opti
   for (const ParamGroupRule& rule : options.rules) {
     RETURN_IF_ERROR(CheckValue(absl::StrCat("lr of `", rule.pattern, "`"), rule.lr.value_or(0)));
     RETURN_IF_ERROR(CheckValue(absl::StrCat("weight_decay of `", rule.pattern, "`"), rule.weight_decay.value_or(0)));
-    const auto matches = [&](const auto& parameter) { return Matches(rule, parameter.first); };
+    const auto matches = [&](const auto& parameter) { return NameMatches(rule.pattern, parameter.first); };
     if (std::none_of(parameters.begin(), parameters.end(), matches)) {
       return absl::InvalidArgumentError(absl::StrCat("pattern `", rule.pattern,
                                                      "` matches no parameter; the first is `",
@@ -42,7 +38,7 @@ ParamGroup ValuesFor(const std::string& name, const at::Tensor& param, const Par
   group.initial_lr = options.lr;
   group.weight_decay = options.no_decay_on_bias_and_norm && param.dim() <= 1 ? 0 : options.weight_decay;
   const auto rule = std::find_if(options.rules.begin(), options.rules.end(),
-                                 [&](const ParamGroupRule& candidate) { return Matches(candidate, name); });
+                                 [&](const ParamGroupRule& candidate) { return NameMatches(candidate.pattern, name); });
   if (rule != options.rules.end()) {
     group.initial_lr = rule->lr.value_or(group.initial_lr);
     group.weight_decay = rule->weight_decay.value_or(group.weight_decay);
@@ -52,6 +48,10 @@ ParamGroup ValuesFor(const std::string& name, const at::Tensor& param, const Par
 }
 
 }  // namespace
+
+bool NameMatches(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+}
 
 absl::StatusOr<std::vector<ParamGroup>> MakeParamGroups(const NamedTensors& parameters,
                                                         const ParamGroupOptions& options) {

@@ -11,9 +11,12 @@
 
 namespace composer {
 
+// As fnmatch(3): `*` also matches dots.
+bool NameMatches(const std::string& pattern, const std::string& name);
+
 // Parameters whose name matches get these values in place of the optimizer's.
 struct ParamGroupRule {
-  std::string pattern;  // of the parameter's name, as fnmatch(3): "head.*", "*.bias"
+  std::string pattern;  // of the parameter's name: "head.*", "*.bias"
   std::optional<double> lr;
   std::optional<double> weight_decay;
 };

@@ -26,6 +26,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -50,11 +51,14 @@ struct ScheduleSpec {
   std::vector<Time> milestones;
   std::optional<Time> t_warmup;  // for constant, linear, cosine, polynomial and multi_step
   bool scale_warmup = false;
+  // Stepped every epoch (step_schedulers_every_batch: false): the factor changes at the starts of epochs only.
+  bool every_epoch = false;
 };
 
 // "cosine_annealing_with_warmup" -> a spec with Composer's defaults; t_warmup is set (to 0) exactly when the name ends
 // with _with_warmup. kInvalidArgument with the nearest name.
 absl::StatusOr<ScheduleSpec> ScheduleByName(absl::string_view name);
+std::vector<std::string> ScheduleNames();
 
 // The factor at `now`. kInvalidArgument: a time in seconds; epochs or shares of epochs without batches_per_epoch; t_max
 // or period that convert to nothing; t_mult < 1; with warm-up, t_warmup and t_max in different units, or a t_max that

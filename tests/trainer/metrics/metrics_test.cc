@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -6,8 +7,13 @@
 #include <limits>
 
 #include "trainer/metrics/accuracy.h"
+#include "trainer/metrics/class_counts.h"
 #include "trainer/metrics/cross_entropy.h"
+#include "trainer/metrics/f1_score.h"
+#include "trainer/metrics/loss_metric.h"
+#include "trainer/metrics/metric_by_name.h"
 #include "trainer/metrics/metric_sums.h"
+#include "trainer/metrics/segmentation.h"
 
 namespace composer {
 namespace {
@@ -26,6 +32,11 @@ MetricList All() {
   metrics.push_back(MakeCrossEntropy());
   metrics.push_back(MakeLanguageCrossEntropy());
   metrics.push_back(MakeLanguagePerplexity());
+  metrics.push_back(MakeMIoU(4, -100));
+  metrics.push_back(MakeDice(4));
+  metrics.push_back(MakeMulticlassF1Score(4, F1Average::kMacro, -100));
+  metrics.push_back(MakeLossMetric(
+      [](const at::Tensor& outputs, const at::Tensor& targets) { return (outputs.sum(1) * targets).mean(); }));
   return metrics;
 }
 
@@ -82,6 +93,7 @@ TEST(Metrics, AreExactOverAnySplit) {
       pieces[i]->Update(outputs.slice(0, begin, end), Targets(targets.slice(0, begin, end)));
     }
     EXPECT_NEAR(pieces[i]->Compute(), whole[i]->Compute(), 1e-6) << whole[i]->name();
+    EXPECT_EQ(pieces[i]->sums().size(), whole[i]->sums().size());
     EXPECT_EQ(pieces[i]->sums()[1], whole[i]->sums()[1]);
     empty[i]->Update(outputs.slice(0, 0, 0), Targets(targets.slice(0, 0, 0)));
     EXPECT_TRUE(std::isnan(empty[i]->Compute())) << whole[i]->name();
@@ -102,6 +114,99 @@ TEST(Metrics, TensorPathAgreesWithTheLoop) {
   sums.AddTensor(torch::tensor({1.0, 2.0}, torch::kDouble));
   sums.AddTensor(torch::tensor({2, 2}, torch::kInt64));
   EXPECT_EQ(sums.Ratio(), 0.75);
+}
+
+// Ranks add their sums; the value is that of one rank with everything.
+TEST(Metrics, AreExactOverRanks) {
+  torch::manual_seed(7);
+  const at::Tensor outputs = torch::randn({9, 4}), targets = torch::randint(4, {9}, torch::kInt64);
+  MetricList whole = All(), first = All(), second = All();
+  for (size_t i = 0; i < whole.size(); ++i) {
+    whole[i]->Update(outputs, Targets(targets));
+    first[i]->Update(outputs.slice(0, 0, 2), Targets(targets.slice(0, 0, 2)));
+    second[i]->Update(outputs.slice(0, 2), Targets(targets.slice(0, 2)));
+    for (size_t s = 0; s < first[i]->sums().size(); ++s) first[i]->sums()[s] += second[i]->sums()[s];
+    EXPECT_NEAR(first[i]->Compute(), whole[i]->Compute(), 1e-5) << whole[i]->name();
+    first[i]->Reset();
+    EXPECT_TRUE(std::isnan(first[i]->Compute())) << whole[i]->name();
+  }
+}
+
+TEST(ClassCounts, HaveTheirOwnIgnoredAndStrayTargets) {
+  // Predictions 0, 1, 1, 2, 2; targets right, wrong, ignored, stray, right.
+  const at::Tensor outputs = torch::eye(3).index_select(0, torch::tensor({0, 1, 1, 2, 2}));
+  const at::Tensor targets = torch::tensor({0, 0, -1, 255, 2}, torch::kInt64);
+  EXPECT_TRUE(torch::equal(CountClasses("M", outputs, targets, -1),
+                           torch::tensor({{1, 0, 1}, {1, 1, 2}, {2, 0, 1}}, torch::kInt64)));
+  EXPECT_TRUE(torch::equal(CountClasses("M", outputs, targets, std::nullopt),
+                           torch::tensor({{1, 0, 1}, {1, 2, 2}, {2, 0, 1}}, torch::kInt64)));
+  EXPECT_THROW(CountClasses("M", outputs, targets.slice(0, 1), {}), c10::ValueError);
+  EXPECT_THROW(MakeMIoU(4)->Update(outputs, Targets(targets)), c10::ValueError);  // 3 classes
+}
+
+TEST(Segmentation, HasItsClosedForm) {
+  const at::Tensor outputs = torch::eye(3).index_select(0, torch::tensor({0, 0, 1, 1}));
+  const auto batch = Targets(torch::tensor({0, 1, 1, 1}, torch::kInt64));
+  const auto miou = MakeMIoU(3), dice = MakeDice(3);
+  miou->Update(outputs, batch);
+  EXPECT_NEAR(miou->Compute(), 100 * (1.0 / 2 + 2.0 / 3) / 2, 1e-9);  // class 2 does not occur
+  dice->Update(outputs, batch);
+  EXPECT_NEAR(dice->Compute(), 100 * (4.0 / 5 + 1) / 2, 1e-9);  // class 0 is the background; class 2 is right
+  EXPECT_THROW(MakeDice(1), c10::ValueError);
+}
+
+// Images have their classes in dimension 1.
+TEST(CrossEntropy, AndAccuracyTakeImages) {
+  torch::manual_seed(8);
+  const at::Tensor images = torch::randn({2, 5, 3, 4}), targets = torch::randint(5, {2, 3, 4}, torch::kInt64);
+  const at::Tensor rows = images.permute({0, 2, 3, 1}).reshape({24, 5});
+  for (const char* name : {"CrossEntropy", "MulticlassAccuracy", "MaskedAccuracy"}) {
+    const auto of_images = MetricByName(name).value(), of_rows = MetricByName(name).value();
+    of_images->Update(images, Targets(targets));
+    of_rows->Update(rows, Targets(targets.flatten()));
+    EXPECT_NEAR(of_images->Compute(), of_rows->Compute(), 1e-6) << name;
+  }
+}
+
+TEST(LossMetric, IsTheMeanOverSamplesOrBatches) {
+  const auto mean = [](const at::Tensor& outputs, const at::Tensor&) { return outputs.mean(); };
+  const auto samples = MakeLossMetric(mean), batches = MakeLossMetric(mean, /*batch_mean=*/true);
+  for (const auto& [size, value] : std::vector<std::pair<int64_t, double>>{{3, 1.0}, {1, 5.0}}) {
+    for (const auto* metric : {&samples, &batches}) {
+      (*metric)->Update(torch::full({size}, value), Targets(torch::zeros({size}, torch::kInt64)));
+    }
+  }
+  EXPECT_DOUBLE_EQ(samples->Compute(), 2);
+  EXPECT_DOUBLE_EQ(batches->Compute(), 3);
+  const auto vector = MakeLossMetric([](const at::Tensor& outputs, const at::Tensor&) { return outputs; });
+  EXPECT_THROW(vector->Update(torch::ones({3}), Targets(torch::zeros({3}, torch::kInt64))), c10::ValueError);
+}
+
+TEST(MetricByName, KnowsAllAndNamesMistakes) {
+  MetricOptions options;
+  options.num_classes = 3;
+  options.loss = [](const at::Tensor& outputs, const at::Tensor&) { return outputs.mean(); };
+  EXPECT_EQ(MetricNames().size(), 10u);
+  for (const std::string& name : MetricNames()) {
+    const auto metric = MetricByName(name, options);
+    ASSERT_TRUE(metric.ok()) << metric.status();
+    EXPECT_EQ((*metric)->name(), name);
+  }
+  const auto message = [](const char* name) { return std::string(MetricByName(name).status().message()); };
+  EXPECT_THAT(message("CrosEntropy"), ::testing::HasSubstr("did you mean `CrossEntropy`?"));
+  EXPECT_EQ(message("MIoU"), "num_classes: 0, MIoU needs at least 1");
+  EXPECT_EQ(message("LossMetric"), "loss: required by LossMetric");
+}
+
+// Sums given as tensors are added, whatever their type and number.
+TEST(MetricSums, HoldAnyNumber) {
+  MetricSums sums(5);
+  sums.AddTensor(torch::arange(5, torch::kInt64));
+  sums.AddTensor(torch::ones({5}, torch::kFloat));
+  EXPECT_THAT(sums.Get(), ::testing::ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THROW(sums.AddTensor(torch::ones({4})), c10::Error);
+  sums.Reset();
+  EXPECT_THAT(sums.Get(), ::testing::Each(0));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ TEST(DecoupledAdamWTest, AgreesWithComposer) {
     options.amsgrad = args.value("amsgrad", false);
     return std::make_unique<DecoupledAdamW>(std::move(groups), options);
   };
-  EXPECT_EQ(ReplayGolden("DecoupledAdamW", make, 1e-6), 3);
+  EXPECT_EQ(ReplayGolden("optimizers", "DecoupledAdamW", make, 1e-6), 3);
 }
 
 // The header's formula in double, 17 elements so that the kernel's vector part and its tail both run.

@@ -17,7 +17,7 @@ TEST(DecoupledSGDWTest, AgreesWithComposer) {
     const SgdwOptions options{args["momentum"], args.value("dampening", 0.0), args.value("nesterov", false)};
     return std::make_unique<DecoupledSGDW>(std::move(groups), options);
   };
-  EXPECT_EQ(ReplayGolden("DecoupledSGDW", make, 1e-6), 4);
+  EXPECT_EQ(ReplayGolden("optimizers", "DecoupledSGDW", make, 1e-6), 4);
 }
 
 TEST(DecoupledSGDWTest, IsItsFormula) {
@@ -86,10 +86,14 @@ TEST(DecoupledSGDWTest, GoesOnExactlyFromCopiedState) {
 TEST(DecoupledSGDWTest, StateIsThereBeforeTheFirstStepAndNamed) {
   DecoupledSGDW plain(OneGroup({Param({2, 3}, 0)}, 0.1, 0), {});
   EXPECT_TRUE(plain.state().empty());
-  DecoupledSGDW with_momentum(OneGroup({Param({2, 3}, 0)}, 0.1, 0), {0.9});
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : with_momentum.state()) names.push_back(name);
-  EXPECT_THAT(names, ::testing::ElementsAre("group0/started", "p0/momentum_buffer"));
+  const auto names = [](const SgdwOptions& options) {
+    DecoupledSGDW optimizer(OneGroup({Param({2, 3}, 0)}, 0.1, 0), options);
+    std::vector<std::string> result;
+    for (const auto& [name, tensor] : optimizer.state()) result.push_back(name);
+    return result;
+  };
+  EXPECT_THAT(names({0.9}), ::testing::ElementsAre("p0/momentum_buffer"));
+  EXPECT_THAT(names({0.9, 0.5}), ::testing::ElementsAre("group0/started", "p0/momentum_buffer"));
 }
 
 TEST(DecoupledSGDWTest, RefusesBadOptions) {

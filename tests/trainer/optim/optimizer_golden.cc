@@ -34,29 +34,60 @@ std::vector<ParamGroup> OneGroup(const std::vector<at::Tensor>& params, double l
   return {group};
 }
 
-int ReplayGolden(const std::string& name, const MakeOptimizer& make, double tolerance) {
-  const Json golden = Json::parse(ReadFile("tests/golden/optimizers.json").value());
+namespace {
+
+// The golden's groups over these parameters, with the learning rates of step 0.
+std::vector<ParamGroup> GoldenGroups(const Json& golden, const std::vector<at::Tensor>& params, double weight_decay) {
+  std::vector<ParamGroup> groups;
+  const double lr = golden["lrs"][0];
+  for (const Json& entry : golden["groups"]) {
+    ParamGroup group;
+    group.lr = group.initial_lr = lr * entry["lr"].get<double>();
+    group.weight_decay = weight_decay * entry["weight_decay"].get<double>();
+    for (const size_t i : entry["params"]) {
+      group.params.push_back(params[i]);
+      group.names.push_back(absl::StrCat("p", i));
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+void ReplayRun(const Json& golden, const Json& run, const MakeOptimizer& make, double tolerance, double share) {
+  const std::vector<at::Tensor> initial = Tensors(golden["params"], golden["shapes"]);
+  std::vector<at::Tensor> params;
+  for (const at::Tensor& param : initial) params.push_back(param.clone().requires_grad_(true));
+  const auto optimizer = make(GoldenGroups(golden, params, run["args"]["weight_decay"]), run["args"]);
+  const std::vector<double> lrs = golden["lrs"];
+  int compared = 0;
+  for (size_t step = 0; step < lrs.size(); ++step) {
+    const auto grads = Tensors(golden["grads"][step], golden["shapes"]);
+    for (size_t i = 0; i < params.size(); ++i) params[i].mutable_grad() = grads[i];
+    for (ParamGroup& group : optimizer->groups()) group.lr = group.initial_lr * lrs[step] / lrs[0];
+    optimizer->Step();
+    const auto after = run["params_after"].find(std::to_string(step + 1));
+    if (after == run["params_after"].end()) continue;
+    ++compared;
+    const auto expected = Tensors(*after, golden["shapes"]);
+    for (size_t i = 0; i < params.size(); ++i) {
+      const double allowed = tolerance + share * (expected[i] - initial[i]).abs().max().item<double>();
+      EXPECT_LE((params[i].detach() - expected[i]).abs().max().item<double>(), allowed)
+          << run["optimizer"] << run["args"] << " update " << step + 1 << " parameter " << i;
+    }
+  }
+  EXPECT_EQ(compared, 5);
+}
+
+}  // namespace
+
+int ReplayGolden(const std::string& file, const std::string& name, const MakeOptimizer& make, double tolerance,
+                 double share) {
+  const Json golden = Json::parse(ReadFile(absl::StrCat("tests/golden/", file, ".json")).value());
   int runs = 0;
   for (const Json& run : golden["runs"]) {
     if (run["optimizer"] != name) continue;
     ++runs;
-    std::vector<at::Tensor> params = Tensors(golden["params"], golden["shapes"]);
-    for (at::Tensor& param : params) param.requires_grad_(true);
-    const std::vector<double> lrs = golden["lrs"];
-    const auto optimizer = make(OneGroup(params, lrs[0], run["args"]["weight_decay"]), run["args"]);
-    for (size_t step = 0; step < lrs.size(); ++step) {
-      const auto grads = Tensors(golden["grads"][step], golden["shapes"]);
-      for (size_t i = 0; i < params.size(); ++i) params[i].mutable_grad() = grads[i];
-      optimizer->groups()[0].lr = lrs[step];
-      optimizer->Step();
-      const auto after = run["params_after"].find(std::to_string(step + 1));
-      if (after == run["params_after"].end()) continue;
-      const auto expected = Tensors(*after, golden["shapes"]);
-      for (size_t i = 0; i < params.size(); ++i) {
-        EXPECT_LT((params[i].detach() - expected[i]).abs().max().item<double>(), tolerance)
-            << run["args"] << " update " << step + 1 << " parameter " << i;
-      }
-    }
+    ReplayRun(golden, run, make, tolerance, share);
   }
   return runs;
 }

@@ -1,4 +1,4 @@
-// Runs an optimizer through tests/golden/optimizers.json (mosaicml's results) and compares.
+// Runs an optimizer through a golden file of the real packages (tools/golden_optimizers.py) and compares.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,9 +16,10 @@ namespace composer {
 
 using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(std::vector<ParamGroup>, const nlohmann::json& args)>;
 
-// Replays every run of the optimizer of this name; parameters must agree within `tolerance` after each kept update.
-// Returns the number of runs.
-int ReplayGolden(const std::string& name, const MakeOptimizer& make, double tolerance);
+// Replays every run of the optimizer of this name in tests/golden/<file>.json. After each kept update a parameter must
+// agree within `tolerance`, plus `share` of the largest change so far. Returns the number of runs.
+int ReplayGolden(const std::string& file, const std::string& name, const MakeOptimizer& make, double tolerance,
+                 double share = 0);
 
 // One group over these parameters, named p0, p1, …
 std::vector<ParamGroup> OneGroup(const std::vector<at::Tensor>& params, double lr, double weight_decay);

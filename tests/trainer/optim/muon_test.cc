@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/optim/muon.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "tests/trainer/optim/optimizer_golden.h"
+#include "trainer/optim/adam.h"
+
+namespace composer {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+MuonOptions ArgsOf(const Json& args) {
+  MuonOptions options;
+  options.momentum = args.value("momentum", options.momentum);
+  options.nesterov = args.value("nesterov", options.nesterov);
+  if (args.contains("ns_coefficients")) options.newton_schulz.coefficients = args["ns_coefficients"];
+  options.newton_schulz.steps = args.value("ns_steps", options.newton_schulz.steps);
+  if (args.value("adjust_lr_fn", "original") == "match_rms_adamw") options.adjust_lr_fn = MuonLr::kMatchRmsAdamW;
+  return options;
+}
+
+// bfloat16 products are rounded differently here and there.
+TEST(MuonTest, AgreesWithTorch) {
+  const auto make = [](std::vector<ParamGroup> groups, const Json& args) {
+    return std::make_unique<Muon>(MuonGroups{std::move(groups), {}}, ArgsOf(args));
+  };
+  EXPECT_EQ(ReplayGolden("torch_muon", "Muon", make, 1e-6, 0.02), 4);
+}
+
+TEST(MuonTest, OrthogonalisesTallAndWideMatricesTogether) {
+  torch::manual_seed(1);
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{24, 8}, {8, 24}, {16, 16}}) {
+    const at::Tensor result =
+        Orthogonalize(torch::randn({3, rows, columns}).to(torch::kBFloat16), NewtonSchulz{}).to(torch::kFloat);
+    ASSERT_EQ(result.sizes(), at::IntArrayRef({3, rows, columns}));
+    const at::Tensor values = std::get<1>(at::linalg_svd(result));
+    EXPECT_GT(values.min().item<double>(), rows == columns ? 0.02 : 0.5);
+    EXPECT_LT(values.max().item<double>(), 1.4);
+  }
+  // Zero stays zero.
+  EXPECT_EQ(Orthogonalize(torch::zeros({1, 4, 4}, torch::kBFloat16), {}).abs().max().item<double>(), 0);
+}
+
+TEST(MuonTest, LearningRateRatios) {
+  EXPECT_DOUBLE_EQ(MuonLrRatio(MuonLr::kOriginal, 400, 100), 2);
+  EXPECT_DOUBLE_EQ(MuonLrRatio(MuonLr::kOriginal, 100, 400), 1);
+  EXPECT_DOUBLE_EQ(MuonLrRatio(MuonLr::kMatchRmsAdamW, 100, 400), 4);
+}
+
+NamedTensors Model() {
+  const auto param = [](at::IntArrayRef shape) { return torch::ones(shape).requires_grad_(true); };
+  return {{"wte.weight", param({8, 4})},      {"blocks.0.qkv.weight", param({12, 4})},
+          {"blocks.0.qkv.bias", param({12})}, {"blocks.0.conv.weight", param({4, 4, 3, 3})},
+          {"ln_f.weight", param({4})},        {"lm_head.weight", param({8, 4})}};
+}
+
+TEST(MuonGroupsTest, MatricesOfHiddenLayersAndTheRest) {
+  MuonGroupOptions options;
+  options.lr = 0.02;
+  options.adamw_lr = 0.003;
+  options.no_decay_on_bias_and_norm = true;
+  options.rules = {{"lm_head.*", 0.1, std::nullopt}, {"*qkv*", std::nullopt, 0.5}};
+  const auto groups = MakeMuonGroups(Model(), options);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  ASSERT_EQ(groups->matrices.size(), 1u);
+  EXPECT_THAT(groups->matrices[0].names, ElementsAre("blocks.0.qkv.weight"));
+  EXPECT_EQ(groups->matrices[0].initial_lr, 0.02);
+  EXPECT_EQ(groups->matrices[0].weight_decay, 0.5);
+  ASSERT_EQ(groups->others.size(), 4u);
+  EXPECT_THAT(groups->others[0].names, ElementsAre("wte.weight", "blocks.0.conv.weight"));
+  EXPECT_EQ(groups->others[0].initial_lr, 0.003);
+  EXPECT_EQ(groups->others[0].weight_decay, 1e-2);
+  EXPECT_THAT(groups->others[1].names, ElementsAre("blocks.0.qkv.bias"));
+  EXPECT_EQ(groups->others[1].weight_decay, 0.5);
+  EXPECT_THAT(groups->others[2].names, ElementsAre("ln_f.weight"));
+  EXPECT_EQ(groups->others[2].weight_decay, 0);
+  EXPECT_THAT(groups->others[3].names, ElementsAre("lm_head.weight"));
+  EXPECT_EQ(groups->others[3].initial_lr, 0.1);
+}
+
+TEST(MuonGroupsTest, ErrorsNameTheReason) {
+  MuonGroupOptions options;
+  options.rules = {{"tail.*", 1.0, {}}};
+  EXPECT_EQ(MakeMuonGroups(Model(), options).status().message(),
+            "pattern `tail.*` matches no parameter; the first is `wte.weight`");
+  options.rules.clear();
+  options.adamw_patterns = {"*"};
+  EXPECT_THAT(std::string(MakeMuonGroups(Model(), options).status().message()), HasSubstr("no parameter is a matrix"));
+}
+
+// The others are updated exactly as AdamW would, and a group's state has its own index.
+TEST(MuonTest, TheOthersGetAdamW) {
+  const NamedTensors model = Model(), copy = Model();
+  MuonGroupOptions options;
+  options.adamw_lr = 0.01;
+  const MuonGroups groups = MakeMuonGroups(model, options).value();
+  Muon muon(groups, {});
+  NamedTensors rest;
+  for (const auto& item : copy) {
+    if (item.first != "blocks.0.qkv.weight") rest.push_back(item);
+  }
+  AdamW adamw(MakeParamGroups(rest, {.lr = 0.01, .weight_decay = 1e-2}).value(), {});
+  for (int step = 0; step < 3; ++step) {
+    for (const NamedTensors* parameters : {&model, &copy}) {
+      for (const auto& [name, param] : *parameters) param.mutable_grad() = torch::full_like(param, 0.1 * (step + 1));
+    }
+    muon.Step();
+    adamw.Step();
+  }
+  for (size_t i = 0; i < model.size(); ++i) {
+    const bool matrix = model[i].first == "blocks.0.qkv.weight";
+    EXPECT_EQ(torch::equal(model[i].second, copy[i].second), false || !matrix) << model[i].first;
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : muon.state()) names.push_back(name);
+  EXPECT_EQ(names[0], "blocks.0.qkv.weight/momentum_buffer");
+  EXPECT_EQ(names[1], "group1/step");
+  EXPECT_EQ(names[2], "wte.weight/exp_avg");
+}
+
+TEST(MuonTest, RefusesBadOptions) {
+  const auto message = [](const auto& change) {
+    MuonOptions options;
+    change(options);
+    return std::string(Validate(options).message());
+  };
+  EXPECT_EQ(message([](MuonOptions& o) { o.momentum = 1; }), "momentum: 1, must be in [0, 1)");
+  EXPECT_EQ(message([](MuonOptions& o) { o.newton_schulz.steps = 100; }), "ns_steps: 100, must be from 0 to 99");
+  EXPECT_EQ(message([](MuonOptions& o) { o.newton_schulz.eps = 0; }), "eps: 0, must be more than 0");
+  EXPECT_EQ(message([](MuonOptions& o) { o.adamw.eps = -1; }), "adamw: eps: -1, must be >= 0");
+  const at::Tensor vector = torch::zeros({3}).requires_grad_(true);
+  EXPECT_THROW(Muon(MuonGroups{OneGroup({vector}, 0.1, 0), {}}, {}), c10::ValueError);
+}
+
+}  // namespace
+}  // namespace composer

@@ -1,0 +1,29 @@
+// Reads schedules as the golden files write them: the Python class's name and its keyword arguments.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "trainer/core/time.h"
+#include "trainer/optim/one_cycle.h"
+#include "trainer/optim/schedules.h"
+#include "trainer/optim/torch_schedules.h"
+
+namespace composer {
+
+// tests/golden/<file>.json.
+nlohmann::json ReadGolden(const std::string& file);
+
+// "LinearWithWarmupScheduler", {"t_warmup": "2ba"}.
+ScheduleSpec ComposerSpecOf(const std::string& scheduler, const nlohmann::json& args);
+
+// "StepLR", {"step_size": 7}.
+TorchScheduleSpec TorchSpecOf(const std::string& scheduler, const nlohmann::json& args);
+OneCycleSpec OneCycleSpecOf(const nlohmann::json& args);
+
+// At the start of this batch.
+Timestamp AtBatch(int64_t batch, int64_t batches_per_epoch, int64_t samples = 16, int64_t tokens = 1024);
+
+}  // namespace composer

@@ -1,0 +1,49 @@
+// torch.optim's Adam and AdamW: adam_group.h's update with L2 decay in the gradient, and with decay of its own, which
+// follows the learning rate.
+//
+// Source: torch/optim/adam.py, adamw.py (2.11); Kingma & Ba 2015, arXiv:1412.6980; Loshchilov & Hutter 2019,
+// arXiv:1711.05101. Not taken over: maximize, capturable, differentiable.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/optim/adam_group.h"
+#include "trainer/optim/optimizer.h"
+
+namespace composer {
+
+// The whole family; its members differ in name, defaults and decay.
+class AdamOptimizer : public Optimizer {
+ public:
+  // Throws c10::Error when the options are not valid or a group is not of one dtype and device (ActiveParams).
+  AdamOptimizer(std::vector<ParamGroup> groups, const AdamOptions& options, AdamDecay decay);
+  void Step() final { Update({}); }
+  void StepUnless(const at::Tensor& found_inf) final { Update(found_inf); }
+  // AdamGroup::AppendState, group after group.
+  NamedTensors state() final;
+
+ private:
+  void Update(const at::Tensor& found_inf);
+
+  std::vector<std::unique_ptr<AdamGroup>> state_;
+};
+
+class Adam final : public AdamOptimizer {
+ public:
+  Adam(std::vector<ParamGroup> groups, const AdamOptions& options)
+      : AdamOptimizer(std::move(groups), options, AdamDecay::kL2) {}
+  std::string name() const override { return "Adam"; }
+};
+
+class AdamW final : public AdamOptimizer {
+ public:
+  AdamW(std::vector<ParamGroup> groups, const AdamOptions& options)
+      : AdamOptimizer(std::move(groups), options, AdamDecay::kDecoupled) {}
+  std::string name() const override { return "AdamW"; }
+};
+
+}  // namespace composer

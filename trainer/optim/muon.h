@@ -1,0 +1,78 @@
+// Muon: momentum whose direction is orthogonalised, for the matrices of hidden layers; AdamW for all other parameters,
+// in one optimizer. muon_groups.h says who gets what.
+//
+// For each matrix p [A, B] with a gradient g:
+//   b <- momentum b + (1 - momentum) g                                   momentum_buffer
+//   u  = nesterov ? momentum b + (1 - momentum) g : b
+//   p <- p (1 - lr weight_decay)
+//   p <- p - lr s Orthogonalize(u)                                       newton_schulz.h
+//   s  = kOriginal: sqrt(max(1, A/B));  kMatchRmsAdamW: 0.2 sqrt(max(A, B))
+// Matrices of one shape are orthogonalised together, up to 2^24 elements at a time. bfloat16 products round differently
+// from machine to machine, and from torch's, which takes one matrix at a time: updates agree to about 1 %.
+//
+// Source: torch/optim/_muon.py (2.11); Jordan 2024, kellerjordan.github.io/posts/muon; Liu et al. 2025,
+// arXiv:2502.16982 (kMatchRmsAdamW).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "trainer/optim/active_params.h"
+#include "trainer/optim/adam_group.h"
+#include "trainer/optim/muon_groups.h"
+#include "trainer/optim/newton_schulz.h"
+#include "trainer/optim/optimizer.h"
+
+namespace composer {
+
+enum class MuonLr { kOriginal, kMatchRmsAdamW };
+
+struct MuonOptions {
+  double momentum = 0.95;  // [0, 1)
+  bool nesterov = true;
+  NewtonSchulz newton_schulz;
+  MuonLr adjust_lr_fn = MuonLr::kOriginal;
+  AdamOptions adamw;
+};
+
+// kInvalidArgument naming the field, its value and its range.
+absl::Status Validate(const MuonOptions& options);
+
+// s of the header's formula for a matrix [rows, columns].
+double MuonLrRatio(MuonLr adjust, int64_t rows, int64_t columns);
+
+class Muon final : public Optimizer {
+ public:
+  // groups(): the matrices' groups, then AdamW's. Throws c10::Error when the options are not valid, a group is not of
+  // one dtype and device (ActiveParams), or a matrix has not two dimensions.
+  Muon(MuonGroups groups, const MuonOptions& options);
+  std::string name() const override { return "Muon"; }
+  void Step() override;
+  // "<parameter>/momentum_buffer" of the matrices; AdamGroup's state of the others.
+  NamedTensors state() override;
+
+ private:
+  // Active matrices of one shape: positions in the list of active parameters.
+  struct SameShape {
+    std::vector<size_t> positions;
+    std::vector<at::Tensor> params;
+    double lr_ratio;
+  };
+  struct MatrixState {
+    explicit MatrixState(const ParamGroup& group) : active(group), buffers(group) {}
+    ActiveParams active;
+    StateTensors buffers;
+    std::vector<SameShape> shapes;
+  };
+  void SelectActive(MatrixState& state) const;
+  void StepMatrices(const ParamGroup& group, MatrixState& state);
+
+  MuonOptions options_;
+  std::vector<std::unique_ptr<MatrixState>> matrices_;  // of groups_[0 ..]
+  std::vector<std::unique_ptr<AdamGroup>> others_;      // of the groups after them
+};
+
+}  // namespace composer

@@ -1,0 +1,26 @@
+// The nearest (semi-)orthogonal matrix, nearly: Muon's Newton-Schulz iteration, for many matrices of one shape at once.
+//
+//   X <- G / max(|G|_F, eps), in bfloat16; transposed when it has more rows than columns
+//   steps times:  A = X X^T;  X <- a X + (b A + c A A) X
+// The coefficients are chosen for speed, not convergence: singular values end between about 0.5 and 1.5.
+//
+// Source: Jordan 2024, kellerjordan.github.io/posts/muon; torch/optim/_muon.py (2.11), _zeropower_via_newtonschulz().
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+
+namespace composer {
+
+struct NewtonSchulz {
+  std::array<double, 3> coefficients = {3.4445, -4.7750, 2.0315};  // a, b, c
+  int steps = 5;                                                   // [0, 100)
+  double eps = 1e-7;                                               // > 0
+};
+
+// matrices [N, R, C] bfloat16, overwritten; the result is a tensor of that shape, perhaps a transposed view.
+at::Tensor Orthogonalize(at::Tensor matrices, const NewtonSchulz& options);
+
+}  // namespace composer
