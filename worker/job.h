@@ -11,6 +11,7 @@
 #include "trainer/trainer_options.h"
 #include "worker/job_callbacks.h"
 #include "worker/job_data.h"
+#include "worker/job_loggers.h"
 #include "worker/job_model.h"
 #include "worker/job_optim.h"
 
@@ -37,6 +38,7 @@ struct Job {
   LoggingOptions logging;
 
   std::string resolved_yaml;  // for run_folder/config.yaml
+  std::string model_json;     // the key `model`
 };
 
 struct JobSource {

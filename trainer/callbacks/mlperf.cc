@@ -59,7 +59,6 @@ absl::Status MLPerfCallback::Run(Event event, State& state, Logger& logger) {
 }
 
 absl::Status MLPerfCallback::Init(State& state) {
-  by_epoch_ = state.max_duration.unit() == TimeUnit::kEpoch;
   if (options_.system_name.empty()) {
     const auto description = Json::parse(MlperfSystemJson(options_, state));
     options_.system_name = description["system_name"].get<std::string>();
@@ -79,6 +78,7 @@ absl::Status MLPerfCallback::Init(State& state) {
 }
 
 absl::Status MLPerfCallback::StartRun(const State& state) {
+  by_epoch_ = state.max_duration.unit() == TimeUnit::kEpoch;
   if (state.rank != 0) return absl::OkStatus();
   const std::string before = std::exchange(held_, "");
   RETURN_IF_ERROR(OpenResult(state));

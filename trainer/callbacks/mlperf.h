@@ -63,8 +63,8 @@ class MLPerfCallback final : public Callback {
   std::string name() const override { return "MLPerfCallback"; }
   EventSet events() const override;
   absl::Status Run(Event event, State& state, Logger& logger) override;
-  // The end of the run, after the last evaluation.
-  absl::Status Close(State& state, Logger& logger);
+  // The end of the run, after the last evaluation: run_stop, if it is not written.
+  absl::Status Close(State& state, Logger& logger) override;
   std::string SaveState() const override;
   absl::Status LoadState(absl::string_view json) override;
 

@@ -56,7 +56,7 @@ std::string Numbers(const OutOfMemoryFacts& facts) {
 std::string LowerBatch(const OutOfMemoryFacts& facts) {
   if (facts.in_evaluation) return "lower the evaluation's batch_size first (eval_dataloader)";
   const int64_t now = SamplesAtOnce(facts), next = SmallerMicrobatch(now);
-  if (now == 1) {
+  if (now == 1 || facts.automatic) {
     return "one sample is too much already: shorten it (max_seq_len, image size), use precision: amp_bf16, a smaller "
            "model, or more ranks that share it (parallelism_config)";
   }

@@ -29,6 +29,7 @@ struct OutOfMemoryFacts {
   // Samples. microbatch 0: the whole rank batch.
   int64_t device_batch_size = 0;
   int64_t device_train_microbatch_size = 0;
+  bool automatic = false;  // device_train_microbatch_size: auto
 
   int64_t total_bytes = 0, free_bytes = 0;      // of the device, or of the machine
   int64_t allocated_bytes = 0, peak_bytes = 0;  // by this process, in tensors; on a CPU resident memory

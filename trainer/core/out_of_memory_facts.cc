@@ -47,6 +47,7 @@ OutOfMemoryFacts OutOfMemoryFactsOf(const State& state, absl::string_view error,
   facts.batch = state.timestamp.batch + (facts.in_evaluation ? 0 : 1);
   facts.device_batch_size = state.batch.num_samples;  // the microbatch's, while one is under way
   facts.device_train_microbatch_size = state.device_train_microbatch_size;
+  facts.automatic = state.auto_microbatch.has_value();
   facts.own_pid = getpid();
   if (state.device.is_cpu()) {
     AddHost(facts);

@@ -74,7 +74,6 @@ class Console {
  public:
   explicit Console(const ConsoleOptions& options) : options_(options) {}
 
-  const ConsoleOptions& options() const { return options_; }
   absl::Status Print(absl::string_view text) const {
     const std::string whole = absl::StrCat(options_.erase_line ? kEraseLine : "", text, "\n");
     for (absl::string_view rest = whole; !rest.empty();) {
@@ -93,7 +92,7 @@ class Console {
   }
   absl::Status PrintHyperparameters() {
     const Hyperparameters settings = std::exchange(hyperparameters_, {});
-    if (settings.empty() || !options_.log_metrics) return absl::OkStatus();
+    if (settings.empty()) return absl::OkStatus();
     std::string text = absl::StrCat(kAsterisks, "\nConfig:\n");
     for (const auto& [name, value] : settings) absl::StrAppend(&text, name, ": ", value, "\n");
     return Print(absl::StrCat(text, kAsterisks));
@@ -179,7 +178,6 @@ class ConsoleCallback final : public Callback {
   explicit ConsoleCallback(std::shared_ptr<Console> console) : console_(std::move(console)) {}
   std::string name() const override { return "ConsoleLogger"; }
   EventSet events() const override {
-    if (!console_->options().log_metrics) return {};
     return {Event::kFitStart,     Event::kEpochEnd, Event::kFitEnd,       Event::kEvalStart,
             Event::kEvalBatchEnd, Event::kEvalEnd,  Event::kEvalAfterAll, Event::kEvalStandaloneEnd};
   }
@@ -218,20 +216,14 @@ class ConsoleDestination final : public LoggerDestination {
  public:
   explicit ConsoleDestination(std::shared_ptr<Console> console) : console_(std::move(console)) {}
   std::string name() const override { return "ConsoleLogger"; }
-  absl::Status Write(const MetricRecord& record) override {
-    return console_->options().log_metrics ? console_->Add(record) : absl::OkStatus();
-  }
+  absl::Status Write(const MetricRecord& record) override { return console_->Add(record); }
   absl::Status WriteHyperparameters(const Hyperparameters& hyperparameters) override {
     console_->Keep(hyperparameters);
     return absl::OkStatus();
   }
   absl::Status WriteTable(const TableRecord& record) override {
-    if (console_->options().log_metrics) console_->AddTable(record);
+    console_->AddTable(record);
     return absl::OkStatus();
-  }
-  bool wants_traces() const override { return console_->options().log_traces; }
-  absl::Status WriteTrace(absl::string_view name, absl::string_view value) override {
-    return console_->Print(absl::StrCat("[trace]: ", name, ":", value));
   }
 
  private:

@@ -26,8 +26,6 @@ namespace composer {
 struct ConsoleOptions {
   int fd = 2;
   Time interval = Time::Batches(1);  // kBatch or kEpoch, at least 1
-  bool log_metrics = true;           // false: only traces
-  bool log_traces = false;
   // A progress bar is drawn on the same terminal: its line is erased before writing.
   bool erase_line = false;
 };

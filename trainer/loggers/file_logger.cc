@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/loggers/file_logger.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -20,8 +21,14 @@ absl::Status FileLogger::Append(absl::string_view lines) {
 absl::Status FileLogger::Write(const MetricRecord& record) {
   const int64_t batch = record.timestamp.batch;
   text_.clear();
-  for (const MetricValue& metric : record.metrics)
-    absl::StrAppend(&text_, "[metric][batch=", batch, "]: ", metric.name, ": ", ValueText(metric.value), "\n");
+  for (const MetricValue& metric : record.metrics) {
+    if (!absl::StartsWith(metric.name, kTracePrefix)) {
+      absl::StrAppend(&text_, "[metric][batch=", batch, "]: ", metric.name, ": ", ValueText(metric.value), "\n");
+    } else if (options_.log_traces) {
+      absl::StrAppend(&text_, "[trace]: ", metric.name, ":", metric.value, "\n");
+    }
+  }
+  if (text_.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(Append(text_));
   if (batch / options_.flush_interval == synced_ / options_.flush_interval) return absl::OkStatus();
   synced_ = batch;
@@ -37,10 +44,6 @@ absl::Status FileLogger::WriteHyperparameters(const Hyperparameters& hyperparame
 
 absl::Status FileLogger::WriteTable(const TableRecord& record) {
   return Append(absl::StrCat("[table]: ", record.name, ": ", TableJson(record), "\n"));
-}
-
-absl::Status FileLogger::WriteTrace(absl::string_view name, absl::string_view value) {
-  return Append(absl::StrCat("[trace]: ", name, ":", value, "\n"));
 }
 
 absl::Status FileLogger::Close() { return file_.has_value() ? file_->Sync() : absl::OkStatus(); }

@@ -3,7 +3,7 @@
 //   [hyperparameter]: seed: 17
 //   [metric][batch=12]: loss/train/total: 0.4123
 //   [table]: generations: {"columns":["prompt"],"data":[["a"]]}
-//   [trace]: algorithm_traces/MixUp/before_forward:1
+//   [trace]: algorithm_traces/MixUp/before_forward:1          when the run logs traces, and log_traces
 //
 // A record is one write(), so that a kill tears none; every flush_interval batches the file is synced, so that a power
 // cut loses no more than these. A file of an earlier start is gone on with. Composer's capture_stdout and capture_stderr
@@ -35,8 +35,6 @@ class FileLogger final : public LoggerDestination {
   absl::Status Write(const MetricRecord& record) override;
   absl::Status WriteHyperparameters(const Hyperparameters& hyperparameters) override;
   absl::Status WriteTable(const TableRecord& record) override;
-  bool wants_traces() const override { return options_.log_traces; }
-  absl::Status WriteTrace(absl::string_view name, absl::string_view value) override;
   absl::Status Close() override;
 
  private:

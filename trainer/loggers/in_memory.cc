@@ -35,9 +35,4 @@ absl::Status InMemoryLogger::WriteTable(const TableRecord& record) {
   return absl::OkStatus();
 }
 
-absl::Status InMemoryLogger::WriteTrace(absl::string_view name, absl::string_view value) {
-  history_->traces.emplace_back(std::string(name), std::string(value));
-  return absl::OkStatus();
-}
-
 }  // namespace composer

@@ -21,7 +21,6 @@ struct MetricHistory {
   Hyperparameters hyperparameters;
   std::map<std::string, std::string> tables;                       // TableJson by name; the latest of each
   std::vector<std::pair<std::string, std::vector<Image>>> images;  // (name, images) in the order written
-  std::vector<std::pair<std::string, std::string>> traces;
 
   std::vector<double> Values(absl::string_view metric) const;
 };
@@ -29,19 +28,15 @@ struct MetricHistory {
 class InMemoryLogger final : public LoggerDestination {
  public:
   // history outlives the destination.
-  explicit InMemoryLogger(MetricHistory* history, bool log_traces = false)
-      : history_(history), log_traces_(log_traces) {}
+  explicit InMemoryLogger(MetricHistory* history) : history_(history) {}
   std::string name() const override { return "InMemoryLogger"; }
   absl::Status Write(const MetricRecord& record) override;
   absl::Status WriteHyperparameters(const Hyperparameters& hyperparameters) override;
   absl::Status WriteImages(const ImageRecord& record) override;
   absl::Status WriteTable(const TableRecord& record) override;
-  bool wants_traces() const override { return log_traces_; }
-  absl::Status WriteTrace(absl::string_view name, absl::string_view value) override;
 
  private:
   MetricHistory* history_;
-  bool log_traces_;
 };
 
 }  // namespace composer

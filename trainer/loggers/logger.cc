@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/loggers/logger.h"
 
-#include <algorithm>
 #include <exception>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -92,19 +91,8 @@ void Logger::LogTable(const TableRecord& record) {
   ForEach([&](LoggerDestination& destination) { return destination.WriteTable(record); });
 }
 
-void Logger::LogTrace(absl::string_view name, absl::string_view value) {
-  ForEach([&](LoggerDestination& destination) {
-    return destination.wants_traces() ? destination.WriteTrace(name, value) : absl::OkStatus();
-  });
-}
-
 void Logger::LogFile(absl::string_view name, const std::string& path) {
   ForEach([&](LoggerDestination& destination) { return destination.TakeFile(name, path); });
-}
-
-bool Logger::wants_traces() const {
-  return std::any_of(destinations_.begin(), destinations_.end(),
-                     [](const Slot& slot) { return slot.destination->wants_traces(); });
 }
 
 void Logger::Close() {

@@ -1,5 +1,5 @@
 // What a run has to tell goes through here to all destinations: the metrics of a step as one record, collected under
-// interned names; hyperparameters, images, tables and traces as they come.
+// interned names (traces of algorithms are metrics, too); hyperparameters, images, tables and files as they come.
 // Source: mosaicml composer/loggers/{logger,logger_destination}.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -18,6 +18,9 @@
 #include "trainer/core/time.h"
 
 namespace composer {
+
+// What the names of traces start with. Source: mosaicml composer/core/engine.py.
+inline constexpr absl::string_view kTracePrefix = "algorithm_traces/";
 
 struct MetricValue {
   absl::string_view name;  // Composer's: "loss/train/total"; lives as long as the Logger
@@ -64,9 +67,6 @@ class LoggerDestination {
   virtual absl::Status WriteHyperparameters(const Hyperparameters& hyperparameters) { return absl::OkStatus(); }
   virtual absl::Status WriteImages(const ImageRecord& record) { return absl::OkStatus(); }
   virtual absl::Status WriteTable(const TableRecord& record) { return absl::OkStatus(); }
-  // Debugging data: "algorithm_traces/MixUp/before_forward", "1". Only for those that want it; asked for at every trace.
-  virtual bool wants_traces() const { return false; }
-  virtual absl::Status WriteTrace(absl::string_view name, absl::string_view value) { return absl::OkStatus(); }
   // A file that the run has finished writing, for those that keep copies elsewhere. `name` is relative to the run
   // folder; the file may change after the return.
   virtual absl::Status TakeFile(absl::string_view name, const std::string& path) { return absl::OkStatus(); }
@@ -93,11 +93,9 @@ class Logger {
   void LogHyperparameters(const Hyperparameters& hyperparameters);
   void LogImages(const ImageRecord& record);
   void LogTable(const TableRecord& record);
-  void LogTrace(absl::string_view name, absl::string_view value);
   void LogFile(absl::string_view name, const std::string& path);
-  // What is only made to be logged (an image, a trace's text) need not be made when nobody takes it.
+  // What is only made to be logged (an image, say) need not be made when nobody takes it.
   bool has_destinations() const { return !destinations_.empty(); }
-  bool wants_traces() const;
 
   void Close();
 
