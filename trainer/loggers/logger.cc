@@ -98,7 +98,7 @@ void Logger::LogFile(absl::string_view name, const std::string& path) {
 void Logger::Close() {
   for (Slot& slot : destinations_) {
     const absl::Status status = Call([](LoggerDestination& d) { return d.Close(); }, *slot.destination);
-    if (!status.ok()) LOG(WARNING) << "closing " << slot.destination->name() << ": " << status;
+    if (!status.ok() && !slot.failed) LOG(WARNING) << "closing " << slot.destination->name() << ": " << status;
   }
   destinations_.clear();
 }
