@@ -1,7 +1,7 @@
 # cmake --install, and find_package(Composer) for programs that embed the trainer: Composer::composer.
 include(CMakePackageConfigHelpers)
 
-set(composer_embeddable composer_base composer_storage composer_checkpoint composer_torch_status composer_trainer_time composer_loggers_core
+set(composer_embeddable composer_base composer_storage composer_checkpoint composer_torch_status composer_trainer_time composer_trainer_machine composer_loggers_core
     composer_trainer_core composer_data composer_metrics composer_loss composer_models composer_optim composer_parallel composer_loggers
     composer_callbacks composer_trace_files composer_profiler composer_trainer)
 add_library(composer_all INTERFACE)

@@ -93,6 +93,8 @@ void ConfigMap::Reject(absl::string_view key, absl::string_view message) {
   reader_->Fail(value == nullptr ? mark_ : value->mark, ChildPath(key), message);
 }
 
+void ConfigMap::RejectAll(absl::string_view message) { reader_->Fail(mark_, path_, message); }
+
 std::string ConfigMap::String(absl::string_view key) {
   if (!Has(key)) Missing(key);
   return String(key, "");
@@ -241,11 +243,32 @@ std::vector<ConfigMap> ConfigMap::MapList(absl::string_view key) {
 }
 
 std::vector<ConfigMap::Named> ConfigMap::NamedMaps(absl::string_view key) {
-  ConfigMap maps = Map(key);
+  const ConfigNode* value = Ask(key);
+  if (value != nullptr && value->is_list()) return NamedMapsOfList(*value, ChildPath(key));
+  return Map(key).Entries();
+}
+
+std::vector<ConfigMap::Named> ConfigMap::NamedMapsOfList(const ConfigNode& list, const std::string& path) const {
   std::vector<Named> result;
-  if (maps.node_ == nullptr) return result;
-  for (const ConfigNode& child : maps.node_->children) {
-    result.push_back({child.key, maps.Map(child.key)});
+  for (const ConfigNode& item : list.children) {
+    const std::string item_path = absl::StrCat(path, ".", &item - list.children.data());
+    if (item.is_scalar()) {
+      result.push_back({item.scalar, ConfigMap(reader_, nullptr, item_path, item.mark)});
+    } else if (item.is_map()) {
+      for (Named& entry : Child(&item, item_path).Entries()) result.push_back(std::move(entry));
+    } else {
+      reader_->Fail(item.mark, item_path, absl::StrCat("expected a name or a map, got ", item.Describe()));
+    }
+  }
+  return result;
+}
+
+std::vector<ConfigMap::Named> ConfigMap::Entries() {
+  std::vector<Named> result;
+  if (node_ == nullptr) return result;
+  for (const ConfigNode& child : node_->children) {
+    result.push_back({child.key, Map(child.key)});
+    result.back().map.mark_ = child.mark;  // also of an entry without a value
   }
   return result;
 }

@@ -80,6 +80,8 @@ class ConfigMap {
   bool Has(absl::string_view key) const;
   // False for the view of a map that was not given.
   bool exists() const { return node_ != nullptr; }
+  // The keys, in the order of writing; makes none known.
+  std::vector<std::string> Keys() const { return node_ == nullptr ? std::vector<std::string>() : node_->Keys(); }
   // Dotted path from the top, "" for the top.
   const std::string& path() const { return path_; }
 
@@ -107,12 +109,15 @@ class ConfigMap {
   // The maps of a list; a single map counts as a list of one.
   std::vector<ConfigMap> MapList(absl::string_view key);
   // The entries of a map whose keys are names: {speed_monitor: {window: 10}, lr_monitor: } gives both, in order. An
-  // entry without a value reads as an empty map. For `callbacks`, `algorithms`, `loggers`.
+  // entry without a value reads as an empty map. A list of such maps, or of bare names, is the same, and may have a name
+  // more than once: [{speed_monitor: {window: 10}}, lr_monitor]. For `callbacks`, `algorithms`, `loggers`.
   struct Named;
   std::vector<Named> NamedMaps(absl::string_view key);
 
   // Adds an error about this key's value.
   void Reject(absl::string_view key, absl::string_view message);
+  // Adds an error about the map itself.
+  void RejectAll(absl::string_view message);
 
  private:
   // The key's value, null when not given; makes the key known.
@@ -120,6 +125,8 @@ class ConfigMap {
   void Missing(absl::string_view key);
   template <typename T, typename Range, typename Parse>
   std::vector<T> NumberList(absl::string_view key, std::vector<T> fallback, const Range& range, Parse parse);
+  std::vector<Named> NamedMapsOfList(const ConfigNode& list, const std::string& path) const;
+  std::vector<Named> Entries();
   std::string ChildPath(absl::string_view key) const;
   ConfigMap Child(const ConfigNode* node, std::string path) const;
 

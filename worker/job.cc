@@ -9,6 +9,7 @@
 #include "config/yaml.h"
 #include "storage/dying_file_system.h"
 #include "trainer/core/random.h"
+#include "worker/config_values.h"
 #include "worker/job_time.h"
 
 namespace composer {
@@ -150,8 +151,27 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.profiler = ReadProfiler(root);
   RETURN_IF_ERROR(reader.Finish());
   job.resolved_yaml = ToYaml(document);
+  job.model_json = ConfigJson(document.Find("model"));
+  job.logging.config = FlatConfig(document);
   return job;
 }
+
+namespace {
+
+JobFacts FactsOf(const Job& job, const TrainerOptions& options, int world_size) {
+  JobFacts facts;
+  facts.run_name = options.run_name;
+  facts.run_folder = options.run_folder;
+  facts.model_json = job.model_json;
+  const TrainDataOptions& train = options.train;
+  facts.global_batch_size =
+      train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size * world_size;
+  facts.train_samples = train.dataset->size();
+  if (!options.evaluators.empty()) facts.eval_samples = options.evaluators[0].dataset->size();
+  return facts;
+}
+
+}  // namespace
 
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place) {
   TrainerOptions options = std::move(job.options);
@@ -164,10 +184,11 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   }
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
-  for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place));
+  const JobFacts facts = FactsOf(job, options, place.world_size);
+  for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place, facts));
   if (const auto part = job.fatal_write(place))
     options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long
-  RETURN_IF_ERROR(AddLoggers(job.logging, place, options));
+  RETURN_IF_ERROR(AddLoggers(job.logging, place, facts, options));
   // The last, so that it sees what the others do.
   if (job.profiler) options.callbacks.push_back(std::make_unique<Profiler>(*job.profiler));
   return options;

@@ -12,6 +12,7 @@
 #include "trainer/trainer_options.h"
 #include "worker/job_callbacks.h"
 #include "worker/job_data.h"
+#include "worker/job_loggers.h"
 #include "worker/job_model.h"
 #include "worker/job_optimizer.h"
 #include "worker/job_profiler.h"
@@ -42,6 +43,7 @@ struct Job {
   std::optional<ProfilerOptions> profiler;
 
   std::string resolved_yaml;  // for run_folder/config.yaml
+  std::string model_json;     // the key `model`
 };
 
 struct JobSource {

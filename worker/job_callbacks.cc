@@ -2,30 +2,90 @@
 #include "worker/job_callbacks.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/nearest_name.h"
-#include "base/status_macros.h"
+#include "trainer/callbacks/activation_monitor.h"
 #include "trainer/callbacks/early_stopper.h"
+#include "trainer/callbacks/export_for_inference.h"
 #include "trainer/callbacks/fail_at.h"
+#include "trainer/callbacks/free_outputs.h"
+#include "trainer/callbacks/image_visualizer.h"
 #include "trainer/callbacks/lr_monitor.h"
 #include "trainer/callbacks/memory_monitor.h"
+#include "trainer/callbacks/memory_snapshot.h"
+#include "trainer/callbacks/mlperf.h"
 #include "trainer/callbacks/nan_monitor.h"
+#include "trainer/callbacks/oom_observer.h"
+#include "trainer/callbacks/optimizer_monitor.h"
 #include "trainer/callbacks/runtime_estimator.h"
 #include "trainer/callbacks/sample_recorder.h"
 #include "trainer/callbacks/speed_monitor.h"
+#include "trainer/callbacks/system_metrics_monitor.h"
 #include "trainer/callbacks/threshold_stopper.h"
 #include "trainer/callbacks/throttle.h"
-#include "trainer/loggers/json_lines.h"
-#include "trainer/loggers/progress_bar.h"
 #include "worker/job_time.h"
 
 namespace composer {
 namespace {
 
 constexpr absl::string_view kHowNames[] = {"kill", "abort", "exit", "throw", "hang"};
+constexpr IntRange kCount = {.min = 1, .max = 1 << 30};
+
+template <typename Made, typename Options>
+CallbackFactory Fixed(const Options& options) {
+  return [=](const JobPlace&, const JobFacts&) { return std::make_unique<Made>(options); };
+}
+template <typename Made>
+CallbackFactory ReadPlain(ConfigMap config) {
+  return [](const JobPlace&, const JobFacts&) { return std::make_unique<Made>(); };
+}
+
+CallbackFactory ReadActivationMonitor(ConfigMap config) {
+  ActivationMonitor::Options options;
+  options.interval = ReadInterval(config, "interval", "25ba");
+  options.ignore_module_types = config.StringList("ignore_module_types", {});
+  config.Bool("only_log_wandb", true);  // without W&B Composer logs to all loggers, too
+  return Fixed<ActivationMonitor>(options);
+}
+
+Better ReadBetter(ConfigMap& config) {
+  const std::string better = config.Choice("comp", {"auto", "less", "lt", "greater", "gt"}, "auto");
+  if (better == "auto") return Better::kByName;
+  return better == "less" || better == "lt" ? Better::kLess : Better::kGreater;
+}
+
+// `monitor` alone with a full name, or Composer's two: monitor and dataloader_label.
+std::string ReadMonitor(ConfigMap& config) {
+  const std::string monitor = config.String("monitor");
+  const std::string label = config.String("dataloader_label", "");
+  if (label.empty() && !monitor.empty() && !absl::StrContains(monitor, "/")) {
+    config.Reject("monitor", absl::StrCat("say whose: metrics/eval/", monitor, ", or dataloader_label: eval"));
+  }
+  return MonitoredName(monitor, label);
+}
+
+CallbackFactory ReadEarlyStopper(ConfigMap config) {
+  EarlyStopper::Options options;
+  options.monitor = ReadMonitor(config);
+  options.better = ReadBetter(config);
+  options.min_delta = config.Double("min_delta", options.min_delta, {.min = 0});
+  options.patience = ReadTime(config, "patience", "1ep");
+  return Fixed<EarlyStopper>(options);
+}
+
+CallbackFactory ReadExportForInference(ConfigMap config) {
+  const std::string folder = config.String("save_path", "");
+  config.Choice("save_format", {"safetensors"}, "safetensors");
+  return [=](const JobPlace&, const JobFacts& facts) {
+    return std::make_unique<ExportForInference>(
+        ExportForInference::Options{folder.empty() ? "" : AbsolutePath(folder), facts.model_json});
+  };
+}
 
 CallbackFactory ReadFailAt(ConfigMap config) {
   FailAt::Options options;
@@ -37,32 +97,93 @@ CallbackFactory ReadFailAt(ConfigMap config) {
   }
   const bool every_generation = config.Bool("every_generation", false);
   options.armed = config.Choice("when", {"batch_end", "save"}, "batch_end") == "batch_end";
-  return [=](const JobPlace& place) {
+  return [=](const JobPlace& place, const JobFacts&) {
     FailAt::Options own = options;
     own.armed = options.armed && (every_generation || place.generation == 1);
     return std::make_unique<FailAt>(own);
   };
 }
 
-template <typename Made, typename Options>
-CallbackFactory Fixed(const Options& options) {
-  return [=](const JobPlace&) { return std::make_unique<Made>(options); };
-}
-template <typename Made>
-CallbackFactory ReadPlain(ConfigMap config) {
-  return [](const JobPlace&) { return std::make_unique<Made>(); };
-}
-
-CallbackFactory ReadSpeedMonitor(ConfigMap config) {
-  SpeedMonitor::Options options;
-  options.window_size = static_cast<int>(config.Int("window_size", options.window_size, {.min = 1, .max = 1 << 20}));
-  return Fixed<SpeedMonitor>(options);
+CallbackFactory ReadImageVisualizer(ConfigMap config) {
+  ImageVisualizer::Options options;
+  options.interval = ReadInterval(config, "interval", "100ba");
+  options.mode = config.Choice("mode", {"input", "segmentation"}, "input") == "input"
+                     ? ImageVisualizer::Mode::kInput
+                     : ImageVisualizer::Mode::kSegmentation;
+  options.num_images = config.Int("num_images", options.num_images, kCount);
+  options.channels_last = config.Bool("channels_last", false);
+  return Fixed<ImageVisualizer>(options);
 }
 
 CallbackFactory ReadMemoryMonitor(ConfigMap config) {
   MemoryMonitor::Options options;
-  options.interval = config.Int("interval", options.interval, {.min = 1});
+  options.interval = config.Int("interval", options.interval, kCount);
   return Fixed<MemoryMonitor>(options);
+}
+
+CallbackFactory ReadMemorySnapshot(ConfigMap config) {
+  MemorySnapshot::Options options;
+  options.skip_batches = config.Int("skip_batches", options.skip_batches, {.min = 0});
+  options.interval = ReadInterval(config, "interval", "3ba");
+  options.max_entries = config.Int("max_entries", options.max_entries, {.min = 1, .max = 100'000'000});
+  options.folder = config.String("folder", "");
+  options.filename = config.String("filename", options.filename);
+  return Fixed<MemorySnapshot>(options);
+}
+
+Hyperparameters ReadSettings(ConfigMap config) {
+  Hyperparameters settings;
+  for (const std::string& key : config.Keys()) settings.emplace_back(key, config.String(key, ""));
+  return settings;
+}
+
+CallbackFactory ReadMLPerf(ConfigMap config) {
+  MLPerfCallback::Options options;
+  options.root_folder = config.String("root_folder", "");
+  options.index = config.Int("index", options.index, {.min = 0});
+  options.benchmark = config.String("benchmark", options.benchmark);
+  options.target = config.Double("target", options.target);
+  options.metric_name = config.String("metric_name", options.metric_name);
+  options.metric_label = config.String("metric_label", options.metric_label);
+  options.better = ReadBetter(config);
+  options.division = config.Choice("division", {"open", "closed"}, options.division);
+  options.submitter = config.String("submitter", options.submitter);
+  options.system_name = config.String("system_name", "");
+  options.status = config.Choice("status", {"onprem", "cloud", "preview"}, options.status);
+  options.cache_clear_cmd = config.String("cache_clear_cmd", "");
+  options.exit_at_target = config.Bool("exit_at_target", false);
+  options.host_processors_per_node = config.String("host_processors_per_node", "");
+  options.hyperparameters = ReadSettings(config.Map("hyperparameters"));
+  return [=](const JobPlace& place, const JobFacts& facts) {
+    MLPerfCallback::Options own = options;
+    own.global_batch_size = facts.global_batch_size;
+    own.train_samples = facts.train_samples;
+    own.eval_samples = facts.eval_samples;
+    own.local_rank = place.local_rank;
+    own.local_world_size = place.local_world_size;
+    own.may_replace = place.generation > 1;
+    return std::make_unique<MLPerfCallback>(own);
+  };
+}
+
+CallbackFactory ReadOOMObserver(ConfigMap config) {
+  OOMObserver::Options options;
+  options.report.folder = config.String("folder", "");
+  options.report.filename = config.String("filename", options.report.filename);
+  options.record_history = config.Bool("record_history", false);
+  options.max_entries = config.Int("max_entries", options.max_entries, {.min = 1, .max = 100'000'000});
+  return [=](const JobPlace& place, const JobFacts&) {
+    OOMObserver::Options own = options;
+    own.report.visible_devices = place.visible_gpus;
+    return std::make_unique<OOMObserver>(own);
+  };
+}
+
+CallbackFactory ReadOptimizerMonitor(ConfigMap config) {
+  OptimizerMonitor::Options options;
+  options.interval = config.Int("batch_log_interval", options.interval, kCount);
+  options.log_optimizer_metrics = config.Bool("log_optimizer_metrics", true);
+  return Fixed<OptimizerMonitor>(options);
 }
 
 CallbackFactory ReadRuntimeEstimator(ConfigMap config) {
@@ -71,25 +192,36 @@ CallbackFactory ReadRuntimeEstimator(ConfigMap config) {
   return Fixed<RuntimeEstimator>(options);
 }
 
-Better ReadBetter(ConfigMap& config) {
-  const std::string better = config.Choice("comp", {"auto", "less", "greater"}, "auto");
-  return better == "auto" ? Better::kByName : better == "less" ? Better::kLess : Better::kGreater;
+CallbackFactory ReadSpeedMonitor(ConfigMap config) {
+  static constexpr std::pair<absl::string_view, int> kUnits[] = {
+      {"seconds", 1}, {"minutes", 60}, {"hours", 3600}, {"days", 86400}};
+  SpeedMonitor::Options options;
+  options.window_size = static_cast<int>(config.Int("window_size", options.window_size, {.min = 1, .max = 1 << 20}));
+  options.gpu_flops_available = config.Double("gpu_flops_available", 0, {.min = 0});
+  const std::string unit = config.Choice("time_unit", {"seconds", "minutes", "hours", "days"}, "hours");
+  for (const auto& [name, seconds] : kUnits) {
+    if (unit == name) options.time_unit = absl::Seconds(seconds);
+  }
+  return [=](const JobPlace& place, const JobFacts&) {
+    SpeedMonitor::Options own = options;
+    own.visible_devices = place.visible_gpus;
+    return std::make_unique<SpeedMonitor>(own);
+  };
 }
 
-CallbackFactory ReadEarlyStopper(ConfigMap config) {
-  EarlyStopper::Options options;
-  options.monitor = config.String("monitor");
-  options.better = ReadBetter(config);
-  options.min_delta = config.Double("min_delta", options.min_delta, {.min = 0});
-  options.patience = ReadTime(config, "patience", "1ep");
-  return Fixed<EarlyStopper>(options);
+CallbackFactory ReadSystemMetricsMonitor(ConfigMap config) {
+  SystemMetricsMonitor::Options options;
+  options.log_all_data = config.Bool("log_all_data", false);
+  options.interval = absl::Seconds(config.Double("seconds", 1, {.min = 0, .max = 86400}));
+  return Fixed<SystemMetricsMonitor>(options);
 }
 
 CallbackFactory ReadThresholdStopper(ConfigMap config) {
   ThresholdStopper::Options options;
-  options.monitor = config.String("monitor");
+  options.monitor = ReadMonitor(config);
   options.threshold = config.RequiredDouble("threshold");
   options.better = ReadBetter(config);
+  options.stop_on_batch = config.Bool("stop_on_batch", false);
   return Fixed<ThresholdStopper>(options);
 }
 
@@ -104,14 +236,23 @@ struct CallbackRow {
   CallbackFactory (*read)(ConfigMap config);
 };
 constexpr CallbackRow kCallbacks[] = {
+    {"activation_monitor", ReadActivationMonitor},
     {"early_stopper", ReadEarlyStopper},
+    {"export_for_inference", ReadExportForInference},
     {"fail_at", ReadFailAt},
+    {"free_outputs", ReadPlain<FreeOutputs>},
+    {"image_visualizer", ReadImageVisualizer},
     {"lr_monitor", ReadPlain<LRMonitor>},
     {"memory_monitor", ReadMemoryMonitor},
+    {"memory_snapshot", ReadMemorySnapshot},
+    {"mlperf", ReadMLPerf},
     {"nan_monitor", ReadPlain<NaNMonitor>},
+    {"oom_observer", ReadOOMObserver},
+    {"optimizer_monitor", ReadOptimizerMonitor},
     {"runtime_estimator", ReadRuntimeEstimator},
     {"sample_recorder", ReadPlain<SampleRecorder>},
     {"speed_monitor", ReadSpeedMonitor},
+    {"system_metrics_monitor", ReadSystemMetricsMonitor},
     {"threshold_stopper", ReadThresholdStopper},
     {"throttle", ReadThrottle},
 };
@@ -122,51 +263,30 @@ std::vector<CallbackFactory> ReadCallbacks(ConfigMap root) {
   std::vector<CallbackFactory> factories;
   std::vector<std::string> known;
   for (const CallbackRow& row : kCallbacks) known.emplace_back(row.name);
-  for (const ConfigMap::Named& entry : root.NamedMaps("callbacks")) {
+  for (ConfigMap::Named& entry : root.NamedMaps("callbacks")) {
     const auto* row = std::find_if(std::begin(kCallbacks), std::end(kCallbacks),
                                    [&](const CallbackRow& r) { return entry.name == r.name; });
     if (row != std::end(kCallbacks)) {
       factories.push_back(row->read(entry.map));
     } else {
-      root.Map("callbacks")
-          .Reject(entry.name, absl::StrCat("unknown callback; there are ", absl::StrJoin(known, ", "),
-                                           DidYouMean(entry.name, known)));
+      entry.map.RejectAll(
+          absl::StrCat("unknown callback; there are ", absl::StrJoin(known, ", "), DidYouMean(entry.name, known)));
     }
   }
   return factories;
 }
 
 FatalWrite ReadFatalWrite(ConfigMap root) {
-  ConfigMap config = root.Map("callbacks").Map("fail_at");
-  if (config.Choice("when", {"batch_end", "save"}, "batch_end") != "save")
-    return [](const JobPlace&) { return std::nullopt; };
-  const int64_t rank = config.Int("rank", 0), batch = config.Int("batch", 1);
-  return [=](const JobPlace& place) -> std::optional<std::string> {
-    if (place.rank != rank || place.generation != 1) return std::nullopt;
-    return absl::StrCat("-ba", batch, "/");
-  };
-}
-
-LoggingOptions ReadLogging(ConfigMap root) {
-  LoggingOptions logging;
-  logging.progress_bar = root.Bool("progress_bar", true);
-  logging.metrics_file = root.Bool("metrics_file", true);
-  return logging;
-}
-
-absl::Status AddLoggers(const LoggingOptions& logging, const JobPlace& place, TrainerOptions& options) {
-  if (place.rank != 0) return absl::OkStatus();
-  if (logging.metrics_file) {
-    ASSIGN_OR_RETURN(auto file, JsonLines::Open(JoinPath(options.run_folder, "metrics.jsonl")));
-    options.loggers.push_back(std::move(file));
+  for (ConfigMap::Named& entry : root.NamedMaps("callbacks")) {
+    ConfigMap& config = entry.map;
+    if (entry.name != "fail_at" || config.Choice("when", {"batch_end", "save"}, "batch_end") != "save") continue;
+    const int64_t rank = config.Int("rank", 0), batch = config.Int("batch", 1);
+    return [=](const JobPlace& place) -> std::optional<std::string> {
+      if (place.rank != rank || place.generation != 1) return std::nullopt;
+      return absl::StrCat("-ba", batch, "/");
+    };
   }
-  if (logging.progress_bar) {
-    ProgressBar::Options bar;
-    bar.in_place = place.stderr_is_terminal;
-    bar.columns = place.terminal_columns;
-    options.callbacks.push_back(std::make_unique<ProgressBar>(bar, RealClock::Get()));
-  }
-  return absl::OkStatus();
+  return [](const JobPlace&) { return std::nullopt; };
 }
 
 }  // namespace composer

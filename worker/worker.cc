@@ -120,8 +120,15 @@ absl::Status Connect(Life& life, double timeout_seconds) {
 JobPlace PlaceOf(const Life& life, const Environment& env) {
   JobPlace place;
   place.rank = life.place.rank;
+  place.world_size = life.place.world_size;
+  place.local_rank = life.place.local_rank;
+  place.local_world_size = life.place.local_world_size;
+  place.node_rank = life.place.node_rank;
+  place.visible_gpus = env.GetOr("CUDA_VISIBLE_DEVICES", "");
   place.generation = std::max<int64_t>(1, static_cast<int64_t>(life.place.generation));
   place.stderr_is_terminal = isatty(STDERR_FILENO) == 1 || env.Get("COMPOSER_TERMINAL_COLUMNS").has_value();
+  place.stdout_is_terminal = isatty(STDOUT_FILENO) == 1;
+  if (env.GetOr("TERM", "") == "dumb") place.stderr_is_terminal = place.stdout_is_terminal = false;
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) place.terminal_columns = size.ws_col;
   if (const auto columns = env.Get("COMPOSER_TERMINAL_COLUMNS"))

@@ -3,6 +3,8 @@
 //   a value is the new best when it is better by more than min_delta than the best so far (the first one always is)
 //   the run ends when now - (when the best was seen) > patience, in patience's unit, as of the metric's latest value;
 //   so 1ep with an evaluation each epoch bears one bad evaluation and ends at the second
+//   metrics of an evaluation are looked at when it ends; others at the end of each epoch when patience is in epochs,
+//   else at each batch end
 //
 // The best and when it was seen are saved with checkpoints. Source: mosaicml composer/callbacks/early_stopper.py.
 // SPDX-License-Identifier: Apache-2.0
@@ -25,10 +27,13 @@ class EarlyStopper final : public Callback {
     double min_delta = 0;
     Time patience = Time::Epochs(1);
   };
-  explicit EarlyStopper(const Options& options) : options_(options), metric_(options.monitor, options.better) {}
+  explicit EarlyStopper(const Options& options)
+      : options_(options),
+        metric_(options.monitor, options.better,
+                options.patience.unit() == TimeUnit::kEpoch ? LookAt::kEpochEnd : LookAt::kBatchEnd) {}
 
   std::string name() const override { return "EarlyStopper"; }
-  EventSet events() const override { return {Event::kBatchEnd, Event::kEvalEnd, Event::kFitEnd}; }
+  EventSet events() const override { return {Event::kBatchEnd, Event::kEpochEnd, Event::kEvalEnd, Event::kFitEnd}; }
   absl::Status Run(Event event, State& state, Logger& logger) override;
   std::string SaveState() const override;
   absl::Status LoadState(absl::string_view json) override;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/callbacks/memory_monitor.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainer/core/state.h"
@@ -18,50 +16,44 @@
 namespace composer {
 namespace {
 
-constexpr int64_t kMaxProcBytes = 64 << 10;
-
 double Gigabytes(int64_t bytes) {
   double rounded = 0;
   (void)absl::SimpleAtod(absl::StrFormat("%.5g", static_cast<double>(bytes) / 1e9), &rounded);
   return rounded;
 }
 
-absl::StatusOr<ResidentMemory> ReadResidentMemory() {
-  ASSIGN_OR_RETURN(const std::string statm, ReadFile("/proc/self/statm", kMaxProcBytes));
-  ASSIGN_OR_RETURN(const std::string status, ReadFile("/proc/self/status", kMaxProcBytes));
-  return ParseResidentMemory(statm, status, sysconf(_SC_PAGESIZE));
+absl::Status LogMemory(const State& state, Logger& logger) {
+  if (state.device.is_cpu()) {
+    ASSIGN_OR_RETURN(const ResidentMemory memory, ReadResidentMemory());
+    logger.Log("memory/current_resident_mem", Gigabytes(memory.current_bytes));
+    logger.Log("memory/peak_resident_mem", Gigabytes(memory.peak_bytes));
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const DeviceMemory memory, ReadDeviceMemory(state.device));
+  for (const auto& [name, value] : DeviceMemoryMetrics(memory)) logger.Log(absl::StrCat("memory/", name), value);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<ResidentMemory> ParseResidentMemory(absl::string_view statm, absl::string_view status,
-                                                   int64_t page_bytes) {
-  ResidentMemory memory;
-  const std::vector<absl::string_view> fields = absl::StrSplit(statm, ' ');
-  int64_t pages = 0;
-  if (fields.size() < 2 || !absl::SimpleAtoi(fields[1], &pages))
-    return absl::InternalError("/proc/self/statm has no resident pages");
-  memory.current_bytes = pages * page_bytes;
-  for (absl::string_view line : absl::StrSplit(status, '\n')) {
-    if (!absl::ConsumePrefix(&line, "VmHWM:") || !absl::ConsumeSuffix(&line, "kB")) continue;
-    int64_t kibibytes = 0;
-    if (!absl::SimpleAtoi(line, &kibibytes)) break;
-    memory.peak_bytes = kibibytes * 1024;
-    return memory;
-  }
-  return absl::InternalError("/proc/self/status has no VmHWM");
+std::vector<std::pair<std::string, double>> DeviceMemoryMetrics(const DeviceMemory& memory) {
+  return {{"current_allocated_mem", Gigabytes(memory.allocated)},
+          {"current_active_mem", Gigabytes(memory.active)},
+          {"current_inactive_mem", Gigabytes(memory.inactive)},
+          {"current_reserved_mem", Gigabytes(memory.reserved)},
+          {"peak_allocated_mem", Gigabytes(memory.peak_allocated)},
+          {"peak_active_mem", Gigabytes(memory.peak_active)},
+          {"peak_inactive_mem", Gigabytes(memory.peak_inactive)},
+          {"peak_reserved_mem", Gigabytes(memory.peak_reserved)},
+          {"alloc_retries", static_cast<double>(memory.alloc_retries)}};
 }
 
 absl::Status MemoryMonitor::Run(Event event, State& state, Logger& logger) {
   if (failed_ || state.timestamp.batch % std::max<int64_t>(1, options_.interval) != 0) return absl::OkStatus();
-  const absl::StatusOr<ResidentMemory> memory = ReadResidentMemory();
-  if (!memory.ok()) {
+  if (const absl::Status status = LogMemory(state, logger); !status.ok()) {
     failed_ = true;
-    LOG(WARNING) << "memory is not monitored: " << memory.status();
-    return absl::OkStatus();
+    LOG(WARNING) << "memory is not monitored: " << status;
   }
-  logger.Log("memory/current_resident_mem", Gigabytes(memory->current_bytes));
-  logger.Log("memory/peak_resident_mem", Gigabytes(memory->peak_bytes));
   return absl::OkStatus();
 }
 

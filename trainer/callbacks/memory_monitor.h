@@ -1,30 +1,31 @@
-// Logs the memory of this process (rank 0's, where the logs are written) in GB = 1e9 bytes with 5 significant digits:
+// Logs the memory of this process's device (rank 0's, where the logs are written) every `interval` batches, in GB = 1e9
+// bytes with 5 significant digits.
 //
+// GPU, from the caching allocator, Composer's names (allocated: in tensors; active: those and blocks that another stream
+// still uses; inactive: what cannot be given back of split blocks; reserved: taken from the driver):
+//   memory/current_{allocated,active,inactive,reserved}_mem
+//   memory/peak_{allocated,active,inactive,reserved}_mem     since the process started
+//   memory/alloc_retries                                     how often the cache had to be emptied
+// CPU, which Composer's has nothing for:
 //   memory/current_resident_mem   resident pages now, /proc/self/statm
 //   memory/peak_resident_mem      the most it ever was, VmHWM of /proc/self/status
 //
-// Source: mosaicml composer/callbacks/memory_monitor.py, which reports a GPU allocator's numbers under names of the
-// same form.
+// Source: mosaicml composer/callbacks/memory_monitor.py, which measures every batch; its aggregation over ranks is left
+// out: it would add collectives to a step.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "absl/status/statusor.h"
 #include "trainer/core/callback.h"
+#include "trainer/core/device_memory.h"
 
 namespace composer {
 
-struct ResidentMemory {
-  int64_t current_bytes = 0;
-  int64_t peak_bytes = 0;
-};
-// From the text of the two files. kInternal when a number is not where the kernel's documentation (proc(5)) puts it.
-absl::StatusOr<ResidentMemory> ParseResidentMemory(absl::string_view statm, absl::string_view status,
-                                                   int64_t page_bytes);
-
-// Where /proc cannot be read it warns once and logs nothing.
+// What cannot be read is warned of once and not logged.
 class MemoryMonitor final : public Callback {
  public:
   struct Options {
@@ -40,5 +41,8 @@ class MemoryMonitor final : public Callback {
   Options options_;
   bool failed_ = false;
 };
+
+// The metrics of a GPU's allocator, without "memory/".
+std::vector<std::pair<std::string, double>> DeviceMemoryMetrics(const DeviceMemory& memory);
 
 }  // namespace composer

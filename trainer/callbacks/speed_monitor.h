@@ -6,10 +6,14 @@
 //   throughput/tokens_per_sec             d(k) / d(t)            when the data has tokens
 //   throughput/flops_per_sec              samples_per_sec * flops of a sample     when the model knows them
 //   throughput/device/<each of these>     the same / world_size
-//   time/train, time/val, time/total      hours: training, evaluation, their sum; over all attempts of the run
+//   throughput/device/mfu                 device/flops_per_sec / the device's peak
+//   time/train, time/val, time/total      training, evaluation, their sum, in time_unit; over all attempts of the run
 //
 // t excludes evaluations and checkpoints. After a resume the window starts empty.
-// Source: mosaicml composer/callbacks/speed_monitor.py (no mfu: it needs a table of devices' peaks).
+// The peak is gpu_flops_available when given, else device_peaks' for the GPU's name and the precision that its matrix
+// products run in: tf32 for precision fp32 where the trainer allows it (Composer divides by the fp32 peak even then). On
+// a CPU there is no mfu without gpu_flops_available.
+// Source: mosaicml composer/callbacks/speed_monitor.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,7 +31,10 @@ namespace composer {
 class SpeedMonitor final : public Callback {
  public:
   struct Options {
-    int window_size = 100;  // batches, at least 1
+    int window_size = 100;                      // batches, at least 1
+    double gpu_flops_available = 0;             // a device's peak; 0: by its name
+    absl::Duration time_unit = absl::Hours(1);  // of time/…: a second, a minute, an hour or a day
+    std::string visible_devices;                // CUDA_VISIBLE_DEVICES, to find the GPU's name
   };
   // The clock, which times the evaluations, outlives the monitor.
   explicit SpeedMonitor(const Options& options, const Clock& clock = RealClock::Get());
@@ -51,15 +58,18 @@ class SpeedMonitor final : public Callback {
   void LogRate(const Rate& rate, double per_second, Logger& logger) const;
   void LogTimes(const State& state, Logger& logger) const;
 
+  Options options_;
   const Clock& clock_;
   std::vector<Point> window_;  // ring of window_size + 1 points
   size_t next_ = 0;            // to be written; the oldest once the ring is full
   size_t count_ = 0;
   double flops_per_sample_ = 0;
+  double peak_flops_ = 0;  // of a device; 0: not known
   double world_size_ = 1;
   double eval_seconds_ = 0;
   absl::Time eval_started_;
   Rate batches_{}, samples_{}, tokens_{}, flops_{};
+  Logger::MetricId mfu_ = 0;
   std::array<Logger::MetricId, 3> times_{};  // train, val, total
 };
 

@@ -19,4 +19,20 @@ absl::Status InMemoryLogger::Write(const MetricRecord& record) {
   return absl::OkStatus();
 }
 
+absl::Status InMemoryLogger::WriteHyperparameters(const Hyperparameters& hyperparameters) {
+  history_->hyperparameters = hyperparameters;
+  return absl::OkStatus();
+}
+
+absl::Status InMemoryLogger::WriteImages(const ImageRecord& record) {
+  history_->images.emplace_back(std::string(record.name),
+                                std::vector<Image>(record.images.begin(), record.images.end()));
+  return absl::OkStatus();
+}
+
+absl::Status InMemoryLogger::WriteTable(const TableRecord& record) {
+  history_->tables[std::string(record.name)] = TableJson(record);
+  return absl::OkStatus();
+}
+
 }  // namespace composer

@@ -1,8 +1,9 @@
-// Keeps every record in memory: for tests and for programs that plot their own runs.
+// Keeps everything in memory: for tests and for programs that plot their own runs.
 // Source: mosaicml composer/loggers/in_memory_logger.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,9 @@ struct MetricHistory {
   // By metric: (when, value) in the order written. Empty when never written.
   absl::flat_hash_map<std::string, std::vector<std::pair<Timestamp, double>>> data;
   int64_t records = 0;
+  Hyperparameters hyperparameters;
+  std::map<std::string, std::string> tables;                       // TableJson by name; the latest of each
+  std::vector<std::pair<std::string, std::vector<Image>>> images;  // (name, images) in the order written
 
   std::vector<double> Values(absl::string_view metric) const;
 };
@@ -27,6 +31,9 @@ class InMemoryLogger final : public LoggerDestination {
   explicit InMemoryLogger(MetricHistory* history) : history_(history) {}
   std::string name() const override { return "InMemoryLogger"; }
   absl::Status Write(const MetricRecord& record) override;
+  absl::Status WriteHyperparameters(const Hyperparameters& hyperparameters) override;
+  absl::Status WriteImages(const ImageRecord& record) override;
+  absl::Status WriteTable(const TableRecord& record) override;
 
  private:
   MetricHistory* history_;

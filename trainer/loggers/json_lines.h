@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "trainer/loggers/line_file.h"
+#include "base/line_file.h"
 #include "trainer/loggers/logger.h"
 
 namespace composer {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "trainer/core/module_call.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/metrics/cross_entropy.h"
 
@@ -21,13 +22,14 @@ class Attention final : public torch::nn::Module {
         proj_(register_module("proj", torch::nn::Linear(options.width, options.width))) {}
 
   at::Tensor forward(const at::Tensor& x) {
+    ModuleCall call(*this, x);
     const int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
     // [B, T, 3, H, W/H] -> three times [B, H, T, W/H].
     const std::vector<at::Tensor> parts =
         qkv_->forward(x).view({batch, tokens, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
     const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {},
                                                           is_training() ? dropout_ : 0.0, /*is_causal=*/true);
-    return proj_->forward(y.transpose(1, 2).reshape({batch, tokens, width}));
+    return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, width})));
   }
 
  private:
@@ -43,7 +45,10 @@ class FeedForward final : public torch::nn::Module {
       : fc_(register_module("fc", torch::nn::Linear(options.width, 4 * options.width))),
         proj_(register_module("proj", torch::nn::Linear(4 * options.width, options.width))) {}
 
-  at::Tensor forward(const at::Tensor& x) { return proj_->forward(at::gelu(fc_->forward(x), "tanh")); }
+  at::Tensor forward(const at::Tensor& x) {
+    ModuleCall call(*this, x);
+    return call.Output(proj_->forward(at::gelu(fc_->forward(x), "tanh")));
+  }
 
  private:
   torch::nn::Linear fc_;
@@ -64,8 +69,9 @@ class Block final : public torch::nn::Module {
         mlp_(register_module("mlp", std::make_shared<FeedForward>(options))) {}
 
   at::Tensor forward(const at::Tensor& x) {
+    ModuleCall call(*this, x);
     const at::Tensor y = x + Dropout(attn_->forward(ln_1_->forward(x)));
-    return y + Dropout(mlp_->forward(ln_2_->forward(y)));
+    return call.Output(y + Dropout(mlp_->forward(ln_2_->forward(y))));
   }
 
  private:

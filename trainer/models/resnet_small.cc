@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "trainer/core/module_call.h"
 #include "trainer/models/classifier.h"
 
 namespace composer {
@@ -31,9 +32,10 @@ class BasicBlock final : public torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& x) {
+    ModuleCall call(*this, x);
     at::Tensor y = bn1_->forward(conv1_->forward(x)).relu_();
     y = bn2_->forward(conv2_->forward(y));
-    return y.add_(downsample_.is_empty() ? x : downsample_->forward(x)).relu_();
+    return call.Output(y.add_(downsample_.is_empty() ? x : downsample_->forward(x)).relu_());
   }
 
  private:

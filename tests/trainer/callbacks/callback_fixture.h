@@ -1,11 +1,15 @@
-// A run that a test steps through by hand: state, logger, clock, without a model or a loop.
+// A run that a test steps through by hand: state, logger, clock, without a model or a loop. Record() makes the logger
+// write, which some callbacks wait for, and shows what was written.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "base/clock.h"
 #include "trainer/core/state.h"
+#include "trainer/loggers/in_memory.h"
 #include "trainer/loggers/logger.h"
 
 namespace composer {
@@ -33,8 +37,14 @@ class CallbackTest : public ::testing::Test {
     ASSERT_TRUE(Fire(callback, Event::kEvalEnd).ok());
   }
 
+  MetricHistory& Record() {
+    if (!logger_.has_destinations()) logger_.AddDestination(std::make_unique<InMemoryLogger>(&history_));
+    return history_;
+  }
+
   ManualClock clock_;
   State state_;
+  MetricHistory history_;
   Logger logger_;
 };
 

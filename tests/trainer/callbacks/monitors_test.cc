@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/trainer/callbacks/callback_fixture.h"
+#include "trainer/callbacks/device_peaks.h"
 #include "trainer/callbacks/lr_monitor.h"
 #include "trainer/callbacks/memory_monitor.h"
 #include "trainer/callbacks/nan_monitor.h"
@@ -52,6 +53,56 @@ TEST_F(MonitorTest, TimesAreHoursAndEvaluationSurvivesAResume) {
   EXPECT_DOUBLE_EQ(logger_.Last("time/val"), 1);
   EXPECT_DOUBLE_EQ(logger_.Last("time/total"), 3);
   EXPECT_TRUE(std::isnan(logger_.Last("throughput/tokens_per_sec")));
+}
+
+// 3 operations a sample.
+class CountedModel final : public Model {
+ public:
+  at::Tensor forward(const Batch& batch) override { return batch.inputs; }
+  Loss loss(const at::Tensor& outputs, const Batch&) override { return outputs.sum(); }
+  MetricList metrics(bool) const override { return {}; }
+  double flops_per_sample() const override { return 3; }
+};
+
+TEST_F(MonitorTest, OperationsOfAModelThatKnowsThemAndTheirShareOfThePeak) {
+  SpeedMonitor monitor({.window_size = 1, .gpu_flops_available = 60, .time_unit = absl::Minutes(1)}, clock_);
+  state_.model = std::make_shared<CountedModel>();
+  state_.world_size = 2;
+  ASSERT_TRUE(Fire(monitor, Event::kFitStart).ok());
+  Evaluate(monitor, absl::Minutes(3));
+  Step(monitor, absl::Minutes(1), 8);
+  Step(monitor, absl::Seconds(1), 8);
+  EXPECT_DOUBLE_EQ(logger_.Last("throughput/flops_per_sec"), 24);
+  EXPECT_DOUBLE_EQ(logger_.Last("throughput/device/flops_per_sec"), 12);
+  EXPECT_DOUBLE_EQ(logger_.Last("throughput/device/mfu"), 0.2);
+  EXPECT_DOUBLE_EQ(logger_.Last("time/train"), 1 + 1.0 / 60);
+  EXPECT_DOUBLE_EQ(logger_.Last("time/val"), 3);
+}
+
+TEST_F(MonitorTest, OnACpuThereIsNoPeakToCompareWith) {
+  SpeedMonitor monitor({.window_size = 1}, clock_);
+  state_.model = std::make_shared<CountedModel>();
+  ASSERT_TRUE(Fire(monitor, Event::kFitStart).ok());
+  Step(monitor, absl::Seconds(1));
+  Step(monitor, absl::Seconds(1));
+  EXPECT_FALSE(std::isnan(logger_.Last("throughput/flops_per_sec")));
+  EXPECT_TRUE(std::isnan(logger_.Last("throughput/device/mfu")));
+}
+
+TEST(DevicePeaksTest, GpusAreFoundByTheirNames) {
+  const struct {
+    const char* name;
+    MathType type;
+    double peak;  // 0: not known
+  } kCases[] = {{"NVIDIA H100 80GB HBM3", MathType::kBf16, 989.5e12}, {"NVIDIA H100 PCIe", MathType::kBf16, 756.5e12},
+                {"NVIDIA H200", MathType::kTf32, 494.5e12},           {"NVIDIA A100-SXM4-40GB", MathType::kFp16, 312e12},
+                {"NVIDIA A10", MathType::kBf16, 125e12},              {"NVIDIA A10G", MathType::kBf16, 70e12},
+                {"Tesla V100-SXM2-32GB", MathType::kFp16, 125e12},    {"Tesla V100S-PCIE-32GB", MathType::kFp16, 130e12},
+                {"Tesla V100-SXM2-32GB", MathType::kTf32, 15.7e12},   {"Tesla V100-SXM2-32GB", MathType::kBf16, 0},
+                {"Tesla T4", MathType::kFp16, 65e12},                 {"NVIDIA L40S", MathType::kFp32, 91.6e12},
+                {"NVIDIA L4", MathType::kFp16, 121e12},               {"NVIDIA L40", MathType::kFp16, 0},
+                {"NVIDIA GeForce GTX 1080", MathType::kFp32, 0},      {"NVIDIA A100-PCIE-40GB", MathType::kFp8, 0}};
+  for (const auto& c : kCases) EXPECT_EQ(PeakFlops(c.name, c.type).value_or(0), c.peak) << c.name;
 }
 
 TEST_F(MonitorTest, BadSavedStateIsRefusedByName) {
@@ -111,6 +162,30 @@ TEST(ResidentMemoryTest, IsParsedFromProc) {
   EXPECT_EQ(memory->peak_bytes, 2048 * 1024);
   EXPECT_EQ(ParseResidentMemory("", "VmHWM: 1 kB", 4096).status().message(), "/proc/self/statm has no resident pages");
   EXPECT_EQ(ParseResidentMemory("1 2", "VmHWM: x kB", 4096).status().message(), "/proc/self/status has no VmHWM");
+}
+
+TEST(DeviceMemoryTest, GigabytesWithFiveDigitsUnderComposersNames) {
+  DeviceMemory memory;
+  memory.allocated = 1'234'567'891, memory.peak_reserved = 80'000'000'000, memory.alloc_retries = 3;
+  const auto metrics = DeviceMemoryMetrics(memory);
+  ASSERT_EQ(metrics.size(), 9u);
+  EXPECT_EQ(metrics[0], (std::pair<std::string, double>("current_allocated_mem", 1.2346)));
+  EXPECT_EQ(metrics[7], (std::pair<std::string, double>("peak_reserved_mem", 80)));
+  EXPECT_EQ(metrics[8], (std::pair<std::string, double>("alloc_retries", 3)));
+  EXPECT_EQ(ReadDeviceMemory(at::kCPU).status().code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST_F(MonitorTest, ADeviceThatIsNotThereIsWarnedOfOnce) {
+  MemoryMonitor monitor({.interval = 1});
+  state_.device = at::Device(at::kCUDA, 0);
+  if (ReadDeviceMemory(state_.device).ok()) GTEST_SKIP() << "there is a GPU";
+  ::testing::internal::CaptureStderr();
+  Step(monitor, absl::Seconds(1));
+  Step(monitor, absl::Seconds(1));
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  const size_t first = said.find("memory is not monitored");
+  EXPECT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("memory is not monitored", first + 1), std::string::npos);
 }
 
 TEST_F(MonitorTest, MemoryIsReadEveryInterval) {

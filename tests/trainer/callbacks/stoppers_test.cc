@@ -74,6 +74,39 @@ TEST_F(StopperTest, OtherEvaluatorsAndUnchangedValuesAreNoNews) {
   EXPECT_FALSE(state_.stop_requested);
 }
 
+TEST_F(StopperTest, ATrainMetricIsLookedAtAtTheEndOfEachEpochWhenPatienceIsInEpochs) {
+  EarlyStopper stopper({.monitor = "metrics/train/CrossEntropy", .patience = Time::Epochs(2)});
+  const auto epoch_of = [&](double best, double last) {
+    EXPECT_FALSE(BatchWith(stopper, "metrics/train/CrossEntropy", best));  // a lucky batch is not looked at
+    EXPECT_FALSE(BatchWith(stopper, "metrics/train/CrossEntropy", last));
+    state_.timestamp.ToNextEpoch();
+    EXPECT_TRUE(Fire(stopper, Event::kEpochEnd).ok());
+    return state_.stop_requested;
+  };
+  EXPECT_FALSE(epoch_of(0.1, 1.0));
+  EXPECT_FALSE(epoch_of(0.9, 0.9));  // the best
+  EXPECT_FALSE(epoch_of(0.1, 0.9));
+  EXPECT_FALSE(epoch_of(0.1, 0.9));  // unchanged, but an epoch more
+  EXPECT_TRUE(epoch_of(0.1, 0.95));
+}
+
+TEST_F(StopperTest, AnEvaluationsMetricIsNotLookedAtAtTheEndOfAnEpoch) {
+  EarlyStopper stopper({.monitor = kAccuracy, .patience = Time::Epochs(1)});
+  EXPECT_FALSE(Epoch(stopper, kAccuracy, 0.5));
+  for (int i = 0; i < 3; ++i) {
+    state_.timestamp.ToNextEpoch();
+    ASSERT_TRUE(Fire(stopper, Event::kEpochEnd).ok());
+  }
+  EXPECT_FALSE(state_.stop_requested);
+  EXPECT_FALSE(Epoch(stopper, kAccuracy, 0.6));  // evaluated at last, and better
+}
+
+TEST(MonitoredNameTest, TakesComposersTwoNames) {
+  EXPECT_EQ(MonitoredName("MulticlassAccuracy", "eval"), kAccuracy);
+  EXPECT_EQ(MonitoredName(kAccuracy, "train"), kAccuracy);
+  EXPECT_EQ(MonitoredName("loss/train/total", ""), "loss/train/total");
+}
+
 TEST_F(StopperTest, EarlyStopperGoesOnAfterAResume) {
   EarlyStopper first({.monitor = kAccuracy});
   EXPECT_EQ(first.SaveState(), "");
@@ -101,13 +134,18 @@ TEST_F(StopperTest, ThresholdStopperStopsPastTheThreshold) {
   EXPECT_FALSE(Epoch(accuracy, kAccuracy, NAN));
   EXPECT_TRUE(Epoch(accuracy, kAccuracy, 0.8));
   state_.stop_requested = false;
-  ThresholdStopper loss({.monitor = "loss/train/total", .threshold = 0.5});
+  ThresholdStopper loss({.monitor = "loss/train/total", .threshold = 0.5, .stop_on_batch = true});
   EXPECT_FALSE(BatchWith(loss, "loss/train/total", 0.75));
   EXPECT_TRUE(BatchWith(loss, "loss/train/total", 0.25));
   state_.stop_requested = false;
-  ThresholdStopper above({.monitor = "loss/train/total", .threshold = 5, .better = Better::kGreater});
+  ThresholdStopper above({.monitor = "loss/train/total", .threshold = 5, .better = Better::kGreater, .stop_on_batch = true});
   EXPECT_FALSE(BatchWith(above, "loss/train/total", 4));
   EXPECT_TRUE(BatchWith(above, "loss/train/total", 6));
+  state_.stop_requested = false;
+  ThresholdStopper patient({.monitor = "loss/train/total", .threshold = 0.5});
+  EXPECT_FALSE(BatchWith(patient, "loss/train/total", 0.25));
+  ASSERT_TRUE(Fire(patient, Event::kEpochEnd).ok());
+  EXPECT_TRUE(state_.stop_requested);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "trainer/loggers/in_memory.h"
 
@@ -88,6 +89,65 @@ TEST(LoggerTest, AFailingDestinationDoesNotStopTheOthersAndIsTriedAgain) {
   EXPECT_EQ(said.find("disk full", first + 1), std::string::npos);
   logger.Close();
   EXPECT_EQ(good.closed, 1);
+}
+
+// Fails, or throws, at whatever it is asked to do.
+class Broken final : public LoggerDestination {
+ public:
+  explicit Broken(bool throws) : throws_(throws) {}
+  std::string name() const override { return throws_ ? "Thrower" : "Failer"; }
+  absl::Status Write(const MetricRecord&) override { return Fail(); }
+  absl::Status WriteHyperparameters(const Hyperparameters&) override { return Fail(); }
+  absl::Status WriteImages(const ImageRecord&) override { return Fail(); }
+  absl::Status WriteTable(const TableRecord&) override { return Fail(); }
+  absl::Status TakeFile(absl::string_view, const std::string&) override { return Fail(); }
+  absl::Status Close() override { return Fail(); }
+
+ private:
+  absl::Status Fail() const {
+    if (throws_) throw std::runtime_error("no more disk");
+    return absl::UnavailableError("no more disk");
+  }
+  bool throws_;
+};
+
+TEST(LoggerTest, WhateverFailsIsSaidOnceADestinationAndTheOthersGoOn) {
+  for (const bool throws : {false, true}) {
+    MetricHistory history;
+    Logger logger;
+    logger.AddDestination(std::make_unique<Broken>(throws));
+    logger.AddDestination(std::make_unique<InMemoryLogger>(&history));
+    ::testing::internal::CaptureStderr();
+    const Timestamp now;
+    const std::vector<Image> images(1, Image{1, 1, 1, {7}});
+    const std::vector<std::string> columns = {"c"};
+    const std::vector<std::vector<std::string>> rows = {{"r"}};
+    logger.LogHyperparameters({{"a", "1"}});
+    logger.LogImages({now, "i", images});
+    logger.LogTable({now, "t", columns, rows});
+    logger.LogFile("f", "/f");
+    logger.Log("m", 1);
+    logger.Flush(now);
+    logger.Close();
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    const size_t first = said.find("no more disk");
+    EXPECT_NE(first, std::string::npos);
+    EXPECT_EQ(said.find("no more disk", first + 1), std::string::npos);
+    EXPECT_THAT(history.Values("m"), ElementsAre(1));
+    EXPECT_EQ(history.hyperparameters, (Hyperparameters{{"a", "1"}}));
+    ASSERT_EQ(history.images.size(), 1u);
+    EXPECT_EQ(history.images[0].second[0].pixels, images[0].pixels);
+    EXPECT_EQ(history.tables["t"], R"({"columns":["c"],"data":[["r"]]})");
+  }
+}
+
+TEST(LoggerTest, WhatIsLoggedWithoutDestinationsGoesNowhere) {
+  Logger logger;
+  EXPECT_FALSE(logger.has_destinations());
+  logger.LogHyperparameters({{"a", "1"}});
+  logger.LogImages({Timestamp(), "i", {}});
+  logger.AddDestination(std::make_unique<Broken>(false));
+  EXPECT_TRUE(logger.has_destinations());
 }
 
 }  // namespace

@@ -118,8 +118,7 @@ TEST_F(ProgressBarTest, OnATerminalABarIsOneLineRedrawnTenTimesASecondAtMost) {
     EXPECT_EQ(Lines().size(), 1u);
     const std::vector<std::string> drawings = absl::StrSplit(Written(), '\r', absl::SkipEmpty());
     EXPECT_EQ(drawings.size(), 10u);
-    EXPECT_EQ(drawings[1],
-              "train   Epoch 0:  10%|█▍            | 101/1000 [00:00<00:00, 1000ba/s, loss=0.5]\x1b[K");
+    EXPECT_EQ(drawings[1], "train   Epoch 0:  10%|█▍            | 101/1000 [00:00<00:00, 1000ba/s, loss=0.5]\x1b[K");
     Evaluate(bar, 1);
     Step(bar, absl::Milliseconds(1), 0.5);
   }

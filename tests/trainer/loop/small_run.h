@@ -15,7 +15,7 @@
 
 namespace composer {
 
-// Uniform in [-1, 1): x = (1664525 x + 1013904223) mod 2^32, value (x >> 8) / 2^23 - 1; as in tests/golden/loss_curve.json.
+// Uniform in [-1, 1): x = (1664525 x + 1013904223) mod 2^32, value (x >> 8) / 2^23 - 1; as in tests/golden/loss_curves.json.
 class Draws {
  public:
   explicit Draws(uint32_t start) : x_(start) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/loggers/line_file.h"
+#include "base/line_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -46,6 +46,10 @@ absl::Status LineFile::Append(absl::string_view line) {
   if (written == static_cast<ssize_t>(line.size())) return absl::OkStatus();
   torn_ = written > 0;
   return ErrnoStatus(written < 0 ? errno : ENOSPC, "cannot write", path_);
+}
+
+absl::Status LineFile::Sync() {
+  return fdatasync(fd_) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "cannot sync", path_);
 }
 
 }  // namespace composer

@@ -23,6 +23,8 @@ class LineFile {
 
   // line: one line with its '\n'.
   absl::Status Append(absl::string_view line);
+  // After it a power cut keeps what was appended.
+  absl::Status Sync();
   const std::string& path() const { return path_; }
 
  private:

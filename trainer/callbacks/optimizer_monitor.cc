@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/callbacks/optimizer_monitor.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <map>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "trainer/core/state.h"
+
+namespace composer {
+namespace {
+
+// Calls visit(name, parameter) for every parameter that has a gradient.
+template <typename Visit>
+void ForEachActive(const Optimizer& optimizer, const Visit& visit) {
+  for (const ParamGroup& group : optimizer.groups()) {
+    for (size_t i = 0; i < group.params.size(); ++i) {
+      if (group.params[i].grad().defined()) visit(group.names[i], group.params[i]);
+    }
+  }
+}
+
+absl::flat_hash_map<std::string, at::Tensor> FirstMoments(Optimizer& optimizer) {
+  absl::flat_hash_map<std::string, at::Tensor> moments;
+  for (auto& [name, tensor] : optimizer.state()) {
+    for (const absl::string_view suffix : {"/exp_avg", "/momentum_buffer"}) {
+      if (absl::EndsWith(name, suffix)) moments[name.substr(0, name.size() - suffix.size())] = tensor;
+    }
+  }
+  return moments;
+}
+
+}  // namespace
+
+std::vector<double> L2Norms(const std::vector<at::Tensor>& tensors) {
+  std::map<std::pair<std::string, at::ScalarType>, std::vector<size_t>> alike;
+  for (size_t i = 0; i < tensors.size(); ++i) alike[{tensors[i].device().str(), tensors[i].scalar_type()}].push_back(i);
+  std::vector<double> norms(tensors.size());
+  for (const auto& [kind, members] : alike) {
+    std::vector<at::Tensor> list;
+    for (const size_t i : members) list.push_back(tensors[i].detach());
+    // The only wait for the device.
+    const at::Tensor values = at::stack(at::_foreach_norm(list, 2)).to(at::TensorOptions(at::kCPU).dtype(at::kDouble));
+    for (size_t n = 0; n < members.size(); ++n) norms[members[n]] = values.const_data_ptr<double>()[n];
+  }
+  return norms;
+}
+
+absl::Status OptimizerMonitor::Run(Event event, State& state, Logger& logger) {
+  if (!logger.has_destinations() || state.optimizer == nullptr) return absl::OkStatus();
+  const bool before_step = event == Event::kAfterTrainBatch;
+  const int64_t batch = state.timestamp.batch + (before_step ? 1 : 0);
+  if (batch % options_.interval != 0) return absl::OkStatus();
+  const torch::NoGradGuard no_grad;
+  if (before_step) {
+    if (options_.log_optimizer_metrics) CopyParameters(state);
+  } else {
+    LogNorms(state, logger);
+    before_.clear();
+  }
+  return absl::OkStatus();
+}
+
+void OptimizerMonitor::CopyParameters(const State& state) {
+  before_.clear();
+  ForEachActive(*state.optimizer,
+                [&](const std::string&, const at::Tensor& param) { before_.push_back(param.detach().clone()); });
+}
+
+void OptimizerMonitor::LogNorms(State& state, Logger& logger) {
+  std::vector<std::pair<std::string, at::Tensor>> measured;
+  const auto moments =
+      options_.log_optimizer_metrics ? FirstMoments(*state.optimizer) : absl::flat_hash_map<std::string, at::Tensor>();
+  size_t position = 0, num_grads = 0;
+  ForEachActive(*state.optimizer, [&](const std::string& name, const at::Tensor& param) {
+    measured.insert(measured.begin() + static_cast<std::ptrdiff_t>(num_grads++),
+                    {absl::StrCat("l2_norm/grad/", name), param.grad()});
+    if (!options_.log_optimizer_metrics) return;
+    measured.emplace_back(absl::StrCat("l2_norm/param/", name), param);
+    if (const auto it = moments.find(name); it != moments.end())
+      measured.emplace_back(absl::StrCat("l2_norm/moment/", name), it->second);
+    // Absent when a gradient came into being after AFTER_TRAIN_BATCH: then what changed is not known.
+    if (position < before_.size() && before_[position].sizes() == param.sizes())
+      measured.emplace_back(absl::StrCat("l2_norm/update/", name), before_[position].neg_().add_(param));
+    ++position;
+  });
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : measured) tensors.push_back(tensor);
+  const std::vector<double> norms = L2Norms(tensors);
+  double sum = 0;
+  for (size_t i = 0; i < measured.size(); ++i) {
+    if (i < num_grads) sum += norms[i] * norms[i];
+    logger.Log(measured[i].first, norms[i]);
+  }
+  logger.Log("l2_norm/grad/global", std::sqrt(sum));
+}
+
+}  // namespace composer

@@ -1,0 +1,30 @@
+// File names with placeholders, as Composer writes them: "{run_name}/logs-rank{rank}.txt".
+// Source: mosaicml composer/utils/file_helpers.py, format_name_with_dist_and_time().
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace composer {
+
+// Who a rank is in its run.
+struct RankPlace {
+  std::string run_name;
+  int rank = 0, local_rank = 0, node_rank = 0;
+  int world_size = 1, local_world_size = 1;
+};
+
+using PlaceholderValues = std::vector<std::pair<std::string, std::string>>;
+// run_name rank local_rank node_rank world_size local_world_size
+PlaceholderValues PlaceholdersOf(const RankPlace& place);
+
+// Each {name} that has a value is replaced; others stay as text, and so does what a value holds.
+std::string FillTemplate(absl::string_view text, const PlaceholderValues& values);
+// Whether the text has the placeholder.
+bool HasPlaceholder(absl::string_view text, absl::string_view name);
+
+}  // namespace composer

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loggers/tensorboard_events.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "trainer/loggers/crc32c.h"
+#include "trainer/loggers/proto_writer.h"
+
+namespace composer {
+namespace {
+
+// Event
+constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
+// SessionLog
+constexpr int kStatus = 1, kSessionStart = 1;
+// Summary and Summary.Value
+constexpr int kValue = 1, kTag = 1, kSimpleValue = 2, kTensor = 8, kMetadata = 9;
+// SummaryMetadata
+constexpr int kPluginData = 1, kPluginName = 1, kPluginContent = 2, kDataClass = 4;
+constexpr int kTensorClass = 2, kBlobSequenceClass = 3;
+// TensorProto
+constexpr int kDType = 1, kShape = 2, kStringVal = 8, kDTypeString = 7, kDim = 2, kDimSize = 1;
+// HParamsPluginData, SessionStartInfo, SessionEndInfo
+constexpr int kSessionStartInfo = 3, kSessionEndInfo = 4, kHparams = 1, kGroupName = 4, kStartTime = 5;
+constexpr int kEndStatus = 1, kEndSuccess = 1, kEndTime = 2;
+// google.protobuf.Value and map entries
+constexpr int kNumberValue = 2, kStringValue = 3, kBoolValue = 4, kMapKey = 1, kMapValue = 2;
+
+void AppendLittleEndian(uint64_t value, int size, std::string& out) {
+  for (int i = 0; i < size; ++i) out.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
+}
+
+double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
+
+ProtoWriter Event(const EventTime& when) {
+  ProtoWriter event;
+  event.Double(kWallTime, Seconds(when.wall)).Int(kStep, when.step);
+  return event;
+}
+
+std::string SummaryEvent(const EventTime& when, const ProtoWriter& value) {
+  ProtoWriter summary;
+  summary.Message(kValue, value);
+  return Event(when).Message(kSummary, summary).bytes();
+}
+
+ProtoWriter Strings(absl::Span<const std::string> strings) {
+  ProtoWriter dim, shape, tensor;
+  dim.Int(kDimSize, static_cast<int64_t>(strings.size()));
+  shape.Message(kDim, dim);
+  tensor.Int(kDType, kDTypeString).Message(kShape, shape);
+  for (const std::string& text : strings) tensor.Bytes(kStringVal, text);
+  return tensor;
+}
+
+ProtoWriter Metadata(absl::string_view plugin, absl::string_view content, int data_class) {
+  ProtoWriter plugin_data, metadata;
+  plugin_data.Bytes(kPluginName, plugin).Bytes(kPluginContent, content);
+  metadata.Message(kPluginData, plugin_data);
+  if (data_class != 0) metadata.Int(kDataClass, data_class);
+  return metadata;
+}
+
+std::string HparamsEvent(const EventTime& when, absl::string_view tag, int field, const ProtoWriter& info) {
+  ProtoWriter data, value;
+  data.Message(field, info);
+  value.Bytes(kTag, tag).Message(kMetadata, Metadata("hparams", data.bytes(), 0));
+  return SummaryEvent(when, value);
+}
+
+// Numbers as numbers, so that TensorBoard can sort and draw by them.
+ProtoWriter Setting(absl::string_view text) {
+  ProtoWriter value;
+  if (double number = 0; absl::SimpleAtod(text, &number)) {
+    value.Double(kNumberValue, number);
+  } else if (text == "true" || text == "false") {
+    value.Int(kBoolValue, text == "true" ? 1 : 0);
+  } else {
+    value.Bytes(kStringValue, text);
+  }
+  return value;
+}
+
+}  // namespace
+
+std::string TensorBoardRecord(absl::string_view data) {
+  std::string record;
+  record.reserve(data.size() + 16);
+  AppendLittleEndian(data.size(), 8, record);
+  AppendLittleEndian(MaskedCrc32c(record), 4, record);
+  record.append(data.data(), data.size());
+  AppendLittleEndian(MaskedCrc32c(data), 4, record);
+  return record;
+}
+
+std::string VersionEvent(absl::Time wall) {
+  ProtoWriter event;
+  event.Double(kWallTime, Seconds(wall)).Bytes(kFileVersion, "brain.Event:2");
+  return event.bytes();
+}
+
+std::string RestartEvent(const EventTime& when) {
+  ProtoWriter log;
+  log.Int(kStatus, kSessionStart);
+  return Event(when).Message(kSessionLog, log).bytes();
+}
+
+std::string ScalarsEvent(const EventTime& when, absl::Span<const MetricValue> metrics) {
+  ProtoWriter summary;
+  for (const MetricValue& metric : metrics) {
+    ProtoWriter value;
+    value.Bytes(kTag, metric.name).Float(kSimpleValue, static_cast<float>(metric.value));
+    summary.Message(kValue, value);
+  }
+  return Event(when).Message(kSummary, summary).bytes();
+}
+
+std::string TextEvent(const EventTime& when, absl::string_view tag, absl::string_view markdown) {
+  ProtoWriter value;
+  value.Bytes(kTag, tag)
+      .Message(kMetadata, Metadata("text", "", kTensorClass))
+      .Message(kTensor, Strings({std::string(markdown)}));
+  return SummaryEvent(when, value);
+}
+
+std::string ImagesEvent(const EventTime& when, absl::string_view tag, int width, int height,
+                        absl::Span<const std::string> pngs) {
+  std::vector<std::string> strings = {absl::StrCat(width), absl::StrCat(height)};
+  strings.insert(strings.end(), pngs.begin(), pngs.end());
+  ProtoWriter value;
+  value.Bytes(kTag, tag)
+      .Message(kMetadata, Metadata("images", "", kBlobSequenceClass))
+      .Message(kTensor, Strings(strings));
+  return SummaryEvent(when, value);
+}
+
+std::string HyperparametersEvent(const EventTime& when, absl::string_view run_name,
+                                 const Hyperparameters& hyperparameters) {
+  ProtoWriter info;
+  for (const auto& [name, text] : hyperparameters) {
+    ProtoWriter entry;
+    entry.Bytes(kMapKey, name).Message(kMapValue, Setting(text));
+    info.Message(kHparams, entry);
+  }
+  info.Bytes(kGroupName, run_name).Double(kStartTime, Seconds(when.wall));
+  return HparamsEvent(when, "_hparams_/session_start_info", kSessionStartInfo, info);
+}
+
+std::string SessionEndEvent(const EventTime& when) {
+  ProtoWriter info;
+  info.Int(kEndStatus, kEndSuccess).Double(kEndTime, Seconds(when.wall));
+  return HparamsEvent(when, "_hparams_/session_end_info", kSessionEndInfo, info);
+}
+
+std::string HyperparametersMarkdown(const Hyperparameters& hyperparameters) {
+  std::string text = "| name | value |\n|---|---|\n";
+  for (const auto& [name, value] : hyperparameters) {
+    const std::string shown = absl::StrReplaceAll(value, {{"|", "\\|"}, {"\n", " "}});
+    absl::StrAppend(&text, "| ", name, " | ", shown, " |\n");
+  }
+  return text;
+}
+
+}  // namespace composer

@@ -1,0 +1,49 @@
+// TensorBoard's event files: tensorflow.Event messages in TFRecord frames. Pure; field numbers are the contract.
+//
+//   frame    uint64 length, masked CRC-32C of these 8 bytes, data, masked CRC-32C of the data; little-endian
+//   first    Event{wall_time, file_version: "brain.Event:2"}
+//   then     Event{wall_time, step, summary or session_log}
+//
+// Source: tensorflow/core/util/event.proto, framework/summary.proto, lib/io/record_writer.cc; tensorboard
+// plugins/{text,image,hparams}. Read back by TensorBoard's own reader in tests/integration/tensorboard_test.py.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "trainer/loggers/logger.h"
+
+namespace composer {
+
+// One frame.
+std::string TensorBoardRecord(absl::string_view data);
+
+struct EventTime {
+  absl::Time wall;
+  int64_t step = 0;
+};
+
+// The data of one record each.
+std::string VersionEvent(absl::Time wall);
+// "The run goes on from this step": TensorBoard drops what earlier files say of later steps.
+std::string RestartEvent(const EventTime& when);
+std::string ScalarsEvent(const EventTime& when, absl::Span<const MetricValue> metrics);
+// Markdown, shown on the Text tab.
+std::string TextEvent(const EventTime& when, absl::string_view tag, absl::string_view markdown);
+// PNG files of one size; one card on the Images tab.
+std::string ImagesEvent(const EventTime& when, absl::string_view tag, int width, int height,
+                        absl::Span<const std::string> pngs);
+// The HPARAMS tab: at the start of a run, and at its end.
+std::string HyperparametersEvent(const EventTime& when, absl::string_view run_name,
+                                 const Hyperparameters& hyperparameters);
+std::string SessionEndEvent(const EventTime& when);
+
+// "| name | value |" lines for TextEvent.
+std::string HyperparametersMarkdown(const Hyperparameters& hyperparameters);
+
+}  // namespace composer

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job_loggers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/nearest_name.h"
+#include "base/status_macros.h"
+#include "trainer/callbacks/log_hyperparameters.h"
+#include "trainer/core/name_template.h"
+#include "trainer/loggers/console_logger.h"
+#include "trainer/loggers/file_logger.h"
+#include "trainer/loggers/json_lines.h"
+#include "trainer/loggers/progress_bar.h"
+#include "trainer/loggers/tensorboard_logger.h"
+#include "worker/job_time.h"
+
+namespace composer {
+namespace {
+
+constexpr IntRange kInterval = {.min = 1, .max = 1 << 30};
+
+PlaceholderValues Placeholders(const JobPlace& place, const JobFacts& facts) {
+  return PlaceholdersOf(
+      {facts.run_name, place.rank, place.local_rank, place.node_rank, place.world_size, place.local_world_size});
+}
+
+LoggerFactory ReadTensorBoard(ConfigMap config) {
+  const std::string log_dir = config.String("log_dir", "");
+  const int64_t flush_interval = config.Int("flush_interval", 100, kInterval);
+  if (!config.Bool("rank_zero_only", true))
+    config.Reject("rank_zero_only", "only rank 0 has the metrics of all ranks; leave it true");
+  return [=](const JobPlace& place, const JobFacts& facts) -> std::unique_ptr<LoggerDestination> {
+    if (place.rank != 0) return nullptr;
+    TensorBoardLogger::Options options;
+    options.folder = log_dir.empty() ? JoinPath(facts.run_folder, "tensorboard")
+                                     : JoinPath(FillTemplate(log_dir, Placeholders(place, facts)), facts.run_name);
+    options.run_name = facts.run_name;
+    options.flush_interval = flush_interval;
+    return std::make_unique<TensorBoardLogger>(options);
+  };
+}
+
+LoggerFactory ReadFileLogger(ConfigMap config) {
+  const std::string filename = config.String("filename", "logs/logs-rank{rank}.txt");
+  FileLogger::Options options;
+  options.flush_interval = config.Int("flush_interval", options.flush_interval, kInterval);
+  options.log_traces = config.Bool("log_traces", options.log_traces);
+  for (const char* key : {"capture_stdout", "capture_stderr"}) {
+    if (config.Bool(key, false)) config.Reject(key, "the launcher keeps both streams of every rank in logs/");
+  }
+  return [=](const JobPlace& place, const JobFacts& facts) -> std::unique_ptr<LoggerDestination> {
+    const bool own_file = HasPlaceholder(filename, "rank") ||
+                          (place.local_rank == 0 && HasPlaceholder(filename, "node_rank")) ||
+                          (place.node_rank == 0 && HasPlaceholder(filename, "local_rank"));
+    if (place.rank != 0 && !own_file) return nullptr;
+    FileLogger::Options own = options;
+    const std::string name = FillTemplate(filename, Placeholders(place, facts));
+    own.path = name.substr(0, 1) == "/" ? name : JoinPath(facts.run_folder, name);
+    return std::make_unique<FileLogger>(own);
+  };
+}
+
+struct LoggerRow {
+  const char* name;
+  LoggerFactory (*read)(ConfigMap config);
+};
+constexpr LoggerRow kLoggers[] = {
+    {"file_logger", ReadFileLogger},
+    {"tensorboard", ReadTensorBoard},
+};
+
+std::vector<LoggerFactory> ReadLoggers(ConfigMap root) {
+  std::vector<LoggerFactory> factories;
+  std::vector<std::string> known;
+  for (const LoggerRow& row : kLoggers) known.emplace_back(row.name);
+  for (ConfigMap::Named& entry : root.NamedMaps("loggers")) {
+    const auto* row = std::find_if(std::begin(kLoggers), std::end(kLoggers),
+                                   [&](const LoggerRow& r) { return entry.name == r.name; });
+    if (row != std::end(kLoggers)) {
+      factories.push_back(row->read(entry.map));
+    } else {
+      entry.map.RejectAll(
+          absl::StrCat("unknown logger; there are ", absl::StrJoin(known, ", "), DidYouMean(entry.name, known)));
+    }
+  }
+  return factories;
+}
+
+Hyperparameters RunSettings(const LoggingOptions& logging, const JobPlace& place, const TrainerOptions& options) {
+  Hyperparameters settings = {
+      {"composer_version", COMPOSER_VERSION},
+      {"num_nodes", absl::StrCat(place.world_size / std::max(1, place.local_world_size))},
+      {options.device.is_cpu() ? "num_cpus_per_node" : "num_gpus_per_node", absl::StrCat(place.local_world_size)},
+      {"rank_zero_seed", absl::StrCat(options.seed)}};
+  if (logging.auto_log_hparams) settings.insert(settings.end(), logging.config.begin(), logging.config.end());
+  return settings;
+}
+
+bool IsTerminal(const LoggingOptions& logging, const JobPlace& place) {
+  return logging.console_is_stdout ? place.stdout_is_terminal : place.stderr_is_terminal;
+}
+
+void AddConsole(const LoggingOptions& logging, const JobPlace& place, TrainerOptions& options) {
+  ConsoleOptions console;
+  console.fd = logging.console_is_stdout ? 1 : 2;
+  console.interval = logging.console_log_interval;
+  console.erase_line = logging.progress_bar && IsTerminal(logging, place);
+  ConsoleLogger made = MakeConsoleLogger(console);
+  options.callbacks.push_back(std::move(made.callback));
+  options.loggers.push_back(std::move(made.destination));
+}
+
+void AddProgressBar(const LoggingOptions& logging, const JobPlace& place, TrainerOptions& options) {
+  ProgressBar::Options bar;
+  bar.fd = logging.console_is_stdout ? 1 : 2;
+  bar.in_place = IsTerminal(logging, place);
+  bar.columns = place.terminal_columns;
+  options.callbacks.push_back(std::make_unique<ProgressBar>(bar, RealClock::Get()));
+}
+
+}  // namespace
+
+LoggingOptions ReadLogging(ConfigMap root) {
+  LoggingOptions logging;
+  logging.progress_bar = root.Bool("progress_bar", true);
+  logging.metrics_file = root.Bool("metrics_file", true);
+  logging.log_to_console = root.Bool("log_to_console", false);
+  logging.console_is_stdout = root.Choice("console_stream", {"stderr", "stdout"}, "stderr") == "stdout";
+  logging.console_log_interval = ReadInterval(root, "console_log_interval", "1ba");
+  logging.log_traces = root.Bool("log_traces", false);
+  logging.auto_log_hparams = root.Bool("auto_log_hparams", false);
+  logging.loggers = ReadLoggers(root);
+  return logging;
+}
+
+absl::Status AddLoggers(const LoggingOptions& logging, const JobPlace& place, const JobFacts& facts,
+                        TrainerOptions& options) {
+  options.engine.log_traces = logging.log_traces;
+  for (const LoggerFactory& make : logging.loggers) {
+    if (auto logger = make(place, facts)) options.loggers.push_back(std::move(logger));
+  }
+  options.callbacks.insert(options.callbacks.begin(),
+                           std::make_unique<LogHyperparameters>(RunSettings(logging, place, options)));
+  if (place.rank != 0) return absl::OkStatus();
+  if (logging.metrics_file) {
+    ASSIGN_OR_RETURN(auto file, JsonLines::Open(JoinPath(options.run_folder, "metrics.jsonl")));
+    options.loggers.push_back(std::move(file));
+  }
+  if (logging.log_to_console) AddConsole(logging, place, options);
+  if (logging.progress_bar) AddProgressBar(logging, place, options);
+  return absl::OkStatus();
+}
+
+}  // namespace composer
