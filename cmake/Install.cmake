@@ -1,9 +1,7 @@
 # cmake --install, and find_package(Composer) for programs that embed the trainer: Composer::composer.
 include(CMakePackageConfigHelpers)
 
-set(composer_embeddable composer_base composer_storage composer_checkpoint composer_torch_status composer_trainer_time composer_loggers_core
-    composer_trainer_core composer_data composer_metrics composer_loss composer_models composer_optim composer_parallel composer_loggers
-    composer_callbacks composer_trace_files composer_profiler composer_trainer)
+get_property(composer_embeddable GLOBAL PROPERTY COMPOSER_PUBLIC_LIBRARIES)
 add_library(composer_all INTERFACE)
 set_target_properties(composer_all PROPERTIES EXPORT_NAME composer)
 target_link_libraries(composer_all INTERFACE ${composer_embeddable})

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,12 @@
 #include "base/env.h"
 #include "config/node.h"
 #include "trainer/trainer_options.h"
+#include "worker/job_algorithms.h"
 #include "worker/job_callbacks.h"
 #include "worker/job_data.h"
 #include "worker/job_model.h"
 #include "worker/job_optim.h"
+#include "worker/plugin_registry.h"
 
 namespace composer {
 
@@ -23,7 +26,8 @@ struct Job {
   double dist_timeout_seconds = 300;
   bool gpu = false;  // device: gpu
 
-  TrainerOptions options;  // without the parts below
+  std::shared_ptr<PluginRegistry> plugins;  // what the factories below may come from
+  TrainerOptions options;                   // without the parts below
   ModelFactory model;
   DatasetFactory train_dataset;
   struct Evaluation {
@@ -33,6 +37,7 @@ struct Job {
   std::vector<Evaluation> evaluations;
   OptimizerFactory optimizer;
   std::vector<SchedulerFactory> schedulers;
+  std::vector<AlgorithmFactory> algorithms;
   std::vector<CallbackFactory> callbacks;
   FatalWrite fatal_write;
   LoggingOptions logging;

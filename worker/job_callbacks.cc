@@ -4,9 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/file.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "trainer/callbacks/early_stopper.h"
 #include "trainer/callbacks/fail_at.h"
@@ -21,6 +19,7 @@
 #include "trainer/loggers/json_lines.h"
 #include "trainer/loggers/progress_bar.h"
 #include "worker/job_time.h"
+#include "worker/named_reader.h"
 
 namespace composer {
 namespace {
@@ -118,19 +117,21 @@ constexpr CallbackRow kCallbacks[] = {
 
 }  // namespace
 
-std::vector<CallbackFactory> ReadCallbacks(ConfigMap root) {
+std::vector<std::string> CallbackNames() { return NamesOf(kCallbacks); }
+
+std::vector<CallbackFactory> ReadCallbacks(ConfigMap root, const PluginTables& plugins) {
   std::vector<CallbackFactory> factories;
-  std::vector<std::string> known;
-  for (const CallbackRow& row : kCallbacks) known.emplace_back(row.name);
   for (const ConfigMap::Named& entry : root.NamedMaps("callbacks")) {
     const auto* row = std::find_if(std::begin(kCallbacks), std::end(kCallbacks),
                                    [&](const CallbackRow& r) { return entry.name == r.name; });
     if (row != std::end(kCallbacks)) {
       factories.push_back(row->read(entry.map));
+    } else if (const auto plugin = plugins.callbacks.find(entry.name); plugin != plugins.callbacks.end()) {
+      const PluginCallbackFactory make = ReadWithPlugin(entry.name, plugin->second, entry.map);
+      factories.push_back([make](const JobPlace&) { return make(); });
     } else {
-      root.Map("callbacks")
-          .Reject(entry.name, absl::StrCat("unknown callback; there are ", absl::StrJoin(known, ", "),
-                                           DidYouMean(entry.name, known)));
+      root.Map("callbacks").Reject(entry.name, UnknownName(entry.name, CallbackNames(), plugins.callbacks));
+      ConfigMap(entry.map).IgnoreRest();
     }
   }
   return factories;

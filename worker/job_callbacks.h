@@ -12,6 +12,7 @@
 #include "config/config_map.h"
 #include "trainer/core/callback.h"
 #include "trainer/trainer_options.h"
+#include "worker/plugin_registry.h"
 
 namespace composer {
 
@@ -26,7 +27,9 @@ struct JobPlace {
 using CallbackFactory = std::function<std::unique_ptr<Callback>(const JobPlace&)>;
 
 // root.callbacks: {speed_monitor: {window_size: 50}, lr_monitor: , …}. Errors go to the reader.
-std::vector<CallbackFactory> ReadCallbacks(ConfigMap root);
+std::vector<CallbackFactory> ReadCallbacks(ConfigMap root, const PluginTables& plugins);
+// The built-in ones.
+std::vector<std::string> CallbackNames();
 
 // callbacks.fail_at with `when: save`: the part of a checkpoint file's path whose writing is to kill this process; nullopt: none.
 using FatalWrite = std::function<std::optional<std::string>(const JobPlace&)>;

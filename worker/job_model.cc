@@ -4,6 +4,7 @@
 #include "trainer/models/gpt.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/resnet_small.h"
+#include "worker/named_reader.h"
 
 namespace composer {
 namespace {
@@ -39,14 +40,18 @@ ModelFactory ReadGpt(ConfigMap config) {
   return [=] { return MakeGpt(options); };
 }
 
+constexpr NamedReader<ModelFactory> kModels[] = {
+    {"gpt", ReadGpt},
+    {"mlp", ReadMlp},
+    {"resnet_small", ReadResNetSmall},
+};
+
 }  // namespace
 
-ModelFactory ReadModel(ConfigMap config) {
-  const std::string name = config.RequiredChoice("name", {"mlp", "resnet_small", "gpt"});
-  if (name == "mlp") return ReadMlp(config);
-  if (name == "resnet_small") return ReadResNetSmall(config);
-  if (name == "gpt") return ReadGpt(config);
-  return nullptr;
+std::vector<std::string> ModelNames() { return NamesOf(kModels); }
+
+ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins) {
+  return ReadNamed<ModelFactory>(config, kModels, plugins.models);
 }
 
 }  // namespace composer

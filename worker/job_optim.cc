@@ -7,6 +7,7 @@
 #include "trainer/optim/schedules.h"
 #include "trainer/torch_status.h"
 #include "worker/job_time.h"
+#include "worker/named_reader.h"
 
 namespace composer {
 namespace {
@@ -104,23 +105,26 @@ void ReadCurve(ConfigMap& config, ScheduleSpec& spec) {
   }
 }
 
+constexpr NamedReader<OptimizerFactory> kOptimizers[] = {
+    {"decoupled_adamw", ReadAdamW},
+    {"decoupled_sgdw", ReadSgdw},
+};
+
 }  // namespace
 
-OptimizerFactory ReadOptimizer(ConfigMap root) {
+std::vector<std::string> OptimizerNames() { return NamesOf(kOptimizers); }
+
+OptimizerFactory ReadOptimizer(ConfigMap root, const PluginTables& plugins) {
   ConfigMap config = root.Map("optimizers");
-  if (!config.exists()) return ReadSgdw(config);
-  const std::string name = config.RequiredChoice("name", {"decoupled_adamw", "decoupled_sgdw"});
-  if (name == "decoupled_adamw") return ReadAdamW(config);
-  if (name == "decoupled_sgdw") return ReadSgdw(config);
-  return nullptr;
+  return config.exists() ? ReadNamed<OptimizerFactory>(config, kOptimizers, plugins.optimizers) : ReadSgdw(config);
 }
 
-std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root) {
+std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root, const PluginTables& plugins) {
   std::vector<SchedulerFactory> factories;
   for (ConfigMap config : root.MapList("schedulers")) {
-    absl::StatusOr<ScheduleSpec> spec = ScheduleByName(config.String("name"));
+    absl::StatusOr<ScheduleSpec> spec = ScheduleByName(config.Has("name") ? config.String("name") : "");
     if (!spec.ok()) {
-      config.Reject("name", spec.status().message());
+      factories.push_back(ReadNamed<SchedulerFactory>(config, {}, plugins.schedulers, ScheduleNames()));
       continue;
     }
     ReadCurve(config, *spec);

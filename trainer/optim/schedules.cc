@@ -165,19 +165,25 @@ class CurveScheduler final : public Scheduler {
 
 }  // namespace
 
+std::vector<std::string> ScheduleNames() {
+  std::vector<std::string> names;
+  for (const CurveName& entry : kCurveNames) {
+    names.emplace_back(entry.name);
+    if (entry.can_warm_up) names.push_back(absl::StrCat(entry.name, kWarmupSuffix));
+  }
+  return names;
+}
+
 absl::StatusOr<ScheduleSpec> ScheduleByName(absl::string_view name) {
   ScheduleSpec spec;
   absl::string_view base = name;
   if (absl::ConsumeSuffix(&base, kWarmupSuffix)) spec.t_warmup = Time::Batches(0);
-  std::vector<std::string> known;
   for (const CurveName& entry : kCurveNames) {
-    known.emplace_back(entry.name);
-    if (entry.can_warm_up) known.push_back(absl::StrCat(entry.name, kWarmupSuffix));
     if (entry.name != base || (spec.t_warmup.has_value() && !entry.can_warm_up)) continue;
     spec.curve = entry.curve;
     return spec;
   }
-  return absl::InvalidArgumentError(absl::StrCat("no scheduler is called `", name, "`", DidYouMean(name, known)));
+  return absl::InvalidArgumentError(absl::StrCat("no scheduler is called `", name, "`", DidYouMean(name, ScheduleNames())));
 }
 
 absl::StatusOr<double> ScheduleFactor(const ScheduleSpec& spec, const Timestamp& now, const ScheduleContext& context) {

@@ -26,6 +26,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -55,6 +56,9 @@ struct ScheduleSpec {
 // "cosine_annealing_with_warmup" -> a spec with Composer's defaults; t_warmup is set (to 0) exactly when the name ends
 // with _with_warmup. kInvalidArgument with the nearest name.
 absl::StatusOr<ScheduleSpec> ScheduleByName(absl::string_view name);
+
+// All names that ScheduleByName knows.
+std::vector<std::string> ScheduleNames();
 
 // The factor at `now`. kInvalidArgument: a time in seconds; epochs or shares of epochs without batches_per_epoch; t_max
 // or period that convert to nothing; t_mult < 1; with warm-up, t_warmup and t_max in different units, or a t_max that
