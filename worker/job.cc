@@ -11,6 +11,7 @@
 #include "storage/dying_file_system.h"
 #include "trainer/core/random.h"
 #include "trainer/optim/schedules.h"
+#include "worker/job_metrics.h"
 #include "worker/job_time.h"
 #include "worker/plugin_loader.h"
 
@@ -126,7 +127,8 @@ void ReadTraining(ConfigMap root, Job& job) {
 
 PluginRegistry::Names BuiltInNames() {
   return {{"model", ModelNames()},        {"dataset", DatasetNames()},     {"optimizer", OptimizerNames()},
-          {"scheduler", ScheduleNames()}, {"algorithm", AlgorithmNames()}, {"callback", CallbackNames()}};
+          {"scheduler", ScheduleNames()}, {"algorithm", AlgorithmNames()}, {"callback", CallbackNames()},
+          {"metric", MetricNames()}};
 }
 
 // Before anything else: the names in the rest of the file may be theirs.
