@@ -60,6 +60,9 @@
 #include "trainer/loggers/logger.h"
 #include "trainer/loggers/progress_bar.h"
 
+// Profiler.
+#include "trainer/profiler/profiler.h"
+
 // Several ranks.
 #include "trainer/parallel/c10d_communicator.h"
 #include "trainer/parallel/communicator.h"
