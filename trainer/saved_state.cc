@@ -88,6 +88,10 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
   if (state.lagging) small["lagging"] = state.lagging->ToJson();
   if (state.scaler) small["scaler"] = state.scaler->SaveState();
   if (state.auto_microbatch) small["auto_microbatch"] = state.auto_microbatch->SaveState();
+  for (size_t i = 0; i < state.schedulers.size(); ++i) {
+    if (std::string json = state.schedulers[i]->SaveState(); !json.empty())
+      small[absl::StrCat("schedulers/", i)] = std::move(json);
+  }
   SaveParts("callbacks/", state.callbacks, small);
   SaveParts("algorithms/", state.algorithms, small);
   return small;
@@ -95,7 +99,7 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
 
 absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::string>& exclude_algorithms,
                                State& state, SavedDataSettings& data) {
-  const auto restore = [&](const char* key, const auto& fn) {
+  const auto restore = [&](const std::string& key, const auto& fn) {
     const auto it = small.find(key);
     return it == small.end() ? absl::OkStatus() : Annotate(fn(it->second), key);
   };
@@ -117,6 +121,10 @@ absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::s
   if (state.auto_microbatch) {
     RETURN_IF_ERROR(
         restore("auto_microbatch", [&](const std::string& json) { return state.auto_microbatch->LoadState(json); }));
+  }
+  for (size_t i = 0; i < state.schedulers.size(); ++i) {
+    RETURN_IF_ERROR(restore(absl::StrCat("schedulers/", i),
+                            [&](const std::string& json) { return state.schedulers[i]->LoadState(json); }));
   }
   RETURN_IF_ERROR(LoadParts("callbacks/", state.callbacks, {}, small));
   return LoadParts("algorithms/", state.algorithms, exclude_algorithms, small);

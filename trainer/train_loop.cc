@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainer/core/random.h"
+#include "trainer/optim/apply_schedulers.h"
+#include "trainer/optim/observe_metrics.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
@@ -133,7 +135,7 @@ void TrainLoop::AgreeOnStop() {
 }
 
 void TrainLoop::Step() {
-  SetLearningRates();
+  ApplySchedulers(state_.schedulers, state_.timestamp, state_.lagging, schedule_, *state_.optimizer);
   TrainBatch::Request request;
   request.global_samples = parts_.train_loader.global_samples(state_.timestamp.batch_in_epoch);
   const int64_t interval = parts_.train_metrics_interval;
@@ -180,17 +182,6 @@ StepMessage TrainLoop::OwnMessage() {
   return message;
 }
 
-void TrainLoop::SetLearningRates() {
-  if (state_.schedulers.empty()) return;
-  double factor = 1;
-  if (state_.lagging) {
-    factor = state_.schedulers.back()->Factor(*state_.lagging, schedule_);  // as torch's LambdaLR: the last one wins
-  } else {
-    for (const auto& scheduler : state_.schedulers) factor *= scheduler->Factor(state_.timestamp, schedule_);
-  }
-  for (ParamGroup& group : state_.optimizer->groups()) group.lr = group.initial_lr * factor;
-}
-
 void TrainLoop::LogStep(const StepMessage& agreed, bool measured) {
   parts_.logger.Log(loss_id_, state_.step.loss);
   const std::vector<std::string>& names = train_batch_.loss_part_names();
@@ -214,7 +205,9 @@ void TrainLoop::Evaluate(Event event) {
     }
     const TraceSpan span(state_.tracer, kEvaluationSpan);
     RunEvaluator(evaluator, state_, parts_.engine, parts_.communicator, parts_.logger);
+    ObserveMetrics(state_.schedulers, Event::kEvalEnd, evaluator.label, parts_.logger);
   }
+  ObserveMetrics(state_.schedulers, event, "", parts_.logger);
   if (!any) return;
   Fire(Event::kEvalAfterAll);
   parts_.supervision.OnPhase(RunPhase::kTraining);

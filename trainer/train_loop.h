@@ -61,7 +61,6 @@ class TrainLoop {
   // The step, again with smaller microbatches for as long as a rank runs out of memory.
   StepMessage RunStep(TrainBatch::Request request);
   StepMessage OwnMessage();
-  void SetLearningRates();
   void LogStep(const StepMessage& agreed, bool measured);
   void Evaluate(Event event);
   void Fire(Event event);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "trainer/optim/apply_schedulers.h"
 #include "trainer/parallel/local_communicator.h"
 #include "trainer/predict_loop.h"
 #include "trainer/torch_status.h"
@@ -170,8 +171,7 @@ absl::Status Trainer::BuildEvaluators(DataLoader::Options loader) {
 absl::Status Trainer::CheckSchedulers() const {
   if (state_.max_duration.count() == 0) return absl::OkStatus();  // Fit will say it
   const ScheduleContext context{state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
-  for (const auto& scheduler : state_.schedulers) RETURN_IF_ERROR(Annotate(scheduler->Check(context), "schedulers"));
-  return absl::OkStatus();
+  return Annotate(composer::CheckSchedulers(state_.schedulers, context, *state_.optimizer), "schedulers");
 }
 
 // Keys of its own for each that coordinates through the store.

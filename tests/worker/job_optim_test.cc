@@ -35,7 +35,7 @@ class JobOptimTest : public ::testing::Test {
   auto With(const std::string& yaml, const Read& read) {
     document_ = ParseYaml(yaml, "job.yaml").value();
     ConfigReader reader(document_);
-    auto result = read(reader.root());
+    auto result = read(reader.root(), PluginTables());
     message_ = std::string(reader.Finish().message());
     return result;
   }

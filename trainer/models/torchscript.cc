@@ -247,10 +247,10 @@ class TorchScriptModel final : public Model {
     TorchScriptOptions::MakeMetrics train, eval;
     if (options_.task == TorchScriptTask::kClassifier) {
       train = {MakeMulticlassAccuracy};
-      eval = {MakeMulticlassAccuracy, MakeCrossEntropy};
+      eval = {MakeMulticlassAccuracy, [] { return MakeCrossEntropy(); }};
     } else if (options_.task == TorchScriptTask::kLanguageModel) {
-      train = {MakeLanguageCrossEntropy};
-      eval = {MakeLanguageCrossEntropy, MakeLanguagePerplexity};
+      train = {[] { return MakeLanguageCrossEntropy(); }};
+      eval = {[] { return MakeLanguageCrossEntropy(); }, [] { return MakeLanguagePerplexity(); }};
     }
     if (!options_.train_metrics.has_value()) options_.train_metrics = std::move(train);
     if (!options_.eval_metrics.has_value()) options_.eval_metrics = std::move(eval);

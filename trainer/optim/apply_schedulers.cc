@@ -5,8 +5,24 @@
 #include "base/status_macros.h"
 
 namespace composer {
+namespace {
 
-void ApplySchedulers(const SchedulerList& schedulers, const Timestamp& now, const Timestamp& lagged,
+double ProductOfFactors(const SchedulerList& schedulers, const Timestamp& now, const std::optional<Timestamp>& lagging,
+                        const ScheduleContext& context) {
+  double product = 1, last_lagging = 1;
+  for (const auto& scheduler : schedulers) {
+    if (lagging && scheduler->lags_in_composer()) {
+      last_lagging = scheduler->Factor(*lagging, context);
+    } else {
+      product *= scheduler->Factor(now, context);
+    }
+  }
+  return product * last_lagging;
+}
+
+}  // namespace
+
+void ApplySchedulers(const SchedulerList& schedulers, const Timestamp& now, const std::optional<Timestamp>& lagging,
                      const ScheduleContext& context, Optimizer& optimizer) {
   if (schedulers.empty()) return;
   ScheduleContext own = context;
@@ -16,10 +32,7 @@ void ApplySchedulers(const SchedulerList& schedulers, const Timestamp& now, cons
     if (!known || group.initial_lr != own.initial_lr) {
       known = true;
       own.initial_lr = group.initial_lr;
-      factor = 1;
-      for (const auto& scheduler : schedulers) {
-        factor *= scheduler->Factor(scheduler->lags_in_composer() ? lagged : now, own);
-      }
+      factor = ProductOfFactors(schedulers, now, lagging, own);
     }
     group.lr = group.initial_lr * factor;
   }

@@ -3,15 +3,6 @@
 
 namespace composer {
 
-Timestamp LaggedTimestamp(const Timestamp& now, int64_t samples, int64_t tokens) {
-  Timestamp asked = now;
-  if (now.batch == 0) return asked;
-  asked.batch -= 1;
-  asked.sample -= samples;
-  asked.token -= tokens;
-  return asked;
-}
-
 Timestamp StartOfEpoch(const Timestamp& now) {
   Timestamp start = now;
   start.batch -= now.batch_in_epoch;

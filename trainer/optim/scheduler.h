@@ -37,7 +37,7 @@ class Scheduler {
   // kInvalidArgument when the schedule cannot be computed in this run. To be asked once before training; Factor throws
   // c10::ValueError with the same message.
   virtual absl::Status Check(const ScheduleContext& context) const { return absl::OkStatus(); }
-  // True when Composer's Trainer gives the step the factor of the step before: LaggedTimestamp.
+  // True when Composer's Trainer gives the step the factor of the step before: ApplySchedulers.
   virtual bool lags_in_composer() const { return false; }
 
   // For schedules that follow a metric (observe_metrics.h calls them); all others keep no state.
@@ -52,12 +52,6 @@ class Scheduler {
 };
 
 using SchedulerList = std::vector<std::unique_ptr<Scheduler>>;
-
-// composer_compat. Composer's Trainer steps a schedule of its own after batch k - 1 but before it counts that batch, so
-// batch k >= 1 trains with the factor of batch k - 1, and batches 0 and 1 with that of 0. Returns the time to ask such
-// a schedule at for the step that starts at `now`; samples and tokens are those of the batch before `now`. Schedules
-// that are stepped every epoch, and torch's, do not lag (Scheduler::lags_in_composer). Pure.
-Timestamp LaggedTimestamp(const Timestamp& now, int64_t samples, int64_t tokens);
 
 // The start of the epoch that `now` is in: where schedules that are stepped every epoch look. Pure.
 Timestamp StartOfEpoch(const Timestamp& now);
