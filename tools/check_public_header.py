@@ -9,11 +9,14 @@ FOLDERS = ["data", "loss", "metrics", "models", "optim", "algorithms", "callback
 # Parts of what is promised, without a use of their own.
 INTERNAL = {
     "callbacks/fail_at.h", "callbacks/throttle.h",  # rehearsals, for YAML jobs
-    "callbacks/monitored_metric.h", "callbacks/saved_numbers.h",
+    "callbacks/activation_recorder.h", "callbacks/allocation_recorder.h", "callbacks/image_tensors.h", "callbacks/log_hyperparameters.h",
+    "callbacks/memory_pickle.h", "callbacks/mlperf_line.h", "callbacks/monitored_metric.h", "callbacks/saved_numbers.h",
     "data/gzip_file.h",
-    "loggers/line_file.h", "loggers/progress_line.h",
+    "loggers/crc32c.h", "loggers/png.h", "loggers/progress_line.h", "loggers/proto_writer.h", "loggers/tensorboard_events.h", "loggers/value_text.h",
+    "loss/one_hot.h",
+    "metrics/class_counts.h", "metrics/classes_last.h",
     "models/torchscript_call.h",
-    "optim/active_params.h",
+    "optim/active_params.h", "optim/apply_schedulers.h", "optim/newton_schulz.h", "optim/observe_metrics.h",
     "profiler/memory_timeline.h", "profiler/proc_stats.h", "profiler/trace_merge.h", "profiler/trace_tool.h", "profiler/verdict.h",
     "profiler/window_trace.h",
 }

@@ -37,7 +37,7 @@ Image ToImage(const at::Tensor& rows) {
   image.width = static_cast<int>(rows.size(1));
   image.channels = static_cast<int>(rows.size(2));
   const at::Tensor bytes = rows.contiguous();
-  const auto* data = bytes.const_data_ptr<uint8_t>();
+  const auto* data = static_cast<const uint8_t*>(bytes.const_data_ptr());
   image.pixels.assign(data, data + bytes.numel());
   return image;
 }
@@ -66,7 +66,7 @@ std::vector<Image> MasksOf(const at::Tensor& classes, int64_t limit) {
   const at::Tensor labels =
       classes.detach().slice(0, 0, std::min(limit, classes.size(0))).to(at::kCPU, at::kLong).contiguous();
   std::vector<Image> images;
-  const int64_t* label = labels.const_data_ptr<int64_t>();
+  const auto* label = static_cast<const int64_t*>(labels.const_data_ptr());
   for (int64_t i = 0; i < labels.size(0); ++i) {
     Image image{static_cast<int>(labels.size(1)), static_cast<int>(labels.size(2)), 3, {}};
     for (int64_t pixel = 0; pixel < labels.size(1) * labels.size(2); ++pixel) {

@@ -44,7 +44,7 @@ std::vector<double> L2Norms(const std::vector<at::Tensor>& tensors) {
     for (const size_t i : members) list.push_back(tensors[i].detach());
     // The only wait for the device.
     const at::Tensor values = at::stack(at::_foreach_norm(list, 2)).to(at::TensorOptions(at::kCPU).dtype(at::kDouble));
-    for (size_t n = 0; n < members.size(); ++n) norms[members[n]] = values.const_data_ptr<double>()[n];
+    for (size_t n = 0; n < members.size(); ++n) norms[members[n]] = static_cast<const double*>(values.const_data_ptr())[n];
   }
   return norms;
 }

@@ -76,6 +76,8 @@ absl::StatusOr<MachineMemory> ParseMachineMemory(absl::string_view proc_meminfo)
   memory.cached = bytes("Cached") + bytes("SReclaimable");
   memory.shared = bytes("Shmem");
   memory.slab = bytes("Slab");
+  memory.swap_total = bytes("SwapTotal");
+  memory.swap_free = bytes("SwapFree");
   return memory;
 }
 

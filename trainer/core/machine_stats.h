@@ -26,6 +26,7 @@ double CpuPercent(const CpuTimes& before, const CpuTimes& now);
 struct MachineMemory {
   int64_t total = 0, available = 0, used = 0, free = 0, active = 0, inactive = 0, buffers = 0, cached = 0, shared = 0,
           slab = 0;
+  int64_t swap_total = 0, swap_free = 0;
   double percent() const;  // used of total
 };
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/profiler/proc_stats.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 namespace composer {
 namespace {
@@ -40,44 +38,6 @@ bool IsWholeDisk(absl::string_view name) {
 }
 
 }  // namespace
-
-absl::StatusOr<CpuTicks> ParseCpuTicks(absl::string_view proc_stat) {
-  const std::vector<absl::string_view> words = Words(proc_stat.substr(0, proc_stat.find('\n')));
-  std::vector<int64_t> ticks;
-  if (words.size() < 6 || words[0] != "cpu" || !NumbersFrom(words, 1, &ticks))
-    return absl::InternalError("/proc/stat has no line of all CPUs");
-  // user nice system idle iowait irq softirq steal guest guest_nice; the guests' are in user and nice already.
-  CpuTicks result;
-  for (size_t i = 0; i < std::min<size_t>(ticks.size(), 8); ++i) result.total += ticks[i];
-  result.busy = result.total - ticks[3] - ticks[4];
-  return result;
-}
-
-double CpuPercent(const CpuTicks& before, const CpuTicks& now) {
-  const int64_t total = now.total - before.total;
-  if (total <= 0) return 0;
-  return std::clamp(100.0 * static_cast<double>(now.busy - before.busy) / static_cast<double>(total), 0.0, 100.0);
-}
-
-absl::StatusOr<MachineMemory> ParseMachineMemory(absl::string_view proc_meminfo) {
-  MachineMemory memory;
-  const std::pair<const char*, int64_t*> kFields[] = {{"MemTotal:", &memory.total},
-                                                      {"MemAvailable:", &memory.available},
-                                                      {"SwapTotal:", &memory.swap_total},
-                                                      {"SwapFree:", &memory.swap_free}};
-  size_t found = 0;
-  for (absl::string_view line : absl::StrSplit(proc_meminfo, '\n')) {
-    for (const auto& [name, value] : kFields) {
-      absl::string_view rest = line;
-      if (!absl::ConsumePrefix(&rest, name) || !absl::ConsumeSuffix(&rest, "kB")) continue;
-      if (!absl::SimpleAtoi(rest, value)) return absl::InternalError("/proc/meminfo has a line without a number");
-      *value *= 1024;
-      ++found;
-    }
-  }
-  if (found < std::size(kFields)) return absl::InternalError("/proc/meminfo lacks memory or swap");
-  return memory;
-}
 
 absl::StatusOr<int64_t> ParseResidentBytes(absl::string_view statm, int64_t page_bytes) {
   const std::vector<absl::string_view> words = Words(statm);

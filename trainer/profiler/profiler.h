@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "trainer/core/callback.h"
 #include "trainer/core/time.h"
-#include "trainer/profiler/name_template.h"
+#include "trainer/profiler/trace_name.h"
 #include "trainer/profiler/op_trace.h"
 #include "trainer/profiler/schedule.h"
 #include "trainer/profiler/span_recorder.h"
@@ -35,7 +35,7 @@
 
 namespace composer {
 
-// Names take the placeholders of name_template.h; those of files must contain {rank} and are inside folder.
+// Names take the placeholders of trace_name.h; those of files must contain {rank} and are inside folder.
 struct ProfilerOptions {
   ProfilerSchedule schedule = CyclicSchedule{};
   std::string folder = "{run_folder}/traces";

@@ -54,17 +54,17 @@ void SystemReader::Read(int64_t now_ns, std::vector<CounterSample>* samples) {
 }
 
 void SystemReader::ReadCpu(int64_t now_ns, std::vector<CounterSample>* samples) {
-  const auto ticks = ParseCpuTicks(Proc("/proc/stat"));
-  if (!ticks.ok()) return;
-  if (cpu_.total > 0) samples->push_back({now_ns, "cpu", {{"cpu_percent", CpuPercent(cpu_, *ticks)}}});
-  cpu_ = *ticks;
+  const auto times = ReadCpuTimes();
+  if (!times.ok()) return;
+  if (cpu_.total > 0) samples->push_back({now_ns, "cpu", {{"cpu_percent", CpuPercent(cpu_, *times)}}});
+  cpu_ = *times;
 }
 
 void SystemReader::ReadMemory(int64_t now_ns, std::vector<CounterSample>* samples) {
-  if (const auto memory = ParseMachineMemory(Proc("/proc/meminfo")); memory.ok()) {
+  if (const auto memory = ReadMachineMemory(); memory.ok()) {
     samples->push_back({now_ns,
                         "memory/virtual",
-                        {{"used_gb", Gb(memory->total - memory->available)}, {"available_gb", Gb(memory->available)}}});
+                        {{"used_gb", Gb(memory->used)}, {"available_gb", Gb(memory->available)}}});
     samples->push_back({now_ns,
                         "memory/swap",
                         {{"used_gb", Gb(memory->swap_total - memory->swap_free)}, {"free_gb", Gb(memory->swap_free)}}});

@@ -20,6 +20,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "trainer/core/machine_stats.h"
 #include "trainer/profiler/proc_stats.h"
 #include "trainer/profiler/timeline.h"
 
@@ -53,7 +54,7 @@ class SystemReader {
 
   SystemSamplerOptions options_;
   int64_t last_ns_ = 0;
-  CpuTicks cpu_;
+  CpuTimes cpu_;
   std::map<std::string, DiskTotals> disks_;
   std::map<std::string, NetworkTotals> network_;
 };

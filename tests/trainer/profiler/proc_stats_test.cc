@@ -10,32 +10,6 @@
 namespace composer {
 namespace {
 
-TEST(ProcStats, CpuTicksCountGuestsOnce) {
-  const auto ticks = ParseCpuTicks("cpu  100 20 30 800 40 5 6 7 50 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
-  ASSERT_TRUE(ticks.ok()) << ticks.status();
-  EXPECT_EQ(ticks->total, 1008);
-  EXPECT_EQ(ticks->busy, 168);
-  for (const char* wrong : {"", "cpu0 1 2 3 4 5", "cpu 1 2 x 4 5", "cpu 1 2"}) EXPECT_FALSE(ParseCpuTicks(wrong).ok());
-}
-
-TEST(ProcStats, CpuPercent) {
-  EXPECT_DOUBLE_EQ(CpuPercent({100, 1000}, {150, 1200}), 25);
-  EXPECT_DOUBLE_EQ(CpuPercent({100, 1000}, {100, 1000}), 0);  // no time passed
-  EXPECT_DOUBLE_EQ(CpuPercent({100, 1000}, {90, 1200}), 0);   // iowait may go back
-  EXPECT_DOUBLE_EQ(CpuPercent({100, 1000}, {400, 1200}), 100);
-}
-
-TEST(ProcStats, MachineMemoryIsInBytes) {
-  const auto memory = ParseMachineMemory(
-      "MemTotal:       16384 kB\nMemFree:  1 kB\nMemAvailable:    4096 kB\nSwapTotal:  2048 kB\nSwapFree: 1024 kB\n");
-  ASSERT_TRUE(memory.ok()) << memory.status();
-  EXPECT_EQ(memory->total, 16384 * 1024);
-  EXPECT_EQ(memory->available, 4096 * 1024);
-  EXPECT_EQ(memory->swap_total, 2048 * 1024);
-  EXPECT_EQ(memory->swap_free, 1024 * 1024);
-  EXPECT_FALSE(ParseMachineMemory("MemTotal: 1 kB\n").ok());
-}
-
 TEST(ProcStats, ResidentBytes) {
   EXPECT_EQ(ParseResidentBytes("5000 1234 300 1 0 400 0\n", 4096).value(), 1234 * 4096);
   EXPECT_FALSE(ParseResidentBytes("5000", 4096).ok());

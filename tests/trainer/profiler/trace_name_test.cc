@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/profiler/name_template.h"
+#include "trainer/profiler/trace_name.h"
 
 #include <gtest/gtest.h>
 

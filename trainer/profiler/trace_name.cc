@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/profiler/name_template.h"
+#include "trainer/profiler/trace_name.h"
 
-#include <utility>
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
+#include "trainer/core/name_template.h"
 
 namespace composer {
 namespace {
 
-std::vector<std::pair<std::string, std::string>> Placeholders(const NameValues& values) {
+PlaceholderValues Placeholders(const NameValues& values) {
   const Timestamp& now = values.timestamp;
   return {{"run_name", std::string(values.run_name)},
           {"run_folder", std::string(values.run_folder)},
@@ -29,22 +30,7 @@ std::vector<std::pair<std::string, std::string>> Placeholders(const NameValues& 
 }  // namespace
 
 std::string FillName(absl::string_view name, const NameValues& values) {
-  std::string result;
-  const auto placeholders = Placeholders(values);
-  while (!name.empty()) {
-    const size_t open = name.find('{');
-    const size_t close = open == name.npos ? name.npos : name.find('}', open);
-    if (close == name.npos) break;
-    absl::StrAppend(&result, name.substr(0, open));
-    const absl::string_view key = name.substr(open + 1, close - open - 1);
-    std::string value(name.substr(open, close - open + 1));
-    for (const auto& [known, text] : placeholders) {
-      if (key == known) value = text;
-    }
-    result += value;
-    name.remove_prefix(close + 1);
-  }
-  return absl::StrCat(result, name);
+  return FillTemplate(name, Placeholders(values));
 }
 
 absl::Status CheckName(absl::string_view name) {
