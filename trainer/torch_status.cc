@@ -5,7 +5,20 @@
 
 #include <new>
 
+#include "absl/strings/cord.h"
+
 namespace composer {
+namespace {
+constexpr char kOutOfMemoryMark[] = "composer/out_of_memory";
+}  // namespace
+
+absl::Status OutOfMemoryStatus(absl::string_view message) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kOutOfMemoryMark, absl::Cord());
+  return status;
+}
+
+bool IsOutOfMemory(const absl::Status& status) { return status.GetPayload(kOutOfMemoryMark).has_value(); }
 
 // The classes nest: children come before their parents.
 absl::Status StatusFromCurrentException() {
@@ -14,7 +27,7 @@ absl::Status StatusFromCurrentException() {
   } catch (const StatusError& error) {
     return error.status();
   } catch (const c10::OutOfMemoryError& error) {
-    return absl::ResourceExhaustedError(error.what_without_backtrace());
+    return OutOfMemoryStatus(error.what_without_backtrace());
   } catch (const c10::DistError& error) {
     return absl::UnavailableError(error.what_without_backtrace());
   } catch (const c10::NotImplementedError& error) {
@@ -28,7 +41,7 @@ absl::Status StatusFromCurrentException() {
   } catch (const c10::Error& error) {
     return absl::InternalError(error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of host memory");
+    return OutOfMemoryStatus("out of host memory");
   } catch (const std::exception& error) {
     return absl::InternalError(error.what());
   } catch (...) {

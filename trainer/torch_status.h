@@ -1,6 +1,6 @@
 // The one translator between LibTorch's exceptions and absl::Status.
 //
-//   c10::OutOfMemoryError, std::bad_alloc            kResourceExhausted
+//   c10::OutOfMemoryError, std::bad_alloc            kResourceExhausted, marked as OutOfMemoryStatus does
 //   c10::DistError and its children (store, network) kUnavailable
 //   NotImplementedError                              kUnimplemented
 //   ValueError, TypeError                            kInvalidArgument
@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace composer {
 
@@ -36,6 +37,10 @@ class StatusError final : public std::exception {
 inline void ThrowIfError(const absl::Status& status) {
   if (!status.ok()) throw StatusError(status);
 }
+
+// kResourceExhausted for memory: IsOutOfMemory tells it from a full disk. Annotate drops the mark.
+absl::Status OutOfMemoryStatus(absl::string_view message);
+bool IsOutOfMemory(const absl::Status& status);
 
 // To be called inside a catch block. The message has no backtrace.
 absl::Status StatusFromCurrentException();

@@ -177,7 +177,7 @@ void TrainBatch::RunBackward(double weight) {
 
 void TrainBatch::OnOutOfMemory(const StepMessage& message) {
   const absl::Status status = StatusFromCurrentException();
-  if (status.code() != absl::StatusCode::kResourceExhausted) throw;
+  if (!IsOutOfMemory(status)) throw;
   state_.outputs.reset();
   state_.loss.reset();
   state_.loss_parts.clear();

@@ -21,9 +21,9 @@ namespace composer {
 // With accumulate_train_batch_on_tokens the same holds of the tokens that generate loss; their number over all ranks is
 // known only after the sum, so the gradients are divided by it then.
 //
-// Out of memory (c10::OutOfMemoryError, bad_alloc, kResourceExhausted) with auto_microbatch: the rank completes the
+// Out of memory (IsOutOfMemory) with auto_microbatch: the rank completes the
 // step's collectives and its flag makes all ranks discard the step: weights, optimizer, buffers and metrics are as
-// before. Without: StatusError(kResourceExhausted) that says what to lower.
+// before. Without: StatusError(OutOfMemoryStatus).
 class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final.

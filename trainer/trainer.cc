@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "trainer/callbacks/oom_observer.h"
+#include "trainer/core/out_of_memory_facts.h"
 #include "trainer/optim/apply_schedulers.h"
 #include "trainer/parallel/local_communicator.h"
 #include "trainer/predict_loop.h"
@@ -231,7 +233,13 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
 absl::Status Trainer::Fit(const FitOptions& options) {
   RETURN_IF_ERROR(ApplyFitOptions(options));
   was_fitted_ = true;
-  return CatchTorch([this] { return loop_->Run(); });
+  return Explained(CatchTorch([this] { return loop_->Run(); }));
+}
+
+absl::Status Trainer::Explained(absl::Status status) {
+  if (!IsOutOfMemory(status)) return status;
+  ReportOutOfMemory(state_, logger_, status.message());
+  return OutOfMemoryStatus(OutOfMemoryAdvice(OutOfMemoryFactsOf(state_, status.message(), options_.visible_devices)));
 }
 
 absl::StatusOr<std::vector<at::Tensor>> Trainer::Predict(const PredictOptions& options) {
@@ -239,7 +247,7 @@ absl::StatusOr<std::vector<at::Tensor>> Trainer::Predict(const PredictOptions& o
     return absl::InvalidArgumentError("predict: the dataset is missing or empty");
   if (options.batch_size < 1) return absl::InvalidArgumentError("predict: batch_size must be at least 1");
   std::vector<at::Tensor> outputs;
-  RETURN_IF_ERROR(CatchTorch([&] {
+  RETURN_IF_ERROR(Explained(CatchTorch([&] {
     DataLoader::Options loader;
     loader.label = "predict";
     loader.global_batch_size = options.batch_size * state_.world_size;
@@ -249,7 +257,7 @@ absl::StatusOr<std::vector<at::Tensor>> Trainer::Predict(const PredictOptions& o
     const auto shared = std::make_shared<DataLoader>(options.dataset, loader);
     Prefetcher batches(shared, options.prefetch);
     outputs = RunPredict(*shared, batches, options.return_outputs, state_, *engine_);
-  }));
+  })));
   return outputs;
 }
 
@@ -279,11 +287,11 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
 }
 
 absl::Status Trainer::Eval() {
-  return CatchTorch([this]() -> absl::Status {
+  return Explained(CatchTorch([this]() -> absl::Status {
     RETURN_IF_ERROR(engine_->Run(Event::kEvalStandaloneStart));
     for (Evaluator& evaluator : evaluators_) RunEvaluator(evaluator, state_, *engine_, *communicator_, logger_);
     return engine_->Run(Event::kEvalStandaloneEnd);
-  });
+  }));
 }
 
 }  // namespace composer

@@ -62,6 +62,8 @@ class Trainer {
   absl::Status BuildEvaluators(DataLoader::Options loader);
   absl::Status Start();  // the timestamp, weights and data settings to begin with
   absl::Status CheckSchedulers() const;
+  // Out of memory with the advice of core/out_of_memory.h, and told to the OOMObservers; other errors as they are.
+  absl::Status Explained(absl::Status status);
   absl::Status ApplyFitOptions(const FitOptions& options);
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
   void ShareInitialWeights();

@@ -90,6 +90,7 @@ struct TrainerOptions {
   SaveOptions save;
   std::vector<SaveOptions> checkpoint_savers;  // further ones, with folders of their own (Composer's CheckpointSaver)
   LoadOptions load;
+  std::string visible_devices;   // CUDA_VISIBLE_DEVICES, to find the GPU in what the driver says; "": all
   at::Device device = at::kCPU;  // the model is moved there before the optimizer is made
   Precision precision = Precision::kFp32;
   int64_t device_train_microbatch_size = 0;  // samples; 0: the whole rank batch; kAutoMicrobatch

@@ -11,7 +11,7 @@
 #include "storage/dying_file_system.h"
 #include "trainer/core/random.h"
 #include "worker/config_values.h"
-#include "trainer/optim/schedules.h"
+#include "worker/job_checkpoints.h"
 #include "worker/job_metrics.h"
 #include "worker/job_time.h"
 #include "worker/plugin_loader.h"
@@ -74,30 +74,6 @@ void ReadEvaluation(ConfigMap root, Job& job) {
   }
 }
 
-void ReadSaving(ConfigMap root, Job& job) {
-  SaveOptions& save = job.options.save;
-  save.save_folder = root.String("save_folder", JoinPath(job.run_folder, "checkpoints"));
-  save.save_interval = ReadTime(root, "save_interval", "1ep");
-  save.save_num_checkpoints_to_keep =
-      static_cast<int>(root.Int("save_num_checkpoints_to_keep", -1, {.min = -1, .max = 1 << 20}));
-  if (save.save_num_checkpoints_to_keep == 0)
-    root.Reject("save_num_checkpoints_to_keep", "must be at least 1, or -1 to keep all");
-  save.autoresume = root.Bool("autoresume", true);
-  save.save_overwrite = root.Bool("save_overwrite", false);
-  save.save_weights_only = root.Bool("save_weights_only", false);
-  save.save_ignore_keys = root.StringList("save_ignore_keys", {});
-  if (save.save_weights_only && save.autoresume)
-    root.Reject("save_weights_only", "no run can go on from weights alone; set autoresume: false with it");
-}
-
-void ReadLoading(ConfigMap root, LoadOptions& load) {
-  load.load_path = root.String("load_path", "");
-  load.load_weights_only = root.Bool("load_weights_only", false);
-  load.load_strict_model_weights = root.Bool("load_strict_model_weights", true);
-  load.load_ignore_keys = root.StringList("load_ignore_keys", {});
-  load.load_exclude_algorithms = root.StringList("load_exclude_algorithms", {});
-}
-
 int64_t ReadMicrobatchSize(ConfigMap& root) {
   constexpr absl::string_view kKey = "device_train_microbatch_size";
   return root.Is(kKey, "auto") ? kAutoMicrobatch : root.Int(kKey, 0, {.min = 1, .max = kMaxSamples});
@@ -127,9 +103,9 @@ void ReadTraining(ConfigMap root, Job& job) {
 }
 
 PluginRegistry::Names BuiltInNames() {
-  return {{"model", ModelNames()},        {"dataset", DatasetNames()},     {"optimizer", OptimizerNames()},
-          {"scheduler", SchedulerNames()}, {"algorithm", AlgorithmNames()}, {"callback", CallbackNames()},    {"logger", LoggerNames()},
-          {"metric", MetricReaderNames()}};
+  return {{"model", ModelNames()},         {"dataset", DatasetNames()},     {"optimizer", OptimizerNames()},
+          {"scheduler", SchedulerNames()}, {"algorithm", AlgorithmNames()}, {"callback", CallbackNames()},
+          {"logger", LoggerNames()},       {"metric", MetricReaderNames()}};
 }
 
 // Before anything else: the names in the rest of the file may be theirs.
@@ -162,8 +138,9 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ReadTraining(root, job);
   ReadTrainData(root, job);
   ReadEvaluation(root, job);
-  ReadSaving(root, job);
-  ReadLoading(root, job.options.load);
+  job.options.save = ReadSaving(root, job.run_folder);
+  job.options.load = ReadLoading(root);
+  job.options.checkpoint_savers = ReadCheckpointSavers(root);
   job.optimizer = ReadOptimizer(root, plugins);
   job.schedulers = ReadSchedulers(root, plugins);
   job.algorithms = ReadAlgorithms(root, plugins);
@@ -204,6 +181,7 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
     ASSIGN_OR_RETURN(evaluation.options.dataset, evaluation.dataset());
     options.evaluators.push_back(evaluation.options);
   }
+  options.visible_devices = place.visible_gpus;
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());

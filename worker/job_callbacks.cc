@@ -27,6 +27,7 @@
 #include "trainer/callbacks/system_metrics_monitor.h"
 #include "trainer/callbacks/threshold_stopper.h"
 #include "trainer/callbacks/throttle.h"
+#include "worker/job_checkpoints.h"
 #include "worker/job_time.h"
 #include "worker/named_reader.h"
 
@@ -231,17 +232,22 @@ CallbackFactory ReadThrottle(ConfigMap config) {
   return Fixed<Throttle>(options);
 }
 
+// TrainerOptions::checkpoint_savers: the trainer makes it, with what only it has (job_checkpoints.h).
+CallbackFactory ReadElsewhere(ConfigMap) { return nullptr; }
+
 struct CallbackRow {
   const char* name;
   CallbackFactory (*read)(ConfigMap config);
 };
 constexpr CallbackRow kCallbacks[] = {
     {"activation_monitor", ReadActivationMonitor},
+    {"checkpoint_saver", ReadElsewhere},
     {"early_stopper", ReadEarlyStopper},
     {"export_for_inference", ReadExportForInference},
     {"fail_at", ReadFailAt},
     {"free_outputs", ReadPlain<FreeOutputs>},
     {"image_visualizer", ReadImageVisualizer},
+    {"load_checkpoint", ReadLoadCheckpoint},
     {"lr_monitor", ReadPlain<LRMonitor>},
     {"memory_monitor", ReadMemoryMonitor},
     {"memory_snapshot", ReadMemorySnapshot},
@@ -267,7 +273,7 @@ std::vector<CallbackFactory> ReadCallbacks(ConfigMap root, const PluginTables& p
     const auto* row = std::find_if(std::begin(kCallbacks), std::end(kCallbacks),
                                    [&](const CallbackRow& r) { return entry.name == r.name; });
     if (row != std::end(kCallbacks)) {
-      factories.push_back(row->read(entry.map));
+      if (CallbackFactory factory = row->read(entry.map)) factories.push_back(std::move(factory));
     } else if (const auto plugin = plugins.callbacks.find(entry.name); plugin != plugins.callbacks.end()) {
       const PluginCallbackFactory make = ReadWithPlugin(entry.name, plugin->second, entry.map);
       factories.push_back([make](const JobPlace&, const JobFacts&) { return make(); });

@@ -70,8 +70,7 @@ constexpr NamedReader<LoggerFactory> kLoggers[] = {
 
 // Rank 0 has the metrics of all ranks.
 LoggerFactory OfPlugin(PluginLoggerFactory make) {
-  return [make](const JobPlace& place,
-                const JobFacts& facts) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
+  return [make](const JobPlace& place, const JobFacts& facts) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
     if (place.rank != 0) return nullptr;
     return make(RunPlace{facts.run_name, facts.run_folder});
   };
@@ -80,8 +79,8 @@ LoggerFactory OfPlugin(PluginLoggerFactory make) {
 std::vector<LoggerFactory> ReadLoggers(ConfigMap root, const PluginTables& plugins) {
   std::vector<LoggerFactory> factories;
   for (ConfigMap::Named& entry : root.NamedMaps("loggers")) {
-    const auto* row = std::find_if(std::begin(kLoggers), std::end(kLoggers),
-                                   [&](const auto& r) { return entry.name == r.name; });
+    const auto* row =
+        std::find_if(std::begin(kLoggers), std::end(kLoggers), [&](const auto& r) { return entry.name == r.name; });
     if (row != std::end(kLoggers)) {
       factories.push_back(row->read(entry.map));
     } else if (const auto plugin = plugins.loggers.find(entry.name); plugin != plugins.loggers.end()) {

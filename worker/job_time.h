@@ -24,8 +24,9 @@ inline Time ReadInterval(ConfigMap& config, absl::string_view key, absl::string_
   const absl::StatusOr<Time> time = ParseTime(config.Time(key, fallback), TimeUnit::kBatch);
   const bool counted = time.ok() && (time->unit() == TimeUnit::kBatch || time->unit() == TimeUnit::kEpoch);
   if (counted && time->count() >= 1) return *time;
-  config.Reject(key, !time.ok() ? std::string(time.status().message())
-                                : absl::StrCat("must be at least one batch (ba) or epoch (ep), got ", time->ToString()));
+  config.Reject(key, !time.ok()
+                         ? std::string(time.status().message())
+                         : absl::StrCat("must be at least one batch (ba) or epoch (ep), got ", time->ToString()));
   return Time::Batches(1);
 }
 

@@ -38,7 +38,8 @@ using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(Model&)>;  // 
 using SchedulerFactory = std::function<std::unique_ptr<Scheduler>()>;
 using AlgorithmFactory = std::function<std::unique_ptr<Algorithm>()>;
 using PluginCallbackFactory = std::function<std::unique_ptr<Callback>()>;
-using PluginLoggerFactory = std::function<absl::StatusOr<std::unique_ptr<LoggerDestination>>(const RunPlace&)>;  // rank 0's
+using PluginLoggerFactory =
+    std::function<absl::StatusOr<std::unique_ptr<LoggerDestination>>(const RunPlace&)>;  // rank 0's
 using MetricFactory = std::function<std::unique_ptr<Metric>()>;
 
 template <typename Factory>

@@ -32,10 +32,9 @@ Batch Batch::To(at::Device device) const {
 
 int64_t CountLossTokens(const Batch& batch) {
   if (batch.num_loss_tokens >= 0) return batch.num_loss_tokens;
-  TORCH_CHECK_VALUE(
-      batch.targets.defined() && at::isIntegralType(batch.targets.scalar_type(), /*includeBool=*/false),
-      "the loss-generating tokens of a batch can't be counted: its targets are not integers; set "
-      "Batch::num_loss_tokens in the dataset, or accumulate_train_batch_on_tokens: false");
+  TORCH_CHECK_VALUE(batch.targets.defined() && at::isIntegralType(batch.targets.scalar_type(), /*includeBool=*/false),
+                    "the loss-generating tokens of a batch can't be counted: its targets are not integers; set "
+                    "Batch::num_loss_tokens in the dataset, or accumulate_train_batch_on_tokens: false");
   constexpr int64_t kIgnored = -100;
   return batch.targets.numel() == 0 ? 0 : batch.targets.ne(kIgnored).sum().item<int64_t>();
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "trainer/torch_status.h"
 
 namespace composer {
 namespace {
@@ -19,7 +20,7 @@ absl::Status MicrobatchPolicy::OnOutOfMemory(int64_t samples) {
   good_steps_ = 0;
   patience_ = std::min(kMaxPatience, 2 * patience_);
   failed_ = failed_ == 0 ? size_ : std::min(failed_, size_);
-  if (size_ == 1) return absl::ResourceExhaustedError("a microbatch of one sample does not fit");
+  if (size_ == 1) return OutOfMemoryStatus("a microbatch of one sample does not fit");
   if (fitted_ >= size_) fitted_ = 0;  // what fitted once does no longer
   size_ = fitted_ > 0 ? (fitted_ + size_) / 2 : size_ / 2;
   return absl::OkStatus();

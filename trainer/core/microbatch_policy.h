@@ -33,7 +33,7 @@ class MicrobatchPolicy {
     if (fitted_ > largest) fitted_ = largest;
   }
   // samples: of this step's batch on the rank that has the most (a short last batch says little about the size).
-  // The batch is to be done again with the new size. kResourceExhausted: one sample does not fit.
+  // The batch is to be done again with the new size. OutOfMemoryStatus: one sample does not fit.
   absl::Status OnOutOfMemory(int64_t samples);
   void OnFit(int64_t samples);
 

@@ -62,9 +62,8 @@ void SystemReader::ReadCpu(int64_t now_ns, std::vector<CounterSample>* samples) 
 
 void SystemReader::ReadMemory(int64_t now_ns, std::vector<CounterSample>* samples) {
   if (const auto memory = ReadMachineMemory(); memory.ok()) {
-    samples->push_back({now_ns,
-                        "memory/virtual",
-                        {{"used_gb", Gb(memory->used)}, {"available_gb", Gb(memory->available)}}});
+    samples->push_back(
+        {now_ns, "memory/virtual", {{"used_gb", Gb(memory->used)}, {"available_gb", Gb(memory->available)}}});
     samples->push_back({now_ns,
                         "memory/swap",
                         {{"used_gb", Gb(memory->swap_total - memory->swap_free)}, {"free_gb", Gb(memory->swap_free)}}});

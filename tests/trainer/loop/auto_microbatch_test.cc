@@ -8,6 +8,7 @@
 
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
+#include "trainer/torch_status.h"
 
 namespace composer {
 namespace {
@@ -146,7 +147,23 @@ TEST(AutoMicrobatch, WithoutItOutOfMemoryIsAnError) {
   TrainerOptions options = Automatic();
   options.device_train_microbatch_size = 8;
   LimitMemory(options, 5, Event::kBeforeForward);
-  EXPECT_EQ(Train(std::move(options)).status.code(), absl::StatusCode::kResourceExhausted);
+  const absl::Status status = Train(std::move(options)).status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("lower device_train_microbatch_size first: 8 -> 4, or auto"));
+}
+
+TEST(AutoMicrobatch, AFullDiskIsNotTakenForMemory) {
+  class FullDisk final : public Callback {
+   public:
+    std::string name() const override { return "FullDisk"; }
+    EventSet events() const override { return {Event::kAfterForward}; }
+    absl::Status Run(Event, State&, Logger&) override { return absl::ResourceExhaustedError("No space left on device"); }
+  };
+  TrainerOptions options = Automatic();
+  options.callbacks.push_back(std::make_unique<FullDisk>());
+  const absl::Status status = Train(std::move(options)).status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("No space left on device"));
+  EXPECT_FALSE(IsOutOfMemory(status));
 }
 
 }  // namespace
