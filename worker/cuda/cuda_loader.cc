@@ -17,7 +17,7 @@ absl::StatusOr<void*> Open(const std::string& library, int flags) {
   void* handle = dlopen(library.c_str(), flags);
   if (handle != nullptr) return handle;
   return absl::FailedPreconditionError(
-      absl::StrCat("device: gpu needs ", library, ", which does not load: ", dlerror()));
+      absl::StrCat("device: gpu needs ", library, ", which does not load: ", dlerror(), "; use device: cpu"));
 }
 
 std::string ModulePath() {

@@ -139,7 +139,7 @@ TEST(AutoMicrobatch, OneSampleThatDoesNotFitEndsTheRunOnAllRanks) {
   });
   for (const RunResult& result : results) {
     EXPECT_EQ(result.status.code(), absl::StatusCode::kResourceExhausted) << result.status;
-    EXPECT_THAT(std::string(result.status.message()), HasSubstr("one sample does not fit"));
+    EXPECT_THAT(std::string(result.status.message()), HasSubstr("one sample is too much already"));
   }
 }
 
