@@ -16,6 +16,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import instructions
 import launch
 import programs
 import report
@@ -23,7 +24,7 @@ import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, step, soak)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, instructions, soak)}
 
 
 def parse_arguments():
