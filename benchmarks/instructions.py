@@ -39,7 +39,7 @@ def run(options):
     if not shutil.which("valgrind"):
         raise RuntimeError("valgrind is not installed (apt-get install valgrind)")
     samples = {}
-    for program in ("raw_loop", "raw_loop_loading", "trainer_bare", "trainer", "trainer_monitors"):
+    for program in ("raw_loop", "raw_loop_loading", "trainer_bare", "trainer", "trainer_monitors", "trainer_idle_profiler"):
         thousands = (count(binary, program, 2 * STEPS) - count(binary, program, STEPS)) / STEPS / 1e3
         samples[program] = [thousands]
         print(f"instructions: {program} {thousands:.1f} thousand a step")

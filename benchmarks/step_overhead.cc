@@ -8,6 +8,8 @@
 //   trainer_bare       no logger, no train metrics, no callback
 //   trainer            as a default job: train metrics, metrics.jsonl with a line a step, progress bar, hyperparameters
 //   trainer_monitors   and speed_monitor, lr_monitor, memory_monitor, nan_monitor, runtime_estimator, a schedule
+//   trainer_idle_profiler   trainer with a profiler whose window never comes
+//   trainer_profiled        trainer, recorded; only when asked for
 // With one program only, for callgrind: blocks are not alternated and nothing warms up.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
@@ -41,6 +43,7 @@
 #include "trainer/optim/decoupled_adamw.h"
 #include "trainer/optim/model_params.h"
 #include "trainer/optim/schedules.h"
+#include "trainer/profiler/profiler.h"
 #include "trainer/trainer.h"
 
 namespace composer {
@@ -124,7 +127,7 @@ class RawLoop {
   Batch batch_;
 };
 
-enum class Extras { kBare, kDefault, kMonitors };
+enum class Extras { kBare, kDefault, kMonitors, kIdleProfiler, kProfiler };
 
 class TrainerRun {
  public:
@@ -142,6 +145,7 @@ class TrainerRun {
     options.train_metrics_interval = extras_ == Extras::kBare ? 0 : 1;
     if (extras_ == Extras::kMonitors) AddMonitors(options);
     if (extras_ != Extras::kBare) AddDefaults(options);
+    if (extras_ == Extras::kIdleProfiler || extras_ == Extras::kProfiler) AddProfiler(options);
     const auto trainer = Trainer::Create(std::move(options)).value();
     const absl::Status status = trainer->Fit();
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
@@ -155,6 +159,17 @@ class TrainerRun {
     ProgressBar::Options bar;
     bar.fd = kNowhere;
     options.callbacks.push_back(std::make_unique<ProgressBar>(bar, RealClock::Get()));
+  }
+  // Idle: its first window never comes. Else all but the warm-up are recorded, in windows of 20 batches.
+  void AddProfiler(TrainerOptions& options) const {
+    ProfilerOptions profiler;
+    profiler.folder = folder_;
+    profiler.schedule = CyclicSchedule{.skip_first = extras_ == Extras::kIdleProfiler ? int64_t{1} << 40 : 0,
+                                       .wait = 0,
+                                       .warmup = 1,
+                                       .active = 20,
+                                       .repeat = 0};
+    options.callbacks.push_back(std::make_unique<Profiler>(profiler));
   }
   static void AddMonitors(TrainerOptions& options) {
     options.callbacks.push_back(std::make_unique<SpeedMonitor>(SpeedMonitor::Options{}));
@@ -196,15 +211,19 @@ int Main(int blocks, int64_t steps, const std::string& name, const std::string& 
   folder = mkdtemp(folder.data());
   RawLoop raw(*workload, false), loading(*workload, true);
   TrainerRun bare(*workload, Extras::kBare, folder), usual(*workload, Extras::kDefault, folder),
-      monitors(*workload, Extras::kMonitors, folder);
+      monitors(*workload, Extras::kMonitors, folder), idle(*workload, Extras::kIdleProfiler, folder),
+      profiled(*workload, Extras::kProfiler, folder);
   Program programs[] = {{"raw_loop", [&](int64_t n) { raw.Run(n); }, {}, {}},
                         {"raw_loop_loading", [&](int64_t n) { loading.Run(n); }, {}, {}},
                         {"trainer_bare", [&](int64_t n) { bare.Run(n); }, {}, {}},
                         {"trainer", [&](int64_t n) { usual.Run(n); }, {}, {}},
-                        {"trainer_monitors", [&](int64_t n) { monitors.Run(n); }, {}, {}}};
+                        {"trainer_monitors", [&](int64_t n) { monitors.Run(n); }, {}, {}},
+                        {"trainer_idle_profiler", [&](int64_t n) { idle.Run(n); }, {}, {}},
+                        {"trainer_profiled", [&](int64_t n) { profiled.Run(n); }, {}, {}}};
   for (int block = only.empty() ? -1 : 0; block < blocks; ++block) {  // block -1 warms up
     for (Program& program : programs) {
-      if (!only.empty() && only != program.name) continue;
+      const bool asked = only.empty() ? program.name != std::string("trainer_profiled") : only == program.name;
+      if (!asked) continue;
       const Milliseconds ms = PerStep(steps, program.run);
       if (block < 0) continue;
       program.ms.push_back(ms.wall);
