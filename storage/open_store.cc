@@ -8,11 +8,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/file.h"
 #include "base/status_macros.h"
 #include "storage/aws_config.h"
 #include "storage/curl_http.h"
-#include "storage/local_store.h"
 #include "storage/s3_store.h"
 
 namespace composer {
@@ -129,14 +127,8 @@ absl::StatusOr<std::shared_ptr<ObjectStore>> OpenOci(const Place& place, const E
 
 }  // namespace
 
-bool IsRemotePlace(absl::string_view place) {
-  return absl::StrContains(place, "://") && !absl::StartsWith(place, "file://");
-}
-
 absl::StatusOr<std::shared_ptr<ObjectStore>> OpenStore(const std::string& place, const Environment& env) {
-  absl::string_view path = place;
-  absl::ConsumePrefix(&path, "file://");
-  if (!IsRemotePlace(place)) return std::make_shared<LocalStore>(AbsolutePath(std::string(path)));
+  if (!IsRemotePlace(place)) return OpenPlace(nullptr, place);
   ASSIGN_OR_RETURN(const Place parsed, ParsePlace(place));
   if (parsed.scheme == "s3") return OpenS3(parsed, env);
   if (parsed.scheme == "gs") return OpenGcs(parsed, env);

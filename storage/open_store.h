@@ -16,9 +16,6 @@
 
 namespace composer {
 
-// Whether the place is in object storage: it has a scheme other than file.
-bool IsRemotePlace(absl::string_view place);
-
 // kInvalidArgument for a place that is none, naming what is allowed. Nothing is asked of the server yet; keys are looked
 // for at the first request. env is copied.
 absl::StatusOr<std::shared_ptr<ObjectStore>> OpenStore(const std::string& place, const Environment& env);
