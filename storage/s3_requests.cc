@@ -53,8 +53,8 @@ void S3Requests::CorrectClock(const HttpResponse& response) {
 
 absl::StatusOr<S3Answer> S3Requests::Send(HttpRequest request) {
   request.origin = bucket_.path_style ? bucket_.endpoint : VirtualOrigin(bucket_.endpoint, bucket_.name);
-  request.path = bucket_.path_style ? absl::StrCat("/", bucket_.name, request.path.empty() ? "" : "/", request.path)
-                                    : absl::StrCat("/", request.path);
+  request.path =
+      bucket_.path_style ? absl::StrCat("/", bucket_.name, "/", request.path) : absl::StrCat("/", request.path);
   const absl::Time began = clock_.Now();
   S3Answer answer;
   bool renewed = false;

@@ -12,6 +12,18 @@ import urllib.request
 import harness
 
 MOTO = pathlib.Path(os.environ.get("COMPOSER_MOTO", harness.BIN.parent.parent.parent / ".deps/moto")) / "bin"
+# werkzeug decodes %2F in a query, so that moto (5.2.1) would check the signature of `prefix=a/b`; S3 checks that of `prefix=a%2Fb`.
+SERVER = """
+import sys
+from urllib.parse import quote, unquote
+from botocore.auth import S3SigV4Auth
+def canonical(self, parts):
+    pairs = [pair.partition("=")[::2] for pair in parts.query.split("&") if pair]
+    return "&".join(sorted(quote(unquote(k), safe="-_.~") + "=" + quote(unquote(v), safe="-_.~") for k, v in pairs))
+S3SigV4Auth._canonical_query_string_url = canonical
+from moto.server import main
+main(sys.argv[1:])
+"""
 USER = """
 import boto3, json, sys
 client = dict(endpoint_url=sys.argv[1], region_name="us-east-1", aws_access_key_id="any", aws_secret_access_key="any")
@@ -38,7 +50,7 @@ class S3Test(harness.JobTest):
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         # The first four requests (the user, its key and rights, the bucket) are free; from then on signatures and rights are checked.
-        self.server = subprocess.Popen([MOTO / "moto_server", "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        self.server = subprocess.Popen([MOTO / "python", "-c", SERVER, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                        env={**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "4"})
         self.addCleanup(self.server.wait)
         self.addCleanup(self.server.kill)
@@ -72,21 +84,16 @@ class S3Test(harness.JobTest):
         self.assertEqual(self.summary("cloud")["generations"][0]["start_batch"], 6, self.summary("cloud"))
         # Weights into another run, by URL.
         other = self.write_job("other", load_path="s3://bucket/cloud/ckpt", load_weights_only=True, max_duration="2ba")
-        _, err = self.run_composer("-n", 1, other, env=self.env)
+        self.run_composer("-n", 1, other, env=self.env)
 
     def test_wrong_keys_are_refused(self):
         job = self.write_job("refused", save_folder="s3://bucket/refused", max_duration="2ba")
         env = {**self.env, "AWS_SECRET_ACCESS_KEY": "wrong" * 8}
-        _, err = self.run_composer("-n", 1, "--max-restarts", 0, job, env=env, code=77 if False else self.refusal(job, env))
-        self.assertIn("s3://bucket/refused", err)
-        self.assertIn("403", err)
-
-    def refusal(self, job, env):
-        """The exit code, which must be a failure."""
         process = self.start("-n", 1, "--max-restarts", 0, job, env=env)
-        process.communicate(timeout=60)
+        _, err = process.communicate(timeout=60)
         self.assertNotEqual(process.returncode, 0)
-        return process.returncode
+        self.assertIn("s3://bucket/refused", err)
+        self.assertIn("SignatureDoesNotMatch", err)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ HttpResponse FakeS3::Get(const HttpRequest& request, const Object& object) {
 }
 
 HttpResponse FakeS3::List(const HttpRequest& request) {
-  const std::string bucket = request.path + "/", prefix = bucket + Find(request.query, "prefix");
+  const std::string bucket = request.path, prefix = bucket + Find(request.query, "prefix");
   std::string xml, after = Find(request.query, "continuation-token");
   size_t listed = 0;
   for (const auto& [path, object] : objects_) {
