@@ -6,17 +6,17 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "storage/local_store.h"
+#include "storage/object_store.h"
 
 namespace composer {
 
 struct CheckpointPlace {
-  std::unique_ptr<LocalStore> store;  // the folder of checkpoints
-  std::string checkpoint;             // `ep1-ba20`; "": the path was that of a folder of checkpoints or of a run
+  std::shared_ptr<ObjectStore> store;  // the folder of checkpoints
+  std::string checkpoint;              // `ep1-ba20`; "": the path was that of a folder of checkpoints or of a run
 };
 
-// path: a checkpoint (`…/ep1-ba20`), its manifest.json, a folder of checkpoints, or a run folder. kNotFound when there
-// is no such folder. Reads nothing.
-absl::StatusOr<CheckpointPlace> FindCheckpointPlace(const std::string& path);
+// path: a checkpoint (`…/ep1-ba20`), its manifest.json, a folder of checkpoints, or a run folder; a path or, with a
+// `open` that knows them, a URL. kNotFound when there is no such folder. Reads nothing of it.
+absl::StatusOr<CheckpointPlace> FindCheckpointPlace(const std::string& path, const StoreOpener& open = nullptr);
 
 }  // namespace composer

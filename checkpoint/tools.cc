@@ -16,7 +16,6 @@
 #include "checkpoint/diff.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/verify.h"
-#include "storage/local_store.h"
 
 namespace composer {
 namespace {
@@ -31,13 +30,13 @@ constexpr absl::string_view kUsage =
     "them).\n";
 
 // One checkpoint, where the path was that of a folder its newest valid one.
-absl::StatusOr<CheckpointPlace> FindOne(const std::string& argument, std::ostream& err) {
-  ASSIGN_OR_RETURN(CheckpointPlace place, FindCheckpointPlace(argument));
+absl::StatusOr<CheckpointPlace> FindOne(const std::string& argument, const StoreOpener& open, std::ostream& err) {
+  ASSIGN_OR_RETURN(CheckpointPlace place, FindCheckpointPlace(argument, open));
   if (!place.checkpoint.empty()) return place;
   ASSIGN_OR_RETURN(const CheckpointChoice choice, FindNewestValid(*place.store));
   for (const std::string& reason : choice.refused) err << "refused: " << reason << "\n";
   if (choice.checkpoint.empty())
-    return absl::NotFoundError(absl::StrCat("no valid checkpoint in ", place.store->root()));
+    return absl::NotFoundError(absl::StrCat("no valid checkpoint in ", place.store->Location("")));
   place.checkpoint = choice.checkpoint;
   return place;
 }
@@ -72,17 +71,19 @@ void PrintManifest(const std::string& location, const Manifest& manifest, std::o
   }
 }
 
-absl::StatusOr<int> Show(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  ASSIGN_OR_RETURN(const CheckpointPlace place, FindOne(args[1], err));
+absl::StatusOr<int> Show(const std::vector<std::string>& args, const StoreOpener& open, std::ostream& out,
+                         std::ostream& err) {
+  ASSIGN_OR_RETURN(const CheckpointPlace place, FindOne(args[1], open, err));
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(*place.store, place.checkpoint));
   PrintManifest(place.store->Location(place.checkpoint), manifest, out);
   return kEqual;
 }
 
-absl::StatusOr<int> Diff(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+absl::StatusOr<int> Diff(const std::vector<std::string>& args, const StoreOpener& open, std::ostream& out,
+                         std::ostream& err) {
   std::vector<StateDict> states;
   for (const size_t i : {size_t{1}, size_t{2}}) {
-    ASSIGN_OR_RETURN(const CheckpointPlace place, FindOne(args[i], err));
+    ASSIGN_OR_RETURN(const CheckpointPlace place, FindOne(args[i], open, err));
     out << (i == 1 ? "first   " : "second  ") << place.store->Location(place.checkpoint) << "\n";
     ASSIGN_OR_RETURN(StateDict state, LoadNewStateDict(*place.store, place.checkpoint));
     states.push_back(std::move(state));
@@ -94,12 +95,13 @@ absl::StatusOr<int> Diff(const std::vector<std::string>& args, std::ostream& out
   return differences.empty() ? kEqual : kDifferent;
 }
 
-absl::StatusOr<int> Verify(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  ASSIGN_OR_RETURN(const CheckpointPlace place, FindCheckpointPlace(args[1]));
+absl::StatusOr<int> Verify(const std::vector<std::string>& args, const StoreOpener& open, std::ostream& out,
+                           std::ostream& err) {
+  ASSIGN_OR_RETURN(const CheckpointPlace place, FindCheckpointPlace(args[1], open));
   std::vector<std::string> names = {place.checkpoint};
   if (place.checkpoint.empty()) {
     ASSIGN_OR_RETURN(const std::vector<CheckpointName> committed, CommittedCheckpoints(*place.store));
-    if (committed.empty()) return absl::NotFoundError(absl::StrCat("no checkpoints in ", place.store->root()));
+    if (committed.empty()) return absl::NotFoundError(absl::StrCat("no checkpoints in ", place.store->Location("")));
     names.clear();
     for (const CheckpointName& name : committed) names.push_back(name.ToString());
   }
@@ -116,11 +118,12 @@ absl::StatusOr<int> Verify(const std::vector<std::string>& args, std::ostream& o
 
 }  // namespace
 
-int RunCheckpointTool(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
+int RunCheckpointTool(const std::vector<std::string>& args, const StoreOpener& open, std::ostream& out,
+                      std::ostream& err) {
   struct Command {
     absl::string_view name;
     size_t arguments;
-    absl::StatusOr<int> (*run)(const std::vector<std::string>&, std::ostream&, std::ostream&);
+    absl::StatusOr<int> (*run)(const std::vector<std::string>&, const StoreOpener&, std::ostream&, std::ostream&);
   };
   constexpr Command kCommands[] = {{"show", 2, Show}, {"diff", 3, Diff}, {"verify", 2, Verify}};
   if (args.empty()) {
@@ -130,7 +133,7 @@ int RunCheckpointTool(const std::vector<std::string>& args, std::ostream& out, s
   for (const Command& command : kCommands) {
     if (command.name != args[0]) continue;
     if (args.size() != command.arguments) break;
-    const absl::StatusOr<int> code = command.run(args, out, err);
+    const absl::StatusOr<int> code = command.run(args, open, out, err);
     if (code.ok()) return *code;
     err << "composer checkpoint " << args[0] << ": " << code.status().message() << "\n";
     return kUnreadable;

@@ -1,4 +1,4 @@
-// `composer checkpoint show|diff|verify`: looks at checkpoints on disk and changes nothing.
+// `composer checkpoint show|diff|verify`: looks at checkpoints and changes nothing.
 //   show PATH      step, time, world size, size, tensors, small state
 //   diff A B       tensors bit by bit, small state value by value (diff.h says what is ignored)
 //   verify PATH    reads everything again and checks every checksum; of a folder, that of all checkpoints in it
@@ -11,10 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "storage/object_store.h"
+
 namespace composer {
 
 // `args` without program and `checkpoint`: {"diff", "a", "b"}. Returns the exit code:
 // 0 done, equal, all valid; 1 different; 64 usage, or a path with nothing to read; 70 a checkpoint is damaged.
-int RunCheckpointTool(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+// open: for places that are URLs; empty: there are only paths.
+int RunCheckpointTool(const std::vector<std::string>& args, const StoreOpener& open, std::ostream& out,
+                      std::ostream& err);
 
 }  // namespace composer

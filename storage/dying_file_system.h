@@ -22,7 +22,9 @@ class DyingFileSystem final : public FileSystem {
   absl::Status MakeFolder(const std::string& path) override { return files_.MakeFolder(path); }
   absl::Status SyncFolder(const std::string& path) override { return files_.SyncFolder(path); }
   absl::StatusOr<int64_t> Size(const std::string& path) override { return files_.Size(path); }
-  absl::Status Read(const std::string& path, int64_t offset, absl::Span<char> into) override { return files_.Read(path, offset, into); }
+  absl::Status Read(const std::string& path, int64_t offset, absl::Span<char> into) override {
+    return files_.Read(path, offset, into);
+  }
   absl::StatusOr<std::vector<Entry>> List(const std::string& path) override { return files_.List(path); }
 
  private:

@@ -8,7 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
 #include "base/status_macros.h"
+#include "storage/local_store.h"
 
 namespace composer {
 namespace {
@@ -27,6 +30,21 @@ std::string JoinPieces(Pieces pieces) {
   std::string bytes;
   for (const absl::string_view piece : pieces) bytes.append(piece.begin(), piece.end());
   return bytes;
+}
+
+bool IsRemotePlace(absl::string_view place) {
+  return absl::StrContains(place, "://") && !absl::StartsWith(place, "file://");
+}
+
+absl::StatusOr<std::shared_ptr<ObjectStore>> OpenPlace(const StoreOpener& open, const std::string& place) {
+  if (open) return open(place);
+  if (IsRemotePlace(place)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", place, "`: this program has no object storage; give it OpenStore of storage/open_store.h"));
+  }
+  absl::string_view path = place;
+  absl::ConsumePrefix(&path, "file://");
+  return std::make_shared<LocalStore>(AbsolutePath(std::string(path)));
 }
 
 absl::Status CheckKey(absl::string_view key) {

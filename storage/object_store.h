@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -52,6 +54,14 @@ class ObjectStore {
   // Where the key is, for people: a path or a URL.
   virtual std::string Location(const std::string& key) const = 0;
 };
+
+// How a place that a user names becomes a store: a path is a LocalStore, a URL what open_store.h makes of it. Empty: only
+// paths are known (OpenPlace).
+using StoreOpener = std::function<absl::StatusOr<std::shared_ptr<ObjectStore>>(const std::string& place)>;
+// open(place), or the LocalStore of a path when `open` is empty.
+absl::StatusOr<std::shared_ptr<ObjectStore>> OpenPlace(const StoreOpener& open, const std::string& place);
+// Whether the place is in object storage: it has a scheme other than file.
+bool IsRemotePlace(absl::string_view place);
 
 // The whole object. kResourceExhausted when it is larger than max_bytes.
 absl::StatusOr<std::string> GetObject(ObjectStore& store, const std::string& key, int64_t max_bytes);

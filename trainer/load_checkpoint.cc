@@ -16,8 +16,9 @@ absl::Status Choose(CheckpointPlace& place, RankExchange& exchange) {
   ASSIGN_OR_RETURN(const CheckpointChoice choice, ChooseCheckpoint(*place.store, exchange));
   for (const std::string& reason : choice.refused) LOG(WARNING) << "checkpoint refused: " << reason;
   place.checkpoint = choice.checkpoint;
-  return choice.checkpoint.empty() ? absl::NotFoundError(absl::StrCat("no valid checkpoint in ", place.store->root()))
-                                   : absl::OkStatus();
+  return choice.checkpoint.empty()
+             ? absl::NotFoundError(absl::StrCat("no valid checkpoint in ", place.store->Location("")))
+             : absl::OkStatus();
 }
 
 LoadSelection SelectionOf(const LoadOptions& load) {
@@ -38,7 +39,7 @@ absl::Status AsUserError(const absl::Status& status) {
 
 absl::StatusOr<std::string> LoadFromPath(const LoadOptions& load, RankExchange& exchange, State& state,
                                          SavedDataSettings& data) {
-  absl::StatusOr<CheckpointPlace> place = FindCheckpointPlace(load.load_path);
+  absl::StatusOr<CheckpointPlace> place = FindCheckpointPlace(load.load_path, load.open_store);
   if (!place.ok()) return Annotate(place.status(), "load_path");
   RETURN_IF_ERROR(Annotate(Choose(*place, exchange), "load_path"));
   StateDict dict;

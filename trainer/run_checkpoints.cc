@@ -25,9 +25,18 @@ RunCheckpoints::RunCheckpoints(const SaveOptions& options, Communicator& communi
     : options_(options), communicator_(communicator), supervision_(supervision) {
   if (communicator.world_size() > 1 && store != nullptr)
     exchange_ = RankExchange(std::move(store), communicator.rank(), communicator.world_size());
-  if (options_.save_folder.empty()) return;
-  folder_ = options_.files != nullptr ? std::make_unique<LocalStore>(options_.save_folder, *options_.files)
-                                      : std::make_unique<LocalStore>(options_.save_folder);
+}
+
+absl::Status RunCheckpoints::Open() {
+  if (options_.save_folder.empty()) return absl::OkStatus();
+  if (options_.files != nullptr && !IsRemotePlace(options_.save_folder)) {
+    folder_ = std::make_shared<LocalStore>(options_.save_folder, *options_.files);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::shared_ptr<ObjectStore>> opened = OpenPlace(options_.open_store, options_.save_folder);
+  if (!opened.ok()) return Annotate(opened.status(), "save_folder");
+  folder_ = *std::move(opened);
+  return absl::OkStatus();
 }
 
 StateDict RunCheckpoints::Collect(const State& state) const {
@@ -43,6 +52,7 @@ StateDict RunCheckpoints::Collect(const State& state) const {
 }
 
 absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettings& data) {
+  RETURN_IF_ERROR(Open());
   if (folder_ == nullptr) return "";
   saver_ = std::make_unique<Saver>(*folder_, exchange_,
                                    SaverOptions{.run_name = state.run_name,

@@ -47,12 +47,13 @@ class RunCheckpoints {
   const std::string& last_location() const { return last_location_; }
 
  private:
+  absl::Status Open();
   StateDict Collect(const State& state) const;
 
   SaveOptions options_;
   Communicator& communicator_;
   Supervision& supervision_;
-  std::unique_ptr<ObjectStore> folder_;  // null: no checkpoints
+  std::shared_ptr<ObjectStore> folder_;  // null: no checkpoints
   RankExchange exchange_;
   std::unique_ptr<Saver> saver_;
   SavedDataSettings data_;

@@ -274,6 +274,7 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
     SaveOptions options;
     options.save_folder = folder.empty() ? options_.save.save_folder : folder;
     options.save_weights_only = weights_only;
+    options.open_store = options_.save.open_store;
     options.autoresume = false;
     RunCheckpoints once(options, *communicator_, StoreFor("once"), *supervision_);
     SavedDataSettings unused;

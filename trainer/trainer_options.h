@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "storage/file_system.h"
+#include "storage/object_store.h"
 #include "trainer/core/callback.h"
 #include "trainer/core/engine.h"
 #include "trainer/core/state.h"
@@ -52,14 +53,15 @@ struct EvaluatorOptions {
 };
 
 struct SaveOptions {
-  std::string save_folder;  // "": no checkpoints
+  std::string save_folder;  // a path, or a URL that open_store knows; "": no checkpoints
   Time save_interval = Time::Epochs(1);
   int save_num_checkpoints_to_keep = -1;      // -1: all
   bool autoresume = true;                     // start from the newest valid checkpoint of save_folder, if there is one
   bool save_overwrite = false;                // replace valid checkpoints of the same step that another run wrote
   bool save_weights_only = false;             // model tensors only: no run can go on from it
   std::vector<std::string> save_ignore_keys;  // fnmatch patterns over tensor names and small keys; see saved_state.h
-  FileSystem* files = nullptr;                // null: the machine's; must outlive the trainer
+  FileSystem* files = nullptr;                // of a local save_folder. Null: the machine's; must outlive the trainer
+  StoreOpener open_store;                     // for a save_folder that is a URL; empty: paths only
 };
 
 // Where the first weights come from when there is nothing to resume.
@@ -69,6 +71,7 @@ struct LoadOptions {
   bool load_strict_model_weights = true;      // false: missing and unexpected tensors of the model are passed over
   std::vector<std::string> load_ignore_keys;  // fnmatch patterns: "model/head.*", "optimizer/*", "timestamp"
   std::vector<std::string> load_exclude_algorithms;  // whose state is not loaded
+  StoreOpener open_store;                            // for a load_path that is a URL; empty: paths only
 };
 
 struct TrainerOptions {

@@ -138,7 +138,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ReadTraining(root, job);
   ReadTrainData(root, job);
   ReadEvaluation(root, job);
-  job.options.save = ReadSaving(root, job.run_folder);
+  job.options.save = ReadSaving(root, job.run_name, job.run_folder);
   job.options.load = ReadLoading(root);
   job.options.checkpoint_savers = ReadCheckpointSavers(root);
   job.optimizer = ReadOptimizer(root, plugins);
@@ -182,6 +182,8 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
     options.evaluators.push_back(evaluation.options);
   }
   options.visible_devices = place.visible_gpus;
+  options.save.open_store = options.load.open_store = place.open_store;
+  for (SaveOptions& saver : options.checkpoint_savers) saver.open_store = place.open_store;
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "trainer/core/name_template.h"
 #include "trainer/load_checkpoint.h"
 #include "worker/job_time.h"
 
@@ -18,7 +19,8 @@ int ReadKept(ConfigMap& config, absl::string_view key) {
 
 SaveOptions ReadSaver(ConfigMap config) {
   SaveOptions save;
-  save.save_folder = AbsolutePath(config.String("folder"));
+  save.save_folder = config.String("folder");
+  if (!IsRemotePlace(save.save_folder)) save.save_folder = AbsolutePath(save.save_folder);
   save.save_interval = ReadTime(config, "save_interval", "1ep");
   save.save_num_checkpoints_to_keep = ReadKept(config, "num_checkpoints_to_keep");
   save.save_overwrite = config.Bool("overwrite", false);
@@ -39,9 +41,10 @@ Event ReadEvent(ConfigMap& config, absl::string_view key, Event fallback) {
 
 }  // namespace
 
-SaveOptions ReadSaving(ConfigMap& root, const std::string& run_folder) {
+SaveOptions ReadSaving(ConfigMap& root, const std::string& run_name, const std::string& run_folder) {
   SaveOptions save;
-  save.save_folder = root.String("save_folder", JoinPath(run_folder, "checkpoints"));
+  save.save_folder =
+      FillTemplate(root.String("save_folder", JoinPath(run_folder, "checkpoints")), {{"run_name", run_name}});
   save.save_interval = ReadTime(root, "save_interval", "1ep");
   save.save_num_checkpoints_to_keep = ReadKept(root, "save_num_checkpoints_to_keep");
   save.autoresume = root.Bool("autoresume", true);
@@ -79,7 +82,11 @@ CallbackFactory ReadLoadCheckpoint(ConfigMap config) {
   load.load_ignore_keys = config.StringList("ignore_keys", {});
   load.load_exclude_algorithms = config.StringList("exclude_algorithms", {});
   const Event when = ReadEvent(config, "event", Event::kBeforeLoad);
-  return [=](const JobPlace&, const JobFacts&) { return std::make_unique<LoadCheckpointCallback>(load, when); };
+  return [=](const JobPlace& place, const JobFacts&) {
+    LoadOptions own = load;
+    own.open_store = place.open_store;
+    return std::make_unique<LoadCheckpointCallback>(own, when);
+  };
 }
 
 }  // namespace composer

@@ -12,8 +12,8 @@
 
 namespace composer {
 
-// root's keys. run_folder: where checkpoints go unless save_folder says otherwise. Errors go to the reader.
-SaveOptions ReadSaving(ConfigMap& root, const std::string& run_folder);
+// root's keys. run_folder: where checkpoints go unless save_folder says otherwise; {run_name} in save_folder is filled in. Errors go to the reader.
+SaveOptions ReadSaving(ConfigMap& root, const std::string& run_name, const std::string& run_folder);
 LoadOptions ReadLoading(ConfigMap& root);
 
 // callbacks.checkpoint_saver, each of them: {folder, save_interval, num_checkpoints_to_keep, overwrite, weights_only,

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "storage/object_store.h"
+
 namespace composer {
 
 // Which rank of which generation, and on what terminal.
@@ -17,6 +19,7 @@ struct JobPlace {
   bool stderr_is_terminal = false, stdout_is_terminal = false;  // that understands "\r"
   int terminal_columns = 80;
   std::string visible_gpus;  // CUDA_VISIBLE_DEVICES
+  StoreOpener open_store;    // for places that are URLs
 };
 
 // What callbacks and loggers may ask of the job that they are part of; known once its data are there.

@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "checkpoint/tools.h"
+#include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
 #include "worker/exit_codes.h"
 #include "worker/worker.h"
@@ -57,7 +58,11 @@ int Fail(const absl::Status& status) {
 int Run(std::vector<std::string> args) {
   if (args.empty()) return Usage();
   const std::string command = args[0];
-  if (command == "checkpoint") return RunCheckpointTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
+  const Environment env = Environment::FromProcess();
+  if (command == "checkpoint") {
+    const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
+    return RunCheckpointTool({args.begin() + 1, args.end()}, open, std::cout, std::cerr);
+  }
   if (command == "trace") return RunTraceTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
   if (command == "validate") args.erase(args.begin());
   const absl::StatusOr<JobSource> source = ParseJobSource(args);
@@ -65,7 +70,6 @@ int Run(std::vector<std::string> args) {
     Fail(source.status());
     return Usage();
   }
-  const Environment env = Environment::FromProcess();
   if (command != "validate") return RunWorker(*source, env);
   const absl::StatusOr<Job> job = ReadJob(*source, env);
   if (!job.ok()) return Fail(job.status());

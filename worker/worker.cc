@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "rendezvous/grpc_settings.h"
+#include "storage/open_store.h"
 #include "trainer/parallel/c10d_communicator.h"
 #include "trainer/parallel/local_communicator.h"
 #include "trainer/torch_status.h"
@@ -125,6 +126,7 @@ JobPlace PlaceOf(const Life& life, const Environment& env) {
   place.local_world_size = life.place.local_world_size;
   place.node_rank = life.place.node_rank;
   place.visible_gpus = env.GetOr("CUDA_VISIBLE_DEVICES", "");
+  place.open_store = [env](const std::string& where) { return OpenStore(where, env); };
   place.generation = std::max<int64_t>(1, static_cast<int64_t>(life.place.generation));
   place.stderr_is_terminal = isatty(STDERR_FILENO) == 1 || env.Get("COMPOSER_TERMINAL_COLUMNS").has_value();
   place.stdout_is_terminal = isatty(STDOUT_FILENO) == 1;

@@ -25,7 +25,7 @@ class Tools : public testing::Test {
   int Run(const std::vector<std::string>& args) {
     out_.str("");
     err_.str("");
-    return RunCheckpointTool(args, out_, err_);
+    return RunCheckpointTool(args, nullptr, out_, err_);
   }
   void Damage(const std::string& checkpoint) {
     const std::vector<std::string> keys = *store_.List(checkpoint);

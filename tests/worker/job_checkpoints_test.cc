@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 SaveOptions Saving(const std::string& yaml) {
   SaveOptions save;
-  EXPECT_EQ(ErrorOf(yaml, [&](ConfigMap& root) { save = ReadSaving(root, "/runs/r"); }), "") << yaml;
+  EXPECT_EQ(ErrorOf(yaml, [&](ConfigMap& root) { save = ReadSaving(root, "r", "/runs/r"); }), "") << yaml;
   return save;
 }
 LoadOptions Loading(const std::string& yaml) {
@@ -31,7 +31,7 @@ std::vector<SaveOptions> Savers(const std::string& yaml) {
 }
 std::string Error(const std::string& yaml) {
   return ErrorOf(yaml,
-                 [](ConfigMap& root) { ReadSaving(root, "/runs/r"), ReadLoading(root), ReadCheckpointSavers(root); });
+                 [](ConfigMap& root) { ReadSaving(root, "r", "/runs/r"), ReadLoading(root), ReadCheckpointSavers(root); });
 }
 
 TEST(JobCheckpointsTest, SavingHasDefaultsAndKeys) {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/retry.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace composer {
+
+std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, int tries, absl::Duration elapsed,
+                                               double uniform, absl::Duration at_least) {
+  if (tries >= policy.max_tries) return std::nullopt;
+  const absl::Duration ceiling = std::min(policy.cap, policy.base * std::exp2(std::min(tries - 1, 60)));
+  const absl::Duration delay = std::max(at_least, ceiling * uniform);
+  if (elapsed + delay > policy.budget) return std::nullopt;
+  return delay;
+}
+
+}  // namespace composer

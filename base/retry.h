@@ -1,0 +1,24 @@
+// When to try again: exponential backoff with full jitter inside a budget of time. Pure.
+// Source: Brooker 2015, "Exponential Backoff And Jitter", AWS Architecture Blog: uniform in [0, min(cap, base * 2^n)].
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "absl/time/time.h"
+
+namespace composer {
+
+struct RetryPolicy {
+  absl::Duration base = absl::Milliseconds(100);
+  absl::Duration cap = absl::Seconds(20);
+  absl::Duration budget = absl::Minutes(3);  // from the first try to the beginning of the last
+  int max_tries = 12;
+};
+
+// How long to wait after `tries` (>= 1) failures, `elapsed` since the first began; nullopt: give up. uniform: a random
+// number in [0, 1). at_least: what the server asked for (Retry-After), zero if nothing; it counts against the budget.
+std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, int tries, absl::Duration elapsed,
+                                               double uniform, absl::Duration at_least = absl::ZeroDuration());
+
+}  // namespace composer

@@ -1,0 +1,59 @@
+// HTTP requests as object storage needs them: the seam, and what travels over it. CurlHttp (curl_http.h) is the real one.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace composer {
+
+using HttpPairs = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string origin;  // "https://host[:port]"
+  std::string path;    // not encoded; begins with '/'
+  HttpPairs query;     // not encoded
+  HttpPairs headers;   // names in lower case; without host and content-length
+  absl::Span<const absl::string_view> body;
+  // Where the body of an answer with status 200 or 206 goes; one of another length is kOutOfRange. Empty: into
+  // HttpResponse::body.
+  absl::Span<char> into;
+  absl::Duration timeout = absl::Minutes(10);
+  int64_t max_body_bytes = 64 << 20;  // of HttpResponse::body; more is kResourceExhausted
+};
+
+struct HttpResponse {
+  int status = 0;
+  HttpPairs headers;  // names in lower case
+  std::string body;
+
+  // "" when it is not there.
+  absl::string_view Header(absl::string_view name) const;
+};
+
+// Threads: any.
+class Http {
+ public:
+  virtual ~Http() = default;
+  // OK with any status the server answered. kUnavailable: no (whole) answer came, with the reason; the request may have
+  // been carried out. kInvalidArgument: not a request.
+  virtual absl::StatusOr<HttpResponse> Send(const HttpRequest& request) = 0;
+};
+
+// RFC 3986: everything but letters, digits and -._~ as %XX; '/' too unless keep_slash.
+std::string UriEncode(absl::string_view text, bool keep_slash);
+// "k=v&k2=" encoded and sorted by the encoded text, as a signature wants it; "" for nothing.
+std::string CanonicalQuery(const HttpPairs& query);
+// origin + encoded path + query.
+std::string UrlOf(const HttpRequest& request);
+int64_t BodySize(const HttpRequest& request);
+
+}  // namespace composer

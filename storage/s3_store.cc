@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/s3_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+
+namespace composer {
+namespace {
+
+constexpr char kAttemptHeader[] = "x-amz-meta-composer-attempt";
+constexpr int64_t kMostParts = 10'000;
+
+std::string NewAttempt() {
+  std::random_device random;
+  return absl::StrFormat("%08x%08x", random(), random());
+}
+
+int64_t SizeOf(Pieces pieces) {
+  int64_t size = 0;
+  for (const absl::string_view piece : pieces) size += static_cast<int64_t>(piece.size());
+  return size;
+}
+
+// The pieces that hold bytes [begin, end).
+std::vector<absl::string_view> Cut(Pieces pieces, int64_t begin, int64_t end) {
+  std::vector<absl::string_view> cut;
+  int64_t at = 0;
+  for (const absl::string_view piece : pieces) {
+    const auto size = static_cast<int64_t>(piece.size());
+    const int64_t from = std::max<int64_t>(begin - at, 0), to = std::min(end - at, size);
+    if (from < to) cut.push_back(piece.substr(static_cast<size_t>(from), static_cast<size_t>(to - from)));
+    at += size;
+    if (at >= end) break;
+  }
+  return cut;
+}
+
+}  // namespace
+
+S3Store::S3Store(Options options, Http& http, std::shared_ptr<S3KeySource> keys, Clock& clock)
+    : options_(std::move(options)),
+      keys_(std::move(keys)),
+      requests_(options_.bucket, http, *keys_, clock, options_.retry) {}
+
+std::string S3Store::ObjectName(const std::string& key) const {
+  return options_.prefix.empty() ? key : absl::StrCat(options_.prefix, "/", key);
+}
+
+std::string S3Store::Location(const std::string& key) const {
+  return absl::StrCat(options_.bucket.scheme, "://", options_.bucket.name, "/", ObjectName(key));
+}
+
+absl::StatusOr<S3Answer> S3Store::Ask(const char* method, const std::string& key, HttpRequest request) {
+  request.method = method;
+  request.path = ObjectName(key);
+  absl::StatusOr<S3Answer> answer = requests_.Send(std::move(request));
+  if (!answer.ok()) return Annotate(answer.status(), Location(key));
+  if (answer->response.status >= 300) {
+    // HEAD has no body to say what is wrong.
+    absl::Status status = StatusOfAnswer(answer->response, Location(key));
+    if (!(absl::IsAlreadyExists(status) && answer->was_repeated)) return status;
+  }
+  return answer;
+}
+
+absl::Status S3Store::Put(const std::string& key, Pieces pieces) { return Write(key, pieces, IfPresent::kReplace); }
+absl::Status S3Store::PutIfAbsent(const std::string& key, Pieces pieces) {
+  return Write(key, pieces, IfPresent::kFail);
+}
+
+absl::Status S3Store::Write(const std::string& key, Pieces pieces, IfPresent if_present) {
+  RETURN_IF_ERROR(CheckKey(key));
+  const int64_t size = SizeOf(pieces);
+  const std::string attempt = NewAttempt();
+  return size <= options_.part_bytes ? WriteWhole(key, pieces, if_present, attempt)
+                                     : WriteInParts(key, pieces, size, if_present, attempt);
+}
+
+void S3Store::AddCondition(IfPresent if_present, HttpRequest& request) const {
+  if (if_present == IfPresent::kReplace) return;
+  if (options_.bucket.create_only == S3Bucket::CreateOnly::kIfNoneMatch) {
+    request.headers.emplace_back("if-none-match", "*");
+  } else {
+    request.headers.emplace_back("x-goog-if-generation-match", "0");
+  }
+}
+
+absl::Status S3Store::WriteWhole(const std::string& key, Pieces pieces, IfPresent if_present,
+                                 const std::string& attempt) {
+  HttpRequest request;
+  request.body = pieces;
+  request.headers = {{"content-type", "application/octet-stream"}, {kAttemptHeader, attempt}};
+  AddCondition(if_present, request);
+  ASSIGN_OR_RETURN(const S3Answer answer, Ask("PUT", key, request));
+  if (answer.response.status != 412) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool own, IsOwn(key, attempt));
+  return own ? absl::OkStatus() : StatusOfAnswer(answer.response, Location(key));
+}
+
+absl::StatusOr<bool> S3Store::IsOwn(const std::string& key, const std::string& attempt) {
+  ASSIGN_OR_RETURN(const S3Answer answer, Ask("HEAD", key, {}));
+  return answer.response.Header(kAttemptHeader) == attempt;
+}
+
+absl::Status S3Store::WriteInParts(const std::string& key, Pieces pieces, int64_t size, IfPresent if_present,
+                                   const std::string& attempt) {
+  HttpRequest begin;
+  begin.query = {{"uploads", ""}};
+  begin.headers = {{"content-type", "application/octet-stream"}, {kAttemptHeader, attempt}};
+  ASSIGN_OR_RETURN(const S3Answer begun, Ask("POST", key, begin));
+  ASSIGN_OR_RETURN(const std::string id, ParseS3UploadId(begun.response.body));
+  const absl::StatusOr<std::string> parts = UploadParts(key, pieces, size, id);
+  const absl::Status status = parts.ok() ? CompleteUpload(key, id, *parts, if_present, attempt) : parts.status();
+  if (!status.ok()) {
+    HttpRequest abort;
+    abort.query = {{"uploadId", id}};
+    Ask("DELETE", key, abort).status().IgnoreError();  // the lifecycle rule takes it otherwise
+  }
+  return status;
+}
+
+// Uploads with a few threads; the XML list of the parts.
+absl::StatusOr<std::string> S3Store::UploadParts(const std::string& key, Pieces pieces, int64_t size,
+                                                 const std::string& id) {
+  const int64_t part = std::max(options_.part_bytes, (size + kMostParts - 1) / kMostParts);
+  const int64_t count = (size + part - 1) / part;
+  std::vector<std::string> tags(static_cast<size_t>(count));
+  std::atomic<int64_t> next{0};
+  absl::Mutex mutex;
+  absl::Status failure;
+  const auto upload = [&] {
+    for (int64_t i = next++; i < count; i = next++) {
+      const std::vector<absl::string_view> body = Cut(pieces, i * part, std::min((i + 1) * part, size));
+      HttpRequest request;
+      request.body = body;
+      request.query = {{"partNumber", absl::StrCat(i + 1)}, {"uploadId", id}};
+      const absl::StatusOr<S3Answer> answer = Ask("PUT", key, request);
+      if (answer.ok()) tags[static_cast<size_t>(i)] = std::string(answer->response.Header("etag"));
+      if (answer.ok() && !tags[static_cast<size_t>(i)].empty()) continue;
+      const absl::MutexLock lock(&mutex);
+      failure.Update(answer.ok() ? absl::InternalError(Location(key) + ": a part was stored without an ETag")
+                                 : answer.status());
+      next = count;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int64_t i = 1; i < std::min<int64_t>(options_.max_parallel_parts, count); ++i) threads.emplace_back(upload);
+  upload();
+  for (std::thread& thread : threads) thread.join();
+  RETURN_IF_ERROR(failure);
+  std::string xml = "<CompleteMultipartUpload>";
+  for (size_t i = 0; i < tags.size(); ++i)
+    absl::StrAppend(&xml, "<Part><PartNumber>", i + 1, "</PartNumber><ETag>", tags[i], "</ETag></Part>");
+  return xml + "</CompleteMultipartUpload>";
+}
+
+absl::Status S3Store::CompleteUpload(const std::string& key, const std::string& id, const std::string& parts,
+                                     IfPresent if_present, const std::string& attempt) {
+  HttpRequest request;
+  const absl::string_view body[] = {parts};
+  request.body = body;
+  request.query = {{"uploadId", id}};
+  request.headers = {{"content-type", "application/xml"}};
+  AddCondition(if_present, request);
+  const absl::StatusOr<S3Answer> answer = Ask("POST", key, request);
+  // A try without an answer may have gone through: then the upload is gone, or the object there.
+  const bool may_be_done = absl::IsNotFound(answer.status()) || (answer.ok() && answer->response.status == 412);
+  if (may_be_done) {
+    const absl::StatusOr<bool> own = IsOwn(key, attempt);
+    if (own.ok() && *own) return absl::OkStatus();
+    return answer.ok() ? StatusOfAnswer(answer->response, Location(key)) : answer.status();
+  }
+  RETURN_IF_ERROR(answer.status());
+  // 200 may carry an error.
+  const S3Error error = ParseS3Error(answer->response.body);
+  if (error.code.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(Location(key), ": ", error.code, ": ", error.message));
+}
+
+absl::StatusOr<int64_t> S3Store::Size(const std::string& key) {
+  RETURN_IF_ERROR(CheckKey(key));
+  ASSIGN_OR_RETURN(const S3Answer answer, Ask("HEAD", key, {}));
+  int64_t size = -1;
+  if (!absl::SimpleAtoi(answer.response.Header("content-length"), &size) || size < 0)
+    return absl::InternalError(Location(key) + ": the server tells no size");
+  return size;
+}
+
+absl::Status S3Store::Read(const std::string& key, int64_t offset, absl::Span<char> into) {
+  if (into.empty()) {
+    ASSIGN_OR_RETURN(const int64_t size, Size(key));
+    return offset <= size ? absl::OkStatus() : absl::OutOfRangeError(Location(key) + ": ends before");
+  }
+  RETURN_IF_ERROR(CheckKey(key));
+  HttpRequest request;
+  request.into = into;
+  request.headers = {{"range", absl::StrCat("bytes=", offset, "-", offset + static_cast<int64_t>(into.size()) - 1)}};
+  ASSIGN_OR_RETURN(const S3Answer answer, Ask("GET", key, request));
+  if (answer.response.status == 206 || (answer.response.status == 200 && offset == 0)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(Location(key), ": the server ignores ranges"));
+}
+
+absl::StatusOr<std::vector<std::string>> S3Store::List(const std::string& folder) {
+  if (!folder.empty()) RETURN_IF_ERROR(CheckKey(folder));
+  const std::string below = options_.prefix.empty() ? "" : options_.prefix + "/";
+  const std::string prefix = folder.empty() ? below : absl::StrCat(below, folder, "/");
+  std::vector<std::string> keys;
+  for (std::string token;;) {
+    HttpRequest request;
+    request.method = "GET";
+    request.query = {{"list-type", "2"}, {"prefix", prefix}};
+    if (!token.empty()) request.query.emplace_back("continuation-token", token);
+    absl::StatusOr<S3Answer> answer = requests_.Send(request);
+    if (!answer.ok()) return Annotate(answer.status(), Location(folder));
+    if (answer->response.status != 200) return StatusOfAnswer(answer->response, Location(folder));
+    ASSIGN_OR_RETURN(S3Page page, ParseS3List(answer->response.body));
+    for (absl::string_view key : page.keys) {
+      if (absl::ConsumePrefix(&key, below) && CheckKey(key).ok()) keys.emplace_back(key);  // others are not ours
+    }
+    if (page.next.empty()) break;
+    token = std::move(page.next);
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+absl::Status S3Store::Delete(const std::string& key) {
+  RETURN_IF_ERROR(CheckKey(key));
+  const absl::Status status = Ask("DELETE", key, {}).status();
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+absl::Status S3Store::DeleteTree(const std::string& folder) {
+  RETURN_IF_ERROR(CheckKey(folder));
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, List(folder));
+  for (const std::string& key : keys) RETURN_IF_ERROR(Delete(key));
+  return absl::OkStatus();
+}
+
+}  // namespace composer

@@ -1,0 +1,64 @@
+// Objects in a bucket of S3, or of what speaks its language, below a prefix. Objects above kPartBytes go up in parts,
+// several at once; they show up only when the last call has gone through. What a process that died left of an upload in
+// parts is invisible and goes by the bucket's lifecycle rule (AbortIncompleteMultipartUpload).
+//
+// PutIfAbsent is If-None-Match: * (GCS: x-goog-if-generation-match: 0). When a try of it went without an answer and the
+// next one finds an object, its metadata tells whether that is our own.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/object_store.h"
+#include "storage/s3_requests.h"
+
+namespace composer {
+
+class S3Store final : public ObjectStore {
+ public:
+  // S3 allows parts of 5 MiB to 5 GiB, 10,000 of them.
+  static constexpr int64_t kPartBytes = int64_t{64} << 20;
+
+  struct Options {
+    S3Bucket bucket;
+    std::string prefix;  // "runs/mine", or ""
+    RetryPolicy retry;
+    int64_t part_bytes = kPartBytes;
+    int max_parallel_parts = 4;
+  };
+  // http and clock outlive the store.
+  S3Store(Options options, Http& http, std::shared_ptr<S3KeySource> keys, Clock& clock);
+
+  absl::Status Put(const std::string& key, Pieces pieces) override;
+  absl::Status PutIfAbsent(const std::string& key, Pieces pieces) override;
+  absl::StatusOr<int64_t> Size(const std::string& key) override;
+  absl::Status Read(const std::string& key, int64_t offset, absl::Span<char> into) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
+  absl::Status Delete(const std::string& key) override;
+  absl::Status DeleteTree(const std::string& folder) override;
+  std::string Location(const std::string& key) const override;
+
+ private:
+  enum class IfPresent { kReplace, kFail };
+  absl::Status Write(const std::string& key, Pieces pieces, IfPresent if_present);
+  absl::Status WriteWhole(const std::string& key, Pieces pieces, IfPresent if_present, const std::string& attempt);
+  absl::Status WriteInParts(const std::string& key, Pieces pieces, int64_t size, IfPresent if_present,
+                            const std::string& attempt);
+  absl::StatusOr<std::string> UploadParts(const std::string& key, Pieces pieces, int64_t size, const std::string& id);
+  absl::Status CompleteUpload(const std::string& key, const std::string& id, const std::string& parts,
+                              IfPresent if_present, const std::string& attempt);
+  // Whether the object is the one that this attempt wrote.
+  absl::StatusOr<bool> IsOwn(const std::string& key, const std::string& attempt);
+  void AddCondition(IfPresent if_present, HttpRequest& request) const;
+  // Status of the answer to a request about `key`.
+  absl::StatusOr<S3Answer> Ask(const char* method, const std::string& key, HttpRequest request);
+  std::string ObjectName(const std::string& key) const;
+
+  const Options options_;
+  std::shared_ptr<S3KeySource> keys_;
+  S3Requests requests_;
+};
+
+}  // namespace composer
