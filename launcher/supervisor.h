@@ -3,12 +3,15 @@
 //   kJoining --World--> kRunning --first failure--> kEnding --all gone--> decide: kJoining again, or finished
 //                                 --all gone------------------------------^
 //
+// In a world of several nodes the launcher with the first cause decides for all; its verdict comes with GenerationOver. An
+// exit with 69 is no cause as long as another node may still explain it: the decision then waits kExplainWait.
+//
 // An event loop on one thread; other threads only post to its mailbox. The decisions are in restart_policy and
 // hang_detector.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -19,6 +22,7 @@
 #include "launcher/mailbox.h"
 #include "launcher/rank_logs.h"
 #include "launcher/rendezvous_link.h"
+#include "launcher/restart_policy.h"
 #include "launcher/run_recorder.h"
 #include "launcher/worker_group.h"
 #include "launcher/worker_hub.h"
@@ -73,14 +77,17 @@ class Supervisor {
   void OnServerGone(ExitStatus status);
   void Stop(int signal);
   void BeginEnding(const std::string& cause);
-  FailureReport Report(const WorkerExit& exit);
+  void ReportCause();
+  FailureReport Report(const WorkerExit& exit, bool with_stderr = true);
   void Announce(const WorkerExit& cause);
   void SaveSummary();
   void EndGeneration();
+  void Conclude(const Verdict& verdict);
   void Finish(const Verdict& verdict);
   void Fail(int code, const std::string& reason);
 
   GenerationResult Result() const;
+  bool MayBeExplained() const;
   absl::Time NextWake() const;
 
   const Options options_;
@@ -92,15 +99,15 @@ class Supervisor {
 
   State state_ = State::kJoining;
   int exit_code_ = 0;
-  int attempt_ = 0;          // generations of this launch
   uint64_t generation_ = 0;  // the rendezvous's number
+  int nodes_ = 1;            // of its world
   bool announced_ = false;   // its first cause was told
-  std::string remote_cause_;
-  std::map<int, std::string> last_words_;  // by rank, out of ExitReports
+  int reported_ = -1;        // index of the exit that the other nodes heard of; -1: none
+  std::optional<RemoteEnd> remote_;
   int stop_signal_ = 0;
   bool killed_ = false;
-  bool progress_ = false;  // of the generation that just ended
   absl::Time kill_at_ = absl::InfiniteFuture();
+  absl::Time explain_until_ = absl::InfiniteFuture();  // all are gone, the decision waits
   absl::Time tick_at_ = absl::InfinitePast();
   absl::Time serve_at_ = absl::InfiniteFuture();  // start the rendezvous again
   absl::Time served_at_;
