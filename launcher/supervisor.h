@@ -99,6 +99,7 @@ class Supervisor {
   std::map<int, std::string> last_words_;  // by rank, out of ExitReports
   int stop_signal_ = 0;
   bool killed_ = false;
+  bool writes_summary_ = false;  // one node of the world does
   bool progress_ = false;  // of the generation that just ended
   absl::Time kill_at_ = absl::InfiniteFuture();
   absl::Time tick_at_ = absl::InfinitePast();
