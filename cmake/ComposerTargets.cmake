@@ -1,10 +1,12 @@
 # composer_library(NAME … SRCS … DEPS … [TORCH]), composer_binary(…), composer_test(NAME SRCS … DEPS … [TORCH] [LABELS …] [TIMEOUT s])
 
+configure_file(${CMAKE_CURRENT_LIST_DIR}/version.h.in ${PROJECT_BINARY_DIR}/generated/composer/version.h @ONLY)
+
 add_library(composer_flags INTERFACE)
 target_compile_options(composer_flags INTERFACE
   -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-unused-parameter -Wno-missing-field-initializers
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety -Wno-deprecated-builtins>)
-target_include_directories(composer_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+target_include_directories(composer_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
 target_compile_definitions(composer_flags INTERFACE COMPOSER_VERSION="${PROJECT_VERSION}")
 
 # The one precompiled header. A target that uses it must have the same flags: composer_flags + composer_torch_headers.
@@ -38,7 +40,13 @@ function(composer_library)
   set_target_properties(${ARG_NAME} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(${ARG_NAME} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:composer_flags>)
   target_include_directories(${ARG_NAME} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated> $<INSTALL_INTERFACE:include/composer>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>
+    $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/composer>)
+  # The libraries that the public header promises: what is installed, and what composer_worker has for plugins.
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
+  if(folder MATCHES "^(base|storage|checkpoint|trainer)(/|$)")
+    set_property(GLOBAL APPEND PROPERTY COMPOSER_PUBLIC_LIBRARIES ${ARG_NAME})
+  endif()
   if(ARG_TORCH)
     composer_use_torch(${ARG_NAME})
   endif()
@@ -53,6 +61,23 @@ function(composer_binary)
   if(ARG_TORCH)
     composer_use_torch(${ARG_NAME})
   endif()
+endfunction()
+
+# The program has every symbol of the public libraries, also those it does not use itself, and exports them to plugins. Call it after the
+# libraries exist. Only names in namespace composer are exported: a plugin may link what it likes without meeting our gRPC.
+function(composer_plugin_host target)
+  get_property(libraries GLOBAL PROPERTY COMPOSER_PUBLIC_LIBRARIES)
+  set(archives)
+  foreach(library ${libraries})
+    list(APPEND archives $<TARGET_FILE:${library}>)
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS $<TARGET_FILE:${library}>)
+  endforeach()
+  # Not CMake's WHOLE_ARCHIVE feature: it repeats archives of cyclic or diamond dependencies.
+  target_link_options(${target} PRIVATE LINKER:--whole-archive ${archives} LINKER:--no-whole-archive)
+  target_link_libraries(${target} PRIVATE ${libraries})
+  set(exports ${PROJECT_SOURCE_DIR}/cmake/plugin_exports.txt)
+  target_link_options(${target} PRIVATE -Wl,--dynamic-list=${exports})
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${exports})
 endfunction()
 
 # One test program; labels: unit (default), rpc, multiproc, integration, slow, gpu. TIMEOUT in seconds (default 60).

@@ -1,21 +1,23 @@
-# cmake --install, and find_package(Composer) for programs that embed the trainer: Composer::composer.
+# cmake --install, and find_package(Composer): Composer::composer for programs that embed the trainer, composer_plugin() for plugins.
 include(CMakePackageConfigHelpers)
 
-set(composer_embeddable composer_base composer_storage composer_checkpoint composer_torch_status composer_trainer_time composer_trainer_machine composer_loggers_core
-    composer_trainer_core composer_data composer_metrics composer_loss composer_models composer_optim composer_parallel composer_loggers
-    composer_callbacks composer_trace_files composer_profiler composer_trainer)
+get_property(composer_embeddable GLOBAL PROPERTY COMPOSER_PUBLIC_LIBRARIES)
 add_library(composer_all INTERFACE)
+add_library(Composer::composer ALIAS composer_all)
 set_target_properties(composer_all PROPERTIES EXPORT_NAME composer)
 target_link_libraries(composer_all INTERFACE ${composer_embeddable})
 
 install(TARGETS composer)
-install(TARGETS composer_all ${composer_embeddable} EXPORT ComposerTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/composer)
+install(TARGETS composer_all composer_plugin_headers ${composer_embeddable} EXPORT ComposerTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/composer)
 install(EXPORT ComposerTargets NAMESPACE Composer:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Composer)
 foreach(folder base storage checkpoint trainer)
   install(DIRECTORY ${folder} DESTINATION include/composer FILES_MATCHING PATTERN "*.h")
 endforeach()
+install(DIRECTORY include/composer ${PROJECT_BINARY_DIR}/generated/composer DESTINATION include FILES_MATCHING PATTERN "*.h")
+install(FILES worker/plugin.h worker/plugin_config.h worker/plugin_registry.h DESTINATION include/composer/worker)
 configure_package_config_file(cmake/ComposerConfig.cmake.in ${PROJECT_BINARY_DIR}/ComposerConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Composer)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ComposerConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ComposerConfig.cmake ${PROJECT_BINARY_DIR}/ComposerConfigVersion.cmake cmake/FindLibTorch.cmake
+  cmake/ComposerPlugin.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Composer)

@@ -78,6 +78,7 @@ const ConfigNode* ConfigMap::Ask(absl::string_view key) {
 }
 
 std::string ConfigMap::ChildPath(absl::string_view key) const {
+  if (key.empty()) return path_;
   return path_.empty() ? std::string(key) : absl::StrCat(path_, ".", key);
 }
 
@@ -93,7 +94,10 @@ void ConfigMap::Reject(absl::string_view key, absl::string_view message) {
   reader_->Fail(value == nullptr ? mark_ : value->mark, ChildPath(key), message);
 }
 
-void ConfigMap::RejectAll(absl::string_view message) { reader_->Fail(mark_, path_, message); }
+void ConfigMap::IgnoreRest() {
+  if (node_ == nullptr) return;
+  for (const std::string& key : node_->Keys()) reader_->MakeKnown(*node_, key);
+}
 
 std::string ConfigMap::String(absl::string_view key) {
   if (!Has(key)) Missing(key);
@@ -208,6 +212,8 @@ std::vector<std::string> ConfigMap::StringList(absl::string_view key, std::vecto
   if (value == nullptr) return fallback;
   if (value->is_scalar()) return {value->scalar};
   std::vector<std::string> result;
+  if (value->is_map()) Reject(key, absl::StrCat("expected a list of texts, got ", value->Describe()));
+  if (!value->is_list()) return fallback;
   for (const ConfigNode& item : value->children) {
     if (!item.is_scalar())
       reader_->Fail(item.mark, ChildPath(key), absl::StrCat("expected a text, got ", item.Describe()));

@@ -114,10 +114,10 @@ class ConfigMap {
   struct Named;
   std::vector<Named> NamedMaps(absl::string_view key);
 
-  // Adds an error about this key's value.
+  // Adds an error about this key's value, or about the map itself when key is "".
   void Reject(absl::string_view key, absl::string_view message);
-  // Adds an error about the map itself.
-  void RejectAll(absl::string_view message);
+  // Keys that nobody asks for are not errors here: after an error that leaves their meaning open (an unknown `name`).
+  void IgnoreRest();
 
  private:
   // The key's value, null when not given; makes the key known.

@@ -7,15 +7,10 @@
 #include "base/status_macros.h"
 
 namespace composer {
-namespace {
-
-constexpr absl::Duration kJoinTimeout = absl::Minutes(10);
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<RendezvousLink>> RendezvousLink::Start(RendezvousClient::Options options,
-                                                                      Handlers handlers) {
-  std::unique_ptr<RendezvousLink> link(new RendezvousLink(std::move(options), std::move(handlers)));
+                                                                      Handlers handlers, absl::Duration join_timeout) {
+  std::unique_ptr<RendezvousLink> link(new RendezvousLink(std::move(options), std::move(handlers), join_timeout));
   RETURN_IF_ERROR(link->Connect());
   link->channel_ = link->client()->channel();
   return link;
@@ -50,7 +45,7 @@ void RendezvousLink::Join() {
 }
 
 absl::StatusOr<proto::World> RendezvousLink::JoinOrReconnect() {
-  absl::StatusOr<proto::World> world = client()->Join(kJoinTimeout);
+  absl::StatusOr<proto::World> world = client()->Join(join_timeout_);
   if (world.ok() || absl::IsInvalidArgument(world.status()) || absl::IsDeadlineExceeded(world.status())) return world;
   {
     absl::MutexLock lock(&mutex_);
@@ -58,7 +53,7 @@ absl::StatusOr<proto::World> RendezvousLink::JoinOrReconnect() {
   }
   LOG(WARNING) << "connecting to the rendezvous again: " << world.status().message();
   RETURN_IF_ERROR(Connect());
-  return client()->Join(kJoinTimeout);
+  return client()->Join(join_timeout_);
 }
 
 void RendezvousLink::ReportEnded(const proto::FailureCause& cause) {

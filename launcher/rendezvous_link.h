@@ -24,7 +24,9 @@ class RendezvousLink {
   };
 
   // Connects, waiting for a rendezvous that is not up yet. kUnavailable: none in time.
-  static absl::StatusOr<std::unique_ptr<RendezvousLink>> Start(RendezvousClient::Options options, Handlers handlers);
+  // join_timeout: how long a Join waits for the other nodes.
+  static absl::StatusOr<std::unique_ptr<RendezvousLink>> Start(RendezvousClient::Options options, Handlers handlers,
+                                                               absl::Duration join_timeout = absl::Minutes(10));
   // Waits for a Join that runs.
   ~RendezvousLink();
 
@@ -38,8 +40,8 @@ class RendezvousLink {
   std::shared_ptr<grpc::Channel> channel() const { return channel_; }
 
  private:
-  RendezvousLink(RendezvousClient::Options options, Handlers handlers)
-      : options_(std::move(options)), handlers_(std::move(handlers)) {}
+  RendezvousLink(RendezvousClient::Options options, Handlers handlers, absl::Duration join_timeout)
+      : options_(std::move(options)), handlers_(std::move(handlers)), join_timeout_(join_timeout) {}
 
   // Makes client_ anew.
   absl::Status Connect();
@@ -48,6 +50,7 @@ class RendezvousLink {
 
   const RendezvousClient::Options options_;
   const Handlers handlers_;
+  const absl::Duration join_timeout_;
   std::shared_ptr<grpc::Channel> channel_;
   absl::Mutex mutex_;
   std::shared_ptr<RendezvousClient> client_ ABSL_GUARDED_BY(mutex_);

@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "base/options.h"
 #include "launcher/console.h"
+#include "launcher/launch_option_table.h"
 #include "launcher/restart_policy.h"
 #include "rendezvous/server.h"
 
@@ -49,8 +50,9 @@ int Serve(const ServeOptions& options) {
   auto server = RendezvousServer::Start({.job = options.job,
                                          .bind_address = options.bind_address,
                                          .port = options.port,
-                                         .min_nodes = options.nodes,
-                                         .max_nodes = options.nodes,
+                                         .min_nodes = options.min_nodes,
+                                         .max_nodes = options.max_nodes,
+                                         .last_call = absl::Seconds(options.last_call_seconds),
                                          .clock = &RealClock::Get()});
   if (!server.ok()) {
     const std::string error = Explain(server.status(), options.port);
@@ -68,6 +70,15 @@ int Serve(const ServeOptions& options) {
     sigwait(&signals, &signal);
   } while (options.of_launcher);
   return exit_code::kDone;
+}
+
+std::vector<std::string> ToArguments(const ServeOptions& options) {
+  std::vector<std::string> arguments = {absl::StrCat("--port=", options.port), absl::StrCat("--job=", options.job),
+                                        absl::StrCat("--bind=", options.bind_address),
+                                        absl::StrCat("--nodes=", options.min_nodes, ":", options.max_nodes),
+                                        absl::StrCat("--last-call=", options.last_call_seconds)};
+  if (options.of_launcher) arguments.push_back("--of-launcher");
+  return arguments;
 }
 
 int ServeCommand(const std::vector<std::string>& arguments, const Environment& environment) {
@@ -90,10 +101,16 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
        .fallback = options.bind_address,
        .set = IntoString(&options.bind_address)},
       {.name = "nodes",
-       .metavar = "N",
+       .aliases = {"nnodes"},
+       .metavar = "N|MIN:MAX",
        .help = "nodes to wait for",
        .fallback = "1",
-       .set = IntoInt(&options.nodes, 1, 100'000)},
+       .set = IntoNodes(&options.min_nodes, &options.max_nodes)},
+      {.name = "last-call",
+       .metavar = "SECONDS",
+       .help = "how long to wait for more nodes when MIN are there",
+       .fallback = "1",
+       .set = IntoSeconds(&options.last_call_seconds)},
       {.name = "of-launcher", .help = "leave its end to the launcher", .set = IntoBool(&options.of_launcher)},
       {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
   };

@@ -89,9 +89,8 @@ absl::Status Supervisor::StartWorkers(const proto::World& world) {
   place.job = options_.job;
   place.run_name = options_.run_name;
   place.hub = parts_.hub.address();
-  if (!options_.plan.job) {
-    ASSIGN_OR_RETURN(place.master_port, FreePort());  // scripts bind it themselves
-  }
+  if (!options_.plan.job) place.master_port = world.nodes(0).node().free_port();  // scripts bind it themselves
+  writes_summary_ = options_.plan.job && place.node_rank == 0;
   generation_ = world.generation();
   nodes_ = place.nodes;
   announced_ = false;
@@ -339,7 +338,7 @@ void Supervisor::Finish(const Verdict& verdict) {
 }
 
 void Supervisor::SaveSummary() {
-  if (!options_.plan.job) return;
+  if (!writes_summary_) return;
   if (absl::Status status = WriteSummary(recorder_.summary()); !status.ok()) Tell(status.message());
 }
 

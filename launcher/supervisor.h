@@ -106,6 +106,7 @@ class Supervisor {
   std::optional<RemoteEnd> remote_;
   int stop_signal_ = 0;
   bool killed_ = false;
+  bool writes_summary_ = false;  // one node of the world does
   absl::Time kill_at_ = absl::InfiniteFuture();
   absl::Time explain_until_ = absl::InfiniteFuture();  // all are gone, the decision waits
   absl::Time tick_at_ = absl::InfinitePast();

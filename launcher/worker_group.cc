@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "launcher/argument_expansion.h"
 #include "launcher/node_resources.h"
 #include "launcher/process_tree.h"
 #include "proto/worker.pb.h"
@@ -61,7 +62,10 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
     WorkerPlace place = first;
     place.local_rank = local_rank;
     place.rank = first.rank + local_rank;
-    place.terminal_columns = ShowFor(place.rank) == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
+    place.role = plan_.role;
+    place.interface = plan_.interface;
+    place.terminal_columns =
+        PlanOutput(plan_.output, place).err.show == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
     place.progress_page = absl::StrCat(plan_.temp_folder, "/progress-", attempt, "-", local_rank);
     RETURN_IF_ERROR(StartOne(place, keep_logs ? LogPath(plan_.run_folder, attempt, place.rank) : ""));
   }
@@ -70,6 +74,10 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
 
 absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& log_path) {
   ASSIGN_OR_RETURN(ProgressPage page, ProgressPage::Create(place.progress_page));
+  const RankOutput output = PlanOutput(plan_.output, place);
+  for (const std::string& path : {output.out.path, output.err.path}) {
+    if (!path.empty()) RETURN_IF_ERROR(MakeDirs(DirName(AbsolutePath(path))));
+  }
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
   if (pipe2(err, O_CLOEXEC) != 0) {
@@ -81,18 +89,27 @@ absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& 
     close(out[1]);
     close(err[1]);
   };
-  RETURN_IF_ERROR(logs_.Add({place.rank, out[0], err[0], log_path, ShowFor(place.rank)}));
+  RETURN_IF_ERROR(logs_.Add({.rank = place.rank,
+                             .stdout_fd = out[0],
+                             .stderr_fd = err[0],
+                             .log_path = log_path,
+                             .show = output.out.show,
+                             .stderr_show = output.err.show,
+                             .stdout_path = output.out.path,
+                             .stderr_path = output.err.path}));
   workers_.push_back({.place = place, .page = std::move(page), .activity = ActivityTracker(place.rank)});
-  const ProcessSpec spec = {.argv = plan_.argv,
-                            .environment = WorkerEnvironment(plan_.environment, place).ToStrings(),
+  const Environment environment = WorkerEnvironment(plan_.environment, place);
+  const ProcessSpec spec = {.argv = ArgumentsOf(environment),
+                            .environment = environment.ToStrings(),
                             .cpus = CpuShare(plan_.cpus, place.local_world_size, place.local_rank)};
   return keeper_.Spawn(place.local_rank, spec, out[1], err[1]);
 }
 
-RankLogs::Show WorkerGroup::ShowFor(int rank) const {
-  if (plan_.tee) return RankLogs::Show::kPrefixed;
-  if (rank == 0) return RankLogs::Show::kRaw;
-  return plan_.run_folder.empty() ? RankLogs::Show::kPrefixed : RankLogs::Show::kHidden;
+std::vector<std::string> WorkerGroup::ArgumentsOf(const Environment& environment) const {
+  std::vector<std::string> argv = plan_.argv;
+  if (plan_.first_argument == 0) return argv;
+  for (size_t i = plan_.first_argument; i < argv.size(); ++i) argv[i] = ExpandArgument(argv[i], environment);
+  return argv;
 }
 
 void WorkerGroup::OnStarted(int local_rank, pid_t pid) {

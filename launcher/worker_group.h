@@ -14,6 +14,7 @@
 #include "launcher/hang_detector.h"
 #include "launcher/keeper.h"
 #include "launcher/oom_watch.h"
+#include "launcher/output_plan.h"
 #include "launcher/rank_logs.h"
 #include "launcher/restart_policy.h"
 #include "launcher/worker_environment.h"
@@ -28,7 +29,11 @@ struct WorkerPlan {
   bool job = false;               // our own workers: they attach, checkpoint on a stop, and may use the rendezvous port
   std::string run_folder;         // logs go there; "": no log files
   std::string temp_folder;        // for progress pages
-  bool tee = false;
+  bool tee = false;           // the terminal shows all ranks
+  OutputOptions output;
+  size_t first_argument = 0;  // of argv that is expanded by ExpandArgument; 0: none is
+  std::string role = "default";
+  std::string interface;  // see WorkerPlace
   int terminal_columns = 0;  // of the launcher's terminal; 0: none
   std::vector<int> cpus;     // of this node
 };
@@ -87,7 +92,7 @@ class WorkerGroup {
 
  private:
   absl::Status StartOne(const WorkerPlace& place, const std::string& log_path);
-  RankLogs::Show ShowFor(int rank) const;
+  std::vector<std::string> ArgumentsOf(const Environment& environment) const;
   void SignalOne(Worker& worker, int signal);
   std::string KilledBy(const Worker& worker, ExitStatus status);
 

@@ -19,12 +19,13 @@ struct AdmissionTerms {
 };
 
 struct JoinRefusal {
-  std::string field;    // as the user knows it: job, slots, config_hash, version, node_rank, node_id, address
+  std::string field;    // as the user knows it: job, slots, config_hash, plugin_hash, data_paths, version, node_rank,
+                        // node_id, address
   std::string message;  // the field, its value and what the others have
 };
 
-// nullopt: welcome. Refused: another job; empty or over-long texts; slots outside [1, kMaxSlots]; config_hash or
-// version other than the others'; a node_rank that another connected node was given.
+// nullopt: welcome. Refused: another job; empty or over-long texts; slots outside [1, kMaxSlots]; config_hash,
+// plugin_hash, fingerprints of data paths or version other than the others'; a node_rank that another connected node was given.
 std::optional<JoinRefusal> CheckAdmission(absl::string_view job, const proto::NodeInfo& node,
                                           const AdmissionTerms& terms);
 

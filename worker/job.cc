@@ -6,11 +6,15 @@
 #include "base/status_macros.h"
 #include "config/document.h"
 #include "config/job_identity.h"
+#include "config/plugin_files.h"
 #include "config/yaml.h"
 #include "storage/dying_file_system.h"
 #include "trainer/core/random.h"
 #include "worker/config_values.h"
+#include "trainer/optim/schedules.h"
+#include "worker/job_metrics.h"
 #include "worker/job_time.h"
+#include "worker/plugin_loader.h"
 
 namespace composer {
 namespace {
@@ -44,7 +48,7 @@ void ReadTrainData(ConfigMap root, Job& job) {
   train.shuffle = loader.Bool("shuffle", true);
   train.drop_last = loader.Bool("drop_last", false);
   train.prefetch = ReadPrefetch(loader, job);
-  job.train_dataset = ReadDataset(loader);
+  job.train_dataset = ReadDataset(loader, job.plugins->tables());
   if (train.global_train_batch_size == 0 && train.device_train_batch_size == 0) {
     root.Reject("global_train_batch_size",
                 "required: the samples of one step over all ranks (or device_train_batch_size, those of one rank)");
@@ -65,7 +69,7 @@ void ReadEvaluation(ConfigMap root, Job& job) {
     evaluation.options.device_eval_microbatch_size =
         loader.Int("device_eval_microbatch_size", 0, {.min = 1, .max = kMaxSamples});
     evaluation.options.prefetch = ReadPrefetch(loader, job);
-    evaluation.dataset = ReadDataset(loader);
+    evaluation.dataset = ReadDataset(loader, job.plugins->tables());
     job.evaluations.push_back(std::move(evaluation));
   }
 }
@@ -122,6 +126,19 @@ void ReadTraining(ConfigMap root, Job& job) {
   job.dist_timeout_seconds = root.Double("dist_timeout", 300, {.min = 1});
 }
 
+PluginRegistry::Names BuiltInNames() {
+  return {{"model", ModelNames()},        {"dataset", DatasetNames()},     {"optimizer", OptimizerNames()},
+          {"scheduler", SchedulerNames()}, {"algorithm", AlgorithmNames()}, {"callback", CallbackNames()},    {"logger", LoggerNames()},
+          {"metric", MetricReaderNames()}};
+}
+
+// Before anything else: the names in the rest of the file may be theirs.
+void LoadPlugins(ConfigMap& root, const std::string& yaml_path, PluginRegistry& registry) {
+  for (const std::string& path : ReadPluginFiles(root, yaml_path)) {
+    if (const absl::Status status = LoadPlugin(path, registry); !status.ok()) root.Reject("plugins", status.message());
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
@@ -135,19 +152,24 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   for (const char* key : {"run_name", "run_folder", "max_restarts", "nproc"}) reader.MakeKnown(document, key);
   job.options.run_name = job.run_name;
   job.options.run_folder = job.run_folder;
+  job.plugins = std::make_shared<PluginRegistry>(BuiltInNames());
+  LoadPlugins(root, source.yaml_path, *job.plugins);
+  RETURN_IF_ERROR(reader.status());
+  const PluginTables& plugins = job.plugins->tables();
   ConfigMap model = root.Map("model");
-  if (model.exists()) job.model = ReadModel(model);
+  if (model.exists()) job.model = ReadModel(model, plugins);
   if (!model.exists()) root.Reject("model", "required");
   ReadTraining(root, job);
   ReadTrainData(root, job);
   ReadEvaluation(root, job);
   ReadSaving(root, job);
   ReadLoading(root, job.options.load);
-  job.optimizer = ReadOptimizer(root);
-  job.schedulers = ReadSchedulers(root);
-  job.callbacks = ReadCallbacks(root);
+  job.optimizer = ReadOptimizer(root, plugins);
+  job.schedulers = ReadSchedulers(root, plugins);
+  job.algorithms = ReadAlgorithms(root, plugins);
+  job.callbacks = ReadCallbacks(root, plugins);
   job.fatal_write = ReadFatalWrite(root);
-  job.logging = ReadLogging(root);
+  job.logging = ReadLogging(root, plugins);
   job.profiler = ReadProfiler(root);
   RETURN_IF_ERROR(reader.Finish());
   job.resolved_yaml = ToYaml(document);
@@ -184,6 +206,7 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   }
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
+  for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());
   const JobFacts facts = FactsOf(job, options, place.world_size);
   for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place, facts));
   if (const auto part = job.fatal_write(place))

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "base/env.h"
 #include "config/node.h"
 #include "trainer/trainer_options.h"
+#include "worker/job_algorithms.h"
 #include "worker/job_callbacks.h"
 #include "worker/job_data.h"
 #include "worker/job_loggers.h"
@@ -17,6 +19,7 @@
 #include "worker/job_optimizer.h"
 #include "worker/job_profiler.h"
 #include "worker/job_scheduler.h"
+#include "worker/plugin_registry.h"
 
 namespace composer {
 
@@ -27,7 +30,8 @@ struct Job {
   double dist_timeout_seconds = 300;
   bool gpu = false;  // device: gpu
 
-  TrainerOptions options;  // without the parts below
+  std::shared_ptr<PluginRegistry> plugins;  // what the factories below may come from
+  TrainerOptions options;                   // without the parts below
   ModelFactory model;
   DatasetFactory train_dataset;
   struct Evaluation {
@@ -37,6 +41,7 @@ struct Job {
   std::vector<Evaluation> evaluations;
   OptimizerFactory optimizer;
   std::vector<SchedulerFactory> schedulers;
+  std::vector<AlgorithmFactory> algorithms;
   std::vector<CallbackFactory> callbacks;
   FatalWrite fatal_write;
   LoggingOptions logging;

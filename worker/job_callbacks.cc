@@ -6,9 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/file.h"
-#include "base/nearest_name.h"
+#include "base/status_macros.h"
 #include "trainer/callbacks/activation_monitor.h"
 #include "trainer/callbacks/early_stopper.h"
 #include "trainer/callbacks/export_for_inference.h"
@@ -29,6 +28,7 @@
 #include "trainer/callbacks/threshold_stopper.h"
 #include "trainer/callbacks/throttle.h"
 #include "worker/job_time.h"
+#include "worker/named_reader.h"
 
 namespace composer {
 namespace {
@@ -259,18 +259,21 @@ constexpr CallbackRow kCallbacks[] = {
 
 }  // namespace
 
-std::vector<CallbackFactory> ReadCallbacks(ConfigMap root) {
+std::vector<std::string> CallbackNames() { return NamesOf(kCallbacks); }
+
+std::vector<CallbackFactory> ReadCallbacks(ConfigMap root, const PluginTables& plugins) {
   std::vector<CallbackFactory> factories;
-  std::vector<std::string> known;
-  for (const CallbackRow& row : kCallbacks) known.emplace_back(row.name);
   for (ConfigMap::Named& entry : root.NamedMaps("callbacks")) {
     const auto* row = std::find_if(std::begin(kCallbacks), std::end(kCallbacks),
                                    [&](const CallbackRow& r) { return entry.name == r.name; });
     if (row != std::end(kCallbacks)) {
       factories.push_back(row->read(entry.map));
+    } else if (const auto plugin = plugins.callbacks.find(entry.name); plugin != plugins.callbacks.end()) {
+      const PluginCallbackFactory make = ReadWithPlugin(entry.name, plugin->second, entry.map);
+      factories.push_back([make](const JobPlace&, const JobFacts&) { return make(); });
     } else {
-      entry.map.RejectAll(
-          absl::StrCat("unknown callback; there are ", absl::StrJoin(known, ", "), DidYouMean(entry.name, known)));
+      entry.map.Reject("", UnknownName(entry.name, CallbackNames(), plugins.callbacks));
+      entry.map.IgnoreRest();
     }
   }
   return factories;

@@ -11,13 +11,16 @@
 #include "config/config_map.h"
 #include "trainer/core/callback.h"
 #include "worker/job_place.h"
+#include "worker/plugin_registry.h"
 
 namespace composer {
 
 using CallbackFactory = std::function<std::unique_ptr<Callback>(const JobPlace& place, const JobFacts& facts)>;
 
 // root.callbacks: {speed_monitor: {window_size: 50}, lr_monitor: , …}, or a list of such. Errors go to the reader.
-std::vector<CallbackFactory> ReadCallbacks(ConfigMap root);
+std::vector<CallbackFactory> ReadCallbacks(ConfigMap root, const PluginTables& plugins);
+// The built-in ones.
+std::vector<std::string> CallbackNames();
 
 // callbacks.fail_at with `when: save`: the part of a checkpoint file's path whose writing is to kill this process;
 // nullopt: none.

@@ -4,6 +4,7 @@
 #include "trainer/data/fashion_mnist.h"
 #include "trainer/data/synthetic.h"
 #include "trainer/data/text_bytes.h"
+#include "worker/named_reader.h"
 
 namespace composer {
 namespace {
@@ -38,14 +39,18 @@ DatasetFactory ReadGaussianClassification(ConfigMap config) {
   return [=] { return MakeGaussianClassification(options); };
 }
 
+constexpr NamedReader<DatasetFactory> kDatasets[] = {
+    {"fashion_mnist", ReadFashionMnist},
+    {"gaussian_classification", ReadGaussianClassification},
+    {"text_bytes", ReadTextBytes},
+};
+
 }  // namespace
 
-DatasetFactory ReadDataset(ConfigMap config) {
-  const std::string name = config.RequiredChoice("name", {"fashion_mnist", "text_bytes", "gaussian_classification"});
-  if (name == "fashion_mnist") return ReadFashionMnist(config);
-  if (name == "text_bytes") return ReadTextBytes(config);
-  if (name == "gaussian_classification") return ReadGaussianClassification(config);
-  return nullptr;
+std::vector<std::string> DatasetNames() { return NamesOf(kDatasets); }
+
+DatasetFactory ReadDataset(ConfigMap config, const PluginTables& plugins) {
+  return ReadNamed<DatasetFactory>(config, kDatasets, plugins.datasets);
 }
 
 }  // namespace composer

@@ -1,19 +1,19 @@
-// Datasets by name: fashion_mnist, text_bytes, gaussian_classification.
+// Datasets by name.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <string>
+#include <vector>
 
-#include "absl/status/statusor.h"
 #include "config/config_map.h"
-#include "trainer/data/dataset.h"
+#include "worker/plugin_registry.h"
 
 namespace composer {
 
-using DatasetFactory = std::function<absl::StatusOr<std::shared_ptr<const Dataset>>()>;
+// The built-in ones.
+std::vector<std::string> DatasetNames();
 
 // Reads the keys of the dataset that `name` chooses. Errors go to the reader; the factory, which reads the data, must not be called after one.
-DatasetFactory ReadDataset(ConfigMap config);
+DatasetFactory ReadDataset(ConfigMap config, const PluginTables& plugins);
 
 }  // namespace composer

@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/file.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "trainer/callbacks/log_hyperparameters.h"
 #include "trainer/core/name_template.h"
@@ -17,6 +15,7 @@
 #include "trainer/loggers/progress_bar.h"
 #include "trainer/loggers/tensorboard_logger.h"
 #include "worker/job_time.h"
+#include "worker/named_reader.h"
 
 namespace composer {
 namespace {
@@ -33,7 +32,7 @@ LoggerFactory ReadTensorBoard(ConfigMap config) {
   const int64_t flush_interval = config.Int("flush_interval", 100, kInterval);
   if (!config.Bool("rank_zero_only", true))
     config.Reject("rank_zero_only", "only rank 0 has the metrics of all ranks; leave it true");
-  return [=](const JobPlace& place, const JobFacts& facts) -> std::unique_ptr<LoggerDestination> {
+  return [=](const JobPlace& place, const JobFacts& facts) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
     if (place.rank != 0) return nullptr;
     TensorBoardLogger::Options options;
     options.folder = log_dir.empty() ? JoinPath(facts.run_folder, "tensorboard")
@@ -52,7 +51,7 @@ LoggerFactory ReadFileLogger(ConfigMap config) {
   for (const char* key : {"capture_stdout", "capture_stderr"}) {
     if (config.Bool(key, false)) config.Reject(key, "the launcher keeps both streams of every rank in logs/");
   }
-  return [=](const JobPlace& place, const JobFacts& facts) -> std::unique_ptr<LoggerDestination> {
+  return [=](const JobPlace& place, const JobFacts& facts) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
     const bool own_file = HasPlaceholder(filename, "rank") ||
                           (place.local_rank == 0 && HasPlaceholder(filename, "node_rank")) ||
                           (place.node_rank == 0 && HasPlaceholder(filename, "local_rank"));
@@ -64,27 +63,32 @@ LoggerFactory ReadFileLogger(ConfigMap config) {
   };
 }
 
-struct LoggerRow {
-  const char* name;
-  LoggerFactory (*read)(ConfigMap config);
-};
-constexpr LoggerRow kLoggers[] = {
+constexpr NamedReader<LoggerFactory> kLoggers[] = {
     {"file_logger", ReadFileLogger},
     {"tensorboard", ReadTensorBoard},
 };
 
-std::vector<LoggerFactory> ReadLoggers(ConfigMap root) {
+// Rank 0 has the metrics of all ranks.
+LoggerFactory OfPlugin(PluginLoggerFactory make) {
+  return [make](const JobPlace& place,
+                const JobFacts& facts) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
+    if (place.rank != 0) return nullptr;
+    return make(RunPlace{facts.run_name, facts.run_folder});
+  };
+}
+
+std::vector<LoggerFactory> ReadLoggers(ConfigMap root, const PluginTables& plugins) {
   std::vector<LoggerFactory> factories;
-  std::vector<std::string> known;
-  for (const LoggerRow& row : kLoggers) known.emplace_back(row.name);
   for (ConfigMap::Named& entry : root.NamedMaps("loggers")) {
     const auto* row = std::find_if(std::begin(kLoggers), std::end(kLoggers),
-                                   [&](const LoggerRow& r) { return entry.name == r.name; });
+                                   [&](const auto& r) { return entry.name == r.name; });
     if (row != std::end(kLoggers)) {
       factories.push_back(row->read(entry.map));
+    } else if (const auto plugin = plugins.loggers.find(entry.name); plugin != plugins.loggers.end()) {
+      factories.push_back(OfPlugin(ReadWithPlugin(entry.name, plugin->second, entry.map)));
     } else {
-      entry.map.RejectAll(
-          absl::StrCat("unknown logger; there are ", absl::StrJoin(known, ", "), DidYouMean(entry.name, known)));
+      entry.map.Reject("", UnknownName(entry.name, LoggerNames(), plugins.loggers));
+      entry.map.IgnoreRest();
     }
   }
   return factories;
@@ -124,7 +128,9 @@ void AddProgressBar(const LoggingOptions& logging, const JobPlace& place, Traine
 
 }  // namespace
 
-LoggingOptions ReadLogging(ConfigMap root) {
+std::vector<std::string> LoggerNames() { return NamesOf(kLoggers); }
+
+LoggingOptions ReadLogging(ConfigMap root, const PluginTables& plugins) {
   LoggingOptions logging;
   logging.progress_bar = root.Bool("progress_bar", true);
   logging.metrics_file = root.Bool("metrics_file", true);
@@ -133,7 +139,7 @@ LoggingOptions ReadLogging(ConfigMap root) {
   logging.console_log_interval = ReadInterval(root, "console_log_interval", "1ba");
   logging.log_traces = root.Bool("log_traces", false);
   logging.auto_log_hparams = root.Bool("auto_log_hparams", false);
-  logging.loggers = ReadLoggers(root);
+  logging.loggers = ReadLoggers(root, plugins);
   return logging;
 }
 
@@ -141,7 +147,8 @@ absl::Status AddLoggers(const LoggingOptions& logging, const JobPlace& place, co
                         TrainerOptions& options) {
   options.engine.log_traces = logging.log_traces;
   for (const LoggerFactory& make : logging.loggers) {
-    if (auto logger = make(place, facts)) options.loggers.push_back(std::move(logger));
+    ASSIGN_OR_RETURN(std::unique_ptr<LoggerDestination> logger, make(place, facts));
+    if (logger != nullptr) options.loggers.push_back(std::move(logger));
   }
   options.callbacks.insert(options.callbacks.begin(),
                            std::make_unique<LogHyperparameters>(RunSettings(logging, place, options)));

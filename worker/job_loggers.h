@@ -8,16 +8,19 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "config/config_map.h"
 #include "trainer/core/time.h"
 #include "trainer/loggers/logger.h"
 #include "trainer/trainer_options.h"
 #include "worker/job_place.h"
+#include "worker/plugin_registry.h"
 
 namespace composer {
 
 // Null: this rank has none of it.
-using LoggerFactory = std::function<std::unique_ptr<LoggerDestination>(const JobPlace& place, const JobFacts& facts)>;
+using LoggerFactory =
+    std::function<absl::StatusOr<std::unique_ptr<LoggerDestination>>(const JobPlace& place, const JobFacts& facts)>;
 
 struct LoggingOptions {
   bool progress_bar = true;
@@ -33,10 +36,13 @@ struct LoggingOptions {
 
 // root.{progress_bar, metrics_file, log_to_console, console_stream, console_log_interval, log_traces, auto_log_hparams}
 // and root.loggers: {tensorboard: {…}, file_logger: {…}}. Errors go to the reader.
-LoggingOptions ReadLogging(ConfigMap root);
+LoggingOptions ReadLogging(ConfigMap root, const PluginTables& plugins);
+// The built-in ones.
+std::vector<std::string> LoggerNames();
 
 // Rank 0's destinations: run_folder/metrics.jsonl, the console, the progress bar, and those of `loggers`, some of which
-// every rank has. The hyperparameters are handed to them at INIT. Fails only when metrics.jsonl can't be opened.
+// every rank has. The hyperparameters are handed to them at INIT. Fails when metrics.jsonl can't be opened, and with what a
+// plugin's factory says.
 absl::Status AddLoggers(const LoggingOptions& logging, const JobPlace& place, const JobFacts& facts,
                         TrainerOptions& options);
 

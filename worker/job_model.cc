@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/job_model.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "trainer/models/gpt.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/resnet_small.h"
+#include "trainer/models/torchscript.h"
+#include "worker/job_metrics.h"
+#include "worker/named_reader.h"
 
 namespace composer {
 namespace {
@@ -39,14 +45,46 @@ ModelFactory ReadGpt(ConfigMap config) {
   return [=] { return MakeGpt(options); };
 }
 
+// Names in the order of their enumerators.
+constexpr absl::string_view kTasks[] = {"classifier", "language_model", "custom"};
+constexpr absl::string_view kLosses[] = {"default",  "module",  "cross_entropy", "binary_cross_entropy_with_logits",
+                                         "mse_loss", "l1_loss", "nll_loss"};
+constexpr char kTorchScript[] = "torchscript";
+
+template <typename Enum, size_t kSize>
+Enum ReadEnum(ConfigMap& config, absl::string_view key, const absl::string_view (&names)[kSize], Enum fallback) {
+  const std::string name = config.Choice(key, names, names[static_cast<size_t>(fallback)]);
+  return static_cast<Enum>(std::find(std::begin(names), std::end(names), name) - std::begin(names));
+}
+
+ModelFactory ReadTorchScript(ConfigMap config, const PluginTables& plugins) {
+  TorchScriptOptions options;
+  options.path = config.String("path");
+  options.task = ReadEnum(config, "task", kTasks, options.task);
+  options.loss = ReadEnum(config, "loss", kLosses, options.loss);
+  options.num_classes = config.Int("num_classes", options.num_classes, kSize);
+  options.train_metrics = ReadMetrics(config, "train_metrics", plugins);
+  options.eval_metrics = ReadMetrics(config, "eval_metrics", plugins);
+  return [=] { return LoadTorchScript(options); };
+}
+
+constexpr NamedReader<ModelFactory> kModels[] = {
+    {"gpt", ReadGpt},
+    {"mlp", ReadMlp},
+    {"resnet_small", ReadResNetSmall},
+};
+
 }  // namespace
 
-ModelFactory ReadModel(ConfigMap config) {
-  const std::string name = config.RequiredChoice("name", {"mlp", "resnet_small", "gpt"});
-  if (name == "mlp") return ReadMlp(config);
-  if (name == "resnet_small") return ReadResNetSmall(config);
-  if (name == "gpt") return ReadGpt(config);
-  return nullptr;
+std::vector<std::string> ModelNames() {
+  std::vector<std::string> names = NamesOf(kModels);
+  names.emplace_back(kTorchScript);
+  return names;
+}
+
+ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins) {
+  if (config.Has("name") && config.String("name") == kTorchScript) return ReadTorchScript(config, plugins);
+  return ReadNamed<ModelFactory>(config, kModels, plugins.models, {kTorchScript});
 }
 
 }  // namespace composer

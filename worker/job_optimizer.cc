@@ -7,26 +7,15 @@
 #include "trainer/optim/decoupled_adamw.h"
 #include "trainer/optim/decoupled_sgdw.h"
 #include "trainer/optim/lion.h"
+#include "trainer/optim/model_params.h"
 #include "trainer/optim/muon.h"
-#include "trainer/optim/param_groups.h"
 #include "trainer/optim/rmsprop.h"
 #include "trainer/optim/sgd.h"
 #include "trainer/torch_status.h"
+#include "worker/named_reader.h"
 
 namespace composer {
 namespace {
-
-NamedTensors ParametersOf(const Model& model) {
-  NamedTensors parameters;
-  for (const auto& item : model.named_parameters()) parameters.emplace_back(item.key(), item.value());
-  return parameters;
-}
-
-std::vector<ParamGroup> GroupsOf(const Model& model, const ParamGroupOptions& options) {
-  absl::StatusOr<std::vector<ParamGroup>> groups = MakeParamGroups(ParametersOf(model), options);
-  ThrowIfError(groups.status());
-  return *std::move(groups);
-}
 
 ParamGroupOptions ReadGroups(ConfigMap& config, double usual_lr, double usual_decay) {
   ParamGroupOptions options;
@@ -53,7 +42,7 @@ void ReadBetas(ConfigMap& config, double& beta1, double& beta2) {
 template <typename Made, typename Options>
 OptimizerFactory Factory(ConfigMap& config, const ParamGroupOptions& groups, const Options& options) {
   if (const absl::Status status = Validate(options); !status.ok()) config.Reject("name", status.message());
-  return [=](Model& model) { return std::make_unique<Made>(GroupsOf(model, groups), options); };
+  return [=](Model& model) { return std::make_unique<Made>(ParamGroupsOf(model, groups), options); };
 }
 
 template <typename Options>
@@ -139,17 +128,13 @@ OptimizerFactory ReadMuon(ConfigMap config) {
   groups.adamw_patterns = adamw.StringList("patterns", groups.adamw_patterns);
   if (const absl::Status status = Validate(options); !status.ok()) config.Reject("name", status.message());
   return [=](Model& model) {
-    absl::StatusOr<MuonGroups> made = MakeMuonGroups(ParametersOf(model), groups);
+    absl::StatusOr<MuonGroups> made = MakeMuonGroups(NamedParametersOf(model), groups);
     ThrowIfError(made.status());
     return std::make_unique<Muon>(*std::move(made), options);
   };
 }
 
-struct OptimizerRow {
-  absl::string_view name;
-  OptimizerFactory (*read)(ConfigMap config);
-};
-constexpr OptimizerRow kOptimizers[] = {
+constexpr NamedReader<OptimizerFactory> kOptimizers[] = {
     {"adam", ReadAdam},
     {"adamw", ReadAdamW},
     {"decoupled_adamw", ReadDecoupledAdamW},
@@ -162,16 +147,12 @@ constexpr OptimizerRow kOptimizers[] = {
 
 }  // namespace
 
-OptimizerFactory ReadOptimizer(ConfigMap root) {
+std::vector<std::string> OptimizerNames() { return NamesOf(kOptimizers); }
+
+OptimizerFactory ReadOptimizer(ConfigMap root, const PluginTables& plugins) {
   ConfigMap config = root.Map("optimizers");
   if (!config.exists()) return ReadDecoupledSgdw(config);
-  std::vector<absl::string_view> names;
-  for (const OptimizerRow& row : kOptimizers) names.push_back(row.name);
-  const std::string name = config.RequiredChoice("name", names);
-  for (const OptimizerRow& row : kOptimizers) {
-    if (name == row.name) return row.read(config);
-  }
-  return nullptr;
+  return ReadNamed<OptimizerFactory>(config, kOptimizers, plugins.optimizers);
 }
 
 }  // namespace composer

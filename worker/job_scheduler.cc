@@ -3,13 +3,12 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
-#include "base/nearest_name.h"
 #include "trainer/optim/one_cycle.h"
 #include "trainer/optim/reduce_lr_on_plateau.h"
 #include "trainer/optim/schedules.h"
 #include "trainer/optim/torch_schedules.h"
 #include "worker/job_time.h"
+#include "worker/named_reader.h"
 
 namespace composer {
 namespace {
@@ -168,18 +167,18 @@ const TorchRow* FindTorch(absl::string_view name) {
   return row == std::end(kTorchSchedulers) ? nullptr : row;
 }
 
-std::string Unknown(const std::string& name) {
-  std::vector<std::string> known = ScheduleNames();
-  for (const TorchRow& row : kTorchSchedulers) known.emplace_back(row.name);
-  return absl::StrCat("no scheduler is called `", name, "`", DidYouMean(name, known));
-}
-
 }  // namespace
 
-std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root) {
+std::vector<std::string> SchedulerNames() {
+  std::vector<std::string> names = ScheduleNames();
+  for (const TorchRow& row : kTorchSchedulers) names.emplace_back(row.name);
+  return names;
+}
+
+std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root, const PluginTables& plugins) {
   std::vector<ConfigMap> configs = root.MapList("schedulers");
   std::vector<std::string> names;
-  for (ConfigMap& config : configs) names.push_back(config.String("name"));
+  for (ConfigMap& config : configs) names.push_back(config.Has("name") ? config.String("name") : "");
   const bool any_torch = std::any_of(names.begin(), names.end(), [](const auto& name) { return FindTorch(name); });
   const bool every_batch = root.Bool("step_schedulers_every_batch", !any_torch);
   std::vector<SchedulerFactory> factories;
@@ -189,7 +188,7 @@ std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root) {
     } else if (const absl::StatusOr<ScheduleSpec> spec = ScheduleByName(names[i]); spec.ok()) {
       factories.push_back(ReadComposerSchedule(configs[i], *spec, every_batch));
     } else {
-      configs[i].Reject("name", Unknown(names[i]));
+      factories.push_back(ReadNamed<SchedulerFactory>(configs[i], {}, plugins.schedulers, SchedulerNames()));
     }
   }
   return factories;

@@ -60,6 +60,9 @@ struct ScheduleSpec {
 absl::StatusOr<ScheduleSpec> ScheduleByName(absl::string_view name);
 std::vector<std::string> ScheduleNames();
 
+// All names that ScheduleByName knows.
+std::vector<std::string> ScheduleNames();
+
 // The factor at `now`. kInvalidArgument: a time in seconds; epochs or shares of epochs without batches_per_epoch; t_max
 // or period that convert to nothing; t_mult < 1; with warm-up, t_warmup and t_max in different units, or a t_max that
 // ends before max_duration (where the two compare).

@@ -1,0 +1,151 @@
+// The plugin that plugin_test.cc loads. What it does wrong is chosen by kMode, which the test overwrites in copies of the file.
+// SPDX-License-Identifier: Apache-2.0
+#include <composer/composer.h>
+#include <torch/torch.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
+namespace {
+
+using namespace composer;  // NOLINT: a program of its own
+
+const volatile char kMode[] = "TEST_PLUGIN_MODE=good         ";
+
+bool ModeIs(absl::string_view mode) {
+  std::string text;
+  for (size_t i = 17; i + 1 < sizeof(kMode); ++i) text += kMode[i];
+  return text.substr(0, text.find(' ')) == mode;
+}
+
+// Leaves a file behind when the library is loaded at all.
+struct Witness {
+  Witness() {
+    if (const char* path = std::getenv("TEST_PLUGIN_WITNESS")) std::ofstream(path) << "loaded\n";
+  }
+} witness;
+
+// outputs = inputs * slope; loss: mean square.
+class Slope final : public Model {
+ public:
+  explicit Slope(double start) : slope_(register_parameter("slope", torch::full({1}, start))) {}
+  at::Tensor forward(const Batch& batch) override { return batch.inputs * slope_; }
+  Loss loss(const at::Tensor& outputs, const Batch& batch) override { return torch::mse_loss(outputs, batch.targets); }
+  MetricList metrics(bool is_train) const override { return {}; }
+
+ private:
+  at::Tensor slope_;
+};
+
+// Points of y = slope x.
+class Points final : public Dataset {
+ public:
+  Points(int64_t size, double slope) : size_(size), slope_(slope) {}
+  int64_t size() const override { return size_; }
+  Batch Load(absl::Span<const int64_t> indices) const override {
+    Batch batch;
+    batch.num_samples = static_cast<int64_t>(indices.size());
+    batch.inputs = torch::empty({batch.num_samples, 1});
+    for (int64_t i = 0; i < batch.num_samples; ++i) batch.inputs[i][0] = 1.0 + static_cast<double>(indices[i] % 3);
+    batch.targets = batch.inputs * slope_;
+    return batch;
+  }
+
+ private:
+  int64_t size_;
+  double slope_;
+};
+
+class PlainSgd final : public Optimizer {
+ public:
+  using Optimizer::Optimizer;
+  std::string name() const override { return "PlainSgd"; }
+  void Step() override {
+    const torch::NoGradGuard no_grad;
+    for (ParamGroup& group : groups()) {
+      for (at::Tensor& param : group.params)
+        if (param.grad().defined()) param.add_(param.grad(), -group.lr);
+    }
+  }
+  NamedTensors state() override { return {}; }
+};
+
+class Half final : public Scheduler {
+ public:
+  double Factor(const Timestamp&, const ScheduleContext&) const override { return 0.5; }
+};
+
+class EndsEarly final : public Callback {
+ public:
+  explicit EndsEarly(Time when) : when_(when) {}
+  std::string name() const override { return "EndsEarly"; }
+  EventSet events() const override { return {Event::kBatchEnd}; }
+  absl::Status Run(Event, State& state, Logger& logger) override {
+    logger.Log("test/batches", static_cast<double>(state.timestamp.batch));
+    if (state.timestamp.batch >= when_.count()) state.StopTraining();
+    return absl::OkStatus();
+  }
+
+ private:
+  Time when_;
+};
+
+class Doubles final : public Algorithm {
+ public:
+  std::string name() const override { return "Doubles"; }
+  bool Match(Event event, const State&) const override { return event == Event::kBeforeForward; }
+  absl::Status Apply(Event, State& state, Logger&) override {
+    state.batch.inputs = state.batch.inputs * 2;
+    return absl::OkStatus();
+  }
+};
+
+void RegisterAll(PluginRegistry& registry) {
+  registry.AddModel("slope", [](PluginConfig& config) {
+    const double start = config.Double("start", 0, {.min = -10, .max = 10});
+    return [=] { return std::make_shared<Slope>(start); };
+  });
+  registry.AddModel("no_model", [](PluginConfig&) { return [] { return std::shared_ptr<Model>(); }; });
+  registry.AddModel("bad_model", [](PluginConfig&) {
+    return []() -> std::shared_ptr<Model> { TORCH_CHECK_VALUE(false, "sizes do not fit"); };
+  });
+  registry.AddModel("bad_reader", [](PluginConfig&) -> ModelFactory { throw std::runtime_error("no luck"); });
+  registry.AddModel("no_factory", [](PluginConfig&) { return ModelFactory(); });
+  registry.AddDataset("points", [](PluginConfig& config) {
+    const int64_t size = config.Int("size", 32, {.min = 1});
+    const double slope = config.RequiredDouble("slope");
+    return [=] { return std::make_shared<Points>(size, slope); };
+  });
+  registry.AddDataset("no_data", [](PluginConfig&) -> DatasetFactory {
+    return []() -> absl::StatusOr<std::shared_ptr<const Dataset>> { return absl::NotFoundError("/data/x"); };
+  });
+  registry.AddOptimizer("plain_sgd", [](PluginConfig& config) {
+    const double lr = config.Double("lr", 0.1, {.min = 0});
+    return [=](Model& model) {
+      NamedTensors parameters;
+      for (const auto& item : model.named_parameters()) parameters.emplace_back(item.key(), item.value());
+      return std::make_unique<PlainSgd>(MakeParamGroups(parameters, {.lr = lr}).value());
+    };
+  });
+  registry.AddScheduler("half", [](PluginConfig&) { return [] { return std::make_unique<Half>(); }; });
+  registry.AddCallback("ends_early", [](PluginConfig& config) {
+    const Time when = config.Time("when", "3ba");
+    return [=] { return std::make_unique<EndsEarly>(when); };
+  });
+  registry.AddAlgorithm("doubles", [](PluginConfig&) { return [] { return std::make_unique<Doubles>(); }; });
+}
+
+}  // namespace
+
+COMPOSER_PLUGIN(test_plugin, registry) {
+  if (ModeIs("throws")) throw std::runtime_error("no configuration");
+  if (ModeIs("throws_int")) throw 7;
+  if (ModeIs("nothing")) return;
+  RegisterAll(registry);
+  if (ModeIs("twice"))
+    registry.AddScheduler("half", [](PluginConfig&) { return [] { return std::make_unique<Half>(); }; });
+  if (ModeIs("clash")) registry.AddModel("mlp", [](PluginConfig&) { return ModelFactory(); });
+  if (ModeIs("bad_name")) registry.AddModel("my model", [](PluginConfig&) { return ModelFactory(); });
+  if (ModeIs("no_reader")) registry.AddModel("empty", nullptr);
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""include/composer/composer.h promises every header of the user's folders, save those named here as internal; and never <torch/torch.h>."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDERS = ["data", "loss", "metrics", "models", "optim", "algorithms", "callbacks", "loggers", "profiler"]
+# Parts of what is promised, without a use of their own.
+INTERNAL = {
+    "callbacks/fail_at.h", "callbacks/throttle.h",  # rehearsals, for YAML jobs
+    "callbacks/monitored_metric.h", "callbacks/saved_numbers.h",
+    "data/gzip_file.h",
+    "loggers/line_file.h", "loggers/progress_line.h",
+    "models/torchscript_call.h",
+    "optim/active_params.h",
+    "profiler/memory_timeline.h", "profiler/proc_stats.h", "profiler/trace_merge.h", "profiler/trace_tool.h", "profiler/verdict.h",
+    "profiler/window_trace.h",
+}
+INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.M)
+
+
+def reachable(start):
+    """All files of ours behind a header, and the headers of others that they name."""
+    seen, others, todo = set(), set(), [start]
+    while todo:
+        path = todo.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for name in INCLUDE.findall((ROOT / path).read_text()):
+            todo.append(name) if (ROOT / name).exists() else others.add((name, path))
+    return seen, others
+
+
+def main():
+    seen, others = reachable("include/composer/composer.h")
+    found = []
+    for folder in FOLDERS:
+        for path in sorted((ROOT / "trainer" / folder).glob("*.h")):
+            name = f"{folder}/{path.name}"
+            if name in INTERNAL:
+                continue
+            if f"trainer/{name}" not in seen:
+                found.append(f"trainer/{name}: include it in include/composer/composer.h, or name it in INTERNAL here")
+    found += [f"tools/check_public_header.py: {name} does not exist" for name in sorted(INTERNAL) if not (ROOT / "trainer" / name).exists()]
+    found += [f"{path}: a public header may not include <{name}>" for name, path in sorted(others) if name == "torch/torch.h"]
+    installed = ("include/", "base/", "storage/", "checkpoint/", "trainer/", "worker/plugin")
+    found += [f"{path}: reached by the public header, but not installed" for path in sorted(seen) if not path.startswith(installed)]
+    print("\n".join(found) if found else f"public header: {len(seen)} headers behind it")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+// The parameters of a model, for an optimizer:
+//   options.make_optimizer = [](Model& model) {
+//     return std::make_unique<DecoupledAdamW>(ParamGroupsOf(model, {.lr = 1e-3}), AdamWOptions{});
+//   };
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <vector>
+
+#include "trainer/optim/param_groups.h"
+
+namespace composer {
+
+// All of them, in the model's order, by the model's names.
+NamedTensors NamedParametersOf(const torch::nn::Module& model);
+
+// MakeParamGroups of them. Throws StatusError with its status.
+std::vector<ParamGroup> ParamGroupsOf(const torch::nn::Module& model, const ParamGroupOptions& options);
+
+}  // namespace composer
