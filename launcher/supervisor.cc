@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervisor.h"
 
+#include <grpcpp/create_channel.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -17,6 +18,7 @@
 #include "launcher/console.h"
 #include "launcher/node_resources.h"
 #include "launcher/placement.h"
+#include "rendezvous/grpc_settings.h"
 
 namespace composer {
 namespace {
@@ -40,6 +42,9 @@ Supervisor::Supervisor(Options options, Parts parts)
       workers_(options_.plan, parts_.keeper, logs_),
       recorder_(options_.run_name, options_.plan.run_folder, options_.launched),
       budget_{.max_restarts = options_.max_restarts, .tally = {}},
+      barrier_(grpc::CreateCustomChannel(parts_.hub.address(), grpc::InsecureChannelCredentials(),
+                                         ChannelSettings(Link::kLocal)),
+               options_.job),
       served_at_(Now()) {}
 
 int Supervisor::Run() {
@@ -93,7 +98,7 @@ absl::Status Supervisor::StartWorkers(const proto::World& world) {
   writes_summary_ = options_.plan.job && place.node_rank == 0;
   generation_ = world.generation();
   nodes_ = place.nodes;
-  announced_ = false;
+  announced_ = all_done_ = false;
   reported_ = -1;
   remote_.reset();
   kill_at_ = explain_until_ = absl::InfiniteFuture();
@@ -120,7 +125,7 @@ void Supervisor::Handle(const proto::GenerationOver& over) {
     announced_ = true;
   }
   if (state_ == State::kRunning) return BeginEnding(remote_->cause);
-  if (state_ == State::kEnding && workers_.AllGone()) return EndGeneration();
+  if (state_ == State::kDone || (state_ == State::kEnding && workers_.AllGone())) return EndGeneration();
   if (state_ != State::kJoining || remote_->collateral) return;
   recorder_.Amend(remote_->cause);
   if (remote_->verdict.has_value() && remote_->verdict->next == NextStep::kGiveUp) Finish(*remote_->verdict);
@@ -130,6 +135,17 @@ void Supervisor::Handle(const WorkerHub::Report& report) {
   if (report.generation != generation_ || workers_.FindRank(report.rank) == nullptr) return;
   workers_.OnReport(report.rank, report.message);
   recorder_.OnReport(report.message);
+}
+
+void Supervisor::Handle(const BarrierAnswer& answer) {
+  if (state_ != State::kDone || answer.generation != generation_) return;
+  all_done_ = true;
+  if (absl::IsAborted(answer.status)) {  // another node failed: its cause is on the way
+    explain_until_ = Now() + kExplainWait;
+    return;
+  }
+  if (!answer.status.ok()) LOG(WARNING) << "leaving without the other nodes' word: " << answer.status.message();
+  EndGeneration();
 }
 
 void Supervisor::HandleKeeper() {
@@ -248,6 +264,7 @@ void Supervisor::Stop(int signal) {
   stop_signal_ = signal;
   if (state_ == State::kJoining) return Finish(DecideNextStep(Result(), budget_));
   if (state_ == State::kEnding) return;
+  if (state_ == State::kDone) return EndGeneration();
   if (listens) {
     Tell(absl::StrCat(SignalName(signal), ": the workers checkpoint and stop; again to kill them now"));
     parts_.hub.Drain(SignalName(signal));
@@ -300,6 +317,12 @@ void Supervisor::EndGeneration() {
   }
   explain_until_ = absl::InfiniteFuture();
   const Verdict verdict = DecideNextStep(Result(), budget_);
+  if (verdict.next == NextStep::kDone && nodes_ > 1 && !all_done_ && stop_signal_ == 0) {
+    state_ = State::kDone;
+    return barrier_.Arrive(generation_, nodes_, [this, generation = generation_](absl::Status status) {
+      parts_.mailbox.Post(BarrierAnswer{generation, std::move(status)});
+    });
+  }
   recorder_.EndGeneration(workers_.Progress());
   if (verdict.first_cause >= 0 && !announced_) Announce(workers_.exits()[verdict.first_cause]);
   if (verdict.next != NextStep::kRestart) return Finish(verdict);

@@ -2,6 +2,7 @@
 //
 //   kJoining --World--> kRunning --first failure--> kEnding --all gone--> decide: kJoining again, or finished
 //                                 --all gone------------------------------^
+// In a world of several nodes "done" is kDone first, until all nodes are (ExitBarrier).
 //
 // In a world of several nodes the launcher with the first cause decides for all; its verdict comes with GenerationOver. An
 // exit with 69 is no cause as long as another node may still explain it: the decision then waits kExplainWait.
@@ -17,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "launcher/exit_barrier.h"
 #include "launcher/failure_message.h"
 #include "launcher/keeper.h"
 #include "launcher/mailbox.h"
@@ -30,7 +32,12 @@
 namespace composer {
 
 // What other threads tell the supervisor.
-using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report>;
+struct BarrierAnswer {  // see ExitBarrier
+  uint64_t generation;
+  absl::Status status;
+};
+using SupervisorEvent =
+    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report, BarrierAnswer>;
 
 class Supervisor {
  public:
@@ -62,12 +69,13 @@ class Supervisor {
   int Run();
 
  private:
-  enum class State { kJoining, kRunning, kEnding, kFinished };
+  enum class State { kJoining, kRunning, kEnding, kDone, kFinished };
 
   void WaitForEvents();
   void Handle(absl::StatusOr<proto::World> world);
   void Handle(const proto::GenerationOver& over);
   void Handle(const WorkerHub::Report& report);
+  void Handle(const BarrierAnswer& answer);
   void HandleKeeper();
   void HandleStopSignal();
   void HandleTime();
@@ -96,12 +104,14 @@ class Supervisor {
   WorkerGroup workers_;
   RunRecorder recorder_;
   RestartBudget budget_;
+  ExitBarrier barrier_;
 
   State state_ = State::kJoining;
   int exit_code_ = 0;
   uint64_t generation_ = 0;  // the rendezvous's number
   int nodes_ = 1;            // of its world
   bool announced_ = false;   // its first cause was told
+  bool all_done_ = false;    // on every node
   int reported_ = -1;        // index of the exit that the other nodes heard of; -1: none
   std::optional<RemoteEnd> remote_;
   int stop_signal_ = 0;

@@ -53,6 +53,7 @@ class NodesTest(unittest.TestCase):
         self.job = self.folder / "job.yaml"
         self.job.write_text(json.dumps({"run_name": "job", "run_folder": str(self.folder / "run"), "max_duration": "1ep"}))
         network = hosts.Network(self.HOSTS)
+        self.addCleanup(lambda: [node.popen.wait() for node in self.nodes])
         self.hosts = network.__enter__()
         self.addCleanup(network.__exit__)
         self.nodes = []
@@ -146,6 +147,15 @@ class FaultsTest(NodesTest):
         for node in nodes:
             self.expect_exit(node, 64)
         self.assertIn("rank 1 exited with 64", nodes[0].text())
+
+    def test_nodes_that_are_done_wait_for_the_others(self):
+        """Node 0 is done long before rank 1 fails; the next generation still has both."""
+        nodes = self.launch_all("steps=30", "step_ms=1", "die_rank=1", "die_step=29", "die_how=9", "die_delay_ms=600")
+        for node in nodes:
+            self.expect_exit(node, 0)
+        self.assertEqual(self.restarts(), 1)
+        self.assertIn("rank 1 was killed", self.causes()[0])
+        self.assertEqual([e["role"] for e in self.summary()["generations"][0]["exits"]], ["done"])
 
     def test_the_launcher_of_a_node_is_killed(self):
         nodes = self.launch_all("steps=600", nodes="1:2")
