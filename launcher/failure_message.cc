@@ -78,7 +78,7 @@ proto::FailureCause ToProto(const FailureReport& report, const std::string& node
   cause.set_rank(report.exit.rank);
   cause.set_exit_code(report.exit.status.code);
   cause.set_signal(report.exit.status.signal);
-  cause.set_message(absl::StrCat(DescribeExit(report.exit), report.last_word.empty() ? "" : ": ", report.last_word));
+  cause.set_message(DescribeExit(report.exit));
   cause.set_collateral(!certain);
   cause.set_unix_micros(absl::ToUnixMicros(when));
   cause.set_stderr_tail(absl::StrJoin(report.stderr_tail, "\n"));

@@ -9,6 +9,8 @@
 namespace composer {
 namespace {
 
+constexpr size_t kMaxSaid = 200;  // bytes of a worker's last line that a reason repeats
+
 bool IsFailure(const WorkerExit& exit) {
   if (!exit.hang.empty()) return true;
   return !exit.ended_by_us && !exit.after_news && !exit.status.ok() && exit.status.code != exit_code::kPreempted;
@@ -128,7 +130,12 @@ std::string RoleOf(const std::vector<WorkerExit>& exits, int index, int first_ca
 
 std::string DescribeExit(const WorkerExit& exit) {
   if (!exit.hang.empty()) return absl::StrCat("rank ", exit.rank, " hung: ", exit.hang);
-  return absl::StrCat("rank ", exit.rank, " ", exit.status.ToString(), exit.kill.empty() ? "" : ": ", exit.kill);
+  std::string text = absl::StrCat("rank ", exit.rank, " ", exit.status.ToString());
+  if (!exit.kill.empty()) absl::StrAppend(&text, ": ", exit.kill);
+  if (exit.status.signal == 0 && exit.status.code != 0 && !exit.last_line.empty()) {
+    absl::StrAppend(&text, ": ", absl::string_view(exit.last_line).substr(0, kMaxSaid));
+  }
+  return text;
 }
 
 Verdict DecideNextStep(const GenerationResult& result, const RestartBudget& budget) {

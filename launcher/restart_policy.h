@@ -89,7 +89,7 @@ int FirstCause(const std::vector<WorkerExit>& exits, bool* certain);
 // "collateral: ended by the launcher", "done", "preempted". `first_cause` as in Verdict.
 std::string RoleOf(const std::vector<WorkerExit>& exits, int index, int first_cause);
 
-// "rank 1 was killed by SIGKILL (9): out of memory …", "rank 0 hung: no step for 21s".
+// "rank 1 was killed by SIGKILL (9): out of memory …", "rank 0 hung: no step for 21s", "rank 2 exited with 1: KeyError: 'lr'".
 std::string DescribeExit(const WorkerExit& exit);
 
 }  // namespace composer

@@ -55,7 +55,7 @@ TEST(VerdictMessageTest, TravelsThereAndBack) {
                            .reason = "rank 1 exited with 1",
                            .decision = "restart 2 of 3"};
   proto::FailureCause cause =
-      ToProto(FailureReport{.exit = {.rank = 1, .status = {.code = 1}}, .last_word = "disk full"}, "node-b", true,
+      ToProto(FailureReport{.exit = {.rank = 1, .status = {.code = 1}, .last_line = "disk full"}}, "node-b", true,
               absl::UnixEpoch());
   *cause.mutable_verdict() = ToProto(verdict);
   const RemoteEnd end = FromProto(cause);

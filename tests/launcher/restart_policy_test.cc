@@ -220,6 +220,7 @@ TEST(RestartPolicyTest, A69IsNotCertainToBeTheCause) {
 TEST(RestartPolicyTest, ReasonNamesRankAndExit) {
   EXPECT_EQ(DescribeExit(Signal(1, 9)), "rank 1 was killed by SIGKILL (9)");
   EXPECT_EQ(DescribeExit(Code(2, 3)), "rank 2 exited with 3");
+  EXPECT_EQ(DescribeExit(Said(2, 1, "KeyError: 'lr'")), "rank 2 exited with 1: KeyError: 'lr'");
   EXPECT_EQ(DescribeExit(Hung(0)), "rank 0 hung: no step for 21s");
 }
 

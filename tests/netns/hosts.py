@@ -145,7 +145,10 @@ class Switch(threading.Thread):
 class Process:
     """A program on a host. Every line it says is kept with the time it came."""
 
+    started = []  # to be waited for when the network goes
+
     def __init__(self, namespace, argv, **options):
+        Process.started.append(self)
         self.popen = subprocess.Popen(["ip", "netns", "exec", namespace, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       stdin=subprocess.DEVNULL, text=True, start_new_session=True, errors="replace", **options)
         self.lines = collections.deque()  # (time.monotonic(), text)
@@ -264,5 +267,8 @@ class Network:
                 host.signal_all(signal.SIGKILL)
                 time.sleep(0.02)
         self.switch.stop()
+        for process in Process.started:
+            process.popen.wait()
+        Process.started.clear()
         for host in self.hosts:
             sh("ip", "netns", "delete", host.name, check=False)

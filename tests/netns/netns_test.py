@@ -53,7 +53,6 @@ class NodesTest(unittest.TestCase):
         self.job = self.folder / "job.yaml"
         self.job.write_text(json.dumps({"run_name": "job", "run_folder": str(self.folder / "run"), "max_duration": "1ep"}))
         network = hosts.Network(self.HOSTS)
-        self.addCleanup(lambda: [node.popen.wait() for node in self.nodes])
         self.hosts = network.__enter__()
         self.addCleanup(network.__exit__)
         self.nodes = []
