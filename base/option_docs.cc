@@ -35,7 +35,9 @@ std::vector<std::string> CommandNames(const ProgramDocs& docs) {
 }
 
 // Inside '…' of a shell.
-std::string Quoted(const std::string& text) { return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'"); }
+std::string Quoted(const std::string& text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+}
 
 // Inside an optspec of _arguments, where [ ] : \ mean something.
 std::string ZshText(const std::string& text) {
@@ -50,7 +52,8 @@ std::string Roff(const std::string& text) {
 
 std::string RoffOption(const Option& option) {
   std::vector<std::string> spellings;
-  for (const std::string& spelling : Spellings(option)) spellings.push_back(absl::StrCat("\\fB", Roff(spelling), "\\fR"));
+  for (const std::string& spelling : Spellings(option))
+    spellings.push_back(absl::StrCat("\\fB", Roff(spelling), "\\fR"));
   std::string text = absl::StrCat(".TP\n", absl::StrJoin(spellings, ", "));
   const std::string metavar = absl::StrCat("\\fI", Roff(option.metavar), "\\fR");
   if (!option.metavar.empty()) {
@@ -67,28 +70,32 @@ std::string RoffOption(const Option& option) {
 }  // namespace
 
 std::string BashCompletion(const ProgramDocs& docs) {
-  std::vector<std::string> flags, with_value;
+  std::vector<std::string> flags, with_value, without_choices;
   std::string cases;
   for (const Option& option : Shown(docs)) {
     const std::vector<std::string> spellings = Spellings(option);
     flags.insert(flags.end(), spellings.begin(), spellings.end());
     if (option.metavar.empty() || !option.implied.empty()) continue;
     with_value.insert(with_value.end(), spellings.begin(), spellings.end());
-    if (option.choices.empty()) continue;
-    absl::StrAppend(&cases, "    ", absl::StrJoin(spellings, "|"), ") COMPREPLY=($(compgen -W ",
-                    Quoted(absl::StrJoin(option.choices, " ")), " -- \"$word\")); return ;;\n");
+    if (option.choices.empty()) {
+      without_choices.insert(without_choices.end(), spellings.begin(), spellings.end());
+      continue;
+    }
+    absl::StrAppend(&cases, "    ", absl::StrJoin(spellings, "|"), ") mapfile -t COMPREPLY < <(compgen -W ",
+                    Quoted(absl::StrJoin(option.choices, " ")), " -- \"$word\"); return ;;\n");
   }
   const std::string function = absl::StrCat("_", Identifier(docs.name));
   return absl::StrCat("# bash completion of ", docs.name, "\n", function, "() {\n",
                       "  local word=${COMP_WORDS[COMP_CWORD]} i=1\n  COMPREPLY=()\n",
                       "  # Past the program its own words follow: file names.\n",
-                      "  while ((i < COMP_CWORD)); do\n    case ${COMP_WORDS[i]} in\n",
-                      "      ", absl::StrJoin(with_value, "|"), ") ((i += 1)) ;;\n",
+                      "  while ((i < COMP_CWORD)); do\n    case ${COMP_WORDS[i]} in\n", "      ",
+                      absl::StrJoin(with_value, "|"), ") ((i += 1)) ;;\n",
                       "      --) return ;;\n      -*|=) ;;\n      *) return ;;\n    esac\n    ((i += 1))\n  done\n",
-                      "  case ${COMP_WORDS[COMP_CWORD-1]} in\n", cases, "    ", absl::StrJoin(with_value, "|"),
-                      ") return ;;\n  esac\n", "  if [[ $word == -* ]]; then\n    COMPREPLY=($(compgen -W ",
-                      Quoted(absl::StrJoin(flags, " ")), " -- \"$word\"))\n  else\n    COMPREPLY=($(compgen -W ",
-                      Quoted(absl::StrJoin(CommandNames(docs), " ")), " -- \"$word\") $(compgen -f -- \"$word\"))\n  fi\n",
+                      "  case ${COMP_WORDS[COMP_CWORD-1]} in\n", cases, "    ", absl::StrJoin(without_choices, "|"),
+                      ") return ;;\n  esac\n  if [[ $word == -* ]]; then\n    mapfile -t COMPREPLY < <(compgen -W ",
+                      Quoted(absl::StrJoin(flags, " ")),
+                      " -- \"$word\")\n  else\n    mapfile -t COMPREPLY < <(compgen -W ",
+                      Quoted(absl::StrJoin(CommandNames(docs), " ")), " -- \"$word\"; compgen -f -- \"$word\")\n  fi\n",
                       "}\ncomplete -o default -o bashdefault -F ", function, " ", docs.name, "\n");
 }
 
@@ -99,13 +106,15 @@ std::string ZshCompletion(const ProgramDocs& docs) {
       const bool value = !option.metavar.empty() && option.implied.empty();
       std::string spec = absl::StrCat(spelling, "[", ZshText(option.help), "]");
       if (value) absl::StrAppend(&spec, ":", ZshText(option.metavar), ":");
-      if (value) absl::StrAppend(&spec, option.choices.empty() ? "_files" : absl::StrCat("(", absl::StrJoin(option.choices, " "), ")"));
+      if (value)
+        absl::StrAppend(&spec,
+                        option.choices.empty() ? "_files" : absl::StrCat("(", absl::StrJoin(option.choices, " "), ")"));
       absl::StrAppend(&text, "  ", Quoted(spec), " \\\n");
     }
   }
-  return absl::StrCat(text, "  ", Quoted(absl::StrCat("1:program:_alternative \"commands:command:(",
-                                                      absl::StrJoin(CommandNames(docs), " "),
-                                                      ")\" \"files:file:_files\"")),
+  return absl::StrCat(text, "  ",
+                      Quoted(absl::StrCat("1:program:_alternative \"commands:command:(",
+                                          absl::StrJoin(CommandNames(docs), " "), ")\" \"files:file:_files\"")),
                       " \\\n  '*:argument:_files'\n");
 }
 

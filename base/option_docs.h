@@ -16,7 +16,7 @@ struct ProgramDocs {
     std::string usage;
     std::string help;
   };
-  std::string name;     // a word of letters, digits, - and _
+  std::string name;  // a word of letters, digits, - and _
   std::string version;
   std::string summary;  // one line
   std::vector<std::string> usage;

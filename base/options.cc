@@ -5,12 +5,13 @@
 #include <map>
 #include <optional>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
@@ -159,7 +160,28 @@ std::string Spelling(const Option& option) {
   std::string text = option.short_name != 0 ? absl::StrFormat("-%c, ", option.short_name) : "    ";
   absl::StrAppend(&text, "--", option.name);
   if (option.metavar.empty()) return text;
-  return option.implied.empty() ? absl::StrCat(text, " ", option.metavar) : absl::StrCat(text, "[=", option.metavar, "]");
+  return option.implied.empty() ? absl::StrCat(text, " ", option.metavar)
+                                : absl::StrCat(text, "[=", option.metavar, "]");
+}
+
+constexpr size_t kHelpColumns = 110;
+
+// The lines after the first are indented.
+std::string Wrap(const std::string& text, size_t indent) {
+  std::string result;
+  size_t column = indent;
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (!result.empty() && column + 1 + word.size() > kHelpColumns) {
+      absl::StrAppend(&result, "\n", std::string(indent, ' '));
+      column = indent;
+    } else if (!result.empty()) {
+      result += ' ';
+      ++column;
+    }
+    absl::StrAppend(&result, word);
+    column += word.size();
+  }
+  return result;
 }
 
 }  // namespace
@@ -184,7 +206,8 @@ absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, con
     if (absl::Status status = option.set(it->second.value); !status.ok()) {
       const absl::string_view origin = it->second.origin;
       const absl::string_view written = origin.substr(origin.find(' ') + 1);
-      const std::string name = absl::StrContains(written, option.name) ? "" : absl::StrCat(" (--", option.name, ")");
+      const std::string name =
+          absl::StrContains(Canonical(written), Canonical(option.name)) ? "" : absl::StrCat(" (--", option.name, ")");
       return absl::InvalidArgumentError(absl::StrCat(written, name, ": `", it->second.value, "` ", status.message()));
     }
     result.values.push_back(it->second);
@@ -206,18 +229,20 @@ std::string OptionsHelp(const std::vector<Option>& table) {
   std::string text;
   for (const Option& option : table) {
     if (option.hidden) continue;
-    absl::StrAppendFormat(&text, "  %-*s  %s", width, Spelling(option), option.help);
-    if (!option.fallback.empty()) absl::StrAppend(&text, " [", option.fallback, "]");
-    if (!option.environment.empty()) absl::StrAppend(&text, " (env ", option.environment.front(), ")");
-    text += '\n';
+    std::string description = option.help;
+    if (!option.fallback.empty()) absl::StrAppend(&description, " [", option.fallback, "]");
+    if (!option.environment.empty()) absl::StrAppend(&description, " (env ", option.environment.front(), ")");
+    absl::StrAppendFormat(&text, "  %-*s  %s\n", width, Spelling(option), Wrap(description, width + 4));
   }
   return text;
 }
 
 std::string ExplainOptions(const std::vector<OptionValue>& values) {
   std::string text;
+  size_t width = 0;
+  for (const OptionValue& v : values) width = std::max(width, v.name.size());
   for (const OptionValue& v : values) {
-    absl::StrAppendFormat(&text, "%-16s %-24s %s\n", v.name, v.value.empty() ? "-" : v.value, v.origin);
+    absl::StrAppendFormat(&text, "%-*s %-24s %s\n", width, v.name, v.value.empty() ? "-" : v.value, v.origin);
   }
   return text;
 }

@@ -38,8 +38,9 @@ struct Option {
   std::string help;      // one line
   std::string fallback;  // the default as text, for --help and --explain; the target already holds it
   OptionSetter set;
-  std::string implied;  // not empty: the value may be left out and is this then. The next argument is the value only when
-                        // `set` takes it
+  std::string
+      implied;  // not empty: the value may be left out and is this then. The next argument is the value only when
+                // `set` takes it
   std::vector<std::string> choices = {};  // for completion; `set` decides
   bool hidden = false;                    // not in --help and completion
 };

@@ -33,7 +33,8 @@ std::string DefaultRunName(const std::string& yaml_path, const Environment& env)
 
 constexpr size_t kMaxDataPaths = 64;
 
-void CollectPaths(const ConfigNode& node, const std::string& at, std::vector<std::pair<std::string, std::string>>& out) {
+void CollectPaths(const ConfigNode& node, const std::string& at,
+                  std::vector<std::pair<std::string, std::string>>& out) {
   for (size_t i = 0; i < node.children.size(); ++i) {
     const ConfigNode& child = node.children[i];
     const std::string name = absl::StrCat(at, ".", child.key.empty() ? absl::StrCat(i) : child.key);

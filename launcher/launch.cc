@@ -69,8 +69,7 @@ struct Launching {
 // With one node nothing is asked of the network.
 void FindAddress(Launching& launching) {
   if (launching.plan.shape.one_node() && launching.plan.shape.hosting == Hosting::kYes) return;
-  const AddressFacts facts =
-      GatherAddressFacts(launching.options.local_addr, launching.plan.shape.endpoints[0].host);
+  const AddressFacts facts = GatherAddressFacts(launching.options.local_addr, launching.plan.shape.endpoints[0].host);
   launching.endpoint_is_here = IsThisMachine(facts);
   launching.node_address = ChooseNodeAddress(facts);
 }
@@ -170,8 +169,8 @@ absl::StatusOr<int> Supervise(Launching& launching) {
                                      .upstream = link->channel(),
                                      .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }}));
   RendezvousLink& lasting_link = *link.release();
-  Supervisor supervisor(std::move(options), {*launching.household.keeper, lasting_link, *hub.release(), mailbox,
-                                             launching.stop_signals});
+  Supervisor supervisor(std::move(options),
+                        {*launching.household.keeper, lasting_link, *hub.release(), mailbox, launching.stop_signals});
   const int code = supervisor.Run();
   lasting_link.Leave("the launcher ends");
   return code;

@@ -14,7 +14,8 @@ namespace {
 constexpr char kSummary[] = "trains neural networks and keeps the training alive";
 
 constexpr char kExitCodes[] =
-    "0 done, 64 wrong usage, 69 a peer or service is unavailable, 70 failure, 75 preempted after a checkpoint (run the\n"
+    "0 done, 64 wrong usage, 69 a peer or service is unavailable, 70 failure, 75 preempted after a checkpoint (run "
+    "the\n"
     "same command again), 93 restarts spent, 128+n killed by signal n.";
 
 constexpr char kNodes[] =

@@ -194,41 +194,39 @@ OptionGroup Programs(LaunchOptions& o) {
 }
 
 OptionGroup Output(LaunchOptions& o) {
-  return {"output",
-          {{.name = "stdout",
-            .metavar = "FILE",
-            .help = "file for the stdout of local ranks over 0, with {rank} {local_rank} {node_rank} ...",
-            .set = IntoString(&o.stdout_file)},
-           {.name = "stderr",
-            .metavar = "FILE",
-            .help = "the same for their stderr",
-            .set = IntoString(&o.stderr_file)},
-           {.name = "log-dir",
-            .environment = {"PET_LOG_DIR"},
-            .metavar = "FOLDER",
-            .help = "where the files of --redirects and --tee go, one a stream; alone: of all streams",
-            .set = IntoString(&o.log_dir)},
-           {.name = "redirects",
-            .short_name = 'r',
-            .environment = {"PET_REDIRECTS"},
-            .metavar = "STREAMS",
-            .help = "to files only: 1 stdout, 2 stderr, 3 both, 0:3,1:1 by local rank",
-            .fallback = "0",
-            .set = IntoStreams(&o.redirects)},
-           {.name = "tee",
-            .short_name = 't',
-            .environment = {"PET_TEE"},
-            .metavar = "STREAMS",
-            .help = "to the files of --log-dir and, prefixed [rank], to the terminal",
-            .fallback = "0",
-            .set = IntoStreams(&o.tee),
-            .implied = "3"},
-           {.name = "local-ranks-filter",
-            .environment = {"PET_LOCAL_RANKS_FILTER"},
-            .metavar = "N,...",
-            .help = "show the output of these local ranks only",
-            .fallback = "all",
-            .set = IntoLocalRanks(&o.local_ranks_filter)}}};
+  return {
+      "output",
+      {{.name = "stdout",
+        .metavar = "FILE",
+        .help = "file for the stdout of local ranks over 0, with {rank} {local_rank} {node_rank} ...",
+        .set = IntoString(&o.stdout_file)},
+       {.name = "stderr", .metavar = "FILE", .help = "the same for their stderr", .set = IntoString(&o.stderr_file)},
+       {.name = "log-dir",
+        .environment = {"PET_LOG_DIR"},
+        .metavar = "FOLDER",
+        .help = "where the files of --redirects and --tee go, one a stream; alone: of all streams",
+        .set = IntoString(&o.log_dir)},
+       {.name = "redirects",
+        .short_name = 'r',
+        .environment = {"PET_REDIRECTS"},
+        .metavar = "STREAMS",
+        .help = "to files only: 1 stdout, 2 stderr, 3 both, 0:3,1:1 by local rank",
+        .fallback = "0",
+        .set = IntoStreams(&o.redirects)},
+       {.name = "tee",
+        .short_name = 't',
+        .environment = {"PET_TEE"},
+        .metavar = "STREAMS",
+        .help = "to the files of --log-dir and, prefixed [rank], to the terminal",
+        .fallback = "0",
+        .set = IntoStreams(&o.tee),
+        .implied = "3"},
+       {.name = "local-ranks-filter",
+        .environment = {"PET_LOCAL_RANKS_FILTER"},
+        .metavar = "N,...",
+        .help = "show the output of these local ranks only",
+        .fallback = "all",
+        .set = IntoLocalRanks(&o.local_ranks_filter)}}};
 }
 
 OptionGroup Others(LaunchOptions& o) {
@@ -276,11 +274,10 @@ OptionSetter IntoNodes(int* min, int* max) {
   return [min, max](absl::string_view value) -> absl::Status {
     const std::vector<std::string> words = absl::StrSplit(value, ':');
     int low = 0, high = 0;
-    const bool numbers = words.size() <= 2 && absl::SimpleAtoi(words.front(), &low) &&
-                         absl::SimpleAtoi(words.back(), &high);
+    const bool numbers =
+        words.size() <= 2 && absl::SimpleAtoi(words.front(), &low) && absl::SimpleAtoi(words.back(), &high);
     if (!numbers || low < 1 || high < low || high > kMaxNodes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("must be N or MIN:MAX with 1 <= MIN <= MAX <= ", kMaxNodes));
+      return absl::InvalidArgumentError(absl::StrCat("must be N or MIN:MAX with 1 <= MIN <= MAX <= ", kMaxNodes));
     }
     *min = low;
     *max = high;

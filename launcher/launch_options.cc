@@ -14,10 +14,10 @@ namespace {
 
 // torchrun's rendezvous settings that have a meaning here.
 absl::Status ApplyConf(LaunchOptions& options) {
-  const std::vector<std::string> known = {"join_timeout",    "last_call_timeout", "is_host", "timeout",
-                                          "read_timeout",    "close_timeout",     "rank",    "heartbeat_timeout",
-                                          "keep_alive_interval", "keep_alive_max_attempt", "store_type",
-                                          "cas_backoff_max_seconds"};
+  const std::vector<std::string> known = {
+      "join_timeout",        "last_call_timeout",      "is_host",    "timeout",
+      "read_timeout",        "close_timeout",          "rank",       "heartbeat_timeout",
+      "keep_alive_interval", "keep_alive_max_attempt", "store_type", "cas_backoff_max_seconds"};
   for (const auto& [key, value] : options.rdzv_conf) {
     double* seconds = key == "join_timeout" || key == "timeout" ? &options.join_timeout
                       : key == "last_call_timeout"              ? &options.last_call
@@ -28,11 +28,11 @@ absl::Status ApplyConf(LaunchOptions& options) {
     }
     bool host = false;
     if (key == "is_host" && !absl::SimpleAtob(value, &host)) {
-      return absl::InvalidArgumentError(absl::StrCat("--rdzv-conf: is_host is `", value, "`, it must be true or false"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--rdzv-conf: is_host is `", value, "`, it must be true or false"));
     }
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--rdzv-conf: `", key, "` is not known", DidYouMean(key, known)));
+      return absl::InvalidArgumentError(absl::StrCat("--rdzv-conf: `", key, "` is not known", DidYouMean(key, known)));
     }
   }
   return absl::OkStatus();
@@ -50,9 +50,12 @@ const OptionValue* LaunchOptions::Given(absl::string_view name) const {
 absl::StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& arguments,
                                                  const Environment& environment) {
   LaunchOptions options;
-  ASSIGN_OR_RETURN(ParsedOptions parsed,
-                   ParseOptions(Flatten(LaunchOptionTable(options)), arguments, environment));
-  options.values = std::move(parsed.values);
+  ASSIGN_OR_RETURN(ParsedOptions parsed, ParseOptions(Flatten(LaunchOptionTable(options)), arguments, environment));
+  const std::vector<Option> table = Flatten(LaunchOptionTable(options));
+  for (size_t i = 0; i < parsed.values.size(); ++i) {  // what has no effect is told only to those who gave it
+    OptionValue& value = parsed.values[i];
+    if (!table[i].hidden || value.origin != "default") options.values.push_back(std::move(value));
+  }
   options.words = std::move(parsed.rest);
   RETURN_IF_ERROR(ApplyConf(options));
   return options;

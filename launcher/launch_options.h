@@ -16,8 +16,8 @@ namespace composer {
 
 // Which streams of which local ranks, as torchrun writes it: "3", or "0:3,1:1". 0 none, 1 stdout, 2 stderr, 3 both.
 struct StreamChoice {
-  int all = 0;                 // of the local ranks that `one` does not name
-  std::map<int, int> one;      // by local rank; when it is not empty, `all` is 0
+  int all = 0;             // of the local ranks that `one` does not name
+  std::map<int, int> one;  // by local rank; when it is not empty, `all` is 0
   bool given = false;
 
   bool Has(int local_rank, int stream) const {  // stream: 1 or 2
@@ -28,7 +28,7 @@ struct StreamChoice {
 
 struct LaunchOptions {
   // Workers and nodes. What they mean together: launch_shape.h.
-  std::string nproc;  // a number, auto, cpu, gpu; "": not given
+  std::string nproc;   // a number, auto, cpu, gpu; "": not given
   int world_size = 0;  // 0: not given
   int base_rank = -1;  // -1: not given
   int node_rank = -1;  // -1: not given
@@ -37,15 +37,15 @@ struct LaunchOptions {
 
   // Where the nodes meet.
   std::string master_addr;
-  int master_port = -1;  // -1: not given; 0: any free one
+  int master_port = -1;       // -1: not given; 0: any free one
   std::string rdzv_endpoint;  // HOST[:PORT], several with commas
   std::string rdzv_id;
   std::string rdzv_backend;
   std::map<std::string, std::string> rdzv_conf;
   bool standalone = false;
-  std::string local_addr;      // that this node's peers reach it at; "": found out
-  double join_timeout = 600;   // seconds to wait for the rendezvous and for the other nodes
-  double last_call = 1;        // seconds to wait for more nodes when the least number is there
+  std::string local_addr;     // that this node's peers reach it at; "": found out
+  double join_timeout = 600;  // seconds to wait for the rendezvous and for the other nodes
+  double last_call = 1;       // seconds to wait for more nodes when the least number is there
 
   // The program.
   bool command = false;      // -c, --no-python

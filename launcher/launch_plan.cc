@@ -100,8 +100,8 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const LaunchOptions& options, const Pr
   LaunchPlan plan;
   plan.values = options.values;
   plan.role = options.role;
-  RETURN_IF_ERROR((program.kind == Program::Kind::kJob ? PlanJob : PlanProgram)(options, program, environment, platform,
-                                                                               plan));
+  RETURN_IF_ERROR(
+      (program.kind == Program::Kind::kJob ? PlanJob : PlanProgram)(options, program, environment, platform, plan));
   ASSIGN_OR_RETURN(plan.output, MakeOutputOptions(options, plan.name, plan.job, environment));
   return plan;
 }

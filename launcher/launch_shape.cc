@@ -149,9 +149,10 @@ absl::Status Decision::NodesOfWorldSize() {
   const bool even = shape_.world_size % shape_.slots == 0 &&
                     !(both && options_.base_rank != static_cast<int64_t>(options_.node_rank) * shape_.slots);
   if (!even && !both) {
-    return Refuse(Quote("world-size", shape_.world_size), " is not a multiple of ", QuoteSlots(),
-                  ": when the nodes differ in nproc, each needs both --node_rank and --base_rank, and --nnodes says how "
-                  "many they are");
+    return Refuse(
+        Quote("world-size", shape_.world_size), " is not a multiple of ", QuoteSlots(),
+        ": when the nodes differ in nproc, each needs both --node_rank and --base_rank, and --nnodes says how "
+        "many they are");
   }
   if (!even) {
     return Refuse(Quote("world-size", shape_.world_size), " with ", QuoteSlots(), ", ",
@@ -211,8 +212,8 @@ absl::Status Decision::RanksOfEqualNodes() {
   const char* missing = shape_.node_rank < 0 ? "node-rank" : "base-rank";
   const bool even = shape_.world_size % shape_.slots == 0 && std::max(0, shape_.base_rank) % shape_.slots == 0;
   if (!even) {
-    const std::string given = shape_.node_rank < 0 ? Quote("base-rank", shape_.base_rank)
-                                                   : Quote("node-rank", shape_.node_rank);
+    const std::string given =
+        shape_.node_rank < 0 ? Quote("base-rank", shape_.base_rank) : Quote("node-rank", shape_.node_rank);
     return Refuse(missing, " is missing and cannot be found out: ", given, ", ", QuoteSlots(), " and ",
                   Quote("world-size", shape_.world_size), " mean nodes of different nproc");
   }
@@ -271,7 +272,8 @@ absl::Status Decision::MeetingOfSeveral() {
   shape_.endpoints = *std::move(endpoints);
   for (const Endpoint& endpoint : shape_.endpoints) {
     if (endpoint.port == 0 && !shape_.one_node()) {
-      return Refuse("port 0 is any free one, which the other nodes would not know: give a --master_port from 1 to 65535");
+      return Refuse(
+          "port 0 is any free one, which the other nodes would not know: give a --master_port from 1 to 65535");
     }
   }
   const auto is_host = options_.rdzv_conf.find("is_host");

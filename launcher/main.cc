@@ -31,7 +31,8 @@ int UserError(absl::string_view message) {
 
 int RunSubcommand(const Program& program, const std::string& worker, const Environment& environment) {
   const auto& table = Subcommands();
-  const auto it = std::find_if(table.begin(), table.end(), [&](const Subcommand& s) { return s.name == program.argv[0]; });
+  const auto it =
+      std::find_if(table.begin(), table.end(), [&](const Subcommand& s) { return s.name == program.argv[0]; });
   if (!it->run) return UserError("`composer run` takes one program");
   return it->run({{program.argv.begin() + 1, program.argv.end()}, environment, worker});
 }

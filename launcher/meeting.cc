@@ -14,8 +14,8 @@
 namespace composer {
 namespace {
 
-constexpr absl::Duration kSlice = absl::Seconds(1);        // of waiting, between two looks at the signals
-constexpr absl::Duration kQuiet = absl::Seconds(3);        // before the first word: nodes do not start at once
+constexpr absl::Duration kSlice = absl::Seconds(1);  // of waiting, between two looks at the signals
+constexpr absl::Duration kQuiet = absl::Seconds(3);  // before the first word: nodes do not start at once
 constexpr absl::Duration kProbeLimit = absl::Seconds(2);
 constexpr absl::Duration kProbeInterval = absl::Seconds(10);
 
@@ -26,15 +26,16 @@ bool Stopped(int stop_signals) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RendezvousLink>> Meet(const MeetingOptions& options, RendezvousClient::Options client,
+absl::StatusOr<std::unique_ptr<RendezvousLink>> Meet(const MeetingOptions& options,
+                                                     const RendezvousClient::Options& client,
                                                      const RendezvousLink::Handlers& handlers) {
   const absl::Time begin = absl::Now();
   absl::Time probe_at = begin + kQuiet;
   std::string told;
   while (true) {
     const absl::Duration left = begin + options.limit - absl::Now();
-    client.connect_timeout = std::clamp(left, absl::Milliseconds(100), kSlice);
-    auto link = RendezvousLink::Start(client, handlers, options.limit);
+    auto link = RendezvousLink::Start(
+        client, handlers, {.first_connect = std::clamp(left, absl::Milliseconds(100), kSlice), .join = options.limit});
     if (!absl::IsUnavailable(link.status())) return link;
     if (Stopped(options.stop_signals)) return absl::CancelledError("stopped while waiting for the rendezvous");
     const absl::Duration waited = absl::Now() - begin;

@@ -18,7 +18,8 @@ struct MeetingOptions {
 };
 
 // kUnavailable: not reached, with everything that was tried. kCancelled: a signal.
-absl::StatusOr<std::unique_ptr<RendezvousLink>> Meet(const MeetingOptions& options, RendezvousClient::Options client,
+absl::StatusOr<std::unique_ptr<RendezvousLink>> Meet(const MeetingOptions& options,
+                                                     const RendezvousClient::Options& client,
                                                      const RendezvousLink::Handlers& handlers);
 
 }  // namespace composer

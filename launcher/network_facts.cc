@@ -69,7 +69,8 @@ absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host) {
 }
 
 std::string SourceAddress(const std::string& address) {
-  const auto target = Lookup(address, 9, AI_NUMERICHOST);  // any port: a datagram socket that is connected sends nothing
+  const auto target =
+      Lookup(address, 9, AI_NUMERICHOST);  // any port: a datagram socket that is connected sends nothing
   if (!target.ok()) return "";
   const int fd = socket((*target)->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const absl::Cleanup close_fd = [fd] { close(fd); };

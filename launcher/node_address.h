@@ -10,11 +10,11 @@
 namespace composer {
 
 struct AddressFacts {
-  std::string given;                         // --local-addr; "": none
-  std::string endpoint_host;                 // as the user wrote it
-  std::vector<std::string> endpoint;         // its numeric addresses; empty: it has none
-  std::string source;                        // SourceAddress of the first of them
-  std::string outside_source;                // SourceAddress of some address outside; "": no route there
+  std::string given;                  // --local-addr; "": none
+  std::string endpoint_host;          // as the user wrote it
+  std::vector<std::string> endpoint;  // its numeric addresses; empty: it has none
+  std::string source;                 // SourceAddress of the first of them
+  std::string outside_source;         // SourceAddress of some address outside; "": no route there
   std::vector<NetworkInterface> interfaces;
 };
 

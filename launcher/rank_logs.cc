@@ -164,7 +164,8 @@ bool RankLogs::Pump(Stream& stream) {
   const absl::string_view bytes(buffer, static_cast<size_t>(count));
   if (stream.show == Show::kRaw) WriteAll(stream.console_fd, bytes);
   if (stream.own_file != nullptr && !WriteAll(stream.own_file->fd, bytes)) {
-    LOG(WARNING) << "cannot write a file of rank " << stream.rank << ": " << ErrnoStatus(errno, "write", "it").message();
+    LOG(WARNING) << "cannot write a file of rank " << stream.rank << ": "
+                 << ErrnoStatus(errno, "write", "it").message();
     stream.own_file = nullptr;
   }
   stream.Deliver(stream.lines.Take(bytes), tails_[stream.rank]);

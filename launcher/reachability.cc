@@ -34,7 +34,8 @@ std::string Advice(const Reachability& reachability) {
   if (!reachability.resolve_error.empty()) return "check --master_addr, and the name service of this machine";
   switch (reachability.attempts.front().error) {
     case 0:
-      return absl::StrCat("port ", reachability.endpoint.port, " belongs to another program, or to a job whose "
+      return absl::StrCat("port ", reachability.endpoint.port,
+                          " belongs to another program, or to a job whose "
                           "certificates or token differ: choose another --master_port");
     case ECONNREFUSED:
       return "the machine is there, but nothing listens: is the launcher of node 0 running there with the same "

@@ -9,9 +9,9 @@
 namespace composer {
 
 absl::StatusOr<std::unique_ptr<RendezvousLink>> RendezvousLink::Start(RendezvousClient::Options options,
-                                                                      Handlers handlers, absl::Duration join_timeout) {
-  std::unique_ptr<RendezvousLink> link(new RendezvousLink(std::move(options), std::move(handlers), join_timeout));
-  RETURN_IF_ERROR(link->Connect());
+                                                                      Handlers handlers, const Limits& limits) {
+  std::unique_ptr<RendezvousLink> link(new RendezvousLink(std::move(options), std::move(handlers), limits));
+  RETURN_IF_ERROR(link->Connect(limits.first_connect));
   link->channel_ = link->client()->channel();
   return link;
 }
@@ -20,8 +20,10 @@ RendezvousLink::~RendezvousLink() {
   if (joiner_.joinable()) joiner_.join();
 }
 
-absl::Status RendezvousLink::Connect() {
-  ASSIGN_OR_RETURN(std::shared_ptr<RendezvousClient> client, RendezvousClient::Connect(options_));
+absl::Status RendezvousLink::Connect(absl::Duration limit) {
+  RendezvousClient::Options options = options_;
+  options.connect_timeout = limit;
+  ASSIGN_OR_RETURN(std::shared_ptr<RendezvousClient> client, RendezvousClient::Connect(std::move(options)));
   client->OnGenerationOver([this](const proto::GenerationOver& over) {
     if (over.cause().node_id().empty()) {
       LOG(WARNING) << "the rendezvous is away; the workers go on without it";
@@ -45,15 +47,15 @@ void RendezvousLink::Join() {
 }
 
 absl::StatusOr<proto::World> RendezvousLink::JoinOrReconnect() {
-  absl::StatusOr<proto::World> world = client()->Join(join_timeout_);
+  absl::StatusOr<proto::World> world = client()->Join(limits_.join);
   if (world.ok() || absl::IsInvalidArgument(world.status()) || absl::IsDeadlineExceeded(world.status())) return world;
   {
     absl::MutexLock lock(&mutex_);
     if (leaving_) return world;
   }
   LOG(WARNING) << "connecting to the rendezvous again: " << world.status().message();
-  RETURN_IF_ERROR(Connect());
-  return client()->Join(join_timeout_);
+  RETURN_IF_ERROR(Connect(options_.connect_timeout));
+  return client()->Join(limits_.join);
 }
 
 void RendezvousLink::ReportEnded(const proto::FailureCause& cause) {

@@ -23,10 +23,14 @@ class RendezvousLink {
     std::function<void(const proto::GenerationOver&)> on_generation_over;  // another node's workers failed
   };
 
+  struct Limits {
+    absl::Duration first_connect = absl::Seconds(30);  // of Start; later ones have options.connect_timeout
+    absl::Duration join = absl::Minutes(10);           // that a Join waits for the other nodes
+  };
+
   // Connects, waiting for a rendezvous that is not up yet. kUnavailable: none in time.
-  // join_timeout: how long a Join waits for the other nodes.
   static absl::StatusOr<std::unique_ptr<RendezvousLink>> Start(RendezvousClient::Options options, Handlers handlers,
-                                                               absl::Duration join_timeout = absl::Minutes(10));
+                                                               const Limits& limits);
   // Waits for a Join that runs.
   ~RendezvousLink();
 
@@ -40,17 +44,17 @@ class RendezvousLink {
   std::shared_ptr<grpc::Channel> channel() const { return channel_; }
 
  private:
-  RendezvousLink(RendezvousClient::Options options, Handlers handlers, absl::Duration join_timeout)
-      : options_(std::move(options)), handlers_(std::move(handlers)), join_timeout_(join_timeout) {}
+  RendezvousLink(RendezvousClient::Options options, Handlers handlers, const Limits& limits)
+      : options_(std::move(options)), handlers_(std::move(handlers)), limits_(limits) {}
 
   // Makes client_ anew.
-  absl::Status Connect();
+  absl::Status Connect(absl::Duration limit);
   std::shared_ptr<RendezvousClient> client();
   absl::StatusOr<proto::World> JoinOrReconnect();
 
   const RendezvousClient::Options options_;
   const Handlers handlers_;
-  const absl::Duration join_timeout_;
+  const Limits limits_;
   std::shared_ptr<grpc::Channel> channel_;
   absl::Mutex mutex_;
   std::shared_ptr<RendezvousClient> client_ ABSL_GUARDED_BY(mutex_);

@@ -151,6 +151,7 @@ void Supervisor::HandleKeeper() {
 }
 
 void Supervisor::OnServerGone(ExitStatus status) {
+  if (options_.serve_argv.empty()) return;  // another launcher serves it
   Tell(absl::StrCat("the rendezvous ", status.ToString(), "; starting it again, the workers go on"));
   serve_at_ = std::max(Now(), served_at_ + kServeInterval);
 }

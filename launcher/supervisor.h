@@ -100,7 +100,7 @@ class Supervisor {
   int stop_signal_ = 0;
   bool killed_ = false;
   bool writes_summary_ = false;  // one node of the world does
-  bool progress_ = false;  // of the generation that just ended
+  bool progress_ = false;        // of the generation that just ended
   absl::Time kill_at_ = absl::InfiniteFuture();
   absl::Time tick_at_ = absl::InfinitePast();
   absl::Time serve_at_ = absl::InfiniteFuture();  // start the rendezvous again

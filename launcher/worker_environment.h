@@ -22,8 +22,8 @@ struct WorkerPlace {
   int max_restarts = 0;
   std::string interface;  // network interface of node_address; "": unknown, or there is one node
   int cpus = 1;           // of the node, to share between its workers
-  std::string job;       // TORCHELASTIC_RUN_ID, COMPOSER_JOB
-  std::string run_name;  // COMPOSER_RUN_NAME; "": the variable stays as inherited
+  std::string job;        // TORCHELASTIC_RUN_ID, COMPOSER_JOB
+  std::string run_name;   // COMPOSER_RUN_NAME; "": the variable stays as inherited
   uint64_t generation = 0;
   std::string hub;  // "unix:/path"
   std::string progress_page;

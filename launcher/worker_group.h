@@ -26,11 +26,11 @@ struct WorkerPlan {
   bool job = false;               // our own workers: they attach, checkpoint on a stop, and may use the rendezvous port
   std::string run_folder;         // logs go there; "": no log files
   std::string temp_folder;        // for progress pages
-  bool tee = false;           // the terminal shows all ranks
+  bool tee = false;               // the terminal shows all ranks
   OutputOptions output;
   size_t first_argument = 0;  // of argv that is expanded by ExpandArgument; 0: none is
   std::string role = "default";
-  std::string interface;  // see WorkerPlace
+  std::string interface;     // see WorkerPlace
   int terminal_columns = 0;  // of the launcher's terminal; 0: none
   std::vector<int> cpus;     // of this node
 };

@@ -22,15 +22,11 @@ std::optional<JoinRefusal> CheckTexts(const proto::NodeInfo& node) {
   const struct {
     const char* field;
     const std::string& value;
-  } texts[] = {{"node_id", node.node_id()},
-               {"hostname", node.hostname()},
-               {"address", node.address()},
-               {"version", node.version()},
-               {"config_hash", node.config_hash()},
-               {"plugin_hash", node.plugin_hash()}};
+  } texts[] = {{"node_id", node.node_id()}, {"hostname", node.hostname()},       {"address", node.address()},
+               {"version", node.version()}, {"config_hash", node.config_hash()}, {"plugin_hash", node.plugin_hash()}};
   if (node.data_paths_size() > kMaxDataPaths) {
-    return JoinRefusal{"data_paths", absl::StrCat(node.data_paths_size(), " data paths, at most ", kMaxDataPaths,
-                                                  " are allowed")};
+    return JoinRefusal{"data_paths",
+                       absl::StrCat(node.data_paths_size(), " data paths, at most ", kMaxDataPaths, " are allowed")};
   }
   for (const proto::DataPath& data : node.data_paths()) {
     if (data.key().size() + data.path().size() + data.fingerprint().size() > 4 * kMaxTextBytes) {
