@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/exit_code.h"
 #include "launcher/console.h"
+#include "launcher/doctor.h"
 #include "launcher/serve.h"
 
 namespace composer {
@@ -41,6 +42,8 @@ const std::vector<Subcommand>& Subcommands() {
       {"run", "[flags] PROGRAM ...", "the same as without a subcommand", nullptr},
       {"serve", "[--port PORT] [--job NAME]", "run the rendezvous alone",
        [](const SubcommandCall& call) { return ServeCommand(call.arguments, call.environment); }},
+      {"doctor", "[--json] [HOST:PORT]", "check this machine and say what to mend",
+       [](const SubcommandCall& call) { return DoctorCommand(call.arguments, call.environment); }},
       {"validate", "job.yaml [key=value ...]", "check a YAML file", OfWorker("validate")},
       {"checkpoint", "show|diff|verify PATH", "look at checkpoints", OfWorker("checkpoint")},
       {"trace", "merge FOLDER [OUTPUT]", "join the traces of the ranks", OfWorker("trace")},
