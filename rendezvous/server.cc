@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <grpcpp/server.h>
 #include <netdb.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "rendezvous/grpc_settings.h"
 #include "rendezvous/key_value_service.h"
 #include "rendezvous/rank_layout.h"
@@ -64,6 +66,26 @@ absl::Status WhyNotBound(const RendezvousServer::Options& options) {
   return error == EACCES ? absl::PermissionDeniedError(message) : absl::InvalidArgumentError(message);
 }
 
+std::string RandomName() {
+  uint64_t bits = 0;
+  if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) bits = static_cast<uint64_t>(absl::GetCurrentTimeNanos());
+  return absl::StrCat(absl::Hex(bits, absl::kZeroPad16));
+}
+
+Coordinator::Options CoordinatorOptions(const RendezvousServer::Options& options) {
+  return {.job = options.job,
+          .incarnation = RandomName(),
+          .policy = {.min_nodes = options.min_nodes,
+                     .max_nodes = options.max_nodes,
+                     .last_call = options.last_call,
+                     .grow = options.grow,
+                     .quorum = options.quorum,
+                     .holds_tie = options.holds_tie,
+                     .grace = options.grace},
+          .settled = options.settle > absl::ZeroDuration() ? options.clock->Now() + options.settle
+                                                           : absl::InfinitePast()};
+}
+
 }  // namespace
 
 RendezvousServer::RendezvousServer() = default;
@@ -72,8 +94,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   auto store = std::make_shared<KeyValueStore>();
   std::unique_ptr<RendezvousServer> server(new RendezvousServer);
-  const MembershipPolicy policy{options.min_nodes, options.max_nodes, options.last_call};
-  server->rendezvous_ = std::make_unique<RendezvousService>(options.job, policy, options.clock, store);
+  server->rendezvous_ = std::make_unique<RendezvousService>(CoordinatorOptions(options), options.clock, store);
   server->key_value_ = std::make_unique<KeyValueService>(options.job, store);
   grpc::ServerBuilder builder;
   ApplyServerSettings(builder);

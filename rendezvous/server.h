@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "rendezvous/membership.h"
 
 namespace grpc {
 class Server;
@@ -27,6 +28,12 @@ class RendezvousServer {
     int min_nodes = 1;
     int max_nodes = 1;
     absl::Duration last_call = absl::Seconds(1);
+    GrowPolicy grow = GrowPolicy::kAtCheckpoint;
+    bool quorum = false;  // see MembershipPolicy
+    bool holds_tie = true;
+    absl::Duration grace = absl::Seconds(60);  // for a running world's nodes to come back
+    // A world of an earlier coordinator may be running: none is formed for so long, unless its nodes tell of it.
+    absl::Duration settle = absl::ZeroDuration();
     Clock* clock = &RealClock::Get();  // must outlive the server
   };
 
