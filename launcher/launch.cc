@@ -132,7 +132,7 @@ absl::StatusOr<int> Supervise(Household& household, const RendezvousClient::Opti
   ASSIGN_OR_RETURN(auto hub,
                    WorkerHub::Start({.socket_path = household.temp_folder + "/hub",
                                      .job = options.job,
-                                     .upstream = link->channel(),
+                                     .upstream = link->upstream(),
                                      .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }}));
   RendezvousLink& lasting_link = *link.release();
   Supervisor supervisor(std::move(options), {*household.keeper, lasting_link, *hub.release(), mailbox, stop_signals});
@@ -155,7 +155,7 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   supervised.rendezvous_port = port;
   supervised.launched = launched;
   supervised.serve_argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve", "--of-launcher",
-                           absl::StrCat("--port=", port), absl::StrCat("--job=", plan.name)};
+                           absl::StrCat("--port=", port), absl::StrCat("--job=", plan.name), "--settle=5"};
   const absl::StatusOr<int> code = Supervise(household, client, std::move(supervised), stop_signals);
   household.keeper->Finish();
   RemoveTree(household.temp_folder).IgnoreError();  // the keeper has done it, unless it was killed

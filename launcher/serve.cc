@@ -15,6 +15,7 @@
 #include "launcher/console.h"
 #include "launcher/restart_policy.h"
 #include "rendezvous/server.h"
+#include "rendezvous/succession.h"
 
 namespace composer {
 namespace {
@@ -51,6 +52,12 @@ int Serve(const ServeOptions& options) {
                                          .port = options.port,
                                          .min_nodes = options.nodes,
                                          .max_nodes = options.nodes,
+                                         .grow = options.grow,
+                                         .quorum = options.places > 1,
+                                         .holds_tie = options.place == 0,
+                                         .quorum_wait = QuorumWaitOf(options.place, options.places),
+                                         .grace = absl::Seconds(options.grace_seconds),
+                                         .settle = absl::Seconds(options.settle_seconds),
                                          .clock = &RealClock::Get()});
   if (!server.ok()) {
     const std::string error = Explain(server.status(), options.port);
@@ -94,6 +101,27 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
        .help = "nodes to wait for",
        .fallback = "1",
        .set = IntoInt(&options.nodes, 1, 100'000)},
+      {.name = "grow",
+       .metavar = "WHEN",
+       .help = "a running world takes in nodes that wait: checkpoint (after one), now, never",
+       .fallback = "checkpoint",
+       .set =
+           [&](absl::string_view text) {
+             if (ParseGrowPolicy(std::string(text), &options.grow)) return absl::OkStatus();
+             return absl::InvalidArgumentError("must be checkpoint, now or never");
+           }},
+      {.name = "rdzv-grace",
+       .metavar = "SECONDS",
+       .help = "how long a running world's nodes may take to come back after a restart",
+       .fallback = "60",
+       .set = IntoInt(&options.grace_seconds, 0, 86400)},
+      {.name = "settle",
+       .metavar = "SECONDS",
+       .help = "form no world before, unless nodes tell of a running one; for a restart",
+       .fallback = "0",
+       .set = IntoInt(&options.settle_seconds, 0, 86400)},
+      {.name = "place", .metavar = "N", .help = "index in the list of servers", .set = IntoInt(&options.place, 0, 63)},
+      {.name = "places", .metavar = "N", .help = "length of that list", .set = IntoInt(&options.places, 1, 64)},
       {.name = "of-launcher", .help = "leave its end to the launcher", .set = IntoBool(&options.of_launcher)},
       {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
   };

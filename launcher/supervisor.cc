@@ -85,7 +85,7 @@ void Supervisor::Handle(absl::StatusOr<proto::World> world) {
 }
 
 absl::Status Supervisor::StartWorkers(const proto::World& world) {
-  ASSIGN_OR_RETURN(WorkerPlace place, PlaceOf(options_.node_id, world));
+  ASSIGN_OR_RETURN(WorkerPlace place, PlaceOf(world));
   place.master_port = options_.rendezvous_port;
   place.restart_count = attempt_;
   place.max_restarts = options_.max_restarts;

@@ -401,6 +401,8 @@ void Coordinator::Form(Outcome& outcome) {
     seats_[rank] = {Seat::State::kPresent, members[rank], layout.base_rank(rank)};
     world.set_node_rank(rank);
     world.set_base_rank(layout.base_rank(rank));
+    world.set_slots(node.info.slots());
+    world.set_node_address(node.info.address());
     outcome.messages.push_back({members[rank], std::make_shared<proto::CoordinatorMessage>(message), false});
   }
   roll_.running = keys_open_ = true;

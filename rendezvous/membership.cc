@@ -69,7 +69,9 @@ MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy
     return At(roll.ended + policy.quorum_wait, now, Kind::kDissolve, why, why);
   }
   if (roll.waiting < policy.min_nodes) {
-    return Nothing(absl::StrCat(Nodes(roll.waiting), " here, at least ", policy.min_nodes, " needed"));
+    const std::string why = absl::StrCat(Nodes(roll.waiting), " here, at least ", policy.min_nodes, " needed");
+    if (!policy.quorum || roll.last_generation > 0 || roll.waiting == 0) return Nothing(why);
+    return At(roll.last_waiting + policy.quorum_wait, now, Kind::kDissolve, why, why);
   }
   if (roll.waiting >= policy.max_nodes) {
     const std::string all = absl::StrCat("all ", Nodes(policy.max_nodes), " are here");

@@ -8,7 +8,8 @@
 //   no world is running
 //     this coordinator may have forgotten a world  wait until `settled`
 //     no quorum of the last world (when asked for) wait; dissolve quorum_wait after its end
-//     fewer than min_nodes wait                    nothing: the next join decides again
+//     fewer than min_nodes wait                    nothing: the next join decides again; where another host may serve
+//                                                  a world that we do not know of, dissolve after quorum_wait
 //     max_nodes wait, no survivor is missing       form
 //     all survivors of the last world wait         form: no last call for nodes that were just there
 //     else                                         form when the last call, counted from the min_nodes-th join, is over;

@@ -81,6 +81,7 @@ Coordinator::Options CoordinatorOptions(const RendezvousServer::Options& options
                      .grow = options.grow,
                      .quorum = options.quorum,
                      .holds_tie = options.holds_tie,
+                     .quorum_wait = options.quorum_wait,
                      .grace = options.grace},
           .settled = options.settle > absl::ZeroDuration() ? options.clock->Now() + options.settle
                                                            : absl::InfinitePast()};

@@ -31,6 +31,7 @@ class RendezvousServer {
     GrowPolicy grow = GrowPolicy::kAtCheckpoint;
     bool quorum = false;  // see MembershipPolicy
     bool holds_tie = true;
+    absl::Duration quorum_wait = kQuorumWait;
     absl::Duration grace = absl::Seconds(60);  // for a running world's nodes to come back
     // A world of an earlier coordinator may be running: none is formed for so long, unless its nodes tell of it.
     absl::Duration settle = absl::ZeroDuration();

@@ -53,6 +53,10 @@ SuccessionDecision DecideSuccession(const SuccessionView& view, const std::vecto
     if (view.servers[i] == Reach::kServing)
       return {Kind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " serves")};
   }
+  for (size_t i = 0; i < view.servers.size(); ++i) {
+    if (view.servers[i] == Reach::kShunned)
+      return {Kind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " is the only one that serves")};
+  }
   const int count = static_cast<int>(view.servers.size());
   if (count == 1) {
     const absl::Time patience = view.served ? Patience(view) : view.away_since + view.grace;
@@ -60,7 +64,7 @@ SuccessionDecision DecideSuccession(const SuccessionView& view, const std::vecto
     return {Kind::kWait, -1, absl::StrCat(names[0], " ", Describe(view.servers[0]))};
   }
   const auto turn = [&](int i) { return view.away_since + i * kTakeover; };
-  if (view.self >= 0 && view.servers[view.self] != Reach::kShunned && now >= turn(view.self)) {
+  if (view.self >= 0 && now >= turn(view.self)) {
     return {Kind::kServe, view.self,
             view.self == 0 ? absl::StrCat(names[0], " is the first of the list")
                            : absl::StrCat(names[view.self], " takes over: ", names[view.self - 1], " ",

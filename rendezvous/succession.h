@@ -29,7 +29,7 @@ enum class Reach {
   kServing,  // accepts connections
   kRefused,  // its host is up, nobody listens
   kSilent,   // no answer: lost, frozen or cut off
-  kShunned,  // answers, but has sent us away a moment ago: it has no quorum
+  kShunned,  // accepts connections, but has sent us away a moment ago, for want of nodes: only if there is no other
 };
 
 struct SuccessionView {

@@ -17,7 +17,7 @@ class KeyValueRpcTest : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(client_->Join(kLong).ok());
     std::shared_ptr<grpc::Channel> channel = client_->channel();
     if (GetParam()) {
-      proxy_ = std::make_unique<KeyValueProxy>(channel);
+      proxy_ = std::make_unique<KeyValueProxy>(std::make_shared<KeyValueUpstream>(channel));
       grpc::ServerBuilder builder;
       ApplyServerSettings(builder);
       int port = 0;
