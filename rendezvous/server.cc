@@ -2,6 +2,7 @@
 #include "rendezvous/server.h"
 
 #include <arpa/inet.h>
+#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -75,6 +76,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   const MembershipPolicy policy{options.min_nodes, options.max_nodes, options.last_call};
   server->rendezvous_ = std::make_unique<RendezvousService>(options.job, policy, options.clock, store);
   server->key_value_ = std::make_unique<KeyValueService>(options.job, store);
+  grpc::EnableDefaultHealthCheckService(true);  // grpc.health.v1, for the probes of Kubernetes
   grpc::ServerBuilder builder;
   ApplyServerSettings(builder);
   builder.AddListeningPort(HostPort(options), grpc::InsecureServerCredentials(), &server->port_);
@@ -82,6 +84,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   builder.RegisterService(server->key_value_.get());
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr || server->port_ == 0) return WhyNotBound(options);
+  server->server_->GetHealthCheckService()->SetServingStatus("composer.Rendezvous", true);
   return server;
 }
 
