@@ -319,7 +319,14 @@ OptionSetter IntoStreams(StreamChoice* target) {
 }
 
 std::vector<OptionGroup> LaunchOptionTable(LaunchOptions& options) {
-  return {Workers(options), Meeting(options), Programs(options), Output(options), Others(options), WithoutEffect()};
+  return {Workers(options),
+          Meeting(options),
+          Programs(options),
+          Output(options),
+          {"security", SecurityOptions(&options.security)},
+          {"being watched", ObservationOptions(&options.observation)},
+          Others(options),
+          WithoutEffect()};
 }
 
 }  // namespace composer

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/exit_code.h"
 #include "launcher/console.h"
+#include "launcher/control_commands.h"
 #include "launcher/serve.h"
 
 namespace composer {
@@ -23,6 +24,10 @@ std::function<int(const SubcommandCall&)> OfWorker(const std::string& name) {
     Tell(absl::StrCat("`composer ", name, "` needs ", call.worker_path, ", which cannot be started"));
     return exit_code::kUserError;
   };
+}
+
+std::function<int(const SubcommandCall&)> Control(const std::string& name) {
+  return [name](const SubcommandCall& call) { return RunControlCommand(name, call.arguments, call.environment); };
 }
 
 int PrintVersion(const SubcommandCall& call) {
@@ -41,6 +46,10 @@ const std::vector<Subcommand>& Subcommands() {
       {"run", "[flags] PROGRAM ...", "the same as without a subcommand", nullptr},
       {"serve", "[--port PORT] [--job NAME]", "run the rendezvous alone",
        [](const SubcommandCall& call) { return ServeCommand(call.arguments, call.environment); }},
+      {"status", "[--json] [--watch] [JOB]", "how a job is doing", Control("status")},
+      {"drain", "[--wait] [JOB]", "let a job checkpoint and stop", Control("drain")},
+      {"stop", "[--wait] [JOB]", "end a job now", Control("stop")},
+      {"logs", "[--rank N] [--follow] [JOB]", "the output of a rank", Control("logs")},
       {"validate", "job.yaml [key=value ...]", "check a YAML file", OfWorker("validate")},
       {"checkpoint", "show|diff|verify PATH", "look at checkpoints", OfWorker("checkpoint")},
       {"trace", "merge FOLDER [OUTPUT]", "join the traces of the ranks", OfWorker("trace")},
