@@ -9,6 +9,7 @@
 #include "base/exit_code.h"
 #include "launcher/console.h"
 #include "launcher/control_commands.h"
+#include "launcher/doctor.h"
 #include "launcher/serve.h"
 
 namespace composer {
@@ -50,6 +51,8 @@ const std::vector<Subcommand>& Subcommands() {
       {"drain", "[--wait] [JOB]", "let a job checkpoint and stop", Control("drain")},
       {"stop", "[--wait] [JOB]", "end a job now", Control("stop")},
       {"logs", "[--rank N] [--follow] [JOB]", "the output of a rank", Control("logs")},
+      {"doctor", "[--json] [HOST:PORT]", "check this machine and say what to mend",
+       [](const SubcommandCall& call) { return DoctorCommand(call.arguments, call.environment); }},
       {"validate", "job.yaml [key=value ...]", "check a YAML file", OfWorker("validate")},
       {"checkpoint", "show|diff|verify PATH", "look at checkpoints", OfWorker("checkpoint")},
       {"trace", "merge FOLDER [OUTPUT]", "join the traces of the ranks", OfWorker("trace")},

@@ -316,6 +316,15 @@ TEST_F(ProgramTest, VersionHelpExplainDryRun) {
   }
 }
 
+TEST_F(ProgramTest, Doctor) {
+  Launched doctor(dir_, Composer(), {"doctor", "--json", "127.0.0.1:1"});
+  EXPECT_EQ(doctor.Wait(), 69) << doctor.err();  // nobody listens there
+  EXPECT_THAT(doctor.out(), AllOf(HasSubstr("127.0.0.1:1: connection refused"), HasSubstr("\"area\": \"disk\"")));
+  Launched wrong(dir_, Composer(), {"doctor", "--jsn"});
+  EXPECT_EQ(wrong.Wait(), 64);
+  EXPECT_THAT(wrong.err(), HasSubstr("did you mean `--json`?"));
+}
+
 TEST_F(ProgramTest, ServeAlone) {
   Launched serve(dir_, Composer(), {"serve", "--job=x"});
   EXPECT_TRUE(WaitUntil([&] { return std::atoi(serve.out().c_str()) > 0; }, absl::Seconds(5)));
