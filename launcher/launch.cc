@@ -26,7 +26,9 @@
 #include "launcher/node_resources.h"
 #include "launcher/observation.h"
 #include "launcher/restart_policy.h"
+#include "launcher/slurm_requeue.h"
 #include "launcher/supervisor.h"
+#include "launcher/surroundings.h"
 
 namespace composer {
 namespace {
@@ -59,13 +61,15 @@ struct Launching {
   const LaunchOptions& options;
   const LaunchPlan& plan;
   const Environment& environment;
+  const Surroundings& surroundings;
   absl::Time launched;
   int stop_signals = -1;
   bool endpoint_is_here = true;
   NodeAddress node_address = {kLoopback, "", "one node"};
   Household household;
   bool serves = false;
-  Endpoint rendezvous;  // as this launcher reaches it
+  Endpoint rendezvous;      // as this launcher reaches it
+  bool first_node = false;  // of the last world
   JobSecurity security;
 };
 
@@ -143,6 +147,7 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
   result.job = plan.name;
   result.run_name = plan.run_name;
   result.max_restarts = plan.max_restarts;
+  result.min_nodes = plan.shape.min_nodes;
   result.node_id = node.node_id();
   result.host = node.hostname();
   result.rendezvous_port = launching.rendezvous.port;
@@ -160,6 +165,11 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
                  .interface = launching.node_address.interface,
                  .terminal_columns = TerminalColumns(),
                  .cpus = AllowedCpus()};
+  if (const auto& slurm = launching.surroundings.slurm; slurm.has_value()) {
+    result.plan.first_local_rank = slurm->first_local_rank;
+    result.plan.node_workers = slurm->local_world_size;
+    result.plan.deaf = plan.job;
+  }
   PassToken(launching.security, result.plan.environment);  // to a restarted rendezvous; workers do not get it
   return result;
 }
@@ -190,8 +200,11 @@ absl::StatusOr<int> Supervise(Launching& launching) {
                                       launching.environment));
   Supervisor supervisor(std::move(options),
                         {*launching.household.keeper, lasting_link, *hub.release(), mailbox, launching.stop_signals});
+  const auto watch = StartPreemptionWatch(launching.surroundings, [&](const Notice& notice) { mailbox.Post(notice); });
   const int code = supervisor.Run();
   lasting_link.Leave("the launcher ends");
+  launching.first_node = supervisor.first_node();
+  if (watch != nullptr && code == exit_code::kPreempted) watch->Acknowledge();
   return code;
 }
 
@@ -202,8 +215,13 @@ int StoppedCode(int stop_signals) {
                                                                  : exit_code::kFailure;
 }
 
-absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, const Environment& environment) {
-  Launching launching = {.options = options, .plan = plan, .environment = environment, .launched = absl::Now()};
+absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, const Environment& environment,
+                        const Surroundings& surroundings) {
+  Launching launching = {.options = options,
+                         .plan = plan,
+                         .environment = environment,
+                         .surroundings = surroundings,
+                         .launched = absl::Now()};
   launching.stop_signals = TakeStopSignals();
   FindAddress(launching);
   ASSIGN_OR_RETURN(launching.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
@@ -216,23 +234,31 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   if (absl::IsCancelled(code.status())) code = StoppedCode(launching.stop_signals);
   launching.household.keeper->Finish();
   RemoveTree(launching.household.temp_folder).IgnoreError();  // the keeper has done it, unless it was killed
+  const auto& slurm = surroundings.slurm;
+  if (slurm.has_value() && code.ok() && MayRequeue(*code, launching.first_node, options.requeue)) {
+    Tell(RequeueSlurmJob(*slurm, environment));
+  }
   return code;
 }
 
 }  // namespace
 
 int Launch(const LaunchOptions& options, const Program& program, const Environment& environment) {
-  const auto plan = MakeLaunchPlan(options, program, environment);
+  const auto surroundings = LookAround(options, environment);
+  auto plan = surroundings.ok() ? MakeLaunchPlan(options, program, environment, ToPlatform(*surroundings))
+                                : surroundings.status();
   if (!plan.ok()) {
     Tell(plan.status().message());
     return exit_code::kUserError;
   }
+  for (OptionValue& value : Explain(*surroundings)) plan->values.push_back(std::move(value));
   if (options.explain || options.dry_run) {
     std::printf("%s", (options.explain ? ExplainOptions(plan->values) : DescribePlan(*plan)).c_str());
     std::fflush(stdout);
     return exit_code::kDone;
   }
-  const absl::StatusOr<int> code = Run(*plan, options, environment);
+  if (const std::string advice = SlurmAdvice(environment); !advice.empty() && plan->shape.one_node()) Tell(advice);
+  const absl::StatusOr<int> code = Run(*plan, options, environment, *surroundings);
   if (code.ok()) return *code;
   Tell(code.status().message());
   return absl::IsUnavailable(code.status()) ? exit_code::kUnavailable

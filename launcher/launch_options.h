@@ -69,6 +69,10 @@ struct LaunchOptions {
   StreamChoice tee;
   std::vector<int> local_ranks_filter;  // empty: all
 
+  // Being stopped.
+  std::string preemption;  // see preemption_spec.h
+  bool requeue = true;     // a preempted Slurm batch job asks for its next turn
+
   bool verbose = false;
   bool explain = false;
   bool dry_run = false;

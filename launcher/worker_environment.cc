@@ -19,8 +19,8 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   const std::pair<const char*, int64_t> numbers[] = {
       {"RANK", place.rank},
       {"WORLD_SIZE", place.world_size},
-      {"LOCAL_RANK", place.local_rank},
-      {"LOCAL_WORLD_SIZE", place.local_world_size},
+      {"LOCAL_RANK", place.first_local_rank + place.local_rank},
+      {"LOCAL_WORLD_SIZE", place.node_workers > 0 ? place.node_workers : place.local_world_size},
       {"NODE_RANK", place.node_rank},
       {"GROUP_RANK", place.node_rank},
       {"GROUP_WORLD_SIZE", place.nodes},

@@ -36,6 +36,9 @@ struct WorkerPlan {
   std::string interface;     // see WorkerPlace
   int terminal_columns = 0;  // of the launcher's terminal; 0: none
   std::vector<int> cpus;     // of this node
+  int first_local_rank = 0;  // see WorkerPlace
+  int node_workers = 0;
+  bool deaf = false;  // our own workers hear of a stop from the hub alone: Slurm may signal every process of a step
 };
 
 // `<run folder>/logs/gen-001/rank-00000.log`; attempts count from 1 in each launch.

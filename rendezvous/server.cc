@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/server.h"
 
+#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 
 #include <utility>
@@ -45,6 +46,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   const MembershipPolicy policy{options.min_nodes, options.max_nodes, options.last_call};
   server->rendezvous_ = std::make_unique<RendezvousService>(options.job, policy, options.clock, store);
   server->key_value_ = std::make_unique<KeyValueService>(options.job, store);
+  grpc::EnableDefaultHealthCheckService(true);  // grpc.health.v1, for the probes of Kubernetes
   grpc::ServerBuilder builder;
   ApplyServerSettings(builder);
   server->listener_->AddTo(builder, options.credentials.ForServer());
@@ -53,6 +55,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) return absl::InternalError("rendezvous: gRPC did not start");
   server->listener_->Serve();
+  server->server_->GetHealthCheckService()->SetServingStatus("composer.Rendezvous", true);
   return server;
 }
 
