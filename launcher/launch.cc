@@ -18,11 +18,13 @@
 #include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/data_fingerprint.h"
+#include "launcher/endpoint.h"
 #include "launcher/household.h"
 #include "launcher/launch_plan.h"
 #include "launcher/meeting.h"
 #include "launcher/node_address.h"
 #include "launcher/node_resources.h"
+#include "launcher/observation.h"
 #include "launcher/restart_policy.h"
 #include "launcher/slurm_requeue.h"
 #include "launcher/supervisor.h"
@@ -68,6 +70,7 @@ struct Launching {
   bool serves = false;
   Endpoint rendezvous;      // as this launcher reaches it
   bool first_node = false;  // of the last world
+  JobSecurity security;
 };
 
 // With one node nothing is asked of the network.
@@ -76,6 +79,12 @@ void FindAddress(Launching& launching) {
   const AddressFacts facts = GatherAddressFacts(launching.options.local_addr, launching.plan.shape.endpoints[0].host);
   launching.endpoint_is_here = IsThisMachine(facts);
   launching.node_address = ChooseNodeAddress(facts);
+}
+
+// Whether others than the users of this machine can reach the rendezvous.
+bool IsReachable(const LaunchShape& shape) {
+  const bool ours_alone = shape.one_node() && shape.hosting == Hosting::kYes;
+  return !ours_alone && !IsLoopbackName(shape.endpoints[0].host);
 }
 
 // The port on which the rendezvous is served, here or elsewhere.
@@ -94,6 +103,7 @@ absl::Status FindRendezvous(Launching& launching) {
 absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launching) {
   const LaunchPlan& plan = launching.plan;
   RendezvousClient::Options options;
+  ASSIGN_OR_RETURN(options.credentials, MakeCredentials(launching.security));
   options.address = launching.rendezvous.ToString();
   options.job = plan.name;
   options.incarnation = RandomName();
@@ -124,7 +134,7 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
 
 std::vector<std::string> ServeArguments(const Launching& launching) {
   if (!launching.serves) return {};
-  ServeOptions serve = PlanServe(launching.plan, launching.options);
+  ServeOptions serve = PlanServe(launching.plan, launching.options, launching.security);
   serve.port = launching.rendezvous.port;
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
   for (std::string& argument : ToArguments(serve)) argv.push_back(std::move(argument));
@@ -160,6 +170,7 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
     result.plan.node_workers = slurm->local_world_size;
     result.plan.deaf = plan.job;
   }
+  PassToken(launching.security, result.plan.environment);  // to a restarted rendezvous; workers do not get it
   return result;
 }
 
@@ -179,6 +190,14 @@ absl::StatusOr<int> Supervise(Launching& launching) {
                                      .upstream = link->channel(),
                                      .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }}));
   RendezvousLink& lasting_link = *link.release();
+  ASSIGN_OR_RETURN(const auto observation,
+                   Observation::Start({.flags = launching.options.observation,
+                                       .job = options.job,
+                                       .run_folder = options.plan.run_folder,
+                                       .temp_folder = launching.household.temp_folder,
+                                       .credentials = client.credentials,
+                                       .handler = [&](ControlRequest request) { mailbox.Post(std::move(request)); }},
+                                      launching.environment));
   Supervisor supervisor(std::move(options),
                         {*launching.household.keeper, lasting_link, *hub.release(), mailbox, launching.stop_signals});
   const auto watch = StartPreemptionWatch(launching.surroundings, [&](const Notice& notice) { mailbox.Post(notice); });
@@ -205,7 +224,9 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
                          .launched = absl::Now()};
   launching.stop_signals = TakeStopSignals();
   FindAddress(launching);
-  ASSIGN_OR_RETURN(launching.household, MakeHousehold(plan, launching.endpoint_is_here, options, environment));
+  ASSIGN_OR_RETURN(launching.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
+  ASSIGN_OR_RETURN(launching.household,
+                   MakeHousehold(plan, launching.endpoint_is_here, options, launching.security, environment));
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
   RETURN_IF_ERROR(FindRendezvous(launching));

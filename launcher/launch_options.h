@@ -11,6 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "base/env.h"
 #include "base/options.h"
+#include "launcher/job_security.h"
+#include "launcher/observation.h"
 
 namespace composer {
 
@@ -55,6 +57,9 @@ struct LaunchOptions {
   std::string role = "default";
 
   int max_restarts = -1;  // -1: not given (the job's, else 3 for YAML jobs and 0 for programs)
+
+  SecurityFlags security;
+  ObservationFlags observation;
 
   // Output.
   std::string stdout_file;  // templates, see output_plan.h

@@ -45,6 +45,7 @@ Supervisor::Supervisor(Options options, Parts parts)
       barrier_(grpc::CreateCustomChannel(parts_.hub.address(), grpc::InsecureChannelCredentials(),
                                          ChannelSettings(Link::kLocal)),
                options_.job),
+      meter_(options_.launched),
       served_at_(Now()) {}
 
 int Supervisor::Run() {
@@ -76,7 +77,7 @@ absl::Time Supervisor::NextWake() const {
 
 void Supervisor::Handle(absl::StatusOr<proto::World> world) {
   if (!world.ok()) {
-    const bool refused = absl::IsInvalidArgument(world.status());
+    const bool refused = absl::IsInvalidArgument(world.status()) || absl::IsUnauthenticated(world.status());
     return Fail(refused ? exit_code::kUserError : exit_code::kUnavailable,
                 absl::StrCat("cannot join: ", world.status().message()));
   }
@@ -300,6 +301,7 @@ void Supervisor::HandleTime() {
     HangLimits limits = options_.hang_limits;
     if (nodes_ > 1) limits.no_step += kRemotePatience;
     workers_.KillHung(now, limits);
+    Measure(now);
     tick_at_ = now + kTick;
   }
   if (now >= serve_at_) {
@@ -338,6 +340,8 @@ void Supervisor::EndGeneration() {
       parts_.mailbox.Post(BarrierAnswer{generation, std::move(status)});
     });
   }
+  Measure(Now());
+  meter_.EndGeneration();
   recorder_.EndGeneration(workers_.Progress());
   if (verdict.first_cause >= 0 && !announced_) Announce(workers_.exits()[verdict.first_cause]);
   if (verdict.next != NextStep::kRestart) return Finish(verdict);

@@ -18,8 +18,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "launcher/control_server.h"
 #include "launcher/exit_barrier.h"
 #include "launcher/failure_message.h"
+#include "launcher/goodput.h"
 #include "launcher/keeper.h"
 #include "launcher/mailbox.h"
 #include "launcher/preemption_notice.h"
@@ -38,8 +40,8 @@ struct BarrierAnswer {  // see ExitBarrier
   uint64_t generation;
   absl::Status status;
 };
-using SupervisorEvent =
-    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report, BarrierAnswer, Notice>;
+using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report,
+                                     BarrierAnswer, Notice, ControlRequest>;
 
 class Supervisor {
  public:
@@ -81,6 +83,7 @@ class Supervisor {
   void Handle(const proto::GenerationOver& over);
   void Handle(const WorkerHub::Report& report);
   void Handle(const BarrierAnswer& answer);
+  void Handle(const ControlRequest& request);
   void Handle(const Notice& notice);
   void HandleKeeper();
   void HandleStopSignal();
@@ -100,6 +103,8 @@ class Supervisor {
   void Finish(const Verdict& verdict);
   void Fail(int code, const std::string& reason);
 
+  proto::JobStatus Describe() const;
+  void Measure(absl::Time now);
   GenerationResult Result() const;
   bool MayBeExplained() const;
   absl::Time NextWake() const;
@@ -111,6 +116,7 @@ class Supervisor {
   RunRecorder recorder_;
   RestartBudget budget_;
   ExitBarrier barrier_;
+  GoodputMeter meter_;
 
   State state_ = State::kJoining;
   int exit_code_ = 0;

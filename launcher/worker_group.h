@@ -91,6 +91,7 @@ class WorkerGroup {
   // A rank has begun to train; always true of programs, which do not say.
   bool Trained() const;
   Worker* FindRank(int rank);
+  const std::vector<Worker>& workers() const { return workers_; }  // by local rank
   const WorkerPlan& plan() const { return plan_; }
 
  private:

@@ -21,6 +21,7 @@ class Server;
 namespace composer {
 
 class KeyValueProxy;
+class Listener;
 
 class WorkerHub {
  public:
@@ -61,6 +62,7 @@ class WorkerHub {
   std::unique_ptr<Service> service_;  // the services outlive the server
   std::unique_ptr<KeyValueProxy> key_value_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace composer
