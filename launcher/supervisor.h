@@ -93,6 +93,7 @@ class Supervisor {
   void OnWorkerGone();
   void OnServerGone(ExitStatus status);
   void Stop(int signal, const std::string& reason);
+  void StopNow(const std::string& reason);
   void BeginEnding(const std::string& cause);
   void ReportCause();
   FailureReport Report(const WorkerExit& exit, bool with_stderr = true);

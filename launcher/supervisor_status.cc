@@ -9,16 +9,26 @@
 #include "base/clock.h"
 #include "launcher/console.h"
 #include "launcher/rank_status.h"
+#include "launcher/stop_request.h"
 #include "launcher/supervisor.h"
 
 namespace composer {
 
 void Supervisor::Handle(const ControlRequest& request) {
-  using Kind = ControlRequest::Kind;
-  if (request.kind != Kind::kStatus) Tell(absl::StrCat("asked by ", request.who));
-  if (request.kind == Kind::kStop || (request.kind == Kind::kDrain && stop_signal_ == 0)) Stop(SIGTERM);
-  if (request.kind == Kind::kStop && state_ != State::kFinished && !killed_) Stop(SIGTERM);  // a second one kills
+  if (request.kind == ControlRequest::Kind::kDrain) Stop(kNoticeSignal, absl::StrCat("asked by ", request.who));
+  if (request.kind == ControlRequest::Kind::kStop) StopNow(absl::StrCat("asked by ", request.who));
   request.answer(Describe());
+}
+
+// As two SIGTERMs of a person who means it.
+void Supervisor::StopNow(const std::string& reason) {
+  if (state_ == State::kFinished) return;
+  Tell(absl::StrCat(reason, ": killing all workers"));
+  stop_signal_ = SIGTERM;
+  if (state_ == State::kJoining) return Finish(DecideNextStep(Result(), budget_));
+  if (state_ == State::kDone) return EndGeneration();
+  killed_ = true;
+  kill_at_ = absl::InfinitePast();
 }
 
 proto::JobStatus Supervisor::Describe() const {
