@@ -149,6 +149,14 @@ Verdict DecideNextStep(const GenerationResult& result, const RestartBudget& budg
   }
   if (ran && !result.killed && AllEndedWith(result, {exit_code::kDone, exit_code::kPreempted}) &&
       !AllEndedWith(result, {exit_code::kDone})) {
+    if (result.may_shrink && result.stop_signal == 0) {
+      return {NextStep::kRestart,
+              0,
+              -1,
+              budget.tally,
+              "another node had to stop, a checkpoint is saved",
+              "going on with the nodes that are left"};
+    }
     return {NextStep::kPreempted, exit_code::kPreempted, -1, budget.tally, "preempted after a checkpoint"};
   }
   const bool remote_first = RemoteComesFirst(result, cause, certain);

@@ -12,6 +12,9 @@
 // launcher ends with 93, or, when there was none (max_restarts 0), with the first failure's own code.
 // The same error that only a user can mend (user_error.h), twice with the same words and no progress between: 93 at once.
 //
+// A checkpointed stop (75) ends the job, unless it was another node that had to stop and the world may do without it: the
+// nodes that are left then go on, at no cost.
+//
 // A budget is the job's, not the node's: the launcher with the first cause decides and its verdict travels with the end of
 // the generation; the others take it over, so that all count the same (launcher/verdict_message.h).
 // SPDX-License-Identifier: Apache-2.0
@@ -73,10 +76,11 @@ struct GenerationResult {
   std::optional<RemoteEnd> remote;  // another node's failure that ended the generation
   int stop_signal = 0;              // the launcher was asked to stop by this signal; 0: it was not
   bool checkpoints_on_stop =
-      false;              // workers answer a stop with a checkpoint and 75 (our own workers do, scripts do not)
-  bool killed = false;    // a second signal: everything was ended at once
-  bool trained = true;    // a rank began to train; true for programs, of which we do not know
-  bool progress = false;  // optimizer steps beyond the furthest of earlier generations
+      false;                // workers answer a stop with a checkpoint and 75 (our own workers do, scripts do not)
+  bool may_shrink = false;  // the world may be formed again with fewer nodes than it had
+  bool killed = false;      // a second signal: everything was ended at once
+  bool trained = true;      // a rank began to train; true for programs, of which we do not know
+  bool progress = false;    // optimizer steps beyond the furthest of earlier generations
 };
 
 Verdict DecideNextStep(const GenerationResult& result, const RestartBudget& budget);

@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "base/options.h"
 #include "launcher/console.h"
+#include "launcher/endpoint.h"
 #include "launcher/launch_option_table.h"
 #include "launcher/restart_policy.h"
 #include "rendezvous/server.h"
@@ -46,6 +47,11 @@ const char* NameOf(GrowPolicy policy) {
   return "never";
 }
 
+int Refuse(const ServeOptions& options, absl::string_view error) {
+  options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : Tell(error);
+  return exit_code::kUserError;
+}
+
 // The signals that end a `composer serve` of its own, blocked so that sigwait takes them.
 sigset_t StopSignals() {
   sigset_t signals;
@@ -60,6 +66,8 @@ int Serve(const ServeOptions& options) {
   prctl(PR_SET_NAME, "composer-serve");
   const sigset_t signals = StopSignals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const absl::StatusOr<Credentials> credentials = MakeCredentials(options.security);
+  if (!credentials.ok()) return Refuse(options, credentials.status().message());
   auto server = RendezvousServer::Start({.job = options.job,
                                          .bind_address = options.bind_address,
                                          .port = options.port,
@@ -72,12 +80,9 @@ int Serve(const ServeOptions& options) {
                                          .quorum_wait = QuorumWaitOf(options.place, options.places),
                                          .grace = absl::Seconds(options.grace_seconds),
                                          .settle = absl::Seconds(options.settle_seconds),
+                                         .credentials = *credentials,
                                          .clock = &RealClock::Get()});
-  if (!server.ok()) {
-    const std::string error = Explain(server.status(), options.port);
-    options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : Tell(error);
-    return exit_code::kUserError;
-  }
+  if (!server.ok()) return Refuse(options, Explain(server.status(), options.port));
   if (options.report_fd >= 0) {
     Report(options.report_fd, absl::StrCat("port ", (*server)->port(), "\n"));
   } else if (!options.of_launcher) {
@@ -101,6 +106,7 @@ std::vector<std::string> ToArguments(const ServeOptions& options) {
                                         absl::StrCat("--settle=", options.settle_seconds),
                                         absl::StrCat("--place=", options.place),
                                         absl::StrCat("--places=", options.places)};
+  for (std::string& argument : SecurityArguments(options.security)) arguments.push_back(std::move(argument));
   if (options.of_launcher) arguments.push_back("--of-launcher");
   return arguments;
 }
@@ -108,7 +114,8 @@ std::vector<std::string> ToArguments(const ServeOptions& options) {
 int ServeCommand(const std::vector<std::string>& arguments, const Environment& environment) {
   ServeOptions options;
   bool help = false;
-  const std::vector<Option> table = {
+  SecurityFlags security;
+  std::vector<Option> table = {
       {.name = "port",
        .metavar = "PORT",
        .help = "to listen on",
@@ -159,6 +166,7 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
       {.name = "of-launcher", .help = "leave its end to the launcher", .set = IntoBool(&options.of_launcher)},
       {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
   };
+  for (Option& option : SecurityOptions(&security)) table.push_back(std::move(option));
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok() || !parsed->rest.empty()) {
     Tell(parsed.ok() ? absl::StrCat("serve takes no argument `", parsed->rest[0], "`")
@@ -169,6 +177,9 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
     std::printf("composer serve: the rendezvous of one job\n%s", OptionsHelp(table).c_str());
     return exit_code::kDone;
   }
+  auto chosen = ChooseSecurity(security, environment, !IsLoopbackName(options.bind_address));
+  if (!chosen.ok()) return Refuse(options, chosen.status().message());
+  options.security = *std::move(chosen);
   return Serve(options);
 }
 

@@ -45,6 +45,7 @@ Supervisor::Supervisor(Options options, Parts parts)
       barrier_(grpc::CreateCustomChannel(parts_.hub.address(), grpc::InsecureChannelCredentials(),
                                          ChannelSettings(Link::kLocal)),
                options_.job),
+      meter_(options_.launched),
       served_at_(Now()) {}
 
 int Supervisor::Run() {
@@ -76,7 +77,7 @@ absl::Time Supervisor::NextWake() const {
 
 void Supervisor::Handle(absl::StatusOr<proto::World> world) {
   if (!world.ok()) {
-    const bool refused = absl::IsInvalidArgument(world.status());
+    const bool refused = absl::IsInvalidArgument(world.status()) || absl::IsUnauthenticated(world.status());
     return Fail(refused ? exit_code::kUserError : exit_code::kUnavailable,
                 absl::StrCat("cannot join: ", world.status().message()));
   }
@@ -95,7 +96,8 @@ absl::Status Supervisor::StartWorkers(const proto::World& world) {
   place.run_name = options_.run_name;
   place.hub = parts_.hub.address();
   if (!options_.plan.job) place.master_port = world.master_port();  // scripts bind it themselves
-  writes_summary_ = options_.plan.job && place.node_rank == 0;
+  first_node_ = place.node_rank == 0;
+  writes_summary_ = options_.plan.job && first_node_;
   generation_ = world.generation();
   nodes_ = place.nodes;
   announced_ = all_done_ = false;
@@ -147,6 +149,8 @@ void Supervisor::Handle(const BarrierAnswer& answer) {
   if (!answer.status.ok()) LOG(WARNING) << "leaving without the other nodes' word: " << answer.status.message();
   EndGeneration();
 }
+
+void Supervisor::Handle(const Notice& notice) { Stop(kNoticeSignal, DescribeNotice(notice, absl::Now())); }
 
 void Supervisor::HandleKeeper() {
   const auto events = parts_.keeper.TakeEvents();
@@ -248,29 +252,39 @@ bool Supervisor::MayBeExplained() const {
 
 void Supervisor::HandleStopSignal() {
   signalfd_siginfo info;
-  while (read(parts_.stop_signals, &info, sizeof(info)) == sizeof(info)) Stop(static_cast<int>(info.ssi_signo));
+  while (read(parts_.stop_signals, &info, sizeof(info)) == sizeof(info)) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    Stop(signal, SignalName(signal));
+  }
 }
 
-void Supervisor::Stop(int signal) {
+void Supervisor::Stop(int signal, const std::string& reason) {
   const bool listens = options_.plan.job || workers_.AllAttached();
-  const bool user_signal = signal == SIGUSR1 || signal == SIGUSR2;
-  if (user_signal && !listens) return workers_.Signal(signal);  // theirs to understand
-  if (stop_signal_ != 0) {
-    if (signal != SIGTERM && signal != SIGINT) return;
-    killed_ = true;
-    kill_at_ = absl::InfinitePast();
-    Tell(absl::StrCat(SignalName(signal), " again: killing all workers"));
+  const auto [action, history] = DecideStop(stop_, signal, listens, Now());
+  stop_ = history;
+  const int passed_on = signal == kNoticeSignal ? SIGTERM : signal;
+  if (action == StopAction::kIgnore) {
+    if (signal == kNoticeSignal) Tell(reason);
     return;
   }
-  stop_signal_ = signal;
+  const bool theirs = signal == SIGUSR1 || signal == SIGUSR2;  // to understand
+  if (action == StopAction::kPassOn && theirs) return workers_.Signal(signal);
+  stop_signal_ = passed_on;
   if (state_ == State::kJoining) return Finish(DecideNextStep(Result(), budget_));
+  if (action == StopAction::kKill) {
+    killed_ = true;
+    kill_at_ = absl::InfinitePast();
+    return Tell(absl::StrCat(reason, " again: killing all workers"));
+  }
   if (state_ == State::kEnding) return;
   if (state_ == State::kDone) return EndGeneration();
-  if (listens) {
-    Tell(absl::StrCat(SignalName(signal), ": the workers checkpoint and stop; again to kill them now"));
-    parts_.hub.Drain(SignalName(signal));
+  if (action == StopAction::kDrain) {
+    Tell(absl::StrCat(reason, ": the workers checkpoint and stop",
+                      signal == SIGTERM || signal == SIGINT ? "; again to kill them now" : ""));
+    parts_.hub.Drain(reason);
   } else {
-    workers_.Signal(signal);
+    if (signal == kNoticeSignal) Tell(absl::StrCat(reason, ": the workers get SIGTERM"));
+    workers_.Signal(passed_on);
     kill_at_ = Now() + kSignalLimit;
   }
 }
@@ -287,6 +301,7 @@ void Supervisor::HandleTime() {
     HangLimits limits = options_.hang_limits;
     if (nodes_ > 1) limits.no_step += kRemotePatience;
     workers_.KillHung(now, limits);
+    Measure(now);
     tick_at_ = now + kTick;
   }
   if (now >= serve_at_) {
@@ -303,6 +318,7 @@ GenerationResult Supervisor::Result() const {
           .remote = remote_,
           .stop_signal = stop_signal_,
           .checkpoints_on_stop = options_.plan.job,
+          .may_shrink = nodes_ > options_.min_nodes,
           .killed = killed_,
           .trained = !running || workers_.Trained(),
           .progress = running && recorder_.Advanced(workers_.Progress())};
@@ -324,6 +340,8 @@ void Supervisor::EndGeneration() {
       parts_.mailbox.Post(BarrierAnswer{generation, std::move(status)});
     });
   }
+  Measure(Now());
+  meter_.EndGeneration();
   recorder_.EndGeneration(workers_.Progress());
   if (verdict.first_cause >= 0 && !announced_) Announce(workers_.exits()[verdict.first_cause]);
   if (verdict.next != NextStep::kRestart) return Finish(verdict);

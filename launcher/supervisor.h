@@ -18,14 +18,18 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "launcher/control_server.h"
 #include "launcher/exit_barrier.h"
 #include "launcher/failure_message.h"
+#include "launcher/goodput.h"
 #include "launcher/keeper.h"
 #include "launcher/mailbox.h"
+#include "launcher/preemption_notice.h"
 #include "launcher/rank_logs.h"
 #include "launcher/rendezvous_link.h"
 #include "launcher/restart_policy.h"
 #include "launcher/run_recorder.h"
+#include "launcher/stop_request.h"
 #include "launcher/worker_group.h"
 #include "launcher/worker_hub.h"
 
@@ -36,8 +40,8 @@ struct BarrierAnswer {  // see ExitBarrier
   uint64_t generation;
   absl::Status status;
 };
-using SupervisorEvent =
-    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report, BarrierAnswer>;
+using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report,
+                                     BarrierAnswer, Notice, ControlRequest>;
 
 class Supervisor {
  public:
@@ -48,6 +52,7 @@ class Supervisor {
     int rendezvous_port = 0;
     std::string run_name;  // jobs only
     int max_restarts = 0;
+    int min_nodes = 1;
     HangLimits hang_limits;
     WorkerPlan plan;
     std::vector<std::string> serve_argv;  // starts the rendezvous again
@@ -67,6 +72,8 @@ class Supervisor {
 
   // Until the end; returns the launcher's exit code.
   int Run();
+  // Whether this node was the first one of the last world.
+  bool first_node() const { return first_node_; }
 
  private:
   enum class State { kJoining, kRunning, kEnding, kDone, kFinished };
@@ -76,6 +83,8 @@ class Supervisor {
   void Handle(const proto::GenerationOver& over);
   void Handle(const WorkerHub::Report& report);
   void Handle(const BarrierAnswer& answer);
+  void Handle(const ControlRequest& request);
+  void Handle(const Notice& notice);
   void HandleKeeper();
   void HandleStopSignal();
   void HandleTime();
@@ -83,7 +92,8 @@ class Supervisor {
   absl::Status StartWorkers(const proto::World& world);
   void OnWorkerGone();
   void OnServerGone(ExitStatus status);
-  void Stop(int signal);
+  void Stop(int signal, const std::string& reason);
+  void StopNow(const std::string& reason);
   void BeginEnding(const std::string& cause);
   void ReportCause();
   FailureReport Report(const WorkerExit& exit, bool with_stderr = true);
@@ -94,6 +104,8 @@ class Supervisor {
   void Finish(const Verdict& verdict);
   void Fail(int code, const std::string& reason);
 
+  proto::JobStatus Describe() const;
+  void Measure(absl::Time now);
   GenerationResult Result() const;
   bool MayBeExplained() const;
   absl::Time NextWake() const;
@@ -105,6 +117,7 @@ class Supervisor {
   RunRecorder recorder_;
   RestartBudget budget_;
   ExitBarrier barrier_;
+  GoodputMeter meter_;
 
   State state_ = State::kJoining;
   int exit_code_ = 0;
@@ -114,8 +127,10 @@ class Supervisor {
   bool all_done_ = false;    // on every node
   int reported_ = -1;        // index of the exit that the other nodes heard of; -1: none
   std::optional<RemoteEnd> remote_;
-  int stop_signal_ = 0;
+  StopHistory stop_;
+  int stop_signal_ = 0;  // what is being followed; SIGTERM for a notice
   bool killed_ = false;
+  bool first_node_ = true;       // of the last world
   bool writes_summary_ = false;  // one node of the world does
   absl::Time kill_at_ = absl::InfiniteFuture();
   absl::Time explain_until_ = absl::InfiniteFuture();  // all are gone, the decision waits

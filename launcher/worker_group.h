@@ -36,6 +36,9 @@ struct WorkerPlan {
   std::string interface;     // see WorkerPlace
   int terminal_columns = 0;  // of the launcher's terminal; 0: none
   std::vector<int> cpus;     // of this node
+  int first_local_rank = 0;  // see WorkerPlace
+  int node_workers = 0;
+  bool deaf = false;  // our own workers hear of a stop from the hub alone: Slurm may signal every process of a step
 };
 
 // `<run folder>/logs/gen-001/rank-00000.log`; attempts count from 1 in each launch.
@@ -88,6 +91,7 @@ class WorkerGroup {
   // A rank has begun to train; always true of programs, which do not say.
   bool Trained() const;
   Worker* FindRank(int rank);
+  const std::vector<Worker>& workers() const { return workers_; }  // by local rank
   const WorkerPlan& plan() const { return plan_; }
 
  private:

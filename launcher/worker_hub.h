@@ -20,6 +20,7 @@ namespace composer {
 
 class KeyValueProxy;
 class KeyValueUpstream;
+class Listener;
 
 class WorkerHub {
  public:
@@ -60,6 +61,7 @@ class WorkerHub {
   std::unique_ptr<Service> service_;  // the services outlive the server
   std::unique_ptr<KeyValueProxy> key_value_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace composer

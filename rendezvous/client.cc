@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/client.h"
 
-#include <grpcpp/create_channel.h>
-
 #include <deque>
 #include <optional>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/failure_cause.h"
 #include "rendezvous/grpc_settings.h"
+#include "rendezvous/open_channel.h"
 
 namespace composer {
 
@@ -262,12 +261,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
 };
 
 absl::StatusOr<std::unique_ptr<RendezvousClient>> RendezvousClient::Connect(Options options) {
-  auto channel = grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), ChannelSettings());
-  if (!channel->WaitForConnected(DeadlineAfter(options.connect_timeout))) {
-    return absl::UnavailableError(absl::StrCat("no rendezvous answers at ", options.address, " within ",
-                                               absl::FormatDuration(options.connect_timeout),
-                                               ": is the launcher of node 0 running, and can this machine reach it?"));
-  }
+  ASSIGN_OR_RETURN(auto channel, OpenChannel(options.address, options.credentials, options.connect_timeout));
   return std::unique_ptr<RendezvousClient>(new RendezvousClient(std::move(options), std::move(channel)));
 }
 

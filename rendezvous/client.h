@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "proto/rendezvous.pb.h"
+#include "rendezvous/credentials.h"
 
 namespace composer {
 
@@ -34,11 +35,12 @@ class RendezvousClient {
     proto::NodeInfo node;
     proto::Standing standing;        // of an earlier client's standing(), if there was one
     std::function<int()> free_port;  // asked before each Join, for NodeInfo.free_port; may be empty
+    Credentials credentials;           // None, or what the server asks for
     Clock* clock = &RealClock::Get();  // must outlive the client
     absl::Duration connect_timeout = absl::Seconds(30);
   };
 
-  // Waits for a server that is not up yet. kUnavailable: none answered in time.
+  // Waits for a server that is not up yet. Errors of OpenChannel: kUnavailable (none answered in time), kUnauthenticated.
   static absl::StatusOr<std::unique_ptr<RendezvousClient>> Connect(Options options);
   // Without Leave before it, the node is lost to the others. Waits for a running handler.
   ~RendezvousClient();

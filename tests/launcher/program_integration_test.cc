@@ -140,8 +140,8 @@ TEST_F(ProgramTest, NothingOutlivesASigkilledLauncher) {
   run.Signal(SIGKILL);
   EXPECT_EQ(run.Wait(), 137);
   for (const pid_t pid : family) EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); }, absl::Seconds(1))) << pid;
-  EXPECT_TRUE(WaitUntil([&] { return ListDir(dir_.path())->size() == 6; },
-                        absl::Seconds(1)));  // four pid files, stdout, stderr
+  EXPECT_TRUE(WaitUntil([&] { return ListDir(dir_.path())->size() == 7; },
+                        absl::Seconds(1)));  // four pid files, stdout, stderr, runtime
 }
 
 TEST_F(ProgramTest, ADaemonOfADeadGenerationIsEnded) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "absl/strings/str_cat.h"
 
@@ -222,6 +223,24 @@ TEST(RestartPolicyTest, ReasonNamesRankAndExit) {
   EXPECT_EQ(DescribeExit(Code(2, 3)), "rank 2 exited with 3");
   EXPECT_EQ(DescribeExit(Said(2, 1, "KeyError: 'lr'")), "rank 2 exited with 1: KeyError: 'lr'");
   EXPECT_EQ(DescribeExit(Hung(0)), "rank 0 hung: no step for 21s");
+}
+
+TEST(DecideNextStepTest, AnotherNodeHadToStopAndTheWorldMayShrink) {
+  GenerationResult result;
+  result.exits = {{.rank = 0, .status = {.code = exit_code::kPreempted}}, {.rank = 1, .status = {.code = 75}}};
+  result.checkpoints_on_stop = true;
+  const RestartBudget budget{.max_restarts = 3, .tally = {.spent = 2, .restarts = 2}};
+  EXPECT_EQ(DecideNextStep(result, budget).next, NextStep::kPreempted) << "all nodes are needed";
+  result.may_shrink = true;
+  const Verdict verdict = DecideNextStep(result, budget);
+  EXPECT_EQ(verdict.next, NextStep::kRestart);
+  EXPECT_EQ(verdict.tally.spent, 2) << "at no cost";
+  EXPECT_EQ(verdict.decision, "going on with the nodes that are left");
+  result.stop_signal = SIGTERM;
+  EXPECT_EQ(DecideNextStep(result, budget).next, NextStep::kPreempted) << "this is the node that has to stop";
+  result.stop_signal = 0;
+  result.exits[1].status = {.code = 0, .signal = SIGKILL};
+  EXPECT_EQ(DecideNextStep(result, budget).tally.spent, 3) << "a failure is one";
 }
 
 }  // namespace
