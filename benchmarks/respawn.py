@@ -30,25 +30,23 @@ JOB = programs.REPOSITORY / "benchmarks" / "gpt_small.yaml"
 
 
 def attached(temp, but_not):
-    """Inodes of the pages on which a worker has beaten, of those not in `but_not`."""
+    """Names of the pages (progress-<attempt>-<local rank>) on which a worker has beaten, of those not in `but_not`."""
     found = set()
     for page in pathlib.Path(temp).glob("composer-*/progress-*"):
         try:
-            with page.open("rb") as file:
-                inode = os.fstat(file.fileno()).st_ino
-                head = file.read(HEARTBEAT_OFFSET + 8)
+            head = page.read_bytes()[:HEARTBEAT_OFFSET + 8]
         except OSError:
             continue  # removed meanwhile
-        if inode not in but_not and len(head) == HEARTBEAT_OFFSET + 8 and struct.unpack_from("<q", head, HEARTBEAT_OFFSET)[0] > 0:
-            found.add((page.name, inode))
-    return {inode for _, inode in found}
+        if page.name not in but_not and len(head) == HEARTBEAT_OFFSET + 8 and struct.unpack_from("<q", head, HEARTBEAT_OFFSET)[0] > 0:
+            found.add(page.name)
+    return found
 
 
 def ours(binary, kills, rng):
     seconds = []
     with tempfile.TemporaryDirectory(prefix="bench-respawn-") as folder:
         run_folder = pathlib.Path(folder) / "run"
-        argv = [binary, "-n", 2, JOB, f"run_folder={run_folder}", "max_duration=10000000ba"]
+        argv = [binary, "-n", 2, "--max-restarts", 1000, JOB, f"run_folder={run_folder}", "max_duration=10000000ba"]
         log = programs.StepLog(run_folder)
         with BoundedJob(argv, cwd=programs.REPOSITORY, env={"TMPDIR": folder}) as job:
             for _ in range(kills):
