@@ -15,7 +15,7 @@ namespace composer {
 namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
-constexpr char kAllInterfaces[] = "0.0.0.0";  // gRPC takes it for IPv6 as well
+constexpr char kAllInterfaces[] = "0.0.0.0";  // Listener takes it for IPv6 as well
 
 absl::StatusOr<std::string> MakeTempFolder(const Environment& environment) {
   std::string path = JoinPath(environment.GetOr("TMPDIR", "/tmp"), "composer-XXXXXX");
@@ -30,7 +30,7 @@ bool MayServe(const LaunchShape& shape, const ServeOptions& serve, bool endpoint
 
 }  // namespace
 
-ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options) {
+ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, const JobSecurity& security) {
   const Endpoint& endpoint = plan.shape.endpoints[0];
   return {.job = plan.name,
           .bind_address = plan.shape.one_node() || IsLoopbackName(endpoint.host) ? kLoopback : kAllInterfaces,
@@ -38,13 +38,14 @@ ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options) {
           .min_nodes = plan.shape.min_nodes,
           .max_nodes = plan.shape.max_nodes,
           .last_call_seconds = options.last_call,
+          .security = security,
           .of_launcher = true};
 }
 
 absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is_here, const LaunchOptions& options,
-                                        const Environment& environment) {
+                                        const JobSecurity& security, const Environment& environment) {
   Household household;
-  ServeOptions serve = PlanServe(plan, options);
+  ServeOptions serve = PlanServe(plan, options, security);
   bool serves = MayServe(plan.shape, serve, endpoint_is_here);
   if (plan.job && serves) {
     auto lock = RunLock::Take(plan.run_folder);

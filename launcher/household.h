@@ -26,9 +26,9 @@ struct Household {
 // port is free, and no other launcher has the run folder.
 // kFailedPrecondition: the run folder has a launcher already, whose pid it names.
 absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is_here, const LaunchOptions& options,
-                                        const Environment& environment);
+                                        const JobSecurity& security, const Environment& environment);
 
 // How the rendezvous of a plan is served.
-ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options);
+ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, const JobSecurity& security);
 
 }  // namespace composer

@@ -18,18 +18,23 @@
 #include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/data_fingerprint.h"
+#include "launcher/endpoint.h"
 #include "launcher/household.h"
 #include "launcher/launch_plan.h"
 #include "launcher/meeting.h"
 #include "launcher/node_address.h"
 #include "launcher/node_resources.h"
+#include "launcher/observation.h"
 #include "launcher/restart_policy.h"
+#include "launcher/slurm_requeue.h"
 #include "launcher/supervisor.h"
+#include "launcher/surroundings.h"
 
 namespace composer {
 namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
+constexpr int kSettleSeconds = 5;  // for a rendezvous that was started again: nodes tell it first of the world that runs
 
 std::string RandomName() {
   uint64_t bits = 0;
@@ -47,7 +52,11 @@ std::string HostName() {
 int TakeStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    struct sigaction action = {};
+    const bool ignored = sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+    if (!ignored) sigaddset(&signals, number);  // nohup ignores SIGHUP; a signalfd would see it all the same
+  }
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -57,13 +66,16 @@ struct Launching {
   const LaunchOptions& options;
   const LaunchPlan& plan;
   const Environment& environment;
+  const Surroundings& surroundings;
   absl::Time launched;
   int stop_signals = -1;
   bool endpoint_is_here = true;
   NodeAddress node_address = {kLoopback, "", "one node"};
   Household household;
   bool serves = false;
-  Endpoint rendezvous;  // as this launcher reaches it
+  Endpoint rendezvous;      // as this launcher reaches it
+  bool first_node = false;  // of the last world
+  JobSecurity security;
 };
 
 // With one node nothing is asked of the network.
@@ -72,6 +84,12 @@ void FindAddress(Launching& launching) {
   const AddressFacts facts = GatherAddressFacts(launching.options.local_addr, launching.plan.shape.endpoints[0].host);
   launching.endpoint_is_here = IsThisMachine(facts);
   launching.node_address = ChooseNodeAddress(facts);
+}
+
+// Whether others than the users of this machine can reach the rendezvous.
+bool IsReachable(const LaunchShape& shape) {
+  const bool ours_alone = shape.one_node() && shape.hosting == Hosting::kYes;
+  return !ours_alone && !IsLoopbackName(shape.endpoints[0].host);
 }
 
 // The port on which the rendezvous is served, here or elsewhere.
@@ -90,6 +108,7 @@ absl::Status FindRendezvous(Launching& launching) {
 absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launching) {
   const LaunchPlan& plan = launching.plan;
   RendezvousClient::Options options;
+  ASSIGN_OR_RETURN(options.credentials, MakeCredentials(launching.security));
   options.address = launching.rendezvous.ToString();
   options.job = plan.name;
   options.incarnation = RandomName();
@@ -120,8 +139,9 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
 
 std::vector<std::string> ServeArguments(const Launching& launching) {
   if (!launching.serves) return {};
-  ServeOptions serve = PlanServe(launching.plan, launching.options);
+  ServeOptions serve = PlanServe(launching.plan, launching.options, launching.security);
   serve.port = launching.rendezvous.port;
+  serve.settle_seconds = kSettleSeconds;
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
   for (std::string& argument : ToArguments(serve)) argv.push_back(std::move(argument));
   return argv;
@@ -133,6 +153,7 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
   result.job = plan.name;
   result.run_name = plan.run_name;
   result.max_restarts = plan.max_restarts;
+  result.min_nodes = plan.shape.min_nodes;
   result.node_id = node.node_id();
   result.host = node.hostname();
   result.rendezvous_port = launching.rendezvous.port;
@@ -150,6 +171,12 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
                  .interface = launching.node_address.interface,
                  .terminal_columns = TerminalColumns(),
                  .cpus = AllowedCpus()};
+  if (const auto& slurm = launching.surroundings.slurm; slurm.has_value()) {
+    result.plan.first_local_rank = slurm->first_local_rank;
+    result.plan.node_workers = slurm->local_world_size;
+    result.plan.deaf = plan.job;
+  }
+  PassToken(launching.security, result.plan.environment);  // to a restarted rendezvous; workers do not get it
   return result;
 }
 
@@ -166,13 +193,24 @@ absl::StatusOr<int> Supervise(Launching& launching) {
   ASSIGN_OR_RETURN(auto hub,
                    WorkerHub::Start({.socket_path = launching.household.temp_folder + "/hub",
                                      .job = options.job,
-                                     .upstream = link->channel(),
+                                     .upstream = link->upstream(),
                                      .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }}));
   RendezvousLink& lasting_link = *link.release();
+  ASSIGN_OR_RETURN(const auto observation,
+                   Observation::Start({.flags = launching.options.observation,
+                                       .job = options.job,
+                                       .run_folder = options.plan.run_folder,
+                                       .temp_folder = launching.household.temp_folder,
+                                       .credentials = client.credentials,
+                                       .handler = [&](ControlRequest request) { mailbox.Post(std::move(request)); }},
+                                      launching.environment));
   Supervisor supervisor(std::move(options),
                         {*launching.household.keeper, lasting_link, *hub.release(), mailbox, launching.stop_signals});
+  const auto watch = StartPreemptionWatch(launching.surroundings, [&](const Notice& notice) { mailbox.Post(notice); });
   const int code = supervisor.Run();
   lasting_link.Leave("the launcher ends");
+  launching.first_node = supervisor.first_node();
+  if (watch != nullptr && code == exit_code::kPreempted) watch->Acknowledge();
   return code;
 }
 
@@ -183,11 +221,18 @@ int StoppedCode(int stop_signals) {
                                                                  : exit_code::kFailure;
 }
 
-absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, const Environment& environment) {
-  Launching launching = {.options = options, .plan = plan, .environment = environment, .launched = absl::Now()};
+absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, const Environment& environment,
+                        const Surroundings& surroundings) {
+  Launching launching = {.options = options,
+                         .plan = plan,
+                         .environment = environment,
+                         .surroundings = surroundings,
+                         .launched = absl::Now()};
   launching.stop_signals = TakeStopSignals();
   FindAddress(launching);
-  ASSIGN_OR_RETURN(launching.household, MakeHousehold(plan, launching.endpoint_is_here, options, environment));
+  ASSIGN_OR_RETURN(launching.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
+  ASSIGN_OR_RETURN(launching.household,
+                   MakeHousehold(plan, launching.endpoint_is_here, options, launching.security, environment));
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
   RETURN_IF_ERROR(FindRendezvous(launching));
@@ -195,23 +240,31 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   if (absl::IsCancelled(code.status())) code = StoppedCode(launching.stop_signals);
   launching.household.keeper->Finish();
   RemoveTree(launching.household.temp_folder).IgnoreError();  // the keeper has done it, unless it was killed
+  const auto& slurm = surroundings.slurm;
+  if (slurm.has_value() && code.ok() && MayRequeue(*code, launching.first_node, options.requeue)) {
+    Tell(RequeueSlurmJob(*slurm, environment));
+  }
   return code;
 }
 
 }  // namespace
 
 int Launch(const LaunchOptions& options, const Program& program, const Environment& environment) {
-  const auto plan = MakeLaunchPlan(options, program, environment);
+  const auto surroundings = LookAround(options, environment);
+  auto plan = surroundings.ok() ? MakeLaunchPlan(options, program, environment, ToPlatform(*surroundings))
+                                : surroundings.status();
   if (!plan.ok()) {
     Tell(plan.status().message());
     return exit_code::kUserError;
   }
+  for (OptionValue& value : Explain(*surroundings)) plan->values.push_back(std::move(value));
   if (options.explain || options.dry_run) {
     std::printf("%s", (options.explain ? ExplainOptions(plan->values) : DescribePlan(*plan)).c_str());
     std::fflush(stdout);
     return exit_code::kDone;
   }
-  const absl::StatusOr<int> code = Run(*plan, options, environment);
+  if (const std::string advice = SlurmAdvice(environment); !advice.empty() && plan->shape.one_node()) Tell(advice);
+  const absl::StatusOr<int> code = Run(*plan, options, environment, *surroundings);
   if (code.ok()) return *code;
   Tell(code.status().message());
   return absl::IsUnavailable(code.status()) ? exit_code::kUnavailable

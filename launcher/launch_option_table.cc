@@ -229,6 +229,26 @@ OptionGroup Output(LaunchOptions& o) {
         .set = IntoLocalRanks(&o.local_ranks_filter)}}};
 }
 
+OptionGroup Stopping(LaunchOptions& o) {
+  return {
+      "being stopped",
+      {{.name = "preemption",
+        .environment = {"COMPOSER_PREEMPTION"},
+        .metavar = "SOURCES",
+        .help =
+            "who announces that the machine will go: aws, aws-rebalance, gcp, azure, file:PATH, auto (by the firmware)",
+        .fallback = "off",
+        .set = IntoString(&o.preemption),
+        .choices = {"auto", "aws", "aws-rebalance", "azure", "file:", "gcp", "off"}},
+       {.name = "requeue",
+        .environment = {"COMPOSER_REQUEUE"},
+        .metavar = "BOOL",
+        .help = "a Slurm batch job that was stopped after a checkpoint asks to be run again",
+        .fallback = "true",
+        .set = IntoBool(&o.requeue),
+        .implied = "true"}}};
+}
+
 OptionGroup Others(LaunchOptions& o) {
   return {"other",
           {{.name = "verbose", .short_name = 'v', .help = "say more", .set = IntoBool(&o.verbose)},
@@ -319,7 +339,15 @@ OptionSetter IntoStreams(StreamChoice* target) {
 }
 
 std::vector<OptionGroup> LaunchOptionTable(LaunchOptions& options) {
-  return {Workers(options), Meeting(options), Programs(options), Output(options), Others(options), WithoutEffect()};
+  return {Workers(options),
+          Meeting(options),
+          Programs(options),
+          Output(options),
+          Stopping(options),
+          {"security", SecurityOptions(&options.security)},
+          {"being watched", ObservationOptions(&options.observation)},
+          Others(options),
+          WithoutEffect()};
 }
 
 }  // namespace composer

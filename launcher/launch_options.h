@@ -11,6 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "base/env.h"
 #include "base/options.h"
+#include "launcher/job_security.h"
+#include "launcher/observation.h"
 
 namespace composer {
 
@@ -56,6 +58,9 @@ struct LaunchOptions {
 
   int max_restarts = -1;  // -1: not given (the job's, else 3 for YAML jobs and 0 for programs)
 
+  SecurityFlags security;
+  ObservationFlags observation;
+
   // Output.
   std::string stdout_file;  // templates, see output_plan.h
   std::string stderr_file;
@@ -63,6 +68,10 @@ struct LaunchOptions {
   StreamChoice redirects;
   StreamChoice tee;
   std::vector<int> local_ranks_filter;  // empty: all
+
+  // Being stopped.
+  std::string preemption;  // see preemption_spec.h
+  bool requeue = true;     // a preempted Slurm batch job asks for its next turn
 
   bool verbose = false;
   bool explain = false;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/console.h"
+#include "launcher/init_process.h"
 #include "launcher/launch.h"
 #include "launcher/launch_docs.h"
 #include "launcher/restart_policy.h"
@@ -72,6 +73,9 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace composer
 
 int main(int argc, char** argv) {
+  if (getpid() == 1) {
+    if (const auto code = composer::RunUnderInit(); code.has_value()) _exit(*code);
+  }
   // Not exit(): a thread may still wait for a rendezvous that is gone, and static destructors would run beside it.
   _exit(composer::Main({argv + 1, argv + argc}));
 }

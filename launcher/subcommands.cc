@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/exit_code.h"
 #include "launcher/console.h"
+#include "launcher/control_commands.h"
 #include "launcher/doctor.h"
 #include "launcher/serve.h"
 
@@ -26,6 +27,10 @@ std::function<int(const SubcommandCall&)> OfWorker(const std::string& name) {
   };
 }
 
+std::function<int(const SubcommandCall&)> Control(const std::string& name) {
+  return [name](const SubcommandCall& call) { return RunControlCommand(name, call.arguments, call.environment); };
+}
+
 int PrintVersion(const SubcommandCall& call) {
   if (!call.arguments.empty()) {
     Tell(absl::StrCat("version takes no argument `", call.arguments[0], "`"));
@@ -42,6 +47,10 @@ const std::vector<Subcommand>& Subcommands() {
       {"run", "[flags] PROGRAM ...", "the same as without a subcommand", nullptr},
       {"serve", "[--port PORT] [--job NAME]", "run the rendezvous alone",
        [](const SubcommandCall& call) { return ServeCommand(call.arguments, call.environment); }},
+      {"status", "[--json] [--watch] [JOB]", "how a job is doing", Control("status")},
+      {"drain", "[--wait] [JOB]", "let a job checkpoint and stop", Control("drain")},
+      {"stop", "[--wait] [JOB]", "end a job now", Control("stop")},
+      {"logs", "[--rank N] [--follow] [JOB]", "the output of a rank", Control("logs")},
       {"doctor", "[--json] [HOST:PORT]", "check this machine and say what to mend",
        [](const SubcommandCall& call) { return DoctorCommand(call.arguments, call.environment); }},
       {"validate", "job.yaml [key=value ...]", "check a YAML file", OfWorker("validate")},

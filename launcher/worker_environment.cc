@@ -19,8 +19,8 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   const std::pair<const char*, int64_t> numbers[] = {
       {"RANK", place.rank},
       {"WORLD_SIZE", place.world_size},
-      {"LOCAL_RANK", place.local_rank},
-      {"LOCAL_WORLD_SIZE", place.local_world_size},
+      {"LOCAL_RANK", place.first_local_rank + place.local_rank},
+      {"LOCAL_WORLD_SIZE", place.node_workers > 0 ? place.node_workers : place.local_world_size},
       {"NODE_RANK", place.node_rank},
       {"GROUP_RANK", place.node_rank},
       {"GROUP_WORLD_SIZE", place.nodes},
@@ -43,6 +43,7 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   result.Set("COMPOSER_HUB", place.hub);
   result.Set("COMPOSER_PROGRESS_PAGE", place.progress_page);
   if (!place.run_name.empty()) result.Set("COMPOSER_RUN_NAME", place.run_name);
+  result.Remove("COMPOSER_TOKEN");  // the launcher's secret: user code prints and uploads its environment
   result.Remove("COMPOSER_TERMINAL_COLUMNS");
   if (place.terminal_columns > 0) result.Set("COMPOSER_TERMINAL_COLUMNS", absl::StrCat(place.terminal_columns));
   SetUnlessGiven(result, "OMP_NUM_THREADS", absl::StrCat(std::max(1, place.cpus / place.local_world_size)));

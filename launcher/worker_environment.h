@@ -13,6 +13,9 @@ struct WorkerPlace {
   int local_rank = 0;
   int world_size = 1;
   int local_world_size = 1;
+  // Where several launchers share a node, as Slurm's tasks do: what LOCAL_RANK and LOCAL_WORLD_SIZE say.
+  int first_local_rank = 0;
+  int node_workers = 0;  // 0: local_world_size
   int node_rank = 0;
   int nodes = 1;
   std::string master_address;

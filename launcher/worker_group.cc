@@ -11,14 +11,37 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/argument_expansion.h"
 #include "launcher/node_resources.h"
+#include "launcher/process_tree.h"
 #include "proto/worker.pb.h"
 
 namespace composer {
+namespace {
+
+// A worker that fails this long after it was told to leave fails because of that.
+constexpr absl::Duration kNewsDelay = absl::Milliseconds(100);
+
+// What the kernel shows of a worker that hangs; "" when that says nothing.
+const char* DescribeState(pid_t pid) {
+  switch (ProcessState(pid)) {
+    case 'T':
+    case 't':
+      return "; its process is stopped (SIGSTOP or a debugger)";
+    case 'D':
+      return "; its process is in an uninterruptible wait (disk, network file system or driver)";
+    case 'Z':
+      return "; its process has ended but for a thread or a helper that holds it";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
 
 std::string LogPath(const std::string& run_folder, int attempt, int rank) {
   return absl::StrFormat("%s/logs/gen-%03d/rank-%05d.log", run_folder, attempt, rank);
@@ -31,6 +54,8 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
   for (const Worker& worker : workers_) RETURN_IF_ERROR(RemoveFile(worker.place.progress_page));
   workers_.clear();
   exits_.clear();
+  told_at_ = absl::InfiniteFuture();
+  oom_watch_.Begin();
   const bool keep_logs = !plan_.run_folder.empty();
   if (keep_logs) RETURN_IF_ERROR(MakeDirs(DirName(LogPath(plan_.run_folder, attempt, 0))));
   for (int local_rank = 0; local_rank < first.local_world_size; ++local_rank) {
@@ -38,6 +63,8 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
     place.local_rank = local_rank;
     place.rank = first.rank + local_rank;
     place.role = plan_.role;
+    place.first_local_rank = plan_.first_local_rank;
+    place.node_workers = plan_.node_workers;
     place.interface = plan_.interface;
     place.terminal_columns =
         PlanOutput(plan_.output, place).err.show == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
@@ -76,7 +103,8 @@ absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& 
   const Environment environment = WorkerEnvironment(plan_.environment, place);
   const ProcessSpec spec = {.argv = ArgumentsOf(environment),
                             .environment = environment.ToStrings(),
-                            .cpus = CpuShare(plan_.cpus, place.local_world_size, place.local_rank)};
+                            .cpus = CpuShare(plan_.cpus, place.local_world_size, place.local_rank),
+                            .deaf = plan_.deaf};
   return keeper_.Spawn(place.local_rank, spec, out[1], err[1]);
 }
 
@@ -101,15 +129,36 @@ void WorkerGroup::OnSpawnFailed(int local_rank, const absl::Status& failure) {
 void WorkerGroup::OnExited(int local_rank, ExitStatus status) {
   Worker& worker = workers_.at(local_rank);
   worker.gone = true;
-  exits_.push_back({.rank = worker.place.rank, .status = status, .ended_by_us = worker.signalled, .hang = worker.hang});
+  WorkerExit exit = {.rank = worker.place.rank, .status = status, .ended_by_us = worker.signalled, .hang = worker.hang};
+  exit.after_news = RealClock::Get().Now() > told_at_ + kNewsDelay;
+  if (!status.ok() && !worker.signalled) {
+    exit.kill = KilledBy(worker, status);
+    exit.last_line = worker.last_word;
+    const std::vector<std::string> tail =
+        exit.last_line.empty() ? logs_.StderrTail(exit.rank) : std::vector<std::string>();
+    if (!tail.empty()) exit.last_line = tail.back();
+  }
+  exits_.push_back(std::move(exit));
 }
 
-void WorkerGroup::OnAttached(int rank) {
-  if (Worker* worker = FindRank(rank)) worker->attached = true;
+std::string WorkerGroup::KilledBy(const Worker& worker, ExitStatus status) {
+  std::vector<pid_t> pids;
+  for (const Worker& w : workers_) pids.push_back(w.pid);
+  KillEvidence evidence = oom_watch_.Look(worker.pid, pids);
+  evidence.status = status;
+  evidence.resident_bytes = worker.resident_bytes;
+  return JudgeKill(evidence).reason;
 }
 
-void WorkerGroup::OnHeartbeat(int rank) {
-  if (Worker* worker = FindRank(rank)) ++worker->heartbeats;
+void WorkerGroup::OnReport(int rank, const proto::WorkerMessage& message) {
+  Worker* worker = FindRank(rank);
+  if (worker == nullptr) return;
+  if (message.has_hello()) worker->attached = true;
+  if (message.has_progress()) {
+    ++worker->heartbeats;
+    worker->resident_bytes = message.progress().resident_bytes();
+  }
+  if (message.has_exit_report()) worker->last_word = message.exit_report().message();
 }
 
 void WorkerGroup::Signal(int signal, bool only_unattached) {
@@ -139,7 +188,7 @@ void WorkerGroup::KillHung(absl::Time now, const HangLimits& limits) {
   if (!hang.has_value()) return;
   Worker* worker = FindRank(hang->rank);
   if (worker == nullptr || !worker->hang.empty()) return;
-  worker->hang = hang->reason;
+  worker->hang = absl::StrCat(hang->reason, DescribeState(worker->pid));
   SignalOne(*worker, SIGKILL);
 }
 
@@ -159,6 +208,13 @@ std::vector<ProgressSnapshot> WorkerGroup::Progress() const {
   std::vector<ProgressSnapshot> result;
   for (const Worker& worker : workers_) result.push_back(worker.page.Read());
   return result;
+}
+
+bool WorkerGroup::Trained() const {
+  return !plan_.job || std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) {
+    const ProgressSnapshot page = w.page.Read();
+    return page.phase >= proto::PHASE_TRAINING || page.first_step_unix_micros != 0;
+  });
 }
 
 Worker* WorkerGroup::FindRank(int rank) {

@@ -31,6 +31,7 @@ class Launched {
                              "OMP_NUM_THREADS"}) {
       unsetenv(name);
     }
+    setenv("COMPOSER_RUNTIME_DIR", folder.Path("runtime").c_str(), 1);
     dup2(open(out_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
     dup2(open(err_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), 2);
     if (chdir(folder.path().c_str()) != 0) _exit(126);

@@ -140,8 +140,8 @@ TEST_F(ProgramTest, NothingOutlivesASigkilledLauncher) {
   run.Signal(SIGKILL);
   EXPECT_EQ(run.Wait(), 137);
   for (const pid_t pid : family) EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); }, absl::Seconds(1))) << pid;
-  EXPECT_TRUE(WaitUntil([&] { return ListDir(dir_.path())->size() == 6; },
-                        absl::Seconds(1)));  // four pid files, stdout, stderr
+  EXPECT_TRUE(WaitUntil([&] { return ListDir(dir_.path())->size() == 7; },
+                        absl::Seconds(1)));  // four pid files, stdout, stderr, runtime
 }
 
 TEST_F(ProgramTest, ADaemonOfADeadGenerationIsEnded) {
@@ -158,9 +158,9 @@ TEST_F(ProgramTest, ADaemonOfADeadGenerationIsEnded) {
 TEST_F(ProgramTest, WhenTheKeeperDiesEverythingEnds) {
   Launched run(dir_, Composer(), Shell(1, "echo $$ > worker; sleep 1000; true"));
   const pid_t worker = WaitForPidFile(dir_.Path("worker"));
-  const std::vector<pid_t> keeper = ChildrenOf(run.pid());
-  ASSERT_EQ(keeper.size(), 1u);
-  kill(keeper[0], SIGKILL);
+  const std::vector<pid_t> children = ChildrenOf(run.pid());
+  ASSERT_EQ(children.size(), 2u) << "warden and keeper";
+  kill(children[1], SIGKILL);
   EXPECT_EQ(run.Wait(), 70);
   EXPECT_FALSE(IsAlive(worker));
   EXPECT_THAT(run.err(), HasSubstr("keeper process died"));
@@ -176,7 +176,7 @@ TEST_F(ProgramTest, WorkersGoOnWhileTheRendezvousIsRestarted) {
           {"--max-restarts=1"}));
   ASSERT_GT(WaitForPidFile(dir_.Path("pid-0")), 0);
   const pid_t worker = WaitForPidFile(dir_.Path("pid-1"));
-  const pid_t keeper = ChildrenOf(run.pid()).at(0);
+  const pid_t keeper = ChildrenOf(run.pid()).back();
   pid_t rendezvous = 0;
   for (const pid_t child : ChildrenOf(keeper)) {
     if (ReadFile(absl::StrCat("/proc/", child, "/comm")).value_or("") == "composer-serve\n") rendezvous = child;
