@@ -11,8 +11,9 @@ add_library(composer_torch_headers INTERFACE)
 target_compile_options(composer_torch_headers INTERFACE
   "SHELL:-idirafter ${LIBTORCH_ROOT}/torch/include"
   "SHELL:-idirafter ${LIBTORCH_ROOT}/torch/include/torch/csrc/api/include")
-# C10_USE_GLOG: else LOG silently changes owner with include order.
-target_compile_definitions(composer_torch_headers INTERFACE C10_USE_GLOG USE_C10D_GLOO)
+# C10_USE_GLOG: else LOG silently changes owner with include order. NDEBUG: without it classes such as at::RecordFunction have
+# members that the wheel's code does not know.
+target_compile_definitions(composer_torch_headers INTERFACE C10_USE_GLOG USE_C10D_GLOO NDEBUG)
 
 add_library(composer_torch INTERFACE)
 add_library(composer::torch ALIAS composer_torch)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/config_map.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -46,7 +47,9 @@ absl::Status ConfigReader::Finish() {
 }
 
 void ConfigReader::Fail(const SourceMark& mark, absl::string_view path, absl::string_view message) {
-  errors_.push_back(absl::StrCat(mark.ToString(), ": ", path, ": ", message));
+  std::string error = absl::StrCat(mark.ToString(), ": ", path, ": ", message);
+  // What several parts of the program read is wrong only once.
+  if (std::find(errors_.begin(), errors_.end(), error) == errors_.end()) errors_.push_back(std::move(error));
 }
 
 // Maps that nobody opened are not entered: they are either unknown themselves or were read as a whole.
@@ -67,15 +70,13 @@ void ConfigReader::RejectUnknown(const ConfigNode& node, const std::string& path
 }
 
 bool ConfigMap::Has(absl::string_view key) const {
-  const ConfigNode* value = node_ == nullptr ? nullptr : node_->Find(key);
+  if (node_ == nullptr) return false;
+  reader_->MakeKnown(*node_, key);
+  const ConfigNode* value = node_->Find(key);
   return value != nullptr && !value->is_null();
 }
 
-const ConfigNode* ConfigMap::Ask(absl::string_view key) {
-  if (node_ == nullptr) return nullptr;
-  reader_->MakeKnown(*node_, key);
-  return Has(key) ? node_->Find(key) : nullptr;
-}
+const ConfigNode* ConfigMap::Ask(absl::string_view key) { return Has(key) ? node_->Find(key) : nullptr; }
 
 std::string ConfigMap::ChildPath(absl::string_view key) const {
   if (key.empty()) return path_;

@@ -76,7 +76,7 @@ class ConfigMap {
   ConfigMap(ConfigReader* reader, const ConfigNode* node, std::string path, SourceMark mark)
       : reader_(reader), node_(node), path_(std::move(path)), mark_(std::move(mark)) {}
 
-  // True when the key has a value other than null. Does not make it known.
+  // True when the key has a value other than null. Who asks knows the key: it is suggested to those who mistype it.
   bool Has(absl::string_view key) const;
   // False for the view of a map that was not given.
   bool exists() const { return node_ != nullptr; }

@@ -8,46 +8,98 @@ namespace {
 
 struct RenamedKey {
   absl::string_view old_key;
-  absl::string_view new_key;
+  absl::string_view new_key;  // tools/check_configuration_doc.py: documented, and old_key is not
   absl::string_view note;
 };
 
 constexpr RenamedKey kRenamedKeys[] = {
     {"grad_accum", "device_train_microbatch_size", "the samples of one microbatch, not their number"},
     {"load_path_format", "load_path", ""},
-    {"save_path_format", "save_filename", ""},
-    {"save_name_format", "save_filename", ""},
-    {"save_latest_format", "save_latest_filename", ""},
     {"amp", "precision", "amp_bf16, or fp32 for none"},
-    {"fp16", "precision", "amp_bf16, or fp32 for none"},
+    {"fp16", "precision", "amp_fp16, or fp32 for none"},
     {"bf16", "precision", "amp_bf16, or fp32 for none"},
     {"train_batch_size", "global_train_batch_size", "the samples of one step over all ranks"},
     {"batch_size", "global_train_batch_size", "the samples of one step over all ranks"},
-    {"eval_batch_size", "global_eval_batch_size", "the samples of one evaluation batch over all ranks"},
-    {"device_eval_batch_size", "global_eval_batch_size", "the samples of one evaluation batch over all ranks"},
+    {"microbatch_size", "device_train_microbatch_size", "the samples of one forward and backward pass"},
+    {"eval_batch_size", "eval_dataloader", "its `batch_size`, the samples of one rank"},
+    {"device_eval_batch_size", "eval_dataloader", "its `batch_size`, the samples of one rank"},
+    {"global_eval_batch_size", "eval_dataloader", "its `batch_size`, the samples of one rank"},
+    {"device_eval_microbatch_size", "eval_dataloader", "its `device_eval_microbatch_size`"},
     {"max_epochs", "max_duration", "as in 10ep"},
     {"num_epochs", "max_duration", "as in 10ep"},
     {"epochs", "max_duration", "as in 10ep"},
     {"max_steps", "max_duration", "as in 500ba"},
-    {"optimizers", "optimizer", "one optimizer"},
+    {"duration", "max_duration", "as in 10ep"},
+    {"optimizer", "optimizers", "one optimizer"},
     {"scheduler", "schedulers", ""},
     {"lr_scheduler", "schedulers", ""},
+    {"train_loader", "train_dataloader", ""},
+    {"eval_loader", "eval_dataloader", ""},
+    {"eval_loaders", "eval_dataloader", "a list of them"},
+    {"evaluators", "eval_dataloader", "a list of them"},
     {"validate_every_n_epochs", "eval_interval", "as in 1ep"},
     {"validate_every_n_batches", "eval_interval", "as in 100ba"},
     {"checkpoint_folder", "save_folder", ""},
     {"checkpoint_interval", "save_interval", ""},
-    {"fsdp_config", "parallelism_config", "as its entry `fsdp`"},
+    {"num_checkpoints_to_keep", "save_num_checkpoints_to_keep", ""},
+    {"name", "run_name", ""},
     {"seed_all", "seed", ""},
+    {"global_seed", "seed", ""},
     {"deterministic", "deterministic_mode", ""},
     {"subset_num_batches", "train_subset_num_batches", ""},
+    {"metrics", "eval_dataloader", "its `metric_names`"},
+};
+
+constexpr absl::string_view kCheckpointNames =
+    "checkpoints are folders with names of their own, ep1-ba20, below `save_folder`";
+constexpr absl::string_view kNoSharding =
+    "every rank holds the whole model and the gradients are averaged; leave it out";
+
+struct MissingKey {
+  absl::string_view key;
+  absl::string_view why;
+};
+
+// Arguments of mosaicml 0.32.1's Trainer first; then older names of them.
+constexpr MissingKey kMissingKeys[] = {
+    {"spin_dataloaders",
+     "leave it out: which samples a batch has is a function of seed and position, so that nothing is skipped over when "
+     "a "
+     "run goes on"},
+    {"algorithm_passes",
+     "leave it out: passes over algorithms are registered in C++ (EngineOptions::algorithm_passes); in a job's file "
+     "the "
+     "order of `algorithms` is theirs"},
+    {"load_object_store", "`load_path` takes a path of this machine"},
+    {"load_progress_bar", "leave it out: loading shows no progress bar"},
+    {"save_filename", kCheckpointNames},
+    {"save_latest_filename", kCheckpointNames},
+    {"save_metrics", "leave it out: metrics that were being added up begin anew when a run goes on"},
+    {"parallelism_config", kNoSharding},
+    {"precision_config", "`precision` is fp32, amp_bf16 or amp_fp16; fp8 is not among them"},
+    {"ddp_sync_strategy",
+     "leave it out: gradients are reduced once a step, with its last microbatch (Composer's single_auto_sync)"},
+    {"python_log_level",
+     "leave it out: there is no Python; `composer` and its workers log to stderr and to the run's logs/"},
+    {"compile_config", "leave it out: torch.compile needs Python; models are native already"},
+    {"save_path_format", kCheckpointNames},
+    {"save_name_format", kCheckpointNames},
+    {"save_latest_format", kCheckpointNames},
+    {"fsdp_config", kNoSharding},
+    {"deepspeed_config", kNoSharding},
+    {"auto_microbatching", "use `device_train_microbatch_size`: auto"},
+    {"dist_backend", "leave it out: gloo on a CPU, NCCL on a GPU"},
 };
 
 }  // namespace
 
 std::string RenamedKeyAdvice(absl::string_view path) {
   for (const RenamedKey& entry : kRenamedKeys) {
-    if (path != entry.old_key) continue;
-    return absl::StrCat("use `", entry.new_key, "`", entry.note.empty() ? "" : ": ", entry.note);
+    if (path == entry.old_key)
+      return absl::StrCat("use `", entry.new_key, "`", entry.note.empty() ? "" : ": ", entry.note);
+  }
+  for (const MissingKey& entry : kMissingKeys) {
+    if (path == entry.key) return std::string(entry.why);
   }
   return "";
 }

@@ -50,10 +50,7 @@ std::vector<std::string> MetricReaderNames() { return NamesOf(kMetrics); }
 
 std::optional<std::vector<MetricFactory>> ReadMetrics(ConfigMap config, absl::string_view key,
                                                       const PluginTables& plugins) {
-  if (!config.Has(key)) {
-    config.Map(key);
-    return std::nullopt;
-  }
+  if (!config.Has(key)) return std::nullopt;
   return ReadNamedMaps<MetricFactory>(config, key, kMetrics, plugins.metrics);
 }
 

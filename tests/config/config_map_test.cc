@@ -114,5 +114,17 @@ TEST(ConfigMap, RefusesTheWrongShape) {
             "train.yaml:1:4: m: own reason");
 }
 
+TEST(ConfigMap, WhoAsksForAKeyKnowsItAndAMistakeIsSaidOnce) {
+  const ConfigNode document = ParseYaml("iteration_lenght: 1\ncallbacks: 7\n", "t.yaml").value();
+  ConfigReader reader(document);
+  ConfigMap root = reader.root();
+  EXPECT_FALSE(root.Has("iteration_length"));
+  root.NamedMaps("callbacks");
+  root.NamedMaps("callbacks");
+  EXPECT_EQ(reader.Finish().message(),
+            "t.yaml:2:12: callbacks: expected a map, got `7`\n"
+            "t.yaml:1:1: iteration_lenght: unknown key (did you mean `iteration_length`?)");
+}
+
 }  // namespace
 }  // namespace composer

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -190,4 +191,7 @@ class SlurmTest(harness.JobTest):
 
 
 if __name__ == "__main__":
+    if WHY_NOT:
+        print(f"skipped: {WHY_NOT}")
+        sys.exit(77)
     unittest.main()

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "trainer/callbacks/image_tensors.h"
 #include "trainer/core/state.h"
@@ -23,12 +25,13 @@ at::Tensor ClassesOf(const at::Tensor& targets, bool channels_last) {
 }  // namespace
 
 EventSet ImageVisualizer::events() const {
-  if (options_.mode == Mode::kInput) return {Event::kBeforeForward, Event::kEvalBeforeForward};
-  return {Event::kBeforeLoss, Event::kEvalAfterForward};
+  if (options_.mode == Mode::kInput) return {Event::kBeforeForward, Event::kEvalStart, Event::kEvalBeforeForward};
+  return {Event::kBeforeLoss, Event::kEvalStart, Event::kEvalAfterForward};
 }
 
 bool ImageVisualizer::IsDue(Event event, const State& state) {
-  if (event == Event::kEvalBeforeForward || event == Event::kEvalAfterForward) return state.eval_timestamp.batch == 0;
+  if (event == Event::kEvalBeforeForward || event == Event::kEvalAfterForward)
+    return state.eval_timestamp.batch == 0 && !std::exchange(shown_, true);
   const int64_t now = state.timestamp.Get(options_.interval.unit());
   if (now == last_ || now % options_.interval.count() != 0) return false;
   last_ = now;
@@ -36,6 +39,10 @@ bool ImageVisualizer::IsDue(Event event, const State& state) {
 }
 
 absl::Status ImageVisualizer::Run(Event event, State& state, Logger& logger) {
+  if (event == Event::kEvalStart) {
+    shown_ = false;
+    return absl::OkStatus();
+  }
   if (!logger.has_destinations() || !IsDue(event, state) || !IsImageBatch(state.batch.inputs)) return absl::OkStatus();
   const bool of_evaluation = event == Event::kEvalBeforeForward || event == Event::kEvalAfterForward;
   const std::string name = of_evaluation ? "Images/Eval" : "Images/Train";

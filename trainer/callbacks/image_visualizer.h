@@ -34,7 +34,8 @@ class ImageVisualizer final : public Callback {
   bool IsDue(Event event, const State& state);
 
   Options options_;
-  int64_t last_ = -1;  // when training images were last logged, in the interval's unit
+  int64_t last_ = -1;   // when training images were last logged, in the interval's unit
+  bool shown_ = false;  // images of the running evaluation are logged: its first batch may be several microbatches
 };
 
 }  // namespace composer

@@ -79,7 +79,11 @@ absl::Status MLPerfCallback::Init(State& state) {
 
 absl::Status MLPerfCallback::StartRun(const State& state) {
   by_epoch_ = state.max_duration.unit() == TimeUnit::kEpoch;
-  if (state.rank != 0) return absl::OkStatus();
+  if (state.rank != 0) {
+    held_.clear();
+    stopped_ = true;  // nothing is held for a file that never opens
+    return absl::OkStatus();
+  }
   const std::string before = std::exchange(held_, "");
   RETURN_IF_ERROR(OpenResult(state));
   if (state.timestamp.batch > 0) return absl::OkStatus();

@@ -1,0 +1,142 @@
+"""TensorBoard's own reader finds in the event files of a run what metrics.jsonl, the job and its data have.
+
+The package `tensorboard` comes from ./dev setup (.deps/tensorboard) or is importable; without it the tests are skipped."""
+import gzip
+import json
+import pathlib
+import struct
+import sys
+import unittest
+import zlib
+
+import harness
+
+SKIPPED = 77  # to ctest
+sys.path.append(str(harness.ROOT / ".deps/tensorboard"))
+try:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+except ImportError as error:
+    print(f"skipped: {error}; ./dev setup installs it")
+    sys.exit(SKIPPED)
+
+IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")
+ALL = {"scalars": 0, "tensors": 0}  # no sampling
+TIME = {"time/epoch", "time/batch", "time/batch_in_epoch", "time/sample", "time/token", "wall"}
+
+
+def float32(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def flat(value, path=""):
+    """Names as Composer flattens nested hyperparameters: optimizers/lr, model/sizes/0."""
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if children is None:
+        return {path: value}
+    return {name: leaf for key, child in children for name, leaf in flat(child, f"{path}/{key}" if path else str(key)).items()}
+
+
+def grey_pixels(png):
+    """Rows of an 8-bit grey PNG whose rows are not filtered."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n", png[:8]
+    at, data = 8, b""
+    while at < len(png):
+        size, kind = struct.unpack(">I4s", png[at:at + 8])
+        body = png[at + 8:at + 8 + size]
+        assert zlib.crc32(kind + body) == struct.unpack(">I", png[at + 8 + size:at + 12 + size])[0]
+        if kind == b"IHDR":
+            width, height, depth, colour = struct.unpack(">IIBB", body[:10])
+            assert (depth, colour) == (8, 0)
+        if kind == b"IDAT":
+            data += body
+        at += 12 + size
+    raw = zlib.decompress(data)
+    assert all(raw[row * (width + 1)] == 0 for row in range(height))
+    return b"".join(raw[row * (width + 1) + 1:(row + 1) * (width + 1)] for row in range(height))
+
+
+class TensorBoardTest(harness.JobTest):
+    def read(self, name):
+        """All event files of a run, in order, with what an interrupted attempt wrote too much taken back."""
+        accumulator = EventAccumulator(str(self.run_folder(name) / "tensorboard"), size_guidance=ALL, purge_orphaned_data=True)
+        return accumulator.Reload()
+
+    def files(self, name):
+        return sorted((self.run_folder(name) / "tensorboard").iterdir())
+
+    def logged(self, name):
+        """{metric: {batch: value}} of metrics.jsonl; what was written again after a restart counts."""
+        metrics = {}
+        for record in self.metrics(name):
+            for key in record.keys() - TIME:
+                metrics.setdefault(key, {})[record["time/batch"]] = record[key]
+        return metrics
+
+    def assert_same_scalars(self, name, accumulator):
+        logged = self.logged(name)
+        self.assertEqual(set(accumulator.Tags()["scalars"]), set(logged))
+        for tag, values in logged.items():
+            events = accumulator.Scalars(tag)
+            self.assertEqual([event.step for event in events], sorted(values), tag)
+            for event in events:
+                self.assertEqual(float32(event.value), float32(values[event.step]), f"{tag} at {event.step}")
+        return logged
+
+    def settings(self, accumulator):
+        content = accumulator.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+        return {key: getattr(value, value.WhichOneof("kind")) for key, value in HParamsPluginData.FromString(content).session_start_info.hparams.items()}
+
+    def test_scalars_and_settings(self):
+        job = self.write_job("plain", loggers={"tensorboard": None}, auto_log_hparams=True, eval_interval="10ba",
+                             eval_dataloader={"name": "gaussian_classification", "size": 50, "features": 32, "classes": 10, "sample_seed": 1},
+                             callbacks={"lr_monitor": None, "speed_monitor": {"window_size": 2}, "optimizer_monitor": {"batch_log_interval": 5}})
+        self.run_composer("-n", 2, job)
+        accumulator = self.read("plain")
+        logged = self.assert_same_scalars("plain", accumulator)
+        self.assertEqual(sorted(logged["loss/train/total"]), list(range(1, 41)))
+        self.assertEqual(sorted(logged["metrics/eval/MulticlassAccuracy"]), [10, 20, 30, 40])
+        settings, wanted = self.settings(accumulator), flat(json.loads(job.read_text()))
+        self.assertEqual(settings.pop("num_nodes"), 1)
+        self.assertEqual(settings.pop("num_cpus_per_node"), 2)
+        self.assertEqual(settings.pop("rank_zero_seed"), 7)
+        settings.pop("composer_version")
+        self.assertEqual(settings.keys(), wanted.keys())
+        for key, value in wanted.items():
+            self.assertEqual(settings[key], "null" if value is None else value, key)
+        text = accumulator.Tensors("hyperparameters")[0].tensor_proto.string_val[0].decode()
+        self.assertIn("| optimizers/lr | 0.001 |", text)
+
+    def test_a_restarted_run_reads_as_one(self):
+        job = self.write_job("again", loggers={"tensorboard": {"flush_interval": 1}}, callbacks={"fail_at": {"rank": 0, "batch": 25, "how": "kill"}})
+        self.run_composer("-n", 2, job)
+        self.assertEqual(len(self.files("again")), 2)
+        again = [record["time/batch"] for record in self.metrics("again") if "loss/train/total" in record]
+        self.assertGreater(len(again), 40, "batches after the checkpoint were done twice")
+        logged = self.assert_same_scalars("again", self.read("again"))
+        self.assertEqual(sorted(logged["loss/train/total"]), list(range(1, 41)))
+
+    @unittest.skipUnless(IMAGES.exists(), "no dataset-fashion-mnist")
+    def test_images_are_those_of_the_batch(self):
+        job = self.write_job("images", model={"name": "resnet_small", "widths": [4], "stem_stride": 4}, train_dataloader={"name": "fashion_mnist"},
+                             global_train_batch_size=8, max_duration="4ba", save_interval="4ba", schedulers=None, loggers={"tensorboard": None},
+                             callbacks={"image_visualizer": {"interval": "3ba", "num_images": 5}, "sample_recorder": None})
+        self.run_composer(job)
+        accumulator = self.read("images")
+        events = accumulator.Tensors("Images/Train")
+        self.assertEqual([event.step for event in events], [0, 3])
+        samples = [json.loads(line)["sample_ids"] for line in (self.run_folder("images") / "logs/samples-rank0.jsonl").read_text().splitlines()]
+        raw = gzip.decompress(IMAGES.read_bytes())[16:]
+        for event in events:
+            width, height, *pngs = event.tensor_proto.string_val
+            self.assertEqual((width, height, len(pngs)), (b"28", b"28", 5))
+            originals = [raw[784 * sample:784 * (sample + 1)] for sample in samples[event.step][:5]]
+            # Normalised inputs are stretched so that the least is black and the most white.
+            least, most = min(map(min, originals)), max(map(max, originals))
+            for png, original in zip(pngs, originals):
+                for seen, pixel in zip(grey_pixels(png), original, strict=True):
+                    self.assertAlmostEqual(seen, 255 * (pixel - least) / (most - least), delta=0.51)
+
+
+if __name__ == "__main__":
+    unittest.main()
