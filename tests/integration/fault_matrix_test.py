@@ -204,6 +204,18 @@ class OneNodeDiffersTest(harness.JobTest):
         print("  bad config on one node: " + next(line for line in refused.splitlines() if "config_hash" in line)[:160])
 
 
+    def test_wrong_token(self):
+        for rank in (0, 1):
+            (self.folder / f"token-{rank}").write_text(f"{rank}-secret-of-32-bytes-or-more-{rank}" * 2)
+            (self.folder / f"token-{rank}").chmod(0o600)
+        job = self.write_job("token")
+        (code_0, err_0), (code_1, err_1) = self.both(*[["--token-file", self.folder / f"token-{rank}", job] for rank in (0, 1)], self.free_port())
+        self.assertIn("token", err_1, err_0 + err_1)
+        self.assertIn(code_1, (64, 69), err_1)
+        self.assertEqual(code_0, 69, err_0)
+        print("  wrong token: " + next(line for line in err_1.splitlines() if "token" in line)[:160])
+
+
 @unittest.skipIf(hosts.why_not(), hosts.why_not())
 class NetCutTest(harness.JobTest):
     def test_a_cut_cable_is_named(self):
