@@ -37,7 +37,8 @@ absl::StatusOr<std::unique_ptr<RendezvousLink>> Meet(const MeetingOptions& optio
   while (true) {
     const absl::Duration left = begin + options.limit - absl::Now();
     auto link = RendezvousLink::Start(
-        client, handlers, {.first_connect = std::clamp(left, absl::Milliseconds(100), slice), .join = options.limit});
+        client, handlers, {.first_connect = std::clamp(left, absl::Milliseconds(100), slice), .join = options.limit},
+        options.places);
     if (!absl::IsUnavailable(link.status())) return link;
     slice = std::min(2 * slice, kLastSlice);
     if (Stopped(options.stop_signals)) return absl::CancelledError("stopped while waiting for the rendezvous");

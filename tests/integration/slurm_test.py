@@ -93,10 +93,10 @@ class SlurmTest(harness.JobTest):
         self.cluster.run("sbatch", "--wait", "--nodes=2", f"--output={out}", "--wrap", f"{COMPOSER} -c true", cwd=self.folder)
         self.assertIn("this Slurm job has 2 nodes", out.read_text())
 
-    def submit(self, script, *arguments, **variables):
+    def submit(self, script, *arguments, options=(), **variables):
         """Submits a script of deploy/slurm; returns the job id and the path of its output."""
         environment = dict(self.cluster.environment, COMPOSER=str(COMPOSER), **variables)
-        done = subprocess.run(["sbatch", "--parsable", f"--output={self.folder}/%j.log", str(harness.ROOT / "deploy/slurm" / script), *map(str, arguments)],
+        done = subprocess.run(["sbatch", "--parsable", f"--output={self.folder}/%j.log", *options, str(harness.ROOT / "deploy/slurm" / script), *map(str, arguments)],
                               env=environment, cwd=self.folder, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         job = done.stdout.strip()
@@ -163,6 +163,14 @@ class SlurmTest(harness.JobTest):
         self.wait_for_state(job, "FAILED", log)  # what Slurm calls every exit code but 0
         self.assertEqual(self.cluster.job(job)["ExitCode"], "75:0")
         self.assertIn("the rack is moved at noon", log.read_text())
+
+    def test_the_other_scripts(self):
+        """With as many tasks as there are cores here; container.sbatch needs a cluster with pyxis."""
+        for script, options, variables in (("task_per_gpu.sbatch", ["--ntasks-per-node=2"], {}), ("spot.sbatch", [], {"COMPOSER_PREEMPTION": "auto"})):
+            name = script.split(".")[0]
+            job, log = self.submit(script, self.write_job(name, max_duration="20ba"), options=options, **variables)
+            self.wait_for_state(job, "COMPLETED", log)
+            self.assertEqual(self.summary(name)["steps"], 20, log.read_text())
 
     def left(self, mark):
         found = []
