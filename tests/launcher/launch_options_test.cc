@@ -150,6 +150,18 @@ TEST(LaunchOptionsTest, EveryVariable) {
       {"PET_TEE", "1", [](const LaunchOptions& o) { return o.tee.all == 1; }},
       {"PET_LOCAL_RANKS_FILTER", "1", [](const LaunchOptions& o) { return o.local_ranks_filter.size() == 1; }},
       {"PET_LOCAL_ADDR", "b", [](const LaunchOptions& o) { return o.local_addr == "b"; }},
+      {"COMPOSER_PREEMPTION", "none", [](const LaunchOptions& o) { return o.preemption == "none"; }},
+      {"COMPOSER_REQUEUE", "false", [](const LaunchOptions& o) { return !o.requeue; }},
+      {"COMPOSER_TOKEN_FILE", "/t", [](const LaunchOptions& o) { return o.security.token_file == "/t"; }},
+      {"COMPOSER_TLS_CERT", "/c", [](const LaunchOptions& o) { return o.security.tls.certificate == "/c"; }},
+      {"COMPOSER_TLS_KEY", "/k", [](const LaunchOptions& o) { return o.security.tls.key == "/k"; }},
+      {"COMPOSER_TLS_CA", "/a", [](const LaunchOptions& o) { return o.security.tls.authority == "/a"; }},
+      {"COMPOSER_TLS_SERVER_NAME", "n", [](const LaunchOptions& o) { return o.security.tls.server_name == "n"; }},
+      {"COMPOSER_INSECURE", "1", [](const LaunchOptions& o) { return o.security.insecure; }},
+      {"COMPOSER_HTTP_PORT", "0", [](const LaunchOptions& o) { return o.observation.http_port == 0; }},
+      {"COMPOSER_HTTP_ADDRESS", "::1", [](const LaunchOptions& o) { return o.observation.http_address == "::1"; }},
+      {"COMPOSER_CONTROL_PORT", "9", [](const LaunchOptions& o) { return o.observation.control_port == 9; }},
+      {"COMPOSER_CONTROL_ADDRESS", "h", [](const LaunchOptions& o) { return o.observation.control_address == "h"; }},
   };
   std::set<std::string> tested;
   for (const auto& [name, value, holds] : cases) {

@@ -88,6 +88,7 @@ TEST(LaunchShapeTest, PossibleShapes) {
       {"--nnodes 1:4 -n 2 --rdzv-endpoint a:7501", {}, "2 x 1:4 of 0, node -1, base -1, a:7501 if local"},
       {"--nnodes 1:4 -n 2 --rdzv-endpoint a", {}, "2 x 1:4 of 0, node -1, base -1, a:29400 if local"},
       {"--nnodes 2 -n 2 --rdzv-endpoint a,b:1", {}, "2 x 2:2 of 0, node -1, base -1, a:29400 if local"},
+      {"--nnodes 2 --node-rank 1 -n 2 --rdzv-endpoint a,b:1", {}, "2 x 2:2 of 0, node 1, base -1, a:29400 no"},
       {"--nnodes 2 --node-rank 1 --master-addr a --master-port 1", {}, "1 x 2:2 of 0, node 1, base -1, a:1 no"},
       {"--nnodes 2 --rdzv-endpoint a:1 --rdzv-conf is_host=1", {}, "1 x 2:2 of 0, node -1, base -1, a:1 yes"},
       {"--nnodes 2 --rdzv-endpoint a:1 --rdzv-conf is_host=0", {}, "1 x 2:2 of 0, node -1, base -1, a:1 no"},
