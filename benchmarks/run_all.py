@@ -16,6 +16,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import instructions
 import launch
 import programs
 import report
@@ -24,7 +25,7 @@ import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, step, respawn, soak)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, instructions, respawn, soak)}
 
 
 def parse_arguments():

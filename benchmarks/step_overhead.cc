@@ -1,15 +1,25 @@
-// Milliseconds a step of a tiny MLP (64-64-64-10, batch 16, fused AdamW, 1 thread): a raw LibTorch loop beside our trainer, alternating in one
-// process. Prints one JSON line a program: {"name", "ms_per_step": median of blocks, "blocks": [...]}.
-//   step_overhead [blocks] [steps a block]
-// raw_loop: one ready batch, forward, loss, zero_grad, backward, step: nothing else. raw_loop_loading: reads a batch of the same dataset each step.
-// trainer: everything on as in a default job: loading, loss and train metrics, metrics.jsonl with a line a step, speed monitor off.
-// trainer_bare: no logger, no train metrics.
+// Milliseconds a step, 1 rank, 1 thread: a raw LibTorch loop beside our trainer, alternating in one process. Prints one
+// JSON line a program: {"name", "ms_per_step": median of blocks, "cpu_ms_per_step", "blocks": [...]}.
+//   step_overhead [blocks] [steps a block] [mlp|cnn|gpt] [the only program to run]
+// mlp: 64-64-64-10, batch 16. cnn: ResNet of 16, 32, 64 channels on 28 x 28, batch 32. gpt: 2 layers, 128 wide, 64 bytes
+// of context, batch 8. Fused AdamW.
+//   raw_loop           one ready batch, forward, loss, no gradients, backward, step: nothing else
+//   raw_loop_loading   reads a batch of the same dataset each step
+//   trainer_bare       no logger, no train metrics, no callback
+//   trainer            as a default job: train metrics, metrics.jsonl with a line a step, progress bar, hyperparameters
+//   trainer_monitors   and speed_monitor, lr_monitor, memory_monitor, nan_monitor, runtime_estimator, a schedule
+//   trainer_idle_profiler   trainer with a profiler whose window never comes
+//   trainer_profiled        trainer, recorded; only when asked for
+// With one program only, for callgrind: blocks are not alternated and nothing warms up.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <numeric>
@@ -17,60 +27,88 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "trainer/callbacks/log_hyperparameters.h"
+#include "trainer/callbacks/lr_monitor.h"
+#include "trainer/callbacks/memory_monitor.h"
+#include "trainer/callbacks/nan_monitor.h"
+#include "trainer/callbacks/runtime_estimator.h"
+#include "trainer/callbacks/speed_monitor.h"
 #include "trainer/core/random.h"
-#include "trainer/data/synthetic.h"
+#include "trainer/data/tensor_dataset.h"
 #include "trainer/loggers/json_lines.h"
+#include "trainer/loggers/progress_bar.h"
+#include "trainer/models/gpt.h"
 #include "trainer/models/mlp.h"
+#include "trainer/models/resnet_small.h"
 #include "trainer/optim/decoupled_adamw.h"
+#include "trainer/optim/model_params.h"
+#include "trainer/optim/schedules.h"
+#include "trainer/profiler/profiler.h"
 #include "trainer/trainer.h"
 
 namespace composer {
 namespace {
 
-constexpr int64_t kBatch = 16;
 using Clock = std::chrono::steady_clock;
 
-struct Result {
+struct Workload {
   const char* name;
-  std::vector<double> ms;
+  int64_t batch;
+  std::shared_ptr<Model> (*model)();
+  std::shared_ptr<const Dataset> (*data)();
 };
 
-double MsPerStep(int64_t steps, const std::function<void(int64_t)>& run) {
-  const auto start = Clock::now();
-  run(steps);
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count() / static_cast<double>(steps);
+constexpr int64_t kSamples = 4096, kContext = 64;
+
+std::shared_ptr<const Dataset> Images(at::IntArrayRef shape) {
+  torch::manual_seed(1);
+  return MakeTensorDataset(torch::randn(shape), torch::randint(10, {kSamples}, torch::kLong));
 }
 
-std::shared_ptr<const Dataset> Data() {
-  return MakeGaussianClassification({.size = 4096, .features = 64, .classes = 10}).value();
+constexpr Workload kWorkloads[] = {
+    {"mlp", 16, [] { return MakeMlp({64, 64, 64, 10}); }, [] { return Images({kSamples, 64}); }},
+    {"cnn", 32, [] { return MakeResNetSmall({}); }, [] { return Images({kSamples, 1, 28, 28}); }},
+    {"gpt", 8, [] { return MakeGpt({.layers = 2, .heads = 4, .width = 128, .context = kContext}); },
+     [] {
+       torch::manual_seed(1);
+       const at::Tensor ids = torch::randint(256, {kSamples, kContext + 1}, torch::kLong);
+       return MakeTensorDataset(ids.slice(1, 0, kContext).contiguous(), ids.slice(1, 1).contiguous());
+     }},
+};
+
+struct Milliseconds {
+  double wall = 0, cpu = 0;  // cpu: of all threads
+};
+
+Milliseconds PerStep(int64_t steps, const std::function<void(int64_t)>& run) {
+  const auto start = Clock::now();
+  const std::clock_t cpu_start = std::clock();
+  run(steps);
+  const auto count = static_cast<double>(steps);
+  return {std::chrono::duration<double, std::milli>(Clock::now() - start).count() / count,
+          1e3 * static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC / count};
 }
 
 std::unique_ptr<Optimizer> MakeAdamW(Model& model) {
-  ParamGroup group;
-  for (const auto& item : model.named_parameters()) {
-    group.names.push_back(item.key());
-    group.params.push_back(item.value());
-  }
-  group.lr = group.initial_lr = 1e-4;
-  group.weight_decay = 1e-5;
-  return std::make_unique<DecoupledAdamW>(std::vector<ParamGroup>{group}, AdamWOptions{});
+  return std::make_unique<DecoupledAdamW>(ParamGroupsOf(model, {.lr = 1e-4, .weight_decay = 1e-5}), AdamWOptions{});
 }
 
 // What a careful C++ programmer writes by hand.
 class RawLoop {
  public:
-  explicit RawLoop(bool loading) : loading_(loading) {
+  RawLoop(const Workload& workload, bool loading) : loading_(loading), data_(workload.data()) {
     torch::manual_seed(1);
-    model_ = MakeMlp({64, 64, 64, 10});
+    model_ = workload.model();
     optimizer_ = MakeAdamW(*model_);
-    order_.resize(kBatch);
+    order_.resize(static_cast<size_t>(workload.batch));
     std::iota(order_.begin(), order_.end(), 0);
     batch_ = data_->Load(order_);
   }
   void Run(int64_t steps) {
+    const auto batch = static_cast<int64_t>(order_.size());
     for (int64_t i = 0; i < steps; ++i) {
       if (loading_) {
-        std::iota(order_.begin(), order_.end(), (i * kBatch) % 4096);
+        std::iota(order_.begin(), order_.end(), (i * batch) % kSamples);
         batch_ = data_->Load(order_);
       }
       for (at::Tensor& param : optimizer_->groups()[0].params) param.mutable_grad().reset();
@@ -82,50 +120,121 @@ class RawLoop {
 
  private:
   bool loading_;
-  std::shared_ptr<const Dataset> data_ = Data();
+  std::shared_ptr<const Dataset> data_;
   std::shared_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<int64_t> order_;
   Batch batch_;
 };
 
-void RunTrainer(int64_t steps, bool bare, const std::string& folder) {
-  TrainerOptions options;
-  SeedForConstruction(1);
-  options.model = MakeMlp({64, 64, 64, 10});
-  options.train.dataset = Data();
-  options.train.global_train_batch_size = kBatch;
-  options.make_optimizer = MakeAdamW;
-  options.max_duration = Time::Batches(steps);
-  options.train_metrics_interval = bare ? 0 : 1;
-  if (!bare) options.loggers.push_back(JsonLines::Open(absl::StrCat(folder, "/metrics.jsonl")).value());
-  const auto trainer = Trainer::Create(std::move(options)).value();
-  const absl::Status status = trainer->Fit();
-  if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+enum class Extras { kBare, kDefault, kMonitors, kIdleProfiler, kProfiler };
+
+class TrainerRun {
+ public:
+  TrainerRun(const Workload& workload, Extras extras, std::string folder)
+      : workload_(workload), extras_(extras), folder_(std::move(folder)), data_(workload.data()) {}
+
+  void Run(int64_t steps) {
+    TrainerOptions options;
+    SeedForConstruction(1);
+    options.model = workload_.model();
+    options.train.dataset = data_;
+    options.train.global_train_batch_size = workload_.batch;
+    options.make_optimizer = MakeAdamW;
+    options.max_duration = Time::Batches(steps);
+    options.train_metrics_interval = extras_ == Extras::kBare ? 0 : 1;
+    if (extras_ == Extras::kMonitors) AddMonitors(options);
+    if (extras_ != Extras::kBare) AddDefaults(options);
+    if (extras_ == Extras::kIdleProfiler || extras_ == Extras::kProfiler) AddProfiler(options);
+    const auto trainer = Trainer::Create(std::move(options)).value();
+    const absl::Status status = trainer->Fit();
+    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  }
+
+ private:
+  void AddDefaults(TrainerOptions& options) const {
+    options.loggers.push_back(JsonLines::Open(absl::StrCat(folder_, "/metrics.jsonl")).value());
+    options.callbacks.push_back(std::make_unique<LogHyperparameters>(Hyperparameters{{"num_nodes", "1"}}));
+    static const int kNowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    ProgressBar::Options bar;
+    bar.fd = kNowhere;
+    options.callbacks.push_back(std::make_unique<ProgressBar>(bar, RealClock::Get()));
+  }
+  // Idle: its first window never comes. Else all but the warm-up are recorded, in windows of 20 batches.
+  void AddProfiler(TrainerOptions& options) const {
+    ProfilerOptions profiler;
+    profiler.folder = folder_;
+    profiler.schedule = CyclicSchedule{.skip_first = extras_ == Extras::kIdleProfiler ? int64_t{1} << 40 : 0,
+                                       .wait = 0,
+                                       .warmup = 1,
+                                       .active = 20,
+                                       .repeat = 0};
+    options.callbacks.push_back(std::make_unique<Profiler>(profiler));
+  }
+  static void AddMonitors(TrainerOptions& options) {
+    options.callbacks.push_back(std::make_unique<SpeedMonitor>(SpeedMonitor::Options{}));
+    options.callbacks.push_back(std::make_unique<LRMonitor>());
+    options.callbacks.push_back(std::make_unique<MemoryMonitor>(MemoryMonitor::Options{}));
+    options.callbacks.push_back(std::make_unique<NaNMonitor>());
+    options.callbacks.push_back(std::make_unique<RuntimeEstimator>(RuntimeEstimator::Options{}));
+    options.schedulers.push_back(MakeScheduler(ScheduleByName("cosine_annealing_with_warmup").value()));
+  }
+
+  const Workload& workload_;
+  const Extras extras_;
+  const std::string folder_;
+  std::shared_ptr<const Dataset> data_;
+};
+
+struct Program {
+  const char* name;
+  std::function<void(int64_t)> run;
+  std::vector<double> ms, cpu_ms;
+};
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
-void Print(Result& result) {
-  std::vector<double> sorted = result.ms;
-  std::sort(sorted.begin(), sorted.end());
-  std::printf("{\"name\":\"%s\",\"ms_per_step\":%.5f,\"blocks\":[%s]}\n", result.name, sorted[sorted.size() / 2],
-              absl::StrJoin(result.ms, ",").c_str());
+void Print(const Program& program) {
+  std::printf("{\"name\":\"%s\",\"ms_per_step\":%.5f,\"cpu_ms_per_step\":%.5f,\"blocks\":[%s]}\n", program.name,
+              Median(program.ms), Median(program.cpu_ms), absl::StrJoin(program.ms, ",").c_str());
 }
 
-void Main(int blocks, int64_t steps) {
+int Main(int blocks, int64_t steps, const std::string& name, const std::string& only) {
+  const auto* workload =
+      std::find_if(std::begin(kWorkloads), std::end(kWorkloads), [&](const Workload& w) { return name == w.name; });
+  if (workload == std::end(kWorkloads)) return 64;
   at::set_num_threads(1);
   std::string folder = std::filesystem::temp_directory_path() / "composer-step-XXXXXX";
   folder = mkdtemp(folder.data());
-  RawLoop raw(false), loading(true);
-  Result results[] = {{"raw_loop", {}}, {"raw_loop_loading", {}}, {"trainer_bare", {}}, {"trainer", {}}};
-  for (int block = -1; block < blocks; ++block) {
-    const double ms[] = {MsPerStep(steps, [&](int64_t n) { raw.Run(n); }),
-                         MsPerStep(steps, [&](int64_t n) { loading.Run(n); }),
-                         MsPerStep(steps, [&](int64_t n) { RunTrainer(n, true, folder); }),
-                         MsPerStep(steps, [&](int64_t n) { RunTrainer(n, false, folder); })};
-    for (int i = 0; i < 4 && block >= 0; ++i) results[i].ms.push_back(ms[i]);  // block -1 warms up
+  RawLoop raw(*workload, false), loading(*workload, true);
+  TrainerRun bare(*workload, Extras::kBare, folder), usual(*workload, Extras::kDefault, folder),
+      monitors(*workload, Extras::kMonitors, folder), idle(*workload, Extras::kIdleProfiler, folder),
+      profiled(*workload, Extras::kProfiler, folder);
+  Program programs[] = {{"raw_loop", [&](int64_t n) { raw.Run(n); }, {}, {}},
+                        {"raw_loop_loading", [&](int64_t n) { loading.Run(n); }, {}, {}},
+                        {"trainer_bare", [&](int64_t n) { bare.Run(n); }, {}, {}},
+                        {"trainer", [&](int64_t n) { usual.Run(n); }, {}, {}},
+                        {"trainer_monitors", [&](int64_t n) { monitors.Run(n); }, {}, {}},
+                        {"trainer_idle_profiler", [&](int64_t n) { idle.Run(n); }, {}, {}},
+                        {"trainer_profiled", [&](int64_t n) { profiled.Run(n); }, {}, {}}};
+  for (int block = only.empty() ? -1 : 0; block < blocks; ++block) {  // block -1 warms up
+    for (Program& program : programs) {
+      const bool asked = only.empty() ? program.name != std::string("trainer_profiled") : only == program.name;
+      if (!asked) continue;
+      const Milliseconds ms = PerStep(steps, program.run);
+      if (block < 0) continue;
+      program.ms.push_back(ms.wall);
+      program.cpu_ms.push_back(ms.cpu);
+    }
   }
-  for (Result& result : results) Print(result);
+  for (const Program& program : programs) {
+    if (!program.ms.empty()) Print(program);
+  }
   std::filesystem::remove_all(folder);
+  return 0;
 }
 
 }  // namespace
@@ -135,5 +244,5 @@ int main(int argc, char** argv) {
   int blocks = 9, steps = 2000;
   if (argc > 1 && !absl::SimpleAtoi(argv[1], &blocks)) return 64;
   if (argc > 2 && !absl::SimpleAtoi(argv[2], &steps)) return 64;
-  composer::Main(blocks, steps);
+  return composer::Main(blocks, steps, argc > 3 ? argv[3] : "mlp", argc > 4 ? argv[4] : "");
 }

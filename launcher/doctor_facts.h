@@ -10,7 +10,7 @@
 
 #include "absl/time/time.h"
 #include "base/env.h"
-#include "launcher/network_facts.h"
+#include "base/network_facts.h"
 #include "launcher/nvml.h"
 #include "launcher/reachability.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "launcher/network_facts.h"
+#include "base/network_facts.h"
 
 namespace composer {
 namespace {

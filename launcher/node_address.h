@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/network_facts.h"
+#include "base/network_facts.h"
 
 namespace composer {
 

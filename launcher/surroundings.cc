@@ -22,7 +22,9 @@ absl::StatusOr<Surroundings> LookAround(const LaunchOptions& options, const Envi
   if (!options.standalone) {
     ASSIGN_OR_RETURN(result.slurm, ReadSlurmPlace(environment, VisibleGpus(environment)));
   }
-  ASSIGN_OR_RETURN(result.preemption, ParsePreemption(options.preemption, environment, ReadMachineFacts()));
+  ASSIGN_OR_RETURN(result.preemption,
+                   ParsePreemption(options.preemption, environment,
+                                   options.preemption.empty() ? MachineFacts() : ReadMachineFacts()));
   return result;
 }
 

@@ -20,6 +20,7 @@
 #include "trainer/data/dataset.h"
 #include "trainer/data/fashion_mnist.h"
 #include "trainer/data/synthetic.h"
+#include "trainer/data/tensor_dataset.h"
 #include "trainer/data/text_bytes.h"
 
 // Models, losses, metrics.

@@ -27,6 +27,14 @@ class ExamplesTest(harness.JobTest):
         self.assertLess(batches[-1], 8 * 16, "the callback ends it early")
         self.assertIn("input_noise/deviation 0.3", out)
 
+    def test_fit_eval_predict_and_save(self):
+        out = self.run_example("fit_predict", self.folder / "run")
+        self.assertGreater(self.accuracy(out.replace("loaded ", "")), 0.8, "weights of the first run")
+        self.assertIn("after 1ep more: batch 16", out)
+        self.assertIn("after 20ba more: batch 36", out)
+        self.assertIn("64 predictions", out)
+        self.assertTrue(list((self.folder / "run/tensorboard").rglob("*tfevents*")), out)
+
     def test_plugin(self):
         built = harness.BIN.parent / "examples/plugin"
         shutil.copytree(built, self.folder / "plugin")

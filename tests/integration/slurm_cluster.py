@@ -72,7 +72,12 @@ class Cluster:
                     child.wait()
 
     def run(self, *words, check=True, timeout=60, **options):
-        done = subprocess.run([str(w) for w in words], env=self.environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, **options)
+        try:
+            done = subprocess.run([str(w) for w in words], env=self.environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, **options)
+        except subprocess.TimeoutExpired as error:
+            processes = subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:20,etime,args"], capture_output=True, text=True).stdout
+            shown = "".join(line[:200] + "\n" for line in processes.splitlines() if "slurm" in line or "composer" in line)
+            raise AssertionError(f"{' '.join(map(str, words))}: not within {timeout} s\n{error.stdout}{error.stderr}\n{shown}{self.logs()}") from None
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(map(str, words))}: {done.returncode}\n{done.stdout}{done.stderr}")
         return done

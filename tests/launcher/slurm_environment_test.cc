@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/surroundings.h"
+
 namespace composer {
 namespace {
 
@@ -152,6 +154,22 @@ TEST(SlurmPlaceTest, Contradictions) {
   EXPECT_THAT(Error(With(good, {{"SLURM_JOB_ID", "x"}})), HasSubstr("SLURM_JOB_ID: `x`"));
   EXPECT_THAT(Error(With(good, {{"SLURM_NODEID", ""}})), HasSubstr("SLURM_NODEID is not set"));
   EXPECT_THAT(Error(With(good, {{"SLURM_RESTART_COUNT", "-1"}})), HasSubstr("SLURM_RESTART_COUNT: `-1`"));
+}
+
+TEST(SurroundingsTest, TheShapeThatSlurmGives) {
+  const PlatformShape shape = ToPlatform({.slurm = Place(TaskPerGpu(), 2)});
+  EXPECT_EQ(shape.name, "Slurm");
+  EXPECT_EQ(shape.nodes, 6);
+  EXPECT_EQ(shape.node_rank, 5);
+  EXPECT_EQ(shape.slots, 1);
+  EXPECT_THAT(shape.hosts, ElementsAre("n0", "n1"));
+  EXPECT_EQ(shape.port, 61440 + 905);
+  EXPECT_EQ(ToPlatform({}).nodes, 0);
+  EXPECT_EQ(ToPlatform({.slurm = Place(OnePerNode())}).slots, 0) << "the YAML file or the flags say it";
+
+  SlurmPlace large = Place(OnePerNode());
+  large.hosts.assign(1000, "n");
+  EXPECT_EQ(ToPlatform({.slurm = large}).hosts.size(), 16u) << "more successors than anybody needs";
 }
 
 TEST(SlurmAdviceTest, OnlyForSeveralNodesWithoutSrun) {

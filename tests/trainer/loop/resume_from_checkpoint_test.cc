@@ -14,16 +14,25 @@
 #include "storage/local_store.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
+#include "trainer/callbacks/activation_monitor.h"
 #include "trainer/callbacks/early_stopper.h"
+#include "trainer/callbacks/export_for_inference.h"
 #include "trainer/callbacks/fail_at.h"
+#include "trainer/callbacks/free_outputs.h"
 #include "trainer/callbacks/lr_monitor.h"
 #include "trainer/callbacks/memory_monitor.h"
 #include "trainer/callbacks/nan_monitor.h"
+#include "trainer/callbacks/oom_observer.h"
+#include "trainer/callbacks/optimizer_monitor.h"
 #include "trainer/callbacks/runtime_estimator.h"
 #include "trainer/callbacks/sample_recorder.h"
 #include "trainer/callbacks/speed_monitor.h"
+#include "trainer/callbacks/system_metrics_monitor.h"
 #include "trainer/callbacks/threshold_stopper.h"
+#include "trainer/optim/one_cycle.h"
+#include "trainer/optim/reduce_lr_on_plateau.h"
 #include "trainer/optim/schedules.h"
+#include "trainer/optim/torch_schedules.h"
 
 namespace composer {
 namespace {
@@ -39,6 +48,22 @@ struct Surroundings {
   std::string batches() const { return folder.Path("batches"); }
 };
 
+// What watches and changes nothing; what keeps something for the next run is in AddEveryCallback.
+void AddObservers(TrainerOptions& options, const std::string& folder) {
+  auto& callbacks = options.callbacks;
+  callbacks.push_back(std::make_unique<ActivationMonitor>(ActivationMonitor::Options{}));
+  callbacks.push_back(std::make_unique<ExportForInference>(ExportForInference::Options{folder + "/export", "{}"}));
+  callbacks.push_back(std::make_unique<FreeOutputs>());
+  callbacks.push_back(std::make_unique<FailAt>(FailAt::Options{.armed = false}));
+  callbacks.push_back(std::make_unique<LRMonitor>());
+  callbacks.push_back(std::make_unique<MemoryMonitor>(MemoryMonitor::Options{.interval = 1}));
+  callbacks.push_back(std::make_unique<NaNMonitor>());
+  callbacks.push_back(std::make_unique<OOMObserver>(OOMObserver::Options{}));
+  callbacks.push_back(std::make_unique<OptimizerMonitor>(OptimizerMonitor::Options{.interval = 2}));
+  callbacks.push_back(std::make_unique<SampleRecorder>());
+  callbacks.push_back(std::make_unique<SystemMetricsMonitor>(SystemMetricsMonitor::Options{}));
+}
+
 void AddEveryCallback(TrainerOptions& options, ManualClock& clock) {
   auto& callbacks = options.callbacks;
   AddCallback(options, {Event::kBatchStart}, [&clock](State&) { clock.Advance(absl::Seconds(1)); });
@@ -49,11 +74,7 @@ void AddEveryCallback(TrainerOptions& options, ManualClock& clock) {
       EarlyStopper::Options{.monitor = "loss/train/total", .patience = Time::Batches(100)}));
   callbacks.push_back(std::make_unique<ThresholdStopper>(
       ThresholdStopper::Options{.monitor = "metrics/eval/MulticlassAccuracy", .threshold = 2}));
-  callbacks.push_back(std::make_unique<FailAt>(FailAt::Options{.armed = false}));
-  callbacks.push_back(std::make_unique<LRMonitor>());
-  callbacks.push_back(std::make_unique<MemoryMonitor>(MemoryMonitor::Options{.interval = 1}));
-  callbacks.push_back(std::make_unique<NaNMonitor>());
-  callbacks.push_back(std::make_unique<SampleRecorder>());
+  AddObservers(options, options.run_folder);
   callbacks.push_back(std::make_unique<SpeedMonitor>(SpeedMonitor::Options{.window_size = 3}, clock));
   callbacks.push_back(std::make_unique<RuntimeEstimator>(RuntimeEstimator::Options{}, clock));
 }
@@ -71,6 +92,8 @@ TrainerOptions Options(Surroundings& around, size_t rank, const ModelShape& shap
   options.evaluators.push_back(std::move(evaluator));
   for (const char* name : {"cosine_annealing_with_warmup", "exponential"})
     options.schedulers.push_back(MakeScheduler(ScheduleByName(name).value()));
+  options.schedulers.push_back(std::make_unique<ReduceLROnPlateau>(
+      PlateauSpec{.every_batch = true, .maximize = true, .factor = 0.5, .patience = 1}));
   options.save.save_folder = around.epochs();
   options.checkpoint_savers.emplace_back();
   options.checkpoint_savers.back().save_folder = around.batches();
@@ -142,6 +165,32 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, ResumeFromTest,
 // Trained to the end in one go, or stopped after 4 batches and gone on.
 class EveryScheduleTest : public testing::TestWithParam<const char*> {};
 
+// Composer's by name, and torch's, so that each does something within 10 batches.
+std::unique_ptr<Scheduler> ScheduleOfTenBatches(const std::string& name) {
+  if (name == "reduce_lr_on_plateau") {
+    return std::make_unique<ReduceLROnPlateau>(
+        PlateauSpec{.every_batch = true, .maximize = true, .factor = 0.5, .patience = 0});
+  }
+  if (name == "one_cycle_lr") return MakeOneCycleScheduler({.every_batch = true, .max_lr = 0.01});
+  const std::pair<const char*, TorchScheduleSpec> of_torch[] = {
+      {"step_lr", {.curve = TorchCurve::kStep, .step_size = 3}},
+      {"multi_step_lr", {.curve = TorchCurve::kMultiStep, .milestones = {2, 7}}},
+      {"linear_lr", {.curve = TorchCurve::kLinear}},
+      {"exponential_lr", {.curve = TorchCurve::kExponential, .gamma = 0.9}},
+      {"cosine_annealing_lr", {.curve = TorchCurve::kCosine, .t_max = 10}},
+      {"cosine_annealing_warm_restarts_lr", {.curve = TorchCurve::kWarmRestarts, .t_0 = 6}}};
+  for (auto [known, spec] : of_torch) {
+    spec.every_batch = true;
+    if (name == known) return MakeTorchScheduler(spec);
+  }
+  ScheduleSpec spec = ScheduleByName(name).value();
+  if (spec.t_warmup) spec.t_warmup = Time::Batches(3);
+  if (spec.curve == Curve::kStep || spec.curve == Curve::kWarmRestarts) spec.period = Time::Batches(3);
+  if (spec.curve == Curve::kConstant) spec.alpha_i = 0.5, spec.t_max = Time::Batches(spec.t_warmup ? 10 : 6);
+  spec.milestones = {Time::Batches(2), Time::Batches(7)};
+  return MakeScheduler(spec);
+}
+
 TEST_P(EveryScheduleTest, ResumesBitExactly) {
   std::vector<double> rates[2];
   RunResult results[2];
@@ -149,12 +198,7 @@ TEST_P(EveryScheduleTest, ResumesBitExactly) {
     const TempDir folder;
     const auto options = [&] {
       TrainerOptions result = SmallRun();
-      ScheduleSpec spec = ScheduleByName(GetParam()).value();
-      if (spec.t_warmup) spec.t_warmup = Time::Batches(3);
-      if (spec.curve == Curve::kStep || spec.curve == Curve::kWarmRestarts) spec.period = Time::Batches(3);
-      if (spec.curve == Curve::kConstant) spec.alpha_i = 0.5, spec.t_max = Time::Batches(spec.t_warmup ? 10 : 6);
-      spec.milestones = {Time::Batches(2), Time::Batches(7)};
-      result.schedulers.push_back(MakeScheduler(spec));
+      result.schedulers.push_back(ScheduleOfTenBatches(GetParam()));
       result.save.save_folder = folder.path();
       result.save.save_interval = Time::Epochs(10);
       AddCallback(result, {Event::kAfterTrainBatch},
@@ -180,7 +224,9 @@ INSTANTIATE_TEST_SUITE_P(Names, EveryScheduleTest,
                          testing::Values("constant", "linear", "cosine_annealing", "polynomial", "exponential", "step",
                                          "multi_step", "cosine_annealing_warm_restarts", "constant_with_warmup",
                                          "linear_with_warmup", "cosine_annealing_with_warmup", "polynomial_with_warmup",
-                                         "multi_step_with_warmup"));
+                                         "multi_step_with_warmup", "step_lr", "multi_step_lr", "linear_lr",
+                                         "exponential_lr", "cosine_annealing_lr", "cosine_annealing_warm_restarts_lr",
+                                         "one_cycle_lr", "reduce_lr_on_plateau"));
 
 // The microbatch size may change: the samples of each batch are the same, the weights but for rounding.
 TEST(Resumption, WithAnotherMicrobatchSizeTakesTheSameSamples) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/network_facts.h"
+#include "base/network_facts.h"
 
 #include <fcntl.h>
 #include <ifaddrs.h>
