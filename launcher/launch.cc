@@ -34,6 +34,7 @@ namespace composer {
 namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
+constexpr int kSettleSeconds = 5;  // for a rendezvous that was started again: nodes tell it first of the world that runs
 
 std::string RandomName() {
   uint64_t bits = 0;
@@ -51,7 +52,11 @@ std::string HostName() {
 int TakeStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    struct sigaction action = {};
+    const bool ignored = sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+    if (!ignored) sigaddset(&signals, number);  // nohup ignores SIGHUP; a signalfd would see it all the same
+  }
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -136,6 +141,7 @@ std::vector<std::string> ServeArguments(const Launching& launching) {
   if (!launching.serves) return {};
   ServeOptions serve = PlanServe(launching.plan, launching.options, launching.security);
   serve.port = launching.rendezvous.port;
+  serve.settle_seconds = kSettleSeconds;
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
   for (std::string& argument : ToArguments(serve)) argv.push_back(std::move(argument));
   return argv;
@@ -189,7 +195,7 @@ absl::StatusOr<int> Supervise(Launching& launching) {
   ASSIGN_OR_RETURN(auto hub,
                    WorkerHub::Start({.socket_path = launching.household.temp_folder + "/hub",
                                      .job = options.job,
-                                     .upstream = link->channel(),
+                                     .upstream = link->upstream(),
                                      .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }}));
   RendezvousLink& lasting_link = *link.release();
   ASSIGN_OR_RETURN(const auto observation,

@@ -17,6 +17,7 @@
 #include "launcher/launch_option_table.h"
 #include "launcher/restart_policy.h"
 #include "rendezvous/server.h"
+#include "rendezvous/succession.h"
 
 namespace composer {
 namespace {
@@ -37,6 +38,18 @@ std::string Explain(const absl::Status& status, int port) {
 int Refuse(const ServeOptions& options, absl::string_view error) {
   options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : Tell(error);
   return exit_code::kUserError;
+}
+
+const char* NameOf(GrowPolicy policy) {
+  switch (policy) {
+    case GrowPolicy::kAtCheckpoint:
+      return "checkpoint";
+    case GrowPolicy::kNow:
+      return "now";
+    case GrowPolicy::kNever:
+      break;
+  }
+  return "never";
 }
 
 // The signals that end a `composer serve` of its own, blocked so that sigwait takes them.
@@ -61,6 +74,12 @@ int Serve(const ServeOptions& options) {
                                          .min_nodes = options.min_nodes,
                                          .max_nodes = options.max_nodes,
                                          .last_call = absl::Seconds(options.last_call_seconds),
+                                         .grow = options.grow,
+                                         .quorum = options.places > 1,
+                                         .holds_tie = options.place == 0,
+                                         .quorum_wait = QuorumWaitOf(options.place, options.places),
+                                         .grace = absl::Seconds(options.grace_seconds),
+                                         .settle = absl::Seconds(options.settle_seconds),
                                          .credentials = *credentials,
                                          .clock = &RealClock::Get()});
   if (!server.ok()) return Refuse(options, Explain(server.status(), options.port));
@@ -78,10 +97,16 @@ int Serve(const ServeOptions& options) {
 }
 
 std::vector<std::string> ToArguments(const ServeOptions& options) {
-  std::vector<std::string> arguments = {absl::StrCat("--port=", options.port), absl::StrCat("--job=", options.job),
+  std::vector<std::string> arguments = {absl::StrCat("--port=", options.port),
+                                        absl::StrCat("--job=", options.job),
                                         absl::StrCat("--bind=", options.bind_address),
                                         absl::StrCat("--nodes=", options.min_nodes, ":", options.max_nodes),
-                                        absl::StrCat("--last-call=", options.last_call_seconds)};
+                                        absl::StrCat("--last-call=", options.last_call_seconds),
+                                        absl::StrCat("--grow=", NameOf(options.grow)),
+                                        absl::StrCat("--rdzv-grace=", options.grace_seconds),
+                                        absl::StrCat("--settle=", options.settle_seconds),
+                                        absl::StrCat("--place=", options.place),
+                                        absl::StrCat("--places=", options.places)};
   for (std::string& argument : SecurityArguments(options.security)) arguments.push_back(std::move(argument));
   if (options.of_launcher) arguments.push_back("--of-launcher");
   return arguments;
@@ -118,6 +143,27 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
        .help = "how long to wait for more nodes when MIN are there",
        .fallback = "1",
        .set = IntoSeconds(&options.last_call_seconds)},
+      {.name = "grow",
+       .metavar = "WHEN",
+       .help = "a running world takes in nodes that wait: checkpoint (after one), now, never",
+       .fallback = "checkpoint",
+       .set =
+           [&](absl::string_view text) {
+             if (ParseGrowPolicy(std::string(text), &options.grow)) return absl::OkStatus();
+             return absl::InvalidArgumentError("must be checkpoint, now or never");
+           }},
+      {.name = "rdzv-grace",
+       .metavar = "SECONDS",
+       .help = "how long a running world's nodes may take to come back after a restart",
+       .fallback = "60",
+       .set = IntoInt(&options.grace_seconds, 0, 86400)},
+      {.name = "settle",
+       .metavar = "SECONDS",
+       .help = "form no world before, unless nodes tell of a running one; for a restart",
+       .fallback = "0",
+       .set = IntoInt(&options.settle_seconds, 0, 86400)},
+      {.name = "place", .metavar = "N", .help = "index in the list of servers", .set = IntoInt(&options.place, 0, 63)},
+      {.name = "places", .metavar = "N", .help = "length of that list", .set = IntoInt(&options.places, 1, 64)},
       {.name = "of-launcher", .help = "leave its end to the launcher", .set = IntoBool(&options.of_launcher)},
       {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
   };

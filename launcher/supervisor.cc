@@ -88,7 +88,7 @@ void Supervisor::Handle(absl::StatusOr<proto::World> world) {
 }
 
 absl::Status Supervisor::StartWorkers(const proto::World& world) {
-  ASSIGN_OR_RETURN(WorkerPlace place, PlaceOf(options_.node_id, world));
+  ASSIGN_OR_RETURN(WorkerPlace place, PlaceOf(world));
   place.master_port = options_.rendezvous_port;
   place.restart_count = budget_.tally.restarts;
   place.max_restarts = options_.max_restarts;
@@ -96,7 +96,7 @@ absl::Status Supervisor::StartWorkers(const proto::World& world) {
   place.job = options_.job;
   place.run_name = options_.run_name;
   place.hub = parts_.hub.address();
-  if (!options_.plan.job) place.master_port = world.nodes(0).node().free_port();  // scripts bind it themselves
+  if (!options_.plan.job) place.master_port = world.master_port();  // scripts bind it themselves
   first_node_ = place.node_rank == 0;
   writes_summary_ = options_.plan.job && first_node_;
   generation_ = world.generation();

@@ -5,8 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/channel.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +19,7 @@ class Server;
 namespace composer {
 
 class KeyValueProxy;
+class KeyValueUpstream;
 class Listener;
 
 class WorkerHub {
@@ -36,7 +35,7 @@ class WorkerHub {
   struct Options {
     std::string socket_path;  // in a folder with mode 0700; at most 100 bytes
     std::string job;
-    std::shared_ptr<grpc::Channel> upstream;  // the rendezvous, for the key-value store
+    std::shared_ptr<KeyValueUpstream> upstream;  // the rendezvous's key-value store
     Handler handler;
   };
 

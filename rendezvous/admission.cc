@@ -22,8 +22,10 @@ std::optional<JoinRefusal> CheckTexts(const proto::NodeInfo& node) {
   const struct {
     const char* field;
     const std::string& value;
-  } texts[] = {{"node_id", node.node_id()}, {"hostname", node.hostname()},       {"address", node.address()},
-               {"version", node.version()}, {"config_hash", node.config_hash()}, {"plugin_hash", node.plugin_hash()}};
+  } texts[] = {{"node_id", node.node_id()},         {"hostname", node.hostname()},
+               {"address", node.address()},         {"version", node.version()},
+               {"node_group", node.node_group()},   {"config_hash", node.config_hash()},
+               {"plugin_hash", node.plugin_hash()}};
   if (node.data_paths_size() > kMaxDataPaths) {
     return JoinRefusal{"data_paths",
                        absl::StrCat(node.data_paths_size(), " data paths, at most ", kMaxDataPaths, " are allowed")};
@@ -60,6 +62,21 @@ std::optional<JoinRefusal> CheckData(const proto::NodeInfo& node, const proto::N
   return std::nullopt;
 }
 
+std::optional<JoinRefusal> CheckWorldSize(const proto::NodeInfo& node, const AdmissionTerms& terms) {
+  const int expected = node.expected_world_size();
+  if (terms.example != nullptr && terms.example->expected_world_size() != expected) {
+    return JoinRefusal{"world_size", absl::StrCat("world_size is ", expected, ", but ", Name(*terms.example), " has ",
+                                                  terms.example->expected_world_size(), " (0: not given)")};
+  }
+  if (expected <= 0 || terms.nodes <= 0 || terms.others >= terms.nodes) return std::nullopt;  // free, or a spare
+  const int to_come = terms.nodes - terms.others - 1;
+  const int64_t sum = terms.slots + node.slots();
+  if (to_come == 0 ? sum == expected : sum + to_come <= expected) return std::nullopt;
+  return JoinRefusal{"world_size",
+                     absl::StrCat("world_size is ", expected, " on ", terms.nodes, " nodes, but ", terms.others,
+                                  " of them have ", terms.slots, " workers and this one brings ", node.slots())};
+}
+
 }  // namespace
 
 std::optional<JoinRefusal> CheckAdmission(absl::string_view job, const proto::NodeInfo& node,
@@ -79,9 +96,11 @@ std::optional<JoinRefusal> CheckAdmission(absl::string_view job, const proto::No
     if (auto refusal = CheckSame("plugin_hash", node.plugin_hash(), other.plugin_hash(), other)) return refusal;
     if (auto refusal = CheckData(node, other)) return refusal;
   }
+  if (auto refusal = CheckWorldSize(node, terms)) return refusal;
   if (node.node_rank() >= 0 && terms.same_rank != nullptr) {
     return JoinRefusal{"node_rank", absl::StrCat("node_rank is ", node.node_rank(), ", but ", Name(*terms.same_rank),
-                                                 " has that one already")};
+                                                 " has that one already"),
+                       /*passing=*/true};
   }
   return std::nullopt;
 }

@@ -3,10 +3,12 @@
 
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
+#include <sys/random.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "rendezvous/grpc_settings.h"
 #include "rendezvous/key_value_service.h"
@@ -30,6 +32,27 @@ absl::Status CheckOptions(const RendezvousServer::Options& options) {
   return absl::OkStatus();
 }
 
+std::string RandomName() {
+  uint64_t bits = 0;
+  if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) bits = static_cast<uint64_t>(absl::GetCurrentTimeNanos());
+  return absl::StrCat(absl::Hex(bits, absl::kZeroPad16));
+}
+
+Coordinator::Options CoordinatorOptions(const RendezvousServer::Options& options) {
+  return {
+      .job = options.job,
+      .incarnation = RandomName(),
+      .policy = {.min_nodes = options.min_nodes,
+                 .max_nodes = options.max_nodes,
+                 .last_call = options.last_call,
+                 .grow = options.grow,
+                 .quorum = options.quorum,
+                 .holds_tie = options.holds_tie,
+                 .quorum_wait = options.quorum_wait,
+                 .grace = options.grace},
+      .settled = options.settle > absl::ZeroDuration() ? options.clock->Now() + options.settle : absl::InfinitePast()};
+}
+
 }  // namespace
 
 RendezvousServer::RendezvousServer() = default;
@@ -43,8 +66,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   std::unique_ptr<RendezvousServer> server(new RendezvousServer);
   server->listener_ = *std::move(listener);
   server->port_ = server->listener_->port();
-  const MembershipPolicy policy{options.min_nodes, options.max_nodes, options.last_call};
-  server->rendezvous_ = std::make_unique<RendezvousService>(options.job, policy, options.clock, store);
+  server->rendezvous_ = std::make_unique<RendezvousService>(CoordinatorOptions(options), options.clock, store);
   server->key_value_ = std::make_unique<KeyValueService>(options.job, store);
   grpc::EnableDefaultHealthCheckService(true);  // grpc.health.v1, for the probes of Kubernetes
   grpc::ServerBuilder builder;

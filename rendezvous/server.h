@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "rendezvous/credentials.h"
+#include "rendezvous/membership.h"
 
 namespace grpc {
 class Server;
@@ -29,6 +30,13 @@ class RendezvousServer {
     int min_nodes = 1;
     int max_nodes = 1;
     absl::Duration last_call = absl::Seconds(1);
+    GrowPolicy grow = GrowPolicy::kAtCheckpoint;
+    bool quorum = false;  // see MembershipPolicy
+    bool holds_tie = true;
+    absl::Duration quorum_wait = kQuorumWait;
+    absl::Duration grace = absl::Seconds(60);  // for a running world's nodes to come back
+    // A world of an earlier coordinator may be running: none is formed for so long, unless its nodes tell of it.
+    absl::Duration settle = absl::ZeroDuration();
     Credentials credentials;            // None: for a port that only this machine reaches, or when the user insists
     int max_connections = 2 * 100'000;  // more are closed at once; a launcher needs one
     Clock* clock = &RealClock::Get();   // must outlive the server

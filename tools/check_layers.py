@@ -57,7 +57,7 @@ def violations(path, text):
                 yield where + f"{layer} may not include <{target}>"
     if layer in {"base", "rendezvous", "launcher", "worker"} and (shell := re.search(r"(?<![\w.:>])(system|popen|wordexp|execlp|execvp)\s*\(", text)):
         yield f"{path}: {shell.group(1)} would run a shell or search the PATH with what may be remote input; use ProcessSpec"
-    if path != "base/env.cc" and layer in MAY_INCLUDE and re.search(r"\b(getenv|environ)\b", text):
+    if path != "base/env.cc" and layer in MAY_INCLUDE and re.search(r"(?<!/)\b(getenv|environ)\b", text):
         yield f"{path}: only base/env.cc reads the environment"
 
 

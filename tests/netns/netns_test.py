@@ -123,7 +123,7 @@ class FaultsTest(NodesTest):
             self.expect_no_process_left(number)
 
     def test_a_worker_crashes_on_the_other_node(self):
-        nodes = self.launch_all("steps=60", "die_rank=1", "die_step=14", "die_how=9")
+        nodes = self.launch_all("steps=60", "save=1000", "die_rank=1", "die_step=14", "die_how=9")
         crashed = self.wait_for(lambda: nodes[1].said("rank 1 on "), "node 1 names its rank")
         self.expect_told(nodes[0], "rank 1 was killed by SIGKILL", crashed - 0.05, CRASH_GOAL_S, "remote crash")
         for node in nodes:
@@ -133,7 +133,7 @@ class FaultsTest(NodesTest):
 
     def test_restarts_are_counted_for_the_job(self):
         """Crashes on either node in turn spend one budget."""
-        nodes = self.launch_all("steps=40", "die_rank=1", "die_step=4", "die_how=70", "die_generations=99", flags=("--max-restarts=2",))
+        nodes = self.launch_all("steps=40", "save=1000", "die_rank=1", "die_step=4", "die_how=70", "die_generations=99", flags=("--max-restarts=2",))
         for node in nodes:
             self.expect_exit(node, 93)
         self.assertEqual(self.restarts(), 2)
@@ -142,14 +142,14 @@ class FaultsTest(NodesTest):
             self.assertTrue(node.said("giving up"), self.transcript())
 
     def test_a_user_error_on_one_node_ends_all(self):
-        nodes = self.launch_all("steps=4000", "die_rank=1", "die_step=4", "die_how=64")
+        nodes = self.launch_all("steps=4000", "save=100000", "die_rank=1", "die_step=4", "die_how=64")
         for node in nodes:
             self.expect_exit(node, 64)
         self.assertIn("rank 1 exited with 64", nodes[0].text())
 
     def test_nodes_that_are_done_wait_for_the_others(self):
         """Node 0 is done long before rank 1 fails; the next generation still has both."""
-        nodes = self.launch_all("steps=30", "step_ms=1", "die_rank=1", "die_step=29", "die_how=9", "die_delay_ms=600")
+        nodes = self.launch_all("steps=30", "step_ms=20", "die_rank=1", "die_step=29", "die_how=9", "die_delay_ms=600")
         for node in nodes:
             self.expect_exit(node, 0)
         self.assertEqual(self.restarts(), 1)
@@ -306,6 +306,7 @@ class RealWorkersTest(NodesTest):
             self.expect_exit(node, 0, 60)
         self.assertEqual(self.restarts(), 1)
         self.assertEqual(self.summary()["steps"], 120)
+        self.expect_left_at_the_word()
 
     def test_power_off(self):
         nodes = self.launch_all("max_duration=150ba", nodes="1:2")
@@ -316,6 +317,13 @@ class RealWorkersTest(NodesTest):
         self.expect_exit(nodes[0], 0, 60)
         self.assertEqual(self.summary()["steps"], 150)
         self.assertEqual(self.summary()["world_size"], 1)
+        self.expect_left_at_the_word()  # its peer's sockets never closed: Gloo alone would wait 30 minutes
+
+    def expect_left_at_the_word(self):
+        """Rank 0, blocked in a collective, left by itself and was not killed."""
+        exits = self.summary()["generations"][0]["exits"]
+        self.assertEqual([e["how"] for e in exits], ["exited with 69"], exits)
+        self.assertIn("collateral", exits[0]["role"])
 
 
 if __name__ == "__main__":
