@@ -170,6 +170,8 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
                  .temp_folder = launching.household.temp_folder,
                  .tee = plan.output.tee.all == 3,
                  .output = plan.output,
+                 .colours = {.out = WantsColour(isatty(STDOUT_FILENO) != 0, launching.environment),
+                             .err = WantsColour(isatty(STDERR_FILENO) != 0, launching.environment)},
                  .first_argument = plan.first_argument,
                  .role = plan.role,
                  .interface = launching.node_address.interface,

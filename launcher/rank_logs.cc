@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <iterator>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -39,10 +40,10 @@ bool WriteAll(int fd, absl::string_view bytes) {
   return true;
 }
 
-std::string WithPrefix(int rank, absl::string_view lines) {
+std::string WithPrefix(absl::string_view prefix, absl::string_view lines) {
   std::string result;
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(lines, "\n"), '\n')) {
-    absl::StrAppend(&result, "[", rank, "] ", line, "\n");
+    absl::StrAppend(&result, prefix, line, "\n");
   }
   return result;
 }
@@ -66,8 +67,15 @@ struct LogFile {
 }  // namespace
 
 struct RankLogs::Stream {
-  Stream(int number, int source, int console, Show how, std::shared_ptr<LogFile> log, std::shared_ptr<LogFile> own)
-      : fd(source), rank(number), show(how), console_fd(console), file(std::move(log)), own_file(std::move(own)) {
+  Stream(int number, int source, int console, Show how, bool coloured, std::shared_ptr<LogFile> log,
+         std::shared_ptr<LogFile> own)
+      : fd(source),
+        rank(number),
+        prefix(RankPrefix(number, coloured)),
+        show(how),
+        console_fd(console),
+        file(std::move(log)),
+        own_file(std::move(own)) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   }
   ~Stream() { close(fd); }
@@ -76,6 +84,7 @@ struct RankLogs::Stream {
 
   const int fd;
   const int rank;
+  const std::string prefix;
   const Show show;
   const int console_fd;
   std::shared_ptr<LogFile> file;      // null: none
@@ -89,12 +98,19 @@ struct RankLogs::Stream {
       LOG(WARNING) << "cannot write the log of rank " << rank << ": " << ErrnoStatus(errno, "write", "log").message();
       file = nullptr;
     }
-    if (show == Show::kPrefixed) WriteAll(console_fd, WithPrefix(rank, whole));
+    if (show == Show::kPrefixed) WriteAll(console_fd, WithPrefix(prefix, whole));
     if (console_fd == STDERR_FILENO) tail.Add(whole);
   }
 };
 
-RankLogs::RankLogs() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { Loop(); }) {}
+std::string RankPrefix(int rank, bool coloured) {
+  static constexpr int kColours[] = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94};  // no red: it means trouble
+  if (!coloured) return absl::StrCat("[", rank, "] ");
+  return absl::StrCat("\033[", kColours[static_cast<size_t>(rank) % std::size(kColours)], "m[", rank, "]\033[0m ");
+}
+
+RankLogs::RankLogs(LogColours colours)
+    : colours_(colours), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { Loop(); }) {}
 
 RankLogs::~RankLogs() {
   Drain();
@@ -120,8 +136,8 @@ absl::Status RankLogs::Add(const Rank& rank) {
   {
     absl::MutexLock lock(&mutex_);
     tails_[rank.rank];
-    streams_.emplace_back(rank.rank, rank.stdout_fd, STDOUT_FILENO, rank.show, file, out);
-    streams_.emplace_back(rank.rank, rank.stderr_fd, STDERR_FILENO, rank.stderr_show, file, err);
+    streams_.emplace_back(rank.rank, rank.stdout_fd, STDOUT_FILENO, rank.show, colours_.out, file, out);
+    streams_.emplace_back(rank.rank, rank.stderr_fd, STDERR_FILENO, rank.stderr_show, colours_.err, file, err);
   }
   eventfd_write(wake_fd_, 1);
   return absl::OkStatus();

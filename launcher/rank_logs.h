@@ -24,6 +24,15 @@
 
 namespace composer {
 
+// "[3] ", in a colour of the rank's when `coloured`; neighbours differ. Pure.
+std::string RankPrefix(int rank, bool coloured);
+
+// Whether prefixes on the launcher's own streams are coloured.
+struct LogColours {
+  bool out = false;
+  bool err = false;
+};
+
 class RankLogs {
  public:
   enum class Show { kHidden, kRaw, kPrefixed };
@@ -39,7 +48,7 @@ class RankLogs {
     std::string stderr_path;
   };
 
-  RankLogs();
+  explicit RankLogs(LogColours colours = {});
   // Drains first.
   ~RankLogs();
   RankLogs(const RankLogs&) = delete;
@@ -63,6 +72,7 @@ class RankLogs {
   bool Pump(Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpAll(int rank) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const LogColours colours_;
   absl::Mutex mutex_;
   std::list<Stream> streams_ ABSL_GUARDED_BY(mutex_);
   std::map<int, LineTail> tails_ ABSL_GUARDED_BY(mutex_);

@@ -31,6 +31,7 @@ struct WorkerPlan {
   std::string temp_folder;        // for progress pages
   bool tee = false;               // the terminal shows all ranks
   OutputOptions output;
+  LogColours colours;
   size_t first_argument = 0;  // of argv that is expanded by ExpandArgument; 0: none is
   std::string role = "default";
   std::string interface;     // see WorkerPlace

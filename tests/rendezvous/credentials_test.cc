@@ -41,14 +41,13 @@ std::unique_ptr<RendezvousServer> StartServer(const Credentials& credentials) {
 
 std::string AddressOf(const RendezvousServer& server) { return absl::StrCat("127.0.0.1:", server.port()); }
 
-// A key-value call: ABORTED (there is no generation 9) means that it was answered by the service.
+// A key-value call of another job: ABORTED means that the service answered it.
 absl::Status Call(const std::shared_ptr<grpc::Channel>& channel) {
   const auto stub = proto::KeyValue::NewStub(channel);
   grpc::ClientContext context;
   context.set_deadline(DeadlineAfter(absl::Seconds(20)));
   proto::CountRequest request;
-  request.mutable_caller()->set_job("job");
-  request.mutable_caller()->set_generation(9);
+  request.mutable_caller()->set_job("another job");
   proto::CountReply reply;
   return FromGrpc(stub->Count(&context, request, &reply));
 }
