@@ -291,31 +291,31 @@ class RealWorkersTest(NodesTest):
 
     def test_train_on_two_hosts(self):
         for node in self.launch_all():
-            self.expect_exit(node, 0, 60)
+            self.expect_exit(node, 0, 120)
         self.assertEqual(self.summary()["steps"], 40)
         self.assertEqual(self.summary()["world_size"], 2)
 
     def test_a_worker_is_killed(self):
-        nodes = self.launch_all("max_duration=120ba")
-        self.wait_for_step(15)
+        nodes = self.launch_all("max_duration=60ba")
+        self.wait_for_step(12)
         worker = self.hosts[1].pid_of("composer_worker")
         at = time.monotonic()
         os.kill(worker, signal.SIGKILL)
         self.expect_told(nodes[0], "rank 1 was killed by SIGKILL", at, CRASH_GOAL_S, "remote crash")
         for node in nodes:
-            self.expect_exit(node, 0, 60)
+            self.expect_exit(node, 0, 120)
         self.assertEqual(self.restarts(), 1)
-        self.assertEqual(self.summary()["steps"], 120)
+        self.assertEqual(self.summary()["steps"], 60)
         self.expect_left_at_the_word()
 
     def test_power_off(self):
-        nodes = self.launch_all("max_duration=150ba", nodes="1:2")
-        self.wait_for_step(15)
+        nodes = self.launch_all("max_duration=80ba", nodes="1:2")
+        self.wait_for_step(12)
         at = time.monotonic()
         self.hosts[1].power_off()
         self.expect_told(nodes[0], "was lost", at, SILENT_GOAL_S, "power off")
-        self.expect_exit(nodes[0], 0, 60)
-        self.assertEqual(self.summary()["steps"], 150)
+        self.expect_exit(nodes[0], 0, 120)
+        self.assertEqual(self.summary()["steps"], 80)
         self.assertEqual(self.summary()["world_size"], 1)
         self.expect_left_at_the_word()  # its peer's sockets never closed: Gloo alone would wait 30 minutes
 
