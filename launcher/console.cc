@@ -16,6 +16,13 @@ void Tell(absl::string_view text) {
   [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, line.data(), line.size());
 }
 
+bool WantsColour(bool is_terminal, const Environment& environment) {
+  if (!environment.GetOr("NO_COLOR", "").empty()) return false;
+  const std::string force = environment.GetOr("CLICOLOR_FORCE", "");
+  if (!force.empty() && force != "0") return true;
+  return is_terminal && environment.GetOr("TERM", "") != "dumb";
+}
+
 int TerminalColumns() {
   winsize size = {};
   if (isatty(STDERR_FILENO) == 0) return 0;

@@ -18,6 +18,7 @@ struct ProcessSpec {
   std::vector<std::string> environment;  // "NAME=value"
   std::string folder;                    // working directory; "": the keeper's
   std::vector<int> cpus;                 // to run on; empty: any
+  bool deaf = false;                     // SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are ignored from the start
 };
 
 // Strings must not hold a NUL byte; Decode answers kInvalidArgument to anything that Encode did not make.

@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <iterator>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/status_macros.h"
 
 namespace composer {
 namespace {
@@ -37,16 +40,23 @@ bool WriteAll(int fd, absl::string_view bytes) {
   return true;
 }
 
-std::string WithPrefix(int rank, absl::string_view lines) {
+std::string WithPrefix(absl::string_view prefix, absl::string_view lines) {
   std::string result;
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(lines, "\n"), '\n')) {
-    absl::StrAppend(&result, "[", rank, "] ", line, "\n");
+    absl::StrAppend(&result, prefix, line, "\n");
   }
   return result;
 }
 
-// Shared by the two streams of a rank.
+// May be shared by the two streams of a rank.
 struct LogFile {
+  // Null for "".
+  static absl::StatusOr<std::shared_ptr<LogFile>> Open(const std::string& path) {
+    if (path.empty()) return std::shared_ptr<LogFile>();
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) return ErrnoStatus(errno, "cannot open log", path);
+    return std::make_shared<LogFile>(fd);
+  }
   explicit LogFile(int descriptor) : fd(descriptor) {}
   ~LogFile() { close(fd); }
   LogFile(const LogFile&) = delete;
@@ -57,8 +67,15 @@ struct LogFile {
 }  // namespace
 
 struct RankLogs::Stream {
-  Stream(const Rank& r, int source, int console, std::shared_ptr<LogFile> log)
-      : fd(source), rank(r.rank), show(r.show), console_fd(console), file(std::move(log)) {
+  Stream(int number, int source, int console, Show how, bool coloured, std::shared_ptr<LogFile> log,
+         std::shared_ptr<LogFile> own)
+      : fd(source),
+        rank(number),
+        prefix(RankPrefix(number, coloured)),
+        show(how),
+        console_fd(console),
+        file(std::move(log)),
+        own_file(std::move(own)) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   }
   ~Stream() { close(fd); }
@@ -67,9 +84,11 @@ struct RankLogs::Stream {
 
   const int fd;
   const int rank;
+  const std::string prefix;
   const Show show;
   const int console_fd;
-  std::shared_ptr<LogFile> file;  // null: none
+  std::shared_ptr<LogFile> file;      // null: none
+  std::shared_ptr<LogFile> own_file;  // of this stream alone; null: none
   bool ended = false;
   LineSplitter lines;
 
@@ -79,12 +98,19 @@ struct RankLogs::Stream {
       LOG(WARNING) << "cannot write the log of rank " << rank << ": " << ErrnoStatus(errno, "write", "log").message();
       file = nullptr;
     }
-    if (show == Show::kPrefixed) WriteAll(console_fd, WithPrefix(rank, whole));
+    if (show == Show::kPrefixed) WriteAll(console_fd, WithPrefix(prefix, whole));
     if (console_fd == STDERR_FILENO) tail.Add(whole);
   }
 };
 
-RankLogs::RankLogs() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { Loop(); }) {}
+std::string RankPrefix(int rank, bool coloured) {
+  static constexpr int kColours[] = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94};  // no red: it means trouble
+  if (!coloured) return absl::StrCat("[", rank, "] ");
+  return absl::StrCat("\033[", kColours[static_cast<size_t>(rank) % std::size(kColours)], "m[", rank, "]\033[0m ");
+}
+
+RankLogs::RankLogs(LogColours colours)
+    : colours_(colours), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { Loop(); }) {}
 
 RankLogs::~RankLogs() {
   Drain();
@@ -98,22 +124,20 @@ RankLogs::~RankLogs() {
 }
 
 absl::Status RankLogs::Add(const Rank& rank) {
-  std::shared_ptr<LogFile> file;
-  if (!rank.log_path.empty()) {
-    const int fd = open(rank.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0) {
-      const int error = errno;
-      close(rank.stdout_fd);
-      close(rank.stderr_fd);
-      return ErrnoStatus(error, "cannot open log", rank.log_path);
-    }
-    file = std::make_shared<LogFile>(fd);
-  }
+  absl::Cleanup close_fds = [&rank] {
+    close(rank.stdout_fd);
+    close(rank.stderr_fd);
+  };
+  std::shared_ptr<LogFile> file, out, err;
+  ASSIGN_OR_RETURN(file, LogFile::Open(rank.log_path));
+  ASSIGN_OR_RETURN(out, LogFile::Open(rank.stdout_path));
+  ASSIGN_OR_RETURN(err, rank.stderr_path == rank.stdout_path ? out : LogFile::Open(rank.stderr_path));
+  std::move(close_fds).Cancel();
   {
     absl::MutexLock lock(&mutex_);
     tails_[rank.rank];
-    streams_.emplace_back(rank, rank.stdout_fd, STDOUT_FILENO, file);
-    streams_.emplace_back(rank, rank.stderr_fd, STDERR_FILENO, file);
+    streams_.emplace_back(rank.rank, rank.stdout_fd, STDOUT_FILENO, rank.show, colours_.out, file, out);
+    streams_.emplace_back(rank.rank, rank.stderr_fd, STDERR_FILENO, rank.stderr_show, colours_.err, file, err);
   }
   eventfd_write(wake_fd_, 1);
   return absl::OkStatus();
@@ -155,6 +179,11 @@ bool RankLogs::Pump(Stream& stream) {
   }
   const absl::string_view bytes(buffer, static_cast<size_t>(count));
   if (stream.show == Show::kRaw) WriteAll(stream.console_fd, bytes);
+  if (stream.own_file != nullptr && !WriteAll(stream.own_file->fd, bytes)) {
+    LOG(WARNING) << "cannot write a file of rank " << stream.rank << ": "
+                 << ErrnoStatus(errno, "write", "it").message();
+    stream.own_file = nullptr;
+  }
   stream.Deliver(stream.lines.Take(bytes), tails_[stream.rank]);
   return true;
 }

@@ -1,42 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/rendezvous_link.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "rendezvous/reach.h"
 
 namespace composer {
 namespace {
 
-constexpr absl::Duration kJoinTimeout = absl::Minutes(10);
+constexpr absl::Duration kLookInterval = absl::Milliseconds(200);
+constexpr absl::Duration kReachLimit = absl::Milliseconds(600);
+constexpr absl::Duration kAnswerLimit = absl::Seconds(2);       // of a server that accepted the connection
+constexpr absl::Duration kSilentFor = absl::Seconds(1);         // then it is asked again
+constexpr absl::Duration kShunFor = absl::Seconds(15);          // a server without quorum
+constexpr absl::Duration kPassingLimit = absl::Seconds(6);      // for a refusal that may pass: longer than a dead node lasts
+constexpr absl::Duration kServeInterval = absl::Seconds(2);
+
+absl::Time Now() { return RealClock::Get().Now(); }
 
 }  // namespace
 
+RendezvousLink::RendezvousLink(RendezvousClient::Options options, Handlers handlers, const Limits& limits,
+                               RendezvousPlaces places)
+    : options_(std::move(options)),
+      handlers_(std::move(handlers)),
+      limits_(limits),
+      places_([&] {
+        if (places.servers.empty()) places.servers = {options_.address};
+        return std::move(places);
+      }()),
+      silent_until_(places_.servers.size(), absl::InfinitePast()),
+      shunned_until_(places_.servers.size(), absl::InfinitePast()) {}
+
 absl::StatusOr<std::unique_ptr<RendezvousLink>> RendezvousLink::Start(RendezvousClient::Options options,
-                                                                      Handlers handlers) {
-  std::unique_ptr<RendezvousLink> link(new RendezvousLink(std::move(options), std::move(handlers)));
-  RETURN_IF_ERROR(link->Connect());
-  link->channel_ = link->client()->channel();
+                                                                      Handlers handlers, const Limits& limits,
+                                                                      RendezvousPlaces places) {
+  std::unique_ptr<RendezvousLink> link(
+      new RendezvousLink(std::move(options), std::move(handlers), limits, std::move(places)));
+  RETURN_IF_ERROR(link->Connect(link->options_.address, {}, limits.first_connect));
+  link->thread_ = std::thread([self = link.get()] { self->Run(); });
   return link;
 }
 
 RendezvousLink::~RendezvousLink() {
-  if (joiner_.joinable()) joiner_.join();
+  {
+    absl::MutexLock lock(&mutex_);
+    ending_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
 }
 
-absl::Status RendezvousLink::Connect() {
-  ASSIGN_OR_RETURN(std::shared_ptr<RendezvousClient> client, RendezvousClient::Connect(options_));
+absl::Status RendezvousLink::Connect(const std::string& address, const proto::Standing& standing,
+                                     absl::Duration timeout) {
+  RendezvousClient::Options options = options_;
+  options.address = address;
+  options.standing = standing;
+  options.connect_timeout = timeout;
+  ASSIGN_OR_RETURN(std::shared_ptr<RendezvousClient> client, RendezvousClient::Connect(std::move(options)));
   client->OnGenerationOver([this](const proto::GenerationOver& over) {
-    if (over.cause().node_id().empty()) {
-      LOG(WARNING) << "the rendezvous is away; the workers go on without it";
-    } else {
-      handlers_.on_generation_over(over);
+    if (over.cause().node_id().empty()) return LoseServer();
+    {
+      absl::MutexLock lock(&mutex_);
+      broken_since_ = std::min(broken_since_, Now());
     }
+    handlers_.on_generation_over(over);
   });
-  absl::MutexLock lock(&mutex_);
-  client_ = std::move(client);
-  return absl::OkStatus();
+  if (handlers_.on_regroup) client->OnRegroup(handlers_.on_regroup);
+  if (handlers_.on_spare) client->OnSpare(handlers_.on_spare);
+  if (upstream_ == nullptr) {
+    upstream_ = std::make_shared<KeyValueUpstream>(client->channel());
+  } else {
+    upstream_->SetChannel(client->channel());
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    client_.swap(client);
+  }
+  return absl::OkStatus();  // the old client ends without the lock: its handler may wait for it
 }
 
 std::shared_ptr<RendezvousClient> RendezvousLink::client() {
@@ -45,34 +89,171 @@ std::shared_ptr<RendezvousClient> RendezvousLink::client() {
 }
 
 void RendezvousLink::Join() {
-  if (joiner_.joinable()) joiner_.join();  // it has answered, or we would not be asked again
-  joiner_ = std::thread([this] { handlers_.on_world(JoinOrReconnect()); });
-}
-
-absl::StatusOr<proto::World> RendezvousLink::JoinOrReconnect() {
-  absl::StatusOr<proto::World> world = client()->Join(kJoinTimeout);
-  if (world.ok() || absl::IsInvalidArgument(world.status()) || absl::IsDeadlineExceeded(world.status())) return world;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (leaving_) return world;
-  }
-  LOG(WARNING) << "connecting to the rendezvous again: " << world.status().message();
-  RETURN_IF_ERROR(Connect());
-  return client()->Join(kJoinTimeout);
+  absl::MutexLock lock(&mutex_);
+  join_wanted_ = true;
+  broken_since_ = std::min(broken_since_, Now());
 }
 
 void RendezvousLink::ReportEnded(const proto::FailureCause& cause) {
-  if (absl::Status status = client()->ReportGenerationEnded(cause); !status.ok()) {
-    LOG(INFO) << "the rendezvous does not hear of the failure: " << status.message();
+  {
+    absl::MutexLock lock(&mutex_);
+    broken_since_ = std::min(broken_since_, Now());
   }
+  const absl::Status status = client()->ReportGenerationEnded(cause);
+  if (status.ok()) return;
+  LOG(INFO) << "the rendezvous hears of the failure when it is back: " << status.message();
+  absl::MutexLock lock(&mutex_);
+  if (!untold_.has_value()) untold_ = cause;
 }
 
 void RendezvousLink::Leave(absl::string_view reason) {
   {
     absl::MutexLock lock(&mutex_);
-    leaving_ = true;
+    ending_ = true;
   }
   client()->Leave(reason);
+}
+
+void RendezvousLink::LoseServer() {
+  absl::MutexLock lock(&mutex_);
+  if (ending_ || lost_) return;
+  lost_ = true;
+  away_since_ = Now();
+  LOG(WARNING) << "the rendezvous is away; the workers go on without it";
+}
+
+void RendezvousLink::Run() {
+  while (true) {
+    bool lost = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto due = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return join_wanted_ || lost_ || ending_; };
+      mutex_.Await(absl::Condition(&due));
+      if (ending_) return;
+      lost = lost_;
+    }
+    if (!lost) {
+      JoinOnce();
+    } else if (!Recover()) {
+      return;
+    }
+  }
+}
+
+void RendezvousLink::JoinOnce() {
+  absl::StatusOr<proto::World> world = client()->Join(limits_.join);
+  const absl::Time now = Now();
+  const bool sent_away = absl::IsFailedPrecondition(world.status());
+  if (!sent_away) refused_since_ = absl::InfiniteFuture();
+  if (sent_away) {
+    refused_since_ = std::min(refused_since_, now);
+    if (places_.servers.size() > 1) shunned_until_[server_] = now + kShunFor;
+    if (places_.servers.size() == 1 && now - refused_since_ >= kPassingLimit)
+      world = absl::InvalidArgumentError(world.status().message());
+    if (places_.servers.size() > 1 && now - refused_since_ >= places_.grace)
+      return handlers_.on_world(absl::UnavailableError(absl::StrCat("sent away by the rendezvous: ", world.status().message())));
+  }
+  const bool final = world.ok() || absl::IsInvalidArgument(world.status()) || absl::IsDeadlineExceeded(world.status());
+  if (!final) {
+    if (sent_away) SleepUnlessEnding(2 * kLookInterval);
+    return LoseServer();
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    join_wanted_ = false;
+    untold_.reset();
+    if (world.ok()) broken_since_ = absl::InfiniteFuture();
+  }
+  handlers_.on_world(std::move(world));
+}
+
+bool RendezvousLink::SleepUnlessEnding(absl::Duration duration) {
+  absl::MutexLock lock(&mutex_);
+  return !mutex_.AwaitWithTimeout(absl::Condition(&ending_), duration);
+}
+
+SuccessionView RendezvousLink::Look() {
+  SuccessionView view{.self = handlers_.on_serve ? places_.self : -1, .hosted = places_.hosted, .grace = places_.grace};
+  for (size_t i = 0; i < places_.servers.size(); ++i) {
+    Reach reach = ProbeReach(places_.servers[i], kReachLimit);
+    const absl::Time now = Now();
+    if (reach == Reach::kServing && now < shunned_until_[i]) reach = Reach::kShunned;
+    if (reach == Reach::kServing && now < silent_until_[i]) reach = Reach::kSilent;
+    view.servers.push_back(reach);
+  }
+  absl::MutexLock lock(&mutex_);
+  view.away_since = away_since_;
+  view.broken_since = broken_since_;
+  return view;
+}
+
+bool RendezvousLink::Recover() {
+  do {
+    const SuccessionView view = Look();
+    const SuccessionDecision decision = DecideSuccession(view, places_.servers, Now());
+    switch (decision.kind) {
+      case SuccessionDecision::Kind::kAttach:
+        if (AttachTo(decision.server)) return true;
+        silent_until_[decision.server] = Now() + kSilentFor;
+        continue;
+      case SuccessionDecision::Kind::kServe:
+        if (Now() < serve_again_) break;
+        serve_again_ = Now() + kServeInterval;
+        LOG(WARNING) << "serving the rendezvous: " << decision.reason;
+        handlers_.on_serve();
+        break;
+      case SuccessionDecision::Kind::kGiveUp:
+        handlers_.on_world(absl::UnavailableError(decision.reason));
+        return false;
+      case SuccessionDecision::Kind::kWait:
+        break;
+    }
+  } while (SleepUnlessEnding(kLookInterval));
+  return false;
+}
+
+bool RendezvousLink::AttachTo(int server) {
+  const proto::Standing standing = client()->standing();
+  if (absl::Status status = Connect(places_.servers[server], standing, kAnswerLimit); !status.ok()) {
+    LOG(INFO) << status.message();
+    return false;
+  }
+  if (!TellWhatWeKnow(*client())) return false;
+  server_ = server;
+  absl::MutexLock lock(&mutex_);
+  lost_ = false;
+  LOG(WARNING) << "the rendezvous is back at " << places_.servers[server] << " after "
+               << absl::FormatDuration(absl::Trunc(Now() - away_since_, absl::Milliseconds(1)));
+  return true;
+}
+
+// A node whose workers have ended has nothing to tell but why; then it joins.
+bool RendezvousLink::TellWhatWeKnow(RendezvousClient& client) {
+  std::optional<proto::FailureCause> untold;
+  bool running = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    running = broken_since_ == absl::InfiniteFuture();
+    untold = untold_;
+  }
+  if (!running && !untold.has_value()) return true;
+  const proto::Standing standing = client.standing();
+  const absl::Status told = client.Reattach(upstream_->Memories(standing.generation()), kAnswerLimit);
+  if (told.ok() && untold.has_value()) {
+    absl::MutexLock lock(&mutex_);
+    untold_.reset();
+    return client.ReportGenerationEnded(*untold).ok();
+  }
+  if (absl::IsAborted(told) && running) {
+    proto::GenerationOver over;
+    over.set_generation(standing.generation());
+    over.mutable_cause()->set_node_id("rendezvous");
+    over.mutable_cause()->set_rank(-1);
+    over.mutable_cause()->set_message(std::string(told.message()));
+    handlers_.on_generation_over(over);
+  }
+  if (!told.ok()) LOG(INFO) << told.message();
+  return told.ok() || absl::IsAborted(told);
 }
 
 }  // namespace composer

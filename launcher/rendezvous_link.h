@@ -1,30 +1,53 @@
-// This launcher's tie to the rendezvous: joins generations without blocking the caller, and makes a new connection when
-// the rendezvous was restarted. Workers go on while it is away: only the next Join needs it.
-// Threads: one caller; the handlers run on other threads and must not block.
+// This launcher's tie to the rendezvous: joins generations without blocking the caller, and finds the rendezvous again
+// when it was lost: restarted at its place, or served by the next host of the list (rendezvous/succession.h). Workers go
+// on while it is away; it is told what this node knows of the running world, and of its keys.
+// Threads: one caller, and one thread of its own; the handlers run on other threads and must not block.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "rendezvous/client.h"
+#include "rendezvous/key_value_upstream.h"
+#include "rendezvous/succession.h"
 
 namespace composer {
+
+// Where the rendezvous may be.
+struct RendezvousPlaces {
+  std::vector<std::string> servers;  // "host:port", in the order in which they take over; empty: the client's address
+  int self = -1;                     // this node's index in it; -1: it is not on it
+  bool hosted = true;                // nodes of the job run them; false: a `composer serve` of its own
+  absl::Duration grace = absl::Seconds(60);
+};
 
 class RendezvousLink {
  public:
   struct Handlers {
-    std::function<void(absl::StatusOr<proto::World>)> on_world;            // the answer to Join
+    // The answer to Join; at any time kUnavailable: the rendezvous is lost for good, with what was tried.
+    std::function<void(absl::StatusOr<proto::World>)> on_world;
     std::function<void(const proto::GenerationOver&)> on_generation_over;  // another node's workers failed
+    std::function<void(const proto::Regroup&)> on_regroup;                 // may be empty: the world then does not grow
+    std::function<void(const proto::Spare&)> on_spare;                     // may be empty
+    std::function<void()> on_serve;  // this node is to serve now, at its address of the list; empty: it cannot
+  };
+
+  struct Limits {
+    absl::Duration first_connect = absl::Seconds(30);  // of Start; later ones have options.connect_timeout
+    absl::Duration join = absl::Minutes(10);           // that a Join waits for the other nodes
   };
 
   // Connects, waiting for a rendezvous that is not up yet. kUnavailable: none in time.
-  static absl::StatusOr<std::unique_ptr<RendezvousLink>> Start(RendezvousClient::Options options, Handlers handlers);
+  static absl::StatusOr<std::unique_ptr<RendezvousLink>> Start(RendezvousClient::Options options, Handlers handlers,
+                                                               const Limits& limits, RendezvousPlaces places = {});
   // Waits for a Join that runs.
   ~RendezvousLink();
 
@@ -34,25 +57,49 @@ class RendezvousLink {
   void ReportEnded(const proto::FailureCause& cause);
   void Leave(absl::string_view reason);
 
-  // For the key-value proxy; reconnects by itself.
-  std::shared_ptr<grpc::Channel> channel() const { return channel_; }
+  // For the key-value proxy: follows the rendezvous.
+  const std::shared_ptr<KeyValueUpstream>& upstream() const { return upstream_; }
 
  private:
-  RendezvousLink(RendezvousClient::Options options, Handlers handlers)
-      : options_(std::move(options)), handlers_(std::move(handlers)) {}
+  RendezvousLink(RendezvousClient::Options options, Handlers handlers, const Limits& limits,
+                 RendezvousPlaces places);
 
   // Makes client_ anew.
-  absl::Status Connect();
+  absl::Status Connect(const std::string& address, const proto::Standing& standing, absl::Duration timeout);
   std::shared_ptr<RendezvousClient> client();
-  absl::StatusOr<proto::World> JoinOrReconnect();
+
+  void Run();
+  void JoinOnce();
+  // False: given up, or told to stop.
+  bool Recover();
+  SuccessionView Look();
+  bool AttachTo(int server);
+  bool TellWhatWeKnow(RendezvousClient& client);
+  void LoseServer();
+  bool SleepUnlessEnding(absl::Duration duration);
 
   const RendezvousClient::Options options_;
   const Handlers handlers_;
-  std::shared_ptr<grpc::Channel> channel_;
+  const Limits limits_;
+  const RendezvousPlaces places_;
+  std::shared_ptr<KeyValueUpstream> upstream_;
+
+  // Of the thread.
+  int server_ = 0;                          // index of the one attached to
+  std::vector<absl::Time> silent_until_;    // accepted a connection, but did not answer
+  std::vector<absl::Time> shunned_until_;
+  absl::Time refused_since_ = absl::InfiniteFuture();
+  absl::Time serve_again_ = absl::InfinitePast();
+
   absl::Mutex mutex_;
   std::shared_ptr<RendezvousClient> client_ ABSL_GUARDED_BY(mutex_);
-  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread joiner_;  // runs one Join
+  bool join_wanted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time away_since_ ABSL_GUARDED_BY(mutex_);
+  absl::Time broken_since_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // InfiniteFuture: this node's workers run
+  std::optional<proto::FailureCause> untold_ ABSL_GUARDED_BY(mutex_);  // reported while the rendezvous was away
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
 };
 
 }  // namespace composer

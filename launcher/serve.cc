@@ -13,8 +13,11 @@
 #include "absl/strings/strip.h"
 #include "base/options.h"
 #include "launcher/console.h"
+#include "launcher/endpoint.h"
+#include "launcher/launch_option_table.h"
 #include "launcher/restart_policy.h"
 #include "rendezvous/server.h"
+#include "rendezvous/succession.h"
 
 namespace composer {
 namespace {
@@ -32,6 +35,23 @@ std::string Explain(const absl::Status& status, int port) {
                       port, "')");
 }
 
+const char* NameOf(GrowPolicy policy) {
+  switch (policy) {
+    case GrowPolicy::kAtCheckpoint:
+      return "checkpoint";
+    case GrowPolicy::kNow:
+      return "now";
+    case GrowPolicy::kNever:
+      break;
+  }
+  return "never";
+}
+
+int Refuse(const ServeOptions& options, absl::string_view error) {
+  options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : Tell(error);
+  return exit_code::kUserError;
+}
+
 // The signals that end a `composer serve` of its own, blocked so that sigwait takes them.
 sigset_t StopSignals() {
   sigset_t signals;
@@ -46,17 +66,23 @@ int Serve(const ServeOptions& options) {
   prctl(PR_SET_NAME, "composer-serve");
   const sigset_t signals = StopSignals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const absl::StatusOr<Credentials> credentials = MakeCredentials(options.security);
+  if (!credentials.ok()) return Refuse(options, credentials.status().message());
   auto server = RendezvousServer::Start({.job = options.job,
                                          .bind_address = options.bind_address,
                                          .port = options.port,
-                                         .min_nodes = options.nodes,
-                                         .max_nodes = options.nodes,
+                                         .min_nodes = options.min_nodes,
+                                         .max_nodes = options.max_nodes,
+                                         .last_call = absl::Seconds(options.last_call_seconds),
+                                         .grow = options.grow,
+                                         .quorum = options.places > 1,
+                                         .holds_tie = options.place == 0,
+                                         .quorum_wait = QuorumWaitOf(options.place, options.places),
+                                         .grace = absl::Seconds(options.grace_seconds),
+                                         .settle = absl::Seconds(options.settle_seconds),
+                                         .credentials = *credentials,
                                          .clock = &RealClock::Get()});
-  if (!server.ok()) {
-    const std::string error = Explain(server.status(), options.port);
-    options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : Tell(error);
-    return exit_code::kUserError;
-  }
+  if (!server.ok()) return Refuse(options, Explain(server.status(), options.port));
   if (options.report_fd >= 0) {
     Report(options.report_fd, absl::StrCat("port ", (*server)->port(), "\n"));
   } else if (!options.of_launcher) {
@@ -70,10 +96,26 @@ int Serve(const ServeOptions& options) {
   return exit_code::kDone;
 }
 
+std::vector<std::string> ToArguments(const ServeOptions& options) {
+  std::vector<std::string> arguments = {absl::StrCat("--port=", options.port), absl::StrCat("--job=", options.job),
+                                        absl::StrCat("--bind=", options.bind_address),
+                                        absl::StrCat("--nodes=", options.min_nodes, ":", options.max_nodes),
+                                        absl::StrCat("--last-call=", options.last_call_seconds),
+                                        absl::StrCat("--grow=", NameOf(options.grow)),
+                                        absl::StrCat("--rdzv-grace=", options.grace_seconds),
+                                        absl::StrCat("--settle=", options.settle_seconds),
+                                        absl::StrCat("--place=", options.place),
+                                        absl::StrCat("--places=", options.places)};
+  for (std::string& argument : SecurityArguments(options.security)) arguments.push_back(std::move(argument));
+  if (options.of_launcher) arguments.push_back("--of-launcher");
+  return arguments;
+}
+
 int ServeCommand(const std::vector<std::string>& arguments, const Environment& environment) {
   ServeOptions options;
   bool help = false;
-  const std::vector<Option> table = {
+  SecurityFlags security;
+  std::vector<Option> table = {
       {.name = "port",
        .metavar = "PORT",
        .help = "to listen on",
@@ -90,13 +132,41 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
        .fallback = options.bind_address,
        .set = IntoString(&options.bind_address)},
       {.name = "nodes",
-       .metavar = "N",
+       .aliases = {"nnodes"},
+       .metavar = "N|MIN:MAX",
        .help = "nodes to wait for",
        .fallback = "1",
-       .set = IntoInt(&options.nodes, 1, 100'000)},
+       .set = IntoNodes(&options.min_nodes, &options.max_nodes)},
+      {.name = "last-call",
+       .metavar = "SECONDS",
+       .help = "how long to wait for more nodes when MIN are there",
+       .fallback = "1",
+       .set = IntoSeconds(&options.last_call_seconds)},
+      {.name = "grow",
+       .metavar = "WHEN",
+       .help = "a running world takes in nodes that wait: checkpoint (after one), now, never",
+       .fallback = "checkpoint",
+       .set =
+           [&](absl::string_view text) {
+             if (ParseGrowPolicy(std::string(text), &options.grow)) return absl::OkStatus();
+             return absl::InvalidArgumentError("must be checkpoint, now or never");
+           }},
+      {.name = "rdzv-grace",
+       .metavar = "SECONDS",
+       .help = "how long a running world's nodes may take to come back after a restart",
+       .fallback = "60",
+       .set = IntoInt(&options.grace_seconds, 0, 86400)},
+      {.name = "settle",
+       .metavar = "SECONDS",
+       .help = "form no world before, unless nodes tell of a running one; for a restart",
+       .fallback = "0",
+       .set = IntoInt(&options.settle_seconds, 0, 86400)},
+      {.name = "place", .metavar = "N", .help = "index in the list of servers", .set = IntoInt(&options.place, 0, 63)},
+      {.name = "places", .metavar = "N", .help = "length of that list", .set = IntoInt(&options.places, 1, 64)},
       {.name = "of-launcher", .help = "leave its end to the launcher", .set = IntoBool(&options.of_launcher)},
       {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
   };
+  for (Option& option : SecurityOptions(&security)) table.push_back(std::move(option));
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok() || !parsed->rest.empty()) {
     Tell(parsed.ok() ? absl::StrCat("serve takes no argument `", parsed->rest[0], "`")
@@ -107,6 +177,9 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
     std::printf("composer serve: the rendezvous of one job\n%s", OptionsHelp(table).c_str());
     return exit_code::kDone;
   }
+  auto chosen = ChooseSecurity(security, environment, !IsLoopbackName(options.bind_address));
+  if (!chosen.ok()) return Refuse(options, chosen.status().message());
+  options.security = *std::move(chosen);
   return Serve(options);
 }
 

@@ -19,8 +19,8 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   const std::pair<const char*, int64_t> numbers[] = {
       {"RANK", place.rank},
       {"WORLD_SIZE", place.world_size},
-      {"LOCAL_RANK", place.local_rank},
-      {"LOCAL_WORLD_SIZE", place.local_world_size},
+      {"LOCAL_RANK", place.first_local_rank + place.local_rank},
+      {"LOCAL_WORLD_SIZE", place.node_workers > 0 ? place.node_workers : place.local_world_size},
       {"NODE_RANK", place.node_rank},
       {"GROUP_RANK", place.node_rank},
       {"GROUP_WORLD_SIZE", place.nodes},
@@ -33,7 +33,9 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
       {"COMPOSER_GENERATION", static_cast<int64_t>(place.generation)},
   };
   for (const auto& [name, value] : numbers) result.Set(name, absl::StrCat(value));
-  result.Set("ROLE_NAME", "default");
+  result.Set("ROLE_NAME", place.role);
+  result.Set("TORCHELASTIC_USE_AGENT_STORE", "False");
+  if (!place.progress_page.empty()) result.Set("TORCHELASTIC_ERROR_FILE", absl::StrCat(place.progress_page, ".error"));
   result.Set("MASTER_ADDR", place.master_address);
   result.Set("COMPOSER_NODE_ADDRESS", place.node_address);
   result.Set("TORCHELASTIC_RUN_ID", place.job);
@@ -41,10 +43,14 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   result.Set("COMPOSER_HUB", place.hub);
   result.Set("COMPOSER_PROGRESS_PAGE", place.progress_page);
   if (!place.run_name.empty()) result.Set("COMPOSER_RUN_NAME", place.run_name);
+  result.Remove("COMPOSER_TOKEN");  // the launcher's secret: user code prints and uploads its environment
   result.Remove("COMPOSER_TERMINAL_COLUMNS");
   if (place.terminal_columns > 0) result.Set("COMPOSER_TERMINAL_COLUMNS", absl::StrCat(place.terminal_columns));
   SetUnlessGiven(result, "OMP_NUM_THREADS", absl::StrCat(std::max(1, place.cpus / place.local_world_size)));
   SetUnlessGiven(result, "PYTHONUNBUFFERED", "1");
+  if (!place.interface.empty() && place.nodes > 1) {
+    for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) SetUnlessGiven(result, name, place.interface);
+  }
   return result;
 }
 

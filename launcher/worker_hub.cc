@@ -10,13 +10,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
 #include "proto/worker.grpc.pb.h"
 #include "rendezvous/grpc_settings.h"
 #include "rendezvous/key_value_proxy.h"
+#include "rendezvous/listener.h"
 
 namespace composer {
 
-constexpr size_t kMaxSocketPath = 100;  // sun_path holds 108 bytes
+constexpr int kMaxConnections = 16 * 1024;  // a worker has a few
 
 class WorkerHub::Service final : public proto::WorkerHub::CallbackService {
  public:
@@ -131,23 +133,22 @@ WorkerHub::WorkerHub(Options options)
       key_value_(std::make_unique<KeyValueProxy>(options_.upstream)) {}
 
 absl::StatusOr<std::unique_ptr<WorkerHub>> WorkerHub::Start(Options options) {
-  if (options.socket_path.size() > kMaxSocketPath) {
-    return absl::InvalidArgumentError(absl::StrCat("the path ", options.socket_path,
-                                                   " is too long for a Unix socket (at most ", kMaxSocketPath,
-                                                   " bytes): set TMPDIR to a shorter folder"));
-  }
+  ASSIGN_OR_RETURN(auto listener, Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxConnections}));
   std::unique_ptr<WorkerHub> hub(new WorkerHub(std::move(options)));
   grpc::ServerBuilder builder;
   ApplyServerSettings(builder, Link::kLocal);
-  builder.AddListeningPort(hub->address(), grpc::InsecureServerCredentials());
+  listener->AddTo(builder, grpc::InsecureServerCredentials());
   builder.RegisterService(hub->service_.get());
   builder.RegisterService(hub->key_value_.get());
   hub->server_ = builder.BuildAndStart();
-  if (hub->server_ == nullptr) return absl::InternalError(absl::StrCat("cannot listen on ", hub->options_.socket_path));
+  if (hub->server_ == nullptr) return absl::InternalError(absl::StrCat("cannot serve ", hub->options_.socket_path));
+  hub->listener_ = std::move(listener);
+  hub->listener_->Serve();
   return hub;
 }
 
 WorkerHub::~WorkerHub() {
+  listener_.reset();
   if (server_ == nullptr) return;
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();

@@ -5,8 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <grpcpp/channel.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +19,8 @@ class Server;
 namespace composer {
 
 class KeyValueProxy;
+class KeyValueUpstream;
+class Listener;
 
 class WorkerHub {
  public:
@@ -35,7 +35,7 @@ class WorkerHub {
   struct Options {
     std::string socket_path;  // in a folder with mode 0700; at most 100 bytes
     std::string job;
-    std::shared_ptr<grpc::Channel> upstream;  // the rendezvous, for the key-value store
+    std::shared_ptr<KeyValueUpstream> upstream;  // the rendezvous's key-value store
     Handler handler;
   };
 
@@ -61,6 +61,7 @@ class WorkerHub {
   std::unique_ptr<Service> service_;  // the services outlive the server
   std::unique_ptr<KeyValueProxy> key_value_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace composer

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/client.h"
 
-#include <grpcpp/create_channel.h>
-
 #include <deque>
 #include <optional>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/failure_cause.h"
 #include "rendezvous/grpc_settings.h"
+#include "rendezvous/open_channel.h"
 
 namespace composer {
 
@@ -23,7 +22,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   using Handler = std::function<void(const proto::GenerationOver&)>;
 
   Stream(Options options, const std::shared_ptr<grpc::Channel>& channel)
-      : options_(std::move(options)), stub_(proto::Rendezvous::NewStub(channel)) {
+      : options_(std::move(options)), stub_(proto::Rendezvous::NewStub(channel)), standing_(options_.standing) {
     stub_->async()->Attend(&context_, this);
     AddHold();  // writes come from outside of reactions
     StartRead(&incoming_);
@@ -53,15 +52,46 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
                                                         ": too few nodes have joined, or they have not all come back"));
       }
     }
-    generation_ = world_->generation();
     armed_ = true;
     proto::World world = *std::exchange(world_, std::nullopt);
     return world;
   }
 
+  absl::Status Reattach(std::vector<proto::KeyMemory> keys, absl::Duration timeout) {
+    absl::MutexLock lock(&mutex_);
+    if (over_.has_value()) return *over_;
+    proto::NodeMessage message;
+    proto::Reattach& reattach = *message.mutable_reattach();
+    *reattach.mutable_node() = options_.node;
+    *reattach.mutable_standing() = standing_;
+    reattach.mutable_keys()->Assign(std::make_move_iterator(keys.begin()), std::make_move_iterator(keys.end()));
+    reattaching_ = true;
+    Send(std::move(message));
+    const auto answered = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !reattaching_ || over_.has_value(); };
+    if (!mutex_.AwaitWithTimeout(absl::Condition(&answered), timeout)) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("rendezvous at ", options_.address, ": no answer within ", absl::FormatDuration(timeout)));
+    }
+    if (reattaching_) return *over_;
+    return reattach_answer_;
+  }
+
+  proto::Standing standing() const {
+    absl::MutexLock lock(&mutex_);
+    return standing_;
+  }
+
   void SetHandler(Handler handler) {
     absl::MutexLock lock(&mutex_);
     handler_ = std::move(handler);
+  }
+  void SetRegroupHandler(std::function<void(const proto::Regroup&)> handler) {
+    absl::MutexLock lock(&mutex_);
+    regroup_handler_ = std::move(handler);
+  }
+  void SetSpareHandler(std::function<void(const proto::Spare&)> handler) {
+    absl::MutexLock lock(&mutex_);
+    spare_handler_ = std::move(handler);
   }
 
   absl::Status ReportGenerationEnded(const proto::FailureCause& cause) {
@@ -96,6 +126,9 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     }
     if (incoming_.has_world()) TakeWorld();
     if (incoming_.has_generation_over()) TakeGenerationOver(incoming_.generation_over());
+    if (incoming_.has_regroup()) TakeRegroup(incoming_.regroup());
+    if (incoming_.has_spare()) TakeSpare(incoming_.spare());
+    if (incoming_.has_reattached()) AnswerReattach(absl::OkStatus());
     StartRead(&incoming_);
   }
 
@@ -112,7 +145,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
       absl::MutexLock lock(&mutex_);
       over_ = Explain(status);
       if (armed_ && !joining_) handler = handler_;  // a Join under way returns over_ itself
-      lost.set_generation(generation_);
+      lost.set_generation(standing_.generation());
       lost.mutable_cause()->set_rank(-1);
       lost.mutable_cause()->set_message(std::string(over_->message()));
       lost.mutable_cause()->set_unix_micros(absl::ToUnixMicros(options_.clock->Now()));
@@ -126,15 +159,17 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   void SendJoin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     proto::NodeMessage message;
     *message.mutable_join()->mutable_node() = options_.node;
-    message.mutable_join()->set_last_generation(generation_);
+    if (options_.free_port) message.mutable_join()->mutable_node()->set_free_port(options_.free_port());
+    *message.mutable_join()->mutable_last() = standing_;
     Send(std::move(message));
     joining_ = true;
+    armed_ = false;
   }
 
   void Send(proto::NodeMessage message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reads_over_) return;
     message.mutable_caller()->set_job(options_.job);
-    message.mutable_caller()->set_generation(generation_);
+    message.mutable_caller()->set_generation(standing_.generation());
     message.mutable_caller()->set_incarnation(options_.incarnation);
     outgoing_.push_back(std::move(message));
     if (outgoing_.size() == 1) StartWrite(&outgoing_.front());
@@ -144,6 +179,36 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     absl::MutexLock lock(&mutex_);
     world_ = std::move(*incoming_.mutable_world());
     joining_ = false;
+    standing_.set_generation(world_->generation());
+    standing_.set_world(world_->id());
+    standing_.set_nodes(world_->nodes());
+    standing_.set_node_rank(world_->node_rank());
+  }
+
+  void TakeRegroup(const proto::Regroup& regroup) {
+    std::function<void(const proto::Regroup&)> handler;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (armed_ && regroup.generation() == standing_.generation()) handler = regroup_handler_;
+    }
+    if (handler) handler(regroup);
+  }
+
+  void TakeSpare(const proto::Spare& spare) {
+    std::function<void(const proto::Spare&)> handler;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (spare.newest().generation() > standing_.generation()) standing_ = spare.newest();
+      handler = spare_handler_;
+    }
+    if (handler) handler(spare);
+  }
+
+  void AnswerReattach(absl::Status answer) {
+    absl::MutexLock lock(&mutex_);
+    if (!std::exchange(reattaching_, false)) return;
+    armed_ = answer.ok();  // news may follow at once
+    reattach_answer_ = std::move(answer);
   }
 
   void TakeGenerationOver(const proto::GenerationOver& over) {
@@ -154,7 +219,11 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
         world_.reset();  // over before Join picked it up: Join asks for the next one
         return;
       }
-      if (over.generation() == generation_ && std::exchange(armed_, false)) handler = handler_;
+      if (over.generation() == standing_.generation() && std::exchange(reattaching_, false)) {
+        reattach_answer_ = absl::AbortedError(over.cause().message());
+        return;
+      }
+      if (over.generation() == standing_.generation() && std::exchange(armed_, false)) handler = handler_;
     }
     if (handler) handler(over);
   }
@@ -174,13 +243,17 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   grpc::ClientContext context_;
   proto::CoordinatorMessage incoming_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   Handler handler_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(const proto::Regroup&)> regroup_handler_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(const proto::Spare&)> spare_handler_ ABSL_GUARDED_BY(mutex_);
   std::deque<proto::NodeMessage> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
-  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;                  // of the last World that Join returned
+  proto::Standing standing_ ABSL_GUARDED_BY(mutex_);
   std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);        // arrived, not yet returned
   bool joining_ ABSL_GUARDED_BY(mutex_) = false;                     // Join is sent, its World is not here
-  bool armed_ ABSL_GUARDED_BY(mutex_) = false;                       // the handler is to be told of generation_'s end
+  bool armed_ ABSL_GUARDED_BY(mutex_) = false;                       // the handler is to be told of the world's end
+  bool reattaching_ ABSL_GUARDED_BY(mutex_) = false;                 // Reattach is sent, its answer is not here
+  absl::Status reattach_answer_ ABSL_GUARDED_BY(mutex_);
   bool reads_over_ ABSL_GUARDED_BY(mutex_) = false;
   bool held_ ABSL_GUARDED_BY(mutex_) = true;
   std::optional<absl::Status> over_ ABSL_GUARDED_BY(mutex_);  // the stream's end, never OK
@@ -188,12 +261,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
 };
 
 absl::StatusOr<std::unique_ptr<RendezvousClient>> RendezvousClient::Connect(Options options) {
-  auto channel = grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), ChannelSettings());
-  if (!channel->WaitForConnected(DeadlineAfter(options.connect_timeout))) {
-    return absl::UnavailableError(absl::StrCat("no rendezvous answers at ", options.address, " within ",
-                                               absl::FormatDuration(options.connect_timeout),
-                                               ": is the launcher of node 0 running, and can this machine reach it?"));
-  }
+  ASSIGN_OR_RETURN(auto channel, OpenChannel(options.address, options.credentials, options.connect_timeout));
   return std::unique_ptr<RendezvousClient>(new RendezvousClient(std::move(options), std::move(channel)));
 }
 
@@ -206,6 +274,20 @@ absl::StatusOr<proto::World> RendezvousClient::Join(absl::Duration timeout) { re
 
 void RendezvousClient::OnGenerationOver(std::function<void(const proto::GenerationOver&)> handler) {
   stream_->SetHandler(std::move(handler));
+}
+
+absl::Status RendezvousClient::Reattach(std::vector<proto::KeyMemory> keys, absl::Duration timeout) {
+  return stream_->Reattach(std::move(keys), timeout);
+}
+
+proto::Standing RendezvousClient::standing() const { return stream_->standing(); }
+
+void RendezvousClient::OnRegroup(std::function<void(const proto::Regroup&)> handler) {
+  stream_->SetRegroupHandler(std::move(handler));
+}
+
+void RendezvousClient::OnSpare(std::function<void(const proto::Spare&)> handler) {
+  stream_->SetSpareHandler(std::move(handler));
 }
 
 absl::Status RendezvousClient::ReportGenerationEnded(const proto::FailureCause& cause) {

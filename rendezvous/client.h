@@ -1,6 +1,7 @@
 // A launcher's side of the rendezvous: one stream for membership, and the channel for the key-value store.
 //
 //   Connect -> Join -> World 1 -> … GenerationOver or ReportGenerationEnded -> Join -> World 2 -> … -> Leave
+//   the stream ends -> another client: Connect -> Reattach -> … as if nothing had happened
 //
 // The stream is the node's life sign: when it ends without Leave (crash, destructor, network), the others see this node
 // as lost.
@@ -13,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,6 +22,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "proto/rendezvous.pb.h"
+#include "rendezvous/credentials.h"
 
 namespace composer {
 
@@ -30,24 +33,42 @@ class RendezvousClient {
     std::string job;
     std::string incarnation;  // random, of this process; not empty
     proto::NodeInfo node;
+    proto::Standing standing;        // of an earlier client's standing(), if there was one
+    std::function<int()> free_port;  // asked before each Join, for NodeInfo.free_port; may be empty
+    Credentials credentials;           // None, or what the server asks for
     Clock* clock = &RealClock::Get();  // must outlive the client
     absl::Duration connect_timeout = absl::Seconds(30);
   };
 
-  // Waits for a server that is not up yet. kUnavailable: none answered in time.
+  // Waits for a server that is not up yet. Errors of OpenChannel: kUnavailable (none answered in time), kUnauthenticated.
   static absl::StatusOr<std::unique_ptr<RendezvousClient>> Connect(Options options);
   // Without Leave before it, the node is lost to the others. Waits for a running handler.
   ~RendezvousClient();
 
   // Joins the next generation and blocks until its World. While the node is in a running world this ends that one for
-  // all. kInvalidArgument: refused, the message names the field. kDeadlineExceeded: no world within `timeout`; may be
+  // all. kInvalidArgument: refused, the message names the field. kFailedPrecondition: refused for the moment; the stream is
+  // over, another client may ask again. kDeadlineExceeded: no world within `timeout`; may be
   // called again. kUnavailable and other codes: the stream is over, the client is of no more use.
   absl::StatusOr<proto::World> Join(absl::Duration timeout);
+
+  // Instead of Join on a new client, while the workers of standing() run: tells a coordinator that was away of its world
+  // and of the keys this node remembers. kAborted: that generation is over, the message says why; Join. kDeadlineExceeded
+  // and other codes: the client is of no more use.
+  absl::Status Reattach(std::vector<proto::KeyMemory> keys, absl::Duration timeout);
+
+  // The part in the newest world that this node has heard of.
+  proto::Standing standing() const;
 
   // The handler runs at most once for each World that Join returned: when its generation is over for a cause that another
   // node reported, or when the rendezvous is lost (the cause then has no node_id); not after Leave, not from the
   // destructor. It runs on a gRPC thread, must not block and may call ReportGenerationEnded. Set it before Join.
   void OnGenerationOver(std::function<void(const proto::GenerationOver&)> handler);
+
+  // The world is to form again, with more nodes: end the workers and Join. As OnGenerationOver.
+  void OnRegroup(std::function<void(const proto::Regroup&)> handler);
+
+  // A world formed without this node, which goes on waiting in Join. As OnGenerationOver.
+  void OnSpare(std::function<void(const proto::Spare&)> handler);
 
   // This node's workers are gone or going; the others are told. The first cause of a generation counts. kUnavailable:
   // the stream is over.

@@ -1,17 +1,31 @@
-// The membership of one job as a state machine: messages in, messages out. It decides nothing itself (membership.h and
-// admission.h do) and has no lock, clock, timer or socket: the service holds a lock around each call, gives `now` and
-// delivers the outcome.
+// The membership of one job as a state machine: messages and `now` in, messages out. It decides nothing itself
+// (membership.h, node_order.h and admission.h do) and has no lock, clock, timer or socket: the service holds a lock
+// around each call and delivers the outcome.
 //
 //   idle --a world forms--> running(g) --first cause, a lost node, or all have left--> idle --> running(g + 1) ...
+//   fresh --Reattach(g)--> running(g), recovering --all its nodes are back--> running(g)
+//                                                 --grace is over----------> idle
 //
 // A node of a running world that joins again, or whose stream ends without Leave, ends the generation. The first cause
 // is sent to every other node of the world; later ones are collateral and dropped. Leave does not end the generation of
 // the others, unless all have left.
+//
+// Forgetting: a coordinator that was restarted knows nothing. Every Join and Reattach carries the node's Standing, from
+// which it learns the newest world: that it runs (Reattach, or a spare's Join) or is over (a member's Join). The same
+// state serves a coordinator that was itself stopped for a while (Stalled): nodes whose connections broke meanwhile are
+// expected back, not lost.
+//
+// Stale and doubled messages change nothing: those of a stream that is over or was replaced by a newer one of its node,
+// a Join of a node that waits, a Join that does not know the running world its sender is in, a report of another
+// generation.
+//
+// Cost: a message is O(1), but for those that form or end a world of n nodes: O(n log n) and O(n), each of which answers
+// n messages. `now` may jump back; it then stands still.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,62 +40,110 @@ namespace composer {
 
 class Coordinator {
  public:
-  using Session = uint64_t;  // one stream of one node; never used twice
+  using Session = uint64_t;  // one stream of one node; grows, is never used twice; not 0
+
+  struct Options {
+    std::string job;
+    std::string incarnation;  // of this process, so that its worlds' ids are its own
+    MembershipPolicy policy;
+    absl::Time settled = absl::InfinitePast();  // until then a world may be running that nobody has told us of
+  };
 
   struct Outgoing {
     Session session = 0;
-    std::shared_ptr<const proto::CoordinatorMessage> message;  // shared: a world goes to all of its nodes
+    std::shared_ptr<const proto::CoordinatorMessage> message;  // may be shared
     bool last = false;                                         // the stream ends after it (a refusal)
   };
   struct Outcome {
     std::vector<Outgoing> messages;
     uint64_t ended = 0;  // generation that is over: its keys go. 0: none
     std::string why_ended;
-    uint64_t begun = 0;             // generation that has formed: its keys open before its World is sent. 0: none
+    uint64_t restore = 0;           // the Reattach's keys are of this generation, and wanted. 0: they are not
+    uint64_t begun = 0;             // generation whose keys open, before the messages are sent. 0: none
+    bool resumed = false;           // begun: with the restored keys
     std::vector<Session> replaced;  // streams to end: their node came back on another one
   };
 
-  Coordinator(std::string job, const MembershipPolicy& policy) : job_(std::move(job)), policy_(policy) {}
+  explicit Coordinator(Options options) : options_(std::move(options)) { roll_.settled = options_.settled; }
 
-  Outcome Join(Session session, const proto::Caller& caller, const proto::NodeInfo& node, absl::Time now);
+  Outcome Join(Session session, const proto::Caller& caller, const proto::Join& join, absl::Time now);
+  Outcome Reattach(Session session, const proto::Caller& caller, const proto::Reattach& reattach, absl::Time now);
   Outcome GenerationEnded(Session session, uint64_t generation, const proto::FailureCause& cause, absl::Time now);
   Outcome Leave(Session session, absl::Time now);
   // The stream ended; no effect after Leave.
   Outcome Lost(Session session, absl::Time now);
   // Call at wake_at() or later.
   Outcome Tick(absl::Time now);
+  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes.
+  void Stalled(absl::Time now) { stalled_until_ = Later(now) + kStallAllowance; }
+  static constexpr absl::Duration kStallAllowance = absl::Seconds(6);
 
   // When to call Tick; InfiniteFuture: no need.
   absl::Time wake_at() const { return wake_at_; }
   // Why no world has formed yet, or why the last one did.
   const std::string& reason() const { return reason_; }
+  // A page of the newest world's members. O(count).
+  proto::RosterReply Roster(int first_node_rank, int count) const;
+
+  const RollCall& roll() const { return roll_; }
 
  private:
   struct Node {
     proto::NodeInfo info;
     int64_t arrival = 0;
-    int previous_rank = -1;  // node rank in the last world
+    uint64_t told = 0;  // the newest generation that this stream's node was a member of
+    int seat = -1;      // node rank in the last world; -1: was not in it
     bool waiting = false;
   };
-  using Nodes = std::map<Session, Node>;
+  using Nodes = std::unordered_map<Session, Node>;
+  // A place in the last world, by node rank.
+  struct Seat {
+    enum class State { kExpected, kPresent, kLost, kLeft };
+    State state = State::kExpected;
+    Session session = 0;  // kPresent
+    int base_rank = -1;   // -1: not known yet
+  };
 
+  absl::Time Later(absl::Time now) { return now_ = std::max(now_, now); }
   std::optional<proto::Refusal> Check(const proto::Caller& caller, const proto::NodeInfo& node) const;
+  bool Refuse(Session session, const proto::Caller& caller, const proto::NodeInfo& info, Outcome& outcome) const;
+  // False: the message is from a stream that a newer one of the same node has replaced.
+  bool TakeOver(Session session, const proto::NodeInfo& info, int* vacated, Outcome& outcome);
   Node& Admit(Session session, const proto::NodeInfo& info);
-  void StartWaiting(Node& node, absl::Time now);
-  void Remove(Nodes::iterator it);
-  void EndGeneration(Session reporter, proto::FailureCause cause, absl::Time now, Outcome& outcome);
-  void Decide(absl::Time now, Outcome& outcome);
-  void Form(absl::Time now, Outcome& outcome);
+  void Learn(const proto::Standing& standing, Outcome& outcome);
+  bool IsNewest(const proto::Standing& standing) const;
+  bool Sit(Session session, Node& node, const proto::Standing& standing);
+  void StartWaiting(Node& node);
+  void StopWaiting(Node& node);
+  void Vacate(Node& node, Seat::State state);
+  void Remove(Nodes::iterator it, Seat::State seat);
+  void EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome);
+  void EndIfAllHaveGone(Outcome& outcome);
+  void GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& info, Outcome& outcome);
+  void ResumeIfAllAreBack(Outcome& outcome);
+  void NumberRanks();
+  void Decide(Outcome& outcome);
+  void Form(Outcome& outcome);
+  void Regroup(Outcome& outcome);
+  void Dissolve(Outcome& outcome);
+  void TellSpare(Session session, Outcome& outcome) const;
 
-  const std::string job_;
-  const MembershipPolicy policy_;
+  const Options options_;
   Nodes nodes_;
   std::unordered_map<std::string, Session> by_id_;  // node_id -> its stream
   std::unordered_map<int, Session> by_given_rank_;
+  int64_t slots_ = 0;  // of all nodes_
+  std::vector<Seat> seats_;
+  std::string world_;  // id of the last world
   RollCall roll_;
   int64_t num_arrivals_ = 0;
+  absl::Time now_ = absl::InfinitePast();
+  absl::Time stalled_until_ = absl::InfinitePast();
   absl::Time wake_at_ = absl::InfiniteFuture();
   std::string reason_;
+  std::string over_because_;  // of the last generation
+  bool keys_open_ = false;    // of the running generation
+  std::unordered_map<std::string, std::string> lost_places_;  // of members of the last world -> node_id
 };
 
 }  // namespace composer

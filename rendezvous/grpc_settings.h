@@ -18,8 +18,12 @@ namespace composer {
 
 inline constexpr absl::Duration kKeepaliveTime = absl::Seconds(1);  // without traffic, then a ping
 inline constexpr absl::Duration kKeepaliveTimeout =
-    absl::Milliseconds(1800);  // for its answer; the sum stays under the 3 s for a lost node
-inline constexpr int kMaxMessageBytes = 64 << 20;
+    absl::Milliseconds(1800);                      // for its answer; the sum stays under the 3 s for a lost node
+inline constexpr int kMaxMessageBytes = 64 << 20;  // a larger one ends its call with RESOURCE_EXHAUSTED
+inline constexpr int kMaxCallsPerConnection =
+    16 * 1024;  // at once; a launcher passes on the waiting Gets of its workers
+inline constexpr int kMaxMetadataBytes = 16 << 10;
+inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);  // a connection that says nothing is closed
 
 enum class Link {
   kNetwork,

@@ -10,15 +10,52 @@
 
 namespace composer {
 
-void KeyValueStore::Begin(uint64_t generation) {
+void KeyValueStore::Begin(uint64_t generation, bool resumed) {
   Calls calls;
   {
     absl::MutexLock lock(&mutex_);
     EndLocked(absl::StrCat("generation ", generation, " has begun"), calls);
     generation_ = generation;
     open_ = true;
+    if (resumed && restoring_ == generation) {
+      for (auto& [key, memory] : restored_) {
+        revision_ = std::max(revision_, memory.revision);
+        if (memory.deleted) continue;
+        total_bytes_ += key.size() + memory.value.size();
+        entries_[key] = std::move(memory.value);
+      }
+    }
+    restoring_ = restored_bytes_ = 0;
+    restored_.clear();
   }
   Run(calls);
+}
+
+void KeyValueStore::Restore(uint64_t generation, std::vector<Memory> memories) {
+  absl::MutexLock lock(&mutex_);
+  if (open_ || generation == 0) return;
+  if (generation != restoring_) {
+    restored_.clear();
+    restored_bytes_ = 0;
+    restoring_ = generation;
+  }
+  for (Memory& memory : memories) {
+    const size_t num_bytes = memory.key.size() + memory.value.size();
+    if (!CheckSizes(memory.key, memory.value).ok() || restored_.size() >= limits_.max_keys ||
+        restored_bytes_ + num_bytes > limits_.max_total_bytes) {
+      continue;
+    }
+    Memory& known = restored_[memory.key];
+    if (known.revision >= memory.revision && !known.key.empty()) continue;
+    restored_bytes_ += num_bytes - known.key.size() - known.value.size();
+    known = std::move(memory);
+  }
+}
+
+uint64_t KeyValueStore::NextRevision(uint64_t* revision) {
+  ++revision_;
+  if (revision != nullptr) *revision = revision_;
+  return revision_;
 }
 
 void KeyValueStore::End(uint64_t generation, absl::string_view why) {
@@ -50,7 +87,8 @@ void KeyValueStore::EndLocked(absl::string_view why, Calls& calls) {
   waiters_.clear();
 }
 
-absl::Status KeyValueStore::Set(uint64_t generation, std::vector<std::pair<std::string, std::string>> entries) {
+absl::Status KeyValueStore::Set(uint64_t generation, std::vector<std::pair<std::string, std::string>> entries,
+                                uint64_t* revision) {
   for (const auto& [key, value] : entries) RETURN_IF_ERROR(CheckSizes(key, value));
   Calls calls;
   {
@@ -59,6 +97,7 @@ absl::Status KeyValueStore::Set(uint64_t generation, std::vector<std::pair<std::
     size_t num_bytes = 0;
     for (const auto& [key, value] : entries) num_bytes += key.size() + value.size();
     RETURN_IF_ERROR(CheckRoom(entries.size(), num_bytes));
+    NextRevision(revision);
     for (auto& [key, value] : entries) Store(key, std::move(value), calls);
   }
   Run(calls);
@@ -112,7 +151,8 @@ void KeyValueStore::Cancel(WaiterId id, const absl::Status& why) {
   done(answer);
 }
 
-absl::StatusOr<int64_t> KeyValueStore::Add(uint64_t generation, const std::string& key, int64_t amount) {
+absl::StatusOr<int64_t> KeyValueStore::Add(uint64_t generation, const std::string& key, int64_t amount,
+                                           uint64_t* revision) {
   RETURN_IF_ERROR(CheckSizes(key, ""));
   Calls calls;
   int64_t sum = 0;
@@ -130,6 +170,7 @@ absl::StatusOr<int64_t> KeyValueStore::Add(uint64_t generation, const std::strin
     }
     std::string text = absl::StrCat(sum);
     RETURN_IF_ERROR(CheckRoom(1, key.size() + text.size()));
+    NextRevision(revision);
     Store(key, std::move(text), calls);
   }
   Run(calls);
@@ -137,8 +178,10 @@ absl::StatusOr<int64_t> KeyValueStore::Add(uint64_t generation, const std::strin
 }
 
 absl::StatusOr<std::string> KeyValueStore::CompareSet(uint64_t generation, const std::string& key,
-                                                      const std::string& expected, std::string desired) {
+                                                      const std::string& expected, std::string desired,
+                                                      uint64_t* revision) {
   RETURN_IF_ERROR(CheckSizes(key, desired));
+  if (revision != nullptr) *revision = 0;
   Calls calls;
   {
     absl::MutexLock lock(&mutex_);
@@ -147,6 +190,7 @@ absl::StatusOr<std::string> KeyValueStore::CompareSet(uint64_t generation, const
     if (it == entries_.end() && !expected.empty()) return expected;
     if (it != entries_.end() && it->second != expected) return it->second;
     RETURN_IF_ERROR(CheckRoom(1, key.size() + desired.size()));
+    NextRevision(revision);
     Store(key, desired, calls);
   }
   Run(calls);
@@ -162,13 +206,15 @@ absl::StatusOr<bool> KeyValueStore::Check(uint64_t generation, const std::vector
   });
 }
 
-absl::StatusOr<bool> KeyValueStore::Delete(uint64_t generation, const std::string& key) {
+absl::StatusOr<bool> KeyValueStore::Delete(uint64_t generation, const std::string& key, uint64_t* revision) {
+  if (revision != nullptr) *revision = 0;
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckGeneration(generation));
   const auto it = entries_.find(key);
   if (it == entries_.end()) return false;
   total_bytes_ -= it->first.size() + it->second.size();
   entries_.erase(it);
+  NextRevision(revision);
   return true;
 }
 
@@ -180,6 +226,10 @@ absl::StatusOr<int64_t> KeyValueStore::Count(uint64_t generation) const {
 
 absl::Status KeyValueStore::CheckGeneration(uint64_t generation) const {
   if (open_ && generation == generation_) return absl::OkStatus();
+  if (generation > generation_) {
+    return absl::UnavailableError(absl::StrCat("generation ", generation, " is not known here, the newest is ",
+                                               generation_, ": the rendezvous was started again and learns"));
+  }
   if (generation == generation_)
     return absl::AbortedError(absl::StrCat("generation ", generation, " is over: ", why_ended_));
   return absl::AbortedError(absl::StrCat("generation ", generation, " is not the current one, that is ", generation_));

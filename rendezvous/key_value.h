@@ -4,6 +4,8 @@
 // Errors: kAborted (the generation is over, or is not the current one), kInvalidArgument (key or value too long, Add on
 // something that is not a decimal number, or past int64), kResourceExhausted (too many keys, bytes or waiters; counted
 // as if every key were new, so a full store takes no writes at all).
+// Each change has a revision, one more than the change before. A store whose process died is made again of the newest
+// changes that others remember: Restore, then Begin with `resumed`. Until then calls get kUnavailable: ask again.
 // Threads: all methods may be called from any thread; callbacks run without the lock, on the thread whose call
 // completed them. No clock and no gRPC: a deadline is a Cancel() by whoever keeps the time.
 // SPDX-License-Identifier: Apache-2.0
@@ -37,12 +39,20 @@ class KeyValueStore {
   using Values = std::vector<std::string>;
   using Callback = std::function<void(absl::StatusOr<Values>)>;
   using WaiterId = uint64_t;
+  struct Memory {  // the newest change of a key that somebody knows of
+    std::string key;
+    std::string value;
+    uint64_t revision = 0;
+    bool deleted = false;
+  };
 
   KeyValueStore() : KeyValueStore(Limits()) {}
   explicit KeyValueStore(const Limits& limits) : limits_(limits) {}
 
-  // Opens an empty store for a generation; an earlier one is ended first.
-  void Begin(uint64_t generation);
+  // Opens the store for a generation, empty, or with what was restored for it; an earlier one is ended first.
+  void Begin(uint64_t generation, bool resumed = false);
+  // Of each key the newest change counts. No effect while a generation is open; what does not fit the limits is left out.
+  void Restore(uint64_t generation, std::vector<Memory> memories);
   // Drops the generation's keys; its waiters and later calls get kAborted with the reason. No effect for another
   // generation.
   void End(uint64_t generation, absl::string_view why);
@@ -50,22 +60,25 @@ class KeyValueStore {
   // As End, for whatever generation it is.
   void Close(absl::string_view why);
 
-  // All entries or none.
-  absl::Status Set(uint64_t generation, std::vector<std::pair<std::string, std::string>> entries);
+  // `revision` below, if not null: of the change; 0 when there was none.
+  // All entries or none; one revision for all.
+  absl::Status Set(uint64_t generation, std::vector<std::pair<std::string, std::string>> entries,
+                   uint64_t* revision = nullptr);
   // Calls back once: with the values (none when !with_values), in the order of keys, as soon as all keys are there at
   // one moment; or with an error. Returns 0 when it called back before it returned, else a handle for Cancel.
   WaiterId Get(uint64_t generation, std::vector<std::string> keys, bool with_values, Callback done);
   // Calls the waiter back with `why`; no effect when it has been called back.
   void Cancel(WaiterId id, const absl::Status& why);
   // Adds to the decimal counter `key` (absent: 0) and returns the sum.
-  absl::StatusOr<int64_t> Add(uint64_t generation, const std::string& key, int64_t amount);
+  absl::StatusOr<int64_t> Add(uint64_t generation, const std::string& key, int64_t amount,
+                              uint64_t* revision = nullptr);
   // Sets desired when the value equals expected, or when the key is absent and expected is empty; returns what holds
   // then: desired, the other value, or expected when the key is absent (c10d's answer).
   absl::StatusOr<std::string> CompareSet(uint64_t generation, const std::string& key, const std::string& expected,
-                                         std::string desired);
+                                         std::string desired, uint64_t* revision = nullptr);
   absl::StatusOr<bool> Check(uint64_t generation, const std::vector<std::string>& keys) const;
   // True when the key was there.
-  absl::StatusOr<bool> Delete(uint64_t generation, const std::string& key);
+  absl::StatusOr<bool> Delete(uint64_t generation, const std::string& key, uint64_t* revision = nullptr);
   absl::StatusOr<int64_t> Count(uint64_t generation) const;
 
  private:
@@ -80,6 +93,7 @@ class KeyValueStore {
   absl::Status CheckGeneration(uint64_t generation) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSizes(absl::string_view key, absl::string_view value) const;
   absl::Status CheckRoom(size_t num_keys, size_t num_bytes) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  uint64_t NextRevision(uint64_t* revision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Store(const std::string& key, std::string value, Calls& calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake(const std::string& key, Calls& calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool FindMissing(Waiter& waiter) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -94,6 +108,10 @@ class KeyValueStore {
   std::string why_ended_ ABSL_GUARDED_BY(mutex_) = "no world has formed yet";
   std::unordered_map<std::string, std::string> entries_ ABSL_GUARDED_BY(mutex_);
   size_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;              // of the last change
+  uint64_t restoring_ ABSL_GUARDED_BY(mutex_) = 0;             // generation of `restored_`; 0: none
+  std::unordered_map<std::string, Memory> restored_ ABSL_GUARDED_BY(mutex_);
+  size_t restored_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   WaiterId last_waiter_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<WaiterId, Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, std::vector<WaiterId>> filed_ ABSL_GUARDED_BY(mutex_);  // absent key -> waiters

@@ -1,19 +1,23 @@
 // The key-value store as a launcher offers it to its workers: each call is passed on to the rendezvous, with the
-// caller's deadline and cancellation, and the answer comes back as it is. Holds no thread while a call waits.
+// caller's deadline and cancellation, and the answer comes back as it is. While the rendezvous is away (UNAVAILABLE) a
+// call is tried again until its own deadline, so that workers do not notice. Reads of write-once keys are answered from
+// the launcher's cache; one read a key goes upstream. Holds no thread while a call waits.
+//
+// A change that was made but whose answer was lost with the coordinator is made again: what no launcher remembers is not
+// in the restored store.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-
-#include <grpcpp/channel.h>
 
 #include <memory>
 
 #include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/key_value_upstream.h"
 
 namespace composer {
 
 class KeyValueProxy final : public proto::KeyValue::CallbackService {
  public:
-  explicit KeyValueProxy(const std::shared_ptr<grpc::Channel>& upstream);
+  explicit KeyValueProxy(std::shared_ptr<KeyValueUpstream> upstream) : upstream_(std::move(upstream)) {}
 
   grpc::ServerUnaryReactor* Set(grpc::CallbackServerContext*, const proto::SetRequest*, proto::SetReply*) override;
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext*, const proto::GetRequest*, proto::GetReply*) override;
@@ -28,7 +32,7 @@ class KeyValueProxy final : public proto::KeyValue::CallbackService {
                                   proto::CountReply*) override;
 
  private:
-  const std::unique_ptr<proto::KeyValue::Stub> upstream_;
+  const std::shared_ptr<KeyValueUpstream> upstream_;
 };
 
 }  // namespace composer

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/key_value_service.h"
 
-#include <grpcpp/alarm.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/grpc_settings.h"
+#include "rendezvous/key_value_get.h"
 
 namespace composer {
 namespace {
@@ -17,42 +16,6 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const abs
   return reactor;
 }
 
-// One waiting Get. The store calls back exactly once, whoever is first: the keys, the deadline, the caller's
-// cancellation or the generation's end.
-class GetReactor final : public grpc::ServerUnaryReactor {
- public:
-  GetReactor(std::shared_ptr<KeyValueStore> store, proto::GetReply* reply) : store_(std::move(store)), reply_(reply) {}
-
-  // gRPC keeps this object until the handler that calls Start has returned.
-  void Start(const proto::GetRequest& request) {
-    std::vector<std::string> keys(request.keys().begin(), request.keys().end());
-    waiter_ = store_->Get(request.caller().generation(), std::move(keys), !request.without_values(),
-                          [this](absl::StatusOr<KeyValueStore::Values> values) { Complete(std::move(values)); });
-    if (waiter_ == 0 || request.wait_millis() < 0) return;
-    const absl::Duration wait = absl::Milliseconds(request.wait_millis());
-    alarm_.Set(DeadlineAfter(wait), [store = store_, waiter = waiter_, wait](bool expired) {  // may outlive this
-      if (expired)
-        store->Cancel(waiter, absl::DeadlineExceededError(absl::StrCat("get: waited ", absl::FormatDuration(wait))));
-    });
-  }
-
-  void OnCancel() override { store_->Cancel(waiter_, absl::CancelledError("get: the caller is gone")); }
-  void OnDone() override { delete this; }
-
- private:
-  void Complete(absl::StatusOr<KeyValueStore::Values> values) {
-    if (values.ok()) {
-      for (std::string& value : *values) reply_->add_values(std::move(value));
-    }
-    Finish(ToGrpc(values.status()));
-  }
-
-  const std::shared_ptr<KeyValueStore> store_;
-  proto::GetReply* const reply_;
-  KeyValueStore::WaiterId waiter_ = 0;
-  grpc::Alarm alarm_;
-};
-
 }  // namespace
 
 absl::Status KeyValueService::CheckJob(const proto::Caller& caller) const {
@@ -61,13 +24,15 @@ absl::Status KeyValueService::CheckJob(const proto::Caller& caller) const {
 }
 
 grpc::ServerUnaryReactor* KeyValueService::Set(grpc::CallbackServerContext* context, const proto::SetRequest* request,
-                                               proto::SetReply*) {
+                                               proto::SetReply* reply) {
+  uint64_t revision = 0;
   absl::Status status = CheckJob(request->caller());
   if (status.ok()) {
     std::vector<std::pair<std::string, std::string>> entries;
     entries.reserve(request->entries_size());
     for (const proto::KeyAndValue& entry : request->entries()) entries.emplace_back(entry.key(), entry.value());
-    status = store_->Set(request->caller().generation(), std::move(entries));
+    status = store_->Set(request->caller().generation(), std::move(entries), &revision);
+    reply->set_revision(revision);
   }
   return Answer(context, status);
 }
@@ -75,16 +40,15 @@ grpc::ServerUnaryReactor* KeyValueService::Set(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* KeyValueService::Get(grpc::CallbackServerContext* context, const proto::GetRequest* request,
                                                proto::GetReply* reply) {
   if (absl::Status status = CheckJob(request->caller()); !status.ok()) return Answer(context, status);
-  auto* reactor = new GetReactor(store_, reply);
-  reactor->Start(*request);
-  return reactor;
+  return AnswerGet(store_, *request, reply);
 }
 
 grpc::ServerUnaryReactor* KeyValueService::Add(grpc::CallbackServerContext* context, const proto::AddRequest* request,
                                                proto::AddReply* reply) {
   if (absl::Status status = CheckJob(request->caller()); !status.ok()) return Answer(context, status);
-  const auto sum = store_->Add(request->caller().generation(), request->key(), request->amount());
-  if (sum.ok()) reply->set_value(*sum);
+  uint64_t revision = 0;
+  const auto sum = store_->Add(request->caller().generation(), request->key(), request->amount(), &revision);
+  if (sum.ok()) reply->set_value(*sum), reply->set_revision(revision);
   return Answer(context, sum.status());
 }
 
@@ -92,9 +56,10 @@ grpc::ServerUnaryReactor* KeyValueService::CompareSet(grpc::CallbackServerContex
                                                       const proto::CompareSetRequest* request,
                                                       proto::CompareSetReply* reply) {
   if (absl::Status status = CheckJob(request->caller()); !status.ok()) return Answer(context, status);
-  auto value =
-      store_->CompareSet(request->caller().generation(), request->key(), request->expected(), request->desired());
-  if (value.ok()) reply->set_value(*std::move(value));
+  uint64_t revision = 0;
+  auto value = store_->CompareSet(request->caller().generation(), request->key(), request->expected(),
+                                  request->desired(), &revision);
+  if (value.ok()) reply->set_value(*std::move(value)), reply->set_revision(revision);
   return Answer(context, value.status());
 }
 
@@ -109,8 +74,9 @@ grpc::ServerUnaryReactor* KeyValueService::Check(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* KeyValueService::Delete(grpc::CallbackServerContext* context,
                                                   const proto::DeleteRequest* request, proto::DeleteReply* reply) {
   if (absl::Status status = CheckJob(request->caller()); !status.ok()) return Answer(context, status);
-  const auto deleted = store_->Delete(request->caller().generation(), request->key());
-  if (deleted.ok()) reply->set_deleted(*deleted);
+  uint64_t revision = 0;
+  const auto deleted = store_->Delete(request->caller().generation(), request->key(), &revision);
+  if (deleted.ok()) reply->set_deleted(*deleted), reply->set_revision(revision);
   return Answer(context, deleted.status());
 }
 

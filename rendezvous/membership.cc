@@ -2,9 +2,6 @@
 #include "rendezvous/membership.h"
 
 #include <algorithm>
-#include <limits>
-#include <set>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 
@@ -15,59 +12,101 @@ using Kind = MembershipDecision::Kind;
 
 std::string Nodes(int count) { return absl::StrCat(count, count == 1 ? " node" : " nodes"); }
 
-}  // namespace
+MembershipDecision Nothing(std::string reason) { return {Kind::kNothing, {}, std::move(reason)}; }
 
-MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
-  if (roll.running) {
-    return {Kind::kNothing, {}, absl::StrCat("generation ", roll.last_generation, " is running")};
-  }
-  if (roll.waiting < policy.min_nodes) {
-    return {Kind::kNothing, {}, absl::StrCat(Nodes(roll.waiting), " here, at least ", policy.min_nodes, " needed")};
-  }
-  if (roll.waiting >= policy.max_nodes) {
-    return {Kind::kForm, {}, absl::StrCat("all ", Nodes(policy.max_nodes), " are here")};
-  }
-  const bool survivors_missing = roll.survivors_waiting < roll.survivors;
-  if (roll.survivors > 0 && !survivors_missing) {
-    return {Kind::kForm,
-            {},
-            absl::StrCat("the ", Nodes(roll.survivors), " left of generation ", roll.last_generation, " are back")};
-  }
-  absl::Time deadline = roll.min_reached + policy.last_call;
-  if (survivors_missing) deadline = std::max(deadline, roll.ended + kSurvivorWait);
-  if (now >= deadline) {
-    return {Kind::kForm,
-            {},
-            absl::StrCat(Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here and the last call is over")};
-  }
-  return {Kind::kWait, deadline,
-          survivors_missing
-              ? absl::StrCat(roll.survivors - roll.survivors_waiting, " of the ", Nodes(roll.survivors),
-                             " left of generation ", roll.last_generation, " not back yet")
-              : absl::StrCat("last call: ", Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here")};
+// `kind` at `at`, until then a wait with its own reason.
+MembershipDecision At(absl::Time at, absl::Time now, Kind kind, std::string then, std::string meanwhile) {
+  if (now >= at) return {kind, {}, std::move(then)};
+  return {Kind::kWait, at, std::move(meanwhile)};
 }
 
-std::vector<uint64_t> OrderNodes(std::vector<Candidate> candidates, int max_nodes) {
-  constexpr int kLast = std::numeric_limits<int>::max();
-  if (static_cast<int>(candidates.size()) > max_nodes) {
-    std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-      return std::tuple(a.previous_rank < 0, a.arrival) < std::tuple(b.previous_rank < 0, b.arrival);
-    });
-    candidates.resize(max_nodes);
+MembershipDecision DecideGrowth(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
+  const std::string running = absl::StrCat("generation ", roll.last_generation, " is running");
+  if (roll.waiting == 0) return Nothing(running);
+  if (roll.members >= policy.max_nodes) return Nothing(absl::StrCat(running, ", ", Nodes(roll.waiting), " spare"));
+  if (policy.grow == GrowPolicy::kNever) {
+    return Nothing(absl::StrCat(running, ", ", Nodes(roll.waiting), " wait for its end (grow is never)"));
   }
-  std::set<int> held;
-  for (const Candidate& c : candidates) held.insert(c.previous_rank);
-  const auto place = [&](const Candidate& c) {
-    if (c.previous_rank >= 0) return c.previous_rank;
-    return c.given_rank >= 0 && held.count(c.given_rank) == 0 ? c.given_rank : kLast;
-  };
-  std::sort(candidates.begin(), candidates.end(), [&](const Candidate& a, const Candidate& b) {
-    return std::tuple(place(a), a.arrival) < std::tuple(place(b), b.arrival);
-  });
-  std::vector<uint64_t> ids;
-  ids.reserve(candidates.size());
-  for (const Candidate& c : candidates) ids.push_back(c.id);
-  return ids;
+  return At(roll.last_waiting + kGrowSettle, now, Kind::kRegroup,
+            absl::StrCat("the world grows from ", roll.members, " to ",
+                         std::min(policy.max_nodes, roll.members + roll.waiting), " of at most ",
+                         Nodes(policy.max_nodes)),
+            absl::StrCat(running, ", ", Nodes(roll.waiting), " will be added"));
+}
+
+MembershipDecision DecideRunning(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
+  if (roll.expected > 0) {
+    return At(roll.expected_until, now, Kind::kEnd,
+              absl::StrCat(roll.expected, " of the ", Nodes(roll.members), " of generation ", roll.last_generation,
+                           " did not come back to the rendezvous in time"),
+              absl::StrCat("generation ", roll.last_generation, " is running, ", roll.expected, " of its ",
+                           Nodes(roll.members), " not back at the rendezvous yet"));
+  }
+  if (roll.regrouping) {
+    return Nothing(absl::StrCat("generation ", roll.last_generation, " is ending, so that the world can grow"));
+  }
+  return DecideGrowth(roll, policy, now);
+}
+
+}  // namespace
+
+bool HasQuorum(const RollCall& roll, const MembershipPolicy& policy) {
+  if (!policy.quorum || roll.last_generation == 0) return true;
+  return 2 * roll.present > roll.members || (2 * roll.present == roll.members && policy.holds_tie);
+}
+
+MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
+  if (roll.running) return DecideRunning(roll, policy, now);
+  if (roll.last_generation == 0 && now < roll.settled) {
+    return {Kind::kWait, roll.settled, "the rendezvous was just started: nodes of a running world may come back"};
+  }
+  const absl::Time unseen_until = roll.ended + policy.grace;
+  if (roll.last_generation > 0 && !roll.broken && roll.waiting > 0 && now < unseen_until) {
+    return {Kind::kWait, unseen_until,
+            absl::StrCat("the nodes of generation ", roll.last_generation,
+                         " were lost together: cut off from here, they may go on for a while")};
+  }
+  const int ending = roll.present - roll.present_waiting;
+  const int missing = ending + roll.expected;  // survivors that may still come
+  if (!HasQuorum(roll, policy)) {
+    const std::string why = absl::StrCat(roll.present, " of the ", Nodes(roll.members), " of generation ",
+                                         roll.last_generation, " are here, more than half are needed");
+    if (roll.waiting == 0) return Nothing(why);
+    return At(roll.ended + policy.quorum_wait, now, Kind::kDissolve, why, why);
+  }
+  if (roll.waiting < policy.min_nodes) {
+    const std::string why = absl::StrCat(Nodes(roll.waiting), " here, at least ", policy.min_nodes, " needed");
+    if (!policy.quorum || roll.last_generation > 0 || roll.waiting == 0) return Nothing(why);
+    return At(roll.last_waiting + policy.quorum_wait, now, Kind::kDissolve, why, why);
+  }
+  if (roll.waiting >= policy.max_nodes) {
+    const std::string all = absl::StrCat("all ", Nodes(policy.max_nodes), " are here");
+    if (missing == 0) return {Kind::kForm, {}, all};
+    return At(roll.ended + kSurvivorPreference, now, Kind::kForm, all,
+              absl::StrCat(Nodes(missing), " left of generation ", roll.last_generation, " may be back in a moment"));
+  }
+  if (roll.present > 0 && missing == 0) {
+    return {Kind::kForm,
+            {},
+            absl::StrCat("the ", Nodes(roll.present), " left of generation ", roll.last_generation, " are back")};
+  }
+  absl::Time deadline = roll.min_reached + policy.last_call;
+  const absl::Time survivors_until = roll.ended + kSurvivorWait;
+  if (ending > 0) deadline = std::max(deadline, survivors_until);
+  if (roll.expected > 0) deadline = std::max(deadline, std::min(roll.expected_until, survivors_until));
+  return At(deadline, now, Kind::kForm,
+            absl::StrCat(Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here and the last call is over"),
+            missing > 0
+                ? absl::StrCat(missing, " of the ", Nodes(roll.present + roll.expected), " left of generation ",
+                               roll.last_generation, " not back yet")
+                : absl::StrCat("last call: ", Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here"));
+}
+
+bool ParseGrowPolicy(const std::string& text, GrowPolicy* policy) {
+  if (text == "checkpoint") return *policy = GrowPolicy::kAtCheckpoint, true;
+  if (text == "now") return *policy = GrowPolicy::kNow, true;
+  if (text == "never") return *policy = GrowPolicy::kNever, true;
+  return false;
 }
 
 }  // namespace composer

@@ -8,6 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "rendezvous/credentials.h"
+#include "rendezvous/membership.h"
 
 namespace grpc {
 class Server;
@@ -16,6 +18,7 @@ class Server;
 namespace composer {
 
 class KeyValueService;
+class Listener;
 class RendezvousService;
 
 class RendezvousServer {
@@ -27,7 +30,16 @@ class RendezvousServer {
     int min_nodes = 1;
     int max_nodes = 1;
     absl::Duration last_call = absl::Seconds(1);
-    Clock* clock = &RealClock::Get();  // must outlive the server
+    GrowPolicy grow = GrowPolicy::kAtCheckpoint;
+    bool quorum = false;  // see MembershipPolicy
+    bool holds_tie = true;
+    absl::Duration quorum_wait = kQuorumWait;
+    absl::Duration grace = absl::Seconds(60);  // for a running world's nodes to come back
+    // A world of an earlier coordinator may be running: none is formed for so long, unless its nodes tell of it.
+    absl::Duration settle = absl::ZeroDuration();
+    Credentials credentials;            // None: for a port that only this machine reaches, or when the user insists
+    int max_connections = 2 * 100'000;  // more are closed at once; a launcher needs one
+    Clock* clock = &RealClock::Get();   // must outlive the server
   };
 
   // kAlreadyExists: the port is in use. kInvalidArgument: the address is not one of this machine, or an option is out
@@ -45,6 +57,7 @@ class RendezvousServer {
   std::unique_ptr<RendezvousService> rendezvous_;  // the services outlive the server
   std::unique_ptr<KeyValueService> key_value_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace composer

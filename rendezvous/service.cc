@@ -9,6 +9,20 @@
 #include "rendezvous/grpc_settings.h"
 
 namespace composer {
+namespace {
+
+constexpr absl::Duration kPulse = absl::Milliseconds(250);
+constexpr absl::Duration kStall = absl::Milliseconds(1250);
+
+std::vector<KeyValueStore::Memory> Memories(const proto::Reattach& reattach) {
+  std::vector<KeyValueStore::Memory> memories;
+  memories.reserve(reattach.keys_size());
+  for (const proto::KeyMemory& key : reattach.keys())
+    memories.push_back({key.key(), key.value(), key.revision(), key.deleted()});
+  return memories;
+}
+
+}  // namespace
 
 // One node's stream. Guarded by the service's lock but for the message being read. gRPC runs reactions on its own
 // threads, never inside a StartWrite or Finish, so these may be called with the lock held.
@@ -64,9 +78,10 @@ class RendezvousService::Stream final : public grpc::ServerBidiReactor<proto::No
   grpc::Status status_;
 };
 
-RendezvousService::RendezvousService(std::string job, const MembershipPolicy& policy, Clock* clock,
-                                     std::shared_ptr<KeyValueStore> store)
-    : clock_(clock), store_(std::move(store)), coordinator_(std::move(job), policy), timer_([this] { RunTimer(); }) {}
+RendezvousService::RendezvousService(Coordinator::Options options, Clock* clock, std::shared_ptr<KeyValueStore> store)
+    : job_(options.job), clock_(clock), store_(std::move(store)), coordinator_(std::move(options)) {
+  timer_ = std::thread([this] { RunTimer(); });
+}
 
 RendezvousService::~RendezvousService() {
   Stop();
@@ -102,8 +117,8 @@ bool RendezvousService::Handle(Stream* stream, const proto::NodeMessage& message
 
 void RendezvousService::Dispatch(Stream* stream, const proto::NodeMessage& message) {
   if (stream->caller.incarnation().empty()) {
-    if (!message.has_join())
-      return Reject(stream, absl::FailedPreconditionError("the first message of a node must be Join"));
+    if (!message.has_join() && !message.has_reattach())
+      return Reject(stream, absl::FailedPreconditionError("the first message of a node must be Join or Reattach"));
     if (message.caller().incarnation().empty())
       return Reject(stream, absl::InvalidArgumentError("incarnation is empty"));
     stream->caller = message.caller();
@@ -115,7 +130,12 @@ void RendezvousService::Dispatch(Stream* stream, const proto::NodeMessage& messa
   const absl::Time now = clock_->Now();
   switch (message.message_case()) {
     case proto::NodeMessage::kJoin:
-      return Deliver(coordinator_.Join(stream->session, caller, message.join().node(), now));
+      return Deliver(coordinator_.Join(stream->session, caller, message.join(), now));
+    case proto::NodeMessage::kReattach: {
+      const Coordinator::Outcome outcome = coordinator_.Reattach(stream->session, caller, message.reattach(), now);
+      if (outcome.restore > 0) store_->Restore(outcome.restore, Memories(message.reattach()));
+      return Deliver(outcome);
+    }
     case proto::NodeMessage::kGenerationEnded:
       return Deliver(
           coordinator_.GenerationEnded(stream->session, caller.generation(), message.generation_ended().cause(), now));
@@ -124,10 +144,25 @@ void RendezvousService::Dispatch(Stream* stream, const proto::NodeMessage& messa
       streams_.erase(stream->session);
       stream->End(absl::OkStatus());
       return Deliver(coordinator_.Leave(stream->session, now));
-    case proto::NodeMessage::kHeartbeat:
     case proto::NodeMessage::MESSAGE_NOT_SET:
       return;
   }
+}
+
+grpc::ServerUnaryReactor* RendezvousService::Roster(grpc::CallbackServerContext* context,
+                                                    const proto::RosterRequest* request, proto::RosterReply* reply) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (request->caller().job() != job_) {
+    reactor->Finish(ToGrpc(absl::AbortedError(
+        absl::StrCat("this rendezvous serves job \"", job_, "\", not \"", request->caller().job(), "\""))));
+    return reactor;
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    *reply = coordinator_.Roster(request->first_node_rank(), request->count());
+  }
+  reactor->Finish(grpc::Status::OK);
+  return reactor;
 }
 
 void RendezvousService::Reject(Stream* stream, const absl::Status& why) {
@@ -138,6 +173,7 @@ void RendezvousService::Reject(Stream* stream, const absl::Status& why) {
 
 void RendezvousService::Lost(Stream* stream) {
   absl::MutexLock lock(&mutex_);
+  NoticeStall();
   stream->End(absl::OkStatus());
   if (streams_.erase(stream->session) > 0) Deliver(coordinator_.Lost(stream->session, clock_->Now()));
 }
@@ -145,15 +181,18 @@ void RendezvousService::Lost(Stream* stream) {
 void RendezvousService::Deliver(const Coordinator::Outcome& outcome) {
   if (outcome.ended > 0) store_->End(outcome.ended, outcome.why_ended);
   if (outcome.begun > 0) {
-    store_->Begin(outcome.begun);
-    VLOG(1) << "rendezvous: generation " << outcome.begun << " formed: " << coordinator_.reason();
+    store_->Begin(outcome.begun, outcome.resumed);
+    VLOG(1) << "rendezvous: generation " << outcome.begun << (outcome.resumed ? " goes on: " : " formed: ")
+            << coordinator_.reason();
   }
   for (const Coordinator::Outgoing& out : outcome.messages) {
     const auto it = streams_.find(out.session);
     if (it == streams_.end()) continue;
     it->second->Send(out.message);
     if (!out.last) continue;
-    it->second->End(absl::InvalidArgumentError(out.message->refusal().message()));
+    const proto::Refusal& refusal = out.message->refusal();
+    it->second->End(refusal.passing() ? absl::FailedPreconditionError(refusal.message())
+                                      : absl::InvalidArgumentError(refusal.message()));
     streams_.erase(it);
   }
   for (const Coordinator::Session session : outcome.replaced) {
@@ -165,14 +204,28 @@ void RendezvousService::Deliver(const Coordinator::Outcome& outcome) {
   wake_changed_ = true;
 }
 
+// Connections that broke while this process was stopped (SIGSTOP, a moving virtual machine, a starved one) say nothing
+// of their nodes. Called before a loss is believed, since gRPC's timers may run before ours.
+void RendezvousService::NoticeStall() {
+  const absl::Time now = clock_->Now();
+  if (now - pulse_ > kStall) {
+    LOG(WARNING) << "rendezvous: this process did not run for " << absl::FormatDuration(now - pulse_);
+    coordinator_.Stalled(now);
+  }
+  pulse_ = now;
+}
+
 void RendezvousService::RunTimer() {
   absl::MutexLock lock(&mutex_);
+  pulse_ = clock_->Now();
   while (!stopping_) {
     wake_changed_ = false;
-    const absl::Duration wait = coordinator_.wake_at() - clock_->Now();
+    NoticeStall();
+    const absl::Time wake_at = coordinator_.wake_at();
+    const absl::Duration wait = std::min(wake_at - clock_->Now(), kPulse);
     const auto changed = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stopping_ || wake_changed_; };
     if (mutex_.AwaitWithTimeout(absl::Condition(&changed), wait)) continue;
-    Deliver(coordinator_.Tick(clock_->Now()));
+    if (clock_->Now() >= wake_at) Deliver(coordinator_.Tick(clock_->Now()));
   }
 }
 

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <unordered_map>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -21,12 +21,13 @@ namespace composer {
 class RendezvousService final : public proto::Rendezvous::CallbackService {
  public:
   // `clock` must outlive this. `store` opens and closes with the generations.
-  RendezvousService(std::string job, const MembershipPolicy& policy, Clock* clock,
-                    std::shared_ptr<KeyValueStore> store);
+  RendezvousService(Coordinator::Options options, Clock* clock, std::shared_ptr<KeyValueStore> store);
   // After the grpc::Server is gone: no stream may be left.
   ~RendezvousService() override;
 
   grpc::ServerBidiReactor<proto::NodeMessage, proto::CoordinatorMessage>* Attend(grpc::CallbackServerContext*) override;
+  grpc::ServerUnaryReactor* Roster(grpc::CallbackServerContext*, const proto::RosterRequest*,
+                                   proto::RosterReply*) override;
 
   // Ends every stream with UNAVAILABLE and every waiting Get with ABORTED.
   void Stop();
@@ -40,16 +41,19 @@ class RendezvousService final : public proto::Rendezvous::CallbackService {
   void Dispatch(Stream* stream, const proto::NodeMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Reject(Stream* stream, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(const Coordinator::Outcome& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoticeStall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunTimer();
 
+  const std::string job_;
   Clock* const clock_;
   const std::shared_ptr<KeyValueStore> store_;
   absl::Mutex mutex_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mutex_);
-  std::map<Coordinator::Session, Stream*> streams_
+  std::unordered_map<Coordinator::Session, Stream*> streams_
       ABSL_GUARDED_BY(mutex_);  // each deletes itself when gRPC is done with it
   Coordinator::Session last_session_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time pulse_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // when the timer's thread last ran
   bool wake_changed_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread timer_;
 };

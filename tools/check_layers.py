@@ -55,7 +55,9 @@ def violations(path, text):
         for pattern, layers in LIBRARIES:
             if pattern.match(target) and layer not in layers:
                 yield where + f"{layer} may not include <{target}>"
-    if path != "base/env.cc" and layer in MAY_INCLUDE and re.search(r"\b(getenv|environ)\b", text):
+    if layer in {"base", "rendezvous", "launcher", "worker"} and (shell := re.search(r"(?<![\w.:>])(system|popen|wordexp|execlp|execvp)\s*\(", text)):
+        yield f"{path}: {shell.group(1)} would run a shell or search the PATH with what may be remote input; use ProcessSpec"
+    if path != "base/env.cc" and layer in MAY_INCLUDE and re.search(r"(?<!/)\b(getenv|environ)\b", text):
         yield f"{path}: only base/env.cc reads the environment"
 
 

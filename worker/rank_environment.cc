@@ -51,9 +51,16 @@ absl::StatusOr<RankEnvironment> ReadRankEnvironment(const Environment& environme
     return absl::InvalidArgumentError(
         absl::StrCat("environment variable RANK is not set, but WORLD_SIZE is ", result.world_size));
   }
-  if (result.world_size > 1 && !result.has_launcher()) {
+  result.agent_store = environment.GetOr("TORCHELASTIC_USE_AGENT_STORE", "") == "True";
+  // An agent of one node keeps its store when it starts its workers again; with several each attempt has a new one, and
+  // the nodes count attempts differently.
+  const std::string attempt = result.spans_nodes() ? "" : environment.GetOr("TORCHELASTIC_RESTART_COUNT", "");
+  result.store_prefix = absl::StrCat("composer/", environment.GetOr("TORCHELASTIC_RUN_ID", ""), "/", attempt);
+  if (result.world_size > 1 && !result.has_launcher() && (result.master_address.empty() || result.master_port == 0)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "WORLD_SIZE is ", result.world_size, ", but COMPOSER_HUB is not set: start the ranks with `composer -n ",
+        "WORLD_SIZE is ", result.world_size,
+        ", but the ranks have nowhere to meet: neither COMPOSER_HUB nor MASTER_ADDR and MASTER_PORT are set; "
+        "start them with `composer -n ",
         result.local_world_size, " job.yaml`"));
   }
   return result;

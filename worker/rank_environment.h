@@ -1,6 +1,8 @@
-// What a launcher tells a worker through its environment. Without a launcher a worker is a world of one.
+// What a launcher tells a worker through its environment: composer's, or another that sets torchrun's variables (torchrun,
+// srun by way of slurm_rank.h). Without any a worker is a world of one.
 //
 //   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK MASTER_ADDR MASTER_PORT   as torchrun and Composer set them
+//   TORCHELASTIC_USE_AGENT_STORE TORCHELASTIC_RUN_ID TORCHELASTIC_RESTART_COUNT         as torchrun sets them
 //   COMPOSER_HUB             gRPC address of the launcher's WorkerHub and KeyValue, "unix:/path"
 //   COMPOSER_JOB             the job's name at the rendezvous
 //   COMPOSER_GENERATION      the world's generation, from 1
@@ -29,14 +31,17 @@ struct RankEnvironment {
   std::string progress_page_path;  // empty: none
   std::string node_address;        // empty: loopback
   std::string master_address;
-  int master_port = 0;  // 0: none
+  int master_port = 0;       // 0: none
+  bool agent_store = false;  // torchrun's agent serves a TCPStore at the master's address
+  std::string store_prefix;  // of this attempt's keys in a store that outlives it
 
+  // Composer's own.
   bool has_launcher() const { return !hub_address.empty(); }
   bool spans_nodes() const { return local_world_size < world_size; }
 };
 
 // Numbers must be plain decimal digits. kInvalidArgument names the variable, its value and what is allowed;
-// kFailedPrecondition: more than one rank but no launcher to meet through.
+// kFailedPrecondition: more than one rank, but neither a launcher of ours nor MASTER_ADDR and MASTER_PORT to meet at.
 absl::StatusOr<RankEnvironment> ReadRankEnvironment(const Environment& environment);
 
 }  // namespace composer

@@ -24,10 +24,14 @@
 #include "worker/exit_codes.h"
 #include "worker/process_group.h"
 #include "worker/rank_environment.h"
+#include "worker/slurm_rank.h"
 #include "worker/store.h"
+#include "worker/tcp_meeting.h"
 
 namespace composer {
 namespace {
+
+constexpr std::chrono::seconds kLeaveLimit{30};  // that rank 0 waits for the others when it serves their store
 
 // What all parts of a worker share; lives until the process ends.
 struct Life {
@@ -39,6 +43,7 @@ struct Life {
   CudaModule* cuda = nullptr;  // with device: gpu
   at::Device device = at::kCPU;
   std::unique_ptr<Communicator> communicator;
+  c10::intrusive_ptr<c10d::Store> tcp_store;  // without a launcher of ours
   c10::intrusive_ptr<c10d::Store> store;
   std::unique_ptr<Trainer> trainer;
 };
@@ -110,7 +115,12 @@ absl::Status Connect(Life& life, double timeout_seconds) {
   life.supervision->OnPhase(RunPhase::kConnecting);
   return CatchTorch([&] {
     const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000));
-    const auto root = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout);
+    c10::intrusive_ptr<c10d::Store> root;
+    if (life.place.has_launcher()) {
+      root = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout);
+    } else {
+      root = life.tcp_store = ConnectTcpStore(life.place, timeout);
+    }
     const auto group = ConnectGroup(life, root, timeout);
     NeverDestroy(group);
     life.communicator = std::make_unique<C10dCommunicator>(group, life.device);
@@ -177,16 +187,20 @@ proto::ExitReport ReportOf(const Life& life, const absl::Status& status) {
 
 int RunWorker(const JobSource& source, const Environment& env) {
   Life& life = *new Life;
-  absl::StatusOr<RankEnvironment> place = ReadRankEnvironment(env);
+  absl::StatusOr<RankEnvironment> place = ReadRankEnvironment(WithSlurmRank(env));
   if (!place.ok()) {
     absl::FPrintF(stderr, "error: %s\n", place.status().message());
     return ExitCodeFor(place.status().code());
   }
   life.place = *std::move(place);
+  if (!life.place.has_launcher() && life.place.spans_nodes()) {
+    life.place.node_address = AddressTowards(life.place.master_address);
+  }
   absl::Status status = Attach(life);
   if (status.ok()) status = Train(life, source, env);
   const int code = ExitCodeFor(status.code());
   if (life.trainer != nullptr) life.trainer->Close();
+  if (life.tcp_store != nullptr && status.ok()) LeaveTcpStore(life.place, *life.tcp_store, kLeaveLimit);
   if (!status.ok())
     absl::FPrintF(stderr, "%s: %s\n", code == exit_code::kPreempted ? "stopped" : "error", status.message());
   if (life.agent != nullptr && life.supervision != nullptr) life.agent->Finish(ReportOf(life, status));

@@ -75,7 +75,10 @@ TEST_F(JobTest, RecoversFromAKill) {
   ASSERT_EQ(summary["generations"].size(), 2u);
   const nlohmann::json &first = summary["generations"][0], &second = summary["generations"][1];
   EXPECT_EQ(first["ended"], "failed");
-  EXPECT_EQ(first["cause"], "rank 1 was killed by SIGKILL (9)");
+  EXPECT_THAT(first["cause"].get<std::string>(), HasSubstr("rank 1 was killed by SIGKILL (9)"));
+  EXPECT_EQ(first["decision"], "restart 1 of 3");
+  EXPECT_EQ(first["exits"][0]["role"], "first cause");
+  EXPECT_THAT(first["exits"][1]["role"].get<std::string>(), HasSubstr("collateral"));
   EXPECT_EQ(second["start_step"], 10);
   EXPECT_EQ(second["start_checkpoint"], Run("fake-checkpoint"));
   EXPECT_EQ(second["recomputed_steps"], first["end_step"].get<int>() - 10);
@@ -166,6 +169,56 @@ TEST_F(JobTest, AStoppedWorkerIsFoundAndReplaced) {
   EXPECT_EQ(run.Wait(absl::Seconds(40)), 0) << run.err();
   EXPECT_THAT(run.err(), AllOf(HasSubstr("rank 1 on "), HasSubstr("hung: no heartbeat for 20s")));
   EXPECT_EQ(Summary()["restarts"], 1);
+}
+
+// The rendezvous process of a launcher, 0: there is none now.
+pid_t RendezvousOf(pid_t launcher) {
+  for (const pid_t pid : WithDescendants({launcher})) {
+    if (ReadFile(absl::StrCat("/proc/", pid, "/comm")).value_or("") == "composer-serve\n") return pid;
+  }
+  return 0;
+}
+
+TEST_F(JobTest, TrainingGoesOnWhileTheRendezvousIsKilledAgainAndAgain) {
+  Launched run(dir_, Binary(), Job({"steps=250", "step_ms=20"}));
+  pid_t killed = 0;
+  for (int kills = 0; kills < 3; ++kills) {
+    pid_t rendezvous = 0;
+    ASSERT_TRUE(WaitUntil(
+        [&] {
+          rendezvous = RendezvousOf(run.pid());
+          return rendezvous != 0 && rendezvous != killed && Reached(5 + 20 * kills);
+        },
+        absl::Seconds(15)))
+        << run.err();
+    killed = rendezvous;
+    kill(killed, SIGKILL);
+  }
+  EXPECT_EQ(run.Wait(absl::Seconds(40)), 0) << run.err();
+  EXPECT_EQ(Summary()["restarts"], 0) << run.err();
+  EXPECT_EQ(Summary()["generations"].size(), 1u) << "no worker was started again";
+  EXPECT_EQ(Summary()["steps"], 250);
+  EXPECT_THAT(run.err(), HasSubstr("starting it again, the workers go on"));
+}
+
+TEST_F(JobTest, AWorkerThatDiesAfterTheRendezvousWasKilledIsReplaced) {
+  Launched run(dir_, Binary(), Job({"steps=200", "step_ms=20", "die_rank=1", "die_step=150", "die_how=9"}));
+  ASSERT_TRUE(Reached(5));
+  kill(RendezvousOf(run.pid()), SIGKILL);
+  EXPECT_EQ(run.Wait(absl::Seconds(30)), 0) << run.err();
+  EXPECT_EQ(Summary()["restarts"], 1);
+  EXPECT_EQ(Summary()["generations"].size(), 2u);
+}
+
+TEST_F(JobTest, AWorkerThatDiesWhileTheRendezvousIsAwayIsReplacedToo) {
+  Launched run(dir_, Binary(), Job({"steps=60", "step_ms=20", "die_rank=1", "die_step=30", "die_how=9"}));
+  ASSERT_TRUE(Reached(5));
+  const pid_t rendezvous = RendezvousOf(run.pid());
+  kill(rendezvous, SIGSTOP);  // it accepts connections, but answers nothing
+  absl::SleepFor(absl::Seconds(5));
+  kill(rendezvous, SIGKILL);
+  EXPECT_EQ(run.Wait(absl::Seconds(30)), 0) << run.err();
+  EXPECT_EQ(Summary()["restarts"], 1) << run.err();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "launcher/console.h"
 #include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
 
@@ -44,6 +45,28 @@ TEST(LineTailTest, KeepsTheLastLinesAsShown) {
   EXPECT_EQ(lines[19], std::string(LineTail::kMaxColumns, 'y'));
 }
 
+TEST(RankPrefixTest, ColouredByRankOnlyWhenAsked) {
+  EXPECT_EQ(RankPrefix(3, false), "[3] ");
+  EXPECT_EQ(RankPrefix(0, true), "\033[36m[0]\033[0m ");
+  for (int rank = 0; rank < 30; ++rank) {
+    const auto colour = [](int r) { return RankPrefix(r, true).substr(0, 5); };
+    EXPECT_NE(colour(rank), colour(rank + 1));
+    EXPECT_NE(colour(rank), "\033[31m");
+  }
+}
+
+TEST(WantsColourTest, TerminalsUnlessToldOtherwise) {
+  const Environment none, no_color({{"NO_COLOR", "1"}, {"CLICOLOR_FORCE", "1"}}), empty({{"NO_COLOR", ""}}),
+      dumb({{"TERM", "dumb"}}), force({{"CLICOLOR_FORCE", "1"}}), force_not({{"CLICOLOR_FORCE", "0"}});
+  EXPECT_TRUE(WantsColour(true, none));
+  EXPECT_FALSE(WantsColour(false, none));
+  EXPECT_FALSE(WantsColour(true, no_color));
+  EXPECT_TRUE(WantsColour(true, empty));
+  EXPECT_FALSE(WantsColour(true, dumb));
+  EXPECT_TRUE(WantsColour(false, force));
+  EXPECT_FALSE(WantsColour(false, force_not));
+}
+
 // The write ends of a rank's pipes.
 struct Pipes {
   int out[2];
@@ -63,7 +86,7 @@ struct Pipes {
     EXPECT_EQ(write(err[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
   RankLogs::Rank Rank(int rank, RankLogs::Show show, std::string path = "") {
-    return {rank, out[0], err[0], std::move(path), show};
+    return {rank, out[0], err[0], std::move(path), show, show};
   }
 };
 

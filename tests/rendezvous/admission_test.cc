@@ -65,5 +65,37 @@ TEST(CheckAdmission, RefusalsNameTheFieldItsValueAndWhatTheOthersHave) {
   }
 }
 
+TEST(AdmissionTest, PluginsAndDataMustBeTheSame) {
+  proto::NodeInfo mine, other;
+  for (proto::NodeInfo* node : {&mine, &other}) {
+    node->set_node_id(node == &mine ? "a" : "b");
+    node->set_hostname(node == &mine ? "host-a" : "host-b");
+    node->set_slots(1);
+    node->set_node_rank(-1);
+    node->set_plugin_hash("p1");
+    proto::DataPath& data = *node->add_data_paths();
+    data.set_key("train_dataloader.path");
+    data.set_path("/data");
+    data.set_fingerprint("file of 3 bytes");
+  }
+  const AdmissionTerms terms = {.job = "job", .example = &other};
+  EXPECT_FALSE(CheckAdmission("job", mine, terms).has_value());
+  mine.set_plugin_hash("p2");
+  EXPECT_EQ(CheckAdmission("job", mine, terms)->field, "plugin_hash");
+  EXPECT_EQ(CheckAdmission("job", mine, terms)->message,
+            "plugin_hash is \"p2\", but node \"host-b\" has \"p1\": all nodes of a job must have the same");
+  mine.set_plugin_hash("p1");
+  mine.mutable_data_paths(0)->set_fingerprint("missing");
+  EXPECT_EQ(CheckAdmission("job", mine, terms)->field, "data_paths");
+  EXPECT_EQ(
+      CheckAdmission("job", mine, terms)->message,
+      "train_dataloader.path \"/data\": missing here, but file of 3 bytes on node \"host-b\": all nodes of a job must "
+      "see the same data");
+  mine.mutable_data_paths(0)->set_fingerprint(std::string(5000, 'x'));
+  EXPECT_EQ(CheckAdmission("job", mine, terms)->message, "a data path is over 4096 bytes long");
+  for (int i = 0; i < 70; ++i) mine.add_data_paths();
+  EXPECT_EQ(CheckAdmission("job", mine, terms)->field, "data_paths");
+}
+
 }  // namespace
 }  // namespace composer

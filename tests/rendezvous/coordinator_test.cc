@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 
@@ -14,20 +16,63 @@ using ::testing::ElementsAre;
 
 class CoordinatorTest : public ::testing::Test {
  protected:
-  explicit CoordinatorTest(const MembershipPolicy& policy = {2, 3, absl::Seconds(1)}) : coordinator_("job", policy) {}
+  explicit CoordinatorTest(const MembershipPolicy& policy = {2, 3, absl::Seconds(1)})
+      : coordinator_({.job = "job", .incarnation = "c1", .policy = policy}) {}
 
-  // Session n is the first stream of node "n".
-  Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id = "", int given_rank = -1) {
-    proto::Caller caller;
-    caller.set_job("job");
+  static proto::NodeInfo Info(Coordinator::Session session, const std::string& node_id, int given_rank = -1) {
     proto::NodeInfo node;
     node.set_node_id(node_id.empty() ? absl::StrCat(session) : node_id);
     node.set_hostname(absl::StrCat("host", session));
     node.set_node_rank(given_rank);
     node.set_slots(2);
-    return coordinator_.Join(session, caller, node, clock_.Now());
+    return node;
   }
-  Coordinator::Outcome Lose(Coordinator::Session session) { return coordinator_.Lost(session, clock_.Now()); }
+  static proto::Caller FromJob() {
+    proto::Caller caller;
+    caller.set_job("job");
+    return caller;
+  }
+  static proto::Standing In(uint64_t generation, int node_rank, int nodes = 3, const std::string& coordinator = "c1") {
+    proto::Standing standing;
+    standing.set_generation(generation);
+    standing.set_world(absl::StrCat(coordinator, "-", generation));
+    standing.set_nodes(nodes);
+    standing.set_node_rank(node_rank);
+    return standing;
+  }
+  // Session n is the first stream of node "n".
+  Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id = "", int given_rank = -1) {
+    return Join(session, node_id, given_rank, standings_[session]);
+  }
+  Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id, int given_rank,
+                            const proto::Standing& last) {
+    proto::Join join;
+    *join.mutable_node() = Info(session, node_id, given_rank);
+    *join.mutable_last() = last;
+    return Note(coordinator_.Join(session, FromJob(), join, clock_.Now()));
+  }
+  // What the nodes hear of their worlds.
+  Coordinator::Outcome Note(Coordinator::Outcome outcome) {
+    for (const auto& out : outcome.messages) {
+      if (!out.message->has_world()) continue;
+      const proto::World& world = out.message->world();
+      standings_[out.session] = In(world.generation(), world.node_rank(), world.nodes());
+    }
+    return outcome;
+  }
+  Coordinator::Outcome Rejoin(Coordinator::Session session, const proto::Standing& last) {
+    return Join(session, "", -1, last);
+  }
+  Coordinator::Outcome Reattach(Coordinator::Session session, const proto::Standing& standing,
+                                const std::string& node_id = "") {
+    proto::Reattach reattach;
+    *reattach.mutable_node() = Info(session, node_id);
+    *reattach.mutable_standing() = standing;
+    standings_[session] = standing;
+    return coordinator_.Reattach(session, FromJob(), reattach, clock_.Now());
+  }
+  Coordinator::Outcome Tick() { return Note(coordinator_.Tick(clock_.Now())); }
+  Coordinator::Outcome Lose(Coordinator::Session session) { return Note(coordinator_.Lost(session, clock_.Now())); }
   Coordinator::Outcome Report(Coordinator::Session session, uint64_t generation, const std::string& message) {
     proto::FailureCause cause;
     cause.set_message(message);
@@ -45,6 +90,7 @@ class CoordinatorTest : public ::testing::Test {
 
   ManualClock clock_;
   Coordinator coordinator_;
+  std::map<Coordinator::Session, proto::Standing> standings_;
 };
 
 TEST_F(CoordinatorTest, FormsAtMaxNodesWithRanksAndReason) {
@@ -55,13 +101,14 @@ TEST_F(CoordinatorTest, FormsAtMaxNodesWithRanksAndReason) {
   const Coordinator::Outcome outcome = Join(3, "", 0);
   EXPECT_EQ(outcome.begun, 1u);
   ASSERT_THAT(Receivers(outcome), ElementsAre(3, 1, 2));
-  const proto::World& world = outcome.messages[0].message->world();
+  const proto::World& world = outcome.messages[2].message->world();
   EXPECT_EQ(world.generation(), 1u);
+  EXPECT_EQ(world.id(), "c1-1");
   EXPECT_EQ(world.world_size(), 6);
+  EXPECT_EQ(world.nodes(), 3);
+  EXPECT_EQ(world.node_rank(), 2);
+  EXPECT_EQ(world.base_rank(), 4);
   EXPECT_EQ(world.reason(), "all 3 nodes are here");
-  EXPECT_EQ(world.nodes(2).node().node_id(), "2");
-  EXPECT_EQ(world.nodes(2).node_rank(), 2);
-  EXPECT_EQ(world.nodes(2).base_rank(), 4);
   EXPECT_EQ(coordinator_.wake_at(), absl::InfiniteFuture());
 }
 
@@ -69,9 +116,9 @@ TEST_F(CoordinatorTest, LastCallEndsWithATick) {
   Join(1);
   Join(2);
   clock_.Advance(absl::Milliseconds(999));
-  EXPECT_EQ(coordinator_.Tick(clock_.Now()).begun, 0u);
+  EXPECT_EQ(Tick().begun, 0u);
   clock_.Advance(absl::Milliseconds(1));
-  EXPECT_EQ(coordinator_.Tick(clock_.Now()).begun, 1u);
+  EXPECT_EQ(Tick().begun, 1u);
 }
 
 TEST_F(CoordinatorTest, FirstCauseIsToldToTheOthersAndLaterOnesAreDropped) {
@@ -118,7 +165,8 @@ TEST_F(CoordinatorTest, LossOfTheLastMissingSurvivorFormsTheWorld) {
 
 TEST_F(CoordinatorTest, JoiningAgainEndsTheRunningGeneration) {
   FormThree();
-  const Coordinator::Outcome outcome = Join(2);
+  EXPECT_EQ(Join(2, "", -1, {}).ended, 0u) << "a doubled Join from before the world is stale";
+  const Coordinator::Outcome outcome = Rejoin(2, In(1, 1));
   EXPECT_EQ(outcome.ended, 1u);
   EXPECT_EQ(outcome.why_ended, "node 1 (host2) joined again");
   EXPECT_THAT(Receivers(outcome), ElementsAre(1, 3));
@@ -126,7 +174,10 @@ TEST_F(CoordinatorTest, JoiningAgainEndsTheRunningGeneration) {
 
 TEST_F(CoordinatorTest, LateNodeWaitsAndFillsThePlaceOfALostOne) {
   FormThree();
-  EXPECT_THAT(Receivers(Join(4)), ElementsAre());
+  const Coordinator::Outcome late = Join(4);
+  ASSERT_THAT(Receivers(late), ElementsAre(4));
+  EXPECT_EQ(late.messages[0].message->spare().newest().generation(), 1u);
+  EXPECT_EQ(late.messages[0].message->spare().reason(), "generation 1 runs on 3 of at most 3 nodes");
   Lose(1);
   Join(2);
   const Coordinator::Outcome formed = Join(3);
@@ -165,6 +216,161 @@ TEST_F(CoordinatorTest, SameNodeOnANewStreamReplacesTheOld) {
   EXPECT_THAT(Receivers(Join(3)), ElementsAre(1, 3, 7));
 }
 
+TEST_F(CoordinatorTest, ARestartedCoordinatorLearnsTheRunningWorldFromItsNodes) {
+  const auto first = Reattach(1, In(7, 2, 3, "c0"));
+  ASSERT_THAT(Receivers(first), ElementsAre(1));
+  EXPECT_EQ(first.messages[0].message->reattached().generation(), 7u);
+  EXPECT_EQ(first.restore, 7u);
+  EXPECT_EQ(first.begun, 0u) << "keys open when all have told theirs";
+  EXPECT_EQ(Reattach(2, In(7, 0, 3, "c0")).begun, 0u);
+  const auto last = Reattach(3, In(7, 1, 3, "c0"));
+  EXPECT_EQ(last.begun, 7u);
+  EXPECT_TRUE(last.resumed);
+  EXPECT_EQ(coordinator_.Roster(0, 10).members(2).base_rank(), 4);
+  EXPECT_EQ(Report(2, 7, "rank 0: exit code 3").ended, 7u);
+  Join(1);
+  Join(2);
+  EXPECT_THAT(Receivers(Join(3)), ElementsAre(2, 3, 1)) << "ranks stay, and generations go on counting";
+  EXPECT_EQ(coordinator_.roll().last_generation, 8u);
+}
+
+TEST_F(CoordinatorTest, NodesThatDoNotComeBackEndTheWorldWhenGraceIsOver) {
+  Reattach(1, In(7, 0));
+  Reattach(2, In(7, 1));
+  EXPECT_EQ(coordinator_.wake_at(), clock_.Now() + absl::Seconds(60));
+  clock_.Advance(absl::Seconds(60));
+  const auto over = Tick();
+  EXPECT_EQ(over.ended, 7u);
+  EXPECT_THAT(Receivers(over), ElementsAre(1, 2));
+  EXPECT_EQ(over.why_ended, "1 of the 3 nodes of generation 7 did not come back to the rendezvous in time");
+  Join(1);
+  EXPECT_EQ(Join(2).begun, 8u);
+}
+
+TEST_F(CoordinatorTest, ANodeWhoseWorkersEndedMeanwhileEndsTheWorldForTheOthers) {
+  Reattach(1, In(7, 0));
+  const auto joined = Join(2, "", -1, In(7, 1));
+  EXPECT_EQ(joined.ended, 7u);
+  EXPECT_THAT(Receivers(joined), ElementsAre(1));
+  const auto late = Reattach(3, In(7, 2));
+  ASSERT_THAT(Receivers(late), ElementsAre(3));
+  EXPECT_EQ(late.messages[0].message->generation_over().cause().message(), "node 1 (host2) joined again");
+  Join(1);
+  EXPECT_EQ(Join(3).begun, 8u) << "all of the last world are here";
+}
+
+TEST_F(CoordinatorTest, ASpareTellsThatAWorldRuns) {
+  EXPECT_EQ(Join(4, "", -1, In(7, -1)).begun, 0u);
+  EXPECT_TRUE(coordinator_.roll().running);
+  Join(5);
+  Join(6);
+  clock_.Advance(absl::Seconds(59));
+  EXPECT_EQ(Tick().begun, 0u) << "three wait, but generation 7 runs somewhere";
+}
+
+TEST_F(CoordinatorTest, AWorldMadeInIgnoranceGivesWayToTheNewest) {
+  FormThree();
+  const auto told = Reattach(4, In(7, 0, 2, "c0"));
+  EXPECT_EQ(told.ended, 1u);
+  EXPECT_THAT(Receivers(told), ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(told.messages[3].message->reattached().generation(), 7u);
+}
+
+TEST_F(CoordinatorTest, AnOlderWorldIsOver) {
+  FormThree();
+  const auto told = Reattach(4, In(1, 0, 3, "another"));
+  EXPECT_EQ(told.messages[0].message->generation_over().cause().message(),
+            "generation 1 went on without this node: the newest is 1");
+  EXPECT_TRUE(coordinator_.roll().running);
+}
+
+TEST_F(CoordinatorTest, AStallOfTheCoordinatorItselfLosesNobody) {
+  FormThree();
+  coordinator_.Stalled(clock_.Now());
+  for (int session : {1, 2, 3}) EXPECT_EQ(Lose(session).ended, 0u);
+  EXPECT_EQ(Reattach(11, In(1, 0), "1").messages[0].message->reattached().generation(), 1u);
+  EXPECT_EQ(Reattach(12, In(1, 1), "2").begun, 0u) << "the keys were never gone";
+  clock_.Advance(Coordinator::kStallAllowance);
+  EXPECT_EQ(Tick().ended, 1u) << "the third did not come back";
+}
+
+TEST_F(CoordinatorTest, ANewStreamOfANodeTakesOverItsSeatBeforeTheOldOneIsKnownDead) {
+  FormThree();
+  const auto again = Reattach(9, In(1, 1), "2");
+  EXPECT_THAT(again.replaced, ElementsAre(2));
+  EXPECT_EQ(again.ended, 0u);
+  EXPECT_EQ(Lose(2).ended, 0u);
+  EXPECT_THAT(Reattach(8, In(1, 1), "2").replaced, ElementsAre(8)) << "an older stream's message comes last";
+  EXPECT_EQ(coordinator_.roll().present, 3);
+}
+
+class GrowTest : public CoordinatorTest {
+ protected:
+  GrowTest() : CoordinatorTest({1, 3, absl::Seconds(1)}) {}
+};
+
+TEST_F(GrowTest, TheWorldIsAskedOnceAndGrowsWhenAllHaveEndedTheirWorkers) {
+  Join(1);
+  Join(2);
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_EQ(Tick().begun, 1u);
+  Join(3);
+  EXPECT_EQ(coordinator_.wake_at(), clock_.Now() + kGrowSettle);
+  clock_.Advance(kGrowSettle);
+  const auto asked = Tick();
+  ASSERT_THAT(Receivers(asked), ElementsAre(1, 2));
+  EXPECT_TRUE(asked.messages[0].message->regroup().checkpoint());
+  EXPECT_EQ(asked.messages[0].message->regroup().reason(), "the world grows from 2 to 3 of at most 3 nodes");
+  EXPECT_THAT(Receivers(Tick()), ElementsAre());
+  const auto one = Rejoin(2, In(1, 1, 2));
+  EXPECT_EQ(one.ended, 0u) << "node 1 may still be saving";
+  const auto both = Rejoin(1, In(1, 0, 2));
+  EXPECT_EQ(both.ended, 1u);
+  EXPECT_EQ(both.begun, 2u);
+  EXPECT_THAT(Receivers(both), ElementsAre(1, 2, 3));
+}
+
+TEST_F(GrowTest, AFailureWhileGrowingIsAFailure) {
+  Join(1);
+  Join(2);
+  clock_.Advance(absl::Seconds(1));
+  Tick();
+  Join(3);
+  clock_.Advance(kGrowSettle);
+  Tick();
+  Rejoin(2, In(1, 1, 2));
+  EXPECT_EQ(Report(1, 1, "rank 0: signal 11").ended, 1u);
+  EXPECT_EQ(Rejoin(1, In(1, 0, 2)).begun, 2u);
+}
+
+class QuorumTest : public CoordinatorTest {
+ protected:
+  QuorumTest() : CoordinatorTest({1, 3, absl::Seconds(1), GrowPolicy::kNever, /*quorum=*/true}) {}
+};
+
+TEST_F(QuorumTest, AMinorityIsSentAway) {
+  FormThree();
+  Lose(1);
+  Lose(2);
+  EXPECT_EQ(Rejoin(3, In(1, 2)).begun, 0u);
+  clock_.Advance(kQuorumWait);
+  const auto sent = Tick();
+  ASSERT_THAT(Receivers(sent), ElementsAre(3));
+  EXPECT_TRUE(sent.messages[0].last);
+  EXPECT_TRUE(sent.messages[0].message->refusal().passing());
+  EXPECT_EQ(sent.messages[0].message->refusal().message(),
+            "1 of the 3 nodes of generation 1 are here, more than half are needed");
+}
+
+TEST_F(CoordinatorTest, TimeThatJumpsBackStandsStill) {
+  Join(1);
+  Join(2);
+  const absl::Time deadline = coordinator_.wake_at();
+  EXPECT_EQ(coordinator_.Tick(clock_.Now() - absl::Hours(1)).begun, 0u);
+  EXPECT_EQ(coordinator_.wake_at(), deadline);
+  EXPECT_EQ(Note(coordinator_.Tick(deadline)).begun, 1u);
+}
+
 class LargeJobTest : public CoordinatorTest {
  protected:
   static constexpr int kNodes = 100'000;
@@ -176,6 +382,7 @@ TEST_F(LargeJobTest, HundredThousandNodesFormAndFormAgainAfterALoss) {
   const Coordinator::Outcome formed = Join(kNodes, "", kNodes - 1);
   ASSERT_EQ(formed.messages.size(), static_cast<size_t>(kNodes));
   EXPECT_EQ(formed.messages[0].message->world().world_size(), 2 * kNodes);
+  EXPECT_LT(formed.messages[0].message->ByteSizeLong(), 100u) << "does not grow with the world";
   EXPECT_EQ(Lose(500).messages.size(), static_cast<size_t>(kNodes - 1));
   for (int session = kNodes; session > 1; --session) {
     if (session != 500) ASSERT_EQ(Join(session).begun, 0u);

@@ -121,13 +121,52 @@ TEST_F(KeyValueTest, EndOfTheGenerationAbortsWaitersAndDropsKeys) {
   store_.Begin(2);
   EXPECT_EQ(*store_.Count(2), 0);
   EXPECT_EQ(store_.Count(1).status(), absl::AbortedError("generation 1 is not the current one, that is 2"));
-  EXPECT_EQ(store_.Add(3, "a", 1).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(store_.Add(3, "a", 1).status().code(), absl::StatusCode::kUnavailable) << "not known yet: ask again";
 }
 
-TEST(KeyValue, BeforeTheFirstWorldEverythingIsAborted) {
+TEST(KeyValue, BeforeTheFirstWorldEverythingIsRefused) {
   KeyValueStore store;
   EXPECT_EQ(store.Count(0).status().code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(store.Count(1).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(store.Count(1).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(KeyValueTest, EachChangeHasARevisionAndNoChangeHasNone) {
+  uint64_t revision = 7;
+  ASSERT_TRUE(store_.Set(1, {{"a", "1"}, {"b", "2"}}, &revision).ok());
+  EXPECT_EQ(revision, 1u);
+  ASSERT_TRUE(store_.Add(1, "n", 1, &revision).ok());
+  EXPECT_EQ(revision, 2u);
+  ASSERT_TRUE(store_.CompareSet(1, "a", "other", "x", &revision).ok());
+  EXPECT_EQ(revision, 0u);
+  EXPECT_FALSE(*store_.Delete(1, "absent", &revision));
+  EXPECT_EQ(revision, 0u);
+  EXPECT_TRUE(*store_.Delete(1, "a", &revision));
+  EXPECT_EQ(revision, 3u);
+}
+
+TEST(KeyValue, RestoredKeysAreTheNewestThatAnybodyRemembers) {
+  KeyValueStore store;
+  store.Restore(5, {{"n", "3", 9}, {"k", "old", 2}, {"gone", "x", 4}});
+  store.Restore(5, {{"n", "2", 7}, {"k", "new", 3}, {"gone", "", 8, /*deleted=*/true}});
+  EXPECT_EQ(store.Count(5).status().code(), absl::StatusCode::kUnavailable) << "not all have told theirs";
+  store.Begin(5, /*resumed=*/true);
+  EXPECT_EQ(*store.Count(5), 2);
+  EXPECT_EQ(*store.Add(5, "n", 1), 4);
+  EXPECT_EQ(*store.CompareSet(5, "k", "new", "newer"), "newer");
+  uint64_t revision = 0;
+  ASSERT_TRUE(store.Set(5, {{"z", ""}}, &revision).ok());
+  EXPECT_EQ(revision, 12u) << "revisions go on";
+  store.Restore(5, {{"k", "late", 99}});
+  EXPECT_TRUE(*store.Check(5, {"k"}));
+}
+
+TEST(KeyValue, RestoreKeepsTheLimitsAndForgetsOtherGenerations) {
+  KeyValueStore store({.max_key_bytes = 4, .max_value_bytes = 8, .max_keys = 2, .max_total_bytes = 20});
+  store.Restore(4, {{"old", "1", 1}});
+  store.Restore(5, {{"toolong", "1", 1}, {"a", "1", 2}, {"b", "123456789", 3}, {"c", "1", 4}, {"d", "1", 5}});
+  store.Begin(5, /*resumed=*/true);
+  EXPECT_EQ(*store.Count(5), 2);
+  EXPECT_TRUE(*store.Check(5, {"a", "c"}));
 }
 
 TEST(KeyValue, LimitsAreErrorsAndChangeNothing) {

@@ -47,6 +47,28 @@ TEST(RankEnvironment, AllThatALauncherTells) {
   EXPECT_TRUE(env->spans_nodes());
 }
 
+TEST(RankEnvironment, OfTorchrun) {
+  const std::map<std::string, std::string> variables = {{"RANK", "1"},
+                                                        {"WORLD_SIZE", "2"},
+                                                        {"LOCAL_WORLD_SIZE", "2"},
+                                                        {"MASTER_ADDR", "localhost"},
+                                                        {"MASTER_PORT", "7501"},
+                                                        {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                                                        {"TORCHELASTIC_RUN_ID", "id"},
+                                                        {"TORCHELASTIC_RESTART_COUNT", "2"}};
+  auto env = ReadRankEnvironment(Environment(variables));
+  ASSERT_TRUE(env.ok()) << env.status();
+  EXPECT_FALSE(env->has_launcher());
+  EXPECT_TRUE(env->agent_store);
+  EXPECT_EQ(env->store_prefix, "composer/id/2");
+  auto several = variables;
+  several["LOCAL_WORLD_SIZE"] = "1";
+  several["TORCHELASTIC_USE_AGENT_STORE"] = "False";
+  env = ReadRankEnvironment(Environment(several));
+  EXPECT_FALSE(env->agent_store);
+  EXPECT_EQ(env->store_prefix, "composer/id/");
+}
+
 TEST(RankEnvironment, ErrorsNameTheVariableItsValueAndWhatIsAllowed) {
   const struct {
     std::map<std::string, std::string> variables;
@@ -64,7 +86,8 @@ TEST(RankEnvironment, ErrorsNameTheVariableItsValueAndWhatIsAllowed) {
        "environment variable MASTER_PORT is \"65536\", it must be a number from 0 to 65535"},
       {{{"WORLD_SIZE", "2"}}, "environment variable RANK is not set, but WORLD_SIZE is 2"},
       {{{"WORLD_SIZE", "4"}, {"RANK", "0"}},
-       "WORLD_SIZE is 4, but COMPOSER_HUB is not set: start the ranks with `composer -n 4 job.yaml`"},
+       "WORLD_SIZE is 4, but the ranks have nowhere to meet: neither COMPOSER_HUB nor MASTER_ADDR and MASTER_PORT are "
+       "set; start them with `composer -n 4 job.yaml`"},
   };
   for (const auto& c : cases) EXPECT_EQ(ReadRankEnvironment(Environment(c.variables)).status().message(), c.message);
 }

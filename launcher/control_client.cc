@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/control_client.h"
+
+#include "base/status_macros.h"
+#include "rendezvous/grpc_settings.h"
+#include "rendezvous/open_channel.h"
+
+namespace composer {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(5);
+
+absl::Status Explain(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return absl::UnavailableError("the launcher does not answer");
+  }
+  return Annotate(FromGrpc(status), "the launcher");
+}
+
+}  // namespace
+
+absl::StatusOr<ControlClient> ControlClient::Open(const std::string& address, const Credentials& credentials) {
+  ASSIGN_OR_RETURN(const auto channel, OpenChannel(address, credentials, kPatience));
+  return ControlClient(channel);
+}
+
+absl::StatusOr<proto::JobStatus> ControlClient::Status() {
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(kPatience));
+  proto::JobStatus status;
+  RETURN_IF_ERROR(Explain(stub_->Status(&context, {}, &status)));
+  return status;
+}
+
+absl::Status ControlClient::Drain(const std::string& who) {
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(kPatience));
+  proto::EndRequest request;
+  request.set_who(who);
+  proto::EndReply reply;
+  return Explain(stub_->Drain(&context, request, &reply));
+}
+
+absl::Status ControlClient::Stop(const std::string& who) {
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(kPatience));
+  proto::EndRequest request;
+  request.set_who(who);
+  proto::EndReply reply;
+  return Explain(stub_->Stop(&context, request, &reply));
+}
+
+}  // namespace composer

@@ -1,0 +1,27 @@
+// A JobStatus as text for people, as JSON and as Prometheus's text format. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "proto/control.pb.h"
+
+namespace composer {
+
+// "training" for PHASE_TRAINING.
+std::string PhaseName(int phase);
+
+// Some lines and a table of this node's ranks.
+std::string DescribeStatus(const proto::JobStatus& status);
+
+// One object; names as in control.proto. A loss that is no number is null.
+std::string StatusJson(const proto::JobStatus& status);
+
+// Text format 0.0.4. Each metric carries the labels job and node; docs/monitoring.md lists them.
+std::string PrometheusText(const proto::JobStatus& status);
+
+// A label's value as the format wants it: \, " and line feeds escaped.
+std::string EscapeLabel(absl::string_view value);
+
+}  // namespace composer

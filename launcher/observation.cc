@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/observation.h"
+
+#include <future>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "launcher/console.h"
+#include "launcher/http_server.h"
+#include "launcher/run_file.h"
+
+namespace composer {
+namespace {
+
+constexpr std::chrono::seconds kPatience(3);
+
+// Asks the supervisor and waits for its answer; nullopt: it has none, it is about to end.
+std::optional<proto::JobStatus> Ask(const ControlServer::Handler& handler) {
+  auto promise = std::make_shared<std::promise<proto::JobStatus>>();
+  std::future<proto::JobStatus> answer = promise->get_future();
+  handler({.kind = ControlRequest::Kind::kStatus,
+           .answer = [promise](const proto::JobStatus& status) { promise->set_value(status); }});
+  if (answer.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
+  return answer.get();
+}
+
+absl::StatusOr<std::unique_ptr<RegisteredRun>> Register(const Observation::Options& options, const std::string& socket,
+                                                        const Environment& environment) {
+  ASSIGN_OR_RETURN(const std::string registry, RegistryFolder(environment));
+  RunFile run;
+  run.job = options.job;
+  run.run_folder = options.run_folder;
+  run.socket = socket;
+  return RegisteredRun::Make(registry, run);
+}
+
+}  // namespace
+
+std::vector<Option> ObservationOptions(ObservationFlags* flags) {
+  return {
+      {.name = "http-port",
+       .environment = {"COMPOSER_HTTP_PORT"},
+       .metavar = "PORT",
+       .help = "serve /metrics (Prometheus) and /status (JSON); 0: any free port",
+       .fallback = "off",
+       .set = IntoInt(&flags->http_port, 0, 65535)},
+      {.name = "http-address",
+       .environment = {"COMPOSER_HTTP_ADDRESS"},
+       .metavar = "ADDRESS",
+       .help = "address of --http-port",
+       .fallback = flags->http_address,
+       .set = IntoString(&flags->http_address)},
+      {.name = "control-port",
+       .environment = {"COMPOSER_CONTROL_PORT"},
+       .metavar = "PORT",
+       .help = "take `composer status --at` and its like over TCP; 0: any free port",
+       .fallback = "off",
+       .set = IntoInt(&flags->control_port, 0, 65535)},
+      {.name = "control-address",
+       .environment = {"COMPOSER_CONTROL_ADDRESS"},
+       .metavar = "ADDRESS",
+       .help = "address of --control-port",
+       .fallback = flags->control_address,
+       .set = IntoString(&flags->control_address)},
+  };
+}
+
+Observation::Observation() = default;
+Observation::~Observation() = default;
+
+absl::StatusOr<std::unique_ptr<Observation>> Observation::Start(const Options& options,
+                                                                const Environment& environment) {
+  std::unique_ptr<Observation> result(new Observation);
+  const std::string socket = options.temp_folder + "/control";
+  ASSIGN_OR_RETURN(result->control_, ControlServer::Start({.socket_path = socket,
+                                                           .port = options.flags.control_port,
+                                                           .address = options.flags.control_address,
+                                                           .credentials = options.credentials,
+                                                           .handler = options.handler}));
+  if (options.flags.control_port == 0) Tell(absl::StrCat("control port ", result->control_->port()));
+  if (options.flags.http_port >= 0) {
+    ASSIGN_OR_RETURN(result->http_,
+                     HttpServer::Start({.address = options.flags.http_address,
+                                        .port = options.flags.http_port,
+                                        .status = [handler = options.handler] { return Ask(handler); }}));
+    if (options.flags.http_port == 0) Tell(absl::StrCat("http port ", result->http_->port()));
+  }
+  auto registered = Register(options, socket, environment);
+  if (registered.ok()) {
+    result->registered_ = *std::move(registered);
+  } else {
+    LOG(WARNING) << "`composer status` will not find this job: " << registered.status().message();
+  }
+  return result;
+}
+
+}  // namespace composer

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rendezvous/listener.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+
+namespace composer {
+namespace {
+
+constexpr int kBacklog = 4096;  // capped by net.core.somaxconn
+constexpr absl::Duration kSweepEvery = absl::Milliseconds(50);
+constexpr absl::Duration kTellEvery = absl::Seconds(10);
+
+std::string Where(const Listener::Options& options) {
+  if (!options.unix_path.empty()) return options.unix_path;
+  const bool v6 = options.address.find(':') != std::string::npos;
+  return absl::StrCat(v6 ? "[" : "", options.address, v6 ? "]:" : ":", options.port);
+}
+
+absl::Status BindError(int error, const Listener::Options& options) {
+  if (error == EADDRINUSE)
+    return absl::AlreadyExistsError(absl::StrCat(Where(options), " is in use by another process"));
+  const std::string message = absl::StrCat("cannot listen on ", Where(options), ": ", std::strerror(error));
+  return error == EACCES ? absl::PermissionDeniedError(message) : absl::InvalidArgumentError(message);
+}
+
+absl::StatusOr<int> OpenUnix(const Listener::Options& options) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (options.unix_path.size() > Listener::kMaxUnixPath) {
+    return absl::InvalidArgumentError(absl::StrCat("the path ", options.unix_path,
+                                                   " is too long for a Unix socket (at most ", Listener::kMaxUnixPath,
+                                                   " bytes): set TMPDIR to a shorter folder"));
+  }
+  std::memcpy(address.sun_path, options.unix_path.data(), options.unix_path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return ErrnoStatus(errno, "make a socket for", options.unix_path);
+  fchmod(fd, 0600);  // Linux takes the socket's mode, less the umask, for the file: never open to others
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
+      chmod(options.unix_path.c_str(), 0600) != 0 || listen(fd, kBacklog) != 0) {
+    const int error = errno;
+    close(fd);
+    return BindError(error, options);
+  }
+  return fd;
+}
+
+// A new socket, bound and listening; errno on failure.
+int ListenOn(const sockaddr* address, socklen_t size) {
+  const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  const int on = 1, off = 0;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (address->sa_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  if (bind(fd, address, size) == 0 && listen(fd, kBacklog) == 0) return fd;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+// Every address of both IPs; of IPv4 alone where the kernel has no IPv6.
+int ListenOnAll(int port) {
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(static_cast<uint16_t>(port));
+  const int fd = ListenOn(reinterpret_cast<const sockaddr*>(&v6), sizeof(v6));
+  if (fd >= 0 || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)) return fd;
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(static_cast<uint16_t>(port));
+  return ListenOn(reinterpret_cast<const sockaddr*>(&v4), sizeof(v4));
+}
+
+absl::StatusOr<int> OpenTcp(const Listener::Options& options) {
+  if (options.address == "0.0.0.0" || options.address == "::") {
+    const int fd = ListenOnAll(options.port);
+    if (fd < 0) return BindError(errno, options);
+    return fd;
+  }
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(options.address.c_str(), std::to_string(options.port).c_str(), &hints, &found);
+      error != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot resolve ", Where(options), ": ", gai_strerror(error)));
+  }
+  const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
+  const int fd = ListenOn(found->ai_addr, found->ai_addrlen);
+  if (fd < 0) return BindError(errno, options);
+  return fd;
+}
+
+int PortOf(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+  return 0;
+}
+
+ino_t InodeOf(int fd) {
+  struct stat info{};
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(const Options& options) {
+  ASSIGN_OR_RETURN(const int fd, options.unix_path.empty() ? OpenTcp(options) : OpenUnix(options));
+  return std::unique_ptr<Listener>(new Listener(options, fd, PortOf(fd)));
+}
+
+Listener::Listener(const Options& options, int fd, int port)
+    : options_(options), fd_(fd), port_(port), stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Listener::~Listener() {
+  eventfd_write(stop_fd_, 1);
+  if (thread_.joinable()) thread_.join();
+  close(fd_);
+  close(stop_fd_);
+  if (!options_.unix_path.empty()) unlink(options_.unix_path.c_str());
+}
+
+void Listener::AddTo(grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials) {
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, std::move(credentials));
+}
+
+void Listener::Serve() {
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void Listener::Loop() {
+  while (true) {
+    pollfd polls[2] = {{fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+    poll(polls, 2, -1);
+    if (polls[1].revents != 0) return;
+    if (polls[0].revents != 0) Accept();
+  }
+}
+
+void Listener::Accept() {
+  while (true) {
+    const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        pollfd stop = {stop_fd_, POLLIN, 0};
+        poll(&stop, 1, 20);  // the waiting connection would wake us at once
+      }
+      return;
+    }
+    if (!IsWelcome(fd) || !HasRoom()) {
+      close(fd);
+      continue;
+    }
+    const int on = 1;
+    if (options_.unix_path.empty()) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    open_[fd] = InodeOf(fd);
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = fd_;
+    connection.fd = fd;
+    acceptor_->HandleNewConnection(&connection);
+  }
+}
+
+bool Listener::IsWelcome(int fd) {
+  if (options_.unix_path.empty()) return true;
+  const uid_t ours = options_.only_user == static_cast<uid_t>(-1) ? geteuid() : options_.only_user;
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  const bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+  if (known && (peer.uid == ours || (peer.uid == 0 && ours == geteuid()))) return true;
+  if (absl::Now() - told_at_ < kTellEvery) return false;
+  told_at_ = absl::Now();
+  LOG(WARNING) << "refused a connection of user " << (known ? absl::StrCat(peer.uid) : "unknown") << " to "
+               << options_.unix_path;
+  return false;
+}
+
+bool Listener::HasRoom() {
+  const auto full = [this] { return open_.size() >= static_cast<size_t>(options_.max_connections); };
+  if (full()) Sweep();
+  if (!full()) return true;
+  if (absl::Now() - told_at_ > kTellEvery) {
+    told_at_ = absl::Now();
+    LOG(WARNING) << Where(options_) << ": more than " << options_.max_connections << " connections, refusing others";
+  }
+  return false;
+}
+
+void Listener::Sweep() {
+  if (absl::Now() - swept_at_ < kSweepEvery) return;
+  swept_at_ = absl::Now();
+  for (auto it = open_.begin(); it != open_.end();)
+    it = InodeOf(it->first) == it->second ? std::next(it) : open_.erase(it);
+}
+
+}  // namespace composer

@@ -1,0 +1,205 @@
+// composer status, drain, stop and logs with the real binary; the workers are played by fake_worker.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/launcher/launched.h"
+
+namespace composer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Output {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+class ControlTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(dir_.Path("bin"));
+    std::filesystem::copy(COMPOSER_BINARY, dir_.Path("bin/composer"));
+    std::filesystem::copy(FAKE_WORKER_BINARY, dir_.Path("bin/composer_worker"));
+    ASSERT_TRUE(AtomicWriteFile(dir_.Path("job.yaml"), "max_duration: 1ep\n").ok());
+  }
+  std::string Binary() { return dir_.Path("bin/composer"); }
+  std::vector<std::string> LongJob(std::vector<std::string> flags = {}) {
+    flags.insert(flags.end(), {"-n2", "job.yaml", "steps=100000", "step_ms=2", "save=5"});
+    return flags;
+  }
+  bool Stepping() {
+    return WaitUntil([&] { return PathExists(dir_.Path("runs/job/fake-checkpoint")); }, absl::Seconds(15));
+  }
+  // A command beside the job, in a folder of its own for its output.
+  Output Command(std::vector<std::string> words, std::map<std::string, std::string> variables = {}) {
+    TempDir folder;
+    words.insert(words.begin(), absl::StrCat("COMPOSER_RUNTIME_DIR=", dir_.Path("runtime")));
+    words.insert(words.begin() + 1, Binary());
+    for (const auto& [name, value] : variables) words.insert(words.begin(), absl::StrCat(name, "=", value));
+    Launched run(folder, "/usr/bin/env", words);
+    const int code = run.Wait();
+    return {code, run.out(), run.err()};
+  }
+  // What follows `marker` on the launcher's stderr.
+  static std::string Told(const Launched& run, const std::string& marker) {
+    std::string found;
+    WaitUntil(
+        [&] {
+          for (const absl::string_view line : absl::StrSplit(run.err(), '\n')) {
+            if (const size_t at = line.find(marker); at != line.npos)
+              found = std::string(line.substr(at + marker.size()));
+          }
+          return !found.empty();
+        },
+        absl::Seconds(10));
+    return found;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(ControlTest, StatusTellsHowTheJobIsDoing) {
+  Launched run(dir_, Binary(), LongJob());
+  ASSERT_TRUE(Stepping());
+  nlohmann::json status;
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        const Output output = Command({"status", "--json"});
+        EXPECT_EQ(output.code, 0) << output.err;
+        status = nlohmann::json::parse(output.out, nullptr, false);
+        return status.is_object() && status["step"] > 5 && status["steps_per_second"] > 0 && status["goodput"] > 0;
+      },
+      absl::Seconds(15)))
+      << status;
+  EXPECT_EQ(status["job"], "job");
+  EXPECT_EQ(status["run_folder"], dir_.Path("runs/job"));
+  EXPECT_EQ(status["state"], "running");
+  EXPECT_EQ(status["world_size"], 2);
+  EXPECT_EQ(status["restarts"], 0);
+  EXPECT_EQ(status["max_restarts"], 3);
+  EXPECT_EQ(status["pid"], run.pid());
+  ASSERT_EQ(status["ranks"].size(), 2u);
+  EXPECT_EQ(status["ranks"][1]["rank"], 1);
+  EXPECT_GT(status["ranks"][1]["step"], 0);
+  EXPECT_LE(status["goodput"], 1.0);
+  for (const std::string& name : {std::string("job"), dir_.Path("runs/job/"), absl::StrCat(run.pid())}) {
+    const Output text = Command({"status", name});
+    EXPECT_EQ(text.code, 0) << text.err;
+    EXPECT_THAT(text.out, AllOf(HasSubstr("job: running for"), HasSubstr("2 ranks on 1 node"), HasSubstr("steps/s")));
+  }
+  const Output wrong = Command({"status", "jbo"});
+  EXPECT_EQ(wrong.code, 69);
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("no job `jbo`"), HasSubstr("did you mean `job`?"),
+                               HasSubstr(absl::StrCat("pid ", run.pid()))));
+}
+
+TEST_F(ControlTest, DrainCheckpointsAndStops) {
+  Launched run(dir_, Binary(), LongJob());
+  ASSERT_TRUE(Stepping());
+  EXPECT_EQ(Command({"drain", "job", "--wait"}).code, 0);
+  EXPECT_EQ(run.Wait(absl::Seconds(2)), 75) << run.err();
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("asked by composer drain (user"), HasSubstr("checkpoint and stop")));
+  // It has ended: its summary still tells.
+  const Output after = Command({"status", dir_.Path("runs/job")});
+  EXPECT_EQ(after.code, 0);
+  EXPECT_THAT(after.out, HasSubstr("\"exit_reason\": \"preempted\""));
+  EXPECT_THAT(after.err, HasSubstr("not running on this machine"));
+  EXPECT_EQ(Command({"drain", "job"}).code, 69);
+}
+
+TEST_F(ControlTest, StopEndsNow) {
+  Launched run(dir_, Binary(), {"-n2", "job.yaml", "steps=100000", "stubborn=1", "step_ms=2", "save=5"});
+  ASSERT_TRUE(Stepping());
+  EXPECT_EQ(Command({"stop", "--wait"}).code, 0);
+  EXPECT_EQ(run.Wait(absl::Seconds(2)), 143) << run.err();
+  EXPECT_THAT(run.err(), HasSubstr("asked by composer stop"));
+}
+
+TEST_F(ControlTest, AKilledLauncherLeavesAStaleFileThatIsToldApart) {
+  Launched run(dir_, Binary(), LongJob());
+  ASSERT_TRUE(Stepping());
+  ASSERT_EQ(ListDir(dir_.Path("runtime"))->size(), 1u);
+  run.Signal(SIGKILL);
+  run.Wait();
+  EXPECT_EQ(ListDir(dir_.Path("runtime"))->size(), 1u);
+  const Output status = Command({"status"});
+  EXPECT_EQ(status.code, 69);
+  EXPECT_THAT(status.err, HasSubstr("no job of yours runs on this machine"));
+  EXPECT_EQ(ListDir(dir_.Path("runtime"))->size(), 0u);
+}
+
+TEST_F(ControlTest, SeveralJobsMustBeTold) {
+  Launched one(dir_, Binary(), {"-n1", "-c", "sleep", "60"});
+  TempDir other;
+  Launched two(other, "/usr/bin/env",
+               {absl::StrCat("COMPOSER_RUNTIME_DIR=", dir_.Path("runtime")), Binary(), "-n1", "-c", "sleep", "60"});
+  ASSERT_TRUE(WaitUntil([&] { return ListDir(dir_.Path("runtime")).value_or(std::vector<std::string>()).size() == 2; },
+                        absl::Seconds(10)));
+  const Output status = Command({"status"});
+  EXPECT_EQ(status.code, 64);
+  EXPECT_THAT(status.err, HasSubstr("2 jobs of yours run here: say which"));
+  EXPECT_EQ(Command({"stop", absl::StrCat(one.pid()), "--wait"}).code, 0);
+  EXPECT_NE(one.Wait(), -1);
+  EXPECT_EQ(Command({"stop", "--wait"}).code, 0);  // the only one now
+  EXPECT_NE(two.Wait(), -1);
+}
+
+TEST_F(ControlTest, LogsOfARankAcrossGenerations) {
+  Launched run(dir_, Binary(), {"-n2", "job.yaml", "steps=200", "step_ms=5", "die_rank=1", "die_step=40", "die_how=9"});
+  ASSERT_TRUE(Stepping());
+  const Output followed = Command({"logs", "--rank=1", "--follow"});
+  EXPECT_EQ(followed.code, 0) << followed.err;
+  EXPECT_EQ(run.Wait(), 0);
+  EXPECT_THAT(followed.out, AllOf(HasSubstr("rank 1 starts"), HasSubstr("rank 1 is about to go: 9")));
+  const std::string folder = dir_.Path("runs/job");
+  EXPECT_EQ(Command({"logs", folder, "-r1", "-g1", "-n1"}).out, "rank 1 is about to go: 9\n");
+  EXPECT_THAT(Command({"logs", folder, "-r1"}).out, AllOf(HasSubstr("rank 1 starts"), Not(HasSubstr("about to go"))));
+  const Output none = Command({"logs", folder, "--rank=7"});
+  EXPECT_EQ(none.code, 69);
+  EXPECT_THAT(none.err, HasSubstr("rank 7 has no log under"));
+}
+
+TEST_F(ControlTest, OverTcpOnlyWithTheToken) {
+  const std::map<std::string, std::string> right = {{"COMPOSER_TOKEN", "a token for this test"}};
+  ASSERT_TRUE(AtomicWriteFile(dir_.Path("token"), "a token for this test\n").ok());
+  std::filesystem::permissions(dir_.Path("token"), std::filesystem::perms(0600));
+  Launched run(dir_, Binary(), LongJob({"--control-port=0", "--token-file=token"}));
+  const std::string at = absl::StrCat("--at=127.0.0.1:", Told(run, "control port "));
+  ASSERT_TRUE(Stepping());
+  const Output good = Command({"status", at}, right);
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_THAT(good.out, HasSubstr("job: running"));
+  const Output wrong = Command({"stop", at}, {{"COMPOSER_TOKEN", "another token, as long"}});
+  EXPECT_EQ(wrong.code, 64);
+  EXPECT_THAT(wrong.err, HasSubstr("another token"));
+  const Output none = Command({"stop", at});
+  EXPECT_EQ(none.code, 64);
+  EXPECT_THAT(none.err, HasSubstr("this side has none"));
+  EXPECT_EQ(Command({"status", at}, right).code, 0);  // it still runs
+  EXPECT_EQ(Command({"drain", at, "--wait"}, right).code, 0);
+  EXPECT_EQ(run.Wait(), 75) << run.err();
+}
+
+TEST_F(ControlTest, WorkersDoNotGetTheToken) {
+  ASSERT_TRUE(AtomicWriteFile(dir_.Path("token"), "a token for this test\n").ok());
+  std::filesystem::permissions(dir_.Path("token"), std::filesystem::perms(0600));
+  Launched run(dir_, "/usr/bin/env",
+               {"COMPOSER_TOKEN=another token of the test", Binary(), "--token-file=token", "-n2", "-c", "env"});
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(run.out(),
+              AllOf(HasSubstr("WORLD_SIZE=2"), Not(HasSubstr("COMPOSER_TOKEN")), Not(HasSubstr("token for this"))));
+}
+
+}  // namespace
+}  // namespace composer

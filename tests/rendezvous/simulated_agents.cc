@@ -1,0 +1,253 @@
+// What launchers do, as far as the rendezvous sees it.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "tests/rendezvous/simulation_model.h"
+
+namespace composer::simulated {
+namespace {
+
+constexpr double kKeepaliveLow = 1.5, kKeepaliveHigh = 2.9;  // seconds until a silent peer is noticed
+constexpr absl::Duration kShunFor = absl::Seconds(15);
+constexpr absl::Duration kPassingLimit = absl::Seconds(6);
+
+proto::NodeInfo InfoOf(const Agent& agent, int a, bool given_ranks) {
+  proto::NodeInfo info;
+  info.set_node_id(agent.node_id);
+  info.set_node_rank(given_ranks ? a : -1);
+  info.set_hostname(absl::StrCat("host", a));
+  info.set_slots(1 + a % 3);
+  return info;
+}
+
+}  // namespace
+
+void Simulation::SetState(Agent& agent, State state) {
+  const auto count = [&](int change) {
+    const auto world = worlds_.find(agent.standing.world());
+    if (world != worlds_.end()) world->second.running += change;
+  };
+  if (agent.state == State::kRunning) count(-1);
+  agent.state = state;
+  if (state == State::kRunning) count(+1);
+}
+
+void Simulation::Launch(int a) {
+  Agent& agent = agents_[a];
+  if (agent.state != State::kGone || HostIsLost(a)) return;
+  const int life = agent.life + 1;
+  std::vector<absl::Time> cut_until = std::move(agent.cut_until);
+  cut_until.resize(num_servers_, absl::InfinitePast());
+  agent = Agent();
+  agent.life = life;
+  agent.node_id = absl::StrCat("n", a, ".", ++num_processes_);
+  agent.cut_until = std::move(cut_until);
+  agent.shunned_until.assign(num_servers_, absl::InfinitePast());
+  agent.state = State::kLooking;
+  agent.away = agent.wants_join = true;
+  agent.away_since = agent.broken_since = now_;
+  Note("agent ", a, " comes as ", agent.node_id);
+  Look(a, life);
+}
+
+void Simulation::Kill(int a, bool silent) {
+  Agent& agent = agents_[a];
+  if (agent.state == State::kGone) return;
+  Note("agent ", a, silent ? " falls silent" : " dies");
+  SetState(agent, State::kGone);
+  ++agent.life;
+  if (const StreamPtr stream = std::exchange(agent.stream, nullptr)) {
+    stream->agent_end = false;
+    const bool late = silent || IsCut(a, stream->server);
+    In(late ? kKeepaliveLow : 0.0001, late ? kKeepaliveHigh : 0.02, [this, stream] { BreakServerEnd(stream); });
+  }
+  if (hosted_ && a < num_servers_) KillServer(a, absl::InfiniteDuration());  // its child
+}
+
+void Simulation::GiveUp(int a, const std::string& why) {
+  Note("agent ", a, " gives up: ", why);
+  Kill(a, /*silent=*/false);
+}
+
+void Simulation::Leave(int a) {
+  Agent& agent = agents_[a];
+  if (agent.state == State::kGone || (hosted_ && a < num_servers_)) return;
+  Note("agent ", a, " leaves");
+  if (agent.stream != nullptr) {
+    proto::NodeMessage message;
+    message.mutable_leave();
+    Send(agent.stream, std::move(message));
+  }
+  const auto world = worlds_.find(agent.standing.world());
+  if (agent.state == State::kRunning && world != worlds_.end()) ++world->second.left;
+  SetState(agent, State::kGone);
+  ++agent.life;
+  if (const StreamPtr stream = std::exchange(agent.stream, nullptr)) {
+    In(0.1, 0.2, [this, stream] { stream->agent_end = false, BreakServerEnd(stream); });
+  }
+}
+
+void Simulation::FailWorker(int a) {
+  Agent& agent = agents_[a];
+  if (agent.state != State::kRunning) return;
+  Note("agent ", a, ": a worker fails");
+  proto::NodeMessage message;
+  message.mutable_generation_ended()->mutable_cause()->set_node_id(agent.node_id);
+  message.mutable_generation_ended()->mutable_cause()->set_message("a worker failed");
+  if (agent.stream != nullptr) {
+    Send(agent.stream, std::move(message));
+  } else {
+    agent.untold = message.generation_ended().cause();
+  }
+  EndWorkers(a, 0.05, Pick(10) == 0 ? 12 : 1);
+}
+
+void Simulation::EndWorkers(int a, double low, double high) {
+  Agent& agent = agents_[a];
+  SetState(agent, State::kEnding);
+  agent.broken_since = now_;
+  In(low, high, [this, a, life = agent.life] {
+    Agent& later = agents_[a];
+    if (later.life != life || later.state != State::kEnding) return;
+    SetState(later, State::kJoining);
+    later.wants_join = true;
+    if (later.stream != nullptr) SendJoin(a);
+  });
+}
+
+// The agent's end of its stream is over.
+void Simulation::LoseStream(int a) {
+  Agent& agent = agents_[a];
+  if (agent.away || agent.state == State::kGone) return;
+  agent.stream = nullptr;
+  agent.away = true;
+  agent.away_since = now_;
+  In(0, 0.2, [this, a, life = agent.life] { Look(a, life); });
+}
+
+void Simulation::Look(int a, int life) {
+  Agent& agent = agents_[a];
+  if (agent.life != life || !agent.away) return;
+  SuccessionView view{.self = list_ && a < num_servers_ ? a : -1,
+                      .hosted = hosted_,
+                      .served = agent.served,
+                      .away_since = agent.away_since,
+                      .broken_since = agent.broken_since,
+                      .grace = policy_.grace};
+  static const std::vector<std::string> names = {"s0", "s1", "s2"};
+  for (int s = 0; s < num_servers_; ++s) {
+    const bool silent = IsCut(a, s) || now_ < servers_[s].frozen_until;
+    view.servers.push_back(silent                                ? Reach::kSilent
+                           : servers_[s].coordinator == nullptr  ? Reach::kRefused
+                           : now_ < agent.shunned_until[s]       ? Reach::kShunned
+                                                                 : Reach::kServing);
+  }
+  const SuccessionDecision decision = DecideSuccession(view, names, now_);
+  switch (decision.kind) {
+    case SuccessionDecision::Kind::kAttach:
+      return AttachTo(a, decision.server);
+    case SuccessionDecision::Kind::kServe:
+      if (servers_[a].coordinator == nullptr) StartServer(a, /*again=*/agent.served);
+      break;
+    case SuccessionDecision::Kind::kGiveUp:
+      return GiveUp(a, decision.reason);
+    case SuccessionDecision::Kind::kWait:
+      break;
+  }
+  In(0.2, 0.25, [this, a, life] { Look(a, life); });
+}
+
+void Simulation::AttachTo(int a, int s) {
+  Agent& agent = agents_[a];
+  agent.away = false;
+  agent.served = true;
+  agent.stream = std::make_shared<Stream>();
+  agent.stream->session = ++last_session_;
+  agent.stream->agent = a;
+  agent.stream->server = s;
+  servers_[s].streams[agent.stream->session] = agent.stream;
+  if (agent.state == State::kLooking) SetState(agent, State::kJoining);
+  if (agent.state == State::kRunning || agent.untold.has_value()) {
+    proto::NodeMessage message;
+    *message.mutable_reattach()->mutable_node() = InfoOf(agent, a, given_ranks_);
+    *message.mutable_reattach()->mutable_standing() = agent.standing;
+    Send(agent.stream, std::move(message));
+  }
+  if (agent.untold.has_value()) {
+    proto::NodeMessage message;
+    *message.mutable_generation_ended()->mutable_cause() = *std::exchange(agent.untold, std::nullopt);
+    Send(agent.stream, std::move(message));
+  }
+  if (agent.wants_join) SendJoin(a);
+}
+
+void Simulation::SendJoin(int a) {
+  Agent& agent = agents_[a];
+  proto::NodeMessage message;
+  *message.mutable_join()->mutable_node() = InfoOf(agent, a, given_ranks_);
+  *message.mutable_join()->mutable_last() = agent.standing;
+  Send(agent.stream, std::move(message));
+}
+
+// Messages to a coordinator may be doubled and overtake each other, which real streams do not do.
+void Simulation::Send(const StreamPtr& stream, proto::NodeMessage message) {
+  message.mutable_caller()->set_job("job");
+  message.mutable_caller()->set_generation(agents_[stream->agent].standing.generation());
+  if (IsCut(stream->agent, stream->server)) return;
+  In(0.0001, 0.02, [this, stream, message] { Arrive(stream, message); });
+  if (Pick(10) == 0) In(0.0001, 10, [this, stream, message] { Arrive(stream, message); });
+}
+
+void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessage& message) {
+  const int a = stream->agent;
+  Agent& agent = agents_[a];
+  if (!stream->agent_end || agent.stream != stream || IsCut(a, stream->server)) return;
+  if (message.has_world()) {
+    if (agent.state != State::kJoining) return Violate("agent ", a, " got a world it had not asked for");
+    const proto::World& world = message.world();
+    if (world.generation() <= agent.standing.generation())
+      return Violate("agent ", a, " gets ", world.id(), " and knows of ", agent.standing.world());
+    agent.standing.set_generation(world.generation());
+    agent.standing.set_world(world.id());
+    agent.standing.set_nodes(world.nodes());
+    agent.standing.set_node_rank(world.node_rank());
+    agent.wants_join = false;
+    agent.refused_since = agent.broken_since = absl::InfiniteFuture();
+    SetState(agent, State::kRunning);
+    CheckReached(a, world);
+  } else if (message.has_generation_over()) {
+    if (agent.state == State::kRunning && message.generation_over().generation() == agent.standing.generation())
+      EndWorkers(a, 0.05, Pick(10) == 0 ? 12 : 1);
+  } else if (message.has_regroup()) {
+    if (agent.state == State::kRunning && message.regroup().generation() == agent.standing.generation())
+      EndWorkers(a, 0.05, 3);
+  } else if (message.has_spare()) {
+    if (agent.state == State::kJoining && message.spare().newest().generation() > agent.standing.generation())
+      agent.standing = message.spare().newest();
+  } else if (message.has_refusal()) {
+    if (!message.refusal().passing()) return Violate("agent ", a, " is refused: ", message.refusal().message());
+    Note("agent ", a, " is sent away: ", message.refusal().message());
+    stream->agent_end = false;
+    agent.refused_since = std::min(agent.refused_since, now_);
+    if (list_) agent.shunned_until[stream->server] = now_ + kShunFor;
+    if (now_ - agent.refused_since >= (list_ ? policy_.grace : kPassingLimit))
+      return GiveUp(a, message.refusal().message());
+    LoseStream(a);
+  }
+}
+
+void Simulation::Cut(int a, int s, absl::Duration length) {
+  Agent& agent = agents_[a];
+  agent.cut_until.resize(num_servers_, absl::InfinitePast());
+  if (hosted_ && a == s) return;  // the same host
+  agent.cut_until[s] = std::max(agent.cut_until[s], now_ + length);
+  Note("agent ", a, " and server ", s, " are cut for ", absl::FormatDuration(length));
+  const StreamPtr stream = agent.stream;
+  if (stream == nullptr || stream->server != s) return;
+  In(kKeepaliveLow, kKeepaliveHigh, [this, stream] { BreakServerEnd(stream); });
+  In(kKeepaliveLow, kKeepaliveHigh, [this, stream] {
+    if (std::exchange(stream->agent_end, false) && agents_[stream->agent].stream == stream) LoseStream(stream->agent);
+  });
+}
+
+}  // namespace composer::simulated

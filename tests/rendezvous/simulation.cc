@@ -1,0 +1,159 @@
+// The history: what happens when, and what must have come of it.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/rendezvous/simulation.h"
+
+#include <algorithm>
+
+#include "tests/rendezvous/simulation_model.h"
+
+namespace composer {
+namespace simulated {
+namespace {
+
+constexpr absl::Duration kFaultTime = absl::Seconds(100);  // faults happen in it, then the network heals
+constexpr absl::Duration kPatience = absl::Seconds(240);   // in which a world must form after that
+
+}  // namespace
+
+Simulation::Simulation(const SimulationOptions& options) : options_(options), random_(options.seed) {
+  now_ = absl::UnixEpoch() + absl::Hours(1);
+  end_ = now_ + kFaultTime + kPatience;
+  Plan();
+  PlanFaults();
+}
+
+SimulationResult Simulation::Run() {
+  while (!queue_.empty() && queue_.top().at <= end_ && result_.violation.empty()) {
+    now_ = queue_.top().at;
+    const std::function<void()> run = std::move(const_cast<Event&>(queue_.top()).run);
+    queue_.pop();
+    run();
+  }
+  if (result_.violation.empty()) {
+    now_ = end_;
+    CheckProgress();
+  }
+  result_.num_faults = static_cast<int>(faults_.size());
+  return std::move(result_);
+}
+
+void Simulation::Plan() {
+  list_ = Pick(2) == 0;
+  num_servers_ = list_ ? 3 : 1;
+  hosted_ = list_ || Pick(2) == 0;
+  const int count = std::max(num_servers_, options_.exact_agents ? options_.max_agents : 1 + Pick(options_.max_agents));
+  policy_.max_nodes = list_ || options_.exact_agents ? count : 1 + Pick(count);
+  policy_.min_nodes = list_ ? policy_.max_nodes / 2 + 1 : 1 + Pick(policy_.max_nodes);
+  policy_.grow = static_cast<GrowPolicy>(Pick(3));
+  policy_.quorum = list_;
+  given_ranks_ = Pick(2) == 0;
+  servers_.resize(num_servers_);
+  agents_.resize(count);
+  Note(count, " agents, ", policy_.min_nodes, ":", policy_.max_nodes, " nodes, ", num_servers_, " servers",
+       hosted_ ? "" : " (stand-alone)");
+  if (!list_) StartServer(0, /*again=*/false);
+  const double spread = Pick(2) == 0 ? 0.5 : 8;
+  for (int a = 0; a < count; ++a) In(0, spread, [this, a] { Launch(a); });
+}
+
+void Simulation::PlanFaults() {
+  const absl::Time start = now_;
+  for (int i = Pick(options_.num_faults + 1); i > 0; --i) {
+    const double at = Uniform(1, 100);
+    const auto kind = static_cast<Fault>(Pick(static_cast<int>(Fault::kCount)));
+    const uint64_t choice = random_();
+    faults_.push_back({start + absl::Seconds(at), kind, choice, Uniform(0, 1)});
+  }
+  for (size_t i = 0; i < faults_.size(); ++i) {
+    if (options_.skipped.count(static_cast<int>(i)) > 0) continue;
+    At(faults_[i].at, [this, i] { Make(faults_[i]); });
+  }
+  At(start + kFaultTime, [this] { Heal(); });
+}
+
+void Simulation::Make(const PlannedFault& fault) {
+  const int a = static_cast<int>(fault.choice % agents_.size());
+  const int s = static_cast<int>(fault.choice % servers_.size());
+  switch (fault.kind) {
+    case Fault::kWorkerFails:
+      return FailWorker(a);
+    case Fault::kAgentResets:
+      return Kill(a, /*silent=*/false);
+    case Fault::kAgentFallsSilent:
+      return Kill(a, /*silent=*/true);
+    case Fault::kAgentLeaves:
+      return Leave(a);
+    case Fault::kAgentComes:
+      return Launch(a);
+    case Fault::kCut:
+      return Cut(a, s, absl::Seconds(0.5 + 15 * fault.length));
+    case Fault::kCutMany:
+      for (size_t b = 0; b < agents_.size(); ++b) {
+        if ((fault.choice >> (b % 60)) % 2 == 1) Cut(static_cast<int>(b), s, absl::Seconds(0.5 + 20 * fault.length));
+      }
+      return;
+    case Fault::kServerKilled:
+      return KillServer(s, absl::Seconds(hosted_ ? 1.0 : 0.2 + 20 * fault.length));
+    case Fault::kServerFrozen:
+      return Freeze(s, absl::Seconds(0.2 + 8 * fault.length));
+    case Fault::kClockJumps:
+      servers_[s].clock_error += absl::Seconds(20 * fault.length - 10);
+      Note("server ", s, ": its clock jumps");
+      return ScheduleTick(s);
+    case Fault::kHostLost:
+      return LoseHost(s);
+    case Fault::kCount:
+      return;
+  }
+}
+
+void Simulation::Heal() {
+  Note("the network heals, faults end");
+  for (Agent& agent : agents_) std::fill(agent.cut_until.begin(), agent.cut_until.end(), now_);
+}
+
+// A world can form of those that are alive: enough of them, with a server, and in a list a majority of the last world.
+bool Simulation::MayProgress() const {
+  const auto alive = [](const Agent& agent) { return agent.state != State::kGone; };
+  if (std::count_if(agents_.begin(), agents_.end(), alive) < policy_.min_nodes) return false;
+  if (!list_) return servers_[0].coordinator != nullptr;
+  bool can_serve = false;
+  for (int s = 0; s < num_servers_; ++s) can_serve = can_serve || alive(agents_[s]);
+  if (!can_serve) return false;
+  for (const auto& [id, world] : worlds_) {
+    int there = 0;
+    for (const auto& [agent, life] : world.members) there += agents_[agent].life == life && alive(agents_[agent]);
+    if (2 * there <= static_cast<int>(world.members.size())) return false;  // perhaps the last one: not our promise
+  }
+  return true;
+}
+
+void Simulation::CheckProgress() {
+  if (!MayProgress()) return;
+  int alive = 0, largest = 0;
+  for (const Agent& agent : agents_) alive += agent.state != State::kGone;
+  for (const auto& [id, world] : worlds_) {
+    if (AllRun(world)) largest = std::max(largest, static_cast<int>(world.members.size()));
+  }
+  if (largest == 0) return Violate("no progress: ", alive, " agents are alive, ", policy_.min_nodes, " needed");
+  const int possible = std::min(alive, policy_.max_nodes);
+  if (!list_ && policy_.grow != GrowPolicy::kNever && largest < possible)
+    Violate("the world has ", largest, " nodes, ", possible, " are possible");
+}
+
+}  // namespace simulated
+
+SimulationResult Simulate(const SimulationOptions& options) { return simulated::Simulation(options).Run(); }
+
+SimulationResult Shorten(const SimulationOptions& options) {
+  SimulationOptions shorter = options;
+  const int count = Simulate(options).num_faults;
+  for (int fault = count - 1; fault >= 0; --fault) {
+    shorter.skipped.insert(fault);
+    if (Simulate(shorter).violation.empty()) shorter.skipped.erase(fault);
+  }
+  shorter.trace = true;
+  return Simulate(shorter);
+}
+
+}  // namespace composer

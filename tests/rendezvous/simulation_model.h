@@ -1,0 +1,186 @@
+// The parts of a simulated job; see simulation.h.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/coordinator.h"
+#include "rendezvous/succession.h"
+#include "tests/rendezvous/simulation.h"
+
+namespace composer::simulated {
+
+// One connection of an agent to a server's process. Its two ends learn of its end at different times.
+struct Stream {
+  Coordinator::Session session = 0;
+  int agent = 0;
+  int server = 0;
+  bool agent_end = true;
+  bool server_end = true;
+  absl::Time last_down = absl::InfinitePast();  // what a server sends arrives in order
+};
+using StreamPtr = std::shared_ptr<Stream>;
+
+struct Server {
+  std::unique_ptr<Coordinator> coordinator;  // null: no process
+  bool host_lost = false;
+  absl::Time frozen_until = absl::InfinitePast();
+  absl::Duration clock_error;
+  absl::Time tick_at = absl::InfiniteFuture();
+  std::map<Coordinator::Session, StreamPtr> streams;
+};
+
+enum class State { kGone, kLooking, kJoining, kRunning, kEnding };
+
+// What launcher/rendezvous_link and the supervisor are together.
+struct Agent {
+  std::string node_id;
+  int life = 0;  // counts processes
+  State state = State::kGone;
+  bool away = false;  // has no stream: looks for a server
+  bool wants_join = false;
+  StreamPtr stream;
+  proto::Standing standing;
+  bool served = false;
+  absl::Time away_since;
+  absl::Time broken_since;  // InfiniteFuture: workers run
+  absl::Time refused_since = absl::InfiniteFuture();
+  std::optional<proto::FailureCause> untold;
+  std::vector<absl::Time> shunned_until, cut_until;  // by server
+};
+
+struct WorldRecord {
+  uint64_t generation = 0;
+  std::vector<std::pair<int, int>> members;  // agent and its life, by node rank
+  std::set<int> reached;                     // node ranks
+  int running = 0;
+  int left = 0;  // said farewell: the others go on
+};
+
+enum class Fault {
+  kWorkerFails,
+  kAgentResets,
+  kAgentFallsSilent,
+  kAgentLeaves,
+  kAgentComes,
+  kCut,
+  kCutMany,
+  kServerKilled,
+  kServerFrozen,
+  kClockJumps,
+  kHostLost,
+  kCount
+};
+struct PlannedFault {
+  absl::Time at;
+  Fault kind;
+  uint64_t choice;
+  double length;  // in [0, 1)
+};
+
+class Simulation {
+ public:
+  explicit Simulation(const SimulationOptions& options);
+  SimulationResult Run();
+
+ private:
+  struct Event {
+    absl::Time at;
+    int64_t order;
+    std::function<void()> run;
+    bool operator<(const Event& other) const { return std::tie(other.at, other.order) < std::tie(at, order); }
+  };
+
+  // Randomness, time, trace.
+  double Uniform(double low, double high) { return std::uniform_real_distribution<>(low, high)(random_); }
+  int Pick(int count) { return std::uniform_int_distribution<>(0, count - 1)(random_); }
+  void At(absl::Time at, std::function<void()> run) { queue_.push({at, num_events_++, std::move(run)}); }
+  void In(double low, double high, std::function<void()> run) {
+    At(now_ + absl::Seconds(Uniform(low, high)), std::move(run));
+  }
+  template <typename... Parts>
+  void Note(const Parts&... parts) {
+    if (!options_.trace) return;
+    result_.trace.push_back(
+        absl::StrCat(absl::FormatDuration(absl::Trunc(now_ - absl::UnixEpoch(), absl::Milliseconds(1))), " ", parts...));
+  }
+  template <typename... Parts>
+  void Violate(const Parts&... parts) {
+    if (!result_.violation.empty()) return;
+    result_.violation = absl::StrCat(parts...);
+    Note("VIOLATION: ", result_.violation);
+  }
+
+  // simulation.cc: the history.
+  void Plan();
+  void PlanFaults();
+  void Make(const PlannedFault& fault);
+  void Heal();
+  void CheckProgress();
+  bool MayProgress() const;
+
+  // simulated_agents.cc
+  void Launch(int a);
+  void Kill(int a, bool silent);
+  void Leave(int a);
+  void FailWorker(int a);
+  void EndWorkers(int a, double low, double high);
+  void GiveUp(int a, const std::string& why);
+  void LoseStream(int a);
+  void Look(int a, int life);
+  void AttachTo(int a, int s);
+  void SendJoin(int a);
+  void Send(const StreamPtr& stream, proto::NodeMessage message);
+  void Receive(const StreamPtr& stream, const proto::CoordinatorMessage& message);
+  void SetState(Agent& agent, State state);
+  void Cut(int a, int s, absl::Duration length);
+  bool IsCut(int a, int s) const { return now_ < agents_[a].cut_until[s] || servers_[s].host_lost; }
+  bool HostIsLost(int a) const { return hosted_ && a < num_servers_ && servers_[a].host_lost; }
+
+  // simulated_servers.cc
+  void StartServer(int s, bool again);
+  void KillServer(int s, absl::Duration away);
+  void Freeze(int s, absl::Duration length);
+  void LoseHost(int s);
+  void Arrive(const StreamPtr& stream, const proto::NodeMessage& message);
+  void BreakServerEnd(const StreamPtr& stream);
+  void Deliver(int s, const Coordinator::Outcome& outcome);
+  void ScheduleTick(int s);
+  absl::Time ClockOf(int s) const { return now_ + servers_[s].clock_error; }
+  void CheckFormed(int s, const Coordinator::Outcome& outcome);
+  void CheckReached(int a, const proto::World& world);
+  bool AllRun(const WorldRecord& world) const;
+
+  const SimulationOptions options_;
+  std::mt19937_64 random_;
+  SimulationResult result_;
+  absl::Time now_, end_;
+  std::priority_queue<Event> queue_;
+  int64_t num_events_ = 0;
+
+  MembershipPolicy policy_;
+  int num_servers_ = 1;
+  bool list_ = false;    // several hosts may serve
+  bool hosted_ = false;  // servers are run by the agents of the same number
+  bool given_ranks_ = false;
+  std::vector<Server> servers_;
+  std::vector<Agent> agents_;
+  std::vector<PlannedFault> faults_;
+  Coordinator::Session last_session_ = 0;
+  int num_processes_ = 0;
+  std::map<std::string, WorldRecord> worlds_;  // by id
+};
+
+}  // namespace composer::simulated

@@ -1,0 +1,25 @@
+// Where ranks meet that no composer launcher has started: c10d's TCPStore at MASTER_ADDR:MASTER_PORT. torchrun's agent
+// serves one there (TORCHELASTIC_USE_AGENT_STORE is True); elsewhere (srun, mpirun) rank 0 does, as torch.distributed does
+// with init_method env://.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "worker/rank_environment.h"
+
+namespace composer {
+
+// Throws c10::DistStoreError, naming the address, when nobody serves there in time or rank 0 cannot.
+c10::intrusive_ptr<c10d::Store> ConnectTcpStore(const RankEnvironment& place, std::chrono::milliseconds timeout);
+
+// When a rank is done. Rank 0 waits, at most `limit`, until all others are, if it serves the store: the others may still
+// read from it. Throws nothing.
+void LeaveTcpStore(const RankEnvironment& place, c10d::Store& store, std::chrono::milliseconds limit);
+
+// Address of this machine that packets to the master come from, never 127.0.1.1 out of /etc/hosts. "": loopback will do.
+std::string AddressTowards(const std::string& master);
+
+}  // namespace composer
