@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
 #include "base/file.h"
-#include "base/status_macros.h"
 #include "base/network_facts.h"
+#include "base/status_macros.h"
+#include "rendezvous/succession.h"
 
 namespace composer {
 namespace {
@@ -30,14 +32,21 @@ bool MayServe(const LaunchShape& shape, const ServeOptions& serve, bool endpoint
 
 }  // namespace
 
-ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, const JobSecurity& security) {
-  const Endpoint& endpoint = plan.shape.endpoints[0];
+int NumServers(const LaunchShape& shape) {
+  return shape.one_node() ? 1 : std::min(static_cast<int>(shape.endpoints.size()), kMaxServers);
+}
+
+ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, const JobSecurity& security, int place) {
+  const Endpoint& endpoint = plan.shape.endpoints[place];
   return {.job = plan.name,
           .bind_address = plan.shape.one_node() || IsLoopbackName(endpoint.host) ? kLoopback : kAllInterfaces,
           .port = endpoint.port,
           .min_nodes = plan.shape.min_nodes,
           .max_nodes = plan.shape.max_nodes,
           .last_call_seconds = options.last_call,
+          .grace_seconds = options.rdzv_grace,
+          .place = place,
+          .places = NumServers(plan.shape),
           .security = security,
           .of_launcher = true};
 }

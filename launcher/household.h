@@ -28,7 +28,11 @@ struct Household {
 absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is_here, const LaunchOptions& options,
                                         const JobSecurity& security, const Environment& environment);
 
-// How the rendezvous of a plan is served.
-ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, const JobSecurity& security);
+// How many of the endpoints may serve: those of several nodes, at most kMaxServers.
+int NumServers(const LaunchShape& shape);
+
+// How the rendezvous of a plan is served at its n-th endpoint.
+ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, const JobSecurity& security,
+                       int place = 0);
 
 }  // namespace composer

@@ -34,7 +34,8 @@ namespace composer {
 namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
-constexpr int kSettleSeconds = 5;  // for a rendezvous that was started again: nodes tell it first of the world that runs
+constexpr int kSettleSeconds =
+    5;  // for a rendezvous that was started again: nodes tell it first of the world that runs
 
 std::string RandomName() {
   uint64_t bits = 0;
@@ -73,6 +74,7 @@ struct Launching {
   NodeAddress node_address = {kLoopback, "", "one node"};
   Household household;
   bool serves = false;
+  int place = -1;           // of this node in the list of those that may serve; -1: it is not on it
   Endpoint rendezvous;      // as this launcher reaches it
   bool first_node = false;  // of the last world
   JobSecurity security;
@@ -138,9 +140,10 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
 }
 
 std::vector<std::string> ServeArguments(const Launching& launching) {
-  if (!launching.serves) return {};
-  ServeOptions serve = PlanServe(launching.plan, launching.options, launching.security);
-  serve.port = launching.rendezvous.port;
+  if (!launching.serves && launching.place < 1) return {};
+  const int place = launching.serves ? 0 : launching.place;
+  ServeOptions serve = PlanServe(launching.plan, launching.options, launching.security, place);
+  if (launching.serves) serve.port = launching.rendezvous.port;
   serve.settle_seconds = kSettleSeconds;
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
   for (std::string& argument : ToArguments(serve)) argv.push_back(std::move(argument));
@@ -159,6 +162,7 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
   result.rendezvous_port = launching.rendezvous.port;
   result.launched = launching.launched;
   result.serve_argv = ServeArguments(launching);
+  result.serves = launching.serves;
   result.plan = {.argv = plan.argv,
                  .environment = launching.environment,
                  .job = plan.job,
@@ -182,6 +186,29 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
   return result;
 }
 
+// Where this node stands in the list of those that may serve: at its rank when it is given, else where its address is.
+void FindPlace(Launching& launching) {
+  const LaunchShape& shape = launching.plan.shape;
+  const int servers = NumServers(shape);
+  if (launching.serves) {
+    launching.place = 0;
+  } else if (servers > 1 && shape.node_rank >= 0) {
+    launching.place = shape.node_rank < servers ? shape.node_rank : -1;
+  } else {
+    for (int i = 1; i < servers && launching.place < 0; ++i) {
+      if (IsThisMachine(GatherAddressFacts("", shape.endpoints[i].host))) launching.place = i;
+    }
+  }
+}
+
+RendezvousPlaces PlacesOf(const Launching& launching) {
+  RendezvousPlaces places = {.self = launching.place, .grace = absl::Seconds(launching.options.rdzv_grace)};
+  const int servers = NumServers(launching.plan.shape);
+  for (int i = 0; i < servers && servers > 1; ++i)
+    places.servers.push_back(launching.plan.shape.endpoints[i].ToString());
+  return places;
+}
+
 // Connects the parts and runs the job. Mailbox, link and hub are never destroyed: a thread of theirs may still wait for a
 // rendezvous that is gone, and the process is about to _exit.
 absl::StatusOr<int> Supervise(Launching& launching) {
@@ -189,9 +216,11 @@ absl::StatusOr<int> Supervise(Launching& launching) {
   Supervisor::Options options = SupervisorOptions(launching, client.node);
   auto& mailbox = *new Mailbox<SupervisorEvent>();
   const absl::Duration limit = absl::Seconds(launching.options.join_timeout);
-  ASSIGN_OR_RETURN(auto link, Meet({launching.rendezvous, limit, launching.stop_signals}, client,
-                                   {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
-                                    .on_generation_over = [&](const auto& over) { mailbox.Post(over); }}));
+  RendezvousLink::Handlers handlers = {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
+                                       .on_generation_over = [&](const auto& over) { mailbox.Post(over); }};
+  if (NumServers(launching.plan.shape) > 1) handlers.on_serve = [&] { mailbox.Post(ServeRequest{}); };
+  const MeetingOptions meeting = {launching.rendezvous, limit, PlacesOf(launching), launching.stop_signals};
+  ASSIGN_OR_RETURN(auto link, Meet(meeting, client, handlers));
   ASSIGN_OR_RETURN(auto hub,
                    WorkerHub::Start({.socket_path = launching.household.temp_folder + "/hub",
                                      .job = options.job,
@@ -238,6 +267,7 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
   RETURN_IF_ERROR(FindRendezvous(launching));
+  FindPlace(launching);
   absl::StatusOr<int> code = Supervise(launching);
   if (absl::IsCancelled(code.status())) code = StoppedCode(launching.stop_signals);
   launching.household.keeper->Finish();

@@ -280,7 +280,7 @@ absl::Status Decision::MeetingOfSeveral() {
   bool told = false;
   if (is_host != options_.rdzv_conf.end() && absl::SimpleAtob(is_host->second, &told)) {
     shape_.hosting = told ? Hosting::kYes : Hosting::kNo;
-  } else if (!options_.rdzv_endpoint.empty() || shape_.node_rank < 0) {
+  } else if (shape_.node_rank < 0 || (!options_.rdzv_endpoint.empty() && shape_.endpoints.size() == 1)) {
     shape_.hosting = Hosting::kIfLocal;
   } else {
     shape_.hosting = shape_.node_rank == 0 ? Hosting::kYes : Hosting::kNo;

@@ -51,7 +51,9 @@ struct LaunchShape {
   int world_size = 0;  // workers of all nodes, as given, for all nodes to agree on; 0: whatever the nodes bring
   int node_rank = -1;  // -1: by arrival
   int base_rank = -1;  // as given or derived; -1: as the nodes' workers add up
-  std::vector<Endpoint> endpoints;  // of the rendezvous: the first, then its successors; port 0: any free one
+  // Of the rendezvous: the first, then those that take over when its host is lost, each on the node of that rank when
+  // ranks are given, else on the node that has its address. Port 0: any free one.
+  std::vector<Endpoint> endpoints;
   Hosting hosting = Hosting::kYes;
   std::vector<OptionValue> values;  // what was found out, with origins, for --explain
 

@@ -14,7 +14,8 @@
 namespace composer {
 namespace {
 
-constexpr absl::Duration kSlice = absl::Seconds(1);  // of waiting, between two looks at the signals
+// Of waiting, between two looks at the signals: short at first, then long enough for a TLS handshake over a slow link.
+constexpr absl::Duration kFirstSlice = absl::Seconds(1), kLastSlice = absl::Seconds(4);
 constexpr absl::Duration kQuiet = absl::Seconds(3);  // before the first word: nodes do not start at once
 constexpr absl::Duration kProbeLimit = absl::Seconds(2);
 constexpr absl::Duration kProbeInterval = absl::Seconds(10);
@@ -32,11 +33,14 @@ absl::StatusOr<std::unique_ptr<RendezvousLink>> Meet(const MeetingOptions& optio
   const absl::Time begin = absl::Now();
   absl::Time probe_at = begin + kQuiet;
   std::string told;
+  absl::Duration slice = kFirstSlice;
   while (true) {
     const absl::Duration left = begin + options.limit - absl::Now();
     auto link = RendezvousLink::Start(
-        client, handlers, {.first_connect = std::clamp(left, absl::Milliseconds(100), kSlice), .join = options.limit});
+        client, handlers, {.first_connect = std::clamp(left, absl::Milliseconds(100), slice), .join = options.limit},
+        options.places);
     if (!absl::IsUnavailable(link.status())) return link;
+    slice = std::min(2 * slice, kLastSlice);
     if (Stopped(options.stop_signals)) return absl::CancelledError("stopped while waiting for the rendezvous");
     const absl::Duration waited = absl::Now() - begin;
     if (waited >= options.limit) {

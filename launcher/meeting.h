@@ -13,7 +13,8 @@ namespace composer {
 
 struct MeetingOptions {
   Endpoint endpoint;
-  absl::Duration limit;   // to reach the rendezvous; then the error says why not
+  absl::Duration limit;  // to reach the rendezvous; then the error says why not
+  RendezvousPlaces places;
   int stop_signals = -1;  // a signalfd: readable ends the wait with kCancelled, and stays unread
 };
 

@@ -35,11 +35,6 @@ std::string Explain(const absl::Status& status, int port) {
                       port, "')");
 }
 
-int Refuse(const ServeOptions& options, absl::string_view error) {
-  options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : Tell(error);
-  return exit_code::kUserError;
-}
-
 const char* NameOf(GrowPolicy policy) {
   switch (policy) {
     case GrowPolicy::kAtCheckpoint:
@@ -50,6 +45,11 @@ const char* NameOf(GrowPolicy policy) {
       break;
   }
   return "never";
+}
+
+int Refuse(const ServeOptions& options, absl::string_view error) {
+  options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : Tell(error);
+  return exit_code::kUserError;
 }
 
 // The signals that end a `composer serve` of its own, blocked so that sigwait takes them.
@@ -97,8 +97,7 @@ int Serve(const ServeOptions& options) {
 }
 
 std::vector<std::string> ToArguments(const ServeOptions& options) {
-  std::vector<std::string> arguments = {absl::StrCat("--port=", options.port),
-                                        absl::StrCat("--job=", options.job),
+  std::vector<std::string> arguments = {absl::StrCat("--port=", options.port), absl::StrCat("--job=", options.job),
                                         absl::StrCat("--bind=", options.bind_address),
                                         absl::StrCat("--nodes=", options.min_nodes, ":", options.max_nodes),
                                         absl::StrCat("--last-call=", options.last_call_seconds),

@@ -47,6 +47,7 @@ Supervisor::Supervisor(Options options, Parts parts)
                                          ChannelSettings(Link::kLocal)),
                options_.job),
       meter_(options_.launched),
+      serves_(options_.serves),
       served_at_(Now()) {}
 
 int Supervisor::Run() {
@@ -180,8 +181,15 @@ void Supervisor::HandleKeeper() {
   }
 }
 
+void Supervisor::Handle(const ServeRequest&) {
+  if (options_.serve_argv.empty()) return;
+  Tell("the host of the rendezvous is lost; serving it here from now on");
+  serves_ = true;
+  serve_at_ = Now();
+}
+
 void Supervisor::OnServerGone(ExitStatus status) {
-  if (options_.serve_argv.empty()) return;  // another launcher serves it
+  if (!serves_) return;  // another launcher serves it
   Tell(absl::StrCat("the rendezvous ", status.ToString(), "; starting it again, the workers go on"));
   serve_at_ = std::max(Now(), served_at_ + kServeInterval);
 }

@@ -40,8 +40,9 @@ struct BarrierAnswer {  // see ExitBarrier
   uint64_t generation;
   absl::Status status;
 };
+struct ServeRequest {};  // see RendezvousLink::Handlers::on_serve
 using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report,
-                                     BarrierAnswer, Notice, ControlRequest>;
+                                     BarrierAnswer, Notice, ControlRequest, ServeRequest>;
 
 class Supervisor {
  public:
@@ -55,7 +56,8 @@ class Supervisor {
     int min_nodes = 1;
     HangLimits hang_limits;
     WorkerPlan plan;
-    std::vector<std::string> serve_argv;  // starts the rendezvous again
+    std::vector<std::string> serve_argv;  // starts the rendezvous: again, or in place of a host that was lost
+    bool serves = false;                  // it runs here from the start
     absl::Time launched;                  // wall time
   };
 
@@ -85,6 +87,7 @@ class Supervisor {
   void Handle(const BarrierAnswer& answer);
   void Handle(const ControlRequest& request);
   void Handle(const Notice& notice);
+  void Handle(const ServeRequest& request);
   void HandleKeeper();
   void HandleStopSignal();
   void HandleTime();
@@ -135,6 +138,7 @@ class Supervisor {
   absl::Time kill_at_ = absl::InfiniteFuture();
   absl::Time explain_until_ = absl::InfiniteFuture();  // all are gone, the decision waits
   absl::Time tick_at_ = absl::InfinitePast();
+  bool serves_ = false;
   absl::Time serve_at_ = absl::InfiniteFuture();  // start the rendezvous again
   absl::Time served_at_;
 };

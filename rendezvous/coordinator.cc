@@ -19,6 +19,9 @@ std::string Describe(const proto::NodeInfo& node, int node_rank) {
   return absl::StrCat("node ", node_rank, " (", node.hostname(), ")");
 }
 
+// Where a launcher of the job runs: another one there is its successor.
+std::string PlaceName(const proto::NodeInfo& node) { return absl::StrCat(node.hostname(), "/", node.node_rank()); }
+
 proto::FailureCause NodeCause(const std::string& node_id, std::string message, absl::Time now) {
   proto::FailureCause cause;
   cause.set_node_id(node_id);
@@ -37,7 +40,7 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
   int vacated = -1;
   if (const auto known = nodes_.find(session); known != nodes_.end()) {
     Node& node = known->second;
-    const bool sent_before_its_world = roll_.running && node.seat >= 0 && !IsNewest(join.last());
+    const bool sent_before_its_world = join.last().generation() < node.told;
     if (node.waiting || sent_before_its_world) return outcome;
     node.info.set_free_port(join.node().free_port());
   } else if (Refuse(session, caller, join.node(), outcome) || !TakeOver(session, join.node(), &vacated, outcome)) {
@@ -52,6 +55,7 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
                   NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.seat), " joined again"), now_),
                   outcome);
   }
+  if (node.seat >= 0) roll_.broken = true;
   StartWaiting(node);
   EndIfAllHaveGone(outcome);
   if (roll_.running && node.seat < 0) TellSpare(session, outcome);
@@ -101,6 +105,7 @@ Coordinator::Outcome Coordinator::GenerationEnded(Session session, uint64_t gene
       !roll_.running) {
     return outcome;
   }
+  roll_.broken = true;
   EndGeneration(session, cause, outcome);
   Decide(outcome);
   return outcome;
@@ -219,6 +224,8 @@ Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& in
   if (is_new) {
     it->second.info = info;
     slots_ += info.slots();
+    const auto lost = lost_places_.find(PlaceName(info));
+    if (lost != lost_places_.end() && lost->second != info.node_id()) roll_.broken = true;  // it is dead: replaced
     by_id_[info.node_id()] = session;
     if (info.node_rank() >= 0) by_given_rank_[info.node_rank()] = session;
   }
@@ -247,7 +254,8 @@ void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
   roll_.members = roll_.expected = standing.nodes();
   roll_.present = roll_.present_waiting = 0;
   roll_.expected_until = now_ + options_.policy.grace;
-  keys_open_ = false;
+  roll_.broken = keys_open_ = false;
+  lost_places_.clear();
 }
 
 bool Coordinator::IsNewest(const proto::Standing& standing) const {
@@ -266,6 +274,7 @@ bool Coordinator::Sit(Session session, Node& node, const proto::Standing& standi
   seat.state = Seat::State::kPresent;
   seat.session = session;
   node.seat = standing.node_rank();
+  node.told = standing.generation();
   ++roll_.present;
   return true;
 }
@@ -296,6 +305,7 @@ void Coordinator::Vacate(Node& node, Seat::State state) {
 
 void Coordinator::Remove(Nodes::iterator it, Seat::State seat) {
   Node& node = it->second;
+  if (node.seat >= 0 && seat == Seat::State::kLost) lost_places_[PlaceName(node.info)] = node.info.node_id();
   Vacate(node, seat);
   StopWaiting(node);
   slots_ -= node.info.slots();
@@ -323,6 +333,7 @@ void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Out
 // All have left, or have ended their workers for the world to grow: nobody needs to be told.
 void Coordinator::EndIfAllHaveGone(Outcome& outcome) {
   if (!roll_.running || roll_.expected > 0 || roll_.present_waiting < roll_.present) return;
+  roll_.broken = true;
   over_because_ = roll_.regrouping ? "the world grows" : "all nodes have left";
   roll_.running = roll_.regrouping = keys_open_ = false;
   roll_.ended = now_;
@@ -366,6 +377,7 @@ void Coordinator::Decide(Outcome& outcome) {
         if (seat.state == Seat::State::kExpected) seat.state = Seat::State::kLost;
       }
       roll_.expected = 0;
+      roll_.broken = roll_.broken || !keys_open_;  // after a restart they have had the grace
       EndGeneration(0, NodeCause("rendezvous", reason_, now_), outcome);
       return Decide(outcome);  // once: nothing runs now
   }
@@ -398,6 +410,7 @@ void Coordinator::Form(Outcome& outcome) {
     Node& node = nodes_.at(members[rank]);
     StopWaiting(node);
     node.seat = rank;
+    node.told = roll_.last_generation;
     seats_[rank] = {Seat::State::kPresent, members[rank], layout.base_rank(rank)};
     world.set_node_rank(rank);
     world.set_base_rank(layout.base_rank(rank));
@@ -408,6 +421,8 @@ void Coordinator::Form(Outcome& outcome) {
   roll_.running = keys_open_ = true;
   roll_.members = roll_.present = layout.num_nodes();
   roll_.present_waiting = roll_.expected = 0;
+  roll_.broken = false;
+  lost_places_.clear();
   roll_.min_reached = now_;  // for spares that wait already, should the rest be too few
   outcome.begun = roll_.last_generation;
   if (roll_.waiting == 0) return;

@@ -91,7 +91,8 @@ class Coordinator {
   struct Node {
     proto::NodeInfo info;
     int64_t arrival = 0;
-    int seat = -1;  // node rank in the last world; -1: was not in it
+    uint64_t told = 0;  // the newest generation that this stream's node was a member of
+    int seat = -1;      // node rank in the last world; -1: was not in it
     bool waiting = false;
   };
   using Nodes = std::unordered_map<Session, Node>;
@@ -142,6 +143,7 @@ class Coordinator {
   std::string reason_;
   std::string over_because_;  // of the last generation
   bool keys_open_ = false;    // of the running generation
+  std::unordered_map<std::string, std::string> lost_places_;  // of members of the last world -> node_id
 };
 
 }  // namespace composer

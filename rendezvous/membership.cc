@@ -60,6 +60,12 @@ MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy
   if (roll.last_generation == 0 && now < roll.settled) {
     return {Kind::kWait, roll.settled, "the rendezvous was just started: nodes of a running world may come back"};
   }
+  const absl::Time unseen_until = roll.ended + policy.grace;
+  if (roll.last_generation > 0 && !roll.broken && roll.waiting > 0 && now < unseen_until) {
+    return {Kind::kWait, unseen_until,
+            absl::StrCat("the nodes of generation ", roll.last_generation,
+                         " were lost together: cut off from here, they may go on for a while")};
+  }
   const int ending = roll.present - roll.present_waiting;
   const int missing = ending + roll.expected;  // survivors that may still come
   if (!HasQuorum(roll, policy)) {

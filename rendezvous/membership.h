@@ -7,6 +7,7 @@
 //     nodes wait and it has fewer than max_nodes   regroup kGrowSettle after the last of them came (GrowPolicy)
 //   no world is running
 //     this coordinator may have forgotten a world  wait until `settled`
+//     the last world may go on where we can't see  wait for `grace` from its end: its launchers have given up then
 //     no quorum of the last world (when asked for) wait; dissolve quorum_wait after its end
 //     fewer than min_nodes wait                    nothing: the next join decides again; where another host may serve
 //                                                  a world that we do not know of, dissolve after quorum_wait
@@ -66,6 +67,9 @@ struct RollCall {
   int present_waiting = 0;       // of these, the ones that have joined again
   int expected = 0;              // members that have not been heard of since the coordinator began, nor given up
   absl::Time expected_until;     // read only when expected > 0
+  // A member of the last world is known to have ended its workers, or to be dead. False: all of them may be cut off from
+  // us together, and go on.
+  bool broken = true;
   absl::Time settled = absl::InfinitePast();      // before it, a world may be running that nobody has told us of
   absl::Time last_waiting = absl::InfinitePast();  // when the newest waiting node came
   bool regrouping = false;       // the running world was asked to end for growth

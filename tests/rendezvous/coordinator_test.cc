@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 
@@ -39,12 +41,24 @@ class CoordinatorTest : public ::testing::Test {
     return standing;
   }
   // Session n is the first stream of node "n".
-  Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id = "", int given_rank = -1,
-                            const proto::Standing& last = {}) {
+  Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id = "", int given_rank = -1) {
+    return Join(session, node_id, given_rank, standings_[session]);
+  }
+  Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id, int given_rank,
+                            const proto::Standing& last) {
     proto::Join join;
     *join.mutable_node() = Info(session, node_id, given_rank);
     *join.mutable_last() = last;
-    return coordinator_.Join(session, FromJob(), join, clock_.Now());
+    return Note(coordinator_.Join(session, FromJob(), join, clock_.Now()));
+  }
+  // What the nodes hear of their worlds.
+  Coordinator::Outcome Note(Coordinator::Outcome outcome) {
+    for (const auto& out : outcome.messages) {
+      if (!out.message->has_world()) continue;
+      const proto::World& world = out.message->world();
+      standings_[out.session] = In(world.generation(), world.node_rank(), world.nodes());
+    }
+    return outcome;
   }
   Coordinator::Outcome Rejoin(Coordinator::Session session, const proto::Standing& last) {
     return Join(session, "", -1, last);
@@ -54,9 +68,11 @@ class CoordinatorTest : public ::testing::Test {
     proto::Reattach reattach;
     *reattach.mutable_node() = Info(session, node_id);
     *reattach.mutable_standing() = standing;
+    standings_[session] = standing;
     return coordinator_.Reattach(session, FromJob(), reattach, clock_.Now());
   }
-  Coordinator::Outcome Lose(Coordinator::Session session) { return coordinator_.Lost(session, clock_.Now()); }
+  Coordinator::Outcome Tick() { return Note(coordinator_.Tick(clock_.Now())); }
+  Coordinator::Outcome Lose(Coordinator::Session session) { return Note(coordinator_.Lost(session, clock_.Now())); }
   Coordinator::Outcome Report(Coordinator::Session session, uint64_t generation, const std::string& message) {
     proto::FailureCause cause;
     cause.set_message(message);
@@ -74,6 +90,7 @@ class CoordinatorTest : public ::testing::Test {
 
   ManualClock clock_;
   Coordinator coordinator_;
+  std::map<Coordinator::Session, proto::Standing> standings_;
 };
 
 TEST_F(CoordinatorTest, FormsAtMaxNodesWithRanksAndReason) {
@@ -99,9 +116,9 @@ TEST_F(CoordinatorTest, LastCallEndsWithATick) {
   Join(1);
   Join(2);
   clock_.Advance(absl::Milliseconds(999));
-  EXPECT_EQ(coordinator_.Tick(clock_.Now()).begun, 0u);
+  EXPECT_EQ(Tick().begun, 0u);
   clock_.Advance(absl::Milliseconds(1));
-  EXPECT_EQ(coordinator_.Tick(clock_.Now()).begun, 1u);
+  EXPECT_EQ(Tick().begun, 1u);
 }
 
 TEST_F(CoordinatorTest, FirstCauseIsToldToTheOthersAndLaterOnesAreDropped) {
@@ -148,7 +165,7 @@ TEST_F(CoordinatorTest, LossOfTheLastMissingSurvivorFormsTheWorld) {
 
 TEST_F(CoordinatorTest, JoiningAgainEndsTheRunningGeneration) {
   FormThree();
-  EXPECT_EQ(Join(2).ended, 0u) << "a doubled Join from before the world is stale";
+  EXPECT_EQ(Join(2, "", -1, {}).ended, 0u) << "a doubled Join from before the world is stale";
   const Coordinator::Outcome outcome = Rejoin(2, In(1, 1));
   EXPECT_EQ(outcome.ended, 1u);
   EXPECT_EQ(outcome.why_ended, "node 1 (host2) joined again");
@@ -222,7 +239,7 @@ TEST_F(CoordinatorTest, NodesThatDoNotComeBackEndTheWorldWhenGraceIsOver) {
   Reattach(2, In(7, 1));
   EXPECT_EQ(coordinator_.wake_at(), clock_.Now() + absl::Seconds(60));
   clock_.Advance(absl::Seconds(60));
-  const auto over = coordinator_.Tick(clock_.Now());
+  const auto over = Tick();
   EXPECT_EQ(over.ended, 7u);
   EXPECT_THAT(Receivers(over), ElementsAre(1, 2));
   EXPECT_EQ(over.why_ended, "1 of the 3 nodes of generation 7 did not come back to the rendezvous in time");
@@ -248,7 +265,7 @@ TEST_F(CoordinatorTest, ASpareTellsThatAWorldRuns) {
   Join(5);
   Join(6);
   clock_.Advance(absl::Seconds(59));
-  EXPECT_EQ(coordinator_.Tick(clock_.Now()).begun, 0u) << "three wait, but generation 7 runs somewhere";
+  EXPECT_EQ(Tick().begun, 0u) << "three wait, but generation 7 runs somewhere";
 }
 
 TEST_F(CoordinatorTest, AWorldMadeInIgnoranceGivesWayToTheNewest) {
@@ -274,7 +291,7 @@ TEST_F(CoordinatorTest, AStallOfTheCoordinatorItselfLosesNobody) {
   EXPECT_EQ(Reattach(11, In(1, 0), "1").messages[0].message->reattached().generation(), 1u);
   EXPECT_EQ(Reattach(12, In(1, 1), "2").begun, 0u) << "the keys were never gone";
   clock_.Advance(Coordinator::kStallAllowance);
-  EXPECT_EQ(coordinator_.Tick(clock_.Now()).ended, 1u) << "the third did not come back";
+  EXPECT_EQ(Tick().ended, 1u) << "the third did not come back";
 }
 
 TEST_F(CoordinatorTest, ANewStreamOfANodeTakesOverItsSeatBeforeTheOldOneIsKnownDead) {
@@ -296,15 +313,15 @@ TEST_F(GrowTest, TheWorldIsAskedOnceAndGrowsWhenAllHaveEndedTheirWorkers) {
   Join(1);
   Join(2);
   clock_.Advance(absl::Seconds(1));
-  ASSERT_EQ(coordinator_.Tick(clock_.Now()).begun, 1u);
+  ASSERT_EQ(Tick().begun, 1u);
   Join(3);
   EXPECT_EQ(coordinator_.wake_at(), clock_.Now() + kGrowSettle);
   clock_.Advance(kGrowSettle);
-  const auto asked = coordinator_.Tick(clock_.Now());
+  const auto asked = Tick();
   ASSERT_THAT(Receivers(asked), ElementsAre(1, 2));
   EXPECT_TRUE(asked.messages[0].message->regroup().checkpoint());
   EXPECT_EQ(asked.messages[0].message->regroup().reason(), "the world grows from 2 to 3 of at most 3 nodes");
-  EXPECT_THAT(Receivers(coordinator_.Tick(clock_.Now())), ElementsAre());
+  EXPECT_THAT(Receivers(Tick()), ElementsAre());
   const auto one = Rejoin(2, In(1, 1, 2));
   EXPECT_EQ(one.ended, 0u) << "node 1 may still be saving";
   const auto both = Rejoin(1, In(1, 0, 2));
@@ -317,10 +334,10 @@ TEST_F(GrowTest, AFailureWhileGrowingIsAFailure) {
   Join(1);
   Join(2);
   clock_.Advance(absl::Seconds(1));
-  coordinator_.Tick(clock_.Now());
+  Tick();
   Join(3);
   clock_.Advance(kGrowSettle);
-  coordinator_.Tick(clock_.Now());
+  Tick();
   Rejoin(2, In(1, 1, 2));
   EXPECT_EQ(Report(1, 1, "rank 0: signal 11").ended, 1u);
   EXPECT_EQ(Rejoin(1, In(1, 0, 2)).begun, 2u);
@@ -337,7 +354,7 @@ TEST_F(QuorumTest, AMinorityIsSentAway) {
   Lose(2);
   EXPECT_EQ(Rejoin(3, In(1, 2)).begun, 0u);
   clock_.Advance(kQuorumWait);
-  const auto sent = coordinator_.Tick(clock_.Now());
+  const auto sent = Tick();
   ASSERT_THAT(Receivers(sent), ElementsAre(3));
   EXPECT_TRUE(sent.messages[0].last);
   EXPECT_TRUE(sent.messages[0].message->refusal().passing());
@@ -351,7 +368,7 @@ TEST_F(CoordinatorTest, TimeThatJumpsBackStandsStill) {
   const absl::Time deadline = coordinator_.wake_at();
   EXPECT_EQ(coordinator_.Tick(clock_.Now() - absl::Hours(1)).begun, 0u);
   EXPECT_EQ(coordinator_.wake_at(), deadline);
-  EXPECT_EQ(coordinator_.Tick(deadline).begun, 1u);
+  EXPECT_EQ(Note(coordinator_.Tick(deadline)).begun, 1u);
 }
 
 class LargeJobTest : public CoordinatorTest {

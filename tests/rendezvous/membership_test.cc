@@ -41,6 +41,11 @@ RollCall Fresh(RollCall roll) {
   return roll;
 }
 
+RollCall Unseen(RollCall roll) {
+  roll.broken = false;
+  return roll;
+}
+
 RollCall Regrouping(RollCall roll) {
   roll.regrouping = true;
   return roll;
@@ -114,6 +119,11 @@ TEST(DecideMembership, NextWorld) {
       {"a spare fills a lost place at once", After(4, 3, 3, 1), kElastic, 9, Kind::kForm, 0, "all 4 nodes are here"},
       {"nobody is left: last call for the newcomers", After(3, 0, 0, 2), kElastic, 9.5, Kind::kWait, 10,
        "last call: 2 nodes of at most 4 are here"},
+      {"all were lost at once: they may be on the other side of a cut", Unseen(After(3, 0, 0, 2)), kElastic, 20,
+       Kind::kWait, 69,
+       "the nodes of generation 3 were lost together: cut off from here, they may go on for a while"},
+      {"their launchers have given up", Unseen(After(3, 0, 0, 2)), kElastic, 69, Kind::kForm, 0,
+       "2 nodes of at most 4 are here and the last call is over"},
       {"one has not been heard of since a restart", Expecting(After(3, 2, 2), 1, 12), kElastic, 9, Kind::kWait, 12,
        "1 of the 3 nodes left of generation 3 not back yet"},
       {"it is given up", Expecting(After(3, 2, 2), 1, 12), kElastic, 12, Kind::kForm, 0,

@@ -78,6 +78,8 @@ void Simulation::Leave(int a) {
     message.mutable_leave();
     Send(agent.stream, std::move(message));
   }
+  const auto world = worlds_.find(agent.standing.world());
+  if (agent.state == State::kRunning && world != worlds_.end()) ++world->second.left;
   SetState(agent, State::kGone);
   ++agent.life;
   if (const StreamPtr stream = std::exchange(agent.stream, nullptr)) {
@@ -203,6 +205,8 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
   if (message.has_world()) {
     if (agent.state != State::kJoining) return Violate("agent ", a, " got a world it had not asked for");
     const proto::World& world = message.world();
+    if (world.generation() <= agent.standing.generation())
+      return Violate("agent ", a, " gets ", world.id(), " and knows of ", agent.standing.world());
     agent.standing.set_generation(world.generation());
     agent.standing.set_world(world.id());
     agent.standing.set_nodes(world.nodes());

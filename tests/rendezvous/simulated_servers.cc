@@ -208,11 +208,6 @@ void Simulation::CheckReached(int a, const proto::World& told) {
   WorldRecord& world = it->second;
   world.reached.insert(told.node_rank());
   const size_t nodes = world.members.size();
-  if (world.reached.size() == nodes) {
-    const auto [reached, is_new] = reached_.emplace(world.generation, told.id());
-    if (!is_new && reached->second != told.id())
-      return Violate("two worlds are generation ", world.generation, ": ", told.id(), " and ", reached->second);
-  }
   if (!AllRun(world)) return;
   Note("world ", told.id(), " runs on ", nodes, " nodes");
   for (const auto& [id, other] : worlds_) {
@@ -221,7 +216,7 @@ void Simulation::CheckReached(int a, const proto::World& told) {
 }
 
 bool Simulation::AllRun(const WorldRecord& world) const {
-  return world.running == static_cast<int>(world.members.size());
+  return world.running > 0 && world.running + world.left == static_cast<int>(world.members.size());
 }
 
 }  // namespace composer::simulated

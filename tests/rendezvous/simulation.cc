@@ -97,7 +97,7 @@ void Simulation::Make(const PlannedFault& fault) {
     case Fault::kServerFrozen:
       return Freeze(s, absl::Seconds(0.2 + 8 * fault.length));
     case Fault::kClockJumps:
-      servers_[s].clock_error += absl::Seconds(fault.length < 0.5 ? -8 * fault.length : 3600 * fault.length);
+      servers_[s].clock_error += absl::Seconds(20 * fault.length - 10);
       Note("server ", s, ": its clock jumps");
       return ScheduleTick(s);
     case Fault::kHostLost:

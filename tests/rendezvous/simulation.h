@@ -8,7 +8,7 @@
 // other.
 //
 // What must hold, checked all along:
-//   one world a generation   of two worlds with one number at most one ever reaches all of its members
+//   one world a generation   numbers grow: no agent gets a world with a number that it has heard of before
 //   one coherent world       no two worlds run on all of their members at one time
 //   ranks                    0 … n-1, each once, no node twice, base ranks add up; survivors keep their order
 //   sizes                    min_nodes <= n <= max_nodes

@@ -66,6 +66,7 @@ struct WorldRecord {
   std::vector<std::pair<int, int>> members;  // agent and its life, by node rank
   std::set<int> reached;                     // node ranks
   int running = 0;
+  int left = 0;  // said farewell: the others go on
 };
 
 enum class Fault {
@@ -179,9 +180,7 @@ class Simulation {
   std::vector<PlannedFault> faults_;
   Coordinator::Session last_session_ = 0;
   int num_processes_ = 0;
-  std::map<std::string, WorldRecord> worlds_;         // by id
-  std::map<uint64_t, std::string> reached_;           // generation -> id of the world that reached all
-  std::map<std::string, std::vector<std::string>> order_;  // world id -> node ids by rank
+  std::map<std::string, WorldRecord> worlds_;  // by id
 };
 
 }  // namespace composer::simulated
