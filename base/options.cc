@@ -5,11 +5,14 @@
 #include <map>
 #include <optional>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 
@@ -18,11 +21,29 @@ namespace {
 
 std::string Canonical(absl::string_view name) { return absl::StrReplaceAll(name, {{"_", "-"}}); }
 
-const Option* FindLong(const std::vector<Option>& table, absl::string_view name) {
+std::vector<std::string> LongNames(const Option& option) {
+  std::vector<std::string> names = {Canonical(option.name)};
+  for (const std::string& alias : option.aliases) names.push_back(Canonical(alias));
+  return names;
+}
+
+// The option of that name, else the only one that has a name beginning so. kNotFound; kInvalidArgument: several begin so.
+absl::StatusOr<const Option*> FindLong(const std::vector<Option>& table, absl::string_view name) {
   const std::string canonical = Canonical(name);
-  const auto it =
-      std::find_if(table.begin(), table.end(), [&](const Option& o) { return Canonical(o.name) == canonical; });
-  return it == table.end() ? nullptr : &*it;
+  std::vector<const Option*> found;
+  std::vector<std::string> names;
+  for (const Option& option : table) {
+    for (const std::string& known : LongNames(option)) {
+      if (known == canonical) return &option;
+      if (canonical.empty() || option.hidden || !absl::StartsWith(known, canonical)) continue;
+      names.push_back(absl::StrCat("--", known));
+      if (found.empty() || found.back() != &option) found.push_back(&option);
+    }
+  }
+  if (found.size() == 1) return found[0];
+  if (found.empty()) return absl::NotFoundError(name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", name, " could be any of ", absl::StrJoin(names, ", "), ": write more of it"));
 }
 
 const Option* FindShort(const std::vector<Option>& table, char name) {
@@ -32,7 +53,10 @@ const Option* FindShort(const std::vector<Option>& table, char name) {
 
 absl::Status UnknownFlag(const std::vector<Option>& table, absl::string_view flag) {
   std::vector<std::string> known;
-  for (const Option& option : table) known.push_back(absl::StrCat("--", option.name));
+  for (const Option& option : table) {
+    if (option.hidden) continue;
+    for (const std::string& name : LongNames(option)) known.push_back(absl::StrCat("--", name));
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown flag ", flag, DidYouMean(flag, known), "; --help lists them all"));
 }
@@ -44,25 +68,59 @@ struct Flag {
   std::optional<std::string> value;
 };
 
-absl::StatusOr<Flag> ReadFlag(const std::vector<Option>& table, absl::string_view argument) {
-  if (argument[1] != '-') {
-    const std::string written(argument.substr(0, 2));
-    const Option* option = FindShort(table, argument[1]);
-    if (option == nullptr || (argument.size() > 2 && option->metavar.empty())) return UnknownFlag(table, argument);
-    if (argument.size() == 2) return Flag{option, written, std::nullopt};
-    return Flag{option, written, std::string(argument.substr(2))};
+// Appends the flags of one argument: several when switches are written as one (-vm).
+absl::Status ReadShort(const std::vector<Option>& table, absl::string_view argument, std::vector<Flag>& flags) {
+  for (size_t i = 1; i < argument.size(); ++i) {
+    const Option* option = FindShort(table, argument[i]);
+    if (option == nullptr) return UnknownFlag(table, argument);
+    const std::string written = absl::StrCat("-", argument.substr(i, 1));
+    if (option->metavar.empty()) {
+      flags.push_back({option, written, std::nullopt});
+      continue;
+    }
+    absl::string_view value = argument.substr(i + 1);
+    if (value.empty()) {
+      flags.push_back({option, written, std::nullopt});
+    } else {
+      absl::ConsumePrefix(&value, "=");
+      flags.push_back({option, written, std::string(value)});
+    }
+    break;
   }
+  return absl::OkStatus();
+}
+
+absl::Status ReadFlag(const std::vector<Option>& table, absl::string_view argument, std::vector<Flag>& flags) {
+  if (argument[1] != '-') return ReadShort(table, argument, flags);
   const size_t equals = argument.find('=');
   const absl::string_view written = argument.substr(0, equals);
-  const Option* option = FindLong(table, written.substr(2));
-  if (option == nullptr) return UnknownFlag(table, written);
-  if (equals == absl::string_view::npos) return Flag{option, std::string(written), std::nullopt};
-  return Flag{option, std::string(written), std::string(argument.substr(equals + 1))};
+  const auto option = FindLong(table, written.substr(2));
+  if (absl::IsNotFound(option.status())) return UnknownFlag(table, written);
+  if (!option.ok()) return option.status();
+  Flag flag = {*option, std::string(written), std::nullopt};
+  if (equals != absl::string_view::npos) flag.value = std::string(argument.substr(equals + 1));
+  flags.push_back(std::move(flag));
+  return absl::OkStatus();
 }
 
 bool IsFlag(absl::string_view argument) { return argument.size() >= 2 && argument[0] == '-'; }
 
 using Given = std::map<const Option*, OptionValue>;
+
+// The value of a flag that was written without one.
+absl::StatusOr<std::string> ValueOf(const Flag& flag, const std::string* next, bool& took_next) {
+  const Option& option = *flag.option;
+  if (option.metavar.empty()) return std::string("true");
+  if (!option.implied.empty()) {
+    took_next = next != nullptr && option.set(*next).ok();
+    return took_next ? *next : option.implied;
+  }
+  if (next == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(flag.written, " needs a value: ", option.metavar));
+  }
+  took_next = true;
+  return *next;
+}
 
 absl::Status ReadFlags(const std::vector<Option>& table, const std::vector<std::string>& arguments, Given& given,
                        std::vector<std::string>& rest) {
@@ -72,17 +130,17 @@ absl::Status ReadFlags(const std::vector<Option>& table, const std::vector<std::
       ++i;
       break;
     }
-    ASSIGN_OR_RETURN(Flag flag, ReadFlag(table, arguments[i]));
-    if (!flag.value.has_value()) {
-      if (flag.option->metavar.empty()) {
-        flag.value = "true";
-      } else if (i + 1 < arguments.size()) {
-        flag.value = arguments[++i];
-      } else {
-        return absl::InvalidArgumentError(absl::StrCat(flag.written, " needs a value: ", flag.option->metavar));
+    std::vector<Flag> flags;
+    RETURN_IF_ERROR(ReadFlag(table, arguments[i], flags));
+    for (Flag& flag : flags) {
+      const std::string* next = &flag == &flags.back() && i + 1 < arguments.size() ? &arguments[i + 1] : nullptr;
+      bool took_next = false;
+      if (!flag.value.has_value()) {
+        ASSIGN_OR_RETURN(flag.value, ValueOf(flag, next, took_next));
       }
+      if (took_next) ++i;
+      given[flag.option] = {flag.option->name, *flag.value, absl::StrCat("flag ", flag.written)};
     }
-    given[flag.option] = {flag.option->name, *flag.value, absl::StrCat("flag ", flag.written)};
   }
   rest.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
   return absl::OkStatus();
@@ -101,8 +159,29 @@ void ReadEnvironment(const std::vector<Option>& table, const Environment& enviro
 std::string Spelling(const Option& option) {
   std::string text = option.short_name != 0 ? absl::StrFormat("-%c, ", option.short_name) : "    ";
   absl::StrAppend(&text, "--", option.name);
-  if (!option.metavar.empty()) absl::StrAppend(&text, " ", option.metavar);
-  return text;
+  if (option.metavar.empty()) return text;
+  return option.implied.empty() ? absl::StrCat(text, " ", option.metavar)
+                                : absl::StrCat(text, "[=", option.metavar, "]");
+}
+
+constexpr size_t kHelpColumns = 110;
+
+// The lines after the first are indented.
+std::string Wrap(const std::string& text, size_t indent) {
+  std::string result;
+  size_t column = indent;
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (!result.empty() && column + 1 + word.size() > kHelpColumns) {
+      absl::StrAppend(&result, "\n", std::string(indent, ' '));
+      column = indent;
+    } else if (!result.empty()) {
+      result += ' ';
+      ++column;
+    }
+    absl::StrAppend(&result, word);
+    column += word.size();
+  }
+  return result;
 }
 
 }  // namespace
@@ -127,7 +206,8 @@ absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, con
     if (absl::Status status = option.set(it->second.value); !status.ok()) {
       const absl::string_view origin = it->second.origin;
       const absl::string_view written = origin.substr(origin.find(' ') + 1);
-      const std::string name = absl::StrContains(written, option.name) ? "" : absl::StrCat(" (--", option.name, ")");
+      const std::string name =
+          absl::StrContains(Canonical(written), Canonical(option.name)) ? "" : absl::StrCat(" (--", option.name, ")");
       return absl::InvalidArgumentError(absl::StrCat(written, name, ": `", it->second.value, "` ", status.message()));
     }
     result.values.push_back(it->second);
@@ -135,23 +215,34 @@ absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, con
   return result;
 }
 
+std::vector<Option> Flatten(const std::vector<OptionGroup>& groups) {
+  std::vector<Option> table;
+  for (const OptionGroup& group : groups) table.insert(table.end(), group.options.begin(), group.options.end());
+  return table;
+}
+
 std::string OptionsHelp(const std::vector<Option>& table) {
   size_t width = 0;
-  for (const Option& option : table) width = std::max(width, Spelling(option).size());
+  for (const Option& option : table) {
+    if (!option.hidden) width = std::max(width, Spelling(option).size());
+  }
   std::string text;
   for (const Option& option : table) {
-    absl::StrAppendFormat(&text, "  %-*s  %s", width, Spelling(option), option.help);
-    if (!option.fallback.empty()) absl::StrAppend(&text, " [", option.fallback, "]");
-    if (!option.environment.empty()) absl::StrAppend(&text, " (env ", option.environment.front(), ")");
-    text += '\n';
+    if (option.hidden) continue;
+    std::string description = option.help;
+    if (!option.fallback.empty()) absl::StrAppend(&description, " [", option.fallback, "]");
+    if (!option.environment.empty()) absl::StrAppend(&description, " (env ", option.environment.front(), ")");
+    absl::StrAppendFormat(&text, "  %-*s  %s\n", width, Spelling(option), Wrap(description, width + 4));
   }
   return text;
 }
 
 std::string ExplainOptions(const std::vector<OptionValue>& values) {
   std::string text;
+  size_t width = 0;
+  for (const OptionValue& v : values) width = std::max(width, v.name.size());
   for (const OptionValue& v : values) {
-    absl::StrAppendFormat(&text, "%-16s %-24s %s\n", v.name, v.value.empty() ? "-" : v.value, v.origin);
+    absl::StrAppendFormat(&text, "%-*s %-24s %s\n", width, v.name, v.value.empty() ? "-" : v.value, v.origin);
   }
   return text;
 }
@@ -177,6 +268,17 @@ OptionSetter IntoInt(int* target, int min, int max) {
 OptionSetter IntoBool(bool* target) {
   return [target](absl::string_view value) -> absl::Status {
     if (!absl::SimpleAtob(value, target)) return absl::InvalidArgumentError("must be true or false");
+    return absl::OkStatus();
+  };
+}
+
+OptionSetter IntoChoice(std::string* target, std::vector<std::string> allowed) {
+  return [target, allowed = std::move(allowed)](absl::string_view value) -> absl::Status {
+    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("must be one of ", absl::StrJoin(allowed, ", "), DidYouMean(value, allowed)));
+    }
+    *target = std::string(value);
     return absl::OkStatus();
   };
 }

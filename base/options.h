@@ -1,14 +1,15 @@
-// Command-line options as one table: parsing, the origin of each value and --help all come from it.
+// Command-line options as one table: parsing, the origin of each value and --help all come from it; so do the shell
+// completion and the manual page (base/option_docs.h).
 //
-//   std::vector<Option> table = {{.name = "nproc", .short_name = 'n', .environment = {"LOCAL_WORLD_SIZE"}, .metavar =
-//   "N",
-//                                 .help = "workers on this node", .fallback = "1", .set = IntoInt(&nproc, 1, 4096)}};
+//   std::vector<Option> table = {{.name = "nproc", .aliases = {"nproc-per-node"}, .short_name = 'n', .environment =
+//   {"LOCAL_WORLD_SIZE"}, .metavar = "N", .help = "workers on this node", .fallback = "1", .set = IntoInt(&n, 1, 9)}};
 //   ASSIGN_OR_RETURN(ParsedOptions parsed, ParseOptions(table, arguments, environment));
 //
-// Accepted: --name value, --name=value, -n value, -nvalue; `-` and `_` are equal in long names; a switch (no metavar)
-// takes no value, or =true / =false. Parsing ends at the first argument that is no flag, or after `--`: what follows
-// belongs to the program. The last of several equal flags wins; a flag wins over the environment, which wins over the
-// default. Errors are kInvalidArgument and name the flag or variable, the value, what is allowed and the nearest known
+// Accepted, as Python's argparse does: --name value, --name=value, -n value, -nvalue, several switches in one (-vm), and
+// the beginning of a long name that no other option shares (--world). `-` and `_` are equal in long names. A switch (no
+// metavar) takes no value, or =true / =false. Parsing ends at the first argument that is no flag, or after `--`: what
+// follows belongs to the program. The last of several equal flags wins; a flag wins over the environment, which wins over
+// the default. Errors are kInvalidArgument and name the flag or variable, the value, what is allowed and the nearest known
 // flag.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -24,18 +25,30 @@
 
 namespace composer {
 
-// Takes the text of a value; an error says what is allowed ("must be …").
+// Takes the text of a value; an error says what is allowed ("must be …") and leaves the target as it was.
 using OptionSetter = std::function<absl::Status(absl::string_view value)>;
 
 struct Option {
-  std::string name;     // "max-restarts"
-  char short_name = 0;  // 0: none
+  std::string name;                  // "max-restarts"
+  std::vector<std::string> aliases;  // other long names
+  char short_name = 0;               // 0: none
   std::vector<std::string>
       environment;       // variables that give the value too; the first that is set and not empty counts
   std::string metavar;   // "N"; empty: a switch
   std::string help;      // one line
   std::string fallback;  // the default as text, for --help and --explain; the target already holds it
   OptionSetter set;
+  std::string
+      implied;  // not empty: the value may be left out and is this then. The next argument is the value only when
+                // `set` takes it
+  std::vector<std::string> choices = {};  // for completion; `set` decides
+  bool hidden = false;                    // not in --help and completion
+};
+
+// Options under one heading of --help.
+struct OptionGroup {
+  std::string title;
+  std::vector<Option> options;
 };
 
 struct OptionValue {
@@ -55,6 +68,9 @@ struct ParsedOptions {
 absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, const std::vector<std::string>& arguments,
                                            const Environment& environment);
 
+// All options of all groups.
+std::vector<Option> Flatten(const std::vector<OptionGroup>& groups);
+
 // One aligned line an option, for --help.
 std::string OptionsHelp(const std::vector<Option>& table);
 
@@ -65,5 +81,7 @@ std::string ExplainOptions(const std::vector<OptionValue>& values);
 OptionSetter IntoString(std::string* target);
 OptionSetter IntoInt(int* target, int min, int max);
 OptionSetter IntoBool(bool* target);
+// One of the words.
+OptionSetter IntoChoice(std::string* target, std::vector<std::string> allowed);
 
 }  // namespace composer

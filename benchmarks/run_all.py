@@ -20,11 +20,12 @@ import instructions
 import launch
 import programs
 import report
+import respawn
 import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, instructions, soak)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, instructions, respawn, soak)}
 
 
 def parse_arguments():
@@ -33,7 +34,7 @@ def parse_arguments():
     parser.add_argument("--build", default=programs.REPOSITORY / "build" / "release", help="folder that holds bin/")
     parser.add_argument("--results", type=pathlib.Path, default=programs.REPOSITORY / "docs" / "results",
                         help="folder for the JSON and Markdown files")
-    parser.add_argument("--repeats", type=int, default=5, help="rounds of start, launch and step")
+    parser.add_argument("--repeats", type=int, default=5, help="rounds of start, launch, step and respawn")
     parser.add_argument("--blocks", type=int, default=5, help="blocks of a step measurement")
     parser.add_argument("--steps", type=int, default=2000, help="steps a block")
     parser.add_argument("--kills", type=int, default=100, help="kills of our soak")

@@ -107,7 +107,7 @@ absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store) {
   ASSIGN_OR_RETURN(std::vector<CheckpointName> names, CommittedCheckpoints(store));
   CheckpointChoice choice;
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    const Verdict verdict = VerifyCheckpoint(store, name->ToString());
+    const VerifyResult verdict = VerifyCheckpoint(store, name->ToString());
     if (verdict.problems.empty()) {
       choice.checkpoint = name->ToString();
       break;

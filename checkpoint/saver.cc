@@ -125,7 +125,7 @@ absl::Status Saver::CheckFilesAreThere(const Manifest& manifest) {
 absl::Status Saver::PutManifest(const std::string& name, absl::string_view text) {
   const absl::Status created = store_.PutIfAbsent(ManifestKey(name), {text});
   if (created.code() != absl::StatusCode::kAlreadyExists) return created;
-  const Verdict old = VerifyCheckpoint(store_, name);
+  const VerifyResult old = VerifyCheckpoint(store_, name);
   if (!old.problems.empty()) {
     LOG(WARNING) << "replacing the damaged checkpoint " << store_.Location(name) << ": " << old.problems[0].message();
   } else if (!options_.overwrite && old.manifest.run_name != options_.run_name) {

@@ -105,7 +105,7 @@ absl::StatusOr<int> Verify(const std::vector<std::string>& args, std::ostream& o
   }
   bool all_valid = true;
   for (const std::string& name : names) {
-    const Verdict verdict = VerifyCheckpoint(*place.store, name);
+    const VerifyResult verdict = VerifyCheckpoint(*place.store, name);
     all_valid = all_valid && verdict.problems.empty();
     for (const absl::Status& problem : verdict.problems) err << name << ": " << problem.message() << "\n";
     out << place.store->Location(name) << (verdict.problems.empty() ? "  valid  " : "  DAMAGED  ")

@@ -120,10 +120,10 @@ absl::Status ReadBoxes(ObjectStore& store, const std::string& checkpoint, const 
   return absl::OkStatus();
 }
 
-Verdict VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint) {
+VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint) {
   absl::StatusOr<Manifest> manifest = ReadManifest(store, checkpoint);
   if (!manifest.ok()) return {{}, {manifest.status()}};
-  Verdict verdict{*std::move(manifest), {}};
+  VerifyResult verdict{*std::move(manifest), {}};
   const auto by_file = BoxesByFile(verdict.manifest);
   for (size_t i = 0; i < by_file.size(); ++i) {
     const std::string key = FileKey(checkpoint, verdict.manifest, i);

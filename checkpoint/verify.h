@@ -19,11 +19,11 @@ namespace composer {
 // Parsed and complete. kNotFound; kDataLoss with location and reason; kFailedPrecondition for another format version.
 absl::StatusOr<Manifest> ReadManifest(ObjectStore& store, const std::string& checkpoint);
 
-struct Verdict {
+struct VerifyResult {
   Manifest manifest;                   // empty when the manifest is among the problems
   std::vector<absl::Status> problems;  // empty: valid. Each names the file and what is wrong with it
 };
-Verdict VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint);
+VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint);
 
 // One box of a tensor with its bytes; `check` is OK, or what is wrong with them (then `bytes` is empty or not to be
 // used).

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "config/config_map.h"
 #include "config/document.h"
+#include "config/plugin_files.h"
 
 namespace composer {
 namespace {
@@ -30,6 +31,20 @@ std::string DefaultRunName(const std::string& yaml_path, const Environment& env)
   return Stem(yaml_path);
 }
 
+constexpr size_t kMaxDataPaths = 64;
+
+void CollectPaths(const ConfigNode& node, const std::string& at,
+                  std::vector<std::pair<std::string, std::string>>& out) {
+  for (size_t i = 0; i < node.children.size(); ++i) {
+    const ConfigNode& child = node.children[i];
+    const std::string name = absl::StrCat(at, ".", child.key.empty() ? absl::StrCat(i) : child.key);
+    if (child.is_scalar() && (child.key == "path" || node.key == "paths") && out.size() < kMaxDataPaths) {
+      out.emplace_back(name, child.scalar);
+    }
+    CollectPaths(child, name, out);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const std::vector<std::string>& overrides,
@@ -48,7 +63,12 @@ absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const 
   job.max_restarts = static_cast<int>(root.Int("max_restarts", 3, {.min = 0, .max = INT_MAX}));
   if (root.Has("nproc")) job.nproc = static_cast<int>(root.Int("nproc", 1, {.min = 1, .max = 4096}));
   job.config_hash = ConfigHash(document);
+  for (const char* key : {"train_dataloader", "eval_dataloader"}) {
+    if (const ConfigNode* node = document.Find(key)) CollectPaths(*node, key, job.data_paths);
+  }
+  const std::vector<std::string> plugins = ReadPluginFiles(root, yaml_path);
   RETURN_IF_ERROR(reader.status());
+  ASSIGN_OR_RETURN(job.plugin_hash, HashPlugins(plugins));
   return job;
 }
 

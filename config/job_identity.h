@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,6 +20,9 @@ struct JobIdentity {
   int max_restarts = 3;  // key `max_restarts`, from 0
   int nproc = 0;         // key `nproc`, from 1; 0: not given
   std::string config_hash;
+  std::string plugin_hash;  // of the files under `plugins`, see HashPlugins; "": there are none
+  // Every `path` (or `paths`) under train_dataloader and eval_dataloader: "train_dataloader.path" and its value.
+  std::vector<std::pair<std::string, std::string>> data_paths;
 };
 
 // Unknown keys are not looked at. Errors as LoadConfig's; all bad values are reported at once.

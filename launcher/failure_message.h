@@ -22,10 +22,24 @@ struct FailureReport {
   std::string log_path;                  // "": no log file
 };
 
-// "rank 1 on node-a (pid 77) was killed by SIGKILL (9)" and, indented below, the rest.
+// "rank 1 on node-a (pid 77) was killed by SIGKILL (9)" and, indented below, the rest: at most 16 lines.
 std::string DescribeFailure(const FailureReport& report);
 
-// The same for the other nodes.
-proto::FailureCause ToProto(const FailureReport& report, const std::string& node_id, absl::Time when);
+// "collateral: ranks 0, 2-7 (ended by the launcher), 9 (69)", for those beside the first cause; "" when there are none.
+std::string DescribeCollateral(const std::vector<WorkerExit>& exits, int first_cause);
+
+// "0, 2-7".
+std::string DescribeRanks(std::vector<int> ranks);
+
+// The same for the other nodes. `certain`: no later exit can explain it.
+proto::FailureCause ToProto(const FailureReport& report, const std::string& node_id, bool certain, absl::Time when);
+
+// A verdict as it travels; only kRestart and kGiveUp do.
+proto::Verdict ToProto(const Verdict& verdict);
+
+// What another node told: text for people, bounded; numbers out of range count as the nearest in range.
+RemoteEnd FromProto(const proto::FailureCause& cause);
+RestartTally FromProto(const proto::RestartTally& tally);
+proto::RestartTally ToProto(const RestartTally& tally);
 
 }  // namespace composer

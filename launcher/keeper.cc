@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<Keeper>> Keeper::Start(Options options) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t all, before;
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);  // the keeper is never without its mask
+  sigprocmask(SIG_SETMASK, &all, &before);  // warden and keeper are never without their mask
+  const Warden warden = StartWarden(options.temp_folder);
   const pid_t pid = fork();
   if (pid != 0) sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return ErrnoStatus(errno, "fork", "the keeper");
@@ -58,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Keeper>> Keeper::Start(Options options) {
                       .early_child_tag = kEarlyChildTag});
   }
   close(ends[1]);
-  return std::unique_ptr<Keeper>(new Keeper(ends[0], pid));
+  return std::unique_ptr<Keeper>(new Keeper(ends[0], pid, warden));
 }
 
 Keeper::~Keeper() { Finish(); }
@@ -110,6 +111,8 @@ void Keeper::Finish() {
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = 0;
+  if (warden_.pid > 0 && kill(warden_.pid, SIGKILL) == 0) waitpid(warden_.pid, nullptr, 0);  // nothing is left for it
+  if (warden_.alive_fd >= 0) close(warden_.alive_fd);
 }
 
 }  // namespace composer

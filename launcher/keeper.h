@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/process.h"
 #include "launcher/process_spec.h"
+#include "launcher/warden.h"
 
 namespace composer {
 
@@ -30,7 +31,8 @@ struct KeeperEvent {
 class Keeper {
  public:
   struct Options {
-    std::string temp_folder;            // the keeper removes it when the launcher ends, however that happens
+    std::string temp_folder;  // the keeper removes it when the launcher ends, however that happens; its path is in the
+                              // environment of every worker, and a warden ends what launcher and keeper leave; "": none
     std::function<void()> early_child;  // runs in a process of its own from the very start; its tag is kEarlyChildTag
     int early_child_fd = -1;            // for the early child alone: the keeper closes its copy
   };
@@ -64,10 +66,11 @@ class Keeper {
   void Finish();
 
  private:
-  Keeper(int socket, pid_t pid) : socket_(socket), pid_(pid) {}
+  Keeper(int socket, pid_t pid, Warden warden) : socket_(socket), pid_(pid), warden_(warden) {}
 
   int socket_;
   pid_t pid_;  // 0 after Finish
+  Warden warden_;
 };
 
 }  // namespace composer

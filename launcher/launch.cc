@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/launch.h"
 
-#include <fcntl.h>
 #include <grpc/grpc.h>
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -20,17 +17,20 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "launcher/console.h"
+#include "launcher/data_fingerprint.h"
+#include "launcher/household.h"
 #include "launcher/launch_plan.h"
+#include "launcher/meeting.h"
+#include "launcher/node_address.h"
 #include "launcher/node_resources.h"
 #include "launcher/restart_policy.h"
-#include "launcher/run_lock.h"
-#include "launcher/serve.h"
 #include "launcher/supervisor.h"
 
 namespace composer {
 namespace {
 
-constexpr char kAddress[] = "127.0.0.1";
+constexpr char kLoopback[] = "127.0.0.1";
+constexpr int kSettleSeconds = 5;  // for a rendezvous that was started again: nodes tell it first of the world that runs
 
 std::string RandomName() {
   uint64_t bits = 0;
@@ -44,78 +44,116 @@ std::string HostName() {
   return name;
 }
 
-absl::StatusOr<std::string> MakeTempFolder(const Environment& environment) {
-  std::string path = JoinPath(environment.GetOr("TMPDIR", "/tmp"), "composer-XXXXXX");
-  if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, "cannot make a temporary folder", path);
-  return AbsolutePath(path);
-}
-
 // Blocks the signals that stop a job and returns a signalfd for them. Before any thread, which then block them too.
 int TakeStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&signals, signal);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    struct sigaction action = {};
+    const bool ignored = sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+    if (!ignored) sigaddset(&signals, number);  // nohup ignores SIGHUP; a signalfd would see it all the same
+  }
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-// The processes of a launch that are there before the workers.
-struct Household {
-  std::unique_ptr<RunLock> lock;  // null for programs
-  std::string temp_folder;
-  std::unique_ptr<Keeper> keeper;
-  int serve_port_fd = -1;  // see ReadServePort
+// What a launch is made of, as it becomes known.
+struct Launching {
+  const LaunchOptions& options;
+  const LaunchPlan& plan;
+  const Environment& environment;
+  absl::Time launched;
+  int stop_signals = -1;
+  bool endpoint_is_here = true;
+  NodeAddress node_address = {kLoopback, "", "one node"};
+  Household household;
+  bool serves = false;
+  Endpoint rendezvous;  // as this launcher reaches it
 };
 
-absl::StatusOr<Household> Fork(const LaunchPlan& plan, const LaunchOptions& options, const Environment& environment) {
-  Household household;
-  if (plan.job) {
-    ASSIGN_OR_RETURN(household.lock, RunLock::Take(plan.run_folder));
-  }
-  ASSIGN_OR_RETURN(household.temp_folder, MakeTempFolder(environment));
-  int port_pipe[2];
-  if (pipe2(port_pipe, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
-  const ServeOptions serve = {.job = plan.name,
-                              .bind_address = kAddress,
-                              .port = options.master_port,
-                              .report_fd = port_pipe[1],
-                              .of_launcher = true};
-  ASSIGN_OR_RETURN(household.keeper, Keeper::Start({.temp_folder = household.temp_folder,
-                                                    .early_child = [serve] { Serve(serve); },
-                                                    .early_child_fd = port_pipe[1]}));
-  close(port_pipe[1]);
-  household.serve_port_fd = port_pipe[0];
-  return household;
+// With one node nothing is asked of the network.
+void FindAddress(Launching& launching) {
+  if (launching.plan.shape.one_node() && launching.plan.shape.hosting == Hosting::kYes) return;
+  const AddressFacts facts = GatherAddressFacts(launching.options.local_addr, launching.plan.shape.endpoints[0].host);
+  launching.endpoint_is_here = IsThisMachine(facts);
+  launching.node_address = ChooseNodeAddress(facts);
 }
 
-RendezvousClient::Options ClientOptions(const LaunchPlan& plan, int port) {
+// The port on which the rendezvous is served, here or elsewhere.
+absl::Status FindRendezvous(Launching& launching) {
+  launching.rendezvous = launching.plan.shape.endpoints[0];
+  if (launching.household.serve_port_fd < 0) return absl::OkStatus();
+  const absl::StatusOr<int> port = ReadServePort(launching.household.serve_port_fd);
+  // Two launchers on the endpoint's machine, and the other one was quicker.
+  if (!port.ok() && launching.plan.shape.hosting == Hosting::kIfLocal) return absl::OkStatus();
+  RETURN_IF_ERROR(port.status());
+  launching.serves = true;
+  launching.rendezvous = {kLoopback, *port};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launching) {
+  const LaunchPlan& plan = launching.plan;
   RendezvousClient::Options options;
-  options.address = absl::StrCat(kAddress, ":", port);
+  options.address = launching.rendezvous.ToString();
   options.job = plan.name;
   options.incarnation = RandomName();
   options.clock = &RealClock::Get();
-  options.node.set_hostname(HostName());
-  options.node.set_node_id(absl::StrCat(options.node.hostname(), "-", options.incarnation));
-  options.node.set_node_rank(0);
-  options.node.set_address(kAddress);
-  options.node.set_slots(plan.nproc);
-  options.node.set_config_hash(plan.config_hash);
-  options.node.set_version(COMPOSER_VERSION);
+  proto::NodeInfo& node = options.node;
+  node.set_hostname(HostName());
+  node.set_node_id(absl::StrCat(node.hostname(), "-", options.incarnation));
+  node.set_node_rank(plan.shape.node_rank);
+  node.set_address(launching.node_address.address);
+  node.set_slots(plan.shape.slots);
+  node.set_expected_world_size(plan.shape.world_size);
+  node.set_config_hash(plan.config_hash);
+  node.set_plugin_hash(plan.plugin_hash);
+  node.set_version(COMPOSER_VERSION);
+  if (!plan.job) {
+    ASSIGN_OR_RETURN(const int port, FreePort());
+    node.set_free_port(port);
+  }
+  if (plan.shape.one_node()) return options;
+  for (const auto& [key, path] : plan.data_paths) {
+    proto::DataPath& data = *node.add_data_paths();
+    data.set_key(key);
+    data.set_path(path);
+    data.set_fingerprint(FingerprintData(path));
+  }
   return options;
 }
 
-Supervisor::Options SupervisorOptions(const LaunchPlan& plan, const LaunchOptions& options,
-                                      const Environment& environment, const std::string& temp_folder) {
+std::vector<std::string> ServeArguments(const Launching& launching) {
+  if (!launching.serves) return {};
+  ServeOptions serve = PlanServe(launching.plan, launching.options);
+  serve.port = launching.rendezvous.port;
+  serve.settle_seconds = kSettleSeconds;
+  std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
+  for (std::string& argument : ToArguments(serve)) argv.push_back(std::move(argument));
+  return argv;
+}
+
+Supervisor::Options SupervisorOptions(const Launching& launching, const proto::NodeInfo& node) {
+  const LaunchPlan& plan = launching.plan;
   Supervisor::Options result;
   result.job = plan.name;
   result.run_name = plan.run_name;
   result.max_restarts = plan.max_restarts;
+  result.node_id = node.node_id();
+  result.host = node.hostname();
+  result.rendezvous_port = launching.rendezvous.port;
+  result.launched = launching.launched;
+  result.serve_argv = ServeArguments(launching);
   result.plan = {.argv = plan.argv,
-                 .environment = environment,
+                 .environment = launching.environment,
                  .job = plan.job,
                  .run_folder = plan.run_folder,
-                 .temp_folder = temp_folder,
-                 .tee = options.tee,
+                 .temp_folder = launching.household.temp_folder,
+                 .tee = plan.output.tee.all == 3,
+                 .output = plan.output,
+                 .first_argument = plan.first_argument,
+                 .role = plan.role,
+                 .interface = launching.node_address.interface,
                  .terminal_columns = TerminalColumns(),
                  .cpus = AllowedCpus()};
   return result;
@@ -123,42 +161,46 @@ Supervisor::Options SupervisorOptions(const LaunchPlan& plan, const LaunchOption
 
 // Connects the parts and runs the job. Mailbox, link and hub are never destroyed: a thread of theirs may still wait for a
 // rendezvous that is gone, and the process is about to _exit.
-absl::StatusOr<int> Supervise(Household& household, const RendezvousClient::Options& client,
-                              Supervisor::Options options, int stop_signals) {
+absl::StatusOr<int> Supervise(Launching& launching) {
+  ASSIGN_OR_RETURN(const RendezvousClient::Options client, ClientOptions(launching));
+  Supervisor::Options options = SupervisorOptions(launching, client.node);
   auto& mailbox = *new Mailbox<SupervisorEvent>();
-  ASSIGN_OR_RETURN(
-      auto link, RendezvousLink::Start(client, {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
-                                                .on_generation_over = [&](const auto& over) { mailbox.Post(over); }}));
+  const absl::Duration limit = absl::Seconds(launching.options.join_timeout);
+  ASSIGN_OR_RETURN(auto link, Meet({launching.rendezvous, limit, launching.stop_signals}, client,
+                                   {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
+                                    .on_generation_over = [&](const auto& over) { mailbox.Post(over); }}));
   ASSIGN_OR_RETURN(auto hub,
-                   WorkerHub::Start({.socket_path = household.temp_folder + "/hub",
+                   WorkerHub::Start({.socket_path = launching.household.temp_folder + "/hub",
                                      .job = options.job,
                                      .upstream = link->upstream(),
                                      .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }}));
   RendezvousLink& lasting_link = *link.release();
-  Supervisor supervisor(std::move(options), {*household.keeper, lasting_link, *hub.release(), mailbox, stop_signals});
+  Supervisor supervisor(std::move(options),
+                        {*launching.household.keeper, lasting_link, *hub.release(), mailbox, launching.stop_signals});
   const int code = supervisor.Run();
   lasting_link.Leave("the launcher ends");
   return code;
 }
 
+// A launcher that was told to stop before it had anything to stop.
+int StoppedCode(int stop_signals) {
+  signalfd_siginfo info;
+  return read(stop_signals, &info, sizeof(info)) == sizeof(info) ? 128 + static_cast<int>(info.ssi_signo)
+                                                                 : exit_code::kFailure;
+}
+
 absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, const Environment& environment) {
-  const absl::Time launched = absl::Now();
-  const int stop_signals = TakeStopSignals();
-  ASSIGN_OR_RETURN(Household household, Fork(plan, options, environment));
+  Launching launching = {.options = options, .plan = plan, .environment = environment, .launched = absl::Now()};
+  launching.stop_signals = TakeStopSignals();
+  FindAddress(launching);
+  ASSIGN_OR_RETURN(launching.household, MakeHousehold(plan, launching.endpoint_is_here, options, environment));
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
-  ASSIGN_OR_RETURN(const int port, ReadServePort(household.serve_port_fd));
-  const RendezvousClient::Options client = ClientOptions(plan, port);
-  Supervisor::Options supervised = SupervisorOptions(plan, options, environment, household.temp_folder);
-  supervised.node_id = client.node.node_id();
-  supervised.host = client.node.hostname();
-  supervised.rendezvous_port = port;
-  supervised.launched = launched;
-  supervised.serve_argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve", "--of-launcher",
-                           absl::StrCat("--port=", port), absl::StrCat("--job=", plan.name), "--settle=5"};
-  const absl::StatusOr<int> code = Supervise(household, client, std::move(supervised), stop_signals);
-  household.keeper->Finish();
-  RemoveTree(household.temp_folder).IgnoreError();  // the keeper has done it, unless it was killed
+  RETURN_IF_ERROR(FindRendezvous(launching));
+  absl::StatusOr<int> code = Supervise(launching);
+  if (absl::IsCancelled(code.status())) code = StoppedCode(launching.stop_signals);
+  launching.household.keeper->Finish();
+  RemoveTree(launching.household.temp_folder).IgnoreError();  // the keeper has done it, unless it was killed
   return code;
 }
 

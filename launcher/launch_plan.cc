@@ -15,62 +15,100 @@
 namespace composer {
 namespace {
 
-// Replaces a default that became known, with where it came from.
-void Settle(std::vector<OptionValue>& values, absl::string_view name, int value, absl::string_view origin) {
+// Replaces what became known, or adds it.
+void Settle(std::vector<OptionValue>& values, const OptionValue& settled) {
   for (OptionValue& v : values) {
-    if (v.name == name && v.origin == "default") v = {v.name, absl::StrCat(value), std::string(origin)};
+    if (v.name == settled.name) {
+      v = settled;
+      return;
+    }
+  }
+  values.push_back(settled);
+}
+
+void SettleDefault(LaunchPlan& plan, const LaunchOptions& options, absl::string_view name, int value,
+                   absl::string_view origin) {
+  if (options.Given(name) == nullptr) {
+    Settle(plan.values, {std::string(name), absl::StrCat(value), std::string(origin)});
   }
 }
 
-void ChooseWorkers(const LaunchOptions& options, const JobIdentity& identity, const Environment& environment,
-                   LaunchPlan& plan) {
-  const int gpus = VisibleGpus(environment);
-  plan.nproc = options.nproc > 0 ? options.nproc : identity.nproc > 0 ? identity.nproc : std::max(1, gpus);
-  const char* origin = identity.nproc > 0 ? "the YAML file" : gpus > 0 ? "one a GPU" : "default";
-  Settle(plan.values, "nproc", plan.nproc, origin);
+absl::Status Shape(const LaunchOptions& options, int job_nproc, const Environment& environment,
+                   const PlatformShape& platform, LaunchPlan& plan) {
+  ASSIGN_OR_RETURN(plan.shape, DecideShape({.options = options,
+                                            .local_world_size = environment.GetOr("LOCAL_WORLD_SIZE", ""),
+                                            .job_nproc = job_nproc,
+                                            .gpus = VisibleGpus(environment),
+                                            .cpus = static_cast<int>(AllowedCpus().size()),
+                                            .platform = platform}));
+  for (const OptionValue& value : plan.shape.values) Settle(plan.values, value);
+  return absl::OkStatus();
 }
 
 absl::Status PlanJob(const LaunchOptions& options, const Program& program, const Environment& environment,
-                     LaunchPlan& plan) {
+                     const PlatformShape& platform, LaunchPlan& plan) {
   ASSIGN_OR_RETURN(const JobIdentity identity, ReadJobIdentity(program.yaml, program.overrides, environment));
   if (access(program.argv[0].c_str(), X_OK) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(program.argv[0], " is missing: it belongs beside composer and runs YAML jobs"));
   }
   plan.job = true;
-  plan.name = plan.run_name = identity.run_name;
+  plan.run_name = identity.run_name;
+  plan.name = options.rdzv_id.empty() || options.rdzv_id == "none" ? identity.run_name : options.rdzv_id;
   plan.run_folder = identity.run_folder;
   plan.config_hash = identity.config_hash;
+  plan.plugin_hash = identity.plugin_hash;
+  plan.data_paths = identity.data_paths;
   plan.argv = program.argv;
   plan.argv.insert(plan.argv.begin() + 1, absl::StrCat("--run_folder=", identity.run_folder));
   plan.max_restarts = options.max_restarts >= 0 ? options.max_restarts : identity.max_restarts;
-  Settle(plan.values, "max-restarts", plan.max_restarts, "the YAML file or its default");
+  SettleDefault(plan, options, "max-restarts", plan.max_restarts, "the YAML file or its default");
   plan.values.push_back({"run_name", plan.run_name, "the YAML file or its default"});
   plan.values.push_back({"run_folder", plan.run_folder, "the YAML file or its default"});
-  ChooseWorkers(options, identity, environment, plan);
+  return Shape(options, identity.nproc, environment, platform, plan);
+}
+
+absl::Status PlanProgram(const LaunchOptions& options, const Program& program, const Environment& environment,
+                         const PlatformShape& platform, LaunchPlan& plan) {
+  RETURN_IF_ERROR(Shape(options, 0, environment, platform, plan));
+  plan.argv = program.argv;
+  if (options.expand_vars) plan.first_argument = program.first_argument;
+  // The nodes must name it alike; on one node two launches of one program are two jobs.
+  plan.name = BaseName(options.words.empty() ? program.argv[0] : options.words[0]);
+  if (plan.shape.one_node()) absl::StrAppend(&plan.name, "-", getpid());
+  if (!options.rdzv_id.empty() && options.rdzv_id != "none") plan.name = options.rdzv_id;
+  plan.max_restarts = std::max(0, options.max_restarts);
+  SettleDefault(plan, options, "max-restarts", plan.max_restarts, "default");
   return absl::OkStatus();
+}
+
+std::string NodesText(const LaunchShape& shape) {
+  std::string text = shape.min_nodes == shape.max_nodes ? absl::StrCat(shape.max_nodes)
+                                                        : absl::StrCat(shape.min_nodes, " to ", shape.max_nodes);
+  absl::StrAppend(&text, " nodes, this is ",
+                  shape.node_rank >= 0 ? absl::StrCat("node ", shape.node_rank) : "numbered as they come");
+  const char* hosting = shape.hosting == Hosting::kYes  ? "served here"
+                        : shape.hosting == Hosting::kNo ? "served there"
+                                                        : "served by the machine that has this address";
+  return absl::StrCat(text, "\nrendezvous: ", shape.endpoints[0].ToString(), ", ", hosting, "\n");
 }
 
 }  // namespace
 
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const LaunchOptions& options, const Program& program,
-                                          const Environment& environment) {
+                                          const Environment& environment, const PlatformShape& platform) {
   LaunchPlan plan;
   plan.values = options.values;
-  if (program.kind == Program::Kind::kJob) {
-    RETURN_IF_ERROR(PlanJob(options, program, environment, plan));
-    return plan;
-  }
-  plan.name = absl::StrCat(BaseName(program.argv[0]), "-", getpid());
-  plan.argv = program.argv;
-  plan.max_restarts = std::max(0, options.max_restarts);
-  Settle(plan.values, "max-restarts", plan.max_restarts, "default");
-  ChooseWorkers(options, {}, environment, plan);
+  plan.role = options.role;
+  RETURN_IF_ERROR(
+      (program.kind == Program::Kind::kJob ? PlanJob : PlanProgram)(options, program, environment, platform, plan));
+  ASSIGN_OR_RETURN(plan.output, MakeOutputOptions(options, plan.name, plan.job, environment));
   return plan;
 }
 
 std::string DescribePlan(const LaunchPlan& plan) {
-  std::string text = absl::StrCat(plan.nproc, " workers: ", absl::StrJoin(plan.argv, " "), "\n");
+  std::string text = absl::StrCat(plan.shape.slots, " workers: ", absl::StrJoin(plan.argv, " "), "\n");
+  if (!plan.shape.one_node()) absl::StrAppend(&text, NodesText(plan.shape));
   if (plan.job) absl::StrAppend(&text, "run folder: ", plan.run_folder, "\n");
   absl::StrAppend(&text, "restarts without progress: ", plan.max_restarts, "\n");
   return text;

@@ -3,31 +3,39 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/env.h"
 #include "base/options.h"
 #include "launcher/launch_options.h"
+#include "launcher/launch_shape.h"
+#include "launcher/output_plan.h"
 #include "launcher/program.h"
 
 namespace composer {
 
 struct LaunchPlan {
   bool job = false;        // a YAML job: has a run name and a run folder
-  std::string name;        // of the job at the rendezvous: the run name, or one made up for a program
+  std::string name;        // of the job at the rendezvous
   std::string run_name;    // "" for programs
   std::string run_folder;  // absolute; "" for programs
   std::string config_hash;
-  std::vector<std::string> argv;  // of every worker
-  int nproc = 1;
+  std::string plugin_hash;
+  std::vector<std::pair<std::string, std::string>> data_paths;  // key in the YAML file, path
+  std::vector<std::string> argv;                                // of every worker
+  size_t first_argument = 0;  // of argv, to be expanded by each rank's environment; 0: none is
+  LaunchShape shape;
   int max_restarts = 0;
+  OutputOptions output;
+  std::string role;
   std::vector<OptionValue> values;  // with origins, for --explain
 };
 
-// Errors are the user's: a bad YAML file, no composer_worker.
+// Errors are the user's: a bad YAML file, an impossible shape, no composer_worker.
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const LaunchOptions& options, const Program& program,
-                                          const Environment& environment);
+                                          const Environment& environment, const PlatformShape& platform = {});
 
 // What --dry-run prints.
 std::string DescribePlan(const LaunchPlan& plan);

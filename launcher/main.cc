@@ -1,17 +1,20 @@
-// composer: see LaunchHelp in launch_options.cc.
+// composer: see LaunchHelp in launch_docs.cc.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/launch.h"
+#include "launcher/launch_docs.h"
 #include "launcher/restart_policy.h"
-#include "launcher/serve.h"
+#include "launcher/subcommands.h"
 
 namespace composer {
 namespace {
@@ -26,36 +29,42 @@ int UserError(absl::string_view message) {
   return exit_code::kUserError;
 }
 
-std::string Version() { return absl::StrCat("composer ", COMPOSER_VERSION, "\n"); }
-
-// checkpoint and validate need LibTorch: composer_worker has them under the same names.
-int ExecWorker(const std::string& worker, const std::vector<std::string>& words) {
-  std::vector<char*> argv = {const_cast<char*>(worker.c_str())};
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execv(worker.c_str(), argv.data());
-  return UserError(absl::StrCat("`composer ", words[0], "` needs ", worker, ", which cannot be started"));
+int RunSubcommand(const Program& program, const std::string& worker, const Environment& environment) {
+  const auto& table = Subcommands();
+  const auto it =
+      std::find_if(table.begin(), table.end(), [&](const Subcommand& s) { return s.name == program.argv[0]; });
+  if (!it->run) return UserError("`composer run` takes one program");
+  return it->run({{program.argv.begin() + 1, program.argv.end()}, environment, worker});
 }
 
-int RunSubcommand(const std::vector<std::string>& words, const std::string& worker, const Environment& environment) {
-  if (words[0] == "version") return PrintAndLeave(Version());
-  if (words[0] == "serve") return ServeCommand({words.begin() + 1, words.end()}, environment);
-  return ExecWorker(worker, words);
+// `composer [flags] run [flags] PROGRAM …`: the flags of both places, without the word.
+absl::StatusOr<LaunchOptions> ParseArguments(std::vector<std::string> arguments, const Environment& environment) {
+  ASSIGN_OR_RETURN(LaunchOptions options, ParseLaunchOptions(arguments, environment));
+  if (options.words.empty() || options.words[0] != "run" || options.command || options.module) return options;
+  arguments.erase(arguments.end() - static_cast<std::ptrdiff_t>(options.words.size()));
+  return ParseLaunchOptions(arguments, environment);
 }
 
 int Main(const std::vector<std::string>& arguments) {
   const Environment environment = Environment::FromProcess();
-  const auto options = ParseLaunchOptions(arguments, environment);
+  const auto options = ParseArguments(arguments, environment);
   if (!options.ok()) return UserError(options.status().message());
-  if (options->version) return PrintAndLeave(Version());
+  if (options->version) return PrintAndLeave(absl::StrCat("composer ", COMPOSER_VERSION, "\n"));
   if (options->help) return PrintAndLeave(LaunchHelp());
+  if (!options->print_completion.empty()) return PrintAndLeave(LaunchCompletion(options->print_completion));
   if (options->words.empty()) return UserError("nothing to run: composer job.yaml, composer -c program, or --help");
   InitLogging("composer", options->verbose ? 0 : 1);
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const std::string worker = JoinPath(DirName(self), "composer_worker");
-  const auto program = FindProgram({options->words, options->command, options->module, worker}, environment);
+  const auto program = FindProgram({.words = options->words,
+                                    .command = options->command,
+                                    .module = options->module,
+                                    .worker_path = worker,
+                                    .script = options->run_path,
+                                    .subcommands = SubcommandNames()},
+                                   environment);
   if (!program.ok()) return UserError(program.status().message());
-  if (program->kind == Program::Kind::kSubcommand) return RunSubcommand(program->argv, worker, environment);
+  if (program->kind == Program::Kind::kSubcommand) return RunSubcommand(*program, worker, environment);
   return Launch(*options, *program, environment);
 }
 

@@ -8,14 +8,35 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/random/random.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 
 namespace composer {
+namespace {
+
+// The port that could be bound; 0: any.
+absl::StatusOr<int> BindOnce(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return ErrnoStatus(errno, "make", "a socket");
+  const absl::Cleanup close_fd = [fd] { close(fd); };
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  socklen_t size = sizeof(address);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return ErrnoStatus(errno, "find a free port on", "this machine");
+  }
+  return ntohs(address.sin_port);
+}
+
+}  // namespace
 
 std::vector<int> AllowedCpus() {
   cpu_set_t set;
@@ -54,18 +75,14 @@ int VisibleGpus(const Environment& environment, const std::string& device_folder
 }
 
 absl::StatusOr<int> FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return ErrnoStatus(errno, "make", "a socket");
-  const absl::Cleanup close_fd = [fd] { close(fd); };
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return ErrnoStatus(errno, "find a free port on", "127.0.0.1");
+  constexpr int kFirst = 20000, kTries = 64;
+  std::string range = ReadFile("/proc/sys/net/ipv4/ip_local_port_range").value_or("32768 60999");
+  const int end = std::clamp(std::atoi(range.c_str()), kFirst, 65536);
+  absl::BitGen random;
+  for (int i = 0; i < kTries && end > kFirst; ++i) {
+    if (const auto port = BindOnce(absl::Uniform(random, kFirst, end)); port.ok()) return port;
   }
-  return ntohs(address.sin_port);
+  return BindOnce(0);
 }
 
 }  // namespace composer

@@ -21,7 +21,9 @@ std::vector<int> CpuShare(const std::vector<int>& cpus, int workers, int local_r
 // `device_folder`. Needs no driver library.
 int VisibleGpus(const Environment& environment, const std::string& device_folder = "/dev");
 
-// A TCP port that was free on 127.0.0.1 a moment ago, for scripts that bind MASTER_PORT themselves.
+// A TCP port that was free on every address a moment ago, for scripts that bind MASTER_PORT themselves. Not one of the
+// range from which the kernel numbers outgoing connections, unless all others are taken: such a port may be gone when the
+// script comes to bind it.
 absl::StatusOr<int> FreePort();
 
 }  // namespace composer

@@ -53,6 +53,13 @@ std::vector<pid_t> WithDescendants(std::vector<pid_t> roots) {
   return roots;
 }
 
+char ProcessState(pid_t pid) {
+  const auto text = ReadFile(absl::StrCat("/proc/", pid, "/stat"), kMaxProcFileBytes);
+  if (!text.ok()) return 0;
+  const size_t end_of_name = text->rfind(") ");  // a name may hold anything
+  return end_of_name == std::string::npos || end_of_name + 2 >= text->size() ? 0 : (*text)[end_of_name + 2];
+}
+
 bool KillChildren(const std::function<bool(pid_t)>& doomed, absl::Duration limit) {
   const absl::Time deadline = absl::Now() + limit;
   while (true) {

@@ -17,6 +17,9 @@ std::vector<pid_t> ChildrenOf(pid_t pid);
 // `roots` and everything below them.
 std::vector<pid_t> WithDescendants(std::vector<pid_t> roots);
 
+// 'R' running, 'S' sleeping, 'D' uninterruptible wait, 'T' stopped by a signal, 'Z' zombie, …; 0: gone.
+char ProcessState(pid_t pid);
+
 // Sends SIGKILL to the children of this process that `doomed` picks and to everything below them, reaps them, and goes
 // on until none is left or `limit` is over. The caller must be a child subreaper: then a descendant whose parent ends
 // becomes our child, so that also processes which called setsid or forked twice are found. Returns whether none is

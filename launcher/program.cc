@@ -4,31 +4,29 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "config/override.h"
 
 namespace composer {
 namespace {
 
-const std::vector<std::string>& Subcommands() {
-  static const auto& names = *new std::vector<std::string>{"serve", "version", "checkpoint", "validate"};
-  return names;
-}
-
 bool IsExecutableFile(const std::string& path) { return !IsDirectory(path) && access(path.c_str(), X_OK) == 0; }
+
+bool IsYaml(const std::string& word) { return absl::EndsWith(word, ".yaml") || absl::EndsWith(word, ".yml"); }
 
 absl::StatusOr<Program> YamlJob(const ProgramQuery& query) {
   Program program{.kind = Program::Kind::kJob, .argv = {query.worker_path}, .yaml = query.words[0]};
   if (!PathExists(program.yaml)) return absl::InvalidArgumentError(absl::StrCat("no such file: ", program.yaml));
   program.overrides.assign(query.words.begin() + 1, query.words.end());
   for (const std::string& word : program.overrides) {
-    if (word.find('=') != std::string::npos && word[0] != '-') continue;
+    if (LooksLikeOverride(word)) continue;
     const char* hint = word[0] == '-' ? " (flags come before the YAML file)" : "";
     return absl::InvalidArgumentError(
         absl::StrCat("after ", program.yaml, " come settings key=value, not `", word, "`", hint));
@@ -46,13 +44,29 @@ absl::StatusOr<Program> Python(const ProgramQuery& query, const Environment& env
   if (!query.module && !PathExists(query.words[0])) {
     return absl::InvalidArgumentError(absl::StrCat("no such file: ", query.words[0]));
   }
+  program.first_argument = program.argv.size() + 1;
   program.argv.insert(program.argv.end(), query.words.begin(), query.words.end());
   return program;
 }
 
-absl::Status NotFound(const std::string& word) {
+// plugin.so job.yaml …: the job with that plugin in place of its own.
+absl::StatusOr<Program> PluginJob(const ProgramQuery& query) {
+  const std::string& plugin = query.words[0];
+  if (!PathExists(plugin)) return absl::InvalidArgumentError(absl::StrCat("no such file: ", plugin));
+  if (query.words.size() < 2 || !IsYaml(query.words[1])) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(plugin, " is a plugin: the YAML file of a job that uses it must follow"));
+  }
+  ProgramQuery job = query;
+  job.words.erase(job.words.begin());
+  job.words.push_back(absl::StrCat("plugins=[\"", absl::CEscape(AbsolutePath(plugin)), "\"]"));
+  return YamlJob(job);
+}
+
+absl::Status NotFound(const ProgramQuery& query) {
+  const std::string& word = query.words[0];
   return absl::InvalidArgumentError(
-      absl::StrCat("`", word, "` is no file, program or subcommand", DidYouMean(word, Subcommands())));
+      absl::StrCat("`", word, "` is no file, program or subcommand", DidYouMean(word, query.subcommands)));
 }
 
 }  // namespace
@@ -70,18 +84,20 @@ std::string FindExecutable(const std::string& name, const Environment& environme
 absl::StatusOr<Program> FindProgram(const ProgramQuery& query, const Environment& environment) {
   const std::string& word = query.words[0];
   if (query.command && query.module) return absl::InvalidArgumentError("-c and -m exclude each other");
+  if (query.command && query.script) return absl::InvalidArgumentError("-c and --run-path exclude each other");
   if (query.module) return Python(query, environment);
   if (!query.command) {
-    if (std::find(Subcommands().begin(), Subcommands().end(), word) != Subcommands().end()) {
+    if (std::find(query.subcommands.begin(), query.subcommands.end(), word) != query.subcommands.end()) {
       return Program{.kind = Program::Kind::kSubcommand, .argv = query.words};
     }
-    if (absl::EndsWith(word, ".yaml") || absl::EndsWith(word, ".yml")) return YamlJob(query);
-    if (absl::EndsWith(word, ".py")) return Python(query, environment);
+    if (IsYaml(word)) return YamlJob(query);
+    if (absl::EndsWith(word, ".so")) return PluginJob(query);
+    if (query.script || absl::EndsWith(word, ".py")) return Python(query, environment);
   }
   std::string path = FindExecutable(word, environment);
   if (path.empty() && IsExecutableFile(word)) path = AbsolutePath(word);  // in the current folder, which PATH lacks
   if (path.empty() && PathExists(word)) return absl::InvalidArgumentError(absl::StrCat(word, " is not executable"));
-  if (path.empty()) return NotFound(word);
+  if (path.empty()) return NotFound(query);
   Program program{.argv = {path}};
   program.argv.insert(program.argv.end(), query.words.begin() + 1, query.words.end());
   return program;

@@ -12,12 +12,13 @@ namespace composer {
 
 struct Program {
   enum class Kind {
-    kJob,         // job.yaml [key=value …]: composer_worker runs it
+    kJob,         // [plugin.so] job.yaml [key=value …]: composer_worker runs it
     kScript,      // train.py …, -m module …, or an executable: started as it is
-    kSubcommand,  // serve, version: this binary; checkpoint, validate: composer_worker
+    kSubcommand,  // one of the table in subcommands.h
   };
   Kind kind = Kind::kScript;
   std::vector<std::string> argv;  // kScript, kJob: argv[0] is an absolute path; kSubcommand: its name and arguments
+  size_t first_argument = 1;      // kScript: index in argv of what the user gave the program
   std::string yaml;               // kJob: as the user wrote it; argv lacks --run_folder, which the launcher adds
   std::vector<std::string> overrides;  // kJob: the key=value words
 };
@@ -27,6 +28,8 @@ struct ProgramQuery {
   bool command = false;            // -c: an executable, whatever its name
   bool module = false;             // -m: a Python module
   std::string worker_path;         // composer_worker, beside this binary
+  bool script = false;             // --run-path: a Python script, whatever its name
+  std::vector<std::string> subcommands = {};
 };
 
 // kInvalidArgument, naming the word and the nearest right name: no such file, subcommand or program; a YAML job with

@@ -8,11 +8,13 @@
 
 #include <cerrno>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/status_macros.h"
 
 namespace composer {
 namespace {
@@ -45,8 +47,15 @@ std::string WithPrefix(int rank, absl::string_view lines) {
   return result;
 }
 
-// Shared by the two streams of a rank.
+// May be shared by the two streams of a rank.
 struct LogFile {
+  // Null for "".
+  static absl::StatusOr<std::shared_ptr<LogFile>> Open(const std::string& path) {
+    if (path.empty()) return std::shared_ptr<LogFile>();
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) return ErrnoStatus(errno, "cannot open log", path);
+    return std::make_shared<LogFile>(fd);
+  }
   explicit LogFile(int descriptor) : fd(descriptor) {}
   ~LogFile() { close(fd); }
   LogFile(const LogFile&) = delete;
@@ -57,8 +66,8 @@ struct LogFile {
 }  // namespace
 
 struct RankLogs::Stream {
-  Stream(const Rank& r, int source, int console, std::shared_ptr<LogFile> log)
-      : fd(source), rank(r.rank), show(r.show), console_fd(console), file(std::move(log)) {
+  Stream(int number, int source, int console, Show how, std::shared_ptr<LogFile> log, std::shared_ptr<LogFile> own)
+      : fd(source), rank(number), show(how), console_fd(console), file(std::move(log)), own_file(std::move(own)) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   }
   ~Stream() { close(fd); }
@@ -69,7 +78,8 @@ struct RankLogs::Stream {
   const int rank;
   const Show show;
   const int console_fd;
-  std::shared_ptr<LogFile> file;  // null: none
+  std::shared_ptr<LogFile> file;      // null: none
+  std::shared_ptr<LogFile> own_file;  // of this stream alone; null: none
   bool ended = false;
   LineSplitter lines;
 
@@ -98,22 +108,20 @@ RankLogs::~RankLogs() {
 }
 
 absl::Status RankLogs::Add(const Rank& rank) {
-  std::shared_ptr<LogFile> file;
-  if (!rank.log_path.empty()) {
-    const int fd = open(rank.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0) {
-      const int error = errno;
-      close(rank.stdout_fd);
-      close(rank.stderr_fd);
-      return ErrnoStatus(error, "cannot open log", rank.log_path);
-    }
-    file = std::make_shared<LogFile>(fd);
-  }
+  absl::Cleanup close_fds = [&rank] {
+    close(rank.stdout_fd);
+    close(rank.stderr_fd);
+  };
+  std::shared_ptr<LogFile> file, out, err;
+  ASSIGN_OR_RETURN(file, LogFile::Open(rank.log_path));
+  ASSIGN_OR_RETURN(out, LogFile::Open(rank.stdout_path));
+  ASSIGN_OR_RETURN(err, rank.stderr_path == rank.stdout_path ? out : LogFile::Open(rank.stderr_path));
+  std::move(close_fds).Cancel();
   {
     absl::MutexLock lock(&mutex_);
     tails_[rank.rank];
-    streams_.emplace_back(rank, rank.stdout_fd, STDOUT_FILENO, file);
-    streams_.emplace_back(rank, rank.stderr_fd, STDERR_FILENO, file);
+    streams_.emplace_back(rank.rank, rank.stdout_fd, STDOUT_FILENO, rank.show, file, out);
+    streams_.emplace_back(rank.rank, rank.stderr_fd, STDERR_FILENO, rank.stderr_show, file, err);
   }
   eventfd_write(wake_fd_, 1);
   return absl::OkStatus();
@@ -155,6 +163,11 @@ bool RankLogs::Pump(Stream& stream) {
   }
   const absl::string_view bytes(buffer, static_cast<size_t>(count));
   if (stream.show == Show::kRaw) WriteAll(stream.console_fd, bytes);
+  if (stream.own_file != nullptr && !WriteAll(stream.own_file->fd, bytes)) {
+    LOG(WARNING) << "cannot write a file of rank " << stream.rank << ": "
+                 << ErrnoStatus(errno, "write", "it").message();
+    stream.own_file = nullptr;
+  }
   stream.Deliver(stream.lines.Take(bytes), tails_[stream.rank]);
   return true;
 }

@@ -1,6 +1,7 @@
 // Where the output of the workers goes: to a file for each rank, and to the launcher's own stdout and stderr.
 //
 // - Files get whole lines, stdout and stderr together, each line unbroken; they are appended to.
+// - A stream may have a file of its own too, which gets its bytes as they come (--stdout, --redirects).
 // - kRaw passes bytes through as they come, so that a progress bar with \r works. kPrefixed shows whole lines with
 //   "[rank] " before them. kHidden shows nothing.
 // - The last lines of stderr stay in memory for the failure message.
@@ -33,6 +34,9 @@ class RankLogs {
     int stderr_fd = -1;
     std::string log_path;  // "": no file
     Show show = Show::kRaw;
+    Show stderr_show = Show::kRaw;
+    std::string stdout_path;  // a file for this stream alone, byte for byte; "": none
+    std::string stderr_path;
   };
 
   RankLogs();
@@ -41,7 +45,7 @@ class RankLogs {
   RankLogs(const RankLogs&) = delete;
   RankLogs& operator=(const RankLogs&) = delete;
 
-  // Errors: those of the log file; the descriptors are closed then.
+  // Errors: those of the files; the descriptors are closed then.
   absl::Status Add(const Rank& rank);
 
   // Last lines of stderr, with everything that the rank has written until now.

@@ -24,11 +24,11 @@ absl::Time Now() { return RealClock::Get().Now(); }
 
 }  // namespace
 
-RendezvousLink::RendezvousLink(RendezvousClient::Options options, Handlers handlers, absl::Duration join_timeout,
+RendezvousLink::RendezvousLink(RendezvousClient::Options options, Handlers handlers, const Limits& limits,
                                RendezvousPlaces places)
     : options_(std::move(options)),
       handlers_(std::move(handlers)),
-      join_timeout_(join_timeout),
+      limits_(limits),
       places_([&] {
         if (places.servers.empty()) places.servers = {options_.address};
         return std::move(places);
@@ -37,11 +37,11 @@ RendezvousLink::RendezvousLink(RendezvousClient::Options options, Handlers handl
       shunned_until_(places_.servers.size(), absl::InfinitePast()) {}
 
 absl::StatusOr<std::unique_ptr<RendezvousLink>> RendezvousLink::Start(RendezvousClient::Options options,
-                                                                      Handlers handlers, absl::Duration join_timeout,
+                                                                      Handlers handlers, const Limits& limits,
                                                                       RendezvousPlaces places) {
   std::unique_ptr<RendezvousLink> link(
-      new RendezvousLink(std::move(options), std::move(handlers), join_timeout, std::move(places)));
-  RETURN_IF_ERROR(link->Connect(link->options_.address, {}, link->options_.connect_timeout));
+      new RendezvousLink(std::move(options), std::move(handlers), limits, std::move(places)));
+  RETURN_IF_ERROR(link->Connect(link->options_.address, {}, limits.first_connect));
   link->thread_ = std::thread([self = link.get()] { self->Run(); });
   return link;
 }
@@ -141,7 +141,7 @@ void RendezvousLink::Run() {
 }
 
 void RendezvousLink::JoinOnce() {
-  absl::StatusOr<proto::World> world = client()->Join(join_timeout_);
+  absl::StatusOr<proto::World> world = client()->Join(limits_.join);
   const absl::Time now = Now();
   const bool sent_away = absl::IsFailedPrecondition(world.status());
   if (!sent_away) refused_since_ = absl::InfiniteFuture();

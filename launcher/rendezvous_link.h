@@ -40,10 +40,14 @@ class RendezvousLink {
     std::function<void()> on_serve;  // this node is to serve now, at its address of the list; empty: it cannot
   };
 
+  struct Limits {
+    absl::Duration first_connect = absl::Seconds(30);  // of Start; later ones have options.connect_timeout
+    absl::Duration join = absl::Minutes(10);           // that a Join waits for the other nodes
+  };
+
   // Connects, waiting for a rendezvous that is not up yet. kUnavailable: none in time.
   static absl::StatusOr<std::unique_ptr<RendezvousLink>> Start(RendezvousClient::Options options, Handlers handlers,
-                                                               absl::Duration join_timeout = absl::Minutes(10),
-                                                               RendezvousPlaces places = {});
+                                                               const Limits& limits, RendezvousPlaces places = {});
   // Waits for a Join that runs.
   ~RendezvousLink();
 
@@ -57,7 +61,7 @@ class RendezvousLink {
   const std::shared_ptr<KeyValueUpstream>& upstream() const { return upstream_; }
 
  private:
-  RendezvousLink(RendezvousClient::Options options, Handlers handlers, absl::Duration join_timeout,
+  RendezvousLink(RendezvousClient::Options options, Handlers handlers, const Limits& limits,
                  RendezvousPlaces places);
 
   // Makes client_ anew.
@@ -76,7 +80,7 @@ class RendezvousLink {
 
   const RendezvousClient::Options options_;
   const Handlers handlers_;
-  const absl::Duration join_timeout_;
+  const Limits limits_;
   const RendezvousPlaces places_;
   std::shared_ptr<KeyValueUpstream> upstream_;
 

@@ -5,11 +5,19 @@
 //   if there is one, else a failure itself · 75 preempted after a checkpoint · 93 do not requeue: never retried ·
 //   anything else, or death by a signal: a failure.
 // The first failure by time is the cause; exits with 69 beside it, and of workers that we ended, are collateral.
-// Each restart costs one of `max_restarts`; steps gained since the last restart refill the budget. When it is spent the
+//
+// Two budgets of `max_restarts` each, so that a model that needs three tries to load does not use up the restarts of the
+// training: a generation in which no rank began to train costs one of the start-up budget, any other one of the run's.
+// Beginning to train refills the start-up budget, steps beyond the furthest so far refill the run's. When one is spent the
 // launcher ends with 93, or, when there was none (max_restarts 0), with the first failure's own code.
+// The same error that only a user can mend (user_error.h), twice with the same words and no progress between: 93 at once.
+//
+// A budget is the job's, not the node's: the launcher with the first cause decides and its verdict travels with the end of
+// the generation; the others take it over, so that all count the same (launcher/verdict_message.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,22 +30,23 @@ struct WorkerExit {
   int rank = 0;
   ExitStatus status;
   bool ended_by_us = false;  // we had sent it a signal before
-  std::string hang;  // why we took it for hung; empty: we did not. A hung worker is a cause although we ended it
+  std::string hang;         // why we took it for hung; empty: we did not. A hung worker is a cause although we ended it
+  std::string kill;         // who killed it, as far as the host tells (KillVerdict); empty: nothing to say
+  bool after_news = false;  // it had been told to leave, and ended long enough after that: not a cause
+  std::string last_line;    // its last word, else the last line of its stderr; empty: it said nothing
 };
 
-struct GenerationResult {
-  std::vector<WorkerExit> exits;  // of this node, in the order they were seen
-  std::string remote_cause;       // another node's failure that ended the generation; empty: none
-  int stop_signal = 0;            // the launcher was asked to stop by this signal; 0: it was not
-  bool checkpoints_on_stop =
-      false;              // workers answer a stop with a checkpoint and 75 (our own workers do, scripts do not)
-  bool killed = false;    // a second signal: everything was ended at once
-  bool progress = false;  // optimizer steps beyond the furthest of earlier generations
+// Restarts so far.
+struct RestartTally {
+  int spent = 0;           // of the run's budget, since the last progress
+  int start_spent = 0;     // of the start-up budget, since the last generation that trained
+  int restarts = 0;        // since the launch
+  std::string user_error;  // that the last generation ended with; empty: it did not
 };
 
 struct RestartBudget {
   int max_restarts = 0;
-  int spent = 0;  // restarts since the last progress
+  RestartTally tally;
 };
 
 enum class NextStep { kDone, kRestart, kGiveUp, kPreempted };
@@ -46,9 +55,28 @@ struct Verdict {
   NextStep next;
   int exit_code = 0;     // of the launcher; unused for kRestart
   int first_cause = -1;  // index into exits; -1: no failure on this node
-  int spent = 0;         // the budget's new `spent`
+  RestartTally tally;    // the new one
   std::string reason;    // what happened: "rank 1 was killed by SIGKILL (9)"
   std::string decision;  // what follows, when that is not plain: "restart 1 of 3"
+  bool stopped = false;  // because we were asked to stop
+};
+
+// The end of a generation as another node, or the rendezvous, told it.
+struct RemoteEnd {
+  std::string cause;               // for people, with its node
+  bool collateral = false;         // it may yet be explained by a failure of ours
+  std::optional<Verdict> verdict;  // of the launcher with the cause; none: a lost node, each launcher decides the same
+};
+
+struct GenerationResult {
+  std::vector<WorkerExit> exits;    // of this node, in the order they were seen
+  std::optional<RemoteEnd> remote;  // another node's failure that ended the generation
+  int stop_signal = 0;              // the launcher was asked to stop by this signal; 0: it was not
+  bool checkpoints_on_stop =
+      false;              // workers answer a stop with a checkpoint and 75 (our own workers do, scripts do not)
+  bool killed = false;    // a second signal: everything was ended at once
+  bool trained = true;    // a rank began to train; true for programs, of which we do not know
+  bool progress = false;  // optimizer steps beyond the furthest of earlier generations
 };
 
 Verdict DecideNextStep(const GenerationResult& result, const RestartBudget& budget);
@@ -57,7 +85,11 @@ Verdict DecideNextStep(const GenerationResult& result, const RestartBudget& budg
 // could still explain it, as with 69.
 int FirstCause(const std::vector<WorkerExit>& exits, bool* certain);
 
-// "rank 1 was killed by SIGKILL (9)", "rank 0 hung: no step for 21s".
+// What each of the exits was, for the log and the summary: "first cause", "collateral: its peers were gone (69)",
+// "collateral: ended by the launcher", "done", "preempted". `first_cause` as in Verdict.
+std::string RoleOf(const std::vector<WorkerExit>& exits, int index, int first_cause);
+
+// "rank 1 was killed by SIGKILL (9): out of memory …", "rank 0 hung: no step for 21s", "rank 2 exited with 1: KeyError: 'lr'".
 std::string DescribeExit(const WorkerExit& exit);
 
 }  // namespace composer

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace composer {
 namespace {
 
@@ -20,7 +22,14 @@ const char* ExitReason(const Verdict& verdict) {
   }
   if (verdict.exit_code == exit_code::kUserError) return "user_error";
   if (verdict.exit_code == exit_code::kBudgetSpent) return "budget_spent";
-  return verdict.first_cause < 0 ? "killed" : "failed";
+  return verdict.stopped ? "killed" : "failed";
+}
+
+// What every rank has done: some may be one ahead.
+int64_t CommonStep(const std::vector<ProgressSnapshot>& pages) {
+  int64_t step = pages.empty() ? 0 : pages.front().batch;
+  for (const ProgressSnapshot& page : pages) step = std::min(step, page.batch);
+  return step;
 }
 
 const char* GenerationEnd(NextStep next) {
@@ -61,12 +70,15 @@ void RunRecorder::OnReport(const proto::WorkerMessage& message) {
   }
 }
 
+bool RunRecorder::Advanced(const std::vector<ProgressSnapshot>& pages) const {
+  if (summary_.generations.empty()) return false;
+  return CommonStep(pages) > std::max(furthest_common_, summary_.generations.back().start_step);
+}
+
 bool RunRecorder::EndGeneration(const std::vector<ProgressSnapshot>& pages) {
   GenerationSummary& current = summary_.generations.back();
   int64_t first_step_micros = 0;
-  int64_t common_step = pages.empty() ? 0 : pages.front().batch;  // what every rank has done: others may be one ahead
   for (const ProgressSnapshot& page : pages) {
-    common_step = std::min(common_step, page.batch);
     current.end_step = std::max(current.end_step, page.batch);
     current.end_samples = std::max(current.end_samples, page.samples);
     const int64_t micros = page.first_step_unix_micros;
@@ -76,19 +88,30 @@ bool RunRecorder::EndGeneration(const std::vector<ProgressSnapshot>& pages) {
     current.first_step_seconds = absl::ToDoubleSeconds(absl::FromUnixMicros(first_step_micros) - counted_from_);
   }
   current.recomputed_steps = std::max<int64_t>(0, std::min(furthest_, current.end_step) - current.start_step);
-  const bool progress = common_step > std::max(furthest_common_, current.start_step);
-  furthest_common_ = std::max(furthest_common_, common_step);
+  const bool progress = Advanced(pages);
+  furthest_common_ = std::max(furthest_common_, CommonStep(pages));
   furthest_ = std::max(furthest_, current.end_step);
   return progress;
 }
 
-void RunRecorder::Conclude(const Verdict& verdict, absl::Time now) {
+void RunRecorder::Conclude(const Verdict& verdict, const std::vector<WorkerExit>& exits, absl::Time now) {
   summary_.exit_reason = ExitReason(verdict);
   summary_.exit_code = verdict.exit_code;
   summary_.wall_seconds = absl::ToDoubleSeconds(now - launched_);
   if (summary_.generations.empty() || summary_.generations.back().ended != "running") return;
-  summary_.generations.back().ended = GenerationEnd(verdict.next);
-  if (verdict.next != NextStep::kDone) summary_.generations.back().cause = verdict.reason;
+  GenerationSummary& ended = summary_.generations.back();
+  ended.ended = GenerationEnd(verdict.next);
+  if (verdict.next != NextStep::kDone) ended.cause = verdict.reason;
+  ended.decision = verdict.decision;
+  for (int i = 0; i < static_cast<int>(exits.size()); ++i) {
+    const WorkerExit& exit = exits[i];
+    const std::string how = exit.hang.empty() ? exit.status.ToString() : absl::StrCat("hung: ", exit.hang);
+    ended.exits.push_back({exit.rank, how, RoleOf(exits, i, verdict.first_cause)});
+  }
+}
+
+void RunRecorder::Amend(const std::string& cause) {
+  if (!summary_.generations.empty()) summary_.generations.back().cause = cause;
 }
 
 }  // namespace composer

@@ -24,8 +24,12 @@ class RunRecorder {
   void OnFailure(absl::Time when) { failed_at_ = when; }
   // The workers are gone; `pages` are theirs. Returns whether they came further than all generations before.
   bool EndGeneration(const std::vector<ProgressSnapshot>& pages);
+  // The same question while they may still run.
+  bool Advanced(const std::vector<ProgressSnapshot>& pages) const;
   // How it goes on. Of a generation that ended, also why.
-  void Conclude(const Verdict& verdict, absl::Time now);
+  void Conclude(const Verdict& verdict, const std::vector<WorkerExit>& exits, absl::Time now);
+  // The cause of the generation that ended last turned out to be another.
+  void Amend(const std::string& cause);
 
   const RunSummary& summary() const { return summary_; }
 

@@ -21,8 +21,13 @@ Json ToJsonObject(const GenerationSummary& g) {
                {"recomputed_steps", g.recomputed_steps},
                {"cause", g.cause},
                {"first_step_seconds", nullptr},
-               {"ended", g.ended}};
+               {"ended", g.ended},
+               {"decision", g.decision},
+               {"exits", Json::array()}};
   if (g.first_step_seconds.has_value()) json["first_step_seconds"] = *g.first_step_seconds;
+  for (const GenerationSummary::Exit& exit : g.exits) {
+    json["exits"].push_back({{"rank", exit.rank}, {"how", exit.how}, {"role", exit.role}});
+  }
   return json;
 }
 
@@ -30,6 +35,12 @@ Json ToJsonObject(const GenerationSummary& g) {
 double SamplesPerSecond(const RunSummary& summary) {
   if (summary.generations.empty() || summary.wall_seconds <= 0) return 0;
   return static_cast<double>(summary.samples() - summary.generations.front().start_samples) / summary.wall_seconds;
+}
+
+// Why the run did not end well; "" when it did.
+std::string Cause(const RunSummary& summary) {
+  if (summary.exit_reason == "done" || summary.generations.empty()) return "";
+  return summary.generations.back().cause;
 }
 
 }  // namespace
@@ -68,9 +79,11 @@ absl::Status WriteSummary(const RunSummary& summary) {
 }
 
 std::string DescribeRun(const RunSummary& summary) {
-  std::string text = absl::StrFormat("%s: %d steps, %d samples (%.1f samples/s), %d restart%s, %.1f s\n",
-                                     summary.exit_reason, summary.steps(), summary.samples(), SamplesPerSecond(summary),
-                                     summary.restarts, summary.restarts == 1 ? "" : "s", summary.wall_seconds);
+  const std::string cause = Cause(summary);
+  std::string text =
+      absl::StrFormat("%s%s%s: %d steps, %d samples (%.1f samples/s), %d restart%s, %.1f s\n", summary.exit_reason,
+                      cause.empty() ? "" : ": ", cause, summary.steps(), summary.samples(), SamplesPerSecond(summary),
+                      summary.restarts, summary.restarts == 1 ? "" : "s", summary.wall_seconds);
   for (const auto& [name, value] : summary.metrics) absl::StrAppendFormat(&text, "  %s = %.4g\n", name, value);
   if (!summary.last_checkpoint.empty()) absl::StrAppend(&text, "  last checkpoint: ", summary.last_checkpoint, "\n");
   absl::StrAppend(&text, "  run folder: ", summary.run_folder, "\n");

@@ -25,6 +25,13 @@ struct GenerationSummary {
   std::string cause;                         // why it ended; "" while it runs
   std::optional<double> first_step_seconds;  // from the failure before (the launch, for the first) to its first step
   std::string ended;                         // "running", "done", "preempted", "failed"
+  std::string decision;                      // what followed: "restart 1 of 3"; "" when that was plain
+  struct Exit {
+    int rank = 0;
+    std::string how;   // "exited with 69"
+    std::string role;  // "first cause", "collateral: …", "done", "preempted"
+  };
+  std::vector<Exit> exits;  // of this node's workers, in the order they were seen
 };
 
 struct RunSummary {
@@ -51,7 +58,7 @@ std::string ToJson(const RunSummary& summary);
 // `<run folder>/summary.json`, atomically.
 absl::Status WriteSummary(const RunSummary& summary);
 
-// A few lines for people.
+// A few lines for people: a failure's cause first.
 std::string DescribeRun(const RunSummary& summary);
 
 }  // namespace composer

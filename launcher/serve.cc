@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "base/options.h"
 #include "launcher/console.h"
+#include "launcher/launch_option_table.h"
 #include "launcher/restart_policy.h"
 #include "rendezvous/server.h"
 #include "rendezvous/succession.h"
@@ -33,6 +34,18 @@ std::string Explain(const absl::Status& status, int port) {
                       port, "')");
 }
 
+const char* NameOf(GrowPolicy policy) {
+  switch (policy) {
+    case GrowPolicy::kAtCheckpoint:
+      return "checkpoint";
+    case GrowPolicy::kNow:
+      return "now";
+    case GrowPolicy::kNever:
+      break;
+  }
+  return "never";
+}
+
 // The signals that end a `composer serve` of its own, blocked so that sigwait takes them.
 sigset_t StopSignals() {
   sigset_t signals;
@@ -50,8 +63,9 @@ int Serve(const ServeOptions& options) {
   auto server = RendezvousServer::Start({.job = options.job,
                                          .bind_address = options.bind_address,
                                          .port = options.port,
-                                         .min_nodes = options.nodes,
-                                         .max_nodes = options.nodes,
+                                         .min_nodes = options.min_nodes,
+                                         .max_nodes = options.max_nodes,
+                                         .last_call = absl::Seconds(options.last_call_seconds),
                                          .grow = options.grow,
                                          .quorum = options.places > 1,
                                          .holds_tie = options.place == 0,
@@ -77,6 +91,20 @@ int Serve(const ServeOptions& options) {
   return exit_code::kDone;
 }
 
+std::vector<std::string> ToArguments(const ServeOptions& options) {
+  std::vector<std::string> arguments = {absl::StrCat("--port=", options.port), absl::StrCat("--job=", options.job),
+                                        absl::StrCat("--bind=", options.bind_address),
+                                        absl::StrCat("--nodes=", options.min_nodes, ":", options.max_nodes),
+                                        absl::StrCat("--last-call=", options.last_call_seconds),
+                                        absl::StrCat("--grow=", NameOf(options.grow)),
+                                        absl::StrCat("--rdzv-grace=", options.grace_seconds),
+                                        absl::StrCat("--settle=", options.settle_seconds),
+                                        absl::StrCat("--place=", options.place),
+                                        absl::StrCat("--places=", options.places)};
+  if (options.of_launcher) arguments.push_back("--of-launcher");
+  return arguments;
+}
+
 int ServeCommand(const std::vector<std::string>& arguments, const Environment& environment) {
   ServeOptions options;
   bool help = false;
@@ -97,10 +125,16 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
        .fallback = options.bind_address,
        .set = IntoString(&options.bind_address)},
       {.name = "nodes",
-       .metavar = "N",
+       .aliases = {"nnodes"},
+       .metavar = "N|MIN:MAX",
        .help = "nodes to wait for",
        .fallback = "1",
-       .set = IntoInt(&options.nodes, 1, 100'000)},
+       .set = IntoNodes(&options.min_nodes, &options.max_nodes)},
+      {.name = "last-call",
+       .metavar = "SECONDS",
+       .help = "how long to wait for more nodes when MIN are there",
+       .fallback = "1",
+       .set = IntoSeconds(&options.last_call_seconds)},
       {.name = "grow",
        .metavar = "WHEN",
        .help = "a running world takes in nodes that wait: checkpoint (after one), now, never",

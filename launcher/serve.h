@@ -16,7 +16,9 @@ struct ServeOptions {
   std::string job = "composer";
   std::string bind_address = "127.0.0.1";
   int port = 0;
-  int nodes = 1;
+  int min_nodes = 1;
+  int max_nodes = 1;
+  double last_call_seconds = 1;
   GrowPolicy grow = GrowPolicy::kAtCheckpoint;
   int grace_seconds = 60;  // for a running world's nodes to come back
   int settle_seconds = 0;  // for nodes of a world that an earlier rendezvous formed to tell of it
@@ -25,6 +27,9 @@ struct ServeOptions {
   int report_fd = -1;        // gets "port N\n" or "error …\n", then is closed; -1: the port is printed
   bool of_launcher = false;  // the launcher decides about its life: SIGINT, SIGTERM and SIGHUP are ignored
 };
+
+// The flags of `composer serve` that give these options, but for report_fd.
+std::vector<std::string> ToArguments(const ServeOptions& options);
 
 // Serves until SIGTERM or SIGINT. Returns the exit code.
 int Serve(const ServeOptions& options);

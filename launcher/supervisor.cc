@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervisor.h"
 
+#include <grpcpp/create_channel.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -17,24 +18,21 @@
 #include "launcher/console.h"
 #include "launcher/node_resources.h"
 #include "launcher/placement.h"
+#include "rendezvous/grpc_settings.h"
 
 namespace composer {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
-constexpr absl::Duration kLeaveLimit = absl::Milliseconds(300);  // for workers that were told over the hub
-constexpr absl::Duration kSignalLimit = absl::Seconds(30);       // for programs that only know signals
-constexpr absl::Duration kServeInterval = absl::Seconds(1);      // between two starts of the rendezvous
-constexpr absl::Duration kOwnStop = absl::Seconds(5);            // a tick this late: we were stopped ourselves
+constexpr absl::Duration kLeaveLimit = absl::Milliseconds(300);    // for workers that were told over the hub
+constexpr absl::Duration kSignalLimit = absl::Seconds(30);         // for programs that only know signals
+constexpr absl::Duration kServeInterval = absl::Seconds(1);        // between two starts of the rendezvous
+constexpr absl::Duration kOwnStop = absl::Seconds(5);              // a tick this late: we were stopped ourselves
+constexpr absl::Duration kExplainWait = absl::Milliseconds(3200);  // longer than a silent node stays undetected
+// A rank that waits for a hung one on another node is never named before it.
+constexpr absl::Duration kRemotePatience = absl::Seconds(2);
 
 absl::Time Now() { return RealClock::Get().Now(); }
-
-// A first cause was announced already; what else happened, and what follows, is told here.
-void TellVerdict(const Verdict& verdict) {
-  if (verdict.next == NextStep::kDone) return;
-  if (verdict.first_cause < 0) Tell(verdict.reason);
-  if (!verdict.decision.empty()) Tell(verdict.decision);
-}
 
 }  // namespace
 
@@ -43,7 +41,10 @@ Supervisor::Supervisor(Options options, Parts parts)
       parts_(parts),
       workers_(options_.plan, parts_.keeper, logs_),
       recorder_(options_.run_name, options_.plan.run_folder, options_.launched),
-      budget_{.max_restarts = options_.max_restarts},
+      budget_{.max_restarts = options_.max_restarts, .tally = {}},
+      barrier_(grpc::CreateCustomChannel(parts_.hub.address(), grpc::InsecureChannelCredentials(),
+                                         ChannelSettings(Link::kLocal)),
+               options_.job),
       served_at_(Now()) {}
 
 int Supervisor::Run() {
@@ -70,7 +71,7 @@ void Supervisor::WaitForEvents() {
 
 absl::Time Supervisor::NextWake() const {
   const absl::Time tick = state_ == State::kRunning ? tick_at_ : absl::InfiniteFuture();
-  return std::min({tick, kill_at_, serve_at_});
+  return std::min({tick, kill_at_, serve_at_, explain_until_});
 }
 
 void Supervisor::Handle(absl::StatusOr<proto::World> world) {
@@ -87,41 +88,64 @@ void Supervisor::Handle(absl::StatusOr<proto::World> world) {
 absl::Status Supervisor::StartWorkers(const proto::World& world) {
   ASSIGN_OR_RETURN(WorkerPlace place, PlaceOf(world));
   place.master_port = options_.rendezvous_port;
-  place.restart_count = attempt_;
+  place.restart_count = budget_.tally.restarts;
   place.max_restarts = options_.max_restarts;
   place.cpus = static_cast<int>(options_.plan.cpus.size());
   place.job = options_.job;
   place.run_name = options_.run_name;
   place.hub = parts_.hub.address();
-  if (!options_.plan.job) {
-    ASSIGN_OR_RETURN(place.master_port, FreePort());  // scripts bind it themselves
-  }
+  if (!options_.plan.job) place.master_port = world.master_port();  // scripts bind it themselves
+  writes_summary_ = options_.plan.job && place.node_rank == 0;
   generation_ = world.generation();
-  announced_ = false;
-  remote_cause_.clear();
-  last_words_.clear();
-  kill_at_ = absl::InfiniteFuture();
+  nodes_ = place.nodes;
+  announced_ = all_done_ = false;
+  reported_ = -1;
+  remote_.reset();
+  kill_at_ = explain_until_ = absl::InfiniteFuture();
   tick_at_ = Now() + kTick;
   parts_.hub.BeginGeneration(generation_);
   recorder_.BeginGeneration(world.world_size());
   state_ = State::kRunning;
   LOG(INFO) << "generation " << generation_ << ": " << world.world_size() << " ranks, " << world.reason();
-  return workers_.Start(place, ++attempt_);
+  return workers_.Start(place, place.restart_count + 1);
 }
 
+// Also a better cause than the one told before, when ours or theirs is explained by it.
 void Supervisor::Handle(const proto::GenerationOver& over) {
-  if (state_ != State::kRunning || over.generation() != generation_) return;
-  remote_cause_ = absl::StrCat(over.cause().message(), " (node ", over.cause().node_id(), ")");
-  Tell(remote_cause_);
-  BeginEnding(remote_cause_);
+  if (over.generation() != generation_) return;
+  RemoteEnd remote = FromProto(over.cause());
+  const bool ours_counts = reported_ >= 0 && !MayBeExplained();
+  if (ours_counts && !remote.collateral && !remote.verdict.has_value()) return;
+  const bool news = !remote_.has_value() || remote_->cause != remote.cause;
+  remote_ = std::move(remote);
+  LOG(INFO) << "generation " << generation_ << " is over: " << remote_->cause
+            << (remote_->collateral ? " (perhaps collateral)" : "");
+  if (news && !remote_->collateral) {
+    Tell(remote_->cause);
+    announced_ = true;
+  }
+  if (state_ == State::kRunning) return BeginEnding(remote_->cause);
+  if (state_ == State::kDone || (state_ == State::kEnding && workers_.AllGone())) return EndGeneration();
+  if (state_ != State::kJoining || remote_->collateral) return;
+  recorder_.Amend(remote_->cause);
+  if (remote_->verdict.has_value() && remote_->verdict->next == NextStep::kGiveUp) Finish(*remote_->verdict);
 }
 
 void Supervisor::Handle(const WorkerHub::Report& report) {
   if (report.generation != generation_ || workers_.FindRank(report.rank) == nullptr) return;
-  if (report.message.has_hello()) workers_.OnAttached(report.rank);
-  if (report.message.has_progress()) workers_.OnHeartbeat(report.rank);
-  if (report.message.has_exit_report()) last_words_[report.rank] = report.message.exit_report().message();
+  workers_.OnReport(report.rank, report.message);
   recorder_.OnReport(report.message);
+}
+
+void Supervisor::Handle(const BarrierAnswer& answer) {
+  if (state_ != State::kDone || answer.generation != generation_) return;
+  all_done_ = true;
+  if (absl::IsAborted(answer.status)) {  // another node failed: its cause is on the way
+    explain_until_ = Now() + kExplainWait;
+    return;
+  }
+  if (!answer.status.ok()) LOG(WARNING) << "leaving without the other nodes' word: " << answer.status.message();
+  EndGeneration();
 }
 
 void Supervisor::HandleKeeper() {
@@ -152,6 +176,7 @@ void Supervisor::HandleKeeper() {
 }
 
 void Supervisor::OnServerGone(ExitStatus status) {
+  if (options_.serve_argv.empty()) return;  // another launcher serves it
   Tell(absl::StrCat("the rendezvous ", status.ToString(), "; starting it again, the workers go on"));
   serve_at_ = std::max(Now(), served_at_ + kServeInterval);
 }
@@ -166,41 +191,59 @@ void Supervisor::OnWorkerGone() {
              workers_.exits().back().status.code == exit_code::kPreempted) {
     parts_.hub.Drain(absl::StrCat("rank ", workers_.exits().back().rank, " was asked to stop"));
   }
-  if (certain && !announced_ && stop_signal_ == 0) Announce(workers_.exits()[cause]);
+  if (state_ == State::kEnding && certain) ReportCause();
+  const bool ours = !remote_.has_value() || remote_->collateral;
+  if (certain && ours && !announced_ && stop_signal_ == 0) Announce(workers_.exits()[cause]);
 }
 
 // Every rank is to leave: those on the hub by its word, others by SIGTERM, all by SIGKILL in the end.
 void Supervisor::BeginEnding(const std::string& cause) {
   state_ = State::kEnding;
   recorder_.OnFailure(absl::Now());
+  ReportCause();
   parts_.hub.EndGeneration(cause);
+  workers_.OnNews(Now());
   const bool patient = !options_.plan.job && !workers_.AllAttached();
   kill_at_ = std::min(kill_at_, Now() + (patient ? kSignalLimit : kLeaveLimit));
   workers_.Signal(SIGTERM, /*only_unattached=*/true);
-  if (!remote_cause_.empty()) return;
-  const WorkerExit& first = workers_.exits()[FirstCause(workers_.exits(), nullptr)];
-  parts_.link.ReportEnded(ToProto(Report(first), options_.node_id, absl::Now()));
 }
 
-FailureReport Supervisor::Report(const WorkerExit& exit) {
-  FailureReport report = {.exit = exit,
-                          .node = options_.host,
-                          .pid = workers_.FindRank(exit.rank)->pid,
-                          .last_word = last_words_[exit.rank],
-                          .stderr_tail = logs_.StderrTail(exit.rank)};
-  if (options_.plan.job) report.log_path = LogPath(options_.plan.run_folder, attempt_, exit.rank);
+// Tells the other nodes our first cause and what follows from it; again when a better one has come up.
+void Supervisor::ReportCause() {
+  bool certain = false;
+  const int cause = FirstCause(workers_.exits(), &certain);
+  if (cause < 0 || cause == reported_ || (remote_.has_value() && !(certain && remote_->collateral))) return;
+  reported_ = cause;
+  proto::FailureCause message = ToProto(Report(workers_.exits()[cause]), options_.node_id, certain, absl::Now());
+  const Verdict verdict = DecideNextStep(Result(), budget_);
+  if (certain && (verdict.next == NextStep::kRestart || verdict.next == NextStep::kGiveUp)) {
+    *message.mutable_verdict() = ToProto(verdict);
+  }
+  parts_.link.ReportEnded(message);
+}
+
+FailureReport Supervisor::Report(const WorkerExit& exit, bool with_stderr) {
+  const Worker& worker = *workers_.FindRank(exit.rank);
+  FailureReport report = {.exit = exit, .node = options_.host, .pid = worker.pid, .last_word = worker.last_word};
+  if (with_stderr) report.stderr_tail = logs_.StderrTail(exit.rank);
+  if (options_.plan.job) report.log_path = LogPath(options_.plan.run_folder, worker.place.restart_count + 1, exit.rank);
   return report;
 }
 
 void Supervisor::Announce(const WorkerExit& cause) {
   announced_ = true;
-  FailureReport report = Report(cause);
   const bool shown = options_.plan.tee || cause.rank == 0 || !options_.plan.job;
-  if (shown && cause.status.code == exit_code::kUserError) {  // it is just above
-    report.stderr_tail.clear();
-    report.last_word.clear();
-  }
+  const bool just_above = shown && cause.status.code == exit_code::kUserError;
+  FailureReport report = Report(cause, /*with_stderr=*/!just_above);
+  if (just_above) report.last_word.clear();
   Tell(DescribeFailure(report));
+}
+
+// Nothing here says why, and another node may.
+bool Supervisor::MayBeExplained() const {
+  bool certain = false;
+  return FirstCause(workers_.exits(), &certain) >= 0 && !certain && nodes_ > 1 &&
+         (!remote_.has_value() || remote_->collateral);
 }
 
 void Supervisor::HandleStopSignal() {
@@ -222,6 +265,7 @@ void Supervisor::Stop(int signal) {
   stop_signal_ = signal;
   if (state_ == State::kJoining) return Finish(DecideNextStep(Result(), budget_));
   if (state_ == State::kEnding) return;
+  if (state_ == State::kDone) return EndGeneration();
   if (listens) {
     Tell(absl::StrCat(SignalName(signal), ": the workers checkpoint and stop; again to kill them now"));
     parts_.hub.Drain(SignalName(signal));
@@ -233,13 +277,16 @@ void Supervisor::Stop(int signal) {
 
 void Supervisor::HandleTime() {
   const absl::Time now = Now();
+  if (now >= explain_until_) return EndGeneration();
   if (now >= kill_at_) {
     kill_at_ = absl::InfiniteFuture();
     workers_.Signal(SIGKILL);
   }
   if (state_ == State::kRunning && now >= tick_at_) {
     if (now > tick_at_ + kOwnStop) workers_.ForgiveSilence(now);
-    workers_.KillHung(now, options_.hang_limits);
+    HangLimits limits = options_.hang_limits;
+    if (nodes_ > 1) limits.no_step += kRemotePatience;
+    workers_.KillHung(now, limits);
     tick_at_ = now + kTick;
   }
   if (now >= serve_at_) {
@@ -253,48 +300,76 @@ void Supervisor::HandleTime() {
 GenerationResult Supervisor::Result() const {
   const bool running = state_ != State::kJoining;
   return {.exits = running ? workers_.exits() : std::vector<WorkerExit>(),
-          .remote_cause = remote_cause_,
+          .remote = remote_,
           .stop_signal = stop_signal_,
           .checkpoints_on_stop = options_.plan.job,
           .killed = killed_,
-          .progress = progress_};
+          .trained = !running || workers_.Trained(),
+          .progress = running && recorder_.Advanced(workers_.Progress())};
 }
 
 void Supervisor::EndGeneration() {
   if (state_ == State::kRunning) recorder_.OnFailure(absl::Now());  // the last one to leave was the first to fail
-  progress_ = recorder_.EndGeneration(workers_.Progress());
+  ReportCause();
+  if (stop_signal_ == 0 && MayBeExplained() && Now() < explain_until_) {
+    state_ = State::kEnding;
+    if (explain_until_ == absl::InfiniteFuture()) explain_until_ = Now() + kExplainWait;
+    return;
+  }
+  explain_until_ = absl::InfiniteFuture();
   const Verdict verdict = DecideNextStep(Result(), budget_);
+  if (verdict.next == NextStep::kDone && nodes_ > 1 && !all_done_ && stop_signal_ == 0) {
+    state_ = State::kDone;
+    return barrier_.Arrive(generation_, nodes_, [this, generation = generation_](absl::Status status) {
+      parts_.mailbox.Post(BarrierAnswer{generation, std::move(status)});
+    });
+  }
+  recorder_.EndGeneration(workers_.Progress());
   if (verdict.first_cause >= 0 && !announced_) Announce(workers_.exits()[verdict.first_cause]);
   if (verdict.next != NextStep::kRestart) return Finish(verdict);
-  TellVerdict(verdict);
-  budget_.spent = verdict.spent;
+  Conclude(verdict);
+  budget_.tally = verdict.tally;
   state_ = State::kJoining;
   kill_at_ = absl::InfiniteFuture();
   parts_.keeper.Sweep();
   parts_.link.Join();
   logs_.Drain();
-  recorder_.Conclude(verdict, absl::Now());
   SaveSummary();
 }
 
+// Says and notes, once, how a generation ended and what follows.
+void Supervisor::Conclude(const Verdict& verdict) {
+  const bool ended = state_ != State::kJoining;
+  const std::vector<WorkerExit> exits = ended ? workers_.exits() : std::vector<WorkerExit>();
+  const std::string collateral = verdict.next == NextStep::kDone ? "" : DescribeCollateral(exits, verdict.first_cause);
+  LOG(INFO) << "generation " << generation_ << ": " << verdict.reason << "; " << verdict.decision
+            << (collateral.empty() ? "" : "; ") << collateral;
+  if (verdict.next != NextStep::kDone) {
+    if (!announced_ && verdict.first_cause < 0) Tell(verdict.reason);
+    if (!collateral.empty()) Tell(collateral);
+    if (!verdict.decision.empty()) Tell(verdict.decision);
+  }
+  recorder_.Conclude(verdict, exits, absl::Now());
+}
+
 void Supervisor::Finish(const Verdict& verdict) {
+  logs_.Drain();
+  Conclude(verdict);
   state_ = State::kFinished;
   exit_code_ = verdict.exit_code;
-  logs_.Drain();
-  TellVerdict(verdict);
-  recorder_.Conclude(verdict, absl::Now());
   SaveSummary();
   if (options_.plan.job) Tell(DescribeRun(recorder_.summary()));
 }
 
 void Supervisor::SaveSummary() {
-  if (!options_.plan.job) return;
+  if (!writes_summary_) return;
   if (absl::Status status = WriteSummary(recorder_.summary()); !status.ok()) Tell(status.message());
 }
 
 void Supervisor::Fail(int code, const std::string& reason) {
   Tell(reason);
-  Finish({.next = NextStep::kGiveUp, .exit_code = code, .first_cause = 0, .reason = reason});
+  announced_ = true;
+  Finish({.next = NextStep::kGiveUp, .exit_code = code, .first_cause = -1, .reason = reason});
 }
 
 }  // namespace composer

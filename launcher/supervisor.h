@@ -2,23 +2,29 @@
 //
 //   kJoining --World--> kRunning --first failure--> kEnding --all gone--> decide: kJoining again, or finished
 //                                 --all gone------------------------------^
+// In a world of several nodes "done" is kDone first, until all nodes are (ExitBarrier).
+//
+// In a world of several nodes the launcher with the first cause decides for all; its verdict comes with GenerationOver. An
+// exit with 69 is no cause as long as another node may still explain it: the decision then waits kExplainWait.
 //
 // An event loop on one thread; other threads only post to its mailbox. The decisions are in restart_policy and
 // hang_detector.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "launcher/exit_barrier.h"
 #include "launcher/failure_message.h"
 #include "launcher/keeper.h"
 #include "launcher/mailbox.h"
 #include "launcher/rank_logs.h"
 #include "launcher/rendezvous_link.h"
+#include "launcher/restart_policy.h"
 #include "launcher/run_recorder.h"
 #include "launcher/worker_group.h"
 #include "launcher/worker_hub.h"
@@ -26,7 +32,12 @@
 namespace composer {
 
 // What other threads tell the supervisor.
-using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report>;
+struct BarrierAnswer {  // see ExitBarrier
+  uint64_t generation;
+  absl::Status status;
+};
+using SupervisorEvent =
+    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report, BarrierAnswer>;
 
 class Supervisor {
  public:
@@ -58,12 +69,13 @@ class Supervisor {
   int Run();
 
  private:
-  enum class State { kJoining, kRunning, kEnding, kFinished };
+  enum class State { kJoining, kRunning, kEnding, kDone, kFinished };
 
   void WaitForEvents();
   void Handle(absl::StatusOr<proto::World> world);
   void Handle(const proto::GenerationOver& over);
   void Handle(const WorkerHub::Report& report);
+  void Handle(const BarrierAnswer& answer);
   void HandleKeeper();
   void HandleStopSignal();
   void HandleTime();
@@ -73,14 +85,17 @@ class Supervisor {
   void OnServerGone(ExitStatus status);
   void Stop(int signal);
   void BeginEnding(const std::string& cause);
-  FailureReport Report(const WorkerExit& exit);
+  void ReportCause();
+  FailureReport Report(const WorkerExit& exit, bool with_stderr = true);
   void Announce(const WorkerExit& cause);
   void SaveSummary();
   void EndGeneration();
+  void Conclude(const Verdict& verdict);
   void Finish(const Verdict& verdict);
   void Fail(int code, const std::string& reason);
 
   GenerationResult Result() const;
+  bool MayBeExplained() const;
   absl::Time NextWake() const;
 
   const Options options_;
@@ -89,18 +104,21 @@ class Supervisor {
   WorkerGroup workers_;
   RunRecorder recorder_;
   RestartBudget budget_;
+  ExitBarrier barrier_;
 
   State state_ = State::kJoining;
   int exit_code_ = 0;
-  int attempt_ = 0;          // generations of this launch
   uint64_t generation_ = 0;  // the rendezvous's number
+  int nodes_ = 1;            // of its world
   bool announced_ = false;   // its first cause was told
-  std::string remote_cause_;
-  std::map<int, std::string> last_words_;  // by rank, out of ExitReports
+  bool all_done_ = false;    // on every node
+  int reported_ = -1;        // index of the exit that the other nodes heard of; -1: none
+  std::optional<RemoteEnd> remote_;
   int stop_signal_ = 0;
   bool killed_ = false;
-  bool progress_ = false;  // of the generation that just ended
+  bool writes_summary_ = false;  // one node of the world does
   absl::Time kill_at_ = absl::InfiniteFuture();
+  absl::Time explain_until_ = absl::InfiniteFuture();  // all are gone, the decision waits
   absl::Time tick_at_ = absl::InfinitePast();
   absl::Time serve_at_ = absl::InfiniteFuture();  // start the rendezvous again
   absl::Time served_at_;

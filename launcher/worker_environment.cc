@@ -33,7 +33,9 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
       {"COMPOSER_GENERATION", static_cast<int64_t>(place.generation)},
   };
   for (const auto& [name, value] : numbers) result.Set(name, absl::StrCat(value));
-  result.Set("ROLE_NAME", "default");
+  result.Set("ROLE_NAME", place.role);
+  result.Set("TORCHELASTIC_USE_AGENT_STORE", "False");
+  if (!place.progress_page.empty()) result.Set("TORCHELASTIC_ERROR_FILE", absl::StrCat(place.progress_page, ".error"));
   result.Set("MASTER_ADDR", place.master_address);
   result.Set("COMPOSER_NODE_ADDRESS", place.node_address);
   result.Set("TORCHELASTIC_RUN_ID", place.job);
@@ -45,6 +47,9 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   if (place.terminal_columns > 0) result.Set("COMPOSER_TERMINAL_COLUMNS", absl::StrCat(place.terminal_columns));
   SetUnlessGiven(result, "OMP_NUM_THREADS", absl::StrCat(std::max(1, place.cpus / place.local_world_size)));
   SetUnlessGiven(result, "PYTHONUNBUFFERED", "1");
+  if (!place.interface.empty() && place.nodes > 1) {
+    for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) SetUnlessGiven(result, name, place.interface);
+  }
   return result;
 }
 

@@ -20,16 +20,19 @@ struct WorkerPlace {
   int master_port = 0;
   int restart_count = 0;
   int max_restarts = 0;
-  int cpus = 1;          // of the node, to share between its workers
-  std::string job;       // TORCHELASTIC_RUN_ID, COMPOSER_JOB
-  std::string run_name;  // COMPOSER_RUN_NAME; "": the variable stays as inherited
+  std::string interface;  // network interface of node_address; "": unknown, or there is one node
+  int cpus = 1;           // of the node, to share between its workers
+  std::string job;        // TORCHELASTIC_RUN_ID, COMPOSER_JOB
+  std::string run_name;   // COMPOSER_RUN_NAME; "": the variable stays as inherited
   uint64_t generation = 0;
   std::string hub;  // "unix:/path"
   std::string progress_page;
+  std::string role = "default";
   int terminal_columns = 0;  // of the terminal that shows this rank's output as it is; 0: none does
 };
 
-// OMP_NUM_THREADS and PYTHONUNBUFFERED stay as the user set them.
+// OMP_NUM_THREADS, PYTHONUNBUFFERED, GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME stay as the user set them.
+// TORCHELASTIC_USE_AGENT_STORE is False: rank 0 of a script serves the TCPStore at MASTER_PORT itself.
 Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& place);
 
 }  // namespace composer

@@ -11,13 +11,37 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "launcher/argument_expansion.h"
 #include "launcher/node_resources.h"
+#include "launcher/process_tree.h"
 #include "proto/worker.pb.h"
 
 namespace composer {
+namespace {
+
+// A worker that fails this long after it was told to leave fails because of that.
+constexpr absl::Duration kNewsDelay = absl::Milliseconds(100);
+
+// What the kernel shows of a worker that hangs; "" when that says nothing.
+const char* DescribeState(pid_t pid) {
+  switch (ProcessState(pid)) {
+    case 'T':
+    case 't':
+      return "; its process is stopped (SIGSTOP or a debugger)";
+    case 'D':
+      return "; its process is in an uninterruptible wait (disk, network file system or driver)";
+    case 'Z':
+      return "; its process has ended but for a thread or a helper that holds it";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
 
 std::string LogPath(const std::string& run_folder, int attempt, int rank) {
   return absl::StrFormat("%s/logs/gen-%03d/rank-%05d.log", run_folder, attempt, rank);
@@ -30,13 +54,18 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
   for (const Worker& worker : workers_) RETURN_IF_ERROR(RemoveFile(worker.place.progress_page));
   workers_.clear();
   exits_.clear();
+  told_at_ = absl::InfiniteFuture();
+  oom_watch_.Begin();
   const bool keep_logs = !plan_.run_folder.empty();
   if (keep_logs) RETURN_IF_ERROR(MakeDirs(DirName(LogPath(plan_.run_folder, attempt, 0))));
   for (int local_rank = 0; local_rank < first.local_world_size; ++local_rank) {
     WorkerPlace place = first;
     place.local_rank = local_rank;
     place.rank = first.rank + local_rank;
-    place.terminal_columns = ShowFor(place.rank) == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
+    place.role = plan_.role;
+    place.interface = plan_.interface;
+    place.terminal_columns =
+        PlanOutput(plan_.output, place).err.show == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
     place.progress_page = absl::StrCat(plan_.temp_folder, "/progress-", attempt, "-", local_rank);
     RETURN_IF_ERROR(StartOne(place, keep_logs ? LogPath(plan_.run_folder, attempt, place.rank) : ""));
   }
@@ -45,6 +74,10 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
 
 absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& log_path) {
   ASSIGN_OR_RETURN(ProgressPage page, ProgressPage::Create(place.progress_page));
+  const RankOutput output = PlanOutput(plan_.output, place);
+  for (const std::string& path : {output.out.path, output.err.path}) {
+    if (!path.empty()) RETURN_IF_ERROR(MakeDirs(DirName(AbsolutePath(path))));
+  }
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
   if (pipe2(err, O_CLOEXEC) != 0) {
@@ -56,18 +89,27 @@ absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& 
     close(out[1]);
     close(err[1]);
   };
-  RETURN_IF_ERROR(logs_.Add({place.rank, out[0], err[0], log_path, ShowFor(place.rank)}));
+  RETURN_IF_ERROR(logs_.Add({.rank = place.rank,
+                             .stdout_fd = out[0],
+                             .stderr_fd = err[0],
+                             .log_path = log_path,
+                             .show = output.out.show,
+                             .stderr_show = output.err.show,
+                             .stdout_path = output.out.path,
+                             .stderr_path = output.err.path}));
   workers_.push_back({.place = place, .page = std::move(page), .activity = ActivityTracker(place.rank)});
-  const ProcessSpec spec = {.argv = plan_.argv,
-                            .environment = WorkerEnvironment(plan_.environment, place).ToStrings(),
+  const Environment environment = WorkerEnvironment(plan_.environment, place);
+  const ProcessSpec spec = {.argv = ArgumentsOf(environment),
+                            .environment = environment.ToStrings(),
                             .cpus = CpuShare(plan_.cpus, place.local_world_size, place.local_rank)};
   return keeper_.Spawn(place.local_rank, spec, out[1], err[1]);
 }
 
-RankLogs::Show WorkerGroup::ShowFor(int rank) const {
-  if (plan_.tee) return RankLogs::Show::kPrefixed;
-  if (rank == 0) return RankLogs::Show::kRaw;
-  return plan_.run_folder.empty() ? RankLogs::Show::kPrefixed : RankLogs::Show::kHidden;
+std::vector<std::string> WorkerGroup::ArgumentsOf(const Environment& environment) const {
+  std::vector<std::string> argv = plan_.argv;
+  if (plan_.first_argument == 0) return argv;
+  for (size_t i = plan_.first_argument; i < argv.size(); ++i) argv[i] = ExpandArgument(argv[i], environment);
+  return argv;
 }
 
 void WorkerGroup::OnStarted(int local_rank, pid_t pid) {
@@ -84,15 +126,36 @@ void WorkerGroup::OnSpawnFailed(int local_rank, const absl::Status& failure) {
 void WorkerGroup::OnExited(int local_rank, ExitStatus status) {
   Worker& worker = workers_.at(local_rank);
   worker.gone = true;
-  exits_.push_back({.rank = worker.place.rank, .status = status, .ended_by_us = worker.signalled, .hang = worker.hang});
+  WorkerExit exit = {.rank = worker.place.rank, .status = status, .ended_by_us = worker.signalled, .hang = worker.hang};
+  exit.after_news = RealClock::Get().Now() > told_at_ + kNewsDelay;
+  if (!status.ok() && !worker.signalled) {
+    exit.kill = KilledBy(worker, status);
+    exit.last_line = worker.last_word;
+    const std::vector<std::string> tail =
+        exit.last_line.empty() ? logs_.StderrTail(exit.rank) : std::vector<std::string>();
+    if (!tail.empty()) exit.last_line = tail.back();
+  }
+  exits_.push_back(std::move(exit));
 }
 
-void WorkerGroup::OnAttached(int rank) {
-  if (Worker* worker = FindRank(rank)) worker->attached = true;
+std::string WorkerGroup::KilledBy(const Worker& worker, ExitStatus status) {
+  std::vector<pid_t> pids;
+  for (const Worker& w : workers_) pids.push_back(w.pid);
+  KillEvidence evidence = oom_watch_.Look(worker.pid, pids);
+  evidence.status = status;
+  evidence.resident_bytes = worker.resident_bytes;
+  return JudgeKill(evidence).reason;
 }
 
-void WorkerGroup::OnHeartbeat(int rank) {
-  if (Worker* worker = FindRank(rank)) ++worker->heartbeats;
+void WorkerGroup::OnReport(int rank, const proto::WorkerMessage& message) {
+  Worker* worker = FindRank(rank);
+  if (worker == nullptr) return;
+  if (message.has_hello()) worker->attached = true;
+  if (message.has_progress()) {
+    ++worker->heartbeats;
+    worker->resident_bytes = message.progress().resident_bytes();
+  }
+  if (message.has_exit_report()) worker->last_word = message.exit_report().message();
 }
 
 void WorkerGroup::Signal(int signal, bool only_unattached) {
@@ -122,7 +185,7 @@ void WorkerGroup::KillHung(absl::Time now, const HangLimits& limits) {
   if (!hang.has_value()) return;
   Worker* worker = FindRank(hang->rank);
   if (worker == nullptr || !worker->hang.empty()) return;
-  worker->hang = hang->reason;
+  worker->hang = absl::StrCat(hang->reason, DescribeState(worker->pid));
   SignalOne(*worker, SIGKILL);
 }
 
@@ -142,6 +205,13 @@ std::vector<ProgressSnapshot> WorkerGroup::Progress() const {
   std::vector<ProgressSnapshot> result;
   for (const Worker& worker : workers_) result.push_back(worker.page.Read());
   return result;
+}
+
+bool WorkerGroup::Trained() const {
+  return !plan_.job || std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) {
+    const ProgressSnapshot page = w.page.Read();
+    return page.phase >= proto::PHASE_TRAINING || page.first_step_unix_micros != 0;
+  });
 }
 
 Worker* WorkerGroup::FindRank(int rank) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,9 +13,12 @@
 #include "base/progress_page.h"
 #include "launcher/hang_detector.h"
 #include "launcher/keeper.h"
+#include "launcher/oom_watch.h"
+#include "launcher/output_plan.h"
 #include "launcher/rank_logs.h"
 #include "launcher/restart_policy.h"
 #include "launcher/worker_environment.h"
+#include "proto/worker.pb.h"
 
 namespace composer {
 
@@ -25,7 +29,11 @@ struct WorkerPlan {
   bool job = false;               // our own workers: they attach, checkpoint on a stop, and may use the rendezvous port
   std::string run_folder;         // logs go there; "": no log files
   std::string temp_folder;        // for progress pages
-  bool tee = false;
+  bool tee = false;               // the terminal shows all ranks
+  OutputOptions output;
+  size_t first_argument = 0;  // of argv that is expanded by ExpandArgument; 0: none is
+  std::string role = "default";
+  std::string interface;     // see WorkerPlace
   int terminal_columns = 0;  // of the launcher's terminal; 0: none
   std::vector<int> cpus;     // of this node
 };
@@ -43,6 +51,8 @@ struct Worker {
   bool signalled = false;   // we have sent it a signal
   std::string hang;         // why we took it for hung
   bool gone = false;
+  int64_t resident_bytes = -1;  // when last heard of
+  std::string last_word;        // out of its ExitReport
   ActivityTracker activity;
 };
 
@@ -58,8 +68,10 @@ class WorkerGroup {
   void OnSpawnFailed(int local_rank, const absl::Status& failure);
   void OnExited(int local_rank, ExitStatus status);
   // What the hub hears of a worker.
-  void OnAttached(int rank);
-  void OnHeartbeat(int rank);
+  void OnReport(int rank, const proto::WorkerMessage& message);
+
+  // All workers have been told to leave; who ends much later did not cause the end.
+  void OnNews(absl::Time now) { told_at_ = std::min(told_at_, now); }
 
   // Signals every worker that is not gone; `only_unattached` leaves out those who listen to the hub.
   void Signal(int signal, bool only_unattached = false);
@@ -73,19 +85,24 @@ class WorkerGroup {
   bool AllAttached() const;
   const std::vector<WorkerExit>& exits() const { return exits_; }  // in the order they were seen
   std::vector<ProgressSnapshot> Progress() const;
+  // A rank has begun to train; always true of programs, which do not say.
+  bool Trained() const;
   Worker* FindRank(int rank);
   const WorkerPlan& plan() const { return plan_; }
 
  private:
   absl::Status StartOne(const WorkerPlace& place, const std::string& log_path);
-  RankLogs::Show ShowFor(int rank) const;
+  std::vector<std::string> ArgumentsOf(const Environment& environment) const;
   void SignalOne(Worker& worker, int signal);
+  std::string KilledBy(const Worker& worker, ExitStatus status);
 
   const WorkerPlan plan_;
   Keeper& keeper_;
   RankLogs& logs_;
   std::vector<Worker> workers_;  // by local rank
   std::vector<WorkerExit> exits_;
+  OomWatch oom_watch_{OomWatch::Places{}};
+  absl::Time told_at_ = absl::InfiniteFuture();
 };
 
 }  // namespace composer

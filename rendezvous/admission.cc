@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/admission.h"
 
+#include <algorithm>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rendezvous/rank_layout.h"
@@ -9,6 +11,7 @@ namespace composer {
 namespace {
 
 constexpr size_t kMaxTextBytes = 1024;
+constexpr int kMaxDataPaths = 64;
 
 std::string Quoted(absl::string_view text) { return absl::StrCat("\"", absl::CHexEscape(text.substr(0, 100)), "\""); }
 
@@ -19,12 +22,19 @@ std::optional<JoinRefusal> CheckTexts(const proto::NodeInfo& node) {
   const struct {
     const char* field;
     const std::string& value;
-  } texts[] = {{"node_id", node.node_id()},
-               {"hostname", node.hostname()},
-               {"address", node.address()},
-               {"version", node.version()},
-               {"node_group", node.node_group()},
-               {"config_hash", node.config_hash()}};
+  } texts[] = {{"node_id", node.node_id()},         {"hostname", node.hostname()},
+               {"address", node.address()},         {"version", node.version()},
+               {"node_group", node.node_group()},   {"config_hash", node.config_hash()},
+               {"plugin_hash", node.plugin_hash()}};
+  if (node.data_paths_size() > kMaxDataPaths) {
+    return JoinRefusal{"data_paths",
+                       absl::StrCat(node.data_paths_size(), " data paths, at most ", kMaxDataPaths, " are allowed")};
+  }
+  for (const proto::DataPath& data : node.data_paths()) {
+    if (data.key().size() + data.path().size() + data.fingerprint().size() > 4 * kMaxTextBytes) {
+      return JoinRefusal{"data_paths", "a data path is over 4096 bytes long"};
+    }
+  }
   for (const auto& text : texts) {
     if (text.value.size() <= kMaxTextBytes) continue;
     return JoinRefusal{text.field, absl::StrCat(text.field, " is ", text.value.size(), " bytes long, at most ",
@@ -38,6 +48,18 @@ std::optional<JoinRefusal> CheckSame(const char* field, const std::string& mine,
   if (mine == theirs) return std::nullopt;
   return JoinRefusal{field, absl::StrCat(field, " is ", Quoted(mine), ", but ", Name(other), " has ", Quoted(theirs),
                                          ": all nodes of a job must have the same")};
+}
+
+// The configuration is the same by now, so the keys are.
+std::optional<JoinRefusal> CheckData(const proto::NodeInfo& node, const proto::NodeInfo& other) {
+  for (int i = 0; i < std::min(node.data_paths_size(), other.data_paths_size()); ++i) {
+    const proto::DataPath &mine = node.data_paths(i), &theirs = other.data_paths(i);
+    if (mine.fingerprint() == theirs.fingerprint()) continue;
+    return JoinRefusal{"data_paths", absl::StrCat(mine.key(), " ", Quoted(mine.path()), ": ", mine.fingerprint(),
+                                                  " here, but ", theirs.fingerprint(), " on ", Name(other),
+                                                  ": all nodes of a job must see the same data")};
+  }
+  return std::nullopt;
 }
 
 std::optional<JoinRefusal> CheckWorldSize(const proto::NodeInfo& node, const AdmissionTerms& terms) {
@@ -71,6 +93,8 @@ std::optional<JoinRefusal> CheckAdmission(absl::string_view job, const proto::No
     const proto::NodeInfo& other = *terms.example;
     if (auto refusal = CheckSame("version", node.version(), other.version(), other)) return refusal;
     if (auto refusal = CheckSame("config_hash", node.config_hash(), other.config_hash(), other)) return refusal;
+    if (auto refusal = CheckSame("plugin_hash", node.plugin_hash(), other.plugin_hash(), other)) return refusal;
+    if (auto refusal = CheckData(node, other)) return refusal;
   }
   if (auto refusal = CheckWorldSize(node, terms)) return refusal;
   if (node.node_rank() >= 0 && terms.same_rank != nullptr) {

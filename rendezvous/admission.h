@@ -23,13 +23,14 @@ struct AdmissionTerms {
 };
 
 struct JoinRefusal {
-  std::string field;    // as the user knows it: job, slots, config_hash, version, world_size, node_rank, node_id, …
+  std::string field;  // as the user knows it: job, slots, config_hash, plugin_hash, data_paths, version, world_size, node_rank,
+                      // node_id, …
   std::string message;  // the field, its value and what the others have
   bool passing = false;
 };
 
-// nullopt: welcome. Refused: another job; empty or over-long texts; slots outside [1, kMaxSlots]; config_hash, version
-// or expected world size other than the others'; slots that do not add up to the expected world size when the job's
+// nullopt: welcome. Refused: another job; empty or over-long texts; slots outside [1, kMaxSlots]; config_hash,
+// plugin_hash, fingerprints of data paths, version or expected world size other than the others'; slots that do not add up to the expected world size when the job's
 // nodes are all here, or leave none for those still to come; a node_rank that another connected node was given (passing:
 // the other may be this node's former life, whose connection is not known to be dead yet).
 std::optional<JoinRefusal> CheckAdmission(absl::string_view job, const proto::NodeInfo& node,

@@ -11,8 +11,8 @@ namespace composer {
 inline constexpr size_t kMaxCauseMessageBytes = 4 << 10;  // the beginning is kept
 inline constexpr size_t kMaxCauseStderrBytes = 16 << 10;  // the end is kept
 
-// Every byte that is not part of a valid UTF-8 sequence becomes '?'; message, node_id and stderr_tail are cut to their
-// limits.
+// Every byte that is not part of a valid UTF-8 sequence becomes '?'; message, node_id, stderr_tail and the verdict's texts
+// are cut to their limits.
 void TidyCause(proto::FailureCause& cause);
 
 }  // namespace composer

@@ -55,7 +55,7 @@ def violations(path, text):
         for pattern, layers in LIBRARIES:
             if pattern.match(target) and layer not in layers:
                 yield where + f"{layer} may not include <{target}>"
-    if path != "base/env.cc" and layer in MAY_INCLUDE and re.search(r"\b(getenv|environ)\b", text):
+    if path != "base/env.cc" and layer in MAY_INCLUDE and re.search(r"(?<!/)\b(getenv|environ)\b", text):
         yield f"{path}: only base/env.cc reads the environment"
 
 

@@ -12,16 +12,19 @@ using Variables = std::map<std::string, std::string>;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 struct Flags {
   int nproc = 1;
   int max_restarts = 3;
+  int nodes = 1;
   bool tee = false;
-  std::string job;
+  std::string job, shape;
 
   std::vector<Option> Table() {
     return {
         {.name = "nproc",
+         .aliases = {"nproc-per-node"},
          .short_name = 'n',
          .environment = {"LOCAL_WORLD_SIZE", "NPROC"},
          .metavar = "N",
@@ -35,12 +38,21 @@ struct Flags {
          .set = IntoInt(&max_restarts, 0, 100)},
         {.name = "tee", .short_name = 't', .help = "print all", .set = IntoBool(&tee)},
         {.name = "job", .metavar = "NAME", .help = "name", .set = IntoString(&job)},
+        {.name = "nodes", .metavar = "N", .help = "nodes", .set = IntoInt(&nodes, 1, 9), .implied = "2"},
+        {.name = "shape",
+         .metavar = "WORD",
+         .help = "shape",
+         .set = IntoChoice(&shape, {"square", "oval"}),
+         .choices = {"square", "oval"}},
+        {.name = "quiet-one", .help = "nothing", .set = IntoBool(&tee), .hidden = true},
     };
   }
 };
 
 TEST(OptionsTest, AllSpellingsOfAValue) {
-  const std::vector<std::vector<std::string>> spellings = {{"--nproc", "2"}, {"--nproc=2"}, {"-n", "2"}, {"-n2"}};
+  const std::vector<std::vector<std::string>> spellings = {
+      {"--nproc", "2"}, {"--nproc=2"},          {"-n", "2"},    {"-n2"},          {"-n=2"},
+      {"-tn2"},         {"--nproc-per-node=2"}, {"--npr", "2"}, {"--nproc_per=2"}};
   for (const auto& arguments : spellings) {
     Flags flags;
     ASSERT_TRUE(ParseOptions(flags.Table(), arguments, {}).ok()) << arguments[0];
@@ -53,6 +65,22 @@ TEST(OptionsTest, DashAndUnderscoreAreEqual) {
     Flags flags;
     ASSERT_TRUE(ParseOptions(flags.Table(), {spelling}, {}).ok());
     EXPECT_EQ(flags.max_restarts, 7);
+  }
+}
+
+TEST(OptionsTest, AValueThatMayBeLeftOut) {
+  const std::vector<std::tuple<std::vector<std::string>, int, std::vector<std::string>>> cases = {
+      {{"--nodes"}, 2, {}},           {{"--nodes", "5"}, 5, {}},
+      {{"--nodes=5", "7"}, 5, {"7"}}, {{"--nodes", "train.py"}, 2, {"train.py"}},
+      {{"--nodes", "10"}, 2, {"10"}},  // is no value of this option
+      {{"--nodes", "--tee"}, 2, {}},
+  };
+  for (const auto& [arguments, nodes, rest] : cases) {
+    Flags flags;
+    const auto parsed = ParseOptions(flags.Table(), arguments, {});
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(flags.nodes, nodes);
+    EXPECT_EQ(parsed->rest, rest);
   }
 }
 
@@ -98,9 +126,13 @@ TEST(OptionsTest, Errors) {
   };
   const std::vector<Case> cases = {
       {{"--nprocs", "2"}, {}, "unknown flag --nprocs (did you mean `--nproc`?)"},
-      {{"--max-restart=2"}, {}, "did you mean `--max-restarts`?"},
+      {{"--max-restrts=2"}, {}, "did you mean `--max-restarts`?"},
+      {{"--nproc-per-nod"}, {}, "--nproc-per-nod needs a value"},
+      {{"--n=3"}, {}, "--n could be any of --nproc, --nproc-per-node, --nodes: write more of it"},
+      {{"--shape=round"}, {}, "--shape: `round` must be one of square, oval"},
       {{"-q"}, {}, "unknown flag -q"},
-      {{"-tn"}, {}, "unknown flag -tn"},
+      {{"-tn"}, {}, "-n needs a value: N"},
+      {{"-tq"}, {}, "unknown flag -tq"},
       {{"--nproc"}, {}, "--nproc needs a value: N"},
       {{"--nproc", "0"}, {}, "--nproc: `0` must be a whole number from 1 to 64"},
       {{"--nproc", "two"}, {}, "--nproc: `two` must be"},
@@ -121,12 +153,14 @@ TEST(OptionsTest, HelpNamesEveryOption) {
   const std::string help = OptionsHelp(flags.Table());
   EXPECT_THAT(help, HasSubstr("-n, --nproc N         workers [1] (env LOCAL_WORLD_SIZE)\n"));
   EXPECT_THAT(help, HasSubstr("    --job NAME        name\n"));
+  EXPECT_THAT(help, HasSubstr("    --nodes[=N]       nodes\n"));
+  EXPECT_THAT(help, Not(HasSubstr("quiet-one")));
 }
 
 TEST(OptionsTest, ExplainShowsValueAndOrigin) {
   EXPECT_EQ(ExplainOptions({{"nproc", "2", "flag -n"}, {"job", "", "default"}}),
-            "nproc            2                        flag -n\n"
-            "job              -                        default\n");
+            "nproc 2                        flag -n\n"
+            "job   -                        default\n");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Stands in for composer_worker in the launcher's tests: attaches to the hub, counts steps on its progress page, obeys.
-//   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [stubborn=1] [die_rank=R die_step=S die_how=9|<exit code>|hang]
+//   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [stubborn=1] [die_rank=R die_step=S die_how=9|<exit code>|hang] [die_delay_ms=N]
 // It resumes from F/fake-checkpoint. die_* happens in generations up to die_generations (default 1).
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/grpcpp.h>
@@ -106,6 +106,7 @@ class FakeWorker {
     if (rank_ != settings_.Number("die_rank", -1) || step_ != settings_.Number("die_step", 0)) return;
     if (std::stoi(environment_.GetOr("COMPOSER_GENERATION", "1")) > settings_.Number("die_generations", 1)) return;
     const std::string how = settings_.values.at("die_how");
+    usleep(1000 * settings_.Number("die_delay_ms", 0));
     std::fprintf(stderr, "rank %d is about to go: %s\n", rank_, how.c_str());
     if (how == "9") kill(getpid(), SIGKILL);
     if (how == "hang") {

@@ -75,7 +75,10 @@ TEST_F(JobTest, RecoversFromAKill) {
   ASSERT_EQ(summary["generations"].size(), 2u);
   const nlohmann::json &first = summary["generations"][0], &second = summary["generations"][1];
   EXPECT_EQ(first["ended"], "failed");
-  EXPECT_EQ(first["cause"], "rank 1 was killed by SIGKILL (9)");
+  EXPECT_THAT(first["cause"].get<std::string>(), HasSubstr("rank 1 was killed by SIGKILL (9)"));
+  EXPECT_EQ(first["decision"], "restart 1 of 3");
+  EXPECT_EQ(first["exits"][0]["role"], "first cause");
+  EXPECT_THAT(first["exits"][1]["role"].get<std::string>(), HasSubstr("collateral"));
   EXPECT_EQ(second["start_step"], 10);
   EXPECT_EQ(second["start_checkpoint"], Run("fake-checkpoint"));
   EXPECT_EQ(second["recomputed_steps"], first["end_step"].get<int>() - 10);

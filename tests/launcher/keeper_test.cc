@@ -161,6 +161,35 @@ TEST(KeeperTest, NothingOutlivesAKilledLauncher) {
   EXPECT_FALSE(PathExists(temp));
 }
 
+// As after `pkill -9 composer`, or the OOM killer's choice: nobody is left to be told.
+TEST(KeeperTest, NothingOutlivesLauncherAndKeeperKilledTogether) {
+  TempDir dir;
+  const std::string temp = dir.Path("launcher");
+  ASSERT_TRUE(MakeDirs(temp).ok());
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    auto keeper = *Keeper::Start({.temp_folder = temp});
+    ProcessSpec spec =
+        Shell(absl::StrCat(Daemon(dir.Path("daemon")), "echo $$ > ", dir.Path("worker"), "; sleep 1000; true"));
+    spec.environment.push_back(absl::StrCat("COMPOSER_HUB=unix:", temp, "/hub"));
+    (void)keeper->Spawn(0, spec, 1, 2);
+    while (true) pause();
+  }
+  const pid_t worker = WaitForPidFile(dir.Path("worker"));
+  const pid_t daemon = WaitForPidFile(dir.Path("daemon"));
+  ASSERT_TRUE(IsAlive(worker) && IsAlive(daemon));
+  const std::vector<pid_t> family = WithDescendants({launcher});
+  const std::vector<pid_t> children = ChildrenOf(launcher);
+  ASSERT_EQ(children.size(), 2u) << "warden and keeper";
+  kill(launcher, SIGSTOP);  // neither sees the other's end first
+  kill(children[1], SIGKILL);
+  kill(launcher, SIGKILL);
+  waitpid(launcher, nullptr, 0);
+  for (const pid_t pid : family) EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); }, absl::Seconds(2))) << pid;
+  EXPECT_TRUE(WaitUntil([&] { return !IsAlive(daemon); }, absl::Seconds(2)));
+  EXPECT_TRUE(WaitUntil([&] { return !PathExists(temp); }, absl::Seconds(2)));
+}
+
 TEST(KeeperTest, TheLauncherCleansUpAfterAKilledKeeper) {
   TempDir dir;
   auto keeper = *Keeper::Start({});

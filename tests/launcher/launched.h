@@ -27,8 +27,10 @@ class Launched {
     pid_ = fork();
     if (pid_ != 0) return;
     setenv("TMPDIR", folder.path().c_str(), 1);
-    unsetenv("LOCAL_WORLD_SIZE");
-    unsetenv("OMP_NUM_THREADS");
+    for (const char* name : {"LOCAL_WORLD_SIZE", "WORLD_SIZE", "NODE_RANK", "BASE_RANK", "MASTER_ADDR", "MASTER_PORT",
+                             "OMP_NUM_THREADS"}) {
+      unsetenv(name);
+    }
     dup2(open(out_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), 1);
     dup2(open(err_.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600), 2);
     if (chdir(folder.path().c_str()) != 0) _exit(126);

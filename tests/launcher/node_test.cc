@@ -55,7 +55,7 @@ TEST(FreePortTest, IsAPort) {
 }
 
 TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
-  const Environment inherited(Variables{{"HOME", "/root"}, {"RANK", "stale"}});
+  const Environment inherited(Variables{{"HOME", "/root"}, {"RANK", "stale"}, {"NCCL_SOCKET_IFNAME", "mine"}});
   const Environment result = WorkerEnvironment(inherited, {.rank = 5,
                                                            .local_rank = 1,
                                                            .world_size = 8,
@@ -67,6 +67,7 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
                                                            .master_port = 4000,
                                                            .restart_count = 2,
                                                            .max_restarts = 3,
+                                                           .interface = "eth0",
                                                            .cpus = 10,
                                                            .job = "run",
                                                            .run_name = "run",
@@ -85,6 +86,10 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
                                                        {"ROLE_RANK", "5"},
                                                        {"ROLE_WORLD_SIZE", "8"},
                                                        {"ROLE_NAME", "default"},
+                                                       {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                                                       {"TORCHELASTIC_ERROR_FILE", "/tmp/page.error"},
+                                                       {"GLOO_SOCKET_IFNAME", "eth0"},
+                                                       {"NCCL_SOCKET_IFNAME", "mine"},
                                                        {"MASTER_ADDR", "10.0.0.1"},
                                                        {"MASTER_PORT", "4000"},
                                                        {"TORCHELASTIC_RESTART_COUNT", "2"},
@@ -144,13 +149,20 @@ class ProgramTest : public testing::Test {
     AddFile("tool", 0755);
     AddFile("python3", 0755);
     AddFile("plain", 0644);
+    AddFile("mine.so", 0755);
   }
   void AddFile(const std::string& name, int mode) {
     ASSERT_TRUE(AtomicWriteFile(dir_.Path(name), "").ok());
     ASSERT_EQ(chmod(dir_.Path(name).c_str(), static_cast<mode_t>(mode)), 0);
   }
-  absl::StatusOr<Program> Find(std::vector<std::string> words, bool command = false, bool module = false) {
-    return FindProgram({std::move(words), command, module, "/bin/composer_worker"},
+  absl::StatusOr<Program> Find(std::vector<std::string> words, bool command = false, bool module = false,
+                               bool script = false) {
+    return FindProgram({.words = std::move(words),
+                        .command = command,
+                        .module = module,
+                        .worker_path = "/bin/composer_worker",
+                        .script = script,
+                        .subcommands = {"serve", "checkpoint", "validate"}},
                        Environment(Variables{{"PATH", "/nowhere:" + dir_.path()}}));
   }
 
@@ -167,6 +179,16 @@ TEST_F(ProgramTest, Kinds) {
   EXPECT_THAT(job->overrides, ElementsAre("a=1", "b.c=x y"));
   EXPECT_THAT(Find({py, "-n"})->argv, ElementsAre(python, py, "-n"));
   EXPECT_THAT(Find({"pkg.mod", "x"}, false, true)->argv, ElementsAre(python, "-m", "pkg.mod", "x"));
+  EXPECT_EQ(Find({"pkg.mod", "x"}, false, true)->first_argument, 3u);
+  EXPECT_EQ(Find({py, "-n"})->first_argument, 2u);
+  EXPECT_EQ(Find({"tool", "x"})->first_argument, 1u);
+  EXPECT_THAT(Find({dir_.Path("plain"), "x"}, false, false, true)->argv, ElementsAre(python, dir_.Path("plain"), "x"));
+  EXPECT_THAT(Find({yaml, "~a", "+b=1"})->overrides, ElementsAre("~a", "+b=1"));
+  const auto plugin = Find({dir_.Path("mine.so"), yaml, "a=1"});
+  ASSERT_TRUE(plugin.ok()) << plugin.status();
+  EXPECT_EQ(plugin->kind, Program::Kind::kJob);
+  EXPECT_EQ(plugin->yaml, yaml);
+  EXPECT_THAT(plugin->overrides, ElementsAre("a=1", "plugins=[\"" + dir_.Path("mine.so") + "\"]"));
   EXPECT_THAT(Find({"tool", "x"})->argv, ElementsAre(tool, "x"));
   EXPECT_THAT(Find({tool})->argv, ElementsAre(tool));
   EXPECT_EQ(Find({"serve"})->kind, Program::Kind::kSubcommand);
@@ -185,6 +207,7 @@ TEST_F(ProgramTest, Errors) {
       {{dir_.Path("no.py")}, "no such file"},
       {{dir_.Path("plain")}, "is not executable"},
       {{"validat"}, "did you mean `validate`?"},
+      {{dir_.Path("mine.so")}, "is a plugin: the YAML file of a job that uses it must follow"},
   };
   for (const Case& c : cases) {
     const auto program = Find(c.words);
@@ -204,16 +227,16 @@ TEST(LaunchPlanTest, FlagsWinOverTheYamlFile) {
                            .overrides = {"a=1"}};
   auto plan = MakeLaunchPlan({}, program, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->nproc, 3);
+  EXPECT_EQ(plan->shape.slots, 3);
   EXPECT_EQ(plan->max_restarts, 5);
   EXPECT_EQ(plan->run_name, "x");
   EXPECT_THAT(plan->argv, ElementsAre("/bin/sh", "--run_folder=" + dir.Path("out"), dir.Path("job.yaml"), "a=1"));
   LaunchOptions flags;
-  flags.nproc = 2;
+  flags.nproc = "2";
   flags.max_restarts = 0;
   plan = MakeLaunchPlan(flags, program, {});
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->nproc, 2);
+  EXPECT_EQ(plan->shape.slots, 2);
   EXPECT_EQ(plan->max_restarts, 0);
   Program without_worker = program;
   without_worker.argv[0] = "/no/composer_worker";

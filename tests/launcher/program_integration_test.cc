@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/node_resources.h"
 #include "launcher/process_tree.h"
 #include "tests/launcher/launched.h"
 
@@ -157,9 +158,9 @@ TEST_F(ProgramTest, ADaemonOfADeadGenerationIsEnded) {
 TEST_F(ProgramTest, WhenTheKeeperDiesEverythingEnds) {
   Launched run(dir_, Composer(), Shell(1, "echo $$ > worker; sleep 1000; true"));
   const pid_t worker = WaitForPidFile(dir_.Path("worker"));
-  const std::vector<pid_t> keeper = ChildrenOf(run.pid());
-  ASSERT_EQ(keeper.size(), 1u);
-  kill(keeper[0], SIGKILL);
+  const std::vector<pid_t> children = ChildrenOf(run.pid());
+  ASSERT_EQ(children.size(), 2u) << "warden and keeper";
+  kill(children[1], SIGKILL);
   EXPECT_EQ(run.Wait(), 70);
   EXPECT_FALSE(IsAlive(worker));
   EXPECT_THAT(run.err(), HasSubstr("keeper process died"));
@@ -175,7 +176,7 @@ TEST_F(ProgramTest, WorkersGoOnWhileTheRendezvousIsRestarted) {
           {"--max-restarts=1"}));
   ASSERT_GT(WaitForPidFile(dir_.Path("pid-0")), 0);
   const pid_t worker = WaitForPidFile(dir_.Path("pid-1"));
-  const pid_t keeper = ChildrenOf(run.pid()).at(0);
+  const pid_t keeper = ChildrenOf(run.pid()).back();
   pid_t rendezvous = 0;
   for (const pid_t child : ChildrenOf(keeper)) {
     if (ReadFile(absl::StrCat("/proc/", child, "/comm")).value_or("") == "composer-serve\n") rendezvous = child;
@@ -196,14 +197,14 @@ TEST_F(ProgramTest, UserErrors) {
   const std::vector<Case> cases = {
       {{}, "nothing to run"},
       {{"--nprocs=2", "-c", "true"}, "unknown flag --nprocs (did you mean `--nproc`?)"},
-      {{"-n", "0", "-c", "true"}, "`0` must be a whole number from 1 to 4096"},
+      {{"-n", "0", "-c", "true"}, "nproc 0 (-n): a node has at least 1 worker"},
       {{"--nproc=-3", "-c", "true"}, "`-3` must be a whole number"},
       {{"missing.yaml"}, "no such file: missing.yaml"},
       {{"missing.py"}, "no such file: missing.py"},
       {{"chekpoint", "show"}, "did you mean `checkpoint`?"},
       {{"-c", "-m", "x"}, "exclude each other"},
       {{"-c", "no-such-program"}, "no file, program or subcommand"},
-      {{"--master_port=70000", "-c", "true"}, "from 1 to 65535"},
+      {{"--master_port=70000", "-c", "true"}, "from 0 to 65535"},
       {{"stdout"}, "is not executable"},
   };
   for (const Case& c : cases) {
@@ -241,19 +242,87 @@ TEST_F(ProgramTest, ScriptsWithAndWithoutExtension) {
   EXPECT_EQ(script.out(), "sh 0 x\n");
 }
 
+TEST_F(ProgramTest, FilesOfRanksAndStreams) {
+  const std::string script = "echo o$RANK; echo e$RANK >&2";
+  Launched composer_way(dir_, Composer(),
+                        Shell(3, script, {"--stdout", "out/{rank:02d}", "--stderr", "err-{local_rank}"}));
+  EXPECT_EQ(composer_way.Wait(), 0) << composer_way.err();
+  EXPECT_EQ(composer_way.out(), "o0\n");
+  EXPECT_EQ(composer_way.err(), "e0\n");
+  EXPECT_EQ(*ReadFile(dir_.Path("out/01")), "o1\n");
+  EXPECT_EQ(*ReadFile(dir_.Path("err-2")), "e2\n");
+  Launched torchrun_way(dir_, Composer(), Shell(2, script, {"--rdzv-id=j", "--log-dir", "l", "-r", "0:3", "-t1:1"}));
+  EXPECT_EQ(torchrun_way.Wait(), 0) << torchrun_way.err();
+  EXPECT_EQ(torchrun_way.out(), "[1] o1\n");
+  EXPECT_EQ(torchrun_way.err(), "[1] e1\n");
+  EXPECT_EQ(*ReadFile(dir_.Path("l/j/attempt_0/0/stdout.log")), "o0\n");
+  EXPECT_EQ(*ReadFile(dir_.Path("l/j/attempt_0/0/stderr.log")), "e0\n");
+  EXPECT_EQ(*ReadFile(dir_.Path("l/j/attempt_0/1/stdout.log")), "o1\n");
+  EXPECT_FALSE(PathExists(dir_.Path("l/j/attempt_0/1/stderr.log")));
+}
+
+TEST_F(ProgramTest, VariablesInArgumentsOnlyWhenAsked) {
+  Launched plain(dir_, Composer(), {"-n1", "-c", "echo", "$RANK", "~"});
+  EXPECT_EQ(plain.Wait(), 0);
+  EXPECT_EQ(plain.out(), "$RANK ~\n");
+  Launched expanded(dir_, Composer(), {"-n2", "--expand-vars", "-c", "echo", "${RANK}/$WORLD_SIZE", "$NONE"});
+  EXPECT_EQ(expanded.Wait(), 0);
+  EXPECT_THAT(expanded.out(), AllOf(HasSubstr("0/2 $NONE\n"), HasSubstr("[1] 1/2 $NONE\n")));
+}
+
+TEST_F(ProgramTest, AnImpossibleShapeEndsAtOnce) {
+  Launched run(dir_, Composer(), {"-n", "8", "--world_size", "8", "--node_rank", "1", "-c", "true"});
+  EXPECT_EQ(run.Wait(absl::Seconds(5)), 64);
+  EXPECT_THAT(run.err(),
+              HasSubstr("make one node, whose node-rank is 0; for two nodes of 8 workers give --world_size 16"));
+}
+
+TEST_F(ProgramTest, MasterPortIsTheScriptsOwn) {
+  ASSERT_TRUE(AtomicWriteFile(dir_.Path("bind.py"),
+                              "import os, socket\n"
+                              "if os.environ['RANK'] == '0':\n"
+                              "  socket.create_server(('', int(os.environ['MASTER_PORT'])))\n"
+                              "print(os.environ['MASTER_PORT'])\n")
+                  .ok());
+  const std::string port = absl::StrCat(*FreePort());
+  Launched run(dir_, Composer(), {"-n2", "--master_port", port, "bind.py"});
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(run.out(), Not(HasSubstr(port)));
+}
+
+TEST_F(ProgramTest, RunIsAWordToo) {
+  Launched run(dir_, Composer(), {"run", "-n2", "-c", "sh", "-c", "echo $RANK > r-$RANK"});
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_TRUE(PathExists(dir_.Path("r-1")));
+  Launched twice(dir_, Composer(), {"run", "run"});
+  EXPECT_EQ(twice.Wait(), 64);
+}
+
 TEST_F(ProgramTest, VersionHelpExplainDryRun) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--version"}, "composer "},
       {{"version"}, "composer "},
       {{"--help"}, "--max-restarts N"},
-      {{"--explain", "-n", "3", "-c", "true"}, "nproc            3                        flag -n"},
+      {{"--explain", "-n", "3", "-c", "true"}, "nproc              3                        flag -n"},
       {{"--dry-run", "-n", "3", "-c", "true"}, "3 workers: "},
+      {{"--dry-run", "--nnodes=1:2", "--rdzv-endpoint=x:1", "true"}, "rendezvous: x:1, served by the machine that has"},
+      {{"--print-completion", "bash"}, "complete -o default"},
+      {{"--print-completion=man"}, ".SH SYNOPSIS"},
   };
   for (const auto& [arguments, text] : cases) {
     Launched run(dir_, Composer(), arguments);
     EXPECT_EQ(run.Wait(), 0);
     EXPECT_THAT(run.out(), HasSubstr(text));
   }
+}
+
+TEST_F(ProgramTest, Doctor) {
+  Launched doctor(dir_, Composer(), {"doctor", "--json", "127.0.0.1:1"});
+  EXPECT_EQ(doctor.Wait(), 69) << doctor.err();  // nobody listens there
+  EXPECT_THAT(doctor.out(), AllOf(HasSubstr("127.0.0.1:1: connection refused"), HasSubstr("\"area\": \"disk\"")));
+  Launched wrong(dir_, Composer(), {"doctor", "--jsn"});
+  EXPECT_EQ(wrong.Wait(), 64);
+  EXPECT_THAT(wrong.err(), HasSubstr("did you mean `--json`?"));
 }
 
 TEST_F(ProgramTest, ServeAlone) {

@@ -63,7 +63,7 @@ struct Pipes {
     EXPECT_EQ(write(err[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
   RankLogs::Rank Rank(int rank, RankLogs::Show show, std::string path = "") {
-    return {rank, out[0], err[0], std::move(path), show};
+    return {rank, out[0], err[0], std::move(path), show, show};
   }
 };
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+
 namespace composer {
 namespace {
 
@@ -36,12 +38,12 @@ struct Case {
 
 TEST(RestartPolicyTest, Table) {
   const RestartBudget three = {.max_restarts = 3}, none = {.max_restarts = 0};
-  const RestartBudget last = {.max_restarts = 3, .spent = 3};
+  const RestartBudget last = {.max_restarts = 3, .tally = {.spent = 3}};
   GenerationResult progress = Exits({Signal(0, 9)});
   progress.progress = true;
   GenerationResult remote = Exits({EndedByUs(0, 9), Code(1, 69)});
   remote.exits[1].ended_by_us = true;
-  remote.remote_cause = "node b: rank 5 exited with 70";
+  remote.remote = RemoteEnd{.cause = "node b: rank 5 exited with 70"};
   const std::vector<Case> cases = {
       {"all done", Exits({Code(0, 0), Code(1, 0)}), three, NextStep::kDone, 0, -1, 0},
       {"killed", Exits({Signal(1, 9), Code(0, 69)}), three, NextStep::kRestart, 0, 0, 1},
@@ -77,7 +79,7 @@ TEST(RestartPolicyTest, Table) {
     EXPECT_EQ(verdict.next, c.next) << c.name << ": " << verdict.reason;
     EXPECT_EQ(verdict.exit_code, c.exit_code) << c.name;
     EXPECT_EQ(verdict.first_cause, c.first_cause) << c.name;
-    EXPECT_EQ(verdict.spent, c.spent) << c.name;
+    EXPECT_EQ(verdict.tally.spent, c.spent) << c.name;
     EXPECT_FALSE(verdict.reason.empty()) << c.name;
   }
 }
@@ -87,14 +89,123 @@ TEST(RestartPolicyTest, ThreeRestartsWithoutProgressThenGiveUp) {
   for (int restart = 1; restart <= 3; ++restart) {
     const Verdict verdict = DecideNextStep(Exits({Signal(1, 9)}), budget);
     ASSERT_EQ(verdict.next, NextStep::kRestart);
-    ASSERT_EQ(verdict.spent, restart);
-    budget.spent = verdict.spent;
+    ASSERT_EQ(verdict.tally.spent, restart);
+    ASSERT_EQ(verdict.tally.restarts, restart);
+    budget.tally = verdict.tally;
   }
   const Verdict verdict = DecideNextStep(Exits({Signal(1, 9)}), budget);
   EXPECT_EQ(verdict.next, NextStep::kGiveUp);
   EXPECT_EQ(verdict.exit_code, exit_code::kBudgetSpent);
   EXPECT_EQ(verdict.reason, "rank 1 was killed by SIGKILL (9)");
   EXPECT_EQ(verdict.decision, "3 restarts without progress (--max-restarts): giving up");
+}
+
+GenerationResult NeverTrained(std::vector<WorkerExit> exits) {
+  GenerationResult result = Exits(std::move(exits));
+  result.trained = false;
+  return result;
+}
+
+TEST(RestartPolicyTest, StartUpHasABudgetOfItsOwn) {
+  RestartBudget budget = {.max_restarts = 2, .tally = {.spent = 2}};
+  for (int start = 1; start <= 2; ++start) {
+    const Verdict verdict = DecideNextStep(NeverTrained({Code(0, 70)}), budget);
+    ASSERT_EQ(verdict.next, NextStep::kRestart) << verdict.decision;
+    EXPECT_EQ(verdict.decision, absl::StrCat("restart ", start, " of 2 before training began"));
+    EXPECT_EQ(verdict.tally.spent, 2) << "the run's budget is not touched";
+    budget.tally = verdict.tally;
+  }
+  const Verdict third = DecideNextStep(NeverTrained({Code(0, 70)}), budget);
+  EXPECT_EQ(third.exit_code, exit_code::kBudgetSpent);
+  EXPECT_EQ(third.decision, "2 restarts before training began (--max-restarts): giving up");
+  // A generation that trains refills it, and is charged to the other one.
+  GenerationResult trained = Exits({Signal(0, 9)});
+  trained.progress = true;
+  const Verdict after = DecideNextStep(trained, budget);
+  EXPECT_EQ(after.next, NextStep::kRestart);
+  EXPECT_EQ(after.tally.start_spent, 0);
+  EXPECT_EQ(after.tally.spent, 1);
+}
+
+WorkerExit Said(int rank, int code, const std::string& last_line) {
+  WorkerExit exit = Code(rank, code);
+  exit.last_line = last_line;
+  return exit;
+}
+
+TEST(RestartPolicyTest, TheSameUserErrorTwiceIsEnough) {
+  const std::string error = "ModuleNotFoundError: No module named 'torhc'";
+  const RestartBudget fresh = {.max_restarts = 5};
+  const Verdict once = DecideNextStep(Exits({Said(0, 1, error)}), fresh);
+  ASSERT_EQ(once.next, NextStep::kRestart);
+  const RestartBudget seen = {.max_restarts = 5, .tally = once.tally};
+
+  const Verdict twice = DecideNextStep(Exits({Said(1, 1, error)}), seen);
+  EXPECT_EQ(twice.next, NextStep::kGiveUp);
+  EXPECT_EQ(twice.exit_code, 93);
+  EXPECT_NE(twice.decision.find("twice"), std::string::npos);
+
+  GenerationResult further = Exits({Said(1, 1, error)});
+  further.progress = true;
+  EXPECT_EQ(DecideNextStep(further, seen).next, NextStep::kRestart) << "steps were gained between";
+  EXPECT_EQ(DecideNextStep(Exits({Said(0, 1, "NameError: x")}), seen).next, NextStep::kRestart) << "another error";
+  const Verdict weather = DecideNextStep(Exits({Said(0, 1, "RuntimeError: connection closed")}), fresh);
+  EXPECT_EQ(weather.tally.user_error, "");
+  const RestartBudget none = {.max_restarts = 0, .tally = once.tally};
+  EXPECT_EQ(DecideNextStep(Exits({Said(0, 1, error)}), none).exit_code, 1) << "without a budget its own code";
+}
+
+RemoteEnd Remote(bool collateral, std::optional<Verdict> verdict = std::nullopt) {
+  return {.cause = "rank 5 failed (node b)", .collateral = collateral, .verdict = std::move(verdict)};
+}
+
+TEST(RestartPolicyTest, FirstCauseAcrossNodes) {
+  const RestartBudget budget = {.max_restarts = 3, .tally = {.spent = 1}};
+  const Verdict theirs = {
+      .next = NextStep::kGiveUp, .exit_code = 64, .first_cause = 0, .tally = {.spent = 1}, .reason = "r"};
+  struct Case {
+    const char* name;
+    std::vector<WorkerExit> exits;
+    RemoteEnd remote;
+    int first_cause;  // -1: the other node's
+    NextStep next;
+  };
+  const std::vector<Case> cases = {
+      {"told, ours left with 69", {Code(0, 69)}, Remote(false), -1, NextStep::kRestart},
+      {"told, ours were killed by us", {EndedByUs(0, 9)}, Remote(false), -1, NextStep::kRestart},
+      {"their verdict holds for us", {Code(0, 69)}, Remote(false, theirs), -1, NextStep::kGiveUp},
+      {"both certain: who was told second yields", {Signal(0, 11)}, Remote(false, theirs), -1, NextStep::kGiveUp},
+      {"our crash explains their 69", {Signal(0, 11), Code(1, 69)}, Remote(true), 0, NextStep::kRestart},
+      {"69 on both sides", {Code(0, 69)}, Remote(true), -1, NextStep::kRestart},
+      {"their 69, ours had no failure", {EndedByUs(0, 9)}, Remote(true), -1, NextStep::kRestart},
+  };
+  for (const Case& c : cases) {
+    GenerationResult result = Exits(c.exits);
+    result.remote = c.remote;
+    const Verdict verdict = DecideNextStep(result, budget);
+    EXPECT_EQ(verdict.first_cause, c.first_cause) << c.name;
+    EXPECT_EQ(verdict.next, c.next) << c.name;
+    if (verdict.next == NextStep::kRestart) EXPECT_EQ(verdict.tally.spent, 2) << c.name;
+    EXPECT_EQ(verdict.reason, c.first_cause < 0 && !c.remote.verdict.has_value() ? "rank 5 failed (node b)"
+                              : c.remote.verdict.has_value()                     ? "r"
+                                                                                 : "rank 0 was killed by SIGSEGV (11)")
+        << c.name;
+  }
+}
+
+TEST(RestartPolicyTest, RolesMarkTheCollateral) {
+  WorkerExit late = Signal(4, 6);
+  late.after_news = true;
+  const std::vector<WorkerExit> exits = {Code(3, 69), Signal(1, 11), EndedByUs(0, 9), Code(2, 0),
+                                         late,        Code(5, 75),   Code(6, 1)};
+  const int cause = FirstCause(exits, nullptr);
+  EXPECT_EQ(cause, 1);
+  const std::vector<std::string> roles = {"collateral: its peers were gone (69)",        "first cause",
+                                          "collateral: ended by the launcher",           "done",
+                                          "collateral: it failed after the first cause", "preempted",
+                                          "collateral: it failed after the first cause"};
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(RoleOf(exits, i, cause), roles[i]) << i;
+  EXPECT_EQ(FirstCause({late}, nullptr), -1) << "a crash on the way out is no cause";
 }
 
 TEST(RestartPolicyTest, A69IsNotCertainToBeTheCause) {
@@ -109,6 +220,7 @@ TEST(RestartPolicyTest, A69IsNotCertainToBeTheCause) {
 TEST(RestartPolicyTest, ReasonNamesRankAndExit) {
   EXPECT_EQ(DescribeExit(Signal(1, 9)), "rank 1 was killed by SIGKILL (9)");
   EXPECT_EQ(DescribeExit(Code(2, 3)), "rank 2 exited with 3");
+  EXPECT_EQ(DescribeExit(Said(2, 1, "KeyError: 'lr'")), "rank 2 exited with 1: KeyError: 'lr'");
   EXPECT_EQ(DescribeExit(Hung(0)), "rank 0 hung: no step for 21s");
 }
 

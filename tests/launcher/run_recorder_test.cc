@@ -42,14 +42,14 @@ TEST(RunRecorderTest, AKillAndARecovery) {
   recorder.OnReport(Saved("ckpt/ba10"));
   recorder.OnFailure(At(5));
   EXPECT_TRUE(recorder.EndGeneration({Page(14, 2), Page(13, 1.5)}));
-  recorder.Conclude({.next = NextStep::kRestart, .reason = "rank 1 was killed"}, At(5));
+  recorder.Conclude({.next = NextStep::kRestart, .reason = "rank 1 was killed"}, {}, At(5));
   EXPECT_EQ(recorder.summary().exit_reason, "running");
 
   recorder.BeginGeneration(2);
   recorder.OnReport(Started("ckpt/ba10", 10));
   recorder.OnFailure(At(7));
   EXPECT_FALSE(recorder.EndGeneration({Page(13, 5.5), Page(12, 5.5)}));  // not all of them beyond 13
-  recorder.Conclude({.next = NextStep::kRestart, .reason = "again"}, At(7));
+  recorder.Conclude({.next = NextStep::kRestart, .reason = "again"}, {}, At(7));
 
   recorder.BeginGeneration(2);
   recorder.OnReport(Started("ckpt/ba10", 10));
@@ -57,7 +57,7 @@ TEST(RunRecorderTest, AKillAndARecovery) {
   (*end.mutable_exit_report()->mutable_metrics())["metrics/eval/Accuracy"] = 0.9;
   recorder.OnReport(end);
   EXPECT_TRUE(recorder.EndGeneration({Page(40, 8)}));
-  recorder.Conclude({.next = NextStep::kDone}, At(20));
+  recorder.Conclude({.next = NextStep::kDone}, {}, At(20));
 
   const RunSummary& summary = recorder.summary();
   ASSERT_EQ(summary.generations.size(), 3u);
@@ -85,7 +85,7 @@ TEST(RunRecorderTest, AGenerationWithoutASingleStep) {
   RunRecorder recorder("run", "/x", At(0));
   recorder.BeginGeneration(1);
   EXPECT_FALSE(recorder.EndGeneration({ProgressSnapshot()}));
-  recorder.Conclude({.next = NextStep::kGiveUp, .exit_code = 64, .first_cause = 0, .reason = "bad"}, At(1));
+  recorder.Conclude({.next = NextStep::kGiveUp, .exit_code = 64, .first_cause = 0, .reason = "bad"}, {}, At(1));
   const nlohmann::json json = nlohmann::json::parse(ToJson(recorder.summary()));
   EXPECT_EQ(json["exit_reason"], "user_error");
   EXPECT_TRUE(json["generations"][0]["first_step_seconds"].is_null());
@@ -97,11 +97,11 @@ TEST(RunRecorderTest, ExitReasons) {
       {{.next = NextStep::kPreempted, .exit_code = 75}, "preempted"},
       {{.next = NextStep::kGiveUp, .exit_code = 93, .first_cause = 0}, "budget_spent"},
       {{.next = NextStep::kGiveUp, .exit_code = 137, .first_cause = 0}, "failed"},
-      {{.next = NextStep::kGiveUp, .exit_code = 130, .first_cause = -1}, "killed"},
+      {{.next = NextStep::kGiveUp, .exit_code = 130, .stopped = true}, "killed"},
   };
   for (const auto& [verdict, reason] : cases) {
     RunRecorder recorder("run", "/x", At(0));
-    recorder.Conclude(verdict, At(1));
+    recorder.Conclude(verdict, {}, At(1));
     EXPECT_EQ(recorder.summary().exit_reason, reason);
     EXPECT_EQ(recorder.summary().exit_code, verdict.exit_code);
   }

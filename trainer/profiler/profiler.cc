@@ -188,7 +188,7 @@ absl::Status Profiler::Write(const State& state) {
   values.rank = state.rank;
 
   const std::string title = absl::StrCat(absl::StripSuffix(BaseName(trace), ".json"));
-  const Verdict verdict = Judge(window_);
+  const ProfileVerdict verdict = Judge(window_);
   saved.own_files.push_back(absl::StrCat(absl::StripSuffix(trace, ".json"), ".verdict.txt"));
   RETURN_IF_ERROR(AtomicWriteFile(saved.own_files.back(), VerdictText(verdict, title)));
   if (state.rank == 0) {

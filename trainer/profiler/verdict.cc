@@ -118,7 +118,7 @@ std::vector<OpTotal> TotalOps(const Window& window, bool of_device) {
   return Largest(std::move(totals));
 }
 
-std::vector<std::string> Advice(const Verdict& verdict) {
+std::vector<std::string> Advice(const ProfileVerdict& verdict) {
   std::vector<std::string> advice;
   double communication = verdict.communication;
   for (const DeviceVerdict& device : verdict.devices)
@@ -140,9 +140,9 @@ std::vector<std::string> Advice(const Verdict& verdict) {
 
 }  // namespace
 
-Verdict Judge(const Window& window) {
+ProfileVerdict Judge(const Window& window) {
   std::map<absl::string_view, int64_t> own = OwnTimes(window);
-  Verdict verdict;
+  ProfileVerdict verdict;
   verdict.batches = static_cast<int64_t>(window.batches.size());
   verdict.evaluation_seconds = static_cast<double>(own[kEvaluationSpan.category]) / 1e9;
   verdict.checkpoint_seconds = static_cast<double>(own[kCheckpointSpan.category]) / 1e9;
@@ -182,7 +182,7 @@ void AppendOps(const char* title, const std::vector<OpTotal>& ops, int64_t batch
 
 }  // namespace
 
-std::string VerdictText(const Verdict& verdict, const std::string& title) {
+std::string VerdictText(const ProfileVerdict& verdict, const std::string& title) {
   const double ms = verdict.seconds * 1e3 / static_cast<double>(std::max<int64_t>(1, verdict.batches));
   std::string text = absl::StrFormat("%s: %d batches, %.3f ms each\n", title, verdict.batches, ms);
   const std::pair<const char*, double> kShares[] = {{"forward", verdict.forward},
@@ -207,7 +207,7 @@ std::string VerdictText(const Verdict& verdict, const std::string& title) {
   return text;
 }
 
-std::string VerdictLine(const Verdict& verdict) {
+std::string VerdictLine(const ProfileVerdict& verdict) {
   const double ms = verdict.seconds * 1e3 / static_cast<double>(std::max<int64_t>(1, verdict.batches));
   std::string line = absl::StrFormat(
       "%.3f ms a batch: forward %.0f %%, backward %.0f %%, optimizer %.0f %%, communication %.0f %%, data wait %.0f "

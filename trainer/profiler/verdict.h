@@ -30,7 +30,7 @@ struct OpTotal {
   uint64_t flops = 0;
 };
 
-struct Verdict {
+struct ProfileVerdict {
   int64_t batches = 0;
   double seconds = 0;  // of the window, without evaluation and checkpoints
   double forward = 0, backward = 0, optimizer = 0, communication = 0, data_wait = 0, callbacks = 0, gaps = 0;  // shares
@@ -40,11 +40,11 @@ struct Verdict {
   std::vector<std::string> advice;            // communication above 20 %, data wait above 10 %
 };
 
-Verdict Judge(const Window& window);
+ProfileVerdict Judge(const Window& window);
 
 // A dozen lines; `title`: "rank 0, ep0-ba5".
-std::string VerdictText(const Verdict& verdict, const std::string& title);
+std::string VerdictText(const ProfileVerdict& verdict, const std::string& title);
 // One line for the log.
-std::string VerdictLine(const Verdict& verdict);
+std::string VerdictLine(const ProfileVerdict& verdict);
 
 }  // namespace composer

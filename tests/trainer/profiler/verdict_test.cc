@@ -49,8 +49,8 @@ Window OneBatch(std::vector<SpanRecord> spans) {
   return window;
 }
 
-TEST(Verdict, EachInstantBelongsToTheInnermostSpan) {
-  const Verdict verdict = Judge(OneBatch({
+TEST(ProfileVerdict, EachInstantBelongsToTheInnermostSpan) {
+  const ProfileVerdict verdict = Judge(OneBatch({
       Span(kDataloaderSpan, 0, 5), Span(kForwardSpan, 5, 35), Span(kEventSpan, 5, 15), Span(kAlgorithmSpan, 6, 14),
       Span(kBackwardSpan, 35, 75), Span(kReduceSpan, 70, 75),  // inside backward
       Span(kReduceSpan, 75, 80), Span(kOptimizerSpan, 80, 90), Span(kEventSpan, 91, 95), Span(kCallbackSpan, 92, 95),
@@ -67,8 +67,8 @@ TEST(Verdict, EachInstantBelongsToTheInnermostSpan) {
   EXPECT_THAT(verdict.advice, IsEmpty());
 }
 
-TEST(Verdict, EvaluationAndCheckpointsAreApart) {
-  const Verdict verdict = Judge(OneBatch({Span(kForwardSpan, 0, 20), Span(kEvaluationSpan, 30, 60),
+TEST(ProfileVerdict, EvaluationAndCheckpointsAreApart) {
+  const ProfileVerdict verdict = Judge(OneBatch({Span(kForwardSpan, 0, 20), Span(kEvaluationSpan, 30, 60),
                                           Span(kEventSpan, 40, 50), Span(kCheckpointSpan, 60, 80)}));
   // 10 ms of callbacks inside the evaluation stay: 100 - 20 - 20.
   EXPECT_DOUBLE_EQ(verdict.evaluation_seconds, 0.020);
@@ -78,24 +78,24 @@ TEST(Verdict, EvaluationAndCheckpointsAreApart) {
   EXPECT_THAT(VerdictText(verdict, "x"), HasSubstr("not counted: evaluation 0.020 s, checkpoints 0.020 s"));
 }
 
-TEST(Verdict, AdvisesAboveTheLimitsOnly) {
+TEST(ProfileVerdict, AdvisesAboveTheLimitsOnly) {
   struct Row {
     double communication, data_wait;
     size_t advice;
   };
   for (const Row& row : {Row{20, 10, 0}, Row{21, 10, 1}, Row{20, 11, 1}, Row{50, 50, 2}}) {
-    const Verdict verdict =
+    const ProfileVerdict verdict =
         Judge(OneBatch({Span(kReduceSpan, 0, row.communication),
                         Span(kDataloaderSpan, row.communication, row.communication + row.data_wait)}));
     EXPECT_THAT(verdict.advice, SizeIs(row.advice)) << row.communication << " " << row.data_wait;
   }
 }
 
-TEST(Verdict, DeviceTimesAreUnions) {
+TEST(ProfileVerdict, DeviceTimesAreUnions) {
   Window window = OneBatch({});
   window.ops = {Kernel("gemm", 0, 30), Kernel("copy", 20, 40, /*stream=*/8),
                 Kernel("ncclDevKernel_AllReduce", 30, 70, 9)};
-  const Verdict verdict = Judge(window);
+  const ProfileVerdict verdict = Judge(window);
   ASSERT_THAT(verdict.devices, SizeIs(1));
   EXPECT_DOUBLE_EQ(verdict.devices[0].busy, 0.7);
   EXPECT_DOUBLE_EQ(verdict.devices[0].exposed_communication, 0.3);
@@ -104,11 +104,11 @@ TEST(Verdict, DeviceTimesAreUnions) {
   EXPECT_THAT(VerdictText(verdict, "x"), HasSubstr("GPU 0: busy 70.0 %"));
 }
 
-TEST(Verdict, OperatorsAreTotalledByTheirOwnTime) {
+TEST(ProfileVerdict, OperatorsAreTotalledByTheirOwnTime) {
   Window window = OneBatch({});
   window.ops = {HostOp("aten::linear", 0, 10), HostOp("aten::addmm", 1, 9, 4'000'000), HostOp("aten::copy_", 2, 3),
                 HostOp("aten::addmm", 20, 22, 4'000'000), HostOp("aten::addmm", 0, 5, 0, /*thread=*/2)};
-  const Verdict verdict = Judge(window);
+  const ProfileVerdict verdict = Judge(window);
   ASSERT_THAT(verdict.host_ops, SizeIs(3));
   EXPECT_EQ(verdict.host_ops[0].name, "aten::addmm");
   EXPECT_EQ(verdict.host_ops[0].calls, 3);
@@ -119,8 +119,8 @@ TEST(Verdict, OperatorsAreTotalledByTheirOwnTime) {
   EXPECT_THAT(verdict.device_ops, IsEmpty());
 }
 
-TEST(Verdict, TextAndLine) {
-  const Verdict verdict = Judge(OneBatch({Span(kForwardSpan, 0, 25), Span(kReduceSpan, 25, 75)}));
+TEST(ProfileVerdict, TextAndLine) {
+  const ProfileVerdict verdict = Judge(OneBatch({Span(kForwardSpan, 0, 25), Span(kReduceSpan, 25, 75)}));
   const std::string text = VerdictText(verdict, "ep0-ba5-rank0");
   EXPECT_THAT(text, HasSubstr("ep0-ba5-rank0: 1 batches, 100.000 ms each\n  forward                 25.0 %\n"));
   EXPECT_THAT(text, HasSubstr("advice: communication takes 50 % of the step"));
@@ -129,8 +129,8 @@ TEST(Verdict, TextAndLine) {
                         "communication 50 %, data wait 0 %, algorithms and callbacks 0 %, gaps 25 %"));
 }
 
-TEST(Verdict, AnEmptyWindowIsNoDivisionByZero) {
-  const Verdict verdict = Judge(Window());
+TEST(ProfileVerdict, AnEmptyWindowIsNoDivisionByZero) {
+  const ProfileVerdict verdict = Judge(Window());
   EXPECT_EQ(verdict.forward, 0);
   EXPECT_FALSE(VerdictText(verdict, "x").empty());
 }

@@ -1,0 +1,35 @@
+// Shell completion and the manual page, made from the option table that parses the command line. Pure text.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/options.h"
+
+namespace composer {
+
+struct ProgramDocs {
+  struct Command {
+    std::string name;
+    std::string usage;
+    std::string help;
+  };
+  std::string name;  // a word of letters, digits, - and _
+  std::string version;
+  std::string summary;  // one line
+  std::vector<std::string> usage;
+  std::vector<Command> commands;
+  std::vector<OptionGroup> options;
+  std::vector<std::pair<std::string, std::string>> sections;  // title, paragraphs: more of the manual page
+};
+
+// A script to be sourced: completes flags, the values of those that have choices, subcommands and file names.
+std::string BashCompletion(const ProgramDocs& docs);
+// The content of a file _NAME in zsh's $fpath.
+std::string ZshCompletion(const ProgramDocs& docs);
+// Section 1, in man(7) macros.
+std::string ManPage(const ProgramDocs& docs);
+
+}  // namespace composer

@@ -1,0 +1,15 @@
+// `composer doctor`: gathers facts, prints what they mean.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+
+namespace composer {
+
+// Exit code: 0, 69 when something fails, 64 for wrong flags.
+int DoctorCommand(const std::vector<std::string>& arguments, const Environment& environment);
+
+}  // namespace composer

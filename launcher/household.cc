@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/household.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "launcher/network_facts.h"
+
+namespace composer {
+namespace {
+
+constexpr char kLoopback[] = "127.0.0.1";
+constexpr char kAllInterfaces[] = "0.0.0.0";  // gRPC takes it for IPv6 as well
+
+absl::StatusOr<std::string> MakeTempFolder(const Environment& environment) {
+  std::string path = JoinPath(environment.GetOr("TMPDIR", "/tmp"), "composer-XXXXXX");
+  if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, "cannot make a temporary folder", path);
+  return AbsolutePath(path);
+}
+
+bool MayServe(const LaunchShape& shape, const ServeOptions& serve, bool endpoint_is_here) {
+  if (shape.hosting != Hosting::kIfLocal) return shape.hosting == Hosting::kYes;
+  return endpoint_is_here && PortIsFree(serve.bind_address, serve.port);
+}
+
+}  // namespace
+
+ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options) {
+  const Endpoint& endpoint = plan.shape.endpoints[0];
+  return {.job = plan.name,
+          .bind_address = plan.shape.one_node() || IsLoopbackName(endpoint.host) ? kLoopback : kAllInterfaces,
+          .port = endpoint.port,
+          .min_nodes = plan.shape.min_nodes,
+          .max_nodes = plan.shape.max_nodes,
+          .last_call_seconds = options.last_call,
+          .of_launcher = true};
+}
+
+absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is_here, const LaunchOptions& options,
+                                        const Environment& environment) {
+  Household household;
+  ServeOptions serve = PlanServe(plan, options);
+  bool serves = MayServe(plan.shape, serve, endpoint_is_here);
+  if (plan.job && serves) {
+    auto lock = RunLock::Take(plan.run_folder);
+    if (!lock.ok() && plan.shape.hosting != Hosting::kIfLocal) return lock.status();
+    serves = lock.ok();
+    if (serves) household.lock = *std::move(lock);
+  }
+  ASSIGN_OR_RETURN(household.temp_folder, MakeTempFolder(environment));
+  Keeper::Options keeper = {.temp_folder = household.temp_folder};
+  int port_pipe[2] = {-1, -1};
+  if (serves) {
+    if (pipe2(port_pipe, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
+    serve.report_fd = port_pipe[1];
+    keeper.early_child = [serve] { Serve(serve); };
+    keeper.early_child_fd = port_pipe[1];
+  }
+  ASSIGN_OR_RETURN(household.keeper, Keeper::Start(std::move(keeper)));
+  if (serves) close(port_pipe[1]);
+  household.serve_port_fd = port_pipe[0];
+  return household;
+}
+
+}  // namespace composer

@@ -1,0 +1,34 @@
+// What a launch makes before it has a thread: the lock on the run folder, a temporary folder, the keeper, and the
+// rendezvous process when this launcher serves it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/env.h"
+#include "launcher/keeper.h"
+#include "launcher/launch_plan.h"
+#include "launcher/run_lock.h"
+#include "launcher/serve.h"
+
+namespace composer {
+
+struct Household {
+  std::unique_ptr<RunLock> lock;  // null for programs, and where another launcher serves the rendezvous
+  std::string temp_folder;
+  std::unique_ptr<Keeper> keeper;
+  int serve_port_fd = -1;  // see ReadServePort; -1: the rendezvous is not served here
+};
+
+// Whether this launcher is to serve the rendezvous: as the shape says; kIfLocal: when the endpoint is this machine's, its
+// port is free, and no other launcher has the run folder.
+// kFailedPrecondition: the run folder has a launcher already, whose pid it names.
+absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is_here, const LaunchOptions& options,
+                                        const Environment& environment);
+
+// How the rendezvous of a plan is served.
+ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options);
+
+}  // namespace composer

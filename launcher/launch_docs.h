@@ -1,0 +1,20 @@
+// What composer says of itself: --help, the manual page and the shell completions, from one table.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "base/option_docs.h"
+
+namespace composer {
+
+ProgramDocs LaunchDocs();
+
+// The whole text of --help.
+std::string LaunchHelp();
+
+// kind: bash, zsh, man.
+std::string LaunchCompletion(absl::string_view kind);
+
+}  // namespace composer

@@ -1,0 +1,225 @@
+"""The fault matrix on the real binaries: each fault is named by its right root cause, every time, first in the summary and on the
+terminal, and the run ends in the right state. One table; MATRIX_ROUNDS=N repeats it."""
+import dataclasses
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+import harness
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "netns"))
+import hosts  # noqa: E402
+
+ROUNDS = int(os.environ.get("MATRIX_ROUNDS", "1"))
+SLOW = {"throttle": {"seconds": 0.02}}
+LONG = {"max_duration": "150ba"}
+HANG_S = 45  # the detector's limit is 20 s
+
+
+@dataclasses.dataclass
+class Fault:
+    name: str
+    cause: str                  # regular expression for the first generation's cause
+    inject: object = None       # called with the test and the run's name once it trains
+    job: dict = dataclasses.field(default_factory=dict)
+    flags: tuple = ()
+    code: int = 0
+    restarts: int = 1
+    also: str = ""              # must be on the terminal too
+    timeout: float = 60
+
+
+def signal_rank(rank, number):
+    def inject(test, name):
+        os.kill(test.workers(name)[rank], number)
+    return inject
+
+
+def fail_at(rank, how, batch=13):
+    return {"callbacks": {**SLOW, "fail_at": {"rank": rank, "batch": batch, "how": how}}}
+
+
+FAULTS = [
+    Fault("exit code", r"^rank 1 exited with 70", job=fail_at(1, "exit")),
+    Fault("exception", r"^rank 0 exited with 70: .*asked to fail", job=fail_at(0, "throw")),
+    Fault("abort", r"^rank 1 was killed by SIGABRT", job=fail_at(1, "abort")),
+    Fault("SIGSEGV", r"^rank 0 was killed by SIGSEGV", signal_rank(0, signal.SIGSEGV)),
+    Fault("SIGBUS", r"^rank 1 was killed by SIGBUS", signal_rank(1, signal.SIGBUS)),
+    Fault("kill -9 by someone", r"^rank 1 was killed by SIGKILL \(9\): .*(someone else sent it|not by the launcher)", signal_rank(1, signal.SIGKILL)),
+    Fault("frozen rank (SIGSTOP)", r"^rank 1 hung: no heartbeat for 2\ds; its process is stopped", signal_rank(1, signal.SIGSTOP), timeout=HANG_S + 30),
+    Fault("bad config", r"^rank \d exited with 64: .*lr", job={"optimizers": {"name": "decoupled_adamw", "lr": -1}}, code=64, restarts=0),
+    Fault("no restarts left", r"^rank 0 was killed by SIGSEGV", signal_rank(0, signal.SIGSEGV), flags=("--max-restarts", "0"), code=139, restarts=0),
+    Fault("the same failure until the budget is spent", r"^rank 1 exited with 70", flags=("--max-restarts", "2"), code=93, restarts=2,
+          job={"callbacks": {"fail_at": {"rank": 1, "batch": 3, "how": "exit", "every_generation": True}}}, also="giving up"),
+]
+
+
+class FaultMatrixTest(harness.JobTest):
+    def check(self, fault, name, process, err):
+        summary = self.summary(name)
+        self.assertEqual(process.returncode, fault.code, err)
+        self.assertEqual(summary["restarts"], fault.restarts, err)
+        first = summary["generations"][0]
+        self.assertRegex(first["cause"], fault.cause, err)
+        told = [line for line in err.splitlines() if line.startswith("composer: ")]
+        named = re.search(r"rank \d", first["cause"])[0]
+        self.assertTrue(told[0].startswith(f"composer: {named} "), f"the cause comes first, and it is {named}:\n{err}")
+        if fault.also:
+            self.assertIn(fault.also, err)
+        roles = [e["role"] for e in first["exits"]]
+        self.assertEqual(roles.count("first cause"), 1, first)
+        self.assertTrue(all(r == "first cause" or r.startswith("collateral") for r in roles), first)
+        summary_lines = err.split("composer: ")
+        self.assertLess(max(len(part.splitlines()) for part in summary_lines), 20, "one screen")
+
+    def run_fault(self, fault, round_number):
+        name = re.sub(r"\W+", "-", fault.name) + f"-{round_number}"
+        job = self.write_job(name, **{"callbacks": SLOW, **(LONG if fault.inject else {}), **fault.job})
+        began = time.monotonic()
+        process = self.start("-n", 2, *fault.flags, job)
+        if fault.inject:
+            self.wait_for_batch(name, 12, 40)
+            fault.inject(self, name)
+        _, err = process.communicate(timeout=fault.timeout)
+        self.check(fault, name, process, err)
+        print(f"  {fault.name}: {self.summary(name)['generations'][0]['cause'][:110]} ({time.monotonic() - began:.1f} s)", flush=True)
+
+    def test_matrix(self):
+        for round_number in range(ROUNDS):
+            for fault in FAULTS:
+                with self.subTest(fault.name, round=round_number):
+                    self.run_fault(fault, round_number)
+
+
+class MemoryCgroup:
+    """A memory cgroup of ours with a limit, v1 or v2; None where the machine does not allow it."""
+
+    @staticmethod
+    def make(limit):
+        for root, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            folder = pathlib.Path(root) / f"composer-test-{os.getpid()}"
+            try:
+                folder.mkdir()
+            except OSError:
+                continue
+            try:
+                (folder / name).write_text(str(limit))
+                swap = folder / ("memory.memsw.limit_in_bytes" if "limit" in name else "memory.swap.max")
+                if swap.exists():
+                    swap.write_text(str(limit) if "limit" in name else "0")
+                return folder
+            except OSError:
+                folder.rmdir()
+        return None
+
+
+class OutOfMemoryTest(harness.JobTest):
+    PROGRAM = """
+import os, sys, time
+if os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    if "helper" in sys.argv:
+        pid = os.fork()
+        if pid:
+            _, status = os.waitpid(pid, 0)
+            sys.exit(5)
+    blocks = []
+    while True:
+        blocks.append(bytearray(b"x" * 4_000_000))
+time.sleep(0.5)
+"""
+
+    def run_in_cgroup(self, *words):
+        group = MemoryCgroup.make(300 << 20)
+        if group is None:
+            self.skipTest("no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)")
+
+        def remove():
+            for _ in range(100):
+                try:
+                    return group.rmdir()
+                except OSError:
+                    time.sleep(0.05)
+        self.addCleanup(remove)
+        process = subprocess.Popen([harness.BIN / "composer", "-n", "2", "--max-restarts", "1", "-c", sys.executable, "-c", self.PROGRAM, *words],
+                                   cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   stdin=subprocess.DEVNULL, preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        return err
+
+    def test_the_kernel_kills_a_rank(self):
+        for _ in range(ROUNDS):
+            err = self.run_in_cgroup()
+            self.assertRegex(err, r"composer: rank 1 on .* was killed by SIGKILL \(9\): out of memory: the kernel killed it")
+            print("  OOM-kill: " + err.splitlines()[0])
+
+    def test_the_kernel_kills_a_helper_of_a_rank(self):
+        err = self.run_in_cgroup("helper")
+        self.assertRegex(err, r"composer: rank 1 on .* exited with 5: out of memory: the kernel had killed ")
+        print("  OOM-kill of a helper: " + err.splitlines()[0])
+
+
+class FullDiskTest(harness.JobTest):
+    def test_a_full_disk_is_named(self):
+        disk = self.folder / "runs"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], capture_output=True).returncode != 0:
+            self.skipTest("mounting a small tmpfs is not permitted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk])
+        job = self.write_job("full", model={"name": "mlp", "sizes": [32, 512, 512, 10]})
+        process = self.start("-n", 2, "--max-restarts", 1, job)
+        _, err = process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0, err)
+        first = next(line for line in err.splitlines() if line.startswith("composer: "))
+        self.assertRegex(first, r"rank 0 on .* exited with 70: .*No space left on device", err)
+        print("  full disk: " + first[:160])
+
+
+class OneNodeDiffersTest(harness.JobTest):
+    def both(self, first, second, port):
+        """Two launchers on this machine as two nodes; returns their (code, stderr)."""
+        words = ["--nnodes", 2, "-n", 1, "--master_addr", "127.0.0.1", "--master_port", port, "--join-timeout", 6]
+        nodes = [self.start("--node_rank", rank, *words, *extra) for rank, extra in enumerate((first, second))]
+        outcomes = [node.communicate(timeout=60) for node in nodes]
+        return [(node.returncode, err) for node, (_, err) in zip(nodes, outcomes)]
+
+    @staticmethod
+    def free_port():
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+    def test_bad_config_on_one_node(self):
+        job = self.write_job("differs")
+        (code_0, err_0), (code_1, err_1) = self.both([job], [job, "max_duration=9ba"], self.free_port())
+        refused = err_0 + err_1
+        self.assertIn("config_hash", refused)
+        self.assertEqual(sorted([code_0, code_1]), [64, 69], refused)
+        print("  bad config on one node: " + next(line for line in refused.splitlines() if "config_hash" in line)[:160])
+
+
+@unittest.skipIf(hosts.why_not(), hosts.why_not())
+class NetCutTest(harness.JobTest):
+    def test_a_cut_cable_is_named(self):
+        job = self.write_job("cut", callbacks=SLOW, **LONG)
+        with hosts.Network(2) as nodes:
+            runs = [host.run([harness.BIN / "composer", "-n", 1, "--nnodes", "1:2", "--node_rank", rank, "--master_addr", nodes[0].address,
+                              "--master_port", 7501, job], cwd=self.folder, env=self.environment()) for rank, host in enumerate(nodes)]
+            self.wait_for_batch("cut", 12, 60)
+            at = time.monotonic()
+            nodes[1].cut()
+            told = self.wait_for(lambda: runs[0].said("was lost", at), "node 0 is told", 20)
+            print(f"  net cut: told after {told - at:.1f} s")
+            self.assertEqual(runs[0].exit_code(60), 0, runs[0].text())
+        self.assertRegex(self.summary("cut")["generations"][0]["cause"], r"^node 1 .* was lost")
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
+    unittest.main()

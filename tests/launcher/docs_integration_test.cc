@@ -1,0 +1,66 @@
+// What the binary prints of itself, in the hands of the programs it is for: bash and man.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/launcher/launched.h"
+
+namespace composer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class DocsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* kind : {"bash", "zsh", "man"}) {
+      Launched run(dir_, COMPOSER_BINARY, {"--print-completion", kind});
+      ASSERT_EQ(run.Wait(), 0) << run.err();
+      ASSERT_TRUE(AtomicWriteFile(dir_.Path(kind), run.out()).ok());
+    }
+  }
+  // What TAB offers for the last of the words.
+  std::string Complete(const std::string& words, int last) {
+    const std::string script = absl::StrCat("source ./bash && COMP_WORDS=(", words, ") COMP_CWORD=", last,
+                                            " && _composer; echo \"${COMPREPLY[*]}\"");
+    Launched shell(dir_, "/bin/bash", {"-c", script});
+    EXPECT_EQ(shell.Wait(), 0) << shell.err();
+    EXPECT_EQ(shell.err(), "");
+    return shell.out();
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(DocsTest, BashCompletes) {
+  EXPECT_EQ(Complete("composer --rdzv-b", 1), "--rdzv-backend\n");
+  EXPECT_EQ(Complete("composer --rdzv-backend c", 2), "c10d\n");
+  EXPECT_EQ(Complete("composer -n ''", 2), "auto cpu gpu\n");
+  EXPECT_EQ(Complete("composer -n 2 valid", 3), "validate\n");
+  EXPECT_EQ(Complete("composer -n 2 ba", 3), "bash\n");  // the file that SetUp wrote
+  EXPECT_EQ(Complete("composer -n 2 train.py --w", 4), "\n");
+  EXPECT_THAT(Complete("composer --", 1), AllOf(HasSubstr("--nproc-per-node"), HasSubstr("--log-dir")));
+}
+
+TEST_F(DocsTest, ZshHasAllFlags) {
+  EXPECT_THAT(*ReadFile(dir_.Path("zsh")), AllOf(HasSubstr("#compdef composer\n"), HasSubstr("'--nnodes[")));
+  if (access("/bin/zsh", X_OK) != 0) return;  // not among the packages of the set-up
+  Launched zsh(dir_, "/bin/zsh", {"-n", "zsh"});
+  EXPECT_EQ(zsh.Wait(), 0) << zsh.err();
+}
+
+TEST_F(DocsTest, ManShowsThePageWithoutAWarning) {
+  if (access("/usr/bin/man", X_OK) != 0) GTEST_SKIP() << "no man here";
+  Launched man(dir_, "/usr/bin/man", {"--warnings", "-E", "UTF-8", "-l", dir_.Path("man")});
+  EXPECT_EQ(man.Wait(), 0) << man.err();
+  EXPECT_EQ(man.err(), "");
+  EXPECT_THAT(man.out(), AllOf(HasSubstr("COMPOSER(1)"), HasSubstr("--nproc-per-node"), HasSubstr("EXIT STATUS"),
+                               Not(HasSubstr("\\f"))));
+}
+
+}  // namespace
+}  // namespace composer

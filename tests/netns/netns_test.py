@@ -1,0 +1,331 @@
+"""Several hosts, each a network namespace with its own `composer`: nodes die, cables are cut, links are slow. Every run must end in
+the right state and name the right cause. Prints the times beside the goals; only generous limits are asserted, since the machine
+may be loaded.
+
+COMPOSER_BIN: folder with composer. FAKE_WORKER: plays composer_worker (default: ../tests/fake_worker, from there). COMPOSER_WORKER: the
+real one (default: beside composer; its tests are skipped when it is not built).
+SPDX-License-Identifier: Apache-2.0"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+import hosts
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("COMPOSER_BIN", ROOT / "build/release/bin"))
+FAKE_WORKER = pathlib.Path(os.environ.get("FAKE_WORKER", BIN.parent / "tests/fake_worker"))
+WHY_NOT = hosts.why_not()
+CRASH_GOAL_S, SILENT_GOAL_S = 0.2, 3.0
+PATIENCE = 4  # a loaded machine may take this many times the goal
+
+TINY_JOB = {
+    "seed": 7,
+    "model": {"name": "mlp", "sizes": [32, 64, 64, 10]},
+    "train_dataloader": {"name": "gaussian_classification", "size": 250, "features": 32, "classes": 10},
+    "global_train_batch_size": 16,
+    "optimizers": {"name": "decoupled_adamw", "lr": 0.001, "weight_decay": 1e-5},
+    "max_duration": "40ba",
+    "save_interval": "10ba",
+    "callbacks": {"throttle": {"seconds": 0.02}},
+}
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class NodesTest(unittest.TestCase):
+    HOSTS = 2
+    WORKER = FAKE_WORKER
+
+    def setUp(self):
+        self.assertTrue((BIN / "composer").exists(), f"{BIN}/composer: build it first")
+        if not self.WORKER.exists():
+            self.skipTest(f"{self.WORKER} is not built")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="composer-netns-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        (self.folder / "bin").mkdir()
+        shutil.copy(BIN / "composer", self.folder / "bin/composer")
+        os.symlink(self.WORKER, self.folder / "bin/composer_worker")
+        self.job = self.folder / "job.yaml"
+        self.job.write_text(json.dumps({"run_name": "job", "run_folder": str(self.folder / "run"), "max_duration": "1ep"}))
+        network = hosts.Network(self.HOSTS)
+        self.hosts = network.__enter__()
+        self.addCleanup(network.__exit__)
+        self.nodes = []
+
+    def launch(self, number, *settings, nodes="2", flags=(), node_rank=None):
+        argv = [self.folder / "bin/composer", "-n", 1, "--nnodes", nodes, "--node_rank", number if node_rank is None else node_rank,
+                "--master_addr", self.hosts[0].address, "--master_port", 7501, *flags, self.job, *settings]
+        drop = ("RANK", "WORLD_SIZE", "LOCAL_", "NODE_RANK", "MASTER_", "COMPOSER_", "TORCHELASTIC_", "SLURM_", "PET_")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
+        environment["TMPDIR"] = str(self.folder)
+        process = self.hosts[number].run(argv, cwd=self.folder, env=environment)
+        self.nodes.append(process)
+        return process
+
+    def launch_all(self, *settings, **options):
+        return [self.launch(number, *settings, **options) for number in range(2)]
+
+    def wait_for(self, condition, what, timeout=20.0):
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            value = condition()
+            if value:
+                return value
+            time.sleep(0.002)
+        self.fail(f"{what}: not within {timeout} s\n{self.transcript()}")
+
+    def transcript(self):
+        return "\n".join(f"--- node {i}\n{p.text()}" for i, p in enumerate(self.nodes))
+
+    def wait_for_step(self, step):
+        """That rank 0 has saved; its checkpoint holds the step."""
+        path = self.folder / "run/fake-checkpoint"
+        self.wait_for(lambda: path.exists() and int(path.read_text() or 0) >= step, f"step {step}")
+
+    def expect_exit(self, process, code, timeout=30.0):
+        self.assertEqual(process.exit_code(timeout), code, self.transcript())
+
+    def expect_told(self, process, text, since, goal, what):
+        at = self.wait_for(lambda: process.said(text, since), f"{what}: `{text}`", goal * PATIENCE + 2)
+        print(f"  {what}: told after {1000 * (at - since):.0f} ms (goal {1000 * goal:.0f} ms)", flush=True)
+        self.assertLess(at - since, goal * PATIENCE, self.transcript())
+        return at
+
+    def summary(self):
+        path = self.folder / "run/summary.json"
+        return json.loads(self.wait_for(lambda: path.exists() and path.read_text(), "summary.json"))
+
+    def causes(self):
+        return [g["cause"] for g in self.summary()["generations"]]
+
+    def restarts(self):
+        return self.summary()["restarts"]
+
+    def expect_no_process_left(self, number):
+        self.wait_for(lambda: not self.hosts[number].pids(), f"no process left on host {number}", 5)
+
+
+class FaultsTest(NodesTest):
+    def test_start(self):
+        began = time.monotonic()
+        nodes = self.launch_all("steps=40")
+        for rank, node in enumerate(nodes):
+            self.expect_exit(node, 0)
+        self.assertEqual(self.summary()["world_size"], 2)
+        print(f"  start of 2 nodes: first rank after {1000 * (nodes[0].said('rank 0 starts') - began):.0f} ms")
+        self.assertEqual(self.restarts(), 0)
+        for number in range(2):
+            self.expect_no_process_left(number)
+
+    def test_a_worker_crashes_on_the_other_node(self):
+        nodes = self.launch_all("steps=60", "save=1000", "die_rank=1", "die_step=14", "die_how=9")
+        crashed = self.wait_for(lambda: nodes[1].said("rank 1 on "), "node 1 names its rank")
+        self.expect_told(nodes[0], "rank 1 was killed by SIGKILL", crashed - 0.05, CRASH_GOAL_S, "remote crash")
+        for node in nodes:
+            self.expect_exit(node, 0)
+        self.assertIn("rank 1 was killed by SIGKILL", self.causes()[0])
+        self.assertEqual(self.restarts(), 1)
+
+    def test_restarts_are_counted_for_the_job(self):
+        """Crashes on either node in turn spend one budget."""
+        nodes = self.launch_all("steps=40", "save=1000", "die_rank=1", "die_step=4", "die_how=70", "die_generations=99", flags=("--max-restarts=2",))
+        for node in nodes:
+            self.expect_exit(node, 93)
+        self.assertEqual(self.restarts(), 2)
+        for node in nodes:
+            self.assertTrue(node.said("restart 2 of 2"), self.transcript())
+            self.assertTrue(node.said("giving up"), self.transcript())
+
+    def test_a_user_error_on_one_node_ends_all(self):
+        nodes = self.launch_all("steps=4000", "save=100000", "die_rank=1", "die_step=4", "die_how=64")
+        for node in nodes:
+            self.expect_exit(node, 64)
+        self.assertIn("rank 1 exited with 64", nodes[0].text())
+
+    def test_nodes_that_are_done_wait_for_the_others(self):
+        """Node 0 is done long before rank 1 fails; the next generation still has both."""
+        nodes = self.launch_all("steps=30", "step_ms=20", "die_rank=1", "die_step=29", "die_how=9", "die_delay_ms=600")
+        for node in nodes:
+            self.expect_exit(node, 0)
+        self.assertEqual(self.restarts(), 1)
+        self.assertIn("rank 1 was killed", self.causes()[0])
+        self.assertEqual([e["role"] for e in self.summary()["generations"][0]["exits"]], ["done"])
+
+    def test_the_launcher_of_a_node_is_killed(self):
+        nodes = self.launch_all("steps=600", nodes="1:2")
+        self.wait_for_step(10)
+        at = time.monotonic()
+        os.kill(self.hosts[1].pid_of("composer"), signal.SIGKILL)
+        self.expect_told(nodes[0], "node 1", at, CRASH_GOAL_S, "launcher killed")
+        self.expect_exit(nodes[1], -signal.SIGKILL)
+        self.expect_no_process_left(1)
+        self.expect_exit(nodes[0], 0)
+        self.assertIn("was lost", self.causes()[0])
+
+    def lose_node_1(self, how, what):
+        nodes = self.launch_all("steps=1500", nodes="1:2")
+        self.wait_for_step(20)
+        at = time.monotonic()
+        how(self.hosts[1])
+        self.expect_told(nodes[0], "was lost", at, SILENT_GOAL_S, what)
+        return nodes
+
+    def expect_node_0_goes_on_alone(self, nodes):
+        self.wait_for(lambda: len(self.summary()["generations"]) >= 1 and self.summary()["generations"][0]["ended"] == "failed", "summary")
+        self.assertIn("node 1", self.causes()[0])
+        self.expect_exit(nodes[0], 0)
+        self.assertEqual(self.summary()["world_size"], 1)
+        self.assertEqual(self.summary()["steps"], 1500)
+
+    def test_power_off(self):
+        nodes = self.lose_node_1(lambda host: host.power_off(), "power off")
+        self.expect_node_0_goes_on_alone(nodes)
+
+    def expect_node_1_leaves(self, nodes, since):
+        """It has no rendezvous, and no list of others that could serve."""
+        self.expect_exit(nodes[1], 69)
+        print(f"  the lonely node left with 69 after {time.monotonic() - since:.1f} s (goal 5 s)")
+        self.assertIn("rendezvous", nodes[1].text())
+        self.expect_no_process_left(1)
+
+    def test_cable_cut(self):
+        at = time.monotonic()
+        nodes = self.lose_node_1(lambda host: host.cut(), "cable cut, both ways")
+        self.expect_node_1_leaves(nodes, at)
+        self.expect_node_0_goes_on_alone(nodes)
+
+    def test_cable_cut_towards_the_node(self):
+        nodes = self.lose_node_1(lambda host: host.cut(outgoing=False), "cable cut, towards the node")
+        self.expect_node_1_leaves(nodes, time.monotonic())
+        self.expect_node_0_goes_on_alone(nodes)
+
+    def test_cable_cut_from_the_node(self):
+        nodes = self.lose_node_1(lambda host: host.cut(incoming=False), "cable cut, from the node")
+        self.expect_node_1_leaves(nodes, time.monotonic())
+        self.expect_node_0_goes_on_alone(nodes)
+
+    def test_frozen_node(self):
+        nodes = self.lose_node_1(lambda host: host.freeze(), "node frozen")
+        self.hosts[1].thaw()
+        self.expect_exit(nodes[0], 0)
+        self.assertIn("node 1", self.causes()[0])
+        self.assertIn(nodes[1].exit_code(15), (0, 69), "it joined again or left; it did not train on in the old world\n" + self.transcript())
+        self.expect_no_process_left(1)
+
+    def test_slow_link(self):
+        self.hosts[1].slow(delay_s=0.1, bytes_per_s=125_000)  # 100 ms each way, 1 Mbit/s
+        began = time.monotonic()
+        nodes = self.launch_all("steps=400")
+        for node in nodes:
+            self.expect_exit(node, 0)
+        print(f"  slow link: first rank after {1000 * (nodes[0].said('rank 0 starts') - began):.0f} ms; no false alarm in {time.monotonic() - began:.1f} s")
+        self.assertEqual(self.restarts(), 0)
+
+    def test_a_short_interruption_is_no_loss(self):
+        nodes = self.launch_all("steps=600")
+        self.wait_for_step(10)
+        self.hosts[1].cut()
+        time.sleep(1.0)
+        self.hosts[1].mend()
+        for node in nodes:
+            self.expect_exit(node, 0)
+        self.assertEqual(self.restarts(), 0)
+
+    def test_coordinator_killed(self):
+        nodes = self.launch_all("steps=1200")
+        self.wait_for_step(20)
+        os.kill(self.hosts[0].pid_of("composer-serve"), signal.SIGKILL)
+        self.wait_for(lambda: nodes[0].said("starting it again"), "the rendezvous is started again")
+        for node in nodes:
+            self.expect_exit(node, 0)
+        self.assertEqual(self.restarts(), 0, "no worker was disturbed")
+
+    def test_coordinator_killed_and_then_a_crash(self):
+        nodes = self.launch_all("steps=300", "die_rank=1", "die_step=200", "die_how=9")
+        self.wait_for_step(20)
+        os.kill(self.hosts[0].pid_of("composer-serve"), signal.SIGKILL)
+        for node in nodes:
+            self.expect_exit(node, 0)
+        self.assertEqual(self.restarts(), 1)
+        self.assertIn("rank 1 was killed", self.causes()[0])
+
+    def test_a_master_that_is_not_there(self):
+        node = self.launch(1, "steps=4", flags=("--join-timeout=3",))
+        self.expect_exit(node, 69)
+        for word in (self.hosts[0].address, "7501"):
+            self.assertIn(word, node.text())
+
+
+class SpareHostTest(NodesTest):
+    HOSTS = 3
+
+    def test_a_replacement_takes_the_place_of_a_lost_node(self):
+        nodes = self.launch_all("steps=800")
+        self.wait_for_step(20)
+        at = time.monotonic()
+        self.hosts[1].power_off()
+        self.expect_told(nodes[0], "was lost", at, SILENT_GOAL_S, "power off")
+        spare = self.launch(2, "steps=800", node_rank=1)
+        self.expect_exit(nodes[0], 0)
+        self.expect_exit(spare, 0)
+        self.assertEqual(self.summary()["world_size"], 2)
+        self.assertEqual(self.restarts(), 1)
+
+
+class RealWorkersTest(NodesTest):
+    """The same with composer_worker and Gloo between the hosts: a peer's death must not leave a rank in a collective."""
+    WORKER = pathlib.Path(os.environ.get("COMPOSER_WORKER", BIN / "composer_worker"))
+
+    def setUp(self):
+        super().setUp()
+        self.job.write_text(json.dumps(dict(TINY_JOB, run_name="job", run_folder=str(self.folder / "run"))))
+
+    def wait_for_step(self, step):
+        path = self.folder / "run/metrics.jsonl"
+        self.wait_for(lambda: path.exists() and f'"time/batch":{step},' in path.read_text().replace(" ", ""), f"step {step}", 60)
+
+    def test_train_on_two_hosts(self):
+        for node in self.launch_all():
+            self.expect_exit(node, 0, 60)
+        self.assertEqual(self.summary()["steps"], 40)
+        self.assertEqual(self.summary()["world_size"], 2)
+
+    def test_a_worker_is_killed(self):
+        nodes = self.launch_all("max_duration=120ba")
+        self.wait_for_step(15)
+        worker = self.hosts[1].pid_of("composer_worker")
+        at = time.monotonic()
+        os.kill(worker, signal.SIGKILL)
+        self.expect_told(nodes[0], "rank 1 was killed by SIGKILL", at, CRASH_GOAL_S, "remote crash")
+        for node in nodes:
+            self.expect_exit(node, 0, 60)
+        self.assertEqual(self.restarts(), 1)
+        self.assertEqual(self.summary()["steps"], 120)
+        self.expect_left_at_the_word()
+
+    def test_power_off(self):
+        nodes = self.launch_all("max_duration=150ba", nodes="1:2")
+        self.wait_for_step(15)
+        at = time.monotonic()
+        self.hosts[1].power_off()
+        self.expect_told(nodes[0], "was lost", at, SILENT_GOAL_S, "power off")
+        self.expect_exit(nodes[0], 0, 60)
+        self.assertEqual(self.summary()["steps"], 150)
+        self.assertEqual(self.summary()["world_size"], 1)
+        self.expect_left_at_the_word()  # its peer's sockets never closed: Gloo alone would wait 30 minutes
+
+    def expect_left_at_the_word(self):
+        """Rank 0, blocked in a collective, left by itself and was not killed."""
+        exits = self.summary()["generations"][0]["exits"]
+        self.assertEqual([e["how"] for e in exits], ["exited with 69"], exits)
+        self.assertIn("collateral", exits[0]["role"])
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
+    unittest.main()
