@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "launcher/network_facts.h"
+#include "rendezvous/succession.h"
 
 namespace composer {
 namespace {
@@ -30,6 +32,10 @@ bool MayServe(const LaunchShape& shape, const ServeOptions& serve, bool endpoint
 
 }  // namespace
 
+int ServersOf(const LaunchShape& shape) {
+  return shape.one_node() || shape.hosting == Hosting::kNo ? 1 : std::min(static_cast<int>(shape.endpoints.size()), kMaxServers);
+}
+
 ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options) {
   const Endpoint& endpoint = plan.shape.endpoints[0];
   return {.job = plan.name,
@@ -38,6 +44,9 @@ ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options) {
           .min_nodes = plan.shape.min_nodes,
           .max_nodes = plan.shape.max_nodes,
           .last_call_seconds = options.last_call,
+          // A program cannot be asked for a checkpoint: new nodes wait for the next failure.
+          .grow = plan.job ? GrowPolicy::kAtCheckpoint : GrowPolicy::kNever,
+          .places = ServersOf(plan.shape),
           .of_launcher = true};
 }
 

@@ -28,7 +28,10 @@ struct Household {
 absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is_here, const LaunchOptions& options,
                                         const Environment& environment);
 
-// How the rendezvous of a plan is served.
+// How many of the endpoints may serve, one after the other (rendezvous/succession.h).
+int ServersOf(const LaunchShape& shape);
+
+// How the rendezvous of a plan is served, by the first of them.
 ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options);
 
 }  // namespace composer

@@ -30,6 +30,7 @@ namespace composer {
 namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
+constexpr int kSuccessorGraceSeconds = 8;  // the host before it is lost, and with it a part of the world
 constexpr int kSettleSeconds = 5;  // for a rendezvous that was started again: nodes tell it first of the world that runs
 
 std::string RandomName() {
@@ -68,6 +69,7 @@ struct Launching {
   NodeAddress node_address = {kLoopback, "", "one node"};
   Household household;
   bool serves = false;
+  RendezvousPlaces places;
   Endpoint rendezvous;  // as this launcher reaches it
 };
 
@@ -90,6 +92,20 @@ absl::Status FindRendezvous(Launching& launching) {
   launching.serves = true;
   launching.rendezvous = {kLoopback, *port};
   return absl::OkStatus();
+}
+
+// The hosts that may serve, as this launcher reaches them, and which of them this one is.
+void FindPlaces(Launching& launching) {
+  const LaunchShape& shape = launching.plan.shape;
+  RendezvousPlaces& places = launching.places;
+  places.hosted = shape.hosting != Hosting::kNo;
+  places.servers = {launching.rendezvous.ToString()};
+  if (launching.serves) places.self = 0;
+  for (int i = 1; i < ServersOf(shape); ++i) {
+    places.servers.push_back(shape.endpoints[i].ToString());
+    if (places.self < 0 && IsThisMachine(GatherAddressFacts(launching.options.local_addr, shape.endpoints[i].host)))
+      places.self = i;
+  }
 }
 
 absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launching) {
@@ -124,9 +140,12 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
 }
 
 std::vector<std::string> ServeArguments(const Launching& launching) {
-  if (!launching.serves) return {};
+  const int place = launching.places.self;
+  if (place < 0) return {};
   ServeOptions serve = PlanServe(launching.plan, launching.options);
-  serve.port = launching.rendezvous.port;
+  serve.place = place;
+  serve.port = place == 0 ? launching.rendezvous.port : launching.plan.shape.endpoints[place].port;
+  if (place > 0) serve.grace_seconds = kSuccessorGraceSeconds;
   serve.settle_seconds = kSettleSeconds;
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
   for (std::string& argument : ToArguments(serve)) argv.push_back(std::move(argument));
@@ -168,7 +187,11 @@ absl::StatusOr<int> Supervise(Launching& launching) {
   const absl::Duration limit = absl::Seconds(launching.options.join_timeout);
   ASSIGN_OR_RETURN(auto link, Meet({launching.rendezvous, limit, launching.stop_signals}, client,
                                    {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
-                                    .on_generation_over = [&](const auto& over) { mailbox.Post(over); }}));
+                                    .on_generation_over = [&](const auto& over) { mailbox.Post(over); },
+                                    .on_regroup = [&](const auto& regroup) { mailbox.Post(regroup); },
+                                    .on_spare = [](const auto& spare) { Tell(absl::StrCat("waiting as a spare: ", spare.reason())); },
+                                    .on_serve = [&] { mailbox.Post(ServeHere{}); }},
+                                   launching.places));
   ASSIGN_OR_RETURN(auto hub,
                    WorkerHub::Start({.socket_path = launching.household.temp_folder + "/hub",
                                      .job = options.job,
@@ -197,6 +220,7 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
   RETURN_IF_ERROR(FindRendezvous(launching));
+  FindPlaces(launching);
   absl::StatusOr<int> code = Supervise(launching);
   if (absl::IsCancelled(code.status())) code = StoppedCode(launching.stop_signals);
   launching.household.keeper->Finish();

@@ -28,14 +28,16 @@ bool Stopped(int stop_signals) {
 
 absl::StatusOr<std::unique_ptr<RendezvousLink>> Meet(const MeetingOptions& options,
                                                      const RendezvousClient::Options& client,
-                                                     const RendezvousLink::Handlers& handlers) {
+                                                     const RendezvousLink::Handlers& handlers,
+                                                     const RendezvousPlaces& places) {
   const absl::Time begin = absl::Now();
   absl::Time probe_at = begin + kQuiet;
   std::string told;
   while (true) {
     const absl::Duration left = begin + options.limit - absl::Now();
     auto link = RendezvousLink::Start(
-        client, handlers, {.first_connect = std::clamp(left, absl::Milliseconds(100), kSlice), .join = options.limit});
+        client, handlers, {.first_connect = std::clamp(left, absl::Milliseconds(100), kSlice), .join = options.limit},
+        places);
     if (!absl::IsUnavailable(link.status())) return link;
     if (Stopped(options.stop_signals)) return absl::CancelledError("stopped while waiting for the rendezvous");
     const absl::Duration waited = absl::Now() - begin;

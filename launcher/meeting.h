@@ -20,6 +20,7 @@ struct MeetingOptions {
 // kUnavailable: not reached, with everything that was tried. kCancelled: a signal.
 absl::StatusOr<std::unique_ptr<RendezvousLink>> Meet(const MeetingOptions& options,
                                                      const RendezvousClient::Options& client,
-                                                     const RendezvousLink::Handlers& handlers);
+                                                     const RendezvousLink::Handlers& handlers,
+                                                     const RendezvousPlaces& places = {});
 
 }  // namespace composer

@@ -36,8 +36,11 @@ struct BarrierAnswer {  // see ExitBarrier
   uint64_t generation;
   absl::Status status;
 };
+// The rendezvous is to be served by this node from now on.
+struct ServeHere {};
 using SupervisorEvent =
-    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report, BarrierAnswer>;
+    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Regroup, WorkerHub::Report, BarrierAnswer,
+                 ServeHere>;
 
 class Supervisor {
  public:
@@ -74,7 +77,9 @@ class Supervisor {
   void WaitForEvents();
   void Handle(absl::StatusOr<proto::World> world);
   void Handle(const proto::GenerationOver& over);
+  void Handle(const proto::Regroup& regroup);
   void Handle(const WorkerHub::Report& report);
+  void Handle(const ServeHere&) { serve_at_ = absl::InfinitePast(); }
   void Handle(const BarrierAnswer& answer);
   void HandleKeeper();
   void HandleStopSignal();
@@ -114,6 +119,7 @@ class Supervisor {
   bool all_done_ = false;    // on every node
   int reported_ = -1;        // index of the exit that the other nodes heard of; -1: none
   std::optional<RemoteEnd> remote_;
+  std::string regrouping_;  // why the workers were asked to stop, so that the world can form again; "": they were not
   int stop_signal_ = 0;
   bool killed_ = false;
   bool writes_summary_ = false;  // one node of the world does

@@ -110,7 +110,8 @@ absl::Status Connect(Life& life, double timeout_seconds) {
   return CatchTorch([&] {
     const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000));
     const auto root = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout);
-    const auto group = ConnectGroup(life, root, timeout);
+    const auto addresses = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout, /*write_once=*/true);
+    const auto group = ConnectGroup(life, life.cuda == nullptr ? addresses : root, timeout);
     NeverDestroy(group);
     life.communicator = std::make_unique<C10dCommunicator>(group, life.device);
     life.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", root);
