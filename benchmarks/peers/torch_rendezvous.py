@@ -17,10 +17,10 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import create_handl
 def main(agents):
     server = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     handlers = []
-    for index in range(agents):
+    for _ in range(agents):
         store = TCPStore("127.0.0.1", server.port, is_master=False, wait_for_workers=False)
         parameters = RendezvousParameters(backend="c10d", endpoint="127.0.0.1", run_id="scale", min_nodes=agents, max_nodes=agents,
-                                          local_addr=f"host{index}")
+                                          local_addr="127.0.0.1")
         handlers.append(create_handler(store, C10dRendezvousBackend(store, "scale"), parameters))
     go, done = threading.Barrier(agents + 1), threading.Barrier(agents + 1)
 
