@@ -19,13 +19,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import instructions
 import launch
 import programs
+import rendezvous
 import report
 import respawn
 import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, instructions, respawn, soak)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, instructions, respawn, soak, rendezvous)}
 
 
 def parse_arguments():

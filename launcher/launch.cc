@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -34,6 +35,7 @@ namespace composer {
 namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
+constexpr int kSuccessorGraceSeconds = 8;  // the host before it is lost, and with it a part of the world
 constexpr int kSettleSeconds =
     5;  // for a rendezvous that was started again: nodes tell it first of the world that runs
 
@@ -144,6 +146,7 @@ std::vector<std::string> ServeArguments(const Launching& launching) {
   const int place = launching.serves ? 0 : launching.place;
   ServeOptions serve = PlanServe(launching.plan, launching.options, launching.security, place);
   if (launching.serves) serve.port = launching.rendezvous.port;
+  if (place > 0) serve.grace_seconds = std::min(serve.grace_seconds, kSuccessorGraceSeconds);
   serve.settle_seconds = kSettleSeconds;
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
   for (std::string& argument : ToArguments(serve)) argv.push_back(std::move(argument));
@@ -203,6 +206,8 @@ void FindPlace(Launching& launching) {
 
 RendezvousPlaces PlacesOf(const Launching& launching) {
   RendezvousPlaces places = {.self = launching.place, .grace = absl::Seconds(launching.options.rdzv_grace)};
+  // Told not to serve: a `composer serve` of its own does.
+  places.hosted = launching.plan.shape.hosting != Hosting::kNo || !launching.options.rdzv_conf.contains("is_host");
   const int servers = NumServers(launching.plan.shape);
   for (int i = 0; i < servers && servers > 1; ++i)
     places.servers.push_back(launching.plan.shape.endpoints[i].ToString());
@@ -218,6 +223,8 @@ absl::StatusOr<int> Supervise(Launching& launching) {
   const absl::Duration limit = absl::Seconds(launching.options.join_timeout);
   RendezvousLink::Handlers handlers = {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
                                        .on_generation_over = [&](const auto& over) { mailbox.Post(over); }};
+  handlers.on_regroup = [&](const auto& regroup) { mailbox.Post(regroup); };
+  handlers.on_spare = [](const auto& spare) { Tell(absl::StrCat("waiting as a spare: ", spare.reason())); };
   if (NumServers(launching.plan.shape) > 1) handlers.on_serve = [&] { mailbox.Post(ServeRequest{}); };
   const MeetingOptions meeting = {launching.rendezvous, limit, PlacesOf(launching), launching.stop_signals};
   ASSIGN_OR_RETURN(auto link, Meet(meeting, client, handlers));

@@ -105,6 +105,7 @@ absl::Status Supervisor::StartWorkers(const proto::World& world) {
   announced_ = all_done_ = false;
   reported_ = -1;
   remote_.reset();
+  regrouping_.clear();
   kill_at_ = explain_until_ = absl::InfiniteFuture();
   tick_at_ = Now() + kTick;
   parts_.hub.BeginGeneration(generation_);
@@ -133,6 +134,14 @@ void Supervisor::Handle(const proto::GenerationOver& over) {
   if (state_ != State::kJoining || remote_->collateral) return;
   recorder_.Amend(remote_->cause);
   if (remote_->verdict.has_value() && remote_->verdict->next == NextStep::kGiveUp) Finish(*remote_->verdict);
+}
+
+// The world grows: as on a stop signal, but then the next generation. Programs cannot be asked, see PlanServe.
+void Supervisor::Handle(const proto::Regroup& regroup) {
+  if (state_ != State::kRunning || regroup.generation() != generation_ || stop_signal_ != 0) return;
+  regrouping_ = regroup.reason();
+  Tell(absl::StrCat(regrouping_, ": the workers checkpoint and start again"));
+  parts_.hub.Drain(regrouping_);
 }
 
 void Supervisor::Handle(const WorkerHub::Report& report) {
@@ -342,7 +351,10 @@ void Supervisor::EndGeneration() {
     return;
   }
   explain_until_ = absl::InfiniteFuture();
-  const Verdict verdict = DecideNextStep(Result(), budget_);
+  Verdict verdict = DecideNextStep(Result(), budget_);
+  if (verdict.next == NextStep::kPreempted && !regrouping_.empty() && stop_signal_ == 0) {
+    verdict = {.next = NextStep::kRestart, .tally = budget_.tally, .reason = regrouping_};
+  }
   if (verdict.next == NextStep::kDone && nodes_ > 1 && !all_done_ && stop_signal_ == 0) {
     state_ = State::kDone;
     return barrier_.Arrive(generation_, nodes_, [this, generation = generation_](absl::Status status) {

@@ -41,8 +41,8 @@ struct BarrierAnswer {  // see ExitBarrier
   absl::Status status;
 };
 struct ServeRequest {};  // see RendezvousLink::Handlers::on_serve
-using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, WorkerHub::Report,
-                                     BarrierAnswer, Notice, ControlRequest, ServeRequest>;
+using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Regroup,
+                                     WorkerHub::Report, BarrierAnswer, Notice, ControlRequest, ServeRequest>;
 
 class Supervisor {
  public:
@@ -83,6 +83,7 @@ class Supervisor {
   void WaitForEvents();
   void Handle(absl::StatusOr<proto::World> world);
   void Handle(const proto::GenerationOver& over);
+  void Handle(const proto::Regroup& regroup);
   void Handle(const WorkerHub::Report& report);
   void Handle(const BarrierAnswer& answer);
   void Handle(const ControlRequest& request);
@@ -130,6 +131,7 @@ class Supervisor {
   bool all_done_ = false;    // on every node
   int reported_ = -1;        // index of the exit that the other nodes heard of; -1: none
   std::optional<RemoteEnd> remote_;
+  std::string regrouping_;  // why the workers were asked to stop, so that the world can form again; "": they were not
   StopHistory stop_;
   int stop_signal_ = 0;  // what is being followed; SIGTERM for a notice
   bool killed_ = false;

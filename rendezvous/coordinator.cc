@@ -91,6 +91,7 @@ Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller&
         now_);
   }
   outcome.messages.push_back({session, std::move(answer), false});
+  if (roll_.regrouping && node.seat >= 0) outcome.messages.push_back({session, regroup_, false});  // perhaps missed
   ResumeIfAllAreBack(outcome);
   Decide(outcome);
   return outcome;
@@ -450,6 +451,7 @@ void Coordinator::Regroup(Outcome& outcome) {
   regroup.set_generation(roll_.last_generation);
   regroup.set_checkpoint(options_.policy.grow == GrowPolicy::kAtCheckpoint);
   regroup.set_reason(reason_);
+  regroup_ = message;
   for (const Seat& seat : seats_) {
     if (seat.session != 0) outcome.messages.push_back({seat.session, message, false});
   }

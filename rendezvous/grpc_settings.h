@@ -16,9 +16,11 @@
 
 namespace composer {
 
-inline constexpr absl::Duration kKeepaliveTime = absl::Seconds(1);  // without traffic, then a ping
+inline constexpr absl::Duration kKeepaliveTime = absl::Seconds(1);  // without traffic, then a server pings
+// A client a little later: a server's ping is traffic, so that one ping a second and connection is all, from the server.
+inline constexpr absl::Duration kClientKeepaliveTime = absl::Milliseconds(1250);
 inline constexpr absl::Duration kKeepaliveTimeout =
-    absl::Milliseconds(1800);                      // for its answer; the sum stays under the 3 s for a lost node
+    absl::Milliseconds(1650);                      // for its answer; the sum stays under the 3 s for a lost node
 inline constexpr int kMaxMessageBytes = 64 << 20;  // a larger one ends its call with RESOURCE_EXHAUSTED
 inline constexpr int kMaxCallsPerConnection =
     16 * 1024;  // at once; a launcher passes on the waiting Gets of its workers

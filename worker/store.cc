@@ -21,14 +21,16 @@ std::string ToText(const Bytes& bytes) { return std::string(bytes.begin(), bytes
 
 }  // namespace
 
-RendezvousStore::RendezvousStore(std::shared_ptr<grpc::Channel> channel, proto::Caller caller, Millis timeout)
+RendezvousStore::RendezvousStore(std::shared_ptr<grpc::Channel> channel, proto::Caller caller, Millis timeout,
+                                 bool write_once)
     : c10d::Store(timeout),
       channel_(std::move(channel)),
       caller_(std::move(caller)),
+      write_once_(write_once),
       stub_(proto::KeyValue::NewStub(channel_)) {}
 
 c10::intrusive_ptr<c10d::Store> RendezvousStore::clone() {
-  return c10::make_intrusive<RendezvousStore>(channel_, caller_, timeout_);
+  return c10::make_intrusive<RendezvousStore>(channel_, caller_, timeout_, write_once_);
 }
 
 template <typename Request, typename Reply>
@@ -70,6 +72,7 @@ proto::GetReply RendezvousStore::Fetch(const std::vector<std::string>& keys, boo
   proto::GetRequest request;
   request.mutable_keys()->Assign(keys.begin(), keys.end());
   request.set_without_values(!with_values);
+  request.set_write_once(write_once_);
   request.set_wait_millis(timeout == kNoTimeout ? -1 : timeout.count());
   return Call(with_values ? "get" : "wait", &proto::KeyValue::Stub::Get, request, timeout);
 }

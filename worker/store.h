@@ -26,8 +26,10 @@ class RendezvousStore final : public c10d::Store {
   using Millis = std::chrono::milliseconds;
 
   // caller: job and generation of the world, incarnation of this process. kNoTimeout waits as long as the generation
-  // lasts.
-  RendezvousStore(std::shared_ptr<grpc::Channel> channel, proto::Caller caller, Millis timeout = kDefaultTimeout);
+  // lasts. write_once: the keys read through this store never change once they are there (a process group's addresses):
+  // the launcher may answer for the store, so that a mesh of N ranks reads N keys a node and not N a rank.
+  RendezvousStore(std::shared_ptr<grpc::Channel> channel, proto::Caller caller, Millis timeout = kDefaultTimeout,
+                  bool write_once = false);
 
   using c10d::Store::compareSet;
   using c10d::Store::set;
@@ -55,6 +57,7 @@ class RendezvousStore final : public c10d::Store {
 
   const std::shared_ptr<grpc::Channel> channel_;
   const proto::Caller caller_;
+  const bool write_once_;
   const std::unique_ptr<proto::KeyValue::Stub> stub_;
 };
 

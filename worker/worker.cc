@@ -115,13 +115,14 @@ absl::Status Connect(Life& life, double timeout_seconds) {
   life.supervision->OnPhase(RunPhase::kConnecting);
   return CatchTorch([&] {
     const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000));
-    c10::intrusive_ptr<c10d::Store> root;
+    c10::intrusive_ptr<c10d::Store> root, addresses;
     if (life.place.has_launcher()) {
       root = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout);
+      addresses = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout, /*write_once=*/true);
     } else {
-      root = life.tcp_store = ConnectTcpStore(life.place, timeout);
+      root = addresses = life.tcp_store = ConnectTcpStore(life.place, timeout);
     }
-    const auto group = ConnectGroup(life, root, timeout);
+    const auto group = ConnectGroup(life, life.cuda == nullptr ? addresses : root, timeout);
     NeverDestroy(group);
     life.communicator = std::make_unique<C10dCommunicator>(group, life.device);
     life.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", root);

@@ -322,12 +322,15 @@ TEST_F(GrowTest, TheWorldIsAskedOnceAndGrowsWhenAllHaveEndedTheirWorkers) {
   EXPECT_TRUE(asked.messages[0].message->regroup().checkpoint());
   EXPECT_EQ(asked.messages[0].message->regroup().reason(), "the world grows from 2 to 3 of at most 3 nodes");
   EXPECT_THAT(Receivers(Tick()), ElementsAre());
+  const auto back = Reattach(11, In(1, 0, 2), "1");
+  ASSERT_THAT(Receivers(back), ElementsAre(11, 11)) << "it may have missed the word on its old stream";
+  EXPECT_TRUE(back.messages[1].message->has_regroup());
   const auto one = Rejoin(2, In(1, 1, 2));
   EXPECT_EQ(one.ended, 0u) << "node 1 may still be saving";
-  const auto both = Rejoin(1, In(1, 0, 2));
+  const auto both = Rejoin(11, In(1, 0, 2));
   EXPECT_EQ(both.ended, 1u);
   EXPECT_EQ(both.begun, 2u);
-  EXPECT_THAT(Receivers(both), ElementsAre(1, 2, 3));
+  EXPECT_THAT(Receivers(both), ElementsAre(11, 2, 3));
 }
 
 TEST_F(GrowTest, AFailureWhileGrowingIsAFailure) {

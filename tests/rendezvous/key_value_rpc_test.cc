@@ -2,6 +2,8 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/server.h>
 
+#include <thread>
+
 #include "rendezvous/key_value_proxy.h"
 #include "tests/rendezvous/cluster.h"
 
@@ -109,6 +111,87 @@ TEST_P(KeyValueRpcTest, CountersAndTheRest) {
   EXPECT_TRUE(call(&Stub::Delete, erase, proto::DeleteReply()).deleted());
   EXPECT_FALSE(call(&Stub::Check, check, proto::CheckReply()).all_present());
 }
+
+// A launcher between workers and the rendezvous.
+class ProxyTest : public KeyValueRpcTest {
+ protected:
+  void SetUp() override {
+    KeyValueRpcTest::SetUp();
+    upstream_ = std::make_shared<KeyValueUpstream>(client_->channel());
+    proxy_ = std::make_unique<KeyValueProxy>(upstream_);
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(proxy_.get());
+    proxy_server_ = builder.BuildAndStart();
+    stub_ = proto::KeyValue::NewStub(grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials(), ChannelSettings()));
+  }
+  proto::GetReply GetOnce(const std::vector<std::string>& keys) {
+    grpc::ClientContext context;
+    context.set_deadline(DeadlineAfter(kLong));
+    proto::GetRequest request;
+    *request.mutable_caller() = CallerOf(1);
+    request.mutable_keys()->Assign(keys.begin(), keys.end());
+    request.set_wait_millis(-1);
+    request.set_write_once(true);
+    proto::GetReply reply;
+    const grpc::Status status = stub_->Get(&context, request, &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return reply;
+  }
+
+  std::shared_ptr<KeyValueUpstream> upstream_;
+};
+
+TEST_P(ProxyTest, AMeshReadsEachKeyOnceANode) {
+  constexpr int kRanks = 16, kLocalRanks = 4;
+  std::vector<std::thread> ranks;
+  for (int local = 0; local < kLocalRanks; ++local) {
+    ranks.emplace_back([&] {  // before the keys are there, key by key, as Gloo does
+      for (int peer = 0; peer < kRanks; ++peer) {
+        const proto::GetReply reply = GetOnce({absl::StrCat("address/", peer)});
+        ASSERT_EQ(reply.values_size(), 1);
+        EXPECT_EQ(reply.values(0), absl::StrCat("10.0.0.", peer));
+      }
+    });
+  }
+  for (int peer = 0; peer < kRanks; ++peer)
+    ASSERT_TRUE(Set(*stub_, CallerOf(1), absl::StrCat("address/", peer), absl::StrCat("10.0.0.", peer)).ok());
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_EQ(upstream_->num_reads(), kRanks) << "not one a rank";
+}
+
+TEST_P(ProxyTest, RemembersTheNewestChangesForARestartedRendezvous) {
+  ASSERT_TRUE(Set(*stub_, CallerOf(1), "k", "old").ok());
+  ASSERT_TRUE(Set(*stub_, CallerOf(1), "k", "new").ok());
+  const std::vector<proto::KeyMemory> memories = upstream_->Memories(1);
+  ASSERT_EQ(memories.size(), 1u);
+  EXPECT_EQ(memories[0].value(), "new");
+  EXPECT_EQ(memories[0].revision(), 2u);
+  EXPECT_TRUE(upstream_->Memories(2).empty());
+}
+
+TEST_P(ProxyTest, CallsWaitWhileTheRendezvousIsAwayAndFindTheKeysAgain) {
+  ASSERT_TRUE(Set(*stub_, CallerOf(1), "before", "kept").ok());
+  const proto::Standing standing = client_->standing();
+  server_.reset();
+  std::string value;
+  std::thread reader([&] { EXPECT_TRUE(Get(*stub_, 1, "before", kLong, &value).ok()); });
+  absl::SleepFor(absl::Milliseconds(200));
+  server_ = StartServer(1, 1);
+  RendezvousClient::Options options = NodeOptions(*server_, 0);
+  options.standing = standing;
+  auto again = Connect(options);
+  upstream_->SetChannel(again->channel());
+  EXPECT_TRUE(again->Reattach(upstream_->Memories(1), kLong).ok());
+  reader.join();
+  EXPECT_EQ(value, "kept");
+  EXPECT_TRUE(Set(*stub_, CallerOf(1), "after", "x").ok()) << "the generation's calls work again";
+  client_ = std::move(again);
+}
+
+INSTANTIATE_TEST_SUITE_P(Launcher, ProxyTest, ::testing::Values(true), [](const auto&) { return "Proxy"; });
 
 INSTANTIATE_TEST_SUITE_P(Paths, KeyValueRpcTest, ::testing::Bool(),
                          [](const auto& path) { return path.param ? "Proxy" : "Direct"; });

@@ -164,6 +164,7 @@ void Simulation::AttachTo(int a, int s) {
   agent.stream = std::make_shared<Stream>();
   agent.stream->session = ++last_session_;
   agent.stream->agent = a;
+  agent.stream->life = agent.life;
   agent.stream->server = s;
   servers_[s].streams[agent.stream->session] = agent.stream;
   if (agent.state == State::kLooking) SetState(agent, State::kJoining);

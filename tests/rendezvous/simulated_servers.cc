@@ -174,7 +174,7 @@ void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
   WorldRecord world;
   world.generation = outcome.begun;
   std::string id;
-  std::set<int> agents;
+  std::set<std::pair<int, int>> nodes;
   int base_rank = 0, last_rank = -1;
   std::string last_world;
   for (const Coordinator::Outgoing& out : outcome.messages) {
@@ -186,9 +186,11 @@ void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
     id = told.id();
     if (told.node_rank() != static_cast<int>(world.members.size())) return Violate("node rank ", told.node_rank(), " twice");
     if (told.base_rank() != base_rank) return Violate("base rank ", told.base_rank(), ", not ", base_rank);
-    if (!agents.insert(a).second) return Violate("agent ", a, " is in a world twice");
+    const int life = it->second->life;
+    if (!nodes.insert({a, life}).second) return Violate("agent ", a, " is in a world twice");
     base_rank += SlotsOf(a);
-    world.members.emplace_back(a, agents_[a].life);
+    world.members.emplace_back(a, life);
+    if (agents_[a].life != life) continue;  // dead, and not known to be
     const proto::Standing& standing = agents_[a].standing;
     if (standing.generation() == 0 || standing.generation() + 1 != outcome.begun || standing.node_rank() < 0) continue;
     if (standing.world() == last_world && standing.node_rank() <= last_rank)
@@ -196,8 +198,8 @@ void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
     last_world = standing.world();
     last_rank = standing.node_rank();
   }
-  const int nodes = static_cast<int>(world.members.size());
-  if (nodes < policy_.min_nodes || nodes > policy_.max_nodes) return Violate("a world of ", nodes, " nodes");
+  const int size = static_cast<int>(world.members.size());
+  if (size < policy_.min_nodes || size > policy_.max_nodes) return Violate("a world of ", size, " nodes");
   if (!worlds_.emplace(id, std::move(world)).second) return Violate("world ", id, " has formed twice");
   ++result_.num_worlds;
 }

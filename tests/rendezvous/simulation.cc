@@ -130,10 +130,17 @@ bool Simulation::MayProgress() const {
 
 void Simulation::CheckProgress() {
   if (!MayProgress()) return;
+  for (int s = 0; s < num_servers_; ++s) {
+    if (servers_[s].coordinator != nullptr) Note("server ", s, ": ", servers_[s].coordinator->reason());
+  }
   int alive = 0, largest = 0;
   for (const Agent& agent : agents_) alive += agent.state != State::kGone;
   for (const auto& [id, world] : worlds_) {
     if (AllRun(world)) largest = std::max(largest, static_cast<int>(world.members.size()));
+  }
+  for (size_t a = 0; a < agents_.size(); ++a) {
+    Note("agent ", a, " ends in state ", static_cast<int>(agents_[a].state), agents_[a].away ? ", away" : "", ", knows of ",
+         agents_[a].standing.world(), " as ", agents_[a].standing.node_rank());
   }
   if (largest == 0) return Violate("no progress: ", alive, " agents are alive, ", policy_.min_nodes, " needed");
   const int possible = std::min(alive, policy_.max_nodes);

@@ -26,6 +26,7 @@ namespace composer::simulated {
 struct Stream {
   Coordinator::Session session = 0;
   int agent = 0;
+  int life = 0;  // of the agent: which of its processes
   int server = 0;
   bool agent_end = true;
   bool server_end = true;
