@@ -31,7 +31,8 @@ namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
 constexpr int kSuccessorGraceSeconds = 8;  // the host before it is lost, and with it a part of the world
-constexpr int kSettleSeconds = 5;  // for a rendezvous that was started again: nodes tell it first of the world that runs
+constexpr int kSettleSeconds =
+    5;  // for a rendezvous that was started again: nodes tell it first of the world that runs
 
 std::string RandomName() {
   uint64_t bits = 0;
@@ -185,13 +186,15 @@ absl::StatusOr<int> Supervise(Launching& launching) {
   Supervisor::Options options = SupervisorOptions(launching, client.node);
   auto& mailbox = *new Mailbox<SupervisorEvent>();
   const absl::Duration limit = absl::Seconds(launching.options.join_timeout);
-  ASSIGN_OR_RETURN(auto link, Meet({launching.rendezvous, limit, launching.stop_signals}, client,
-                                   {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
-                                    .on_generation_over = [&](const auto& over) { mailbox.Post(over); },
-                                    .on_regroup = [&](const auto& regroup) { mailbox.Post(regroup); },
-                                    .on_spare = [](const auto& spare) { Tell(absl::StrCat("waiting as a spare: ", spare.reason())); },
-                                    .on_serve = [&] { mailbox.Post(ServeHere{}); }},
-                                   launching.places));
+  ASSIGN_OR_RETURN(
+      auto link,
+      Meet({launching.rendezvous, limit, launching.stop_signals}, client,
+           {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
+            .on_generation_over = [&](const auto& over) { mailbox.Post(over); },
+            .on_regroup = [&](const auto& regroup) { mailbox.Post(regroup); },
+            .on_spare = [](const auto& spare) { Tell(absl::StrCat("waiting as a spare: ", spare.reason())); },
+            .on_serve = [&] { mailbox.Post(ServeHere{}); }},
+           launching.places));
   ASSIGN_OR_RETURN(auto hub,
                    WorkerHub::Start({.socket_path = launching.household.temp_folder + "/hub",
                                      .job = options.job,

@@ -38,9 +38,8 @@ struct BarrierAnswer {  // see ExitBarrier
 };
 // The rendezvous is to be served by this node from now on.
 struct ServeHere {};
-using SupervisorEvent =
-    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Regroup, WorkerHub::Report, BarrierAnswer,
-                 ServeHere>;
+using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Regroup,
+                                     WorkerHub::Report, BarrierAnswer, ServeHere>;
 
 class Supervisor {
  public:

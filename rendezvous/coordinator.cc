@@ -131,8 +131,9 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
   const int seat = it->second.seat;
   if (!roll_.running || seat < 0) {
     Remove(it, Seat::State::kLost);
-  } else if (it->second.waiting) {  // its workers ended in good order, for the world to grow
-    Remove(it, Seat::State::kLeft);
+  } else if (it->second
+                 .waiting) {  // its workers ended in good order, for the world to grow; it may be back for its seat
+    Remove(it, Seat::State::kLost);
     EndIfAllHaveGone(outcome);
   } else if (now_ < stalled_until_) {
     roll_.expected_until = roll_.expected > 0 ? std::max(roll_.expected_until, stalled_until_) : stalled_until_;
@@ -241,10 +242,9 @@ void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
     return;
   }
   if (roll_.running) {
-    EndGeneration(0,
-                  NodeCause("rendezvous", absl::StrCat("a newer world is known, generation ", standing.generation()),
-                            now_),
-                  outcome);
+    EndGeneration(
+        0, NodeCause("rendezvous", absl::StrCat("a newer world is known, generation ", standing.generation()), now_),
+        outcome);
   }
   for (auto& [session, node] : nodes_) node.seat = -1;
   seats_.assign(standing.nodes(), Seat());

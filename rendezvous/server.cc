@@ -73,18 +73,18 @@ std::string RandomName() {
 }
 
 Coordinator::Options CoordinatorOptions(const RendezvousServer::Options& options) {
-  return {.job = options.job,
-          .incarnation = RandomName(),
-          .policy = {.min_nodes = options.min_nodes,
-                     .max_nodes = options.max_nodes,
-                     .last_call = options.last_call,
-                     .grow = options.grow,
-                     .quorum = options.quorum,
-                     .holds_tie = options.holds_tie,
-                     .quorum_wait = options.quorum_wait,
-                     .grace = options.grace},
-          .settled = options.settle > absl::ZeroDuration() ? options.clock->Now() + options.settle
-                                                           : absl::InfinitePast()};
+  return {
+      .job = options.job,
+      .incarnation = RandomName(),
+      .policy = {.min_nodes = options.min_nodes,
+                 .max_nodes = options.max_nodes,
+                 .last_call = options.last_call,
+                 .grow = options.grow,
+                 .quorum = options.quorum,
+                 .holds_tie = options.holds_tie,
+                 .quorum_wait = options.quorum_wait,
+                 .grace = options.grace},
+      .settled = options.settle > absl::ZeroDuration() ? options.clock->Now() + options.settle : absl::InfinitePast()};
 }
 
 }  // namespace

@@ -137,10 +137,10 @@ void Simulation::Look(int a, int life) {
   static const std::vector<std::string> names = {"s0", "s1", "s2"};
   for (int s = 0; s < num_servers_; ++s) {
     const bool silent = IsCut(a, s) || now_ < servers_[s].frozen_until;
-    view.servers.push_back(silent                                ? Reach::kSilent
-                           : servers_[s].coordinator == nullptr  ? Reach::kRefused
-                           : now_ < agent.shunned_until[s]       ? Reach::kShunned
-                                                                 : Reach::kServing);
+    view.servers.push_back(silent                               ? Reach::kSilent
+                           : servers_[s].coordinator == nullptr ? Reach::kRefused
+                           : now_ < agent.shunned_until[s]      ? Reach::kShunned
+                                                                : Reach::kServing);
   }
   const SuccessionDecision decision = DecideSuccession(view, names, now_);
   switch (decision.kind) {

@@ -139,8 +139,8 @@ void Simulation::CheckProgress() {
     if (AllRun(world)) largest = std::max(largest, static_cast<int>(world.members.size()));
   }
   for (size_t a = 0; a < agents_.size(); ++a) {
-    Note("agent ", a, " ends in state ", static_cast<int>(agents_[a].state), agents_[a].away ? ", away" : "", ", knows of ",
-         agents_[a].standing.world(), " as ", agents_[a].standing.node_rank());
+    Note("agent ", a, " ends in state ", static_cast<int>(agents_[a].state), agents_[a].away ? ", away" : "",
+         ", knows of ", agents_[a].standing.world(), " as ", agents_[a].standing.node_rank());
   }
   if (largest == 0) return Violate("no progress: ", alive, " agents are alive, ", policy_.min_nodes, " needed");
   const int possible = std::min(alive, policy_.max_nodes);

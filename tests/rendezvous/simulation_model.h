@@ -114,8 +114,8 @@ class Simulation {
   template <typename... Parts>
   void Note(const Parts&... parts) {
     if (!options_.trace) return;
-    result_.trace.push_back(
-        absl::StrCat(absl::FormatDuration(absl::Trunc(now_ - absl::UnixEpoch(), absl::Milliseconds(1))), " ", parts...));
+    result_.trace.push_back(absl::StrCat(
+        absl::FormatDuration(absl::Trunc(now_ - absl::UnixEpoch(), absl::Milliseconds(1))), " ", parts...));
   }
   template <typename... Parts>
   void Violate(const Parts&... parts) {
