@@ -176,6 +176,7 @@ class Simulation {
   bool list_ = false;    // several hosts may serve
   bool hosted_ = false;  // servers are run by the agents of the same number
   bool given_ranks_ = false;
+  bool lone_cuts_ = false;  // a lone server's network is cut, its process is not killed
   std::vector<Server> servers_;
   std::vector<Agent> agents_;
   std::vector<PlannedFault> faults_;
