@@ -170,6 +170,7 @@ void Coordinator::Dissolve(Outcome& outcome) {
     }
     it = next;
   }
+  roll_.ended = now_;  // those who come back have the same time again to become enough
 }
 
 proto::RosterReply Coordinator::Roster(int first_node_rank, int count) const {
