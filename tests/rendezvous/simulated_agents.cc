@@ -78,8 +78,11 @@ void Simulation::Leave(int a) {
     message.mutable_leave();
     Send(agent.stream, std::move(message));
   }
-  const auto world = worlds_.find(agent.standing.world());
-  if (agent.state == State::kRunning && world != worlds_.end()) ++world->second.left;
+  for (auto& [id, world] : worlds_) {  // the one it runs, or one whose word is on its way to it
+    const bool runs = agent.state == State::kRunning && id == agent.standing.world();
+    const bool member = std::count(world.members.begin(), world.members.end(), std::pair(a, agent.life)) > 0;
+    if (runs || (member && world.generation > agent.standing.generation())) ++world.left;
+  }
   SetState(agent, State::kGone);
   ++agent.life;
   if (const StreamPtr stream = std::exchange(agent.stream, nullptr)) {
