@@ -157,7 +157,8 @@ int Main(int agents) {
   setrlimit(RLIMIT_NOFILE, &files);
   if (files.rlim_max < static_cast<rlim_t>(agents) + 100)
     return std::fprintf(stderr, "rendezvous_scale: at most %d agents with this limit of open files\n",
-                        static_cast<int>(files.rlim_max) - 100), 1;
+                        static_cast<int>(files.rlim_max) - 100),
+           1;
   int ports[2];
   if (pipe(ports) != 0) return 1;
   const pid_t server = fork();
@@ -168,8 +169,7 @@ int Main(int agents) {
   Tally tally;
   const absl::Time start = absl::Now();
   std::vector<std::unique_ptr<Agent>> all;
-  for (int i = 0; i < agents; ++i)
-    all.push_back(std::make_unique<Agent>(i, absl::StrCat("127.0.0.1:", port), &tally));
+  for (int i = 0; i < agents; ++i) all.push_back(std::make_unique<Agent>(i, absl::StrCat("127.0.0.1:", port), &tally));
   // A channel connects only while somebody waits for it.
   std::atomic<size_t> next = 0;
   std::vector<std::thread> connectors;

@@ -14,10 +14,11 @@ namespace {
 
 constexpr absl::Duration kLookInterval = absl::Milliseconds(200);
 constexpr absl::Duration kReachLimit = absl::Milliseconds(600);
-constexpr absl::Duration kAnswerLimit = absl::Seconds(2);       // of a server that accepted the connection
-constexpr absl::Duration kSilentFor = absl::Seconds(1);         // then it is asked again
-constexpr absl::Duration kShunFor = absl::Seconds(15);          // a server without quorum
-constexpr absl::Duration kPassingLimit = absl::Seconds(6);      // for a refusal that may pass: longer than a dead node lasts
+constexpr absl::Duration kAnswerLimit = absl::Seconds(2);  // of a server that accepted the connection
+constexpr absl::Duration kSilentFor = absl::Seconds(1);    // then it is asked again
+constexpr absl::Duration kShunFor = absl::Seconds(15);     // a server without quorum
+constexpr absl::Duration kPassingLimit =
+    absl::Seconds(6);  // for a refusal that may pass: longer than a dead node lasts
 constexpr absl::Duration kServeInterval = absl::Seconds(2);
 
 absl::Time Now() { return RealClock::Get().Now(); }
@@ -106,6 +107,11 @@ void RendezvousLink::ReportEnded(const proto::FailureCause& cause) {
   if (!untold_.has_value()) untold_ = cause;
 }
 
+void RendezvousLink::WorkersEnded() {
+  absl::MutexLock lock(&mutex_);
+  done_since_ = Now();
+}
+
 void RendezvousLink::Leave(absl::string_view reason) {
   {
     absl::MutexLock lock(&mutex_);
@@ -151,7 +157,8 @@ void RendezvousLink::JoinOnce() {
     if (places_.servers.size() == 1 && now - refused_since_ >= kPassingLimit)
       world = absl::InvalidArgumentError(world.status().message());
     if (places_.servers.size() > 1 && now - refused_since_ >= places_.grace)
-      return handlers_.on_world(absl::UnavailableError(absl::StrCat("sent away by the rendezvous: ", world.status().message())));
+      return handlers_.on_world(
+          absl::UnavailableError(absl::StrCat("sent away by the rendezvous: ", world.status().message())));
   }
   const bool final = world.ok() || absl::IsInvalidArgument(world.status()) || absl::IsDeadlineExceeded(world.status());
   if (!final) {
@@ -162,7 +169,7 @@ void RendezvousLink::JoinOnce() {
     absl::MutexLock lock(&mutex_);
     join_wanted_ = false;
     untold_.reset();
-    if (world.ok()) broken_since_ = absl::InfiniteFuture();
+    if (world.ok()) broken_since_ = done_since_ = absl::InfiniteFuture();
   }
   handlers_.on_world(std::move(world));
 }
@@ -183,7 +190,7 @@ SuccessionView RendezvousLink::Look() {
   }
   absl::MutexLock lock(&mutex_);
   view.away_since = away_since_;
-  view.broken_since = broken_since_;
+  view.broken_since = std::min(broken_since_, done_since_);
   return view;
 }
 

@@ -55,14 +55,15 @@ class RendezvousLink {
   void Join();
   // Tells the other nodes that this node's workers are gone or going.
   void ReportEnded(const proto::FailureCause& cause);
+  // This node's workers are done: a rendezvous that goes now need not be waited for as long.
+  void WorkersEnded();
   void Leave(absl::string_view reason);
 
   // For the key-value proxy: follows the rendezvous.
   const std::shared_ptr<KeyValueUpstream>& upstream() const { return upstream_; }
 
  private:
-  RendezvousLink(RendezvousClient::Options options, Handlers handlers, const Limits& limits,
-                 RendezvousPlaces places);
+  RendezvousLink(RendezvousClient::Options options, Handlers handlers, const Limits& limits, RendezvousPlaces places);
 
   // Makes client_ anew.
   absl::Status Connect(const std::string& address, const proto::Standing& standing, absl::Duration timeout);
@@ -85,8 +86,8 @@ class RendezvousLink {
   std::shared_ptr<KeyValueUpstream> upstream_;
 
   // Of the thread.
-  int server_ = 0;                          // index of the one attached to
-  std::vector<absl::Time> silent_until_;    // accepted a connection, but did not answer
+  int server_ = 0;                        // index of the one attached to
+  std::vector<absl::Time> silent_until_;  // accepted a connection, but did not answer
   std::vector<absl::Time> shunned_until_;
   absl::Time refused_since_ = absl::InfiniteFuture();
   absl::Time serve_again_ = absl::InfinitePast();
@@ -97,6 +98,7 @@ class RendezvousLink {
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time away_since_ ABSL_GUARDED_BY(mutex_);
   absl::Time broken_since_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // InfiniteFuture: this node's workers run
+  absl::Time done_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   std::optional<proto::FailureCause> untold_ ABSL_GUARDED_BY(mutex_);  // reported while the rendezvous was away
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

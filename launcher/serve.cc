@@ -97,7 +97,8 @@ int Serve(const ServeOptions& options) {
 }
 
 std::vector<std::string> ToArguments(const ServeOptions& options) {
-  std::vector<std::string> arguments = {absl::StrCat("--port=", options.port), absl::StrCat("--job=", options.job),
+  std::vector<std::string> arguments = {absl::StrCat("--port=", options.port),
+                                        absl::StrCat("--job=", options.job),
                                         absl::StrCat("--bind=", options.bind_address),
                                         absl::StrCat("--nodes=", options.min_nodes, ":", options.max_nodes),
                                         absl::StrCat("--last-call=", options.last_call_seconds),

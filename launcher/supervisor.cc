@@ -78,6 +78,7 @@ absl::Time Supervisor::NextWake() const {
 }
 
 void Supervisor::Handle(absl::StatusOr<proto::World> world) {
+  if (!world.ok() && state_ == State::kDone) return Handle(BarrierAnswer{generation_, world.status()});
   if (!world.ok()) {
     const bool refused = absl::IsInvalidArgument(world.status()) || absl::IsUnauthenticated(world.status());
     return Fail(refused ? exit_code::kUserError : exit_code::kUnavailable,
@@ -357,6 +358,7 @@ void Supervisor::EndGeneration() {
   }
   if (verdict.next == NextStep::kDone && nodes_ > 1 && !all_done_ && stop_signal_ == 0) {
     state_ = State::kDone;
+    parts_.link.WorkersEnded();
     return barrier_.Arrive(generation_, nodes_, [this, generation = generation_](absl::Status status) {
       parts_.mailbox.Post(BarrierAnswer{generation, std::move(status)});
     });

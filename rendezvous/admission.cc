@@ -22,9 +22,9 @@ std::optional<JoinRefusal> CheckTexts(const proto::NodeInfo& node) {
   const struct {
     const char* field;
     const std::string& value;
-  } texts[] = {{"node_id", node.node_id()},         {"hostname", node.hostname()},
-               {"address", node.address()},         {"version", node.version()},
-               {"node_group", node.node_group()},   {"config_hash", node.config_hash()},
+  } texts[] = {{"node_id", node.node_id()},        {"hostname", node.hostname()},
+               {"address", node.address()},        {"version", node.version()},
+               {"node_group", node.node_group()},  {"config_hash", node.config_hash()},
                {"plugin_hash", node.plugin_hash()}};
   if (node.data_paths_size() > kMaxDataPaths) {
     return JoinRefusal{"data_paths",
@@ -98,9 +98,10 @@ std::optional<JoinRefusal> CheckAdmission(absl::string_view job, const proto::No
   }
   if (auto refusal = CheckWorldSize(node, terms)) return refusal;
   if (node.node_rank() >= 0 && terms.same_rank != nullptr) {
-    return JoinRefusal{"node_rank", absl::StrCat("node_rank is ", node.node_rank(), ", but ", Name(*terms.same_rank),
-                                                 " has that one already"),
-                       /*passing=*/true};
+    return JoinRefusal{
+        "node_rank",
+        absl::StrCat("node_rank is ", node.node_rank(), ", but ", Name(*terms.same_rank), " has that one already"),
+        /*passing=*/true};
   }
   return std::nullopt;
 }

@@ -15,16 +15,17 @@ namespace composer {
 // What the nodes that are already connected agree on.
 struct AdmissionTerms {
   std::string job;
-  const proto::NodeInfo* example = nullptr;  // any connected node; nullptr: none yet, so this one sets the terms
+  const proto::NodeInfo* example = nullptr;    // any connected node; nullptr: none yet, so this one sets the terms
   const proto::NodeInfo* same_rank = nullptr;  // a connected node that was given the same node_rank
-  int nodes = 0;       // that the job is made of, when that number is fixed; 0: it is not
-  int others = 0;      // other nodes that are connected
-  int64_t slots = 0;   // of these
+  int nodes = 0;                               // that the job is made of, when that number is fixed; 0: it is not
+  int others = 0;                              // other nodes that are connected
+  int64_t slots = 0;                           // of these
 };
 
 struct JoinRefusal {
-  std::string field;  // as the user knows it: job, slots, config_hash, plugin_hash, data_paths, version, world_size, node_rank,
-                      // node_id, …
+  std::string
+      field;  // as the user knows it: job, slots, config_hash, plugin_hash, data_paths, version, world_size, node_rank,
+              // node_id, …
   std::string message;  // the field, its value and what the others have
   bool passing = false;
 };

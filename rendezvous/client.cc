@@ -249,10 +249,10 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   std::function<void(const proto::Spare&)> spare_handler_ ABSL_GUARDED_BY(mutex_);
   std::deque<proto::NodeMessage> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
   proto::Standing standing_ ABSL_GUARDED_BY(mutex_);
-  std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);        // arrived, not yet returned
-  bool joining_ ABSL_GUARDED_BY(mutex_) = false;                     // Join is sent, its World is not here
-  bool armed_ ABSL_GUARDED_BY(mutex_) = false;                       // the handler is to be told of the world's end
-  bool reattaching_ ABSL_GUARDED_BY(mutex_) = false;                 // Reattach is sent, its answer is not here
+  std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);  // arrived, not yet returned
+  bool joining_ ABSL_GUARDED_BY(mutex_) = false;               // Join is sent, its World is not here
+  bool armed_ ABSL_GUARDED_BY(mutex_) = false;                 // the handler is to be told of the world's end
+  bool reattaching_ ABSL_GUARDED_BY(mutex_) = false;           // Reattach is sent, its answer is not here
   absl::Status reattach_answer_ ABSL_GUARDED_BY(mutex_);
   bool reads_over_ ABSL_GUARDED_BY(mutex_) = false;
   bool held_ ABSL_GUARDED_BY(mutex_) = true;

@@ -141,7 +141,8 @@ class Coordinator {
   absl::Time stalled_until_ = absl::InfinitePast();
   absl::Time wake_at_ = absl::InfiniteFuture();
   std::string reason_;
-  std::shared_ptr<const proto::CoordinatorMessage> regroup_;  // what the running world was asked, while it is regrouping
+  std::shared_ptr<const proto::CoordinatorMessage>
+      regroup_;               // what the running world was asked, while it is regrouping
   std::string over_because_;  // of the last generation
   bool keys_open_ = false;    // of the running generation
   std::unordered_map<std::string, std::string> lost_places_;  // of members of the last world -> node_id

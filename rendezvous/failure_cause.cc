@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 
@@ -54,6 +55,15 @@ void TidyCause(proto::FailureCause& cause) {
     error = ValidUtf8(absl::string_view(error).substr(0, kMaxCauseMessageBytes));
   }
   cause.set_stderr_tail(ValidUtf8(tail.substr(tail.size() - std::min(tail.size(), kMaxCauseStderrBytes))));
+}
+
+proto::FailureCause NodeCause(const std::string& node_id, std::string message, absl::Time now) {
+  proto::FailureCause cause;
+  cause.set_node_id(node_id);
+  cause.set_rank(-1);
+  cause.set_message(std::move(message));
+  cause.set_unix_micros(absl::ToUnixMicros(now));
+  return cause;
 }
 
 }  // namespace composer

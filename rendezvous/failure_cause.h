@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
+#include "absl/time/time.h"
 #include "proto/common.pb.h"
 
 namespace composer {
@@ -14,5 +16,8 @@ inline constexpr size_t kMaxCauseStderrBytes = 16 << 10;  // the end is kept
 // Every byte that is not part of a valid UTF-8 sequence becomes '?'; message, node_id, stderr_tail and the verdict's texts
 // are cut to their limits.
 void TidyCause(proto::FailureCause& cause);
+
+// A cause that is no worker's: a node was lost, the rendezvous decided.
+proto::FailureCause NodeCause(const std::string& node_id, std::string message, absl::Time now);
 
 }  // namespace composer

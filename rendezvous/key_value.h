@@ -108,8 +108,8 @@ class KeyValueStore {
   std::string why_ended_ ABSL_GUARDED_BY(mutex_) = "no world has formed yet";
   std::unordered_map<std::string, std::string> entries_ ABSL_GUARDED_BY(mutex_);
   size_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;              // of the last change
-  uint64_t restoring_ ABSL_GUARDED_BY(mutex_) = 0;             // generation of `restored_`; 0: none
+  uint64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;   // of the last change
+  uint64_t restoring_ ABSL_GUARDED_BY(mutex_) = 0;  // generation of `restored_`; 0: none
   std::unordered_map<std::string, Memory> restored_ ABSL_GUARDED_BY(mutex_);
   size_t restored_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   WaiterId last_waiter_ ABSL_GUARDED_BY(mutex_) = 0;

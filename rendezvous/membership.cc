@@ -27,11 +27,11 @@ MembershipDecision DecideGrowth(const RollCall& roll, const MembershipPolicy& po
   if (policy.grow == GrowPolicy::kNever) {
     return Nothing(absl::StrCat(running, ", ", Nodes(roll.waiting), " wait for its end (grow is never)"));
   }
-  return At(roll.last_waiting + kGrowSettle, now, Kind::kRegroup,
-            absl::StrCat("the world grows from ", roll.members, " to ",
-                         std::min(policy.max_nodes, roll.members + roll.waiting), " of at most ",
-                         Nodes(policy.max_nodes)),
-            absl::StrCat(running, ", ", Nodes(roll.waiting), " will be added"));
+  return At(
+      roll.last_waiting + kGrowSettle, now, Kind::kRegroup,
+      absl::StrCat("the world grows from ", roll.members, " to ",
+                   std::min(policy.max_nodes, roll.members + roll.waiting), " of at most ", Nodes(policy.max_nodes)),
+      absl::StrCat(running, ", ", Nodes(roll.waiting), " will be added"));
 }
 
 MembershipDecision DecideRunning(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {

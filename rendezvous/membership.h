@@ -70,9 +70,9 @@ struct RollCall {
   // A member of the last world is known to have ended its workers, or to be dead. False: all of them may be cut off from
   // us together, and go on.
   bool broken = true;
-  absl::Time settled = absl::InfinitePast();      // before it, a world may be running that nobody has told us of
+  absl::Time settled = absl::InfinitePast();       // before it, a world may be running that nobody has told us of
   absl::Time last_waiting = absl::InfinitePast();  // when the newest waiting node came
-  bool regrouping = false;       // the running world was asked to end for growth
+  bool regrouping = false;                         // the running world was asked to end for growth
 };
 
 struct MembershipDecision {

@@ -19,10 +19,10 @@ namespace composer {
 
 // A waiting node as the order sees it.
 struct Candidate {
-  uint64_t id = 0;         // the caller's handle
-  int previous_rank = -1;  // node rank in the last world; -1: was not in it
-  int given_rank = -1;     // as the user or the platform gave it; -1: not given
-  int64_t arrival = 0;     // order of joining
+  uint64_t id = 0;          // the caller's handle
+  int previous_rank = -1;   // node rank in the last world; -1: was not in it
+  int given_rank = -1;      // as the user or the platform gave it; -1: not given
+  int64_t arrival = 0;      // order of joining
   absl::string_view group;  // of the network; "": none
 };
 

@@ -47,8 +47,7 @@ absl::Time Patience(const SuccessionView& view) {
 
 }  // namespace
 
-SuccessionDecision DecideSuccession(const SuccessionView& view, const std::vector<std::string>& names,
-                                    absl::Time now) {
+SuccessionDecision DecideSuccession(const SuccessionView& view, const std::vector<std::string>& names, absl::Time now) {
   for (size_t i = 0; i < view.servers.size(); ++i) {
     if (view.servers[i] == Reach::kServing)
       return {Kind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " serves")};

@@ -32,22 +32,21 @@ class LinkTest : public testing::Test {
     options.node.set_node_id("n");
     options.node.set_hostname("host");
     options.node.set_slots(2);
-    RendezvousLink::Handlers handlers = {
-        .on_world =
-            [this](absl::StatusOr<proto::World> world) {
-              absl::MutexLock lock(&mutex_);
-              worlds_.push_back(std::move(world));
-            },
-        .on_generation_over =
-            [this](const proto::GenerationOver&) {
-              absl::MutexLock lock(&mutex_);
-              ++overs_;
-            },
-        .on_serve =
-            [this] {
-              absl::MutexLock lock(&mutex_);
-              ++serves_;
-            }};
+    RendezvousLink::Handlers handlers = {.on_world =
+                                             [this](absl::StatusOr<proto::World> world) {
+                                               absl::MutexLock lock(&mutex_);
+                                               worlds_.push_back(std::move(world));
+                                             },
+                                         .on_generation_over =
+                                             [this](const proto::GenerationOver&) {
+                                               absl::MutexLock lock(&mutex_);
+                                               ++overs_;
+                                             },
+                                         .on_serve =
+                                             [this] {
+                                               absl::MutexLock lock(&mutex_);
+                                               ++serves_;
+                                             }};
     auto link = RendezvousLink::Start(options, std::move(handlers), {}, std::move(places));
     ASSERT_TRUE(link.ok()) << link.status();
     link_ = *std::move(link);

@@ -70,8 +70,8 @@ inline proto::Caller CallerOf(uint64_t generation) {
   return caller;
 }
 
-inline absl::Status Get(proto::KeyValue::StubInterface& stub, uint64_t generation, const std::string& key, absl::Duration wait,
-                 std::string* value) {
+inline absl::Status Get(proto::KeyValue::StubInterface& stub, uint64_t generation, const std::string& key,
+                        absl::Duration wait, std::string* value) {
   grpc::ClientContext context;
   context.set_deadline(DeadlineAfter(kLong));
   proto::GetRequest request;
@@ -85,7 +85,7 @@ inline absl::Status Get(proto::KeyValue::StubInterface& stub, uint64_t generatio
 }
 
 inline absl::Status Set(proto::KeyValue::StubInterface& stub, const proto::Caller& caller, const std::string& key,
-                 const std::string& value) {
+                        const std::string& value) {
   grpc::ClientContext context;
   context.set_deadline(DeadlineAfter(kLong));
   proto::SetRequest request;

@@ -124,8 +124,8 @@ class ProxyTest : public KeyValueRpcTest {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(proxy_.get());
     proxy_server_ = builder.BuildAndStart();
-    stub_ = proto::KeyValue::NewStub(grpc::CreateCustomChannel(
-        absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials(), ChannelSettings()));
+    stub_ = proto::KeyValue::NewStub(grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port),
+                                                               grpc::InsecureChannelCredentials(), ChannelSettings()));
   }
   proto::GetReply GetOnce(const std::vector<std::string>& keys) {
     grpc::ClientContext context;

@@ -78,8 +78,11 @@ void Simulation::Leave(int a) {
     message.mutable_leave();
     Send(agent.stream, std::move(message));
   }
-  const auto world = worlds_.find(agent.standing.world());
-  if (agent.state == State::kRunning && world != worlds_.end()) ++world->second.left;
+  for (auto& [id, world] : worlds_) {  // the one it runs, or one whose word is on its way to it
+    const bool runs = agent.state == State::kRunning && id == agent.standing.world();
+    const bool member = std::count(world.members.begin(), world.members.end(), std::pair(a, agent.life)) > 0;
+    if (runs || (member && world.generation > agent.standing.generation())) ++world.left;
+  }
   SetState(agent, State::kGone);
   ++agent.life;
   if (const StreamPtr stream = std::exchange(agent.stream, nullptr)) {
@@ -137,10 +140,10 @@ void Simulation::Look(int a, int life) {
   static const std::vector<std::string> names = {"s0", "s1", "s2"};
   for (int s = 0; s < num_servers_; ++s) {
     const bool silent = IsCut(a, s) || now_ < servers_[s].frozen_until;
-    view.servers.push_back(silent                                ? Reach::kSilent
-                           : servers_[s].coordinator == nullptr  ? Reach::kRefused
-                           : now_ < agent.shunned_until[s]       ? Reach::kShunned
-                                                                 : Reach::kServing);
+    view.servers.push_back(silent                               ? Reach::kSilent
+                           : servers_[s].coordinator == nullptr ? Reach::kRefused
+                           : now_ < agent.shunned_until[s]      ? Reach::kShunned
+                                                                : Reach::kServing);
   }
   const SuccessionDecision decision = DecideSuccession(view, names, now_);
   switch (decision.kind) {

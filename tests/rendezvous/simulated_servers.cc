@@ -122,8 +122,8 @@ void Simulation::Deliver(int s, const Coordinator::Outcome& outcome) {
   Server& server = servers_[s];
   if (outcome.ended > 0) Note("server ", s, ": generation ", outcome.ended, " is over: ", outcome.why_ended);
   if (outcome.begun > 0)
-    Note("server ", s, ": generation ", outcome.begun, outcome.resumed ? " goes on" : " forms: ",
-         outcome.resumed ? "" : server.coordinator->reason());
+    Note("server ", s, ": generation ", outcome.begun,
+         outcome.resumed ? " goes on" : " forms: ", outcome.resumed ? "" : server.coordinator->reason());
   if (outcome.begun > 0 && !outcome.resumed) CheckFormed(s, outcome);
   const auto close = [&](const StreamPtr& stream, bool told) {
     stream->server_end = false;
@@ -184,7 +184,8 @@ void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
     if (it == servers_[s].streams.end()) return Violate("a world has a node without a stream");
     const int a = it->second->agent;
     id = told.id();
-    if (told.node_rank() != static_cast<int>(world.members.size())) return Violate("node rank ", told.node_rank(), " twice");
+    if (told.node_rank() != static_cast<int>(world.members.size()))
+      return Violate("node rank ", told.node_rank(), " twice");
     if (told.base_rank() != base_rank) return Violate("base rank ", told.base_rank(), ", not ", base_rank);
     const int life = it->second->life;
     if (!nodes.insert({a, life}).second) return Violate("agent ", a, " is in a world twice");

@@ -47,6 +47,7 @@ void Simulation::Plan() {
   policy_.grow = static_cast<GrowPolicy>(Pick(3));
   policy_.quorum = list_;
   given_ranks_ = Pick(2) == 0;
+  lone_cuts_ = Pick(2) == 0;
   servers_.resize(num_servers_);
   agents_.resize(count);
   Note(count, " agents, ", policy_.min_nodes, ":", policy_.max_nodes, " nodes, ", num_servers_, " servers",
@@ -74,6 +75,10 @@ void Simulation::PlanFaults() {
 void Simulation::Make(const PlannedFault& fault) {
   const int a = static_cast<int>(fault.choice % agents_.size());
   const int s = static_cast<int>(fault.choice % servers_.size());
+  // A lone server that was restarted while all who know of its world are cut off cannot know either (docs/rendezvous.md):
+  // one or the other.
+  const bool cuts = fault.kind == Fault::kCut || fault.kind == Fault::kCutMany;
+  if (!list_ && (lone_cuts_ ? fault.kind == Fault::kServerKilled : cuts)) return;
   switch (fault.kind) {
     case Fault::kWorkerFails:
       return FailWorker(a);
@@ -139,8 +144,8 @@ void Simulation::CheckProgress() {
     if (AllRun(world)) largest = std::max(largest, static_cast<int>(world.members.size()));
   }
   for (size_t a = 0; a < agents_.size(); ++a) {
-    Note("agent ", a, " ends in state ", static_cast<int>(agents_[a].state), agents_[a].away ? ", away" : "", ", knows of ",
-         agents_[a].standing.world(), " as ", agents_[a].standing.node_rank());
+    Note("agent ", a, " ends in state ", static_cast<int>(agents_[a].state), agents_[a].away ? ", away" : "",
+         ", knows of ", agents_[a].standing.world(), " as ", agents_[a].standing.node_rank());
   }
   if (largest == 0) return Violate("no progress: ", alive, " agents are alive, ", policy_.min_nodes, " needed");
   const int possible = std::min(alive, policy_.max_nodes);

@@ -25,8 +25,8 @@ namespace composer {
 
 struct SimulationOptions {
   uint64_t seed = 1;
-  int max_agents = 12;     // 1 to this many, by seed
-  int num_faults = 25;     // at most, by seed
+  int max_agents = 12;        // 1 to this many, by seed
+  int num_faults = 25;        // at most, by seed
   bool exact_agents = false;  // it is max_agents
   bool trace = false;
   std::set<int> skipped;  // faults of the seed's plan that are left out
@@ -39,7 +39,6 @@ struct SimulationResult {
   int num_worlds = 0;
   int64_t num_messages = 0;
 };
-
 
 SimulationResult Simulate(const SimulationOptions& options);
 

@@ -114,8 +114,8 @@ class Simulation {
   template <typename... Parts>
   void Note(const Parts&... parts) {
     if (!options_.trace) return;
-    result_.trace.push_back(
-        absl::StrCat(absl::FormatDuration(absl::Trunc(now_ - absl::UnixEpoch(), absl::Milliseconds(1))), " ", parts...));
+    result_.trace.push_back(absl::StrCat(
+        absl::FormatDuration(absl::Trunc(now_ - absl::UnixEpoch(), absl::Milliseconds(1))), " ", parts...));
   }
   template <typename... Parts>
   void Violate(const Parts&... parts) {
@@ -176,6 +176,7 @@ class Simulation {
   bool list_ = false;    // several hosts may serve
   bool hosted_ = false;  // servers are run by the agents of the same number
   bool given_ranks_ = false;
+  bool lone_cuts_ = false;  // a lone server's network is cut, its process is not killed
   std::vector<Server> servers_;
   std::vector<Agent> agents_;
   std::vector<PlannedFault> faults_;

@@ -1,0 +1,195 @@
+// How worlds begin and end; what single messages do is in coordinator.cc.
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/coordinator.h"
+#include "rendezvous/failure_cause.h"
+#include "rendezvous/node_order.h"
+#include "rendezvous/rank_layout.h"
+
+namespace composer {
+namespace {
+
+constexpr int kMaxRosterPage = 1000;
+
+}  // namespace
+
+void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome) {
+  roll_.running = roll_.regrouping = keys_open_ = false;
+  roll_.ended = now_;
+  TidyCause(cause);
+  over_because_ = cause.message();
+  outcome.ended = roll_.last_generation;
+  outcome.why_ended = over_because_;
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  message->mutable_generation_over()->set_generation(roll_.last_generation);
+  *message->mutable_generation_over()->mutable_cause() = std::move(cause);
+  for (const Seat& seat : seats_) {
+    if (seat.session == 0 || seat.session == reporter || nodes_.at(seat.session).waiting) continue;
+    outcome.messages.push_back({seat.session, message, false});
+  }
+}
+
+// All have left, or have ended their workers for the world to grow: nobody needs to be told.
+void Coordinator::EndIfAllHaveGone(Outcome& outcome) {
+  if (!roll_.running || roll_.expected > 0 || roll_.present_waiting < roll_.present) return;
+  roll_.broken = true;
+  over_because_ = roll_.regrouping ? "the world grows" : "all nodes have left";
+  roll_.running = roll_.regrouping = keys_open_ = false;
+  roll_.ended = now_;
+  outcome.ended = roll_.last_generation;
+  outcome.why_ended = over_because_;
+}
+
+void Coordinator::ResumeIfAllAreBack(Outcome& outcome) {
+  if (!roll_.running || roll_.expected > 0 || keys_open_) return;
+  NumberRanks();
+  keys_open_ = true;
+  outcome.begun = roll_.last_generation;
+  outcome.resumed = true;
+}
+
+void Coordinator::NumberRanks() {
+  int base_rank = 0;
+  for (Seat& seat : seats_) {
+    seat.base_rank = base_rank;
+    if (seat.session != 0) base_rank += nodes_.at(seat.session).info.slots();
+  }
+}
+
+void Coordinator::Decide(Outcome& outcome) {
+  MembershipDecision decision = DecideMembership(roll_, options_.policy, now_);
+  using Kind = MembershipDecision::Kind;
+  wake_at_ = decision.kind == Kind::kWait ? decision.until : absl::InfiniteFuture();
+  reason_ = std::move(decision.reason);
+  switch (decision.kind) {
+    case Kind::kNothing:
+    case Kind::kWait:
+      return;
+    case Kind::kForm:
+      return Form(outcome);
+    case Kind::kRegroup:
+      return Regroup(outcome);
+    case Kind::kDissolve:
+      return Dissolve(outcome);
+    case Kind::kEnd:
+      for (Seat& seat : seats_) {
+        if (seat.state == Seat::State::kExpected) seat.state = Seat::State::kLost;
+      }
+      roll_.expected = 0;
+      roll_.broken = roll_.broken || !keys_open_;  // after a restart they have had the grace
+      EndGeneration(0, NodeCause("rendezvous", reason_, now_), outcome);
+      return Decide(outcome);  // once: nothing runs now
+  }
+}
+
+void Coordinator::Form(Outcome& outcome) {
+  std::vector<Candidate> candidates;
+  for (auto& [session, node] : nodes_) {
+    if (node.waiting)
+      candidates.push_back({session, node.seat, node.info.node_rank(), node.arrival, node.info.node_group()});
+    node.seat = -1;
+  }
+  const std::vector<Session> members = OrderNodes(std::move(candidates), options_.policy.max_nodes);
+  std::vector<int> slots;
+  for (const Session session : members) slots.push_back(nodes_.at(session).info.slots());
+  const RankLayout layout(slots);
+  const proto::NodeInfo& first = nodes_.at(members[0]).info;
+
+  proto::CoordinatorMessage message;
+  proto::World& world = *message.mutable_world();
+  world.set_generation(++roll_.last_generation);
+  world.set_id(world_ = absl::StrCat(options_.incarnation, "-", roll_.last_generation));
+  world.set_world_size(layout.world_size());
+  world.set_nodes(layout.num_nodes());
+  world.set_master_address(first.address());
+  world.set_master_port(first.free_port());
+  world.set_reason(reason_);
+  seats_.assign(members.size(), Seat());
+  for (int rank = 0; rank < layout.num_nodes(); ++rank) {
+    Node& node = nodes_.at(members[rank]);
+    StopWaiting(node);
+    node.seat = rank;
+    node.told = roll_.last_generation;
+    seats_[rank] = {Seat::State::kPresent, members[rank], layout.base_rank(rank)};
+    world.set_node_rank(rank);
+    world.set_base_rank(layout.base_rank(rank));
+    world.set_slots(node.info.slots());
+    world.set_node_address(node.info.address());
+    outcome.messages.push_back({members[rank], std::make_shared<proto::CoordinatorMessage>(message), false});
+  }
+  roll_.running = keys_open_ = true;
+  roll_.members = roll_.present = layout.num_nodes();
+  roll_.present_waiting = roll_.expected = 0;
+  roll_.broken = false;
+  lost_places_.clear();
+  roll_.min_reached = now_;  // for spares that wait already, should the rest be too few
+  outcome.begun = roll_.last_generation;
+  if (roll_.waiting == 0) return;
+  for (const auto& [session, node] : nodes_) {
+    if (node.waiting) TellSpare(session, outcome);
+  }
+}
+
+void Coordinator::TellSpare(Session session, Outcome& outcome) const {
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  proto::Spare& spare = *message->mutable_spare();
+  spare.mutable_newest()->set_generation(roll_.last_generation);
+  spare.mutable_newest()->set_world(world_);
+  spare.mutable_newest()->set_nodes(static_cast<int>(seats_.size()));
+  spare.mutable_newest()->set_node_rank(-1);
+  spare.set_reason(absl::StrCat("generation ", roll_.last_generation, " runs on ", roll_.members, " of at most ",
+                                options_.policy.max_nodes, " nodes"));
+  outcome.messages.push_back({session, std::move(message), false});
+}
+
+void Coordinator::Regroup(Outcome& outcome) {
+  roll_.regrouping = true;
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  proto::Regroup& regroup = *message->mutable_regroup();
+  regroup.set_generation(roll_.last_generation);
+  regroup.set_checkpoint(options_.policy.grow == GrowPolicy::kAtCheckpoint);
+  regroup.set_reason(reason_);
+  regroup_ = message;
+  for (const Seat& seat : seats_) {
+    if (seat.session != 0) outcome.messages.push_back({seat.session, message, false});
+  }
+}
+
+void Coordinator::Dissolve(Outcome& outcome) {
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  message->mutable_refusal()->set_field("quorum");
+  message->mutable_refusal()->set_message(reason_);
+  message->mutable_refusal()->set_passing(true);
+  for (auto it = nodes_.begin(); it != nodes_.end();) {
+    const auto next = std::next(it);
+    if (it->second.waiting) {
+      outcome.messages.push_back({it->first, message, /*last=*/true});
+      Remove(it, Seat::State::kLost);
+    }
+    it = next;
+  }
+  roll_.ended = now_;  // those who come back have the same time again to become enough
+}
+
+proto::RosterReply Coordinator::Roster(int first_node_rank, int count) const {
+  proto::RosterReply reply;
+  reply.set_generation(roll_.last_generation);
+  reply.set_running(roll_.running);
+  reply.set_nodes(static_cast<int>(seats_.size()));
+  reply.set_waiting(roll_.waiting);
+  reply.set_reason(reason_);
+  const int64_t first = std::max(0, first_node_rank);
+  const int64_t end = std::min<int64_t>(seats_.size(), first + std::clamp(count, 0, kMaxRosterPage));
+  for (int64_t rank = first; rank < end; ++rank) {
+    proto::NodePlacement& member = *reply.add_members();
+    member.set_node_rank(static_cast<int>(rank));
+    member.set_base_rank(seats_[rank].base_rank);
+    member.set_connected(seats_[rank].session != 0);
+    if (seats_[rank].session != 0) *member.mutable_node() = nodes_.at(seats_[rank].session).info;
+  }
+  return reply;
+}
+
+}  // namespace composer
