@@ -90,6 +90,8 @@ void Simulation::Arrive(const StreamPtr& stream, const proto::NodeMessage& messa
   Server& server = servers_[s];
   if (now_ < server.frozen_until) return At(server.frozen_until, [=, this] { Arrive(stream, message); });
   if (!stream->server_end || server.coordinator == nullptr || IsCut(stream->agent, s)) return;
+  stream->introduced = stream->introduced || message.has_join() || message.has_reattach();
+  if (!stream->introduced) return In(0.005, 0.02, [=, this] { Arrive(stream, message); });
   ++result_.num_messages;
   Coordinator& coordinator = *server.coordinator;
   switch (message.message_case()) {
