@@ -33,9 +33,7 @@ bool MayServe(const LaunchShape& shape, const ServeOptions& serve, bool endpoint
 }  // namespace
 
 int NumServers(const LaunchShape& shape) {
-  return shape.one_node() || shape.hosting == Hosting::kNo
-             ? 1
-             : std::min(static_cast<int>(shape.endpoints.size()), kMaxServers);
+  return shape.one_node() ? 1 : std::min(static_cast<int>(shape.endpoints.size()), kMaxServers);
 }
 
 ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, const JobSecurity& security, int place) {

@@ -59,7 +59,7 @@ size_t Append(char* data, size_t size, size_t count, void* target) {
 
 }  // namespace
 
-absl::StatusOr<HttpReply> FetchMetadata(const HttpRequest& request) {
+absl::StatusOr<HttpReply> FetchMetadata(const MetadataRequest& request) {
   static const absl::StatusOr<Curl>& loaded = *new absl::StatusOr<Curl>(LoadCurl());
   if (!loaded.ok()) return loaded.status();
   const Curl& curl = *loaded;

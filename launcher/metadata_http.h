@@ -9,6 +9,6 @@
 namespace composer {
 
 // Threads: any. kUnavailable: no answer in time, naming the URL and why; kUnimplemented: no libcurl on this machine.
-absl::StatusOr<HttpReply> FetchMetadata(const HttpRequest& request);
+absl::StatusOr<HttpReply> FetchMetadata(const MetadataRequest& request);
 
 }  // namespace composer

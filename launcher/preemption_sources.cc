@@ -13,7 +13,7 @@
 namespace composer {
 namespace {
 
-absl::Status BadCode(const HttpRequest& request, const HttpReply& reply) {
+absl::Status BadCode(const MetadataRequest& request, const HttpReply& reply) {
   return absl::UnavailableError(absl::StrCat(request.method, " ", request.url, " answers HTTP ", reply.code));
 }
 
@@ -27,8 +27,8 @@ class AwsSource final : public PreemptionSource {
   NoticeOr Look(absl::Time now) override {
     if (token_.empty() || now > token_ends_ - kRenewEarly) RETURN_IF_ERROR(TakeToken(now));
     const char* path = rebalance_ ? "events/recommendations/rebalance" : "spot/instance-action";
-    const HttpRequest request = {.url = absl::StrCat(base_, "/latest/meta-data/", path),
-                                 .headers = {absl::StrCat("X-aws-ec2-metadata-token: ", token_)}};
+    const MetadataRequest request = {.url = absl::StrCat(base_, "/latest/meta-data/", path),
+                                     .headers = {absl::StrCat("X-aws-ec2-metadata-token: ", token_)}};
     ASSIGN_OR_RETURN(const HttpReply reply, fetch_(request));
     if (reply.code == 404) return std::nullopt;
     if (reply.code == 401) token_.clear();
@@ -41,9 +41,10 @@ class AwsSource final : public PreemptionSource {
   static constexpr absl::Duration kRenewEarly = absl::Seconds(15);
 
   absl::Status TakeToken(absl::Time now) {
-    const HttpRequest request = {.method = "PUT",
-                                 .url = absl::StrCat(base_, "/latest/api/token"),
-                                 .headers = {absl::StrCat("X-aws-ec2-metadata-token-ttl-seconds: ", kTokenSeconds)}};
+    const MetadataRequest request = {
+        .method = "PUT",
+        .url = absl::StrCat(base_, "/latest/api/token"),
+        .headers = {absl::StrCat("X-aws-ec2-metadata-token-ttl-seconds: ", kTokenSeconds)}};
     ASSIGN_OR_RETURN(const HttpReply reply, fetch_(request));
     if (reply.code != 200) return BadCode(request, reply);
     const absl::string_view token = absl::StripAsciiWhitespace(reply.body);
@@ -81,8 +82,8 @@ class GcpSource final : public PreemptionSource {
 
  private:
   absl::StatusOr<std::string> Get(const char* key) {
-    const HttpRequest request = {.url = absl::StrCat(base_, "/computeMetadata/v1/instance/", key),
-                                 .headers = {"Metadata-Flavor: Google"}};
+    const MetadataRequest request = {.url = absl::StrCat(base_, "/computeMetadata/v1/instance/", key),
+                                     .headers = {"Metadata-Flavor: Google"}};
     ASSIGN_OR_RETURN(HttpReply reply, fetch_(request));
     if (reply.code != 200) return BadCode(request, reply);
     return std::move(reply.body);
@@ -126,7 +127,7 @@ class AzureSource final : public PreemptionSource {
     return absl::StrCat(base_, "/metadata/", path, "?api-version=", version);
   }
 
-  absl::StatusOr<std::string> Send(HttpRequest request) {
+  absl::StatusOr<std::string> Send(MetadataRequest request) {
     request.headers.push_back("Metadata: true");
     ASSIGN_OR_RETURN(HttpReply reply, fetch_(request));
     if (reply.code != 200) return BadCode(request, reply);

@@ -16,7 +16,7 @@
 
 namespace composer {
 
-struct HttpRequest {
+struct MetadataRequest {
   std::string method = "GET";
   std::string url;
   std::vector<std::string> headers;  // "Name: value"
@@ -27,7 +27,7 @@ struct HttpReply {
   std::string body;
 };
 // Bounded in time and size. kUnavailable: no answer.
-using HttpFetch = std::function<absl::StatusOr<HttpReply>(const HttpRequest&)>;
+using HttpFetch = std::function<absl::StatusOr<HttpReply>(const MetadataRequest&)>;
 
 class PreemptionSource {
  public:

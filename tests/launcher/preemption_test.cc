@@ -86,7 +86,7 @@ struct Script {
   std::deque<absl::StatusOr<HttpReply>> replies;
   std::vector<std::string> asked;
   HttpFetch Fetch() {
-    return [this](const HttpRequest& request) -> absl::StatusOr<HttpReply> {
+    return [this](const MetadataRequest& request) -> absl::StatusOr<HttpReply> {
       asked.push_back(
           absl::StrCat(request.method, " ", request.url, " ", absl::StrJoin(request.headers, ", "), request.body));
       if (replies.empty()) return absl::UnavailableError("nobody there");

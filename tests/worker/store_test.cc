@@ -133,8 +133,8 @@ TEST(RendezvousStore, WaitWithoutLimitEndsWithTheGeneration) {
 
 TEST(RendezvousStore, StaleGenerationIsNamed) {
   testing::StoreWorld world;
-  auto store = world.NewStore(std::chrono::seconds(20), 9);
-  EXPECT_THAT(ErrorOf([&] { store->add("k", 1); }), HasSubstr("generation 9 is not the current one, that is 1"));
+  auto store = world.NewStore(std::chrono::seconds(20), 0);
+  EXPECT_THAT(ErrorOf([&] { store->add("k", 1); }), HasSubstr("generation 0 is not the current one, that is 1"));
 }
 
 TEST(RendezvousStore, LimitsAreValueErrors) {
