@@ -51,7 +51,7 @@ class JobTest(unittest.TestCase):
         return {k: v for k, v in os.environ.items() if not drop.match(k)}
 
     def start(self, *args, **options):
-        process = subprocess.Popen([str(BIN / "composer"), *map(str, args)], cwd=options.pop("cwd", self.folder), env=self.environment(),
+        process = subprocess.Popen([str(BIN / "composer"), *map(str, args)], cwd=options.pop("cwd", self.folder), env=options.pop("env", None) or self.environment(),
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, start_new_session=True, **options)
 
         def end():
