@@ -177,7 +177,7 @@ class FullDiskTest(harness.JobTest):
         _, err = process.communicate(timeout=60)
         self.assertNotEqual(process.returncode, 0, err)
         first = next(line for line in err.splitlines() if line.startswith("composer: "))
-        self.assertRegex(first, r"rank 0 on .* exited with 70: .*No space left on device", err)
+        self.assertRegex(first, r"rank \d on .* exited with 70: .*No space left on device", err)
         print("  full disk: " + first[:160])
 
 
