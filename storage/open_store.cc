@@ -48,28 +48,21 @@ std::string FirstOf(const Environment& env, std::initializer_list<const char*> n
   return "";
 }
 
-// A store with the http that it needs.
-class OwnedS3Store final : public ObjectStore {
- public:
+// A store, and what it needs to live.
+struct OwnedS3Store {
   OwnedS3Store(S3Store::Options options, const std::function<S3KeySource::Fetch(Http&)>& fetch)
-      : keys_(std::make_shared<S3KeySource>(fetch(http_), RealClock::Get())),
-        store_(std::move(options), http_, keys_, RealClock::Get()) {}
-  absl::Status Put(const std::string& key, Pieces pieces) override { return store_.Put(key, pieces); }
-  absl::Status PutIfAbsent(const std::string& key, Pieces pieces) override { return store_.PutIfAbsent(key, pieces); }
-  absl::StatusOr<int64_t> Size(const std::string& key) override { return store_.Size(key); }
-  absl::Status Read(const std::string& key, int64_t offset, absl::Span<char> into) override {
-    return store_.Read(key, offset, into);
-  }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override { return store_.List(folder); }
-  absl::Status Delete(const std::string& key) override { return store_.Delete(key); }
-  absl::Status DeleteTree(const std::string& folder) override { return store_.DeleteTree(folder); }
-  std::string Location(const std::string& key) const override { return store_.Location(key); }
-
- private:
-  CurlHttp http_;
-  std::shared_ptr<S3KeySource> keys_;
-  S3Store store_;
+      : keys(std::make_shared<S3KeySource>(fetch(http), RealClock::Get())),
+        store(std::move(options), http, keys, RealClock::Get()) {}
+  CurlHttp http;
+  std::shared_ptr<S3KeySource> keys;
+  S3Store store;
 };
+
+std::shared_ptr<ObjectStore> MakeOwned(S3Store::Options options,
+                                       const std::function<S3KeySource::Fetch(Http&)>& fetch) {
+  const auto owned = std::make_shared<OwnedS3Store>(std::move(options), fetch);
+  return {owned, &owned->store};
+}
 
 std::shared_ptr<ObjectStore> OpenS3(const Place& place, const Environment& env) {
   S3Store::Options options;
@@ -81,7 +74,7 @@ std::shared_ptr<ObjectStore> OpenS3(const Place& place, const Environment& env) 
   options.bucket.path_style = !options.bucket.endpoint.empty() || absl::StrContains(place.bucket, '.');
   if (options.bucket.endpoint.empty())
     options.bucket.endpoint = absl::StrCat("https://s3.", options.bucket.region, ".amazonaws.com");
-  return std::make_shared<OwnedS3Store>(std::move(options), [env](Http& http) -> S3KeySource::Fetch {
+  return MakeOwned(std::move(options), [env](Http& http) -> S3KeySource::Fetch {
     return [env, &http] { return FindS3Credentials(env, http, absl::Now()); };
   });
 }
@@ -106,7 +99,7 @@ std::shared_ptr<ObjectStore> OpenGcs(const Place& place, const Environment& env)
   options.bucket.endpoint = FirstOf(env, {"GCS_ENDPOINT_URL"});
   if (options.bucket.endpoint.empty()) options.bucket.endpoint = "https://storage.googleapis.com";
   options.bucket.create_only = S3Bucket::CreateOnly::kGenerationMatch;
-  return std::make_shared<OwnedS3Store>(std::move(options), KeysOf(env, "GCS_KEY", "GCS_SECRET"));
+  return MakeOwned(std::move(options), KeysOf(env, "GCS_KEY", "GCS_SECRET"));
 }
 
 absl::StatusOr<std::shared_ptr<ObjectStore>> OpenOci(const Place& place, const Environment& env) {
@@ -122,7 +115,7 @@ absl::StatusOr<std::shared_ptr<ObjectStore>> OpenOci(const Place& place, const E
     options.bucket.endpoint =
         absl::StrCat("https://", place.bucket.substr(at + 1), ".compat.objectstorage.", region, ".oraclecloud.com");
   }
-  return std::make_shared<OwnedS3Store>(std::move(options), KeysOf(env, "OCI_KEY", "OCI_SECRET"));
+  return MakeOwned(std::move(options), KeysOf(env, "OCI_KEY", "OCI_SECRET"));
 }
 
 }  // namespace

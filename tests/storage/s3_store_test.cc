@@ -32,38 +32,27 @@ struct Bucket {
   }
 };
 
-// The suite wants one object that is a store.
-class StoreWithBucket final : public ObjectStore {
- public:
-  explicit StoreWithBucket(S3Bucket::CreateOnly create, int64_t part) : store_(bucket_.Store(part, create)) {
-    bucket_.server.set_page_size(2);
+// A store that keeps its bucket.
+struct StoreWithBucket {
+  StoreWithBucket(S3Bucket::CreateOnly create, int64_t part) : store(bucket.Store(part, create)) {
+    bucket.server.set_page_size(2);
   }
-  absl::Status Put(const std::string& key, Pieces pieces) override { return store_.Put(key, pieces); }
-  absl::Status PutIfAbsent(const std::string& key, Pieces pieces) override { return store_.PutIfAbsent(key, pieces); }
-  absl::StatusOr<int64_t> Size(const std::string& key) override { return store_.Size(key); }
-  absl::Status Read(const std::string& key, int64_t offset, absl::Span<char> into) override {
-    return store_.Read(key, offset, into);
-  }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override { return store_.List(folder); }
-  absl::Status Delete(const std::string& key) override { return store_.Delete(key); }
-  absl::Status DeleteTree(const std::string& folder) override { return store_.DeleteTree(folder); }
-  std::string Location(const std::string& key) const override { return store_.Location(key); }
-
- private:
-  Bucket bucket_;
-  S3Store store_;
+  Bucket bucket;
+  S3Store store;
 };
 
+std::shared_ptr<ObjectStore> NewStore(S3Bucket::CreateOnly create, int64_t part) {
+  const auto owned = std::make_shared<StoreWithBucket>(create, part);
+  return {owned, &owned->store};
+}
+
 INSTANTIATE_TEST_SUITE_P(S3, ObjectStoreSuite, testing::Values([] {
-                           return std::make_shared<StoreWithBucket>(S3Bucket::CreateOnly::kIfNoneMatch,
-                                                                    S3Store::kPartBytes);
+                           return NewStore(S3Bucket::CreateOnly::kIfNoneMatch, S3Store::kPartBytes);
                          }));
-INSTANTIATE_TEST_SUITE_P(S3InParts, ObjectStoreSuite, testing::Values([] {
-                           return std::make_shared<StoreWithBucket>(S3Bucket::CreateOnly::kIfNoneMatch, 3);
-                         }));
+INSTANTIATE_TEST_SUITE_P(S3InParts, ObjectStoreSuite,
+                         testing::Values([] { return NewStore(S3Bucket::CreateOnly::kIfNoneMatch, 3); }));
 INSTANTIATE_TEST_SUITE_P(Gcs, ObjectStoreSuite, testing::Values([] {
-                           return std::make_shared<StoreWithBucket>(S3Bucket::CreateOnly::kGenerationMatch,
-                                                                    S3Store::kPartBytes);
+                           return NewStore(S3Bucket::CreateOnly::kGenerationMatch, S3Store::kPartBytes);
                          }));
 
 TEST(S3Store, KeepsToItsPrefix) {
