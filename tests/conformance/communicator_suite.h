@@ -98,6 +98,39 @@ TEST_P(CommunicatorSuite, BroadcastCopiesAnyRootsTensor) {
   });
 }
 
+TEST_P(CommunicatorSuite, AllGatherJoinsTheRanksPartsInOrder) {
+  OnRanks([](Communicator& communicator) {
+    const int size = communicator.world_size(), rank = communicator.rank();
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kLong, at::kByte}) {
+      const at::Tensor output = torch::zeros({size, 3}, dtype);
+      communicator.StartAllGather(output, torch::full({3}, rank + 1, dtype))->Wait();
+      for (int from = 0; from < size; ++from) EXPECT_TRUE(output[from].eq(from + 1).all().item<bool>()) << output;
+      // In place: the input lies where it belongs.
+      output.fill_(100);
+      output[rank].fill_(rank + 7);
+      communicator.StartAllGather(output, output[rank])->Wait();
+      for (int from = 0; from < size; ++from) EXPECT_TRUE(output[from].eq(from + 7).all().item<bool>()) << output;
+    }
+  });
+}
+
+TEST_P(CommunicatorSuite, ReduceScatterGivesEachRankItsPartOfTheSum) {
+  OnRanks([](Communicator& communicator) {
+    const int size = communicator.world_size(), rank = communicator.rank();
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble}) {
+      const at::Tensor whole = torch::arange(4 * size, dtype);
+      const at::Tensor wanted = whole.narrow(0, 4 * rank, 4) * size + size * (size - 1) / 2;
+      const at::Tensor output = torch::empty({4}, dtype);
+      communicator.StartReduceScatterSum(output, whole + rank)->Wait();
+      EXPECT_TRUE(output.equal(wanted)) << output << wanted;
+      const at::Tensor input = whole + rank;
+      const at::Tensor own = input.narrow(0, 4 * rank, 4);
+      communicator.StartReduceScatterSum(own, input)->Wait();
+      EXPECT_TRUE(own.equal(wanted)) << own << wanted;
+    }
+  });
+}
+
 TEST_P(CommunicatorSuite, WorksOnViewsAndTouchesNothingElse) {
   OnRanks([](Communicator& communicator) {
     const at::Tensor whole = torch::ones({10});

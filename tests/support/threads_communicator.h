@@ -5,8 +5,10 @@
 #include <ATen/ATen.h>
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "trainer/parallel/communicator.h"
 
@@ -24,18 +26,21 @@ class ThreadsExchange {
     rounds_[sequence].tensors[rank] = tensor.clone();
     changed_.notify_all();
   }
-  at::Tensor Result(int64_t sequence) {
+  // All ranks' tensors by rank, flat. The round's memory is freed once every rank has asked.
+  std::vector<at::Tensor> Result(int64_t sequence) {
     std::unique_lock<std::mutex> lock(mutex_);
     Round& round = rounds_[sequence];
     changed_.wait(lock, [&] { return static_cast<int>(round.tensors.size()) == size_; });
-    at::Tensor sum;
-    for (const auto& [rank, tensor] : round.tensors) sum = sum.defined() ? sum + tensor : tensor.clone();
-    return sum;
+    std::vector<at::Tensor> result;
+    for (const auto& [rank, tensor] : round.tensors) result.push_back(tensor.view(-1));
+    if (++round.served == size_) rounds_.erase(sequence);
+    return result;
   }
 
  private:
   struct Round {
     std::map<int, at::Tensor> tensors;
+    int served = 0;
   };
   int size_;
   std::mutex mutex_;
@@ -49,25 +54,45 @@ class ThreadsCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int world_size() const override { return exchange_.size(); }
   std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override {
-    TORCH_CHECK_VALUE(tensor.is_contiguous(), "all-reduce of a tensor that is not contiguous");
-    struct Pending final : PendingCollective {
-      void Wait() override { tensor.copy_(exchange->Result(sequence)); }
-      ThreadsExchange* exchange;
-      int64_t sequence;
-      at::Tensor tensor;
-    };
+    return Start(tensor, [tensor](const std::vector<at::Tensor>& all) { tensor.view(-1).copy_(Sum(all)); });
+  }
+  std::unique_ptr<PendingCollective> StartAllGather(at::Tensor output, at::Tensor input) override {
+    return Start(input, [output](const std::vector<at::Tensor>& all) { output.view(-1).copy_(at::cat(all)); });
+  }
+  std::unique_ptr<PendingCollective> StartReduceScatterSum(at::Tensor output, at::Tensor input) override {
+    return Start(input, [output, rank = rank_](std::vector<at::Tensor> all) {
+      for (at::Tensor& each : all) each = each.narrow(0, rank * output.numel(), output.numel());
+      output.view(-1).copy_(Sum(all));
+    });
+  }
+  void Broadcast(at::Tensor tensor, int root) override { AllReduceSum(rank_ == root ? tensor : tensor.zero_()); }
+
+ private:
+  using Finish = std::function<void(const std::vector<at::Tensor>& all)>;
+  struct Pending final : PendingCollective {
+    void Wait() override {
+      const at::NoGradGuard no_grad;
+      finish(exchange->Result(sequence));
+    }
+    ThreadsExchange* exchange;
+    int64_t sequence;
+    Finish finish;
+  };
+  static at::Tensor Sum(const std::vector<at::Tensor>& all) {
+    at::Tensor sum = all[0];
+    for (size_t rank = 1; rank < all.size(); ++rank) sum = sum + all[rank];
+    return sum;
+  }
+  std::unique_ptr<PendingCollective> Start(const at::Tensor& mine, Finish finish) {
+    TORCH_CHECK_VALUE(mine.is_contiguous(), "collective on a tensor that is not contiguous");
     auto pending = std::make_unique<Pending>();
     pending->exchange = &exchange_;
     pending->sequence = num_collectives_++;
-    pending->tensor = tensor;
-    exchange_.Contribute(pending->sequence, rank_, tensor);
+    pending->finish = std::move(finish);
+    exchange_.Contribute(pending->sequence, rank_, mine.detach());
     return pending;
   }
-  void Broadcast(at::Tensor tensor, int root) override {
-    AllReduceSum(rank_ == root ? tensor : tensor.zero_());
-  }
 
- private:
   ThreadsExchange& exchange_;
   int rank_;
 };

@@ -19,27 +19,59 @@ namespace {
 
 class C10dPending final : public PendingCollective {
  public:
-  C10dPending(c10::intrusive_ptr<c10d::Work> work, int64_t sequence) : work_(std::move(work)), sequence_(sequence) {}
+  C10dPending(const char* collective, c10::intrusive_ptr<c10d::Work> work, int64_t sequence)
+      : collective_(collective), work_(std::move(work)), sequence_(sequence) {}
   void Wait() override {
     try {
       work_->wait();
     } catch (...) {
-      ThrowUnavailable("all-reduce", sequence_);
+      ThrowUnavailable(collective_, sequence_);
     }
   }
 
  private:
+  const char* collective_;
   c10::intrusive_ptr<c10d::Work> work_;
   int64_t sequence_;
 };
 
+void CheckContiguous(const char* collective, const at::Tensor& tensor) {
+  TORCH_CHECK_VALUE(tensor.is_contiguous(), collective, " of a tensor that is not contiguous, shape ", tensor.sizes());
+}
+
+// part: what each of `ranks` ranks has of whole.
+void CheckParts(const char* collective, const at::Tensor& whole, const at::Tensor& part, int ranks) {
+  CheckContiguous(collective, whole);
+  CheckContiguous(collective, part);
+  TORCH_CHECK_VALUE(whole.numel() == part.numel() * ranks && whole.scalar_type() == part.scalar_type(), collective,
+                    ": ", ranks, " parts of shape ", part.sizes(), " and dtype ", part.scalar_type(),
+                    " do not make a tensor of shape ", whole.sizes(), " and dtype ", whole.scalar_type());
+}
+
 }  // namespace
 
 std::unique_ptr<PendingCollective> C10dCommunicator::StartAllReduceSum(at::Tensor tensor) {
-  TORCH_CHECK_VALUE(tensor.is_contiguous(), "all-reduce of a tensor that is not contiguous, shape ", tensor.sizes());
+  CheckContiguous("all-reduce", tensor);
   ++num_collectives_;
   std::vector<at::Tensor> tensors = {std::move(tensor)};
-  return std::make_unique<C10dPending>(backend_->allreduce(tensors), num_collectives_);
+  return std::make_unique<C10dPending>("all-reduce", backend_->allreduce(tensors), num_collectives_);
+}
+
+std::unique_ptr<PendingCollective> C10dCommunicator::StartAllGather(at::Tensor output, at::Tensor input) {
+  CheckParts("all-gather", output, input, world_size());
+  ++num_collectives_;
+  output = output.view(-1);  // Gloo compares shapes
+  input = input.view(-1);
+  return std::make_unique<C10dPending>("all-gather", backend_->_allgather_base(output, input), num_collectives_);
+}
+
+std::unique_ptr<PendingCollective> C10dCommunicator::StartReduceScatterSum(at::Tensor output, at::Tensor input) {
+  CheckParts("reduce-scatter", input, output, world_size());
+  ++num_collectives_;
+  output = output.view(-1);
+  input = input.view(-1);
+  return std::make_unique<C10dPending>("reduce-scatter", backend_->_reduce_scatter_base(output, input),
+                                       num_collectives_);
 }
 
 void C10dCommunicator::Broadcast(at::Tensor tensor, int root) {

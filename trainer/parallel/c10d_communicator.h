@@ -17,6 +17,8 @@ class C10dCommunicator final : public Communicator {
   int world_size() const override { return backend_->getSize(); }
   at::Device device() const override { return device_; }
   std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override;
+  std::unique_ptr<PendingCollective> StartAllGather(at::Tensor output, at::Tensor input) override;
+  std::unique_ptr<PendingCollective> StartReduceScatterSum(at::Tensor output, at::Tensor input) override;
   void Broadcast(at::Tensor tensor, int root) override;
 
  private:

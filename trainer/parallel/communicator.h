@@ -31,6 +31,12 @@ class Communicator {
   virtual at::Device device() const { return at::kCPU; }
   // Starts tensor = sum over ranks, in place; contiguous tensors only. Never null.
   virtual std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) = 0;
+  // Starts output = [input of rank 0, input of rank 1, …]. output.numel() == world_size * input.numel(); one dtype; both
+  // contiguous. input may be this rank's own part of output (nothing is copied), else they do not overlap. Never null.
+  virtual std::unique_ptr<PendingCollective> StartAllGather(at::Tensor output, at::Tensor input) = 0;
+  // Starts output = sum over ranks of the rank-th of world_size equal parts of their inputs. Same rules; output may be
+  // this rank's own part of input. What is in the rest of input afterwards is undefined. Never null.
+  virtual std::unique_ptr<PendingCollective> StartReduceScatterSum(at::Tensor output, at::Tensor input) = 0;
   // tensor = root's tensor.
   virtual void Broadcast(at::Tensor tensor, int root) = 0;
 
