@@ -6,6 +6,7 @@
 #include <composer/version.h>
 
 // The trainer, and what a run is.
+#include "trainer/core/block.h"
 #include "trainer/core/callback.h"
 #include "trainer/core/event.h"
 #include "trainer/core/state.h"

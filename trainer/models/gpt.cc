@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/metrics/cross_entropy.h"
@@ -59,19 +60,20 @@ torch::nn::LayerNorm Norm(const GptOptions& options) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({options.width}));
 }
 
-class Block final : public torch::nn::Module {
+class GptBlock final : public Block {
  public:
-  explicit Block(const GptOptions& options)
+  explicit GptBlock(const GptOptions& options)
       : dropout_(options.dropout),
         ln_1_(register_module("ln_1", Norm(options))),
         attn_(register_module("attn", std::make_shared<Attention>(options))),
         ln_2_(register_module("ln_2", Norm(options))),
         mlp_(register_module("mlp", std::make_shared<FeedForward>(options))) {}
 
-  at::Tensor forward(const at::Tensor& x) {
-    ModuleCall call(*this, x);
+ protected:
+  at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
+    const at::Tensor& x = inputs[0];
     const at::Tensor y = x + Dropout(attn_->forward(ln_1_->forward(x)));
-    return call.Output(y + Dropout(mlp_->forward(ln_2_->forward(y))));
+    return y + Dropout(mlp_->forward(ln_2_->forward(y)));
   }
 
  private:
@@ -94,7 +96,7 @@ class Transformer final : public torch::nn::Module {
         wpe_(register_module("wpe", torch::nn::Embedding(options.context, options.width))) {
     torch::nn::ModuleList list;
     for (int64_t i = 0; i < options.layers; ++i) {
-      blocks_.push_back(std::make_shared<Block>(options));
+      blocks_.push_back(std::make_shared<GptBlock>(options));
       list->push_back(blocks_.back());
     }
     register_module("blocks", list);
@@ -117,7 +119,7 @@ class Transformer final : public torch::nn::Module {
   double dropout_;
   torch::nn::Embedding wte_;
   torch::nn::Embedding wpe_;
-  std::vector<std::shared_ptr<Block>> blocks_;
+  std::vector<std::shared_ptr<GptBlock>> blocks_;
   torch::nn::LayerNorm ln_f_{nullptr};
 };
 

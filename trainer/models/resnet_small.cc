@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "trainer/core/module_call.h"
+#include "trainer/core/block.h"
 #include "trainer/models/classifier.h"
 
 namespace composer {
@@ -19,7 +19,7 @@ torch::nn::Conv2d Conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) 
 }
 
 // relu(x' + bn(conv(relu(bn(conv(x)))))), x' = x or, where the shape changes, bn(conv 1x1(x)).
-class BasicBlock final : public torch::nn::Module {
+class BasicBlock final : public Block {
  public:
   BasicBlock(int64_t in, int64_t out, int64_t stride)
       : conv1_(register_module("conv1", Conv(in, out, 3, stride))),
@@ -31,11 +31,12 @@ class BasicBlock final : public torch::nn::Module {
     register_module("downsample", downsample_);
   }
 
-  at::Tensor forward(const at::Tensor& x) {
-    ModuleCall call(*this, x);
+ protected:
+  at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
+    const at::Tensor& x = inputs[0];
     at::Tensor y = bn1_->forward(conv1_->forward(x)).relu_();
     y = bn2_->forward(conv2_->forward(y));
-    return call.Output(y.add_(downsample_.is_empty() ? x : downsample_->forward(x)).relu_());
+    return y.add_(downsample_.is_empty() ? x : downsample_->forward(x)).relu_();
   }
 
  private:
