@@ -225,7 +225,7 @@ Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& in
 
 // A newer world than any we know of: ours was made without knowledge of it, or there was none.
 void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
-  if (standing.generation() <= roll_.last_generation || standing.nodes() < 1 || standing.nodes() > kMaxNodes ||
+  if (standing.generation() <= roll_.last_generation || standing.generation() > kMaxGeneration || standing.nodes() < 1 || standing.nodes() > kMaxNodes ||
       standing.node_rank() >= standing.nodes() || standing.world().empty() ||
       standing.world().size() > kMaxWorldIdBytes) {
     return;
@@ -238,6 +238,7 @@ void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
   for (auto& [session, node] : nodes_) node.seat = -1;
   seats_.assign(standing.nodes(), Seat());
   world_ = standing.world();
+  own_world_ = false;
   roll_.last_generation = standing.generation();
   roll_.running = true;
   roll_.regrouping = false;

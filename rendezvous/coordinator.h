@@ -34,6 +34,7 @@
 
 #include "absl/time/time.h"
 #include "proto/rendezvous.pb.h"
+#include "rendezvous/generation.h"
 #include "rendezvous/membership.h"
 
 namespace composer {
@@ -47,6 +48,7 @@ class Coordinator {
     std::string incarnation;  // of this process, so that its worlds' ids are its own
     MembershipPolicy policy;
     absl::Time settled = absl::InfinitePast();  // until then a world may be running that nobody has told us of
+    Numbering numbering;
   };
 
   struct Outgoing {
@@ -134,7 +136,8 @@ class Coordinator {
   std::unordered_map<int, Session> by_given_rank_;
   int64_t slots_ = 0;  // of all nodes_
   std::vector<Seat> seats_;
-  std::string world_;  // id of the last world
+  std::string world_;         // id of the last world
+  bool own_world_ = false;    // this process formed it
   RollCall roll_;
   int64_t num_arrivals_ = 0;
   absl::Time now_ = absl::InfinitePast();

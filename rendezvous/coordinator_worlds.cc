@@ -99,7 +99,8 @@ void Coordinator::Form(Outcome& outcome) {
 
   proto::CoordinatorMessage message;
   proto::World& world = *message.mutable_world();
-  world.set_generation(++roll_.last_generation);
+  roll_.last_generation = NextGeneration(roll_.last_generation, std::exchange(own_world_, true), options_.numbering);
+  world.set_generation(roll_.last_generation);
   world.set_id(world_ = absl::StrCat(options_.incarnation, "-", roll_.last_generation));
   world.set_world_size(layout.world_size());
   world.set_nodes(layout.num_nodes());

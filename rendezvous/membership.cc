@@ -51,8 +51,11 @@ MembershipDecision DecideRunning(const RollCall& roll, const MembershipPolicy& p
 }  // namespace
 
 bool HasQuorum(const RollCall& roll, const MembershipPolicy& policy) {
-  if (!policy.quorum || roll.last_generation == 0) return true;
-  return 2 * roll.present > roll.members || (2 * roll.present == roll.members && policy.holds_tie);
+  if (!policy.quorum) return true;
+  const bool first = roll.last_generation == 0;
+  const int there = first ? roll.waiting : roll.present;
+  const int of = first ? policy.max_nodes : roll.members;
+  return 2 * there > of || (2 * there == of && policy.holds_tie);
 }
 
 MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
@@ -69,10 +72,13 @@ MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy
   const int ending = roll.present - roll.present_waiting;
   const int missing = ending + roll.expected;  // survivors that may still come
   if (!HasQuorum(roll, policy)) {
-    const std::string why = absl::StrCat(roll.present, " of the ", Nodes(roll.members), " of generation ",
-                                         roll.last_generation, " are here, more than half are needed");
+    const bool first = roll.last_generation == 0;
+    const std::string who =
+        first ? absl::StrCat(roll.waiting, " of at most ", Nodes(policy.max_nodes))
+              : absl::StrCat(roll.present, " of the ", Nodes(roll.members), " of generation ", roll.last_generation);
+    const std::string why = absl::StrCat(who, " are here, more than half are needed");
     if (roll.waiting == 0) return Nothing(why);
-    return At(roll.ended + policy.quorum_wait, now, Kind::kDissolve, why, why);
+    return At((first ? roll.last_waiting : roll.ended) + policy.quorum_wait, now, Kind::kDissolve, why, why);
   }
   if (roll.waiting < policy.min_nodes) {
     const std::string why = absl::StrCat(Nodes(roll.waiting), " here, at least ", policy.min_nodes, " needed");

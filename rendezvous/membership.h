@@ -47,7 +47,7 @@ struct MembershipPolicy {
   GrowPolicy grow = GrowPolicy::kAtCheckpoint;
   // More than half of the last world's nodes must be here to form the next: for jobs in which another host could serve
   // as well (succession.h), so that two sides of a cut network never both go on. Of exactly half, the side that
-  // `holds_tie` goes on.
+  // `holds_tie` goes on. A first world needs more than half of max_nodes.
   bool quorum = false;
   bool holds_tie = true;
   absl::Duration quorum_wait = kQuorumWait;
