@@ -129,6 +129,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     if (incoming_.has_regroup()) TakeRegroup(incoming_.regroup());
     if (incoming_.has_spare()) TakeSpare(incoming_.spare());
     if (incoming_.has_reattached()) AnswerReattach(absl::OkStatus());
+    if (incoming_.has_confirmed()) TakeConfirmed(incoming_.confirmed());
     StartRead(&incoming_);
   }
 
@@ -183,6 +184,16 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     standing_.set_world(world_->id());
     standing_.set_nodes(world_->nodes());
     standing_.set_node_rank(world_->node_rank());
+    *standing_.mutable_before() = world_->before();
+    if (!world_->confirm()) return;
+    proto::NodeMessage message;
+    message.mutable_world_taken();
+    Send(std::move(message));
+  }
+
+  void TakeConfirmed(const proto::Confirmed& confirmed) {
+    absl::MutexLock lock(&mutex_);
+    if (confirmed.generation() == standing_.generation()) standing_.clear_before();
   }
 
   void TakeRegroup(const proto::Regroup& regroup) {

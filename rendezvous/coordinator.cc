@@ -37,7 +37,9 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
   }
   Learn(join.last(), outcome);
   Node& node = Admit(session, join.node());
+  node.voter = VoterOf(node.info.node_id(), join.last());
   Sit(session, node, join.last());
+  Hear(session, join.last(), outcome);
   GiveUpSeat(vacated, session, node.info, outcome);
   if (roll_.running && node.seat >= 0 && !roll_.regrouping) {
     EndGeneration(session,
@@ -64,6 +66,7 @@ Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller&
   const proto::Standing& standing = reattach.standing();
   Learn(standing, outcome);
   Node& node = Admit(session, reattach.node());
+  node.voter = VoterOf(node.info.node_id(), standing);
   Sit(session, node, standing);
   GiveUpSeat(vacated, session, node.info, outcome);
   auto answer = std::make_shared<proto::CoordinatorMessage>();
@@ -80,6 +83,7 @@ Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller&
         now_);
   }
   outcome.messages.push_back({session, std::move(answer), false});
+  Hear(session, standing, outcome);
   if (roll_.regrouping && node.seat >= 0) outcome.messages.push_back({session, regroup_, false});  // perhaps missed
   ResumeIfAllAreBack(outcome);
   Decide(outcome);
@@ -97,6 +101,20 @@ Coordinator::Outcome Coordinator::GenerationEnded(Session session, uint64_t gene
   }
   roll_.broken = true;
   EndGeneration(session, cause, outcome);
+  Decide(outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::WorldTaken(Session session, uint64_t generation, absl::Time now) {
+  Outcome outcome;
+  Later(now);
+  const auto it = nodes_.find(session);
+  if (it == nodes_.end() || it->second.told != generation || generation != roll_.last_generation) return outcome;
+  proto::Standing standing;
+  standing.set_generation(generation);
+  standing.set_world(world_);
+  electorates_.Tell(it->second.voter, standing.mutable_before());
+  Hear(session, standing, outcome);
   Decide(outcome);
   return outcome;
 }
@@ -226,7 +244,7 @@ Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& in
 // A newer world than any we know of: ours was made without knowledge of it, or there was none.
 void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
   if (standing.generation() <= roll_.last_generation || standing.generation() > kMaxGeneration || standing.nodes() < 1 || standing.nodes() > kMaxNodes ||
-      standing.node_rank() >= standing.nodes() || standing.world().empty() ||
+      standing.node_rank() >= standing.nodes() || standing.world().empty() || !Electorates::IsValid(standing.before()) ||
       standing.world().size() > kMaxWorldIdBytes) {
     return;
   }
@@ -244,6 +262,11 @@ void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
   roll_.regrouping = false;
   roll_.members = roll_.expected = standing.nodes();
   roll_.present = roll_.present_waiting = 0;
+  roll_.first_present = roll_.first_waiting = false;
+  electorates_.Learn(standing.before());
+  for (const auto& [session, node] : nodes_) {
+    if (node.waiting) electorates_.StartWaiting(node.voter);
+  }
   roll_.expected_until = now_ + options_.policy.grace;
   roll_.broken = keys_open_ = false;
   lost_places_.clear();
@@ -267,7 +290,28 @@ bool Coordinator::Sit(Session session, Node& node, const proto::Standing& standi
   node.seat = standing.node_rank();
   node.told = standing.generation();
   ++roll_.present;
+  if (node.seat == 0) roll_.first_present = true;
   return true;
+}
+
+// A node's standing shows that it has heard of the newest world: the worlds before that have less and less of a say.
+void Coordinator::Hear(Session session, const proto::Standing& standing, Outcome& outcome) {
+  if (!options_.policy.quorum || !IsNewest(standing)) return;
+  std::shared_ptr<proto::CoordinatorMessage> confirmed;
+  const auto tell = [&](Session receiver) {
+    if (confirmed == nullptr) {
+      confirmed = std::make_shared<proto::CoordinatorMessage>();
+      confirmed->mutable_confirmed()->set_generation(roll_.last_generation);
+    }
+    outcome.messages.push_back({receiver, confirmed, false});
+  };
+  if (electorates_.empty()) {
+    if (standing.before_size() > 0) tell(session);
+    return;
+  }
+  if (standing.before_size() > 0 && !electorates_.Hear(nodes_.at(session).voter)) return;
+  electorates_.Clear();
+  for (const auto& [receiver, node] : nodes_) tell(receiver);
 }
 
 void Coordinator::StartWaiting(Node& node) {
@@ -275,12 +319,16 @@ void Coordinator::StartWaiting(Node& node) {
   node.arrival = num_arrivals_++;
   ++roll_.waiting;
   if (node.seat >= 0) ++roll_.present_waiting;
+  if (node.seat == 0) roll_.first_waiting = true;
+  electorates_.StartWaiting(node.voter);
   if (roll_.waiting == options_.policy.min_nodes) roll_.min_reached = now_;
   roll_.last_waiting = now_;
 }
 
 void Coordinator::StopWaiting(Node& node) {
-  if (std::exchange(node.waiting, false)) --roll_.waiting;
+  if (!std::exchange(node.waiting, false)) return;
+  --roll_.waiting;
+  electorates_.StopWaiting(node.voter);
 }
 
 void Coordinator::Vacate(Node& node, Seat::State state) {
@@ -289,6 +337,7 @@ void Coordinator::Vacate(Node& node, Seat::State state) {
   seats_[node.seat].session = 0;
   --roll_.present;
   if (node.waiting) --roll_.present_waiting;
+  if (node.seat == 0) roll_.first_present = roll_.first_waiting = false;
   if (state == Seat::State::kExpected) ++roll_.expected;
   if (state == Seat::State::kLeft) --roll_.members;
   node.seat = -1;

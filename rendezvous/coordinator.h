@@ -34,6 +34,7 @@
 
 #include "absl/time/time.h"
 #include "proto/rendezvous.pb.h"
+#include "rendezvous/electorates.h"
 #include "rendezvous/generation.h"
 #include "rendezvous/membership.h"
 
@@ -66,11 +67,16 @@ class Coordinator {
     std::vector<Session> replaced;  // streams to end: their node came back on another one
   };
 
-  explicit Coordinator(Options options) : options_(std::move(options)) { roll_.settled = options_.settled; }
+  explicit Coordinator(Options options)
+      : options_(std::move(options)), electorates_(options_.policy.holds_tie) {
+    roll_.settled = options_.settled;
+  }
 
   Outcome Join(Session session, const proto::Caller& caller, const proto::Join& join, absl::Time now);
   Outcome Reattach(Session session, const proto::Caller& caller, const proto::Reattach& reattach, absl::Time now);
   Outcome GenerationEnded(Session session, uint64_t generation, const proto::FailureCause& cause, absl::Time now);
+  // The world that was sent to it has reached the node.
+  Outcome WorldTaken(Session session, uint64_t generation, absl::Time now);
   Outcome Leave(Session session, absl::Time now);
   // The stream ended; no effect after Leave.
   Outcome Lost(Session session, absl::Time now);
@@ -96,6 +102,7 @@ class Coordinator {
     uint64_t told = 0;  // the newest generation that this stream's node was a member of
     int seat = -1;      // node rank in the last world; -1: was not in it
     bool waiting = false;
+    Voter voter;  // as it last said of itself
   };
   using Nodes = std::unordered_map<Session, Node>;
   // A place in the last world, by node rank.
@@ -115,6 +122,7 @@ class Coordinator {
   void Learn(const proto::Standing& standing, Outcome& outcome);
   bool IsNewest(const proto::Standing& standing) const;
   bool Sit(Session session, Node& node, const proto::Standing& standing);
+  void Hear(Session session, const proto::Standing& standing, Outcome& outcome);
   void StartWaiting(Node& node);
   void StopWaiting(Node& node);
   void Vacate(Node& node, Seat::State state);
@@ -139,6 +147,7 @@ class Coordinator {
   std::string world_;         // id of the last world
   bool own_world_ = false;    // this process formed it
   RollCall roll_;
+  Electorates electorates_;  // none, unless the policy asks for a quorum
   int64_t num_arrivals_ = 0;
   absl::Time now_ = absl::InfinitePast();
   absl::Time stalled_until_ = absl::InfinitePast();

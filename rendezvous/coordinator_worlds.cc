@@ -59,6 +59,7 @@ void Coordinator::NumberRanks() {
 }
 
 void Coordinator::Decide(Outcome& outcome) {
+  if (options_.policy.quorum) roll_.before = electorates_.votes();
   MembershipDecision decision = DecideMembership(roll_, options_.policy, now_);
   using Kind = MembershipDecision::Kind;
   wake_at_ = decision.kind == Kind::kWait ? decision.until : absl::InfiniteFuture();
@@ -97,8 +98,13 @@ void Coordinator::Form(Outcome& outcome) {
   const RankLayout layout(slots);
   const proto::NodeInfo& first = nodes_.at(members[0]).info;
 
+  if (options_.policy.quorum) {
+    const bool is_first = roll_.last_generation == 0;
+    electorates_.Follow(roll_.last_generation, world_, is_first ? options_.policy.max_nodes : roll_.members);
+  }
   proto::CoordinatorMessage message;
   proto::World& world = *message.mutable_world();
+  world.set_confirm(options_.policy.quorum);
   roll_.last_generation = NextGeneration(roll_.last_generation, std::exchange(own_world_, true), options_.numbering);
   world.set_generation(roll_.last_generation);
   world.set_id(world_ = absl::StrCat(options_.incarnation, "-", roll_.last_generation));
@@ -110,7 +116,8 @@ void Coordinator::Form(Outcome& outcome) {
   seats_.assign(members.size(), Seat());
   for (int rank = 0; rank < layout.num_nodes(); ++rank) {
     Node& node = nodes_.at(members[rank]);
-    StopWaiting(node);
+    node.waiting = false;
+    --roll_.waiting;
     node.seat = rank;
     node.told = roll_.last_generation;
     seats_[rank] = {Seat::State::kPresent, members[rank], layout.base_rank(rank)};
@@ -118,18 +125,24 @@ void Coordinator::Form(Outcome& outcome) {
     world.set_base_rank(layout.base_rank(rank));
     world.set_slots(node.info.slots());
     world.set_node_address(node.info.address());
+    world.clear_before();
+    electorates_.Tell(node.voter, world.mutable_before());
     outcome.messages.push_back({members[rank], std::make_shared<proto::CoordinatorMessage>(message), false});
   }
   roll_.running = keys_open_ = true;
   roll_.members = roll_.present = layout.num_nodes();
   roll_.present_waiting = roll_.expected = 0;
+  roll_.first_present = true;
+  roll_.first_waiting = false;
   roll_.broken = false;
   lost_places_.clear();
   roll_.min_reached = now_;  // for spares that wait already, should the rest be too few
   outcome.begun = roll_.last_generation;
   if (roll_.waiting == 0) return;
   for (const auto& [session, node] : nodes_) {
-    if (node.waiting) TellSpare(session, outcome);
+    if (!node.waiting) continue;
+    electorates_.StartWaiting(node.voter);
+    TellSpare(session, outcome);
   }
 }
 
@@ -140,6 +153,7 @@ void Coordinator::TellSpare(Session session, Outcome& outcome) const {
   spare.mutable_newest()->set_world(world_);
   spare.mutable_newest()->set_nodes(static_cast<int>(seats_.size()));
   spare.mutable_newest()->set_node_rank(-1);
+  electorates_.Tell(nodes_.at(session).voter, spare.mutable_newest()->mutable_before());
   spare.set_reason(absl::StrCat("generation ", roll_.last_generation, " runs on ", roll_.members, " of at most ",
                                 options_.policy.max_nodes, " nodes"));
   outcome.messages.push_back({session, std::move(message), false});

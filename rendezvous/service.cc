@@ -139,6 +139,8 @@ void RendezvousService::Dispatch(Stream* stream, const proto::NodeMessage& messa
     case proto::NodeMessage::kGenerationEnded:
       return Deliver(
           coordinator_.GenerationEnded(stream->session, caller.generation(), message.generation_ended().cause(), now));
+    case proto::NodeMessage::kWorldTaken:
+      return Deliver(coordinator_.WorldTaken(stream->session, caller.generation(), now));
     case proto::NodeMessage::kLeave:
       VLOG(1) << "rendezvous: a node leaves: " << message.leave().reason().substr(0, 200);
       streams_.erase(stream->session);

@@ -239,7 +239,13 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
     standing.set_world(world.id());
     standing.set_nodes(world.nodes());
     standing.set_node_rank(world.node_rank());
+    *standing.mutable_before() = world.before();
     Believe(a, standing);
+    if (world.confirm()) {
+      proto::NodeMessage taken;
+      taken.mutable_world_taken();
+      Send(stream, std::move(taken));
+    }
     agent.wants_join = false;
     agent.refused_since = agent.broken_since = absl::InfiniteFuture();
     SetState(agent, State::kRunning);
@@ -253,6 +259,8 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
   } else if (message.has_spare()) {
     if (agent.state == State::kJoining && message.spare().newest().generation() > agent.standing.generation())
       Believe(a, message.spare().newest());
+  } else if (message.has_confirmed()) {
+    if (message.confirmed().generation() == agent.standing.generation()) agent.standing.clear_before();
   } else if (message.has_refusal()) {
     if (!message.refusal().passing()) return Violate("agent ", a, " is refused: ", message.refusal().message());
     Note("agent ", a, " is sent away: ", message.refusal().message());

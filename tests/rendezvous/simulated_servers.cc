@@ -101,6 +101,8 @@ void Simulation::Arrive(const StreamPtr& stream, const proto::NodeMessage& messa
     case proto::NodeMessage::kGenerationEnded:
       return Deliver(s, coordinator.GenerationEnded(stream->session, message.caller().generation(),
                                                     message.generation_ended().cause(), ClockOf(s)));
+    case proto::NodeMessage::kWorldTaken:
+      return Deliver(s, coordinator.WorldTaken(stream->session, message.caller().generation(), ClockOf(s)));
     case proto::NodeMessage::kLeave:
       stream->server_end = false;
       server.streams.erase(stream->session);

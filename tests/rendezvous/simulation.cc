@@ -43,7 +43,7 @@ void Simulation::Plan() {
   hosted_ = list_ || Pick(2) == 0;
   const int count = std::max(num_servers_, options_.exact_agents ? options_.max_agents : 1 + Pick(options_.max_agents));
   policy_.max_nodes = list_ || options_.exact_agents ? count : 1 + Pick(count);
-  policy_.min_nodes = list_ ? policy_.max_nodes / 2 + 1 : 1 + Pick(policy_.max_nodes);
+  policy_.min_nodes = 1 + Pick(policy_.max_nodes);
   policy_.grow = static_cast<GrowPolicy>(Pick(3));
   policy_.quorum = list_;
   given_ranks_ = Pick(2) == 0;
