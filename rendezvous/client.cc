@@ -32,6 +32,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   ~Stream() override {
     absl::MutexLock lock(&mutex_);
     armed_ = false;
+    taken_ = 0;
     context_.TryCancel();
     ReleaseHold();
     mutex_.Await(absl::Condition(&done_));
@@ -54,6 +55,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     }
     armed_ = true;
     proto::World world = *std::exchange(world_, std::nullopt);
+    taken_ = world.generation();
     return world;
   }
 
@@ -113,6 +115,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     proto::NodeMessage message;
     message.mutable_leave()->set_reason(std::string(reason));
     armed_ = false;
+    taken_ = 0;
     Send(std::move(message));
     const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return over_.has_value(); };
     mutex_.AwaitWithTimeout(absl::Condition(&ended), absl::Seconds(1));
@@ -219,6 +222,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     absl::MutexLock lock(&mutex_);
     if (!std::exchange(reattaching_, false)) return;
     armed_ = answer.ok();  // news may follow at once
+    if (answer.ok()) taken_ = standing_.generation();
     reattach_answer_ = std::move(answer);
   }
 
@@ -234,7 +238,8 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
         reattach_answer_ = absl::AbortedError(over.cause().message());
         return;
       }
-      if (over.generation() == standing_.generation() && std::exchange(armed_, false)) handler = handler_;
+      if (over.generation() == standing_.generation() && over.generation() == taken_) handler = handler_;
+      armed_ = false;
     }
     if (handler) handler(over);
   }
@@ -262,6 +267,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   proto::Standing standing_ ABSL_GUARDED_BY(mutex_);
   std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);  // arrived, not yet returned
   bool joining_ ABSL_GUARDED_BY(mutex_) = false;               // Join is sent, its World is not here
+  uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;                 // generation that Join returned last
   bool armed_ ABSL_GUARDED_BY(mutex_) = false;                 // the handler is to be told of the world's end
   bool reattaching_ ABSL_GUARDED_BY(mutex_) = false;           // Reattach is sent, its answer is not here
   absl::Status reattach_answer_ ABSL_GUARDED_BY(mutex_);

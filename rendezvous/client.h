@@ -59,9 +59,9 @@ class RendezvousClient {
   // The part in the newest world that this node has heard of.
   proto::Standing standing() const;
 
-  // The handler runs at most once for each World that Join returned: when its generation is over for a cause that another
-  // node reported, or when the rendezvous is lost (the cause then has no node_id); not after Leave, not from the
-  // destructor. It runs on a gRPC thread, must not block and may call ReportGenerationEnded. Set it before Join.
+  // The handler runs for a World that Join returned, when its generation is over for a cause that another node reported;
+  // again when a better cause has come up before the next World, also while Join waits for that; once when the
+  // rendezvous is lost (the cause then has no node_id); not after Leave, not from the destructor. It runs on a gRPC thread, must not block and may call ReportGenerationEnded. Set it before Join.
   void OnGenerationOver(std::function<void(const proto::GenerationOver&)> handler);
 
   // The world is to form again, with more nodes: end the workers and Join. As OnGenerationOver.

@@ -43,7 +43,8 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
   GiveUpSeat(vacated, session, node.info, outcome);
   if (roll_.running && node.seat >= 0 && !roll_.regrouping) {
     EndGeneration(session,
-                  NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.seat), " joined again"), now_),
+                  NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.seat), " joined again"), now_,
+                          /*vague=*/true),
                   outcome);
   }
   if (node.seat >= 0) roll_.broken = true;
@@ -77,7 +78,7 @@ Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller&
     answer->mutable_generation_over()->set_generation(standing.generation());
     *answer->mutable_generation_over()->mutable_cause() = NodeCause(
         "rendezvous",
-        IsNewest(standing) ? over_because_
+        IsNewest(standing) ? over_because_.message()
                            : absl::StrCat("generation ", standing.generation(),
                                           " went on without this node: the newest is ", roll_.last_generation),
         now_);
@@ -95,12 +96,14 @@ Coordinator::Outcome Coordinator::GenerationEnded(Session session, uint64_t gene
   Outcome outcome;
   Later(now);
   const auto it = nodes_.find(session);
-  if (it == nodes_.end() || it->second.seat < 0 || it->second.waiting || generation != roll_.last_generation ||
-      !roll_.running) {
+  if (it == nodes_.end() || it->second.seat < 0 || it->second.waiting || generation != roll_.last_generation)
     return outcome;
-  }
   roll_.broken = true;
-  EndGeneration(session, cause, outcome);
+  if (roll_.running) {
+    EndGeneration(session, cause, outcome);
+  } else {
+    AmendCause(session, cause, outcome);
+  }
   Decide(outcome);
   return outcome;
 }
@@ -136,8 +139,17 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
   const auto it = nodes_.find(session);
   if (it == nodes_.end()) return outcome;
   const int seat = it->second.seat;
+  const auto was_lost = [&](const proto::NodeInfo& info) {
+    return NodeCause(
+        info.node_id(),
+        absl::StrCat(Describe(info, seat), " was lost: its connection to the rendezvous ended without a farewell"),
+        now_);
+  };
   if (!roll_.running || seat < 0) {
+    const bool explains = !roll_.running && seat >= 0 && !it->second.waiting && now_ >= stalled_until_;
+    const proto::NodeInfo info = it->second.info;
     Remove(it, Seat::State::kLost);
+    if (explains) AmendCause(session, was_lost(info), outcome);
   } else if (it->second
                  .waiting) {  // its workers ended in good order, for the world to grow; it may be back for its seat
     Remove(it, Seat::State::kLost);
@@ -148,12 +160,7 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
   } else {
     const proto::NodeInfo info = it->second.info;
     Remove(it, Seat::State::kLost);
-    EndGeneration(session,
-                  NodeCause(info.node_id(),
-                            absl::StrCat(Describe(info, seat),
-                                         " was lost: its connection to the rendezvous ended without a farewell"),
-                            now_),
-                  outcome);
+    EndGeneration(session, was_lost(info), outcome);
   }
   Decide(outcome);
   return outcome;
@@ -223,7 +230,8 @@ void Coordinator::GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& 
   seats_[seat].state = Seat::State::kLost;
   --roll_.expected;
   if (!roll_.running) return;
-  EndGeneration(newcomer, NodeCause(info.node_id(), absl::StrCat(Describe(info, seat), " joined again"), now_),
+  EndGeneration(newcomer, NodeCause(info.node_id(), absl::StrCat(Describe(info, seat), " joined again"), now_,
+                          /*vague=*/true),
                 outcome);
 }
 

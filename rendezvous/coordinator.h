@@ -7,7 +7,8 @@
 //                                                 --grace is over----------> idle
 //
 // A node of a running world that joins again, or whose stream ends without Leave, ends the generation. The first cause
-// is sent to every other node of the world; later ones are collateral and dropped. Leave does not end the generation of
+// is sent to every other node of the world. A later one is dropped, unless it explains the first (IsBetterCause) and
+// arrives before the next world forms: then it is sent to all of them. Leave does not end the generation of
 // the others, unless all have left.
 //
 // Forgetting: a coordinator that was restarted knows nothing. Every Join and Reattach carries the node's Standing, from
@@ -128,6 +129,7 @@ class Coordinator {
   void Vacate(Node& node, Seat::State state);
   void Remove(Nodes::iterator it, Seat::State seat);
   void EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome);
+  void AmendCause(Session reporter, proto::FailureCause cause, Outcome& outcome);
   void EndIfAllHaveGone(Outcome& outcome);
   void GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& info, Outcome& outcome);
   void ResumeIfAllAreBack(Outcome& outcome);
@@ -155,7 +157,7 @@ class Coordinator {
   std::string reason_;
   std::shared_ptr<const proto::CoordinatorMessage>
       regroup_;               // what the running world was asked, while it is regrouping
-  std::string over_because_;  // of the last generation
+  proto::FailureCause over_because_;  // of the last generation
   bool keys_open_ = false;    // of the running generation
   std::unordered_map<std::string, std::string> lost_places_;  // of members of the last world -> node_id
 };

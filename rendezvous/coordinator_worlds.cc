@@ -19,9 +19,9 @@ void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Out
   roll_.running = roll_.regrouping = keys_open_ = false;
   roll_.ended = now_;
   TidyCause(cause);
-  over_because_ = cause.message();
+  over_because_ = cause;
   outcome.ended = roll_.last_generation;
-  outcome.why_ended = over_because_;
+  outcome.why_ended = over_because_.message();
   auto message = std::make_shared<proto::CoordinatorMessage>();
   message->mutable_generation_over()->set_generation(roll_.last_generation);
   *message->mutable_generation_over()->mutable_cause() = std::move(cause);
@@ -31,15 +31,28 @@ void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Out
   }
 }
 
+// The generation is over, and what was told of it was not the cause.
+void Coordinator::AmendCause(Session reporter, proto::FailureCause cause, Outcome& outcome) {
+  if (!IsBetterCause(cause, over_because_)) return;
+  TidyCause(cause);
+  over_because_ = cause;
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  message->mutable_generation_over()->set_generation(roll_.last_generation);
+  *message->mutable_generation_over()->mutable_cause() = std::move(cause);
+  for (const Seat& seat : seats_) {
+    if (seat.session != 0 && seat.session != reporter) outcome.messages.push_back({seat.session, message, false});
+  }
+}
+
 // All have left, or have ended their workers for the world to grow: nobody needs to be told.
 void Coordinator::EndIfAllHaveGone(Outcome& outcome) {
   if (!roll_.running || roll_.expected > 0 || roll_.present_waiting < roll_.present) return;
   roll_.broken = true;
-  over_because_ = roll_.regrouping ? "the world grows" : "all nodes have left";
+  over_because_ = NodeCause("rendezvous", roll_.regrouping ? "the world grows" : "all nodes have left", now_);
   roll_.running = roll_.regrouping = keys_open_ = false;
   roll_.ended = now_;
   outcome.ended = roll_.last_generation;
-  outcome.why_ended = over_because_;
+  outcome.why_ended = over_because_.message();
 }
 
 void Coordinator::ResumeIfAllAreBack(Outcome& outcome) {

@@ -57,12 +57,18 @@ void TidyCause(proto::FailureCause& cause) {
   cause.set_stderr_tail(ValidUtf8(tail.substr(tail.size() - std::min(tail.size(), kMaxCauseStderrBytes))));
 }
 
-proto::FailureCause NodeCause(const std::string& node_id, std::string message, absl::Time now) {
+bool IsBetterCause(const proto::FailureCause& later, const proto::FailureCause& told) {
+  const bool explains = !later.collateral() && !later.vague();
+  return explains && (told.collateral() || told.vague());
+}
+
+proto::FailureCause NodeCause(const std::string& node_id, std::string message, absl::Time now, bool vague) {
   proto::FailureCause cause;
   cause.set_node_id(node_id);
   cause.set_rank(-1);
   cause.set_message(std::move(message));
   cause.set_unix_micros(absl::ToUnixMicros(now));
+  cause.set_vague(vague);
   return cause;
 }
 

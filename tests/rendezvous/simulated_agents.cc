@@ -94,6 +94,7 @@ void Simulation::Leave(int a) {
   Agent& agent = agents_[a];
   if (agent.state == State::kGone || (hosted_ && a < num_servers_)) return;
   Note("agent ", a, " leaves");
+  left_.insert({a, agent.life});
   if (agent.stream != nullptr) {
     proto::NodeMessage message;
     message.mutable_leave();

@@ -70,11 +70,13 @@ void Simulation::CheckOrder(const WorldRecord& world, int s) {
 
 void Simulation::CheckQuorum(const WorldRecord& world, int s) {
   if (!list_) return;
-  const auto enough = [&](int there, int of) { return 2 * there > of || (2 * there == of && s == 0); };
   const auto last = worlds_.find(world.follows);
   if (last == worlds_.end()) {
+    // Of processes that are gone it cannot be said what they had told.
+    const auto is_gone = [&](const Life& life) { return AgentBehind(life, s) == nullptr; };
+    if (std::any_of(world.members.begin(), world.members.end(), is_gone)) return;
     const int there = static_cast<int>(world.members.size());
-    if (!enough(there, policy_.max_nodes)) Violate("a first world of ", there, " of ", policy_.max_nodes, " nodes");
+    if (!IsMajority(there, policy_.max_nodes, s == 0)) Violate("a first world of ", there, " of ", policy_.max_nodes, " nodes");
     return;
   }
   const std::set<Life> members(last->second.members.begin(), last->second.members.end());
@@ -82,8 +84,9 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
   for (const auto& [session, stream] : servers_[s].streams) {
     if (members.count({stream->agent, stream->life}) > 0) there.insert({stream->agent, stream->life});
   }
-  const int of = static_cast<int>(members.size()) - last->second.left;
-  if (!enough(static_cast<int>(there.size()), of)) {
+  const auto is_left = [&](const Life& life) { return left_.count(life) > 0; };
+  const int of = static_cast<int>(members.size() - std::count_if(members.begin(), members.end(), is_left));
+  if (!IsMajority(static_cast<int>(there.size()), of, there.count(last->second.members[0]) > 0)) {
     Violate("generation ", world.generation, " forms with ", there.size(), " of the ", of, " nodes of ",
             last->first);
   }
@@ -105,7 +108,7 @@ void Simulation::CheckRuns(const std::string& id) {
   for (const auto& [other_id, other] : worlds_) {
     if (other_id == id) continue;
     if (AllRun(other)) return Violate("two worlds run at once: ", other_id, " and ", id);
-    if (other.ran && !world.follows.empty() && other.follows == world.follows)
+    if (list_ && other.ran && !world.follows.empty() && other.follows == world.follows)
       return Violate("a fork: ", other_id, " and ", id, " ran, both after ", world.follows);
   }
 }

@@ -202,6 +202,7 @@ class Simulation {
   int num_processes_ = 0;
   std::map<std::string, WorldRecord> worlds_;  // by id
   std::map<uint64_t, std::map<std::string, int>> believers_;  // processes that live, by generation and world
+  std::set<Life> left_;                                       // said farewell
   std::map<std::pair<std::string, int>, Life> seats_;  // who believes to have a node rank of a world
 };
 
