@@ -65,6 +65,7 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
     place.role = plan_.role;
     place.first_local_rank = plan_.first_local_rank;
     place.node_workers = plan_.node_workers;
+    place.cpu_sharers = plan_.cpu_sharers;
     place.interface = plan_.interface;
     place.terminal_columns =
         PlanOutput(plan_.output, place).err.show == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
@@ -103,7 +104,8 @@ absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& 
   const Environment environment = WorkerEnvironment(plan_.environment, place);
   const ProcessSpec spec = {.argv = ArgumentsOf(environment),
                             .environment = environment.ToStrings(),
-                            .cpus = CpuShare(plan_.cpus, place.local_world_size, place.local_rank),
+                            .cpus = CpuShare(plan_.cpus, std::max(place.cpu_sharers, place.local_world_size),
+                                             plan_.first_cpu_share + place.local_rank),
                             .deaf = plan_.deaf};
   return keeper_.Spawn(place.local_rank, spec, out[1], err[1]);
 }

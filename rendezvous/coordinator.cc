@@ -37,6 +37,8 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
   }
   Learn(join.last(), outcome);
   Node& node = Admit(session, join.node());
+  node.tally = join.tally();
+  TidyText(*node.tally.mutable_user_error(), kMaxCauseMessageBytes);
   Sit(session, node, join.last());
   GiveUpSeat(vacated, session, node.info, outcome);
   if (roll_.running && node.seat >= 0 && !roll_.regrouping) {

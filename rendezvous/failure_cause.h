@@ -17,6 +17,9 @@ inline constexpr size_t kMaxCauseStderrBytes = 16 << 10;  // the end is kept
 // are cut to their limits.
 void TidyCause(proto::FailureCause& cause);
 
+// Cuts to the limit and makes it valid UTF-8, as above.
+void TidyText(std::string& text, size_t max_bytes);
+
 // A cause that is no worker's: a node was lost, the rendezvous decided.
 proto::FailureCause NodeCause(const std::string& node_id, std::string message, absl::Time now);
 
