@@ -33,7 +33,7 @@ class GrowthTest(harness.JobTest):
     def newest_batch(self, name):
         return max((m.get("time/batch", 0) for m in self.complete_metrics(name)), default=0)
 
-    def train_on(self, name, ranks, batches=8):
+    def train_on(self, name, ranks, batches=4):
         """Waits until a world of that many ranks has done some batches."""
         self.wait_for(lambda: len(self.workers(name)) == ranks, f"{ranks} workers", 60)
         self.wait_for_batch(name, self.newest_batch(name) + batches, 60)
@@ -44,7 +44,7 @@ class GrowthTest(harness.JobTest):
 
 class JobGrowthTest(GrowthTest):
     def test_grow_shrink_and_grow_again(self):
-        job = self.write_job("grows", callbacks={"throttle": {"seconds": 0.05}}, max_duration="400ba", save_interval="1000ba")
+        job = self.write_job("grows", callbacks={"throttle": {"seconds": 0.2}}, max_duration="110ba", save_interval="1000ba")
         first = self.node(0, job)
         self.train_on("grows", 1)
         second, third = self.node(1, job), self.node(2, job)
@@ -60,31 +60,31 @@ class JobGrowthTest(GrowthTest):
         self.assertIn("the world grows from 2 to 3 of at most 3 nodes", errors[0])
 
         summary = self.summary("grows")
-        self.assertEqual((summary["world_size"], summary["steps"], summary["restarts"]), (3, 400, 0), summary)
+        self.assertEqual((summary["world_size"], summary["steps"], summary["restarts"]), (3, 110, 0), summary)
         turns = summary["generations"]
         self.assertEqual([t["generation"] for t in turns], [1, 2, 3, 4])
         self.assertEqual([t["start_step"] for t in turns[1:]], [t["end_step"] for t in turns[:-1]], "no step is lost, none repeated")
         batches = [m["time/batch"] for m in self.metrics("grows") if "loss/train/total" in m]
-        self.assertEqual(batches, list(range(1, 401)), "each batch once, in order")
+        self.assertEqual(batches, list(range(1, 111)), "each batch once, in order")
 
-        alone = self.write_job("alone", max_duration="400ba", save_interval="1000ba")
+        alone = self.write_job("alone", max_duration="110ba", save_interval="1000ba")
         self.run_composer("-n", 1, alone, timeout=120)
         expected, got = self.losses("alone"), self.losses("grows")
-        for batch in range(1, 401):
+        for batch in range(1, 111):
             self.assertAlmostEqual(got[batch], expected[batch], delta=2e-3 * max(1.0, abs(expected[batch])), msg=f"batch {batch}")
         for generation in (1, 2, 3, 4):
             self.assertTrue((self.run_folder("grows") / f"logs/gen-{generation:03}/rank-00000.log").exists(), generation)
 
     def test_now_goes_back_to_the_last_checkpoint(self):
-        job = self.write_job("now", callbacks={"throttle": {"seconds": 0.05}}, max_duration="300ba", save_interval="10ba")
+        job = self.write_job("now", callbacks={"throttle": {"seconds": 0.2}}, max_duration="60ba", save_interval="10ba")
         first = self.node(0, "--grow", "now", job, nodes="1:2")
-        self.train_on("now", 1, 15)
+        self.train_on("now", 1, 12)
         second = self.node(1, "--grow", "now", job, nodes="1:2")
         err = self.expect_done(first)
         self.expect_done(second)
         self.assertIn("the world grows from 1 to 2 of at most 2 nodes: the workers start again", err)
         summary = self.summary("now")
-        self.assertEqual((summary["world_size"], summary["steps"], summary["restarts"]), (2, 300, 0), summary)
+        self.assertEqual((summary["world_size"], summary["steps"], summary["restarts"]), (2, 60, 0), summary)
         one, two = summary["generations"]
         self.assertEqual(two["start_step"] % 10, 0, "a checkpoint of the interval: none was made for the growth")
         self.assertLessEqual(two["start_step"], one["end_step"])

@@ -413,7 +413,7 @@ class RealSuccessionTest(RealWorkersTest):
     test_train_on_two_hosts = test_a_worker_is_killed = test_power_off = test_host_0_is_killed_without_a_list = None
 
     def test_host_0_is_lost(self):
-        nodes = self.launch_all("max_duration=150ba", nodes="2:3", count=3)
+        nodes = self.launch_all("max_duration=60ba", nodes="2:3", count=3)
         self.wait_for_step(12)
         at = time.monotonic()
         self.hosts[0].power_off()
@@ -422,10 +422,10 @@ class RealSuccessionTest(RealWorkersTest):
             self.expect_exit(nodes[number], 0, 120)
             self.expect_no_process_left(number)
         print(f"  host 0 lost, real workers: done {time.monotonic() - at:.1f} s later")
-        self.assertEqual(self.summary()["steps"], 150)
+        self.assertEqual(self.summary()["steps"], 60)
         self.assertEqual(self.summary()["world_size"], 2)
         batches = [json.loads(line).get("time/batch") for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
-        self.assertEqual(sorted({b for b in batches if b}), list(range(1, 151)), "every step was done")
+        self.assertEqual(sorted({b for b in batches if b}), list(range(1, 61)), "every step was done")
 
 
 if __name__ == "__main__":
