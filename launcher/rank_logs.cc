@@ -168,9 +168,10 @@ bool RankLogs::WasShown(const std::string& line) {
   absl::MutexLock lock(&mutex_);
   PumpAll(kAllRanks);
   hushed_ = absl::StrCat(line, "\n");
+  const std::string kept = line.substr(0, LineTail::kMaxColumns);
   return std::any_of(tails_.begin(), tails_.end(), [&](const auto& entry) {
     const std::vector<std::string> lines = entry.second.lines.lines();
-    return entry.second.shown && std::find(lines.begin(), lines.end(), line) != lines.end();
+    return entry.second.shown && std::find(lines.begin(), lines.end(), kept) != lines.end();
   });
 }
 

@@ -68,6 +68,18 @@ TEST(LaunchOptionsTest, FlagsOfThePythonLauncher) {
   });
 }
 
+TEST(LaunchOptionsTest, FlagsOfGrowingWorlds) {
+  ExpectAll({
+      {{"--grow", "now"}, [](const LaunchOptions& o) { return o.grow == "now"; }},
+      {{"--node_group=rack-7"}, [](const LaunchOptions& o) { return o.node_group == "rack-7"; }},
+      {{}, [](const LaunchOptions& o) { return o.grow.empty() && o.node_group.empty(); }},
+  });
+  EXPECT_THAT(ParseLaunchOptions({"--grow", "soon"}, {}).status().message(), HasSubstr("checkpoint, now"));
+  EXPECT_THAT(ParseLaunchOptions({"--node-group", "a b"}, {}).status().message(), HasSubstr("without spaces"));
+  EXPECT_THAT(ParseLaunchOptions({"--node-group", std::string(257, 'x')}, {}).status().message(), HasSubstr("256"));
+  EXPECT_EQ(ParseLaunchOptions({}, Environment({{"COMPOSER_GROW", "never"}, {"COMPOSER_NODE_GROUP", "r1"}}))->node_group, "r1");
+}
+
 TEST(LaunchOptionsTest, FlagsOfTorchrun) {
   const Check nproc = [](const LaunchOptions& o) { return o.nproc == "gpu"; };
   const Check endpoint = [](const LaunchOptions& o) { return o.rdzv_endpoint == "a:1"; };
