@@ -27,7 +27,7 @@ namespace {
 constexpr absl::Duration kNewsDelay = absl::Milliseconds(100);
 
 // What the kernel shows of a worker that hangs; "" when that says nothing.
-const char* DescribeState(pid_t pid) {
+std::string DescribeState(pid_t pid) {
   switch (ProcessState(pid)) {
     case 'T':
     case 't':
@@ -37,8 +37,11 @@ const char* DescribeState(pid_t pid) {
     case 'Z':
       return "; its process has ended but for a thread or a helper that holds it";
     default:
-      return "";
+      break;
   }
+  const std::string where = WaitChannel(pid);
+  if (where.empty()) return "";
+  return where == "0" ? "; its main thread computes" : absl::StrCat("; its main thread waits in the kernel's ", where);
 }
 
 }  // namespace
