@@ -33,8 +33,12 @@ absl::Status FindRendezvous(Launching& launching) {
 void FindPlace(Launching& launching) {
   const LaunchShape& shape = launching.plan.shape;
   const int servers = NumServers(shape);
+  const auto& slurm = launching.surroundings.slurm;
+  const bool shares_host = slurm.has_value() && slurm->tasks_here > 1 && launching.options.rdzv_endpoint.empty();
   if (launching.serves) {
     launching.place = 0;
+  } else if (shares_host) {  // ranks count launchers, the list is of hosts: the first launcher of each
+    launching.place = slurm->task == 0 && slurm->host < servers && servers > 1 ? slurm->host : -1;
   } else if (servers > 1 && shape.node_rank >= 0) {
     launching.place = shape.node_rank < servers ? shape.node_rank : -1;
   } else {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/launching.h"
 #include "launcher/surroundings.h"
 #include "launcher/worker_environment.h"
 
@@ -123,6 +124,29 @@ TEST(SlurmPlaceTest, TasksOfANodeShareItsCoresUnlessBound) {
   EXPECT_EQ(threads(8, 8), "2");
   EXPECT_EQ(threads(1, 8), "2");
   EXPECT_EQ(threads(1, 64), "1");
+}
+
+TEST(SlurmPlaceTest, TheFirstLauncherOfAHostServesInItsTurn) {
+  const auto place = [](const Environment& environment, int node_rank) {
+    LaunchOptions options;
+    LaunchPlan plan;
+    plan.shape.max_nodes = 6;
+    plan.shape.node_rank = node_rank;
+    plan.shape.endpoints = {{"n0", 61000}, {"n1", 61000}};
+    Surroundings surroundings;
+    surroundings.slurm = Place(environment, 2);
+    const Environment none;
+    Launching launching = {.options = options, .plan = plan, .environment = none, .surroundings = surroundings};
+    FindPlace(launching);
+    return launching.place;
+  };
+  const auto task = [](const char* rank, const char* node, const char* local) {
+    return With(TaskPerGpu(), {{"SLURM_PROCID", rank}, {"SLURM_NODEID", node}, {"SLURM_LOCALID", local}});
+  };
+  EXPECT_EQ(place(task("1", "0", "1"), 1), -1) << "rank 1 is on the first host";
+  EXPECT_EQ(place(task("4", "1", "0"), 4), 1);
+  EXPECT_EQ(place(task("5", "1", "1"), 5), -1);
+  EXPECT_EQ(place(OnePerNode(), 1), 1) << "one launcher a host: its rank";
 }
 
 TEST(SlurmPlaceTest, OneTaskAGpu) {
