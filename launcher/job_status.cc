@@ -83,8 +83,8 @@ std::vector<ShownRank> RanksOfAllNodes(const proto::JobStatus& s) {
 
 std::string RanksTable(const std::vector<ShownRank>& ranks, bool with_node) {
   if (ranks.empty()) return "";
-  std::string text = absl::StrFormat("%6s%s %6s %8s %-11s %10s %10s %10s\n", "rank", with_node ? "   node" : "", "local",
-                                     "pid", "phase", "step", "loss", "heartbeat");
+  std::string text = absl::StrFormat("%6s%s %6s %8s %-11s %10s %10s %10s\n", "rank", with_node ? "   node" : "",
+                                     "local", "pid", "phase", "step", "loss", "heartbeat");
   for (const auto& [node_rank, r] : ranks) {
     absl::StrAppendFormat(&text, "%6d%s %6d %8d %-11s %10d %10s %10s\n", r->rank(),
                           with_node ? absl::StrFormat(" %6d", node_rank) : "", r->local_rank(), r->pid(), r->phase(),
@@ -102,8 +102,8 @@ std::string StateOf(const proto::NodePlacement& member) {
 
 std::string NodesTable(const proto::JobStatus& s) {
   if (s.members().empty()) return "";
-  std::string text = absl::StrFormat("%6s %-20s %-15s %7s %-10s %10s %8s\n", "node", "host", "address", "ranks", "state",
-                                     "step", "restarts");
+  std::string text = absl::StrFormat("%6s %-20s %-15s %7s %-10s %10s %8s\n", "node", "host", "address", "ranks",
+                                     "state", "step", "restarts");
   for (const proto::NodePlacement& m : s.members()) {
     int64_t step = 0;
     for (const proto::RankStatus& rank : m.report().ranks()) step = std::max(step, rank.step());
@@ -115,7 +115,8 @@ std::string NodesTable(const proto::JobStatus& s) {
                           m.has_report() ? absl::StrCat(step) : "-",
                           m.has_report() ? absl::StrCat(m.report().restarts()) : "-");
   }
-  if (s.waiting() > 0) absl::StrAppend(&text, s.waiting(), s.waiting() == 1 ? " more node waits" : " more nodes wait", "\n");
+  if (s.waiting() > 0)
+    absl::StrAppend(&text, s.waiting(), s.waiting() == 1 ? " more node waits" : " more nodes wait", "\n");
   return text;
 }
 
@@ -131,10 +132,17 @@ Json RankJson(const proto::RankStatus& r) {
 }
 
 Json MemberJson(const proto::NodePlacement& m) {
-  Json json = {{"node_rank", m.node_rank()},         {"host", m.node().hostname()}, {"address", m.node().address()},
-               {"group", m.node().node_group()},     {"connected", m.connected()},  {"base_rank", m.base_rank()},
-               {"slots", m.node().slots()},          {"state", StateOf(m)},         {"restarts", nullptr},
-               {"report_age_seconds", nullptr},      {"last_cause", m.report().last_cause()}};
+  Json json = {{"node_rank", m.node_rank()},
+               {"host", m.node().hostname()},
+               {"address", m.node().address()},
+               {"group", m.node().node_group()},
+               {"connected", m.connected()},
+               {"base_rank", m.base_rank()},
+               {"slots", m.node().slots()},
+               {"state", StateOf(m)},
+               {"restarts", nullptr},
+               {"report_age_seconds", nullptr},
+               {"last_cause", m.report().last_cause()}};
   if (m.has_report()) {
     json["restarts"] = m.report().restarts();
     json["report_age_seconds"] = Number(m.report_age_seconds());
@@ -164,7 +172,8 @@ std::string DescribeStatus(const proto::JobStatus& s) {
   if (!s.last_cause().empty()) absl::StrAppend(&text, "last failure: ", s.last_cause(), "\n");
   if (!s.last_checkpoint().empty()) absl::StrAppend(&text, "last checkpoint: ", s.last_checkpoint(), "\n");
   if (!s.run_folder().empty()) absl::StrAppend(&text, "run folder: ", s.run_folder(), "\n");
-  if (!s.members_missing().empty()) absl::StrAppend(&text, "of the other nodes nothing is known: ", s.members_missing(), "\n");
+  if (!s.members_missing().empty())
+    absl::StrAppend(&text, "of the other nodes nothing is known: ", s.members_missing(), "\n");
   const bool all = !s.members().empty() && s.world_size() <= kMaxShownRanks;
   absl::StrAppend(&text, NodesTable(s), RanksTable(all ? RanksOfAllNodes(s) : RanksOfThisNode(s), all));
   return text;

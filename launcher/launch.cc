@@ -169,7 +169,9 @@ absl::StatusOr<int> Supervise(Launching& launching) {
   std::function<void(proto::JobStatus&)> complete;
   if (!launching.plan.shape.one_node()) {
     complete = [&lasting_link](proto::JobStatus& status) {
-      AddMembers(status, [&](int first, int count, bool look) { return lasting_link.Roster(first, count, look, kRosterPatience); });
+      AddMembers(status, [&](int first, int count, bool look) {
+        return lasting_link.Roster(first, count, look, kRosterPatience);
+      });
     };
   }
   ASSIGN_OR_RETURN(const auto observation,

@@ -37,7 +37,7 @@ class RendezvousLink {
     std::function<void(const proto::GenerationOver&)> on_generation_over;  // another node's workers failed
     std::function<void(const proto::Regroup&)> on_regroup;                 // may be empty: the world then does not grow
     std::function<void(const proto::Spare&)> on_spare;                     // may be empty
-    std::function<void()> on_look;                                         // someone asks how this node is doing; may be empty
+    std::function<void()> on_look;   // someone asks how this node is doing; may be empty
     std::function<void()> on_serve;  // this node is to serve now, at its address of the list; empty: it cannot
   };
 

@@ -73,10 +73,9 @@ absl::Status WriteSummary(const RunSummary& summary) {
 }
 
 std::string DescribeRun(const RunSummary& summary) {
-  std::string text =
-      absl::StrFormat("%s: %d steps, %d samples (%.1f samples/s), %d restart%s, %.1f s\n", summary.exit_reason,
-                      summary.steps(), summary.samples(), SamplesPerSecond(summary), summary.restarts,
-                      summary.restarts == 1 ? "" : "s", summary.wall_seconds);
+  std::string text = absl::StrFormat("%s: %d steps, %d samples (%.1f samples/s), %d restart%s, %.1f s\n",
+                                     summary.exit_reason, summary.steps(), summary.samples(), SamplesPerSecond(summary),
+                                     summary.restarts, summary.restarts == 1 ? "" : "s", summary.wall_seconds);
   for (const auto& [name, value] : summary.metrics) absl::StrAppendFormat(&text, "  %s = %.4g\n", name, value);
   if (!summary.last_checkpoint.empty()) absl::StrAppend(&text, "  last checkpoint: ", summary.last_checkpoint, "\n");
   absl::StrAppend(&text, "  run folder: ", summary.run_folder, "\n");

@@ -110,7 +110,8 @@ std::string NodeGroup(const Environment& environment) {
     end = address.find('.', end == 0 ? 0 : end + 1);
     if (end == std::string::npos) return "";
   }
-  const bool printable = std::all_of(address.begin(), address.begin() + static_cast<std::ptrdiff_t>(end), absl::ascii_isgraph);
+  const bool printable =
+      std::all_of(address.begin(), address.begin() + static_cast<std::ptrdiff_t>(end), absl::ascii_isgraph);
   return end <= kMaxNodeGroupBytes && printable ? address.substr(0, end) : "";
 }
 

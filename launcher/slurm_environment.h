@@ -47,7 +47,7 @@ struct SlurmPlace {
 
   std::vector<std::string> hosts;  // of the step, in Slurm's order; the first one hosts the rendezvous
   std::string hosts_origin;
-  int host = 0;  // of this launcher, an index into hosts
+  int host = 0;            // of this launcher, an index into hosts
   std::string node_group;  // switches or block above this node, "s0.s4.s8"; "": Slurm knows no topology
 };
 

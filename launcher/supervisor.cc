@@ -141,8 +141,8 @@ void Supervisor::Handle(const proto::Regroup& regroup) {
   const bool ending = state_ == State::kEnding && MayBeExplained();
   if ((state_ != State::kRunning && !ending) || regroup.generation() != generation_ || stop_signal_ != 0) return;
   regrouping_ = regroup.reason();
-  Tell(absl::StrCat(regrouping_, regroup.checkpoint() ? ": the workers checkpoint and start again"
-                                                      : ": the workers start again"));
+  Tell(absl::StrCat(regrouping_,
+                    regroup.checkpoint() ? ": the workers checkpoint and start again" : ": the workers start again"));
   if (ending) return workers_.AllGone() ? EndGeneration() : void();
   regroup.checkpoint() ? parts_.hub.Drain(regrouping_) : BeginEnding(regrouping_);
 }

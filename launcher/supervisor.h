@@ -43,8 +43,9 @@ struct BarrierAnswer {  // see ExitBarrier
 };
 struct ServeRequest {};  // see RendezvousLink::Handlers::on_serve
 struct LookRequest {};   // see RendezvousLink::Handlers::on_look
-using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Regroup,
-                                     WorkerHub::Report, BarrierAnswer, Notice, ControlRequest, ServeRequest, LookRequest>;
+using SupervisorEvent =
+    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Regroup, WorkerHub::Report, BarrierAnswer,
+                 Notice, ControlRequest, ServeRequest, LookRequest>;
 
 class Supervisor {
  public:
@@ -83,7 +84,8 @@ class Supervisor {
   enum class State { kJoining, kRunning, kEnding, kDone, kFinished };
 
   static constexpr absl::Duration kSignalLimit = absl::Seconds(30);  // for programs that only know signals
-  static constexpr absl::Duration kExplainWait = absl::Milliseconds(3200);  // longer than a silent node stays undetected
+  static constexpr absl::Duration kExplainWait =
+      absl::Milliseconds(3200);  // longer than a silent node stays undetected
 
   void WaitForEvents();
   void Handle(absl::StatusOr<proto::World> world);

@@ -53,7 +53,8 @@ FailureReport Supervisor::Report(const WorkerExit& exit) {
   const Worker& worker = *workers_.FindRank(exit.rank);
   FailureReport report = {.exit = exit, .node = options_.host, .pid = worker.pid, .last_word = worker.last_word};
   report.stderr_tail = logs_.StderrTail(exit.rank);
-  if (options_.plan.job) report.log_path = LogPath(options_.plan.run_folder, static_cast<int>(worker.place.generation), exit.rank);
+  if (options_.plan.job)
+    report.log_path = LogPath(options_.plan.run_folder, static_cast<int>(worker.place.generation), exit.rank);
   return report;
 }
 

@@ -33,8 +33,8 @@ class RendezvousClient {
     std::string job;
     std::string incarnation;  // random, of this process; not empty
     proto::NodeInfo node;
-    proto::Standing standing;        // of an earlier client's standing(), if there was one
-    std::function<int()> free_port;  // asked before each Join, for NodeInfo.free_port; may be empty
+    proto::Standing standing;          // of an earlier client's standing(), if there was one
+    std::function<int()> free_port;    // asked before each Join, for NodeInfo.free_port; may be empty
     Credentials credentials;           // None, or what the server asks for
     Clock* clock = &RealClock::Get();  // must outlive the client
     absl::Duration connect_timeout = absl::Seconds(30);

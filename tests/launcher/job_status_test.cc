@@ -151,7 +151,8 @@ TEST(AddMembers, ANodeThatIsGoneIsNotWaitedFor) {
 TEST(AddMembers, ARendezvousThatIsAwayIsSaid) {
   proto::JobStatus status;
   status.set_last_cause("own");
-  AddMembers(status, [](int, int, bool) -> absl::StatusOr<proto::RosterReply> { return absl::UnavailableError("gone"); });
+  AddMembers(status,
+             [](int, int, bool) -> absl::StatusOr<proto::RosterReply> { return absl::UnavailableError("gone"); });
   EXPECT_EQ(status.members_size(), 0);
   EXPECT_THAT(status.members_missing(), HasSubstr("gone"));
   EXPECT_THAT(DescribeStatus(status), HasSubstr("of the other nodes nothing is known: the rendezvous does not answer"));

@@ -237,7 +237,8 @@ TEST(DecideNextStepTest, AWorldThatGrowsCostsNothing) {
   const auto as_is = [](GenerationResult&) {};
   WorkerExit told = Signal(0, 15);
   told.after_news = true;
-  for (const auto& exits : {std::vector{Code(0, 75), Code(1, 75)}, {Code(0, 69), Code(1, 69)}, {EndedByUs(0, 15)}, {told}}) {
+  for (const auto& exits :
+       {std::vector{Code(0, 75), Code(1, 75)}, {Code(0, 69), Code(1, 69)}, {EndedByUs(0, 15)}, {told}}) {
     const Verdict verdict = decide(exits, as_is);
     EXPECT_EQ(verdict.next, NextStep::kRestart);
     EXPECT_EQ(verdict.tally.restarts, 7);
