@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "checkpoint/rank_exchange.h"
 
 namespace composer {
 
@@ -33,5 +34,8 @@ struct SharingDecision {
   std::string reason;
 };
 SharingDecision DecideSharing(const SharingFacts& facts);
+
+// The same on all ranks, which tell each other their host's name.
+absl::StatusOr<SharingDecision> AgreeOnSharing(RankExchange& exchange, bool remote_store);
 
 }  // namespace composer

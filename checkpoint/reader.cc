@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/reader.h"
 
+#include <ATen/ops/empty.h>
 #include <fnmatch.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

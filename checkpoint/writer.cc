@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/writer.h"
 
-#include <torch/torch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 
 #include <iterator>
 #include <utility>

@@ -331,5 +331,19 @@ TEST(DecideSharing, Reasons) {
   EXPECT_TRUE(DecideSharing({.world_size = 8, .hosts = 1, .remote_store = true}).share);
 }
 
+TEST(AgreeOnSharing, AllRanksAreToldTheSame) {
+  for (const bool remote : {false, true}) {
+    const int64_t keys = RunRanks(3, [&](RankExchange exchange) {
+      const auto decision = AgreeOnSharing(exchange, remote);
+      ASSERT_TRUE(decision.ok()) << decision.status();
+      EXPECT_EQ(decision->share, remote);
+      EXPECT_THAT(decision->reason, HasSubstr(remote ? "3 times" : "one host"));
+    });
+    EXPECT_EQ(keys, 0);
+  }
+  RankExchange alone;
+  EXPECT_FALSE(AgreeOnSharing(alone, true)->share);
+}
+
 }  // namespace
 }  // namespace composer
