@@ -181,25 +181,25 @@ absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store) {
 
 absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange) {
   const bool leads = exchange.rank() == 0;
-  absl::StatusOr<std::vector<CheckpointName>> names = std::vector<CheckpointName>{};
+  const VerifyShare share{static_cast<size_t>(exchange.rank()), static_cast<size_t>(exchange.world_size())};
+  absl::StatusOr<std::vector<CheckpointName>> names = std::vector<CheckpointName>{};  // oldest first, of rank 0 only
   if (leads) names = CommittedCheckpoints(store);
   CheckpointChoice choice;
   for (;;) {
-    absl::StatusOr<std::string> candidate = names.status();
-    if (names.ok()) candidate = names->empty() ? "" : names->back().ToString();
-    candidate = exchange.Broadcast(std::move(candidate));
-    if (!candidate.ok() || candidate->empty())
-      return candidate.ok() ? choice : absl::StatusOr<CheckpointChoice>(candidate.status());
-    const VerifyShare share{static_cast<size_t>(exchange.rank()), static_cast<size_t>(exchange.world_size())};
-    const VerifyResult verdict = VerifyCheckpoint(store, *candidate, share);
+    absl::StatusOr<std::string> newest = names.status();
+    if (names.ok()) newest = names->empty() ? "" : names->back().ToString();
+    ASSIGN_OR_RETURN(const std::string candidate, exchange.Broadcast(std::move(newest)));
+    if (candidate.empty()) return choice;
+    const VerifyResult verdict = VerifyCheckpoint(store, candidate, share);
     const auto reasons = exchange.Gather(verdict.problems.empty() ? "" : PlainText(verdict.problems[0].message()));
-    ASSIGN_OR_RETURN(const std::string reason,
-                     exchange.Broadcast(reasons.ok() ? FirstReason(*reasons) : reasons.status()));
+    absl::StatusOr<std::string> first = reasons.status();
+    if (reasons.ok()) first = FirstReason(*reasons);
+    ASSIGN_OR_RETURN(std::string reason, exchange.Broadcast(std::move(first)));
     if (reason.empty()) {
-      choice.checkpoint = *candidate;
+      choice.checkpoint = candidate;
       return choice;
     }
-    choice.refused.push_back(reason);
+    choice.refused.push_back(std::move(reason));
     if (leads) names->pop_back();
   }
 }
