@@ -6,11 +6,13 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/cleanup.h"
-#include "checkpoint/layout.h"
 #include "checkpoint/verify.h"
 #include "checkpoint/writer.h"
 
@@ -23,10 +25,19 @@ std::string RandomAttemptName() {
   return absl::StrCat("attempt-", absl::Hex(number, absl::kZeroPad16));
 }
 
-std::vector<std::string> Names(const StateDict& state) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : state.tensors) names.push_back(name);
-  return names;
+// Of every rank, for a fair share of the whole tensors; none when no tensor is sharded.
+absl::StatusOr<std::vector<int64_t>> ShardedBytesOfAll(const StateDict& state, RankExchange& exchange) {
+  std::vector<int64_t> bytes;
+  if (state.sharded.empty()) return bytes;
+  const auto texts = exchange.Gather(absl::StrCat(ShardedBytes(state)));
+  absl::StatusOr<std::string> joined = texts.status();
+  if (texts.ok()) joined = absl::StrJoin(*texts, ",");
+  ASSIGN_OR_RETURN(const std::string all, exchange.Broadcast(std::move(joined)));
+  for (const absl::string_view text : absl::StrSplit(all, ',')) {
+    if (!absl::SimpleAtoi(text, &bytes.emplace_back()))
+      return absl::InternalError("rank 0's list of shards is not readable");
+  }
+  return bytes;
 }
 
 void WarnIfError(const absl::Status& status, absl::string_view what) {
@@ -45,7 +56,9 @@ absl::StatusOr<std::string> Saver::Save(const StateDict& state, CheckpointName s
   const absl::StatusOr<std::string> attempt = exchange_.Broadcast(leads ? StartAttempt(step) : "");
   if (!attempt.ok()) return Annotate(attempt.status(), context);
   const std::string attempt_key = AttemptKey(name, *attempt);
-  const auto parts = exchange_.Gather(WriteOwnPart(state, attempt_key));
+  const absl::StatusOr<std::vector<int64_t>> sharded_bytes = ShardedBytesOfAll(state, exchange_);
+  if (!sharded_bytes.ok()) return Annotate(sharded_bytes.status(), context);
+  const auto parts = exchange_.Gather(WriteOwnPart(state, *sharded_bytes, attempt_key));
   absl::StatusOr<std::string> location = "";
   if (leads) {
     location =
@@ -70,17 +83,12 @@ void Saver::CleanUp() {
   cleaned_up_ = status.ok();
 }
 
-absl::StatusOr<std::string> Saver::WriteOwnPart(const StateDict& state, const std::string& attempt_key) try {
-  std::vector<int64_t> bytes;
-  for (const auto& [name, tensor] : state.tensors) {
-    ASSIGN_OR_RETURN(const int64_t size, StoredBytes(name, tensor));
-    bytes.push_back(size);
-  }
-  const std::vector<int> owner = BalanceByBytes(bytes, exchange_.world_size());
+absl::StatusOr<std::string> Saver::WriteOwnPart(const StateDict& state, absl::Span<const int64_t> sharded_bytes,
+                                                const std::string& attempt_key) try {
+  ASSIGN_OR_RETURN(const auto parts, OwnParts(state, exchange_.rank(), exchange_.world_size(), sharded_bytes));
   std::vector<HostTensor> mine;
-  for (size_t i = 0; i < owner.size(); ++i) {
-    if (owner[i] == exchange_.rank()) mine.push_back(ToHost(state.tensors[i].first, state.tensors[i].second));
-  }
+  mine.reserve(parts.size());
+  for (const TensorPart& part : parts) mine.push_back(ToHost(part));
   ASSIGN_OR_RETURN(Manifest part, WritePart(store_, attempt_key, exchange_.rank(), mine));
   part.small = state.small;
   part.attempt = attempt_key.substr(attempt_key.rfind('/') + 1);
@@ -97,7 +105,7 @@ absl::StatusOr<std::string> Saver::Commit(const StateDict& state, Manifest manif
     ASSIGN_OR_RETURN(Manifest part, ParseManifest(text));
     parts.push_back(std::move(part));
   }
-  ASSIGN_OR_RETURN(Manifest merged, MergeParts(parts, Names(state)));
+  ASSIGN_OR_RETURN(Manifest merged, MergeParts(std::move(parts), TensorNames(state)));
   manifest.saved_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", options_.clock->Now(), absl::UTCTimeZone());
   manifest.world_size = exchange_.world_size();
   manifest.files = std::move(merged.files);
