@@ -16,8 +16,8 @@ SaveOptions NeverResuming(SaveOptions options) {
 }  // namespace
 
 CheckpointSaver::CheckpointSaver(SaveOptions options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
-                                 Supervision& supervision)
-    : checkpoints_(NeverResuming(std::move(options)), communicator, std::move(store), supervision) {}
+                                 Supervision& supervision, std::shared_ptr<SaveThread> thread)
+    : checkpoints_(NeverResuming(std::move(options)), communicator, std::move(store), supervision, std::move(thread)) {}
 
 absl::Status CheckpointSaver::Run(Event event, State& state, Logger& logger) {
   return CatchTorch([&]() -> absl::Status {
@@ -28,7 +28,7 @@ absl::Status CheckpointSaver::Run(Event event, State& state, Logger& logger) {
     if (event == Event::kFitEnd) {
       checkpoints_.SaveAtEnd(state);
     } else if (checkpoints_.IsDue(event, state)) {
-      checkpoints_.SaveNow(state);
+      checkpoints_.Save(state);
     }
     return absl::OkStatus();
   });

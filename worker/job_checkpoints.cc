@@ -17,6 +17,10 @@ int ReadKept(ConfigMap& config, absl::string_view key) {
   return kept;
 }
 
+SaveOverlap ReadOverlap(ConfigMap& config, absl::string_view key) {
+  return config.Choice(key, {"wait", "skip"}, "wait") == "skip" ? SaveOverlap::kSkip : SaveOverlap::kWait;
+}
+
 SaveOptions ReadSaver(ConfigMap config) {
   SaveOptions save;
   save.save_folder = config.String("folder");
@@ -25,6 +29,8 @@ SaveOptions ReadSaver(ConfigMap config) {
   save.save_num_checkpoints_to_keep = ReadKept(config, "num_checkpoints_to_keep");
   save.save_overwrite = config.Bool("overwrite", false);
   save.save_weights_only = config.Bool("weights_only", false);
+  save.save_async = config.Bool("async", true);
+  save.save_overlap = ReadOverlap(config, "overlap");
   save.save_ignore_keys = config.StringList("ignore_keys", {});
   save.autoresume = false;
   return save;
@@ -50,6 +56,8 @@ SaveOptions ReadSaving(ConfigMap& root, const std::string& run_name, const std::
   save.autoresume = root.Bool("autoresume", true);
   save.save_overwrite = root.Bool("save_overwrite", false);
   save.save_weights_only = root.Bool("save_weights_only", false);
+  save.save_async = root.Bool("save_async", true);
+  save.save_overlap = ReadOverlap(root, "save_overlap");
   save.save_ignore_keys = root.StringList("save_ignore_keys", {});
   if (save.save_weights_only && save.autoresume)
     root.Reject("save_weights_only", "no run can go on from weights alone; set autoresume: false with it");

@@ -179,6 +179,22 @@ TEST(Saver, ADamagedCheckpointIsReplacedWhenItsStepComesRoundAgain) {
   }
 }
 
+TEST(Saver, ACheckpointThatCannotBeReadJustNowIsNotTakenForDamaged) {
+  MemoryStore disk;
+  ASSERT_TRUE(SaveOne(disk, 1, {.run_name = "first"}).ok());
+  int refused = 0;
+  for (int call = 0; call < 12; ++call) {
+    FaultStore store(disk);
+    store.FailCalls(call, 100, absl::UnavailableError("503"));
+    EXPECT_FALSE(SaveOne(store, 1, {.run_name = "second"}).ok());
+    EXPECT_EQ(ReadManifest(disk, "ep0-ba1")->run_name, "first") << call;
+    store.FailCalls(call, 1, absl::UnavailableError("503"));  // and one that comes back at once
+    refused += !SaveOne(store, 1, {.run_name = "second"}).ok();
+    EXPECT_EQ(ReadManifest(disk, "ep0-ba1")->run_name, "first") << call;
+  }
+  EXPECT_EQ(refused, 12);
+}
+
 TEST(Saver, AValidCheckpointOfAnotherRunIsReplacedOnlyWhenAskedTo) {
   MemoryStore store;
   ASSERT_TRUE(SaveOne(store, 1, {.run_name = "first"}).ok());

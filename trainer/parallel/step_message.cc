@@ -30,7 +30,8 @@ void StepMessage::Encode(absl::Span<float> out) const {
   PutCount(samples, &out[5]);
   PutCount(tokens, &out[8]);
   PutCount(loss_tokens, &out[11]);
-  std::copy(weighted_parts.begin(), weighted_parts.end(), &out[14]);
+  out[14] = static_cast<float>(save_failures);
+  std::copy(weighted_parts.begin(), weighted_parts.end(), &out[15]);
 }
 
 StepMessage StepMessage::Decode(absl::Span<const float> in) {
@@ -43,7 +44,8 @@ StepMessage StepMessage::Decode(absl::Span<const float> in) {
   message.samples = GetCount(&in[5]);
   message.tokens = GetCount(&in[8]);
   message.loss_tokens = GetCount(&in[11]);
-  std::copy_n(&in[14], kMaxLossParts, message.weighted_parts.begin());
+  message.save_failures = static_cast<int>(in[14]);
+  std::copy_n(&in[15], kMaxLossParts, message.weighted_parts.begin());
   return message;
 }
 
