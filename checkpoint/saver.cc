@@ -133,8 +133,10 @@ absl::Status Saver::PutManifest(const std::string& name, absl::string_view text)
 
 // The checkpoint is safe by now: what fails here is worth a warning, no more.
 void Saver::AfterCommit(CheckpointName step) {
-  WarnIfError(store_.Put(std::string(kLatestKey), {absl::StrCat(step.ToString(), "\n")}),
-              "cannot write the hint `latest`");
+  if (!options_.latest.empty()) {
+    WarnIfError(store_.Put(options_.latest, {absl::StrCat(step.ToString(), "\n")}),
+                "cannot write the hint to the newest");
+  }
   WarnIfError(DeleteOld(store_, step, options_.keep), "cannot delete old checkpoints");
 }
 

@@ -27,8 +27,9 @@ namespace composer {
 
 struct SaverOptions {
   std::string run_name;
-  int keep = -1;           // the newest `keep` stay (retention.h); -1: all
-  bool overwrite = false;  // replace a valid checkpoint of the same step that another run wrote
+  int keep = -1;                                 // the newest `keep` stay (retention.h); -1: all
+  bool overwrite = false;                        // replace a valid checkpoint of the same step that another run wrote
+  std::string latest = std::string(kLatestKey);  // the hint's key; "": none
   Clock* clock = &RealClock::Get();
 };
 

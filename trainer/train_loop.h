@@ -68,6 +68,8 @@ class TrainLoop {
   void CheckpointAt(Event event);
   // At the end of each batch: hears of saves that ended behind it. One that failed throws here, on all ranks.
   void FollowSaves();
+  // The checkpoint that somebody asked for.
+  void SaveIfAsked();
 
   RunParts parts_;
   State& state_;
@@ -76,6 +78,7 @@ class TrainLoop {
   absl::Time step_started_;
   bool drain_ = false;        // agreed by all ranks
   bool stop_ = false;         // agreed by all ranks
+  bool save_asked_ = false;   // the same: a checkpoint now
   bool save_failed_ = false;  // the same
   Logger::MetricId loss_id_;
   std::vector<Logger::MetricId> part_ids_;  // of the model's several losses

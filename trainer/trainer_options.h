@@ -62,6 +62,7 @@ struct SaveOptions {
   bool autoresume = true;                 // start from the newest valid checkpoint of save_folder, if there is one
   bool save_overwrite = false;            // replace valid checkpoints of the same step that another run wrote
   bool save_weights_only = false;         // model tensors only: no run can go on from it
+  std::string save_latest = "latest";     // the file that holds the newest one's name, for people; "": none
   bool save_async = true;                 // copy the state, then train on while it is written
   SaveOverlap save_overlap = SaveOverlap::kWait;
   std::vector<std::string> save_ignore_keys;  // fnmatch patterns over tensor names and small keys; see saved_state.h

@@ -16,7 +16,7 @@ namespace composer {
 SaveOptions ReadSaving(ConfigMap& root, const std::string& run_name, const std::string& run_folder);
 LoadOptions ReadLoading(ConfigMap& root);
 
-// callbacks.checkpoint_saver, each of them: {folder, save_interval, num_checkpoints_to_keep, overwrite, weights_only,
+// callbacks.checkpoint_saver, each of them: {folder, filename, latest_filename, save_interval, num_checkpoints_to_keep, overwrite, weights_only,
 // async, overlap, ignore_keys}.
 std::vector<SaveOptions> ReadCheckpointSavers(ConfigMap& root);
 

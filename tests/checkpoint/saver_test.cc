@@ -76,6 +76,15 @@ TEST(Saver, TheFolderLooksAsDocumented) {
   EXPECT_EQ(ReadManifest(store, "ep0-ba5")->saved_at, "2023-11-14T22:13:20Z");
 }
 
+TEST(Saver, TheHintHasTheNameThatIsAskedForOrNone) {
+  MemoryStore store;
+  ASSERT_TRUE(SaveOne(store, 5, {.run_name = "r", .latest = "newest"}).ok());
+  EXPECT_EQ(*GetObject(store, "newest", 100), "ep0-ba5\n");
+  EXPECT_EQ(store.Size("latest").status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(SaveOne(store, 6, {.run_name = "r", .latest = ""}).ok());
+  EXPECT_EQ(store.List("")->size(), 5u);
+}
+
 TEST(Saver, KeepsTheNewest) {
   MemoryStore store;
   Saver saver(store, RankExchange(), {.run_name = "r", .keep = 2});

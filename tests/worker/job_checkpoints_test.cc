@@ -58,6 +58,43 @@ TEST(JobCheckpointsTest, SavingHasDefaultsAndKeys) {
   EXPECT_THAT(other.save_ignore_keys, ElementsAre("optimizer/*", "rng"));
 }
 
+TEST(JobCheckpointsTest, ComposersFileNamesMeanAFolder) {
+  const struct {
+    const char* keys;
+    const char* folder;
+    const char* latest;
+  } kCases[] = {
+      {"{save_folder: /ck}", "/ck", "latest"},
+      {"{save_folder: /ck, save_filename: 'ep{epoch}-ba{batch}-rank{rank}.pt', save_latest_filename: "
+       "'latest-rank{rank}.pt'}",
+       "/ck", "latest"},
+      {"{save_folder: /ck, save_filename: 'ep{epoch}-ba{batch}'}", "/ck", "latest"},
+      {"{save_folder: /ck, save_filename: 'ep{epoch}-ba{batch}.pt.zst'}", "/ck", "latest"},
+      {"{save_folder: /ck, save_filename: '{run_name}/x/ep{epoch}-ba{batch}-rank{rank}.pt', save_latest_filename: "
+       "'{run_name}/x/newest-rank{rank}.symlink'}",
+       "/ck/r/x", "newest"},
+      {"{save_folder: 's3://b/{run_name}', save_filename: 'a/ep{epoch}-ba{batch}', save_latest_filename: ''}",
+       "s3://b/r/a", ""},
+  };
+  for (const auto& test : kCases) {
+    const SaveOptions save = Saving(test.keys);
+    EXPECT_EQ(save.save_folder, test.folder) << test.keys;
+    EXPECT_EQ(save.save_latest, test.latest) << test.keys;
+  }
+  const std::pair<const char*, const char*> kMistakes[] = {
+      {"{save_filename: 'ba{batch}-rank{rank}.pt'}", "save_filename: \"ba{batch}-rank{rank}.pt\" cannot name"},
+      {"{save_filename: 'ep{epoch}-ba{batch}-{token}'}", "ep{epoch}-ba{batch}"},
+      {"{save_filename: '../ep{epoch}-ba{batch}'}", "must stay below save_folder"},
+      {"{save_filename: 'a/../../ep{epoch}-ba{batch}'}", "must stay below save_folder"},
+      {"{save_filename: '/a/ep{epoch}-ba{batch}'}", "must stay below save_folder"},
+      {"{save_filename: '{epoch}/ep{epoch}-ba{batch}'}", "in one folder"},
+      {"{save_latest_filename: 'x/latest'}", "save_latest_filename: "},
+      {"{save_latest_filename: 'ep1-ba2'}", "cannot be the name"},
+      {"{save_latest_filename: 'a b'}", "cannot be the name"},
+  };
+  for (const auto& [keys, message] : kMistakes) EXPECT_THAT(Error(keys), HasSubstr(message)) << keys;
+}
+
 TEST(JobCheckpointsTest, LoadingHasDefaultsAndKeys) {
   const LoadOptions usual = Loading("{}");
   EXPECT_EQ(usual.load_path, "");
@@ -75,9 +112,9 @@ TEST(JobCheckpointsTest, LoadingHasDefaultsAndKeys) {
 
 TEST(JobCheckpointsTest, EveryRootKeyIsReadAndMistakesAreNamed) {
   for (const char* key :
-       {"save_folder", "save_interval", "save_num_checkpoints_to_keep", "autoresume", "save_overwrite",
-        "save_weights_only", "save_async", "save_overlap", "save_ignore_keys", "load_path", "load_weights_only",
-        "load_strict_model_weights", "load_ignore_keys", "load_exclude_algorithms"}) {
+       {"save_folder", "save_filename", "save_latest_filename", "save_interval", "save_num_checkpoints_to_keep",
+        "autoresume", "save_overwrite", "save_weights_only", "save_async", "save_overlap", "save_ignore_keys",
+        "load_path", "load_weights_only", "load_strict_model_weights", "load_ignore_keys", "load_exclude_algorithms"}) {
     EXPECT_THAT(Error(absl::StrCat("{", key, ": {x: 1}}")), HasSubstr(absl::StrCat(key, ": expected")));
     EXPECT_THAT(Error(absl::StrCat("{", key, "s: 1}")), HasSubstr(absl::StrCat("did you mean `", key, "`?")));
   }

@@ -31,7 +31,8 @@ void StepMessage::Encode(absl::Span<float> out) const {
   PutCount(tokens, &out[8]);
   PutCount(loss_tokens, &out[11]);
   out[14] = static_cast<float>(save_failures);
-  std::copy(weighted_parts.begin(), weighted_parts.end(), &out[15]);
+  out[15] = static_cast<float>(save_votes);
+  std::copy(weighted_parts.begin(), weighted_parts.end(), &out[16]);
 }
 
 StepMessage StepMessage::Decode(absl::Span<const float> in) {
@@ -45,7 +46,8 @@ StepMessage StepMessage::Decode(absl::Span<const float> in) {
   message.tokens = GetCount(&in[8]);
   message.loss_tokens = GetCount(&in[11]);
   message.save_failures = static_cast<int>(in[14]);
-  std::copy_n(&in[15], kMaxLossParts, message.weighted_parts.begin());
+  message.save_votes = static_cast<int>(in[15]);
+  std::copy_n(&in[16], kMaxLossParts, message.weighted_parts.begin());
   return message;
 }
 

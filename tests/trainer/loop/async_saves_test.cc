@@ -156,6 +156,36 @@ TEST(AsyncSaves, ARunThatFailsByItselfLetsTheSaveInFlightEnd) {
   EXPECT_THAT(Names(memory), ElementsAre("ep0-ba3"));
 }
 
+TEST(AsyncSaves, ACheckpointIsMadeOnRequest) {
+  for (const int ranks : {1, 2}) {
+    const TempDir folder;
+    const auto results = TrainOnRanks(ranks, [&](int rank) {
+      TrainerOptions options = Saving(folder.path(), Time::Batches(0));
+      if (rank == ranks - 1) {
+        AddCallback(options, {Event::kBatchEnd}, [](State& state) {
+          if (state.timestamp.batch == 3) state.SaveCheckpoint();
+        });
+      }
+      return options;
+    });
+    for (const RunResult& result : results) EXPECT_TRUE(result.status.ok()) << result.status;
+    EXPECT_THAT(Checkpoints(folder.path()), ElementsAre(ranks == 1 ? "ep0-ba3" : "ep0-ba4", "ep2-ba10"));
+  }
+}
+
+TEST(AsyncSaves, ACheckpointIsMadeWhenTheSupervisionAsks) {
+  struct Asks final : Supervision {
+    bool TakeSaveRequest() override { return ++calls == 4 || calls == 7; }
+    int calls = 0;
+  };
+  const TempDir folder;
+  Asks asks;
+  TrainerOptions options = Saving(folder.path(), Time::Batches(0));
+  options.supervision = &asks;
+  ASSERT_TRUE(Train(std::move(options)).status.ok());
+  EXPECT_THAT(Checkpoints(folder.path()), ElementsAre("ep0-ba4", "ep1-ba7", "ep2-ba10"));
+}
+
 TEST(AsyncSaves, ADrainIsDurableForAllSavers) {
   MemoryStore memory, other;
   GateStore store(memory);
