@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/saver.h"
 
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,12 +12,6 @@
 
 namespace composer {
 namespace {
-
-std::string RandomAttemptName() {
-  std::random_device random;
-  const uint64_t number = (uint64_t{random()} << 32) | random();
-  return absl::StrCat("attempt-", absl::Hex(number, absl::kZeroPad16));
-}
 
 void WarnIfError(const absl::Status& status, absl::string_view what) {
   if (!status.ok()) LOG(WARNING) << what << ": " << status.message();

@@ -69,6 +69,18 @@ absl::StatusOr<S3UploadsPage> ParseS3Uploads(absl::string_view xml) {
   return page;
 }
 
+absl::StatusOr<std::string> ParseS3DeleteErrors(absl::string_view xml) {
+  pugi::xml_document document;
+  const absl::StatusOr<pugi::xml_node> root = Root(document, xml, "DeleteResult");
+  if (!root.ok()) return root.status();
+  for (const pugi::xml_node& error : root->children("Error")) {
+    const absl::string_view code = error.child_value("Code");
+    if (code == "NoSuchKey") continue;
+    return absl::StrCat(error.child_value("Key"), ": ", code, ": ", error.child_value("Message"));
+  }
+  return "";
+}
+
 S3Error ParseS3Error(absl::string_view body) {
   pugi::xml_document document;
   document.load_buffer(body.data(), body.size());

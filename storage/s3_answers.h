@@ -1,5 +1,5 @@
 // What S3 answers in XML. Pure; the text is hostile: sizes are bounded, and what is missing is an error.
-// Source: docs.aws.amazon.com/AmazonS3/latest/API (ListObjectsV2, ListMultipartUploads, CreateMultipartUpload, Error).
+// Source: docs.aws.amazon.com/AmazonS3/latest/API (ListObjectsV2, ListMultipartUploads, CreateMultipartUpload, DeleteObjects, Error).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,6 +29,9 @@ struct S3UploadsPage {
   std::string next_key, next_id;  // markers; next_key "": that was the last page
 };
 absl::StatusOr<S3UploadsPage> ParseS3Uploads(absl::string_view xml);
+
+// What "delete these" did not do, as "key: code: message"; "": all are gone.
+absl::StatusOr<std::string> ParseS3DeleteErrors(absl::string_view xml);
 
 struct S3Error {
   std::string code;  // "NoSuchKey", "SlowDown", …; "" when the body says none

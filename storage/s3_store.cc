@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/s3_store.h"
 
+#include <openssl/evp.h>
+
 #include <algorithm>
 #include <atomic>
 #include <random>
@@ -8,13 +10,16 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -22,6 +27,17 @@ namespace {
 
 constexpr char kAttemptHeader[] = "x-amz-meta-composer-attempt";
 constexpr int64_t kMostParts = 10'000;
+
+constexpr size_t kMostDeleted = 1000;  // in one request
+
+// As the header content-md5 has it; S3 wants it where a body decides over many objects.
+std::string Md5Base64(absl::string_view text) {
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
+  unsigned int length = 0;
+  CHECK(EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &length, EVP_md5(),
+                   nullptr) == 1);
+  return absl::Base64Escape(absl::string_view(digest).substr(0, length));
+}
 
 std::string NewAttempt() {
   std::random_device random;
@@ -296,8 +312,47 @@ absl::Status S3Store::Delete(const std::string& key) {
 absl::Status S3Store::DeleteTree(const std::string& folder) {
   RETURN_IF_ERROR(CheckKey(folder));
   ASSIGN_OR_RETURN(const std::vector<std::string> keys, List(folder));
-  for (const std::string& key : keys) RETURN_IF_ERROR(Delete(key));
+  std::vector<std::string> objects;
+  for (const std::string& key : keys) {
+    if (!IsRemains(key)) objects.push_back(key);
+    if (IsRemains(key)) RETURN_IF_ERROR(Delete(key));
+  }
+  for (absl::Span<const std::string> left = objects; !left.empty();) {
+    const absl::Span<const std::string> some = left.subspan(0, kMostDeleted);
+    left.remove_prefix(some.size());
+    const absl::Status status = some.size() > 1 && deletes_many_ ? DeleteMany(some) : absl::UnimplementedError("");
+    if (status.ok()) continue;
+    if (!absl::IsUnimplemented(status)) return status;
+    for (const std::string& key : some) RETURN_IF_ERROR(Delete(key));
+  }
   return absl::OkStatus();
+}
+
+absl::Status S3Store::DeleteMany(absl::Span<const std::string> keys) {
+  std::string xml = "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>";
+  for (const std::string& key : keys) {
+    const std::string name = absl::StrReplaceAll(ObjectName(key), {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
+    absl::StrAppend(&xml, "<Object><Key>", name, "</Key></Object>");
+  }
+  absl::StrAppend(&xml, "</Delete>");
+  HttpRequest request;
+  request.method = "POST";
+  request.query = {{"delete", ""}};
+  request.headers = {{"content-type", "application/xml"}, {"content-md5", Md5Base64(xml)}};
+  const absl::string_view body[] = {xml};
+  request.body = body;
+  const std::string where = Location(DirName(keys[0]));
+  const absl::StatusOr<S3Answer> answer = requests_.Send(request);
+  if (!answer.ok()) return Annotate(answer.status(), where);
+  const int code = answer->response.status;
+  if (code == 403 || code == 401) return StatusOfAnswer(answer->response, where);
+  const absl::StatusOr<std::string> errors =
+      code == 200 ? ParseS3DeleteErrors(answer->response.body) : absl::UnimplementedError("");
+  if (!errors.ok()) {
+    deletes_many_ = false;
+    return absl::UnimplementedError("");
+  }
+  return errors->empty() ? absl::OkStatus() : absl::UnavailableError(absl::StrCat(where, ": ", *errors));
 }
 
 }  // namespace composer

@@ -58,6 +58,8 @@ class S3Store final : public ObjectStore {
   std::vector<S3Upload> Uploads(const std::string& name_prefix);
   absl::Status Abort(const std::string& key, const std::string& id);
   absl::Status AbortUploads(const std::string& key);
+  // With one request a thousand. kUnimplemented where the server does not know it (GCS).
+  absl::Status DeleteMany(absl::Span<const std::string> keys);
   std::string NamePrefix() const;  // of all objects: "runs/mine/" or ""
   void AddCondition(IfPresent if_present, HttpRequest& request) const;
   // Status of the answer to a request about `key`.
@@ -68,6 +70,7 @@ class S3Store final : public ObjectStore {
   std::shared_ptr<S3KeySource> keys_;
   S3Requests requests_;
   std::atomic<bool> tells_uploads_{true};
+  std::atomic<bool> deletes_many_{true};
 };
 
 }  // namespace composer

@@ -23,7 +23,8 @@ absl::Status CheckpointSaver::Run(Event event, State& state, Logger& logger) {
   return CatchTorch([&]() -> absl::Status {
     if (event == Event::kFitStart) {
       SavedDataSettings unused;
-      return checkpoints_.Resume(state, unused).status();
+      const absl::Status opened = checkpoints_.Resume(state, unused).status();
+      return opened.ok() ? checkpoints_.CheckFolder(state) : opened;
     }
     if (event == Event::kFitEnd) {
       checkpoints_.SaveAtEnd(state);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/save_folder.h"
 #include "storage/local_store.h"
 #include "trainer/eval_loop.h"
 #include "trainer/load_checkpoint.h"
@@ -66,14 +67,30 @@ StateDict RunCheckpoints::Collect(const State& state) const {
 absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettings& data) {
   RETURN_IF_ERROR(Open());
   if (folder_ == nullptr) return "";
-  SaverOptions saving{
-      .run_name = state.run_name, .keep = options_.save_num_checkpoints_to_keep, .overwrite = options_.save_overwrite};
+  const SaverOptions saving = OptionsOfSaver(state);
   if (options_.save_async && thread_ != nullptr) {
     async_ = std::make_unique<AsyncSaver>(*folder_, save_exchange_, saving, thread_, state.device.is_cuda());
   } else {
     saver_ = std::make_unique<Saver>(*folder_, save_exchange_, saving);
   }
-  if (!options_.autoresume) return "";
+  return options_.autoresume ? LoadNewest(state, data) : "";
+}
+
+SaverOptions RunCheckpoints::OptionsOfSaver(const State& state) const {
+  return {.run_name = state.run_name,
+          .keep = options_.save_num_checkpoints_to_keep,
+          .overwrite = options_.save_overwrite,
+          .latest = options_.save_latest};
+}
+
+absl::Status RunCheckpoints::CheckFolder(const State& state) {
+  if (folder_ == nullptr) return absl::OkStatus();
+  const CheckpointName now{state.timestamp.epoch, state.timestamp.batch};
+  return Annotate(CheckSaveFolder(*folder_, exchange_, OptionsOfSaver(state), now, IsRemotePlace(options_.save_folder)),
+                  "save_folder");
+}
+
+absl::StatusOr<std::string> RunCheckpoints::LoadNewest(State& state, SavedDataSettings& data) {
   ASSIGN_OR_RETURN(const CheckpointChoice choice, ChooseCheckpoint(*folder_, exchange_));
   if (state.rank == 0) {
     for (const std::string& reason : choice.refused) LOG(WARNING) << "checkpoint refused: " << reason;

@@ -40,6 +40,9 @@ class RunCheckpoints {
   // load.load_path into state. Returns the location; "" when there is no load_path. What does not match: as Resume.
   absl::StatusOr<std::string> LoadFrom(const LoadOptions& load, State& state, SavedDataSettings& data);
 
+  // Before training, after loading: can it save where it is to (checkpoint/save_folder.h)? All ranks.
+  absl::Status CheckFolder(const State& state);
+
   void SetDataSettings(const SavedDataSettings& data) { data_ = data; }
 
   // Epoch intervals fire at kEpochCheckpoint, those in iterations at kIterationCheckpoint, all others at
@@ -68,6 +71,8 @@ class RunCheckpoints {
 
  private:
   absl::Status Open();
+  SaverOptions OptionsOfSaver(const State& state) const;
+  absl::StatusOr<std::string> LoadNewest(State& state, SavedDataSettings& data);
   StateDict Collect(const State& state) const;
   // Before a save while another is in flight: false when the new one is to be skipped. The same on all ranks.
   bool MakeRoom(CheckpointName name);

@@ -67,6 +67,7 @@ absl::Status Trainer::Build() {
   RETURN_IF_ERROR(Start());
   RETURN_IF_ERROR(BuildData());
   RETURN_IF_ERROR(CheckSchedulers());
+  RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
   if (resumed_from_.empty()) ShareInitialWeights();
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);

@@ -128,6 +128,24 @@ TEST(S3Store, WhatADeadProcessLeftOfAnUploadIsListedAsRemainsAndDeleted) {
   EXPECT_EQ(store.Delete(".put-../x").code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(S3Store, AFolderGoesWithOneRequestOrOneAnObjectWhereThatIsNotKnown) {
+  for (const bool knows : {true, false}) {
+    FakeBucket bucket;
+    bucket.server.set_deletes_many(knows);
+    S3Store store = bucket.Store();
+    for (const char* folder : {"a", "b", "ab"}) {
+      for (int i = 0; i < 5; ++i) ASSERT_TRUE(store.Put(absl::StrCat(folder, "/", i), {"x"}).ok());
+    }
+    bucket.server.set_script(nullptr);
+    ASSERT_TRUE(store.DeleteTree("a").ok());
+    EXPECT_EQ(bucket.server.requests(), knows ? 3 : 8) << "two lists, and the deletion";
+    ASSERT_TRUE(store.DeleteTree("b").ok());
+    EXPECT_EQ(bucket.server.requests(), knows ? 6 : 15) << "it is asked once whether it knows";
+    EXPECT_EQ(bucket.server.objects().size(), 5u);
+    EXPECT_EQ(store.List("ab")->size(), 5u);
+  }
+}
+
 TEST(S3Store, AServerThatTellsNoUploadsIsAskedOnce) {
   FakeBucket bucket;
   bucket.server.set_tells_uploads(false);

@@ -95,6 +95,7 @@ HttpResponse FakeS3::Answer(const HttpRequest& request) {
             absl::StrCat("<InitiateMultipartUploadResult><UploadId>", fresh,
                          "</UploadId></InitiateMultipartUploadResult>")};
   }
+  if (request.method == "POST" && Has(request.query, "delete")) return DeleteMany(request);
   if (!id.empty() && uploads_.count(id) == 0) return Error(404, "NoSuchUpload");
   if (request.method == "POST") return Complete(request, id);
   if (request.method == "PUT" && !id.empty()) {
@@ -111,6 +112,17 @@ HttpResponse FakeS3::Answer(const HttpRequest& request) {
   const auto object = objects_.find(request.path);
   if (object == objects_.end()) return Error(404, "NoSuchKey");
   return Get(request, object->second);
+}
+
+HttpResponse FakeS3::DeleteMany(const HttpRequest& request) {
+  if (!deletes_many_) return Error(501, "NotImplemented");
+  if (!Has(request.headers, "content-md5")) return Error(400, "InvalidRequest");
+  const std::string xml = absl::StrJoin(request.body, "");
+  for (size_t at = 0; (at = xml.find("<Key>", at)) != std::string::npos;) {
+    at += 5;
+    objects_.erase(request.path + xml.substr(at, xml.find("</Key>", at) - at));
+  }
+  return {200, {}, "<DeleteResult></DeleteResult>"};
 }
 
 HttpResponse FakeS3::Store(const HttpRequest& request, Object object) {

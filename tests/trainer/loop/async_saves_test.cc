@@ -156,6 +156,31 @@ TEST(AsyncSaves, ARunThatFailsByItselfLetsTheSaveInFlightEnd) {
   EXPECT_THAT(Names(memory), ElementsAre("ep0-ba3"));
 }
 
+TEST(SaveFolder, IsCheckedBeforeTraining) {
+  MemoryStore memory;
+  FaultStore store(memory);
+  int batches = 0;
+  const auto train = [&](const char* run_name, bool autoresume) {
+    TrainerOptions options = SavingInto(store, Time::Batches(4));
+    options.run_name = run_name;
+    options.save.autoresume = autoresume;
+    AddCallback(options, {Event::kBatchEnd}, [&](State&) { ++batches; });
+    return Train(std::move(options)).status;
+  };
+  store.OnlyFor("/writable");
+  store.FailCalls(0, 1, absl::PermissionDeniedError("403 AccessDenied"));
+  const absl::Status denied = train("first", true);
+  EXPECT_EQ(denied.code(), absl::StatusCode::kPermissionDenied) << denied;
+  EXPECT_THAT(std::string(denied.message()), HasSubstr("save_folder: "));
+  EXPECT_EQ(batches, 0);
+  ASSERT_TRUE(train("first", true).ok());
+  batches = 0;
+  const absl::Status taken = train("second", false);
+  EXPECT_EQ(taken.code(), absl::StatusCode::kAlreadyExists) << taken;
+  EXPECT_EQ(batches, 0);
+  EXPECT_TRUE(train("first", false).ok()) << "a run may begin anew in its own folder";
+}
+
 TEST(AsyncSaves, ACheckpointIsMadeOnRequest) {
   for (const int ranks : {1, 2}) {
     const TempDir folder;
