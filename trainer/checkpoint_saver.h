@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -15,7 +16,7 @@ class CheckpointSaver final : public Callback {
  public:
   // As RunCheckpoints. store: with keys of its own. autoresume in options is not read: it never loads.
   CheckpointSaver(SaveOptions options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
-                  Supervision& supervision);
+                  Supervision& supervision, std::shared_ptr<SaveThread> thread);
   std::string name() const override { return "CheckpointSaver"; }
   EventSet events() const override {
     return {Event::kFitStart, Event::kBatchCheckpoint, Event::kEpochCheckpoint, Event::kIterationCheckpoint,
@@ -25,6 +26,8 @@ class CheckpointSaver final : public Callback {
 
   // What the checkpoints say of the data; before FIT_START.
   void SetDataSettings(const SavedDataSettings& data) { checkpoints_.SetDataSettings(data); }
+  // Whose saves in flight the loop follows.
+  RunCheckpoints& checkpoints() { return checkpoints_; }
 
  private:
   RunCheckpoints checkpoints_;

@@ -18,6 +18,15 @@
 #include "trainer/torch_status.h"
 
 namespace composer {
+namespace {
+
+// How long a run that failed by itself waits for the save in flight, so that the steps up to it are not lost. When it is
+// another rank or the store that is gone, the save cannot end.
+absl::Duration PatienceWithSave(const absl::Status& failure) {
+  return absl::IsUnavailable(failure) ? absl::ZeroDuration() : absl::Seconds(20);
+}
+
+}  // namespace
 
 Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
   if (options_.communicator == nullptr) own_communicator_ = std::make_unique<LocalCommunicator>();
@@ -45,24 +54,27 @@ absl::Status Trainer::Build() {
   BuildState();
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
   for (const SaveOptions& save : options_.checkpoint_savers) {
-    auto saver = std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("saver"), *supervision_);
+    auto saver =
+        std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("saver"), *supervision_, save_thread_);
     savers_.push_back(saver.get());
     state_.callbacks.push_back(std::move(saver));
   }
   engine_ = std::make_unique<Engine>(state_, logger_, std::move(options_.engine));
-  checkpoints_ = std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_);
+  checkpoints_ =
+      std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_, save_thread_);
   RETURN_IF_ERROR(engine_->Run(Event::kInit));
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
   RETURN_IF_ERROR(Start());
   RETURN_IF_ERROR(BuildData());
   RETURN_IF_ERROR(CheckSchedulers());
+  RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
   if (resumed_from_.empty()) ShareInitialWeights();
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
   Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
   loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
-                                               *train_batches_, evaluators_, *checkpoints_, *supervision_, *clock,
-                                               options_.train_metrics_interval});
+                                               *train_batches_, evaluators_, *checkpoints_, AllCheckpoints(),
+                                               *supervision_, *clock, options_.train_metrics_interval});
   return absl::OkStatus();
 }
 
@@ -182,6 +194,12 @@ c10::intrusive_ptr<c10d::Store> Trainer::StoreFor(absl::string_view user) {
   return c10::make_intrusive<c10d::PrefixStore>(absl::StrCat(user, num_stores_++), options_.store);
 }
 
+std::vector<RunCheckpoints*> Trainer::AllCheckpoints() const {
+  std::vector<RunCheckpoints*> all = {checkpoints_.get()};
+  for (CheckpointSaver* saver : savers_) all.push_back(&saver->checkpoints());
+  return all;
+}
+
 void Trainer::ShareInitialWeights() {
   if (state_.world_size == 1) return;
   const torch::NoGradGuard no_grad;
@@ -233,7 +251,11 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
 absl::Status Trainer::Fit(const FitOptions& options) {
   RETURN_IF_ERROR(ApplyFitOptions(options));
   was_fitted_ = true;
-  return Explained(CatchTorch([this] { return loop_->Run(); }));
+  absl::Status status = CatchTorch([this] { return loop_->Run(); });
+  if (!status.ok()) {
+    for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->FinishQuietly(PatienceWithSave(status));
+  }
+  return Explained(std::move(status));
 }
 
 absl::Status Trainer::Explained(absl::Status status) {
@@ -276,7 +298,8 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
     options.save_weights_only = weights_only;
     options.open_store = options_.save.open_store;
     options.autoresume = false;
-    RunCheckpoints once(options, *communicator_, StoreFor("once"), *supervision_);
+    for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->Finish();  // one saver at a time in a folder
+    RunCheckpoints once(options, *communicator_, StoreFor("once"), *supervision_, /*thread=*/nullptr);
     SavedDataSettings unused;
     RETURN_IF_ERROR(once.Resume(state_, unused).status());
     once.SetDataSettings(saved_data_);

@@ -67,6 +67,7 @@ class Trainer {
   absl::Status ApplyFitOptions(const FitOptions& options);
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
   void ShareInitialWeights();
+  std::vector<RunCheckpoints*> AllCheckpoints() const;
 
   TrainerOptions options_;
   std::unique_ptr<Communicator> own_communicator_;
@@ -79,6 +80,7 @@ class Trainer {
   std::shared_ptr<const DataLoader> train_loader_;
   std::unique_ptr<Prefetcher> train_batches_;
   std::vector<Evaluator> evaluators_;
+  std::shared_ptr<SaveThread> save_thread_ = std::make_shared<SaveThread>();
   std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<TrainLoop> loop_;
   std::vector<CheckpointSaver*> savers_;  // those among state_.callbacks
