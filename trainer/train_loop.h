@@ -31,6 +31,7 @@ struct RunParts {
   Supervision& supervision;
   Clock& clock;
   int64_t train_metrics_interval;
+  int virtual_shards = 0;  // of a global batch; 0: none
 };
 
 class TrainLoop {

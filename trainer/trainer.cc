@@ -16,6 +16,7 @@
 #include "trainer/parallel/local_communicator.h"
 #include "trainer/predict_loop.h"
 #include "trainer/torch_status.h"
+#include "trainer/virtual_shards.h"
 
 namespace composer {
 
@@ -60,13 +61,14 @@ absl::Status Trainer::Build() {
   if (resumed_from_.empty()) ShareInitialWeights();
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
   Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
-  loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
-                                               *train_batches_, evaluators_, *checkpoints_, *supervision_, *clock,
-                                               options_.train_metrics_interval});
+  loop_ = std::make_unique<TrainLoop>(
+      RunParts{state_, *engine_, logger_, *communicator_, *train_loader_, *train_batches_, evaluators_, *checkpoints_,
+               *supervision_, *clock, options_.train_metrics_interval, static_cast<int>(saved_data_.virtual_shards)});
   return absl::OkStatus();
 }
 
 void Trainer::BuildState() {
+  if (options_.virtual_shards != 0) at::set_num_threads(1);
   if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   state_.run_name = options_.run_name;
   state_.run_folder = options_.run_folder;
@@ -111,8 +113,22 @@ absl::Status Trainer::Start() {
   return absl::OkStatus();
 }
 
+// As the global batch size, the number of virtual shards is part of what the run computes.
+absl::StatusOr<int> Trainer::SettleVirtualShards() const {
+  const int64_t wanted = options_.virtual_shards, saved = resumed_from_.empty() ? 0 : saved_data_.virtual_shards;
+  if (wanted == 0) return 0;
+  if (saved > 0 && wanted > 0 && saved != wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("virtual_shards: ", wanted, ", but checkpoint ", resumed_from_,
+                                                   " was trained with ", saved, "; keep that value"));
+  }
+  const int64_t shards = wanted > 0 ? wanted : saved > 0 ? saved : DefaultVirtualShards(state_.world_size);
+  RETURN_IF_ERROR(ValidateVirtualShards(static_cast<int>(std::min<int64_t>(shards, 1 << 20)), state_.world_size));
+  return static_cast<int>(shards);
+}
+
 // The global batch size is settled at the first launch and stays for the life of the run, whatever the number of ranks.
 absl::Status Trainer::BuildData() {
+  ASSIGN_OR_RETURN(const int virtual_shards, SettleVirtualShards());
   const TrainDataOptions& train = options_.train;
   const bool resumed = !resumed_from_.empty();
   const int64_t configured = train.global_train_batch_size;  // 0: not given
@@ -129,7 +145,8 @@ absl::Status Trainer::BuildData() {
   }
   int64_t global_batch = resumed ? saved_data_.global_train_batch_size : configured;
   if (global_batch == 0) global_batch = train.device_train_batch_size * state_.world_size;
-  const SavedDataSettings settings{global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed)};
+  const SavedDataSettings settings{global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed),
+                                   virtual_shards};
   saved_data_ = settings;
   checkpoints_->SetDataSettings(settings);
   for (CheckpointSaver* saver : savers_) saver->SetDataSettings(settings);

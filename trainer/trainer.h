@@ -57,6 +57,7 @@ class Trainer {
  private:
   explicit Trainer(TrainerOptions options);
   absl::Status Build();
+  absl::StatusOr<int> SettleVirtualShards() const;
   absl::Status BuildData();
   void BuildState();
   absl::Status BuildEvaluators(DataLoader::Options loader);

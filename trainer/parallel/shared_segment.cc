@@ -71,7 +71,12 @@ struct alignas(128) SharedSegment::Peer {
   std::atomic<uint64_t> calls[2][3];  // of even and odd rounds, as the slots
 };
 
-// [header, a page][peers][rank 0: even slot, odd slot][rank 1: …]
+SharedSegment::SharedSegment(const Options& options) : options_(options) {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) >= options.size) pauses_ = kPauses;
+}
+
+// The memory: [header, a page][peers][rank 0: even slot, odd slot][rank 1: …]
 int64_t SharedSegment::Bytes(const Options& options) {
   return kPage + kMaxRanks * int64_t{sizeof(Peer)} + 2 * options.size * options.slot_bytes;
 }
@@ -179,7 +184,7 @@ bool SharedSegment::Arrived(int rank) const {
 void SharedSegment::Await() {
   for (int offset = 1; offset < size(); ++offset) {
     const int other = (rank() + offset) % size();
-    for (int i = 0; i < kPauses && !Arrived(other); ++i) Pause();
+    for (int i = 0; i < pauses_ && !Arrived(other); ++i) Pause();
     for (int i = 0; i < kYields && !Arrived(other); ++i) sched_yield();
     if (!Arrived(other)) AwaitSlowly(other);
   }
