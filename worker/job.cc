@@ -13,6 +13,7 @@
 #include "worker/config_values.h"
 #include "worker/job_checkpoints.h"
 #include "worker/job_metrics.h"
+#include "worker/job_parallelism.h"
 #include "worker/job_time.h"
 #include "worker/plugin_loader.h"
 
@@ -99,6 +100,7 @@ void ReadTraining(ConfigMap root, Job& job) {
   options.composer_compat = root.Bool("composer_compat", false);
   job.gpu = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu";
   options.precision = ReadPrecision(root, job.gpu);
+  options.fsdp = ReadParallelism(root, options.precision);
   job.dist_timeout_seconds = root.Double("dist_timeout", 300, {.min = 1});
 }
 
