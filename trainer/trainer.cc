@@ -190,9 +190,9 @@ void Trainer::ShardModel() {
   MeshDegrees degrees;
   ThrowIfError(ResolveDegrees(*options_.fsdp, communicator_->world_size(), degrees));
   if (degrees.shard == 1) return;
-  ThrowIfError(degrees.replicate == 1 ? absl::OkStatus() : absl::UnimplementedError("HYBRID_SHARD"));
-  fsdp_ = std::make_unique<Fsdp>(*state_.model, Fsdp::Ranks{communicator_, communicator_}, *options_.fsdp,
-                                 TrainBatch::TailLength(state_));
+  mesh_ = std::make_unique<Mesh>(*communicator_, MeshShape{degrees.replicate, degrees.shard});
+  const Fsdp::Ranks ranks{communicator_, &mesh_->shard(), degrees.replicate == 1 ? nullptr : &mesh_->replicate()};
+  fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_));
   state_.sharding = fsdp_.get();
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "trainer/checkpoint_saver.h"
 #include "trainer/parallel/fsdp.h"
+#include "trainer/parallel/mesh.h"
 #include "trainer/train_loop.h"
 #include "trainer/trainer_options.h"
 
@@ -78,6 +79,7 @@ class Trainer {
   Supervision* supervision_;
   State state_;
   Logger logger_;
+  std::unique_ptr<Mesh> mesh_;  // with fsdp_
   std::unique_ptr<Fsdp> fsdp_;  // null: not sharded
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<const DataLoader> train_loader_;

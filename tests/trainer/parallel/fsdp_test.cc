@@ -150,6 +150,34 @@ TEST(Fsdp, RanksWithoutSamplesTakePart) {
   }
 }
 
+TEST(Fsdp, HybridReplicasEqualOneProcess) {
+  for (const ShardingStrategy strategy : {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard}) {
+    for (const int replicate : {2, 4}) {  // 4 x 1 is DDP
+      for (const int64_t microbatch : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << replicate << " replicas, microbatches of " << microbatch);
+        Case c;
+        c.microbatch = microbatch;
+        c.fsdp.strategy = strategy;
+        c.fsdp.data_parallel_replicate_degree = replicate;
+        ExpectAsOneProcess(4, c, 1e-6);
+      }
+    }
+  }
+  Case c;
+  c.fsdp.data_parallel_shard_degree = 2;
+  c.fsdp.data_parallel_replicate_degree = 0;
+  ExpectAsOneProcess(2, c, 1e-6);
+  c.fsdp.data_parallel_replicate_degree = 3;
+  EXPECT_EQ(TrainSharded(2, c)[0].status.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Fsdp, OffloadAndOwnWeightsChangeNothing) {
+  Case c;
+  c.fsdp.cpu_offload = true;
+  c.fsdp.sync_module_states = false;
+  ExpectAsOneProcess(2, c, 1e-6);
+}
+
 TEST(Fsdp, EveryPrefetchGivesTheSame) {
   for (const BackwardPrefetch backward : {BackwardPrefetch::kNone, BackwardPrefetch::kPre, BackwardPrefetch::kPost}) {
     for (const bool forward : {false, true}) {
