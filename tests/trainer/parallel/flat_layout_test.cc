@@ -88,7 +88,7 @@ TEST(FlatRangeBoxes, CoverEveryRangeOfEveryShape) {
 }
 
 PlannedUnit Unit(const std::string& name, int64_t bytes, int ranks) {
-  return {name, {{bytes / 4, bytes, bytes, bytes / ranks}}};
+  return {name, {{bytes / 4, bytes / 4, bytes, bytes, bytes / ranks}}};
 }
 
 TEST(ShardPlan, MemoryAndBytesOnTheWire) {

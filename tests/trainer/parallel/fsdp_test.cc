@@ -6,9 +6,13 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/models/classifier.h"
+#include "trainer/optim/adam.h"
+#include "trainer/optim/model_params.h"
 
 namespace composer {
 namespace {
@@ -220,6 +224,40 @@ TEST(Fsdp, FrozenUnusedTiedReversedAndRepeatedBlocks) {
         }
       }
     }
+  }
+}
+
+// tests/golden/torch_fsdp.json, whose note says what was run.
+TEST(Fsdp, EqualsTorchsFullyShard) {
+  const auto golden = nlohmann::json::parse(ReadFile("tests/golden/torch_fsdp.json").value());
+  for (const ShardingStrategy strategy : kStrategies) {
+    const auto results = TrainOnRanks(2, [&](int rank) {
+      Case c;
+      c.fsdp.strategy = strategy;
+      TrainerOptions options = OptionsOf(c);
+      options.fsdp = c.fsdp;
+      options.train.shuffle = false;
+      options.make_optimizer = [&golden](Model& model) {
+        const auto& adamw = golden["adamw"];
+        AdamOptions betas;
+        betas.beta1 = adamw["betas"][0], betas.beta2 = adamw["betas"][1], betas.eps = adamw["eps"];
+        ParamGroupOptions groups;
+        groups.lr = adamw["lr"], groups.weight_decay = adamw["weight_decay"];
+        return std::make_unique<AdamW>(ParamGroupsOf(model, groups), betas);
+      };
+      return options;
+    });
+    ASSERT_TRUE(results[0].status.ok()) << results[0].status;
+    ASSERT_EQ(results[0].losses.size(), golden["losses"].size());
+    for (size_t i = 0; i < results[0].losses.size(); ++i)
+      EXPECT_NEAR(results[0].losses[i], golden["losses"][i].get<double>(), 2e-6);
+    double difference = 0, norm = 0;
+    for (const auto& [name, tensor] : results[0].tensors) {
+      const at::Tensor theirs = torch::tensor(golden["parameters"].at(name).get<std::vector<double>>(), at::kDouble);
+      difference += (tensor.flatten().to(at::kDouble) - theirs).square().sum().item<double>();
+      norm += theirs.square().sum().item<double>();
+    }
+    EXPECT_LE(std::sqrt(difference / norm), 1e-6);
   }
 }
 
