@@ -193,8 +193,9 @@ absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchan
     const VerifyShare share{static_cast<size_t>(exchange.rank()), static_cast<size_t>(exchange.world_size())};
     const VerifyResult verdict = VerifyCheckpoint(store, *candidate, share);
     const auto reasons = exchange.Gather(verdict.problems.empty() ? "" : PlainText(verdict.problems[0].message()));
-    ASSIGN_OR_RETURN(const std::string reason,
-                     exchange.Broadcast(reasons.ok() ? FirstReason(*reasons) : reasons.status()));
+    absl::StatusOr<std::string> first = reasons.status();
+    if (reasons.ok()) first = FirstReason(*reasons);
+    ASSIGN_OR_RETURN(const std::string reason, exchange.Broadcast(std::move(first)));
     if (reason.empty()) {
       choice.checkpoint = *candidate;
       return choice;

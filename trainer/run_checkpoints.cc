@@ -68,8 +68,8 @@ absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettin
   StateDict dict = SavedTensors(state, /*weights_only=*/false);
   ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange_, IsRemotePlace(options_.save_folder)));
   CommunicatorExchange bytes(communicator_);
-  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict, {}, sharing.share ? &bytes : nullptr), location,
-                             " (another model or optimizer? use another run_name, or autoresume: false)"));
+  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict, {}, sharing.share ? &bytes : nullptr),
+                             location, " (another model or optimizer? use another run_name, or autoresume: false)"));
   if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)
     return absl::DataLossError(absl::StrCat("cannot go on from ", location, ": it has no timestamp or data settings"));
   RETURN_IF_ERROR(Annotate(RestoreSmallState(dict.small, {}, state, data), location));

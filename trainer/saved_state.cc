@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/reshard.h"
 #include "trainer/core/model_sharding.h"
-#include "trainer/parallel/flat_layout.h"
 
 namespace composer {
 namespace {
@@ -61,10 +61,11 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
 ShardedTensor AsSharded(std::string name, const at::Tensor& local, const ModelSharding::Piece& piece) {
   ShardedTensor sharded{std::move(name), piece.shape, local.scalar_type(), {}, piece.writes};
   const at::Tensor flat = local.view(-1);
-  for (const FlatBox& box : FlatRangeBoxes(piece.shape, piece.begin, piece.end)) {
-    int64_t numel = 1;
-    for (const int64_t size : box.shape) numel *= size;
-    sharded.shards.push_back({box.offset, flat.narrow(0, box.begin - piece.begin, numel).view(box.shape)});
+  int64_t begin = 0;
+  for (BoxExtent& box : FlatRangeToBoxes(piece.shape, piece.begin, piece.end)) {
+    const int64_t numel = Volume(box.shape);
+    sharded.shards.push_back({std::move(box.offset), flat.narrow(0, begin, numel).view(box.shape)});
+    begin += numel;
   }
   return sharded;
 }
