@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/cleanup.h"
-#include "checkpoint/layout.h"
 #include "checkpoint/verify.h"
 #include "checkpoint/writer.h"
 
@@ -21,12 +20,6 @@ std::string RandomAttemptName() {
   std::random_device random;
   const uint64_t number = (uint64_t{random()} << 32) | random();
   return absl::StrCat("attempt-", absl::Hex(number, absl::kZeroPad16));
-}
-
-std::vector<std::string> Names(const StateDict& state) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : state.tensors) names.push_back(name);
-  return names;
 }
 
 void WarnIfError(const absl::Status& status, absl::string_view what) {
@@ -71,16 +64,10 @@ void Saver::CleanUp() {
 }
 
 absl::StatusOr<std::string> Saver::WriteOwnPart(const StateDict& state, const std::string& attempt_key) try {
-  std::vector<int64_t> bytes;
-  for (const auto& [name, tensor] : state.tensors) {
-    ASSIGN_OR_RETURN(const int64_t size, StoredBytes(name, tensor));
-    bytes.push_back(size);
-  }
-  const std::vector<int> owner = BalanceByBytes(bytes, exchange_.world_size());
+  ASSIGN_OR_RETURN(const auto parts, OwnParts(state, exchange_.rank(), exchange_.world_size()));
   std::vector<HostTensor> mine;
-  for (size_t i = 0; i < owner.size(); ++i) {
-    if (owner[i] == exchange_.rank()) mine.push_back(ToHost(state.tensors[i].first, state.tensors[i].second));
-  }
+  mine.reserve(parts.size());
+  for (const TensorPart& part : parts) mine.push_back(ToHost(part));
   ASSIGN_OR_RETURN(Manifest part, WritePart(store_, attempt_key, exchange_.rank(), mine));
   part.small = state.small;
   part.attempt = attempt_key.substr(attempt_key.rfind('/') + 1);
@@ -97,7 +84,7 @@ absl::StatusOr<std::string> Saver::Commit(const StateDict& state, Manifest manif
     ASSIGN_OR_RETURN(Manifest part, ParseManifest(text));
     parts.push_back(std::move(part));
   }
-  ASSIGN_OR_RETURN(Manifest merged, MergeParts(parts, Names(state)));
+  ASSIGN_OR_RETURN(Manifest merged, MergeParts(std::move(parts), TensorNames(state)));
   manifest.saved_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", options_.clock->Now(), absl::UTCTimeZone());
   manifest.world_size = exchange_.world_size();
   manifest.files = std::move(merged.files);

@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "checkpoint/reader.h"
 #include "storage/local_store.h"
+#include "trainer/checkpoint_exchange.h"
 #include "trainer/eval_loop.h"
 #include "trainer/load_checkpoint.h"
 #include "trainer/torch_status.h"
@@ -40,11 +41,10 @@ absl::Status RunCheckpoints::Open() {
 }
 
 StateDict RunCheckpoints::Collect(const State& state) const {
-  StateDict dict;
+  StateDict dict = SavedTensors(state, options_.save_weights_only);
   const std::vector<std::string> ignored = StripStatePrefix(options_.save_ignore_keys);
-  for (auto& item : SavedTensors(state, options_.save_weights_only)) {
-    if (!Matches(ignored, item.first)) dict.tensors.push_back(std::move(item));
-  }
+  std::erase_if(dict.tensors, [&](const auto& item) { return Matches(ignored, item.first); });
+  std::erase_if(dict.sharded, [&](const ShardedTensor& tensor) { return Matches(ignored, tensor.name); });
   for (auto& [key, json] : SavedSmallState(state, data_, options_.save_weights_only)) {
     if (!Matches(ignored, key)) dict.small[key] = std::move(json);
   }
@@ -65,10 +65,11 @@ absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettin
   }
   if (choice.checkpoint.empty()) return "";
   const std::string location = folder_->Location(choice.checkpoint);
-  StateDict dict;
-  dict.tensors = SavedTensors(state, /*weights_only=*/false);
-  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict), location,
-                             " (another model or optimizer? use another run_name, or autoresume: false)"));
+  StateDict dict = SavedTensors(state, /*weights_only=*/false);
+  ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange_, IsRemotePlace(options_.save_folder)));
+  CommunicatorExchange bytes(communicator_);
+  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict, {}, sharing.share ? &bytes : nullptr),
+                             location, " (another model or optimizer? use another run_name, or autoresume: false)"));
   if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)
     return absl::DataLossError(absl::StrCat("cannot go on from ", location, ": it has no timestamp or data settings"));
   RETURN_IF_ERROR(Annotate(RestoreSmallState(dict.small, {}, state, data), location));
@@ -82,7 +83,8 @@ absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettin
 
 absl::StatusOr<std::string> RunCheckpoints::LoadFrom(const LoadOptions& load, State& state, SavedDataSettings& data) {
   if (load.load_path.empty()) return "";
-  return LoadFromPath(load, exchange_, state, data);
+  CommunicatorExchange bytes(communicator_);
+  return LoadFromPath(load, exchange_, state, data, &bytes);
 }
 
 bool RunCheckpoints::IsDue(Event event, const State& state) const {

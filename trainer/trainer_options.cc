@@ -77,6 +77,8 @@ absl::Status ValidateElastic(const TrainerOptions& options) {
         "give "
         "a number of samples");
   }
+  if (options.fsdp && options.fsdp->strategy != ShardingStrategy::kNoShard)
+    return absl::InvalidArgumentError("determinism: elastic needs fsdp sharding_strategy: NO_SHARD, or no fsdp");
   if (!options.device.is_cpu())
     return absl::InvalidArgumentError("determinism: elastic needs device: cpu: NCCL's sums have an order of their own");
   return absl::OkStatus();
@@ -94,6 +96,15 @@ absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators)
     if (!labels.insert(evaluator.label).second)
       return Bad("eval_dataloader label", evaluator.label, "another evaluation has this label: each needs its own");
   }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateFsdp(const TrainerOptions& options, int world_size) {
+  if (!options.fsdp) return absl::OkStatus();
+  MeshDegrees degrees;
+  RETURN_IF_ERROR(Annotate(ResolveDegrees(*options.fsdp, world_size, degrees), "fsdp"));
+  if (options.fsdp->cpu_offload && degrees.replicate > 1 && !options.device.is_cpu())
+    return Bad("fsdp cpu_offload", "true", "gradients in host memory can't be summed over replicas of a GPU run");
   return absl::OkStatus();
 }
 
@@ -125,6 +136,7 @@ absl::Status Validate(const TrainerOptions& options, int world_size) {
     RETURN_IF_ERROR(Annotate(ValidateSave(saver, options, world_size), "checkpoint_saver"));
   }
   RETURN_IF_ERROR(ValidateElastic(options));
+  RETURN_IF_ERROR(ValidateFsdp(options, world_size));
   RETURN_IF_ERROR(ValidateTimes(options));
   RETURN_IF_ERROR(ValidateEvaluators(options.evaluators));
   return ValidateData(options.train, world_size);

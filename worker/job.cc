@@ -13,6 +13,7 @@
 #include "worker/config_values.h"
 #include "worker/job_checkpoints.h"
 #include "worker/job_metrics.h"
+#include "worker/job_parallelism.h"
 #include "worker/job_time.h"
 #include "worker/plugin_loader.h"
 
@@ -119,6 +120,7 @@ void ReadTraining(ConfigMap root, Job& job) {
   job.gpu = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu";
   options.precision = ReadPrecision(root, job.gpu);
   ReadCollectives(root, job);
+  options.fsdp = ReadParallelism(root, options.precision);
 }
 
 PluginRegistry::Names BuiltInNames() {

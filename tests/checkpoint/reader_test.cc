@@ -113,20 +113,18 @@ TEST(LoadCheckpoint, MissingAndOtherVersions) {
               AllOf(HasSubstr("memory://ep0-ba7/manifest.json"), HasSubstr("format version 2")));
 }
 
-// The format allows a tensor in parts, over several files; what writes such checkpoints comes later, but they must
-// load.
 TEST(LoadCheckpoint, PutsATensorTogetherFromBoxesOfSeveralFiles) {
   MemoryStore store;
   Manifest manifest{.saved_at = "now", .step = {0, 1}, .world_size = 2, .attempt = "attempt-0123456789abcdef"};
   TensorEntry tensor{"w", "F32", {4, 2}, {}};
   for (int file = 0; file < 2; ++file) {  // columns 0 and 1
-    std::vector<SafetensorsEntry> entries = {{"w", "F32", {4, 1}}};
+    std::vector<SafetensorsEntry> entries = {{"w@0," + std::to_string(file), "F32", {4, 1}}};
     const std::string header = *LayOutSafetensors(&entries);
     const std::vector<float> column = {0.F + file, 10.F + file, 20.F + file, 30.F + file};
     const absl::string_view bytes(reinterpret_cast<const char*>(column.data()), 16);
     ASSERT_TRUE(store.Put("ep0-ba1/attempt-0123456789abcdef/" + RankFileName(file), {header, bytes}).ok());
     manifest.files.push_back({RankFileName(file), entries[0].end, Xxh3(header)});
-    tensor.boxes.push_back({{0, file}, {4, 1}, file, entries[0].begin, entries[0].end, Xxh3(bytes)});
+    tensor.boxes.push_back({{0, file}, {4, 1}, file, entries[0].begin, entries[0].end, {Xxh3(bytes)}});
   }
   manifest.tensors = {tensor};
   ASSERT_TRUE(store.Put("ep0-ba1/manifest.json", {*SerializeManifest(manifest)}).ok());
