@@ -17,6 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import collectives
+import elastic
 import instructions
 import launch
 import programs
@@ -27,7 +28,7 @@ import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, instructions, respawn, soak, rendezvous)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, elastic, instructions, respawn, soak, rendezvous)}
 
 
 def parse_arguments():
