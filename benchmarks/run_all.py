@@ -17,6 +17,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import checkpoint
+import collectives
+import elastic
 import instructions
 import launch
 import programs
@@ -27,7 +29,7 @@ import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, instructions, respawn, soak, rendezvous, checkpoint)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, elastic, instructions, respawn, soak, rendezvous, checkpoint)}
 
 
 def parse_arguments():

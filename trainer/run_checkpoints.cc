@@ -54,11 +54,10 @@ absl::Status RunCheckpoints::Open() {
 }
 
 StateDict RunCheckpoints::Collect(const State& state) const {
-  StateDict dict;
+  StateDict dict = SavedTensors(state, options_.save_weights_only);
   const std::vector<std::string> ignored = StripStatePrefix(options_.save_ignore_keys);
-  for (auto& item : SavedTensors(state, options_.save_weights_only)) {
-    if (!Matches(ignored, item.first)) dict.tensors.push_back(std::move(item));
-  }
+  std::erase_if(dict.tensors, [&](const auto& item) { return Matches(ignored, item.first); });
+  std::erase_if(dict.sharded, [&](const ShardedTensor& tensor) { return Matches(ignored, tensor.name); });
   for (auto& [key, json] : SavedSmallState(state, data_, options_.save_weights_only)) {
     if (!Matches(ignored, key)) dict.small[key] = std::move(json);
   }
@@ -98,12 +97,11 @@ absl::StatusOr<std::string> RunCheckpoints::LoadNewest(State& state, SavedDataSe
   }
   if (choice.checkpoint.empty()) return "";
   const std::string location = folder_->Location(choice.checkpoint);
-  StateDict dict;
-  dict.tensors = SavedTensors(state, /*weights_only=*/false);
+  StateDict dict = SavedTensors(state, /*weights_only=*/false);
   ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange_, IsRemotePlace(options_.save_folder)));
   CommunicatorExchange bytes(communicator_);
-  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict, {}, sharing.share ? &bytes : nullptr), location,
-                             " (another model or optimizer? use another run_name, or autoresume: false)"));
+  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict, {}, sharing.share ? &bytes : nullptr),
+                             location, " (another model or optimizer? use another run_name, or autoresume: false)"));
   if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)
     return absl::DataLossError(absl::StrCat("cannot go on from ", location, ": it has no timestamp or data settings"));
   RETURN_IF_ERROR(Annotate(RestoreSmallState(dict.small, {}, state, data), location));

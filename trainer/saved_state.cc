@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/reshard.h"
+#include "trainer/core/model_sharding.h"
 
 namespace composer {
 namespace {
@@ -52,20 +54,52 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
       return absl::DataLossError(absl::StrCat("the checkpoint's data settings have no ", field));
     *value = json[field].get<int64_t>();
   }
+  const auto shards = json.find("virtual_shards");  // older checkpoints have none
+  if (shards != json.end() && !shards->is_number_integer())
+    return absl::DataLossError("the checkpoint's data settings: virtual_shards is no number");
+  data.virtual_shards = shards == json.end() ? 0 : shards->get<int64_t>();
   return absl::OkStatus();
+}
+
+// local: the piece.
+ShardedTensor AsSharded(std::string name, const at::Tensor& local, const ModelSharding::Piece& piece) {
+  ShardedTensor sharded{std::move(name), piece.shape, local.scalar_type(), {}, piece.writes};
+  const at::Tensor flat = local.view(-1);
+  int64_t begin = 0;
+  for (BoxExtent& box : FlatRangeToBoxes(piece.shape, piece.begin, piece.end)) {
+    const int64_t numel = Volume(box.shape);
+    sharded.shards.push_back({std::move(box.offset), flat.narrow(0, begin, numel).view(box.shape)});
+    begin += numel;
+  }
+  return sharded;
 }
 
 }  // namespace
 
-std::vector<std::pair<std::string, at::Tensor>> SavedTensors(const State& state, bool weights_only) {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;
-  for (const auto& item : state.model->named_parameters())
-    tensors.emplace_back(absl::StrCat("model/", item.key()), item.value().detach());
-  for (const auto& item : state.model->named_buffers())
-    tensors.emplace_back(absl::StrCat("model/", item.key()), item.value());
-  if (weights_only) return tensors;
-  for (auto& [name, tensor] : state.optimizer->state()) tensors.emplace_back(absl::StrCat("optimizer/", name), tensor);
-  return tensors;
+StateDict SavedTensors(const State& state, bool weights_only) {
+  StateDict dict;
+  // Sharded like this parameter, when that is sharded.
+  const auto add = [&](std::string name, const at::Tensor& tensor, const at::Tensor& param) {
+    const ModelSharding::Piece* piece =
+        state.sharding == nullptr || !param.defined() ? nullptr : state.sharding->Find(param);
+    if (piece == nullptr || tensor.sizes() != param.sizes()) {
+      dict.tensors.emplace_back(std::move(name), tensor);
+    } else {
+      dict.sharded.push_back(AsSharded(std::move(name), tensor, *piece));
+    }
+  };
+  std::map<std::string, at::Tensor> params;
+  for (const auto& item : state.model->named_parameters()) {
+    params[item.key()] = item.value();
+    add(absl::StrCat("model/", item.key()), item.value().detach(), item.value());
+  }
+  for (const auto& item : state.model->named_buffers()) add(absl::StrCat("model/", item.key()), item.value(), {});
+  if (weights_only) return dict;
+  for (auto& [name, tensor] : state.optimizer->state()) {
+    const auto param = params.find(name.substr(0, name.rfind('/')));
+    add(absl::StrCat("optimizer/", name), tensor, param == params.end() ? at::Tensor() : param->second);
+  }
+  return dict;
 }
 
 std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns) {
@@ -80,11 +114,11 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
   SmallState small;
   small["timestamp"] = state.timestamp.ToJson();
   if (weights_only) return small;
-  small["data"] = nlohmann::json{
-      {"global_train_batch_size", data.global_train_batch_size},
-      {"dataset_size", data.dataset_size},
-      {"seed",
-       state.seed}}.dump();
+  small["data"] = nlohmann::json{{"global_train_batch_size", data.global_train_batch_size},
+                                 {"dataset_size", data.dataset_size},
+                                 {"seed", state.seed},
+                                 {"virtual_shards", data.virtual_shards}}
+                      .dump();
   if (state.lagging) small["lagging"] = state.lagging->ToJson();
   if (state.scaler) small["scaler"] = state.scaler->SaveState();
   if (state.auto_microbatch) small["auto_microbatch"] = state.auto_microbatch->SaveState();

@@ -10,6 +10,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "trainer/core/autocast.h"
+#include "trainer/core/model_sharding.h"
+#include "trainer/parallel/gradient_reducer.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
@@ -36,8 +38,18 @@ void CopyAll(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& to) {
 
 }  // namespace
 
-TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator)
-    : state_(state), engine_(engine), weight_(torch::ones({}, torch::device(state.device))) {
+int TrainBatch::TailLength(const State& state) {
+  int length = StepMessage::kLength;
+  for (const auto& metric : state.train_metrics) length += static_cast<int>(metric->sums().size());
+  return length;
+}
+
+TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync, int virtual_shards)
+    : state_(state),
+      engine_(engine),
+      sync_(sync),
+      world_size_(communicator.world_size()),
+      weight_(torch::ones({}, torch::device(state.device))) {
   for (const at::Tensor& param : state.model->parameters()) {
     if (param.requires_grad()) params_.push_back(param);
   }
@@ -45,11 +57,12 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator)
     buffers_ = state.model->buffers();
     for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(buffer.clone());
   }
-  if (communicator.world_size() == 1) return;
+  if (virtual_shards > 0) elastic_ = std::make_unique<ElasticStep>(state, virtual_shards, params_, communicator);
+  if (sync_ != nullptr || (communicator.world_size() == 1 && elastic_ == nullptr)) return;
   GradientReducer::Options options;
-  options.tail_length = StepMessage::kLength;
-  for (const auto& metric : state.train_metrics) options.tail_length += static_cast<int>(metric->sums().size());
-  reducer_ = std::make_unique<GradientReducer>(params_, communicator, options);
+  options.tail_length = TailLength(state);
+  own_sync_ = std::make_unique<GradientReducer>(params_, communicator, options);
+  sync_ = own_sync_.get();
 }
 
 StepMessage TrainBatch::Run(const Request& request) {
@@ -58,9 +71,11 @@ StepMessage TrainBatch::Run(const Request& request) {
   for (const auto& metric : state_.train_metrics) metric->Reset();
   losses_.Reset();
   if (state_.auto_microbatch) CopyAll(buffers_, saved_buffers_);
+  if (elastic_ != nullptr) elastic_->BeginStep();
   StepMessage message = request.message;
   message.samples = state_.batch.num_samples;
   message.tokens = state_.batch.num_tokens;
+  if (sync_ != nullptr) sync_->BeginStep(NumMicrobatches(request));
   try {
     if (message.samples > 0) RunMicrobatches(request, message);
   } catch (...) {
@@ -74,7 +89,9 @@ StepMessage TrainBatch::Run(const Request& request) {
   }
   const double factor = FactorAfterSum(request, agreed);
   for (float& part : agreed.weighted_parts) part = static_cast<float>(part * factor);
-  const double loss = reducer_ == nullptr ? losses_.total() : agreed.weighted_loss;
+  const double loss = elastic_ != nullptr ? elastic_->loss()
+                      : sync_ == nullptr  ? losses_.total()
+                                          : agreed.weighted_loss;
   state_.step = {loss * factor, agreed.samples, agreed.tokens};
   const bool finite = PrepareGradients(factor);
   ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
@@ -86,13 +103,13 @@ StepMessage TrainBatch::Run(const Request& request) {
   return agreed;
 }
 
-std::vector<double> TrainBatch::Weights(const Request& request, int64_t size, StepMessage& message) const {
+std::vector<double> TrainBatch::Weights(const Request& request, const std::vector<Microbatch>& plan,
+                                        StepMessage& message) const {
   const int64_t samples = state_.batch.num_samples;
   std::vector<double> weights;
   if (!state_.accumulate_train_batch_on_tokens) {
-    for (int64_t begin = 0; begin < samples; begin += size) {
-      weights.push_back(static_cast<double>(std::min(size, samples - begin)) /
-                        static_cast<double>(request.global_samples));
+    for (const Microbatch& microbatch : plan) {
+      weights.push_back(static_cast<double>(microbatch.samples()) / static_cast<double>(request.global_samples));
     }
     return weights;
   }
@@ -101,9 +118,8 @@ std::vector<double> TrainBatch::Weights(const Request& request, int64_t size, St
   // The dataset counts in a way of its own: in proportion to the rows then.
   if (std::accumulate(by_row.begin(), by_row.end(), int64_t{0}) != message.loss_tokens) by_row.clear();
   const double divisor =
-      reducer_ == nullptr ? static_cast<double>(message.loss_tokens) : TokenScale(request.global_samples);
-  for (int64_t begin = 0; begin < samples; begin += size) {
-    const int64_t end = std::min(begin + size, samples);
+      sync_ == nullptr ? static_cast<double>(message.loss_tokens) : TokenScale(request.global_samples);
+  for (const auto& [begin, end, shard] : plan) {
     double tokens =
         static_cast<double>(message.loss_tokens) * static_cast<double>(end - begin) / static_cast<double>(samples);
     if (!by_row.empty())
@@ -113,28 +129,48 @@ std::vector<double> TrainBatch::Weights(const Request& request, int64_t size, St
   return weights;
 }
 
+int64_t TrainBatch::NumMicrobatches(const Request& request) const {
+  const int64_t most = (request.global_samples + world_size_ - 1) / world_size_;
+  const int64_t wanted = state_.device_train_microbatch_size;
+  return wanted > 0 ? std::max<int64_t>(1, (most + wanted - 1) / wanted) : 1;
+}
+
 void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
   const int64_t num_samples = state_.batch.num_samples;
   const int64_t wanted = state_.device_train_microbatch_size;
-  const int64_t size = wanted > 0 ? std::min(wanted, num_samples) : num_samples;
-  const std::vector<double> weights = Weights(request, size, message);
+  const std::vector<Microbatch> plan =
+      elastic_ != nullptr ? elastic_->Plan(request.global_samples, wanted) : PlanMicrobatches(num_samples, wanted);
+  const std::vector<double> weights = Weights(request, plan, message);
   // An algorithm may change the batch before the forward pass: a second try must start from the first.
-  const bool keep = size < num_samples || state_.auto_microbatch.has_value();
+  const bool keep = plan.size() > 1 || state_.auto_microbatch.has_value() || elastic_ != nullptr;
   Batch whole = keep ? state_.batch : Batch{};
   const auto restore = absl::MakeCleanup([&] {
     if (keep) state_.batch = std::move(whole);
   });
   for (size_t i = 0; i < weights.size(); ++i) {
-    const int64_t begin = static_cast<int64_t>(i) * size, end = std::min(begin + size, num_samples);
-    if (size < num_samples) state_.batch = whole.Slice(begin, end);
+    const bool last = i + 1 == plan.size();
+    if (elastic_ != nullptr && (i == 0 || plan[i].shard != plan[i - 1].shard))
+      elastic_->BeginShard(plan[i].shard, losses_);
+    TakeRows(whole, plan[i]);
     const bool counts = weights[i] > 0;  // a microbatch of padding has no mean loss
+    if (sync_ != nullptr) sync_->BeginPass();
     RunForward(request.measure);
     if (counts) losses_.Add(weights[i], state_.loss, state_.loss_parts);
-    if (i + 1 == weights.size() && reducer_ != nullptr) {
+    if (last && sync_ != nullptr && elastic_ == nullptr) {
       FillTail(message);
-      reducer_->Arm();
+      sync_->Arm();
     }
     if (counts) RunBackward(weights[i]);
+    if (sync_ != nullptr) sync_->EndPass();
+    if (elastic_ != nullptr && (last || plan[i].shard != plan[i + 1].shard)) elastic_->EndShard(plan[i].shard, losses_);
+  }
+}
+
+void TrainBatch::TakeRows(const Batch& whole, const Microbatch& microbatch) {
+  if (elastic_ != nullptr) {
+    state_.batch = ElasticStep::Rows(whole, microbatch);
+  } else if (microbatch.samples() < whole.num_samples) {
+    state_.batch = whole.Slice(microbatch.begin, microbatch.end);
   }
 }
 
@@ -181,22 +217,25 @@ void TrainBatch::OnOutOfMemory(const StepMessage& message) {
   state_.outputs.reset();
   state_.loss.reset();
   state_.loss_parts.clear();
-  const bool too_late = reducer_ != nullptr && reducer_->tail_sent();
+  const bool too_late = sync_ != nullptr && sync_->tail_sent();
   if (!state_.auto_microbatch || too_late) throw StatusError(status);
 }
 
 StepMessage TrainBatch::ReduceOverRanks(const StepMessage& message) {
-  if (reducer_ == nullptr) {
+  if (sync_ == nullptr) {
     StepMessage own = message;
     own.weighted_loss = static_cast<float>(losses_.total());
     for (size_t i = 0; i < own.weighted_parts.size(); ++i)
       own.weighted_parts[i] = static_cast<float>(losses_.parts()[i]);
     return own;
   }
-  if (message.samples == 0 || message.out_of_memory > 0) FillTail(message);
   const TraceSpan span(state_.tracer, kReduceSpan);
-  reducer_->Finish();
-  return ReadTail();
+  if (elastic_ != nullptr) elastic_->FinishShards();
+  if (message.samples == 0 || message.out_of_memory > 0 || elastic_ != nullptr) FillTail(message);
+  sync_->Finish();
+  StepMessage agreed = ReadTail();
+  if (elastic_ != nullptr) elastic_->SumOverRanks(agreed);
+  return agreed;
 }
 
 void TrainBatch::Discard() {
@@ -213,7 +252,7 @@ double TrainBatch::FactorAfterSum(const Request& request, const StepMessage& agr
   TORCH_CHECK_VALUE(agreed.loss_tokens > 0,
                     "accumulate_train_batch_on_tokens: the global batch has no token that generates loss (all targets "
                     "are -100)");
-  return reducer_ == nullptr ? 1 : TokenScale(request.global_samples) / static_cast<double>(agreed.loss_tokens);
+  return sync_ == nullptr ? 1 : TokenScale(request.global_samples) / static_cast<double>(agreed.loss_tokens);
 }
 
 bool TrainBatch::PrepareGradients(double factor) {
@@ -224,14 +263,19 @@ bool TrainBatch::PrepareGradients(double factor) {
     if (param.grad().defined()) grads.push_back(param.grad());
   }
   if (factor != 1) at::_foreach_mul_(grads, factor);
-  return !state_.scaler || state_.scaler->Unscale(grads);
+  if (!state_.scaler) return true;
+  const bool finite = state_.scaler->Unscale(grads);
+  if (state_.sharding == nullptr) return finite;
+  const at::Tensor overflows = torch::full({1}, finite ? 0.0 : 1.0, torch::device(state_.device));
+  state_.sharding->SumOverShards(overflows);
+  return overflows.item<float>() == 0;
 }
 
 void TrainBatch::FillTail(StepMessage message) {
   message.weighted_loss = static_cast<float>(losses_.total());
   for (size_t i = 0; i < message.weighted_parts.size(); ++i)
     message.weighted_parts[i] = static_cast<float>(losses_.parts()[i]);
-  const absl::Span<float> tail = reducer_->tail();
+  const absl::Span<float> tail = sync_->tail();
   message.Encode(tail);
   size_t next = StepMessage::kLength;
   for (const auto& metric : state_.train_metrics) {
@@ -240,7 +284,7 @@ void TrainBatch::FillTail(StepMessage message) {
 }
 
 StepMessage TrainBatch::ReadTail() {
-  const absl::Span<const float> tail = reducer_->tail();
+  const absl::Span<const float> tail = sync_->tail();
   size_t next = StepMessage::kLength;
   for (const auto& metric : state_.train_metrics) {
     for (double& sum : metric->sums()) sum = tail[next++];

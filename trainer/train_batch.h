@@ -8,9 +8,10 @@
 #include "absl/status/status.h"
 #include "trainer/core/engine.h"
 #include "trainer/core/state.h"
+#include "trainer/elastic_step.h"
 #include "trainer/loss_sums.h"
 #include "trainer/parallel/communicator.h"
-#include "trainer/parallel/gradient_reducer.h"
+#include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/step_message.h"
 
 namespace composer {
@@ -21,13 +22,20 @@ namespace composer {
 // With accumulate_train_batch_on_tokens the same holds of the tokens that generate loss; their number over all ranks is
 // known only after the sum, so the gradients are divided by it then.
 //
+// With virtual shards (elastic_step.h) the microbatches are those of the shards, and what is summed
+// over ranks goes through the reducer even when there is one rank.
+//
 // Out of memory (IsOutOfMemory) with auto_microbatch: the rank completes the
 // step's collectives and its flag makes all ranks discard the step: weights, optimizer, buffers and metrics are as
 // before. Without: StatusError(OutOfMemoryStatus).
 class TrainBatch {
  public:
-  // All must outlive this object; the model's parameters must be final.
-  TrainBatch(State& state, Engine& engine, Communicator& communicator);
+  // All must outlive this object; the model's parameters must be final. sync: how gradients are summed over ranks, with
+  // a tail of TailLength; null: a GradientReducer where there are several ranks. virtual_shards: 0 for none; without a sync.
+  TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
+             int virtual_shards = 0);
+  // Floats that the ranks tell each other with a step's gradients.
+  static int TailLength(const State& state);
 
   struct Request {
     int64_t global_samples;  // of this global batch
@@ -40,12 +48,16 @@ class TrainBatch {
 
   // Names of the model's several losses, known after the first step; values of the last step in its StepMessage.
   const std::vector<std::string>& loss_part_names() const { return losses_.part_names(); }
-  int64_t num_buckets() const { return reducer_ == nullptr ? 0 : reducer_->num_buckets(); }
+  int64_t collectives_per_step() const { return sync_ == nullptr ? 0 : sync_->num_collectives_per_step(); }
 
  private:
   // The share of each microbatch in the step; fills in the message's loss_tokens.
-  std::vector<double> Weights(const Request& request, int64_t size, StepMessage& message) const;
+  std::vector<double> Weights(const Request& request, const std::vector<Microbatch>& plan, StepMessage& message) const;
+  // Of the rank that has the most.
+  int64_t NumMicrobatches(const Request& request) const;
   void RunMicrobatches(const Request& request, StepMessage& message);
+  // The rows of a microbatch of the whole rank batch, as what the step works on.
+  void TakeRows(const Batch& whole, const Microbatch& microbatch);
   void RunForward(bool measure);
   void ComputeLoss();
   void RunBackward(double weight);
@@ -55,7 +67,7 @@ class TrainBatch {
   void Discard();
   // What the summed gradients and losses lack: (number of loss tokens) when it was not known before.
   double FactorAfterSum(const Request& request, const StepMessage& agreed) const;
-  // Scales gradients; false: they are not finite and the update must be skipped.
+  // Scales gradients; false: they are not finite, on this rank or another, and the update must be skipped.
   bool PrepareGradients(double factor);
   // The tail is a StepMessage, then the sums of the train metrics.
   void FillTail(StepMessage message);
@@ -65,8 +77,11 @@ class TrainBatch {
   State& state_;
   Engine& engine_;
   std::vector<at::Tensor> params_;
-  std::unique_ptr<GradientReducer> reducer_;  // null: one rank
-  at::Tensor weight_;                         // scalar; the gradient that backward starts from
+  std::unique_ptr<ElasticStep> elastic_;  // with virtual shards
+  std::unique_ptr<GradientSync> own_sync_;
+  GradientSync* sync_;  // null: one rank
+  int world_size_;
+  at::Tensor weight_;  // scalar; the gradient that backward starts from
   LossSums losses_;
   std::vector<at::Tensor> buffers_, saved_buffers_;  // the model's, and as they were before the step (auto_microbatch)
 };

@@ -16,6 +16,7 @@
 #include "trainer/parallel/local_communicator.h"
 #include "trainer/predict_loop.h"
 #include "trainer/torch_status.h"
+#include "trainer/virtual_shards.h"
 
 namespace composer {
 namespace {
@@ -74,11 +75,13 @@ absl::Status Trainer::Build() {
   Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
   loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
                                                *train_batches_, evaluators_, *checkpoints_, AllCheckpoints(),
-                                               *supervision_, *clock, options_.train_metrics_interval});
+                                               *supervision_, *clock, options_.train_metrics_interval, fsdp_.get(),
+                                               static_cast<int>(saved_data_.virtual_shards)});
   return absl::OkStatus();
 }
 
 void Trainer::BuildState() {
+  if (options_.virtual_shards != 0) at::set_num_threads(1);
   if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   state_.run_name = options_.run_name;
   state_.run_folder = options_.run_folder;
@@ -88,7 +91,10 @@ void Trainer::BuildState() {
   state_.device = options_.device;
   state_.model = options_.model;
   state_.model->to(options_.device);
+  if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
+  ShardModel();
   state_.optimizer = options_.make_optimizer(*state_.model);
+  LogShardPlan();
   state_.schedulers = std::move(options_.schedulers);
   state_.algorithms = std::move(options_.algorithms);
   state_.callbacks = std::move(options_.callbacks);
@@ -100,7 +106,6 @@ void Trainer::BuildState() {
   state_.device_train_microbatch_size = std::max<int64_t>(0, options_.device_train_microbatch_size);
   state_.accumulate_train_batch_on_tokens = options_.accumulate_train_batch_on_tokens;
   state_.scale_schedule_ratio = options_.scale_schedule_ratio;
-  if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   if (options_.device_train_microbatch_size == kAutoMicrobatch) {
     // The real size is set once the batch size is known.
     state_.auto_microbatch.emplace(std::numeric_limits<int64_t>::max() / 4);
@@ -123,8 +128,22 @@ absl::Status Trainer::Start() {
   return absl::OkStatus();
 }
 
+// As the global batch size, the number of virtual shards is part of what the run computes.
+absl::StatusOr<int> Trainer::SettleVirtualShards() const {
+  const int64_t wanted = options_.virtual_shards, saved = resumed_from_.empty() ? 0 : saved_data_.virtual_shards;
+  if (wanted == 0) return 0;
+  if (saved > 0 && wanted > 0 && saved != wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("virtual_shards: ", wanted, ", but checkpoint ", resumed_from_,
+                                                   " was trained with ", saved, "; keep that value"));
+  }
+  const int64_t shards = wanted > 0 ? wanted : saved > 0 ? saved : DefaultVirtualShards(state_.world_size);
+  RETURN_IF_ERROR(ValidateVirtualShards(static_cast<int>(std::min<int64_t>(shards, 1 << 20)), state_.world_size));
+  return static_cast<int>(shards);
+}
+
 // The global batch size is settled at the first launch and stays for the life of the run, whatever the number of ranks.
 absl::Status Trainer::BuildData() {
+  ASSIGN_OR_RETURN(const int virtual_shards, SettleVirtualShards());
   const TrainDataOptions& train = options_.train;
   const bool resumed = !resumed_from_.empty();
   const int64_t configured = train.global_train_batch_size;  // 0: not given
@@ -141,7 +160,8 @@ absl::Status Trainer::BuildData() {
   }
   int64_t global_batch = resumed ? saved_data_.global_train_batch_size : configured;
   if (global_batch == 0) global_batch = train.device_train_batch_size * state_.world_size;
-  const SavedDataSettings settings{global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed)};
+  const SavedDataSettings settings{global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed),
+                                   virtual_shards};
   saved_data_ = settings;
   checkpoints_->SetDataSettings(settings);
   for (CheckpointSaver* saver : savers_) saver->SetDataSettings(settings);
@@ -200,10 +220,31 @@ std::vector<RunCheckpoints*> Trainer::AllCheckpoints() const {
   return all;
 }
 
+// Before the optimizer is made, so that its state is that of the shards.
+void Trainer::ShardModel() {
+  if (!options_.fsdp || options_.fsdp->strategy == ShardingStrategy::kNoShard) return;
+  MeshDegrees degrees;
+  ThrowIfError(ResolveDegrees(*options_.fsdp, communicator_->world_size(), degrees));
+  if (degrees.shard == 1) return;
+  mesh_ = std::make_unique<Mesh>(*communicator_, MeshShape{degrees.replicate, degrees.shard});
+  const Fsdp::Ranks ranks{communicator_, &mesh_->shard(), degrees.replicate == 1 ? nullptr : &mesh_->replicate()};
+  fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_));
+  state_.sharding = fsdp_.get();
+}
+
+void Trainer::LogShardPlan() {
+  if (fsdp_ == nullptr || !options_.fsdp->verbose || state_.rank != 0) return;
+  int64_t optimizer_bytes = 0;
+  for (const auto& [name, tensor] : state_.optimizer->state()) optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
+  LOG(INFO) << "fsdp: " << PlanText(fsdp_->Plan(optimizer_bytes));
+}
+
 void Trainer::ShareInitialWeights() {
   if (state_.world_size == 1) return;
   const torch::NoGradGuard no_grad;
-  for (const at::Tensor& param : state_.model->parameters()) communicator_->Broadcast(param.detach(), 0);
+  if (fsdp_ == nullptr) {
+    for (const at::Tensor& param : state_.model->parameters()) communicator_->Broadcast(param.detach(), 0);
+  }
   BroadcastBuffers(*state_.model, *communicator_);
 }
 

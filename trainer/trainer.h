@@ -9,6 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "trainer/checkpoint_saver.h"
+#include "trainer/parallel/fsdp.h"
+#include "trainer/parallel/mesh.h"
 #include "trainer/train_loop.h"
 #include "trainer/trainer_options.h"
 
@@ -57,6 +59,7 @@ class Trainer {
  private:
   explicit Trainer(TrainerOptions options);
   absl::Status Build();
+  absl::StatusOr<int> SettleVirtualShards() const;
   absl::Status BuildData();
   void BuildState();
   absl::Status BuildEvaluators(DataLoader::Options loader);
@@ -66,6 +69,8 @@ class Trainer {
   absl::Status Explained(absl::Status status);
   absl::Status ApplyFitOptions(const FitOptions& options);
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
+  void ShardModel();
+  void LogShardPlan();
   void ShareInitialWeights();
   std::vector<RunCheckpoints*> AllCheckpoints() const;
 
@@ -76,6 +81,8 @@ class Trainer {
   Supervision* supervision_;
   State state_;
   Logger logger_;
+  std::unique_ptr<Mesh> mesh_;  // with fsdp_
+  std::unique_ptr<Fsdp> fsdp_;  // null: not sharded
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<const DataLoader> train_loader_;
   std::unique_ptr<Prefetcher> train_batches_;

@@ -22,6 +22,7 @@
 #include "trainer/data/prefetcher.h"
 #include "trainer/loggers/logger.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/fsdp_options.h"
 
 namespace composer {
 
@@ -107,9 +108,17 @@ struct TrainerOptions {
   int64_t train_metrics_interval = 1;  // batches between computations of the train metrics; 0: never
   uint64_t seed = 0;
   bool deterministic_mode = false;  // an operation without a deterministic implementation is an error
+  // determinism: elastic. The number of virtual shards (virtual_shards.h); frozen in the checkpoint. 0: off;
+  // kDefaultVirtualShards: as the checkpoint says, or as suits the first launch. Sets torch's threads to one: kernels
+  // round differently with other numbers.
+  int virtual_shards = 0;
   // As Composer where Composer is wrong: a schedule's factor is that of one batch earlier; of several schedules the last
   // alone counts.
   bool composer_compat = false;
+
+  // Spreads parameters, gradients and optimizer state over ranks; without: every rank has everything (DDP). Only
+  // optimizers that work element by element can be used then, not Muon.
+  std::optional<FsdpOptions> fsdp;
 
   // Coordinates saves and loads; needed when there are several ranks. Its keys must be this trainer's own.
   c10::intrusive_ptr<c10d::Store> store;
@@ -122,6 +131,8 @@ struct TrainerOptions {
 
 // device_train_microbatch_size: start with the whole batch, find what fits (core/microbatch_policy.h).
 inline constexpr int64_t kAutoMicrobatch = -1;
+
+inline constexpr int kDefaultVirtualShards = -1;
 
 // What one Fit may say; what is not given stays as it is. Source: mosaicml composer/trainer/trainer.py, fit().
 struct FitOptions {

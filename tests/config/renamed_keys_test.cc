@@ -32,7 +32,8 @@ TEST(RenamedKeysTest, WhatIsNotHereSaysWhy) {
       {"python_log_level", "there is no Python"},
       {"ddp_sync_strategy", "single_auto_sync"},
       {"save_name_format", "below `save_folder`"},
-      {"fsdp_config", "every rank holds the whole model"},
+      {"fsdp_config.state_dict_type", "each rank writes and reads its part"},
+      {"deepspeed_config", "use `parallelism_config`"},
   };
   for (const auto& [key, why] : cases) EXPECT_THAT(RenamedKeyAdvice(key), HasSubstr(why)) << key;
 }

@@ -16,11 +16,12 @@
 
 #include "absl/types/span.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/gradient_sync.h"
 
 namespace composer {
 
 // Threads: the training thread, and the autograd thread inside backward (on CPU the same one).
-class GradientReducer {
+class GradientReducer final : public GradientSync {
  public:
   struct Options {
     int64_t first_bucket_bytes = 1 << 20;  // small, so that the first all-reduce starts early in backward
@@ -32,22 +33,17 @@ class GradientReducer {
   // Installs a post-accumulate hook on each parameter (removed by the destructor). Throws c10::ValueError on other
   // dtypes.
   GradientReducer(std::vector<at::Tensor> params, Communicator& communicator, Options options);
-  ~GradientReducer();
+  ~GradientReducer() override;
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  // This step's tail (CPU memory). Write it before the last backward of the step; read it after Finish. May be written
-  // again until tail_sent().
-  absl::Span<float> tail() { return absl::MakeSpan(tail_); }
-
-  // Call before the step's last backward: from here on gradients that are complete go out.
-  void Arm();
-  // Call after it (or instead of it, when this rank has no samples). Parameters without a gradient count as zeros.
-  // Waits for all buckets. Throws when a peer is lost.
-  void Finish();
-
+  absl::Span<float> tail() override { return absl::MakeSpan(tail_); }
+  void Arm() override;
+  // Parameters without a gradient count as zeros.
+  void Finish() override;
   // The last bucket is on its way: what the tail says of this rank can no longer change.
-  bool tail_sent() const { return armed_ && next_bucket_ == buckets_.size(); }
+  bool tail_sent() const override { return armed_ && next_bucket_ == buckets_.size(); }
+  int64_t num_collectives_per_step() const override { return num_buckets(); }
 
   int64_t num_buckets() const { return static_cast<int64_t>(buckets_.size()); }
 
