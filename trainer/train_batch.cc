@@ -34,10 +34,24 @@ void CopyAll(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& to) {
   if (!from.empty()) at::_foreach_copy_(to, from);
 }
 
+GradientReducer::Options ReducerOptions(const DdpOptions& ddp) {
+  GradientReducer::Options options;
+  options.first_bucket_bytes = ddp.first_bucket_bytes;
+  options.bucket_bytes = ddp.bucket_bytes;
+  options.gradient_compression = ddp.gradient_compression;
+  options.find_unused_parameters = ddp.find_unused_parameters;
+  options.sync_strategy = ddp.sync_strategy;
+  options.order_by_graph = ddp.sync_strategy == DdpSyncStrategy::kSingleAutoSync;
+  return options;
+}
+
 }  // namespace
 
-TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator)
-    : state_(state), engine_(engine), weight_(torch::ones({}, torch::device(state.device))) {
+TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator, const DdpOptions& ddp)
+    : state_(state),
+      engine_(engine),
+      world_size_(communicator.world_size()),
+      weight_(torch::ones({}, torch::device(state.device))) {
   for (const at::Tensor& param : state.model->parameters()) {
     if (param.requires_grad()) params_.push_back(param);
   }
@@ -46,7 +60,7 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator)
     for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(buffer.clone());
   }
   if (communicator.world_size() == 1) return;
-  GradientReducer::Options options;
+  GradientReducer::Options options = ReducerOptions(ddp);
   options.tail_length = StepMessage::kLength;
   for (const auto& metric : state.train_metrics) options.tail_length += static_cast<int>(metric->sums().size());
   reducer_ = std::make_unique<GradientReducer>(params_, communicator, options);
@@ -61,6 +75,7 @@ StepMessage TrainBatch::Run(const Request& request) {
   StepMessage message = request.message;
   message.samples = state_.batch.num_samples;
   message.tokens = state_.batch.num_tokens;
+  if (reducer_ != nullptr) reducer_->BeginStep(NumMicrobatches(request));
   try {
     if (message.samples > 0) RunMicrobatches(request, message);
   } catch (...) {
@@ -113,6 +128,12 @@ std::vector<double> TrainBatch::Weights(const Request& request, int64_t size, St
   return weights;
 }
 
+int64_t TrainBatch::NumMicrobatches(const Request& request) const {
+  const int64_t most = (request.global_samples + world_size_ - 1) / world_size_;
+  const int64_t wanted = state_.device_train_microbatch_size;
+  return wanted > 0 ? std::max<int64_t>(1, (most + wanted - 1) / wanted) : 1;
+}
+
 void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
   const int64_t num_samples = state_.batch.num_samples;
   const int64_t wanted = state_.device_train_microbatch_size;
@@ -128,13 +149,15 @@ void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
     const int64_t begin = static_cast<int64_t>(i) * size, end = std::min(begin + size, num_samples);
     if (size < num_samples) state_.batch = whole.Slice(begin, end);
     const bool counts = weights[i] > 0;  // a microbatch of padding has no mean loss
+    if (reducer_ != nullptr) reducer_->BeginPass();
     RunForward(request.measure);
     if (counts) losses_.Add(weights[i], state_.loss, state_.loss_parts);
     if (i + 1 == weights.size() && reducer_ != nullptr) {
       FillTail(message);
-      reducer_->Arm();
+      reducer_->Arm(counts ? state_.loss : at::Tensor());
     }
     if (counts) RunBackward(weights[i]);
+    if (reducer_ != nullptr) reducer_->EndPass();
   }
 }
 

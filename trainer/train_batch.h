@@ -27,7 +27,7 @@ namespace composer {
 class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final.
-  TrainBatch(State& state, Engine& engine, Communicator& communicator);
+  TrainBatch(State& state, Engine& engine, Communicator& communicator, const DdpOptions& ddp = {});
 
   struct Request {
     int64_t global_samples;  // of this global batch
@@ -45,6 +45,8 @@ class TrainBatch {
  private:
   // The share of each microbatch in the step; fills in the message's loss_tokens.
   std::vector<double> Weights(const Request& request, int64_t size, StepMessage& message) const;
+  // Of the rank that has the most.
+  int64_t NumMicrobatches(const Request& request) const;
   void RunMicrobatches(const Request& request, StepMessage& message);
   void RunForward(bool measure);
   void ComputeLoss();
@@ -66,7 +68,8 @@ class TrainBatch {
   Engine& engine_;
   std::vector<at::Tensor> params_;
   std::unique_ptr<GradientReducer> reducer_;  // null: one rank
-  at::Tensor weight_;                         // scalar; the gradient that backward starts from
+  int world_size_;
+  at::Tensor weight_;  // scalar; the gradient that backward starts from
   LossSums losses_;
   std::vector<at::Tensor> buffers_, saved_buffers_;  // the model's, and as they were before the step (auto_microbatch)
 };

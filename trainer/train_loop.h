@@ -31,6 +31,7 @@ struct RunParts {
   Supervision& supervision;
   Clock& clock;
   int64_t train_metrics_interval;
+  DdpOptions ddp;
 };
 
 class TrainLoop {

@@ -43,6 +43,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
   BuildState();
+  ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*state_.model, options_.activations, state_.device));
+  if (!wrapped.empty() && state_.rank == 0) LOG(INFO) << wrapped;
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
   for (const SaveOptions& save : options_.checkpoint_savers) {
     auto saver = std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("saver"), *supervision_);
@@ -62,7 +64,7 @@ absl::Status Trainer::Build() {
   Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
   loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
                                                *train_batches_, evaluators_, *checkpoints_, *supervision_, *clock,
-                                               options_.train_metrics_interval});
+                                               options_.train_metrics_interval, options_.ddp});
   return absl::OkStatus();
 }
 

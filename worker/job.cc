@@ -12,6 +12,7 @@
 #include "trainer/core/random.h"
 #include "worker/config_values.h"
 #include "worker/job_checkpoints.h"
+#include "worker/job_ddp.h"
 #include "worker/job_metrics.h"
 #include "worker/job_time.h"
 #include "worker/plugin_loader.h"
@@ -138,6 +139,9 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ReadTraining(root, job);
   ReadTrainData(root, job);
   ReadEvaluation(root, job);
+  job.options.ddp = ReadDdp(root);
+  ConfigMap fsdp = root.Map("fsdp_config");
+  job.options.activations = ReadActivations(fsdp);
   job.options.save = ReadSaving(root, job.run_name, job.run_folder);
   job.options.load = ReadLoading(root);
   job.options.checkpoint_savers = ReadCheckpointSavers(root);

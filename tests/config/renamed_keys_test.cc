@@ -30,9 +30,9 @@ TEST(RenamedKeysTest, WhatIsNotHereSaysWhy) {
       {"spin_dataloaders", "leave it out: which samples a batch has is a function of seed and position"},
       {"compile_config", "torch.compile needs Python"},
       {"python_log_level", "there is no Python"},
-      {"ddp_sync_strategy", "single_auto_sync"},
+      {"find_unused_parameters", "`ddp_config`"},
       {"save_filename", "below `save_folder`"},
-      {"fsdp_config", "every rank holds the whole model"},
+      {"deepspeed_config", "every rank holds the whole model"},
   };
   for (const auto& [key, why] : cases) EXPECT_THAT(RenamedKeyAdvice(key), HasSubstr(why)) << key;
 }
