@@ -42,9 +42,10 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
+  // Before anything else wraps the model's blocks.
+  ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
+  if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
   BuildState();
-  ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*state_.model, options_.activations, state_.device));
-  if (!wrapped.empty() && state_.rank == 0) LOG(INFO) << wrapped;
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
   for (const SaveOptions& save : options_.checkpoint_savers) {
     auto saver = std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("saver"), *supervision_);

@@ -93,10 +93,10 @@ class CheckpointedCall final : public std::enable_shared_from_this<CheckpointedC
     TORCH_CHECK(index < saved_.size(), "activation checkpointing: block ", inner_.block().name(), " saved ",
                 saved_.size(), " tensors in the forward, but more when it ran again");
     const Saved& saved = saved_[index];
-    TORCH_CHECK(tensor.sizes() == saved.sizes && tensor.scalar_type() == saved.dtype,
-                "activation checkpointing: block ", inner_.block().name(), " saved a ", saved.dtype, saved.sizes,
-                " as its tensor ", index, " in the forward, but a ", tensor.scalar_type(), tensor.sizes(),
-                " when it ran again");
+    TORCH_CHECK(tensor.sizes() == at::IntArrayRef(saved.sizes) && tensor.scalar_type() == saved.dtype,
+                "activation checkpointing: block ", inner_.block().name(), " saved a ", saved.dtype,
+                at::IntArrayRef(saved.sizes), " as its tensor ", index, " in the forward, but a ", tensor.scalar_type(),
+                tensor.sizes(), " when it ran again");
     if (const std::shared_ptr<Place> place = saved.place.lock()) {
       place->value = tensor;
       place->version = tensor._version();

@@ -6,7 +6,6 @@
 
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/core/block.h"
-#include "trainer/loss/cross_entropy.h"
 #include "trainer/models/classifier.h"
 
 namespace composer {

@@ -244,7 +244,7 @@ TEST(ActivationCheckpoint, SaysSoWhenTheSecondRunDiffers) {
   };
   EXPECT_THAT(error(other_shape), testing::HasSubstr("in the forward, but a"));
   EXPECT_THAT(error(fewer), testing::HasSubstr("was not saved when it ran again"));
-  EXPECT_THAT(error(in_place), testing::HasSubstr("in-place"));
+  EXPECT_THAT(error(in_place), testing::HasSubstr("modified by an inplace operation"));
 }
 
 TEST(ActivationCheckpoint, AnErrorInTheSecondRunComesOutOfBackward) {
