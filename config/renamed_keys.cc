@@ -52,8 +52,9 @@ constexpr RenamedKey kRenamedKeys[] = {
 
 constexpr absl::string_view kCheckpointNames =
     "checkpoints are folders with names of their own, ep1-ba20, below `save_folder`";
-constexpr absl::string_view kNoSharding =
-    "every rank holds the whole model and the gradients are averaged; leave it out";
+constexpr absl::string_view kFsdpAlways = "leave it out: parameters keep their names, shapes and groups always";
+constexpr absl::string_view kFsdpCheckpoints =
+    "leave it out: each rank writes and reads its part of the checkpoint, and any number of ranks goes on from it";
 
 struct MissingKey {
   absl::string_view key;
@@ -75,7 +76,6 @@ constexpr MissingKey kMissingKeys[] = {
     {"save_filename", kCheckpointNames},
     {"save_latest_filename", kCheckpointNames},
     {"save_metrics", "leave it out: metrics that were being added up begin anew when a run goes on"},
-    {"parallelism_config", kNoSharding},
     {"precision_config", "`precision` is fp32, amp_bf16 or amp_fp16; fp8 is not among them"},
     {"python_log_level",
      "leave it out: there is no Python; `composer` and its workers log to stderr and to the run's logs/"},
@@ -84,7 +84,14 @@ constexpr MissingKey kMissingKeys[] = {
     {"save_name_format", kCheckpointNames},
     {"save_latest_format", kCheckpointNames},
     {"find_unused_parameters", "`ddp_config`: {find_unused_parameters: true}"},
-    {"deepspeed_config", kNoSharding},
+    {"fsdp_config.use_orig_params", kFsdpAlways},
+    {"fsdp_config.state_dict_type", kFsdpCheckpoints},
+    {"fsdp_config.sharded_ckpt_prefix_dir", kFsdpCheckpoints},
+    {"fsdp_config.load_monolith_rank0_only", kFsdpCheckpoints},
+    {"parallelism_config.fsdp.use_orig_params", kFsdpAlways},
+    {"parallelism_config.fsdp.state_dict_type", kFsdpCheckpoints},
+    {"parallelism_config.fsdp.load_monolith_rank0_only", kFsdpCheckpoints},
+    {"deepspeed_config", "use `parallelism_config`: {fsdp: {sharding_strategy: FULL_SHARD}}"},
     {"auto_microbatching", "use `device_train_microbatch_size`: auto"},
     {"dist_backend", "leave it out: gloo on a CPU, NCCL on a GPU"},
 };

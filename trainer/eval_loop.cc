@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "trainer/core/autocast.h"
+#include "trainer/core/model_sharding.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
@@ -32,26 +33,32 @@ namespace {
 void RunEvalMicrobatch(State& state, Engine& engine, const MetricList& metrics) {
   ThrowIfError(engine.Run(Event::kEvalBeforeForward));
   if (state.batch.num_samples > 0) {
+    const WholeModelScope whole(state.sharding);
     const AutocastScope autocast(state.precision, state.device.type());
     state.outputs = state.model->eval_forward(state.batch);
+  } else if (state.sharding != nullptr) {
+    state.sharding->SkipForward();
   }
   ThrowIfError(engine.Run(Event::kEvalAfterForward));
   if (state.batch.num_samples == 0) return;
   for (const auto& metric : metrics) metric->Update(state.outputs, state.batch);
 }
 
-void RunEvalBatch(const Evaluator& evaluator, State& state, Engine& engine) {
+// most: the samples of the rank that has the most.
+void RunEvalBatch(const Evaluator& evaluator, int64_t most, State& state, Engine& engine) {
   ThrowIfError(engine.Run(Event::kEvalBatchStart));
   const int64_t samples = state.batch.num_samples, wanted = evaluator.device_eval_microbatch_size;
-  if (wanted <= 0 || wanted >= samples) {
+  if (wanted <= 0 || wanted >= most) {
     RunEvalMicrobatch(state, engine, evaluator.metrics);
   } else {
     const Batch whole = state.batch;
-    for (int64_t begin = 0; begin < samples; begin += wanted) {
-      state.batch = whole.Slice(begin, std::min(begin + wanted, samples));
+    for (int64_t begin = 0; begin == 0 || begin < samples; begin += wanted) {
+      if (wanted < samples) state.batch = whole.Slice(begin, std::min(begin + wanted, samples));
       RunEvalMicrobatch(state, engine, evaluator.metrics);
     }
     state.batch = whole;
+    const auto passes = [wanted](int64_t size) { return std::max<int64_t>(1, (size + wanted - 1) / wanted); };
+    for (int64_t i = passes(samples); i < passes(most) && state.sharding != nullptr; ++i) state.sharding->SkipForward();
   }
   ThrowIfError(engine.Run(Event::kEvalBatchEnd));
 }
@@ -95,7 +102,7 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   for (int64_t n = 0; n < evaluator.loader->batches_per_epoch(); ++n) {
     state.batch = evaluator.batches->Load(/*epoch=*/0, n).To(state.device);
     const int64_t samples = evaluator.loader->global_samples(n);
-    RunEvalBatch(evaluator, state, engine);
+    RunEvalBatch(evaluator, (samples + state.world_size - 1) / state.world_size, state, engine);
     state.eval_timestamp.ToNextBatch(samples, state.batch.num_tokens, absl::ZeroDuration());
   }
   SumOverRanks(evaluator.metrics, communicator);

@@ -42,8 +42,7 @@ absl::StatusOr<std::string> LoadFromPath(const LoadOptions& load, RankExchange& 
   absl::StatusOr<CheckpointPlace> place = FindCheckpointPlace(load.load_path, load.open_store);
   if (!place.ok()) return Annotate(place.status(), "load_path");
   RETURN_IF_ERROR(Annotate(Choose(*place, exchange), "load_path"));
-  StateDict dict;
-  dict.tensors = SavedTensors(state, load.load_weights_only);
+  StateDict dict = SavedTensors(state, load.load_weights_only);
   RETURN_IF_ERROR(AsUserError(LoadCheckpoint(*place->store, place->checkpoint, &dict, SelectionOf(load))));
   const std::string location = place->store->Location(place->checkpoint);
   if (!load.load_weights_only)

@@ -5,6 +5,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "trainer/core/autocast.h"
+#include "trainer/core/model_sharding.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
@@ -23,8 +24,11 @@ std::vector<at::Tensor> RunPredict(const DataLoader& loader, Prefetcher& batches
     ThrowIfError(engine.Run(Event::kPredictBatchStart));
     ThrowIfError(engine.Run(Event::kPredictBeforeForward));
     if (state.batch.num_samples > 0) {
+      const WholeModelScope whole(state.sharding);
       const AutocastScope autocast(state.precision, state.device.type());
       state.outputs = state.model->forward(state.batch);
+    } else if (state.sharding != nullptr) {
+      state.sharding->SkipForward();
     }
     ThrowIfError(engine.Run(Event::kPredictAfterForward));
     if (return_outputs && state.batch.num_samples > 0) outputs.push_back(state.outputs.cpu());

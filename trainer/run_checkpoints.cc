@@ -40,11 +40,10 @@ absl::Status RunCheckpoints::Open() {
 }
 
 StateDict RunCheckpoints::Collect(const State& state) const {
-  StateDict dict;
+  StateDict dict = SavedTensors(state, options_.save_weights_only);
   const std::vector<std::string> ignored = StripStatePrefix(options_.save_ignore_keys);
-  for (auto& item : SavedTensors(state, options_.save_weights_only)) {
-    if (!Matches(ignored, item.first)) dict.tensors.push_back(std::move(item));
-  }
+  std::erase_if(dict.tensors, [&](const auto& item) { return Matches(ignored, item.first); });
+  std::erase_if(dict.sharded, [&](const ShardedTensor& tensor) { return Matches(ignored, tensor.name); });
   for (auto& [key, json] : SavedSmallState(state, data_, options_.save_weights_only)) {
     if (!Matches(ignored, key)) dict.small[key] = std::move(json);
   }
@@ -65,8 +64,7 @@ absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettin
   }
   if (choice.checkpoint.empty()) return "";
   const std::string location = folder_->Location(choice.checkpoint);
-  StateDict dict;
-  dict.tensors = SavedTensors(state, /*weights_only=*/false);
+  StateDict dict = SavedTensors(state, /*weights_only=*/false);
   RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict), location,
                              " (another model or optimizer? use another run_name, or autoresume: false)"));
   if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/reader.h"
+#include "trainer/core/model_sharding.h"
+#include "trainer/parallel/flat_layout.h"
 
 namespace composer {
 namespace {
@@ -55,17 +57,44 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
   return absl::OkStatus();
 }
 
+// local: the piece.
+ShardedTensor AsSharded(std::string name, const at::Tensor& local, const ModelSharding::Piece& piece) {
+  ShardedTensor sharded{std::move(name), piece.shape, local.scalar_type(), {}, piece.writes};
+  const at::Tensor flat = local.view(-1);
+  for (const FlatBox& box : FlatRangeBoxes(piece.shape, piece.begin, piece.end)) {
+    int64_t numel = 1;
+    for (const int64_t size : box.shape) numel *= size;
+    sharded.shards.push_back({box.offset, flat.narrow(0, box.begin - piece.begin, numel).view(box.shape)});
+  }
+  return sharded;
+}
+
 }  // namespace
 
-std::vector<std::pair<std::string, at::Tensor>> SavedTensors(const State& state, bool weights_only) {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;
-  for (const auto& item : state.model->named_parameters())
-    tensors.emplace_back(absl::StrCat("model/", item.key()), item.value().detach());
-  for (const auto& item : state.model->named_buffers())
-    tensors.emplace_back(absl::StrCat("model/", item.key()), item.value());
-  if (weights_only) return tensors;
-  for (auto& [name, tensor] : state.optimizer->state()) tensors.emplace_back(absl::StrCat("optimizer/", name), tensor);
-  return tensors;
+StateDict SavedTensors(const State& state, bool weights_only) {
+  StateDict dict;
+  // Sharded like this parameter, when that is sharded.
+  const auto add = [&](std::string name, const at::Tensor& tensor, const at::Tensor& param) {
+    const ModelSharding::Piece* piece =
+        state.sharding == nullptr || !param.defined() ? nullptr : state.sharding->Find(param);
+    if (piece == nullptr || tensor.sizes() != param.sizes()) {
+      dict.tensors.emplace_back(std::move(name), tensor);
+    } else {
+      dict.sharded.push_back(AsSharded(std::move(name), tensor, *piece));
+    }
+  };
+  std::map<std::string, at::Tensor> params;
+  for (const auto& item : state.model->named_parameters()) {
+    params[item.key()] = item.value();
+    add(absl::StrCat("model/", item.key()), item.value().detach(), item.value());
+  }
+  for (const auto& item : state.model->named_buffers()) add(absl::StrCat("model/", item.key()), item.value(), {});
+  if (weights_only) return dict;
+  for (auto& [name, tensor] : state.optimizer->state()) {
+    const auto param = params.find(name.substr(0, name.rfind('/')));
+    add(absl::StrCat("optimizer/", name), tensor, param == params.end() ? at::Tensor() : param->second);
+  }
+  return dict;
 }
 
 std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns) {

@@ -23,8 +23,9 @@ struct SavedDataSettings {
   int64_t seed = 0;
 };
 
-// The live tensors: `model/<name>`, and unless weights_only `optimizer/<name>`.
-std::vector<std::pair<std::string, at::Tensor>> SavedTensors(const State& state, bool weights_only);
+// The live tensors: `model/<name>`, and unless weights_only `optimizer/<name>`; no small state. Of a sharded model the
+// parameters and their state are in `sharded`, this rank's pieces of them under the same names.
+StateDict SavedTensors(const State& state, bool weights_only);
 
 // Composer's names of what to ignore begin with `state/`, ours do not: without it.
 std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns);

@@ -10,6 +10,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "trainer/core/autocast.h"
+#include "trainer/core/model_sharding.h"
+#include "trainer/parallel/gradient_reducer.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
@@ -47,9 +49,17 @@ GradientReducer::Options ReducerOptions(const DdpOptions& ddp) {
 
 }  // namespace
 
-TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator, const DdpOptions& ddp)
+int TrainBatch::TailLength(const State& state) {
+  int length = StepMessage::kLength;
+  for (const auto& metric : state.train_metrics) length += static_cast<int>(metric->sums().size());
+  return length;
+}
+
+TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync,
+                       const DdpOptions& ddp)
     : state_(state),
       engine_(engine),
+      sync_(sync),
       world_size_(communicator.world_size()),
       weight_(torch::ones({}, torch::device(state.device))) {
   for (const at::Tensor& param : state.model->parameters()) {
@@ -59,11 +69,11 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
     buffers_ = state.model->buffers();
     for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(buffer.clone());
   }
-  if (communicator.world_size() == 1) return;
+  if (communicator.world_size() == 1 || sync_ != nullptr) return;
   GradientReducer::Options options = ReducerOptions(ddp);
-  options.tail_length = StepMessage::kLength;
-  for (const auto& metric : state.train_metrics) options.tail_length += static_cast<int>(metric->sums().size());
-  reducer_ = std::make_unique<GradientReducer>(params_, communicator, options);
+  options.tail_length = TailLength(state);
+  own_sync_ = std::make_unique<GradientReducer>(params_, communicator, options);
+  sync_ = own_sync_.get();
 }
 
 StepMessage TrainBatch::Run(const Request& request) {
@@ -75,7 +85,7 @@ StepMessage TrainBatch::Run(const Request& request) {
   StepMessage message = request.message;
   message.samples = state_.batch.num_samples;
   message.tokens = state_.batch.num_tokens;
-  if (reducer_ != nullptr) reducer_->BeginStep(NumMicrobatches(request));
+  if (sync_ != nullptr) sync_->BeginStep(NumMicrobatches(request));
   try {
     if (message.samples > 0) RunMicrobatches(request, message);
   } catch (...) {
@@ -89,7 +99,7 @@ StepMessage TrainBatch::Run(const Request& request) {
   }
   const double factor = FactorAfterSum(request, agreed);
   for (float& part : agreed.weighted_parts) part = static_cast<float>(part * factor);
-  const double loss = reducer_ == nullptr ? losses_.total() : agreed.weighted_loss;
+  const double loss = sync_ == nullptr ? losses_.total() : agreed.weighted_loss;
   state_.step = {loss * factor, agreed.samples, agreed.tokens};
   const bool finite = PrepareGradients(factor);
   ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
@@ -116,7 +126,7 @@ std::vector<double> TrainBatch::Weights(const Request& request, int64_t size, St
   // The dataset counts in a way of its own: in proportion to the rows then.
   if (std::accumulate(by_row.begin(), by_row.end(), int64_t{0}) != message.loss_tokens) by_row.clear();
   const double divisor =
-      reducer_ == nullptr ? static_cast<double>(message.loss_tokens) : TokenScale(request.global_samples);
+      sync_ == nullptr ? static_cast<double>(message.loss_tokens) : TokenScale(request.global_samples);
   for (int64_t begin = 0; begin < samples; begin += size) {
     const int64_t end = std::min(begin + size, samples);
     double tokens =
@@ -149,15 +159,15 @@ void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
     const int64_t begin = static_cast<int64_t>(i) * size, end = std::min(begin + size, num_samples);
     if (size < num_samples) state_.batch = whole.Slice(begin, end);
     const bool counts = weights[i] > 0;  // a microbatch of padding has no mean loss
-    if (reducer_ != nullptr) reducer_->BeginPass();
+    if (sync_ != nullptr) sync_->BeginPass();
     RunForward(request.measure);
     if (counts) losses_.Add(weights[i], state_.loss, state_.loss_parts);
-    if (i + 1 == weights.size() && reducer_ != nullptr) {
+    if (i + 1 == weights.size() && sync_ != nullptr) {
       FillTail(message);
-      reducer_->Arm(counts ? state_.loss : at::Tensor());
+      sync_->Arm(counts ? state_.loss : at::Tensor());
     }
     if (counts) RunBackward(weights[i]);
-    if (reducer_ != nullptr) reducer_->EndPass();
+    if (sync_ != nullptr) sync_->EndPass();
   }
 }
 
@@ -204,12 +214,12 @@ void TrainBatch::OnOutOfMemory(const StepMessage& message) {
   state_.outputs.reset();
   state_.loss.reset();
   state_.loss_parts.clear();
-  const bool too_late = reducer_ != nullptr && reducer_->tail_sent();
+  const bool too_late = sync_ != nullptr && sync_->tail_sent();
   if (!state_.auto_microbatch || too_late) throw StatusError(status);
 }
 
 StepMessage TrainBatch::ReduceOverRanks(const StepMessage& message) {
-  if (reducer_ == nullptr) {
+  if (sync_ == nullptr) {
     StepMessage own = message;
     own.weighted_loss = static_cast<float>(losses_.total());
     for (size_t i = 0; i < own.weighted_parts.size(); ++i)
@@ -218,7 +228,7 @@ StepMessage TrainBatch::ReduceOverRanks(const StepMessage& message) {
   }
   if (message.samples == 0 || message.out_of_memory > 0) FillTail(message);
   const TraceSpan span(state_.tracer, kReduceSpan);
-  reducer_->Finish();
+  sync_->Finish();
   return ReadTail();
 }
 
@@ -236,7 +246,7 @@ double TrainBatch::FactorAfterSum(const Request& request, const StepMessage& agr
   TORCH_CHECK_VALUE(agreed.loss_tokens > 0,
                     "accumulate_train_batch_on_tokens: the global batch has no token that generates loss (all targets "
                     "are -100)");
-  return reducer_ == nullptr ? 1 : TokenScale(request.global_samples) / static_cast<double>(agreed.loss_tokens);
+  return sync_ == nullptr ? 1 : TokenScale(request.global_samples) / static_cast<double>(agreed.loss_tokens);
 }
 
 bool TrainBatch::PrepareGradients(double factor) {
@@ -247,14 +257,19 @@ bool TrainBatch::PrepareGradients(double factor) {
     if (param.grad().defined()) grads.push_back(param.grad());
   }
   if (factor != 1) at::_foreach_mul_(grads, factor);
-  return !state_.scaler || state_.scaler->Unscale(grads);
+  if (!state_.scaler) return true;
+  const bool finite = state_.scaler->Unscale(grads);
+  if (state_.sharding == nullptr) return finite;
+  const at::Tensor overflows = torch::full({1}, finite ? 0.0 : 1.0, torch::device(state_.device));
+  state_.sharding->SumOverShards(overflows);
+  return overflows.item<float>() == 0;
 }
 
 void TrainBatch::FillTail(StepMessage message) {
   message.weighted_loss = static_cast<float>(losses_.total());
   for (size_t i = 0; i < message.weighted_parts.size(); ++i)
     message.weighted_parts[i] = static_cast<float>(losses_.parts()[i]);
-  const absl::Span<float> tail = reducer_->tail();
+  const absl::Span<float> tail = sync_->tail();
   message.Encode(tail);
   size_t next = StepMessage::kLength;
   for (const auto& metric : state_.train_metrics) {
@@ -263,7 +278,7 @@ void TrainBatch::FillTail(StepMessage message) {
 }
 
 StepMessage TrainBatch::ReadTail() {
-  const absl::Span<const float> tail = reducer_->tail();
+  const absl::Span<const float> tail = sync_->tail();
   size_t next = StepMessage::kLength;
   for (const auto& metric : state_.train_metrics) {
     for (double& sum : metric->sums()) sum = tail[next++];

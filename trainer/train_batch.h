@@ -10,7 +10,7 @@
 #include "trainer/core/state.h"
 #include "trainer/loss_sums.h"
 #include "trainer/parallel/communicator.h"
-#include "trainer/parallel/gradient_reducer.h"
+#include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/step_message.h"
 
 namespace composer {
@@ -26,8 +26,13 @@ namespace composer {
 // before. Without: StatusError(OutOfMemoryStatus).
 class TrainBatch {
  public:
-  // All must outlive this object; the model's parameters must be final.
-  TrainBatch(State& state, Engine& engine, Communicator& communicator, const DdpOptions& ddp = {});
+  // All must outlive this object; the model's parameters must be final. sync: how gradients are summed over ranks, with
+  // a tail of TailLength; null: a GradientReducer with ddp where there are several
+  // ranks.
+  TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
+             const DdpOptions& ddp = {});
+  // Floats that the ranks tell each other with a step's gradients.
+  static int TailLength(const State& state);
 
   struct Request {
     int64_t global_samples;  // of this global batch
@@ -40,7 +45,7 @@ class TrainBatch {
 
   // Names of the model's several losses, known after the first step; values of the last step in its StepMessage.
   const std::vector<std::string>& loss_part_names() const { return losses_.part_names(); }
-  int64_t num_buckets() const { return reducer_ == nullptr ? 0 : reducer_->num_buckets(); }
+  int64_t collectives_per_step() const { return sync_ == nullptr ? 0 : sync_->num_collectives_per_step(); }
 
  private:
   // The share of each microbatch in the step; fills in the message's loss_tokens.
@@ -57,7 +62,7 @@ class TrainBatch {
   void Discard();
   // What the summed gradients and losses lack: (number of loss tokens) when it was not known before.
   double FactorAfterSum(const Request& request, const StepMessage& agreed) const;
-  // Scales gradients; false: they are not finite and the update must be skipped.
+  // Scales gradients; false: they are not finite, on this rank or another, and the update must be skipped.
   bool PrepareGradients(double factor);
   // The tail is a StepMessage, then the sums of the train metrics.
   void FillTail(StepMessage message);
@@ -67,7 +72,8 @@ class TrainBatch {
   State& state_;
   Engine& engine_;
   std::vector<at::Tensor> params_;
-  std::unique_ptr<GradientReducer> reducer_;  // null: one rank
+  std::unique_ptr<GradientSync> own_sync_;
+  GradientSync* sync_;  // null: one rank
   int world_size_;
   at::Tensor weight_;  // scalar; the gradient that backward starts from
   LossSums losses_;

@@ -31,7 +31,8 @@ struct RunParts {
   Supervision& supervision;
   Clock& clock;
   int64_t train_metrics_interval;
-  DdpOptions ddp;
+  GradientSync* gradient_sync = nullptr;  // null: as TrainBatch's
+  DdpOptions ddp;                         // of that one
 };
 
 class TrainLoop {
@@ -43,8 +44,8 @@ class TrainLoop {
   // again, with another timestamp or max_duration.
   absl::Status Run();
 
-  // Collectives that a step makes: the gradient buckets and nothing else.
-  int64_t collectives_per_step() const { return train_batch_.num_buckets(); }
+  // Collectives that a step makes: those of the gradients and parameters, nothing else.
+  int64_t collectives_per_step() const { return train_batch_.collectives_per_step(); }
 
  private:
   bool Finished() const;

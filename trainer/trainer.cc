@@ -65,7 +65,7 @@ absl::Status Trainer::Build() {
   Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
   loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
                                                *train_batches_, evaluators_, *checkpoints_, *supervision_, *clock,
-                                               options_.train_metrics_interval, options_.ddp});
+                                               options_.train_metrics_interval, fsdp_.get(), options_.ddp});
   return absl::OkStatus();
 }
 
@@ -79,7 +79,10 @@ void Trainer::BuildState() {
   state_.device = options_.device;
   state_.model = options_.model;
   state_.model->to(options_.device);
+  if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
+  ShardModel();
   state_.optimizer = options_.make_optimizer(*state_.model);
+  LogShardPlan();
   state_.schedulers = std::move(options_.schedulers);
   state_.algorithms = std::move(options_.algorithms);
   state_.callbacks = std::move(options_.callbacks);
@@ -91,7 +94,6 @@ void Trainer::BuildState() {
   state_.device_train_microbatch_size = std::max<int64_t>(0, options_.device_train_microbatch_size);
   state_.accumulate_train_batch_on_tokens = options_.accumulate_train_batch_on_tokens;
   state_.scale_schedule_ratio = options_.scale_schedule_ratio;
-  if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   if (options_.device_train_microbatch_size == kAutoMicrobatch) {
     // The real size is set once the batch size is known.
     state_.auto_microbatch.emplace(std::numeric_limits<int64_t>::max() / 4);
@@ -185,10 +187,31 @@ c10::intrusive_ptr<c10d::Store> Trainer::StoreFor(absl::string_view user) {
   return c10::make_intrusive<c10d::PrefixStore>(absl::StrCat(user, num_stores_++), options_.store);
 }
 
+// Before the optimizer is made, so that its state is that of the shards.
+void Trainer::ShardModel() {
+  if (!options_.fsdp || options_.fsdp->strategy == ShardingStrategy::kNoShard) return;
+  MeshDegrees degrees;
+  ThrowIfError(ResolveDegrees(*options_.fsdp, communicator_->world_size(), degrees));
+  if (degrees.shard == 1) return;
+  mesh_ = std::make_unique<Mesh>(*communicator_, MeshShape{degrees.replicate, degrees.shard});
+  const Fsdp::Ranks ranks{communicator_, &mesh_->shard(), degrees.replicate == 1 ? nullptr : &mesh_->replicate()};
+  fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_));
+  state_.sharding = fsdp_.get();
+}
+
+void Trainer::LogShardPlan() {
+  if (fsdp_ == nullptr || !options_.fsdp->verbose || state_.rank != 0) return;
+  int64_t optimizer_bytes = 0;
+  for (const auto& [name, tensor] : state_.optimizer->state()) optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
+  LOG(INFO) << "fsdp: " << PlanText(fsdp_->Plan(optimizer_bytes));
+}
+
 void Trainer::ShareInitialWeights() {
   if (state_.world_size == 1) return;
   const torch::NoGradGuard no_grad;
-  for (const at::Tensor& param : state_.model->parameters()) communicator_->Broadcast(param.detach(), 0);
+  if (fsdp_ == nullptr) {
+    for (const at::Tensor& param : state_.model->parameters()) communicator_->Broadcast(param.detach(), 0);
+  }
   BroadcastBuffers(*state_.model, *communicator_);
 }
 

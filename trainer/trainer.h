@@ -9,6 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "trainer/checkpoint_saver.h"
+#include "trainer/parallel/fsdp.h"
+#include "trainer/parallel/mesh.h"
 #include "trainer/train_loop.h"
 #include "trainer/trainer_options.h"
 
@@ -66,6 +68,8 @@ class Trainer {
   absl::Status Explained(absl::Status status);
   absl::Status ApplyFitOptions(const FitOptions& options);
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
+  void ShardModel();
+  void LogShardPlan();
   void ShareInitialWeights();
 
   TrainerOptions options_;
@@ -75,6 +79,8 @@ class Trainer {
   Supervision* supervision_;
   State state_;
   Logger logger_;
+  std::unique_ptr<Mesh> mesh_;  // with fsdp_
+  std::unique_ptr<Fsdp> fsdp_;  // null: not sharded
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<const DataLoader> train_loader_;
   std::unique_ptr<Prefetcher> train_batches_;

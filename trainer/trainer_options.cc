@@ -84,6 +84,15 @@ absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators)
   return absl::OkStatus();
 }
 
+absl::Status ValidateFsdp(const TrainerOptions& options, int world_size) {
+  if (!options.fsdp) return absl::OkStatus();
+  MeshDegrees degrees;
+  RETURN_IF_ERROR(Annotate(ResolveDegrees(*options.fsdp, world_size, degrees), "fsdp"));
+  if (options.fsdp->cpu_offload && degrees.replicate > 1 && !options.device.is_cpu())
+    return Bad("fsdp cpu_offload", "true", "gradients in host memory can't be summed over replicas of a GPU run");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ValidateDuration(absl::string_view field, const Time& duration, const TrainerOptions& options) {
@@ -111,6 +120,7 @@ absl::Status Validate(const TrainerOptions& options, int world_size) {
     if (saver.save_folder.empty()) return absl::InvalidArgumentError("checkpoint_saver: a folder is required");
     RETURN_IF_ERROR(Annotate(ValidateSave(saver, options, world_size), "checkpoint_saver"));
   }
+  RETURN_IF_ERROR(ValidateFsdp(options, world_size));
   RETURN_IF_ERROR(ValidateTimes(options));
   RETURN_IF_ERROR(ValidateEvaluators(options.evaluators));
   return ValidateData(options.train, world_size);

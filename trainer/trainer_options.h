@@ -24,6 +24,7 @@
 #include "trainer/parallel/activation_options.h"
 #include "trainer/parallel/communicator.h"
 #include "trainer/parallel/ddp_options.h"
+#include "trainer/parallel/fsdp_options.h"
 
 namespace composer {
 
@@ -108,6 +109,10 @@ struct TrainerOptions {
   // As Composer where Composer is wrong: a schedule's factor is that of one batch earlier; of several schedules the last
   // alone counts.
   bool composer_compat = false;
+
+  // Spreads parameters, gradients and optimizer state over ranks; without: every rank has everything (DDP). Only
+  // optimizers that work element by element can be used then, not Muon.
+  std::optional<FsdpOptions> fsdp;
 
   // Coordinates saves and loads; needed when there are several ranks. Its keys must be this trainer's own.
   c10::intrusive_ptr<c10d::Store> store;

@@ -14,6 +14,7 @@
 #include "worker/job_checkpoints.h"
 #include "worker/job_ddp.h"
 #include "worker/job_metrics.h"
+#include "worker/job_parallelism.h"
 #include "worker/job_time.h"
 #include "worker/plugin_loader.h"
 
@@ -100,6 +101,7 @@ void ReadTraining(ConfigMap root, Job& job) {
   options.composer_compat = root.Bool("composer_compat", false);
   job.gpu = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu";
   options.precision = ReadPrecision(root, job.gpu);
+  options.fsdp = ReadParallelism(root, options.precision);
   job.dist_timeout_seconds = root.Double("dist_timeout", 300, {.min = 1});
 }
 
@@ -139,9 +141,8 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ReadTraining(root, job);
   ReadTrainData(root, job);
   ReadEvaluation(root, job);
-  job.options.ddp = ReadDdp(root);
-  ConfigMap fsdp = root.Map("fsdp_config");
-  job.options.activations = ReadActivations(fsdp);
+  job.options.ddp = ReadDdp(root, job.options.fsdp);
+  job.options.activations = ReadActivations(root);
   job.options.save = ReadSaving(root, job.run_name, job.run_folder);
   job.options.load = ReadLoading(root);
   job.options.checkpoint_savers = ReadCheckpointSavers(root);

@@ -49,18 +49,22 @@ BlockChoice ReadBlockChoice(ConfigMap& config, absl::string_view key) {
 
 }  // namespace
 
-DdpOptions ReadDdp(ConfigMap root) {
+DdpOptions ReadDdp(ConfigMap& root, const std::optional<FsdpOptions>& fsdp) {
   DdpOptions options;
   options.sync_strategy = ReadSyncStrategy(root);
   ConfigMap config = root.Map("ddp_config");
   options.bucket_bytes = ReadBytes(config, "bucket_cap_mb", options.bucket_bytes);
   options.first_bucket_bytes = ReadBytes(config, "first_bucket_cap_mb", options.first_bucket_bytes);
   options.gradient_compression = ReadCompression(config);
+  if (fsdp && fsdp->strategy == ShardingStrategy::kNoShard && fsdp->reduce_dtype == at::kBFloat16 &&
+      !config.Has("gradient_compression"))
+    options.gradient_compression = GradientCompression::kBf16;
   options.find_unused_parameters = config.Bool("find_unused_parameters", options.find_unused_parameters);
   return options;
 }
 
-ActivationOptions ReadActivations(ConfigMap& config) {
+ActivationOptions ReadActivations(ConfigMap& root) {
+  ConfigMap config = root.Has("fsdp_config") ? root.Map("fsdp_config") : root.Map("parallelism_config").Map("fsdp");
   ActivationOptions options;
   options.checkpoint = ReadBlockChoice(config, "activation_checkpointing");
   options.cpu_offload = config.Bool("activation_cpu_offload", false);

@@ -2,16 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "config/config_map.h"
 #include "trainer/parallel/activation_options.h"
 #include "trainer/parallel/ddp_options.h"
+#include "trainer/parallel/fsdp_options.h"
 
 namespace composer {
 
-DdpOptions ReadDdp(ConfigMap root);
+// fsdp: a reduce_dtype of bfloat16 with NO_SHARD is gradient_compression bf16.
+DdpOptions ReadDdp(ConfigMap& root, const std::optional<FsdpOptions>& fsdp);
 
-// activation_checkpointing, activation_checkpointing_reentrant and activation_cpu_offload of fsdp_config; they need no
-// sharding.
-ActivationOptions ReadActivations(ConfigMap& config);
+// activation_checkpointing, activation_checkpointing_reentrant and activation_cpu_offload of the map that ReadParallelism
+// reads; they need no sharding.
+ActivationOptions ReadActivations(ConfigMap& root);
 
 }  // namespace composer

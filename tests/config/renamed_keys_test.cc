@@ -32,7 +32,8 @@ TEST(RenamedKeysTest, WhatIsNotHereSaysWhy) {
       {"python_log_level", "there is no Python"},
       {"find_unused_parameters", "`ddp_config`"},
       {"save_filename", "below `save_folder`"},
-      {"deepspeed_config", "every rank holds the whole model"},
+      {"fsdp_config.state_dict_type", "each rank writes and reads its part"},
+      {"deepspeed_config", "use `parallelism_config`"},
   };
   for (const auto& [key, why] : cases) EXPECT_THAT(RenamedKeyAdvice(key), HasSubstr(why)) << key;
 }

@@ -15,6 +15,8 @@
 
 #include "tests/support/spawn_ranks.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/mesh.h"
+#include "trainer/parallel/tree_sum.h"
 
 namespace composer {
 
@@ -25,6 +27,7 @@ struct CommunicatorCase {
   std::string name;
   std::vector<int> sizes;
   std::function<RankFactory(int size)> make_group;
+  bool tree_order = true;  // false: a backend used as it is
 };
 
 inline void PrintTo(const CommunicatorCase& test, std::ostream* out) { *out << test.name; }
@@ -156,6 +159,106 @@ TEST_P(CommunicatorSuite, LargeTensors) {
     const at::Tensor tensor = torch::full({3 << 20}, 0.5);  // 12 MiB
     communicator.AllReduceSum(tensor);
     EXPECT_TRUE(tensor.eq(0.5 * communicator.world_size()).all().item<bool>());
+  });
+}
+
+// Terms of very different size: any other order of additions gives other bits. Elements at all places of the buffer have
+// the same terms, so the same sum.
+TEST_P(CommunicatorSuite, EverySumHasTheOrderOfTheTree) {
+  if (!GetParam().tree_order) GTEST_SKIP() << "the order is the backend's";
+  OnRanks([](Communicator& communicator) {
+    const int size = communicator.world_size();
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble}) {
+      for (const int64_t part : {1, 5, 1000, 300'000}) {
+        std::vector<at::Tensor> terms;
+        std::vector<const void*> parts;
+        for (int rank = 0; rank < size; ++rank) {
+          terms.push_back(torch::full({part * size}, (rank % 2 == 0 ? 1e3 : -1e3) + 1.0 / (rank + 3), dtype));
+          parts.push_back(terms.back().const_data_ptr());
+        }
+        const at::Tensor wanted = torch::empty({part * size}, dtype);
+        TreeSum(dtype, parts, wanted.mutable_data_ptr(), wanted.numel());
+        const at::Tensor mine = terms[static_cast<size_t>(communicator.rank())];
+        const at::Tensor all = mine.clone(), scattered = torch::empty({part}, dtype);
+        communicator.AllReduceSum(all);
+        communicator.StartReduceScatterSum(scattered, mine.clone())->Wait();
+        EXPECT_TRUE(all.equal(wanted)) << dtype << " " << part;
+        EXPECT_TRUE(scattered.equal(wanted.narrow(0, 0, part))) << dtype << " " << part;
+        const at::Tensor uneven = mine.narrow(0, 0, part * size - (size > 1 ? 1 : 0)).clone();
+        communicator.AllReduceSum(uneven);
+        EXPECT_TRUE(uneven.equal(wanted.narrow(0, 0, uneven.numel()))) << dtype << " " << part;
+      }
+    }
+  });
+}
+
+TEST_P(CommunicatorSuite, EmptyTensors) {
+  OnRanks([](Communicator& communicator) {
+    const at::Tensor empty = torch::empty({0});
+    communicator.AllReduceSum(empty);
+    communicator.Broadcast(empty, 0);
+    communicator.StartAllGather(torch::empty({0}), empty)->Wait();
+    const at::Tensor one = torch::ones({1});
+    communicator.AllReduceSum(one);
+    EXPECT_EQ(one.item<float>(), static_cast<float>(communicator.world_size()));
+  });
+}
+
+TEST_P(CommunicatorSuite, SplitsByColorAndNestedGroupsWork) {
+  OnRanks([](Communicator& world) {
+    const int size = world.world_size(), rank = world.rank();
+    const auto parity = world.Split(rank % 2, "parity");
+    EXPECT_EQ(parity->world_size(), rank % 2 == 0 ? (size + 1) / 2 : size / 2);
+    EXPECT_EQ(parity->rank(), rank / 2);
+    const at::Tensor sum = torch::full({3}, rank, at::kLong);
+    int64_t wanted = 0;
+    for (int peer = rank % 2; peer < size; peer += 2) wanted += peer;
+    parity->AllReduceSum(sum);
+    EXPECT_TRUE(sum.eq(wanted).all().item<bool>());
+    const auto again = parity->Split(0, "again");  // a group of the group
+    EXPECT_EQ(again->world_size(), parity->world_size());
+    const at::Tensor ones = torch::ones({2});
+    again->AllReduceSum(ones);
+    world.AllReduceSum(ones);  // groups and the world by turns
+    float all = 0;
+    for (int peer = 0; peer < size; ++peer) all += static_cast<float>(peer % 2 == 0 ? (size + 1) / 2 : size / 2);
+    EXPECT_EQ(ones[1].item<float>(), all);
+  });
+}
+
+TEST_P(CommunicatorSuite, AMeshSumsAlongItsAxes) {
+  OnRanks([](Communicator& world) {
+    const int size = world.world_size(), rank = world.rank();
+    EXPECT_THROW(Mesh(world, {.shard = size + 1}), c10::ValueError);
+    Mesh flat(world, {.shard = size});
+    EXPECT_EQ(&flat.shard(), &world);
+    EXPECT_EQ(flat.tensor().world_size(), 1);
+    if (size % 4 != 0) return;
+    Mesh mesh(world, {.replicate = size / 4, .shard = 2, .tensor = 2});
+    const auto sum_over = [&](Communicator& axis) {
+      const at::Tensor sum = torch::full({1}, 1 << rank, at::kLong);  // a bit a rank
+      axis.AllReduceSum(sum);
+      return sum.item<int64_t>();
+    };
+    EXPECT_EQ(sum_over(mesh.tensor()), 3 << (rank / 2 * 2));
+    EXPECT_EQ(sum_over(mesh.shard()), 5 << (rank / 4 * 4 + rank % 2));
+    EXPECT_EQ(sum_over(mesh.data()), ((1 << size) - 1) / 3 << (rank % 2));  // every second rank
+    EXPECT_EQ(mesh.replicate().world_size(), size / 4);
+  });
+}
+
+TEST_P(CommunicatorSuite, CountsBytesByTheory) {
+  OnRanks([](Communicator& communicator) {
+    const int64_t size = communicator.world_size();
+    if (size == 1) return;
+    communicator.AllReduceSum(torch::ones({100 * size}));
+    EXPECT_EQ(communicator.bytes_sent(), 800 * (size - 1));
+    communicator.StartAllGather(torch::empty({100 * size}), torch::ones({100}))->Wait();
+    EXPECT_EQ(communicator.bytes_sent(), 1200 * (size - 1));
+    communicator.StartReduceScatterSum(torch::empty({100}), torch::ones({100 * size}))->Wait();
+    EXPECT_EQ(communicator.bytes_sent(), 1600 * (size - 1));
+    communicator.Broadcast(torch::ones({100}), 1);
+    EXPECT_EQ(communicator.bytes_sent(), (communicator.rank() == 1 ? 2000 : 1600) * (size - 1));
   });
 }
 

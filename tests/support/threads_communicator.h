@@ -1,4 +1,4 @@
-// Collectives among threads of one test, summed in rank order: what GradientReducer needs, without a network.
+// Collectives among threads of one test, summed in the order of every Communicator: what GradientReducer needs, without a network.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,10 +7,13 @@
 #include <condition_variable>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/tree_sum.h"
 
 namespace composer {
 
@@ -19,6 +22,14 @@ class ThreadsExchange {
  public:
   explicit ThreadsExchange(int size) : size_(size) {}
   int size() const { return size_; }
+
+  // The exchange of a group that is split off; the first rank that asks makes it. Lives as long as this one.
+  ThreadsExchange& Subgroup(const std::string& name, int size) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_ptr<ThreadsExchange>& group = subgroups_[name];
+    if (group == nullptr) group = std::make_unique<ThreadsExchange>(size);
+    return *group;
+  }
 
   // Adds this rank's tensor to collective number `sequence`; Result blocks until all ranks have.
   void Contribute(int64_t sequence, int rank, const at::Tensor& tensor) {
@@ -46,6 +57,7 @@ class ThreadsExchange {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int64_t, Round> rounds_;
+  std::map<std::string, std::unique_ptr<ThreadsExchange>> subgroups_;
 };
 
 class ThreadsCommunicator final : public Communicator {
@@ -54,18 +66,28 @@ class ThreadsCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int world_size() const override { return exchange_.size(); }
   std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override {
+    CountAllReduce(tensor);
     return Start(tensor, [tensor](const std::vector<at::Tensor>& all) { tensor.view(-1).copy_(Sum(all)); });
   }
   std::unique_ptr<PendingCollective> StartAllGather(at::Tensor output, at::Tensor input) override {
+    CheckParts("all-gather", output, input, world_size());
+    CountParts(output);
     return Start(input, [output](const std::vector<at::Tensor>& all) { output.view(-1).copy_(at::cat(all)); });
   }
   std::unique_ptr<PendingCollective> StartReduceScatterSum(at::Tensor output, at::Tensor input) override {
+    CheckParts("reduce-scatter", input, output, world_size());
+    CountParts(input);
     return Start(input, [output, rank = rank_](std::vector<at::Tensor> all) {
       for (at::Tensor& each : all) each = each.narrow(0, rank * output.numel(), output.numel());
       output.view(-1).copy_(Sum(all));
     });
   }
-  void Broadcast(at::Tensor tensor, int root) override { AllReduceSum(rank_ == root ? tensor : tensor.zero_()); }
+  void Broadcast(at::Tensor tensor, int root) override {
+    CountBroadcast(tensor, root);
+    Start(tensor, [tensor, root](const std::vector<at::Tensor>& all) {
+      tensor.view(-1).copy_(all[static_cast<size_t>(root)]);
+    })->Wait();
+  }
 
  private:
   using Finish = std::function<void(const std::vector<at::Tensor>& all)>;
@@ -79,15 +101,21 @@ class ThreadsCommunicator final : public Communicator {
     Finish finish;
   };
   static at::Tensor Sum(const std::vector<at::Tensor>& all) {
-    at::Tensor sum = all[0];
-    for (size_t rank = 1; rank < all.size(); ++rank) sum = sum + all[rank];
+    const at::Tensor sum = at::empty_like(all[0]);
+    std::vector<const void*> parts;
+    std::vector<at::Tensor> dense;
+    for (const at::Tensor& each : all) parts.push_back(dense.emplace_back(each.contiguous()).const_data_ptr());
+    TreeSum(sum.scalar_type(), parts, sum.mutable_data_ptr(), sum.numel());
     return sum;
+  }
+  std::unique_ptr<Communicator> NewGroup(const std::string& name, int rank, int size) override {
+    return std::make_unique<ThreadsCommunicator>(exchange_.Subgroup(name, size), rank);
   }
   std::unique_ptr<PendingCollective> Start(const at::Tensor& mine, Finish finish) {
     TORCH_CHECK_VALUE(mine.is_contiguous(), "collective on a tensor that is not contiguous");
     auto pending = std::make_unique<Pending>();
     pending->exchange = &exchange_;
-    pending->sequence = num_collectives_++;
+    pending->sequence = num_collectives();
     pending->finish = std::move(finish);
     exchange_.Contribute(pending->sequence, rank_, mine.detach());
     return pending;

@@ -20,18 +20,20 @@ class JobDdpTest : public ::testing::Test {
   DdpOptions Ddp(const std::string& yaml) {
     const ConfigNode document = ParseYaml(yaml, "job.yaml").value();
     ConfigReader reader(document);
-    const DdpOptions options = ReadDdp(reader.root());
+    ConfigMap root = reader.root();
+    const DdpOptions options = ReadDdp(root, fsdp_);
     message_ = std::string(reader.Finish().message());
     return options;
   }
   ActivationOptions Activations(const std::string& value) {
     const ConfigNode document = ParseYaml("fsdp_config: {" + value + "}", "job.yaml").value();
     ConfigReader reader(document);
-    ConfigMap config = reader.root().Map("fsdp_config");
-    const ActivationOptions options = ReadActivations(config);
+    ConfigMap root = reader.root();
+    const ActivationOptions options = ReadActivations(root);
     message_ = std::string(reader.Finish().message());
     return options;
   }
+  std::optional<FsdpOptions> fsdp_;
   std::string message_;
 };
 
@@ -56,6 +58,13 @@ TEST_F(JobDdpTest, AllKeys) {
   EXPECT_EQ(options.first_bucket_bytes, 2 << 20);
   EXPECT_EQ(options.gradient_compression, GradientCompression::kBf16SumFp32);
   EXPECT_TRUE(options.find_unused_parameters);
+}
+
+TEST_F(JobDdpTest, NoShardReducesInItsReduceDtype) {
+  fsdp_.emplace().strategy = ShardingStrategy::kNoShard;
+  fsdp_->reduce_dtype = at::kBFloat16;
+  EXPECT_EQ(Ddp("{}").gradient_compression, GradientCompression::kBf16);
+  EXPECT_EQ(Ddp("ddp_config: {gradient_compression: none}").gradient_compression, GradientCompression::kNone);
 }
 
 TEST_F(JobDdpTest, MistakesAreNamed) {

@@ -25,6 +25,8 @@
 
 namespace composer {
 
+class ModelSharding;
+
 // kAmpFp16 scales the loss (optim/grad_scaler.h). Source: mosaicml composer/core/precision.py.
 enum class Precision { kFp32, kAmpBf16, kAmpFp16 };
 // "fp32", "amp_bf16", "amp_fp16".
@@ -82,6 +84,7 @@ struct State {
   bool accumulate_train_batch_on_tokens = false;  // microbatches are weighted by loss-generating tokens
 
   MetricList train_metrics;
+  ModelSharding* sharding = nullptr;  // not owned; null: every rank has whole parameters
   std::string eval_label;    // of the running evaluation
   int64_t eval_batches = 0;  // in it
 

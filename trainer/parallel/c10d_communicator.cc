@@ -35,55 +35,48 @@ class C10dPending final : public PendingCollective {
   int64_t sequence_;
 };
 
-void CheckContiguous(const char* collective, const at::Tensor& tensor) {
-  TORCH_CHECK_VALUE(tensor.is_contiguous(), collective, " of a tensor that is not contiguous, shape ", tensor.sizes());
-}
-
-// part: what each of `ranks` ranks has of whole.
-void CheckParts(const char* collective, const at::Tensor& whole, const at::Tensor& part, int ranks) {
-  CheckContiguous(collective, whole);
-  CheckContiguous(collective, part);
-  TORCH_CHECK_VALUE(whole.numel() == part.numel() * ranks && whole.scalar_type() == part.scalar_type(), collective,
-                    ": ", ranks, " parts of shape ", part.sizes(), " and dtype ", part.scalar_type(),
-                    " do not make a tensor of shape ", whole.sizes(), " and dtype ", whole.scalar_type());
-}
-
 }  // namespace
 
 std::unique_ptr<PendingCollective> C10dCommunicator::StartAllReduceSum(at::Tensor tensor) {
   CheckContiguous("all-reduce", tensor);
-  ++num_collectives_;
+  CountAllReduce(tensor);
   std::vector<at::Tensor> tensors = {std::move(tensor)};
-  return std::make_unique<C10dPending>("all-reduce", backend_->allreduce(tensors), num_collectives_);
+  return std::make_unique<C10dPending>("all-reduce", backend_->allreduce(tensors), num_collectives());
 }
 
 std::unique_ptr<PendingCollective> C10dCommunicator::StartAllGather(at::Tensor output, at::Tensor input) {
   CheckParts("all-gather", output, input, world_size());
-  ++num_collectives_;
+  CountParts(output);
   output = output.view(-1);  // Gloo compares shapes
   input = input.view(-1);
-  return std::make_unique<C10dPending>("all-gather", backend_->_allgather_base(output, input), num_collectives_);
+  return std::make_unique<C10dPending>("all-gather", backend_->_allgather_base(output, input), num_collectives());
 }
 
 std::unique_ptr<PendingCollective> C10dCommunicator::StartReduceScatterSum(at::Tensor output, at::Tensor input) {
   CheckParts("reduce-scatter", input, output, world_size());
-  ++num_collectives_;
+  CountParts(input);
   output = output.view(-1);
   input = input.view(-1);
   return std::make_unique<C10dPending>("reduce-scatter", backend_->_reduce_scatter_base(output, input),
-                                       num_collectives_);
+                                       num_collectives());
 }
 
 void C10dCommunicator::Broadcast(at::Tensor tensor, int root) {
-  ++num_collectives_;
+  CountBroadcast(tensor, root);
   c10d::BroadcastOptions options;
   options.rootRank = root;
   std::vector<at::Tensor> tensors = {std::move(tensor)};
   try {
     backend_->broadcast(tensors, options)->wait();
   } catch (...) {
-    ThrowUnavailable("broadcast", num_collectives_);
+    ThrowUnavailable("broadcast", num_collectives());
   }
+}
+
+std::unique_ptr<Communicator> C10dCommunicator::NewGroup(const std::string& name, int rank, int size) {
+  TORCH_CHECK(new_group_ != nullptr, "this group of ranks cannot be split: no store to meet at");
+  const std::string full_name = name_ + name;
+  return std::make_unique<C10dCommunicator>(new_group_(full_name, rank, size), device_, new_group_, full_name + "/");
 }
 
 }  // namespace composer

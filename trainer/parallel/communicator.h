@@ -1,6 +1,6 @@
 // Collectives among the ranks of a run: the seam between the trainer and c10d.
-// Implementations: LocalCommunicator (one rank), C10dCommunicator (Gloo, NCCL). Conformance:
-// tests/conformance/communicator_suite.h.
+// Implementations: LocalCommunicator (one rank), HostCommunicator (CPU memory: shared memory or Gloo),
+// C10dCommunicator (a c10d backend as it is: NCCL). Conformance: tests/conformance/communicator_suite.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,13 +8,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/types/span.h"
 
 namespace composer {
 
 // A collective under way. Wait returns when the result is in the tensor; on a GPU, when the current stream will see it.
-// Throws c10::DistError (or the backend's error) when a peer is lost. The tensor must not be touched before.
+// Throws StatusError, or the backend's error, when a peer is lost. The tensor must not be touched before.
 class PendingCollective {
  public:
   virtual ~PendingCollective() = default;
@@ -22,6 +23,11 @@ class PendingCollective {
 };
 
 // Threads: one. All ranks call the same methods in the same order with the same shapes and dtypes.
+//
+// Sums have one order, the same for every collective and wherever an element lies in its buffer: a binary tree over the
+// ranks (tree_sum.h). So results do not depend on the strategy, and a sum over a mesh's rows and then over its columns
+// has the bits of one over all ranks when both are powers of two. bfloat16 and half are summed in float32. A backend
+// used as it is (C10dCommunicator) has an order of its own.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -43,11 +49,44 @@ class Communicator {
   void AllReduceSum(const at::Tensor& tensor) { StartAllReduceSum(tensor)->Wait(); }
   // Host memory, summed in place, through the device when there is one.
   void AllReduceSum(absl::Span<double> values);
+
+  // The group of the ranks that give the same color, ranked as here. A collective: all ranks call it in the same order
+  // with the same name, which is this group's alone ([a-z0-9_]+). The result must not outlive this communicator. A group
+  // of one is a LocalCommunicator. Throws what connecting throws.
+  std::unique_ptr<Communicator> Split(int color, const std::string& name);
+
   // Collectives started so far, for tests that count them.
   int64_t num_collectives() const { return num_collectives_; }
+  // Bytes this rank has sent so far by theory, of messages of B bytes over N ranks (B: the whole, not a part):
+  // all-gather and reduce-scatter (N-1)/N B, all-reduce twice that, broadcast (N-1) B at the root. What really goes over
+  // a wire may be more for small messages.
+  int64_t bytes_sent() const { return bytes_sent_; }
 
  protected:
+  // A communicator for `size` >= 2 ranks that all call it with this name, unique in this communicator.
+  virtual std::unique_ptr<Communicator> NewGroup(const std::string& name, int rank, int size) = 0;
+
+  // What starts. whole: the tensor of all ranks' parts.
+  void CountAllReduce(const at::Tensor& tensor) { Count(2 * PartsOfOthers(tensor)); }
+  void CountParts(const at::Tensor& whole) { Count(PartsOfOthers(whole)); }
+  void CountBroadcast(const at::Tensor& tensor, int root);
+  void Count(int64_t bytes) {
+    ++num_collectives_;
+    bytes_sent_ += bytes;
+  }
+
+ private:
+  int64_t PartsOfOthers(const at::Tensor& whole) const {
+    return static_cast<int64_t>(whole.nbytes()) * (world_size() - 1) / world_size();
+  }
+
   int64_t num_collectives_ = 0;
+  int64_t bytes_sent_ = 0;
 };
+
+// Throws c10::ValueError naming the collective unless the tensor is contiguous.
+void CheckContiguous(const char* collective, const at::Tensor& tensor);
+// The same, and unless `ranks` parts like `part` make a tensor like `whole`.
+void CheckParts(const char* collective, const at::Tensor& whole, const at::Tensor& part, int ranks);
 
 }  // namespace composer

@@ -18,7 +18,8 @@ enum class DdpSyncStrategy {
 // What travels. Either way every rank adds the same numbers and has the same sum.
 enum class GradientCompression {
   kNone,         // float32
-  kBf16,         // rounded to bfloat16 and added in it: half the bytes; torch's bf16_compress_hook
+  kBf16,         // rounded to bfloat16, and so is the sum (NCCL: each partial sum): half the bytes; torch's
+                 // bf16_compress_hook
   kBf16SumFp32,  // rounded to bfloat16 and added in float32, in the order of ranks. Bytes of a rank: 2 (N - 1) a parameter,
                  // where float32 takes 8 (N - 1) / N: fewer up to 3 ranks, the same for 4
 };

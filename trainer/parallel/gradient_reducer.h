@@ -22,11 +22,12 @@
 #include "absl/types/span.h"
 #include "trainer/parallel/communicator.h"
 #include "trainer/parallel/ddp_options.h"
+#include "trainer/parallel/gradient_sync.h"
 
 namespace composer {
 
 // Threads: the training thread, and the autograd thread inside backward (on CPU the same one).
-class GradientReducer {
+class GradientReducer final : public GradientSync {
  public:
   struct Options {
     int64_t first_bucket_bytes = DdpOptions().first_bucket_bytes;
@@ -42,29 +43,23 @@ class GradientReducer {
   // Installs a post-accumulate hook on each parameter (removed by the destructor). Throws c10::ValueError on other
   // dtypes.
   GradientReducer(std::vector<at::Tensor> params, Communicator& communicator, Options options);
-  ~GradientReducer();
+  ~GradientReducer() override;
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  // This step's tail (CPU memory). Write it before the last backward of the step; read it after Finish. May be written
-  // again until tail_sent().
-  absl::Span<float> tail() { return absl::MakeSpan(tail_).first(static_cast<size_t>(options_.tail_length)); }
-
-  // A step: BeginStep; for each microbatch BeginPass, backward, EndPass; Finish. Without BeginStep and passes: one round.
-  // passes: the largest number of microbatches that a rank has in this step, the same on all ranks; at least 1.
-  void BeginStep(int64_t passes);
-  void BeginPass();
+  absl::Span<float> tail() override { return absl::MakeSpan(tail_).first(static_cast<size_t>(options_.tail_length)); }
+  // A step without BeginStep and passes sums once.
+  void BeginStep(int64_t passes) override;
+  void BeginPass() override;
   // With kMultiAutoSync gradients are sums over ranks now; further backwards accumulate into them.
-  void EndPass();
-  // Call before the step's last backward: from here on gradients that are complete go out (not with kForcedSync). loss:
-  // what backward will start from, for order_by_graph and find_unused_parameters; may be undefined.
-  void Arm(const at::Tensor& loss = {});
-  // Call after the step's last backward (or instead of it, when this rank has no samples). Does the rounds that are left.
-  // Waits for all buckets. Throws when a peer is lost.
-  void Finish();
-
+  void EndPass() override;
+  // From here on gradients that are complete go out, but with kForcedSync. loss: for order_by_graph and
+  // find_unused_parameters.
+  void Arm(const at::Tensor& loss = {}) override;
+  void Finish() override;
   // The last bucket is on its way: what the tail says of this rank can no longer change.
-  bool tail_sent() const { return armed_ && rounds_left_ == 1 && next_bucket_ == buckets_.size(); }
+  bool tail_sent() const override { return armed_ && rounds_left_ == 1 && next_bucket_ == buckets_.size(); }
+  int64_t num_collectives_per_step() const override { return num_buckets() + (compresses() ? 1 : 0); }
 
   int64_t num_buckets() const { return static_cast<int64_t>(buckets_.size()); }
   // Indices of the parameters in the order of their places in the buckets.

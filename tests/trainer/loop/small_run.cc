@@ -13,6 +13,7 @@
 #include "checkpoint/reader.h"
 #include "storage/local_store.h"
 #include "tests/support/spawn_ranks.h"
+#include "trainer/core/model_sharding.h"
 #include "trainer/models/classifier.h"
 #include "trainer/optim/decoupled_adamw.h"
 
@@ -131,8 +132,12 @@ RunResult Train(TrainerOptions options) {
   result.status = (*trainer)->Fit();
   result.num_collectives = communicator == nullptr ? 0 : communicator->num_collectives() - before;
   const State& state = (*trainer)->state();
-  for (const auto& item : state.model->named_parameters())
-    result.tensors.emplace_back(item.key(), item.value().detach().clone());
+  if (state.sharding != nullptr) {
+    result.tensors = state.sharding->WholeParameters();
+  } else {
+    for (const auto& item : state.model->named_parameters())
+      result.tensors.emplace_back(item.key(), item.value().detach().clone());
+  }
   for (const auto& item : state.model->named_buffers()) result.tensors.emplace_back(item.key(), item.value().clone());
   result.timestamp = state.timestamp;
   result.resumed_from = (*trainer)->resumed_from();

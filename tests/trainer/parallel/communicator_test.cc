@@ -1,12 +1,14 @@
 // Each Communicator, by the suite that all must pass.
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "tests/conformance/communicator_suite.h"
 #include "tests/support/threads_communicator.h"
 #include "trainer/parallel/c10d_communicator.h"
 #include "trainer/parallel/local_communicator.h"
 #include "trainer/torch_status.h"
+#include "worker/host_group.h"
 #include "worker/process_group.h"
 
 namespace composer {
@@ -24,16 +26,36 @@ RankFactory MakeThreadsGroup(int size) {
 RankFactory MakeGlooGroup(int size) {
   setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);  // process_group.h: ranks as threads
   const auto store = c10::make_intrusive<c10d::HashStore>();
-  return [=](int rank) {
-    return std::make_unique<C10dCommunicator>(
-        ConnectGlooGroup({.store = store, .rank = rank, .world_size = size, .timeout = std::chrono::seconds(20)}));
+  const C10dCommunicator::GroupFactory connect = [=](const std::string& name, int rank, int ranks) {
+    return ConnectGlooGroup({.store = c10::make_intrusive<c10d::PrefixStore>(name, store),
+                             .rank = rank,
+                             .world_size = ranks,
+                             .timeout = std::chrono::seconds(20)});
   };
+  return [=](int rank) { return std::make_unique<C10dCommunicator>(connect("world", rank, size), at::kCPU, connect); };
 }
+
+template <HostCollectives collectives, bool check_calls>
+RankFactory MakeHostGroup(int size) {
+  setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1);
+  HostGroupOptions options;
+  options.store = options.changing_store = c10::make_intrusive<c10d::HashStore>();
+  options.collectives = collectives;
+  options.timeout = std::chrono::seconds(20);
+  options.check_calls = check_calls;
+  return [=](int rank) { return ConnectHostGroup(options, rank, size); };
+}
+constexpr auto MakeOrderedGlooGroup = MakeHostGroup<HostCollectives::kGloo, false>;
+constexpr auto MakeCheckedGlooGroup = MakeHostGroup<HostCollectives::kGloo, true>;
+constexpr auto MakeSharedMemoryGroup = MakeHostGroup<HostCollectives::kSharedMemory, false>;
 
 INSTANTIATE_TEST_SUITE_P(Implementations, CommunicatorSuite,
                          testing::Values(CommunicatorCase{"Local", {1}, MakeLocalGroup},
-                                         CommunicatorCase{"Threads", {1, 2, 3}, MakeThreadsGroup},
-                                         CommunicatorCase{"Gloo", {1, 2, 3}, MakeGlooGroup}),
+                                         CommunicatorCase{"Threads", {1, 2, 3, 4, 8}, MakeThreadsGroup},
+                                         CommunicatorCase{"Gloo", {1, 2, 3, 4}, MakeGlooGroup, /*tree_order=*/false},
+                                         CommunicatorCase{"OrderedGloo", {2, 3, 4}, MakeOrderedGlooGroup},
+                                         CommunicatorCase{"CheckedGloo", {2, 3}, MakeCheckedGlooGroup},
+                                         CommunicatorCase{"SharedMemory", {2, 3, 4, 8, 16}, MakeSharedMemoryGroup}),
                          [](const auto& test) { return test.param.name; });
 
 // Rank 1 leaves without taking part: its sockets close, and rank 0 gets an error that says which collective.

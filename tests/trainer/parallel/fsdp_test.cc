@@ -1,0 +1,348 @@
+// Sharded runs against one process on the same global batches, through the whole trainer; ranks are threads.
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/parallel/fsdp.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "tests/trainer/loop/small_run.h"
+#include "trainer/models/classifier.h"
+
+namespace composer {
+namespace {
+
+class TestBlock final : public Block {
+ public:
+  explicit TestBlock(int64_t width)
+      : norm_(register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({8})))),
+        up_(register_module("up", torch::nn::Linear(8, width))),
+        down_(register_module("down", torch::nn::Linear(width, 8))) {}
+
+ protected:
+  at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
+    return inputs[0] + down_->forward(at::gelu(up_->forward(norm_->forward(inputs[0]))));
+  }
+
+ private:
+  torch::nn::LayerNorm norm_;
+  torch::nn::Linear up_, down_;
+};
+
+struct Shape {
+  bool frozen = false;    // the first block's `up`
+  bool unused = false;    // a block that forward leaves out
+  bool tied = false;      // the head's weight is a block's parameter, too
+  bool reversed = false;  // the blocks run against the order of the model
+  bool twice = false;     // a block that runs twice
+};
+
+class BlockModel final : public Classifier {
+ public:
+  explicit BlockModel(const Shape& shape) : shape_(shape), in_(8, 8), head_(8, 8) {
+    register_module("in", in_);
+    for (const int64_t width : {5, 16, 40}) {
+      blocks_.push_back(std::make_shared<TestBlock>(width));
+      register_module("block" + std::to_string(blocks_.size()), blocks_.back());
+    }
+    register_module("head", head_);
+    FillParameters(*this);
+    if (shape.frozen) blocks_[0]->named_parameters()["up.weight"].requires_grad_(false);
+    if (shape.tied) blocks_[1]->register_parameter("tied", head_->weight);
+  }
+
+ protected:
+  at::Tensor Logits(const at::Tensor& inputs) override {
+    at::Tensor x = in_->forward(inputs);
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      const size_t b = shape_.reversed ? blocks_.size() - 1 - i : i;
+      if (shape_.unused && b == 1) continue;
+      x = blocks_[b]->forward(x);
+      if (shape_.twice && b == 2) x = blocks_[b]->forward(x);
+    }
+    return head_->forward(x).slice(1, 0, 4);
+  }
+
+ private:
+  Shape shape_;
+  torch::nn::Linear in_, head_;
+  std::vector<std::shared_ptr<TestBlock>> blocks_;
+};
+
+struct Case {
+  Shape shape;
+  int64_t microbatch = 0;
+  int64_t global_batch = 8;
+  Precision precision = Precision::kFp32;
+  FsdpOptions fsdp;
+};
+
+TrainerOptions OptionsOf(const Case& c) {
+  TrainerOptions options = SmallRun();
+  options.model = std::make_shared<BlockModel>(c.shape);
+  options.train.global_train_batch_size = c.global_batch;
+  options.device_train_microbatch_size = c.microbatch;
+  options.precision = c.precision;
+  options.max_duration = Time::Batches(10);
+  return options;
+}
+
+std::vector<RunResult> TrainSharded(int ranks, const Case& c) {
+  return TrainOnRanks(ranks, [&](int rank) {
+    TrainerOptions options = OptionsOf(c);
+    options.fsdp = c.fsdp;
+    return options;
+  });
+}
+
+// |a - b| / |b| over all tensors together.
+double RelativeError(const RunResult& a, const RunResult& b) {
+  if (a.tensors.size() != b.tensors.size() || a.tensors.empty()) return INFINITY;
+  double difference = 0, norm = 0;
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    if (a.tensors[i].second.sizes() != b.tensors[i].second.sizes()) return INFINITY;
+    const at::Tensor x = a.tensors[i].second.to(at::kDouble), y = b.tensors[i].second.to(at::kDouble);
+    difference += (x - y).square().sum().item<double>();
+    norm += y.square().sum().item<double>();
+  }
+  return std::sqrt(difference / norm);
+}
+
+void ExpectAsOneProcess(int ranks, const Case& c, double tolerance) {
+  const RunResult one = Train(OptionsOf(c));
+  ASSERT_TRUE(one.status.ok()) << one.status;
+  const std::vector<RunResult> sharded = TrainSharded(ranks, c);
+  for (const RunResult& result : sharded) {
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    EXPECT_LE(RelativeError(result, one), tolerance);
+    EXPECT_EQ(LargestDifference(result, sharded[0]), 0) << "all ranks have the same weights";
+    ASSERT_EQ(result.losses.size(), one.losses.size());
+    for (size_t i = 0; i < one.losses.size(); ++i) EXPECT_NEAR(result.losses[i], one.losses[i], 100 * tolerance);
+  }
+}
+
+constexpr ShardingStrategy kStrategies[] = {ShardingStrategy::kNoShard, ShardingStrategy::kShardGradOp,
+                                            ShardingStrategy::kFullShard};
+
+TEST(Fsdp, TenStepsEqualThoseOfOneProcess) {
+  for (const ShardingStrategy strategy : kStrategies) {
+    for (const int ranks : {1, 2, 3, 4}) {
+      for (const int64_t microbatch : {0, 1, 2}) {
+        SCOPED_TRACE(testing::Message() << "strategy " << static_cast<int>(strategy) << ", " << ranks
+                                        << " ranks, microbatches of " << microbatch);
+        Case c;
+        c.microbatch = microbatch;
+        c.fsdp.strategy = strategy;
+        ExpectAsOneProcess(ranks, c, 1e-6);
+      }
+    }
+  }
+}
+
+TEST(Fsdp, RanksWithoutSamplesTakePart) {
+  for (const ShardingStrategy strategy : kStrategies) {
+    Case c;
+    c.global_batch = 38;  // of 40 samples: each second batch has 2
+    c.microbatch = 4;
+    c.fsdp.strategy = strategy;
+    ExpectAsOneProcess(4, c, 1e-6);
+  }
+}
+
+TEST(Fsdp, HybridReplicasEqualOneProcess) {
+  for (const ShardingStrategy strategy : {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard}) {
+    for (const int replicate : {2, 4}) {  // 4 x 1 is DDP
+      for (const int64_t microbatch : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << replicate << " replicas, microbatches of " << microbatch);
+        Case c;
+        c.microbatch = microbatch;
+        c.fsdp.strategy = strategy;
+        c.fsdp.data_parallel_replicate_degree = replicate;
+        ExpectAsOneProcess(4, c, 1e-6);
+      }
+    }
+  }
+  Case c;
+  c.fsdp.data_parallel_shard_degree = 2;
+  c.fsdp.data_parallel_replicate_degree = 0;
+  ExpectAsOneProcess(2, c, 1e-6);
+  c.fsdp.data_parallel_replicate_degree = 3;
+  EXPECT_EQ(TrainSharded(2, c)[0].status.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Fsdp, OffloadAndOwnWeightsChangeNothing) {
+  Case c;
+  c.fsdp.cpu_offload = true;
+  c.fsdp.sync_module_states = false;
+  ExpectAsOneProcess(2, c, 1e-6);
+}
+
+TEST(Fsdp, EveryPrefetchGivesTheSame) {
+  for (const BackwardPrefetch backward : {BackwardPrefetch::kNone, BackwardPrefetch::kPre, BackwardPrefetch::kPost}) {
+    for (const bool forward : {false, true}) {
+      for (const bool limited : {false, true}) {
+        Case c;
+        c.microbatch = 2;
+        c.fsdp.backward_prefetch = backward;
+        c.fsdp.forward_prefetch = forward;
+        c.fsdp.limit_all_gathers = limited;
+        ExpectAsOneProcess(3, c, 1e-6);
+      }
+    }
+  }
+}
+
+TEST(Fsdp, FrozenUnusedTiedReversedAndRepeatedBlocks) {
+  const std::pair<const char*, Shape> shapes[] = {{"frozen", {.frozen = true}},
+                                                  {"unused", {.unused = true}},
+                                                  {"tied", {.tied = true}},
+                                                  {"reversed", {.reversed = true}},
+                                                  {"twice", {.twice = true}}};
+  for (const auto& [name, shape] : shapes) {
+    for (const ShardingStrategy strategy : {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard}) {
+      for (const int64_t microbatch : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << name << ", strategy " << static_cast<int>(strategy));
+        Case c;
+        c.shape = shape;
+        c.microbatch = microbatch;
+        c.fsdp.strategy = strategy;
+        // One process leaves parameters without gradient alone; over ranks they count as zeros, as with DDP, and decay.
+        if (shape.unused) {
+          c.fsdp.forward_prefetch = true;
+          const std::vector<RunResult> sharded = TrainSharded(2, c);
+          c.fsdp.strategy = ShardingStrategy::kNoShard;
+          const std::vector<RunResult> ddp = TrainSharded(2, c);
+          ASSERT_TRUE(sharded[0].status.ok()) << sharded[0].status;
+          EXPECT_LE(RelativeError(sharded[0], ddp[0]), 1e-6);
+        } else {
+          ExpectAsOneProcess(2, c, 1e-6);
+        }
+      }
+    }
+  }
+}
+
+TEST(Fsdp, SmallBlocksJoinTheRoot) {
+  Case c;
+  c.fsdp.min_num_params = 200;
+  ExpectAsOneProcess(2, c, 1e-6);
+  c.fsdp.min_num_params = 1 << 20;  // all of them
+  ExpectAsOneProcess(2, c, 1e-6);
+}
+
+// bfloat16 has 8 bits: the same sums in another order differ by up to 2^-8 of each gradient, which Adam's first steps
+// carry over in full.
+TEST(Fsdp, LowPrecision) {
+  for (const ShardingStrategy strategy : {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard}) {
+    Case c;
+    c.precision = Precision::kAmpBf16;
+    c.fsdp.strategy = strategy;
+    ExpectAsOneProcess(2, c, 1e-2);  // FULL: only the products are bfloat16
+    c.fsdp.param_dtype = at::kBFloat16;
+    ExpectAsOneProcess(2, c, 2e-2);  // DEFAULT
+    c.fsdp.reduce_dtype = at::kBFloat16;
+    ExpectAsOneProcess(2, c, 2e-2);  // PURE
+  }
+}
+
+TEST(Fsdp, SkippedStepsOfLossScalingAreTheSameOnAllRanks) {
+  Case c;
+  c.precision = Precision::kAmpFp16;
+  c.global_batch = 4;
+  std::vector<std::vector<int64_t>> skipped(2);
+  const auto results = TrainOnRanks(2, [&](int rank) {
+    TrainerOptions options = OptionsOf(c);
+    options.fsdp = c.fsdp;
+    // An overflow of one parameter, which lies in one rank's shard.
+    AddCallback(options, {Event::kInit}, [](State& state) {
+      state.model->named_parameters()["head.bias"].register_hook(
+          [&state](const at::Tensor& grad) { return state.timestamp.batch == 3 ? grad.mul(INFINITY) : grad; });
+    });
+    AddCallback(options, {Event::kBatchEnd}, [&skipped](State& state) {
+      skipped[static_cast<size_t>(state.rank)].push_back(state.scaler->skipped_steps());
+    });
+    return options;
+  });
+  for (const RunResult& result : results) ASSERT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(skipped[0], skipped[1]);
+  EXPECT_GE(skipped[0].back(), 1);
+  EXPECT_EQ(LargestDifference(results[0], results[1]), 0);
+  for (const auto& [name, tensor] : results[0].tensors) EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
+}
+
+TEST(Fsdp, EvaluationOfUnevenBatchesIsThatOfOneProcess) {
+  for (const ShardingStrategy strategy : {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard}) {
+    const auto options = [&](int ranks) {
+      Case c;
+      TrainerOptions result = OptionsOf(c);
+      EvaluatorOptions eval;
+      eval.dataset = MakeRows(13, 8, 4, 0, 5);
+      eval.batch_size = 12 / ranks;  // the last batch has one sample
+      eval.device_eval_microbatch_size = 2;
+      eval.eval_interval = Time::Batches(5);
+      result.evaluators.push_back(eval);
+      result.fsdp.emplace().strategy = strategy;
+      return result;
+    };
+    const RunResult one = Train(options(1));
+    for (const int ranks : {2, 3}) {
+      const auto sharded = TrainOnRanks(ranks, [&](int rank) { return options(ranks); });
+      for (const RunResult& result : sharded) {
+        ASSERT_TRUE(result.status.ok()) << result.status;
+        ASSERT_EQ(result.eval_results.size(), one.eval_results.size());
+        ASSERT_FALSE(one.eval_results.empty());
+        for (size_t i = 0; i < one.eval_results.size(); ++i)
+          EXPECT_NEAR(result.eval_results[i].second, one.eval_results[i].second, 1e-5);
+      }
+    }
+  }
+}
+
+TEST(Fsdp, AStepHasTheCollectivesOfTheGradientsAndParametersOnly) {
+  for (const ShardingStrategy strategy : {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard}) {
+    Case c;
+    c.fsdp.strategy = strategy;
+    const auto results = TrainSharded(2, c);
+    ASSERT_TRUE(results[0].status.ok()) << results[0].status;
+    const int64_t gathers = strategy == ShardingStrategy::kFullShard ? 1 + 2 * 3 : 4;
+    EXPECT_EQ(results[0].collectives_per_step, gathers + 4);
+    // Two epochs of 5 batches, each with one to agree on stopping.
+    EXPECT_EQ(results[0].num_collectives, 10 * results[0].collectives_per_step + 2);
+  }
+}
+
+// Before and after each step a rank has its share of everything and nothing else; the buffers are those of the plan.
+TEST(Fsdp, ARankHoldsItsShare) {
+  for (const BackwardPrefetch backward : {BackwardPrefetch::kNone, BackwardPrefetch::kPre, BackwardPrefetch::kPost}) {
+    Case c;
+    c.fsdp.backward_prefetch = backward;
+    const RunResult one = Train(OptionsOf(c));
+    int64_t whole = 0;
+    for (const auto& [name, tensor] : one.tensors) whole += tensor.numel();
+    const auto results = TrainOnRanks(4, [&](int rank) {
+      TrainerOptions options = OptionsOf(c);
+      options.fsdp = c.fsdp;
+      AddCallback(options, {Event::kBatchEnd}, [whole](State& state) {
+        int64_t params = 0, grads = 0, moments = 0;
+        for (const at::Tensor& param : state.model->parameters()) {
+          params += param.numel();
+          grads += param.grad().numel();
+        }
+        for (const auto& [name, tensor] : state.optimizer->state()) {
+          if (name.find("exp_avg") != std::string::npos) moments += tensor.numel();
+        }
+        EXPECT_LE(params, whole / 2);  // of 4 ranks; padding and few parameters
+        EXPECT_EQ(grads, params);
+        EXPECT_EQ(moments, 2 * params);
+        const auto& fsdp = dynamic_cast<Fsdp&>(*state.sharding);
+        EXPECT_EQ(fsdp.pool_bytes(), MemoryOf(fsdp.Plan(0)).buffers);
+      });
+      return options;
+    });
+    for (const RunResult& result : results) EXPECT_TRUE(result.status.ok()) << result.status;
+  }
+}
+
+}  // namespace
+}  // namespace composer

@@ -1,0 +1,63 @@
+// A model whose parameters are spread over ranks, for those who do not train: evaluation, checkpoints, algorithms.
+//
+// Outside of a pass each parameter tensor of the model *is* this rank's piece of it: a run of the flattened parameter,
+// shape [1, …, 1, n] with as many dimensions as the whole (n may be 0), and so are its gradient and the optimizer's
+// state for it. So what works element by element (optimizers, clipping by value, moving averages) works unchanged; what
+// needs whole parameters asks here.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace composer {
+
+// All methods but Find and num_shards are collectives: every rank calls them, in the same order.
+class ModelSharding {
+ public:
+  virtual ~ModelSharding() = default;
+
+  // Around a forward pass without gradients: parameters outside of the blocks are whole between the two, those of a
+  // block while it runs.
+  virtual void BeginForward() = 0;
+  virtual void EndForward() = 0;
+  // In place of such a pass on a rank that has no samples while others have.
+  virtual void SkipForward() = 0;
+
+  struct Piece {
+    std::vector<int64_t> shape;  // of the whole parameter
+    int64_t begin = 0, end = 0;  // of the flattened parameter; begin == end: nothing on this rank
+    bool writes = true;          // false: another replica saves it
+  };
+  // Null: the tensor is no sharded parameter.
+  virtual const Piece* Find(const at::Tensor& param) const = 0;
+
+  // Sums over the ranks that together hold one copy of the parameters: for norms of gradients or weights.
+  virtual void SumOverShards(const at::Tensor& tensor) = 0;
+  virtual int num_shards() const = 0;
+
+  // All parameters, whole, on the CPU, by the model's names: one unit in memory at a time besides the result.
+  virtual std::vector<std::pair<std::string, at::Tensor>> WholeParameters() = 0;
+};
+
+// BeginForward and EndForward for a scope, also one that is left by an exception. Null: nothing.
+class WholeModelScope {
+ public:
+  explicit WholeModelScope(ModelSharding* sharding) : sharding_(sharding) {
+    if (sharding_ != nullptr) sharding_->BeginForward();
+  }
+  ~WholeModelScope() {
+    if (sharding_ != nullptr) sharding_->EndForward();
+  }
+  WholeModelScope(const WholeModelScope&) = delete;
+  WholeModelScope& operator=(const WholeModelScope&) = delete;
+
+ private:
+  ModelSharding* sharding_;
+};
+
+}  // namespace composer

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/parallel/flat_shard.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+namespace composer {
+namespace {
+
+using NamedParams = std::vector<std::pair<std::string, at::Tensor>>;
+
+FlatLayout LayoutOf(const NamedParams& params, int ranks) {
+  std::vector<FlatParam> flat;
+  for (const auto& [name, param] : params) flat.push_back({name, param.sizes().vec()});
+  return MakeFlatLayout(std::move(flat), ranks);
+}
+
+// [1, …, 1, n] with `dims` dimensions.
+at::Tensor PieceView(const at::Tensor& flat, int64_t offset, int64_t numel, int64_t dims) {
+  std::vector<int64_t> shape(static_cast<size_t>(std::max<int64_t>(dims, 1)), 1);
+  shape.back() = numel;
+  return flat.narrow(0, offset, numel).view(shape);
+}
+
+}  // namespace
+
+FlatShard::FlatShard(const NamedParams& params, bool trainable, const Options& options)
+    : options_(options), trainable_(trainable), layout_(LayoutOf(params, options.shard->world_size())) {
+  const torch::NoGradGuard no_grad;
+  const at::TensorOptions original = params.empty()
+                                         ? at::TensorOptions().device(options.shard->device()).dtype(at::kFloat)
+                                         : params[0].second.options().requires_grad(false);
+  BuildParams(params, original);
+  if (trainable) BuildGradients(original);
+}
+
+void FlatShard::BuildParams(const NamedParams& params, const at::TensorOptions& original) {
+  const int rank = options_.shard->rank();
+  shard_ = at::zeros({layout_.shard_numel}, options_.cpu_offload ? original.device(at::kCPU) : original);
+  whole_ = at::empty({layout_.numel()}, original.dtype(options_.param_dtype));
+  own_ = whole_.narrow(0, rank * layout_.shard_numel, layout_.shard_numel);
+  whole_bytes_ = static_cast<int64_t>(whole_.nbytes());
+  for (size_t i = 0; i < params.size(); ++i) {
+    at::Tensor param = params[i].second;
+    const FlatParam& flat = layout_.params[i];
+    const FlatPiece piece = layout_.PieceOf(i, rank);
+    pieces_.push_back(PieceView(shard_, piece.shard_offset, piece.numel(), param.dim()));
+    views_.push_back(whole_.narrow(0, flat.offset, flat.numel).view(flat.shape));
+    pieces_.back().view(-1).copy_(param.detach().reshape(-1).narrow(0, piece.begin, piece.numel()));
+    param.set_data(pieces_.back());
+    params_.push_back(param);
+  }
+  if (whole_bytes_ > 0) {
+    whole_.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(nullptr, whole_.device()));
+    whole_.storage().unsafeGetStorageImpl()->set_nbytes(0);
+  }
+}
+
+void FlatShard::BuildGradients(const at::TensorOptions& original) {
+  const int64_t tail = options_.tail_length, shard = layout_.shard_numel, chunk = shard + tail;
+  const int ranks = layout_.ranks, rank = options_.shard->rank();
+  gradient_ = at::zeros({chunk}, shard_.options());
+  reduce_ = at::empty({ranks * chunk}, original.dtype(options_.reduce_dtype));
+  own_reduce_ = reduce_.narrow(0, rank * chunk, chunk);
+  reduce_bytes_ = static_cast<int64_t>(reduce_.nbytes());
+  // Parts of the flat buffer, which has no tails, as parts of reduce_.
+  const auto places = [&](int64_t begin, int64_t end) {
+    std::vector<Segment> result;
+    while (begin < end) {
+      const int64_t owner = begin / shard, until = std::min(end, tail == 0 ? end : (owner + 1) * shard);
+      result.push_back({begin, reduce_.narrow(0, begin + owner * tail, until - begin)});
+      begin = until;
+    }
+    return result;
+  };
+  for (size_t i = 0; i < layout_.params.size(); ++i) {
+    const FlatParam& param = layout_.params[i];
+    segments_.push_back(places(param.offset, param.offset + param.numel));
+    for (Segment& segment : segments_.back()) segment.begin -= param.offset;
+    const FlatPiece piece = layout_.PieceOf(i, rank);
+    gradient_pieces_.push_back(
+        PieceView(gradient_, piece.shard_offset, piece.numel(), static_cast<int64_t>(param.shape.size())));
+  }
+  for (const auto& [begin, end] : layout_.Gaps()) {
+    for (const Segment& segment : places(begin, end)) gaps_.push_back(segment.place);
+  }
+  for (int r = 0; r < ranks && tail > 0; ++r) tails_.push_back(reduce_.narrow(0, r * chunk + shard, tail));
+  taken_.assign(layout_.params.size(), 0);
+  if (reduce_bytes_ == 0) return;
+  reduce_.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(nullptr, reduce_.device()));
+  reduce_.storage().unsafeGetStorageImpl()->set_nbytes(0);
+}
+
+void FlatShard::StartUnshard() {
+  if (state_ != WholeState::kNone || whole_bytes_ == 0) return;
+  const torch::NoGradGuard no_grad;
+  options_.pool->Fill(whole_, whole_bytes_);
+  state_ = WholeState::kGathering;
+  if (shard_.scalar_type() == whole_.scalar_type() && shard_.device() == whole_.device()) {
+    gather_ = options_.shard->StartAllGather(whole_, shard_);
+  } else {
+    own_.copy_(shard_, /*non_blocking=*/true);
+    gather_ = options_.shard->StartAllGather(whole_, own_);
+  }
+}
+
+void FlatShard::Unshard() {
+  StartUnshard();
+  if (state_ != WholeState::kGathering) return;
+  const torch::NoGradGuard no_grad;
+  gather_->Wait();
+  gather_.reset();
+  state_ = WholeState::kWhole;
+  for (size_t i = 0; i < params_.size(); ++i) params_[i].set_data(views_[i]);
+}
+
+void FlatShard::Reshard() {
+  if (state_ == WholeState::kNone) return;
+  const torch::NoGradGuard no_grad;
+  if (gather_ != nullptr) gather_->Wait();  // it was started and no one used it
+  gather_.reset();
+  for (size_t i = 0; i < params_.size(); ++i) params_[i].set_data(pieces_[i]);
+  state_ = WholeState::kNone;
+  options_.pool->Empty(whole_);
+}
+
+std::vector<at::Tensor> FlatShard::GatherWhole() {
+  const torch::NoGradGuard no_grad;
+  std::vector<at::Tensor> result;
+  if (whole_bytes_ == 0) return result;
+  const at::Tensor own = shard_.to(whole_.device());
+  const at::Tensor all = at::empty({layout_.numel()}, own.options());
+  options_.shard->StartAllGather(all, own)->Wait();
+  for (const FlatParam& param : layout_.params)
+    result.push_back(
+        all.narrow(0, param.offset, param.numel).view(param.shape).to(at::kCPU, all.scalar_type(), false, true));
+  return result;
+}
+
+void FlatShard::TakeGradient(size_t index) {
+  at::Tensor& grad = params_[index].mutable_grad();
+  if (!grad.defined()) return;
+  const torch::NoGradGuard no_grad;
+  if (!reduce_has_memory_ && reduce_bytes_ > 0) options_.pool->Fill(reduce_, reduce_bytes_);
+  reduce_has_memory_ = true;
+  const at::Tensor flat = segments_[index].size() == 1 ? at::Tensor() : grad.reshape(-1);
+  for (const Segment& segment : segments_[index]) {
+    const at::Tensor place = flat.defined() ? segment.place : segment.place.view(grad.sizes());
+    const at::Tensor part = flat.defined() ? flat.narrow(0, segment.begin, segment.place.numel()) : grad;
+    if (taken_[index]) {
+      place.add_(part);
+    } else {
+      place.copy_(part);
+    }
+  }
+  grad.reset();
+  if (!taken_[index]) ++num_taken_;
+  taken_[index] = 1;
+}
+
+void FlatShard::FillRest() {
+  for (const at::Tensor& gap : gaps_) gap.zero_();
+  for (size_t i = 0; i < segments_.size() && num_taken_ < params_.size(); ++i) {
+    if (taken_[i]) continue;
+    for (const Segment& segment : segments_[i]) segment.place.zero_();
+  }
+}
+
+void FlatShard::StartReduce(absl::Span<const float> tail) {
+  const torch::NoGradGuard no_grad;
+  if (!reduce_has_memory_ && reduce_bytes_ > 0) options_.pool->Fill(reduce_, reduce_bytes_);
+  reduce_has_memory_ = true;
+  FillRest();
+  for (const at::Tensor& place : tails_) {
+    if (tail.empty()) {
+      place.zero_();
+    } else {
+      place.copy_(at::from_blob(const_cast<float*>(tail.data()), {static_cast<int64_t>(tail.size())}, at::kFloat));
+    }
+  }
+  std::fill(taken_.begin(), taken_.end(), 0);
+  num_taken_ = 0;
+  reducing_ = options_.shard->StartReduceScatterSum(own_reduce_, reduce_);
+}
+
+void FlatShard::FinishReduce(bool first, bool last) {
+  if (reducing_ == nullptr) return;
+  const torch::NoGradGuard no_grad;
+  reducing_->Wait();
+  reducing_.reset();
+  if (first) {
+    gradient_.copy_(own_reduce_);
+  } else {
+    gradient_.add_(own_reduce_.device() == gradient_.device() ? own_reduce_ : own_reduce_.to(gradient_.device()));
+  }
+  if (reduce_bytes_ > 0) options_.pool->Empty(reduce_);
+  reduce_has_memory_ = false;
+  if (last && options_.replicate != nullptr) replicating_ = options_.replicate->StartAllReduceSum(gradient_);
+}
+
+void FlatShard::ExposeGradients(absl::Span<float> tail) {
+  const torch::NoGradGuard no_grad;
+  if (replicating_ != nullptr) replicating_->Wait();
+  replicating_.reset();
+  for (size_t i = 0; i < params_.size(); ++i) params_[i].mutable_grad() = gradient_pieces_[i];
+  if (tail.empty()) return;
+  at::from_blob(tail.data(), {static_cast<int64_t>(tail.size())}, at::kFloat)
+      .copy_(gradient_.narrow(0, layout_.shard_numel, options_.tail_length));
+}
+
+}  // namespace composer

@@ -1,0 +1,108 @@
+// Parameters of one dtype of one unit, sharded: this rank's shard of them, the buffer in which all of them are whole for a
+// while, and their gradients on the way from autograd to this rank's shard.
+//
+//   sharded:    parameter = its piece of the shard (core/model_sharding.h); the whole buffer has no memory
+//   unsharded:  parameter = its view of the whole buffer, of its own shape, in param_dtype
+//
+// The whole buffer's storage object is the same for life, and the parameter tensors too, so what autograd saved in
+// forward is valid in backward, after another all-gather. The gather writes through a tensor of its own: version counters
+// of parameters do not move. Gradients: each is copied into the reduce-scatter buffer as it arrives (and freed), the
+// reduce-scatter's result is added to the shard's gradient in the dtype of the parameters.
+// Source of the method: torch/distributed/fsdp/_flat_param.py (2.11); Zhao et al. 2023, arXiv:2304.11277.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "trainer/parallel/communicator.h"
+#include "trainer/parallel/flat_layout.h"
+#include "trainer/parallel/memory_pool.h"
+
+namespace composer {
+
+// Threads: one at a time (the training thread, autograd's inside backward).
+class FlatShard {
+ public:
+  struct Options {
+    Communicator* shard = nullptr;      // the ranks that hold the parts
+    Communicator* replicate = nullptr;  // the ranks that hold the same part; null: none
+    at::ScalarType param_dtype = at::kFloat;
+    at::ScalarType reduce_dtype = at::kFloat;
+    bool cpu_offload = false;  // shard and its gradient in host memory
+    int64_t tail_length = 0;   // floats that are summed over all ranks with the gradients
+    MemoryPool* pool = nullptr;
+  };
+  // params: of one dtype and device, all with requires_grad or none; they keep their values, sharded from now on.
+  FlatShard(const std::vector<std::pair<std::string, at::Tensor>>& params, bool trainable, const Options& options);
+  FlatShard(const FlatShard&) = delete;
+  FlatShard& operator=(const FlatShard&) = delete;
+
+  // Starts the all-gather, unless it is under way or done.
+  void StartUnshard();
+  // The parameters are whole. Starts what has not been started.
+  void Unshard();
+  // The parameters are pieces again and the memory is free. Nothing when they are already.
+  void Reshard();
+
+  // The gradient of parameter `index` is complete in its .grad: takes it.
+  void TakeGradient(size_t index);
+  bool HasAllGradients() const { return num_taken_ == params_.size(); }
+  // Starts the reduce-scatter; gradients that did not come count as zeros. tail: tail_length floats, or empty (zeros).
+  void StartReduce(absl::Span<const float> tail = {});
+  // Waits for it and adds the result to the shard's gradient. first: it replaces what is there. last: starts the sum
+  // over replicas.
+  void FinishReduce(bool first, bool last);
+  // After the last: .grad of the parameters, which are sharded, is their piece of the sum; tail, if not empty, is summed.
+  void ExposeGradients(absl::Span<float> tail);
+
+  // New tensors on the CPU, whole, in the shard's dtype. A collective; the state stays.
+  std::vector<at::Tensor> GatherWhole();
+
+  const FlatLayout& layout() const { return layout_; }
+  bool trainable() const { return trainable_; }
+  const std::vector<at::Tensor>& params() const { return params_; }
+  // This rank's values: [shard_numel].
+  const at::Tensor& shard() const { return shard_; }
+  int64_t whole_bytes() const { return whole_bytes_; }
+  int64_t reduce_bytes() const { return reduce_bytes_; }
+
+ private:
+  // A part of a parameter's gradient and its place in the reduce-scatter buffer.
+  struct Segment {
+    int64_t begin;
+    at::Tensor place;  // [n]
+  };
+  void BuildParams(const std::vector<std::pair<std::string, at::Tensor>>& params, const at::TensorOptions& original);
+  void BuildGradients(const at::TensorOptions& original);
+  // Zeros where no gradient came.
+  void FillRest();
+
+  Options options_;
+  bool trainable_;
+  FlatLayout layout_;
+  std::vector<at::Tensor> params_;
+  at::Tensor shard_, whole_, own_;          // own_: this rank's part of whole_
+  std::vector<at::Tensor> pieces_, views_;  // by parameter: of shard_, of whole_
+  int64_t whole_bytes_ = 0, reduce_bytes_ = 0;
+  enum class WholeState { kNone, kGathering, kWhole };
+  WholeState state_ = WholeState::kNone;
+  std::unique_ptr<PendingCollective> gather_;
+
+  at::Tensor gradient_;                         // [shard_numel + tail]
+  std::vector<at::Tensor> gradient_pieces_;     // by parameter
+  at::Tensor reduce_, own_reduce_;              // [ranks x (shard_numel + tail)], this rank's part
+  std::vector<at::Tensor> gaps_, tails_;        // parts of reduce_
+  std::vector<std::vector<Segment>> segments_;  // by parameter
+  std::vector<char> taken_;
+  size_t num_taken_ = 0;
+  bool reduce_has_memory_ = false;
+  std::unique_ptr<PendingCollective> reducing_, replicating_;
+};
+
+}  // namespace composer

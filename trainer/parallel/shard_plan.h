@@ -1,0 +1,48 @@
+// What sharding a model costs, known before the first step: units, bytes, memory of a rank. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/parallel/fsdp_options.h"
+
+namespace composer {
+
+// Bytes of one FlatShard.
+struct PlannedShard {
+  int64_t params = 0;        // elements, without padding
+  int64_t whole_bytes = 0;   // of the buffer of all ranks' shards, in param_dtype
+  int64_t reduce_bytes = 0;  // of the reduce-scatter's input; 0: frozen
+  int64_t shard_bytes = 0;   // this rank's values
+};
+struct PlannedUnit {
+  std::string name;  // "" for the root
+  std::vector<PlannedShard> shards;
+};
+
+struct ShardPlan {
+  FsdpOptions options;
+  MeshDegrees degrees;
+  std::vector<PlannedUnit> units;  // the root first, then blocks in the order of their forward
+  int64_t optimizer_bytes = 0;     // of the state of this rank
+};
+
+struct PlannedMemory {
+  int64_t parameters = 0, gradients = 0, optimizer = 0;  // this rank's shards, always there
+  int64_t buffers = 0;                                   // for whole units and reduce-scatters, at most at once
+  int64_t total() const { return parameters + gradients + optimizer + buffers; }
+};
+// Of a rank, in a step of any number of passes, besides activations and what autograd has of one gradient. buffers: a
+// replay of the step with a MemoryPool.
+PlannedMemory MemoryOf(const ShardPlan& plan);
+
+// Bytes that a rank sends in a step of one pass, by theory: (N-1)/N of the bytes of each all-gather and reduce-scatter,
+// 2 (R-1)/R of those of each all-reduce over R replicas; without the tail.
+int64_t WireBytesOf(const ShardPlan& plan);
+
+// Several lines, for `verbose`.
+std::string PlanText(const ShardPlan& plan);
+
+}  // namespace composer

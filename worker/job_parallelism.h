@@ -1,0 +1,17 @@
+// What a job's YAML says of sharding: `parallelism_config: {fsdp: {…}}`, or the older `fsdp_config: {…}`.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "config/config_map.h"
+#include "trainer/core/state.h"
+#include "trainer/parallel/fsdp_options.h"
+
+namespace composer {
+
+// Nothing when neither is given. precision: the run's, which mixed_precision DEFAULT and PURE follow. Errors go to the
+// reader.
+std::optional<FsdpOptions> ReadParallelism(ConfigMap& root, Precision precision);
+
+}  // namespace composer
