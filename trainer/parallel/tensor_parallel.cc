@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 
 namespace composer {
 namespace {
@@ -155,11 +154,14 @@ at::Tensor RowParallelLinear::forward(const at::Tensor& x) const { return at::li
 
 std::vector<ShardedTensor> TensorShards(const torch::nn::Module& model) {
   std::vector<ShardedTensor> all;
-  for (const auto& item : model.named_modules()) {
-    const auto* linear = dynamic_cast<const TensorParallelLinear*>(item.value().get());
-    if (linear == nullptr) continue;
-    for (ShardedTensor& each : linear->Shards(item.key() + ".")) all.push_back(std::move(each));
-  }
+  const auto add = [&all](const torch::nn::Module& module, const std::string& prefix) {
+    const auto* linear = dynamic_cast<const TensorParallelLinear*>(&module);
+    if (linear == nullptr) return;
+    for (ShardedTensor& each : linear->Shards(prefix)) all.push_back(std::move(each));
+  };
+  add(model, "");  // apart: a module that is being constructed has no shared pointer to itself
+  for (const auto& item : model.named_modules(std::string(), /*include_self=*/false))
+    add(*item.value(), item.key() + ".");
   return all;
 }
 
