@@ -36,6 +36,17 @@ void CopyAll(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& to) {
   if (!from.empty()) at::_foreach_copy_(to, from);
 }
 
+GradientReducer::Options ReducerOptions(const DdpOptions& ddp) {
+  GradientReducer::Options options;
+  options.first_bucket_bytes = ddp.first_bucket_bytes;
+  options.bucket_bytes = ddp.bucket_bytes;
+  options.gradient_compression = ddp.gradient_compression;
+  options.find_unused_parameters = ddp.find_unused_parameters;
+  options.sync_strategy = ddp.sync_strategy;
+  options.order_by_graph = ddp.sync_strategy == DdpSyncStrategy::kSingleAutoSync;
+  return options;
+}
+
 }  // namespace
 
 int TrainBatch::TailLength(const State& state) {
@@ -44,7 +55,8 @@ int TrainBatch::TailLength(const State& state) {
   return length;
 }
 
-TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync, int virtual_shards)
+TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync,
+                       const DdpOptions& ddp, int virtual_shards)
     : state_(state),
       engine_(engine),
       sync_(sync),
@@ -59,7 +71,7 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
   }
   if (virtual_shards > 0) elastic_ = std::make_unique<ElasticStep>(state, virtual_shards, params_, communicator);
   if (sync_ != nullptr || (communicator.world_size() == 1 && elastic_ == nullptr)) return;
-  GradientReducer::Options options;
+  GradientReducer::Options options = ReducerOptions(ddp);
   options.tail_length = TailLength(state);
   own_sync_ = std::make_unique<GradientReducer>(params_, communicator, options);
   sync_ = own_sync_.get();
@@ -158,7 +170,7 @@ void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
     if (counts) losses_.Add(weights[i], state_.loss, state_.loss_parts);
     if (last && sync_ != nullptr && elastic_ == nullptr) {
       FillTail(message);
-      sync_->Arm();
+      sync_->Arm(counts ? state_.loss : at::Tensor());
     }
     if (counts) RunBackward(weights[i]);
     if (sync_ != nullptr) sync_->EndPass();

@@ -31,9 +31,10 @@ namespace composer {
 class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final. sync: how gradients are summed over ranks, with
-  // a tail of TailLength; null: a GradientReducer where there are several ranks. virtual_shards: 0 for none; without a sync.
+  // a tail of TailLength; null: a GradientReducer with ddp where there are several ranks. virtual_shards: 0 for none;
+  // without a sync.
   TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
-             int virtual_shards = 0);
+             const DdpOptions& ddp = {}, int virtual_shards = 0);
   // Floats that the ranks tell each other with a step's gradients.
   static int TailLength(const State& state);
 

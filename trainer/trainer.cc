@@ -52,6 +52,9 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
+  // Before anything else wraps the model's blocks.
+  ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
+  if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
   BuildState();
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
   for (const SaveOptions& save : options_.checkpoint_savers) {
@@ -76,7 +79,7 @@ absl::Status Trainer::Build() {
   loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
                                                *train_batches_, evaluators_, *checkpoints_, AllCheckpoints(),
                                                *supervision_, *clock, options_.train_metrics_interval, fsdp_.get(),
-                                               static_cast<int>(saved_data_.virtual_shards)});
+                                               options_.ddp, static_cast<int>(saved_data_.virtual_shards)});
   return absl::OkStatus();
 }
 

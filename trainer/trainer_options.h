@@ -21,7 +21,9 @@
 #include "trainer/data/dataset.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/loggers/logger.h"
+#include "trainer/parallel/activation_options.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/ddp_options.h"
 #include "trainer/parallel/fsdp_options.h"
 
 namespace composer {
@@ -106,6 +108,8 @@ struct TrainerOptions {
   int64_t device_train_microbatch_size = 0;  // samples; 0: the whole rank batch; kAutoMicrobatch
   bool accumulate_train_batch_on_tokens = false;
   int64_t train_metrics_interval = 1;  // batches between computations of the train metrics; 0: never
+  DdpOptions ddp;
+  ActivationOptions activations;
   uint64_t seed = 0;
   bool deterministic_mode = false;  // an operation without a deterministic implementation is an error
   // determinism: elastic. The number of virtual shards (virtual_shards.h); frozen in the checkpoint. 0: off;

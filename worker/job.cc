@@ -12,6 +12,7 @@
 #include "trainer/core/random.h"
 #include "worker/config_values.h"
 #include "worker/job_checkpoints.h"
+#include "worker/job_ddp.h"
 #include "worker/job_metrics.h"
 #include "worker/job_parallelism.h"
 #include "worker/job_time.h"
@@ -159,6 +160,8 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ReadTraining(root, job);
   ReadTrainData(root, job);
   ReadEvaluation(root, job);
+  job.options.ddp = ReadDdp(root, job.options.fsdp);
+  job.options.activations = ReadActivations(root);
   job.options.save = ReadSaving(root, job.run_name, job.run_folder);
   job.options.load = ReadLoading(root);
   job.options.checkpoint_savers = ReadCheckpointSavers(root);
