@@ -22,6 +22,7 @@
 #include "worker/agent_supervision.h"
 #include "worker/cuda/cuda_loader.h"
 #include "worker/exit_codes.h"
+#include "worker/peer_meeting.h"
 #include "worker/process_group.h"
 #include "worker/rank_environment.h"
 #include "worker/slurm_rank.h"
@@ -45,6 +46,7 @@ struct Life {
   std::unique_ptr<Communicator> communicator;
   c10::intrusive_ptr<c10d::Store> tcp_store;  // without a launcher of ours
   c10::intrusive_ptr<c10d::Store> store;
+  std::shared_ptr<ObjectStore> memory;  // the memory tier of checkpoints; null: none
   std::unique_ptr<Trainer> trainer;
 };
 
@@ -110,6 +112,7 @@ c10::intrusive_ptr<c10d::Backend> ConnectGroup(const Life& life, const c10::intr
 absl::Status Connect(Life& life, double timeout_seconds) {
   if (life.place.world_size == 1) {
     life.communicator = std::make_unique<LocalCommunicator>();
+    life.memory = OpenPeerMemory(life.place, life.hub, nullptr);
     return absl::OkStatus();
   }
   life.supervision->OnPhase(RunPhase::kConnecting);
@@ -125,6 +128,8 @@ absl::Status Connect(Life& life, double timeout_seconds) {
     const auto group = ConnectGroup(life, life.cuda == nullptr ? addresses : root, timeout);
     NeverDestroy(group);
     life.communicator = std::make_unique<C10dCommunicator>(group, life.device);
+    life.memory =
+        OpenPeerMemory(life.place, life.hub, c10::make_intrusive<c10d::PrefixStore>("peer_memory", addresses));
     life.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", root);
   });
 }
