@@ -43,8 +43,10 @@ absl::Status PeerStore::PutIfAbsent(const std::string& key, Pieces pieces) {
 }
 
 absl::StatusOr<int64_t> PeerStore::Size(const std::string& key) {
-  RETURN_IF_ERROR(Fetch(key));
-  return own_.Size(key);
+  const absl::StatusOr<int64_t> here = own_.Size(key);
+  if (!absl::IsNotFound(here.status()) || peers_.empty()) return here;
+  const absl::StatusOr<Whereabouts> there = Locate(key);
+  return there.ok() ? absl::StatusOr<int64_t>(there->bytes) : there.status();
 }
 
 absl::Status PeerStore::Read(const std::string& key, int64_t offset, absl::Span<char> into) {
@@ -86,18 +88,39 @@ void PeerStore::Copy(const std::string& key) {
 
 absl::Status PeerStore::Fetch(const std::string& key) {
   const absl::Status here = own_.Size(key).status();
-  if (!absl::IsNotFound(here)) return here;
-  for (const std::string& peer : peers_) {
-    grpc::ClientContext context;
-    context.set_deadline(DeadlineAfter(kLongCall));
-    proto::PeerDone done;
-    const absl::Status status = FromGrpc(relay_->Pull(&context, RequestTo(peer, key), &done));
-    if (!absl::IsNotFound(status)) return status;
+  if (!absl::IsNotFound(here) || peers_.empty()) return here;
+  ASSIGN_OR_RETURN(const Whereabouts there, Locate(key));
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(kLongCall));
+  proto::PeerDone done;
+  return FromGrpc(relay_->Pull(&context, RequestTo(there.peer, key), &done));
+}
+
+absl::StatusOr<PeerStore::Whereabouts> PeerStore::Locate(const std::string& key) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto known = index_.find(key);
+    if (known != index_.end()) return known->second;
   }
-  return here;
+  const size_t slash = key.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : key.substr(0, slash);
+  for (const std::string& peer : peers_) {
+    ASSIGN_OR_RETURN(const proto::PeerObjects objects, ListAt(peer, folder));
+    absl::MutexLock lock(&mutex_);
+    for (const proto::PeerObject& object : objects.objects())
+      index_.insert_or_assign(object.key(), Whereabouts{peer, object.bytes()});
+  }
+  absl::MutexLock lock(&mutex_);
+  const auto found = index_.find(key);
+  if (found != index_.end()) return found->second;
+  return absl::NotFoundError(absl::StrCat(Location(key), " is in no node's memory"));
 }
 
 absl::Status PeerStore::RemoveAtPeers(const std::string& key) {
+  {
+    absl::MutexLock lock(&mutex_);
+    index_.clear();
+  }
   absl::Status first;
   for (const std::string& peer : peers_) {
     grpc::ClientContext context;

@@ -2,7 +2,7 @@
 // launcher/peer_memory.h is the other side.
 //
 // An object is written into the memory of this node and of the next one of the world; List, Size and Read know those of
-// all nodes (what is not here is copied here first); Delete reaches all. So any one node may be lost with nothing lost,
+// all nodes (what is read and not here is copied here first); Delete reaches all. So any one node may be lost with nothing lost,
 // and of neighbours one.
 //
 // It promises less than other stores: "durable" means in memory; a next node that cannot be reached is warned of and does
@@ -18,6 +18,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
 #include "proto/peer_memory.grpc.pb.h"
 #include "storage/local_store.h"
 #include "storage/object_store.h"
@@ -43,7 +46,13 @@ class PeerStore final : public ObjectStore {
   std::string Location(const std::string& key) const override;
 
  private:
+  struct Whereabouts {
+    std::string peer;
+    int64_t bytes;
+  };
   void Copy(const std::string& key);
+  // Which peer has it. Asks them once for each folder, and again for a key that none had; kNotFound.
+  absl::StatusOr<Whereabouts> Locate(const std::string& key);
   // Copies the object here unless it is; kNotFound when no node has it.
   absl::Status Fetch(const std::string& key);
   absl::Status RemoveAtPeers(const std::string& key);
@@ -53,6 +62,8 @@ class PeerStore final : public ObjectStore {
   const std::vector<std::string> peers_;
   const std::unique_ptr<proto::PeerRelay::Stub> relay_;  // null: no peers
   std::atomic<bool> warned_ = false;
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, Whereabouts> index_ ABSL_GUARDED_BY(mutex_);  // of the folders asked for
 };
 
 // The nodes after `node_rank` in a world of `nodes`, the next one first, itself left out: {2, 0} for node 1 of 3. Pure.

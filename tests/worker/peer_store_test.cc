@@ -126,6 +126,16 @@ TEST(PeerStore, AnObjectLiesOnItsNodeAndTheNext) {
   EXPECT_TRUE(std::filesystem::exists(world.nodes[2]->folder() + "/a"));
 }
 
+TEST(PeerStore, AskingForTheSizeMovesNothing) {
+  World world(3);
+  ASSERT_TRUE(world.stores[1]->Put("step/a", {"123"}).ok());
+  EXPECT_EQ(world.stores[0]->Size("step/a").value_or(-1), 3);
+  EXPECT_FALSE(std::filesystem::exists(world.nodes[0]->folder() + "/step/a"));
+  EXPECT_EQ(world.stores[0]->Size("step/b").status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(world.stores[2]->Put("step/b", {"12"}).ok());
+  EXPECT_EQ(world.stores[1]->Size("step/b").value_or(-1), 2) << "one that came after the folder was asked for";
+}
+
 TEST(PeerStore, AnyOneNodeMayBeLost) {
   for (size_t lost = 0; lost < 3; ++lost) {
     World world(3);
