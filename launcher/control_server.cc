@@ -34,20 +34,24 @@ class ControlServer::Service final : public proto::Control::CallbackService {
               }});
     return reactor;
   }
+  grpc::ServerUnaryReactor* Save(grpc::CallbackServerContext* context, const proto::SaveRequest* request,
+                                 proto::SaveReply*) override {
+    return Ask(context, ControlRequest::Kind::kSave, request->who());
+  }
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const proto::EndRequest* request,
                                   proto::EndReply*) override {
-    return End(context, ControlRequest::Kind::kDrain, *request);
+    return Ask(context, ControlRequest::Kind::kDrain, request->who());
   }
   grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context, const proto::EndRequest* request,
                                  proto::EndReply*) override {
-    return End(context, ControlRequest::Kind::kStop, *request);
+    return Ask(context, ControlRequest::Kind::kStop, request->who());
   }
 
  private:
-  grpc::ServerUnaryReactor* End(grpc::CallbackServerContext* context, ControlRequest::Kind kind,
-                                const proto::EndRequest& request) {
+  grpc::ServerUnaryReactor* Ask(grpc::CallbackServerContext* context, ControlRequest::Kind kind,
+                                const std::string& asker) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    std::string who = request.who().substr(0, kMaxWho);
+    std::string who = asker.substr(0, kMaxWho);
     if (!absl::StartsWith(context->peer(), "unix:")) absl::StrAppend(&who, " at ", context->peer());
     for (char& c : who) {
       if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';  // it goes to a terminal

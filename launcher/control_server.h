@@ -21,7 +21,7 @@ namespace composer {
 class Listener;
 
 struct ControlRequest {
-  enum class Kind { kStatus, kDrain, kStop };
+  enum class Kind { kStatus, kSave, kDrain, kStop };
   Kind kind = Kind::kStatus;
   std::string who;                                      // who asks, for the message
   std::function<void(const proto::JobStatus&)> answer;  // call it once, from any thread

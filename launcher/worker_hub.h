@@ -48,6 +48,8 @@ class WorkerHub {
 
   // Workers of this generation are welcome from now on, others are not; a stop asked for earlier is forgotten.
   void BeginGeneration(uint64_t generation);
+  // Asks those that are attached for a checkpoint; they go on.
+  void Save(const std::string& reason);
   // Both also reach workers that attach later.
   void Drain(const std::string& reason);
   void EndGeneration(const std::string& cause);

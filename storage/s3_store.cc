@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -122,11 +124,7 @@ absl::Status S3Store::WriteInParts(const std::string& key, Pieces pieces, int64_
   ASSIGN_OR_RETURN(const std::string id, ParseS3UploadId(begun.response.body));
   const absl::StatusOr<std::string> parts = UploadParts(key, pieces, size, id);
   const absl::Status status = parts.ok() ? CompleteUpload(key, id, *parts, if_present, attempt) : parts.status();
-  if (!status.ok()) {
-    HttpRequest abort;
-    abort.query = {{"uploadId", id}};
-    Ask("DELETE", key, abort).status().IgnoreError();  // the lifecycle rule takes it otherwise
-  }
+  if (!status.ok()) Abort(key, id).IgnoreError();  // else it is remains
   return status;
 }
 
@@ -213,8 +211,7 @@ absl::Status S3Store::Read(const std::string& key, int64_t offset, absl::Span<ch
 
 absl::StatusOr<std::vector<std::string>> S3Store::List(const std::string& folder) {
   if (!folder.empty()) RETURN_IF_ERROR(CheckKey(folder));
-  const std::string below = options_.prefix.empty() ? "" : options_.prefix + "/";
-  const std::string prefix = folder.empty() ? below : absl::StrCat(below, folder, "/");
+  const std::string below = NamePrefix(), prefix = folder.empty() ? below : absl::StrCat(below, folder, "/");
   std::vector<std::string> keys;
   for (std::string token;;) {
     HttpRequest request;
@@ -231,11 +228,66 @@ absl::StatusOr<std::vector<std::string>> S3Store::List(const std::string& folder
     if (page.next.empty()) break;
     token = std::move(page.next);
   }
+  for (const S3Upload& upload : Uploads(prefix)) {
+    const std::string key = upload.key.substr(below.size());
+    if (CheckKey(key).ok()) keys.push_back(JoinPath(DirName(key), absl::StrCat(kRemainsPrefix, BaseName(key))));
+  }
   std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());  // two uploads of one key
   return keys;
 }
 
+std::string S3Store::NamePrefix() const { return options_.prefix.empty() ? "" : options_.prefix + "/"; }
+
+std::vector<S3Upload> S3Store::Uploads(const std::string& name_prefix) {
+  std::vector<S3Upload> uploads;
+  S3UploadsPage page;
+  while (tells_uploads_) {
+    HttpRequest request;
+    request.method = "GET";
+    request.query = {{"uploads", ""}, {"prefix", name_prefix}};
+    if (!page.next_key.empty()) {
+      request.query.emplace_back("key-marker", page.next_key);
+      request.query.emplace_back("upload-id-marker", page.next_id);
+    }
+    const absl::StatusOr<S3Answer> answer = requests_.Send(request);
+    if (!answer.ok()) break;
+    absl::StatusOr<S3UploadsPage> parsed = absl::InternalError("");
+    if (answer->response.status == 200) parsed = ParseS3Uploads(answer->response.body);
+    if (!parsed.ok()) {
+      tells_uploads_ = false;
+      break;
+    }
+    page = *std::move(parsed);
+    for (S3Upload& upload : page.uploads) {
+      if (absl::StartsWith(upload.key, name_prefix)) uploads.push_back(std::move(upload));
+    }
+    if (page.next_key.empty()) break;
+  }
+  return uploads;
+}
+
+absl::Status S3Store::Abort(const std::string& key, const std::string& id) {
+  HttpRequest request;
+  request.query = {{"uploadId", id}};
+  const absl::Status status = Ask("DELETE", key, request).status();
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+absl::Status S3Store::AbortUploads(const std::string& key) {
+  const std::string name = ObjectName(key);
+  for (const S3Upload& upload : Uploads(name)) {
+    if (upload.key == name) RETURN_IF_ERROR(Abort(key, upload.id));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status S3Store::Delete(const std::string& key) {
+  if (IsRemains(key)) {
+    const std::string of = JoinPath(DirName(key), BaseName(key).substr(kRemainsPrefix.size()));
+    RETURN_IF_ERROR(CheckKey(of));
+    return AbortUploads(of);
+  }
   RETURN_IF_ERROR(CheckKey(key));
   const absl::Status status = Ask("DELETE", key, {}).status();
   return absl::IsNotFound(status) ? absl::OkStatus() : status;

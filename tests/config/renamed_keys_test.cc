@@ -31,7 +31,7 @@ TEST(RenamedKeysTest, WhatIsNotHereSaysWhy) {
       {"compile_config", "torch.compile needs Python"},
       {"python_log_level", "there is no Python"},
       {"ddp_sync_strategy", "single_auto_sync"},
-      {"save_filename", "below `save_folder`"},
+      {"save_name_format", "below `save_folder`"},
       {"fsdp_config", "every rank holds the whole model"},
   };
   for (const auto& [key, why] : cases) EXPECT_THAT(RenamedKeyAdvice(key), HasSubstr(why)) << key;

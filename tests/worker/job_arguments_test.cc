@@ -88,7 +88,7 @@ TEST(JobArgumentsTest, EachIsAKeyOrSaysWhyNot) {
   }
   EXPECT_THAT(unknown,
               UnorderedElementsAre("spin_dataloaders", "algorithm_passes", "load_object_store", "load_progress_bar",
-                                   "save_filename", "save_latest_filename", "save_metrics", "parallelism_config",
+                                   "save_metrics", "parallelism_config",
                                    "precision_config", "ddp_sync_strategy", "python_log_level", "compile_config"));
 }
 
