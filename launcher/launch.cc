@@ -24,6 +24,7 @@
 #include "launcher/meeting.h"
 #include "launcher/node_resources.h"
 #include "launcher/observation.h"
+#include "launcher/peer_memory.h"
 #include "launcher/restart_policy.h"
 #include "launcher/slurm_requeue.h"
 #include "launcher/supervisor.h"
@@ -145,7 +146,22 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
   return result;
 }
 
-// Connects the parts and runs the job. Mailbox, link and hub are never destroyed: a thread of theirs may still wait for a
+// This node's share of the memory tier, when the job wants it; null otherwise. `workers`: told where it is.
+absl::StatusOr<std::unique_ptr<PeerMemory>> StartPeerMemory(const Launching& launching, const Credentials& credentials,
+                                                            Environment& workers) {
+  if (!launching.plan.peer_memory) return nullptr;
+  const std::string folder = JoinPath(launching.household.temp_folder, "snapshots");
+  workers.Set("COMPOSER_PEER_MEMORY", folder);
+  if (launching.plan.shape.one_node()) return nullptr;
+  ASSIGN_OR_RETURN(auto memory, PeerMemory::Start({.folder = folder,
+                                                   .job = launching.plan.name,
+                                                   .address = launching.node_address.address,
+                                                   .credentials = credentials}));
+  workers.Set("COMPOSER_PEER_ADDRESS", memory->address());
+  return memory;
+}
+
+// Connects the parts and runs the job. Mailbox, link, peer memory and hub are never destroyed: a thread of theirs may still wait for a
 // rendezvous that is gone, and the process is about to _exit.
 absl::StatusOr<int> Supervise(Launching& launching) {
   ASSIGN_OR_RETURN(const RendezvousClient::Options client, ClientOptions(launching));
@@ -160,11 +176,13 @@ absl::StatusOr<int> Supervise(Launching& launching) {
   if (NumServers(launching.plan.shape) > 1) handlers.on_serve = [&] { mailbox.Post(ServeRequest{}); };
   const MeetingOptions meeting = {launching.rendezvous, limit, PlacesOf(launching), launching.stop_signals};
   ASSIGN_OR_RETURN(auto link, Meet(meeting, client, handlers));
-  ASSIGN_OR_RETURN(auto hub,
-                   WorkerHub::Start({.socket_path = launching.household.temp_folder + "/hub",
-                                     .job = options.job,
-                                     .upstream = link->upstream(),
-                                     .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }}));
+  ASSIGN_OR_RETURN(auto memory, StartPeerMemory(launching, client.credentials, options.plan.environment));
+  WorkerHub::Options hub_options = {.socket_path = launching.household.temp_folder + "/hub",
+                                    .job = options.job,
+                                    .upstream = link->upstream(),
+                                    .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }};
+  if (memory != nullptr) hub_options.more_services = {memory.release()->relay()};
+  ASSIGN_OR_RETURN(auto hub, WorkerHub::Start(std::move(hub_options)));
   RendezvousLink& lasting_link = *link.release();
   std::function<void(proto::JobStatus&)> complete;
   if (!launching.plan.shape.one_node()) {

@@ -77,6 +77,7 @@ absl::Status PlanJob(const LaunchOptions& options, const Program& program, const
   plan.run_folder = identity.run_folder;
   plan.config_hash = identity.config_hash;
   plan.plugin_hash = identity.plugin_hash;
+  plan.peer_memory = identity.peer_memory;
   plan.data_paths = identity.data_paths;
   plan.argv = program.argv;
   plan.argv.insert(plan.argv.begin() + 1, absl::StrCat("--run_folder=", identity.run_folder));

@@ -147,6 +147,7 @@ absl::StatusOr<std::unique_ptr<WorkerHub>> WorkerHub::Start(Options options) {
   listener->AddTo(builder, grpc::InsecureServerCredentials());
   builder.RegisterService(hub->service_.get());
   builder.RegisterService(hub->key_value_.get());
+  for (grpc::Service* service : hub->options_.more_services) builder.RegisterService(service);
   hub->server_ = builder.BuildAndStart();
   if (hub->server_ == nullptr) return absl::InternalError(absl::StrCat("cannot serve ", hub->options_.socket_path));
   hub->listener_ = std::move(listener);

@@ -8,13 +8,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/worker.pb.h"
 
 namespace grpc {
 class Server;
-}
+class Service;
+}  // namespace grpc
 
 namespace composer {
 
@@ -37,6 +39,7 @@ class WorkerHub {
     std::string job;
     std::shared_ptr<KeyValueUpstream> upstream;  // the rendezvous's key-value store
     Handler handler;
+    std::vector<grpc::Service*> more_services;  // served on the socket too; they outlive the hub
   };
 
   static absl::StatusOr<std::unique_ptr<WorkerHub>> Start(Options options);

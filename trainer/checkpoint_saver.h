@@ -14,8 +14,8 @@ namespace composer {
 
 class CheckpointSaver final : public Callback {
  public:
-  // As RunCheckpoints. store: with keys of its own. autoresume in options is not read: it never loads.
-  CheckpointSaver(SaveOptions options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
+  // As RunCheckpoints. store: with keys of its own. It loads nothing by itself.
+  CheckpointSaver(const SaveOptions& options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
                   Supervision& supervision, std::shared_ptr<SaveThread> thread);
   std::string name() const override { return "CheckpointSaver"; }
   EventSet events() const override {
@@ -31,6 +31,7 @@ class CheckpointSaver final : public Callback {
 
  private:
   RunCheckpoints checkpoints_;
+  bool at_end_;  // saves at FIT_END too
 };
 
 }  // namespace composer

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "checkpoint/complete_choice.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/save_folder.h"
 #include "storage/local_store.h"
@@ -41,7 +42,7 @@ RunCheckpoints::RunCheckpoints(const SaveOptions& options, Communicator& communi
   save_exchange_ = exchange("save");
 }
 
-absl::Status RunCheckpoints::Open() {
+absl::Status RunCheckpoints::OpenFolder() {
   if (options_.save_folder.empty()) return absl::OkStatus();
   if (options_.files != nullptr && !IsRemotePlace(options_.save_folder)) {
     folder_ = std::make_shared<LocalStore>(options_.save_folder, *options_.files);
@@ -64,16 +65,17 @@ StateDict RunCheckpoints::Collect(const State& state) const {
   return dict;
 }
 
-absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettings& data) {
-  RETURN_IF_ERROR(Open());
-  if (folder_ == nullptr) return "";
+absl::Status RunCheckpoints::Open(const State& state) {
+  if (folder_ != nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(OpenFolder());
+  if (folder_ == nullptr) return absl::OkStatus();
   const SaverOptions saving = OptionsOfSaver(state);
   if (options_.save_async && thread_ != nullptr) {
     async_ = std::make_unique<AsyncSaver>(*folder_, save_exchange_, saving, thread_, state.device.is_cuda());
   } else {
     saver_ = std::make_unique<Saver>(*folder_, save_exchange_, saving);
   }
-  return options_.autoresume ? LoadNewest(state, data) : "";
+  return absl::OkStatus();
 }
 
 SaverOptions RunCheckpoints::OptionsOfSaver(const State& state) const {
@@ -84,24 +86,45 @@ SaverOptions RunCheckpoints::OptionsOfSaver(const State& state) const {
 }
 
 absl::Status RunCheckpoints::CheckFolder(const State& state) {
-  if (folder_ == nullptr) return absl::OkStatus();
+  if (folder_ == nullptr || options_.best_effort) return absl::OkStatus();
   const CheckpointName now{state.timestamp.epoch, state.timestamp.batch};
   return Annotate(CheckSaveFolder(*folder_, exchange_, OptionsOfSaver(state), now, IsRemotePlace(options_.save_folder)),
                   "save_folder");
 }
 
-absl::StatusOr<std::string> RunCheckpoints::LoadNewest(State& state, SavedDataSettings& data) {
-  ASSIGN_OR_RETURN(const CheckpointChoice choice, ChooseCheckpoint(*folder_, exchange_));
-  if (state.rank == 0) {
-    for (const std::string& reason : choice.refused) LOG(WARNING) << "checkpoint refused: " << reason;
+absl::StatusOr<std::optional<CheckpointName>> RunCheckpoints::Newest() {
+  if (!choice_.has_value()) {
+    choice_.emplace();
+    if (folder_ != nullptr && options_.autoresume) {
+      ASSIGN_OR_RETURN(
+          choice_, options_.best_effort ? ChooseComplete(*folder_, exchange_) : ChooseCheckpoint(*folder_, exchange_));
+    }
+    if (communicator_.rank() == 0) {
+      for (const std::string& reason : choice_->refused) LOG(WARNING) << "checkpoint refused: " << reason;
+    }
   }
-  if (choice.checkpoint.empty()) return "";
-  const std::string location = folder_->Location(choice.checkpoint);
+  return CheckpointName::Parse(choice_->checkpoint);
+}
+
+absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettings& data) {
+  ASSIGN_OR_RETURN(const std::optional<CheckpointName> newest, Newest());
+  if (!newest.has_value()) return "";
+  absl::Status loaded = Load(newest->ToString(), state, data);
+  if (options_.best_effort) loaded = AgreeOn(loaded, exchange_);
+  RETURN_IF_ERROR(loaded);
+  last_saved_ = newest;
+  return last_location_ = folder_->Location(newest->ToString());
+}
+
+absl::Status RunCheckpoints::Load(const std::string& checkpoint, State& state, SavedDataSettings& data) {
+  const std::string location = folder_->Location(checkpoint);
   StateDict dict = SavedTensors(state, /*weights_only=*/false);
-  ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange_, IsRemotePlace(options_.save_folder)));
+  const bool remote = !options_.best_effort && IsRemotePlace(options_.save_folder);
+  ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange_, remote));
   CommunicatorExchange bytes(communicator_);
-  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict, {}, sharing.share ? &bytes : nullptr),
-                             location, " (another model or optimizer? use another run_name, or autoresume: false)"));
+  const bool share = sharing.share && !options_.best_effort;
+  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, checkpoint, &dict, {}, share ? &bytes : nullptr), location,
+                             " (another model or optimizer? use another run_name, or autoresume: false)"));
   if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)
     return absl::DataLossError(absl::StrCat("cannot go on from ", location, ": it has no timestamp or data settings"));
   RETURN_IF_ERROR(Annotate(RestoreSmallState(dict.small, {}, state, data), location));
@@ -109,8 +132,7 @@ absl::StatusOr<std::string> RunCheckpoints::LoadNewest(State& state, SavedDataSe
     return absl::InvalidArgumentError(absl::StrCat("seed: ", state.seed, ", but the checkpoint was trained with ",
                                                    data.seed, "; the order of samples depends on it"));
   }
-  last_saved_ = CheckpointName::Parse(choice.checkpoint);
-  return last_location_ = location;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> RunCheckpoints::LoadFrom(const LoadOptions& load, State& state, SavedDataSettings& data) {
@@ -181,9 +203,20 @@ bool RunCheckpoints::MakeRoom(CheckpointName name) {
 
 void RunCheckpoints::Report(const SaveOutcome& outcome) {
   if (!outcome.location.ok()) last_saved_.reset();
+  if (options_.best_effort) return ReportBestEffort(outcome);
   ThrowIfError(Annotate(outcome.location.status(), "saving a checkpoint"));
   last_location_ = *outcome.location;
   supervision_.OnCheckpointSaved(last_location_, outcome.step.batch);
+}
+
+void RunCheckpoints::ReportBestEffort(const SaveOutcome& outcome) {
+  if (outcome.location.ok()) {
+    last_location_ = *outcome.location;
+    return;
+  }
+  folder_ = nullptr;  // the same on all ranks, as the outcome is
+  if (communicator_.rank() == 0)
+    LOG(WARNING) << "no more snapshots in " << options_.save_folder << ": " << outcome.location.status().message();
 }
 
 void RunCheckpoints::Poll() {

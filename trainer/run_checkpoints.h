@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/async_saver.h"
 #include "checkpoint/checkpoint_name.h"
+#include "checkpoint/reader.h"
 #include "checkpoint/saver.h"
 #include "checkpoint/state_dict.h"
 #include "storage/object_store.h"
@@ -32,9 +33,15 @@ class RunCheckpoints {
   RunCheckpoints(const SaveOptions& options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
                  Supervision& supervision, std::shared_ptr<SaveThread> thread);
 
-  // Prepares saving; the first call. With autoresume and a save_folder: loads the newest valid checkpoint into state and returns its location; "" when there is none. Newer ones
-  // that were refused are named in a warning with the reason. All ranks load the same one. data: filled in from it.
-  // kInvalidArgument when it does not fit the model or optimizer, with the tensors that are missing, unexpected or of another shape.
+  // Prepares saving; the first call, and once more does nothing. Of options.save_folder: a place that cannot be opened.
+  absl::Status Open(const State& state);
+
+  // With autoresume and a save_folder: the newest valid checkpoint, the same on all ranks; newer ones that were refused are
+  // named in a warning with the reason. nullopt: there is none.
+  absl::StatusOr<std::optional<CheckpointName>> Newest();
+  // Loads it into state and returns its location; "" when there is none. data: filled in from it. kInvalidArgument when it
+  // does not fit the model or optimizer, with the tensors that are missing, unexpected or of another shape. best_effort:
+  // an error of one rank is all ranks' (another checkpoint can then be loaded over what this one has left in state).
   absl::StatusOr<std::string> Resume(State& state, SavedDataSettings& data);
 
   // load.load_path into state. Returns the location; "" when there is no load_path. What does not match: as Resume.
@@ -70,13 +77,14 @@ class RunCheckpoints {
   const std::string& last_location() const { return last_location_; }
 
  private:
-  absl::Status Open();
+  absl::Status OpenFolder();
   SaverOptions OptionsOfSaver(const State& state) const;
-  absl::StatusOr<std::string> LoadNewest(State& state, SavedDataSettings& data);
+  absl::Status Load(const std::string& checkpoint, State& state, SavedDataSettings& data);
   StateDict Collect(const State& state) const;
   // Before a save while another is in flight: false when the new one is to be skipped. The same on all ranks.
   bool MakeRoom(CheckpointName name);
   void Report(const SaveOutcome& outcome);
+  void ReportBestEffort(const SaveOutcome& outcome);
 
   SaveOptions options_;
   Communicator& communicator_;
@@ -91,6 +99,7 @@ class RunCheckpoints {
   SavedDataSettings data_;
   std::optional<CheckpointName> last_saved_;  // or being saved
   std::string last_location_;
+  std::optional<CheckpointChoice> choice_;  // Newest's
 };
 
 }  // namespace composer

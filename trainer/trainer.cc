@@ -63,6 +63,7 @@ absl::Status Trainer::Build() {
     savers_.push_back(saver.get());
     state_.callbacks.push_back(std::move(saver));
   }
+  AddMemoryTier();
   engine_ = std::make_unique<Engine>(state_, logger_, std::move(options_.engine));
   checkpoints_ =
       std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_, save_thread_);
@@ -115,8 +116,51 @@ void Trainer::BuildState() {
   }
 }
 
+void Trainer::AddMemoryTier() {
+  if (options_.memory == nullptr) return;
+  SaveOptions save;
+  save.save_folder = "memory";
+  save.save_interval = options_.save_memory_interval;
+  save.save_num_checkpoints_to_keep = 2;  // the older one when a node was lost while the newer one was written
+  save.save_overlap = SaveOverlap::kSkip;
+  save.save_latest.clear();
+  save.save_overwrite = true;
+  save.best_effort = true;
+  save.autoresume = options_.save.autoresume;
+  save.open_store = [store = options_.memory](const std::string&) { return store; };
+  auto saver = std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("memory"), *supervision_, save_thread_);
+  memory_ = &saver->checkpoints();
+  savers_.push_back(saver.get());
+  state_.callbacks.push_back(std::move(saver));
+}
+
+// The snapshot in memory when it is newer than the newest checkpoint; "" else, also when it can't be loaded.
+absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
+  if (memory_ == nullptr) return "";
+  RETURN_IF_ERROR(memory_->Open(state_));
+  const absl::StatusOr<std::optional<CheckpointName>> snapshot = memory_->Newest();
+  ASSIGN_OR_RETURN(const std::optional<CheckpointName> durable, checkpoints_->Newest());
+  if (!snapshot.ok()) {
+    if (state_.rank == 0) LOG(WARNING) << "no snapshot from memory: " << snapshot.status().message();
+    return "";
+  }
+  if (!snapshot->has_value() || (durable.has_value() && **snapshot <= *durable)) return "";
+  absl::StatusOr<std::string> location = memory_->Resume(state_, saved_data_);
+  if (location.ok()) return location;
+  const absl::Status status = location.status();
+  if (state_.rank == 0) LOG(WARNING) << "not from memory: " << status.message();
+  if (durable.has_value()) return "";
+  // Nothing to load over what it has left in the state: the next start begins anew.
+  if (state_.rank == 0) options_.memory->DeleteTree((*snapshot)->ToString()).IgnoreError();
+  return Annotate(status, "the snapshot in memory is damaged and there is no checkpoint yet");
+}
+
 absl::Status Trainer::Start() {
-  ASSIGN_OR_RETURN(resumed_from_, checkpoints_->Resume(state_, saved_data_));
+  RETURN_IF_ERROR(checkpoints_->Open(state_));
+  ASSIGN_OR_RETURN(resumed_from_, ResumeFromMemory());
+  if (resumed_from_.empty()) {
+    ASSIGN_OR_RETURN(resumed_from_, checkpoints_->Resume(state_, saved_data_));
+  }
   if (!resumed_from_.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string loaded, checkpoints_->LoadFrom(options_.load, state_, saved_data_));
   if (loaded.empty()) return absl::OkStatus();
@@ -344,8 +388,7 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
     options.autoresume = false;
     for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->Finish();  // one saver at a time in a folder
     RunCheckpoints once(options, *communicator_, StoreFor("once"), *supervision_, /*thread=*/nullptr);
-    SavedDataSettings unused;
-    RETURN_IF_ERROR(once.Resume(state_, unused).status());
+    RETURN_IF_ERROR(once.Open(state_));
     once.SetDataSettings(saved_data_);
     once.SaveNow(state_);
     location = once.last_location();

@@ -63,6 +63,8 @@ class Trainer {
   absl::Status BuildData();
   void BuildState();
   absl::Status BuildEvaluators(DataLoader::Options loader);
+  void AddMemoryTier();
+  absl::StatusOr<std::string> ResumeFromMemory();
   absl::Status Start();  // the timestamp, weights and data settings to begin with
   absl::Status CheckSchedulers() const;
   // Out of memory with the advice of core/out_of_memory.h, and told to the OOMObservers; other errors as they are.
@@ -91,6 +93,7 @@ class Trainer {
   std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<TrainLoop> loop_;
   std::vector<CheckpointSaver*> savers_;  // those among state_.callbacks
+  RunCheckpoints* memory_ = nullptr;      // of one of savers_: the memory tier
   SavedDataSettings saved_data_;
   std::string resumed_from_;
   bool was_fitted_ = false;

@@ -69,6 +69,9 @@ struct SaveOptions {
   bool save_async = true;                 // copy the state, then train on while it is written
   SaveOverlap save_overlap = SaveOverlap::kWait;
   std::vector<std::string> save_ignore_keys;  // fnmatch patterns over tensor names and small keys; see saved_state.h
+  // A failed save is warned of, and ends these saves instead of the run; the supervision does not hear of them, and the
+  // newest one is chosen without reading it (complete_choice.h). For places that may go at any time.
+  bool best_effort = false;
   FileSystem* files = nullptr;                // of a local save_folder. Null: the machine's; must outlive the trainer
   StoreOpener open_store;                     // for a save_folder that is a URL; empty: paths only
 };
@@ -101,6 +104,10 @@ struct TrainerOptions {
   std::vector<std::unique_ptr<LoggerDestination>> loggers;
   SaveOptions save;
   std::vector<SaveOptions> checkpoint_savers;  // further ones, with folders of their own (Composer's CheckpointSaver)
+  // The memory tier: snapshots between the checkpoints of `save`, in the memory of the nodes (worker/peer_store.h). A run
+  // goes on from the newest of either. Null: none.
+  std::shared_ptr<ObjectStore> memory;
+  Time save_memory_interval = Time::Batches(10);
   LoadOptions load;
   std::string visible_devices;   // CUDA_VISIBLE_DEVICES, to find the GPU in what the driver says; "": all
   at::Device device = at::kCPU;  // the model is moved there before the optimizer is made

@@ -163,6 +163,8 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.options.ddp = ReadDdp(root, job.options.fsdp);
   job.options.activations = ReadActivations(root);
   job.options.save = ReadSaving(root, job.run_name, job.run_folder);
+  if (root.Has("save_memory_interval"))
+    job.options.save_memory_interval = ReadTime(root, "save_memory_interval", "10ba");
   job.options.load = ReadLoading(root);
   job.options.checkpoint_savers = ReadCheckpointSavers(root);
   job.optimizer = ReadOptimizer(root, plugins);

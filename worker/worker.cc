@@ -23,6 +23,7 @@
 #include "worker/cuda/cuda_loader.h"
 #include "worker/exit_codes.h"
 #include "worker/host_group.h"
+#include "worker/peer_meeting.h"
 #include "worker/process_group.h"
 #include "worker/rank_environment.h"
 #include "worker/slurm_rank.h"
@@ -46,6 +47,7 @@ struct Life {
   std::unique_ptr<Communicator> communicator;
   c10::intrusive_ptr<c10d::Store> tcp_store;  // without a launcher of ours
   c10::intrusive_ptr<c10d::Store> store;
+  std::shared_ptr<ObjectStore> memory;  // the memory tier of checkpoints; null: none
   std::unique_ptr<Trainer> trainer;
 };
 
@@ -126,6 +128,7 @@ std::unique_ptr<Communicator> ConnectHosts(const Life& life, const Job& job, con
 absl::Status Connect(Life& life, const Job& job) {
   if (life.place.world_size == 1) {
     life.communicator = std::make_unique<LocalCommunicator>(life.device);
+    life.memory = OpenPeerMemory(life.place, life.hub, nullptr);
     return absl::OkStatus();
   }
   life.supervision->OnPhase(RunPhase::kConnecting);
@@ -140,6 +143,8 @@ absl::Status Connect(Life& life, const Job& job) {
     }
     life.communicator =
         life.cuda != nullptr ? ConnectNccl(life, stores.changing, timeout) : ConnectHosts(life, job, stores, timeout);
+    life.memory = OpenPeerMemory(life.place, life.hub,
+                                 c10::make_intrusive<c10d::PrefixStore>("peer_memory", stores.written_once));
     life.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", stores.changing);
   });
 }
@@ -180,6 +185,7 @@ absl::Status Train(Life& life, const JobSource& source, const Environment& env) 
     options.device = life.device;
     options.communicator = life.communicator.get();
     options.store = life.store;
+    options.memory = life.memory;
     options.supervision = life.supervision.get();
     ASSIGN_OR_RETURN(life.trainer, Trainer::Create(std::move(options)));
     return life.trainer->Fit();
