@@ -39,6 +39,7 @@
 #include "rendezvous/electorates.h"
 #include "rendezvous/generation.h"
 #include "rendezvous/membership.h"
+#include "rendezvous/node_order.h"
 
 namespace composer {
 
@@ -145,6 +146,7 @@ class Coordinator {
   void ResumeIfAllAreBack(Outcome& outcome);
   void NumberRanks();
   void Decide(Outcome& outcome);
+  std::vector<Candidate> Candidates() const;
   void Form(Outcome& outcome);
   void Regroup(Outcome& outcome);
   void Dissolve(Outcome& outcome);

@@ -102,14 +102,28 @@ proto::RestartTally Coordinator::MostRestarts(const std::vector<Session>& member
   return *most;
 }
 
-void Coordinator::Form(Outcome& outcome) {
-  std::vector<Candidate> candidates;
-  for (auto& [session, node] : nodes_) {
-    if (node.waiting)
-      candidates.push_back({session, node.seat, node.info.node_rank(), node.arrival, node.info.node_group()});
-    node.seat = -1;
+// Those who wait, with their ranks in the newest world that any of them was in: the last one may have reached nobody.
+std::vector<Candidate> Coordinator::Candidates() const {
+  proto::Electorate newest;
+  for (const auto& [session, node] : nodes_) {
+    if (!node.waiting || node.voter.parts.empty()) continue;
+    const proto::Electorate& part = node.voter.parts.back();
+    if (part.node_rank() >= 0 && part.generation() > newest.generation()) newest = part;
   }
-  const std::vector<Session> members = OrderNodes(std::move(candidates), options_.policy.max_nodes);
+  std::vector<Candidate> candidates;
+  for (const auto& [session, node] : nodes_) {
+    if (!node.waiting) continue;
+    const bool was_in_it = !node.voter.parts.empty() && newest.generation() > 0 &&
+                           node.voter.parts.back().world() == newest.world();
+    candidates.push_back({session, was_in_it ? node.voter.parts.back().node_rank() : -1, node.info.node_rank(),
+                          node.arrival, node.info.node_group()});
+  }
+  return candidates;
+}
+
+void Coordinator::Form(Outcome& outcome) {
+  const std::vector<Session> members = OrderNodes(Candidates(), options_.policy.max_nodes);
+  for (auto& [session, node] : nodes_) node.seat = -1;
   std::vector<int> slots;
   for (const Session session : members) slots.push_back(nodes_.at(session).info.slots());
   const RankLayout layout(slots);

@@ -76,7 +76,7 @@ MembershipDecision DecideRunning(const RollCall& roll, const MembershipPolicy& p
 
 MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
   if (roll.running) return DecideRunning(roll, policy, now);
-  if (roll.last_generation == 0 && now < roll.settled) {
+  if (now < roll.settled) {  // also when one that is over is known: a newer one may run
     return {Kind::kWait, roll.settled, "the rendezvous was just started: nodes of a running world may come back"};
   }
   const absl::Time unseen_until = roll.ended + policy.grace;

@@ -121,7 +121,7 @@ TEST_F(CoordinatorTest, LastCallEndsWithATick) {
   EXPECT_EQ(Tick().begun, 1u);
 }
 
-TEST_F(CoordinatorTest, FirstCauseIsToldToTheOthersAndLaterOnesAreDropped) {
+TEST_F(CoordinatorTest, TheFirstCauseIsToldToTheOthersAndOthersBesideItAreDropped) {
   FormThree();
   const Coordinator::Outcome outcome = Report(2, 1, "rank 3: signal 9");
   EXPECT_EQ(outcome.ended, 1u);
@@ -131,6 +131,61 @@ TEST_F(CoordinatorTest, FirstCauseIsToldToTheOthersAndLaterOnesAreDropped) {
   const Coordinator::Outcome collateral = Report(3, 1, "peer closed");
   EXPECT_EQ(collateral.ended, 0u);
   EXPECT_THAT(Receivers(collateral), ElementsAre());
+}
+
+TEST_F(CoordinatorTest, AnExitThatExplainsTheFirstOneIsToldToAll) {
+  FormThree();
+  proto::FailureCause collateral;
+  collateral.set_message("rank 5: its peer is gone");
+  collateral.set_collateral(true);
+  coordinator_.GenerationEnded(3, 1, collateral, clock_.Now());
+  Join(3);
+  const Coordinator::Outcome better = Report(2, 1, "rank 3: signal 9");
+  EXPECT_EQ(better.ended, 0u) << "it was over already";
+  ASSERT_THAT(Receivers(better), ElementsAre(1, 3)) << "also who waits for the next world";
+  EXPECT_EQ(better.messages[0].message->generation_over().cause().message(), "rank 3: signal 9");
+  EXPECT_THAT(Receivers(Report(1, 1, "rank 0: exit code 1")), ElementsAre());
+  EXPECT_EQ(Reattach(12, In(1, 1), "2").messages[0].message->generation_over().cause().message(), "rank 3: signal 9");
+}
+
+TEST_F(CoordinatorTest, ANodeThatIsFoundLostExplainsWhatItsPeersSaw) {
+  FormThree();
+  proto::FailureCause collateral;
+  collateral.set_message("rank 5: its peer is gone");
+  collateral.set_collateral(true);
+  coordinator_.GenerationEnded(3, 1, collateral, clock_.Now());
+  const Coordinator::Outcome lost = Lose(1);
+  ASSERT_THAT(Receivers(lost), ElementsAre(2, 3));
+  EXPECT_EQ(lost.messages[0].message->generation_over().cause().node_id(), "1");
+  EXPECT_THAT(Receivers(Lose(2)), ElementsAre());
+}
+
+TEST_F(CoordinatorTest, AWorldThatReachedNobodyDoesNotCostTheRanks) {
+  FormThree();
+  Report(1, 1, "x");
+  for (int session = 1; session <= 3; ++session) {
+    proto::Join join;
+    *join.mutable_node() = Info(session, "");
+    *join.mutable_last() = In(1, session - 1);
+    coordinator_.Join(session, FromJob(), join, clock_.Now());  // generation 2 forms, and is lost on its way
+  }
+  ASSERT_EQ(coordinator_.roll().last_generation, 2u);
+  for (int session : {1, 2, 3}) Lose(session);
+  clock_.Advance(absl::Minutes(2));
+  Join(13, "3", -1, In(1, 2));
+  Join(12, "2", -1, In(1, 1));
+  EXPECT_THAT(Receivers(Join(11, "1", -1, In(1, 0))), ElementsAre(11, 12, 13));
+}
+
+TEST_F(CoordinatorTest, MembersOfAnotherWorldOfTheSameJobAreNewcomers) {  // found by simulation: seed 43,382
+  Reattach(1, In(7, 0));
+  Reattach(2, In(7, 1));
+  Reattach(3, In(7, 2));
+  Report(3, 7, "x");
+  Lose(3);
+  Join(1, "", -1, In(7, 0));
+  Join(4, "", -1, In(5, 2, 3, "c0"));
+  EXPECT_THAT(Receivers(Join(2, "", -1, In(7, 1))), ElementsAre(1, 2, 4));
 }
 
 TEST_F(CoordinatorTest, ReportOfAnotherGenerationIsIgnored) {
@@ -230,8 +285,8 @@ TEST_F(CoordinatorTest, ARestartedCoordinatorLearnsTheRunningWorldFromItsNodes) 
   EXPECT_EQ(Report(2, 7, "rank 0: exit code 3").ended, 7u);
   Join(1);
   Join(2);
-  EXPECT_THAT(Receivers(Join(3)), ElementsAre(2, 3, 1)) << "ranks stay, and generations go on counting";
-  EXPECT_EQ(coordinator_.roll().last_generation, 8u);
+  EXPECT_THAT(Receivers(Join(3)), ElementsAre(2, 3, 1)) << "ranks stay";
+  EXPECT_EQ(coordinator_.roll().last_generation, 1'000'000u) << "no number that another coordinator may have given";
 }
 
 TEST_F(CoordinatorTest, NodesThatDoNotComeBackEndTheWorldWhenGraceIsOver) {
@@ -244,7 +299,7 @@ TEST_F(CoordinatorTest, NodesThatDoNotComeBackEndTheWorldWhenGraceIsOver) {
   EXPECT_THAT(Receivers(over), ElementsAre(1, 2));
   EXPECT_EQ(over.why_ended, "1 of the 3 nodes of generation 7 did not come back to the rendezvous in time");
   Join(1);
-  EXPECT_EQ(Join(2).begun, 8u);
+  EXPECT_EQ(Join(2).begun, 1'000'000u);
 }
 
 TEST_F(CoordinatorTest, ANodeWhoseWorkersEndedMeanwhileEndsTheWorldForTheOthers) {
@@ -256,7 +311,7 @@ TEST_F(CoordinatorTest, ANodeWhoseWorkersEndedMeanwhileEndsTheWorldForTheOthers)
   ASSERT_THAT(Receivers(late), ElementsAre(3));
   EXPECT_EQ(late.messages[0].message->generation_over().cause().message(), "node 1 (host2) joined again");
   Join(1);
-  EXPECT_EQ(Join(3).begun, 8u) << "all of the last world are here";
+  EXPECT_EQ(Join(3).begun, 1'000'000u) << "all of the last world are here";
 }
 
 TEST_F(CoordinatorTest, ASpareTellsThatAWorldRuns) {
@@ -415,6 +470,24 @@ TEST_F(CoordinatorTest, WhoLooksAsksTheNodesOfThePageButNotAtOnceAgain) {
   Lose(2);
   EXPECT_FALSE(coordinator_.Roster(0, 10).members(1).connected());
   EXPECT_TRUE(coordinator_.Look(1, 1, clock_.Now() + absl::Seconds(9)).messages.empty()) << "it is not here";
+}
+
+TEST_F(QuorumTest, AWorldThatFewHaveHeardOfDoesNotDecideAlone) {
+  FormThree();  // as far as we know: sessions 2 and 3 are dead already, their nodes go on elsewhere
+  Lose(2);
+  Lose(3);
+  EXPECT_EQ(Rejoin(1, In(1, 0)).begun, 0u);
+  EXPECT_EQ(coordinator_.roll().before.size(), 1u) << "the electorate of the first world: three nodes";
+}
+
+TEST_F(QuorumTest, WhenEnoughHaveTakenAWorldTheOnesBeforeItHaveNoSay) {
+  FormThree();
+  EXPECT_THAT(Receivers(coordinator_.WorldTaken(1, 1, clock_.Now())), ElementsAre());
+  EXPECT_THAT(Receivers(coordinator_.WorldTaken(2, 7, clock_.Now())), ElementsAre()) << "another generation";
+  const auto taken = coordinator_.WorldTaken(2, 1, clock_.Now());
+  EXPECT_THAT(Receivers(taken), ::testing::UnorderedElementsAre(1, 2, 3));
+  EXPECT_TRUE(taken.messages[0].message->has_confirmed());
+  EXPECT_TRUE(coordinator_.roll().before.empty());
 }
 
 TEST_F(CoordinatorTest, TimeThatJumpsBackStandsStill) {

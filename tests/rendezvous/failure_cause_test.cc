@@ -38,5 +38,32 @@ TEST(TidyCause, KeepsTheBeginningOfTheMessageAndTheEndOfStderr) {
   EXPECT_EQ(cause.stderr_tail().substr(kMaxCauseStderrBytes - 4), "xend");
 }
 
+TEST(IsBetterCause, ExplainsTheOneToldFirst) {
+  const auto exit = [](bool collateral) {
+    proto::FailureCause cause;
+    cause.set_rank(3);
+    cause.set_collateral(collateral);
+    return cause;
+  };
+  const proto::FailureCause lost = NodeCause("n", "was lost", absl::UnixEpoch());
+  const proto::FailureCause again = NodeCause("n", "joined again", absl::UnixEpoch(), /*vague=*/true);
+  const struct {
+    const char* name;
+    proto::FailureCause later, told;
+    bool better;
+  } cases[] = {
+      {"an exit with its own reason, after one that others explain", exit(false), exit(true), true},
+      {"a lost node, after an exit that others explain", lost, exit(true), true},
+      {"an exit, after a node that came again", exit(false), again, true},
+      {"a lost node, after another that came again", lost, again, true},
+      {"two exits with their own reasons: the first", exit(false), exit(false), false},
+      {"an exit, after a lost node", exit(false), lost, false},
+      {"a lost node, after an exit", lost, exit(false), false},
+      {"two exits that others explain: the first", exit(true), exit(true), false},
+      {"a node that came again explains nothing", again, exit(true), false},
+  };
+  for (const auto& c : cases) EXPECT_EQ(IsBetterCause(c.later, c.told), c.better) << c.name;
+}
+
 }  // namespace
 }  // namespace composer

@@ -11,7 +11,9 @@ using Kind = MembershipDecision::Kind;
 absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
 // No world yet, or all of the last one are gone.
-RollCall Newcomers(int waiting, double min_reached = 5) { return {.waiting = waiting, .min_reached = At(min_reached)}; }
+RollCall Newcomers(int waiting, double min_reached = 5) {
+  return {.waiting = waiting, .min_reached = At(min_reached), .last_waiting = At(min_reached)};
+}
 
 // Generation 3 ended at 9 s; `present` of its `members` are connected, `back` of these wait, with `others` more.
 RollCall After(int members, int present, int back, int others = 0) {
@@ -21,7 +23,8 @@ RollCall After(int members, int present, int back, int others = 0) {
           .ended = At(9),
           .members = members,
           .present = present,
-          .present_waiting = back};
+          .present_waiting = back,
+          .last_waiting = At(9)};
 }
 
 // Generation 3 runs on `members` nodes, `waiting` others came last at 40 s.
@@ -51,6 +54,16 @@ RollCall Regrouping(RollCall roll) {
   return roll;
 }
 
+RollCall WithFirst(RollCall roll) {
+  roll.first_present = roll.first_waiting = true;
+  return roll;
+}
+
+RollCall Before(RollCall roll, const Votes& votes) {
+  roll.before = {votes};
+  return roll;
+}
+
 RollCall Expecting(RollCall roll, int expected, double until) {
   roll.expected = expected;
   roll.expected_until = At(until);
@@ -65,6 +78,12 @@ MembershipPolicy Quorum(bool holds_tie) {
   MembershipPolicy policy{1, 8, absl::Seconds(1)};
   policy.quorum = true;
   policy.holds_tie = holds_tie;
+  return policy;
+}
+
+MembershipPolicy Least(int nodes, bool holds_tie) {
+  MembershipPolicy policy = Quorum(holds_tie);
+  policy.min_nodes = nodes;
   return policy;
 }
 
@@ -152,14 +171,31 @@ TEST(DecideMembership, RunningWorld) {
 TEST(DecideMembership, QuorumOfTheLastWorld) {
   const Case cases[] = {
       {"majority", After(5, 3, 3), Quorum(false), 9, Kind::kForm, 0, "the 3 nodes left of generation 3 are back"},
-      {"half, and the tie is ours", After(4, 2, 2), Quorum(true), 9, Kind::kForm, 0,
+      {"half, with node rank 0", WithFirst(After(4, 2, 2)), Quorum(false), 9, Kind::kForm, 0,
        "the 2 nodes left of generation 3 are back"},
-      {"half", After(4, 2, 2), Quorum(false), 9, Kind::kWait, 19,
+      {"half", After(4, 2, 2), Quorum(true), 9, Kind::kWait, 19,
        "2 of the 4 nodes of generation 3 are here, more than half are needed"},
       {"newcomers do not count", After(4, 1, 1, 6), Quorum(true), 9, Kind::kWait, 19,
        "1 of the 4 nodes of generation 3 are here, more than half are needed"},
       {"nobody else came", After(4, 1, 1), Quorum(true), 19, Kind::kDissolve, 0,
        "1 of the 4 nodes of generation 3 are here, more than half are needed"},
+      {"a majority, that still ends its workers", After(5, 3, 1, 7), Quorum(true), 30, Kind::kNothing, 0,
+       "1 of the 5 nodes of generation 3 have ended their workers, more than half are needed"},
+      {"the world before has not heard of it", Before(After(5, 3, 3), {.of = 7, .waiting = 3, .knowing = 3}),
+       Quorum(true), 9, Kind::kWait, 19,
+       "3 of the 5 nodes of generation 3 are here, more than half are needed, also of the worlds before it"},
+      {"it has", Before(After(5, 3, 3), {.of = 7, .waiting = 3, .knowing = 4}), Quorum(true), 9, Kind::kForm, 0,
+       "the 3 nodes left of generation 3 are back"},
+      {"it has not, but its majority is here as well", Before(After(5, 3, 3), {.of = 5, .waiting = 3}), Quorum(true), 9,
+       Kind::kForm, 0, "the 3 nodes left of generation 3 are back"},
+      {"too few for a world: an earlier host may have more", After(5, 3, 3), Least(4, false), 19,
+       Kind::kDissolve, 0, "3 nodes here, at least 4 needed"},
+      {"too few for a world, at the first host", After(5, 3, 3), Least(4, true), 99, Kind::kNothing, 0,
+       "3 nodes here, at least 4 needed"},
+      {"a first world needs more than half of all", Newcomers(4), Quorum(false), 5, Kind::kWait, 15,
+       "4 of at most 8 nodes are here, more than half are needed"},
+      {"half, at the first host", Newcomers(4), Quorum(true), 6, Kind::kForm, 0,
+       "4 nodes of at most 8 are here and the last call is over"},
       {"one coordinator only: no quorum needed", After(4, 2, 2), kElastic, 9, Kind::kForm, 0,
        "the 2 nodes left of generation 3 are back"},
   };

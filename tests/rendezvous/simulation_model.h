@@ -72,7 +72,8 @@ struct WorldRecord {
   std::string follows;        // the newest world that a member had heard of when this one formed; "": none
   int running = 0;
   int left = 0;  // said farewell: the others go on
-  bool ran = false;  // on all of its members at one time
+  bool ran = false;        // on all of its members at one time
+  bool forgetful = false;  // it, or one that it follows, is a first world with a host whose earlier launcher was in another
 };
 
 enum class Fault {
@@ -176,6 +177,7 @@ class Simulation {
   void CheckFormed(int s, const Coordinator::Outcome& outcome);
   void CheckOrder(const WorldRecord& world, int s);
   void CheckQuorum(const WorldRecord& world, int s);
+  bool IsForgetful(const WorldRecord& world) const;
   void CheckBelief(int a, const proto::World& world);
   void CheckRuns(const std::string& id);
   bool AllRun(const WorldRecord& world) const;
@@ -202,6 +204,7 @@ class Simulation {
   int num_processes_ = 0;
   std::map<std::string, WorldRecord> worlds_;  // by id
   std::map<uint64_t, std::map<std::string, int>> believers_;  // processes that live, by generation and world
+  std::set<int> has_been_in_;                                 // agents of which some process was in a world
   std::set<Life> left_;                                       // said farewell
   std::map<std::pair<std::string, int>, Life> seats_;  // who believes to have a node rank of a world
 };
