@@ -218,7 +218,7 @@ SuccessionView RendezvousLink::Look() {
     Reach reach = ProbeReach(places_.servers[i], kReachLimit);
     const absl::Time now = Now();
     if (reach == Reach::kServing && now < shunned_until_[i]) reach = Reach::kShunned;
-    if (reach == Reach::kServing && now < silent_until_[i]) reach = Reach::kSilent;
+    if (reach == Reach::kServing && now < silent_until_[i]) reach = Reach::kMute;
     view.servers.push_back(reach);
   }
   absl::MutexLock lock(&mutex_);

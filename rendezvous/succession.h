@@ -4,6 +4,7 @@
 //   a node of the job ran it ("hosted"), and is silent       its host is lost, and with it a part of the world: give up
 //                                                            kSilentHost after its connection was given up, which
 //                                                            took up to 3 s of silence
+//   hosted, accepts connections, but does not answer         frozen: give up after kLostHost
 //   hosted, its host refuses connections, workers run        its launcher may start it again: wait for the grace
 //   hosted, refuses, this node's workers have ended as well  the launcher is gone too: give up after kLostHost
 //   it runs on its own (composer serve)                      wait for the grace
@@ -30,7 +31,8 @@ inline constexpr int kMaxServers = 3;
 enum class Reach {
   kServing,  // accepts connections
   kRefused,  // its host is up, nobody listens
-  kSilent,   // no answer: lost, frozen or cut off
+  kMute,     // accepts connections, but did not answer a moment ago: its host is up, the process or the host is frozen
+  kSilent,   // no answer: lost or cut off
   kShunned,  // accepts connections, but has sent us away a moment ago, for want of nodes: only if there is no other
 };
 

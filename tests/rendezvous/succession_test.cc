@@ -45,6 +45,8 @@ TEST(DecideSuccession, OneHost) {
       {"and it is not back", {Reach::kRefused}, -1, true, 120, 124, Kind::kGiveUp, -1},
       {"silent", {Reach::kSilent}, -1, true, kRuns, 101.1, Kind::kWait, -1},
       {"host lost", {Reach::kSilent}, -1, true, kRuns, 101.2, Kind::kGiveUp, -1},
+      {"frozen", {Reach::kMute}, -1, true, kRuns, 103.9, Kind::kWait, -1},
+      {"and does not thaw", {Reach::kMute}, -1, true, kRuns, 104, Kind::kGiveUp, -1},
       {"on its own, silent", {Reach::kSilent}, -1, false, kRuns, 159, Kind::kWait, -1},
       {"on its own, gone", {Reach::kRefused}, -1, false, 50, 159, Kind::kWait, -1},
       {"on its own, grace over", {Reach::kRefused}, -1, false, kRuns, 160, Kind::kGiveUp, -1},
