@@ -88,7 +88,7 @@ void Run(const Setting& setting) {
     }
   };
   HostBuffer torch_target;
-  torch_target.Reserve(static_cast<int64_t>(target.size()));
+  torch_target.Reserve(HostBuffer::Aligned(each * 4) * setting.tensors);
   const double peak_before = PeakMegabytes();
 
   LocalStore store(folder);

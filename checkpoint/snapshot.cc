@@ -4,6 +4,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/torch.h>
 
+#include <cstring>
 #include <set>
 #include <utility>
 
@@ -49,6 +50,16 @@ absl::Status WhatTorchSays(const std::exception& error) {
   return absl::InternalError(message.substr(0, message.find('\n')));
 }
 
+// In host memory by memcpy: it needs no other thread, where copy_ waits for LibTorch's pool, which takes four times as
+// long when the cores are busy (benchmarks/checkpoint_stall.cc).
+void CopyInto(at::Tensor& copy, const at::Tensor& tensor) {
+  if (tensor.is_cpu() && tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg()) {
+    if (copy.nbytes() > 0) std::memcpy(copy.mutable_data_ptr(), tensor.const_data_ptr(), copy.nbytes());
+  } else {
+    copy.copy_(tensor.detach(), /*non_blocking=*/true);
+  }
+}
+
 struct ByIndex {
   bool operator()(const at::Device& a, const at::Device& b) const {
     return std::pair(a.type(), a.index()) < std::pair(b.type(), b.index());
@@ -83,7 +94,7 @@ absl::StatusOr<Snapshot> CopyState(const StateDict& state, int rank, int world_s
   for (const size_t i : share.own) {
     const auto& [name, tensor] = state.tensors[i];
     at::Tensor copy = buffer.View(at, tensor.scalar_type(), tensor.sizes());
-    copy.copy_(tensor.detach(), /*non_blocking=*/true);
+    CopyInto(copy, tensor);
     if (!tensor.is_cpu()) devices.insert(tensor.device());
     at += HostBuffer::Aligned(static_cast<int64_t>(copy.nbytes()));
     snapshot.own.push_back({name, std::move(copy)});

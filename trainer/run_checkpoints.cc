@@ -73,7 +73,8 @@ absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettin
   } else {
     saver_ = std::make_unique<Saver>(*folder_, save_exchange_, saving);
   }
-  return options_.autoresume ? LoadNewest(state, data) : "";
+  if (!options_.autoresume) return "";
+  return LoadNewest(state, data);
 }
 
 SaverOptions RunCheckpoints::OptionsOfSaver(const State& state) const {
