@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -13,6 +14,7 @@
 #include "trainer/loggers/file_logger.h"
 #include "trainer/loggers/json_lines.h"
 #include "trainer/loggers/progress_bar.h"
+#include "trainer/loggers/remote_uploader.h"
 #include "trainer/loggers/tensorboard_logger.h"
 #include "worker/job_time.h"
 #include "worker/named_reader.h"
@@ -63,8 +65,42 @@ LoggerFactory ReadFileLogger(ConfigMap config) {
   };
 }
 
+RemoteUploader::Options ReadUploads(ConfigMap& config) {
+  RemoteUploader::Options options;
+  options.key_format = config.String("file_path_format_string", "{run_name}/{remote_file_name}");
+  if (!HasPlaceholder(options.key_format, "remote_file_name"))
+    config.Reject("file_path_format_string",
+                  "must contain {remote_file_name}, or every file would replace the one before");
+  options.staging_folder = config.String("upload_staging_folder", "");
+  options.files = config.StringList("files", {"metrics.jsonl", "config.yaml", "logs/*", "tensorboard/*"});
+  options.interval = config.Int("interval", options.interval, kInterval);
+  options.queue.threads = static_cast<int>(config.Int("num_concurrent_uploads", 1, {.min = 1, .max = 64}));
+  options.queue.attempts = static_cast<int>(config.Int("num_attempts", 3, {.min = 1, .max = 100}));
+  config.Bool("use_procs", true);  // Composer's; threads here, which wait for the network all the same
+  return options;
+}
+
+LoggerFactory ReadRemoteUploader(ConfigMap config) {
+  const std::string bucket = config.String("bucket_uri");
+  const RemoteUploader::Options options = ReadUploads(config);
+  return [=](const JobPlace& place, const JobFacts& facts) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
+    if (place.rank != 0) return nullptr;
+    const PlaceholderValues values = Placeholders(place, facts);
+    RemoteUploader::Options own = options;
+    own.run_folder = facts.run_folder;
+    own.key_format = FillTemplate(options.key_format, values);
+    own.staging_folder = FillTemplate(options.staging_folder, values);
+    if (own.staging_folder.empty()) own.staging_folder = JoinPath(facts.run_folder, ".uploads");
+    ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(place.open_store, FillTemplate(bucket, values)));
+    auto uploader = std::make_unique<RemoteUploader>(std::move(store), own);
+    RETURN_IF_ERROR(uploader->CheckStore());
+    return uploader;
+  };
+}
+
 constexpr NamedReader<LoggerFactory> kLoggers[] = {
     {"file_logger", ReadFileLogger},
+    {"remote_uploader_downloader", ReadRemoteUploader},
     {"tensorboard", ReadTensorBoard},
 };
 
@@ -125,6 +161,12 @@ void AddProgressBar(const LoggingOptions& logging, const JobPlace& place, Traine
   options.callbacks.push_back(std::make_unique<ProgressBar>(bar, RealClock::Get()));
 }
 
+// Closed last, they upload what the others wrote when they were closed.
+void PutUploadersLast(std::vector<std::unique_ptr<LoggerDestination>>& loggers) {
+  std::stable_partition(loggers.begin(), loggers.end(),
+                        [](const auto& logger) { return dynamic_cast<RemoteUploader*>(logger.get()) == nullptr; });
+}
+
 }  // namespace
 
 std::vector<std::string> LoggerNames() { return NamesOf(kLoggers); }
@@ -149,6 +191,7 @@ absl::Status AddLoggers(const LoggingOptions& logging, const JobPlace& place, co
     ASSIGN_OR_RETURN(std::unique_ptr<LoggerDestination> logger, make(place, facts));
     if (logger != nullptr) options.loggers.push_back(std::move(logger));
   }
+  const absl::Cleanup uploaders_last = [&options] { PutUploadersLast(options.loggers); };
   options.callbacks.insert(options.callbacks.begin(),
                            std::make_unique<LogHyperparameters>(RunSettings(logging, place, options)));
   if (place.rank != 0) return absl::OkStatus();

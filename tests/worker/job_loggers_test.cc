@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "storage/memory_store.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/named_keys.h"
 #include "trainer/core/state.h"
@@ -28,6 +29,17 @@ const std::vector<NamedKeys>& Rows() {
         {"log_traces", "false"},
         {"capture_stdout", "false"},
         {"capture_stderr", "false"}}},
+      {"remote_uploader_downloader",
+       "RemoteUploaderDownloader",
+       1,
+       {{"bucket_uri", "'s3://bucket/{run_name}'"},
+        {"file_path_format_string", "'rank{rank}/{remote_file_name}'"},
+        {"upload_staging_folder", "'staged-{run_name}'"},
+        {"files", "['*.txt']"},
+        {"interval", "1"},
+        {"num_concurrent_uploads", "2"},
+        {"num_attempts", "1"},
+        {"use_procs", "false"}}},
       {"tensorboard", "TensorBoardLogger", 0, {{"log_dir", "tb"}, {"flush_interval", "1"}, {"rank_zero_only", "true"}}},
   };
   return rows;
@@ -49,6 +61,15 @@ class JobLoggersTest : public ::testing::Test {
     const auto logging = Read(absl::StrCat("{loggers: {", name, ": {", keys, "}}}"));
     EXPECT_EQ(logging.loggers.size(), 1u);
     return logging.loggers[0](place, facts_).value();
+  }
+  JobPlace WithStore(int rank = 0) {
+    JobPlace place = {.rank = rank};
+    place.open_store = [this](const std::string& url) -> absl::StatusOr<std::shared_ptr<ObjectStore>> {
+      opened_ = url;
+      if (url == "s3://wrong") return absl::NotFoundError("no such bucket");
+      return store_;
+    };
+    return place;
   }
   // Names of what a rank of this job gets.
   std::vector<std::string> Added(const LoggingOptions& logging, const JobPlace& place) {
@@ -77,7 +98,24 @@ class JobLoggersTest : public ::testing::Test {
   TempDir dir_;
   JobFacts facts_;
   TrainerOptions options_;
+  std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>();
+  std::string opened_;
 };
+
+TEST_F(JobLoggersTest, UploadsGoWhereTheKeysSayAndAreClosedLast) {
+  const LoggingOptions logging =
+      Read("{progress_bar: false, loggers: {remote_uploader_downloader: {bucket_uri: 's3://b/{run_name}'}}}");
+  EXPECT_THAT(Added(logging, WithStore()), ElementsAre("JsonLines", "RemoteUploaderDownloader", "LogHyperparameters"));
+  EXPECT_EQ(opened_, "s3://b/r");
+  ASSERT_TRUE(WriteBatch(*options_.loggers[0], 1).ok());
+  ASSERT_TRUE(options_.loggers[1]->Close().ok());
+  EXPECT_THAT(*store_->List(""), ElementsAre("r/metrics.jsonl", "r/uploads_begin_here.txt"));
+  EXPECT_THAT(Added(logging, WithStore(/*rank=*/1)), ElementsAre("LogHyperparameters"));
+  const LoggingOptions wrong = Read("{loggers: {remote_uploader_downloader: {bucket_uri: 's3://wrong'}}}");
+  EXPECT_THAT(std::string(AddLoggers(wrong, WithStore(), facts_, options_).message()), HasSubstr("no such bucket"));
+  EXPECT_THAT(Error("{loggers: {remote_uploader_downloader: {bucket_uri: b, file_path_format_string: x}}}"),
+              HasSubstr("must contain {remote_file_name}"));
+}
 
 TEST_F(JobLoggersTest, TheTableIsThatOfTheJob) { EXPECT_EQ(NamesOfRows(Rows()), LoggerNames()); }
 
@@ -86,7 +124,7 @@ TEST_F(JobLoggersTest, EveryNameIsMadeWithItsDefaultsAndWithAllItsKeys) {
     for (const std::string& yaml : {MinimalYaml("loggers", row), YamlOf("loggers", row.name, row.keys)}) {
       const auto logging = Read(yaml);
       ASSERT_EQ(logging.loggers.size(), 1u);
-      EXPECT_EQ(logging.loggers[0]({}, facts_).value()->name(), row.made);
+      EXPECT_EQ(logging.loggers[0](WithStore(), facts_).value()->name(), row.made);
     }
   }
 }
@@ -97,7 +135,7 @@ TEST_F(JobLoggersTest, EveryKeyIsReadAndNoOther) {
 
 TEST_F(JobLoggersTest, MistakesAreNamed) {
   EXPECT_THAT(Error("{loggers: {tensorbord: }}"),
-              HasSubstr("`tensorbord` is not one of file_logger, tensorboard (did"));
+              HasSubstr("`tensorbord` is not one of file_logger, remote_uploader_downloader, tensorboard (did"));
   EXPECT_THAT(Error("{loggers: {tensorboard: {flush_interval: 0}}}"), HasSubstr("must be at least 1, got 0"));
   EXPECT_THAT(Error("{loggers: {tensorboard: {rank_zero_only: false}}}"), HasSubstr("leave it true"));
   EXPECT_THAT(Error("{loggers: {file_logger: {capture_stderr: true}}}"), HasSubstr("the launcher keeps both streams"));
@@ -198,8 +236,9 @@ TEST_F(JobLoggersTest, PluginsNamesComeAfterAndAreRankZeros) {
   EXPECT_THAT(Added(logging, {}), ElementsAre("Nothing", "LogHyperparameters"));
   EXPECT_EQ(told, absl::StrCat("r ", dir_.path(), " 7"));
   EXPECT_THAT(Added(logging, {.rank = 1, .world_size = 2}), ElementsAre("LogHyperparameters"));
-  EXPECT_THAT(Error("{loggers: {mime: }}", plugins),
-              HasSubstr("file_logger, tensorboard; of plugins: mine (did you mean `mine`?)"));
+  EXPECT_THAT(
+      Error("{loggers: {mime: }}", plugins),
+      HasSubstr("file_logger, remote_uploader_downloader, tensorboard; of plugins: mine (did you mean `mine`?)"));
   const LoggingOptions failing = Read("{loggers: {mine: {port: 0}}}", plugins);
   EXPECT_THAT(std::string(AddLoggers(failing, {}, facts_, options_).message()), HasSubstr("nobody listens"));
 }

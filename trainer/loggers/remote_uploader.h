@@ -1,0 +1,63 @@
+// Keeps copies of a run's files in object storage: what callbacks hand to the logger (traces, exported weights, memory
+// snapshots), and the files of the run folder that `files` names (metrics.jsonl, logs …) each time they have changed, every
+// `interval` batches and at the end. A file is copied to a staging folder first, so that the run may go on writing it.
+//
+// Nothing here holds training up but the copy. What could not be uploaded is reported at the next record or at the end.
+// Source: mosaicml composer/loggers/remote_uploader_downloader.py, whose options have the same names.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "storage/upload_queue.h"
+#include "trainer/loggers/logger.h"
+
+namespace composer {
+
+// A name that a store takes: no leading '/' or '.', every other character than [A-Za-z0-9._/-] becomes '_'.
+std::string RemoteKey(absl::string_view name);
+
+class RemoteUploader final : public LoggerDestination {
+ public:
+  struct Options {
+    std::string run_folder;
+    std::string staging_folder;      // made; emptied at the end
+    std::vector<std::string> files;  // fnmatch patterns of names in the run folder; `*` matches `/`
+    int64_t interval = 1000;          // batches
+    std::string key_format;          // "{run_name}/{remote_file_name}", all filled in but the last
+    absl::Duration flush_timeout = absl::Minutes(5);
+    UploadQueueOptions queue;
+  };
+  RemoteUploader(std::shared_ptr<ObjectStore> store, Options options);
+
+  // Puts a small object where the files will go, so that a wrong bucket or credential is known before training.
+  absl::Status CheckStore();
+
+  std::string name() const override { return "RemoteUploaderDownloader"; }
+  absl::Status Write(const MetricRecord& record) override;
+  absl::Status TakeFile(absl::string_view name, const std::string& path) override;
+  absl::Status Close() override;
+
+ private:
+  // Size and time of the last change, in nanoseconds.
+  using Version = std::pair<int64_t, int64_t>;
+
+  std::string KeyOf(absl::string_view name) const;
+  absl::Status TakeChanged();
+  std::vector<std::string> NamesInRunFolder() const;
+
+  const std::shared_ptr<ObjectStore> store_;
+  const Options options_;
+  UploadQueue queue_;
+  std::map<std::string, Version> taken_;  // by name
+  int64_t last_ = 0;                      // batch at which the run folder was last looked at
+  int64_t staged_ = 0;
+};
+
+}  // namespace composer
