@@ -185,17 +185,18 @@ absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchan
   if (leads) names = CommittedCheckpoints(store);
   CheckpointChoice choice;
   for (;;) {
-    absl::StatusOr<std::string> candidate = names.status();
-    if (names.ok()) candidate = names->empty() ? "" : names->back().ToString();
+    absl::StatusOr<std::string> candidate = "";
+    if (!names.ok()) candidate = names.status();
+    if (names.ok() && !names->empty()) candidate = names->back().ToString();
     candidate = exchange.Broadcast(std::move(candidate));
     if (!candidate.ok() || candidate->empty())
       return candidate.ok() ? choice : absl::StatusOr<CheckpointChoice>(candidate.status());
     const VerifyShare share{static_cast<size_t>(exchange.rank()), static_cast<size_t>(exchange.world_size())};
     const VerifyResult verdict = VerifyCheckpoint(store, *candidate, share);
     const auto reasons = exchange.Gather(verdict.problems.empty() ? "" : PlainText(verdict.problems[0].message()));
-    absl::StatusOr<std::string> first = reasons.status();
-    if (reasons.ok()) first = FirstReason(*reasons);
-    ASSIGN_OR_RETURN(const std::string reason, exchange.Broadcast(std::move(first)));
+    using Text = absl::StatusOr<std::string>;
+    ASSIGN_OR_RETURN(const std::string reason,
+                     exchange.Broadcast(reasons.ok() ? Text(FirstReason(*reasons)) : Text(reasons.status())));
     if (reason.empty()) {
       choice.checkpoint = *candidate;
       return choice;
