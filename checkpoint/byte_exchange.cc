@@ -24,7 +24,8 @@ absl::StatusOr<SharingDecision> AgreeOnSharing(RankExchange& exchange, bool remo
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
   const auto hosts = exchange.Gather(std::string(host));
-  absl::StatusOr<std::string> answer = hosts.status();  // '+' or '-', then the reason
+  absl::StatusOr<std::string> answer = "";
+  if (!hosts.ok()) answer = hosts.status();  // '+' or '-', then the reason
   if (hosts.ok()) {
     const std::set<std::string> different(hosts->begin(), hosts->end());
     const SharingDecision decision =

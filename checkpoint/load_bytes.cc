@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "checkpoint/chunk_reader.h"
 #include "checkpoint/load_plan.h"
+#include "storage/checksum.h"
 
 namespace composer {
 namespace {
@@ -60,6 +61,19 @@ Load StartLoad(ObjectStore& store, const std::string& checkpoint, const Manifest
   return load;
 }
 
+// Ranks that wait for other bytes than the others send would wait for ever.
+absl::Status CheckSameRuns(const Load& load, const std::vector<ChunkRun>& runs, ByteExchange& exchange) {
+  std::string text;
+  for (const ChunkRun& run : runs) {
+    const absl::Span<const ChunkRead> chunks = ChunksOf(load.plan, run);
+    absl::StrAppend(&text, chunks.front().file, ":", chunks.front().begin, "-", chunks.back().end, ",");
+  }
+  uint64_t mine = Xxh3(text), first = mine;
+  RETURN_IF_ERROR(exchange.Broadcast({reinterpret_cast<char*>(&first), sizeof(first)}, 0));
+  return AgreeOn(exchange, mine == first ? absl::OkStatus()
+                                         : absl::InternalError("this rank wants other whole tensors than rank 0"));
+}
+
 // A run as it is passed on: its bytes, then 0; or the text of an error (cut to fit, padded with NUL), then 1.
 std::string ReadBlock(const Load& load, absl::Span<const ChunkRead> run) {
   const size_t bytes = static_cast<size_t>(RunBytes(run));
@@ -102,6 +116,7 @@ absl::Status ReadTogether(ObjectStore& store, const std::string& checkpoint, con
   RunLimits limits;
   limits.direct_chunk = INT64_MAX;
   const std::vector<ChunkRun> runs = RunsOf(load.plan, limits);
+  RETURN_IF_ERROR(CheckSameRuns(load, runs, exchange));
   const auto rank = static_cast<size_t>(exchange.rank()), world = static_cast<size_t>(exchange.world_size());
   const auto read_ahead = [&](size_t i) {
     if (i >= runs.size()) return std::future<std::string>();

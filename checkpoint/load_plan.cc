@@ -89,7 +89,8 @@ std::vector<ChunkRun> RunsOf(const LoadPlan& plan, const RunLimits& limits) {
     const int64_t gap = run.direct ? 0 : limits.gap_bytes;
     for (; run.end < chunks.size(); ++run.end) {
       const ChunkRead& next = chunks[run.end];
-      if (next.file != chunks[i].file || next.begin - chunks[run.end - 1].end > gap ||
+      const int64_t between = next.begin - chunks[run.end - 1].end;  // negative: a manifest that nobody wrote
+      if (next.file != chunks[i].file || between < 0 || between > gap ||
           next.end - chunks[i].begin > limit || IsDirect(plan, next, limits) != run.direct)
         break;
       if (run.direct && next.first_copy != chunks[i].first_copy) break;

@@ -49,7 +49,7 @@ LoadPlan PlanLoad(const Manifest& manifest, absl::Span<const WantedBox> wanted);
 // All chunks of the checkpoint; nothing is copied.
 LoadPlan PlanVerify(const Manifest& manifest);
 
-// Chunks [first, end) of the plan are read by one request.
+// Chunks [first, end) of the plan are read by one request. They lie one behind the other, without overlap, in one file.
 struct ChunkRun {
   size_t first = 0;
   size_t end = 0;

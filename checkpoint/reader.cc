@@ -181,27 +181,27 @@ absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store) {
 
 absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange) {
   const bool leads = exchange.rank() == 0;
-  absl::StatusOr<std::vector<CheckpointName>> names = std::vector<CheckpointName>{};
+  const VerifyShare share{static_cast<size_t>(exchange.rank()), static_cast<size_t>(exchange.world_size())};
+  absl::StatusOr<std::vector<CheckpointName>> names = std::vector<CheckpointName>{};  // oldest first, of rank 0 only
   if (leads) names = CommittedCheckpoints(store);
   CheckpointChoice choice;
   for (;;) {
-    absl::StatusOr<std::string> candidate = "";
-    if (!names.ok()) candidate = names.status();
-    if (names.ok() && !names->empty()) candidate = names->back().ToString();
-    candidate = exchange.Broadcast(std::move(candidate));
-    if (!candidate.ok() || candidate->empty())
-      return candidate.ok() ? choice : absl::StatusOr<CheckpointChoice>(candidate.status());
-    const VerifyShare share{static_cast<size_t>(exchange.rank()), static_cast<size_t>(exchange.world_size())};
-    const VerifyResult verdict = VerifyCheckpoint(store, *candidate, share);
+    absl::StatusOr<std::string> newest = "";
+    if (!names.ok()) newest = names.status();
+    if (names.ok()) newest = names->empty() ? "" : names->back().ToString();
+    ASSIGN_OR_RETURN(const std::string candidate, exchange.Broadcast(std::move(newest)));
+    if (candidate.empty()) return choice;
+    const VerifyResult verdict = VerifyCheckpoint(store, candidate, share);
     const auto reasons = exchange.Gather(verdict.problems.empty() ? "" : PlainText(verdict.problems[0].message()));
-    using Text = absl::StatusOr<std::string>;
-    ASSIGN_OR_RETURN(const std::string reason,
-                     exchange.Broadcast(reasons.ok() ? Text(FirstReason(*reasons)) : Text(reasons.status())));
+    absl::StatusOr<std::string> first = "";
+    if (!reasons.ok()) first = reasons.status();
+    if (reasons.ok()) first = FirstReason(*reasons);
+    ASSIGN_OR_RETURN(std::string reason, exchange.Broadcast(std::move(first)));
     if (reason.empty()) {
-      choice.checkpoint = *candidate;
+      choice.checkpoint = candidate;
       return choice;
     }
-    choice.refused.push_back(reason);
+    choice.refused.push_back(std::move(reason));
     if (leads) names->pop_back();
   }
 }

@@ -6,7 +6,10 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/cleanup.h"
@@ -20,6 +23,22 @@ std::string RandomAttemptName() {
   std::random_device random;
   const uint64_t number = (uint64_t{random()} << 32) | random();
   return absl::StrCat("attempt-", absl::Hex(number, absl::kZeroPad16));
+}
+
+// Of every rank, for a fair share of the whole tensors; none when no tensor is sharded.
+absl::StatusOr<std::vector<int64_t>> ShardedBytesOfAll(const StateDict& state, RankExchange& exchange) {
+  std::vector<int64_t> bytes;
+  if (state.sharded.empty()) return bytes;
+  const auto texts = exchange.Gather(absl::StrCat(ShardedBytes(state)));
+  absl::StatusOr<std::string> joined = "";
+  if (!texts.ok()) joined = texts.status();
+  if (texts.ok()) joined = absl::StrJoin(*texts, ",");
+  ASSIGN_OR_RETURN(const std::string all, exchange.Broadcast(std::move(joined)));
+  for (const absl::string_view text : absl::StrSplit(all, ',')) {
+    if (!absl::SimpleAtoi(text, &bytes.emplace_back()))
+      return absl::InternalError("rank 0's list of shards is not readable");
+  }
+  return bytes;
 }
 
 void WarnIfError(const absl::Status& status, absl::string_view what) {
@@ -38,7 +57,9 @@ absl::StatusOr<std::string> Saver::Save(const StateDict& state, CheckpointName s
   const absl::StatusOr<std::string> attempt = exchange_.Broadcast(leads ? StartAttempt(step) : "");
   if (!attempt.ok()) return Annotate(attempt.status(), context);
   const std::string attempt_key = AttemptKey(name, *attempt);
-  const auto parts = exchange_.Gather(WriteOwnPart(state, attempt_key));
+  const absl::StatusOr<std::vector<int64_t>> sharded_bytes = ShardedBytesOfAll(state, exchange_);
+  if (!sharded_bytes.ok()) return Annotate(sharded_bytes.status(), context);
+  const auto parts = exchange_.Gather(WriteOwnPart(state, *sharded_bytes, attempt_key));
   absl::StatusOr<std::string> location = "";
   if (leads) {
     location =
@@ -63,8 +84,9 @@ void Saver::CleanUp() {
   cleaned_up_ = status.ok();
 }
 
-absl::StatusOr<std::string> Saver::WriteOwnPart(const StateDict& state, const std::string& attempt_key) try {
-  ASSIGN_OR_RETURN(const auto parts, OwnParts(state, exchange_.rank(), exchange_.world_size()));
+absl::StatusOr<std::string> Saver::WriteOwnPart(const StateDict& state, absl::Span<const int64_t> sharded_bytes,
+                                                const std::string& attempt_key) try {
+  ASSIGN_OR_RETURN(const auto parts, OwnParts(state, exchange_.rank(), exchange_.world_size(), sharded_bytes));
   std::vector<HostTensor> mine;
   mine.reserve(parts.size());
   for (const TensorPart& part : parts) mine.push_back(ToHost(part));

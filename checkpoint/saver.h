@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "base/clock.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/rank_exchange.h"
@@ -43,7 +44,8 @@ class Saver {
 
  private:
   absl::StatusOr<std::string> StartAttempt(CheckpointName step);
-  absl::StatusOr<std::string> WriteOwnPart(const StateDict& state, const std::string& attempt_key);
+  absl::StatusOr<std::string> WriteOwnPart(const StateDict& state, absl::Span<const int64_t> sharded_bytes,
+                                           const std::string& attempt_key);
   absl::StatusOr<std::string> Commit(const StateDict& state, Manifest manifest,
                                      const absl::StatusOr<std::vector<std::string>>& parts);
   absl::Status CheckFilesAreThere(const Manifest& manifest);

@@ -25,6 +25,7 @@ TEST(RunsOf, NeighboursAreReadAtOnceWithSmallGaps) {
   EXPECT_EQ(RunsOf(Chunks({0, 150}), limits), (Runs{{0, 2, false}}));
   EXPECT_EQ(RunsOf(Chunks({0, 151}), limits), (Runs{{0, 1, false}, {1, 2, false}}));
   EXPECT_EQ(RunsOf(Chunks({0, 100, 200, 300, 400, 500}), limits), (Runs{{0, 5, false}, {5, 6, false}}));
+  EXPECT_EQ(RunsOf(Chunks({0, 50, 150}), limits), (Runs{{0, 1, false}, {1, 3, false}}));  // overlap: no run of it
   LoadPlan other_file = Chunks({0, 100});
   other_file.chunks[1].file = 1;
   EXPECT_EQ(RunsOf(other_file, limits), (Runs{{0, 1, false}, {1, 2, false}}));

@@ -54,19 +54,29 @@ TEST(FindNewestValid, AFolderThatCannotBeListedIsAnErrorNotAnEmptyOne) {
   EXPECT_EQ(FindNewestValid(store).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
-TEST(ChooseCheckpoint, AllRanksTakeRankZerosChoiceWithItsReasons) {
-  MemoryStore whole;
-  for (int64_t batch : {1, 2}) ASSERT_TRUE(SaveOne(whole, batch).ok());
-  ASSERT_TRUE(whole.Put("ep0-ba2/manifest.json", {"x"}).ok());
-  MemoryStore nothing;
+TEST(ChooseCheckpoint, AllRanksChooseTheSameWithItsReasons) {
+  MemoryStore store;
+  for (int64_t batch : {1, 2}) ASSERT_TRUE(SaveOne(store, batch).ok());
+  ASSERT_TRUE(store.Put("ep0-ba2/manifest.json", {"x"}).ok());
   const int64_t keys = RunRanks(3, [&](RankExchange exchange) {
-    const auto choice = ChooseCheckpoint(exchange.rank() == 0 ? whole : nothing, exchange);
+    const auto choice = ChooseCheckpoint(store, exchange);
     ASSERT_TRUE(choice.ok());
     EXPECT_EQ(choice->checkpoint, "ep0-ba1");
     EXPECT_THAT(choice->refused,
                 testing::ElementsAre(AllOf(HasSubstr("memory://ep0-ba2/manifest.json"), HasSubstr("truncated"))));
   });
   EXPECT_EQ(keys, 0);
+}
+
+TEST(ChooseCheckpoint, WhatOneRankDoesNotSeeIsRefusedByAll) {
+  MemoryStore whole, nothing;
+  ASSERT_TRUE(SaveOne(whole, 1).ok());
+  RunRanks(3, [&](RankExchange exchange) {
+    const auto choice = ChooseCheckpoint(exchange.rank() < 2 ? whole : nothing, exchange);
+    ASSERT_TRUE(choice.ok());
+    EXPECT_EQ(choice->checkpoint, "");
+    EXPECT_THAT(choice->refused, testing::ElementsAre(HasSubstr("memory://ep0-ba1/manifest.json")));
+  });
 }
 
 TEST(LoadCheckpoint, CopiesIntoTheTensorsThatAreThere) {

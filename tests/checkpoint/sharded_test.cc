@@ -160,6 +160,21 @@ TEST(Sharded, AnyRanksAndLayoutIntoAnyOther) {
   }
 }
 
+// Rank 0 holds all shards: the whole tensors are left to rank 1.
+TEST(Sharded, WholeTensorsAreWrittenWhereThereIsRoom) {
+  MemoryStore store;
+  RunRanks(2, [&](RankExchange exchange) {
+    StateDict state;
+    for (int i = 0; i < 4; ++i) state.tensors.emplace_back("t" + std::to_string(i), torch::zeros({10}));
+    state.sharded = {{"w", {100}, at::kFloat, {}}};
+    if (exchange.rank() == 0) state.sharded[0].shards = {{{0}, torch::zeros({100})}};
+    EXPECT_TRUE(Saver(store, exchange, {}).Save(state, {0, 1}, 0).ok());
+  });
+  const Manifest manifest = *ReadManifest(store, "ep0-ba1");
+  for (const TensorEntry& tensor : manifest.tensors)
+    EXPECT_EQ(manifest.files[static_cast<size_t>(tensor.boxes[0].file)].name, RankFileName(tensor.name == "w" ? 0 : 1));
+}
+
 // Replicas: only the first one's ranks write, all are filled.
 TEST(Sharded, OneOfEachBoxsHoldersWritesIt) {
   const auto values = Values();
@@ -224,6 +239,20 @@ TEST(Sharded, LargeTensorsOfManyChunks) {
   }
 }
 
+// What cannot be written value by value (here a conjugate view, in production a GPU's tensor) is put together first.
+TEST(Sharded, TensorsThatAreNotPlainMemoryAreStaged) {
+  MemoryStore store;
+  const at::Tensor values = torch::complex(torch::arange(300'000, at::kFloat), torch::ones({300'000}));
+  StateDict saved;
+  saved.tensors = {{"c", values}};
+  ASSERT_TRUE(Saver(store, RankExchange(), {}).Save(saved, {0, 1}, 0).ok());
+  StateDict state;
+  state.tensors = {{"c", torch::zeros({300'000}, at::kComplexFloat).conj()}};
+  ASSERT_TRUE(state.tensors[0].second.is_conj());
+  ASSERT_TRUE(LoadCheckpoint(store, "ep0-ba1", &state).ok());
+  EXPECT_TRUE(torch::equal(state.tensors[0].second.resolve_conj(), values));
+}
+
 TEST(Sharded, ARankReadsOnlyTheChunksThatItNeeds) {
   const auto values = LargeValues();
   MemoryStore store;
@@ -272,6 +301,19 @@ TEST(LoadTogether, WhatOneRankCannotReadFailsOnAll) {
       EXPECT_THAT(std::string(status.message()), HasSubstr("the line is down"));
     });
   }
+}
+
+TEST(LoadTogether, RanksThatWantOtherTensorsAreToldInsteadOfWaiting) {
+  const auto values = LargeValues();
+  MemoryStore store;
+  SaveShares(store, values, Layout::kWhole, 1, 1);
+  RunExchange(3, [&](ByteExchange& exchange) {
+    StateDict state = Blank(Share(values, Layout::kWhole, exchange.rank(), 3));
+    if (exchange.rank() == 1) state.tensors.pop_back();
+    const LoadSelection lenient{.allow_missing = true, .allow_unexpected = true};
+    const absl::Status status = LoadCheckpoint(store, "ep0-ba1", &state, lenient, &exchange);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(exchange.rank() == 1 ? "wants other" : "another rank"));
+  });
 }
 
 TEST(LoadTogether, DamageIsFoundOnAllAndAMisfitOnOneFailsOnAll) {
