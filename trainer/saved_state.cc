@@ -54,6 +54,10 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
       return absl::DataLossError(absl::StrCat("the checkpoint's data settings have no ", field));
     *value = json[field].get<int64_t>();
   }
+  const auto shards = json.find("virtual_shards");  // older checkpoints have none
+  if (shards != json.end() && !shards->is_number_integer())
+    return absl::DataLossError("the checkpoint's data settings: virtual_shards is no number");
+  data.virtual_shards = shards == json.end() ? 0 : shards->get<int64_t>();
   return absl::OkStatus();
 }
 
@@ -110,11 +114,11 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
   SmallState small;
   small["timestamp"] = state.timestamp.ToJson();
   if (weights_only) return small;
-  small["data"] = nlohmann::json{
-      {"global_train_batch_size", data.global_train_batch_size},
-      {"dataset_size", data.dataset_size},
-      {"seed",
-       state.seed}}.dump();
+  small["data"] = nlohmann::json{{"global_train_batch_size", data.global_train_batch_size},
+                                 {"dataset_size", data.dataset_size},
+                                 {"seed", state.seed},
+                                 {"virtual_shards", data.virtual_shards}}
+                      .dump();
   if (state.lagging) small["lagging"] = state.lagging->ToJson();
   if (state.scaler) small["scaler"] = state.scaler->SaveState();
   if (state.auto_microbatch) small["auto_microbatch"] = state.auto_microbatch->SaveState();

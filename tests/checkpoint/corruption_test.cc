@@ -59,6 +59,7 @@ class Corruption : public testing::TestWithParam<bool> {
 };
 
 TEST_P(Corruption, EveryFlippedBitOfEveryFileIsFound) {
+  size_t bits = 0;  // for benchmarks/damage.py
   for (const std::string& key : keys_) {
     const std::string content = Content(key);
     for (size_t bit = 0; bit < content.size() * 8; ++bit) {
@@ -67,12 +68,15 @@ TEST_P(Corruption, EveryFlippedBitOfEveryFileIsFound) {
       ASSERT_TRUE(store_.Put(key, {flipped}).ok());
       ExpectRefused(key, absl::StrCat("bit ", bit, " of ", key));
     }
+    bits += content.size() * 8;
     ASSERT_TRUE(store_.Put(key, {content}).ok());
   }
+  RecordProperty("cases", static_cast<int>(bits));
   EXPECT_EQ(FindNewestValid(store_)->checkpoint, "ep0-ba2");
 }
 
 TEST_P(Corruption, EveryTruncationAndEveryAdditionIsFound) {
+  size_t lengths = 0;
   for (const std::string& key : keys_) {
     const std::string content = Content(key);
     for (size_t size = 0; size < content.size(); ++size) {
@@ -83,8 +87,10 @@ TEST_P(Corruption, EveryTruncationAndEveryAdditionIsFound) {
       ASSERT_TRUE(store_.Put(key, {content, more}).ok());
       ExpectRefused(key, absl::StrCat("one byte more of ", key));
     }
+    lengths += content.size();
     ASSERT_TRUE(store_.Put(key, {content}).ok());
   }
+  RecordProperty("cases", static_cast<int>(lengths));
 }
 
 TEST_P(Corruption, AMissingDataFileIsFoundAndWithoutAManifestThereIsNoCheckpoint) {

@@ -30,8 +30,8 @@ TEST(RenamedKeysTest, WhatIsNotHereSaysWhy) {
       {"spin_dataloaders", "leave it out: which samples a batch has is a function of seed and position"},
       {"compile_config", "torch.compile needs Python"},
       {"python_log_level", "there is no Python"},
-      {"ddp_sync_strategy", "single_auto_sync"},
-      {"save_filename", "below `save_folder`"},
+      {"find_unused_parameters", "`ddp_config`"},
+      {"save_name_format", "below `save_folder`"},
       {"fsdp_config.state_dict_type", "each rank writes and reads its part"},
       {"deepspeed_config", "use `parallelism_config`"},
   };

@@ -5,7 +5,20 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+
+#include "trainer/parallel/gradient_order.h"
+
 namespace composer {
+namespace {
+
+std::vector<size_t> Reversed(size_t size) {
+  std::vector<size_t> order;
+  for (size_t i = size; i-- > 0;) order.push_back(i);
+  return order;
+}
+
+}  // namespace
 
 struct GradientReducer::Hook final : torch::autograd::PostAccumulateGradHook {
   Hook(GradientReducer& owner, size_t param_index) : reducer(owner), index(param_index) {}
@@ -15,13 +28,16 @@ struct GradientReducer::Hook final : torch::autograd::PostAccumulateGradHook {
 };
 
 GradientReducer::GradientReducer(std::vector<at::Tensor> params, Communicator& communicator, Options options)
-    : params_(std::move(params)), communicator_(communicator), tail_(static_cast<size_t>(options.tail_length)) {
+    : params_(std::move(params)), communicator_(communicator), options_(options) {
   TORCH_CHECK_VALUE(!params_.empty(), "GradientReducer: no parameter requires a gradient");
   for (const at::Tensor& param : params_) {
     TORCH_CHECK_VALUE(param.scalar_type() == at::kFloat, "GradientReducer: parameters must be float32, one is ",
                       param.scalar_type());
   }
-  BuildBuckets(options);
+  tail_.resize(static_cast<size_t>(options_.tail_length) + params_.size());
+  received_.resize(tail_.size());
+  BuildBuckets(Reversed(params_.size()));
+  ordered_ = !options_.order_by_graph || buckets_.size() == 1;
   for (size_t i = 0; i < params_.size(); ++i) {
     torch::autograd::impl::set_post_acc_grad_hooks(params_[i], std::make_unique<Hook>(*this, i));
   }
@@ -31,12 +47,13 @@ GradientReducer::~GradientReducer() {
   for (const at::Tensor& param : params_) torch::autograd::impl::set_post_acc_grad_hooks(param, nullptr);
 }
 
-void GradientReducer::BuildBuckets(const Options& options) {
-  slots_.resize(params_.size());
-  int64_t elements = 0;
+void GradientReducer::BuildBuckets(const std::vector<size_t>& order) {
+  slots_.assign(params_.size(), Slot());
+  buckets_.clear();
   buckets_.emplace_back();
-  for (size_t i = params_.size(); i-- > 0;) {
-    const int64_t limit = buckets_.size() == 1 ? options.first_bucket_bytes : options.bucket_bytes;
+  int64_t elements = 0;
+  for (const size_t i : order) {
+    const int64_t limit = buckets_.size() == 1 ? options_.first_bucket_bytes : options_.bucket_bytes;
     if (elements > 0 && (elements + params_[i].numel()) * 4 > limit) {
       buckets_.emplace_back();
       elements = 0;
@@ -45,24 +62,93 @@ void GradientReducer::BuildBuckets(const Options& options) {
     buckets_.back().params.push_back(i);
   }
   const torch::NoGradGuard no_grad;
+  const auto like_params = params_[0].options().requires_grad(false);
+  const auto tail_length = static_cast<int64_t>(tail_.size());
   for (size_t b = 0; b < buckets_.size(); ++b) {
     Bucket& bucket = buckets_[b];
-    int64_t length = b + 1 == buckets_.size() ? options.tail_length : 0;
+    int64_t length = 0;
     for (const size_t i : bucket.params) length += params_[i].numel();
-    bucket.flat = torch::zeros({length}, params_[bucket.params[0]].options().requires_grad(false));
+    const bool has_tail = b + 1 == buckets_.size() && !compresses();
+    bucket.flat = torch::zeros({length + (has_tail ? tail_length : 0)}, like_params);
+    if (has_tail) tail_flat_ = bucket.flat.narrow(0, length, tail_length);
+    if (options_.gradient_compression == GradientCompression::kBf16)
+      bucket.wire = torch::empty({length}, like_params.dtype(at::kBFloat16));
+    if (options_.gradient_compression == GradientCompression::kBf16SumFp32)
+      bucket.wire = torch::empty({communicator_.world_size(), length}, like_params.dtype(at::kBFloat16));
     int64_t offset = 0;
     for (const size_t i : bucket.params) {
       slots_[i] = {b, bucket.flat.narrow(0, offset, params_[i].numel()).view(params_[i].sizes()), false};
       offset += params_[i].numel();
     }
   }
+  if (compresses()) tail_flat_ = torch::zeros({tail_length}, like_params);
 }
 
-void GradientReducer::Arm() {
+std::vector<size_t> GradientReducer::order() const {
+  std::vector<size_t> order;
+  for (const Bucket& bucket : buckets_) order.insert(order.end(), bucket.params.begin(), bucket.params.end());
+  return order;
+}
+
+void GradientReducer::AgreeOnOrder(const std::vector<size_t>& reached) {
+  ordered_ = true;
+  // A graph that leaves parameters out (a layer dropped at random) says too little.
+  std::vector<size_t> order = reached.size() == params_.size() ? reached : Reversed(params_.size());
+  std::vector<int64_t> indices(order.begin(), order.end());
+  at::Tensor agreed = torch::tensor(indices, at::kLong).to(communicator_.device());
+  communicator_.Broadcast(agreed, communicator_.world_size() - 1);
+  agreed = agreed.cpu();
+  const int64_t* data = static_cast<const int64_t*>(agreed.const_data_ptr());
+  std::copy(data, data + agreed.numel(), order.begin());
+  if (order != this->order()) BuildBuckets(order);
+}
+
+void GradientReducer::KeepSumsOnOneRank() {
+  const bool counted_elsewhere = has_sums_ && communicator_.rank() != 0;
+  has_sums_ = false;
+  if (!counted_elsewhere) return;
+  const torch::NoGradGuard no_grad;
+  for (const at::Tensor& param : params_) {
+    if (param.grad().defined()) param.mutable_grad().zero_();
+  }
+}
+
+void GradientReducer::BeginStep(int64_t passes) {
+  rounds_left_ = options_.sync_strategy == DdpSyncStrategy::kMultiAutoSync ? passes : 1;
+}
+
+void GradientReducer::BeginPass() {
+  KeepSumsOnOneRank();
+  if (rounds_left_ > 1) BeginRound({});
+}
+
+void GradientReducer::EndPass() {
+  if (rounds_left_ == 1) return;
+  EndRound();
+  --rounds_left_;
+  has_sums_ = true;
+}
+
+void GradientReducer::Arm(const at::Tensor& loss) {
+  if (!armed_ && options_.sync_strategy != DdpSyncStrategy::kForcedSync) BeginRound(loss);
+}
+
+void GradientReducer::BeginRound(const at::Tensor& loss) {
+  std::vector<size_t> reached;
+  const bool looks = loss.defined() && (options_.find_unused_parameters || !ordered_);
+  if (looks) reached = GradientOrder(loss, params_);
+  if (!ordered_) AgreeOnOrder(reached);
+  KeepSumsOnOneRank();
   for (Bucket& bucket : buckets_) bucket.num_missing = static_cast<int64_t>(bucket.params.size());
   for (Slot& slot : slots_) slot.ready = false;
   next_bucket_ = 0;
   armed_ = true;
+  if (!looks || !options_.find_unused_parameters || reached.size() == params_.size()) return;
+  std::vector<bool> comes(params_.size());
+  for (const size_t i : reached) comes[i] = true;
+  for (size_t i = 0; i < params_.size(); ++i) {
+    if (!comes[i]) OnGradient(i);
+  }
 }
 
 void GradientReducer::OnGradient(size_t index) {
@@ -70,6 +156,7 @@ void GradientReducer::OnGradient(size_t index) {
   if (!armed_ || slot.ready) return;
   const torch::NoGradGuard no_grad;
   at::Tensor& grad = params_[index].mutable_grad();
+  tail_[static_cast<size_t>(options_.tail_length) + index] = grad.defined() ? 1 : 0;
   if (grad.defined()) {
     if (grad.data_ptr() != slot.view.data_ptr()) slot.view.copy_(grad);
   } else {
@@ -84,27 +171,68 @@ void GradientReducer::OnGradient(size_t index) {
 void GradientReducer::StartReadyBuckets() {
   while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].num_missing == 0) {
     Bucket& bucket = buckets_[next_bucket_++];
-    if (next_bucket_ == buckets_.size() && !tail_.empty()) {
-      const int64_t length = static_cast<int64_t>(tail_.size());
-      bucket.flat.narrow(0, bucket.flat.numel() - length, length)
-          .copy_(at::from_blob(tail_.data(), {length}, at::kFloat));
+    const bool is_last = next_bucket_ == buckets_.size();
+    if (is_last) WriteTail();
+    Start(bucket);
+    if (is_last && compresses()) tail_pending_ = communicator_.StartAllReduceSum(tail_flat_);
+  }
+}
+
+void GradientReducer::WriteTail() {
+  tail_flat_.copy_(at::from_blob(tail_.data(), {static_cast<int64_t>(tail_.size())}, at::kFloat));
+}
+
+void GradientReducer::Start(Bucket& bucket) {
+  switch (options_.gradient_compression) {
+    case GradientCompression::kNone:
+      bucket.pending = communicator_.StartAllReduceSum(bucket.flat);
+      return;
+    case GradientCompression::kBf16:
+      bucket.wire.copy_(bucket.flat);
+      bucket.pending = communicator_.StartAllReduceSum(bucket.wire);
+      return;
+    case GradientCompression::kBf16SumFp32: {
+      const at::Tensor mine = bucket.wire[communicator_.rank()];
+      mine.copy_(bucket.flat);
+      bucket.pending = communicator_.StartAllGather(bucket.wire, mine);
+      return;
     }
-    bucket.pending = communicator_.StartAllReduceSum(bucket.flat);
+  }
+}
+
+void GradientReducer::Receive(Bucket& bucket) {
+  bucket.pending->Wait();
+  bucket.pending.reset();
+  if (options_.gradient_compression == GradientCompression::kBf16) bucket.flat.copy_(bucket.wire);
+  if (options_.gradient_compression != GradientCompression::kBf16SumFp32) return;
+  bucket.flat.copy_(bucket.wire[0]);
+  for (int rank = 1; rank < communicator_.world_size(); ++rank) bucket.flat.add_(bucket.wire[rank]);
+}
+
+void GradientReducer::EndRound() {
+  if (!armed_) BeginRound({});
+  for (const size_t i : order()) OnGradient(i);
+  armed_ = false;
+  const torch::NoGradGuard no_grad;
+  for (Bucket& bucket : buckets_) Receive(bucket);
+  if (tail_pending_ != nullptr) tail_pending_->Wait();
+  tail_pending_.reset();
+  at::from_blob(received_.data(), {static_cast<int64_t>(received_.size())}, at::kFloat).copy_(tail_flat_);
+  ForgetUnused();
+}
+
+void GradientReducer::ForgetUnused() {
+  const float* has_gradient = received_.data() + options_.tail_length;
+  for (size_t i = 0; i < params_.size(); ++i) {
+    if (has_gradient[i] == 0) params_[i].mutable_grad().reset();
   }
 }
 
 void GradientReducer::Finish() {
-  if (!armed_) Arm();
-  for (size_t i = params_.size(); i-- > 0;) OnGradient(i);
-  armed_ = false;
-  for (Bucket& bucket : buckets_) {
-    bucket.pending->Wait();
-    bucket.pending.reset();
-  }
-  if (tail_.empty()) return;
-  const int64_t length = static_cast<int64_t>(tail_.size());
-  const at::Tensor& last = buckets_.back().flat;
-  at::from_blob(tail_.data(), {length}, at::kFloat).copy_(last.narrow(0, last.numel() - length, length));
+  while (rounds_left_ > 1) EndPass();
+  EndRound();
+  has_sums_ = false;
+  std::copy(received_.begin(), received_.begin() + options_.tail_length, tail_.begin());
 }
 
 }  // namespace composer

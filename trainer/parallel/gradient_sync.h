@@ -2,13 +2,15 @@
 // GradientReducer (NO_SHARD, DDP) and Fsdp (the sharding strategies).
 //
 //   sync.BeginStep(passes);
-//   for each microbatch: sync.BeginPass(); forward; [the last: write tail(), Arm();] backward; sync.EndPass();
+//   for each microbatch: sync.BeginPass(); forward; [the last: write tail(), Arm(loss);] backward; sync.EndPass();
 //   write tail() unless tail_sent(); sync.Finish();      // now .grad of the parameters are the sums, tail() too
 //
 // A rank with fewer microbatches than others, or none, or one that fails in the middle, just calls Finish: what is left
 // of the step's collectives is done with zeros, so that no rank waits for it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 
@@ -24,8 +26,9 @@ class GradientSync {
   virtual void BeginStep(int64_t passes) {}
   virtual void BeginPass() {}
   virtual void EndPass() {}
-  // Call before the step's last backward: from here on gradients that are complete may go out.
-  virtual void Arm() {}
+  // Call before the step's last backward: from here on gradients that are complete may go out. loss: what backward
+  // will start from; may be undefined.
+  virtual void Arm(const at::Tensor& loss) {}
   // Call after it, or instead. Waits for the sums. Throws when a peer is lost.
   virtual void Finish() = 0;
 

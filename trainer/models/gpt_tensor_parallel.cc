@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/models/gpt_tensor_parallel.h"
+
+#include <torch/torch.h>
+
+#include <utility>
+#include <vector>
+
+#include "trainer/core/block.h"
+#include "trainer/core/module_call.h"
+#include "trainer/loss/cross_entropy.h"
+#include "trainer/metrics/cross_entropy.h"
+#include "trainer/parallel/tensor_parallel.h"
+
+namespace composer {
+namespace {
+
+torch::nn::LayerNorm Norm(const GptOptions& options) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({options.width}));
+}
+
+// [B, T, W] -> [B, T, W], a part of a sum without the bias. This rank's heads.
+class TpAttention final : public torch::nn::Module {
+ public:
+  TpAttention(const GptOptions& options, const Communicator& group)
+      : heads_(options.heads / group.world_size()),
+        head_width_(options.width / options.heads),
+        dropout_(options.dropout),
+        qkv_(
+            register_module("qkv", std::make_shared<ColumnParallelLinear>(options.width, 3 * options.width, group, 3))),
+        proj_(register_module("proj", std::make_shared<RowParallelLinear>(options.width, options.width, group))) {}
+
+  at::Tensor forward(const at::Tensor& x) {
+    ModuleCall call(*this, x);
+    const int64_t batch = x.size(0), tokens = x.size(1);
+    const std::vector<at::Tensor> parts =
+        qkv_->forward(x).view({batch, tokens, 3, heads_, head_width_}).permute({2, 0, 3, 1, 4}).unbind(0);
+    const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {},
+                                                          is_training() ? dropout_ : 0.0, /*is_causal=*/true);
+    return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, heads_ * head_width_})));
+  }
+  const at::Tensor& bias() const { return proj_->bias; }
+
+ private:
+  int64_t heads_, head_width_;
+  double dropout_;
+  std::shared_ptr<ColumnParallelLinear> qkv_;
+  std::shared_ptr<RowParallelLinear> proj_;
+};
+
+class TpFeedForward final : public torch::nn::Module {
+ public:
+  TpFeedForward(const GptOptions& options, const Communicator& group)
+      : fc_(register_module("fc", std::make_shared<ColumnParallelLinear>(options.width, 4 * options.width, group))),
+        proj_(register_module("proj", std::make_shared<RowParallelLinear>(4 * options.width, options.width, group))) {}
+
+  at::Tensor forward(const at::Tensor& x) {
+    ModuleCall call(*this, x);
+    return call.Output(proj_->forward(at::gelu(fc_->forward(x), "tanh")));
+  }
+  const at::Tensor& bias() const { return proj_->bias; }
+
+ private:
+  std::shared_ptr<ColumnParallelLinear> fc_;
+  std::shared_ptr<RowParallelLinear> proj_;
+};
+
+// [B, T/t, W] -> [B, T/t, W].
+class TpGptBlock final : public Block {
+ public:
+  TpGptBlock(const GptOptions& options, Communicator& group)
+      : group_(group),
+        dropout_(options.dropout),
+        ln_1_(register_module("ln_1", Norm(options))),
+        attn_(register_module("attn", std::make_shared<TpAttention>(options, group))),
+        ln_2_(register_module("ln_2", Norm(options))),
+        mlp_(register_module("mlp", std::make_shared<TpFeedForward>(options, group))) {}
+
+ protected:
+  at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
+    const at::Tensor& x = inputs[0];
+    const std::vector<at::Tensor> whole =
+        Replicated({ln_1_->weight, ln_1_->bias, attn_->bias(), ln_2_->weight, ln_2_->bias, mlp_->bias()}, group_);
+    const at::Tensor y = x + Branch(*attn_, x, whole[0], whole[1], whole[2]);
+    return y + Branch(*mlp_, y, whole[3], whole[4], whole[5]);
+  }
+
+ private:
+  template <typename Part>
+  at::Tensor Branch(Part& part, const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias,
+                    const at::Tensor& bias) {
+    const at::Tensor normed = at::layer_norm(x, {x.size(2)}, norm_weight, norm_bias, ln_1_->options.eps());
+    const at::Tensor y = ScatterSequence(part.forward(GatherSequence(normed, group_)), group_) + bias;
+    return dropout_ == 0 ? y : at::dropout(y, dropout_, is_training());
+  }
+
+  Communicator& group_;
+  double dropout_;
+  torch::nn::LayerNorm ln_1_;
+  std::shared_ptr<TpAttention> attn_;
+  torch::nn::LayerNorm ln_2_;
+  std::shared_ptr<TpFeedForward> mlp_;
+};
+
+class TpTransformer final : public torch::nn::Module {
+ public:
+  TpTransformer(const GptOptions& options, Communicator& group)
+      : wte(register_module("wte", torch::nn::Embedding(options.vocab, options.width))),
+        wpe(register_module("wpe", torch::nn::Embedding(options.context, options.width))) {
+    torch::nn::ModuleList list;
+    for (int64_t i = 0; i < options.layers; ++i) {
+      blocks.push_back(std::make_shared<TpGptBlock>(options, group));
+      list->push_back(blocks.back());
+    }
+    register_module("blocks", list);
+    ln_f = register_module("ln_f", Norm(options));
+  }
+
+  torch::nn::Embedding wte, wpe;
+  std::vector<std::shared_ptr<TpGptBlock>> blocks;
+  torch::nn::LayerNorm ln_f{nullptr};
+};
+
+class TpGpt final : public Model {
+ public:
+  TpGpt(const GptOptions& options, Communicator& group)
+      : group_(group),
+        context_(options.context),
+        dropout_(options.dropout),
+        transformer_(register_module("transformer", std::make_shared<TpTransformer>(options, group))) {
+    if (!options.tied_head) {
+      lm_head_ = torch::nn::Linear(torch::nn::LinearOptions(options.width, options.vocab).bias(false));
+      register_module("lm_head", lm_head_);
+    }
+    const std::shared_ptr<Model> whole = MakeGpt(options);
+    std::vector<std::pair<std::string, at::Tensor>> tensors;
+    for (const auto& item : whole->named_parameters()) tensors.emplace_back(item.key(), item.value());
+    CopyFromWhole(*this, tensors);
+    flops_per_sample_ = whole->flops_per_sample();
+  }
+
+  at::Tensor forward(const Batch& batch) override {
+    const at::Tensor& tokens = batch.inputs;
+    TORCH_CHECK_VALUE(tokens.dim() == 2 && tokens.size(1) <= context_, "gpt: expected inputs [B, T] with T up to ",
+                      context_, " (context), got ", tokens.sizes());
+    TORCH_CHECK_VALUE(tokens.size(1) % group_.world_size() == 0, "gpt: sequences of ", tokens.size(1),
+                      " tokens do not split over tensor_parallel_degree ", group_.world_size());
+    const int64_t mine = tokens.size(1) / group_.world_size(), begin = mine * group_.rank();
+    const torch::nn::LayerNorm& norm = transformer_->ln_f;
+    std::vector<at::Tensor> params = {transformer_->wte->weight, transformer_->wpe->weight, norm->weight, norm->bias};
+    if (!lm_head_.is_empty()) params.push_back(lm_head_->weight);
+    params = Replicated(params, group_);
+    at::Tensor x = at::embedding(params[0], tokens.narrow(1, begin, mine)) + params[1].slice(0, begin, begin + mine);
+    if (dropout_ > 0) x = at::dropout(x, dropout_, is_training());
+    for (const auto& block : transformer_->blocks) x = block->forward(x);
+    x = at::layer_norm(x, {x.size(2)}, params[2], params[3], norm->options.eps());
+    return GatherOutputs(at::linear(x, params.size() == 4 ? params[0] : params[4]), group_);
+  }
+  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
+    return NextTokenCrossEntropy(outputs, batch.targets);
+  }
+  MetricList metrics(bool is_train) const override {
+    MetricList metrics;
+    metrics.push_back(MakeLanguageCrossEntropy());
+    if (!is_train) metrics.push_back(MakeLanguagePerplexity());
+    return metrics;
+  }
+  double flops_per_sample() const override { return flops_per_sample_; }
+
+ private:
+  Communicator& group_;
+  int64_t context_;
+  double dropout_;
+  std::shared_ptr<TpTransformer> transformer_;
+  torch::nn::Linear lm_head_{nullptr};
+  double flops_per_sample_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Model> MakeTensorParallelGpt(const GptOptions& options, Communicator& group) {
+  TORCH_CHECK_VALUE(options.heads >= 1 && options.heads % group.world_size() == 0, "gpt: heads ", options.heads,
+                    " do not split over tensor_parallel_degree ", group.world_size());
+  return std::make_shared<TpGpt>(options, group);
+}
+
+}  // namespace composer
