@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
+#include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/parallel/fsdp_runs.h"
+#include "trainer/callbacks/export_for_inference.h"
 
 namespace composer {
 namespace {
@@ -14,7 +18,7 @@ constexpr ShardingStrategy kNoShard = ShardingStrategy::kNoShard, kGradOp = Shar
                            kFull = ShardingStrategy::kFullShard;
 
 std::vector<RunResult> RunOn(int ranks, ShardingStrategy strategy, int64_t batches, const std::string& folder,
-                           int replicate = 1) {
+                             int replicate = 1) {
   return TrainOnRanks(ranks, [&](int rank) {
     Case c;
     c.shape.tied = true;
@@ -84,6 +88,31 @@ TEST(FsdpCheckpoint, TheSameRanksGoOnBitForBit) {
     const auto resumed = RunOn(3, strategy, 10, two.path());
     ASSERT_TRUE(resumed[0].status.ok()) << resumed[0].status;
     EXPECT_EQ(LargestDifference(resumed[0], undisturbed[0]), 0);
+  }
+}
+
+// Rank 0 writes whole parameters, those that a gather of all shards gives.
+TEST(FsdpCheckpoint, ExportIsOfWholeParameters) {
+  const TempDir folder;
+  const auto results = TrainOnRanks(2, [&](int rank) {
+    TrainerOptions options = OptionsOf({});
+    options.fsdp.emplace();
+    options.max_duration = Time::Batches(2);
+    options.callbacks.push_back(
+        std::make_unique<ExportForInference>(ExportForInference::Options{.folder = folder.Path("export")}));
+    return options;
+  });
+  ASSERT_TRUE(results[0].status.ok()) << results[0].status;
+  const std::string file = ReadFile(folder.Path("export/model.safetensors")).value();
+  uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof(length));
+  const auto header = nlohmann::json::parse(file.substr(8, length));
+  for (const auto& [name, tensor] : results[0].tensors) {
+    ASSERT_TRUE(header.contains(name)) << name;
+    EXPECT_EQ(header[name]["shape"].get<std::vector<int64_t>>(), tensor.sizes().vec());
+    const std::string bytes(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
+    const size_t begin = 8 + length + header[name]["data_offsets"][0].get<size_t>();
+    EXPECT_EQ(file.substr(begin, bytes.size()), bytes) << name;
   }
 }
 

@@ -18,7 +18,9 @@ namespace composer {
 namespace {
 
 void ExpectAsOneProcess(int ranks, const Case& c, double tolerance) {
-  const RunResult one = Train(OptionsOf(c));
+  Case plain = c;
+  plain.activations = {};
+  const RunResult one = Train(OptionsOf(plain));
   ASSERT_TRUE(one.status.ok()) << one.status;
   const std::vector<RunResult> sharded = TrainSharded(ranks, c);
   for (const RunResult& result : sharded) {
@@ -84,6 +86,23 @@ TEST(Fsdp, OffloadAndOwnWeightsChangeNothing) {
   c.fsdp.cpu_offload = true;
   c.fsdp.sync_module_states = false;
   ExpectAsOneProcess(2, c, 1e-6);
+}
+
+TEST(Fsdp, CheckpointedAndOffloadedActivationsChangeNothing) {
+  for (const ShardingStrategy strategy : kStrategies) {
+    for (const bool checkpoint : {false, true}) {
+      for (const bool frozen : {false, true}) {
+        SCOPED_TRACE(testing::Message() << "strategy " << static_cast<int>(strategy) << ", checkpoint " << checkpoint);
+        Case c;
+        c.shape.frozen = frozen;
+        c.microbatch = 2;
+        c.fsdp.strategy = strategy;
+        c.activations.checkpoint.every = checkpoint ? 1 : 0;
+        c.activations.cpu_offload = !checkpoint || frozen;
+        ExpectAsOneProcess(2, c, 1e-6);
+      }
+    }
+  }
 }
 
 TEST(Fsdp, EveryPrefetchGivesTheSame) {
