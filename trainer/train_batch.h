@@ -10,6 +10,7 @@
 #include "trainer/core/state.h"
 #include "trainer/loss_sums.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/ddp_options.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/step_message.h"
 
@@ -27,8 +28,7 @@ namespace composer {
 class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final. sync: how gradients are summed over ranks, with
-  // a tail of TailLength; null: a GradientReducer with ddp where there are several
-  // ranks.
+  // a tail of TailLength; null: a GradientReducer by ddp where there are several ranks.
   TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
              const DdpOptions& ddp = {});
   // Floats that the ranks tell each other with a step's gradients.
