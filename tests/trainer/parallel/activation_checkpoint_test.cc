@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <string>
 
 #include "tests/support/tensor_bytes.h"
 #include "tests/support/threads_communicator.h"
@@ -155,6 +156,7 @@ TEST(ActivationCheckpoint, Nested) {
   Net plain(3), saving(3);
   for (Net* net : {&plain, &saving}) {
     AnyBlock outer([net](AnyBlock&, const std::vector<at::Tensor>& inputs) { return net->Forward(inputs[0]); });
+    for (size_t i = 0; i < net->layers.size(); ++i) outer.register_module(std::to_string(i), net->layers[i]);
     if (net == &saving) {
       Checkpoint(saving);
       outer.Wrap(std::make_shared<ActivationCheckpoint>());
