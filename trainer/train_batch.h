@@ -11,6 +11,7 @@
 #include "trainer/elastic_step.h"
 #include "trainer/loss_sums.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/ddp_options.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/step_message.h"
 
@@ -31,6 +32,7 @@ namespace composer {
 class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final. sync: how gradients are summed over ranks, with
+  // a tail of TailLength; null: a GradientReducer by ddp where there are several ranks.
   // a tail of TailLength; null: a GradientReducer with ddp where there are several ranks. virtual_shards: 0 for none;
   // without a sync.
   TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
