@@ -32,7 +32,6 @@ namespace composer {
 class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final. sync: how gradients are summed over ranks, with
-  // a tail of TailLength; null: a GradientReducer by ddp where there are several ranks.
   // a tail of TailLength; null: a GradientReducer with ddp where there are several ranks. virtual_shards: 0 for none;
   // without a sync.
   TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
