@@ -12,6 +12,7 @@
 #include "tests/trainer/parallel/fsdp_runs.h"
 #include "trainer/optim/adam.h"
 #include "trainer/optim/model_params.h"
+#include "trainer/optim/muon.h"
 #include "trainer/parallel/gradient_norm.h"
 
 namespace composer {
@@ -207,6 +208,21 @@ TEST(Fsdp, EqualsTorchsFullyShard) {
       norm += theirs.square().sum().item<double>();
     }
     EXPECT_LE(std::sqrt(difference / norm), 1e-6);
+  }
+}
+
+TEST(Fsdp, MuonIsRefused) {
+  const auto results = TrainOnRanks(2, [&](int rank) {
+    TrainerOptions options = OptionsOf({});
+    options.fsdp.emplace();
+    options.make_optimizer = [](Model& model) {
+      return std::make_unique<Muon>(MakeMuonGroups(NamedParametersOf(model), {}).value(), MuonOptions{});
+    };
+    return options;
+  });
+  for (const RunResult& result : results) {
+    EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(result.status.message().find("muon needs whole matrices"), std::string::npos) << result.status;
   }
 }
 
