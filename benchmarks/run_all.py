@@ -25,11 +25,12 @@ import programs
 import rendezvous
 import report
 import respawn
+import sharding
 import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, elastic, instructions, respawn, soak, rendezvous, checkpoint)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, instructions, respawn, soak, rendezvous, checkpoint)}
 
 
 def parse_arguments():

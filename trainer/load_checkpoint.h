@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "checkpoint/byte_exchange.h"
 #include "checkpoint/rank_exchange.h"
 #include "trainer/core/callback.h"
 #include "trainer/saved_state.h"

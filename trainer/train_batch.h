@@ -11,6 +11,7 @@
 #include "trainer/elastic_step.h"
 #include "trainer/loss_sums.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/ddp_options.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/step_message.h"
 

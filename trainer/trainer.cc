@@ -13,6 +13,7 @@
 #include "trainer/callbacks/oom_observer.h"
 #include "trainer/core/out_of_memory_facts.h"
 #include "trainer/optim/apply_schedulers.h"
+#include "trainer/optim/muon.h"
 #include "trainer/parallel/local_communicator.h"
 #include "trainer/predict_loop.h"
 #include "trainer/torch_status.h"
@@ -98,6 +99,12 @@ void Trainer::BuildState() {
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   ShardModel();
   state_.optimizer = options_.make_optimizer(*state_.model);
+  if (fsdp_ != nullptr && dynamic_cast<const Muon*>(state_.optimizer.get()) != nullptr) {
+    ThrowIfError(
+        absl::InvalidArgumentError("optimizers: muon needs whole matrices, and fsdp's sharding leaves a rank pieces of "
+                                   "them; use sharding_strategy "
+                                   "NO_SHARD, or another optimizer"));
+  }
   LogShardPlan();
   state_.schedulers = std::move(options_.schedulers);
   state_.algorithms = std::move(options_.algorithms);

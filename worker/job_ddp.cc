@@ -39,8 +39,10 @@ BlockChoice ReadBlockChoice(ConfigMap& config, absl::string_view key) {
     return choice;
   }
   choice.types = config.StringList(key, {});
-  if (choice.types.size() != 1 || !absl::SimpleAtoi(choice.types[0], &choice.every)) return choice;
-  if (choice.every < 1)
+  int every = 0;
+  if (choice.types.size() != 1 || !absl::SimpleAtoi(choice.types[0], &every)) return choice;
+  choice.every = every;
+  if (every < 1)
     config.Reject(key,
                   "true, false, a number of at least 1 (the first of each so many blocks), or names of blocks' types");
   choice.types.clear();

@@ -15,6 +15,7 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/writer.h"
 #include "storage/local_store.h"
+#include "trainer/core/model_sharding.h"
 #include "trainer/core/state.h"
 #include "trainer/loggers/logger.h"
 
@@ -52,9 +53,13 @@ std::string ConfigJson(const std::string& model_json, const State& state) {
 
 }  // namespace
 
-absl::Status ExportModel(const Model& model, const std::string& folder, const std::string& config_json) {
+absl::Status ExportModel(const Model& model, const std::string& folder, const std::string& config_json,
+                         const std::vector<std::pair<std::string, at::Tensor>>& whole) {
   std::vector<HostTensor> tensors;
-  for (const auto& item : model.named_parameters()) tensors.push_back(ToHost(item.key(), item.value()));
+  for (const auto& [name, tensor] : whole) tensors.push_back(ToHost(name, tensor));
+  if (whole.empty()) {
+    for (const auto& item : model.named_parameters()) tensors.push_back(ToHost(item.key(), item.value()));
+  }
   for (const auto& item : model.named_buffers()) tensors.push_back(ToHost(item.key(), item.value()));
   LocalStore store(folder);
   RETURN_IF_ERROR(WriteSafetensors(store, tensors));
@@ -62,11 +67,13 @@ absl::Status ExportModel(const Model& model, const std::string& folder, const st
 }
 
 absl::Status ExportForInference::Run(Event event, State& state, Logger& logger) {
+  std::vector<std::pair<std::string, at::Tensor>> whole;
+  if (state.sharding != nullptr) whole = state.sharding->WholeParameters();  // a collective
   if (state.rank != 0) return absl::OkStatus();
   if (options_.folder.empty() && state.run_folder.empty())
     return absl::FailedPreconditionError("export_for_inference needs a folder (save_path) or a run_folder to write to");
   const std::string folder = options_.folder.empty() ? JoinPath(state.run_folder, "export") : options_.folder;
-  RETURN_IF_ERROR(ExportModel(*state.model, folder, ConfigJson(options_.model_json, state)));
+  RETURN_IF_ERROR(ExportModel(*state.model, folder, ConfigJson(options_.model_json, state), whole));
   LOG(INFO) << "export_for_inference: the model is in " << folder;
   for (const char* name : {kWeights, kConfig}) logger.LogFile(absl::StrCat("export/", name), JoinPath(folder, name));
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "trainer/core/callback.h"
@@ -22,7 +23,10 @@ namespace composer {
 
 // The tensors of a model as one safetensors file, written at one instant, durable when it returns.
 // kInvalidArgument: a tensor that safetensors cannot hold; else the file system's errors.
-absl::Status ExportModel(const Model& model, const std::string& folder, const std::string& config_json);
+// whole: parameters that replace the model's by name, which are pieces of a sharded model's
+// (ModelSharding::WholeParameters); empty: none.
+absl::Status ExportModel(const Model& model, const std::string& folder, const std::string& config_json,
+                         const std::vector<std::pair<std::string, at::Tensor>>& whole = {});
 
 class ExportForInference final : public Callback {
  public:

@@ -7,8 +7,7 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
+#include "trainer/parallel/shard_units.h"
 
 namespace composer {
 
@@ -42,12 +41,13 @@ Fsdp::Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& opti
     : ranks_(ranks), options_(options), pool_(ranks.shard->device()), tail_(static_cast<size_t>(tail_length)) {
   const torch::NoGradGuard no_grad;
   for (const auto& item : model.named_parameters()) named_.emplace_back(item.key(), item.value());
-  std::vector<NamedParams> params;
-  FindUnits(model, params);
-  for (size_t u = 0; u < units_.size(); ++u) {
-    if (options.sync_module_states) ShareWeights(params[u]);
-    AddShards(units_[u], params[u]);
-    if (u > 0) order_.push_back(u);
+  for (const ShardUnit& found : FindShardUnits(model, options.min_num_params)) {
+    if (options.sync_module_states) ShareWeights(found.params);
+    units_.emplace_back();
+    units_.back().name = found.name;
+    units_.back().block = found.block;
+    AddShards(units_.back(), found.params);
+    if (found.block != nullptr) order_.push_back(units_.size() - 1);
   }
   place_.resize(units_.size());
   for (size_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
@@ -60,43 +60,6 @@ Fsdp::~Fsdp() {
     for (const auto& shard : unit.shards) {
       for (const at::Tensor& param : shard->params()) torch::autograd::impl::set_post_acc_grad_hooks(param, nullptr);
     }
-  }
-}
-
-// A parameter that lies in several units belongs to the root, which is whole whenever one of them runs.
-void Fsdp::FindUnits(torch::nn::Module& model, std::vector<NamedParams>& params) {
-  units_.emplace_back();
-  std::vector<std::pair<std::string, Block*>> blocks;
-  for (const auto& item : model.named_modules("", /*include_self=*/false)) {
-    const bool inside = !blocks.empty() && item.key().rfind(blocks.back().first + ".", 0) == 0;
-    auto* block = dynamic_cast<Block*>(item.value().get());
-    if (block == nullptr || inside) continue;
-    int64_t numel = 0;
-    for (const at::Tensor& param : block->parameters()) numel += param.numel();
-    if (numel > 0 && numel >= options_.min_num_params) blocks.emplace_back(item.key(), block);
-  }
-  absl::flat_hash_map<const void*, size_t> unit_of;
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    units_.emplace_back();
-    units_.back().name = blocks[b].first;
-    units_.back().block = blocks[b].second;
-    for (const at::Tensor& param : blocks[b].second->parameters()) {
-      const auto [it, added] = unit_of.emplace(param.unsafeGetTensorImpl(), b + 1);
-      if (!added && it->second != b + 1) it->second = 0;
-    }
-  }
-  for (const auto& [name, param] : named_) {  // also used by someone outside of the block
-    const auto it = unit_of.find(param.unsafeGetTensorImpl());
-    if (it != unit_of.end() && it->second > 0 && name.rfind(blocks[it->second - 1].first + ".", 0) != 0) it->second = 0;
-  }
-  params.resize(units_.size());
-  absl::flat_hash_set<const void*> seen;
-  for (const auto& [name, param] : named_) {
-    if (!seen.insert(param.unsafeGetTensorImpl()).second) continue;
-    TORCH_CHECK_VALUE(param.is_floating_point(), "fsdp: parameter ", name, " is ", param.scalar_type(),
-                      ", only floating point can be sharded");
-    const auto it = unit_of.find(param.unsafeGetTensorImpl());
-    params[it == unit_of.end() ? 0 : it->second].emplace_back(name, param);
   }
 }
 

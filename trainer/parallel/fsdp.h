@@ -86,7 +86,6 @@ class Fsdp final : public GradientSync, public ModelSharding {
   };
   using NamedParams = std::vector<std::pair<std::string, at::Tensor>>;
 
-  void FindUnits(torch::nn::Module& model, std::vector<NamedParams>& params);
   void AddShards(Unit& unit, const NamedParams& params);
   void ShareWeights(const NamedParams& params);
   void InstallHooks();

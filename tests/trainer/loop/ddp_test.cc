@@ -54,22 +54,24 @@ TEST(Ddp, CompressedGradientsTrainNearly) {
 
 class Residual final : public Block {
  public:
-  Residual() : fc_(register_module("fc", torch::nn::Linear(8, 8))) {}
+  explicit Residual(double dropout) : dropout_(dropout), fc_(register_module("fc", torch::nn::Linear(8, 8))) {}
 
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
-    return inputs[0] + at::dropout(at::gelu(fc_->forward(inputs[0])), 0.2, is_training());
+    return inputs[0] + at::dropout(at::gelu(fc_->forward(inputs[0])), dropout_, is_training());
   }
 
  private:
+  double dropout_;
   torch::nn::Linear fc_;
 };
 
 // Three blocks and a head; and a layer that nothing uses.
 class BlockModel final : public Classifier {
  public:
-  BlockModel() {
-    for (const char* name : {"a", "b", "c"}) blocks_.push_back(register_module(name, std::make_shared<Residual>()));
+  explicit BlockModel(double dropout) {
+    for (const char* name : {"a", "b", "c"})
+      blocks_.push_back(register_module(name, std::make_shared<Residual>(dropout)));
     head_ = register_module("head", torch::nn::Linear(8, 4));
     unused_ = register_module("unused", torch::nn::Linear(8, 8));
   }
@@ -86,9 +88,9 @@ class BlockModel final : public Classifier {
   torch::nn::Linear head_{nullptr}, unused_{nullptr};
 };
 
-TrainerOptions WithBlocks(int checkpoint_every, Precision precision) {
+TrainerOptions WithBlocks(int checkpoint_every, Precision precision, double dropout = 0) {
   TrainerOptions options = SmallRun();
-  options.model = std::make_shared<BlockModel>();
+  options.model = std::make_shared<BlockModel>(dropout);
   FillParameters(*options.model);
   options.device_train_microbatch_size = 3;
   options.precision = precision;
@@ -98,13 +100,33 @@ TrainerOptions WithBlocks(int checkpoint_every, Precision precision) {
 
 TEST(ActivationCheckpointing, ChangesNoBitOfARun) {
   for (const Precision precision : {Precision::kFp32, Precision::kAmpBf16}) {
-    const RunResult plain = Train(WithBlocks(0, precision));
+    const RunResult plain = Train(WithBlocks(0, precision, 0.2));
     ASSERT_TRUE(plain.status.ok()) << plain.status;
     for (const int every : {1, 2}) {
-      const RunResult saving = Train(WithBlocks(every, precision));
+      const RunResult saving = Train(WithBlocks(every, precision, 0.2));
       ASSERT_TRUE(saving.status.ok()) << saving.status;
       EXPECT_EQ(plain.losses, saving.losses);
       EXPECT_EQ(LargestDifference(plain, saving), 0);
+    }
+  }
+}
+
+// FSDP gathers a block's parameters before the block runs again.
+TEST(ActivationCheckpointing, UnderSharding) {
+  for (const ShardingStrategy strategy : {ShardingStrategy::kFullShard, ShardingStrategy::kShardGradOp}) {
+    std::vector<std::vector<RunResult>> results;
+    for (const int every : {0, 1}) {
+      results.push_back(TrainOnRanks(2, [&](int) {
+        TrainerOptions options = WithBlocks(every, Precision::kFp32);
+        options.fsdp.emplace().strategy = strategy;
+        return options;
+      }));
+    }
+    for (size_t rank = 0; rank < 2; ++rank) {
+      ASSERT_TRUE(results[0][rank].status.ok()) << results[0][rank].status;
+      ASSERT_TRUE(results[1][rank].status.ok()) << results[1][rank].status;
+      EXPECT_EQ(results[0][rank].losses, results[1][rank].losses);
+      EXPECT_EQ(LargestDifference(results[0][rank], results[1][rank]), 0);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <string>
 
 #include "tests/support/tensor_bytes.h"
 #include "tests/support/threads_communicator.h"
@@ -155,6 +156,7 @@ TEST(ActivationCheckpoint, Nested) {
   Net plain(3), saving(3);
   for (Net* net : {&plain, &saving}) {
     AnyBlock outer([net](AnyBlock&, const std::vector<at::Tensor>& inputs) { return net->Forward(inputs[0]); });
+    for (size_t i = 0; i < net->layers.size(); ++i) outer.register_module(std::to_string(i), net->layers[i]);
     if (net == &saving) {
       Checkpoint(saving);
       outer.Wrap(std::make_shared<ActivationCheckpoint>());
@@ -259,20 +261,23 @@ TEST(ActivationCheckpoint, AnErrorInTheSecondRunComesOutOfBackward) {
   EXPECT_TRUE((w * 2).sum().requires_grad()) << "no scope is left open";
 }
 
+constexpr int64_t kWidth = 16;
+
+struct Mlp final : Block {
+  Mlp()
+      : fc(register_module("fc", torch::nn::Linear(kWidth, 4 * kWidth))),
+        proj(register_module("proj", torch::nn::Linear(4 * kWidth, kWidth))) {}
+  at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
+    return proj->forward(at::gelu(fc->forward(inputs[0])));
+  }
+  torch::nn::Linear fc, proj;
+};
+
 // Layers proj(gelu(fc(x))) of width w -> 4w -> w, N of them, on B rows. Kept for backward, in units of B w floats: the inputs
 // of fc, of GELU and of proj, 1 + 4 + 4 a layer. With checkpointing: 1 a layer, and while one layer runs again its other 8.
 // So at the peak, when backward is in the last layer, checkpointing saves 8 (N - 1) units.
 TEST(ActivationCheckpoint, MemoryFallsAsPredicted) {
-  constexpr int64_t kLayers = 8, kRows = 4096, kWidth = 16, kUnit = kRows * kWidth * 4;
-  struct Mlp final : Block {
-    Mlp()
-        : fc(register_module("fc", torch::nn::Linear(kWidth, 4 * kWidth))),
-          proj(register_module("proj", torch::nn::Linear(4 * kWidth, kWidth))) {}
-    at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
-      return proj->forward(at::gelu(fc->forward(inputs[0])));
-    }
-    torch::nn::Linear fc, proj;
-  };
+  constexpr int64_t kLayers = 8, kRows = 4096, kUnit = kRows * kWidth * 4;
   const auto measure = [&](int every) {  // every: 0 none, n the first of each n
     std::vector<std::shared_ptr<Mlp>> layers;
     for (int i = 0; i < kLayers; ++i) {

@@ -24,7 +24,7 @@ TrainerOptions GptRun(const FsdpOptions& fsdp) {
   GptOptions gpt;
   gpt.layers = 4;
   gpt.heads = 4;
-  gpt.width = 128;
+  gpt.width = 256;
   gpt.context = 4;
   gpt.vocab = 64;
   options.model = MakeGpt(gpt);
@@ -93,11 +93,11 @@ class MarkedCommunicator final : public Communicator {
   AllocationRecorder& recorder_;
 };
 
-// Live bytes at most, after so many events.
-int64_t PeakAfter(const AllocationHistory& history, size_t begin) {
+// Live bytes at most, among events begin to end.
+int64_t PeakOf(const AllocationHistory& history, size_t begin, size_t end) {
   std::map<uint64_t, int64_t> live;
   int64_t now = 0, peak = 0;
-  for (size_t i = 0; i < history.events.size(); ++i) {
+  for (size_t i = 0; i < end; ++i) {
     const AllocationEvent& event = history.events[i];
     const std::vector<std::string>& stack = history.stacks[static_cast<size_t>(event.stack)];
     if (event.kind == AllocationEvent::Kind::kAlloc) {
@@ -127,7 +127,7 @@ Measured Measure(int ranks, int measured_rank, const FsdpOptions& fsdp) {
     MarkedCommunicator marked(communicator, recorder);
     options.communicator = rank == measured_rank ? static_cast<Communicator*>(&marked) : &communicator;
     options.store = store;
-    size_t warm = 0;
+    size_t warm = 0, last = 0;  // events
     int64_t sent = 0;
     if (rank == measured_rank) {
       AddCallback(options, {Event::kBatchStart}, [&](State& state) {
@@ -135,6 +135,7 @@ Measured Measure(int ranks, int measured_rank, const FsdpOptions& fsdp) {
         sent = communicator.bytes_sent();
       });
       AddCallback(options, {Event::kBatchEnd}, [&](State& state) {
+        last = recorder.History().events.size();
         result.wire.push_back(communicator.bytes_sent() - sent);
         int64_t optimizer = 0;
         for (const auto& [name, tensor] : state.optimizer->state()) optimizer += static_cast<int64_t>(tensor.nbytes());
@@ -149,8 +150,7 @@ Measured Measure(int ranks, int measured_rank, const FsdpOptions& fsdp) {
     if (rank == measured_rank) {
       const AllocationHistory history = recorder.History();
       ASSERT_EQ(history.dropped, 0);
-      // Without what Train copies at the end.
-      result.peak = PeakAfter(history, warm);
+      result.peak = PeakOf(history, warm, last);
     }
   });
   return result;

@@ -80,6 +80,7 @@ struct Case {
   int64_t global_batch = 8;
   Precision precision = Precision::kFp32;
   FsdpOptions fsdp;
+  ActivationOptions activations;
 };
 
 inline TrainerOptions OptionsOf(const Case& c) {
@@ -88,6 +89,7 @@ inline TrainerOptions OptionsOf(const Case& c) {
   options.train.global_train_batch_size = c.global_batch;
   options.device_train_microbatch_size = c.microbatch;
   options.precision = c.precision;
+  options.activations = c.activations;
   options.max_duration = Time::Batches(10);
   return options;
 }

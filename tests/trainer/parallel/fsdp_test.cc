@@ -12,13 +12,16 @@
 #include "tests/trainer/parallel/fsdp_runs.h"
 #include "trainer/optim/adam.h"
 #include "trainer/optim/model_params.h"
+#include "trainer/optim/muon.h"
 #include "trainer/parallel/gradient_norm.h"
 
 namespace composer {
 namespace {
 
 void ExpectAsOneProcess(int ranks, const Case& c, double tolerance) {
-  const RunResult one = Train(OptionsOf(c));
+  Case plain = c;
+  plain.activations = {};
+  const RunResult one = Train(OptionsOf(plain));
   ASSERT_TRUE(one.status.ok()) << one.status;
   const std::vector<RunResult> sharded = TrainSharded(ranks, c);
   for (const RunResult& result : sharded) {
@@ -84,6 +87,23 @@ TEST(Fsdp, OffloadAndOwnWeightsChangeNothing) {
   c.fsdp.cpu_offload = true;
   c.fsdp.sync_module_states = false;
   ExpectAsOneProcess(2, c, 1e-6);
+}
+
+TEST(Fsdp, CheckpointedAndOffloadedActivationsChangeNothing) {
+  for (const ShardingStrategy strategy : kStrategies) {
+    for (const bool checkpoint : {false, true}) {
+      for (const bool frozen : {false, true}) {
+        SCOPED_TRACE(testing::Message() << "strategy " << static_cast<int>(strategy) << ", checkpoint " << checkpoint);
+        Case c;
+        c.shape.frozen = frozen;
+        c.microbatch = 2;
+        c.fsdp.strategy = strategy;
+        c.activations.checkpoint.every = checkpoint ? 1 : 0;
+        c.activations.cpu_offload = !checkpoint || frozen;
+        ExpectAsOneProcess(2, c, 1e-6);
+      }
+    }
+  }
 }
 
 TEST(Fsdp, EveryPrefetchGivesTheSame) {
@@ -188,6 +208,21 @@ TEST(Fsdp, EqualsTorchsFullyShard) {
       norm += theirs.square().sum().item<double>();
     }
     EXPECT_LE(std::sqrt(difference / norm), 1e-6);
+  }
+}
+
+TEST(Fsdp, MuonIsRefused) {
+  const auto results = TrainOnRanks(2, [&](int rank) {
+    TrainerOptions options = OptionsOf({});
+    options.fsdp.emplace();
+    options.make_optimizer = [](Model& model) {
+      return std::make_unique<Muon>(MakeMuonGroups(NamedParametersOf(model), {}).value(), MuonOptions{});
+    };
+    return options;
+  });
+  for (const RunResult& result : results) {
+    EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(result.status.message().find("muon needs whole matrices"), std::string::npos) << result.status;
   }
 }
 
