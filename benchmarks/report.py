@@ -49,7 +49,7 @@ def write(folder, bench, samples, facts, host):
     (folder / f"{bench.NAME}.json").write_text(json.dumps(content, indent=1) + "\n")
     text = [f"# {bench.TITLE}", "", f"{host['date']}, commit {host['commit']}, {host['cores']} x {host['cpu']}, load "
             f"{host['load_before']:.1f} before the run. Made by `benchmarks/run_all.py --only {bench.NAME}`.", "",
-            table(summary, bench.UNIT, bench.REFERENCE)]
+            bench.table(summary) if hasattr(bench, "table") else table(summary, bench.UNIT, bench.REFERENCE)]
     if facts:
         text += [""] + [f"- {name}: {json.dumps(value)}" for name, value in facts.items()]
     markdown = "\n".join(text) + "\n"

@@ -16,6 +16,9 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import checkpoint
+import collectives
+import elastic
 import instructions
 import launch
 import programs
@@ -26,7 +29,7 @@ import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, instructions, respawn, soak, rendezvous)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, elastic, instructions, respawn, soak, rendezvous, checkpoint)}
 
 
 def parse_arguments():
@@ -35,7 +38,7 @@ def parse_arguments():
     parser.add_argument("--build", default=programs.REPOSITORY / "build" / "release", help="folder that holds bin/")
     parser.add_argument("--results", type=pathlib.Path, default=programs.REPOSITORY / "docs" / "results",
                         help="folder for the JSON and Markdown files")
-    parser.add_argument("--repeats", type=int, default=5, help="rounds of start, launch, step and respawn")
+    parser.add_argument("--repeats", type=int, default=5, help="rounds of start, launch, step, respawn and checkpoint")
     parser.add_argument("--blocks", type=int, default=5, help="blocks of a step measurement")
     parser.add_argument("--steps", type=int, default=2000, help="steps a block")
     parser.add_argument("--kills", type=int, default=100, help="kills of our soak")

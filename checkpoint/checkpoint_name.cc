@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/checkpoint_name.h"
 
+#include <random>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -33,6 +35,12 @@ std::string AttemptKey(absl::string_view checkpoint, absl::string_view attempt) 
 }
 
 std::string RankFileName(int rank) { return absl::StrFormat("rank-%05d.safetensors", rank); }
+
+std::string RandomAttemptName() {
+  std::random_device random;
+  const uint64_t number = (uint64_t{random()} << 32) | random();
+  return absl::StrCat("attempt-", absl::Hex(number, absl::kZeroPad16));
+}
 
 bool IsAttemptName(absl::string_view text) {
   constexpr absl::string_view kPrefix = "attempt-";

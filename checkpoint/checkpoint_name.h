@@ -1,4 +1,4 @@
-// Where things are in a folder of checkpoints (docs/checkpoint_format.md). Pure.
+// Where things are in a folder of checkpoints (docs/checkpoint_format.md). Pure, but for RandomAttemptName.
 //   ep{epoch}-ba{batch}/manifest.json                           the commit: a checkpoint is there when this is
 //   ep{epoch}-ba{batch}/attempt-{16 hex}/rank-00000.safetensors  one attempt's data, one file a rank that has any
 //   latest                                                       a hint for people: the newest one's name
@@ -32,6 +32,9 @@ inline constexpr absl::string_view kLatestKey = "latest";
 std::string ManifestKey(absl::string_view checkpoint);
 std::string AttemptKey(absl::string_view checkpoint, absl::string_view attempt);
 std::string RankFileName(int rank);
+
+// "attempt-" and 16 random hexadecimal digits.
+std::string RandomAttemptName();
 
 // Exact rules for names that come out of a file.
 bool IsAttemptName(absl::string_view text);

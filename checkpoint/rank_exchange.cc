@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/rank_exchange.h"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 
 namespace composer {
 namespace {
+
+constexpr absl::Duration kSlice = absl::Seconds(1);
 
 // "0\n<value>" or "<code>\n<message>".
 std::string Encode(const absl::StatusOr<std::string>& value) {
@@ -48,12 +52,39 @@ absl::Status RankExchange::Set(const std::string& key, const absl::StatusOr<std:
   return Guarded("cannot tell the other ranks", [&] { store_->set(key, Encode(value)); });
 }
 
+RankExchange RankExchange::GivenUpBy(std::shared_ptr<const std::atomic<bool>> flag) && {
+  given_up_ = std::move(flag);
+  return std::move(*this);
+}
+
+// In slices where it may be given up: the store's own wait cannot be called off.
+absl::Status RankExchange::Wait(const std::string& key) {
+  if (given_up_ == nullptr) {
+    store_->wait({key}, absl::ToChronoMilliseconds(timeout_));
+    return absl::OkStatus();
+  }
+  const absl::Time end = absl::Now() + timeout_;
+  for (;;) {
+    const absl::Duration left = end - absl::Now();
+    try {
+      store_->wait({key}, absl::ToChronoMilliseconds(std::clamp(left, absl::Milliseconds(1), kSlice)));
+      return absl::OkStatus();
+    } catch (const std::exception&) {
+      if (left <= kSlice) throw;
+      store_->check({key});  // throws when it is the store that fails
+    }
+    if (given_up_->load()) return absl::CancelledError("given up: the run ends");
+  }
+}
+
 absl::StatusOr<std::string> RankExchange::Get(const std::string& key, absl::string_view who) {
   std::string text;
+  absl::Status waited;
   RETURN_IF_ERROR(Guarded(absl::StrCat("no answer from ", who), [&] {
-    store_->wait({key}, absl::ToChronoMilliseconds(timeout_));
-    text = store_->get_to_str(key);
+    waited = Wait(key);
+    if (waited.ok()) text = store_->get_to_str(key);
   }));
+  RETURN_IF_ERROR(waited);
   return Decode(text);
 }
 

@@ -10,7 +10,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -29,6 +31,10 @@ class RankExchange {
   RankExchange(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size,
                absl::Duration timeout = absl::Minutes(30));
 
+  // This exchange, whose waiting ends with kCancelled soon after the flag is set: for a thread that must not outlive
+  // the others.
+  RankExchange GivenUpBy(std::shared_ptr<const std::atomic<bool>> flag) &&;
+
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
 
@@ -42,6 +48,7 @@ class RankExchange {
  private:
   absl::Status Set(const std::string& key, const absl::StatusOr<std::string>& value);
   absl::StatusOr<std::string> Get(const std::string& key, absl::string_view who);
+  absl::Status Wait(const std::string& key);  // throws what the store throws
   absl::Status Delete(const std::string& key);
 
   c10::intrusive_ptr<c10d::Store> store_;
@@ -49,6 +56,7 @@ class RankExchange {
   int world_size_ = 1;
   absl::Duration timeout_;
   int64_t calls_ = 0;
+  std::shared_ptr<const std::atomic<bool>> given_up_;
 };
 
 }  // namespace composer

@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/saver.h"
 
-#include <torch/torch.h>
-
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/cleanup.h"
-#include "checkpoint/layout.h"
 #include "checkpoint/verify.h"
 #include "checkpoint/writer.h"
 
 namespace composer {
 namespace {
-
-std::string RandomAttemptName() {
-  std::random_device random;
-  const uint64_t number = (uint64_t{random()} << 32) | random();
-  return absl::StrCat("attempt-", absl::Hex(number, absl::kZeroPad16));
-}
-
-std::vector<std::string> Names(const StateDict& state) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : state.tensors) names.push_back(name);
-  return names;
-}
 
 void WarnIfError(const absl::Status& status, absl::string_view what) {
   if (!status.ok()) LOG(WARNING) << what << ": " << status.message();
@@ -39,17 +23,25 @@ Saver::Saver(ObjectStore& store, RankExchange exchange, SaverOptions options)
     : store_(store), exchange_(std::move(exchange)), options_(std::move(options)) {}
 
 absl::StatusOr<std::string> Saver::Save(const StateDict& state, CheckpointName step, int64_t samples) {
+  return SaveSnapshot(BorrowState(state, exchange_.rank(), exchange_.world_size()), step, samples);
+}
+
+absl::StatusOr<std::string> Saver::SaveSnapshot(const absl::StatusOr<Snapshot>& snapshot, CheckpointName step,
+                                                int64_t samples) {
   const bool leads = exchange_.rank() == 0;
   const std::string name = step.ToString();
   const std::string context = absl::StrCat("cannot save checkpoint ", name);
   const absl::StatusOr<std::string> attempt = exchange_.Broadcast(leads ? StartAttempt(step) : "");
   if (!attempt.ok()) return Annotate(attempt.status(), context);
   const std::string attempt_key = AttemptKey(name, *attempt);
-  const auto parts = exchange_.Gather(WriteOwnPart(state, attempt_key));
+  const auto parts = exchange_.Gather(WriteOwnPart(snapshot, attempt_key));
   absl::StatusOr<std::string> location = "";
   if (leads) {
     location =
-        Commit(state, {.run_name = options_.run_name, .step = step, .samples = samples, .attempt = *attempt}, parts);
+        !parts.ok()
+            ? parts.status()
+            : Commit(snapshot->names,
+                     {.run_name = options_.run_name, .step = step, .samples = samples, .attempt = *attempt}, *parts);
     if (!location.ok()) CleanUp();
   }
   location = exchange_.Broadcast(std::move(location));
@@ -70,34 +62,25 @@ void Saver::CleanUp() {
   cleaned_up_ = status.ok();
 }
 
-absl::StatusOr<std::string> Saver::WriteOwnPart(const StateDict& state, const std::string& attempt_key) try {
-  std::vector<int64_t> bytes;
-  for (const auto& [name, tensor] : state.tensors) {
-    ASSIGN_OR_RETURN(const int64_t size, StoredBytes(name, tensor));
-    bytes.push_back(size);
-  }
-  const std::vector<int> owner = BalanceByBytes(bytes, exchange_.world_size());
-  std::vector<HostTensor> mine;
-  for (size_t i = 0; i < owner.size(); ++i) {
-    if (owner[i] == exchange_.rank()) mine.push_back(ToHost(state.tensors[i].first, state.tensors[i].second));
-  }
-  ASSIGN_OR_RETURN(Manifest part, WritePart(store_, attempt_key, exchange_.rank(), mine));
-  part.small = state.small;
+absl::StatusOr<std::string> Saver::WriteOwnPart(const absl::StatusOr<Snapshot>& snapshot,
+                                                const std::string& attempt_key) try {
+  RETURN_IF_ERROR(snapshot.status());
+  ASSIGN_OR_RETURN(Manifest part, WritePart(store_, attempt_key, exchange_.rank(), snapshot->own));
+  part.small = snapshot->small;
   part.attempt = attempt_key.substr(attempt_key.rfind('/') + 1);
   return SerializeManifest(part);
-} catch (const std::exception& error) {  // of torch: out of memory, a device error
+} catch (const std::exception& error) {  // out of memory
   return absl::InternalError(error.what());
 }
 
-absl::StatusOr<std::string> Saver::Commit(const StateDict& state, Manifest manifest,
-                                          const absl::StatusOr<std::vector<std::string>>& texts) {
-  RETURN_IF_ERROR(texts.status());
+absl::StatusOr<std::string> Saver::Commit(absl::Span<const std::string> names, Manifest manifest,
+                                          absl::Span<const std::string> texts) try {
   std::vector<Manifest> parts;
-  for (const std::string& text : *texts) {
+  for (const std::string& text : texts) {
     ASSIGN_OR_RETURN(Manifest part, ParseManifest(text));
     parts.push_back(std::move(part));
   }
-  ASSIGN_OR_RETURN(Manifest merged, MergeParts(parts, Names(state)));
+  ASSIGN_OR_RETURN(Manifest merged, MergeParts(std::move(parts), names));
   manifest.saved_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", options_.clock->Now(), absl::UTCTimeZone());
   manifest.world_size = exchange_.world_size();
   manifest.files = std::move(merged.files);
@@ -108,6 +91,8 @@ absl::StatusOr<std::string> Saver::Commit(const StateDict& state, Manifest manif
   ASSIGN_OR_RETURN(const std::string text, SerializeManifest(manifest));
   RETURN_IF_ERROR(PutManifest(manifest.step.ToString(), text));
   return store_.Location(manifest.step.ToString());
+} catch (const std::exception& error) {  // out of memory
+  return absl::InternalError(error.what());
 }
 
 // A folder that is not shared by all nodes is found here, not when a resume needs the files.
@@ -126,6 +111,10 @@ absl::Status Saver::PutManifest(const std::string& name, absl::string_view text)
   const absl::Status created = store_.PutIfAbsent(ManifestKey(name), {text});
   if (created.code() != absl::StatusCode::kAlreadyExists) return created;
   const VerifyResult old = VerifyCheckpoint(store_, name);
+  for (const absl::Status& problem : old.problems) {
+    // Not known to be damaged: the store does not answer, or not to us.
+    if (absl::IsUnavailable(problem) || absl::IsPermissionDenied(problem)) return problem;
+  }
   if (!old.problems.empty()) {
     LOG(WARNING) << "replacing the damaged checkpoint " << store_.Location(name) << ": " << old.problems[0].message();
   } else if (!options_.overwrite && old.manifest.run_name != options_.run_name) {
@@ -137,8 +126,10 @@ absl::Status Saver::PutManifest(const std::string& name, absl::string_view text)
 
 // The checkpoint is safe by now: what fails here is worth a warning, no more.
 void Saver::AfterCommit(CheckpointName step) {
-  WarnIfError(store_.Put(std::string(kLatestKey), {absl::StrCat(step.ToString(), "\n")}),
-              "cannot write the hint `latest`");
+  if (!options_.latest.empty()) {
+    WarnIfError(store_.Put(options_.latest, {absl::StrCat(step.ToString(), "\n")}),
+                "cannot write the hint to the newest");
+  }
   WarnIfError(DeleteOld(store_, step, options_.keep), "cannot delete old checkpoints");
 }
 

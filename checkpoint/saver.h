@@ -6,7 +6,7 @@
 // step that has a manifest already gets the new one in its place, at one instant, when the old one is refused (damaged)
 // or is of this run; anything else needs `overwrite`.
 //
-// Blocking: Save returns on every rank once the checkpoint is committed, or failed, with the same Status everywhere.
+// Blocking (async_saver.h is not): Save returns on every rank once the checkpoint is committed, or failed, with the same Status everywhere.
 // Threads: one at a time. No exception leaves Save.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -16,9 +16,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "base/clock.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/rank_exchange.h"
+#include "checkpoint/snapshot.h"
 #include "checkpoint/state_dict.h"
 #include "storage/object_store.h"
 
@@ -26,8 +28,9 @@ namespace composer {
 
 struct SaverOptions {
   std::string run_name;
-  int keep = -1;           // the newest `keep` stay (retention.h); -1: all
-  bool overwrite = false;  // replace a valid checkpoint of the same step that another run wrote
+  int keep = -1;                                 // the newest `keep` stay (retention.h); -1: all
+  bool overwrite = false;                        // replace a valid checkpoint of the same step that another run wrote
+  std::string latest = std::string(kLatestKey);  // the hint's key; "": none
   Clock* clock = &RealClock::Get();
 };
 
@@ -40,12 +43,15 @@ class Saver {
   // kResourceExhausted (no room), kInvalidArgument (state that cannot be stored), kAlreadyExists (see above),
   // kUnavailable (a rank or the store is gone).
   absl::StatusOr<std::string> Save(const StateDict& state, CheckpointName step, int64_t samples);
+  // The same of what this rank has copied. An error in the snapshot's place is told to all ranks as the save's.
+  absl::StatusOr<std::string> SaveSnapshot(const absl::StatusOr<Snapshot>& snapshot, CheckpointName step,
+                                           int64_t samples);
 
  private:
   absl::StatusOr<std::string> StartAttempt(CheckpointName step);
-  absl::StatusOr<std::string> WriteOwnPart(const StateDict& state, const std::string& attempt_key);
-  absl::StatusOr<std::string> Commit(const StateDict& state, Manifest manifest,
-                                     const absl::StatusOr<std::vector<std::string>>& parts);
+  absl::StatusOr<std::string> WriteOwnPart(const absl::StatusOr<Snapshot>& snapshot, const std::string& attempt_key);
+  absl::StatusOr<std::string> Commit(absl::Span<const std::string> names, Manifest manifest,
+                                     absl::Span<const std::string> parts);
   absl::Status CheckFilesAreThere(const Manifest& manifest);
   absl::Status PutManifest(const std::string& name, absl::string_view text);
   void CleanUp();

@@ -1,9 +1,13 @@
-// `composer checkpoint show|diff|verify`: looks at checkpoints and changes nothing.
-//   show PATH      step, time, world size, size, tensors, small state
-//   diff A B       tensors bit by bit, small state value by value (diff.h says what is ignored)
-//   verify PATH    reads everything again and checks every checksum; of a folder, that of all checkpoints in it
+// `composer checkpoint …`: looks at checkpoints, and brings weights in and out.
+//   list FOLDER [--json] [--verify]      the checkpoints of a folder: step, size, state, age
+//   show PATH                            step, time, world size, size, tensors, small state
+//   verify PATH                          reads everything again and checks every checksum; of a folder, that of all
+//   diff A B                             tensors bit by bit, small state value by value (diff.h says what is ignored)
+//   export PATH OUT                      the model's weights as Hugging Face safetensors (tools/weight_export.h)
+//   import SRC FOLDER                    safetensors or torch.save weights as a checkpoint (tools/weight_files.h)
+//   prune FOLDER --keep N [--dry-run]    deletes all but the newest (tools/prune_plan.h)
 // PATH is a checkpoint (`…/ep1-ba20`), its manifest.json, or a folder of checkpoints or of a run, which stands for its
-// newest valid one.
+// newest valid one. docs/checkpoints.md is for users.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,14 +15,15 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "storage/object_store.h"
 
 namespace composer {
 
 // `args` without program and `checkpoint`: {"diff", "a", "b"}. Returns the exit code:
 // 0 done, equal, all valid; 1 different; 64 usage, or a path with nothing to read; 70 a checkpoint is damaged.
-// open: for places that are URLs; empty: there are only paths.
-int RunCheckpointTool(const std::vector<std::string>& args, const StoreOpener& open, std::ostream& out,
+// open: for places that are URLs; empty: there are only paths. now: what ages are told from.
+int RunCheckpointTool(const std::vector<std::string>& args, const StoreOpener& open, absl::Time now, std::ostream& out,
                       std::ostream& err);
 
 }  // namespace composer

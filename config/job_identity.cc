@@ -62,6 +62,7 @@ absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const 
   job.run_folder = AbsolutePath(absl::StrReplaceAll(job.run_folder, {{"{run_name}", job.run_name}}));
   job.max_restarts = static_cast<int>(root.Int("max_restarts", 3, {.min = 0, .max = INT_MAX}));
   if (root.Has("nproc")) job.nproc = static_cast<int>(root.Int("nproc", 1, {.min = 1, .max = 4096}));
+  job.peer_memory = root.Has("save_memory_interval");
   job.config_hash = ConfigHash(document);
   for (const char* key : {"train_dataloader", "eval_dataloader"}) {
     if (const ConfigNode* node = document.Find(key)) CollectPaths(*node, key, job.data_paths);

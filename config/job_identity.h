@@ -17,8 +17,9 @@ struct JobIdentity {
   std::string run_name;
   // Key `run_folder`, default "runs/{run_name}"; absolute, {run_name} replaced.
   std::string run_folder;
-  int max_restarts = 3;  // key `max_restarts`, from 0
-  int nproc = 0;         // key `nproc`, from 1; 0: not given
+  int max_restarts = 3;      // key `max_restarts`, from 0
+  int nproc = 0;             // key `nproc`, from 1; 0: not given
+  bool peer_memory = false;  // key `save_memory_interval` is given: launchers keep snapshots for their workers
   std::string config_hash;
   std::string plugin_hash;  // of the files under `plugins`, see HashPlugins; "": there are none
   // Every `path` (or `paths`) under train_dataloader and eval_dataloader: "train_dataloader.path" and its value.

@@ -73,8 +73,6 @@ constexpr MissingKey kMissingKeys[] = {
      "order of `algorithms` is theirs"},
     {"load_object_store", "`load_path` takes a path of this machine"},
     {"load_progress_bar", "leave it out: loading shows no progress bar"},
-    {"save_filename", kCheckpointNames},
-    {"save_latest_filename", kCheckpointNames},
     {"save_metrics", "leave it out: metrics that were being added up begin anew when a run goes on"},
     {"precision_config", "`precision` is fp32, amp_bf16 or amp_fp16; fp8 is not among them"},
     {"python_log_level",

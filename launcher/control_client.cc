@@ -33,6 +33,15 @@ absl::StatusOr<proto::JobStatus> ControlClient::Status() {
   return status;
 }
 
+absl::Status ControlClient::Save(const std::string& who) {
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(kPatience));
+  proto::SaveRequest request;
+  request.set_who(who);
+  proto::SaveReply reply;
+  return Explain(stub_->Save(&context, request, &reply));
+}
+
 absl::Status ControlClient::Drain(const std::string& who) {
   grpc::ClientContext context;
   context.set_deadline(DeadlineAfter(kPatience));

@@ -1,4 +1,4 @@
-// A launcher's control service, as `composer status`, `drain` and `stop` use it.
+// A launcher's control service, as `composer status`, `save`, `drain` and `stop` use it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,6 +21,7 @@ class ControlClient {
 
   // kUnavailable: the launcher has ended, or does not answer within 5 s.
   absl::StatusOr<proto::JobStatus> Status();
+  absl::Status Save(const std::string& who);
   absl::Status Drain(const std::string& who);
   absl::Status Stop(const std::string& who);
 

@@ -58,6 +58,8 @@ std::vector<Option> StatusOptions(Arguments& a) {
       {.name = "watch", .short_name = 'w', .help = "again each second until the job ends", .set = IntoBool(&a.watch)}};
 }
 
+std::vector<Option> NoOptions(Arguments& a) { return {}; }
+
 std::vector<Option> EndOptions(Arguments& a) {
   return {{.name = "wait", .help = "return when the launcher has ended", .set = IntoBool(&a.wait)}};
 }
@@ -167,6 +169,16 @@ absl::Status WaitForEnd(Target& target) {
   return absl::OkStatus();
 }
 
+absl::Status Save(const Arguments& a, const Environment& environment) {
+  ASSIGN_OR_RETURN(Target target, Reach(a, environment));
+  ASSIGN_OR_RETURN(const proto::JobStatus status, target.client.Status());
+  if (status.run_name().empty())
+    return absl::InvalidArgumentError(absl::StrCat(status.job(), " is no YAML job: a program cannot be asked to save"));
+  if (status.state() != "running")
+    return absl::UnavailableError(absl::StrCat(status.job(), " is ", status.state(), ": nobody is there to save"));
+  return target.client.Save(Who("save"));
+}
+
 absl::Status Drain(const Arguments& a, const Environment& environment) {
   ASSIGN_OR_RETURN(Target target, Reach(a, environment));
   RETURN_IF_ERROR(target.client.Drain(Who("drain")));
@@ -232,6 +244,7 @@ struct Command {
 const std::map<std::string, Command, std::less<>>& Commands() {
   static const auto& commands = *new std::map<std::string, Command, std::less<>>{
       {"status", {StatusOptions, Status, "how a job is doing: nodes, ranks, step, restarts, last cause"}},
+      {"save", {NoOptions, Save, "a job checkpoints after the next step and goes on"}},
       {"drain", {EndOptions, Drain, "a job checkpoints and stops, as on SIGTERM"}},
       {"stop", {EndOptions, Stop, "a job ends now, without a checkpoint"}},
       {"logs", {LogsOptions, Logs, "the output of a rank of a YAML job"}}};

@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -23,31 +24,39 @@ constexpr size_t kMaxWho = 200;
 
 class ControlServer::Service final : public proto::Control::CallbackService {
  public:
-  explicit Service(Handler handler) : handler_(std::move(handler)) {}
+  explicit Service(const Options& options) : handler_(options.handler), complete_(options.complete) {}
 
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const proto::StatusRequest*,
                                    proto::JobStatus* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    handler_({.kind = ControlRequest::Kind::kStatus, .answer = [reactor, reply](const proto::JobStatus& status) {
+    handler_({.kind = ControlRequest::Kind::kStatus, .answer = [this, reactor, reply](const proto::JobStatus& status) {
                 *reply = status;
-                reactor->Finish(grpc::Status::OK);
+                if (!complete_) return reactor->Finish(grpc::Status::OK);
+                std::thread([complete = complete_, reactor, reply] {
+                  complete(*reply);
+                  reactor->Finish(grpc::Status::OK);
+                }).detach();
               }});
     return reactor;
   }
+  grpc::ServerUnaryReactor* Save(grpc::CallbackServerContext* context, const proto::SaveRequest* request,
+                                 proto::SaveReply*) override {
+    return Ask(context, ControlRequest::Kind::kSave, request->who());
+  }
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const proto::EndRequest* request,
                                   proto::EndReply*) override {
-    return End(context, ControlRequest::Kind::kDrain, *request);
+    return Ask(context, ControlRequest::Kind::kDrain, request->who());
   }
   grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context, const proto::EndRequest* request,
                                  proto::EndReply*) override {
-    return End(context, ControlRequest::Kind::kStop, *request);
+    return Ask(context, ControlRequest::Kind::kStop, request->who());
   }
 
  private:
-  grpc::ServerUnaryReactor* End(grpc::CallbackServerContext* context, ControlRequest::Kind kind,
-                                const proto::EndRequest& request) {
+  grpc::ServerUnaryReactor* Ask(grpc::CallbackServerContext* context, ControlRequest::Kind kind,
+                                const std::string& asker) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    std::string who = request.who().substr(0, kMaxWho);
+    std::string who = asker.substr(0, kMaxWho);
     if (!absl::StartsWith(context->peer(), "unix:")) absl::StrAppend(&who, " at ", context->peer());
     for (char& c : who) {
       if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';  // it goes to a terminal
@@ -59,6 +68,7 @@ class ControlServer::Service final : public proto::Control::CallbackService {
   }
 
   const Handler handler_;
+  const std::function<void(proto::JobStatus&)> complete_;
 };
 
 ControlServer::ControlServer() = default;
@@ -68,7 +78,7 @@ absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(const Option
   grpc::ServerBuilder builder;
   ApplyServerSettings(builder, Link::kLocal);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-  result->service_ = std::make_unique<Service>(options.handler);
+  result->service_ = std::make_unique<Service>(options);
   builder.RegisterService(result->service_.get());
   ASSIGN_OR_RETURN(result->unix_,
                    Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxConnections}));

@@ -19,8 +19,12 @@ namespace {
 constexpr char kLoopback[] = "127.0.0.1";
 constexpr char kAllInterfaces[] = "0.0.0.0";  // Listener takes it for IPv6 as well
 
-absl::StatusOr<std::string> MakeTempFolder(const Environment& environment) {
-  std::string path = JoinPath(environment.GetOr("TMPDIR", "/tmp"), "composer-XXXXXX");
+constexpr char kMemory[] = "/dev/shm";
+
+absl::StatusOr<std::string> MakeTempFolder(const Environment& environment, bool in_memory) {
+  const bool has_memory = access(kMemory, W_OK | X_OK) == 0;
+  std::string path =
+      JoinPath(in_memory && has_memory ? kMemory : environment.GetOr("TMPDIR", "/tmp"), "composer-XXXXXX");
   if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, "cannot make a temporary folder", path);
   return AbsolutePath(path);
 }
@@ -44,8 +48,7 @@ ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, con
           .min_nodes = plan.shape.min_nodes,
           .max_nodes = plan.shape.max_nodes,
           .last_call_seconds = options.last_call,
-          // A program cannot be asked for a checkpoint: new nodes wait for the next failure.
-          .grow = plan.job ? GrowPolicy::kAtCheckpoint : GrowPolicy::kNever,
+          .grow = plan.grow,
           .grace_seconds = options.rdzv_grace,
           .place = place,
           .places = NumServers(plan.shape),
@@ -64,7 +67,7 @@ absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is
     serves = lock.ok();
     if (serves) household.lock = *std::move(lock);
   }
-  ASSIGN_OR_RETURN(household.temp_folder, MakeTempFolder(environment));
+  ASSIGN_OR_RETURN(household.temp_folder, MakeTempFolder(environment, plan.peer_memory));
   Keeper::Options keeper = {.temp_folder = household.temp_folder};
   int port_pipe[2] = {-1, -1};
   if (serves) {

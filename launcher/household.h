@@ -17,7 +17,7 @@ namespace composer {
 
 struct Household {
   std::unique_ptr<RunLock> lock;  // null for programs, and where another launcher serves the rendezvous
-  std::string temp_folder;
+  std::string temp_folder;        // with plan.peer_memory it lies in memory
   std::unique_ptr<Keeper> keeper;
   int serve_port_fd = -1;  // see ReadServePort; -1: the rendezvous is not served here
 };

@@ -48,6 +48,7 @@ const std::vector<Subcommand>& Subcommands() {
       {"serve", "[--port PORT] [--job NAME]", "run the rendezvous alone",
        [](const SubcommandCall& call) { return ServeCommand(call.arguments, call.environment); }},
       {"status", "[--json] [--watch] [JOB]", "how a job is doing", Control("status")},
+      {"save", "[JOB]", "let a job checkpoint and go on", Control("save")},
       {"drain", "[--wait] [JOB]", "let a job checkpoint and stop", Control("drain")},
       {"stop", "[--wait] [JOB]", "end a job now", Control("stop")},
       {"logs", "[--rank N] [--follow] [JOB]", "the output of a rank", Control("logs")},

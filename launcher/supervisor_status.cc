@@ -15,9 +15,24 @@
 namespace composer {
 
 void Supervisor::Handle(const ControlRequest& request) {
+  if (request.kind == ControlRequest::Kind::kSave && state_ == State::kRunning) {
+    Tell(absl::StrCat("asked by ", request.who, ": the workers checkpoint and go on"));
+    parts_.hub.Save(request.who);
+  }
   if (request.kind == ControlRequest::Kind::kDrain) Stop(kNoticeSignal, absl::StrCat("asked by ", request.who));
   if (request.kind == ControlRequest::Kind::kStop) StopNow(absl::StrCat("asked by ", request.who));
   request.answer(Describe());
+}
+
+void Supervisor::Handle(const LookRequest&) {
+  const proto::JobStatus own = Describe();
+  proto::NodeReport report;
+  report.set_state(own.state());
+  report.set_generation(own.generation());
+  report.set_restarts(own.restarts());
+  report.set_last_cause(own.last_cause());
+  *report.mutable_ranks() = own.ranks();
+  parts_.link.Report(report);
 }
 
 // As two SIGTERMs of a person who means it.

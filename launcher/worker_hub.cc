@@ -31,7 +31,8 @@ class WorkerHub::Service final : public proto::WorkerHub::CallbackService {
     generation_ = generation;
     pending_.reset();
   }
-  void Broadcast(const proto::LauncherMessage& message);
+  void Broadcast(const proto::LauncherMessage& message);  // also to those who attach later
+  void SendToAttached(const proto::LauncherMessage& message);
 
  private:
   class Attachment;
@@ -127,19 +128,26 @@ void WorkerHub::Service::Broadcast(const proto::LauncherMessage& message) {
   for (Attachment* attachment : attached_) attachment->Send(message);
 }
 
+void WorkerHub::Service::SendToAttached(const proto::LauncherMessage& message) {
+  absl::MutexLock lock(&mutex_);
+  for (Attachment* attachment : attached_) attachment->Send(message);
+}
+
 WorkerHub::WorkerHub(Options options)
     : options_(std::move(options)),
       service_(std::make_unique<Service>(options_.job, options_.handler)),
       key_value_(std::make_unique<KeyValueProxy>(options_.upstream)) {}
 
 absl::StatusOr<std::unique_ptr<WorkerHub>> WorkerHub::Start(Options options) {
-  ASSIGN_OR_RETURN(auto listener, Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxConnections}));
+  ASSIGN_OR_RETURN(auto listener,
+                   Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxConnections}));
   std::unique_ptr<WorkerHub> hub(new WorkerHub(std::move(options)));
   grpc::ServerBuilder builder;
   ApplyServerSettings(builder, Link::kLocal);
   listener->AddTo(builder, grpc::InsecureServerCredentials());
   builder.RegisterService(hub->service_.get());
   builder.RegisterService(hub->key_value_.get());
+  for (grpc::Service* service : hub->options_.more_services) builder.RegisterService(service);
   hub->server_ = builder.BuildAndStart();
   if (hub->server_ == nullptr) return absl::InternalError(absl::StrCat("cannot serve ", hub->options_.socket_path));
   hub->listener_ = std::move(listener);
@@ -160,6 +168,12 @@ void WorkerHub::Drain(const std::string& reason) {
   proto::LauncherMessage message;
   message.mutable_drain()->set_reason(reason);
   service_->Broadcast(message);
+}
+
+void WorkerHub::Save(const std::string& reason) {
+  proto::LauncherMessage message;
+  message.mutable_save()->set_reason(reason);
+  service_->SendToAttached(message);
 }
 
 void WorkerHub::EndGeneration(const std::string& cause) {

@@ -8,13 +8,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/worker.pb.h"
 
 namespace grpc {
 class Server;
-}
+class Service;
+}  // namespace grpc
 
 namespace composer {
 
@@ -37,6 +39,7 @@ class WorkerHub {
     std::string job;
     std::shared_ptr<KeyValueUpstream> upstream;  // the rendezvous's key-value store
     Handler handler;
+    std::vector<grpc::Service*> more_services;  // served on the socket too; they outlive the hub
   };
 
   static absl::StatusOr<std::unique_ptr<WorkerHub>> Start(Options options);
@@ -45,6 +48,8 @@ class WorkerHub {
 
   // Workers of this generation are welcome from now on, others are not; a stop asked for earlier is forgotten.
   void BeginGeneration(uint64_t generation);
+  // Asks those that are attached for a checkpoint; they go on.
+  void Save(const std::string& reason);
   // Both also reach workers that attach later.
   void Drain(const std::string& reason);
   void EndGeneration(const std::string& cause);

@@ -37,11 +37,16 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
   }
   Learn(join.last(), outcome);
   Node& node = Admit(session, join.node());
+  node.voter = VoterOf(node.info.node_id(), join.last());
+  node.tally = join.tally();
+  TidyText(*node.tally.mutable_user_error(), kMaxCauseMessageBytes);
   Sit(session, node, join.last());
+  Hear(session, join.last(), outcome);
   GiveUpSeat(vacated, session, node.info, outcome);
   if (roll_.running && node.seat >= 0 && !roll_.regrouping) {
     EndGeneration(session,
-                  NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.seat), " joined again"), now_),
+                  NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.seat), " joined again"), now_,
+                          /*vague=*/true),
                   outcome);
   }
   if (node.seat >= 0) roll_.broken = true;
@@ -64,6 +69,7 @@ Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller&
   const proto::Standing& standing = reattach.standing();
   Learn(standing, outcome);
   Node& node = Admit(session, reattach.node());
+  node.voter = VoterOf(node.info.node_id(), standing);
   Sit(session, node, standing);
   GiveUpSeat(vacated, session, node.info, outcome);
   auto answer = std::make_shared<proto::CoordinatorMessage>();
@@ -74,12 +80,13 @@ Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller&
     answer->mutable_generation_over()->set_generation(standing.generation());
     *answer->mutable_generation_over()->mutable_cause() = NodeCause(
         "rendezvous",
-        IsNewest(standing) ? over_because_
+        IsNewest(standing) ? over_because_.message()
                            : absl::StrCat("generation ", standing.generation(),
                                           " went on without this node: the newest is ", roll_.last_generation),
         now_);
   }
   outcome.messages.push_back({session, std::move(answer), false});
+  Hear(session, standing, outcome);
   if (roll_.regrouping && node.seat >= 0) outcome.messages.push_back({session, regroup_, false});  // perhaps missed
   ResumeIfAllAreBack(outcome);
   Decide(outcome);
@@ -91,12 +98,28 @@ Coordinator::Outcome Coordinator::GenerationEnded(Session session, uint64_t gene
   Outcome outcome;
   Later(now);
   const auto it = nodes_.find(session);
-  if (it == nodes_.end() || it->second.seat < 0 || it->second.waiting || generation != roll_.last_generation ||
-      !roll_.running) {
+  if (it == nodes_.end() || it->second.seat < 0 || it->second.waiting || generation != roll_.last_generation)
     return outcome;
-  }
   roll_.broken = true;
-  EndGeneration(session, cause, outcome);
+  if (roll_.running) {
+    EndGeneration(session, cause, outcome);
+  } else {
+    AmendCause(session, cause, outcome);
+  }
+  Decide(outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::WorldTaken(Session session, uint64_t generation, absl::Time now) {
+  Outcome outcome;
+  Later(now);
+  const auto it = nodes_.find(session);
+  if (it == nodes_.end() || it->second.told != generation || generation != roll_.last_generation) return outcome;
+  proto::Standing standing;
+  standing.set_generation(generation);
+  standing.set_world(world_);
+  electorates_.Tell(it->second.voter, standing.mutable_before());
+  Hear(session, standing, outcome);
   Decide(outcome);
   return outcome;
 }
@@ -118,8 +141,17 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
   const auto it = nodes_.find(session);
   if (it == nodes_.end()) return outcome;
   const int seat = it->second.seat;
+  const auto was_lost = [&](const proto::NodeInfo& info) {
+    return NodeCause(
+        info.node_id(),
+        absl::StrCat(Describe(info, seat), " was lost: its connection to the rendezvous ended without a farewell"),
+        now_);
+  };
   if (!roll_.running || seat < 0) {
+    const bool explains = !roll_.running && seat >= 0 && !it->second.waiting && now_ >= stalled_until_;
+    const proto::NodeInfo info = it->second.info;
     Remove(it, Seat::State::kLost);
+    if (explains) AmendCause(session, was_lost(info), outcome);
   } else if (it->second
                  .waiting) {  // its workers ended in good order, for the world to grow; it may be back for its seat
     Remove(it, Seat::State::kLost);
@@ -130,12 +162,7 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
   } else {
     const proto::NodeInfo info = it->second.info;
     Remove(it, Seat::State::kLost);
-    EndGeneration(session,
-                  NodeCause(info.node_id(),
-                            absl::StrCat(Describe(info, seat),
-                                         " was lost: its connection to the rendezvous ended without a farewell"),
-                            now_),
-                  outcome);
+    EndGeneration(session, was_lost(info), outcome);
   }
   Decide(outcome);
   return outcome;
@@ -205,7 +232,8 @@ void Coordinator::GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& 
   seats_[seat].state = Seat::State::kLost;
   --roll_.expected;
   if (!roll_.running) return;
-  EndGeneration(newcomer, NodeCause(info.node_id(), absl::StrCat(Describe(info, seat), " joined again"), now_),
+  EndGeneration(newcomer, NodeCause(info.node_id(), absl::StrCat(Describe(info, seat), " joined again"), now_,
+                          /*vague=*/true),
                 outcome);
 }
 
@@ -225,8 +253,8 @@ Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& in
 
 // A newer world than any we know of: ours was made without knowledge of it, or there was none.
 void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
-  if (standing.generation() <= roll_.last_generation || standing.nodes() < 1 || standing.nodes() > kMaxNodes ||
-      standing.node_rank() >= standing.nodes() || standing.world().empty() ||
+  if (standing.generation() <= roll_.last_generation || standing.generation() > kMaxGeneration || standing.nodes() < 1 || standing.nodes() > kMaxNodes ||
+      standing.node_rank() >= standing.nodes() || standing.world().empty() || !Electorates::IsValid(standing.before()) ||
       standing.world().size() > kMaxWorldIdBytes) {
     return;
   }
@@ -238,11 +266,17 @@ void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
   for (auto& [session, node] : nodes_) node.seat = -1;
   seats_.assign(standing.nodes(), Seat());
   world_ = standing.world();
+  own_world_ = false;
   roll_.last_generation = standing.generation();
   roll_.running = true;
   roll_.regrouping = false;
   roll_.members = roll_.expected = standing.nodes();
   roll_.present = roll_.present_waiting = 0;
+  roll_.first_present = roll_.first_waiting = false;
+  electorates_.Learn(standing.before());
+  for (const auto& [session, node] : nodes_) {
+    if (node.waiting) electorates_.StartWaiting(node.voter);
+  }
   roll_.expected_until = now_ + options_.policy.grace;
   roll_.broken = keys_open_ = false;
   lost_places_.clear();
@@ -266,7 +300,28 @@ bool Coordinator::Sit(Session session, Node& node, const proto::Standing& standi
   node.seat = standing.node_rank();
   node.told = standing.generation();
   ++roll_.present;
+  if (node.seat == 0) roll_.first_present = true;
   return true;
+}
+
+// A node's standing shows that it has heard of the newest world: the worlds before that have less and less of a say.
+void Coordinator::Hear(Session session, const proto::Standing& standing, Outcome& outcome) {
+  if (!options_.policy.quorum || !IsNewest(standing)) return;
+  std::shared_ptr<proto::CoordinatorMessage> confirmed;
+  const auto tell = [&](Session receiver) {
+    if (confirmed == nullptr) {
+      confirmed = std::make_shared<proto::CoordinatorMessage>();
+      confirmed->mutable_confirmed()->set_generation(roll_.last_generation);
+    }
+    outcome.messages.push_back({receiver, confirmed, false});
+  };
+  if (electorates_.empty()) {
+    if (standing.before_size() > 0) tell(session);
+    return;
+  }
+  if (standing.before_size() > 0 && !electorates_.Hear(nodes_.at(session).voter)) return;
+  electorates_.Clear();
+  for (const auto& [receiver, node] : nodes_) tell(receiver);
 }
 
 void Coordinator::StartWaiting(Node& node) {
@@ -274,12 +329,16 @@ void Coordinator::StartWaiting(Node& node) {
   node.arrival = num_arrivals_++;
   ++roll_.waiting;
   if (node.seat >= 0) ++roll_.present_waiting;
+  if (node.seat == 0) roll_.first_waiting = true;
+  electorates_.StartWaiting(node.voter);
   if (roll_.waiting == options_.policy.min_nodes) roll_.min_reached = now_;
   roll_.last_waiting = now_;
 }
 
 void Coordinator::StopWaiting(Node& node) {
-  if (std::exchange(node.waiting, false)) --roll_.waiting;
+  if (!std::exchange(node.waiting, false)) return;
+  --roll_.waiting;
+  electorates_.StopWaiting(node.voter);
 }
 
 void Coordinator::Vacate(Node& node, Seat::State state) {
@@ -288,6 +347,7 @@ void Coordinator::Vacate(Node& node, Seat::State state) {
   seats_[node.seat].session = 0;
   --roll_.present;
   if (node.waiting) --roll_.present_waiting;
+  if (node.seat == 0) roll_.first_present = roll_.first_waiting = false;
   if (state == Seat::State::kExpected) ++roll_.expected;
   if (state == Seat::State::kLeft) --roll_.members;
   node.seat = -1;

@@ -7,7 +7,8 @@
 //                                                 --grace is over----------> idle
 //
 // A node of a running world that joins again, or whose stream ends without Leave, ends the generation. The first cause
-// is sent to every other node of the world; later ones are collateral and dropped. Leave does not end the generation of
+// is sent to every other node of the world. A later one is dropped, unless it explains the first (IsBetterCause) and
+// arrives before the next world forms: then it is sent to all of them. Leave does not end the generation of
 // the others, unless all have left.
 //
 // Forgetting: a coordinator that was restarted knows nothing. Every Join and Reattach carries the node's Standing, from
@@ -30,10 +31,13 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "proto/rendezvous.pb.h"
+#include "rendezvous/electorates.h"
+#include "rendezvous/generation.h"
 #include "rendezvous/membership.h"
 
 namespace composer {
@@ -47,6 +51,7 @@ class Coordinator {
     std::string incarnation;  // of this process, so that its worlds' ids are its own
     MembershipPolicy policy;
     absl::Time settled = absl::InfinitePast();  // until then a world may be running that nobody has told us of
+    Numbering numbering;
   };
 
   struct Outgoing {
@@ -64,11 +69,16 @@ class Coordinator {
     std::vector<Session> replaced;  // streams to end: their node came back on another one
   };
 
-  explicit Coordinator(Options options) : options_(std::move(options)) { roll_.settled = options_.settled; }
+  explicit Coordinator(Options options)
+      : options_(std::move(options)), electorates_(options_.policy.holds_tie) {
+    roll_.settled = options_.settled;
+  }
 
   Outcome Join(Session session, const proto::Caller& caller, const proto::Join& join, absl::Time now);
   Outcome Reattach(Session session, const proto::Caller& caller, const proto::Reattach& reattach, absl::Time now);
   Outcome GenerationEnded(Session session, uint64_t generation, const proto::FailureCause& cause, absl::Time now);
+  // The world that was sent to it has reached the node.
+  Outcome WorldTaken(Session session, uint64_t generation, absl::Time now);
   Outcome Leave(Session session, absl::Time now);
   // The stream ended; no effect after Leave.
   Outcome Lost(Session session, absl::Time now);
@@ -82,8 +92,13 @@ class Coordinator {
   absl::Time wake_at() const { return wake_at_; }
   // Why no world has formed yet, or why the last one did.
   const std::string& reason() const { return reason_; }
-  // A page of the newest world's members. O(count).
+  // A page of the newest world's members, with what they have reported. O(count).
   proto::RosterReply Roster(int first_node_rank, int count) const;
+
+  // Asks the members of that page to report; none is asked again at once.
+  Outcome Look(int first_node_rank, int count, absl::Time now);
+  // A node's answer; of a stream that is over, or with more ranks than a node can have: ignored.
+  void Report(Session session, const proto::NodeReport& report, absl::Time now);
 
   const RollCall& roll() const { return roll_; }
 
@@ -94,6 +109,11 @@ class Coordinator {
     uint64_t told = 0;  // the newest generation that this stream's node was a member of
     int seat = -1;      // node rank in the last world; -1: was not in it
     bool waiting = false;
+    Voter voter;  // as it last said of itself
+    proto::RestartTally tally;  // as of its last Join
+    proto::NodeReport report;
+    absl::Time reported = absl::InfinitePast();
+    absl::Time looked = absl::InfinitePast();  // when it was last asked
   };
   using Nodes = std::unordered_map<Session, Node>;
   // A place in the last world, by node rank.
@@ -113,11 +133,13 @@ class Coordinator {
   void Learn(const proto::Standing& standing, Outcome& outcome);
   bool IsNewest(const proto::Standing& standing) const;
   bool Sit(Session session, Node& node, const proto::Standing& standing);
+  void Hear(Session session, const proto::Standing& standing, Outcome& outcome);
   void StartWaiting(Node& node);
   void StopWaiting(Node& node);
   void Vacate(Node& node, Seat::State state);
   void Remove(Nodes::iterator it, Seat::State seat);
   void EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome);
+  void AmendCause(Session reporter, proto::FailureCause cause, Outcome& outcome);
   void EndIfAllHaveGone(Outcome& outcome);
   void GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& info, Outcome& outcome);
   void ResumeIfAllAreBack(Outcome& outcome);
@@ -127,6 +149,8 @@ class Coordinator {
   void Regroup(Outcome& outcome);
   void Dissolve(Outcome& outcome);
   void TellSpare(Session session, Outcome& outcome) const;
+  proto::RestartTally MostRestarts(const std::vector<Session>& members) const;
+  std::pair<int64_t, int64_t> Page(int first_node_rank, int count) const;
 
   const Options options_;
   Nodes nodes_;
@@ -134,8 +158,10 @@ class Coordinator {
   std::unordered_map<int, Session> by_given_rank_;
   int64_t slots_ = 0;  // of all nodes_
   std::vector<Seat> seats_;
-  std::string world_;  // id of the last world
+  std::string world_;         // id of the last world
+  bool own_world_ = false;    // this process formed it
   RollCall roll_;
+  Electorates electorates_;  // none, unless the policy asks for a quorum
   int64_t num_arrivals_ = 0;
   absl::Time now_ = absl::InfinitePast();
   absl::Time stalled_until_ = absl::InfinitePast();
@@ -143,7 +169,7 @@ class Coordinator {
   std::string reason_;
   std::shared_ptr<const proto::CoordinatorMessage>
       regroup_;               // what the running world was asked, while it is regrouping
-  std::string over_because_;  // of the last generation
+  proto::FailureCause over_because_;  // of the last generation
   bool keys_open_ = false;    // of the running generation
   std::unordered_map<std::string, std::string> lost_places_;  // of members of the last world -> node_id
 };

@@ -9,19 +9,13 @@
 #include "rendezvous/rank_layout.h"
 
 namespace composer {
-namespace {
-
-constexpr int kMaxRosterPage = 1000;
-
-}  // namespace
-
 void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome) {
   roll_.running = roll_.regrouping = keys_open_ = false;
   roll_.ended = now_;
   TidyCause(cause);
-  over_because_ = cause.message();
+  over_because_ = cause;
   outcome.ended = roll_.last_generation;
-  outcome.why_ended = over_because_;
+  outcome.why_ended = over_because_.message();
   auto message = std::make_shared<proto::CoordinatorMessage>();
   message->mutable_generation_over()->set_generation(roll_.last_generation);
   *message->mutable_generation_over()->mutable_cause() = std::move(cause);
@@ -31,15 +25,28 @@ void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Out
   }
 }
 
+// The generation is over, and what was told of it was not the cause.
+void Coordinator::AmendCause(Session reporter, proto::FailureCause cause, Outcome& outcome) {
+  if (!IsBetterCause(cause, over_because_)) return;
+  TidyCause(cause);
+  over_because_ = cause;
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  message->mutable_generation_over()->set_generation(roll_.last_generation);
+  *message->mutable_generation_over()->mutable_cause() = std::move(cause);
+  for (const Seat& seat : seats_) {
+    if (seat.session != 0 && seat.session != reporter) outcome.messages.push_back({seat.session, message, false});
+  }
+}
+
 // All have left, or have ended their workers for the world to grow: nobody needs to be told.
 void Coordinator::EndIfAllHaveGone(Outcome& outcome) {
   if (!roll_.running || roll_.expected > 0 || roll_.present_waiting < roll_.present) return;
   roll_.broken = true;
-  over_because_ = roll_.regrouping ? "the world grows" : "all nodes have left";
+  over_because_ = NodeCause("rendezvous", roll_.regrouping ? "the world grows" : "all nodes have left", now_);
   roll_.running = roll_.regrouping = keys_open_ = false;
   roll_.ended = now_;
   outcome.ended = roll_.last_generation;
-  outcome.why_ended = over_because_;
+  outcome.why_ended = over_because_.message();
 }
 
 void Coordinator::ResumeIfAllAreBack(Outcome& outcome) {
@@ -59,6 +66,7 @@ void Coordinator::NumberRanks() {
 }
 
 void Coordinator::Decide(Outcome& outcome) {
+  if (options_.policy.quorum) roll_.before = electorates_.votes();
   MembershipDecision decision = DecideMembership(roll_, options_.policy, now_);
   using Kind = MembershipDecision::Kind;
   wake_at_ = decision.kind == Kind::kWait ? decision.until : absl::InfiniteFuture();
@@ -84,6 +92,16 @@ void Coordinator::Decide(Outcome& outcome) {
   }
 }
 
+// Restarts are the job's: a node that was not there for all of them has counted fewer.
+proto::RestartTally Coordinator::MostRestarts(const std::vector<Session>& members) const {
+  const proto::RestartTally* most = &nodes_.at(members[0]).tally;
+  for (const Session session : members) {
+    const proto::RestartTally& tally = nodes_.at(session).tally;
+    if (tally.restarts() > most->restarts()) most = &tally;
+  }
+  return *most;
+}
+
 void Coordinator::Form(Outcome& outcome) {
   std::vector<Candidate> candidates;
   for (auto& [session, node] : nodes_) {
@@ -97,9 +115,16 @@ void Coordinator::Form(Outcome& outcome) {
   const RankLayout layout(slots);
   const proto::NodeInfo& first = nodes_.at(members[0]).info;
 
+  if (options_.policy.quorum) {
+    const bool is_first = roll_.last_generation == 0;
+    electorates_.Follow(roll_.last_generation, world_, is_first ? options_.policy.max_nodes : roll_.members);
+  }
   proto::CoordinatorMessage message;
   proto::World& world = *message.mutable_world();
-  world.set_generation(++roll_.last_generation);
+  world.set_confirm(options_.policy.quorum);
+  roll_.last_generation = NextGeneration(roll_.last_generation, std::exchange(own_world_, true), options_.numbering);
+  world.set_generation(roll_.last_generation);
+  *world.mutable_tally() = MostRestarts(members);
   world.set_id(world_ = absl::StrCat(options_.incarnation, "-", roll_.last_generation));
   world.set_world_size(layout.world_size());
   world.set_nodes(layout.num_nodes());
@@ -109,7 +134,8 @@ void Coordinator::Form(Outcome& outcome) {
   seats_.assign(members.size(), Seat());
   for (int rank = 0; rank < layout.num_nodes(); ++rank) {
     Node& node = nodes_.at(members[rank]);
-    StopWaiting(node);
+    node.waiting = false;
+    --roll_.waiting;
     node.seat = rank;
     node.told = roll_.last_generation;
     seats_[rank] = {Seat::State::kPresent, members[rank], layout.base_rank(rank)};
@@ -117,18 +143,24 @@ void Coordinator::Form(Outcome& outcome) {
     world.set_base_rank(layout.base_rank(rank));
     world.set_slots(node.info.slots());
     world.set_node_address(node.info.address());
+    world.clear_before();
+    electorates_.Tell(node.voter, world.mutable_before());
     outcome.messages.push_back({members[rank], std::make_shared<proto::CoordinatorMessage>(message), false});
   }
   roll_.running = keys_open_ = true;
   roll_.members = roll_.present = layout.num_nodes();
   roll_.present_waiting = roll_.expected = 0;
+  roll_.first_present = true;
+  roll_.first_waiting = false;
   roll_.broken = false;
   lost_places_.clear();
   roll_.min_reached = now_;  // for spares that wait already, should the rest be too few
   outcome.begun = roll_.last_generation;
   if (roll_.waiting == 0) return;
   for (const auto& [session, node] : nodes_) {
-    if (node.waiting) TellSpare(session, outcome);
+    if (!node.waiting) continue;
+    electorates_.StartWaiting(node.voter);
+    TellSpare(session, outcome);
   }
 }
 
@@ -139,6 +171,7 @@ void Coordinator::TellSpare(Session session, Outcome& outcome) const {
   spare.mutable_newest()->set_world(world_);
   spare.mutable_newest()->set_nodes(static_cast<int>(seats_.size()));
   spare.mutable_newest()->set_node_rank(-1);
+  electorates_.Tell(nodes_.at(session).voter, spare.mutable_newest()->mutable_before());
   spare.set_reason(absl::StrCat("generation ", roll_.last_generation, " runs on ", roll_.members, " of at most ",
                                 options_.policy.max_nodes, " nodes"));
   outcome.messages.push_back({session, std::move(message), false});
@@ -171,25 +204,6 @@ void Coordinator::Dissolve(Outcome& outcome) {
     it = next;
   }
   roll_.ended = now_;  // those who come back have the same time again to become enough
-}
-
-proto::RosterReply Coordinator::Roster(int first_node_rank, int count) const {
-  proto::RosterReply reply;
-  reply.set_generation(roll_.last_generation);
-  reply.set_running(roll_.running);
-  reply.set_nodes(static_cast<int>(seats_.size()));
-  reply.set_waiting(roll_.waiting);
-  reply.set_reason(reason_);
-  const int64_t first = std::max(0, first_node_rank);
-  const int64_t end = std::min<int64_t>(seats_.size(), first + std::clamp(count, 0, kMaxRosterPage));
-  for (int64_t rank = first; rank < end; ++rank) {
-    proto::NodePlacement& member = *reply.add_members();
-    member.set_node_rank(static_cast<int>(rank));
-    member.set_base_rank(seats_[rank].base_rank);
-    member.set_connected(seats_[rank].session != 0);
-    if (seats_[rank].session != 0) *member.mutable_node() = nodes_.at(seats_[rank].session).info;
-  }
-  return reply;
 }
 
 }  // namespace composer

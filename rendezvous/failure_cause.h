@@ -17,7 +17,22 @@ inline constexpr size_t kMaxCauseStderrBytes = 16 << 10;  // the end is kept
 // are cut to their limits.
 void TidyCause(proto::FailureCause& cause);
 
+// Is `later`, which arrived second, the cause of the failure that was told first? By what happened, not by clocks, which
+// differ between hosts:
+//
+//   told first                                 arrived second                        better
+//   a worker's exit with its own reason        anything                              no
+//   a worker's exit that others explain (69)   another's with its own reason,        yes
+//                                              or a node that was lost
+//   a node was lost                            anything                              no
+//   a node joined again, without saying why    a worker's exit with its own reason,  yes
+//                                              or a node that was lost
+bool IsBetterCause(const proto::FailureCause& later, const proto::FailureCause& told);
+// Cuts to the limit and makes it valid UTF-8, as above.
+void TidyText(std::string& text, size_t max_bytes);
+
 // A cause that is no worker's: a node was lost, the rendezvous decided.
-proto::FailureCause NodeCause(const std::string& node_id, std::string message, absl::Time now);
+// `vague`: it says what, but not why.
+proto::FailureCause NodeCause(const std::string& node_id, std::string message, absl::Time now, bool vague = false);
 
 }  // namespace composer

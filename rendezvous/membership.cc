@@ -34,6 +34,30 @@ MembershipDecision DecideGrowth(const RollCall& roll, const MembershipPolicy& po
       absl::StrCat(running, ", ", Nodes(roll.waiting), " will be added"));
 }
 
+// Of the nodes that are connected: those that still end their workers will join.
+bool HasQuorum(const RollCall& roll, const MembershipPolicy& policy) {
+  if (!policy.quorum) return true;
+  if (roll.last_generation == 0) return IsMajority(roll.waiting, policy.max_nodes, policy.holds_tie);
+  return IsMajority(roll.present, roll.members, roll.first_present) &&
+         std::all_of(roll.before.begin(), roll.before.end(), Agrees);
+}
+
+// Only nodes that will be in the world count: a connection that is dead without our knowing is then one that it lacks.
+MembershipDecision Form(const RollCall& roll, const MembershipPolicy& policy, std::string reason) {
+  if (policy.quorum && roll.last_generation > 0 &&
+      !IsMajority(roll.present_waiting, roll.members, roll.first_waiting)) {
+    return Nothing(absl::StrCat(roll.present_waiting, " of the ", Nodes(roll.members), " of generation ",
+                                roll.last_generation, " have ended their workers, more than half are needed"));
+  }
+  return {Kind::kForm, {}, std::move(reason)};
+}
+
+MembershipDecision FormAt(absl::Time at, absl::Time now, const RollCall& roll, const MembershipPolicy& policy,
+                          std::string then, std::string meanwhile) {
+  if (now >= at) return Form(roll, policy, std::move(then));
+  return {Kind::kWait, at, std::move(meanwhile)};
+}
+
 MembershipDecision DecideRunning(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
   if (roll.expected > 0) {
     return At(roll.expected_until, now, Kind::kEnd,
@@ -50,11 +74,6 @@ MembershipDecision DecideRunning(const RollCall& roll, const MembershipPolicy& p
 
 }  // namespace
 
-bool HasQuorum(const RollCall& roll, const MembershipPolicy& policy) {
-  if (!policy.quorum || roll.last_generation == 0) return true;
-  return 2 * roll.present > roll.members || (2 * roll.present == roll.members && policy.holds_tie);
-}
-
 MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
   if (roll.running) return DecideRunning(roll, policy, now);
   if (roll.last_generation == 0 && now < roll.settled) {
@@ -69,32 +88,36 @@ MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy
   const int ending = roll.present - roll.present_waiting;
   const int missing = ending + roll.expected;  // survivors that may still come
   if (!HasQuorum(roll, policy)) {
-    const std::string why = absl::StrCat(roll.present, " of the ", Nodes(roll.members), " of generation ",
-                                         roll.last_generation, " are here, more than half are needed");
+    const bool first = roll.last_generation == 0;
+    const std::string who =
+        first ? absl::StrCat(roll.waiting, " of at most ", Nodes(policy.max_nodes))
+              : absl::StrCat(roll.present, " of the ", Nodes(roll.members), " of generation ", roll.last_generation);
+    const std::string why = absl::StrCat(who, " are here, more than half are needed",
+                                         roll.before.empty() ? "" : ", also of the worlds before it");
     if (roll.waiting == 0) return Nothing(why);
-    return At(roll.ended + policy.quorum_wait, now, Kind::kDissolve, why, why);
+    return At((first ? roll.last_waiting : roll.ended) + policy.quorum_wait, now, Kind::kDissolve, why, why);
   }
   if (roll.waiting < policy.min_nodes) {
     const std::string why = absl::StrCat(Nodes(roll.waiting), " here, at least ", policy.min_nodes, " needed");
-    if (!policy.quorum || roll.last_generation > 0 || roll.waiting == 0) return Nothing(why);
+    const bool others_may_serve = policy.quorum && (roll.last_generation == 0 || !policy.holds_tie);
+    if (!others_may_serve || roll.waiting == 0) return Nothing(why);
     return At(roll.last_waiting + policy.quorum_wait, now, Kind::kDissolve, why, why);
   }
   if (roll.waiting >= policy.max_nodes) {
     const std::string all = absl::StrCat("all ", Nodes(policy.max_nodes), " are here");
-    if (missing == 0) return {Kind::kForm, {}, all};
-    return At(roll.ended + kSurvivorPreference, now, Kind::kForm, all,
-              absl::StrCat(Nodes(missing), " left of generation ", roll.last_generation, " may be back in a moment"));
+    if (missing == 0) return Form(roll, policy, all);
+    return FormAt(roll.ended + kSurvivorPreference, now, roll, policy, all,
+                  absl::StrCat(Nodes(missing), " left of generation ", roll.last_generation, " may be back in a moment"));
   }
   if (roll.present > 0 && missing == 0) {
-    return {Kind::kForm,
-            {},
-            absl::StrCat("the ", Nodes(roll.present), " left of generation ", roll.last_generation, " are back")};
+    return Form(roll, policy,
+            absl::StrCat("the ", Nodes(roll.present), " left of generation ", roll.last_generation, " are back"));
   }
   absl::Time deadline = roll.min_reached + policy.last_call;
   const absl::Time survivors_until = roll.ended + kSurvivorWait;
   if (ending > 0) deadline = std::max(deadline, survivors_until);
   if (roll.expected > 0) deadline = std::max(deadline, std::min(roll.expected_until, survivors_until));
-  return At(deadline, now, Kind::kForm,
+  return FormAt(deadline, now, roll, policy,
             absl::StrCat(Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here and the last call is over"),
             missing > 0
                 ? absl::StrCat(missing, " of the ", Nodes(roll.present + roll.expected), " left of generation ",

@@ -9,8 +9,8 @@
 //     this coordinator may have forgotten a world  wait until `settled`
 //     the last world may go on where we can't see  wait for `grace` from its end: its launchers have given up then
 //     no quorum of the last world (when asked for) wait; dissolve quorum_wait after its end
-//     fewer than min_nodes wait                    nothing: the next join decides again; where another host may serve
-//                                                  a world that we do not know of, dissolve after quorum_wait
+//     fewer than min_nodes wait                    nothing: the next join decides again; where an earlier host of the
+//                                                  list may serve others, dissolve after quorum_wait
 //     max_nodes wait, no survivor is missing       form
 //     all survivors of the last world wait         form: no last call for nodes that were just there
 //     else                                         form when the last call, counted from the min_nodes-th join, is over;
@@ -22,8 +22,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
+#include "rendezvous/quorum.h"
 
 namespace composer {
 
@@ -46,8 +48,8 @@ struct MembershipPolicy {
   absl::Duration last_call = absl::Seconds(1);
   GrowPolicy grow = GrowPolicy::kAtCheckpoint;
   // More than half of the last world's nodes must be here to form the next: for jobs in which another host could serve
-  // as well (succession.h), so that two sides of a cut network never both go on. Of exactly half, the side that
-  // `holds_tie` goes on.
+  // as well (succession.h), so that two sides of a cut network never both go on; see quorum.h. A first world needs more
+  // than half of max_nodes, or half where the server `holds_tie`: the first of the list does.
   bool quorum = false;
   bool holds_tie = true;
   absl::Duration quorum_wait = kQuorumWait;
@@ -64,6 +66,8 @@ struct RollCall {
   absl::Time ended;              // of the last generation; read only when it is over
   int members = 0;               // nodes of the last world, without those that said farewell
   int present = 0;               // of these, the ones that are connected
+  bool first_present = false;    // node rank 0 is one of them
+  bool first_waiting = false;    // and has joined again
   int present_waiting = 0;       // of these, the ones that have joined again
   int expected = 0;              // members that have not been heard of since the coordinator began, nor given up
   absl::Time expected_until;     // read only when expected > 0
@@ -73,6 +77,7 @@ struct RollCall {
   absl::Time settled = absl::InfinitePast();       // before it, a world may be running that nobody has told us of
   absl::Time last_waiting = absl::InfinitePast();  // when the newest waiting node came
   bool regrouping = false;                         // the running world was asked to end for growth
+  std::vector<Votes> before;                       // of worlds before the last one, see quorum.h
 };
 
 struct MembershipDecision {
@@ -82,7 +87,7 @@ struct MembershipDecision {
     kForm,      // the next world, of the nodes that wait
     kEnd,       // the running world: members are missing
     kRegroup,   // ask the running world to end for growth
-    kDissolve,  // tell all that wait to look elsewhere: no quorum
+    kDissolve,  // tell all that wait to look elsewhere: no quorum, or too few
   };
   Kind kind = Kind::kNothing;
   absl::Time until;    // kWait only
@@ -90,9 +95,6 @@ struct MembershipDecision {
 };
 
 MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy& policy, absl::Time now);
-
-// May the next world form of these? True when the policy asks for no quorum.
-bool HasQuorum(const RollCall& roll, const MembershipPolicy& policy);
 
 // "checkpoint", "now", "never". False: none of these.
 bool ParseGrowPolicy(const std::string& text, GrowPolicy* policy);

@@ -32,16 +32,17 @@ absl::Status CheckOptions(const RendezvousServer::Options& options) {
   return absl::OkStatus();
 }
 
-std::string RandomName() {
+uint64_t RandomBits() {
   uint64_t bits = 0;
   if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) bits = static_cast<uint64_t>(absl::GetCurrentTimeNanos());
-  return absl::StrCat(absl::Hex(bits, absl::kZeroPad16));
+  return bits;
 }
 
 Coordinator::Options CoordinatorOptions(const RendezvousServer::Options& options) {
+  const bool again = options.settle > absl::ZeroDuration();
   return {
       .job = options.job,
-      .incarnation = RandomName(),
+      .incarnation = absl::StrCat(absl::Hex(RandomBits(), absl::kZeroPad16)),
       .policy = {.min_nodes = options.min_nodes,
                  .max_nodes = options.max_nodes,
                  .last_call = options.last_call,
@@ -50,7 +51,8 @@ Coordinator::Options CoordinatorOptions(const RendezvousServer::Options& options
                  .holds_tie = options.holds_tie,
                  .quorum_wait = options.quorum_wait,
                  .grace = options.grace},
-      .settled = options.settle > absl::ZeroDuration() ? options.clock->Now() + options.settle : absl::InfinitePast()};
+      .settled = again ? options.clock->Now() + options.settle : absl::InfinitePast(),
+      .numbering = {.random = RandomBits(), .may_be_first = !again && options.holds_tie}};
 }
 
 }  // namespace

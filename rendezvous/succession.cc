@@ -40,7 +40,7 @@ SuccessionDecision GiveUp(const SuccessionView& view, const std::vector<std::str
 absl::Time Patience(const SuccessionView& view) {
   const absl::Time end_of_grace = view.away_since + view.grace;
   if (!view.hosted) return end_of_grace;
-  if (view.servers[0] == Reach::kSilent) return std::min(view.away_since + kLostHost, end_of_grace);
+  if (view.servers[0] == Reach::kSilent) return std::min(view.away_since + kSilentHost, end_of_grace);
   if (view.broken_since == absl::InfiniteFuture()) return end_of_grace;
   return std::min(std::max(view.away_since, view.broken_since) + kLostHost, end_of_grace);
 }

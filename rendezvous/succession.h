@@ -2,7 +2,8 @@
 //
 // One known host (no list):
 //   a node of the job ran it ("hosted"), and is silent       its host is lost, and with it a part of the world: give up
-//                                                            kLostHost after it was last heard
+//                                                            kSilentHost after its connection was given up, which
+//                                                            took up to 3 s of silence
 //   hosted, its host refuses connections, workers run        its launcher may start it again: wait for the grace
 //   hosted, refuses, this node's workers have ended as well  the launcher is gone too: give up after kLostHost
 //   it runs on its own (composer serve)                      wait for the grace
@@ -22,6 +23,7 @@ namespace composer {
 
 inline constexpr absl::Duration kTakeover = absl::Seconds(4);
 inline constexpr absl::Duration kLostHost = absl::Seconds(4);
+inline constexpr absl::Duration kSilentHost = absl::Milliseconds(1200);
 // More hosts than this need not be able to serve; those that can agree on who does the sooner the fewer they are.
 inline constexpr int kMaxServers = 3;
 

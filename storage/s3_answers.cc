@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <pugixml.hpp>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -47,6 +48,37 @@ absl::StatusOr<std::string> ParseS3UploadId(absl::string_view xml) {
   std::string id = root->child_value("UploadId");
   if (id.empty()) return absl::InternalError("a multipart upload was begun without an UploadId");
   return id;
+}
+
+absl::StatusOr<S3UploadsPage> ParseS3Uploads(absl::string_view xml) {
+  pugi::xml_document document;
+  const absl::StatusOr<pugi::xml_node> root = Root(document, xml, "ListMultipartUploadsResult");
+  if (!root.ok()) return root.status();
+  S3UploadsPage page;
+  for (const pugi::xml_node& entry : root->children("Upload")) {
+    S3Upload upload{entry.child_value("Key"), entry.child_value("UploadId")};
+    if (upload.key.empty() || upload.id.empty())
+      return absl::InternalError("a listed upload lacks its Key or UploadId");
+    page.uploads.push_back(std::move(upload));
+  }
+  if (root->child("IsTruncated").text().as_bool()) {
+    page.next_key = root->child_value("NextKeyMarker");
+    page.next_id = root->child_value("NextUploadIdMarker");
+    if (page.next_key.empty()) return absl::InternalError("a list of uploads is cut off without a NextKeyMarker");
+  }
+  return page;
+}
+
+absl::StatusOr<std::string> ParseS3DeleteErrors(absl::string_view xml) {
+  pugi::xml_document document;
+  const absl::StatusOr<pugi::xml_node> root = Root(document, xml, "DeleteResult");
+  if (!root.ok()) return root.status();
+  for (const pugi::xml_node& error : root->children("Error")) {
+    const absl::string_view code = error.child_value("Code");
+    if (code == "NoSuchKey") continue;
+    return absl::StrCat(error.child_value("Key"), ": ", code, ": ", error.child_value("Message"));
+  }
+  return "";
 }
 
 S3Error ParseS3Error(absl::string_view body) {

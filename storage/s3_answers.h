@@ -1,5 +1,5 @@
 // What S3 answers in XML. Pure; the text is hostile: sizes are bounded, and what is missing is an error.
-// Source: docs.aws.amazon.com/AmazonS3/latest/API (ListObjectsV2, CreateMultipartUpload, Error).
+// Source: docs.aws.amazon.com/AmazonS3/latest/API (ListObjectsV2, ListMultipartUploads, CreateMultipartUpload, DeleteObjects, Error).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,6 +18,20 @@ struct S3Page {
 };
 absl::StatusOr<S3Page> ParseS3List(absl::string_view xml);
 absl::StatusOr<std::string> ParseS3UploadId(absl::string_view xml);
+
+// Uploads in parts that were begun and neither completed nor aborted.
+struct S3Upload {
+  std::string key;
+  std::string id;
+};
+struct S3UploadsPage {
+  std::vector<S3Upload> uploads;
+  std::string next_key, next_id;  // markers; next_key "": that was the last page
+};
+absl::StatusOr<S3UploadsPage> ParseS3Uploads(absl::string_view xml);
+
+// What "delete these" did not do, as "key: code: message"; "": all are gone.
+absl::StatusOr<std::string> ParseS3DeleteErrors(absl::string_view xml);
 
 struct S3Error {
   std::string code;  // "NoSuchKey", "SlowDown", …; "" when the body says none

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/s3_store.h"
 
+#include <openssl/evp.h>
+
 #include <algorithm>
 #include <atomic>
 #include <random>
@@ -8,11 +10,16 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -20,6 +27,17 @@ namespace {
 
 constexpr char kAttemptHeader[] = "x-amz-meta-composer-attempt";
 constexpr int64_t kMostParts = 10'000;
+
+constexpr size_t kMostDeleted = 1000;  // in one request
+
+// As the header content-md5 has it; S3 wants it where a body decides over many objects.
+std::string Md5Base64(absl::string_view text) {
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
+  unsigned int length = 0;
+  CHECK(EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &length, EVP_md5(),
+                   nullptr) == 1);
+  return absl::Base64Escape(absl::string_view(digest).substr(0, length));
+}
 
 std::string NewAttempt() {
   std::random_device random;
@@ -122,11 +140,7 @@ absl::Status S3Store::WriteInParts(const std::string& key, Pieces pieces, int64_
   ASSIGN_OR_RETURN(const std::string id, ParseS3UploadId(begun.response.body));
   const absl::StatusOr<std::string> parts = UploadParts(key, pieces, size, id);
   const absl::Status status = parts.ok() ? CompleteUpload(key, id, *parts, if_present, attempt) : parts.status();
-  if (!status.ok()) {
-    HttpRequest abort;
-    abort.query = {{"uploadId", id}};
-    Ask("DELETE", key, abort).status().IgnoreError();  // the lifecycle rule takes it otherwise
-  }
+  if (!status.ok()) Abort(key, id).IgnoreError();  // else it is remains
   return status;
 }
 
@@ -213,8 +227,7 @@ absl::Status S3Store::Read(const std::string& key, int64_t offset, absl::Span<ch
 
 absl::StatusOr<std::vector<std::string>> S3Store::List(const std::string& folder) {
   if (!folder.empty()) RETURN_IF_ERROR(CheckKey(folder));
-  const std::string below = options_.prefix.empty() ? "" : options_.prefix + "/";
-  const std::string prefix = folder.empty() ? below : absl::StrCat(below, folder, "/");
+  const std::string below = NamePrefix(), prefix = folder.empty() ? below : absl::StrCat(below, folder, "/");
   std::vector<std::string> keys;
   for (std::string token;;) {
     HttpRequest request;
@@ -231,11 +244,66 @@ absl::StatusOr<std::vector<std::string>> S3Store::List(const std::string& folder
     if (page.next.empty()) break;
     token = std::move(page.next);
   }
+  for (const S3Upload& upload : Uploads(prefix)) {
+    const std::string key = upload.key.substr(below.size());
+    if (CheckKey(key).ok()) keys.push_back(JoinPath(DirName(key), absl::StrCat(kRemainsPrefix, BaseName(key))));
+  }
   std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());  // two uploads of one key
   return keys;
 }
 
+std::string S3Store::NamePrefix() const { return options_.prefix.empty() ? "" : options_.prefix + "/"; }
+
+std::vector<S3Upload> S3Store::Uploads(const std::string& name_prefix) {
+  std::vector<S3Upload> uploads;
+  S3UploadsPage page;
+  while (tells_uploads_) {
+    HttpRequest request;
+    request.method = "GET";
+    request.query = {{"uploads", ""}, {"prefix", name_prefix}};
+    if (!page.next_key.empty()) {
+      request.query.emplace_back("key-marker", page.next_key);
+      request.query.emplace_back("upload-id-marker", page.next_id);
+    }
+    const absl::StatusOr<S3Answer> answer = requests_.Send(request);
+    if (!answer.ok()) break;
+    absl::StatusOr<S3UploadsPage> parsed = absl::InternalError("");
+    if (answer->response.status == 200) parsed = ParseS3Uploads(answer->response.body);
+    if (!parsed.ok()) {
+      tells_uploads_ = false;
+      break;
+    }
+    page = *std::move(parsed);
+    for (S3Upload& upload : page.uploads) {
+      if (absl::StartsWith(upload.key, name_prefix)) uploads.push_back(std::move(upload));
+    }
+    if (page.next_key.empty()) break;
+  }
+  return uploads;
+}
+
+absl::Status S3Store::Abort(const std::string& key, const std::string& id) {
+  HttpRequest request;
+  request.query = {{"uploadId", id}};
+  const absl::Status status = Ask("DELETE", key, request).status();
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+absl::Status S3Store::AbortUploads(const std::string& key) {
+  const std::string name = ObjectName(key);
+  for (const S3Upload& upload : Uploads(name)) {
+    if (upload.key == name) RETURN_IF_ERROR(Abort(key, upload.id));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status S3Store::Delete(const std::string& key) {
+  if (IsRemains(key)) {
+    const std::string of = JoinPath(DirName(key), BaseName(key).substr(kRemainsPrefix.size()));
+    RETURN_IF_ERROR(CheckKey(of));
+    return AbortUploads(of);
+  }
   RETURN_IF_ERROR(CheckKey(key));
   const absl::Status status = Ask("DELETE", key, {}).status();
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
@@ -244,8 +312,47 @@ absl::Status S3Store::Delete(const std::string& key) {
 absl::Status S3Store::DeleteTree(const std::string& folder) {
   RETURN_IF_ERROR(CheckKey(folder));
   ASSIGN_OR_RETURN(const std::vector<std::string> keys, List(folder));
-  for (const std::string& key : keys) RETURN_IF_ERROR(Delete(key));
+  std::vector<std::string> objects;
+  for (const std::string& key : keys) {
+    if (!IsRemains(key)) objects.push_back(key);
+    if (IsRemains(key)) RETURN_IF_ERROR(Delete(key));
+  }
+  for (absl::Span<const std::string> left = objects; !left.empty();) {
+    const absl::Span<const std::string> some = left.subspan(0, kMostDeleted);
+    left.remove_prefix(some.size());
+    const absl::Status status = some.size() > 1 && deletes_many_ ? DeleteMany(some) : absl::UnimplementedError("");
+    if (status.ok()) continue;
+    if (!absl::IsUnimplemented(status)) return status;
+    for (const std::string& key : some) RETURN_IF_ERROR(Delete(key));
+  }
   return absl::OkStatus();
+}
+
+absl::Status S3Store::DeleteMany(absl::Span<const std::string> keys) {
+  std::string xml = "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet>";
+  for (const std::string& key : keys) {
+    const std::string name = absl::StrReplaceAll(ObjectName(key), {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
+    absl::StrAppend(&xml, "<Object><Key>", name, "</Key></Object>");
+  }
+  absl::StrAppend(&xml, "</Delete>");
+  HttpRequest request;
+  request.method = "POST";
+  request.query = {{"delete", ""}};
+  request.headers = {{"content-type", "application/xml"}, {"content-md5", Md5Base64(xml)}};
+  const absl::string_view body[] = {xml};
+  request.body = body;
+  const std::string where = Location(DirName(keys[0]));
+  const absl::StatusOr<S3Answer> answer = requests_.Send(request);
+  if (!answer.ok()) return Annotate(answer.status(), where);
+  const int code = answer->response.status;
+  if (code == 403 || code == 401) return StatusOfAnswer(answer->response, where);
+  const absl::StatusOr<std::string> errors =
+      code == 200 ? ParseS3DeleteErrors(answer->response.body) : absl::UnimplementedError("");
+  if (!errors.ok()) {
+    deletes_many_ = false;
+    return absl::UnimplementedError("");
+  }
+  return errors->empty() ? absl::OkStatus() : absl::UnavailableError(absl::StrCat(where, ": ", *errors));
 }
 
 }  // namespace composer

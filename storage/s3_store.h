@@ -1,12 +1,15 @@
 // Objects in a bucket of S3, or of what speaks its language, below a prefix. Objects above kPartBytes go up in parts,
-// several at once; they show up only when the last call has gone through. What a process that died left of an upload in
-// parts is invisible and goes by the bucket's lifecycle rule (AbortIncompleteMultipartUpload).
+// several at once; they show up only when the last call has gone through. Until then List shows the upload as remains
+// (`a/.put-b` of `a/b`), so that what a process that died left is found, and Delete aborts it. Where listing uploads is
+// not allowed (s3:ListBucketMultipartUploads) or not known, they go by the bucket's lifecycle rule
+// (AbortIncompleteMultipartUpload).
 //
 // PutIfAbsent is If-None-Match: * (GCS: x-goog-if-generation-match: 0). When a try of it went without an answer and the
 // next one finds an object, its metadata tells whether that is our own.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,6 +54,13 @@ class S3Store final : public ObjectStore {
                               IfPresent if_present, const std::string& attempt);
   // Whether the object is the one that this attempt wrote.
   absl::StatusOr<bool> IsOwn(const std::string& key, const std::string& attempt);
+  // Uploads begun and not ended, of keys that begin so; none where the server does not tell.
+  std::vector<S3Upload> Uploads(const std::string& name_prefix);
+  absl::Status Abort(const std::string& key, const std::string& id);
+  absl::Status AbortUploads(const std::string& key);
+  // With one request a thousand. kUnimplemented where the server does not know it (GCS).
+  absl::Status DeleteMany(absl::Span<const std::string> keys);
+  std::string NamePrefix() const;  // of all objects: "runs/mine/" or ""
   void AddCondition(IfPresent if_present, HttpRequest& request) const;
   // Status of the answer to a request about `key`.
   absl::StatusOr<S3Answer> Ask(const char* method, const std::string& key, HttpRequest request);
@@ -59,6 +69,8 @@ class S3Store final : public ObjectStore {
   const Options options_;
   std::shared_ptr<S3KeySource> keys_;
   S3Requests requests_;
+  std::atomic<bool> tells_uploads_{true};
+  std::atomic<bool> deletes_many_{true};
 };
 
 }  // namespace composer

@@ -12,7 +12,7 @@ MAY_INCLUDE = {
     "config": {"base", "config"},
     "storage": {"base", "storage"},
     "rendezvous": {"base", "proto", "rendezvous"},
-    "launcher": {"base", "proto", "config", "rendezvous", "launcher"},
+    "launcher": {"base", "proto", "config", "storage", "rendezvous", "launcher"},
     "checkpoint": {"base", "storage", "checkpoint"},
     "trainer": {"base", "storage", "checkpoint", "trainer"},
     "worker": {"base", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "worker"},

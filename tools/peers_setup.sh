@@ -43,7 +43,7 @@ install() {
 }
 
 mkdir -p "$peers"
-install torch211 torch==2.11.0 numpy==2.2.6 safetensors==0.6.2
+install torch211 torch==2.11.0 numpy==2.2.6 safetensors==0.6.2 packaging==26.3
 install mosaic mosaicml==0.32.1 numpy==2.2.6
 "$peers/torch211/bin/python" -c '
 import torch

@@ -6,29 +6,22 @@
 #include "trainer/torch_status.h"
 
 namespace composer {
-namespace {
-
-SaveOptions NeverResuming(SaveOptions options) {
-  options.autoresume = false;
-  return options;
-}
-
-}  // namespace
-
-CheckpointSaver::CheckpointSaver(SaveOptions options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
-                                 Supervision& supervision)
-    : checkpoints_(NeverResuming(std::move(options)), communicator, std::move(store), supervision) {}
+CheckpointSaver::CheckpointSaver(const SaveOptions& options, Communicator& communicator,
+                                 c10::intrusive_ptr<c10d::Store> store, Supervision& supervision,
+                                 std::shared_ptr<SaveThread> thread)
+    : checkpoints_(options, communicator, std::move(store), supervision, std::move(thread)),
+      at_end_(!options.best_effort) {}
 
 absl::Status CheckpointSaver::Run(Event event, State& state, Logger& logger) {
   return CatchTorch([&]() -> absl::Status {
     if (event == Event::kFitStart) {
-      SavedDataSettings unused;
-      return checkpoints_.Resume(state, unused).status();
+      const absl::Status opened = checkpoints_.Open(state);
+      return opened.ok() ? checkpoints_.CheckFolder(state) : opened;
     }
     if (event == Event::kFitEnd) {
-      checkpoints_.SaveAtEnd(state);
+      if (at_end_) checkpoints_.SaveAtEnd(state);
     } else if (checkpoints_.IsDue(event, state)) {
-      checkpoints_.SaveNow(state);
+      checkpoints_.Save(state);
     }
     return absl::OkStatus();
   });

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -13,9 +14,9 @@ namespace composer {
 
 class CheckpointSaver final : public Callback {
  public:
-  // As RunCheckpoints. store: with keys of its own. autoresume in options is not read: it never loads.
-  CheckpointSaver(SaveOptions options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
-                  Supervision& supervision);
+  // As RunCheckpoints. store: with keys of its own. It loads nothing by itself.
+  CheckpointSaver(const SaveOptions& options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
+                  Supervision& supervision, std::shared_ptr<SaveThread> thread);
   std::string name() const override { return "CheckpointSaver"; }
   EventSet events() const override {
     return {Event::kFitStart, Event::kBatchCheckpoint, Event::kEpochCheckpoint, Event::kIterationCheckpoint,
@@ -25,9 +26,12 @@ class CheckpointSaver final : public Callback {
 
   // What the checkpoints say of the data; before FIT_START.
   void SetDataSettings(const SavedDataSettings& data) { checkpoints_.SetDataSettings(data); }
+  // Whose saves in flight the loop follows.
+  RunCheckpoints& checkpoints() { return checkpoints_; }
 
  private:
   RunCheckpoints checkpoints_;
+  bool at_end_;  // saves at FIT_END too
 };
 
 }  // namespace composer

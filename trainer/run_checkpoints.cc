@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/run_checkpoints.h"
 
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "checkpoint/complete_choice.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/save_folder.h"
 #include "storage/local_store.h"
+#include "trainer/checkpoint_exchange.h"
 #include "trainer/eval_loop.h"
 #include "trainer/load_checkpoint.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
 namespace {
+
+constexpr absl::Duration kWorthTelling = absl::Milliseconds(100);
 
 absl::Status DoesNotFit(const absl::Status& status, const std::string& location, absl::string_view advice) {
   const bool mismatch = status.code() == absl::StatusCode::kFailedPrecondition;
@@ -21,13 +30,19 @@ absl::Status DoesNotFit(const absl::Status& status, const std::string& location,
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const SaveOptions& options, Communicator& communicator,
-                               c10::intrusive_ptr<c10d::Store> store, Supervision& supervision)
-    : options_(options), communicator_(communicator), supervision_(supervision) {
-  if (communicator.world_size() > 1 && store != nullptr)
-    exchange_ = RankExchange(std::move(store), communicator.rank(), communicator.world_size());
+                               c10::intrusive_ptr<c10d::Store> store, Supervision& supervision,
+                               std::shared_ptr<SaveThread> thread)
+    : options_(options), communicator_(communicator), supervision_(supervision), thread_(std::move(thread)) {
+  if (communicator.world_size() == 1 || store == nullptr) return;
+  const auto exchange = [&](const char* user) {
+    return RankExchange(c10::make_intrusive<c10d::PrefixStore>(user, store), communicator.rank(),
+                        communicator.world_size());
+  };
+  exchange_ = exchange("train");
+  save_exchange_ = exchange("save");
 }
 
-absl::Status RunCheckpoints::Open() {
+absl::Status RunCheckpoints::OpenFolder() {
   if (options_.save_folder.empty()) return absl::OkStatus();
   if (options_.files != nullptr && !IsRemotePlace(options_.save_folder)) {
     folder_ = std::make_shared<LocalStore>(options_.save_folder, *options_.files);
@@ -50,22 +65,65 @@ StateDict RunCheckpoints::Collect(const State& state) const {
   return dict;
 }
 
-absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettings& data) {
-  RETURN_IF_ERROR(Open());
-  if (folder_ == nullptr) return "";
-  saver_ = std::make_unique<Saver>(*folder_, exchange_,
-                                   SaverOptions{.run_name = state.run_name,
-                                                .keep = options_.save_num_checkpoints_to_keep,
-                                                .overwrite = options_.save_overwrite});
-  if (!options_.autoresume) return "";
-  ASSIGN_OR_RETURN(const CheckpointChoice choice, ChooseCheckpoint(*folder_, exchange_));
-  if (state.rank == 0) {
-    for (const std::string& reason : choice.refused) LOG(WARNING) << "checkpoint refused: " << reason;
+absl::Status RunCheckpoints::Open(const State& state) {
+  if (folder_ != nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(OpenFolder());
+  if (folder_ == nullptr) return absl::OkStatus();
+  const SaverOptions saving = OptionsOfSaver(state);
+  if (options_.save_async && thread_ != nullptr) {
+    async_ = std::make_unique<AsyncSaver>(*folder_, save_exchange_, saving, thread_, state.device.is_cuda());
+  } else {
+    saver_ = std::make_unique<Saver>(*folder_, save_exchange_, saving);
   }
-  if (choice.checkpoint.empty()) return "";
-  const std::string location = folder_->Location(choice.checkpoint);
+  return absl::OkStatus();
+}
+
+SaverOptions RunCheckpoints::OptionsOfSaver(const State& state) const {
+  return {.run_name = state.run_name,
+          .keep = options_.save_num_checkpoints_to_keep,
+          .overwrite = options_.save_overwrite,
+          .latest = options_.save_latest};
+}
+
+absl::Status RunCheckpoints::CheckFolder(const State& state) {
+  if (folder_ == nullptr || options_.best_effort) return absl::OkStatus();
+  const CheckpointName now{state.timestamp.epoch, state.timestamp.batch};
+  return Annotate(CheckSaveFolder(*folder_, exchange_, OptionsOfSaver(state), now, IsRemotePlace(options_.save_folder)),
+                  "save_folder");
+}
+
+absl::StatusOr<std::optional<CheckpointName>> RunCheckpoints::Newest() {
+  if (!choice_.has_value()) {
+    choice_.emplace();
+    if (folder_ != nullptr && options_.autoresume) {
+      ASSIGN_OR_RETURN(
+          choice_, options_.best_effort ? ChooseComplete(*folder_, exchange_) : ChooseCheckpoint(*folder_, exchange_));
+    }
+    if (communicator_.rank() == 0) {
+      for (const std::string& reason : choice_->refused) LOG(WARNING) << "checkpoint refused: " << reason;
+    }
+  }
+  return CheckpointName::Parse(choice_->checkpoint);
+}
+
+absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettings& data) {
+  ASSIGN_OR_RETURN(const std::optional<CheckpointName> newest, Newest());
+  if (!newest.has_value()) return "";
+  absl::Status loaded = Load(newest->ToString(), state, data);
+  if (options_.best_effort) loaded = AgreeOn(loaded, exchange_);
+  RETURN_IF_ERROR(loaded);
+  last_saved_ = newest;
+  return last_location_ = folder_->Location(newest->ToString());
+}
+
+absl::Status RunCheckpoints::Load(const std::string& checkpoint, State& state, SavedDataSettings& data) {
+  const std::string location = folder_->Location(checkpoint);
   StateDict dict = SavedTensors(state, /*weights_only=*/false);
-  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict), location,
+  const bool remote = !options_.best_effort && IsRemotePlace(options_.save_folder);
+  ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange_, remote));
+  CommunicatorExchange bytes(communicator_);
+  const bool share = sharing.share && !options_.best_effort;
+  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, checkpoint, &dict, {}, share ? &bytes : nullptr), location,
                              " (another model or optimizer? use another run_name, or autoresume: false)"));
   if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)
     return absl::DataLossError(absl::StrCat("cannot go on from ", location, ": it has no timestamp or data settings"));
@@ -74,13 +132,13 @@ absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettin
     return absl::InvalidArgumentError(absl::StrCat("seed: ", state.seed, ", but the checkpoint was trained with ",
                                                    data.seed, "; the order of samples depends on it"));
   }
-  last_saved_ = CheckpointName::Parse(choice.checkpoint);
-  return last_location_ = location;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> RunCheckpoints::LoadFrom(const LoadOptions& load, State& state, SavedDataSettings& data) {
   if (load.load_path.empty()) return "";
-  return LoadFromPath(load, exchange_, state, data);
+  CommunicatorExchange bytes(communicator_);
+  return LoadFromPath(load, exchange_, state, data, &bytes);
 }
 
 bool RunCheckpoints::IsDue(Event event, const State& state) const {
@@ -94,22 +152,88 @@ bool RunCheckpoints::IsDue(Event event, const State& state) const {
   return IntervalCrossed(interval, state.previous_timestamp, state.timestamp);
 }
 
-void RunCheckpoints::SaveAtEnd(State& state) {
-  if (!last_saved_.has_value() || last_saved_->batch != state.timestamp.batch) SaveNow(state);
-}
-
-void RunCheckpoints::SaveNow(State& state) {
+void RunCheckpoints::Save(State& state) {
   const CheckpointName name{state.timestamp.epoch, state.timestamp.batch};
-  if (folder_ == nullptr || last_saved_ == name) return;
+  if (folder_ == nullptr || last_saved_ == name || !MakeRoom(name)) return;
   supervision_.OnPhase(RunPhase::kSaving);
   BroadcastBuffers(*state.model, communicator_);
   const StateDict dict = Collect(state);
-  absl::StatusOr<std::string> path = saver_->Save(dict, name, state.timestamp.sample);
-  ThrowIfError(Annotate(path.status(), "saving a checkpoint"));
   last_saved_ = name;
-  last_location_ = *path;
-  supervision_.OnCheckpointSaved(*path, state.timestamp.batch);
+  if (async_ != nullptr) {
+    async_->Start(dict, name, state.timestamp.sample);
+  } else {
+    Report({name, saver_->Save(dict, name, state.timestamp.sample)});
+  }
   supervision_.OnPhase(RunPhase::kTraining);
+}
+
+void RunCheckpoints::SaveNow(State& state) {
+  Finish();
+  Save(state);
+  Finish();
+}
+
+void RunCheckpoints::SaveAtEnd(State& state) {
+  Finish();
+  if (!last_saved_.has_value() || last_saved_->batch != state.timestamp.batch) SaveNow(state);
+}
+
+bool RunCheckpoints::MakeRoom(CheckpointName name) {
+  if (async_ == nullptr) return true;
+  bool skip = false;
+  if (options_.save_overlap == SaveOverlap::kSkip) {
+    // Rank 0 decides: the others may be a moment behind or ahead of it.
+    const auto decision = exchange_.Broadcast(async_->in_flight() && !async_->has_ended() ? "skip" : "save");
+    ThrowIfError(Annotate(decision.status(), "saving a checkpoint"));
+    skip = *decision == "skip";
+  }
+  const absl::Time began = absl::Now();
+  if (!skip) Finish();
+  const absl::Duration waited = absl::Now() - began;
+  if ((skip || waited > kWorthTelling) && !overlap_told_ && communicator_.rank() == 0) {
+    overlap_told_ = true;
+    LOG(WARNING) << "a checkpoint was due at batch " << name.batch << " while the one before it was being written: "
+                 << (skip ? "skipped (save_overlap: skip)"
+                          : absl::StrCat("training waited ", absl::FormatDuration(waited),
+                                         " for it (save_overlap: skip passes it over)"))
+                 << "; a longer save_interval avoids both. This is said once.";
+  }
+  return !skip;
+}
+
+void RunCheckpoints::Report(const SaveOutcome& outcome) {
+  if (!outcome.location.ok()) last_saved_.reset();
+  if (options_.best_effort) return ReportBestEffort(outcome);
+  ThrowIfError(Annotate(outcome.location.status(), "saving a checkpoint"));
+  last_location_ = *outcome.location;
+  supervision_.OnCheckpointSaved(last_location_, outcome.step.batch);
+}
+
+void RunCheckpoints::ReportBestEffort(const SaveOutcome& outcome) {
+  if (outcome.location.ok()) {
+    last_location_ = *outcome.location;
+    return;
+  }
+  folder_ = nullptr;  // the same on all ranks, as the outcome is
+  if (communicator_.rank() == 0)
+    LOG(WARNING) << "no more snapshots in " << options_.save_folder << ": " << outcome.location.status().message();
+}
+
+void RunCheckpoints::Poll() {
+  if (async_ != nullptr && async_->has_ended() && !async_->has_failed()) Report(async_->Take());
+}
+
+void RunCheckpoints::Finish() {
+  if (async_ == nullptr || !async_->in_flight()) return;
+  supervision_.OnPhase(RunPhase::kSaving);
+  const SaveOutcome outcome = async_->Take();
+  supervision_.OnPhase(RunPhase::kTraining);
+  Report(outcome);
+}
+
+void RunCheckpoints::FinishQuietly(absl::Duration limit) {
+  if (async_ == nullptr || !async_->in_flight() || !async_->WaitFor(limit) || async_->has_failed()) return;
+  Report(async_->Take());
 }
 
 }  // namespace composer

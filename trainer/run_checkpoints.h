@@ -1,4 +1,9 @@
 // When a run saves and where it starts from: the trainer's side of checkpoint/. What is saved: saved_state.h.
+//
+// With save_async a save at an interval holds up training for a copy of this rank's share of the state and no longer; a
+// SaveThread writes and commits it. One is in flight at a time (SaveOptions::save_overlap). How it ended is told by Poll
+// or Finish, at the end of a batch: nothing here throws in between.
+// Threads: the training thread, all methods.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +12,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "checkpoint/async_saver.h"
 #include "checkpoint/checkpoint_name.h"
+#include "checkpoint/reader.h"
 #include "checkpoint/saver.h"
 #include "checkpoint/state_dict.h"
 #include "storage/object_store.h"
@@ -21,44 +28,78 @@ namespace composer {
 
 class RunCheckpoints {
  public:
-  // References must outlive this object; store may be null for one rank.
+  // References must outlive this object; store may be null for one rank. thread: shared by the savers of a run, so that
+  // they write one after the other; null: without save_async.
   RunCheckpoints(const SaveOptions& options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
-                 Supervision& supervision);
+                 Supervision& supervision, std::shared_ptr<SaveThread> thread);
 
-  // Prepares saving; the first call. With autoresume and a save_folder: loads the newest valid checkpoint into state and returns its location; "" when there is none. Newer ones
-  // that were refused are named in a warning with the reason. All ranks load the same one. data: filled in from it.
-  // kInvalidArgument when it does not fit the model or optimizer, with the tensors that are missing, unexpected or of another shape.
+  // Prepares saving; the first call, and once more does nothing. Of options.save_folder: a place that cannot be opened.
+  absl::Status Open(const State& state);
+
+  // With autoresume and a save_folder: the newest valid checkpoint, the same on all ranks; newer ones that were refused are
+  // named in a warning with the reason. nullopt: there is none.
+  absl::StatusOr<std::optional<CheckpointName>> Newest();
+  // Loads it into state and returns its location; "" when there is none. data: filled in from it. kInvalidArgument when it
+  // does not fit the model or optimizer, with the tensors that are missing, unexpected or of another shape. best_effort:
+  // an error of one rank is all ranks' (another checkpoint can then be loaded over what this one has left in state).
   absl::StatusOr<std::string> Resume(State& state, SavedDataSettings& data);
 
   // load.load_path into state. Returns the location; "" when there is no load_path. What does not match: as Resume.
   absl::StatusOr<std::string> LoadFrom(const LoadOptions& load, State& state, SavedDataSettings& data);
+
+  // Before training, after loading: can it save where it is to (checkpoint/save_folder.h)? All ranks.
+  absl::Status CheckFolder(const State& state);
 
   void SetDataSettings(const SavedDataSettings& data) { data_ = data; }
 
   // Epoch intervals fire at kEpochCheckpoint, those in iterations at kIterationCheckpoint, all others at
   // kBatchCheckpoint.
   bool IsDue(Event event, const State& state) const;
-  // Saves unless this very batch and epoch is saved already; without a save_folder does nothing. Returns on every rank after the commit. Throws
-  // StatusError: kResourceExhausted for a full disk; older checkpoints stay as they are.
+  // Begins the save of this very batch and epoch, unless it is saved or being saved already; without a save_folder does
+  // nothing. All ranks call it. With save_async it returns once the state is copied, else after the commit, as SaveNow.
+  void Save(State& state);
+  // Returns on every rank after the commit. Throws StatusError: kResourceExhausted for a full disk; older checkpoints
+  // stay as they are.
   void SaveNow(State& state);
   // The save at the end of the run: none when this batch is saved already, be it before the end of its epoch.
   void SaveAtEnd(State& state);
+
+  // Has the save in flight failed? It is then for Finish to throw its error, on all ranks at the same batch.
+  bool HasFailed() const { return async_ != nullptr && async_->has_failed(); }
+  // Tells the supervision of a save that has ended well. An atomic load when there is none.
+  void Poll();
+  // Waits for the save in flight. Throws as SaveNow.
+  void Finish();
+  // For a run that fails anyway: waits no longer than `limit` for the save in flight, and throws nothing.
+  void FinishQuietly(absl::Duration limit);
+
   // The checkpoint of this run that was saved last; "" when none was.
   const std::string& last_location() const { return last_location_; }
 
  private:
-  absl::Status Open();
+  absl::Status OpenFolder();
+  SaverOptions OptionsOfSaver(const State& state) const;
+  absl::Status Load(const std::string& checkpoint, State& state, SavedDataSettings& data);
   StateDict Collect(const State& state) const;
+  // Before a save while another is in flight: false when the new one is to be skipped. The same on all ranks.
+  bool MakeRoom(CheckpointName name);
+  void Report(const SaveOutcome& outcome);
+  void ReportBestEffort(const SaveOutcome& outcome);
 
   SaveOptions options_;
   Communicator& communicator_;
   Supervision& supervision_;
   std::shared_ptr<ObjectStore> folder_;  // null: no checkpoints
-  RankExchange exchange_;
-  std::unique_ptr<Saver> saver_;
+  RankExchange exchange_;                // the training thread's
+  RankExchange save_exchange_;           // the saver's
+  std::shared_ptr<SaveThread> thread_;
+  std::unique_ptr<Saver> saver_;       // without save_async
+  std::unique_ptr<AsyncSaver> async_;  // with it
+  bool overlap_told_ = false;
   SavedDataSettings data_;
-  std::optional<CheckpointName> last_saved_;
+  std::optional<CheckpointName> last_saved_;  // or being saved
   std::string last_location_;
+  std::optional<CheckpointChoice> choice_;  // Newest's
 };
 
 }  // namespace composer

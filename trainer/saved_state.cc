@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/reshard.h"
 #include "trainer/core/model_sharding.h"
-#include "trainer/parallel/flat_layout.h"
 
 namespace composer {
 namespace {
@@ -54,6 +54,10 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
       return absl::DataLossError(absl::StrCat("the checkpoint's data settings have no ", field));
     *value = json[field].get<int64_t>();
   }
+  const auto shards = json.find("virtual_shards");  // older checkpoints have none
+  if (shards != json.end() && !shards->is_number_integer())
+    return absl::DataLossError("the checkpoint's data settings: virtual_shards is no number");
+  data.virtual_shards = shards == json.end() ? 0 : shards->get<int64_t>();
   return absl::OkStatus();
 }
 
@@ -61,10 +65,11 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
 ShardedTensor AsSharded(std::string name, const at::Tensor& local, const ModelSharding::Piece& piece) {
   ShardedTensor sharded{std::move(name), piece.shape, local.scalar_type(), {}, piece.writes};
   const at::Tensor flat = local.view(-1);
-  for (const FlatBox& box : FlatRangeBoxes(piece.shape, piece.begin, piece.end)) {
-    int64_t numel = 1;
-    for (const int64_t size : box.shape) numel *= size;
-    sharded.shards.push_back({box.offset, flat.narrow(0, box.begin - piece.begin, numel).view(box.shape)});
+  int64_t begin = 0;
+  for (BoxExtent& box : FlatRangeToBoxes(piece.shape, piece.begin, piece.end)) {
+    const int64_t numel = Volume(box.shape);
+    sharded.shards.push_back({std::move(box.offset), flat.narrow(0, begin, numel).view(box.shape)});
+    begin += numel;
   }
   return sharded;
 }
@@ -109,11 +114,11 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
   SmallState small;
   small["timestamp"] = state.timestamp.ToJson();
   if (weights_only) return small;
-  small["data"] = nlohmann::json{
-      {"global_train_batch_size", data.global_train_batch_size},
-      {"dataset_size", data.dataset_size},
-      {"seed",
-       state.seed}}.dump();
+  small["data"] = nlohmann::json{{"global_train_batch_size", data.global_train_batch_size},
+                                 {"dataset_size", data.dataset_size},
+                                 {"seed", state.seed},
+                                 {"virtual_shards", data.virtual_shards}}
+                      .dump();
   if (state.lagging) small["lagging"] = state.lagging->ToJson();
   if (state.scaler) small["scaler"] = state.scaler->SaveState();
   if (state.auto_microbatch) small["auto_microbatch"] = state.auto_microbatch->SaveState();

@@ -21,6 +21,7 @@ struct SavedDataSettings {
   int64_t global_train_batch_size = 0;
   int64_t dataset_size = 0;
   int64_t seed = 0;
+  int64_t virtual_shards = 0;
 };
 
 // The live tensors: `model/<name>`, and unless weights_only `optimizer/<name>`; no small state. Of a sharded model the

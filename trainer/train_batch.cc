@@ -56,7 +56,7 @@ int TrainBatch::TailLength(const State& state) {
 }
 
 TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync,
-                       const DdpOptions& ddp)
+                       const DdpOptions& ddp, int virtual_shards)
     : state_(state),
       engine_(engine),
       sync_(sync),
@@ -69,7 +69,8 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
     buffers_ = state.model->buffers();
     for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(buffer.clone());
   }
-  if (communicator.world_size() == 1 || sync_ != nullptr) return;
+  if (virtual_shards > 0) elastic_ = std::make_unique<ElasticStep>(state, virtual_shards, params_, communicator);
+  if (sync_ != nullptr || (communicator.world_size() == 1 && elastic_ == nullptr)) return;
   GradientReducer::Options options = ReducerOptions(ddp);
   options.tail_length = TailLength(state);
   own_sync_ = std::make_unique<GradientReducer>(params_, communicator, options);
@@ -82,6 +83,7 @@ StepMessage TrainBatch::Run(const Request& request) {
   for (const auto& metric : state_.train_metrics) metric->Reset();
   losses_.Reset();
   if (state_.auto_microbatch) CopyAll(buffers_, saved_buffers_);
+  if (elastic_ != nullptr) elastic_->BeginStep();
   StepMessage message = request.message;
   message.samples = state_.batch.num_samples;
   message.tokens = state_.batch.num_tokens;
@@ -99,7 +101,9 @@ StepMessage TrainBatch::Run(const Request& request) {
   }
   const double factor = FactorAfterSum(request, agreed);
   for (float& part : agreed.weighted_parts) part = static_cast<float>(part * factor);
-  const double loss = sync_ == nullptr ? losses_.total() : agreed.weighted_loss;
+  const double loss = elastic_ != nullptr ? elastic_->loss()
+                      : sync_ == nullptr  ? losses_.total()
+                                          : agreed.weighted_loss;
   state_.step = {loss * factor, agreed.samples, agreed.tokens};
   const bool finite = PrepareGradients(factor);
   ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
@@ -111,13 +115,13 @@ StepMessage TrainBatch::Run(const Request& request) {
   return agreed;
 }
 
-std::vector<double> TrainBatch::Weights(const Request& request, int64_t size, StepMessage& message) const {
+std::vector<double> TrainBatch::Weights(const Request& request, const std::vector<Microbatch>& plan,
+                                        StepMessage& message) const {
   const int64_t samples = state_.batch.num_samples;
   std::vector<double> weights;
   if (!state_.accumulate_train_batch_on_tokens) {
-    for (int64_t begin = 0; begin < samples; begin += size) {
-      weights.push_back(static_cast<double>(std::min(size, samples - begin)) /
-                        static_cast<double>(request.global_samples));
+    for (const Microbatch& microbatch : plan) {
+      weights.push_back(static_cast<double>(microbatch.samples()) / static_cast<double>(request.global_samples));
     }
     return weights;
   }
@@ -127,8 +131,7 @@ std::vector<double> TrainBatch::Weights(const Request& request, int64_t size, St
   if (std::accumulate(by_row.begin(), by_row.end(), int64_t{0}) != message.loss_tokens) by_row.clear();
   const double divisor =
       sync_ == nullptr ? static_cast<double>(message.loss_tokens) : TokenScale(request.global_samples);
-  for (int64_t begin = 0; begin < samples; begin += size) {
-    const int64_t end = std::min(begin + size, samples);
+  for (const auto& [begin, end, shard] : plan) {
     double tokens =
         static_cast<double>(message.loss_tokens) * static_cast<double>(end - begin) / static_cast<double>(samples);
     if (!by_row.empty())
@@ -147,27 +150,39 @@ int64_t TrainBatch::NumMicrobatches(const Request& request) const {
 void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
   const int64_t num_samples = state_.batch.num_samples;
   const int64_t wanted = state_.device_train_microbatch_size;
-  const int64_t size = wanted > 0 ? std::min(wanted, num_samples) : num_samples;
-  const std::vector<double> weights = Weights(request, size, message);
+  const std::vector<Microbatch> plan =
+      elastic_ != nullptr ? elastic_->Plan(request.global_samples, wanted) : PlanMicrobatches(num_samples, wanted);
+  const std::vector<double> weights = Weights(request, plan, message);
   // An algorithm may change the batch before the forward pass: a second try must start from the first.
-  const bool keep = size < num_samples || state_.auto_microbatch.has_value();
+  const bool keep = plan.size() > 1 || state_.auto_microbatch.has_value() || elastic_ != nullptr;
   Batch whole = keep ? state_.batch : Batch{};
   const auto restore = absl::MakeCleanup([&] {
     if (keep) state_.batch = std::move(whole);
   });
   for (size_t i = 0; i < weights.size(); ++i) {
-    const int64_t begin = static_cast<int64_t>(i) * size, end = std::min(begin + size, num_samples);
-    if (size < num_samples) state_.batch = whole.Slice(begin, end);
+    const bool last = i + 1 == plan.size();
+    if (elastic_ != nullptr && (i == 0 || plan[i].shard != plan[i - 1].shard))
+      elastic_->BeginShard(plan[i].shard, losses_);
+    TakeRows(whole, plan[i]);
     const bool counts = weights[i] > 0;  // a microbatch of padding has no mean loss
     if (sync_ != nullptr) sync_->BeginPass();
     RunForward(request.measure);
     if (counts) losses_.Add(weights[i], state_.loss, state_.loss_parts);
-    if (i + 1 == weights.size() && sync_ != nullptr) {
+    if (last && sync_ != nullptr && elastic_ == nullptr) {
       FillTail(message);
       sync_->Arm(counts ? state_.loss : at::Tensor());
     }
     if (counts) RunBackward(weights[i]);
     if (sync_ != nullptr) sync_->EndPass();
+    if (elastic_ != nullptr && (last || plan[i].shard != plan[i + 1].shard)) elastic_->EndShard(plan[i].shard, losses_);
+  }
+}
+
+void TrainBatch::TakeRows(const Batch& whole, const Microbatch& microbatch) {
+  if (elastic_ != nullptr) {
+    state_.batch = ElasticStep::Rows(whole, microbatch);
+  } else if (microbatch.samples() < whole.num_samples) {
+    state_.batch = whole.Slice(microbatch.begin, microbatch.end);
   }
 }
 
@@ -226,10 +241,13 @@ StepMessage TrainBatch::ReduceOverRanks(const StepMessage& message) {
       own.weighted_parts[i] = static_cast<float>(losses_.parts()[i]);
     return own;
   }
-  if (message.samples == 0 || message.out_of_memory > 0) FillTail(message);
   const TraceSpan span(state_.tracer, kReduceSpan);
+  if (elastic_ != nullptr) elastic_->FinishShards();
+  if (message.samples == 0 || message.out_of_memory > 0 || elastic_ != nullptr) FillTail(message);
   sync_->Finish();
-  return ReadTail();
+  StepMessage agreed = ReadTail();
+  if (elastic_ != nullptr) elastic_->SumOverRanks(agreed);
+  return agreed;
 }
 
 void TrainBatch::Discard() {

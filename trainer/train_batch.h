@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "trainer/core/engine.h"
 #include "trainer/core/state.h"
+#include "trainer/elastic_step.h"
 #include "trainer/loss_sums.h"
 #include "trainer/parallel/communicator.h"
 #include "trainer/parallel/ddp_options.h"
@@ -22,15 +23,19 @@ namespace composer {
 // With accumulate_train_batch_on_tokens the same holds of the tokens that generate loss; their number over all ranks is
 // known only after the sum, so the gradients are divided by it then.
 //
+// With virtual shards (elastic_step.h) the microbatches are those of the shards, and what is summed
+// over ranks goes through the reducer even when there is one rank.
+//
 // Out of memory (IsOutOfMemory) with auto_microbatch: the rank completes the
 // step's collectives and its flag makes all ranks discard the step: weights, optimizer, buffers and metrics are as
 // before. Without: StatusError(OutOfMemoryStatus).
 class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final. sync: how gradients are summed over ranks, with
-  // a tail of TailLength; null: a GradientReducer by ddp where there are several ranks.
+  // a tail of TailLength; null: a GradientReducer with ddp where there are several ranks. virtual_shards: 0 for none;
+  // without a sync.
   TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
-             const DdpOptions& ddp = {});
+             const DdpOptions& ddp = {}, int virtual_shards = 0);
   // Floats that the ranks tell each other with a step's gradients.
   static int TailLength(const State& state);
 
@@ -49,10 +54,12 @@ class TrainBatch {
 
  private:
   // The share of each microbatch in the step; fills in the message's loss_tokens.
-  std::vector<double> Weights(const Request& request, int64_t size, StepMessage& message) const;
+  std::vector<double> Weights(const Request& request, const std::vector<Microbatch>& plan, StepMessage& message) const;
   // Of the rank that has the most.
   int64_t NumMicrobatches(const Request& request) const;
   void RunMicrobatches(const Request& request, StepMessage& message);
+  // The rows of a microbatch of the whole rank batch, as what the step works on.
+  void TakeRows(const Batch& whole, const Microbatch& microbatch);
   void RunForward(bool measure);
   void ComputeLoss();
   void RunBackward(double weight);
@@ -72,6 +79,7 @@ class TrainBatch {
   State& state_;
   Engine& engine_;
   std::vector<at::Tensor> params_;
+  std::unique_ptr<ElasticStep> elastic_;  // with virtual shards
   std::unique_ptr<GradientSync> own_sync_;
   GradientSync* sync_;  // null: one rank
   int world_size_;

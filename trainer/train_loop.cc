@@ -16,7 +16,8 @@ namespace composer {
 TrainLoop::TrainLoop(const RunParts& parts)
     : parts_(parts),
       state_(parts.state),
-      train_batch_(parts.state, parts.engine, parts.communicator, parts.gradient_sync, parts.ddp) {
+      train_batch_(parts.state, parts.engine, parts.communicator, parts.gradient_sync, parts.ddp,
+                   parts.virtual_shards) {
   loss_id_ = parts_.logger.Intern("loss/train/total");
   for (const auto& metric : state_.train_metrics) {
     metric_ids_.push_back(parts_.logger.Intern(absl::StrCat("metrics/train/", metric->name())));
@@ -25,7 +26,7 @@ TrainLoop::TrainLoop(const RunParts& parts)
 
 absl::Status TrainLoop::Run() {
   schedule_ = {state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
-  drain_ = stop_ = state_.stop_requested = false;
+  drain_ = stop_ = save_failed_ = save_asked_ = state_.stop_requested = false;
   state_.model->train();
   Fire(Event::kFitStart);
   step_started_ = parts_.clock.Now();
@@ -73,11 +74,14 @@ absl::Status TrainLoop::RunEpoch() {
     Fire(Event::kBatchEnd);
     parts_.logger.Flush(state_.timestamp);
     parts_.supervision.OnStep(state_.timestamp.batch, state_.timestamp.sample, state_.step.loss);
+    FollowSaves();
     Evaluate(Event::kBatchEnd);
     CheckpointAt(Event::kBatchCheckpoint);
+    SaveIfAsked();
     MaybeFinishIteration(TimeUnit::kToken);
     if (drain_ && !OutOfBatches()) {
       parts_.checkpoints.SaveNow(state_);
+      for (RunCheckpoints* checkpoints : parts_.all_checkpoints) checkpoints->Finish();
       return absl::CancelledError(
           absl::StrCat("drained after batch ", state_.timestamp.batch, ": the checkpoint is saved"));
     }
@@ -146,6 +150,8 @@ void TrainLoop::Step() {
   const StepMessage agreed = RunStep(request);
   drain_ = agreed.drain_votes > 0;
   stop_ = stop_ || agreed.stop_votes > 0;
+  save_failed_ = agreed.save_failures > 0;
+  save_asked_ = agreed.save_votes > 0;
   LogStep(agreed, request.measure);
   state_.previous_timestamp = state_.timestamp;
   if (state_.lagging) state_.lagging = state_.timestamp;
@@ -178,6 +184,9 @@ StepMessage TrainLoop::OwnMessage() {
   StepMessage message;
   message.stop_votes = state_.stop_requested ? 1 : 0;
   message.drain_votes = parts_.supervision.DrainRequested() ? 1 : 0;
+  message.save_votes = state_.save_requested || parts_.supervision.TakeSaveRequest() ? 1 : 0;
+  state_.save_requested = false;
+  for (const RunCheckpoints* checkpoints : parts_.all_checkpoints) message.save_failures |= checkpoints->HasFailed();
   const absl::Time now = parts_.clock.Now();
   if (state_.rank == 0) message.seconds = static_cast<float>(absl::ToDoubleSeconds(now - step_started_));
   step_started_ = now;
@@ -222,7 +231,23 @@ void TrainLoop::CheckpointAt(Event event) {
   Fire(event);
   if (!parts_.checkpoints.IsDue(event, state_)) return;
   const TraceSpan span(state_.tracer, kCheckpointSpan);
-  parts_.checkpoints.SaveNow(state_);
+  parts_.checkpoints.Save(state_);
+}
+
+void TrainLoop::SaveIfAsked() {
+  // One rank has nobody to agree with: a wish of this very batch.
+  const bool own = parts_.communicator.world_size() == 1 && state_.save_requested;
+  if (!save_asked_ && !own) return;
+  save_asked_ = state_.save_requested = false;
+  const TraceSpan span(state_.tracer, kCheckpointSpan);
+  parts_.checkpoints.Finish();  // it is not one to be skipped
+  parts_.checkpoints.Save(state_);
+}
+
+void TrainLoop::FollowSaves() {
+  for (RunCheckpoints* checkpoints : parts_.all_checkpoints) {
+    save_failed_ ? checkpoints->Finish() : checkpoints->Poll();
+  }
 }
 
 }  // namespace composer

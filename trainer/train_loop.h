@@ -28,11 +28,13 @@ struct RunParts {
   Prefetcher& train_batches;  // of train_loader
   std::vector<Evaluator>& evaluators;
   RunCheckpoints& checkpoints;
+  std::vector<RunCheckpoints*> all_checkpoints;  // and those of callbacks
   Supervision& supervision;
   Clock& clock;
   int64_t train_metrics_interval;
   GradientSync* gradient_sync = nullptr;  // null: as TrainBatch's
   DdpOptions ddp;                         // of that one
+  int virtual_shards = 0;                 // of a global batch; 0: none
 };
 
 class TrainLoop {
@@ -67,14 +69,20 @@ class TrainLoop {
   void Evaluate(Event event);
   void Fire(Event event);
   void CheckpointAt(Event event);
+  // At the end of each batch: hears of saves that ended behind it. One that failed throws here, on all ranks.
+  void FollowSaves();
+  // The checkpoint that somebody asked for.
+  void SaveIfAsked();
 
   RunParts parts_;
   State& state_;
   TrainBatch train_batch_;
   ScheduleContext schedule_;
   absl::Time step_started_;
-  bool drain_ = false;  // agreed by all ranks
-  bool stop_ = false;   // agreed by all ranks
+  bool drain_ = false;        // agreed by all ranks
+  bool stop_ = false;         // agreed by all ranks
+  bool save_asked_ = false;   // the same: a checkpoint now
+  bool save_failed_ = false;  // the same
   Logger::MetricId loss_id_;
   std::vector<Logger::MetricId> part_ids_;  // of the model's several losses
   std::vector<Logger::MetricId> metric_ids_;

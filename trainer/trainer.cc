@@ -16,8 +16,18 @@
 #include "trainer/parallel/local_communicator.h"
 #include "trainer/predict_loop.h"
 #include "trainer/torch_status.h"
+#include "trainer/virtual_shards.h"
 
 namespace composer {
+namespace {
+
+// How long a run that failed by itself waits for the save in flight, so that the steps up to it are not lost. When it is
+// another rank or the store that is gone, the save cannot end.
+absl::Duration PatienceWithSave(const absl::Status& failure) {
+  return absl::IsUnavailable(failure) ? absl::ZeroDuration() : absl::Seconds(20);
+}
+
+}  // namespace
 
 Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
   if (options_.communicator == nullptr) own_communicator_ = std::make_unique<LocalCommunicator>();
@@ -48,28 +58,34 @@ absl::Status Trainer::Build() {
   BuildState();
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
   for (const SaveOptions& save : options_.checkpoint_savers) {
-    auto saver = std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("saver"), *supervision_);
+    auto saver =
+        std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("saver"), *supervision_, save_thread_);
     savers_.push_back(saver.get());
     state_.callbacks.push_back(std::move(saver));
   }
+  AddMemoryTier();
   engine_ = std::make_unique<Engine>(state_, logger_, std::move(options_.engine));
-  checkpoints_ = std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_);
+  checkpoints_ =
+      std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_, save_thread_);
   RETURN_IF_ERROR(engine_->Run(Event::kInit));
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
   RETURN_IF_ERROR(Start());
   RETURN_IF_ERROR(BuildData());
   RETURN_IF_ERROR(CheckSchedulers());
+  RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
   if (resumed_from_.empty()) ShareInitialWeights();
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
   Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
   loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
-                                               *train_batches_, evaluators_, *checkpoints_, *supervision_, *clock,
-                                               options_.train_metrics_interval, fsdp_.get(), options_.ddp});
+                                               *train_batches_, evaluators_, *checkpoints_, AllCheckpoints(),
+                                               *supervision_, *clock, options_.train_metrics_interval, fsdp_.get(),
+                                               options_.ddp, static_cast<int>(saved_data_.virtual_shards)});
   return absl::OkStatus();
 }
 
 void Trainer::BuildState() {
+  if (options_.virtual_shards != 0) at::set_num_threads(1);
   if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   state_.run_name = options_.run_name;
   state_.run_folder = options_.run_folder;
@@ -100,8 +116,51 @@ void Trainer::BuildState() {
   }
 }
 
+void Trainer::AddMemoryTier() {
+  if (options_.memory == nullptr) return;
+  SaveOptions save;
+  save.save_folder = "memory";
+  save.save_interval = options_.save_memory_interval;
+  save.save_num_checkpoints_to_keep = 2;  // the older one when a node was lost while the newer one was written
+  save.save_overlap = SaveOverlap::kSkip;
+  save.save_latest.clear();
+  save.save_overwrite = true;
+  save.best_effort = true;
+  save.autoresume = options_.save.autoresume;
+  save.open_store = [store = options_.memory](const std::string&) { return store; };
+  auto saver = std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("memory"), *supervision_, save_thread_);
+  memory_ = &saver->checkpoints();
+  savers_.push_back(saver.get());
+  state_.callbacks.push_back(std::move(saver));
+}
+
+// The snapshot in memory when it is newer than the newest checkpoint; "" else, also when it can't be loaded.
+absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
+  if (memory_ == nullptr) return "";
+  RETURN_IF_ERROR(memory_->Open(state_));
+  const absl::StatusOr<std::optional<CheckpointName>> snapshot = memory_->Newest();
+  ASSIGN_OR_RETURN(const std::optional<CheckpointName> durable, checkpoints_->Newest());
+  if (!snapshot.ok()) {
+    if (state_.rank == 0) LOG(WARNING) << "no snapshot from memory: " << snapshot.status().message();
+    return "";
+  }
+  if (!snapshot->has_value() || (durable.has_value() && **snapshot <= *durable)) return "";
+  absl::StatusOr<std::string> location = memory_->Resume(state_, saved_data_);
+  if (location.ok()) return location;
+  const absl::Status status = location.status();
+  if (state_.rank == 0) LOG(WARNING) << "not from memory: " << status.message();
+  if (durable.has_value()) return "";
+  // Nothing to load over what it has left in the state: the next start begins anew.
+  if (state_.rank == 0) options_.memory->DeleteTree((*snapshot)->ToString()).IgnoreError();
+  return Annotate(status, "the snapshot in memory is damaged and there is no checkpoint yet");
+}
+
 absl::Status Trainer::Start() {
-  ASSIGN_OR_RETURN(resumed_from_, checkpoints_->Resume(state_, saved_data_));
+  RETURN_IF_ERROR(checkpoints_->Open(state_));
+  ASSIGN_OR_RETURN(resumed_from_, ResumeFromMemory());
+  if (resumed_from_.empty()) {
+    ASSIGN_OR_RETURN(resumed_from_, checkpoints_->Resume(state_, saved_data_));
+  }
   if (!resumed_from_.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string loaded, checkpoints_->LoadFrom(options_.load, state_, saved_data_));
   if (loaded.empty()) return absl::OkStatus();
@@ -116,8 +175,22 @@ absl::Status Trainer::Start() {
   return absl::OkStatus();
 }
 
+// As the global batch size, the number of virtual shards is part of what the run computes.
+absl::StatusOr<int> Trainer::SettleVirtualShards() const {
+  const int64_t wanted = options_.virtual_shards, saved = resumed_from_.empty() ? 0 : saved_data_.virtual_shards;
+  if (wanted == 0) return 0;
+  if (saved > 0 && wanted > 0 && saved != wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("virtual_shards: ", wanted, ", but checkpoint ", resumed_from_,
+                                                   " was trained with ", saved, "; keep that value"));
+  }
+  const int64_t shards = wanted > 0 ? wanted : saved > 0 ? saved : DefaultVirtualShards(state_.world_size);
+  RETURN_IF_ERROR(ValidateVirtualShards(static_cast<int>(std::min<int64_t>(shards, 1 << 20)), state_.world_size));
+  return static_cast<int>(shards);
+}
+
 // The global batch size is settled at the first launch and stays for the life of the run, whatever the number of ranks.
 absl::Status Trainer::BuildData() {
+  ASSIGN_OR_RETURN(const int virtual_shards, SettleVirtualShards());
   const TrainDataOptions& train = options_.train;
   const bool resumed = !resumed_from_.empty();
   const int64_t configured = train.global_train_batch_size;  // 0: not given
@@ -134,7 +207,8 @@ absl::Status Trainer::BuildData() {
   }
   int64_t global_batch = resumed ? saved_data_.global_train_batch_size : configured;
   if (global_batch == 0) global_batch = train.device_train_batch_size * state_.world_size;
-  const SavedDataSettings settings{global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed)};
+  const SavedDataSettings settings{global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed),
+                                   virtual_shards};
   saved_data_ = settings;
   checkpoints_->SetDataSettings(settings);
   for (CheckpointSaver* saver : savers_) saver->SetDataSettings(settings);
@@ -185,6 +259,12 @@ absl::Status Trainer::CheckSchedulers() const {
 c10::intrusive_ptr<c10d::Store> Trainer::StoreFor(absl::string_view user) {
   if (options_.store == nullptr) return nullptr;
   return c10::make_intrusive<c10d::PrefixStore>(absl::StrCat(user, num_stores_++), options_.store);
+}
+
+std::vector<RunCheckpoints*> Trainer::AllCheckpoints() const {
+  std::vector<RunCheckpoints*> all = {checkpoints_.get()};
+  for (CheckpointSaver* saver : savers_) all.push_back(&saver->checkpoints());
+  return all;
 }
 
 // Before the optimizer is made, so that its state is that of the shards.
@@ -259,7 +339,11 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
 absl::Status Trainer::Fit(const FitOptions& options) {
   RETURN_IF_ERROR(ApplyFitOptions(options));
   was_fitted_ = true;
-  return Explained(CatchTorch([this] { return loop_->Run(); }));
+  absl::Status status = CatchTorch([this] { return loop_->Run(); });
+  if (!status.ok()) {
+    for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->FinishQuietly(PatienceWithSave(status));
+  }
+  return Explained(std::move(status));
 }
 
 absl::Status Trainer::Explained(absl::Status status) {
@@ -302,9 +386,9 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
     options.save_weights_only = weights_only;
     options.open_store = options_.save.open_store;
     options.autoresume = false;
-    RunCheckpoints once(options, *communicator_, StoreFor("once"), *supervision_);
-    SavedDataSettings unused;
-    RETURN_IF_ERROR(once.Resume(state_, unused).status());
+    for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->Finish();  // one saver at a time in a folder
+    RunCheckpoints once(options, *communicator_, StoreFor("once"), *supervision_, /*thread=*/nullptr);
+    RETURN_IF_ERROR(once.Open(state_));
     once.SetDataSettings(saved_data_);
     once.SaveNow(state_);
     location = once.last_location();

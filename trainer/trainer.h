@@ -59,9 +59,12 @@ class Trainer {
  private:
   explicit Trainer(TrainerOptions options);
   absl::Status Build();
+  absl::StatusOr<int> SettleVirtualShards() const;
   absl::Status BuildData();
   void BuildState();
   absl::Status BuildEvaluators(DataLoader::Options loader);
+  void AddMemoryTier();
+  absl::StatusOr<std::string> ResumeFromMemory();
   absl::Status Start();  // the timestamp, weights and data settings to begin with
   absl::Status CheckSchedulers() const;
   // Out of memory with the advice of core/out_of_memory.h, and told to the OOMObservers; other errors as they are.
@@ -71,6 +74,7 @@ class Trainer {
   void ShardModel();
   void LogShardPlan();
   void ShareInitialWeights();
+  std::vector<RunCheckpoints*> AllCheckpoints() const;
 
   TrainerOptions options_;
   std::unique_ptr<Communicator> own_communicator_;
@@ -85,9 +89,11 @@ class Trainer {
   std::shared_ptr<const DataLoader> train_loader_;
   std::unique_ptr<Prefetcher> train_batches_;
   std::vector<Evaluator> evaluators_;
+  std::shared_ptr<SaveThread> save_thread_ = std::make_shared<SaveThread>();
   std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<TrainLoop> loop_;
   std::vector<CheckpointSaver*> savers_;  // those among state_.callbacks
+  RunCheckpoints* memory_ = nullptr;      // of one of savers_: the memory tier
   SavedDataSettings saved_data_;
   std::string resumed_from_;
   bool was_fitted_ = false;

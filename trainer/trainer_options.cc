@@ -69,6 +69,21 @@ absl::Status ValidateSave(const SaveOptions& save, const TrainerOptions& options
   return ValidateUnit("save_interval", save.save_interval, options);
 }
 
+absl::Status ValidateElastic(const TrainerOptions& options) {
+  if (options.virtual_shards == 0) return absl::OkStatus();
+  if (options.device_train_microbatch_size == kAutoMicrobatch) {
+    return absl::InvalidArgumentError(
+        "device_train_microbatch_size: auto does not go with determinism: elastic, where it is part of the result; "
+        "give "
+        "a number of samples");
+  }
+  if (options.fsdp && options.fsdp->strategy != ShardingStrategy::kNoShard)
+    return absl::InvalidArgumentError("determinism: elastic needs fsdp sharding_strategy: NO_SHARD, or no fsdp");
+  if (!options.device.is_cpu())
+    return absl::InvalidArgumentError("determinism: elastic needs device: cpu: NCCL's sums have an order of their own");
+  return absl::OkStatus();
+}
+
 absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators) {
   std::set<std::string> labels;
   for (const EvaluatorOptions& evaluator : evaluators) {
@@ -120,6 +135,7 @@ absl::Status Validate(const TrainerOptions& options, int world_size) {
     if (saver.save_folder.empty()) return absl::InvalidArgumentError("checkpoint_saver: a folder is required");
     RETURN_IF_ERROR(Annotate(ValidateSave(saver, options, world_size), "checkpoint_saver"));
   }
+  RETURN_IF_ERROR(ValidateElastic(options));
   RETURN_IF_ERROR(ValidateFsdp(options, world_size));
   RETURN_IF_ERROR(ValidateTimes(options));
   RETURN_IF_ERROR(ValidateEvaluators(options.evaluators));

@@ -55,14 +55,23 @@ struct EvaluatorOptions {
   Prefetcher::Options prefetch;
 };
 
+// What becomes of a save that is due while the one before it is still being written.
+enum class SaveOverlap { kWait, kSkip };
+
 struct SaveOptions {
   std::string save_folder;  // a path, or a URL that open_store knows; "": no checkpoints
   Time save_interval = Time::Epochs(1);
-  int save_num_checkpoints_to_keep = -1;      // -1: all
-  bool autoresume = true;                     // start from the newest valid checkpoint of save_folder, if there is one
-  bool save_overwrite = false;                // replace valid checkpoints of the same step that another run wrote
-  bool save_weights_only = false;             // model tensors only: no run can go on from it
+  int save_num_checkpoints_to_keep = -1;  // -1: all
+  bool autoresume = true;                 // start from the newest valid checkpoint of save_folder, if there is one
+  bool save_overwrite = false;            // replace valid checkpoints of the same step that another run wrote
+  bool save_weights_only = false;         // model tensors only: no run can go on from it
+  std::string save_latest = "latest";     // the file that holds the newest one's name, for people; "": none
+  bool save_async = true;                 // copy the state, then train on while it is written
+  SaveOverlap save_overlap = SaveOverlap::kWait;
   std::vector<std::string> save_ignore_keys;  // fnmatch patterns over tensor names and small keys; see saved_state.h
+  // A failed save is warned of, and ends these saves instead of the run; the supervision does not hear of them, and the
+  // newest one is chosen without reading it (complete_choice.h). For places that may go at any time.
+  bool best_effort = false;
   FileSystem* files = nullptr;                // of a local save_folder. Null: the machine's; must outlive the trainer
   StoreOpener open_store;                     // for a save_folder that is a URL; empty: paths only
 };
@@ -95,6 +104,10 @@ struct TrainerOptions {
   std::vector<std::unique_ptr<LoggerDestination>> loggers;
   SaveOptions save;
   std::vector<SaveOptions> checkpoint_savers;  // further ones, with folders of their own (Composer's CheckpointSaver)
+  // The memory tier: snapshots between the checkpoints of `save`, in the memory of the nodes (worker/peer_store.h). A run
+  // goes on from the newest of either. Null: none.
+  std::shared_ptr<ObjectStore> memory;
+  Time save_memory_interval = Time::Batches(10);
   LoadOptions load;
   std::string visible_devices;   // CUDA_VISIBLE_DEVICES, to find the GPU in what the driver says; "": all
   at::Device device = at::kCPU;  // the model is moved there before the optimizer is made
@@ -106,6 +119,10 @@ struct TrainerOptions {
   ActivationOptions activations;
   uint64_t seed = 0;
   bool deterministic_mode = false;  // an operation without a deterministic implementation is an error
+  // determinism: elastic. The number of virtual shards (virtual_shards.h); frozen in the checkpoint. 0: off;
+  // kDefaultVirtualShards: as the checkpoint says, or as suits the first launch. Sets torch's threads to one: kernels
+  // round differently with other numbers.
+  int virtual_shards = 0;
   // As Composer where Composer is wrong: a schedule's factor is that of one batch earlier; of several schedules the last
   // alone counts.
   bool composer_compat = false;
@@ -125,6 +142,8 @@ struct TrainerOptions {
 
 // device_train_microbatch_size: start with the whole batch, find what fits (core/microbatch_policy.h).
 inline constexpr int64_t kAutoMicrobatch = -1;
+
+inline constexpr int kDefaultVirtualShards = -1;
 
 // What one Fit may say; what is not given stays as it is. Source: mosaicml composer/trainer/trainer.py, fit().
 struct FitOptions {

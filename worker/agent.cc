@@ -36,8 +36,12 @@ void LeaveAtOnce(const std::string& why) {
 // The stream to the hub. gRPC runs reactions on its own threads, never inside StartWrite.
 class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMessage, proto::LauncherMessage> {
  public:
-  Stream(const Options& options, std::atomic<bool>& drain)
-      : caller_(options.caller), leave_(options.leave), drain_(drain), stub_(proto::WorkerHub::NewStub(options.hub)) {
+  Stream(const Options& options, std::atomic<bool>& drain, std::atomic<bool>& save)
+      : caller_(options.caller),
+        leave_(options.leave),
+        drain_(drain),
+        save_(save),
+        stub_(proto::WorkerHub::NewStub(options.hub)) {
     stub_->async()->Attach(&context_, this);
     AddHold();  // writes come from outside of reactions
     StartRead(&incoming_);
@@ -78,6 +82,7 @@ class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMe
       return ReleaseHold();  // OnDone follows, with the status
     }
     if (incoming_.has_drain()) drain_.store(true, std::memory_order_relaxed);
+    if (incoming_.has_save()) save_.store(true, std::memory_order_relaxed);
     if (incoming_.has_generation_over())
       Leave(absl::StrCat("the generation is over: ", incoming_.generation_over().cause()));
     StartRead(&incoming_);
@@ -116,6 +121,7 @@ class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMe
   const proto::Caller caller_;
   const std::function<void(const std::string&)> leave_;
   std::atomic<bool>& drain_;
+  std::atomic<bool>& save_;
   const std::unique_ptr<proto::WorkerHub::Stub> stub_;
   grpc::ClientContext context_;
   proto::LauncherMessage incoming_;
@@ -129,7 +135,7 @@ class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMe
 };
 
 WorkerAgent::WorkerAgent(Options options) : heartbeat_(options.heartbeat), page_(std::move(options.page)) {
-  if (options.hub != nullptr) stream_ = std::make_unique<Stream>(options, drain_);
+  if (options.hub != nullptr) stream_ = std::make_unique<Stream>(options, drain_, save_);
   if (stream_ != nullptr || page_.has_value()) thread_ = std::thread([this] { RunHeartbeat(); });
 }
 

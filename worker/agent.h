@@ -56,6 +56,10 @@ class WorkerAgent {
   // The last word. Waits, at most a second, until the launcher has it. `leave` is not called from now on.
   void Finish(proto::ExitReport report);
 
+  // The launcher asks for a checkpoint at the next common step. True once for each time.
+  bool TakeSaveRequest() {
+    return save_.load(std::memory_order_relaxed) && save_.exchange(false, std::memory_order_relaxed);
+  }
   // The launcher asks to stop at a common step, save, and leave with 75. Stays true.
   bool drain_requested() const { return drain_.load(std::memory_order_relaxed); }
 
@@ -72,6 +76,7 @@ class WorkerAgent {
   std::atomic<double> loss_{std::numeric_limits<double>::quiet_NaN()};
   std::atomic<int> phase_{proto::PHASE_STARTING};
   std::atomic<bool> drain_{false};
+  std::atomic<bool> save_{false};
   std::unique_ptr<Stream> stream_;  // null: no launcher
   absl::Notification stop_;
   std::thread thread_;  // runs RunHeartbeat

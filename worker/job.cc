@@ -87,6 +87,24 @@ Precision ReadPrecision(ConfigMap& root, bool gpu) {
   return name == "fp32" ? Precision::kFp32 : name == "amp_bf16" ? Precision::kAmpBf16 : Precision::kAmpFp16;
 }
 
+// 0: not elastic.
+int ReadVirtualShards(ConfigMap& root) {
+  const bool elastic = root.Choice("determinism", {"none", "elastic"}, "none") == "elastic";
+  const int64_t shards = root.Int("virtual_shards", kDefaultVirtualShards, {.min = 1, .max = 4096});
+  if (!elastic && shards != kDefaultVirtualShards) root.Reject("virtual_shards", "needs determinism: elastic");
+  return elastic ? static_cast<int>(shards) : 0;
+}
+
+void ReadCollectives(ConfigMap& root, Job& job) {
+  job.dist_timeout_seconds = root.Double("dist_timeout", 300, {.min = 1});
+  job.debug_collectives = root.Bool("debug_collectives", false);
+  const std::string means = root.Choice("collectives", {"auto", "gloo", "shared_memory"}, "auto");
+  job.collectives = means == "auto"   ? HostCollectives::kAuto
+                    : means == "gloo" ? HostCollectives::kGloo
+                                      : HostCollectives::kSharedMemory;
+  if (job.gpu && means != "auto") root.Reject("collectives", "needs device: cpu; GPUs use NCCL");
+}
+
 void ReadTraining(ConfigMap root, Job& job) {
   TrainerOptions& options = job.options;
   if (!root.Has("max_duration")) root.Reject("max_duration", "required: \"10ep\", \"500ba\", \"1h30m\"");
@@ -94,6 +112,7 @@ void ReadTraining(ConfigMap root, Job& job) {
   if (root.Has("iteration_length")) options.iteration_length = ReadTime(root, "iteration_length", "1ep");
   options.seed = static_cast<uint64_t>(root.Int("seed", 0, {.min = 0}));
   options.deterministic_mode = root.Bool("deterministic_mode", false);
+  options.virtual_shards = ReadVirtualShards(root);
   options.device_train_microbatch_size = ReadMicrobatchSize(root);
   options.accumulate_train_batch_on_tokens = root.Bool("accumulate_train_batch_on_tokens", false);
   options.train_metrics_interval = root.Int("train_metrics_interval", 1, {.min = 0});
@@ -101,8 +120,8 @@ void ReadTraining(ConfigMap root, Job& job) {
   options.composer_compat = root.Bool("composer_compat", false);
   job.gpu = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu";
   options.precision = ReadPrecision(root, job.gpu);
+  ReadCollectives(root, job);
   options.fsdp = ReadParallelism(root, options.precision);
-  job.dist_timeout_seconds = root.Double("dist_timeout", 300, {.min = 1});
 }
 
 PluginRegistry::Names BuiltInNames() {
@@ -144,6 +163,8 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.options.ddp = ReadDdp(root, job.options.fsdp);
   job.options.activations = ReadActivations(root);
   job.options.save = ReadSaving(root, job.run_name, job.run_folder);
+  if (root.Has("save_memory_interval"))
+    job.options.save_memory_interval = ReadTime(root, "save_memory_interval", "10ba");
   job.options.load = ReadLoading(root);
   job.options.checkpoint_savers = ReadCheckpointSavers(root);
   job.optimizer = ReadOptimizer(root, plugins);

@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "config/node.h"
 #include "trainer/trainer_options.h"
+#include "worker/host_group.h"
 #include "worker/job_algorithms.h"
 #include "worker/job_callbacks.h"
 #include "worker/job_data.h"
@@ -29,6 +30,8 @@ struct Job {
   std::string run_folder;  // absolute
   double dist_timeout_seconds = 300;
   bool gpu = false;  // device: gpu
+  HostCollectives collectives = HostCollectives::kAuto;
+  bool debug_collectives = false;
 
   std::shared_ptr<PluginRegistry> plugins;  // what the factories below may come from
   TrainerOptions options;                   // without the parts below

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "trainer/core/name_template.h"
 #include "trainer/load_checkpoint.h"
+#include "worker/checkpoint_names.h"
 #include "worker/job_time.h"
 
 namespace composer {
@@ -17,6 +18,22 @@ int ReadKept(ConfigMap& config, absl::string_view key) {
   return kept;
 }
 
+SaveOverlap ReadOverlap(ConfigMap& config, absl::string_view key) {
+  return config.Choice(key, {"wait", "skip"}, "wait") == "skip" ? SaveOverlap::kSkip : SaveOverlap::kWait;
+}
+
+// save_filename and save_latest_filename, or a saver's filename and latest_filename.
+void ReadNames(ConfigMap& config, const std::string& prefix, const PlaceholderValues& values, SaveOptions& save) {
+  const std::string name_key = prefix + "filename", latest_key = prefix + "latest_filename";
+  const auto folder = FolderOfSaveFilename(config.String(name_key, "ep{epoch}-ba{batch}"));
+  if (!folder.ok()) return config.Reject(name_key, folder.status().message());
+  const auto latest = LatestKeyOf(config.String(latest_key, "latest"), *folder);
+  if (!latest.ok()) return config.Reject(latest_key, latest.status().message());
+  const std::string filled = FillTemplate(*folder, values);
+  if (!filled.empty()) save.save_folder = JoinPath(save.save_folder, filled);
+  save.save_latest = *latest;
+}
+
 SaveOptions ReadSaver(ConfigMap config) {
   SaveOptions save;
   save.save_folder = config.String("folder");
@@ -25,6 +42,9 @@ SaveOptions ReadSaver(ConfigMap config) {
   save.save_num_checkpoints_to_keep = ReadKept(config, "num_checkpoints_to_keep");
   save.save_overwrite = config.Bool("overwrite", false);
   save.save_weights_only = config.Bool("weights_only", false);
+  save.save_async = config.Bool("async", true);
+  save.save_overlap = ReadOverlap(config, "overlap");
+  ReadNames(config, "", {}, save);
   save.save_ignore_keys = config.StringList("ignore_keys", {});
   save.autoresume = false;
   return save;
@@ -50,6 +70,9 @@ SaveOptions ReadSaving(ConfigMap& root, const std::string& run_name, const std::
   save.autoresume = root.Bool("autoresume", true);
   save.save_overwrite = root.Bool("save_overwrite", false);
   save.save_weights_only = root.Bool("save_weights_only", false);
+  save.save_async = root.Bool("save_async", true);
+  save.save_overlap = ReadOverlap(root, "save_overlap");
+  ReadNames(root, "save_", {{"run_name", run_name}}, save);
   save.save_ignore_keys = root.StringList("save_ignore_keys", {});
   if (save.save_weights_only && save.autoresume)
     root.Reject("save_weights_only", "no run can go on from weights alone; set autoresume: false with it");

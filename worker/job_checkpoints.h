@@ -16,8 +16,8 @@ namespace composer {
 SaveOptions ReadSaving(ConfigMap& root, const std::string& run_name, const std::string& run_folder);
 LoadOptions ReadLoading(ConfigMap& root);
 
-// callbacks.checkpoint_saver, each of them: {folder, save_interval, num_checkpoints_to_keep, overwrite, weights_only,
-// ignore_keys}.
+// callbacks.checkpoint_saver, each of them: {folder, filename, latest_filename, save_interval, num_checkpoints_to_keep, overwrite, weights_only,
+// async, overlap, ignore_keys}.
 std::vector<SaveOptions> ReadCheckpointSavers(ConfigMap& root);
 
 // callbacks.load_checkpoint: {load_path, load_weights_only, strict_model_weights, ignore_keys, exclude_algorithms, event}.

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "checkpoint/tools.h"
@@ -24,7 +25,7 @@ namespace {
 constexpr char kUsage[] =
     "usage: composer_worker [--run_folder=DIR] job.yaml [key=value ...]\n"
     "       composer_worker validate job.yaml [key=value ...]\n"
-    "       composer_worker checkpoint show|diff|verify PATH ...\n"
+    "       composer_worker checkpoint list|show|verify|diff|export|import|prune PATH ...\n"
     "       composer_worker trace merge FOLDER [OUTPUT]\n";
 
 int Usage() {
@@ -61,7 +62,7 @@ int Run(std::vector<std::string> args) {
   const Environment env = Environment::FromProcess();
   if (command == "checkpoint") {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
-    return RunCheckpointTool({args.begin() + 1, args.end()}, open, std::cout, std::cerr);
+    return RunCheckpointTool({args.begin() + 1, args.end()}, open, absl::Now(), std::cout, std::cerr);
   }
   if (command == "trace") return RunTraceTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
   if (command == "validate") args.erase(args.begin());

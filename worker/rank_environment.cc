@@ -46,6 +46,9 @@ absl::StatusOr<RankEnvironment> ReadRankEnvironment(const Environment& environme
   result.hub_address = environment.GetOr("COMPOSER_HUB", "");
   result.progress_page_path = environment.GetOr("COMPOSER_PROGRESS_PAGE", "");
   result.node_address = environment.GetOr("COMPOSER_NODE_ADDRESS", "");
+  result.peer_memory = environment.GetOr("COMPOSER_PEER_MEMORY", "");
+  result.peer_address = environment.GetOr("COMPOSER_PEER_ADDRESS", "");
+  ASSIGN_OR_RETURN(result.launchers, ReadNumber(environment, "GROUP_WORLD_SIZE", 1, 1, kMaxInt));
   result.master_address = environment.GetOr("MASTER_ADDR", "");
   if (result.world_size > 1 && environment.Get("RANK") == std::nullopt) {
     return absl::InvalidArgumentError(

@@ -7,6 +7,9 @@
 //   COMPOSER_JOB             the job's name at the rendezvous
 //   COMPOSER_GENERATION      the world's generation, from 1
 //   COMPOSER_PROGRESS_PAGE   path of the worker's progress page (base/progress_page.h)
+//   COMPOSER_PEER_MEMORY     folder in memory for snapshots, of this launcher's workers (worker/peer_store.h)
+//   COMPOSER_PEER_ADDRESS    "host:port" at which other launchers reach it
+//   GROUP_WORLD_SIZE         launchers in the world
 //   COMPOSER_NODE_ADDRESS    address of this node that the other nodes can reach
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -30,6 +33,9 @@ struct RankEnvironment {
   std::string hub_address;         // empty: no launcher
   std::string progress_page_path;  // empty: none
   std::string node_address;        // empty: loopback
+  std::string peer_memory;         // empty: none
+  std::string peer_address;        // empty: there is one launcher
+  int launchers = 1;
   std::string master_address;
   int master_port = 0;       // 0: none
   bool agent_store = false;  // torchrun's agent serves a TCPStore at the master's address

@@ -22,6 +22,8 @@
 #include "worker/agent_supervision.h"
 #include "worker/cuda/cuda_loader.h"
 #include "worker/exit_codes.h"
+#include "worker/host_group.h"
+#include "worker/peer_meeting.h"
 #include "worker/process_group.h"
 #include "worker/rank_environment.h"
 #include "worker/slurm_rank.h"
@@ -45,6 +47,7 @@ struct Life {
   std::unique_ptr<Communicator> communicator;
   c10::intrusive_ptr<c10d::Store> tcp_store;  // without a launcher of ours
   c10::intrusive_ptr<c10d::Store> store;
+  std::shared_ptr<ObjectStore> memory;  // the memory tier of checkpoints; null: none
   std::unique_ptr<Trainer> trainer;
 };
 
@@ -88,44 +91,61 @@ absl::Status UseGpu(Life& life) {
   });
 }
 
-c10::intrusive_ptr<c10d::Backend> ConnectGroup(const Life& life, const c10::intrusive_ptr<c10d::Store>& root,
-                                               std::chrono::milliseconds timeout) {
-  if (life.cuda != nullptr) {
+std::unique_ptr<Communicator> ConnectNccl(const Life& life, const c10::intrusive_ptr<c10d::Store>& root,
+                                          std::chrono::milliseconds timeout) {
+  const C10dCommunicator::GroupFactory connect = [=, cuda = life.cuda](const std::string& name, int rank, int size) {
     NcclOptions options;
-    options.rank = life.place.rank;
-    options.world_size = life.place.world_size;
+    options.rank = rank;
+    options.world_size = size;
     options.timeout = timeout;
-    return life.cuda->CreateNcclGroup(c10::make_intrusive<c10d::PrefixStore>("nccl", root), options);
-  }
-  GlooGroupOptions options;
-  options.store = c10::make_intrusive<c10d::PrefixStore>("gloo", root);
-  options.rank = life.place.rank;
-  options.world_size = life.place.world_size;
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(absl::StrCat("nccl/", name), root);
+    const auto group = cuda->CreateNcclGroup(store, options);
+    NeverDestroy(group);
+    return group;
+  };
+  const auto world = connect("world", life.place.rank, life.place.world_size);
+  return std::make_unique<C10dCommunicator>(world, life.device, connect);
+}
+
+struct Stores {
+  c10::intrusive_ptr<c10d::Store> changing, written_once;
+};
+
+std::unique_ptr<Communicator> ConnectHosts(const Life& life, const Job& job, const Stores& stores,
+                                           std::chrono::milliseconds timeout) {
+  HostGroupOptions options;
+  options.store = stores.written_once;
+  options.changing_store = stores.changing;
+  options.collectives = job.collectives;
   options.address = life.place.spans_nodes() ? life.place.node_address : "";
   options.timeout = timeout;
-  return ConnectGlooGroup(options);
+  options.check_calls = job.debug_collectives;
+  options.never_destroy = true;
+  return ConnectHostGroup(options, life.place.rank, life.place.world_size);
 }
 
 // Each user of the store gets a prefix of its own.
-absl::Status Connect(Life& life, double timeout_seconds) {
+absl::Status Connect(Life& life, const Job& job) {
   if (life.place.world_size == 1) {
-    life.communicator = std::make_unique<LocalCommunicator>();
+    life.communicator = std::make_unique<LocalCommunicator>(life.device);
+    life.memory = OpenPeerMemory(life.place, life.hub, nullptr);
     return absl::OkStatus();
   }
   life.supervision->OnPhase(RunPhase::kConnecting);
   return CatchTorch([&] {
-    const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1000));
-    c10::intrusive_ptr<c10d::Store> root, addresses;
+    const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(job.dist_timeout_seconds * 1000));
+    Stores stores;
     if (life.place.has_launcher()) {
-      root = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout);
-      addresses = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout, /*write_once=*/true);
+      stores.changing = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout);
+      stores.written_once = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout, /*write_once=*/true);
     } else {
-      root = addresses = life.tcp_store = ConnectTcpStore(life.place, timeout);
+      stores.changing = stores.written_once = life.tcp_store = ConnectTcpStore(life.place, timeout);
     }
-    const auto group = ConnectGroup(life, life.cuda == nullptr ? addresses : root, timeout);
-    NeverDestroy(group);
-    life.communicator = std::make_unique<C10dCommunicator>(group, life.device);
-    life.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", root);
+    life.communicator =
+        life.cuda != nullptr ? ConnectNccl(life, stores.changing, timeout) : ConnectHosts(life, job, stores, timeout);
+    life.memory = OpenPeerMemory(life.place, life.hub,
+                                 c10::make_intrusive<c10d::PrefixStore>("peer_memory", stores.written_once));
+    life.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", stores.changing);
   });
 }
 
@@ -159,12 +179,13 @@ absl::Status Train(Life& life, const JobSource& source, const Environment& env) 
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
   RETURN_IF_ERROR(PrepareRunFolder(job, life.place.rank));
   if (job.gpu) RETURN_IF_ERROR(UseGpu(life));
-  RETURN_IF_ERROR(Connect(life, job.dist_timeout_seconds));
+  RETURN_IF_ERROR(Connect(life, job));
   return CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(life, env)));
     options.device = life.device;
     options.communicator = life.communicator.get();
     options.store = life.store;
+    options.memory = life.memory;
     options.supervision = life.supervision.get();
     ASSIGN_OR_RETURN(life.trainer, Trainer::Create(std::move(options)));
     return life.trainer->Fit();

@@ -1,4 +1,5 @@
-// The power goes, or the process is killed, at every single step of a save; then the machine starts again.
+// The power goes, or the process is killed, at every single step of a save: each write (before it, half way, before its
+// sync), link, rename, removal, new folder and sync of a folder. Then the machine starts again.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +7,7 @@
 #include "checkpoint/cleanup.h"
 #include "checkpoint/verify.h"
 #include "storage/local_store.h"
-#include "tests/checkpoint/rank_threads.h"
+#include "tests/checkpoint/save_in_ways.h"
 #include "tests/support/power_cut_disk.h"
 
 namespace composer {
@@ -14,7 +15,31 @@ namespace {
 
 using Loses = PowerCutDisk::Loses;
 
-class Crash : public testing::TestWithParam<Loses> {};
+struct CrashCase {
+  Loses loses;
+  SaveWay way;
+};
+
+class Crash : public testing::TestWithParam<CrashCase> {
+ protected:
+  // All ranks or none are told of success.
+  bool Save(ObjectStore& store, int64_t batch, const SaverOptions& options) {
+    const int succeeded = SaveThisWay(GetParam().way, store, batch, options);
+    EXPECT_TRUE(succeeded == 0 || succeeded == GetParam().way.ranks) << succeeded;
+    return succeeded > 0;
+  }
+};
+
+// The next run needs no help: it computes batch 3 again if need be, goes on, and leaves no trace of the crash.
+void ExpectTheNextRunGoesOn(ObjectStore& store, int cut) {
+  Saver next(store, RankExchange(), {.run_name = "r", .keep = 2});
+  ASSERT_TRUE(next.Save(MakeState(3), {0, 3}, 0).ok()) << cut;
+  ASSERT_TRUE(next.Save(MakeState(4), {0, 4}, 0).ok()) << cut;
+  EXPECT_EQ(LoadedDifference(store, 3), "");
+  EXPECT_EQ(LoadedDifference(store, 4), "");
+  const auto keys = *store.List("");
+  EXPECT_EQ(keys.size(), 5u) << testing::PrintToString(keys) << ", cut " << cut;
+}
 
 // What must hold after any crash during the save of batch 3, with batches 1 and 2 there and two kept.
 void ExpectIntactAndUsable(PowerCutDisk& disk, bool save_returned, int cut) {
@@ -25,14 +50,7 @@ void ExpectIntactAndUsable(PowerCutDisk& disk, bool save_returned, int cut) {
       << choice.checkpoint << ", cut " << cut;
   const auto committed = *CommittedCheckpoints(store);
   for (const CheckpointName& name : committed) EXPECT_EQ(LoadedDifference(store, name.batch), "") << "cut " << cut;
-  // The next run needs no help: it computes batch 3 again if need be, goes on, and leaves no trace of the crash.
-  Saver next(store, RankExchange(), {.run_name = "r", .keep = 2});
-  ASSERT_TRUE(next.Save(MakeState(3), {0, 3}, 0).ok()) << cut;
-  ASSERT_TRUE(next.Save(MakeState(4), {0, 4}, 0).ok()) << cut;
-  EXPECT_EQ(LoadedDifference(store, 3), "");
-  EXPECT_EQ(LoadedDifference(store, 4), "");
-  const auto keys = *store.List("");
-  EXPECT_EQ(keys.size(), 5u) << testing::PrintToString(keys);
+  ExpectTheNextRunGoesOn(store, cut);
 }
 
 TEST_P(Crash, AtEveryStepOfASaveOlderCheckpointsLoadAndNoTornOneIsVisible) {
@@ -40,12 +58,11 @@ TEST_P(Crash, AtEveryStepOfASaveOlderCheckpointsLoadAndNoTornOneIsVisible) {
   for (int cut = 0;; ++cut) {
     PowerCutDisk disk;
     LocalStore store("/run/checkpoints", disk);
-    Saver saver(store, RankExchange(), {.run_name = "r", .keep = 2});
-    for (int64_t batch : {1, 2}) ASSERT_TRUE(saver.Save(MakeState(batch), {0, batch}, 0).ok());
+    for (int64_t batch : {1, 2}) ASSERT_TRUE(Save(store, batch, {.run_name = "r", .keep = 2}));
     disk.CutAt(cut);
-    const bool returned = saver.Save(MakeState(3), {0, 3}, 0).ok();
+    const bool returned = Save(store, 3, {.run_name = "r", .keep = 2});
     const bool was_cut = disk.is_off();
-    disk.Reboot(GetParam());
+    disk.Reboot(GetParam().loses);
     ExpectIntactAndUsable(disk, returned, cut);
     if (!was_cut) break;
     ++cuts;
@@ -57,39 +74,62 @@ TEST_P(Crash, AtEveryStepOfReplacingADamagedCheckpoint) {
   for (int cut = 0;; ++cut) {
     PowerCutDisk disk;
     LocalStore store("/run/checkpoints", disk);
-    for (int64_t batch : {2, 3}) ASSERT_TRUE(SaveOne(store, batch, {.run_name = "r"}).ok());
+    for (int64_t batch : {2, 3}) ASSERT_TRUE(Save(store, batch, {.run_name = "r"}));
     disk.FlipBit("/run/checkpoints/ep0-ba3/manifest.json", 1000);
     ASSERT_EQ(FindNewestValid(store)->checkpoint, "ep0-ba2");
     disk.CutAt(cut);
-    const bool returned = SaveOne(store, 3, {.run_name = "r"}).ok();
+    const bool returned = Save(store, 3, {.run_name = "r"});
     const bool was_cut = disk.is_off();
-    disk.Reboot(GetParam());
+    disk.Reboot(GetParam().loses);
     const CheckpointChoice choice = *FindNewestValid(store);
     EXPECT_EQ(choice.checkpoint == "ep0-ba3", choice.refused.empty());
     EXPECT_TRUE(choice.checkpoint == "ep0-ba3" || !returned) << cut;
     EXPECT_EQ(LoadedDifference(store, choice.checkpoint == "ep0-ba3" ? 3 : 2), "") << cut;
     ASSERT_TRUE(SaveOne(store, 3, {.run_name = "r"}).ok());
     EXPECT_EQ(LoadedDifference(store, 3), "");
-    EXPECT_EQ(store.List("")->size(), 5u);
+    EXPECT_EQ(store.List("")->size(), GetParam().way.ranks == 1 ? 5u : 6u);
     if (!was_cut) break;
   }
 }
 
-// Steps of two ranks interleave as they like: whatever the order, the same must hold.
-TEST_P(Crash, OfAMachineWithTwoRanks) {
+// save_overwrite: batch 3 of another run is there and stays whole until this run's takes its place.
+TEST_P(Crash, AtEveryStepOfOverwritingAValidCheckpointOfTheSameStep) {
+  int cuts = 0, old_ones = 0;
   for (int cut = 0;; ++cut) {
     PowerCutDisk disk;
     LocalStore store("/run/checkpoints", disk);
-    for (int64_t batch : {1, 2}) ASSERT_TRUE(SaveOne(store, batch, {.run_name = "r", .keep = 2}).ok());
-    std::atomic<int> returned{0};
+    ASSERT_TRUE(Save(store, 3, {.run_name = "other"}));
     disk.CutAt(cut);
-    RunRanks(2, [&](RankExchange exchange) {
-      returned += Saver(store, exchange, {.run_name = "r", .keep = 2}).Save(MakeState(3), {0, 3}, 0).ok();
-    });
+    const bool returned = Save(store, 3, {.run_name = "r", .overwrite = true});
     const bool was_cut = disk.is_off();
-    EXPECT_TRUE(returned == 0 || returned == 2);
-    disk.Reboot(GetParam());
-    ExpectIntactAndUsable(disk, returned > 0, cut);
+    disk.Reboot(GetParam().loses);
+    const CheckpointChoice choice = *FindNewestValid(store);
+    EXPECT_TRUE(choice.refused.empty()) << cut;
+    EXPECT_EQ(choice.checkpoint, "ep0-ba3") << cut;
+    EXPECT_EQ(LoadedDifference(store, 3), "") << cut;
+    const std::string owner = ReadManifest(store, "ep0-ba3")->run_name;
+    EXPECT_TRUE(owner == "r" || (owner == "other" && !returned)) << owner << ", cut " << cut;
+    old_ones += owner == "other";
+    ASSERT_TRUE(SaveOne(store, 3, {.run_name = "r", .overwrite = true}).ok());
+    EXPECT_EQ(store.List("")->size(), 3u) << cut;
+    if (!was_cut) break;
+    ++cuts;
+  }
+  EXPECT_GT(old_ones, 5);
+  EXPECT_GT(cuts - old_ones, 5) << "cuts after the commit as well";
+}
+
+// Three older ones go at once (keep was lowered): each is whole or gone.
+TEST_P(Crash, AtEveryStepOfDeletingSeveral) {
+  for (int cut = 0;; ++cut) {
+    PowerCutDisk disk;
+    LocalStore store("/run/checkpoints", disk);
+    for (int64_t batch : {0, 1, 2}) ASSERT_TRUE(Save(store, batch, {.run_name = "r"}));
+    disk.CutAt(cut);
+    const bool returned = Save(store, 3, {.run_name = "r", .keep = 1});
+    const bool was_cut = disk.is_off();
+    disk.Reboot(GetParam().loses);
+    ExpectIntactAndUsable(disk, returned, cut);
     if (!was_cut) break;
   }
 }
@@ -107,7 +147,22 @@ TEST(FullDisk, HarmsNothingAndTheNextSaveNeedsNoHelp) {
   EXPECT_EQ(store.List("")->size(), 5u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Loses, Crash, testing::Values(Loses::kNothing, Loses::kAllUnsynced, Loses::kUnsyncedContents));
+std::vector<CrashCase> AllCases() {
+  std::vector<CrashCase> cases;
+  for (const Loses loses : {Loses::kNothing, Loses::kAllUnsynced, Loses::kUnsyncedContents}) {
+    for (const bool async : {false, true}) {
+      for (const int ranks : {1, 2}) cases.push_back({loses, {async, ranks}});
+    }
+  }
+  return cases;
+}
+
+std::string NameOfCase(const testing::TestParamInfo<CrashCase>& test) {
+  constexpr const char* kNames[] = {"Kill", "PowerCutNothingUnsynced", "PowerCutEmptyFiles"};
+  return NameOf(test.param.way) + kNames[static_cast<int>(test.param.loses)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Crash, testing::ValuesIn(AllCases()), NameOfCase);
 
 }  // namespace
 }  // namespace composer

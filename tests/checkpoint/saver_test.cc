@@ -76,6 +76,15 @@ TEST(Saver, TheFolderLooksAsDocumented) {
   EXPECT_EQ(ReadManifest(store, "ep0-ba5")->saved_at, "2023-11-14T22:13:20Z");
 }
 
+TEST(Saver, TheHintHasTheNameThatIsAskedForOrNone) {
+  MemoryStore store;
+  ASSERT_TRUE(SaveOne(store, 5, {.run_name = "r", .latest = "newest"}).ok());
+  EXPECT_EQ(*GetObject(store, "newest", 100), "ep0-ba5\n");
+  EXPECT_EQ(store.Size("latest").status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(SaveOne(store, 6, {.run_name = "r", .latest = ""}).ok());
+  EXPECT_EQ(store.List("")->size(), 5u);
+}
+
 TEST(Saver, KeepsTheNewest) {
   MemoryStore store;
   Saver saver(store, RankExchange(), {.run_name = "r", .keep = 2});
@@ -177,6 +186,22 @@ TEST(Saver, ADamagedCheckpointIsReplacedWhenItsStepComesRoundAgain) {
     EXPECT_EQ(LoadedDifference(store, 2), "");
     EXPECT_EQ(store.List("ep0-ba2")->size(), 2u) << "the damaged attempt is gone";
   }
+}
+
+TEST(Saver, ACheckpointThatCannotBeReadJustNowIsNotTakenForDamaged) {
+  MemoryStore disk;
+  ASSERT_TRUE(SaveOne(disk, 1, {.run_name = "first"}).ok());
+  int refused = 0;
+  for (int call = 0; call < 12; ++call) {
+    FaultStore store(disk);
+    store.FailCalls(call, 100, absl::UnavailableError("503"));
+    EXPECT_FALSE(SaveOne(store, 1, {.run_name = "second"}).ok());
+    EXPECT_EQ(ReadManifest(disk, "ep0-ba1")->run_name, "first") << call;
+    store.FailCalls(call, 1, absl::UnavailableError("503"));  // and one that comes back at once
+    refused += !SaveOne(store, 1, {.run_name = "second"}).ok();
+    EXPECT_EQ(ReadManifest(disk, "ep0-ba1")->run_name, "first") << call;
+  }
+  EXPECT_EQ(refused, 12);
 }
 
 TEST(Saver, AValidCheckpointOfAnotherRunIsReplacedOnlyWhenAskedTo) {

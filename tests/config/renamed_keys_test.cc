@@ -31,7 +31,7 @@ TEST(RenamedKeysTest, WhatIsNotHereSaysWhy) {
       {"compile_config", "torch.compile needs Python"},
       {"python_log_level", "there is no Python"},
       {"find_unused_parameters", "`ddp_config`"},
-      {"save_filename", "below `save_folder`"},
+      {"save_name_format", "below `save_folder`"},
       {"fsdp_config.state_dict_type", "each rank writes and reads its part"},
       {"deepspeed_config", "use `parallelism_config`"},
   };

@@ -10,6 +10,7 @@ import unittest
 import urllib.request
 
 import harness
+from fault_proxy import FaultProxy
 
 MOTO = pathlib.Path(os.environ.get("COMPOSER_MOTO", harness.BIN.parent.parent.parent / ".deps/moto")) / "bin"
 # werkzeug decodes %2F in a query, so that moto (5.2.1) would check the signature of `prefix=a/b`; S3 checks that of `prefix=a%2Fb`.
@@ -86,6 +87,24 @@ class S3Test(harness.JobTest):
         # Weights into another run, by URL.
         other = self.write_job("other", load_path="s3://bucket/cloud/ckpt", load_weights_only=True, max_duration="2ba")
         self.run_composer("-n", 1, other, env=self.env)
+
+    def test_no_save_fails_where_requests_do(self):
+        # Each first PUT of a path cut within its body, 503s, resets, answers that break off: every save succeeds all the same, also those
+        # behind the training, and what is in the bucket is whole.
+        proxy = FaultProxy(self.url)
+        self.addCleanup(proxy.server_close)
+        self.addCleanup(proxy.shutdown)
+        env = {**self.env, "S3_ENDPOINT_URL": proxy.url}
+        for name, keys in {"behind": {}, "skipping": {"save_overlap": "skip"}, "blocking": {"save_async": False}}.items():
+            job = self.write_job(name, save_folder="s3://bucket/{run_name}/ckpt", save_interval="1ba", max_duration="4ba", save_num_checkpoints_to_keep=2, **keys)
+            self.run_composer("-n", 2, job, env=env, timeout=240)
+            out, _ = self.run_composer("checkpoint", "verify", f"s3://bucket/{name}/ckpt", env=self.env)
+            self.assertIn("ep0-ba4", out)
+            self.assertGreaterEqual(out.count("valid"), 1, out)
+            self.assertNotRegex(out, "damaged|torn|checksum")
+        for fault, count in proxy.faults.items():
+            self.assertGreater(count, 2, f"{fault} of {proxy.faults}")
+        print(f"  {proxy.requests} requests, {proxy.faults}")
 
     def test_wrong_keys_are_refused(self):
         job = self.write_job("refused", save_folder="s3://bucket/refused", max_duration="2ba")

@@ -32,6 +32,26 @@ void Simulation::SetState(Agent& agent, State state) {
   if (state == State::kRunning) count(+1);
 }
 
+// What an agent holds for the newest world, as a member of it or not.
+void Simulation::Believe(int a, const proto::Standing& standing) {
+  Agent& agent = agents_[a];
+  Forget(agent);
+  agent.standing = standing;
+  std::map<std::string, int>& worlds = believers_[standing.generation()];
+  ++worlds[standing.world()];
+  if (worlds.size() > 1)
+    Violate("generation ", standing.generation(), " is ", worlds.begin()->first, " for one and ",
+            worlds.rbegin()->first, " for another");
+}
+
+void Simulation::Forget(Agent& agent) {
+  const auto number = believers_.find(agent.standing.generation());
+  if (number == believers_.end()) return;
+  const auto world = number->second.find(agent.standing.world());
+  if (--world->second == 0) number->second.erase(world);
+  agent.standing.Clear();
+}
+
 void Simulation::Launch(int a) {
   Agent& agent = agents_[a];
   if (agent.state != State::kGone || HostIsLost(a)) return;
@@ -45,7 +65,7 @@ void Simulation::Launch(int a) {
   agent.shunned_until.assign(num_servers_, absl::InfinitePast());
   agent.state = State::kLooking;
   agent.away = agent.wants_join = true;
-  agent.away_since = agent.broken_since = now_;
+  agent.away_since = agent.broken_since = ClockOfAgent(a);
   Note("agent ", a, " comes as ", agent.node_id);
   Look(a, life);
 }
@@ -55,6 +75,7 @@ void Simulation::Kill(int a, bool silent) {
   if (agent.state == State::kGone) return;
   Note("agent ", a, silent ? " falls silent" : " dies");
   SetState(agent, State::kGone);
+  Forget(agent);
   ++agent.life;
   if (const StreamPtr stream = std::exchange(agent.stream, nullptr)) {
     stream->agent_end = false;
@@ -73,6 +94,7 @@ void Simulation::Leave(int a) {
   Agent& agent = agents_[a];
   if (agent.state == State::kGone || (hosted_ && a < num_servers_)) return;
   Note("agent ", a, " leaves");
+  left_.insert({a, agent.life});
   if (agent.stream != nullptr) {
     proto::NodeMessage message;
     message.mutable_leave();
@@ -84,6 +106,7 @@ void Simulation::Leave(int a) {
     if (runs || (member && world.generation > agent.standing.generation())) ++world.left;
   }
   SetState(agent, State::kGone);
+  Forget(agent);
   ++agent.life;
   if (const StreamPtr stream = std::exchange(agent.stream, nullptr)) {
     In(0.1, 0.2, [this, stream] { stream->agent_end = false, BreakServerEnd(stream); });
@@ -108,7 +131,7 @@ void Simulation::FailWorker(int a) {
 void Simulation::EndWorkers(int a, double low, double high) {
   Agent& agent = agents_[a];
   SetState(agent, State::kEnding);
-  agent.broken_since = now_;
+  agent.broken_since = ClockOfAgent(a);
   In(low, high, [this, a, life = agent.life] {
     Agent& later = agents_[a];
     if (later.life != life || later.state != State::kEnding) return;
@@ -124,7 +147,7 @@ void Simulation::LoseStream(int a) {
   if (agent.away || agent.state == State::kGone) return;
   agent.stream = nullptr;
   agent.away = true;
-  agent.away_since = now_;
+  agent.away_since = ClockOfAgent(a);
   In(0, 0.2, [this, a, life = agent.life] { Look(a, life); });
 }
 
@@ -145,7 +168,7 @@ void Simulation::Look(int a, int life) {
                            : now_ < agent.shunned_until[s]      ? Reach::kShunned
                                                                 : Reach::kServing);
   }
-  const SuccessionDecision decision = DecideSuccession(view, names, now_);
+  const SuccessionDecision decision = DecideSuccession(view, names, ClockOfAgent(a));
   switch (decision.kind) {
     case SuccessionDecision::Kind::kAttach:
       return AttachTo(a, decision.server);
@@ -211,14 +234,23 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
     const proto::World& world = message.world();
     if (world.generation() <= agent.standing.generation())
       return Violate("agent ", a, " gets ", world.id(), " and knows of ", agent.standing.world());
-    agent.standing.set_generation(world.generation());
-    agent.standing.set_world(world.id());
-    agent.standing.set_nodes(world.nodes());
-    agent.standing.set_node_rank(world.node_rank());
+    CheckBelief(a, world);
+    proto::Standing standing;
+    standing.set_generation(world.generation());
+    standing.set_world(world.id());
+    standing.set_nodes(world.nodes());
+    standing.set_node_rank(world.node_rank());
+    *standing.mutable_before() = world.before();
+    Believe(a, standing);
+    if (world.confirm()) {
+      proto::NodeMessage taken;
+      taken.mutable_world_taken();
+      Send(stream, std::move(taken));
+    }
     agent.wants_join = false;
     agent.refused_since = agent.broken_since = absl::InfiniteFuture();
     SetState(agent, State::kRunning);
-    CheckReached(a, world);
+    CheckRuns(world.id());
   } else if (message.has_generation_over()) {
     if (agent.state == State::kRunning && message.generation_over().generation() == agent.standing.generation())
       EndWorkers(a, 0.05, Pick(10) == 0 ? 12 : 1);
@@ -227,7 +259,9 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
       EndWorkers(a, 0.05, 3);
   } else if (message.has_spare()) {
     if (agent.state == State::kJoining && message.spare().newest().generation() > agent.standing.generation())
-      agent.standing = message.spare().newest();
+      Believe(a, message.spare().newest());
+  } else if (message.has_confirmed()) {
+    if (message.confirmed().generation() == agent.standing.generation()) agent.standing.clear_before();
   } else if (message.has_refusal()) {
     if (!message.refusal().passing()) return Violate("agent ", a, " is refused: ", message.refusal().message());
     Note("agent ", a, " is sent away: ", message.refusal().message());
@@ -252,6 +286,16 @@ void Simulation::Cut(int a, int s, absl::Duration length) {
   In(kKeepaliveLow, kKeepaliveHigh, [this, stream] {
     if (std::exchange(stream->agent_end, false) && agents_[stream->agent].stream == stream) LoseStream(stream->agent);
   });
+}
+
+// Hosts on two sides, which do not hear each other.
+void Simulation::Part(uint64_t sides, absl::Duration length) {
+  const auto side = [&](size_t host) { return (sides >> (host % 60)) % 2; };
+  for (size_t a = 0; a < agents_.size(); ++a) {
+    for (int s = 0; s < num_servers_; ++s) {
+      if (side(a) != (hosted_ ? side(s) : 0)) Cut(static_cast<int>(a), s, length);
+    }
+  }
 }
 
 }  // namespace composer::simulated

@@ -1,4 +1,4 @@
-// The processes that serve, around the real Coordinator, and what every world must be like.
+// The processes that serve, around the real Coordinator.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -11,8 +11,6 @@ constexpr double kKeepaliveLow = 1.5, kKeepaliveHigh = 2.9;  // seconds until a 
 constexpr absl::Duration kStall = absl::Milliseconds(1250);  // as rendezvous/service
 constexpr absl::Duration kSettle = absl::Seconds(5);         // as the launcher starts a rendezvous again
 constexpr absl::Duration kSuccessorGrace = absl::Seconds(8);
-
-int SlotsOf(int a) { return 1 + a % 3; }
 
 }  // namespace
 
@@ -27,7 +25,8 @@ void Simulation::StartServer(int s, bool again) {
       Coordinator::Options{.job = "job",
                            .incarnation = absl::StrCat("s", s, ".", ++num_processes_),
                            .policy = policy,
-                           .settled = again ? ClockOf(s) + kSettle : absl::InfinitePast()});
+                           .settled = again ? ClockOf(s) + kSettle : absl::InfinitePast(),
+                           .numbering = {.random = random_(), .may_be_first = !again && s == 0}});
 }
 
 void Simulation::KillServer(int s, absl::Duration away) {
@@ -102,6 +101,8 @@ void Simulation::Arrive(const StreamPtr& stream, const proto::NodeMessage& messa
     case proto::NodeMessage::kGenerationEnded:
       return Deliver(s, coordinator.GenerationEnded(stream->session, message.caller().generation(),
                                                     message.generation_ended().cause(), ClockOf(s)));
+    case proto::NodeMessage::kWorldTaken:
+      return Deliver(s, coordinator.WorldTaken(stream->session, message.caller().generation(), ClockOf(s)));
     case proto::NodeMessage::kLeave:
       stream->server_end = false;
       server.streams.erase(stream->session);
@@ -170,58 +171,6 @@ void Simulation::ScheduleTick(int s) {
     }
     Deliver(s, due.coordinator->Tick(ClockOf(s)));
   });
-}
-
-void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
-  WorldRecord world;
-  world.generation = outcome.begun;
-  std::string id;
-  std::set<std::pair<int, int>> nodes;
-  int base_rank = 0, last_rank = -1;
-  std::string last_world;
-  for (const Coordinator::Outgoing& out : outcome.messages) {
-    if (!out.message->has_world()) continue;
-    const proto::World& told = out.message->world();
-    const auto it = servers_[s].streams.find(out.session);
-    if (it == servers_[s].streams.end()) return Violate("a world has a node without a stream");
-    const int a = it->second->agent;
-    id = told.id();
-    if (told.node_rank() != static_cast<int>(world.members.size()))
-      return Violate("node rank ", told.node_rank(), " twice");
-    if (told.base_rank() != base_rank) return Violate("base rank ", told.base_rank(), ", not ", base_rank);
-    const int life = it->second->life;
-    if (!nodes.insert({a, life}).second) return Violate("agent ", a, " is in a world twice");
-    base_rank += SlotsOf(a);
-    world.members.emplace_back(a, life);
-    if (agents_[a].life != life) continue;  // dead, and not known to be
-    const proto::Standing& standing = agents_[a].standing;
-    if (standing.generation() == 0 || standing.generation() + 1 != outcome.begun || standing.node_rank() < 0) continue;
-    if (standing.world() == last_world && standing.node_rank() <= last_rank)
-      return Violate("survivors have changed their order in generation ", outcome.begun);
-    last_world = standing.world();
-    last_rank = standing.node_rank();
-  }
-  const int size = static_cast<int>(world.members.size());
-  if (size < policy_.min_nodes || size > policy_.max_nodes) return Violate("a world of ", size, " nodes");
-  if (!worlds_.emplace(id, std::move(world)).second) return Violate("world ", id, " has formed twice");
-  ++result_.num_worlds;
-}
-
-void Simulation::CheckReached(int a, const proto::World& told) {
-  const auto it = worlds_.find(told.id());
-  if (it == worlds_.end()) return Violate("agent ", a, " got a world that nobody formed");
-  WorldRecord& world = it->second;
-  world.reached.insert(told.node_rank());
-  const size_t nodes = world.members.size();
-  if (!AllRun(world)) return;
-  Note("world ", told.id(), " runs on ", nodes, " nodes");
-  for (const auto& [id, other] : worlds_) {
-    if (id != told.id() && AllRun(other)) return Violate("two worlds run at once: ", id, " and ", told.id());
-  }
-}
-
-bool Simulation::AllRun(const WorldRecord& world) const {
-  return world.running > 0 && world.running + world.left == static_cast<int>(world.members.size());
 }
 
 }  // namespace composer::simulated

@@ -43,7 +43,7 @@ void Simulation::Plan() {
   hosted_ = list_ || Pick(2) == 0;
   const int count = std::max(num_servers_, options_.exact_agents ? options_.max_agents : 1 + Pick(options_.max_agents));
   policy_.max_nodes = list_ || options_.exact_agents ? count : 1 + Pick(count);
-  policy_.min_nodes = list_ ? policy_.max_nodes / 2 + 1 : 1 + Pick(policy_.max_nodes);
+  policy_.min_nodes = 1 + Pick(policy_.max_nodes);
   policy_.grow = static_cast<GrowPolicy>(Pick(3));
   policy_.quorum = list_;
   given_ranks_ = Pick(2) == 0;
@@ -77,7 +77,7 @@ void Simulation::Make(const PlannedFault& fault) {
   const int s = static_cast<int>(fault.choice % servers_.size());
   // A lone server that was restarted while all who know of its world are cut off cannot know either (docs/rendezvous.md):
   // one or the other.
-  const bool cuts = fault.kind == Fault::kCut || fault.kind == Fault::kCutMany;
+  const bool cuts = fault.kind == Fault::kCut || fault.kind == Fault::kCutMany || fault.kind == Fault::kPartition;
   if (!list_ && (lone_cuts_ ? fault.kind == Fault::kServerKilled : cuts)) return;
   switch (fault.kind) {
     case Fault::kWorkerFails:
@@ -97,6 +97,8 @@ void Simulation::Make(const PlannedFault& fault) {
         if ((fault.choice >> (b % 60)) % 2 == 1) Cut(static_cast<int>(b), s, absl::Seconds(0.5 + 20 * fault.length));
       }
       return;
+    case Fault::kPartition:
+      return Part(fault.choice, absl::Seconds(0.5 + 30 * fault.length));
     case Fault::kServerKilled:
       return KillServer(s, absl::Seconds(hosted_ ? 1.0 : 0.2 + 20 * fault.length));
     case Fault::kServerFrozen:
@@ -105,6 +107,10 @@ void Simulation::Make(const PlannedFault& fault) {
       servers_[s].clock_error += absl::Seconds(20 * fault.length - 10);
       Note("server ", s, ": its clock jumps");
       return ScheduleTick(s);
+    case Fault::kAgentClockJumps:
+      agents_[a].clock_error += absl::Seconds(6 * fault.length - 3);
+      Note("agent ", a, ": its clock jumps");
+      return;
     case Fault::kHostLost:
       return LoseHost(s);
     case Fault::kCount:
@@ -120,7 +126,8 @@ void Simulation::Heal() {
 // A world can form of those that are alive: enough of them, with a server, and in a list a majority of the last world.
 bool Simulation::MayProgress() const {
   const auto alive = [](const Agent& agent) { return agent.state != State::kGone; };
-  if (std::count_if(agents_.begin(), agents_.end(), alive) < policy_.min_nodes) return false;
+  const auto num_alive = std::count_if(agents_.begin(), agents_.end(), alive);
+  if (num_alive < policy_.min_nodes || (list_ && 2 * num_alive <= policy_.max_nodes)) return false;
   if (!list_) return servers_[0].coordinator != nullptr;
   bool can_serve = false;
   for (int s = 0; s < num_servers_; ++s) can_serve = can_serve || alive(agents_[s]);

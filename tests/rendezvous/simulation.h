@@ -8,9 +8,15 @@
 // other.
 //
 // What must hold, checked all along:
-//   one world a generation   numbers grow: no agent gets a world with a number that it has heard of before
+//   one world a generation   no two processes ever hold two worlds with one number for the newest; an agent gets no world
+//                            with a number that is not above all that it has heard of
 //   one coherent world       no two worlds run on all of their members at one time
-//   ranks                    0 … n-1, each once, no node twice, base ranks add up; survivors keep their order
+//   no fork                  in a list, of the worlds that follow one world, at most one ever runs
+//   ranks                    0 … n-1, each once, no node twice, base ranks add up; survivors keep their order; no two
+//                            processes ever believe to have one rank of one world
+//   quorum                   in a list, more than half of the last world that a member of the new one has heard of is
+//                            connected to the server that forms it (half, with node rank 0); of a first world, more
+//                            than half of max_nodes (half, at the first of the list)
 //   sizes                    min_nodes <= n <= max_nodes
 //   progress                 when faults stop and enough nodes are there, a world runs
 // SPDX-License-Identifier: Apache-2.0

@@ -60,15 +60,19 @@ struct Agent {
   absl::Time broken_since;  // InfiniteFuture: workers run
   absl::Time refused_since = absl::InfiniteFuture();
   std::optional<proto::FailureCause> untold;
+  absl::Duration clock_error;
   std::vector<absl::Time> shunned_until, cut_until;  // by server
 };
 
+using Life = std::pair<int, int>;  // an agent and which of its processes
+
 struct WorldRecord {
   uint64_t generation = 0;
-  std::vector<std::pair<int, int>> members;  // agent and its life, by node rank
-  std::set<int> reached;                     // node ranks
+  std::vector<Life> members;  // by node rank
+  std::string follows;        // the newest world that a member had heard of when this one formed; "": none
   int running = 0;
   int left = 0;  // said farewell: the others go on
+  bool ran = false;  // on all of its members at one time
 };
 
 enum class Fault {
@@ -79,9 +83,11 @@ enum class Fault {
   kAgentComes,
   kCut,
   kCutMany,
+  kPartition,
   kServerKilled,
   kServerFrozen,
   kClockJumps,
+  kAgentClockJumps,
   kHostLost,
   kCount
 };
@@ -147,7 +153,10 @@ class Simulation {
   void Send(const StreamPtr& stream, proto::NodeMessage message);
   void Receive(const StreamPtr& stream, const proto::CoordinatorMessage& message);
   void SetState(Agent& agent, State state);
+  void Believe(int a, const proto::Standing& standing);
+  void Forget(Agent& agent);
   void Cut(int a, int s, absl::Duration length);
+  void Part(uint64_t sides, absl::Duration length);
   bool IsCut(int a, int s) const { return now_ < agents_[a].cut_until[s] || servers_[s].host_lost; }
   bool HostIsLost(int a) const { return hosted_ && a < num_servers_ && servers_[a].host_lost; }
 
@@ -160,10 +169,18 @@ class Simulation {
   void BreakServerEnd(const StreamPtr& stream);
   void Deliver(int s, const Coordinator::Outcome& outcome);
   void ScheduleTick(int s);
+  absl::Time ClockOfAgent(int a) const { return now_ + agents_[a].clock_error; }
   absl::Time ClockOf(int s) const { return now_ + servers_[s].clock_error; }
+
+  // simulation_checks.cc
   void CheckFormed(int s, const Coordinator::Outcome& outcome);
-  void CheckReached(int a, const proto::World& world);
+  void CheckOrder(const WorldRecord& world, int s);
+  void CheckQuorum(const WorldRecord& world, int s);
+  void CheckBelief(int a, const proto::World& world);
+  void CheckRuns(const std::string& id);
   bool AllRun(const WorldRecord& world) const;
+  bool IsAlive(const Life& life) const;
+  const Agent* AgentBehind(const Life& life, int s) const;
 
   const SimulationOptions options_;
   std::mt19937_64 random_;
@@ -184,6 +201,9 @@ class Simulation {
   Coordinator::Session last_session_ = 0;
   int num_processes_ = 0;
   std::map<std::string, WorldRecord> worlds_;  // by id
+  std::map<uint64_t, std::map<std::string, int>> believers_;  // processes that live, by generation and world
+  std::set<Life> left_;                                       // said farewell
+  std::map<std::pair<std::string, int>, Life> seats_;  // who believes to have a node rank of a world
 };
 
 }  // namespace composer::simulated

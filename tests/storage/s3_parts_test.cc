@@ -33,6 +33,37 @@ TEST(S3Answers, ListsAndItsDamages) {
   EXPECT_FALSE(ParseS3UploadId("<InitiateMultipartUploadResult/>").ok());
 }
 
+TEST(S3Answers, UploadsInPartsThatNobodyEnded) {
+  const auto page = ParseS3Uploads(
+      "<?xml version=\"1.0\"?><ListMultipartUploadsResult "
+      "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Upload><Key>a/k"
+      "</Key><UploadId>1~x</UploadId></Upload><Upload><Key>b</Key><UploadId>2</UploadId></Upload><IsTruncated>true"
+      "</IsTruncated><NextKeyMarker>b</NextKeyMarker><NextUploadIdMarker>2</NextUploadIdMarker></"
+      "ListMultipartUploadsResult>");
+  ASSERT_TRUE(page.ok()) << page.status();
+  ASSERT_EQ(page->uploads.size(), 2u);
+  EXPECT_EQ(page->uploads[0].key, "a/k");
+  EXPECT_EQ(page->uploads[0].id, "1~x");
+  EXPECT_EQ(page->next_key, "b");
+  EXPECT_EQ(page->next_id, "2");
+  for (const char* wrong :
+       {"", "<html/>", "<ListBucketResult/>",
+        "<ListMultipartUploadsResult><Upload><Key>a</Key></Upload></ListMultipartUploadsResult>",
+        "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated></ListMultipartUploadsResult>"}) {
+    EXPECT_FALSE(ParseS3Uploads(wrong).ok()) << wrong;
+  }
+}
+
+TEST(S3Answers, WhatWasNotDeletedIsNamed) {
+  EXPECT_EQ(*ParseS3DeleteErrors("<DeleteResult><Deleted><Key>a</Key></Deleted></DeleteResult>"), "");
+  EXPECT_EQ(*ParseS3DeleteErrors("<DeleteResult><Error><Key>a</Key><Code>NoSuchKey</Code></Error></DeleteResult>"), "");
+  EXPECT_EQ(
+      *ParseS3DeleteErrors("<DeleteResult><Error><Key>a</Key><Code>AccessDenied</Code><Message>no</Message></Error>"
+                           "</DeleteResult>"),
+      "a: AccessDenied: no");
+  EXPECT_FALSE(ParseS3DeleteErrors("<Error/>").ok());
+}
+
 TEST(S3Answers, StatusOfAnAnswer) {
   const auto code = [](int status, const char* error = "") {
     return StatusOfAnswer({status, {}, std::string("<Error><Code>") + error + "</Code></Error>"}, "k").code();

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/object_store_suite.h"
-#include "tests/support/fake_s3.h"
+#include "tests/support/fake_bucket.h"
 
 namespace composer {
 namespace {
@@ -15,29 +15,12 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Fault = FakeS3::Fault;
 
-// Everything a store needs, in one place. Time is made up, so that waiting costs none.
-struct Bucket {
-  FakeS3 server;
-  ManualClock clock;
-  std::shared_ptr<S3KeySource> keys = std::make_shared<S3KeySource>(
-      [] { return S3Credentials{{"id", "secret", ""}, absl::InfiniteFuture(), "test"}; }, clock);
-
-  S3Store Store(int64_t part_bytes = S3Store::kPartBytes, S3Bucket::CreateOnly create = {}) {
-    S3Store::Options options;
-    options.bucket = {.endpoint = "http://fake", .name = "bucket"};
-    options.bucket.create_only = create;
-    options.prefix = "runs/mine";
-    options.part_bytes = part_bytes;
-    return {options, server, keys, clock};
-  }
-};
-
 // A store that keeps its bucket.
 struct StoreWithBucket {
   StoreWithBucket(S3Bucket::CreateOnly create, int64_t part) : store(bucket.Store(part, create)) {
     bucket.server.set_page_size(2);
   }
-  Bucket bucket;
+  FakeBucket bucket;
   S3Store store;
 };
 
@@ -56,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Gcs, ObjectStoreSuite, testing::Values([] {
                          }));
 
 TEST(S3Store, KeepsToItsPrefix) {
-  Bucket bucket;
+  FakeBucket bucket;
   S3Store store = bucket.Store();
   ASSERT_TRUE(store.Put("a/k", {"x"}).ok());
   EXPECT_THAT(bucket.server.objects(), ElementsAre(testing::Pair("/bucket/runs/mine/a/k", "x")));
@@ -70,7 +53,7 @@ TEST_P(EveryRequestFailsOnce, AndNothingIsLostOrDoubled) {
   const std::string content(100, 'c');
   for (const int64_t part : {int64_t{1} << 20, int64_t{30}}) {
     for (const bool create : {false, true}) {
-      Bucket counting;
+      FakeBucket counting;
       S3Store undisturbed = counting.Store(part);
       const auto put = [&](S3Store& store) {
         return create ? store.PutIfAbsent("k", {content}) : store.Put("k", {content});
@@ -78,7 +61,7 @@ TEST_P(EveryRequestFailsOnce, AndNothingIsLostOrDoubled) {
       ASSERT_TRUE(put(undisturbed).ok());
       const int requests = counting.server.requests();
       for (int bad = 0; bad < requests; ++bad) {
-        Bucket bucket;
+        FakeBucket bucket;
         bucket.server.set_script(
             [&](int number, const HttpRequest&) { return number == bad ? GetParam() : Fault::kNone; });
         S3Store store = bucket.Store(part);
@@ -99,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, EveryRequestFailsOnce,
                          testing::Values(Fault::kLostRequest, Fault::kLostAnswer, Fault::kSlowDown));
 
 TEST(S3Store, AnObjectOfSomebodyElseIsNotTakenForOnesOwn) {
-  Bucket bucket;
+  FakeBucket bucket;
   S3Store store = bucket.Store();
   ASSERT_TRUE(store.Put("k", {"theirs"}).ok());
   bucket.server.set_script(
@@ -109,7 +92,7 @@ TEST(S3Store, AnObjectOfSomebodyElseIsNotTakenForOnesOwn) {
 }
 
 TEST(S3Store, AServerThatStaysAwayEndsInAnErrorThatSaysHowOften) {
-  Bucket bucket;
+  FakeBucket bucket;
   S3Store store = bucket.Store(30);
   bucket.server.set_script(
       [](int, const HttpRequest& request) { return request.method == "PUT" ? Fault::kSlowDown : Fault::kNone; });
@@ -121,8 +104,60 @@ TEST(S3Store, AServerThatStaysAwayEndsInAnErrorThatSaysHowOften) {
   EXPECT_EQ(bucket.server.uploads_left(), 0u) << "the upload is given up";
 }
 
+// A process that dies in the middle of an upload in parts leaves it in the bucket, where it costs money and is invisible.
+TEST(S3Store, WhatADeadProcessLeftOfAnUploadIsListedAsRemainsAndDeleted) {
+  FakeBucket bucket;
+  bucket.server.set_page_size(1);
+  S3Store store = bucket.Store(30);
+  ASSERT_TRUE(store.Put("a/whole", {std::string(100, 'x')}).ok());
+  for (const char* key : {"a/k", "a/k", "b", "ab/k"}) {
+    bucket.server.set_script([](int number, const HttpRequest&) { return number < 2 ? Fault::kNone : Fault::kReset; });
+    EXPECT_FALSE(store.Put(key, {std::string(100, 'x')}).ok());
+  }
+  bucket.server.set_script(nullptr);
+  EXPECT_EQ(bucket.server.uploads_left(), 4u);
+  EXPECT_THAT(*store.List(""), ElementsAre(".put-b", "a/.put-k", "a/whole", "ab/.put-k"));
+  EXPECT_THAT(*store.List("a"), ElementsAre("a/.put-k", "a/whole"));
+  EXPECT_TRUE(store.Delete("a/.put-k").ok());
+  EXPECT_EQ(bucket.server.uploads_left(), 2u) << "both uploads of a/k are gone";
+  EXPECT_TRUE(store.DeleteTree("ab").ok());
+  EXPECT_TRUE(store.Delete(".put-b").ok());
+  EXPECT_TRUE(store.Delete(".put-b").ok());
+  EXPECT_EQ(bucket.server.uploads_left(), 0u);
+  EXPECT_THAT(*store.List(""), ElementsAre("a/whole"));
+  EXPECT_EQ(store.Delete(".put-../x").code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(S3Store, AFolderGoesWithOneRequestOrOneAnObjectWhereThatIsNotKnown) {
+  for (const bool knows : {true, false}) {
+    FakeBucket bucket;
+    bucket.server.set_deletes_many(knows);
+    S3Store store = bucket.Store();
+    for (const char* folder : {"a", "b", "ab"}) {
+      for (int i = 0; i < 5; ++i) ASSERT_TRUE(store.Put(absl::StrCat(folder, "/", i), {"x"}).ok());
+    }
+    bucket.server.set_script(nullptr);
+    ASSERT_TRUE(store.DeleteTree("a").ok());
+    EXPECT_EQ(bucket.server.requests(), knows ? 3 : 8) << "two lists, and the deletion";
+    ASSERT_TRUE(store.DeleteTree("b").ok());
+    EXPECT_EQ(bucket.server.requests(), knows ? 6 : 15) << "it is asked once whether it knows";
+    EXPECT_EQ(bucket.server.objects().size(), 5u);
+    EXPECT_EQ(store.List("ab")->size(), 5u);
+  }
+}
+
+TEST(S3Store, AServerThatTellsNoUploadsIsAskedOnce) {
+  FakeBucket bucket;
+  bucket.server.set_tells_uploads(false);
+  S3Store store = bucket.Store();
+  ASSERT_TRUE(store.Put("a/k", {"x"}).ok());
+  bucket.server.set_script(nullptr);
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(*store.List(""), ElementsAre("a/k"));
+  EXPECT_EQ(bucket.server.requests(), 4) << "three lists, and one question after uploads";
+}
+
 TEST(S3Store, WithoutKeysTheErrorSaysWhereWasLooked) {
-  Bucket bucket;
+  FakeBucket bucket;
   bucket.keys = std::make_shared<S3KeySource>(
       [&] {
         return FindS3Credentials(Environment({{"AWS_EC2_METADATA_DISABLED", "true"}, {"HOME", "/nonexistent"}}),

@@ -86,14 +86,16 @@ absl::StatusOr<HttpResponse> FakeS3::Send(const HttpRequest& request) {
 HttpResponse FakeS3::Answer(const HttpRequest& request) {
   const std::string id = Find(request.query, "uploadId");
   if (Has(request.query, "list-type")) return List(request);
+  if (request.method == "GET" && Has(request.query, "uploads")) return ListUploads(request);
   if (request.method == "POST" && Has(request.query, "uploads")) {
-    const std::string fresh = absl::StrCat("upload-", requests_);
+    const std::string fresh = absl::StrCat("upload-", uploads_begun_++);
     uploads_[fresh] = {request.path, MetadataOf(request), {}};
     return {200,
             {},
             absl::StrCat("<InitiateMultipartUploadResult><UploadId>", fresh,
                          "</UploadId></InitiateMultipartUploadResult>")};
   }
+  if (request.method == "POST" && Has(request.query, "delete")) return DeleteMany(request);
   if (!id.empty() && uploads_.count(id) == 0) return Error(404, "NoSuchUpload");
   if (request.method == "POST") return Complete(request, id);
   if (request.method == "PUT" && !id.empty()) {
@@ -110,6 +112,17 @@ HttpResponse FakeS3::Answer(const HttpRequest& request) {
   const auto object = objects_.find(request.path);
   if (object == objects_.end()) return Error(404, "NoSuchKey");
   return Get(request, object->second);
+}
+
+HttpResponse FakeS3::DeleteMany(const HttpRequest& request) {
+  if (!deletes_many_) return Error(501, "NotImplemented");
+  if (!Has(request.headers, "content-md5")) return Error(400, "InvalidRequest");
+  const std::string xml = absl::StrJoin(request.body, "");
+  for (size_t at = 0; (at = xml.find("<Key>", at)) != std::string::npos;) {
+    at += 5;
+    objects_.erase(request.path + xml.substr(at, xml.find("</Key>", at) - at));
+  }
+  return {200, {}, "<DeleteResult></DeleteResult>"};
 }
 
 HttpResponse FakeS3::Store(const HttpRequest& request, Object object) {
@@ -141,6 +154,35 @@ HttpResponse FakeS3::Get(const HttpRequest& request, const Object& object) {
   response.status = 206;
   response.body = object.bytes.substr(static_cast<size_t>(from), static_cast<size_t>(to - from + 1));
   return response;
+}
+
+// By key, then by id; a page ends before the first upload that no longer fits.
+HttpResponse FakeS3::ListUploads(const HttpRequest& request) {
+  if (!tells_uploads_) return Error(501, "NotImplemented");
+  const std::string bucket = request.path, prefix = bucket + Find(request.query, "prefix");
+  using Entry = std::pair<std::string, std::string>;
+  std::vector<Entry> entries;
+  for (const auto& [id, upload] : uploads_) entries.emplace_back(upload.path, id);
+  std::sort(entries.begin(), entries.end());
+  const Entry after = {bucket + Find(request.query, "key-marker"), Find(request.query, "upload-id-marker")};
+  std::string xml, next;
+  size_t listed = 0;
+  Entry last;
+  for (const Entry& entry : entries) {
+    if (!absl::StartsWith(entry.first, prefix) || entry <= after) continue;
+    if (listed++ == page_size_) {
+      next = absl::StrCat("<NextKeyMarker>", last.first.substr(bucket.size()), "</NextKeyMarker><NextUploadIdMarker>",
+                          last.second, "</NextUploadIdMarker>");
+      break;
+    }
+    absl::StrAppend(&xml, "<Upload><Key>", entry.first.substr(bucket.size()), "</Key><UploadId>", entry.second,
+                    "</UploadId></Upload>");
+    last = entry;
+  }
+  return {200,
+          {},
+          absl::StrCat("<ListMultipartUploadsResult><IsTruncated>", next.empty() ? "false" : "true", "</IsTruncated>",
+                       next, xml, "</ListMultipartUploadsResult>")};
 }
 
 HttpResponse FakeS3::List(const HttpRequest& request) {

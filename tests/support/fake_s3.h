@@ -23,6 +23,8 @@ class FakeS3 final : public Http {
   absl::StatusOr<HttpResponse> Send(const HttpRequest& request) override;
   void set_script(Script script);
   void set_page_size(size_t keys) { page_size_ = keys; }
+  void set_deletes_many(bool deletes) { deletes_many_ = deletes; }
+  void set_tells_uploads(bool tells) { tells_uploads_ = tells; }
   int requests() const;
   size_t uploads_left() const;  // begun, neither completed nor aborted
   // Path-style: "/bucket/key".
@@ -41,6 +43,8 @@ class FakeS3 final : public Http {
   HttpResponse Answer(const HttpRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   HttpResponse Get(const HttpRequest& request, const Object& object);
   HttpResponse List(const HttpRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  HttpResponse DeleteMany(const HttpRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  HttpResponse ListUploads(const HttpRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   HttpResponse Store(const HttpRequest& request, Object object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   HttpResponse Complete(const HttpRequest& request, const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -49,7 +53,10 @@ class FakeS3 final : public Http {
   std::map<std::string, Upload> uploads_ ABSL_GUARDED_BY(mutex_);
   Script script_ ABSL_GUARDED_BY(mutex_);
   int requests_ ABSL_GUARDED_BY(mutex_) = 0;
+  int uploads_begun_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t page_size_ = 1000;
+  bool tells_uploads_ = true;
+  bool deletes_many_ = true;
 };
 
 }  // namespace composer

@@ -87,8 +87,8 @@ TEST(JobArgumentsTest, EachIsAKeyOrSaysWhyNot) {
     unknown.emplace(parts.at(1));
   }
   EXPECT_THAT(unknown, UnorderedElementsAre("spin_dataloaders", "algorithm_passes", "load_object_store",
-                                            "load_progress_bar", "save_filename", "save_latest_filename",
-                                            "save_metrics", "precision_config", "python_log_level", "compile_config"));
+                                            "load_progress_bar", "save_metrics", "precision_config", "python_log_level",
+                                            "compile_config"));
 }
 
 TEST(JobArgumentsTest, AllMistakesOfAFileAreSaidAtOnceWithTheirPlaces) {

@@ -16,7 +16,7 @@
 
 namespace composer {
 
-// All methods but Find and num_shards are collectives: every rank calls them, in the same order.
+// All methods but Find and those of numbers are collectives: every rank calls them, in the same order.
 class ModelSharding {
  public:
   virtual ~ModelSharding() = default;
@@ -39,6 +39,8 @@ class ModelSharding {
   // Sums over the ranks that together hold one copy of the parameters: for norms of gradients or weights.
   virtual void SumOverShards(const at::Tensor& tensor) = 0;
   virtual int num_shards() const = 0;
+  virtual int shard_index() const = 0;    // this rank's, 0 to num_shards() - 1
+  virtual at::Device device() const = 0;  // of tensors to be summed
 
   // All parameters, whole, on the CPU, by the model's names: one unit in memory at a time besides the result.
   virtual std::vector<std::pair<std::string, at::Tensor>> WholeParameters() = 0;

@@ -92,6 +92,10 @@ struct State {
   // the end of the epoch if that comes first: the wish travels with that step's gradients, and all ranks end together.
   void StopTraining() { stop_requested = true; }
   bool stop_requested = false;
+  // Saves a checkpoint after the current batch whatever the save interval; with several ranks after the next batch, as
+  // StopTraining. Training goes on.
+  void SaveCheckpoint() { save_requested = true; }
+  bool save_requested = false;
 
   Tracer* tracer = nullptr;  // not owned; set by a profiler for the batches that it records, null otherwise
 };

@@ -22,6 +22,8 @@ class Supervision {
   virtual void OnCheckpointSaved(const std::string& path, int64_t batch) {}
   // True once the run should save a checkpoint and leave. Read every step.
   virtual bool DrainRequested() const { return false; }
+  // True once for each time that a checkpoint was asked for. Read every step.
+  virtual bool TakeSaveRequest() { return false; }
 };
 
 }  // namespace composer

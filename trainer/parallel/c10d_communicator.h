@@ -21,6 +21,7 @@ class C10dCommunicator final : public Communicator {
   int rank() const override { return backend_->getRank(); }
   int world_size() const override { return backend_->getSize(); }
   at::Device device() const override { return device_; }
+  bool sums_in_tree_order() const override { return false; }
   std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override;
   std::unique_ptr<PendingCollective> StartAllGather(at::Tensor output, at::Tensor input) override;
   std::unique_ptr<PendingCollective> StartReduceScatterSum(at::Tensor output, at::Tensor input) override;

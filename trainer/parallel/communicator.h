@@ -35,6 +35,8 @@ class Communicator {
   virtual int world_size() const = 0;
   // Where tensors must be. NCCL: this rank's GPU.
   virtual at::Device device() const { return at::kCPU; }
+  // Whether sums have the order above.
+  virtual bool sums_in_tree_order() const { return true; }
   // Starts tensor = sum over ranks, in place; contiguous tensors only. Never null.
   virtual std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) = 0;
   // Starts output = [input of rank 0, input of rank 1, …]. output.numel() == world_size * input.numel(); one dtype; both

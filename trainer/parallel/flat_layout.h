@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/types/span.h"
-
 namespace composer {
 
 inline constexpr int64_t kFlatAlignment = 32;  // elements
@@ -46,13 +44,5 @@ struct FlatLayout {
 
 // ranks >= 1; shapes with sizes >= 0 and fewer than 2^62 elements together.
 FlatLayout MakeFlatLayout(std::vector<FlatParam> params, int ranks);
-
-// A box of a tensor that is contiguous in it: `numel` elements from `begin` on.
-struct FlatBox {
-  std::vector<int64_t> offset, shape;
-  int64_t begin = 0;
-};
-// Elements [begin, end) of a flattened tensor as boxes, in order: at most 2 x dimensions - 1.
-std::vector<FlatBox> FlatRangeBoxes(absl::Span<const int64_t> shape, int64_t begin, int64_t end);
 
 }  // namespace composer

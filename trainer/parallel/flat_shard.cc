@@ -92,6 +92,12 @@ void FlatShard::BuildGradients(const at::TensorOptions& original) {
   reduce_.storage().unsafeGetStorageImpl()->set_nbytes(0);
 }
 
+int64_t FlatShard::largest_param_bytes() const {
+  int64_t numel = 0;
+  for (const FlatParam& param : layout_.params) numel = std::max(numel, param.numel);
+  return numel * static_cast<int64_t>(whole_.element_size());
+}
+
 void FlatShard::StartUnshard() {
   if (state_ != WholeState::kNone || whole_bytes_ == 0) return;
   const torch::NoGradGuard no_grad;

@@ -71,6 +71,7 @@ class FlatShard {
   const at::Tensor& shard() const { return shard_; }
   int64_t whole_bytes() const { return whole_bytes_; }
   int64_t reduce_bytes() const { return reduce_bytes_; }
+  int64_t largest_param_bytes() const;  // whole, in param_dtype
 
  private:
   // A part of a parameter's gradient and its place in the reduce-scatter buffer.

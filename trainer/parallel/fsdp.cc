@@ -375,7 +375,8 @@ ShardPlan Fsdp::Plan(int64_t optimizer_bytes) const {
   const auto add = [&plan](const Unit& unit) {
     plan.units.push_back({unit.name, {}});
     for (const auto& shard : unit.shards) {
-      plan.units.back().shards.push_back({shard->layout().param_numel(), shard->whole_bytes(), shard->reduce_bytes(),
+      plan.units.back().shards.push_back({shard->layout().param_numel(), shard->largest_param_bytes(),
+                                          shard->whole_bytes(), shard->reduce_bytes(),
                                           static_cast<int64_t>(shard->shard().nbytes())});
     }
   };

@@ -63,6 +63,8 @@ class Fsdp final : public GradientSync, public ModelSharding {
   const Piece* Find(const at::Tensor& param) const override;
   void SumOverShards(const at::Tensor& tensor) override { ranks_.shard->AllReduceSum(tensor); }
   int num_shards() const override { return ranks_.shard->world_size(); }
+  int shard_index() const override { return ranks_.shard->rank(); }
+  at::Device device() const override { return ranks_.shard->device(); }
   std::vector<std::pair<std::string, at::Tensor>> WholeParameters() override;
 
   // optimizer_bytes: of the optimizer's state on this rank.

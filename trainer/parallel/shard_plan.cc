@@ -108,7 +108,9 @@ PlannedMemory MemoryOf(const ShardPlan& plan) {
   for (const PlannedUnit& unit : plan.units) {
     for (const PlannedShard& shard : unit.shards) {
       memory.parameters += shard.shard_bytes;
-      if (shard.reduce_bytes > 0) memory.gradients += shard.shard_bytes;
+      if (shard.reduce_bytes == 0) continue;
+      memory.gradients += shard.shard_bytes;
+      memory.one_gradient = std::max(memory.one_gradient, shard.largest_bytes);
     }
   }
   memory.optimizer = plan.optimizer_bytes;
@@ -142,11 +144,12 @@ std::string PlanText(const ShardPlan& plan) {
                           sum.params, Megabytes(sum.whole_bytes), Megabytes(sum.shard_bytes));
   }
   const PlannedMemory memory = MemoryOf(plan);
-  absl::StrAppendFormat(&text,
-                        "  memory of a rank: %s = parameters %s + gradients %s + optimizer %s + buffers %s; "
-                        "activations come on top\n",
-                        Megabytes(memory.total()), Megabytes(memory.parameters), Megabytes(memory.gradients),
-                        Megabytes(memory.optimizer), Megabytes(memory.buffers));
+  absl::StrAppendFormat(
+      &text,
+      "  memory of a rank: %s = parameters %s + gradients %s + optimizer %s + buffers %s + one gradient %s; "
+      "activations come on top\n",
+      Megabytes(memory.total()), Megabytes(memory.parameters), Megabytes(memory.gradients), Megabytes(memory.optimizer),
+      Megabytes(memory.buffers), Megabytes(memory.one_gradient));
   absl::StrAppendFormat(&text, "  a rank sends %s a step of one microbatch", Megabytes(WireBytesOf(plan)));
   return text;
 }

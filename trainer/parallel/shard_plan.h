@@ -12,10 +12,11 @@ namespace composer {
 
 // Bytes of one FlatShard.
 struct PlannedShard {
-  int64_t params = 0;        // elements, without padding
-  int64_t whole_bytes = 0;   // of the buffer of all ranks' shards, in param_dtype
-  int64_t reduce_bytes = 0;  // of the reduce-scatter's input; 0: frozen
-  int64_t shard_bytes = 0;   // this rank's values
+  int64_t params = 0;         // elements, without padding
+  int64_t largest_bytes = 0;  // of a whole parameter
+  int64_t whole_bytes = 0;    // of the buffer of all ranks' shards, in param_dtype
+  int64_t reduce_bytes = 0;   // of the reduce-scatter's input; 0: frozen
+  int64_t shard_bytes = 0;    // this rank's values
 };
 struct PlannedUnit {
   std::string name;  // "" for the root
@@ -32,14 +33,15 @@ struct ShardPlan {
 struct PlannedMemory {
   int64_t parameters = 0, gradients = 0, optimizer = 0;  // this rank's shards, always there
   int64_t buffers = 0;                                   // for whole units and reduce-scatters, at most at once
-  int64_t total() const { return parameters + gradients + optimizer + buffers; }
+  int64_t one_gradient = 0;                              // of autograd's, on its way into a buffer
+  int64_t total() const { return parameters + gradients + optimizer + buffers + one_gradient; }
 };
-// Of a rank, in a step of any number of passes, besides activations and what autograd has of one gradient. buffers: a
+// Of a rank, in a step of any number of passes, besides activations. buffers: a
 // replay of the step with a MemoryPool.
 PlannedMemory MemoryOf(const ShardPlan& plan);
 
 // Bytes that a rank sends in a step of one pass, by theory: (N-1)/N of the bytes of each all-gather and reduce-scatter,
-// 2 (R-1)/R of those of each all-reduce over R replicas; without the tail.
+// 2 (R-1)/R of those of each all-reduce over R replicas; the step's tail is part of the root's.
 int64_t WireBytesOf(const ShardPlan& plan);
 
 // Several lines, for `verbose`.

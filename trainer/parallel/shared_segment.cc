@@ -16,6 +16,7 @@
 #include <random>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -27,6 +28,7 @@
 namespace composer {
 namespace {
 
+constexpr char kName[] = "composer-collectives";
 constexpr int64_t kPage = 4096;
 constexpr int kPauses = 2000;                              // a few microseconds: a peer that runs is that near
 constexpr int kYields = 30;                                // then let a peer run that shares this core
@@ -57,6 +59,10 @@ absl::Status Unusable(absl::string_view what) {
   return absl::FailedPreconditionError(absl::StrCat("shared memory: ", what, ": ", std::strerror(errno)));
 }
 
+absl::Status NotOurs() {
+  return absl::FailedPreconditionError("shared memory: the first rank's file is not to be seen from here");
+}
+
 }  // namespace
 
 struct SharedSegment::Header {
@@ -71,7 +77,12 @@ struct alignas(128) SharedSegment::Peer {
   std::atomic<uint64_t> calls[2][3];  // of even and odd rounds, as the slots
 };
 
-// [header, a page][peers][rank 0: even slot, odd slot][rank 1: …]
+SharedSegment::SharedSegment(const Options& options) : options_(options) {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) >= options.size) pauses_ = kPauses;
+}
+
+// The memory: [header, a page][peers][rank 0: even slot, odd slot][rank 1: …]
 int64_t SharedSegment::Bytes(const Options& options) {
   return kPage + kMaxRanks * int64_t{sizeof(Peer)} + 2 * options.size * options.slot_bytes;
 }
@@ -94,7 +105,7 @@ absl::Status SharedSegment::Map(int fd) {
 
 absl::StatusOr<std::unique_ptr<SharedSegment>> SharedSegment::Create(const Options& options) {
   std::unique_ptr<SharedSegment> segment(new SharedSegment(options));
-  segment->fd_ = memfd_create("composer-collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  segment->fd_ = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (segment->fd_ < 0) return Unusable("memfd_create");
   if (ftruncate(segment->fd_, Bytes(options)) != 0) return Unusable(absl::StrCat("making ", Bytes(options), " bytes"));
   // Nobody may shrink it: the others would get SIGBUS.
@@ -117,19 +128,22 @@ absl::StatusOr<std::unique_ptr<SharedSegment>> SharedSegment::Open(const Options
   }
   if (fields[0] != BootId() || fields[0].empty())
     return absl::FailedPreconditionError("shared memory: the first rank is on another host");
-  const int fd = open(absl::StrCat("/proc/", pid, "/fd/", number).c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return Unusable(absl::StrCat("opening /proc/", pid, "/fd/", number));
+  const std::string path = absl::StrCat("/proc/", pid, "/fd/", number);
+  // Another process may have the same number in another pid namespace: its file is not ours, and not to be opened.
+  char target[64] = {};
+  if (readlink(path.c_str(), target, sizeof(target) - 1) < 0) return Unusable(absl::StrCat("looking at ", path));
+  if (!absl::StartsWith(target, absl::StrCat("/memfd:", kName))) return NotOurs();
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return Unusable(absl::StrCat("opening ", path));
   const absl::Cleanup close_fd = [fd] { close(fd); };
   struct stat facts{};
   std::unique_ptr<SharedSegment> segment(new SharedSegment(options));
-  // Another process may have the same number in another pid namespace: its file is not ours then.
-  if (fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size != Bytes(options))
-    return absl::FailedPreconditionError("shared memory: the first rank's file is not to be seen from here");
+  if (fstat(fd, &facts) != 0 || facts.st_size != Bytes(options)) return NotOurs();
   RETURN_IF_ERROR(segment->Map(fd));
   if (static_cast<Header*>(segment->memory_)->token.load() != token) {
     munmap(segment->memory_, static_cast<size_t>(Bytes(options)));
     segment->memory_ = nullptr;
-    return absl::FailedPreconditionError("shared memory: the first rank's file is not to be seen from here");
+    return NotOurs();
   }
   segment->peer(options.rank).pid.store(getpid());
   return segment;
@@ -179,7 +193,7 @@ bool SharedSegment::Arrived(int rank) const {
 void SharedSegment::Await() {
   for (int offset = 1; offset < size(); ++offset) {
     const int other = (rank() + offset) % size();
-    for (int i = 0; i < kPauses && !Arrived(other); ++i) Pause();
+    for (int i = 0; i < pauses_ && !Arrived(other); ++i) Pause();
     for (int i = 0; i < kYields && !Arrived(other); ++i) sched_yield();
     if (!Arrived(other)) AwaitSlowly(other);
   }

@@ -74,7 +74,7 @@ class SharedSegment {
   struct Header;
   struct Peer;  // what a rank writes; one or more cache lines of its own
 
-  explicit SharedSegment(const Options& options) : options_(options) {}
+  explicit SharedSegment(const Options& options);
   static int64_t Bytes(const Options& options);
   absl::Status Map(int fd);
   Peer& peer(int rank) const;
@@ -89,6 +89,7 @@ class SharedSegment {
   int fd_ = -1;  // the first rank's, until CloseTicket
   std::string ticket_;
   std::vector<int> pidfds_;  // by rank; -1: this process, or not watched
+  int pauses_ = 0;           // spins before a wait yields the core
   uint32_t round_ = 0;       // the last one published
   std::atomic<bool> aborted_{false};
 };

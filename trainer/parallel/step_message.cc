@@ -30,7 +30,9 @@ void StepMessage::Encode(absl::Span<float> out) const {
   PutCount(samples, &out[5]);
   PutCount(tokens, &out[8]);
   PutCount(loss_tokens, &out[11]);
-  std::copy(weighted_parts.begin(), weighted_parts.end(), &out[14]);
+  out[14] = static_cast<float>(save_failures);
+  out[15] = static_cast<float>(save_votes);
+  std::copy(weighted_parts.begin(), weighted_parts.end(), &out[16]);
 }
 
 StepMessage StepMessage::Decode(absl::Span<const float> in) {
@@ -43,7 +45,9 @@ StepMessage StepMessage::Decode(absl::Span<const float> in) {
   message.samples = GetCount(&in[5]);
   message.tokens = GetCount(&in[8]);
   message.loss_tokens = GetCount(&in[11]);
-  std::copy_n(&in[14], kMaxLossParts, message.weighted_parts.begin());
+  message.save_failures = static_cast<int>(in[14]);
+  message.save_votes = static_cast<int>(in[15]);
+  std::copy_n(&in[16], kMaxLossParts, message.weighted_parts.begin());
   return message;
 }
 

@@ -22,10 +22,12 @@ struct StepMessage {
   int stop_votes = 0;       // ranks that want the run to end (StopTraining)
   int drain_votes = 0;      // ranks that were told to save and leave (preemption)
   int out_of_memory = 0;    // ranks that ran out: all discard the step and do it again with smaller microbatches
+  int save_failures = 0;    // ranks whose save in the background has failed: all end with its error
+  int save_votes = 0;       // ranks that were asked for a checkpoint now
   float seconds = 0;        // rank 0's time since the last step; other ranks send 0
   std::array<float, kMaxLossParts> weighted_parts{};  // as weighted_loss
 
-  static constexpr int kLength = 14 + kMaxLossParts;  // floats
+  static constexpr int kLength = 16 + kMaxLossParts;  // floats
   // out and in have kLength elements.
   void Encode(absl::Span<float> out) const;
   static StepMessage Decode(absl::Span<const float> in);

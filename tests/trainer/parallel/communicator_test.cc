@@ -52,7 +52,7 @@ constexpr auto MakeSharedMemoryGroup = MakeHostGroup<HostCollectives::kSharedMem
 INSTANTIATE_TEST_SUITE_P(Implementations, CommunicatorSuite,
                          testing::Values(CommunicatorCase{"Local", {1}, MakeLocalGroup},
                                          CommunicatorCase{"Threads", {1, 2, 3, 4, 8}, MakeThreadsGroup},
-                                         CommunicatorCase{"Gloo", {1, 2, 3, 4}, MakeGlooGroup, /*tree_order=*/false},
+                                         CommunicatorCase{"Gloo", {1, 2, 3, 4}, MakeGlooGroup},
                                          CommunicatorCase{"OrderedGloo", {2, 3, 4}, MakeOrderedGlooGroup},
                                          CommunicatorCase{"CheckedGloo", {2, 3}, MakeCheckedGlooGroup},
                                          CommunicatorCase{"SharedMemory", {2, 3, 4, 8, 16}, MakeSharedMemoryGroup}),

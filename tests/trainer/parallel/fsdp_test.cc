@@ -6,108 +6,16 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
-#include "tests/trainer/loop/small_run.h"
-#include "trainer/models/classifier.h"
+#include "base/file.h"
+#include "tests/trainer/parallel/fsdp_runs.h"
+#include "trainer/optim/adam.h"
+#include "trainer/optim/model_params.h"
+#include "trainer/parallel/gradient_norm.h"
 
 namespace composer {
 namespace {
-
-class TestBlock final : public Block {
- public:
-  explicit TestBlock(int64_t width)
-      : norm_(register_module("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({8})))),
-        up_(register_module("up", torch::nn::Linear(8, width))),
-        down_(register_module("down", torch::nn::Linear(width, 8))) {}
-
- protected:
-  at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
-    return inputs[0] + down_->forward(at::gelu(up_->forward(norm_->forward(inputs[0]))));
-  }
-
- private:
-  torch::nn::LayerNorm norm_;
-  torch::nn::Linear up_, down_;
-};
-
-struct Shape {
-  bool frozen = false;    // the first block's `up`
-  bool unused = false;    // a block that forward leaves out
-  bool tied = false;      // the head's weight is a block's parameter, too
-  bool reversed = false;  // the blocks run against the order of the model
-  bool twice = false;     // a block that runs twice
-};
-
-class BlockModel final : public Classifier {
- public:
-  explicit BlockModel(const Shape& shape) : shape_(shape), in_(8, 8), head_(8, 8) {
-    register_module("in", in_);
-    for (const int64_t width : {5, 16, 40}) {
-      blocks_.push_back(std::make_shared<TestBlock>(width));
-      register_module("block" + std::to_string(blocks_.size()), blocks_.back());
-    }
-    register_module("head", head_);
-    FillParameters(*this);
-    if (shape.frozen) blocks_[0]->named_parameters()["up.weight"].requires_grad_(false);
-    if (shape.tied) blocks_[1]->register_parameter("tied", head_->weight);
-  }
-
- protected:
-  at::Tensor Logits(const at::Tensor& inputs) override {
-    at::Tensor x = in_->forward(inputs);
-    for (size_t i = 0; i < blocks_.size(); ++i) {
-      const size_t b = shape_.reversed ? blocks_.size() - 1 - i : i;
-      if (shape_.unused && b == 1) continue;
-      x = blocks_[b]->forward(x);
-      if (shape_.twice && b == 2) x = blocks_[b]->forward(x);
-    }
-    return head_->forward(x).slice(1, 0, 4);
-  }
-
- private:
-  Shape shape_;
-  torch::nn::Linear in_, head_;
-  std::vector<std::shared_ptr<TestBlock>> blocks_;
-};
-
-struct Case {
-  Shape shape;
-  int64_t microbatch = 0;
-  int64_t global_batch = 8;
-  Precision precision = Precision::kFp32;
-  FsdpOptions fsdp;
-};
-
-TrainerOptions OptionsOf(const Case& c) {
-  TrainerOptions options = SmallRun();
-  options.model = std::make_shared<BlockModel>(c.shape);
-  options.train.global_train_batch_size = c.global_batch;
-  options.device_train_microbatch_size = c.microbatch;
-  options.precision = c.precision;
-  options.max_duration = Time::Batches(10);
-  return options;
-}
-
-std::vector<RunResult> TrainSharded(int ranks, const Case& c) {
-  return TrainOnRanks(ranks, [&](int rank) {
-    TrainerOptions options = OptionsOf(c);
-    options.fsdp = c.fsdp;
-    return options;
-  });
-}
-
-// |a - b| / |b| over all tensors together.
-double RelativeError(const RunResult& a, const RunResult& b) {
-  if (a.tensors.size() != b.tensors.size() || a.tensors.empty()) return INFINITY;
-  double difference = 0, norm = 0;
-  for (size_t i = 0; i < a.tensors.size(); ++i) {
-    if (a.tensors[i].second.sizes() != b.tensors[i].second.sizes()) return INFINITY;
-    const at::Tensor x = a.tensors[i].second.to(at::kDouble), y = b.tensors[i].second.to(at::kDouble);
-    difference += (x - y).square().sum().item<double>();
-    norm += y.square().sum().item<double>();
-  }
-  return std::sqrt(difference / norm);
-}
 
 void ExpectAsOneProcess(int ranks, const Case& c, double tolerance) {
   const RunResult one = Train(OptionsOf(c));
@@ -220,6 +128,66 @@ TEST(Fsdp, FrozenUnusedTiedReversedAndRepeatedBlocks) {
         }
       }
     }
+  }
+}
+
+TEST(Fsdp, ClippingIsThatOfOneProcess) {
+  for (const double p : {1.0, 2.0, 3.0, static_cast<double>(INFINITY)}) {
+    const auto clipped = [p](const Case& c, std::vector<double>& norms) {
+      TrainerOptions options = OptionsOf(c);
+      AddCallback(options, {Event::kAfterTrainBatch}, [&norms, p](State& state) {
+        norms.push_back(ClipGradientsByNorm(state.model->parameters(), 0.05, state.sharding, p));
+        if (state.timestamp.batch % 2 == 1) ClipGradientsByValue(state.model->parameters(), 0.001);
+      });
+      return options;
+    };
+    Case c;
+    std::vector<double> expected, sharded;
+    const RunResult one = Train(clipped(c, expected));
+    const auto results = TrainOnRanks(3, [&](int rank) {
+      static thread_local std::vector<double> others;
+      TrainerOptions options = clipped(c, rank == 2 ? sharded : others);
+      options.fsdp.emplace();
+      return options;
+    });
+    ASSERT_TRUE(results[0].status.ok()) << results[0].status;
+    ASSERT_EQ(sharded.size(), expected.size());
+    for (size_t i = 0; i < sharded.size(); ++i) EXPECT_NEAR(sharded[i], expected[i], 1e-5 * expected[i]);
+    EXPECT_LE(RelativeError(results[0], one), 1e-6);
+  }
+}
+
+// tests/golden/torch_fsdp.json, whose note says what was run.
+TEST(Fsdp, EqualsTorchsFullyShard) {
+  const auto golden = nlohmann::json::parse(ReadFile("tests/golden/torch_fsdp.json").value());
+  for (const ShardingStrategy strategy : kStrategies) {
+    const auto results = TrainOnRanks(2, [&](int rank) {
+      Case c;
+      c.fsdp.strategy = strategy;
+      TrainerOptions options = OptionsOf(c);
+      options.fsdp = c.fsdp;
+      options.train.shuffle = false;
+      options.make_optimizer = [&golden](Model& model) {
+        const auto& adamw = golden["adamw"];
+        AdamOptions betas;
+        betas.beta1 = adamw["betas"][0], betas.beta2 = adamw["betas"][1], betas.eps = adamw["eps"];
+        ParamGroupOptions groups;
+        groups.lr = adamw["lr"], groups.weight_decay = adamw["weight_decay"];
+        return std::make_unique<AdamW>(ParamGroupsOf(model, groups), betas);
+      };
+      return options;
+    });
+    ASSERT_TRUE(results[0].status.ok()) << results[0].status;
+    ASSERT_EQ(results[0].losses.size(), golden["losses"].size());
+    for (size_t i = 0; i < results[0].losses.size(); ++i)
+      EXPECT_NEAR(results[0].losses[i], golden["losses"][i].get<double>(), 2e-6);
+    double difference = 0, norm = 0;
+    for (const auto& [name, tensor] : results[0].tensors) {
+      const at::Tensor theirs = torch::tensor(golden["parameters"].at(name).get<std::vector<double>>(), at::kDouble);
+      difference += (tensor.flatten().to(at::kDouble) - theirs).square().sum().item<double>();
+      norm += theirs.square().sum().item<double>();
+    }
+    EXPECT_LE(std::sqrt(difference / norm), 1e-6);
   }
 }
 

@@ -1,0 +1,34 @@
+// The thread that writes checkpoints behind the training: one job after the other, in the order they came.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace composer {
+
+// Threads: any. Jobs throw nothing.
+class SaveThread {
+ public:
+  SaveThread() = default;
+  ~SaveThread();  // after the last job
+  SaveThread(const SaveThread&) = delete;
+  SaveThread& operator=(const SaveThread&) = delete;
+
+  void Run(std::function<void()> job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closing_ || !jobs_.empty(); }
+
+  absl::Mutex mutex_;
+  std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);  // begins with the first job
+};
+
+}  // namespace composer

@@ -1,0 +1,54 @@
+// The subcommands of `composer checkpoint`, each in a file of its own, and what they share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/options.h"
+#include "checkpoint/checkpoint_place.h"
+#include "checkpoint/manifest.h"
+#include "storage/object_store.h"
+
+namespace composer {
+
+// Exit codes.
+inline constexpr int kToolDone = 0, kToolDifferent = 1, kToolUserError = 64, kToolDamaged = 70;
+
+struct ToolContext {
+  const StoreOpener& open;  // for places that are URLs; empty: there are only paths
+  std::ostream& out;
+  std::ostream& err;
+  absl::Time now;
+};
+
+// Flags may stand anywhere; `paths`: exactly this many arguments that are none. kInvalidArgument otherwise.
+absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Option>& table,
+                                                            const std::vector<std::string>& args, size_t paths);
+
+// Each: arguments after the subcommand; its exit code, or an error that becomes kToolUserError.
+absl::StatusOr<int> ListTool(const std::vector<std::string>& args, const ToolContext& context);
+absl::StatusOr<int> ShowTool(const std::vector<std::string>& args, const ToolContext& context);
+absl::StatusOr<int> VerifyTool(const std::vector<std::string>& args, const ToolContext& context);
+absl::StatusOr<int> DiffTool(const std::vector<std::string>& args, const ToolContext& context);
+absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolContext& context);
+absl::StatusOr<int> ImportTool(const std::vector<std::string>& args, const ToolContext& context);
+absl::StatusOr<int> PruneTool(const std::vector<std::string>& args, const ToolContext& context);
+
+// One checkpoint; where the path is that of a folder its newest valid one, and those refused are named on context.err.
+absl::StatusOr<CheckpointPlace> FindOneCheckpoint(const std::string& path, const ToolContext& context);
+// A folder of checkpoints; kInvalidArgument for the path of a single one.
+absl::StatusOr<CheckpointPlace> FindCheckpointFolder(const std::string& path, const ToolContext& context);
+
+// `--rename FROM=TO`, as often as wanted.
+struct RenameRule;
+Option RenameOption(std::vector<RenameRule>* rules);
+
+// "1.5 MB"
+std::string HumanBytes(int64_t bytes);
+
+}  // namespace composer

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "checkpoint/dtype.h"
+#include "checkpoint/tools/commands.h"
+#include "checkpoint/tools/weight_export.h"
+
+namespace composer {
+namespace {
+
+constexpr struct {
+  absl::string_view name;
+  at::ScalarType type;
+} kDTypes[] = {{"fp32", at::kFloat},   {"float32", at::kFloat},  {"f32", at::kFloat},     {"fp16", at::kHalf},
+               {"float16", at::kHalf}, {"f16", at::kHalf},       {"bf16", at::kBFloat16}, {"bfloat16", at::kBFloat16},
+               {"fp64", at::kDouble},  {"float64", at::kDouble}, {"f64", at::kDouble}};
+
+OptionSetter IntoDType(std::optional<at::ScalarType>* target) {
+  return [target](absl::string_view text) -> absl::Status {
+    for (const auto& known : kDTypes) {
+      if (known.name != text) continue;
+      *target = known.type;
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError("must be fp32, fp16, bf16 or fp64");
+  };
+}
+
+OptionSetter IntoByteSize(int64_t* target) {
+  return [target](absl::string_view text) -> absl::Status {
+    ASSIGN_OR_RETURN(*target, ParseByteSize(text));
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolContext& context) {
+  ExportOptions wanted;
+  const std::vector<Option> options = {
+      {.name = "dtype",
+       .metavar = "TYPE",
+       .help = "what floating-point tensors become",
+       .set = IntoDType(&wanted.dtype)},
+      {.name = "max-shard-size",
+       .metavar = "SIZE",
+       .help = "of one file",
+       .fallback = "5GB",
+       .set = IntoByteSize(&wanted.max_shard_bytes)},
+      RenameOption(&wanted.renames),
+      {.name = "overwrite", .help = "replace files that are there", .set = IntoBool(&wanted.overwrite)}};
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
+  ASSIGN_OR_RETURN(const CheckpointPlace place, FindOneCheckpoint(paths[0], context));
+  std::string folder = paths[1];
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  if (absl::EndsWith(folder, ".safetensors")) {
+    if (!IsRemotePlace(folder)) folder = AbsolutePath(folder);
+    wanted.file_name = BaseName(folder);
+    folder = DirName(folder);
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> into, OpenPlace(context.open, folder));
+  ASSIGN_OR_RETURN(const std::vector<std::string> written,
+                   ExportWeights(*place.store, place.checkpoint, *into, wanted));
+  context.out << "exported  " << place.store->Location(place.checkpoint) << "\n";
+  for (const std::string& key : written) context.out << "wrote     " << into->Location(key) << "\n";
+  return kToolDone;
+}
+
+}  // namespace composer

@@ -1,0 +1,42 @@
+// Writes the model's weights of a checkpoint as Hugging Face's safetensors files, which its from_pretrained and the
+// safetensors package open: `model.safetensors`, or `model-00001-of-0000N.safetensors` … and
+// `model.safetensors.index.json` when they are larger than max_shard_bytes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/tools/weight_names.h"
+#include "storage/object_store.h"
+
+namespace composer {
+
+struct ExportOptions {
+  std::string file_name;  // one file of this name; "": Hugging Face's names as above
+  int64_t max_shard_bytes = 5'000'000'000;
+  std::optional<at::ScalarType> dtype;  // what floating-point tensors become; others stay as they are
+  std::vector<RenameRule> renames;      // of the names without `model/`
+  bool overwrite = false;
+};
+
+struct ExportedFile {
+  std::string name;
+  std::vector<size_t> tensors;     // indices into the manifest's
+  std::vector<std::string> names;  // of the same
+};
+// Pure. kInvalidArgument: no tensor `model/…`, or names that collide.
+absl::StatusOr<std::vector<ExportedFile>> PlanExport(const Manifest& manifest, const ExportOptions& options);
+
+// Reads, checks every checksum, converts, and puts the files into `into`, the index last; returns their keys. Holds one
+// file's tensors in memory. kAlreadyExists when a file is there and `overwrite` is not set.
+absl::StatusOr<std::vector<std::string>> ExportWeights(ObjectStore& from, const std::string& checkpoint,
+                                                       ObjectStore& into, const ExportOptions& options);
+
+}  // namespace composer

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/tools/weight_files.h"
+
+#include <torch/torch.h>
+
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "checkpoint/dtype.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/tools/mapped_file.h"
+#include "checkpoint/tools/torch_archive.h"
+#include "checkpoint/tools/torch_pickle.h"
+#include "checkpoint/tools/weight_names.h"
+
+namespace composer {
+namespace {
+
+using File = std::shared_ptr<const MappedFile>;
+
+constexpr int64_t kMaxPickleBytes = int64_t{256} << 20;
+constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
+// Of tensors that share one storage: tied weights do, but a small file must not become a huge checkpoint.
+constexpr int64_t kMaxSharing = 8;
+
+absl::StatusOr<at::ScalarType> TypeOf(const std::string& name, const std::string& dtype) {
+  const auto type = DTypeFromName(dtype);
+  if (!type) return absl::InvalidArgumentError(absl::StrCat("`", name, "`: torch has no dtype ", dtype));
+  return *type;
+}
+
+absl::Status ReadSafetensors(const File& file, ImportedWeights* weights) {
+  const absl::string_view bytes = file->bytes();
+  const int64_t size = static_cast<int64_t>(bytes.size());
+  ASSIGN_OR_RETURN(const int64_t header, SafetensorsHeaderBytes(bytes.substr(0, 8), size));
+  ASSIGN_OR_RETURN(const auto entries, ParseSafetensors(bytes.substr(0, static_cast<size_t>(header)), size));
+  for (const SafetensorsEntry& entry : entries) {
+    ASSIGN_OR_RETURN(const at::ScalarType type, TypeOf(entry.name, entry.dtype));
+    void* const data = const_cast<char*>(bytes.data() + entry.begin);  // only read
+    at::Tensor tensor = entry.begin == entry.end
+                            ? at::empty(entry.shape, at::TensorOptions(type))
+                            : at::from_blob(data, entry.shape, [file](void*) {}, at::TensorOptions(type));
+    weights->tensors.emplace_back(entry.name, std::move(tensor));
+  }
+  return absl::OkStatus();
+}
+
+struct LoadedStorage {
+  at::Tensor bytes;
+  int64_t claimed = 0;  // by tensors that lie in it
+};
+
+absl::StatusOr<at::Tensor> TensorIn(LoadedStorage& storage, const TorchTensor& tensor) {
+  ASSIGN_OR_RETURN(const at::ScalarType type, TypeOf(tensor.name, tensor.dtype));
+  const int64_t width = static_cast<int64_t>(c10::elementSize(type));
+  if (tensor.storage_elements > storage.bytes.numel() / width)
+    return absl::DataLossError(absl::StrCat("`", tensor.name, "`: its storage is shorter than it says"));
+  at::Tensor view = at::empty({0}, at::TensorOptions(type));
+  view.set_(storage.bytes.storage(), tensor.offset, tensor.shape, tensor.stride);
+  storage.claimed += view.numel() * width;
+  if (storage.claimed / kMaxSharing > storage.bytes.numel())
+    return absl::InvalidArgumentError(absl::StrCat("`", tensor.name, "`: too many tensors share its storage"));
+  return view;
+}
+
+absl::Status ReadTorchSave(const File& file, absl::string_view key, ImportedWeights* weights) {
+  ASSIGN_OR_RETURN(const TorchArchive archive, TorchArchive::Open(file->bytes()));
+  ASSIGN_OR_RETURN(const int64_t pickle_bytes, archive.Size("data.pkl"));
+  if (pickle_bytes > kMaxPickleBytes) return absl::InvalidArgumentError("its data.pkl is larger than 256 MiB");
+  std::string pickle(static_cast<size_t>(pickle_bytes), '\0');
+  RETURN_IF_ERROR(archive.Read("data.pkl", absl::MakeSpan(pickle)));
+  ASSIGN_OR_RETURN(const TorchWeights found, ReadTorchPickle(pickle, key));
+  absl::flat_hash_map<std::string, LoadedStorage> storages;
+  int64_t total = 0;
+  for (const TorchTensor& tensor : found.tensors) {
+    LoadedStorage& storage = storages[tensor.storage];
+    if (!storage.bytes.defined()) {
+      const std::string record = absl::StrCat("data/", tensor.storage);
+      ASSIGN_OR_RETURN(const int64_t bytes, archive.Size(record));
+      total += bytes;
+      if (total > static_cast<int64_t>(file->bytes().size()))
+        return absl::DataLossError("damaged archive: its records are larger than the file");
+      storage.bytes = at::empty({bytes}, at::TensorOptions(at::kByte));
+      RETURN_IF_ERROR(
+          archive.Read(record, {static_cast<char*>(storage.bytes.mutable_data_ptr()), static_cast<size_t>(bytes)}));
+    }
+    ASSIGN_OR_RETURN(at::Tensor view, TensorIn(storage, tensor));
+    weights->tensors.emplace_back(tensor.name, std::move(view));
+  }
+  if (!found.key.empty()) weights->notes.push_back(absl::StrCat("tensors of `", found.key, "`"));
+  for (const std::string& skipped : found.skipped)
+    weights->notes.push_back(absl::StrCat("no tensor, passed over: ", skipped));
+  return absl::OkStatus();
+}
+
+absl::Status ReadOne(const std::string& path, absl::string_view key, ImportedWeights* weights) {
+  ASSIGN_OR_RETURN(const File file, MappedFile::Open(path));
+  const bool is_torch = LooksLikeZip(file->bytes()) || LooksLikeLegacyTorch(file->bytes());
+  return Annotate(is_torch ? ReadTorchSave(file, key, weights) : ReadSafetensors(file, weights), path);
+}
+
+absl::StatusOr<std::vector<std::string>> FilesOfIndex(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxIndexBytes));
+  absl::StatusOr<std::vector<std::string>> files = FilesOfWeightIndex(text);
+  if (!files.ok()) return Annotate(files.status(), path);
+  for (std::string& file : *files) file = JoinPath(DirName(path), file);
+  return files;
+}
+
+absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& source) {
+  if (absl::EndsWith(source, ".index.json")) return FilesOfIndex(source);
+  if (!IsDirectory(source)) return std::vector<std::string>{source};
+  for (const char* name : {"model.safetensors.index.json", "pytorch_model.bin.index.json"}) {
+    if (const std::string path = JoinPath(source, name); PathExists(path)) return FilesOfIndex(path);
+  }
+  for (const char* name : {"model.safetensors", "pytorch_model.bin"}) {
+    if (const std::string path = JoinPath(source, name); PathExists(path)) return std::vector<std::string>{path};
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDir(source));
+  std::vector<std::string> found;
+  for (const std::string& name : names) {
+    if (absl::EndsWith(name, ".safetensors") || absl::EndsWith(name, ".pt") || absl::EndsWith(name, ".bin"))
+      found.push_back(JoinPath(source, name));
+  }
+  if (found.size() == 1) return found;
+  return absl::InvalidArgumentError(absl::StrCat(source,
+                                                 found.empty() ? " has no .safetensors, .pt, .bin or .index.json file"
+                                                               : " has several files of weights, name one: ",
+                                                 absl::StrJoin(found, ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<ImportedWeights> ReadWeights(const std::string& source, absl::string_view key) try {
+  const at::NoGradGuard no_grad;
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(source));
+  ImportedWeights weights;
+  for (const std::string& path : files) RETURN_IF_ERROR(ReadOne(path, key, &weights));
+  absl::flat_hash_set<absl::string_view> names;
+  for (const auto& [name, tensor] : weights.tensors) {
+    if (!names.insert(name).second) return absl::DataLossError(absl::StrCat(source, ": `", name, "` is in two files"));
+  }
+  if (weights.tensors.empty()) return absl::InvalidArgumentError(absl::StrCat(source, " has no tensors"));
+  return weights;
+} catch (const std::exception& error) {  // of torch: out of memory
+  return absl::ResourceExhaustedError(absl::StrCat(source, ": ", error.what()));
+}
+
+}  // namespace composer

@@ -1,0 +1,120 @@
+// What every world must be like; see simulation.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "tests/rendezvous/simulation_model.h"
+
+namespace composer::simulated {
+namespace {
+
+int SlotsOf(int a) { return 1 + a % 3; }
+
+}  // namespace
+
+bool Simulation::IsAlive(const Life& life) const {
+  const Agent& agent = agents_[life.first];
+  return agent.life == life.second && agent.state != State::kGone;
+}
+
+// Null: dead, or gone to another server, and not known to be.
+const Agent* Simulation::AgentBehind(const Life& life, int s) const {
+  const Agent& agent = agents_[life.first];
+  return IsAlive(life) && agent.stream != nullptr && agent.stream->server == s ? &agent : nullptr;
+}
+
+void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
+  WorldRecord world;
+  world.generation = outcome.begun;
+  std::string id;
+  std::set<Life> nodes;
+  int base_rank = 0;
+  uint64_t newest = 0;
+  for (const Coordinator::Outgoing& out : outcome.messages) {
+    if (!out.message->has_world()) continue;
+    const proto::World& told = out.message->world();
+    const auto it = servers_[s].streams.find(out.session);
+    if (it == servers_[s].streams.end()) return Violate("a world has a node without a stream");
+    const Life life = {it->second->agent, it->second->life};
+    id = told.id();
+    if (told.node_rank() != static_cast<int>(world.members.size()))
+      return Violate("node rank ", told.node_rank(), " twice");
+    if (told.base_rank() != base_rank) return Violate("base rank ", told.base_rank(), ", not ", base_rank);
+    if (!nodes.insert(life).second) return Violate("agent ", life.first, " is in a world twice");
+    base_rank += SlotsOf(life.first);
+    world.members.push_back(life);
+    const Agent* agent = AgentBehind(life, s);
+    if (agent == nullptr || agent->standing.generation() <= newest) continue;
+    newest = agent->standing.generation();
+    world.follows = agent->standing.world();
+  }
+  const int size = static_cast<int>(world.members.size());
+  if (size < policy_.min_nodes || size > policy_.max_nodes) return Violate("a world of ", size, " nodes");
+  CheckOrder(world, s);
+  CheckQuorum(world, s);
+  if (!worlds_.emplace(id, std::move(world)).second) return Violate("world ", id, " has formed twice");
+  ++result_.num_worlds;
+}
+
+// Those that come from the last world stand as they stood in it.
+void Simulation::CheckOrder(const WorldRecord& world, int s) {
+  if (world.follows.empty()) return;
+  int last_rank = -1;
+  for (const Life& life : world.members) {
+    const Agent* agent = AgentBehind(life, s);
+    if (agent == nullptr || agent->standing.world() != world.follows || agent->standing.node_rank() < 0) continue;
+    if (agent->standing.node_rank() <= last_rank)
+      return Violate("survivors have changed their order in generation ", world.generation);
+    last_rank = agent->standing.node_rank();
+  }
+}
+
+void Simulation::CheckQuorum(const WorldRecord& world, int s) {
+  if (!list_) return;
+  const auto last = worlds_.find(world.follows);
+  if (last == worlds_.end()) {
+    // Of processes that are gone it cannot be said what they had told.
+    const auto is_gone = [&](const Life& life) { return AgentBehind(life, s) == nullptr; };
+    if (std::any_of(world.members.begin(), world.members.end(), is_gone)) return;
+    const int there = static_cast<int>(world.members.size());
+    if (!IsMajority(there, policy_.max_nodes, s == 0)) Violate("a first world of ", there, " of ", policy_.max_nodes, " nodes");
+    return;
+  }
+  const std::set<Life> members(last->second.members.begin(), last->second.members.end());
+  std::set<Life> there;
+  for (const auto& [session, stream] : servers_[s].streams) {
+    if (members.count({stream->agent, stream->life}) > 0) there.insert({stream->agent, stream->life});
+  }
+  const auto is_left = [&](const Life& life) { return left_.count(life) > 0; };
+  const int of = static_cast<int>(members.size() - std::count_if(members.begin(), members.end(), is_left));
+  if (!IsMajority(static_cast<int>(there.size()), of, there.count(last->second.members[0]) > 0)) {
+    Violate("generation ", world.generation, " forms with ", there.size(), " of the ", of, " nodes of ",
+            last->first);
+  }
+}
+
+// An agent takes a world for its own.
+void Simulation::CheckBelief(int a, const proto::World& told) {
+  if (worlds_.count(told.id()) == 0) return Violate("agent ", a, " got a world that nobody formed");
+  const Life life = {a, agents_[a].life};
+  const Life holder = seats_.try_emplace({told.id(), told.node_rank()}, life).first->second;
+  if (holder != life) Violate("agents ", a, " and ", holder.first, " have rank ", told.node_rank(), " of ", told.id());
+}
+
+void Simulation::CheckRuns(const std::string& id) {
+  WorldRecord& world = worlds_.at(id);
+  if (!AllRun(world)) return;
+  if (!world.ran) Note("world ", id, " runs on ", world.members.size(), " nodes");
+  world.ran = true;
+  for (const auto& [other_id, other] : worlds_) {
+    if (other_id == id) continue;
+    if (AllRun(other)) return Violate("two worlds run at once: ", other_id, " and ", id);
+    if (list_ && other.ran && !world.follows.empty() && other.follows == world.follows)
+      return Violate("a fork: ", other_id, " and ", id, " ran, both after ", world.follows);
+  }
+}
+
+bool Simulation::AllRun(const WorldRecord& world) const {
+  return world.running > 0 && world.running + world.left == static_cast<int>(world.members.size());
+}
+
+}  // namespace composer::simulated

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/parallel/gradient_norm.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+namespace composer {
+namespace {
+
+std::vector<at::Tensor> GradientsOf(const std::vector<at::Tensor>& params) {
+  std::vector<at::Tensor> grads;
+  for (const at::Tensor& param : params) {
+    if (param.grad().defined() && param.grad().numel() > 0) grads.push_back(param.grad());
+  }
+  return grads;
+}
+
+// The largest over shards, by a sum: each shard writes into a place of its own.
+double LargestOverShards(double own, ModelSharding& sharding) {
+  const at::Tensor all = torch::zeros({sharding.num_shards()}, torch::dtype(at::kDouble).device(sharding.device()));
+  all[sharding.shard_index()] = own;
+  sharding.SumOverShards(all);
+  return all.max().item<double>();
+}
+
+double SumOverShards(double own, ModelSharding& sharding) {
+  const at::Tensor sum = torch::full({1}, own, torch::dtype(at::kDouble).device(sharding.device()));
+  sharding.SumOverShards(sum);
+  return sum.item<double>();
+}
+
+}  // namespace
+
+double GradientNorm(const std::vector<at::Tensor>& params, ModelSharding* sharding, double p) {
+  TORCH_CHECK_VALUE(p >= 1, "norm type: ", p, ", allowed are numbers of at least 1 and infinity");
+  const torch::NoGradGuard no_grad;
+  const std::vector<at::Tensor> grads = GradientsOf(params);
+  at::Tensor norms = torch::zeros({0}, at::kDouble);
+  if (!grads.empty()) norms = torch::stack(at::_foreach_norm(grads, p)).to(at::kCPU, at::kDouble);
+  if (std::isinf(p)) {
+    const double largest = grads.empty() ? 0 : norms.max().item<double>();
+    return sharding == nullptr ? largest : LargestOverShards(largest, *sharding);
+  }
+  const double sum = norms.pow(p).sum().item<double>();
+  return std::pow(sharding == nullptr ? sum : SumOverShards(sum, *sharding), 1 / p);
+}
+
+double ClipGradientsByNorm(const std::vector<at::Tensor>& params, double max_norm, ModelSharding* sharding, double p) {
+  const double norm = GradientNorm(params, sharding, p);
+  const double factor = max_norm / (norm + 1e-6);
+  const std::vector<at::Tensor> grads = GradientsOf(params);
+  const torch::NoGradGuard no_grad;
+  if (!grads.empty() && !(factor >= 1)) at::_foreach_mul_(grads, factor);
+  return norm;
+}
+
+void ClipGradientsByValue(const std::vector<at::Tensor>& params, double limit) {
+  const torch::NoGradGuard no_grad;
+  const std::vector<at::Tensor> grads = GradientsOf(params);
+  if (grads.empty()) return;
+  at::_foreach_clamp_min_(grads, -limit);
+  at::_foreach_clamp_max_(grads, limit);
+}
+
+}  // namespace composer

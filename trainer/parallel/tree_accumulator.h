@@ -1,0 +1,37 @@
+// Sums a stream of terms in the order of TreeSum without keeping them all: a binary counter of partial sums, so at most
+// log2(n) + 1 of n terms are in memory.
+//
+// A term is a list of tensors (gradients; an undefined one stands for zeros) and a list of numbers. All terms have the
+// same shapes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace composer {
+
+struct TreeTerm {
+  std::vector<at::Tensor> tensors;  // float32; the accumulator owns their memory
+  std::vector<double> numbers;
+};
+
+// Threads: one.
+class TreeAccumulator {
+ public:
+  // The next term of the sum.
+  void Add(TreeTerm term);
+  // The sum of all terms since the last Take; nothing in it if there was none.
+  TreeTerm Take();
+
+ private:
+  struct Partial {
+    TreeTerm sum;
+    int64_t terms;  // a power of two, smaller than that of the partial before it
+  };
+  std::vector<Partial> partials_;
+};
+
+}  // namespace composer
