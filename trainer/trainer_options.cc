@@ -79,6 +79,11 @@ absl::Status ValidateElastic(const TrainerOptions& options) {
   }
   if (options.fsdp && options.fsdp->strategy != ShardingStrategy::kNoShard)
     return absl::InvalidArgumentError("determinism: elastic needs fsdp sharding_strategy: NO_SHARD, or no fsdp");
+  if (options.ddp.sync_strategy == DdpSyncStrategy::kMultiAutoSync)
+    return absl::InvalidArgumentError(
+        "determinism: elastic sums once a step: not with ddp_sync_strategy multi_auto_sync");
+  if (options.ddp.gradient_compression != GradientCompression::kNone)
+    return absl::InvalidArgumentError("determinism: elastic needs ddp_config gradient_compression: none");
   if (!options.device.is_cpu())
     return absl::InvalidArgumentError("determinism: elastic needs device: cpu: NCCL's sums have an order of their own");
   return absl::OkStatus();
