@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -23,14 +24,18 @@ constexpr size_t kMaxWho = 200;
 
 class ControlServer::Service final : public proto::Control::CallbackService {
  public:
-  explicit Service(Handler handler) : handler_(std::move(handler)) {}
+  explicit Service(const Options& options) : handler_(options.handler), complete_(options.complete) {}
 
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const proto::StatusRequest*,
                                    proto::JobStatus* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    handler_({.kind = ControlRequest::Kind::kStatus, .answer = [reactor, reply](const proto::JobStatus& status) {
+    handler_({.kind = ControlRequest::Kind::kStatus, .answer = [this, reactor, reply](const proto::JobStatus& status) {
                 *reply = status;
-                reactor->Finish(grpc::Status::OK);
+                if (!complete_) return reactor->Finish(grpc::Status::OK);
+                std::thread([complete = complete_, reactor, reply] {
+                  complete(*reply);
+                  reactor->Finish(grpc::Status::OK);
+                }).detach();
               }});
     return reactor;
   }
@@ -59,6 +64,7 @@ class ControlServer::Service final : public proto::Control::CallbackService {
   }
 
   const Handler handler_;
+  const std::function<void(proto::JobStatus&)> complete_;
 };
 
 ControlServer::ControlServer() = default;
@@ -68,7 +74,7 @@ absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(const Option
   grpc::ServerBuilder builder;
   ApplyServerSettings(builder, Link::kLocal);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-  result->service_ = std::make_unique<Service>(options.handler);
+  result->service_ = std::make_unique<Service>(options);
   builder.RegisterService(result->service_.get());
   ASSIGN_OR_RETURN(result->unix_,
                    Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxConnections}));

@@ -37,6 +37,8 @@ class ControlServer {
     std::string address = "127.0.0.1";  // for TCP
     Credentials credentials;            // for TCP; None is refused unless the address is the loopback device's
     Handler handler;
+    // Adds what the other nodes report to a status, on a thread of its own; may take a second. Empty: one node.
+    std::function<void(proto::JobStatus&)> complete;
   };
 
   // Errors as Listener::Open.

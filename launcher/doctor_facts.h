@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "base/env.h"
 #include "base/network_facts.h"
-#include "launcher/nvml.h"
+#include "launcher/gpu_facts.h"
 #include "launcher/reachability.h"
 
 namespace composer {
@@ -48,7 +48,7 @@ struct DoctorFacts {
 
   int gpu_files = 0;                           // /dev/nvidia0 …
   std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES
-  NvmlFacts nvml;
+  DriverFacts nvml;
   std::string nccl;                     // version of the library the loader finds; "": none
   std::vector<std::string> infiniband;  // "mlx5_0 port 1: ACTIVE"
 

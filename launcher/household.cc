@@ -44,8 +44,7 @@ ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, con
           .min_nodes = plan.shape.min_nodes,
           .max_nodes = plan.shape.max_nodes,
           .last_call_seconds = options.last_call,
-          // A program cannot be asked for a checkpoint: new nodes wait for the next failure.
-          .grow = plan.job ? GrowPolicy::kAtCheckpoint : GrowPolicy::kNever,
+          .grow = plan.grow,
           .grace_seconds = options.rdzv_grace,
           .place = place,
           .places = NumServers(plan.shape),

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,8 @@ namespace composer {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr int kMaxShownRanks = 256;
 
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
@@ -59,6 +62,96 @@ class MetricsText {
   std::string text_;
 };
 
+struct ShownRank {
+  int node_rank = 0;
+  const proto::RankStatus* rank = nullptr;
+};
+
+std::vector<ShownRank> RanksOfThisNode(const proto::JobStatus& s) {
+  std::vector<ShownRank> ranks;
+  for (const proto::RankStatus& rank : s.ranks()) ranks.push_back({s.node_rank(), &rank});
+  return ranks;
+}
+
+std::vector<ShownRank> RanksOfAllNodes(const proto::JobStatus& s) {
+  std::vector<ShownRank> ranks;
+  for (const proto::NodePlacement& member : s.members()) {
+    for (const proto::RankStatus& rank : member.report().ranks()) ranks.push_back({member.node_rank(), &rank});
+  }
+  return ranks;
+}
+
+std::string RanksTable(const std::vector<ShownRank>& ranks, bool with_node) {
+  if (ranks.empty()) return "";
+  std::string text = absl::StrFormat("%6s%s %6s %8s %-11s %10s %10s %10s\n", "rank", with_node ? "   node" : "",
+                                     "local", "pid", "phase", "step", "loss", "heartbeat");
+  for (const auto& [node_rank, r] : ranks) {
+    absl::StrAppendFormat(&text, "%6d%s %6d %8d %-11s %10d %10s %10s\n", r->rank(),
+                          with_node ? absl::StrFormat(" %6d", node_rank) : "", r->local_rank(), r->pid(), r->phase(),
+                          r->step(), std::isnan(r->loss()) ? "-" : absl::StrFormat("%.4g", r->loss()),
+                          Age(r->heartbeat_age_seconds()));
+  }
+  return text;
+}
+
+// "running", "lost", "no report".
+std::string StateOf(const proto::NodePlacement& member) {
+  if (!member.connected()) return "lost";
+  return member.has_report() ? member.report().state() : "no report";
+}
+
+std::string NodesTable(const proto::JobStatus& s) {
+  if (s.members().empty()) return "";
+  std::string text = absl::StrFormat("%6s %-20s %-15s %7s %-10s %10s %8s\n", "node", "host", "address", "ranks",
+                                     "state", "step", "restarts");
+  for (const proto::NodePlacement& m : s.members()) {
+    int64_t step = 0;
+    for (const proto::RankStatus& rank : m.report().ranks()) step = std::max(step, rank.step());
+    const int slots = std::max(1, m.node().slots());
+    const std::string ranks =
+        slots == 1 ? absl::StrCat(m.base_rank()) : absl::StrCat(m.base_rank(), "-", m.base_rank() + slots - 1);
+    absl::StrAppendFormat(&text, "%6d %-20s %-15s %7s %-10s %10s %8s\n", m.node_rank(), m.node().hostname(),
+                          m.node().address(), m.connected() ? ranks : "-", StateOf(m),
+                          m.has_report() ? absl::StrCat(step) : "-",
+                          m.has_report() ? absl::StrCat(m.report().restarts()) : "-");
+  }
+  if (s.waiting() > 0)
+    absl::StrAppend(&text, s.waiting(), s.waiting() == 1 ? " more node waits" : " more nodes wait", "\n");
+  return text;
+}
+
+Json RankJson(const proto::RankStatus& r) {
+  return {{"rank", r.rank()},
+          {"local_rank", r.local_rank()},
+          {"pid", r.pid()},
+          {"phase", r.phase()},
+          {"step", r.step()},
+          {"samples", r.samples()},
+          {"loss", Number(r.loss())},
+          {"heartbeat_age_seconds", r.heartbeat_age_seconds() < 0 ? Json() : Number(r.heartbeat_age_seconds())}};
+}
+
+Json MemberJson(const proto::NodePlacement& m) {
+  Json json = {{"node_rank", m.node_rank()},
+               {"host", m.node().hostname()},
+               {"address", m.node().address()},
+               {"group", m.node().node_group()},
+               {"connected", m.connected()},
+               {"base_rank", m.base_rank()},
+               {"slots", m.node().slots()},
+               {"state", StateOf(m)},
+               {"restarts", nullptr},
+               {"report_age_seconds", nullptr},
+               {"last_cause", m.report().last_cause()}};
+  if (m.has_report()) {
+    json["restarts"] = m.report().restarts();
+    json["report_age_seconds"] = Number(m.report_age_seconds());
+  }
+  json["ranks"] = Json::array();
+  for (const proto::RankStatus& r : m.report().ranks()) json["ranks"].push_back(RankJson(r));
+  return json;
+}
+
 }  // namespace
 
 std::string PhaseName(int phase) {
@@ -79,14 +172,10 @@ std::string DescribeStatus(const proto::JobStatus& s) {
   if (!s.last_cause().empty()) absl::StrAppend(&text, "last failure: ", s.last_cause(), "\n");
   if (!s.last_checkpoint().empty()) absl::StrAppend(&text, "last checkpoint: ", s.last_checkpoint(), "\n");
   if (!s.run_folder().empty()) absl::StrAppend(&text, "run folder: ", s.run_folder(), "\n");
-  if (s.ranks().empty()) return text;
-  absl::StrAppendFormat(&text, "%6s %6s %8s %-11s %10s %10s %10s\n", "rank", "local", "pid", "phase", "step", "loss",
-                        "heartbeat");
-  for (const proto::RankStatus& r : s.ranks()) {
-    absl::StrAppendFormat(&text, "%6d %6d %8d %-11s %10d %10s %10s\n", r.rank(), r.local_rank(), r.pid(), r.phase(),
-                          r.step(), std::isnan(r.loss()) ? "-" : absl::StrFormat("%.4g", r.loss()),
-                          Age(r.heartbeat_age_seconds()));
-  }
+  if (!s.members_missing().empty())
+    absl::StrAppend(&text, "of the other nodes nothing is known: ", s.members_missing(), "\n");
+  const bool all = !s.members().empty() && s.world_size() <= kMaxShownRanks;
+  absl::StrAppend(&text, NodesTable(s), RanksTable(all ? RanksOfAllNodes(s) : RanksOfThisNode(s), all));
   return text;
 }
 
@@ -113,17 +202,11 @@ std::string StatusJson(const proto::JobStatus& s) {
                {"wall_seconds", Number(s.wall_seconds())},
                {"last_checkpoint", s.last_checkpoint()}};
   json["ranks"] = Json::array();
-  for (const proto::RankStatus& r : s.ranks()) {
-    json["ranks"].push_back(
-        {{"rank", r.rank()},
-         {"local_rank", r.local_rank()},
-         {"pid", r.pid()},
-         {"phase", r.phase()},
-         {"step", r.step()},
-         {"samples", r.samples()},
-         {"loss", Number(r.loss())},
-         {"heartbeat_age_seconds", r.heartbeat_age_seconds() < 0 ? Json() : Number(r.heartbeat_age_seconds())}});
-  }
+  for (const proto::RankStatus& r : s.ranks()) json["ranks"].push_back(RankJson(r));
+  json["waiting"] = s.waiting();
+  json["members_missing"] = s.members_missing();
+  json["members"] = Json::array();
+  for (const proto::NodePlacement& m : s.members()) json["members"].push_back(MemberJson(m));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -12,7 +12,8 @@ namespace composer {
 // "training" for PHASE_TRAINING.
 std::string PhaseName(int phase);
 
-// Some lines and a table of this node's ranks.
+// Some lines, a table of the job's nodes when there are several, and one of the ranks: of all nodes when there are at most
+// 256, else of this one.
 std::string DescribeStatus(const proto::JobStatus& status);
 
 // One object; names as in control.proto. A loss that is no number is null.

@@ -19,25 +19,22 @@
 #include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/data_fingerprint.h"
-#include "launcher/endpoint.h"
-#include "launcher/household.h"
-#include "launcher/launch_plan.h"
+#include "launcher/job_roster.h"
+#include "launcher/launching.h"
 #include "launcher/meeting.h"
-#include "launcher/node_address.h"
 #include "launcher/node_resources.h"
 #include "launcher/observation.h"
 #include "launcher/restart_policy.h"
 #include "launcher/slurm_requeue.h"
 #include "launcher/supervisor.h"
-#include "launcher/surroundings.h"
 
 namespace composer {
 namespace {
 
-constexpr char kLoopback[] = "127.0.0.1";
-constexpr int kSuccessorGraceSeconds = 8;  // the host before it is lost, and with it a part of the world
-constexpr int kSettleSeconds =
-    5;  // for a rendezvous that was started again: nodes tell it first of the world that runs
+constexpr int kSuccessorGraceSeconds = 5;  // the host before it is lost, and with it a part of the world
+// For a rendezvous that was started again: nodes tell it first of the world that runs.
+constexpr int kSettleSeconds = 5;
+constexpr absl::Duration kRosterPatience = absl::Seconds(1);
 
 std::string RandomName() {
   uint64_t bits = 0;
@@ -64,51 +61,6 @@ int TakeStopSignals() {
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-// What a launch is made of, as it becomes known.
-struct Launching {
-  const LaunchOptions& options;
-  const LaunchPlan& plan;
-  const Environment& environment;
-  const Surroundings& surroundings;
-  absl::Time launched;
-  int stop_signals = -1;
-  bool endpoint_is_here = true;
-  NodeAddress node_address = {kLoopback, "", "one node"};
-  Household household;
-  bool serves = false;
-  int place = -1;           // of this node in the list of those that may serve; -1: it is not on it
-  Endpoint rendezvous;      // as this launcher reaches it
-  bool first_node = false;  // of the last world
-  JobSecurity security;
-};
-
-// With one node nothing is asked of the network.
-void FindAddress(Launching& launching) {
-  if (launching.plan.shape.one_node() && launching.plan.shape.hosting == Hosting::kYes) return;
-  const AddressFacts facts = GatherAddressFacts(launching.options.local_addr, launching.plan.shape.endpoints[0].host);
-  launching.endpoint_is_here = IsThisMachine(facts);
-  launching.node_address = ChooseNodeAddress(facts);
-}
-
-// Whether others than the users of this machine can reach the rendezvous.
-bool IsReachable(const LaunchShape& shape) {
-  const bool ours_alone = shape.one_node() && shape.hosting == Hosting::kYes;
-  return !ours_alone && !IsLoopbackName(shape.endpoints[0].host);
-}
-
-// The port on which the rendezvous is served, here or elsewhere.
-absl::Status FindRendezvous(Launching& launching) {
-  launching.rendezvous = launching.plan.shape.endpoints[0];
-  if (launching.household.serve_port_fd < 0) return absl::OkStatus();
-  const absl::StatusOr<int> port = ReadServePort(launching.household.serve_port_fd);
-  // Two launchers on the endpoint's machine, and the other one was quicker.
-  if (!port.ok() && launching.plan.shape.hosting == Hosting::kIfLocal) return absl::OkStatus();
-  RETURN_IF_ERROR(port.status());
-  launching.serves = true;
-  launching.rendezvous = {kLoopback, *port};
-  return absl::OkStatus();
-}
-
 absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launching) {
   const LaunchPlan& plan = launching.plan;
   RendezvousClient::Options options;
@@ -127,6 +79,7 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
   node.set_config_hash(plan.config_hash);
   node.set_plugin_hash(plan.plugin_hash);
   node.set_version(COMPOSER_VERSION);
+  node.set_node_group(plan.node_group);
   if (!plan.job) {
     ASSIGN_OR_RETURN(const int port, FreePort());
     node.set_free_port(port);
@@ -183,35 +136,13 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
   if (const auto& slurm = launching.surroundings.slurm; slurm.has_value()) {
     result.plan.first_local_rank = slurm->first_local_rank;
     result.plan.node_workers = slurm->local_world_size;
+    const CpuSharing sharing = ShareCpus(*slurm, static_cast<int>(result.plan.cpus.size()), plan.shape.slots);
+    result.plan.cpu_sharers = sharing.workers;
+    result.plan.first_cpu_share = sharing.first;
     result.plan.deaf = plan.job;
   }
   PassToken(launching.security, result.plan.environment);  // to a restarted rendezvous; workers do not get it
   return result;
-}
-
-// Where this node stands in the list of those that may serve: at its rank when it is given, else where its address is.
-void FindPlace(Launching& launching) {
-  const LaunchShape& shape = launching.plan.shape;
-  const int servers = NumServers(shape);
-  if (launching.serves) {
-    launching.place = 0;
-  } else if (servers > 1 && shape.node_rank >= 0) {
-    launching.place = shape.node_rank < servers ? shape.node_rank : -1;
-  } else {
-    for (int i = 1; i < servers && launching.place < 0; ++i) {
-      if (IsThisMachine(GatherAddressFacts("", shape.endpoints[i].host))) launching.place = i;
-    }
-  }
-}
-
-RendezvousPlaces PlacesOf(const Launching& launching) {
-  RendezvousPlaces places = {.self = launching.place, .grace = absl::Seconds(launching.options.rdzv_grace)};
-  // Told not to serve: a `composer serve` of its own does.
-  places.hosted = launching.plan.shape.hosting != Hosting::kNo || !launching.options.rdzv_conf.contains("is_host");
-  const int servers = NumServers(launching.plan.shape);
-  for (int i = 0; i < servers && servers > 1; ++i)
-    places.servers.push_back(launching.plan.shape.endpoints[i].ToString());
-  return places;
 }
 
 // Connects the parts and runs the job. Mailbox, link and hub are never destroyed: a thread of theirs may still wait for a
@@ -224,6 +155,7 @@ absl::StatusOr<int> Supervise(Launching& launching) {
   RendezvousLink::Handlers handlers = {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
                                        .on_generation_over = [&](const auto& over) { mailbox.Post(over); }};
   handlers.on_regroup = [&](const auto& regroup) { mailbox.Post(regroup); };
+  handlers.on_look = [&] { mailbox.Post(LookRequest{}); };
   handlers.on_spare = [](const auto& spare) { Tell(absl::StrCat("waiting as a spare: ", spare.reason())); };
   if (NumServers(launching.plan.shape) > 1) handlers.on_serve = [&] { mailbox.Post(ServeRequest{}); };
   const MeetingOptions meeting = {launching.rendezvous, limit, PlacesOf(launching), launching.stop_signals};
@@ -234,13 +166,22 @@ absl::StatusOr<int> Supervise(Launching& launching) {
                                      .upstream = link->upstream(),
                                      .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }}));
   RendezvousLink& lasting_link = *link.release();
+  std::function<void(proto::JobStatus&)> complete;
+  if (!launching.plan.shape.one_node()) {
+    complete = [&lasting_link](proto::JobStatus& status) {
+      AddMembers(status, [&](int first, int count, bool look) {
+        return lasting_link.Roster(first, count, look, kRosterPatience);
+      });
+    };
+  }
   ASSIGN_OR_RETURN(const auto observation,
                    Observation::Start({.flags = launching.options.observation,
                                        .job = options.job,
                                        .run_folder = options.plan.run_folder,
                                        .temp_folder = launching.household.temp_folder,
                                        .credentials = client.credentials,
-                                       .handler = [&](ControlRequest request) { mailbox.Post(std::move(request)); }},
+                                       .handler = [&](ControlRequest request) { mailbox.Post(std::move(request)); },
+                                       .complete = complete},
                                       launching.environment));
   Supervisor supervisor(std::move(options),
                         {*launching.household.keeper, lasting_link, *hub.release(), mailbox, launching.stop_signals});

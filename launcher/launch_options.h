@@ -28,6 +28,8 @@ struct StreamChoice {
   }
 };
 
+inline constexpr size_t kMaxNodeGroupBytes = 256;
+
 struct LaunchOptions {
   // Workers and nodes. What they mean together: launch_shape.h.
   std::string nproc;   // a number, auto, cpu, gpu; "": not given
@@ -36,6 +38,7 @@ struct LaunchOptions {
   int node_rank = -1;  // -1: not given
   int min_nodes = 0;   // 0: not given
   int max_nodes = 0;
+  std::string node_group;  // switch, rack or block of this node; "": not given
 
   // Where the nodes meet.
   std::string master_addr;
@@ -49,6 +52,7 @@ struct LaunchOptions {
   double join_timeout = 600;  // seconds to wait for the rendezvous and for the other nodes
   int rdzv_grace = 60;        // seconds that a running world waits for a rendezvous that is away
   double last_call = 1;       // seconds to wait for more nodes when the least number is there
+  std::string grow;           // checkpoint, now, never; "": not given
 
   // The program.
   bool command = false;      // -c, --no-python

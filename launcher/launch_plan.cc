@@ -33,6 +33,25 @@ void SettleDefault(LaunchPlan& plan, const LaunchOptions& options, absl::string_
   }
 }
 
+// A program cannot be asked for a checkpoint: unless the user says that it may be ended at any time, new nodes wait for the
+// next failure.
+absl::Status Growth(const LaunchOptions& options, LaunchPlan& plan) {
+  const std::string text = !options.grow.empty() ? options.grow : plan.job ? "checkpoint" : "never";
+  if (!ParseGrowPolicy(text, &plan.grow)) return absl::InvalidArgumentError(absl::StrCat("grow is `", text, "`"));
+  if (options.grow.empty()) Settle(plan.values, {"grow", text, plan.job ? "default for YAML jobs" : "default"});
+  if (plan.job || plan.grow != GrowPolicy::kAtCheckpoint) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--grow checkpoint is for YAML jobs: a program cannot be asked for a checkpoint; give `now` (it is ended and "
+      "started again when nodes come) or `never`");
+}
+
+void Group(const LaunchOptions& options, const PlatformShape& platform, LaunchPlan& plan) {
+  plan.node_group = options.node_group;
+  if (!plan.node_group.empty() || platform.node_group.empty()) return;
+  plan.node_group = platform.node_group;
+  Settle(plan.values, {"node-group", plan.node_group, platform.name});
+}
+
 absl::Status Shape(const LaunchOptions& options, int job_nproc, const Environment& environment,
                    const PlatformShape& platform, LaunchPlan& plan) {
   ASSIGN_OR_RETURN(plan.shape, DecideShape({.options = options,
@@ -102,6 +121,8 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const LaunchOptions& options, const Pr
   plan.role = options.role;
   RETURN_IF_ERROR(
       (program.kind == Program::Kind::kJob ? PlanJob : PlanProgram)(options, program, environment, platform, plan));
+  RETURN_IF_ERROR(Growth(options, plan));
+  Group(options, platform, plan);
   ASSIGN_OR_RETURN(plan.output, MakeOutputOptions(options, plan.name, plan.job, environment));
   return plan;
 }

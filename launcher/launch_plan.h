@@ -13,6 +13,7 @@
 #include "launcher/launch_shape.h"
 #include "launcher/output_plan.h"
 #include "launcher/program.h"
+#include "rendezvous/membership.h"
 
 namespace composer {
 
@@ -27,6 +28,8 @@ struct LaunchPlan {
   std::vector<std::string> argv;                                // of every worker
   size_t first_argument = 0;  // of argv, to be expanded by each rank's environment; 0: none is
   LaunchShape shape;
+  GrowPolicy grow = GrowPolicy::kNever;
+  std::string node_group;  // "": none
   int max_restarts = 0;
   OutputOptions output;
   std::string role;

@@ -30,6 +30,7 @@ struct PlatformShape {
   int slots = 0;                   // workers of this node
   std::vector<std::string> hosts;  // by node rank
   int port = 0;
+  std::string node_group;  // of this node
 };
 
 struct ShapeQuery {

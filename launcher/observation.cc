@@ -79,7 +79,8 @@ absl::StatusOr<std::unique_ptr<Observation>> Observation::Start(const Options& o
                                                            .port = options.flags.control_port,
                                                            .address = options.flags.control_address,
                                                            .credentials = options.credentials,
-                                                           .handler = options.handler}));
+                                                           .handler = options.handler,
+                                                           .complete = options.complete}));
   if (options.flags.control_port == 0) Tell(absl::StrCat("control port ", result->control_->port()));
   if (options.flags.http_port >= 0) {
     ASSIGN_OR_RETURN(result->http_,

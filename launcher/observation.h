@@ -36,6 +36,7 @@ class Observation {
     std::string temp_folder;
     Credentials credentials;
     ControlServer::Handler handler;
+    std::function<void(proto::JobStatus&)> complete;  // see ControlServer::Options
   };
 
   // Errors are the user's: a port in use. That the run file cannot be written is only a warning: the job matters more.

@@ -7,8 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -58,6 +60,12 @@ char ProcessState(pid_t pid) {
   if (!text.ok()) return 0;
   const size_t end_of_name = text->rfind(") ");  // a name may hold anything
   return end_of_name == std::string::npos || end_of_name + 2 >= text->size() ? 0 : (*text)[end_of_name + 2];
+}
+
+std::string WaitChannel(pid_t pid) {
+  const std::string name = ReadFile(absl::StrCat("/proc/", pid, "/wchan"), kMaxProcFileBytes).value_or("");
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+  return plain ? name : "";
 }
 
 bool KillChildren(const std::function<bool(pid_t)>& doomed, absl::Duration limit) {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -19,6 +20,9 @@ std::vector<pid_t> WithDescendants(std::vector<pid_t> roots);
 
 // 'R' running, 'S' sleeping, 'D' uninterruptible wait, 'T' stopped by a signal, 'Z' zombie, …; 0: gone.
 char ProcessState(pid_t pid);
+
+// Where in the kernel the main thread waits: "futex_do_wait", "do_sys_poll"; "0": it computes; "": not told.
+std::string WaitChannel(pid_t pid);
 
 // Sends SIGKILL to the children of this process that `doomed` picks and to everything below them, reaps them, and goes
 // on until none is left or `limit` is over. The caller must be a child subreaper: then a descendant whose parent ends

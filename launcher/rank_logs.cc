@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iterator>
 
@@ -44,6 +45,18 @@ std::string WithPrefix(absl::string_view prefix, absl::string_view lines) {
   std::string result;
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(lines, "\n"), '\n')) {
     absl::StrAppend(&result, prefix, line, "\n");
+  }
+  return result;
+}
+
+// `text` without the lines that are `line`, which has its "\n".
+std::string Without(absl::string_view text, absl::string_view line) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const absl::string_view head = text.substr(0, end == absl::string_view::npos ? end : end + 1);
+    if (line.empty() || head != line) result.append(head.data(), head.size());
+    text.remove_prefix(head.size());
   }
   return result;
 }
@@ -92,13 +105,14 @@ struct RankLogs::Stream {
   bool ended = false;
   LineSplitter lines;
 
-  void Deliver(const std::string& whole, LineTail& tail) {
+  void Deliver(const std::string& whole, LineTail& tail, absl::string_view hushed) {
     if (whole.empty()) return;
     if (file != nullptr && !WriteAll(file->fd, whole)) {
       LOG(WARNING) << "cannot write the log of rank " << rank << ": " << ErrnoStatus(errno, "write", "log").message();
       file = nullptr;
     }
-    if (show == Show::kPrefixed) WriteAll(console_fd, WithPrefix(prefix, whole));
+    const std::string shown = show == Show::kPrefixed ? Without(whole, hushed) : "";
+    if (!shown.empty()) WriteAll(console_fd, WithPrefix(prefix, shown));
     if (console_fd == STDERR_FILENO) tail.Add(whole);
   }
 };
@@ -135,7 +149,7 @@ absl::Status RankLogs::Add(const Rank& rank) {
   std::move(close_fds).Cancel();
   {
     absl::MutexLock lock(&mutex_);
-    tails_[rank.rank];
+    tails_[rank.rank].shown = rank.stderr_show != Show::kHidden;
     streams_.emplace_back(rank.rank, rank.stdout_fd, STDOUT_FILENO, rank.show, colours_.out, file, out);
     streams_.emplace_back(rank.rank, rank.stderr_fd, STDERR_FILENO, rank.stderr_show, colours_.err, file, err);
   }
@@ -147,15 +161,27 @@ std::vector<std::string> RankLogs::StderrTail(int rank) {
   absl::MutexLock lock(&mutex_);
   PumpAll(rank);
   const auto it = tails_.find(rank);
-  return it == tails_.end() ? std::vector<std::string>() : it->second.lines();
+  return it == tails_.end() ? std::vector<std::string>() : it->second.lines.lines();
+}
+
+bool RankLogs::WasShown(const std::string& line) {
+  absl::MutexLock lock(&mutex_);
+  PumpAll(kAllRanks);
+  hushed_ = absl::StrCat(line, "\n");
+  const std::string kept = line.substr(0, LineTail::kMaxColumns);
+  return std::any_of(tails_.begin(), tails_.end(), [&](const auto& entry) {
+    const std::vector<std::string> lines = entry.second.lines.lines();
+    return entry.second.shown && std::find(lines.begin(), lines.end(), kept) != lines.end();
+  });
 }
 
 void RankLogs::Drain() {
   absl::MutexLock lock(&mutex_);
   PumpAll(kAllRanks);
-  for (Stream& stream : streams_) stream.Deliver(stream.lines.Flush(), tails_[stream.rank]);
+  for (Stream& stream : streams_) stream.Deliver(stream.lines.Flush(), tails_[stream.rank].lines, hushed_);
   streams_.clear();
   tails_.clear();
+  hushed_.clear();
 }
 
 void RankLogs::PumpAll(int rank) {
@@ -174,17 +200,18 @@ bool RankLogs::Pump(Stream& stream) {
   const ssize_t count = read(stream.fd, buffer, sizeof(buffer));
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) {
-    stream.Deliver(stream.lines.Flush(), tails_[stream.rank]);
+    stream.Deliver(stream.lines.Flush(), tails_[stream.rank].lines, hushed_);
     return false;
   }
   const absl::string_view bytes(buffer, static_cast<size_t>(count));
-  if (stream.show == Show::kRaw) WriteAll(stream.console_fd, bytes);
+  if (stream.show == Show::kRaw && hushed_.empty()) WriteAll(stream.console_fd, bytes);
+  if (stream.show == Show::kRaw && !hushed_.empty()) WriteAll(stream.console_fd, Without(bytes, hushed_));
   if (stream.own_file != nullptr && !WriteAll(stream.own_file->fd, bytes)) {
     LOG(WARNING) << "cannot write a file of rank " << stream.rank << ": "
                  << ErrnoStatus(errno, "write", "it").message();
     stream.own_file = nullptr;
   }
-  stream.Deliver(stream.lines.Take(bytes), tails_[stream.rank]);
+  stream.Deliver(stream.lines.Take(bytes), tails_[stream.rank].lines, hushed_);
   return true;
 }
 

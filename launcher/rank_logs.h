@@ -60,12 +60,20 @@ class RankLogs {
   // Last lines of stderr, with everything that the rank has written until now.
   std::vector<std::string> StderrTail(int rank);
 
+  // Whether a rank's stderr has shown this line on the terminal. From now on none does: what is said once need not be read
+  // again from every rank. The files get it all the same.
+  bool WasShown(const std::string& line);
+
   // Takes what the pipes hold now and forgets all ranks; call when the workers are gone. Does not wait for the ends of
   // pipes that a daemon still holds.
   void Drain();
 
  private:
   struct Stream;
+  struct Tail {
+    LineTail lines;
+    bool shown = false;  // on the terminal
+  };
 
   void Loop();
   // Reads once; false at the end of the stream.
@@ -75,7 +83,8 @@ class RankLogs {
   const LogColours colours_;
   absl::Mutex mutex_;
   std::list<Stream> streams_ ABSL_GUARDED_BY(mutex_);
-  std::map<int, LineTail> tails_ ABSL_GUARDED_BY(mutex_);
+  std::string hushed_ ABSL_GUARDED_BY(mutex_);  // a line with its end; "": none
+  std::map<int, Tail> tails_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int wake_fd_;
   std::thread thread_;

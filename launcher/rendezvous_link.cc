@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/rendezvous_link.h"
 
+#include <grpcpp/client_context.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/grpc_settings.h"
 #include "rendezvous/reach.h"
 
 namespace composer {
@@ -22,6 +26,11 @@ constexpr absl::Duration kPassingLimit =
 constexpr absl::Duration kServeInterval = absl::Seconds(2);
 
 absl::Time Now() { return RealClock::Get().Now(); }
+
+const char* Advice(const RendezvousPlaces& places) {
+  if (!places.hosted || places.servers.size() > 1) return "";
+  return "; with --rdzv-endpoint HOST,HOST,... the next one on the list would have taken over";
+}
 
 }  // namespace
 
@@ -71,6 +80,7 @@ absl::Status RendezvousLink::Connect(const std::string& address, const proto::St
     handlers_.on_generation_over(over);
   });
   if (handlers_.on_regroup) client->OnRegroup(handlers_.on_regroup);
+  if (handlers_.on_look) client->OnLook(handlers_.on_look);
   if (handlers_.on_spare) client->OnSpare(handlers_.on_spare);
   if (upstream_ == nullptr) {
     upstream_ = std::make_shared<KeyValueUpstream>(client->channel());
@@ -89,8 +99,9 @@ std::shared_ptr<RendezvousClient> RendezvousLink::client() {
   return client_;
 }
 
-void RendezvousLink::Join() {
+void RendezvousLink::Join(const proto::RestartTally& tally) {
   absl::MutexLock lock(&mutex_);
+  tally_ = tally;
   join_wanted_ = true;
   broken_since_ = std::min(broken_since_, Now());
 }
@@ -105,6 +116,23 @@ void RendezvousLink::ReportEnded(const proto::FailureCause& cause) {
   LOG(INFO) << "the rendezvous hears of the failure when it is back: " << status.message();
   absl::MutexLock lock(&mutex_);
   if (!untold_.has_value()) untold_ = cause;
+}
+
+void RendezvousLink::Report(const proto::NodeReport& report) { client()->Report(report); }
+
+absl::StatusOr<proto::RosterReply> RendezvousLink::Roster(int first_node_rank, int count, bool look,
+                                                          absl::Duration timeout) {
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(timeout));
+  proto::RosterRequest request;
+  request.mutable_caller()->set_job(options_.job);
+  request.set_first_node_rank(first_node_rank);
+  request.set_count(count);
+  request.set_look(look);
+  proto::RosterReply reply;
+  const grpc::Status status = proto::Rendezvous::NewStub(client()->channel())->Roster(&context, request, &reply);
+  if (!status.ok()) return FromGrpc(status);
+  return reply;
 }
 
 void RendezvousLink::WorkersEnded() {
@@ -147,7 +175,12 @@ void RendezvousLink::Run() {
 }
 
 void RendezvousLink::JoinOnce() {
-  absl::StatusOr<proto::World> world = client()->Join(limits_.join);
+  proto::RestartTally tally;
+  {
+    absl::MutexLock lock(&mutex_);
+    tally = tally_;
+  }
+  absl::StatusOr<proto::World> world = client()->Join(limits_.join, tally);
   const absl::Time now = Now();
   const bool sent_away = absl::IsFailedPrecondition(world.status());
   if (!sent_away) refused_since_ = absl::InfiniteFuture();
@@ -185,7 +218,7 @@ SuccessionView RendezvousLink::Look() {
     Reach reach = ProbeReach(places_.servers[i], kReachLimit);
     const absl::Time now = Now();
     if (reach == Reach::kServing && now < shunned_until_[i]) reach = Reach::kShunned;
-    if (reach == Reach::kServing && now < silent_until_[i]) reach = Reach::kSilent;
+    if (reach == Reach::kServing && now < silent_until_[i]) reach = Reach::kMute;
     view.servers.push_back(reach);
   }
   absl::MutexLock lock(&mutex_);
@@ -210,7 +243,7 @@ bool RendezvousLink::Recover() {
         handlers_.on_serve();
         break;
       case SuccessionDecision::Kind::kGiveUp:
-        handlers_.on_world(absl::UnavailableError(decision.reason));
+        handlers_.on_world(absl::UnavailableError(absl::StrCat(decision.reason, Advice(places_))));
         return false;
       case SuccessionDecision::Kind::kWait:
         break;

@@ -37,6 +37,7 @@ class RendezvousLink {
     std::function<void(const proto::GenerationOver&)> on_generation_over;  // another node's workers failed
     std::function<void(const proto::Regroup&)> on_regroup;                 // may be empty: the world then does not grow
     std::function<void(const proto::Spare&)> on_spare;                     // may be empty
+    std::function<void()> on_look;   // someone asks how this node is doing; may be empty
     std::function<void()> on_serve;  // this node is to serve now, at its address of the list; empty: it cannot
   };
 
@@ -52,9 +53,15 @@ class RendezvousLink {
   ~RendezvousLink();
 
   // Asks for the next generation; the answer comes to on_world. One at a time.
-  void Join();
+  // `tally`: the restarts that this node has counted.
+  void Join(const proto::RestartTally& tally);
   // Tells the other nodes that this node's workers are gone or going.
   void ReportEnded(const proto::FailureCause& cause);
+  // The answer to Handlers::on_look, for `composer status`.
+  void Report(const proto::NodeReport& report);
+  // A page of the job's nodes, as the rendezvous knows them; `look`: asks them to report, for the next call. Blocks for
+  // at most `timeout`. kUnavailable: it is away.
+  absl::StatusOr<proto::RosterReply> Roster(int first_node_rank, int count, bool look, absl::Duration timeout);
   // This node's workers are done: a rendezvous that goes now need not be waited for as long.
   void WorkersEnded();
   void Leave(absl::string_view reason);
@@ -94,6 +101,7 @@ class RendezvousLink {
 
   absl::Mutex mutex_;
   std::shared_ptr<RendezvousClient> client_ ABSL_GUARDED_BY(mutex_);
+  proto::RestartTally tally_ ABSL_GUARDED_BY(mutex_);
   bool join_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time away_since_ ABSL_GUARDED_BY(mutex_);

@@ -147,6 +147,10 @@ Verdict DecideNextStep(const GenerationResult& result, const RestartBudget& budg
       return {NextStep::kDone, exit_code::kDone, -1, budget.tally, "done"};
     }
   }
+  const bool failed = certain || (result.remote.has_value() && !result.remote->collateral);
+  if (ran && !result.regrouping.empty() && !failed && result.stop_signal == 0) {
+    return {NextStep::kRestart, 0, -1, budget.tally, result.regrouping};
+  }
   if (ran && !result.killed && AllEndedWith(result, {exit_code::kDone, exit_code::kPreempted}) &&
       !AllEndedWith(result, {exit_code::kDone})) {
     if (result.may_shrink && result.stop_signal == 0) {

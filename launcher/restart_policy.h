@@ -15,6 +15,8 @@
 // A checkpointed stop (75) ends the job, unless it was another node that had to stop and the world may do without it: the
 // nodes that are left then go on, at no cost.
 //
+// A world that ends in order to grow costs nothing, whether its workers checkpointed or were ended.
+//
 // A budget is the job's, not the node's: the launcher with the first cause decides and its verdict travels with the end of
 // the generation; the others take it over, so that all count the same (launcher/verdict_message.h).
 // SPDX-License-Identifier: Apache-2.0
@@ -74,6 +76,7 @@ struct RemoteEnd {
 struct GenerationResult {
   std::vector<WorkerExit> exits;    // of this node, in the order they were seen
   std::optional<RemoteEnd> remote;  // another node's failure that ended the generation
+  std::string regrouping;           // why the workers were asked to end, for the world to grow; empty: they were not
   int stop_signal = 0;              // the launcher was asked to stop by this signal; 0: it was not
   bool checkpoints_on_stop =
       false;                // workers answer a stop with a checkpoint and 75 (our own workers do, scripts do not)

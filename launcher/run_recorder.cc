@@ -45,13 +45,13 @@ RunRecorder::RunRecorder(std::string run_name, std::string run_folder, absl::Tim
   summary_.run_folder = std::move(run_folder);
 }
 
-void RunRecorder::BeginGeneration(int world_size) {
+void RunRecorder::BeginGeneration(int number, int world_size, int restarts) {
   counted_from_ = failed_at_;
   GenerationSummary generation;
-  generation.generation = static_cast<int>(summary_.generations.size()) + 1;
+  generation.generation = number;
   generation.ended = "running";
   summary_.generations.push_back(generation);
-  summary_.restarts = generation.generation - 1;
+  summary_.restarts = restarts;
   summary_.world_size = world_size;
 }
 

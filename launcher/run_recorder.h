@@ -18,7 +18,8 @@ class RunRecorder {
   // `launched`: wall time; the first generation's first step counts from there.
   RunRecorder(std::string run_name, std::string run_folder, absl::Time launched);
 
-  void BeginGeneration(int world_size);
+  // `number` and `restarts` are the job's: a launcher that came late has not seen all of them.
+  void BeginGeneration(int number, int world_size, int restarts);
   void OnReport(const proto::WorkerMessage& message);
   // A failure ends the generation; the next one's first step counts from `when`.
   void OnFailure(absl::Time when) { failed_at_ = when; }

@@ -37,12 +37,6 @@ double SamplesPerSecond(const RunSummary& summary) {
   return static_cast<double>(summary.samples() - summary.generations.front().start_samples) / summary.wall_seconds;
 }
 
-// Why the run did not end well; "" when it did.
-std::string Cause(const RunSummary& summary) {
-  if (summary.exit_reason == "done" || summary.generations.empty()) return "";
-  return summary.generations.back().cause;
-}
-
 }  // namespace
 
 int64_t RunSummary::steps() const {
@@ -79,11 +73,9 @@ absl::Status WriteSummary(const RunSummary& summary) {
 }
 
 std::string DescribeRun(const RunSummary& summary) {
-  const std::string cause = Cause(summary);
-  std::string text =
-      absl::StrFormat("%s%s%s: %d steps, %d samples (%.1f samples/s), %d restart%s, %.1f s\n", summary.exit_reason,
-                      cause.empty() ? "" : ": ", cause, summary.steps(), summary.samples(), SamplesPerSecond(summary),
-                      summary.restarts, summary.restarts == 1 ? "" : "s", summary.wall_seconds);
+  std::string text = absl::StrFormat("%s: %d steps, %d samples (%.1f samples/s), %d restart%s, %.1f s\n",
+                                     summary.exit_reason, summary.steps(), summary.samples(), SamplesPerSecond(summary),
+                                     summary.restarts, summary.restarts == 1 ? "" : "s", summary.wall_seconds);
   for (const auto& [name, value] : summary.metrics) absl::StrAppendFormat(&text, "  %s = %.4g\n", name, value);
   if (!summary.last_checkpoint.empty()) absl::StrAppend(&text, "  last checkpoint: ", summary.last_checkpoint, "\n");
   absl::StrAppend(&text, "  run folder: ", summary.run_folder, "\n");

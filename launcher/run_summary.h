@@ -58,7 +58,7 @@ std::string ToJson(const RunSummary& summary);
 // `<run folder>/summary.json`, atomically.
 absl::Status WriteSummary(const RunSummary& summary);
 
-// A few lines for people: a failure's cause first.
+// A few lines for people. The cause of a failure was told before.
 std::string DescribeRun(const RunSummary& summary);
 
 }  // namespace composer

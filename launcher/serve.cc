@@ -14,7 +14,7 @@
 #include "base/options.h"
 #include "launcher/console.h"
 #include "launcher/endpoint.h"
-#include "launcher/launch_option_table.h"
+#include "launcher/launch_option_setters.h"
 #include "launcher/restart_policy.h"
 #include "rendezvous/server.h"
 #include "rendezvous/succession.h"

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/slurm_environment.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "launcher/launch_options.h"
 #include "launcher/slurm_nodelist.h"
 
 namespace composer {
@@ -94,6 +98,23 @@ void ShareGpus(const Environment& environment, int tasks, int local_id, int visi
   place.local_world_size = tasks * place.slots->value;
 }
 
+// SLURM_TOPOLOGY_ADDR is "s0.s4.node1" where SLURM_TOPOLOGY_ADDR_PATTERN is "switch.switch.node": all but the node.
+std::string NodeGroup(const Environment& environment) {
+  const std::string address = environment.GetOr("SLURM_TOPOLOGY_ADDR", "");
+  const std::string pattern = environment.GetOr("SLURM_TOPOLOGY_ADDR_PATTERN", "");
+  if (!absl::EndsWith(pattern, ".node")) return "";
+  // A host name may have dots of its own: as many parts go as the pattern has above the node.
+  const auto levels = std::count(pattern.begin(), pattern.end(), '.');
+  size_t end = 0;
+  for (std::ptrdiff_t i = 0; i < levels; ++i) {
+    end = address.find('.', end == 0 ? 0 : end + 1);
+    if (end == std::string::npos) return "";
+  }
+  const bool printable =
+      std::all_of(address.begin(), address.begin() + static_cast<std::ptrdiff_t>(end), absl::ascii_isgraph);
+  return end <= kMaxNodeGroupBytes && printable ? address.substr(0, end) : "";
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<SlurmPlace>> ReadSlurmPlace(const Environment& environment, int visible_gpus) {
@@ -113,15 +134,28 @@ absl::StatusOr<std::optional<SlurmPlace>> ReadSlurmPlace(const Environment& envi
   RETURN_IF_ERROR(ReadHosts(environment, place));
   ASSIGN_OR_RETURN(const int tasks, TasksHere(environment, place));
   ASSIGN_OR_RETURN(const SlurmNumber local_id, Number(environment, "SLURM_LOCALID", 0, tasks - 1));
+  place.tasks_here = tasks;
+  place.task = local_id.value;
+  if (!environment.GetOr("SLURM_CPUS_ON_NODE", "").empty()) {
+    ASSIGN_OR_RETURN(const SlurmNumber cpus, Number(environment, "SLURM_CPUS_ON_NODE", 1, kMax));
+    place.cpus_on_host = cpus.value;
+  }
   ShareGpus(environment, tasks, local_id.value, visible_gpus, place);
   if (!environment.GetOr("SLURM_RESTART_COUNT", "").empty()) {
     ASSIGN_OR_RETURN(const SlurmNumber restarts, Number(environment, "SLURM_RESTART_COUNT", 0, kMax));
     place.restarts = restarts.value;
   }
+  place.node_group = NodeGroup(environment);
   // Steps of one job may run side by side on the same nodes.
   const uint64_t offset = (place.job_id + uint64_t{257} * static_cast<uint64_t>(place.step_id)) % kSlurmPorts;
   place.port = {kFirstSlurmPort + static_cast<int>(offset), "SLURM_JOB_ID"};
   return std::optional<SlurmPlace>(std::move(place));
+}
+
+CpuSharing ShareCpus(const SlurmPlace& place, int allowed_cpus, int workers_of_launcher) {
+  const bool bound = allowed_cpus < place.cpus_on_host;
+  if (bound || place.tasks_here <= 1) return {workers_of_launcher, 0};
+  return {place.tasks_here * workers_of_launcher, place.task * workers_of_launcher};
 }
 
 std::string SlurmAdvice(const Environment& environment) {

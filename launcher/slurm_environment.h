@@ -41,9 +41,14 @@ struct SlurmPlace {
   int first_local_rank = 0;
   int local_world_size = 0;  // 0: as many as this launcher has workers
 
+  int tasks_here = 1;    // launchers of the step on this host
+  int task = 0;          // of this one among them
+  int cpus_on_host = 0;  // that the step may use on this host; 0: not told
+
   std::vector<std::string> hosts;  // of the step, in Slurm's order; the first one hosts the rendezvous
   std::string hosts_origin;
-  int host = 0;  // of this launcher, an index into hosts
+  int host = 0;            // of this launcher, an index into hosts
+  std::string node_group;  // switches or block above this node, "s0.s4.s8"; "": Slurm knows no topology
 };
 
 inline constexpr int kFirstSlurmPort = 61440;
@@ -52,6 +57,13 @@ inline constexpr int kSlurmPorts = 4096;
 // nullopt: not a task of a job step. `visible_gpus`: what this process could use (VisibleGpus); 0: none.
 // kInvalidArgument: a variable is missing, malformed or contradicts another; the message names it and its value.
 absl::StatusOr<std::optional<SlurmPlace>> ReadSlurmPlace(const Environment& environment, int visible_gpus);
+
+// The cores that a launcher may use are its own where Slurm binds tasks to cores; else the tasks of the host share them.
+struct CpuSharing {
+  int workers = 0;  // that share these cores
+  int first = 0;    // which of them is the launcher's first worker
+};
+CpuSharing ShareCpus(const SlurmPlace& place, int allowed_cpus, int workers_of_launcher);
 
 // For a launcher that was started in a job of several nodes without srun, and so runs on one of them only: what to do
 // about it. "": nothing is wrong.

@@ -24,11 +24,8 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
-constexpr absl::Duration kLeaveLimit = absl::Milliseconds(300);    // for workers that were told over the hub
-constexpr absl::Duration kSignalLimit = absl::Seconds(30);         // for programs that only know signals
-constexpr absl::Duration kServeInterval = absl::Seconds(1);        // between two starts of the rendezvous
-constexpr absl::Duration kOwnStop = absl::Seconds(5);              // a tick this late: we were stopped ourselves
-constexpr absl::Duration kExplainWait = absl::Milliseconds(3200);  // longer than a silent node stays undetected
+constexpr absl::Duration kServeInterval = absl::Seconds(1);  // between two starts of the rendezvous
+constexpr absl::Duration kOwnStop = absl::Seconds(5);        // a tick this late: we were stopped ourselves
 // A rank that waits for a hung one on another node is never named before it.
 constexpr absl::Duration kRemotePatience = absl::Seconds(2);
 
@@ -51,7 +48,7 @@ Supervisor::Supervisor(Options options, Parts parts)
       served_at_(Now()) {}
 
 int Supervisor::Run() {
-  parts_.link.Join();
+  parts_.link.Join(ToProto(budget_.tally));
   while (state_ != State::kFinished) WaitForEvents();
   return exit_code_;
 }
@@ -82,7 +79,7 @@ void Supervisor::Handle(absl::StatusOr<proto::World> world) {
   if (!world.ok()) {
     const bool refused = absl::IsInvalidArgument(world.status()) || absl::IsUnauthenticated(world.status());
     return Fail(refused ? exit_code::kUserError : exit_code::kUnavailable,
-                absl::StrCat("cannot join: ", world.status().message()));
+                absl::StrCat(state_ == State::kJoining ? "cannot join: " : "", world.status().message()));
   }
   if (absl::Status status = StartWorkers(*world); !status.ok()) {
     Fail(absl::IsUnavailable(status) ? exit_code::kFailure : exit_code::kUserError, std::string(status.message()));
@@ -91,6 +88,7 @@ void Supervisor::Handle(absl::StatusOr<proto::World> world) {
 
 absl::Status Supervisor::StartWorkers(const proto::World& world) {
   ASSIGN_OR_RETURN(WorkerPlace place, PlaceOf(world));
+  if (world.tally().restarts() > budget_.tally.restarts) budget_.tally = FromProto(world.tally());
   place.master_port = options_.rendezvous_port;
   place.restart_count = budget_.tally.restarts;
   place.max_restarts = options_.max_restarts;
@@ -110,10 +108,10 @@ absl::Status Supervisor::StartWorkers(const proto::World& world) {
   kill_at_ = explain_until_ = absl::InfiniteFuture();
   tick_at_ = Now() + kTick;
   parts_.hub.BeginGeneration(generation_);
-  recorder_.BeginGeneration(world.world_size());
+  recorder_.BeginGeneration(static_cast<int>(generation_), world.world_size(), budget_.tally.restarts);
   state_ = State::kRunning;
   LOG(INFO) << "generation " << generation_ << ": " << world.world_size() << " ranks, " << world.reason();
-  return workers_.Start(place, place.restart_count + 1);
+  return workers_.Start(place, static_cast<int>(generation_));
 }
 
 // Also a better cause than the one told before, when ours or theirs is explained by it.
@@ -137,12 +135,16 @@ void Supervisor::Handle(const proto::GenerationOver& over) {
   if (remote_->verdict.has_value() && remote_->verdict->next == NextStep::kGiveUp) Finish(*remote_->verdict);
 }
 
-// The world grows: as on a stop signal, but then the next generation. Programs cannot be asked, see PlanServe.
+// The world grows: as on a stop signal, or at once, but then the next generation. Where the word comes later than the end
+// of a peer that has heard it, the workers are gone or going already.
 void Supervisor::Handle(const proto::Regroup& regroup) {
-  if (state_ != State::kRunning || regroup.generation() != generation_ || stop_signal_ != 0) return;
+  const bool ending = state_ == State::kEnding && MayBeExplained();
+  if ((state_ != State::kRunning && !ending) || regroup.generation() != generation_ || stop_signal_ != 0) return;
   regrouping_ = regroup.reason();
-  Tell(absl::StrCat(regrouping_, ": the workers checkpoint and start again"));
-  parts_.hub.Drain(regrouping_);
+  Tell(absl::StrCat(regrouping_,
+                    regroup.checkpoint() ? ": the workers checkpoint and start again" : ": the workers start again"));
+  if (ending) return workers_.AllGone() ? EndGeneration() : void();
+  regroup.checkpoint() ? parts_.hub.Drain(regrouping_) : BeginEnding(regrouping_);
 }
 
 void Supervisor::Handle(const WorkerHub::Report& report) {
@@ -219,56 +221,6 @@ void Supervisor::OnWorkerGone() {
   if (certain && ours && !announced_ && stop_signal_ == 0) Announce(workers_.exits()[cause]);
 }
 
-// Every rank is to leave: those on the hub by its word, others by SIGTERM, all by SIGKILL in the end.
-void Supervisor::BeginEnding(const std::string& cause) {
-  state_ = State::kEnding;
-  recorder_.OnFailure(absl::Now());
-  ReportCause();
-  parts_.hub.EndGeneration(cause);
-  workers_.OnNews(Now());
-  const bool patient = !options_.plan.job && !workers_.AllAttached();
-  kill_at_ = std::min(kill_at_, Now() + (patient ? kSignalLimit : kLeaveLimit));
-  workers_.Signal(SIGTERM, /*only_unattached=*/true);
-}
-
-// Tells the other nodes our first cause and what follows from it; again when a better one has come up.
-void Supervisor::ReportCause() {
-  bool certain = false;
-  const int cause = FirstCause(workers_.exits(), &certain);
-  if (cause < 0 || cause == reported_ || (remote_.has_value() && !(certain && remote_->collateral))) return;
-  reported_ = cause;
-  proto::FailureCause message = ToProto(Report(workers_.exits()[cause]), options_.node_id, certain, absl::Now());
-  const Verdict verdict = DecideNextStep(Result(), budget_);
-  if (certain && (verdict.next == NextStep::kRestart || verdict.next == NextStep::kGiveUp)) {
-    *message.mutable_verdict() = ToProto(verdict);
-  }
-  parts_.link.ReportEnded(message);
-}
-
-FailureReport Supervisor::Report(const WorkerExit& exit, bool with_stderr) {
-  const Worker& worker = *workers_.FindRank(exit.rank);
-  FailureReport report = {.exit = exit, .node = options_.host, .pid = worker.pid, .last_word = worker.last_word};
-  if (with_stderr) report.stderr_tail = logs_.StderrTail(exit.rank);
-  if (options_.plan.job) report.log_path = LogPath(options_.plan.run_folder, worker.place.restart_count + 1, exit.rank);
-  return report;
-}
-
-void Supervisor::Announce(const WorkerExit& cause) {
-  announced_ = true;
-  const bool shown = options_.plan.tee || cause.rank == 0 || !options_.plan.job;
-  const bool just_above = shown && cause.status.code == exit_code::kUserError;
-  FailureReport report = Report(cause, /*with_stderr=*/!just_above);
-  if (just_above) report.last_word.clear();
-  Tell(DescribeFailure(report));
-}
-
-// Nothing here says why, and another node may.
-bool Supervisor::MayBeExplained() const {
-  bool certain = false;
-  return FirstCause(workers_.exits(), &certain) >= 0 && !certain && nodes_ > 1 &&
-         (!remote_.has_value() || remote_->collateral);
-}
-
 void Supervisor::HandleStopSignal() {
   signalfd_siginfo info;
   while (read(parts_.stop_signals, &info, sizeof(info)) == sizeof(info)) {
@@ -329,88 +281,6 @@ void Supervisor::HandleTime() {
     const ProcessSpec spec = {.argv = options_.serve_argv, .environment = options_.plan.environment.ToStrings()};
     parts_.keeper.Spawn(Keeper::kEarlyChildTag, spec, STDERR_FILENO, STDERR_FILENO).IgnoreError();  // its death is told
   }
-}
-
-GenerationResult Supervisor::Result() const {
-  const bool running = state_ != State::kJoining;
-  return {.exits = running ? workers_.exits() : std::vector<WorkerExit>(),
-          .remote = remote_,
-          .stop_signal = stop_signal_,
-          .checkpoints_on_stop = options_.plan.job,
-          .may_shrink = nodes_ > options_.min_nodes,
-          .killed = killed_,
-          .trained = !running || workers_.Trained(),
-          .progress = running && recorder_.Advanced(workers_.Progress())};
-}
-
-void Supervisor::EndGeneration() {
-  if (state_ == State::kRunning) recorder_.OnFailure(absl::Now());  // the last one to leave was the first to fail
-  ReportCause();
-  if (stop_signal_ == 0 && MayBeExplained() && Now() < explain_until_) {
-    state_ = State::kEnding;
-    if (explain_until_ == absl::InfiniteFuture()) explain_until_ = Now() + kExplainWait;
-    return;
-  }
-  explain_until_ = absl::InfiniteFuture();
-  Verdict verdict = DecideNextStep(Result(), budget_);
-  if (verdict.next == NextStep::kPreempted && !regrouping_.empty() && stop_signal_ == 0) {
-    verdict = {.next = NextStep::kRestart, .tally = budget_.tally, .reason = regrouping_};
-  }
-  if (verdict.next == NextStep::kDone && nodes_ > 1 && !all_done_ && stop_signal_ == 0) {
-    state_ = State::kDone;
-    parts_.link.WorkersEnded();
-    return barrier_.Arrive(generation_, nodes_, [this, generation = generation_](absl::Status status) {
-      parts_.mailbox.Post(BarrierAnswer{generation, std::move(status)});
-    });
-  }
-  Measure(Now());
-  meter_.EndGeneration();
-  recorder_.EndGeneration(workers_.Progress());
-  if (verdict.first_cause >= 0 && !announced_) Announce(workers_.exits()[verdict.first_cause]);
-  if (verdict.next != NextStep::kRestart) return Finish(verdict);
-  Conclude(verdict);
-  budget_.tally = verdict.tally;
-  state_ = State::kJoining;
-  kill_at_ = absl::InfiniteFuture();
-  parts_.keeper.Sweep();
-  parts_.link.Join();
-  logs_.Drain();
-  SaveSummary();
-}
-
-// Says and notes, once, how a generation ended and what follows.
-void Supervisor::Conclude(const Verdict& verdict) {
-  const bool ended = state_ != State::kJoining;
-  const std::vector<WorkerExit> exits = ended ? workers_.exits() : std::vector<WorkerExit>();
-  const std::string collateral = verdict.next == NextStep::kDone ? "" : DescribeCollateral(exits, verdict.first_cause);
-  LOG(INFO) << "generation " << generation_ << ": " << verdict.reason << "; " << verdict.decision
-            << (collateral.empty() ? "" : "; ") << collateral;
-  if (verdict.next != NextStep::kDone) {
-    if (!announced_ && verdict.first_cause < 0) Tell(verdict.reason);
-    if (!collateral.empty()) Tell(collateral);
-    if (!verdict.decision.empty()) Tell(verdict.decision);
-  }
-  recorder_.Conclude(verdict, exits, absl::Now());
-}
-
-void Supervisor::Finish(const Verdict& verdict) {
-  logs_.Drain();
-  Conclude(verdict);
-  state_ = State::kFinished;
-  exit_code_ = verdict.exit_code;
-  SaveSummary();
-  if (options_.plan.job) Tell(DescribeRun(recorder_.summary()));
-}
-
-void Supervisor::SaveSummary() {
-  if (!writes_summary_) return;
-  if (absl::Status status = WriteSummary(recorder_.summary()); !status.ok()) Tell(status.message());
-}
-
-void Supervisor::Fail(int code, const std::string& reason) {
-  Tell(reason);
-  announced_ = true;
-  Finish({.next = NextStep::kGiveUp, .exit_code = code, .first_cause = -1, .reason = reason});
 }
 
 }  // namespace composer

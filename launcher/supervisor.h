@@ -7,7 +7,8 @@
 // In a world of several nodes the launcher with the first cause decides for all; its verdict comes with GenerationOver. An
 // exit with 69 is no cause as long as another node may still explain it: the decision then waits kExplainWait.
 //
-// An event loop on one thread; other threads only post to its mailbox. The decisions are in restart_policy and
+// An event loop on one thread (supervisor.cc; how a generation ends is in supervisor_ending.cc); other threads only post
+// to its mailbox. The decisions are in restart_policy and
 // hang_detector.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -41,8 +42,10 @@ struct BarrierAnswer {  // see ExitBarrier
   absl::Status status;
 };
 struct ServeRequest {};  // see RendezvousLink::Handlers::on_serve
-using SupervisorEvent = std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Regroup,
-                                     WorkerHub::Report, BarrierAnswer, Notice, ControlRequest, ServeRequest>;
+struct LookRequest {};   // see RendezvousLink::Handlers::on_look
+using SupervisorEvent =
+    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Regroup, WorkerHub::Report, BarrierAnswer,
+                 Notice, ControlRequest, ServeRequest, LookRequest>;
 
 class Supervisor {
  public:
@@ -80,6 +83,10 @@ class Supervisor {
  private:
   enum class State { kJoining, kRunning, kEnding, kDone, kFinished };
 
+  static constexpr absl::Duration kSignalLimit = absl::Seconds(30);  // for programs that only know signals
+  static constexpr absl::Duration kExplainWait =
+      absl::Milliseconds(3200);  // longer than a silent node stays undetected
+
   void WaitForEvents();
   void Handle(absl::StatusOr<proto::World> world);
   void Handle(const proto::GenerationOver& over);
@@ -89,6 +96,7 @@ class Supervisor {
   void Handle(const ControlRequest& request);
   void Handle(const Notice& notice);
   void Handle(const ServeRequest& request);
+  void Handle(const LookRequest& request);
   void HandleKeeper();
   void HandleStopSignal();
   void HandleTime();
@@ -100,7 +108,7 @@ class Supervisor {
   void StopNow(const std::string& reason);
   void BeginEnding(const std::string& cause);
   void ReportCause();
-  FailureReport Report(const WorkerExit& exit, bool with_stderr = true);
+  FailureReport Report(const WorkerExit& exit);
   void Announce(const WorkerExit& cause);
   void SaveSummary();
   void EndGeneration();

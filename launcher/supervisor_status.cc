@@ -20,6 +20,17 @@ void Supervisor::Handle(const ControlRequest& request) {
   request.answer(Describe());
 }
 
+void Supervisor::Handle(const LookRequest&) {
+  const proto::JobStatus own = Describe();
+  proto::NodeReport report;
+  report.set_state(own.state());
+  report.set_generation(own.generation());
+  report.set_restarts(own.restarts());
+  report.set_last_cause(own.last_cause());
+  *report.mutable_ranks() = own.ranks();
+  parts_.link.Report(report);
+}
+
 // As two SIGTERMs of a person who means it.
 void Supervisor::StopNow(const std::string& reason) {
   if (state_ == State::kFinished) return;

@@ -39,6 +39,7 @@ PlatformShape ToPlatform(const Surroundings& surroundings) {
   const size_t hosts = std::min(place.hosts.size(), kMaxHosts);
   shape.hosts.assign(place.hosts.begin(), place.hosts.begin() + static_cast<std::ptrdiff_t>(hosts));
   shape.port = place.port.value;
+  shape.node_group = place.node_group;
   return shape;
 }
 

@@ -46,7 +46,8 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   result.Remove("COMPOSER_TOKEN");  // the launcher's secret: user code prints and uploads its environment
   result.Remove("COMPOSER_TERMINAL_COLUMNS");
   if (place.terminal_columns > 0) result.Set("COMPOSER_TERMINAL_COLUMNS", absl::StrCat(place.terminal_columns));
-  SetUnlessGiven(result, "OMP_NUM_THREADS", absl::StrCat(std::max(1, place.cpus / place.local_world_size)));
+  SetUnlessGiven(result, "OMP_NUM_THREADS",
+                 absl::StrCat(std::max(1, place.cpus / std::max(place.cpu_sharers, place.local_world_size))));
   SetUnlessGiven(result, "PYTHONUNBUFFERED", "1");
   if (!place.interface.empty() && place.nodes > 1) {
     for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) SetUnlessGiven(result, name, place.interface);

@@ -24,7 +24,8 @@ struct WorkerPlace {
   int restart_count = 0;
   int max_restarts = 0;
   std::string interface;  // network interface of node_address; "": unknown, or there is one node
-  int cpus = 1;           // of the node, to share between its workers
+  int cpus = 1;           // that this launcher may use, to share between the workers
+  int cpu_sharers = 0;    // workers that share them, also of other launchers; 0: local_world_size
   std::string job;        // TORCHELASTIC_RUN_ID, COMPOSER_JOB
   std::string run_name;   // COMPOSER_RUN_NAME; "": the variable stays as inherited
   uint64_t generation = 0;

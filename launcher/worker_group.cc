@@ -27,7 +27,7 @@ namespace {
 constexpr absl::Duration kNewsDelay = absl::Milliseconds(100);
 
 // What the kernel shows of a worker that hangs; "" when that says nothing.
-const char* DescribeState(pid_t pid) {
+std::string DescribeState(pid_t pid) {
   switch (ProcessState(pid)) {
     case 'T':
     case 't':
@@ -37,8 +37,11 @@ const char* DescribeState(pid_t pid) {
     case 'Z':
       return "; its process has ended but for a thread or a helper that holds it";
     default:
-      return "";
+      break;
   }
+  const std::string where = WaitChannel(pid);
+  if (where.empty()) return "";
+  return where == "0" ? "; its main thread computes" : absl::StrCat("; its main thread waits in the kernel's ", where);
 }
 
 }  // namespace
@@ -65,6 +68,7 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
     place.role = plan_.role;
     place.first_local_rank = plan_.first_local_rank;
     place.node_workers = plan_.node_workers;
+    place.cpu_sharers = plan_.cpu_sharers;
     place.interface = plan_.interface;
     place.terminal_columns =
         PlanOutput(plan_.output, place).err.show == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
@@ -103,7 +107,8 @@ absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& 
   const Environment environment = WorkerEnvironment(plan_.environment, place);
   const ProcessSpec spec = {.argv = ArgumentsOf(environment),
                             .environment = environment.ToStrings(),
-                            .cpus = CpuShare(plan_.cpus, place.local_world_size, place.local_rank),
+                            .cpus = CpuShare(plan_.cpus, std::max(place.cpu_sharers, place.local_world_size),
+                                             plan_.first_cpu_share + place.local_rank),
                             .deaf = plan_.deaf};
   return keeper_.Spawn(place.local_rank, spec, out[1], err[1]);
 }

@@ -39,6 +39,8 @@ struct WorkerPlan {
   std::vector<int> cpus;     // of this node
   int first_local_rank = 0;  // see WorkerPlace
   int node_workers = 0;
+  int cpu_sharers = 0;      // workers of all launchers that share `cpus`; 0: of this one alone
+  int first_cpu_share = 0;  // index of our local rank 0 among them
   bool deaf = false;  // our own workers hear of a stop from the hub alone: Slurm may signal every process of a step
 };
 

@@ -38,7 +38,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     mutex_.Await(absl::Condition(&done_));
   }
 
-  absl::StatusOr<proto::World> Join(absl::Duration timeout) {
+  absl::StatusOr<proto::World> Join(absl::Duration timeout, const proto::RestartTally& tally) {
     const absl::Time deadline = absl::Now() + timeout;
     absl::MutexLock lock(&mutex_);
     const auto changed = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -46,7 +46,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     };
     while (!world_.has_value()) {
       if (over_.has_value()) return *over_;
-      if (!joining_) SendJoin();
+      if (!joining_) SendJoin(tally);
       if (!mutex_.AwaitWithDeadline(absl::Condition(&changed), deadline)) {
         return absl::DeadlineExceededError(absl::StrCat("rendezvous at ", options_.address, ": no world within ",
                                                         absl::FormatDuration(timeout),
@@ -91,9 +91,21 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     absl::MutexLock lock(&mutex_);
     regroup_handler_ = std::move(handler);
   }
+  void SetLookHandler(std::function<void()> handler) {
+    absl::MutexLock lock(&mutex_);
+    look_handler_ = std::move(handler);
+  }
   void SetSpareHandler(std::function<void(const proto::Spare&)> handler) {
     absl::MutexLock lock(&mutex_);
     spare_handler_ = std::move(handler);
+  }
+
+  void Report(const proto::NodeReport& report) {
+    absl::MutexLock lock(&mutex_);
+    if (over_.has_value()) return;
+    proto::NodeMessage message;
+    *message.mutable_report() = report;
+    Send(std::move(message));
   }
 
   absl::Status ReportGenerationEnded(const proto::FailureCause& cause) {
@@ -131,6 +143,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     if (incoming_.has_generation_over()) TakeGenerationOver(incoming_.generation_over());
     if (incoming_.has_regroup()) TakeRegroup(incoming_.regroup());
     if (incoming_.has_spare()) TakeSpare(incoming_.spare());
+    if (incoming_.has_look()) TakeLook();
     if (incoming_.has_reattached()) AnswerReattach(absl::OkStatus());
     if (incoming_.has_confirmed()) TakeConfirmed(incoming_.confirmed());
     StartRead(&incoming_);
@@ -160,11 +173,12 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   }
 
  private:
-  void SendJoin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void SendJoin(const proto::RestartTally& tally) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     proto::NodeMessage message;
     *message.mutable_join()->mutable_node() = options_.node;
     if (options_.free_port) message.mutable_join()->mutable_node()->set_free_port(options_.free_port());
     *message.mutable_join()->mutable_last() = standing_;
+    *message.mutable_join()->mutable_tally() = tally;
     Send(std::move(message));
     joining_ = true;
     armed_ = false;
@@ -218,6 +232,15 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     if (handler) handler(spare);
   }
 
+  void TakeLook() {
+    std::function<void()> handler;
+    {
+      absl::MutexLock lock(&mutex_);
+      handler = look_handler_;
+    }
+    if (handler) handler();
+  }
+
   void AnswerReattach(absl::Status answer) {
     absl::MutexLock lock(&mutex_);
     if (!std::exchange(reattaching_, false)) return;
@@ -263,6 +286,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   Handler handler_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const proto::Regroup&)> regroup_handler_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const proto::Spare&)> spare_handler_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> look_handler_ ABSL_GUARDED_BY(mutex_);
   std::deque<proto::NodeMessage> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
   proto::Standing standing_ ABSL_GUARDED_BY(mutex_);
   std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);  // arrived, not yet returned
@@ -287,7 +311,9 @@ RendezvousClient::RendezvousClient(Options options, std::shared_ptr<grpc::Channe
 
 RendezvousClient::~RendezvousClient() = default;
 
-absl::StatusOr<proto::World> RendezvousClient::Join(absl::Duration timeout) { return stream_->Join(timeout); }
+absl::StatusOr<proto::World> RendezvousClient::Join(absl::Duration timeout, const proto::RestartTally& tally) {
+  return stream_->Join(timeout, tally);
+}
 
 void RendezvousClient::OnGenerationOver(std::function<void(const proto::GenerationOver&)> handler) {
   stream_->SetHandler(std::move(handler));
@@ -306,6 +332,10 @@ void RendezvousClient::OnRegroup(std::function<void(const proto::Regroup&)> hand
 void RendezvousClient::OnSpare(std::function<void(const proto::Spare&)> handler) {
   stream_->SetSpareHandler(std::move(handler));
 }
+
+void RendezvousClient::OnLook(std::function<void()> handler) { stream_->SetLookHandler(std::move(handler)); }
+
+void RendezvousClient::Report(const proto::NodeReport& report) { stream_->Report(report); }
 
 absl::Status RendezvousClient::ReportGenerationEnded(const proto::FailureCause& cause) {
   return stream_->ReportGenerationEnded(cause);

@@ -33,8 +33,8 @@ class RendezvousClient {
     std::string job;
     std::string incarnation;  // random, of this process; not empty
     proto::NodeInfo node;
-    proto::Standing standing;        // of an earlier client's standing(), if there was one
-    std::function<int()> free_port;  // asked before each Join, for NodeInfo.free_port; may be empty
+    proto::Standing standing;          // of an earlier client's standing(), if there was one
+    std::function<int()> free_port;    // asked before each Join, for NodeInfo.free_port; may be empty
     Credentials credentials;           // None, or what the server asks for
     Clock* clock = &RealClock::Get();  // must outlive the client
     absl::Duration connect_timeout = absl::Seconds(30);
@@ -49,7 +49,8 @@ class RendezvousClient {
   // all. kInvalidArgument: refused, the message names the field. kFailedPrecondition: refused for the moment; the stream is
   // over, another client may ask again. kDeadlineExceeded: no world within `timeout`; may be
   // called again. kUnavailable and other codes: the stream is over, the client is of no more use.
-  absl::StatusOr<proto::World> Join(absl::Duration timeout);
+  // `tally`: the restarts that this node has counted.
+  absl::StatusOr<proto::World> Join(absl::Duration timeout, const proto::RestartTally& tally = {});
 
   // Instead of Join on a new client, while the workers of standing() run: tells a coordinator that was away of its world
   // and of the keys this node remembers. kAborted: that generation is over, the message says why; Join. kDeadlineExceeded
@@ -69,6 +70,10 @@ class RendezvousClient {
 
   // A world formed without this node, which goes on waiting in Join. As OnGenerationOver.
   void OnSpare(std::function<void(const proto::Spare&)> handler);
+
+  // Someone asks how this node is doing: answer with Report, at once or later. As OnGenerationOver, at any time.
+  void OnLook(std::function<void()> handler);
+  void Report(const proto::NodeReport& report);
 
   // This node's workers are gone or going; the others are told. The first cause of a generation counts. kUnavailable:
   // the stream is over.

@@ -38,6 +38,8 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
   Learn(join.last(), outcome);
   Node& node = Admit(session, join.node());
   node.voter = VoterOf(node.info.node_id(), join.last());
+  node.tally = join.tally();
+  TidyText(*node.tally.mutable_user_error(), kMaxCauseMessageBytes);
   Sit(session, node, join.last());
   Hear(session, join.last(), outcome);
   GiveUpSeat(vacated, session, node.info, outcome);

@@ -31,6 +31,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -92,8 +93,13 @@ class Coordinator {
   absl::Time wake_at() const { return wake_at_; }
   // Why no world has formed yet, or why the last one did.
   const std::string& reason() const { return reason_; }
-  // A page of the newest world's members. O(count).
+  // A page of the newest world's members, with what they have reported. O(count).
   proto::RosterReply Roster(int first_node_rank, int count) const;
+
+  // Asks the members of that page to report; none is asked again at once.
+  Outcome Look(int first_node_rank, int count, absl::Time now);
+  // A node's answer; of a stream that is over, or with more ranks than a node can have: ignored.
+  void Report(Session session, const proto::NodeReport& report, absl::Time now);
 
   const RollCall& roll() const { return roll_; }
 
@@ -105,6 +111,10 @@ class Coordinator {
     int seat = -1;      // node rank in the last world; -1: was not in it
     bool waiting = false;
     Voter voter;  // as it last said of itself
+    proto::RestartTally tally;  // as of its last Join
+    proto::NodeReport report;
+    absl::Time reported = absl::InfinitePast();
+    absl::Time looked = absl::InfinitePast();  // when it was last asked
   };
   using Nodes = std::unordered_map<Session, Node>;
   // A place in the last world, by node rank.
@@ -141,6 +151,8 @@ class Coordinator {
   void Regroup(Outcome& outcome);
   void Dissolve(Outcome& outcome);
   void TellSpare(Session session, Outcome& outcome) const;
+  proto::RestartTally MostRestarts(const std::vector<Session>& members) const;
+  std::pair<int64_t, int64_t> Page(int first_node_rank, int count) const;
 
   const Options options_;
   Nodes nodes_;

@@ -9,12 +9,6 @@
 #include "rendezvous/rank_layout.h"
 
 namespace composer {
-namespace {
-
-constexpr int kMaxRosterPage = 1000;
-
-}  // namespace
-
 void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome) {
   roll_.running = roll_.regrouping = keys_open_ = false;
   roll_.ended = now_;
@@ -98,6 +92,16 @@ void Coordinator::Decide(Outcome& outcome) {
   }
 }
 
+// Restarts are the job's: a node that was not there for all of them has counted fewer.
+proto::RestartTally Coordinator::MostRestarts(const std::vector<Session>& members) const {
+  const proto::RestartTally* most = &nodes_.at(members[0]).tally;
+  for (const Session session : members) {
+    const proto::RestartTally& tally = nodes_.at(session).tally;
+    if (tally.restarts() > most->restarts()) most = &tally;
+  }
+  return *most;
+}
+
 // Those who wait, with their ranks in the newest world that any of them was in: the last one may have reached nobody.
 std::vector<Candidate> Coordinator::Candidates() const {
   proto::Electorate newest;
@@ -131,6 +135,7 @@ void Coordinator::Form(Outcome& outcome) {
   }
   proto::CoordinatorMessage message;
   proto::World& world = *message.mutable_world();
+  *world.mutable_tally() = MostRestarts(members);
   world.set_confirm(options_.policy.quorum);
   roll_.last_generation = NextGeneration(roll_.last_generation, std::exchange(own_world_, true), options_.numbering);
   world.set_generation(roll_.last_generation);
@@ -213,25 +218,6 @@ void Coordinator::Dissolve(Outcome& outcome) {
     it = next;
   }
   roll_.ended = now_;  // those who come back have the same time again to become enough
-}
-
-proto::RosterReply Coordinator::Roster(int first_node_rank, int count) const {
-  proto::RosterReply reply;
-  reply.set_generation(roll_.last_generation);
-  reply.set_running(roll_.running);
-  reply.set_nodes(static_cast<int>(seats_.size()));
-  reply.set_waiting(roll_.waiting);
-  reply.set_reason(reason_);
-  const int64_t first = std::max(0, first_node_rank);
-  const int64_t end = std::min<int64_t>(seats_.size(), first + std::clamp(count, 0, kMaxRosterPage));
-  for (int64_t rank = first; rank < end; ++rank) {
-    proto::NodePlacement& member = *reply.add_members();
-    member.set_node_rank(static_cast<int>(rank));
-    member.set_base_rank(seats_[rank].base_rank);
-    member.set_connected(seats_[rank].session != 0);
-    if (seats_[rank].session != 0) *member.mutable_node() = nodes_.at(seats_[rank].session).info;
-  }
-  return reply;
 }
 
 }  // namespace composer

@@ -44,15 +44,15 @@ std::string ValidUtf8(absl::string_view text) {
 
 }  // namespace
 
+void TidyText(std::string& text, size_t max_bytes) { text = ValidUtf8(absl::string_view(text).substr(0, max_bytes)); }
+
 void TidyCause(proto::FailureCause& cause) {
   const absl::string_view tail = cause.stderr_tail();
-  cause.set_node_id(ValidUtf8(absl::string_view(cause.node_id()).substr(0, kMaxCauseMessageBytes)));
-  cause.set_message(ValidUtf8(absl::string_view(cause.message()).substr(0, kMaxCauseMessageBytes)));
+  TidyText(*cause.mutable_node_id(), kMaxCauseMessageBytes);
+  TidyText(*cause.mutable_message(), kMaxCauseMessageBytes);
   if (cause.has_verdict()) {
-    proto::Verdict& verdict = *cause.mutable_verdict();
-    verdict.set_decision(ValidUtf8(absl::string_view(verdict.decision()).substr(0, kMaxCauseMessageBytes)));
-    std::string& error = *verdict.mutable_tally()->mutable_user_error();
-    error = ValidUtf8(absl::string_view(error).substr(0, kMaxCauseMessageBytes));
+    TidyText(*cause.mutable_verdict()->mutable_decision(), kMaxCauseMessageBytes);
+    TidyText(*cause.mutable_verdict()->mutable_tally()->mutable_user_error(), kMaxCauseMessageBytes);
   }
   cause.set_stderr_tail(ValidUtf8(tail.substr(tail.size() - std::min(tail.size(), kMaxCauseStderrBytes))));
 }

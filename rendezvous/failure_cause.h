@@ -17,6 +17,9 @@ inline constexpr size_t kMaxCauseStderrBytes = 16 << 10;  // the end is kept
 // are cut to their limits.
 void TidyCause(proto::FailureCause& cause);
 
+// Cuts to the limit and makes it valid UTF-8, as above.
+void TidyText(std::string& text, size_t max_bytes);
+
 // Is `later`, which arrived second, the cause of the failure that was told first? By what happened, not by clocks, which
 // differ between hosts:
 //

@@ -141,6 +141,8 @@ void RendezvousService::Dispatch(Stream* stream, const proto::NodeMessage& messa
           coordinator_.GenerationEnded(stream->session, caller.generation(), message.generation_ended().cause(), now));
     case proto::NodeMessage::kWorldTaken:
       return Deliver(coordinator_.WorldTaken(stream->session, caller.generation(), now));
+    case proto::NodeMessage::kReport:
+      return coordinator_.Report(stream->session, message.report(), now);
     case proto::NodeMessage::kLeave:
       VLOG(1) << "rendezvous: a node leaves: " << message.leave().reason().substr(0, 200);
       streams_.erase(stream->session);
@@ -161,6 +163,7 @@ grpc::ServerUnaryReactor* RendezvousService::Roster(grpc::CallbackServerContext*
   }
   {
     absl::MutexLock lock(&mutex_);
+    if (request->look()) Deliver(coordinator_.Look(request->first_node_rank(), request->count(), clock_->Now()));
     *reply = coordinator_.Roster(request->first_node_rank(), request->count());
   }
   reactor->Finish(grpc::Status::OK);

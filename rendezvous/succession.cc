@@ -14,6 +14,7 @@ using Kind = SuccessionDecision::Kind;
 const char* Describe(Reach reach) {
   switch (reach) {
     case Reach::kServing:
+    case Reach::kMute:
       return "accepts connections, but does not answer";
     case Reach::kRefused:
       return "refuses connections: its host is up, the rendezvous is not";
@@ -40,7 +41,8 @@ SuccessionDecision GiveUp(const SuccessionView& view, const std::vector<std::str
 absl::Time Patience(const SuccessionView& view) {
   const absl::Time end_of_grace = view.away_since + view.grace;
   if (!view.hosted) return end_of_grace;
-  if (view.servers[0] == Reach::kSilent) return std::min(view.away_since + kLostHost, end_of_grace);
+  if (view.servers[0] == Reach::kSilent) return std::min(view.away_since + kSilentHost, end_of_grace);
+  if (view.servers[0] == Reach::kMute) return std::min(view.away_since + kLostHost, end_of_grace);
   if (view.broken_since == absl::InfiniteFuture()) return end_of_grace;
   return std::min(std::max(view.away_since, view.broken_since) + kLostHost, end_of_grace);
 }

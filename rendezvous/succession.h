@@ -2,7 +2,9 @@
 //
 // One known host (no list):
 //   a node of the job ran it ("hosted"), and is silent       its host is lost, and with it a part of the world: give up
-//                                                            kLostHost after it was last heard
+//                                                            kSilentHost after its connection was given up, which
+//                                                            took up to 3 s of silence
+//   hosted, accepts connections, but does not answer         frozen: give up after kLostHost
 //   hosted, its host refuses connections, workers run        its launcher may start it again: wait for the grace
 //   hosted, refuses, this node's workers have ended as well  the launcher is gone too: give up after kLostHost
 //   it runs on its own (composer serve)                      wait for the grace
@@ -22,13 +24,15 @@ namespace composer {
 
 inline constexpr absl::Duration kTakeover = absl::Seconds(4);
 inline constexpr absl::Duration kLostHost = absl::Seconds(4);
+inline constexpr absl::Duration kSilentHost = absl::Milliseconds(1200);
 // More hosts than this need not be able to serve; those that can agree on who does the sooner the fewer they are.
 inline constexpr int kMaxServers = 3;
 
 enum class Reach {
   kServing,  // accepts connections
   kRefused,  // its host is up, nobody listens
-  kSilent,   // no answer: lost, frozen or cut off
+  kMute,     // accepts connections, but did not answer a moment ago: its host is up, the process or the host is frozen
+  kSilent,   // no answer: lost or cut off
   kShunned,  // accepts connections, but has sent us away a moment ago, for want of nodes: only if there is no other
 };
 

@@ -53,6 +53,7 @@ FAULTS = [
     Fault("SIGBUS", r"^rank 1 was killed by SIGBUS", signal_rank(1, signal.SIGBUS)),
     Fault("kill -9 by someone", r"^rank 1 was killed by SIGKILL \(9\): .*(someone else sent it|not by the launcher)", signal_rank(1, signal.SIGKILL)),
     Fault("frozen rank (SIGSTOP)", r"^rank 1 hung: no heartbeat for 2\ds; its process is stopped", signal_rank(1, signal.SIGSTOP), timeout=HANG_S + 30),
+    Fault("hung training thread, its agent's heartbeats go on", r"^rank 1 hung: no step for 2\d(\.\d+)?s \(limit 20s\) at step 1\d(; its main thread waits in the kernel.s \w+)?", job=fail_at(1, "hang"), timeout=HANG_S + 30),
     Fault("bad config", r"^rank \d exited with 64: .*lr", job={"optimizers": {"name": "decoupled_adamw", "lr": -1}}, code=64, restarts=0),
     Fault("no restarts left", r"^rank 0 was killed by SIGSEGV", signal_rank(0, signal.SIGSEGV), flags=("--max-restarts", "0"), code=139, restarts=0),
     Fault("the same failure until the budget is spent", r"^rank 1 exited with 70", flags=("--max-restarts", "2"), code=93, restarts=2,
@@ -95,6 +96,33 @@ class FaultMatrixTest(harness.JobTest):
             for fault in FAULTS:
                 with self.subTest(fault.name, round=round_number):
                     self.run_fault(fault, round_number)
+
+
+class UserErrorTest(harness.JobTest):
+    """A mistake of the user's is found by every rank, and told once."""
+    WHAT = "optimizers.lr: must be at least 0, got -1"
+
+    def check(self, *flags, shown=1):
+        for round_number in range(3 * ROUNDS):
+            name = f"wrong-{len(flags)}-{round_number}"
+            job = self.write_job(name, optimizers={"name": "decoupled_adamw", "lr": -1})
+            _, err = self.run_composer(*flags, job, code=64)
+            self.assertIn(err.count(self.WHAT), range(1, shown + 1), err)
+            self.assertRegex(err, r"composer: rank \d on .* exited with 64")
+            self.assertIn("not retried", err)
+            self.assertLess(len(err.splitlines()), 10, err)
+            self.assertIn(self.WHAT, self.summary(name)["generations"][0]["cause"])
+        print("  a user's error:\n    " + err.replace("\n", "\n    "))
+
+    def test_one_rank(self):
+        self.check("-n", 1)
+
+    def test_two_ranks(self):
+        self.check("-n", 2)
+
+    def test_all_ranks_shown(self):
+        """Then each may say it in its own words; the launcher adds none."""
+        self.check("-n", 3, "--tee", "3", shown=3)
 
 
 class MemoryCgroup:

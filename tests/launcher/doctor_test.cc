@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/file.h"
+#include "base/nvml.h"
 #include "launcher/doctor_checks.h"
 #include "tests/support/temp_dir.h"
 
@@ -125,19 +126,24 @@ TEST(DoctorTest, WhatIsNoIllness) {
   }
 }
 
-TEST(NvmlTest, ReadsEachGpuThatAnswers) {
-  const NvmlFacts facts = ReadNvml(FAKE_NVML);
+TEST(DriverFactsTest, ReadsEachGpuThatAnswers) {
+  const DriverFacts facts = ReadDriverFacts(LOST_GPU_NVML);
   EXPECT_THAT(facts.error, HasSubstr("GPU 2 does not answer"));
   EXPECT_EQ(facts.driver, "550.54");
   ASSERT_EQ(facts.gpus.size(), 2u);
-  EXPECT_EQ(facts.gpus[0].name, "Fake H100");
-  EXPECT_EQ(facts.gpus[0].memory_bytes, 80 * kGiB);
-  EXPECT_EQ(facts.gpus[0].temperature, 40);
+  EXPECT_EQ(facts.gpus[0].name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(facts.gpus[0].memory_bytes, 80'000'000'000);
+  EXPECT_EQ(facts.gpus[1].memory_used, 75'000'000'000);
+  EXPECT_EQ(facts.gpus[0].temperature, 50);
   EXPECT_EQ(facts.gpus[0].ecc_errors, 0);
   EXPECT_EQ(facts.gpus[1].ecc_errors, 5);
-  EXPECT_EQ(facts.gpus[1].memory_used, 40 * kGiB);
-  EXPECT_EQ(facts.gpus[1].throttle_reasons, 0u);
-  EXPECT_THAT(ReadNvml("libno-such-driver.so").error, HasSubstr("the NVIDIA driver is not installed"));
+  EXPECT_EQ(facts.gpus[1].throttle_reasons, 0u) << "an old driver does not tell";
+  const DriverFacts all = ReadDriverFacts(FAKE_NVML);
+  EXPECT_EQ(all.error, "");
+  ASSERT_EQ(all.gpus.size(), 2u);
+  EXPECT_EQ(all.gpus[1].throttle_reasons, kThrottleHardwareThermal);
+  EXPECT_THAT(ReadDriverFacts("libno-such-driver.so").error, HasSubstr("the NVIDIA driver is not installed"));
+  EXPECT_THAT(ReadDriverFacts("libc.so.6").error, HasSubstr("NVML does not start"));
 }
 
 TEST(DoctorFactsTest, OfThisMachine) {

@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "launcher/goodput.h"
+#include "launcher/job_roster.h"
 #include "proto/worker.pb.h"
 
 namespace composer {
@@ -51,6 +53,110 @@ TEST(JobStatus, ForPeople) {
                     HasSubstr("2 restarts"), HasSubstr("step 120, 3840 samples"), HasSubstr("goodput 87.5 %"),
                     HasSubstr("last failure: rank 1 was killed"), HasSubstr("0.25"), HasSubstr("0.5s")));
   EXPECT_THAT(DescribeStatus({}), Not(HasSubstr("last failure")));
+}
+
+proto::JobStatus OfTwoNodes() {
+  proto::JobStatus status = Sample();
+  status.set_nodes(3);
+  status.set_world_size(6);
+  status.set_waiting(1);
+  for (int node : {0, 1, 2}) {
+    proto::NodePlacement& member = *status.add_members();
+    member.set_node_rank(node);
+    member.set_base_rank(2 * node);
+    member.set_connected(node != 2);
+    if (node == 2) continue;
+    member.mutable_node()->set_hostname(node == 0 ? "h1" : "h2");
+    member.mutable_node()->set_address("10.0.0.1");
+    member.mutable_node()->set_node_group("switch-7");
+    member.mutable_node()->set_slots(2);
+    if (node == 0) continue;
+    member.mutable_report()->set_state("running");
+    member.mutable_report()->set_restarts(4);
+    for (int local : {0, 1}) {
+      proto::RankStatus& rank = *member.mutable_report()->add_ranks();
+      rank.set_rank(2 + local);
+      rank.set_phase("saving");
+      rank.set_step(90 + local);
+    }
+  }
+  return status;
+}
+
+TEST(JobStatus, OfAllNodesForPeople) {
+  const std::string text = DescribeStatus(OfTwoNodes());
+  EXPECT_THAT(text, testing::ContainsRegex("0 h1 +10.0.0.1 +0-1 no report +- +-\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("1 h2 +10.0.0.1 +2-3 running +91 +4\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("2 +- lost +- +-\n"));
+  EXPECT_THAT(text, testing::ContainsRegex(" 3 +1 +0 +0 saving +91"));
+  EXPECT_THAT(text, HasSubstr("1 more node waits"));
+  proto::JobStatus large = OfTwoNodes();
+  large.set_world_size(1000);
+  EXPECT_THAT(DescribeStatus(large), Not(HasSubstr("saving"))) << "only this node's ranks";
+}
+
+TEST(JobStatus, OfAllNodesInJson) {
+  const nlohmann::json json = nlohmann::json::parse(StatusJson(OfTwoNodes()));
+  ASSERT_EQ(json["members"].size(), 3u);
+  EXPECT_EQ(json["members"][1]["host"], "h2");
+  EXPECT_EQ(json["members"][1]["group"], "switch-7");
+  EXPECT_EQ(json["members"][1]["ranks"][1]["step"], 91);
+  EXPECT_TRUE(json["members"][0]["restarts"].is_null());
+  EXPECT_EQ(json["members"][2]["state"], "lost");
+  EXPECT_EQ(json["waiting"], 1);
+}
+
+// A rendezvous of some nodes, the odd ones of which never report.
+class FakeRoster {
+ public:
+  explicit FakeRoster(int nodes) : nodes_(nodes) {}
+  absl::StatusOr<proto::RosterReply> operator()(int first, int count, bool look) {
+    looks_ += look ? 1 : 0;
+    proto::RosterReply reply;
+    reply.set_nodes(nodes_);
+    for (int rank = first; rank < std::min(nodes_, first + count); ++rank) {
+      proto::NodePlacement& member = *reply.add_members();
+      member.set_node_rank(rank);
+      member.set_connected(silent_ < 0 || rank != silent_ || look);
+      if (look || rank == silent_) continue;  // the reports come after the question
+      member.mutable_report()->set_restarts(rank);
+      member.mutable_report()->set_last_cause(rank == 3 ? "rank 9 hung" : "");
+    }
+    return reply;
+  }
+  int nodes_, silent_ = -1, looks_ = 0;
+};
+
+TEST(AddMembers, AsksPageByPageAndWaitsForTheReports) {
+  FakeRoster roster(2500);
+  proto::JobStatus status;
+  AddMembers(status, [&](int first, int count, bool look) { return roster(first, count, look); });
+  ASSERT_EQ(status.members_size(), 2500);
+  EXPECT_EQ(roster.looks_, 3) << "once a page";
+  EXPECT_EQ(status.members(2499).report().restarts(), 2499);
+  EXPECT_EQ(status.last_cause(), "rank 9 hung") << "this launcher was not there to see it";
+  EXPECT_EQ(status.members_missing(), "");
+}
+
+TEST(AddMembers, ANodeThatIsGoneIsNotWaitedFor) {
+  FakeRoster roster(4);
+  roster.silent_ = 1;
+  proto::JobStatus status;
+  AddMembers(status, [&](int first, int count, bool look) { return roster(first, count, look); });
+  ASSERT_EQ(status.members_size(), 4);
+  EXPECT_FALSE(status.members(1).connected());
+  EXPECT_FALSE(status.members(1).has_report());
+}
+
+TEST(AddMembers, ARendezvousThatIsAwayIsSaid) {
+  proto::JobStatus status;
+  status.set_last_cause("own");
+  AddMembers(status,
+             [](int, int, bool) -> absl::StatusOr<proto::RosterReply> { return absl::UnavailableError("gone"); });
+  EXPECT_EQ(status.members_size(), 0);
+  EXPECT_THAT(status.members_missing(), HasSubstr("gone"));
+  EXPECT_THAT(DescribeStatus(status), HasSubstr("of the other nodes nothing is known: the rendezvous does not answer"));
+  EXPECT_EQ(status.last_cause(), "own");
 }
 
 TEST(JobStatus, Json) {

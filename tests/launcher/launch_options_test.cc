@@ -68,6 +68,17 @@ TEST(LaunchOptionsTest, FlagsOfThePythonLauncher) {
   });
 }
 
+TEST(LaunchOptionsTest, FlagsOfGrowingWorlds) {
+  ExpectAll({
+      {{"--grow", "now"}, [](const LaunchOptions& o) { return o.grow == "now"; }},
+      {{"--node_group=rack-7"}, [](const LaunchOptions& o) { return o.node_group == "rack-7"; }},
+      {{}, [](const LaunchOptions& o) { return o.grow.empty() && o.node_group.empty(); }},
+  });
+  EXPECT_THAT(ParseLaunchOptions({"--grow", "soon"}, {}).status().message(), HasSubstr("checkpoint, now"));
+  EXPECT_THAT(ParseLaunchOptions({"--node-group", "a b"}, {}).status().message(), HasSubstr("without spaces"));
+  EXPECT_THAT(ParseLaunchOptions({"--node-group", std::string(257, 'x')}, {}).status().message(), HasSubstr("256"));
+}
+
 TEST(LaunchOptionsTest, FlagsOfTorchrun) {
   const Check nproc = [](const LaunchOptions& o) { return o.nproc == "gpu"; };
   const Check endpoint = [](const LaunchOptions& o) { return o.rdzv_endpoint == "a:1"; };
@@ -152,6 +163,8 @@ TEST(LaunchOptionsTest, EveryVariable) {
       {"PET_LOCAL_ADDR", "b", [](const LaunchOptions& o) { return o.local_addr == "b"; }},
       {"COMPOSER_PREEMPTION", "none", [](const LaunchOptions& o) { return o.preemption == "none"; }},
       {"COMPOSER_REQUEUE", "false", [](const LaunchOptions& o) { return !o.requeue; }},
+      {"COMPOSER_GROW", "never", [](const LaunchOptions& o) { return o.grow == "never"; }},
+      {"COMPOSER_NODE_GROUP", "rack", [](const LaunchOptions& o) { return o.node_group == "rack"; }},
       {"COMPOSER_TOKEN_FILE", "/t", [](const LaunchOptions& o) { return o.security.token_file == "/t"; }},
       {"COMPOSER_TLS_CERT", "/c", [](const LaunchOptions& o) { return o.security.tls.certificate == "/c"; }},
       {"COMPOSER_TLS_KEY", "/k", [](const LaunchOptions& o) { return o.security.tls.key == "/k"; }},

@@ -130,6 +130,28 @@ TEST(RankLogsTest, FilesKeepBothStreamsAndAreAppendedTo) {
   EXPECT_THAT(logs.StderrTail(1), IsEmpty());
 }
 
+TEST(RankLogsTest, ALineThatWasToldIsNotShownAgain) {
+  TempDir dir;
+  testing::internal::CaptureStderr();
+  Pipes raw, prefixed, hidden, late;
+  RankLogs logs;
+  ASSERT_TRUE(logs.Add(hidden.Rank(2, RankLogs::Show::kHidden)).ok());
+  hidden.Err("error: lr is -1\n");
+  EXPECT_FALSE(logs.WasShown("error: lr is -1")) << "only its file has it";
+  ASSERT_TRUE(logs.Add(raw.Rank(0, RankLogs::Show::kRaw, dir.Path("log"))).ok());
+  ASSERT_TRUE(logs.Add(prefixed.Rank(1, RankLogs::Show::kPrefixed)).ok());
+  raw.Err("10%\nerror: lr is -1\n20%");
+  prefixed.Err("error: lr is -1\nerror: lr is -10\n");
+  logs.Drain();
+  EXPECT_EQ(*ReadFile(dir.Path("log")), "10%\nerror: lr is -1\n20%\n");
+  ASSERT_TRUE(logs.Add(late.Rank(3, RankLogs::Show::kRaw)).ok());
+  const std::string text = absl::StrCat("error: ", std::string(1000, 'x'));
+  late.Err(text + "\n");
+  EXPECT_TRUE(logs.WasShown(text));
+  logs.Drain();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "10%\n20%[1] error: lr is -10\n" + text + "\n");
+}
+
 TEST(RankLogsTest, AMissingFolderIsAnError) {
   TempDir dir;
   Pipes pipes;

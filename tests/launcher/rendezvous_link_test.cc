@@ -91,7 +91,7 @@ TEST_F(LinkTest, AServerThatIsStartedAgainLearnsTheGenerationAndCountsOn) {
   auto server = Serve();
   const int port = server->port();
   Start({.servers = {absl::StrCat("127.0.0.1:", port)}});
-  link_->Join();
+  link_->Join({});
   ASSERT_EQ(World(1)->generation(), 1u);
   ASSERT_TRUE(CallsWork());
   server.reset();
@@ -99,7 +99,7 @@ TEST_F(LinkTest, AServerThatIsStartedAgainLearnsTheGenerationAndCountsOn) {
   EXPECT_TRUE(CallsWork()) << "of generation 1, which runs";
   EXPECT_EQ(overs_, 0);
   link_->ReportEnded({});
-  link_->Join();
+  link_->Join({});
   EXPECT_EQ(World(2)->generation(), 2u);
   link_->Leave("done");
 }
@@ -108,7 +108,7 @@ TEST_F(LinkTest, TheNextOfTheListServesAndTheGenerationGoesOn) {
   auto first = Serve();
   const int second_port = Serve()->port();  // free again
   Start({.servers = {absl::StrCat("127.0.0.1:", first->port()), absl::StrCat("127.0.0.1:", second_port)}, .self = 1});
-  link_->Join();
+  link_->Join({});
   ASSERT_EQ(World(1)->generation(), 1u);
   first.reset();
   ASSERT_TRUE(IsAsked());
@@ -121,11 +121,11 @@ TEST_F(LinkTest, TheNextOfTheListServesAndTheGenerationGoesOn) {
 TEST_F(LinkTest, WithoutAListAndWithoutWorkersItGivesUpSoonAndSaysWhy) {
   auto server = Serve();
   Start({.servers = {absl::StrCat("127.0.0.1:", server->port())}});
-  link_->Join();
+  link_->Join({});
   ASSERT_TRUE(World(1).ok());
   server.reset();
   const absl::Time lost = absl::Now();
-  link_->Join();  // its workers have ended as well
+  link_->Join({});  // its workers have ended as well
   const auto answer = World(2);
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(answer.status().message()), HasSubstr("refuses connections"));

@@ -225,6 +225,35 @@ TEST(RestartPolicyTest, ReasonNamesRankAndExit) {
   EXPECT_EQ(DescribeExit(Hung(0)), "rank 0 hung: no step for 21s");
 }
 
+TEST(DecideNextStepTest, AWorldThatGrowsCostsNothing) {
+  const RestartBudget spent = {.max_restarts = 0, .tally = {.spent = 2, .restarts = 7}};
+  const auto decide = [&](std::vector<WorkerExit> exits, auto change) {
+    GenerationResult result = Exits(std::move(exits));
+    result.regrouping = "the world grows from 1 to 2";
+    result.checkpoints_on_stop = true;
+    change(result);
+    return DecideNextStep(result, spent);
+  };
+  const auto as_is = [](GenerationResult&) {};
+  WorkerExit told = Signal(0, 15);
+  told.after_news = true;
+  for (const auto& exits :
+       {std::vector{Code(0, 75), Code(1, 75)}, {Code(0, 69), Code(1, 69)}, {EndedByUs(0, 15)}, {told}}) {
+    const Verdict verdict = decide(exits, as_is);
+    EXPECT_EQ(verdict.next, NextStep::kRestart);
+    EXPECT_EQ(verdict.tally.restarts, 7);
+    EXPECT_EQ(verdict.tally.spent, 2);
+    EXPECT_EQ(verdict.reason, "the world grows from 1 to 2");
+  }
+  EXPECT_EQ(decide({Code(0, 0), Code(1, 0)}, as_is).next, NextStep::kDone) << "it was over before";
+  EXPECT_EQ(decide({Signal(0, 11), Code(1, 69)}, as_is).next, NextStep::kGiveUp) << "a failure stays one";
+  EXPECT_EQ(decide({Code(0, 69)}, [](auto& r) { r.remote = RemoteEnd{.cause = "node b was lost"}; }).next,
+            NextStep::kGiveUp);
+  EXPECT_EQ(decide({Code(0, 69)}, [](auto& r) { r.remote = RemoteEnd{.cause = "a 69", .collateral = true}; }).next,
+            NextStep::kRestart);
+  EXPECT_EQ(decide({Code(0, 75)}, [](auto& r) { r.stop_signal = 15; }).next, NextStep::kPreempted) << "asked to stop";
+}
+
 TEST(DecideNextStepTest, AnotherNodeHadToStopAndTheWorldMayShrink) {
   GenerationResult result;
   result.exits = {{.rank = 0, .status = {.code = exit_code::kPreempted}}, {.rank = 1, .status = {.code = 75}}};

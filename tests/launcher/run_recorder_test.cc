@@ -37,7 +37,7 @@ proto::WorkerMessage Saved(const std::string& path) {
 TEST(RunRecorderTest, AKillAndARecovery) {
   TempDir dir;
   RunRecorder recorder("run", dir.path(), At(0));
-  recorder.BeginGeneration(2);
+  recorder.BeginGeneration(1, 2, 0);
   recorder.OnReport(Started("", 0));
   recorder.OnReport(Saved("ckpt/ba10"));
   recorder.OnFailure(At(5));
@@ -45,13 +45,13 @@ TEST(RunRecorderTest, AKillAndARecovery) {
   recorder.Conclude({.next = NextStep::kRestart, .reason = "rank 1 was killed"}, {}, At(5));
   EXPECT_EQ(recorder.summary().exit_reason, "running");
 
-  recorder.BeginGeneration(2);
+  recorder.BeginGeneration(2, 2, 1);
   recorder.OnReport(Started("ckpt/ba10", 10));
   recorder.OnFailure(At(7));
   EXPECT_FALSE(recorder.EndGeneration({Page(13, 5.5), Page(12, 5.5)}));  // not all of them beyond 13
   recorder.Conclude({.next = NextStep::kRestart, .reason = "again"}, {}, At(7));
 
-  recorder.BeginGeneration(2);
+  recorder.BeginGeneration(3, 2, 2);
   recorder.OnReport(Started("ckpt/ba10", 10));
   proto::WorkerMessage end;
   (*end.mutable_exit_report()->mutable_metrics())["metrics/eval/Accuracy"] = 0.9;
@@ -83,7 +83,7 @@ TEST(RunRecorderTest, AKillAndARecovery) {
 
 TEST(RunRecorderTest, AGenerationWithoutASingleStep) {
   RunRecorder recorder("run", "/x", At(0));
-  recorder.BeginGeneration(1);
+  recorder.BeginGeneration(1, 1, 0);
   EXPECT_FALSE(recorder.EndGeneration({ProgressSnapshot()}));
   recorder.Conclude({.next = NextStep::kGiveUp, .exit_code = 64, .first_cause = 0, .reason = "bad"}, {}, At(1));
   const nlohmann::json json = nlohmann::json::parse(ToJson(recorder.summary()));

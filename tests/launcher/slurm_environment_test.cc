@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/launching.h"
 #include "launcher/surroundings.h"
+#include "launcher/worker_environment.h"
 
 namespace composer {
 namespace {
@@ -60,6 +62,25 @@ TEST(SlurmPlaceTest, OneLauncherANode) {
   EXPECT_EQ(place.local_world_size, 0);
 }
 
+TEST(SlurmPlaceTest, TheTopologyIsTheNodesGroup) {
+  const auto group = [](const char* address, const char* pattern) {
+    const SlurmPlace place =
+        Place(With(OnePerNode(), {{"SLURM_TOPOLOGY_ADDR", address}, {"SLURM_TOPOLOGY_ADDR_PATTERN", pattern}}));
+    Surroundings surroundings;
+    surroundings.slurm = place;
+    EXPECT_EQ(ToPlatform(surroundings).node_group, place.node_group);
+    return place.node_group;
+  };
+  EXPECT_EQ(group("s0.s4.n7", "switch.switch.node"), "s0.s4");
+  EXPECT_EQ(group("block2.n7", "block.node"), "block2");
+  EXPECT_EQ(group("s0.host.with.dots", "switch.node"), "s0");
+  EXPECT_EQ(group("n7", "node"), "") << "no topology";
+  EXPECT_EQ(group("n7", "switch.node"), "") << "contradictory";
+  EXPECT_EQ(group("s0.n7", ""), "");
+  EXPECT_EQ(group("s\t0.n7", "switch.node"), "");
+  EXPECT_EQ(group((std::string(300, 's') + ".n7").c_str(), "switch.node"), "");
+}
+
 TEST(SlurmPlaceTest, GpusOfTheNodeAreItsWorkers) {
   const SlurmPlace place = Place(With(OnePerNode(), {{"SLURM_GPUS_ON_NODE", "8"}}), 8);
   EXPECT_EQ(place.slots->value, 8);
@@ -74,6 +95,58 @@ Environment TaskPerGpu() {
                              {"SLURM_PROCID", "5"},
                              {"SLURM_LOCALID", "1"},
                              {"SLURM_GPUS_ON_NODE", "2"}});
+}
+
+TEST(SlurmPlaceTest, TasksOfANodeShareItsCoresUnlessBound) {
+  const Environment environment = With(TaskPerGpu(), {{"SLURM_CPUS_ON_NODE", "16"}});
+  for (const int visible_gpus : {1, 2}) {  // Slurm may or may not hide the others' GPUs: the cores are shared alike
+    const SlurmPlace place = Place(environment, visible_gpus);
+    const CpuSharing shared = ShareCpus(place, /*allowed_cpus=*/16, /*workers_of_launcher=*/1);
+    EXPECT_EQ(shared.workers, 2);
+    EXPECT_EQ(shared.first, 1);
+    const CpuSharing bound = ShareCpus(place, /*allowed_cpus=*/8, 1);
+    EXPECT_EQ(bound.workers, 1) << "srun --cpus-per-task=8 with task affinity";
+    EXPECT_EQ(bound.first, 0);
+  }
+  const CpuSharing one_a_node = ShareCpus(Place(OnePerNode()), 16, 8);
+  EXPECT_EQ(one_a_node.workers, 8);
+  EXPECT_EQ(one_a_node.first, 0);
+
+  // As with one launcher a node.
+  const auto threads = [](int workers_here, int sharers) {
+    WorkerPlace place;
+    place.cpus = 16;
+    place.local_world_size = workers_here;
+    place.cpu_sharers = sharers;
+    return WorkerEnvironment({}, place).GetOr("OMP_NUM_THREADS", "");
+  };
+  EXPECT_EQ(threads(8, 0), "2");
+  EXPECT_EQ(threads(8, 8), "2");
+  EXPECT_EQ(threads(1, 8), "2");
+  EXPECT_EQ(threads(1, 64), "1");
+}
+
+TEST(SlurmPlaceTest, TheFirstLauncherOfAHostServesInItsTurn) {
+  const auto place = [](const Environment& environment, int node_rank) {
+    LaunchOptions options;
+    LaunchPlan plan;
+    plan.shape.max_nodes = 6;
+    plan.shape.node_rank = node_rank;
+    plan.shape.endpoints = {{"n0", 61000}, {"n1", 61000}};
+    Surroundings surroundings;
+    surroundings.slurm = Place(environment, 2);
+    const Environment none;
+    Launching launching = {.options = options, .plan = plan, .environment = none, .surroundings = surroundings};
+    FindPlace(launching);
+    return launching.place;
+  };
+  const auto task = [](const char* rank, const char* node, const char* local) {
+    return With(TaskPerGpu(), {{"SLURM_PROCID", rank}, {"SLURM_NODEID", node}, {"SLURM_LOCALID", local}});
+  };
+  EXPECT_EQ(place(task("1", "0", "1"), 1), -1) << "rank 1 is on the first host";
+  EXPECT_EQ(place(task("4", "1", "0"), 4), 1);
+  EXPECT_EQ(place(task("5", "1", "1"), 5), -1);
+  EXPECT_EQ(place(OnePerNode(), 1), 1) << "one launcher a host: its rank";
 }
 
 TEST(SlurmPlaceTest, OneTaskAGpu) {

@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("COMPOSER_BIN", ROOT / "build/release/bin"))
 FAKE_WORKER = pathlib.Path(os.environ.get("FAKE_WORKER", BIN.parent / "tests/fake_worker"))
 WHY_NOT = hosts.why_not()
-CRASH_GOAL_S, SILENT_GOAL_S = 0.2, 3.0
+CRASH_GOAL_S, SILENT_GOAL_S, LONELY_GOAL_S = 0.2, 3.0, 5.0
 PATIENCE = 4  # a loaded machine may take this many times the goal
 
 TINY_JOB = {
@@ -57,9 +57,12 @@ class NodesTest(unittest.TestCase):
         self.addCleanup(network.__exit__)
         self.nodes = []
 
+    def where_to_meet(self):
+        return ["--master_addr", self.hosts[0].address, "--master_port", 7501]
+
     def launch(self, number, *settings, nodes="2", flags=(), node_rank=None):
         argv = [self.folder / "bin/composer", "-n", 1, "--nnodes", nodes, "--node_rank", number if node_rank is None else node_rank,
-                "--master_addr", self.hosts[0].address, "--master_port", 7501, *flags, self.job, *settings]
+                *self.where_to_meet(), *flags, self.job, *settings]
         drop = ("RANK", "WORLD_SIZE", "LOCAL_", "NODE_RANK", "MASTER_", "COMPOSER_", "TORCHELASTIC_", "SLURM_", "PET_")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
         environment["TMPDIR"] = str(self.folder)
@@ -67,8 +70,8 @@ class NodesTest(unittest.TestCase):
         self.nodes.append(process)
         return process
 
-    def launch_all(self, *settings, **options):
-        return [self.launch(number, *settings, **options) for number in range(2)]
+    def launch_all(self, *settings, count=2, **options):
+        return [self.launch(number, *settings, **options) for number in range(count)]
 
     def wait_for(self, condition, what, timeout=20.0):
         deadline = time.monotonic() + timeout
@@ -277,6 +280,68 @@ class SpareHostTest(NodesTest):
         self.assertEqual(self.restarts(), 1)
 
 
+class LostHost0Test(NodesTest):
+    """Host 0 serves the rendezvous, and is lost altogether."""
+    HOSTS = 3
+
+    def lose_host_0(self, how, **options):
+        nodes = self.launch_all("steps=3000", count=3, **options)
+        self.wait_for_step(20)
+        at = time.monotonic()
+        how(self.hosts[0])
+        return nodes, at
+
+    def expect_all_leave(self, nodes, since):
+        """There is no list of others that could serve."""
+        for number in (1, 2):
+            self.expect_exit(nodes[number], 69)
+            print(f"  host 0 lost, no list: node {number} left with 69 after {time.monotonic() - since:.1f} s (goal {LONELY_GOAL_S:.0f} s)")
+            self.assertLess(time.monotonic() - since, LONELY_GOAL_S * PATIENCE)
+            for word in ("rendezvous", self.hosts[0].address, "lost or cut off", "--rdzv-endpoint"):
+                self.assertIn(word, nodes[number].text())
+            self.expect_no_process_left(number)
+
+    def test_no_list_power_off(self):
+        self.expect_all_leave(*self.lose_host_0(lambda host: host.power_off(), nodes="2:3"))
+
+    def test_no_list_cable_cut(self):
+        self.expect_all_leave(*self.lose_host_0(lambda host: host.cut(), nodes="2:3"))
+
+
+class SuccessionTest(LostHost0Test):
+    """The same with a list of those that may serve."""
+
+    def where_to_meet(self):
+        return ["--rdzv-endpoint", ",".join(f"{host.address}:7501" for host in self.hosts)]
+
+    test_no_list_power_off = test_no_list_cable_cut = None
+
+    def expect_takeover(self, nodes, since):
+        at = self.wait_for(lambda: nodes[1].said("serving it here from now on", since), "node 1 takes over", 30)
+        again = self.wait_for(lambda: nodes[1].said("starts", at), "the next generation", 30)
+        print(f"  host 0 lost: the next serves after {at - since:.1f} s, workers run again after {again - since:.1f} s")
+        for number in (1, 2):
+            self.expect_exit(nodes[number], 0)
+            self.expect_no_process_left(number)
+        self.assertEqual(self.summary()["world_size"], 2)
+        self.assertEqual(self.summary()["steps"], 3000)
+
+    def test_power_off(self):
+        nodes, at = self.lose_host_0(lambda host: host.power_off(), nodes="2:3")
+        self.expect_takeover(nodes, at)
+
+    def test_killed(self):
+        nodes, at = self.lose_host_0(lambda host: host.signal_all(signal.SIGKILL), nodes="2:3")
+        self.expect_takeover(nodes, at)
+
+    def test_cable_cut(self):
+        """Host 0 lives on alone: it has no majority, and leaves."""
+        nodes, at = self.lose_host_0(lambda host: host.cut(), nodes="2:3")
+        self.expect_takeover(nodes, at)
+        self.expect_exit(nodes[0], 69, 90)
+        self.expect_no_process_left(0)
+
+
 class RealWorkersTest(NodesTest):
     """The same with composer_worker and Gloo between the hosts: a peer's death must not leave a rank in a collective."""
     WORKER = pathlib.Path(os.environ.get("COMPOSER_WORKER", BIN / "composer_worker"))
@@ -319,11 +384,48 @@ class RealWorkersTest(NodesTest):
         self.assertEqual(self.summary()["world_size"], 1)
         self.expect_left_at_the_word()  # its peer's sockets never closed: Gloo alone would wait 30 minutes
 
+    def test_host_0_is_killed_without_a_list(self):
+        """Its kernel ends its connections: rank 1 knows at once, and its launcher that nobody is left to meet."""
+        nodes = self.launch_all("max_duration=4000ba", nodes="1:2")
+        self.wait_for_step(12)
+        at = time.monotonic()
+        self.hosts[0].signal_all(signal.SIGKILL)
+        self.expect_exit(nodes[1], 69)
+        print(f"  host 0 killed, no list: node 1 left with 69 after {time.monotonic() - at:.1f} s (goal {LONELY_GOAL_S:.0f} s)")
+        self.assertLess(time.monotonic() - at, LONELY_GOAL_S * PATIENCE)
+        self.assertIn("refuses connections", nodes[1].text())
+        self.expect_no_process_left(1)
+
     def expect_left_at_the_word(self):
         """Rank 0, blocked in a collective, left by itself and was not killed."""
         exits = self.summary()["generations"][0]["exits"]
         self.assertEqual([e["how"] for e in exits], ["exited with 69"], exits)
         self.assertIn("collateral", exits[0]["role"])
+
+
+class RealSuccessionTest(RealWorkersTest):
+    """Host 0 is lost altogether; the checkpoints are where all can read them, and the world goes on without it."""
+    HOSTS = 3
+
+    def where_to_meet(self):
+        return ["--rdzv-endpoint", ",".join(f"{host.address}:7501" for host in self.hosts)]
+
+    test_train_on_two_hosts = test_a_worker_is_killed = test_power_off = test_host_0_is_killed_without_a_list = None
+
+    def test_host_0_is_lost(self):
+        nodes = self.launch_all("max_duration=60ba", nodes="2:3", count=3)
+        self.wait_for_step(12)
+        at = time.monotonic()
+        self.hosts[0].power_off()
+        self.wait_for(lambda: nodes[1].said("serving it here from now on", at), "node 1 takes over", 30)
+        for number in (1, 2):
+            self.expect_exit(nodes[number], 0, 120)
+            self.expect_no_process_left(number)
+        print(f"  host 0 lost, real workers: done {time.monotonic() - at:.1f} s later")
+        self.assertEqual(self.summary()["steps"], 60)
+        self.assertEqual(self.summary()["world_size"], 2)
+        batches = [json.loads(line).get("time/batch") for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual(sorted({b for b in batches if b}), list(range(1, 61)), "every step was done")
 
 
 if __name__ == "__main__":

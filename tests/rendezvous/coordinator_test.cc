@@ -439,6 +439,58 @@ TEST_F(QuorumTest, WhenEnoughHaveTakenAWorldTheOnesBeforeItHaveNoSay) {
   EXPECT_TRUE(coordinator_.roll().before.empty());
 }
 
+TEST_F(CoordinatorTest, ALateNodeIsToldTheJobsRestarts) {
+  proto::Join join;
+  *join.mutable_node() = Info(1, "", 0);
+  join.mutable_tally()->set_restarts(2);
+  join.mutable_tally()->set_user_error("\xff bad");
+  Note(coordinator_.Join(1, FromJob(), join, clock_.Now()));
+  *join.mutable_node() = Info(2, "", 1);
+  join.mutable_tally()->set_restarts(5);
+  Note(coordinator_.Join(2, FromJob(), join, clock_.Now()));
+  *join.mutable_node() = Info(3, "", 2);
+  join.clear_tally();
+  const Coordinator::Outcome formed = Note(coordinator_.Join(3, FromJob(), join, clock_.Now()));
+  ASSERT_EQ(formed.messages.size(), 3u);
+  for (const auto& out : formed.messages) {
+    EXPECT_EQ(out.message->world().tally().restarts(), 5);
+    EXPECT_EQ(out.message->world().tally().user_error(), "? bad");
+  }
+}
+
+TEST_F(CoordinatorTest, WhoLooksAsksTheNodesOfThePageButNotAtOnceAgain) {
+  FormThree();
+  EXPECT_THAT(Receivers(coordinator_.Look(0, 2, clock_.Now())), ElementsAre(1, 2));
+  EXPECT_THAT(Receivers(coordinator_.Look(0, 1000, clock_.Now())), ElementsAre(3)) << "the others were just asked";
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_THAT(Receivers(coordinator_.Look(2, 5, clock_.Now())), ElementsAre(3));
+  EXPECT_TRUE(coordinator_.Look(3, 5, clock_.Now()).messages.empty());
+  EXPECT_TRUE(coordinator_.Look(-7, -1, clock_.Now()).messages.empty());
+
+  EXPECT_FALSE(coordinator_.Roster(0, 10).members(1).has_report());
+  proto::NodeReport report;
+  report.set_state("running\xff");
+  report.add_ranks()->set_step(7);
+  coordinator_.Report(2, report, clock_.Now());
+  clock_.Advance(absl::Seconds(3));
+  coordinator_.Look(0, 0, clock_.Now());
+  const proto::RosterReply roster = coordinator_.Roster(0, 10);
+  ASSERT_EQ(roster.members_size(), 3);
+  EXPECT_EQ(roster.members(1).report().state(), "running?");
+  EXPECT_EQ(roster.members(1).report().ranks(0).step(), 7);
+  EXPECT_EQ(roster.members(1).report_age_seconds(), 3.0);
+  EXPECT_FALSE(roster.members(0).has_report());
+
+  report.set_state("over");
+  for (int i = 0; i < 2000; ++i) report.add_ranks();
+  coordinator_.Report(2, report, clock_.Now());
+  coordinator_.Report(99, {}, clock_.Now());
+  EXPECT_EQ(coordinator_.Roster(0, 10).members(1).report().state(), "running?") << "no node has so many ranks";
+  Lose(2);
+  EXPECT_FALSE(coordinator_.Roster(0, 10).members(1).connected());
+  EXPECT_TRUE(coordinator_.Look(1, 1, clock_.Now() + absl::Seconds(9)).messages.empty()) << "it is not here";
+}
+
 TEST_F(CoordinatorTest, TimeThatJumpsBackStandsStill) {
   Join(1);
   Join(2);

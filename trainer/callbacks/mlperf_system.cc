@@ -7,9 +7,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/nvml.h"
 #include "trainer/callbacks/mlperf.h"
 #include "trainer/core/machine_stats.h"
-#include "trainer/core/nvml.h"
 #include "trainer/core/state.h"
 
 namespace composer {

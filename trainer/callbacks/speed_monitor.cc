@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/nvml.h"
 #include "base/status_macros.h"
 #include "trainer/callbacks/device_peaks.h"
 #include "trainer/callbacks/saved_numbers.h"
-#include "trainer/core/nvml.h"
 #include "trainer/core/state.h"
 
 namespace composer {

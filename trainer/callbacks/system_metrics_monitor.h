@@ -21,9 +21,9 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/nvml.h"
 #include "trainer/core/callback.h"
 #include "trainer/core/machine_stats.h"
-#include "trainer/core/nvml.h"
 
 namespace composer {
 

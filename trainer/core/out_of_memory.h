@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "trainer/core/nvml.h"
+#include "base/nvml.h"
 
 namespace composer {
 

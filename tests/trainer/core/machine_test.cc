@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/nvml.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/core/machine_stats.h"
 #include "trainer/core/name_template.h"
-#include "trainer/core/nvml.h"
 #include "trainer/core/out_of_memory.h"
 
 namespace composer {
@@ -101,53 +101,6 @@ TEST(NameTemplateTest, KnownPlaceholdersAreFilledInOthersStay) {
   EXPECT_EQ(FillTemplate("{{rank}}", values), "{5}");
   EXPECT_TRUE(HasPlaceholder("a{rank}", "rank"));
   EXPECT_FALSE(HasPlaceholder("a{local_rank}", "rank"));
-}
-
-class NvmlTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto nvml = Nvml::Load(FAKE_NVML);
-    ASSERT_TRUE(nvml.ok()) << nvml.status();
-    nvml_ = *std::move(nvml);
-  }
-  std::unique_ptr<Nvml> nvml_;
-};
-
-TEST_F(NvmlTest, TellsWhatTheDriverTells) {
-  EXPECT_EQ(nvml_->DeviceCount().value(), 2);
-  EXPECT_EQ(nvml_->Name(0).value(), "NVIDIA H100 80GB HBM3");
-  EXPECT_EQ(nvml_->MemoryOf(1)->free_bytes, 5'000'000'000);
-  EXPECT_EQ(nvml_->UtilizationOf(1)->gpu_percent, 90);
-  EXPECT_EQ(nvml_->TemperatureCelsius(1).value(), 70);
-  EXPECT_DOUBLE_EQ(nvml_->PowerWatts(0).value(), 350.5);
-  EXPECT_EQ(nvml_->PowerWatts(1).status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(nvml_->Name(2).status().message(), "GPU 2: Invalid Argument");
-}
-
-TEST_F(NvmlTest, ProcessesAreSortedHoweverMany) {
-  const auto few = nvml_->Processes(0);
-  ASSERT_EQ(few->size(), 2u);
-  EXPECT_EQ((*few)[0].pid, 1001);
-  EXPECT_EQ((*few)[1].memory_bytes, -1);
-  const auto many = nvml_->Processes(1);
-  ASSERT_EQ(many->size(), 40u);
-  EXPECT_EQ((*many)[0].memory_bytes, 40'000'000'000);
-}
-
-TEST_F(NvmlTest, FindsCudasDevice) {
-  EXPECT_EQ(nvml_->IndexOf(1, "").value(), 1);
-  EXPECT_EQ(nvml_->IndexOf(0, "1").value(), 1);
-  EXPECT_EQ(nvml_->IndexOf(1, "1, 0").value(), 0);
-  EXPECT_EQ(nvml_->IndexOf(0, "GPU-1ab").value(), 1);
-  EXPECT_EQ(nvml_->IndexOf(0, "MIG-7").status().code(), absl::StatusCode::kUnimplemented);
-  for (const char* visible : {"", "0", "0,7", "0,x"})
-    EXPECT_EQ(nvml_->IndexOf(visible[0] == 0 ? 2 : 1, visible).status().code(), absl::StatusCode::kOutOfRange)
-        << visible;
-}
-
-TEST(NvmlLoadTest, AMachineWithoutADriverIsAStatus) {
-  EXPECT_EQ(Nvml::Load("libno-such-driver.so.1").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(Nvml::Load("libc.so.6").status().code(), absl::StatusCode::kUnavailable);
 }
 
 TEST(OutOfMemoryTest, RequestsAreFoundInBothAllocatorsMessages) {

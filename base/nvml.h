@@ -18,6 +18,11 @@
 
 namespace composer {
 
+inline constexpr uint64_t kThrottleHardware = 0x8;          // slow-down by the hardware
+inline constexpr uint64_t kThrottleSoftwareThermal = 0x20;  // too warm
+inline constexpr uint64_t kThrottleHardwareThermal = 0x40;
+inline constexpr uint64_t kThrottlePowerBrake = 0x80;  // the power supply asks for less
+
 // Threads: any; NVML locks itself. A call costs 10 us to 1 ms and never waits for the GPU's work.
 // Errors: kUnavailable with NVML's own words; kUnimplemented for what this GPU or driver does not measure.
 class Nvml {
@@ -40,6 +45,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
+  absl::StatusOr<std::string> DriverVersion() const;
   absl::StatusOr<int> DeviceCount() const;
   // As CUDA names it: "NVIDIA H100 80GB HBM3".
   absl::StatusOr<std::string> Name(int device) const;
@@ -49,6 +55,10 @@ class Nvml {
   absl::StatusOr<Utilization> UtilizationOf(int device) const;
   absl::StatusOr<int> TemperatureCelsius(int device) const;
   absl::StatusOr<double> PowerWatts(int device) const;
+  // Uncorrected memory errors since the driver was loaded.
+  absl::StatusOr<int64_t> MemoryErrors(int device) const;
+  // Why its clock is slowed down: bits kThrottle….
+  absl::StatusOr<uint64_t> ThrottleReasons(int device) const;
   // That compute on the device; largest first.
   absl::StatusOr<std::vector<Process>> Processes(int device) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/core/nvml.h"
+#include "base/nvml.h"
 
 #include <dlfcn.h>
 
@@ -31,6 +31,7 @@ struct NvmlProcess {
 };
 constexpr int kSuccess = 0, kNotSupported = 3, kInsufficientSize = 7;
 constexpr int kTemperatureOfGpu = 0;
+constexpr int kUncorrected = 1, kVolatile = 0;
 constexpr unsigned int kNameBytes = 96;
 constexpr auto kNotAvailable = ~0ULL;
 
@@ -56,6 +57,10 @@ struct Nvml::Functions {
   int (*temperature)(Device, int, unsigned int*);
   int (*power)(Device, unsigned int*);
   int (*processes)(Device, unsigned int*, NvmlProcess*);
+  // Null where the driver lacks them.
+  int (*driver_version)(char*, unsigned int);
+  int (*ecc_errors)(Device, int, int, unsigned long long*);  // NOLINT(runtime/int)
+  int (*throttle_reasons)(Device, unsigned long long*);      // NOLINT(runtime/int)
 };
 
 namespace {
@@ -87,6 +92,9 @@ absl::StatusOr<std::unique_ptr<Nvml>> Nvml::Load(const std::string& library) {
       Find(handle, "nvmlDeviceGetTemperature", f.temperature) && Find(handle, "nvmlDeviceGetPowerUsage", f.power) &&
       (Find(handle, "nvmlDeviceGetComputeRunningProcesses_v3", f.processes) ||
        Find(handle, "nvmlDeviceGetComputeRunningProcesses_v2", f.processes));
+  Find(handle, "nvmlSystemGetDriverVersion", f.driver_version);
+  Find(handle, "nvmlDeviceGetTotalEccErrors", f.ecc_errors);
+  Find(handle, "nvmlDeviceGetCurrentClocksThrottleReasons", f.throttle_reasons);
   if (!complete) return absl::UnavailableError(absl::StrCat(library, " is older than driver 450"));
   auto nvml = std::unique_ptr<Nvml>(new Nvml(std::move(functions)));
   RETURN_IF_ERROR(nvml->Check(f.init(), "nvmlInit"));
@@ -107,6 +115,13 @@ absl::StatusOr<void*> Nvml::Handle(int device) const {
   Device handle = nullptr;
   RETURN_IF_ERROR(Check(functions_->handle(static_cast<unsigned int>(device), &handle), absl::StrCat("GPU ", device)));
   return handle;
+}
+
+absl::StatusOr<std::string> Nvml::DriverVersion() const {
+  if (functions_->driver_version == nullptr) return absl::UnimplementedError("this driver does not tell its version");
+  char text[kNameBytes] = "";
+  RETURN_IF_ERROR(Check(functions_->driver_version(text, kNameBytes), "nvmlSystemGetDriverVersion"));
+  return std::string(text);
 }
 
 absl::StatusOr<int> Nvml::DeviceCount() const {
@@ -156,6 +171,23 @@ absl::StatusOr<double> Nvml::PowerWatts(int device) const {
   unsigned int milliwatts = 0;
   RETURN_IF_ERROR(Check(functions_->power(handle, &milliwatts), "nvmlDeviceGetPowerUsage"));
   return milliwatts / 1e3;
+}
+
+absl::StatusOr<int64_t> Nvml::MemoryErrors(int device) const {
+  if (functions_->ecc_errors == nullptr) return absl::UnimplementedError("this driver does not count memory errors");
+  ASSIGN_OR_RETURN(Device handle, Handle(device));
+  unsigned long long count = 0;  // NOLINT(runtime/int)
+  RETURN_IF_ERROR(Check(functions_->ecc_errors(handle, kUncorrected, kVolatile, &count), "nvmlDeviceGetTotalEccErrors"));
+  return static_cast<int64_t>(count);
+}
+
+absl::StatusOr<uint64_t> Nvml::ThrottleReasons(int device) const {
+  if (functions_->throttle_reasons == nullptr) return absl::UnimplementedError("this driver does not tell of slow-downs");
+  ASSIGN_OR_RETURN(Device handle, Handle(device));
+  unsigned long long reasons = 0;  // NOLINT(runtime/int)
+  RETURN_IF_ERROR(
+      Check(functions_->throttle_reasons(handle, &reasons), "nvmlDeviceGetCurrentClocksThrottleReasons"));
+  return static_cast<uint64_t>(reasons);
 }
 
 absl::StatusOr<std::vector<Nvml::Process>> Nvml::Processes(int device) const {

@@ -1,4 +1,5 @@
-// A driver's library for tests: two GPUs, of which the second is hot, shared and does not measure its power.
+// A driver's library for tests: two GPUs, of which the second is hot, shared, has memory errors and does not measure its
+// power. With LOST_GPU there is a third one that has fallen off the bus, and the driver is too old to tell of slow-downs.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdio>
@@ -9,7 +10,13 @@ extern "C" {
 int nvmlInit_v2() { return 0; }
 int nvmlShutdown() { return 0; }
 const char* nvmlErrorString(int code) { return code == 3 ? "Not Supported" : "Invalid Argument"; }
+int nvmlSystemGetDriverVersion(char* text, unsigned int size) { return snprintf(text, size, "550.54"), 0; }
+#ifdef LOST_GPU
+int nvmlDeviceGetCount_v2(unsigned int* count) { return *count = 3, 0; }
+#else
 int nvmlDeviceGetCount_v2(unsigned int* count) { return *count = 2, 0; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) { return *reasons = 0x40, 0; }
+#endif
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void** device) {
   if (index >= 2) return 2;
   *device = reinterpret_cast<void*>(static_cast<uintptr_t>(index) + 1);
@@ -27,6 +34,11 @@ struct Memory {
 };
 int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
   *memory = {80'000'000'000, 5'000'000'000, 75'000'000'000};
+  return 0;
+}
+int nvmlDeviceGetTotalEccErrors(void* device, int kind, int counter, unsigned long long* count) {
+  if (kind != 1 || counter != 0) return 2;
+  *count = Index(device) == 0 ? 0 : 5;
   return 0;
 }
 struct Utilization {

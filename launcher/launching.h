@@ -1,0 +1,48 @@
+// What a launch is made of, as it becomes known, and how it finds its place among the nodes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/env.h"
+#include "launcher/household.h"
+#include "launcher/launch_options.h"
+#include "launcher/launch_plan.h"
+#include "launcher/node_address.h"
+#include "launcher/rendezvous_link.h"
+#include "launcher/surroundings.h"
+
+namespace composer {
+
+struct Launching {
+  const LaunchOptions& options;
+  const LaunchPlan& plan;
+  const Environment& environment;
+  const Surroundings& surroundings;
+  absl::Time launched;
+  int stop_signals = -1;
+  bool endpoint_is_here = true;
+  NodeAddress node_address = {"127.0.0.1", "", "one node"};
+  Household household;
+  bool serves = false;
+  int place = -1;           // of this node in the list of those that may serve; -1: it is not on it
+  Endpoint rendezvous;      // as this launcher reaches it
+  bool first_node = false;  // of the last world
+  JobSecurity security;
+};
+
+// The address that peers reach this node at. With one node nothing is asked of the network.
+void FindAddress(Launching& launching);
+
+// Whether others than the users of this machine can reach the rendezvous.
+bool IsReachable(const LaunchShape& shape);
+
+// The port on which the rendezvous is served, here or elsewhere.
+absl::Status FindRendezvous(Launching& launching);
+
+// Where this node stands in the list of those that may serve: at its rank when it is given, else where its address is.
+void FindPlace(Launching& launching);
+
+RendezvousPlaces PlacesOf(const Launching& launching);
+
+}  // namespace composer

@@ -1,0 +1,160 @@
+// How a generation, and the job, ends on this node: the workers are ended, the cause is told once, and what follows is
+// decided and noted. What leads to an end is in supervisor.cc.
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "launcher/console.h"
+#include "launcher/supervisor.h"
+
+namespace composer {
+namespace {
+
+constexpr absl::Duration kLeaveLimit = absl::Milliseconds(300);  // for workers that were told over the hub
+
+absl::Time Now() { return RealClock::Get().Now(); }
+
+}  // namespace
+
+// Every rank is to leave: those on the hub by its word, others by SIGTERM, all by SIGKILL in the end.
+void Supervisor::BeginEnding(const std::string& cause) {
+  state_ = State::kEnding;
+  recorder_.OnFailure(absl::Now());
+  ReportCause();
+  parts_.hub.EndGeneration(cause);
+  workers_.OnNews(Now());
+  const bool patient = !options_.plan.job && !workers_.AllAttached();
+  kill_at_ = std::min(kill_at_, Now() + (patient ? kSignalLimit : kLeaveLimit));
+  workers_.Signal(SIGTERM, /*only_unattached=*/true);
+}
+
+// Tells the other nodes our first cause and what follows from it; again when a better one has come up.
+void Supervisor::ReportCause() {
+  bool certain = false;
+  const int cause = FirstCause(workers_.exits(), &certain);
+  if (!regrouping_.empty() && !certain) return;
+  if (cause < 0 || cause == reported_ || (remote_.has_value() && !(certain && remote_->collateral))) return;
+  reported_ = cause;
+  proto::FailureCause message = ToProto(Report(workers_.exits()[cause]), options_.node_id, certain, absl::Now());
+  const Verdict verdict = DecideNextStep(Result(), budget_);
+  if (certain && (verdict.next == NextStep::kRestart || verdict.next == NextStep::kGiveUp)) {
+    *message.mutable_verdict() = ToProto(verdict);
+  }
+  parts_.link.ReportEnded(message);
+}
+
+FailureReport Supervisor::Report(const WorkerExit& exit) {
+  const Worker& worker = *workers_.FindRank(exit.rank);
+  FailureReport report = {.exit = exit, .node = options_.host, .pid = worker.pid, .last_word = worker.last_word};
+  report.stderr_tail = logs_.StderrTail(exit.rank);
+  if (options_.plan.job)
+    report.log_path = LogPath(options_.plan.run_folder, static_cast<int>(worker.place.generation), exit.rank);
+  return report;
+}
+
+void Supervisor::Announce(const WorkerExit& cause) {
+  announced_ = true;
+  FailureReport report = Report(cause);
+  // Every rank finds the same mistake of the user's, and says so: once is enough.
+  if (cause.status.code == exit_code::kUserError && !report.last_word.empty() &&
+      logs_.WasShown(absl::StrCat("error: ", report.last_word))) {
+    report.last_word.clear();
+    report.stderr_tail.clear();
+  }
+  Tell(DescribeFailure(report));
+}
+
+// Nothing here says why, and another node may.
+bool Supervisor::MayBeExplained() const {
+  bool certain = false;
+  return FirstCause(workers_.exits(), &certain) >= 0 && !certain && nodes_ > 1 && regrouping_.empty() &&
+         (!remote_.has_value() || remote_->collateral);
+}
+
+GenerationResult Supervisor::Result() const {
+  const bool running = state_ != State::kJoining;
+  return {.exits = running ? workers_.exits() : std::vector<WorkerExit>(),
+          .remote = remote_,
+          .regrouping = regrouping_,
+          .stop_signal = stop_signal_,
+          .checkpoints_on_stop = options_.plan.job,
+          .may_shrink = nodes_ > options_.min_nodes,
+          .killed = killed_,
+          .trained = !running || workers_.Trained(),
+          .progress = running && recorder_.Advanced(workers_.Progress())};
+}
+
+void Supervisor::EndGeneration() {
+  if (state_ == State::kRunning) recorder_.OnFailure(absl::Now());  // the last one to leave was the first to fail
+  ReportCause();
+  if (stop_signal_ == 0 && MayBeExplained() && Now() < explain_until_) {
+    state_ = State::kEnding;
+    if (explain_until_ == absl::InfiniteFuture()) explain_until_ = Now() + kExplainWait;
+    return;
+  }
+  explain_until_ = absl::InfiniteFuture();
+  const Verdict verdict = DecideNextStep(Result(), budget_);
+  if (verdict.next == NextStep::kDone && nodes_ > 1 && !all_done_ && stop_signal_ == 0) {
+    state_ = State::kDone;
+    parts_.link.WorkersEnded();
+    return barrier_.Arrive(generation_, nodes_, [this, generation = generation_](absl::Status status) {
+      parts_.mailbox.Post(BarrierAnswer{generation, std::move(status)});
+    });
+  }
+  Measure(Now());
+  meter_.EndGeneration();
+  recorder_.EndGeneration(workers_.Progress());
+  if (verdict.first_cause >= 0 && !announced_) Announce(workers_.exits()[verdict.first_cause]);
+  if (verdict.next != NextStep::kRestart) return Finish(verdict);
+  Conclude(verdict);
+  budget_.tally = verdict.tally;
+  state_ = State::kJoining;
+  kill_at_ = absl::InfiniteFuture();
+  parts_.keeper.Sweep();
+  parts_.link.Join(ToProto(budget_.tally));
+  logs_.Drain();
+  SaveSummary();
+}
+
+// Says and notes, once, how a generation ended and what follows.
+void Supervisor::Conclude(const Verdict& verdict) {
+  const bool ended = state_ != State::kJoining;
+  const std::vector<WorkerExit> exits = ended ? workers_.exits() : std::vector<WorkerExit>();
+  const std::string collateral = verdict.next == NextStep::kDone ? "" : DescribeCollateral(exits, verdict.first_cause);
+  LOG(INFO) << "generation " << generation_ << ": " << verdict.reason << "; " << verdict.decision
+            << (collateral.empty() ? "" : "; ") << collateral;
+  if (verdict.next != NextStep::kDone) {
+    if (!announced_ && verdict.first_cause < 0) Tell(verdict.reason);
+    if (!collateral.empty() && verdict.exit_code != exit_code::kUserError) Tell(collateral);
+    if (!verdict.decision.empty()) Tell(verdict.decision);
+  }
+  recorder_.Conclude(verdict, exits, absl::Now());
+}
+
+void Supervisor::Finish(const Verdict& verdict) {
+  logs_.Drain();
+  Conclude(verdict);
+  state_ = State::kFinished;
+  exit_code_ = verdict.exit_code;
+  SaveSummary();
+  if (options_.plan.job) Tell(DescribeRun(recorder_.summary()));
+}
+
+void Supervisor::SaveSummary() {
+  if (!writes_summary_) return;
+  if (absl::Status status = WriteSummary(recorder_.summary()); !status.ok()) Tell(status.message());
+}
+
+void Supervisor::Fail(int code, const std::string& reason) {
+  Tell(reason);
+  announced_ = true;
+  Finish({.next = NextStep::kGiveUp, .exit_code = code, .first_cause = -1, .reason = reason});
+}
+
+}  // namespace composer

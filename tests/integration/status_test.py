@@ -1,0 +1,55 @@
+"""`composer status` of a job on two nodes shows both, whichever launcher is asked; each launcher on this machine is a node."""
+import json
+import signal
+import socket
+import unittest
+
+import harness
+
+
+class StatusTest(harness.JobTest):
+    def status(self, launcher, *flags, code=0):
+        out, _ = self.run_composer("status", *flags, launcher.pid, code=code)
+        return out
+
+    def start_nodes(self, *words):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        return [self.start("-n", 1 + rank, "--nnodes", 2, "--node_rank", rank, "--master_addr", "127.0.0.1", "--master_port", port,
+                           "--max-restarts", 2, "--node-group", f"rack-{rank}", *words) for rank in (0, 1)]
+
+    def test_all_nodes_and_ranks(self):
+        job = self.write_job("two", callbacks={"throttle": {"seconds": 0.2}}, max_duration="5000ba")
+        nodes = self.start_nodes(job)
+        self.wait_for_batch("two", 3, 60)
+        for asked in nodes:
+            status = json.loads(self.status(asked, "--json"))
+            self.assertEqual([m["node_rank"] for m in status["members"]], [0, 1])
+            self.assertEqual([m["state"] for m in status["members"]], ["running", "running"])
+            self.assertEqual([m["group"] for m in status["members"]], ["rack-0", "rack-1"])
+            ranks = [rank for member in status["members"] for rank in member["ranks"]]
+            self.assertEqual([rank["rank"] for rank in ranks], [0, 1, 2])
+            self.assertEqual({rank["rank"]: rank["pid"] for rank in ranks}, self.workers("two"))
+            for rank in ranks:
+                self.assertEqual(rank["phase"], "training")
+                self.assertGreaterEqual(rank["step"], 3)
+            self.assertLess(max(m["report_age_seconds"] for m in status["members"]), 5)
+        text = self.status(nodes[1])
+        self.assertRegex(text, r"\n +0 \S+ +127.0.0.1 +0 running +\d+ +0\n +1 \S+ +127.0.0.1 +1-2 running +\d+ +0\n")
+        self.assertRegex(text, r"\n +2 +1 +1 +\d+ training ")
+
+    def test_the_last_cause_and_the_restarts(self):
+        job = self.write_job("fails", callbacks={"throttle": {"seconds": 0.2}}, max_duration="5000ba")
+        nodes = self.start_nodes(job)
+        self.wait_for_batch("fails", 3, 60)
+        old = self.workers("fails")
+        harness.os.kill(old[2], signal.SIGKILL)
+        self.wait_for(lambda: len(self.workers("fails")) == 3 and not set(old.values()) & set(self.workers("fails").values()), "they start again", 60)
+        status = json.loads(self.status(nodes[0], "--json"))
+        self.assertEqual([m["restarts"] for m in status["members"]], [1, 1])
+        self.assertIn("rank 2 was killed by SIGKILL", status["last_cause"])
+
+
+if __name__ == "__main__":
+    unittest.main()
