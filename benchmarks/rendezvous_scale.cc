@@ -16,8 +16,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -217,7 +217,8 @@ int Main(int agents) {
   std::printf(
       "{\"agents\": %d, \"connect_s\": %.3f, \"meet_s\": %.4f, \"messages_an_agent\": %.2f, \"bytes_an_agent\": %.0f, "
       "\"failure_known_s\": %.4f, \"next_world_s\": %.4f, \"server_mb\": %ld, \"server_threads\": %d, "
-      "\"connect_cpu_s\": {\"server\": %.2f, \"agents\": %.2f}, \"meet_cpu_s\": {\"server\": %.2f, \"agents\": %.2f}}\n",
+      "\"connect_cpu_s\": {\"server\": %.2f, \"agents\": %.2f}, \"meet_cpu_s\": {\"server\": %.2f, \"agents\": "
+      "%.2f}}\n",
       agents, absl::ToDoubleSeconds(connecting), absl::ToDoubleSeconds(meeting), messages, bytes,
       absl::ToDoubleSeconds(known), absl::ToDoubleSeconds(again), ServerMegabytes(server), ThreadsOf(server),
       server_connect_cpu, agents_connect_cpu, server_meet_cpu, agents_meet_cpu);

@@ -113,8 +113,8 @@ std::vector<Candidate> Coordinator::Candidates() const {
   std::vector<Candidate> candidates;
   for (const auto& [session, node] : nodes_) {
     if (!node.waiting) continue;
-    const bool was_in_it = !node.voter.parts.empty() && newest.generation() > 0 &&
-                           node.voter.parts.back().world() == newest.world();
+    const bool was_in_it =
+        !node.voter.parts.empty() && newest.generation() > 0 && node.voter.parts.back().world() == newest.world();
     candidates.push_back({session, was_in_it ? node.voter.parts.back().node_rank() : -1, node.info.node_rank(),
                           node.arrival, node.info.node_group()});
   }
