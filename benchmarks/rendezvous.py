@@ -1,5 +1,6 @@
 """Bench `rendezvous`: N stub agents meet over real gRPC, a TCP connection each, connections open beforehand; from the first Join to the last World.
-torchrun's c10d rendezvous beside it with 64 agents (256 took 45 s when tried alone).
+torchrun's c10d rendezvous beside it with 64 agents, and once with 256 (it took 45 s when tried alone). A size that is not done in its time is a fact
+of the result, not an error, so that the bench ends within five minutes.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -12,26 +13,40 @@ import programs
 NAME = "rendezvous"
 TITLE = "Rendezvous of N agents on one machine (seconds from the first Join to the last World)"
 UNIT, REFERENCE = "s", "torchrun, 64"
-SIZES = {64: 5, 256: 5, 1000: 3, 10000: 1}  # agents: runs
-LIMIT_S = 300
+SIZES = {64: (5, 10), 256: (5, 10), 1000: (3, 20), 10000: (1, 90)}  # agents: runs, and seconds that one may take
+TORCH_SIZES = {64: (3, 20), 256: (1, 60)}
+
+
+def timed(command, limit_s):
+    """What the command printed; None: it was not done in time."""
+    try:
+        out = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
+    except subprocess.TimeoutExpired:
+        return None
+    if out.returncode != 0:
+        raise RuntimeError(f"{command}: {out.stderr.strip()}")
+    return out.stdout.strip()
 
 
 def run(options):
     ours = options.programs.ours("rendezvous_scale")
     samples = {f"ours, {size}": [] for size in SIZES} | {REFERENCE: []}
     facts = {}
-    for size, runs in SIZES.items():
+    for size, (runs, limit_s) in SIZES.items():
         for _ in range(min(runs, options.repeats) if ours else 0):
-            out = subprocess.run([ours, str(size)], capture_output=True, text=True, timeout=LIMIT_S, check=False)
-            if out.returncode != 0:
-                raise RuntimeError(f"{size} agents: {out.stderr.strip()}")
-            result = json.loads(out.stdout)
+            out = timed([ours, str(size)], limit_s)
+            if out is None:
+                facts[f"{size} agents"] = f"not done in {limit_s} s"
+                break
+            result = json.loads(out)
             samples[f"ours, {size}"].append(result["meet_s"])
             facts[f"{size} agents"] = result
-            print(f"rendezvous: {out.stdout.strip()}")
-    for _ in range(min(3, options.repeats)):
-        out = subprocess.run([options.programs.torch / "python", programs.SCRIPTS / "torch_rendezvous.py", "64"], capture_output=True,
-                             text=True, timeout=LIMIT_S, check=True)
-        samples[REFERENCE].append(float(out.stdout))
-        print(f"rendezvous: torchrun with 64 agents: {out.stdout.strip()} s")
+            print(f"rendezvous: {out}")
+    for size, (runs, limit_s) in TORCH_SIZES.items():
+        for _ in range(min(runs, options.repeats)):
+            out = timed([options.programs.torch / "python", programs.SCRIPTS / "torch_rendezvous.py", str(size)], limit_s)
+            print(f"rendezvous: torchrun with {size} agents: {out or 'not done in'} {'' if out else limit_s} s")
+            facts[f"torchrun, {size} agents"] = f"{out} s" if out else f"not done in {limit_s} s"
+            if out and size == 64:
+                samples[REFERENCE].append(float(out))
     return samples, facts

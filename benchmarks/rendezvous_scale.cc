@@ -1,6 +1,7 @@
 // rendezvous_scale AGENTS: one rendezvous in a process of its own, AGENTS stub agents with a TCP connection each in this
 // one, over loopback. Prints one JSON object: seconds to open all connections, seconds from the first Join to the last
-// World, messages and bytes an agent, the server's memory. Then one agent's worker fails: seconds until all others know,
+// World, messages and bytes an agent, the server's memory, and its CPU seconds beside those of all agents, which share the
+// machine's cores with it. Then one agent's worker fails: seconds until all others know,
 // and until all have their next World.
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/create_channel.h>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -142,6 +144,19 @@ long ServerMegabytes(pid_t pid) {
   return 0;
 }
 
+// User and system time of a process so far.
+double CpuSecondsOf(pid_t pid) {
+  std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
+  std::string line;
+  std::getline(stat, line);
+  std::istringstream fields(line.substr(line.rfind(')') + 2));  // the name before it may hold anything
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
 int ThreadsOf(pid_t pid) {
   std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
   for (std::string line; std::getline(status, line);) {
@@ -183,9 +198,13 @@ int Main(int agents) {
   for (std::thread& connector : connectors) connector.join();
   const absl::Duration connecting = absl::Now() - start;
 
+  const double server_connect_cpu = CpuSecondsOf(server), agents_connect_cpu = CpuSecondsOf(getpid());
+
   const absl::Time first_join = absl::Now();
   for (auto& agent : all) agent->Start();
   const absl::Duration meeting = Until(first_join, "met", [&] { return tally.worlds == agents; });
+  const double server_meet_cpu = CpuSecondsOf(server) - server_connect_cpu;
+  const double agents_meet_cpu = CpuSecondsOf(getpid()) - agents_connect_cpu;
   const double messages = static_cast<double>(tally.sent + tally.received) / agents;
   const double bytes = static_cast<double>(tally.sent_bytes + tally.received_bytes) / agents;
 
@@ -197,9 +216,12 @@ int Main(int agents) {
 
   std::printf(
       "{\"agents\": %d, \"connect_s\": %.3f, \"meet_s\": %.4f, \"messages_an_agent\": %.2f, \"bytes_an_agent\": %.0f, "
-      "\"failure_known_s\": %.4f, \"next_world_s\": %.4f, \"server_mb\": %ld, \"server_threads\": %d}\n",
+      "\"failure_known_s\": %.4f, \"next_world_s\": %.4f, \"server_mb\": %ld, \"server_threads\": %d, "
+      "\"connect_cpu_s\": {\"server\": %.2f, \"agents\": %.2f}, \"meet_cpu_s\": {\"server\": %.2f, \"agents\": "
+      "%.2f}}\n",
       agents, absl::ToDoubleSeconds(connecting), absl::ToDoubleSeconds(meeting), messages, bytes,
-      absl::ToDoubleSeconds(known), absl::ToDoubleSeconds(again), ServerMegabytes(server), ThreadsOf(server));
+      absl::ToDoubleSeconds(known), absl::ToDoubleSeconds(again), ServerMegabytes(server), ThreadsOf(server),
+      server_connect_cpu, agents_connect_cpu, server_meet_cpu, agents_meet_cpu);
   std::fflush(stdout);
   kill(server, SIGKILL);
   waitpid(server, nullptr, 0);

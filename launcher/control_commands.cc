@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -76,7 +77,7 @@ std::vector<Option> LogsOptions(Arguments& a) {
            .metavar = "N",
            .help = "which attempt of the launch",
            .fallback = "the newest",
-           .set = IntoInt(&a.generation, 1, 1'000'000)},
+           .set = IntoInt(&a.generation, 1, std::numeric_limits<int>::max())},
           {.name = "lines",
            .short_name = 'n',
            .metavar = "N",

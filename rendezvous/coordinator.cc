@@ -46,7 +46,7 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
   if (roll_.running && node.seat >= 0 && !roll_.regrouping) {
     EndGeneration(session,
                   NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.seat), " joined again"), now_,
-                          /*vague=*/true),
+                            /*vague=*/true),
                   outcome);
   }
   if (node.seat >= 0) roll_.broken = true;
@@ -232,7 +232,8 @@ void Coordinator::GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& 
   seats_[seat].state = Seat::State::kLost;
   --roll_.expected;
   if (!roll_.running) return;
-  EndGeneration(newcomer, NodeCause(info.node_id(), absl::StrCat(Describe(info, seat), " joined again"), now_,
+  EndGeneration(newcomer,
+                NodeCause(info.node_id(), absl::StrCat(Describe(info, seat), " joined again"), now_,
                           /*vague=*/true),
                 outcome);
 }
@@ -253,8 +254,9 @@ Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& in
 
 // A newer world than any we know of: ours was made without knowledge of it, or there was none.
 void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
-  if (standing.generation() <= roll_.last_generation || standing.generation() > kMaxGeneration || standing.nodes() < 1 || standing.nodes() > kMaxNodes ||
-      standing.node_rank() >= standing.nodes() || standing.world().empty() || !Electorates::IsValid(standing.before()) ||
+  if (standing.generation() <= roll_.last_generation || standing.generation() > kMaxGeneration ||
+      standing.nodes() < 1 || standing.nodes() > kMaxNodes || standing.node_rank() >= standing.nodes() ||
+      standing.world().empty() || !Electorates::IsValid(standing.before()) ||
       standing.world().size() > kMaxWorldIdBytes) {
     return;
   }

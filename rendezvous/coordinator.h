@@ -70,8 +70,7 @@ class Coordinator {
     std::vector<Session> replaced;  // streams to end: their node came back on another one
   };
 
-  explicit Coordinator(Options options)
-      : options_(std::move(options)), electorates_(options_.policy.holds_tie) {
+  explicit Coordinator(Options options) : options_(std::move(options)), electorates_(options_.policy.holds_tie) {
     roll_.settled = options_.settled;
   }
 
@@ -110,7 +109,7 @@ class Coordinator {
     uint64_t told = 0;  // the newest generation that this stream's node was a member of
     int seat = -1;      // node rank in the last world; -1: was not in it
     bool waiting = false;
-    Voter voter;  // as it last said of itself
+    Voter voter;                // as it last said of itself
     proto::RestartTally tally;  // as of its last Join
     proto::NodeReport report;
     absl::Time reported = absl::InfinitePast();
@@ -160,8 +159,8 @@ class Coordinator {
   std::unordered_map<int, Session> by_given_rank_;
   int64_t slots_ = 0;  // of all nodes_
   std::vector<Seat> seats_;
-  std::string world_;         // id of the last world
-  bool own_world_ = false;    // this process formed it
+  std::string world_;       // id of the last world
+  bool own_world_ = false;  // this process formed it
   RollCall roll_;
   Electorates electorates_;  // none, unless the policy asks for a quorum
   int64_t num_arrivals_ = 0;
@@ -170,9 +169,9 @@ class Coordinator {
   absl::Time wake_at_ = absl::InfiniteFuture();
   std::string reason_;
   std::shared_ptr<const proto::CoordinatorMessage>
-      regroup_;               // what the running world was asked, while it is regrouping
+      regroup_;                       // what the running world was asked, while it is regrouping
   proto::FailureCause over_because_;  // of the last generation
-  bool keys_open_ = false;    // of the running generation
+  bool keys_open_ = false;            // of the running generation
   std::unordered_map<std::string, std::string> lost_places_;  // of members of the last world -> node_id
 };
 

@@ -113,8 +113,8 @@ std::vector<Candidate> Coordinator::Candidates() const {
   std::vector<Candidate> candidates;
   for (const auto& [session, node] : nodes_) {
     if (!node.waiting) continue;
-    const bool was_in_it = !node.voter.parts.empty() && newest.generation() > 0 &&
-                           node.voter.parts.back().world() == newest.world();
+    const bool was_in_it =
+        !node.voter.parts.empty() && newest.generation() > 0 && node.voter.parts.back().world() == newest.world();
     candidates.push_back({session, was_in_it ? node.voter.parts.back().node_rank() : -1, node.info.node_rank(),
                           node.arrival, node.info.node_group()});
   }
@@ -135,10 +135,10 @@ void Coordinator::Form(Outcome& outcome) {
   }
   proto::CoordinatorMessage message;
   proto::World& world = *message.mutable_world();
+  *world.mutable_tally() = MostRestarts(members);
   world.set_confirm(options_.policy.quorum);
   roll_.last_generation = NextGeneration(roll_.last_generation, std::exchange(own_world_, true), options_.numbering);
   world.set_generation(roll_.last_generation);
-  *world.mutable_tally() = MostRestarts(members);
   world.set_id(world_ = absl::StrCat(options_.incarnation, "-", roll_.last_generation));
   world.set_world_size(layout.world_size());
   world.set_nodes(layout.num_nodes());

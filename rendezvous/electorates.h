@@ -50,7 +50,7 @@ class Electorates {
 
  private:
   struct Electorate {
-    proto::Electorate world;                      // node_rank: unused
+    proto::Electorate world;                  // node_rank: unused
     std::unordered_set<std::string> knowing;  // names of electors
   };
 

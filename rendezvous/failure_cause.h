@@ -17,6 +17,9 @@ inline constexpr size_t kMaxCauseStderrBytes = 16 << 10;  // the end is kept
 // are cut to their limits.
 void TidyCause(proto::FailureCause& cause);
 
+// Cuts to the limit and makes it valid UTF-8, as above.
+void TidyText(std::string& text, size_t max_bytes);
+
 // Is `later`, which arrived second, the cause of the failure that was told first? By what happened, not by clocks, which
 // differ between hosts:
 //
@@ -28,8 +31,6 @@ void TidyCause(proto::FailureCause& cause);
 //   a node joined again, without saying why    a worker's exit with its own reason,  yes
 //                                              or a node that was lost
 bool IsBetterCause(const proto::FailureCause& later, const proto::FailureCause& told);
-// Cuts to the limit and makes it valid UTF-8, as above.
-void TidyText(std::string& text, size_t max_bytes);
 
 // A cause that is no worker's: a node was lost, the rendezvous decided.
 // `vague`: it says what, but not why.

@@ -106,23 +106,24 @@ MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy
   if (roll.waiting >= policy.max_nodes) {
     const std::string all = absl::StrCat("all ", Nodes(policy.max_nodes), " are here");
     if (missing == 0) return Form(roll, policy, all);
-    return FormAt(roll.ended + kSurvivorPreference, now, roll, policy, all,
-                  absl::StrCat(Nodes(missing), " left of generation ", roll.last_generation, " may be back in a moment"));
+    return FormAt(
+        roll.ended + kSurvivorPreference, now, roll, policy, all,
+        absl::StrCat(Nodes(missing), " left of generation ", roll.last_generation, " may be back in a moment"));
   }
   if (roll.present > 0 && missing == 0) {
     return Form(roll, policy,
-            absl::StrCat("the ", Nodes(roll.present), " left of generation ", roll.last_generation, " are back"));
+                absl::StrCat("the ", Nodes(roll.present), " left of generation ", roll.last_generation, " are back"));
   }
   absl::Time deadline = roll.min_reached + policy.last_call;
   const absl::Time survivors_until = roll.ended + kSurvivorWait;
   if (ending > 0) deadline = std::max(deadline, survivors_until);
   if (roll.expected > 0) deadline = std::max(deadline, std::min(roll.expected_until, survivors_until));
-  return FormAt(deadline, now, roll, policy,
-            absl::StrCat(Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here and the last call is over"),
-            missing > 0
-                ? absl::StrCat(missing, " of the ", Nodes(roll.present + roll.expected), " left of generation ",
-                               roll.last_generation, " not back yet")
-                : absl::StrCat("last call: ", Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here"));
+  return FormAt(
+      deadline, now, roll, policy,
+      absl::StrCat(Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here and the last call is over"),
+      missing > 0 ? absl::StrCat(missing, " of the ", Nodes(roll.present + roll.expected), " left of generation ",
+                                 roll.last_generation, " not back yet")
+                  : absl::StrCat("last call: ", Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here"));
 }
 
 bool ParseGrowPolicy(const std::string& text, GrowPolicy* policy) {

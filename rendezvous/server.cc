@@ -40,19 +40,18 @@ uint64_t RandomBits() {
 
 Coordinator::Options CoordinatorOptions(const RendezvousServer::Options& options) {
   const bool again = options.settle > absl::ZeroDuration();
-  return {
-      .job = options.job,
-      .incarnation = absl::StrCat(absl::Hex(RandomBits(), absl::kZeroPad16)),
-      .policy = {.min_nodes = options.min_nodes,
-                 .max_nodes = options.max_nodes,
-                 .last_call = options.last_call,
-                 .grow = options.grow,
-                 .quorum = options.quorum,
-                 .holds_tie = options.holds_tie,
-                 .quorum_wait = options.quorum_wait,
-                 .grace = options.grace},
-      .settled = again ? options.clock->Now() + options.settle : absl::InfinitePast(),
-      .numbering = {.random = RandomBits(), .may_be_first = !again && options.holds_tie}};
+  return {.job = options.job,
+          .incarnation = absl::StrCat(absl::Hex(RandomBits(), absl::kZeroPad16)),
+          .policy = {.min_nodes = options.min_nodes,
+                     .max_nodes = options.max_nodes,
+                     .last_call = options.last_call,
+                     .grow = options.grow,
+                     .quorum = options.quorum,
+                     .holds_tie = options.holds_tie,
+                     .quorum_wait = options.quorum_wait,
+                     .grace = options.grace},
+          .settled = again ? options.clock->Now() + options.settle : absl::InfinitePast(),
+          .numbering = {.random = RandomBits(), .may_be_first = !again && options.holds_tie}};
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ class LinkTest : public testing::Test {
   std::unique_ptr<RendezvousLink> link_;
 };
 
-TEST_F(LinkTest, AServerThatIsStartedAgainLearnsTheGenerationAndCountsOn) {
+TEST_F(LinkTest, AServerThatIsStartedAgainLearnsTheGenerationAndNumbersTheNextOnItsOwn) {
   auto server = Serve();
   const int port = server->port();
   Start({.servers = {absl::StrCat("127.0.0.1:", port)}});
@@ -95,12 +95,12 @@ TEST_F(LinkTest, AServerThatIsStartedAgainLearnsTheGenerationAndCountsOn) {
   ASSERT_EQ(World(1)->generation(), 1u);
   ASSERT_TRUE(CallsWork());
   server.reset();
-  server = Serve(port, /*settle=*/absl::Seconds(5));
+  server = Serve(port, /*settle=*/absl::Seconds(1));
   EXPECT_TRUE(CallsWork()) << "of generation 1, which runs";
   EXPECT_EQ(overs_, 0);
   link_->ReportEnded({});
   link_->Join({});
-  EXPECT_EQ(World(2)->generation(), 2u);
+  EXPECT_GE(World(2)->generation(), 1'000'000u);
   link_->Leave("done");
 }
 

@@ -1,97 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/coordinator.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <map>
-
-#include "absl/strings/str_cat.h"
-#include "base/clock.h"
+#include "tests/rendezvous/coordinator_fixture.h"
 
 namespace composer {
 namespace {
 
 using ::testing::ElementsAre;
-
-class CoordinatorTest : public ::testing::Test {
- protected:
-  explicit CoordinatorTest(const MembershipPolicy& policy = {2, 3, absl::Seconds(1)})
-      : coordinator_({.job = "job", .incarnation = "c1", .policy = policy}) {}
-
-  static proto::NodeInfo Info(Coordinator::Session session, const std::string& node_id, int given_rank = -1) {
-    proto::NodeInfo node;
-    node.set_node_id(node_id.empty() ? absl::StrCat(session) : node_id);
-    node.set_hostname(absl::StrCat("host", session));
-    node.set_node_rank(given_rank);
-    node.set_slots(2);
-    return node;
-  }
-  static proto::Caller FromJob() {
-    proto::Caller caller;
-    caller.set_job("job");
-    return caller;
-  }
-  static proto::Standing In(uint64_t generation, int node_rank, int nodes = 3, const std::string& coordinator = "c1") {
-    proto::Standing standing;
-    standing.set_generation(generation);
-    standing.set_world(absl::StrCat(coordinator, "-", generation));
-    standing.set_nodes(nodes);
-    standing.set_node_rank(node_rank);
-    return standing;
-  }
-  // Session n is the first stream of node "n".
-  Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id = "", int given_rank = -1) {
-    return Join(session, node_id, given_rank, standings_[session]);
-  }
-  Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id, int given_rank,
-                            const proto::Standing& last) {
-    proto::Join join;
-    *join.mutable_node() = Info(session, node_id, given_rank);
-    *join.mutable_last() = last;
-    return Note(coordinator_.Join(session, FromJob(), join, clock_.Now()));
-  }
-  // What the nodes hear of their worlds.
-  Coordinator::Outcome Note(Coordinator::Outcome outcome) {
-    for (const auto& out : outcome.messages) {
-      if (!out.message->has_world()) continue;
-      const proto::World& world = out.message->world();
-      standings_[out.session] = In(world.generation(), world.node_rank(), world.nodes());
-    }
-    return outcome;
-  }
-  Coordinator::Outcome Rejoin(Coordinator::Session session, const proto::Standing& last) {
-    return Join(session, "", -1, last);
-  }
-  Coordinator::Outcome Reattach(Coordinator::Session session, const proto::Standing& standing,
-                                const std::string& node_id = "") {
-    proto::Reattach reattach;
-    *reattach.mutable_node() = Info(session, node_id);
-    *reattach.mutable_standing() = standing;
-    standings_[session] = standing;
-    return coordinator_.Reattach(session, FromJob(), reattach, clock_.Now());
-  }
-  Coordinator::Outcome Tick() { return Note(coordinator_.Tick(clock_.Now())); }
-  Coordinator::Outcome Lose(Coordinator::Session session) { return Note(coordinator_.Lost(session, clock_.Now())); }
-  Coordinator::Outcome Report(Coordinator::Session session, uint64_t generation, const std::string& message) {
-    proto::FailureCause cause;
-    cause.set_message(message);
-    return coordinator_.GenerationEnded(session, generation, cause, clock_.Now());
-  }
-  // Three nodes in generation 1, on sessions 1 to 3.
-  void FormThree() {
-    for (int session = 1; session <= 3; ++session) Join(session);
-  }
-  static std::vector<Coordinator::Session> Receivers(const Coordinator::Outcome& outcome) {
-    std::vector<Coordinator::Session> sessions;
-    for (const auto& out : outcome.messages) sessions.push_back(out.session);
-    return sessions;
-  }
-
-  ManualClock clock_;
-  Coordinator coordinator_;
-  std::map<Coordinator::Session, proto::Standing> standings_;
-};
 
 TEST_F(CoordinatorTest, FormsAtMaxNodesWithRanksAndReason) {
   EXPECT_THAT(Receivers(Join(1)), ElementsAre());
@@ -401,25 +316,6 @@ TEST_F(GrowTest, AFailureWhileGrowingIsAFailure) {
   EXPECT_EQ(Rejoin(1, In(1, 0, 2)).begun, 2u);
 }
 
-class QuorumTest : public CoordinatorTest {
- protected:
-  QuorumTest() : CoordinatorTest({1, 3, absl::Seconds(1), GrowPolicy::kNever, /*quorum=*/true}) {}
-};
-
-TEST_F(QuorumTest, AMinorityIsSentAway) {
-  FormThree();
-  Lose(1);
-  Lose(2);
-  EXPECT_EQ(Rejoin(3, In(1, 2)).begun, 0u);
-  clock_.Advance(kQuorumWait);
-  const auto sent = Tick();
-  ASSERT_THAT(Receivers(sent), ElementsAre(3));
-  EXPECT_TRUE(sent.messages[0].last);
-  EXPECT_TRUE(sent.messages[0].message->refusal().passing());
-  EXPECT_EQ(sent.messages[0].message->refusal().message(),
-            "1 of the 3 nodes of generation 1 are here, more than half are needed");
-}
-
 TEST_F(CoordinatorTest, ALateNodeIsToldTheJobsRestarts) {
   proto::Join join;
   *join.mutable_node() = Info(1, "", 0);
@@ -470,24 +366,6 @@ TEST_F(CoordinatorTest, WhoLooksAsksTheNodesOfThePageButNotAtOnceAgain) {
   Lose(2);
   EXPECT_FALSE(coordinator_.Roster(0, 10).members(1).connected());
   EXPECT_TRUE(coordinator_.Look(1, 1, clock_.Now() + absl::Seconds(9)).messages.empty()) << "it is not here";
-}
-
-TEST_F(QuorumTest, AWorldThatFewHaveHeardOfDoesNotDecideAlone) {
-  FormThree();  // as far as we know: sessions 2 and 3 are dead already, their nodes go on elsewhere
-  Lose(2);
-  Lose(3);
-  EXPECT_EQ(Rejoin(1, In(1, 0)).begun, 0u);
-  EXPECT_EQ(coordinator_.roll().before.size(), 1u) << "the electorate of the first world: three nodes";
-}
-
-TEST_F(QuorumTest, WhenEnoughHaveTakenAWorldTheOnesBeforeItHaveNoSay) {
-  FormThree();
-  EXPECT_THAT(Receivers(coordinator_.WorldTaken(1, 1, clock_.Now())), ElementsAre());
-  EXPECT_THAT(Receivers(coordinator_.WorldTaken(2, 7, clock_.Now())), ElementsAre()) << "another generation";
-  const auto taken = coordinator_.WorldTaken(2, 1, clock_.Now());
-  EXPECT_THAT(Receivers(taken), ::testing::UnorderedElementsAre(1, 2, 3));
-  EXPECT_TRUE(taken.messages[0].message->has_confirmed());
-  EXPECT_TRUE(coordinator_.roll().before.empty());
 }
 
 TEST_F(CoordinatorTest, TimeThatJumpsBackStandsStill) {

@@ -162,8 +162,8 @@ void Simulation::Look(int a, int life) {
                       .grace = policy_.grace};
   static const std::vector<std::string> names = {"s0", "s1", "s2"};
   for (int s = 0; s < num_servers_; ++s) {
-    const bool silent = IsCut(a, s) || now_ < servers_[s].frozen_until;
-    view.servers.push_back(silent                               ? Reach::kSilent
+    view.servers.push_back(IsCut(a, s)                          ? Reach::kSilent
+                           : now_ < servers_[s].frozen_until    ? Reach::kMute
                            : servers_[s].coordinator == nullptr ? Reach::kRefused
                            : now_ < agent.shunned_until[s]      ? Reach::kShunned
                                                                 : Reach::kServing);

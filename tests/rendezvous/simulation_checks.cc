@@ -85,7 +85,8 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
     const auto is_gone = [&](const Life& life) { return AgentBehind(life, s) == nullptr; };
     if (std::any_of(world.members.begin(), world.members.end(), is_gone)) return;
     const int there = static_cast<int>(world.members.size());
-    if (!IsMajority(there, policy_.max_nodes, s == 0)) Violate("a first world of ", there, " of ", policy_.max_nodes, " nodes");
+    if (!IsMajority(there, policy_.max_nodes, s == 0))
+      Violate("a first world of ", there, " of ", policy_.max_nodes, " nodes");
     return;
   }
   const std::set<Life> members(last->second.members.begin(), last->second.members.end());
@@ -96,8 +97,7 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
   const auto is_left = [&](const Life& life) { return left_.count(life) > 0; };
   const int of = static_cast<int>(members.size() - std::count_if(members.begin(), members.end(), is_left));
   if (!IsMajority(static_cast<int>(there.size()), of, there.count(last->second.members[0]) > 0)) {
-    Violate("generation ", world.generation, " forms with ", there.size(), " of the ", of, " nodes of ",
-            last->first);
+    Violate("generation ", world.generation, " forms with ", there.size(), " of the ", of, " nodes of ", last->first);
   }
 }
 
@@ -117,7 +117,8 @@ void Simulation::CheckRuns(const std::string& id) {
   world.ran = true;
   for (const auto& [other_id, other] : worlds_) {
     if (other_id == id) continue;
-    if (AllRun(other) && !(list_ && (other.forgetful || world.forgetful))) return Violate("two worlds run at once: ", other_id, " and ", id);
+    if (AllRun(other) && !(list_ && (other.forgetful || world.forgetful)))
+      return Violate("two worlds run at once: ", other_id, " and ", id);
     if (list_ && other.ran && !world.follows.empty() && other.follows == world.follows)
       return Violate("a fork: ", other_id, " and ", id, " ran, both after ", world.follows);
   }

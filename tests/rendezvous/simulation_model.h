@@ -71,9 +71,10 @@ struct WorldRecord {
   std::vector<Life> members;  // by node rank
   std::string follows;        // the newest world that a member had heard of when this one formed; "": none
   int running = 0;
-  int left = 0;  // said farewell: the others go on
-  bool ran = false;        // on all of its members at one time
-  bool forgetful = false;  // it, or one that it follows, is a first world with a host whose earlier launcher was in another
+  int left = 0;      // said farewell: the others go on
+  bool ran = false;  // on all of its members at one time
+  bool forgetful =
+      false;  // it, or one that it follows, is a first world with a host whose earlier launcher was in another
 };
 
 enum class Fault {
@@ -202,11 +203,11 @@ class Simulation {
   std::vector<PlannedFault> faults_;
   Coordinator::Session last_session_ = 0;
   int num_processes_ = 0;
-  std::map<std::string, WorldRecord> worlds_;  // by id
+  std::map<std::string, WorldRecord> worlds_;                 // by id
   std::map<uint64_t, std::map<std::string, int>> believers_;  // processes that live, by generation and world
   std::set<int> has_been_in_;                                 // agents of which some process was in a world
   std::set<Life> left_;                                       // said farewell
-  std::map<std::pair<std::string, int>, Life> seats_;  // who believes to have a node rank of a world
+  std::map<std::pair<std::string, int>, Life> seats_;         // who believes to have a node rank of a world
 };
 
 }  // namespace composer::simulated

@@ -1,0 +1,98 @@
+// A coordinator and what its nodes say and hear, for tests.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "rendezvous/coordinator.h"
+
+namespace composer {
+
+class CoordinatorTest : public ::testing::Test {
+ protected:
+  explicit CoordinatorTest(const MembershipPolicy& policy = {2, 3, absl::Seconds(1)})
+      : coordinator_({.job = "job", .incarnation = "c1", .policy = policy}) {}
+
+  static proto::NodeInfo Info(Coordinator::Session session, const std::string& node_id, int given_rank = -1) {
+    proto::NodeInfo node;
+    node.set_node_id(node_id.empty() ? absl::StrCat(session) : node_id);
+    node.set_hostname(absl::StrCat("host", session));
+    node.set_node_rank(given_rank);
+    node.set_slots(2);
+    return node;
+  }
+  static proto::Caller FromJob() {
+    proto::Caller caller;
+    caller.set_job("job");
+    return caller;
+  }
+  static proto::Standing In(uint64_t generation, int node_rank, int nodes = 3, const std::string& coordinator = "c1") {
+    proto::Standing standing;
+    standing.set_generation(generation);
+    standing.set_world(absl::StrCat(coordinator, "-", generation));
+    standing.set_nodes(nodes);
+    standing.set_node_rank(node_rank);
+    return standing;
+  }
+  // Session n is the first stream of node "n".
+  Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id = "", int given_rank = -1) {
+    return Join(session, node_id, given_rank, standings_[session]);
+  }
+  Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id, int given_rank,
+                            const proto::Standing& last) {
+    proto::Join join;
+    *join.mutable_node() = Info(session, node_id, given_rank);
+    *join.mutable_last() = last;
+    return Note(coordinator_.Join(session, FromJob(), join, clock_.Now()));
+  }
+  // What the nodes hear of their worlds.
+  Coordinator::Outcome Note(Coordinator::Outcome outcome) {
+    for (const auto& out : outcome.messages) {
+      if (!out.message->has_world()) continue;
+      const proto::World& world = out.message->world();
+      standings_[out.session] = In(world.generation(), world.node_rank(), world.nodes());
+      *standings_[out.session].mutable_before() = world.before();
+    }
+    return outcome;
+  }
+  Coordinator::Outcome Rejoin(Coordinator::Session session, const proto::Standing& last) {
+    return Join(session, "", -1, last);
+  }
+  Coordinator::Outcome Reattach(Coordinator::Session session, const proto::Standing& standing,
+                                const std::string& node_id = "") {
+    proto::Reattach reattach;
+    *reattach.mutable_node() = Info(session, node_id);
+    *reattach.mutable_standing() = standing;
+    standings_[session] = standing;
+    return coordinator_.Reattach(session, FromJob(), reattach, clock_.Now());
+  }
+  Coordinator::Outcome Tick() { return Note(coordinator_.Tick(clock_.Now())); }
+  Coordinator::Outcome Lose(Coordinator::Session session) { return Note(coordinator_.Lost(session, clock_.Now())); }
+  Coordinator::Outcome Report(Coordinator::Session session, uint64_t generation, const std::string& message) {
+    proto::FailureCause cause;
+    cause.set_message(message);
+    return coordinator_.GenerationEnded(session, generation, cause, clock_.Now());
+  }
+  // Three nodes in generation 1, on sessions 1 to 3.
+  void FormThree() {
+    for (int session = 1; session <= 3; ++session) Join(session);
+  }
+  static std::vector<Coordinator::Session> Receivers(const Coordinator::Outcome& outcome) {
+    std::vector<Coordinator::Session> sessions;
+    for (const auto& out : outcome.messages) sessions.push_back(out.session);
+    return sessions;
+  }
+
+  ManualClock clock_;
+  Coordinator coordinator_;
+  std::map<Coordinator::Session, proto::Standing> standings_;
+};
+
+}  // namespace composer

@@ -1,0 +1,147 @@
+// What a run begins with: weights, time and data.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "trainer/torch_status.h"
+#include "trainer/trainer.h"
+#include "trainer/virtual_shards.h"
+
+namespace composer {
+
+void Trainer::AddMemoryTier() {
+  if (options_.memory == nullptr) return;
+  SaveOptions save;
+  save.save_folder = "memory";
+  save.save_interval = options_.save_memory_interval;
+  save.save_num_checkpoints_to_keep = 2;  // the older one when a node was lost while the newer one was written
+  save.save_overlap = SaveOverlap::kSkip;
+  save.save_latest.clear();
+  save.save_overwrite = true;
+  save.best_effort = true;
+  save.autoresume = options_.save.autoresume;
+  save.open_store = [store = options_.memory](const std::string&) { return store; };
+  auto saver = std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("memory"), *supervision_, save_thread_);
+  memory_ = &saver->checkpoints();
+  savers_.push_back(saver.get());
+  state_.callbacks.push_back(std::move(saver));
+}
+
+// The snapshot in memory when it is newer than the newest checkpoint; "" else, also when it can't be loaded.
+absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
+  if (memory_ == nullptr) return "";
+  RETURN_IF_ERROR(memory_->Open(state_));
+  const absl::StatusOr<std::optional<CheckpointName>> snapshot = memory_->Newest();
+  ASSIGN_OR_RETURN(const std::optional<CheckpointName> durable, checkpoints_->Newest());
+  if (!snapshot.ok()) {
+    if (state_.rank == 0) LOG(WARNING) << "no snapshot from memory: " << snapshot.status().message();
+    return "";
+  }
+  if (!snapshot->has_value() || (durable.has_value() && **snapshot <= *durable)) return "";
+  absl::StatusOr<std::string> location = memory_->Resume(state_, saved_data_);
+  if (location.ok()) return location;
+  const absl::Status status = location.status();
+  if (state_.rank == 0) LOG(WARNING) << "not from memory: " << status.message();
+  if (durable.has_value()) return "";
+  // Nothing to load over what it has left in the state: the next start begins anew.
+  if (state_.rank == 0) options_.memory->DeleteTree((*snapshot)->ToString()).IgnoreError();
+  return Annotate(status, "the snapshot in memory is damaged and there is no checkpoint yet");
+}
+
+absl::Status Trainer::Start() {
+  RETURN_IF_ERROR(checkpoints_->Open(state_));
+  ASSIGN_OR_RETURN(resumed_from_, ResumeFromMemory());
+  if (resumed_from_.empty()) {
+    ASSIGN_OR_RETURN(resumed_from_, checkpoints_->Resume(state_, saved_data_));
+  }
+  if (!resumed_from_.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string loaded, checkpoints_->LoadFrom(options_.load, state_, saved_data_));
+  if (loaded.empty()) return absl::OkStatus();
+  if (state_.rank == 0) LOG(INFO) << "loaded " << loaded;
+  if (saved_data_.global_train_batch_size == 0) return absl::OkStatus();  // weights only
+  resumed_from_ = loaded;
+  // The order of samples goes on as it was.
+  if (saved_data_.seed != static_cast<int64_t>(state_.seed)) {
+    LOG(WARNING) << "seed: " << state_.seed << " gives way to that of " << loaded << ", " << saved_data_.seed;
+    state_.seed = static_cast<uint64_t>(saved_data_.seed);
+  }
+  return absl::OkStatus();
+}
+
+// As the global batch size, the number of virtual shards is part of what the run computes.
+absl::StatusOr<int> Trainer::SettleVirtualShards() const {
+  const int64_t wanted = options_.virtual_shards, saved = resumed_from_.empty() ? 0 : saved_data_.virtual_shards;
+  if (wanted == 0) return 0;
+  if (saved > 0 && wanted > 0 && saved != wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("virtual_shards: ", wanted, ", but checkpoint ", resumed_from_,
+                                                   " was trained with ", saved, "; keep that value"));
+  }
+  const int64_t shards = wanted > 0 ? wanted : saved > 0 ? saved : DefaultVirtualShards(state_.world_size);
+  RETURN_IF_ERROR(ValidateVirtualShards(static_cast<int>(std::min<int64_t>(shards, 1 << 20)), state_.world_size));
+  return static_cast<int>(shards);
+}
+
+// The global batch size is settled at the first launch and stays for the life of the run, whatever the number of ranks.
+absl::Status Trainer::BuildData() {
+  ASSIGN_OR_RETURN(const int virtual_shards, SettleVirtualShards());
+  const TrainDataOptions& train = options_.train;
+  const bool resumed = !resumed_from_.empty();
+  const int64_t configured = train.global_train_batch_size;  // 0: not given
+  if (resumed && configured > 0 && configured != saved_data_.global_train_batch_size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("global_train_batch_size: ", configured, ", but checkpoint ", resumed_from_, " was trained with ",
+                     saved_data_.global_train_batch_size,
+                     "; keep that value, or start a new run (another run_name, or autoresume: false)"));
+  }
+  if (resumed && saved_data_.dataset_size != train.dataset->size()) {
+    return absl::InvalidArgumentError(absl::StrCat("train_dataloader: the dataset has ", train.dataset->size(),
+                                                   " samples, but checkpoint ", resumed_from_, " was trained on ",
+                                                   saved_data_.dataset_size));
+  }
+  int64_t global_batch = resumed ? saved_data_.global_train_batch_size : configured;
+  if (global_batch == 0) global_batch = train.device_train_batch_size * state_.world_size;
+  const SavedDataSettings settings{global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed),
+                                   virtual_shards};
+  saved_data_ = settings;
+  checkpoints_->SetDataSettings(settings);
+  for (CheckpointSaver* saver : savers_) saver->SetDataSettings(settings);
+  DataLoader::Options loader;
+  loader.label = train.label;
+  loader.global_batch_size = global_batch;
+  loader.shuffle = train.shuffle;
+  loader.drop_last = train.drop_last;
+  loader.seed = state_.seed;
+  loader.rank = state_.rank;
+  loader.world_size = state_.world_size;
+  loader.subset_num_batches = train.train_subset_num_batches;
+  train_loader_ = std::make_shared<DataLoader>(train.dataset, loader);
+  train_batches_ = std::make_unique<Prefetcher>(train_loader_, train.prefetch);
+  state_.batches_per_epoch = train_loader_->batches_per_epoch();
+  if (state_.auto_microbatch) {
+    state_.auto_microbatch->LimitTo((global_batch + state_.world_size - 1) / state_.world_size);
+    state_.device_train_microbatch_size = state_.auto_microbatch->size();
+  }
+  return BuildEvaluators(loader);
+}
+
+absl::Status Trainer::BuildEvaluators(DataLoader::Options loader) {
+  for (const EvaluatorOptions& options : options_.evaluators) {
+    loader.label = options.label;
+    loader.global_batch_size = options.batch_size * state_.world_size;
+    loader.shuffle = loader.drop_last = false;
+    loader.subset_num_batches = options.subset_num_batches;
+    Evaluator evaluator;
+    evaluator.label = options.label;
+    evaluator.loader = std::make_shared<DataLoader>(options.dataset, loader);
+    evaluator.batches = std::make_unique<Prefetcher>(evaluator.loader, options.prefetch);
+    ASSIGN_OR_RETURN(evaluator.metrics, SelectMetrics(state_.model->metrics(/*is_train=*/false), options.metric_names));
+    evaluator.eval_interval = options.eval_interval;
+    evaluator.device_eval_microbatch_size = options.device_eval_microbatch_size;
+    evaluators_.push_back(std::move(evaluator));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace composer
