@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/json_text.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -81,6 +82,8 @@ absl::StatusOr<std::string> CanonicalJson(absl::string_view text) {
 }
 
 absl::StatusOr<std::string> QuoteJson(absl::string_view text) {
+  const auto is_plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return absl::StrCat("\"", text, "\"");
   try {
     return nlohmann::json(std::string(text)).dump();
   } catch (const nlohmann::json::exception&) {

@@ -12,7 +12,7 @@ namespace composer {
 
 // owner[i] = the rank that writes item i. Largest item first, each to the rank with the fewest bytes so far (of equals
 // the lowest rank, of equal items the first): no rank has more than 4/3 of the best possible maximum (Graham 1969). O(n
-// log n + n log ranks).
-std::vector<int> BalanceByBytes(absl::Span<const int64_t> bytes, int ranks);
+// log n + n log ranks). `loads`: bytes that each rank has to write anyway; empty: none.
+std::vector<int> BalanceByBytes(absl::Span<const int64_t> bytes, int ranks, absl::Span<const int64_t> loads = {});
 
 }  // namespace composer

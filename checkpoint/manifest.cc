@@ -21,14 +21,24 @@ using nlohmann::json;
 constexpr absl::string_view kFormat = "composer-checkpoint";
 constexpr int64_t kVersion = 1;
 constexpr size_t kMaxName = 1024;
+constexpr size_t kMaxBoxes = 16384;  // of one tensor
 
 std::string Numbers(const std::vector<int64_t>& numbers) { return absl::StrCat("[", absl::StrJoin(numbers, ","), "]"); }
 
+void AppendChecksums(const std::vector<uint64_t>& checksums, std::string* text) {
+  const bool list = checksums.size() != 1;
+  if (list) *text += '[';
+  for (size_t i = 0; i < checksums.size(); ++i)
+    absl::StrAppend(text, i == 0 ? "\"" : ",\"", ChecksumText(checksums[i]), "\"");
+  if (list) *text += ']';
+}
+
 // A whole tensor is [file, begin, checksum]; a box of it has its offset and shape besides.
-std::string BoxText(const TensorEntry& tensor, const Box& box) {
-  const bool whole = box.shape == tensor.shape;
-  return absl::StrCat("[", box.file, ",", box.begin, ",\"", ChecksumText(box.xxh3), "\"",
-                      whole ? "" : absl::StrCat(",", Numbers(box.offset), ",", Numbers(box.shape)), "]");
+void AppendBox(const TensorEntry& tensor, const Box& box, std::string* text) {
+  absl::StrAppend(text, "[", box.file, ",", box.begin, ",");
+  AppendChecksums(box.xxh3, text);
+  if (!tensor.IsWhole(box)) absl::StrAppend(text, ",", Numbers(box.offset), ",", Numbers(box.shape));
+  *text += ']';
 }
 
 absl::Status Bad(absl::string_view what) { return absl::DataLossError(what); }
@@ -70,6 +80,15 @@ class Reader {
     if (!checksum) Problem(absl::StrCat("bad checksum in ", what));
     return checksum.value_or(0);
   }
+  // One checksum, or a list of more than one.
+  std::vector<uint64_t> Checksums(const json& value, absl::string_view what) {
+    if (!value.is_array()) return {Checksum(value, what)};
+    std::vector<uint64_t> checksums;
+    checksums.reserve(value.size());
+    for (const json& checksum : value) checksums.push_back(Checksum(checksum, what));
+    if (checksums.size() < 2) Problem(absl::StrCat("bad checksums in ", what));
+    return checksums;
+  }
   // False, and a problem noted, when `value` is no list of `least` to `most` values.
   bool IsList(const json& value, size_t least, size_t most, absl::string_view what) {
     if (value.is_array() && value.size() >= least && value.size() <= most) return true;
@@ -109,7 +128,7 @@ Box ReadBox(const json& value, const TensorEntry& tensor, const std::vector<File
   }
   const int64_t file = reader.Count(value[0], tensor.name);
   box.begin = reader.Count(value[1], tensor.name);
-  box.xxh3 = reader.Checksum(value[2], tensor.name);
+  box.xxh3 = reader.Checksums(value[2], tensor.name);
   const bool whole = value.size() == 3;
   box.offset = whole ? std::vector<int64_t>(tensor.shape.size(), 0) : reader.Counts(value[3], tensor.name);
   box.shape = whole ? tensor.shape : reader.Counts(value[4], tensor.name);
@@ -129,12 +148,16 @@ Box ReadBox(const json& value, const TensorEntry& tensor, const std::vector<File
                     static_cast<uint64_t>(file) < files.size() && box.end <= files[static_cast<size_t>(file)].bytes;
   if (!fits) reader.Problem(absl::StrCat("a box of ", tensor.name, " lies outside the files"));
   box.file = fits ? static_cast<int>(file) : 0;
+  if (fits && static_cast<int64_t>(box.xxh3.size()) != ChunkCount(*bytes)) {
+    reader.Problem(
+        absl::StrCat("a box of ", tensor.name, " has ", box.xxh3.size(), " checksums, not ", ChunkCount(*bytes)));
+  }
   return box;
 }
 
 TensorEntry ReadTensor(const json& value, const std::vector<FileEntry>& files, Reader& reader) {
   TensorEntry tensor;
-  if (!reader.IsList(value, 4, 3 + 4096, "tensors") || !value[0].is_string() || !value[1].is_string()) {
+  if (!reader.IsList(value, 4, 3 + kMaxBoxes, "tensors") || !value[0].is_string() || !value[1].is_string()) {
     reader.Problem("bad tensor entry");
     return tensor;
   }
@@ -189,6 +212,18 @@ std::string ManifestTrailer(absl::string_view body) {
   return absl::StrCat(",\n\"checksum\":\"xxh3:", ChecksumText(Xxh3(body)), "\"}\n");
 }
 
+std::vector<uint64_t> ChunkChecksums(absl::string_view bytes) {
+  std::vector<uint64_t> checksums;
+  const size_t count = static_cast<size_t>(ChunkCount(static_cast<int64_t>(bytes.size())));
+  checksums.reserve(count);
+  for (size_t i = 0; i < count; ++i) checksums.push_back(Xxh3(bytes.substr(i * kChunkBytes, kChunkBytes)));
+  return checksums;
+}
+
+std::string BoxName(const TensorEntry& tensor, const Box& box) {
+  return tensor.IsWhole(box) ? tensor.name : absl::StrCat(tensor.name, "@", absl::StrJoin(box.offset, ","));
+}
+
 int64_t Manifest::TensorBytesTotal() const {
   int64_t total = 0;
   for (const TensorEntry& tensor : tensors) {
@@ -216,7 +251,10 @@ absl::StatusOr<std::string> SerializeManifest(const Manifest& manifest) {
   for (const TensorEntry& tensor : manifest.tensors) {
     ASSIGN_OR_RETURN(const std::string name, QuoteJson(tensor.name));
     absl::StrAppend(&text, separator, "[", name, ",\"", tensor.dtype, "\",", Numbers(tensor.shape));
-    for (const Box& box : tensor.boxes) absl::StrAppend(&text, ",", BoxText(tensor, box));
+    for (const Box& box : tensor.boxes) {
+      text += ',';
+      AppendBox(tensor, box, &text);
+    }
     text += "]";
     separator = ",\n";
   }

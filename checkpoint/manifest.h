@@ -19,6 +19,9 @@
 
 namespace composer {
 
+// Bytes under one checksum: who needs a part of a large box reads and verifies only these pieces of it.
+inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
+
 // A part of a tensor that lies in one file in one piece: a whole tensor, or an axis-aligned box of it.
 struct Box {
   std::vector<int64_t> offset;  // in the tensor; as many numbers as it has dimensions
@@ -26,7 +29,7 @@ struct Box {
   int file = 0;       // index into Manifest::files
   int64_t begin = 0;  // bytes [begin, end) of that file
   int64_t end = 0;
-  uint64_t xxh3 = 0;  // of those bytes
+  std::vector<uint64_t> xxh3;  // of each kChunkBytes of them, the last chunk being what is left; at least one
 
   bool operator==(const Box&) const = default;
 };
@@ -37,6 +40,7 @@ struct TensorEntry {
   std::vector<int64_t> shape;  // of the whole tensor
   std::vector<Box> boxes;
 
+  bool IsWhole(const Box& box) const { return box.shape == shape; }
   bool operator==(const TensorEntry&) const = default;
 };
 
@@ -73,6 +77,14 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text);
 // kDataLoss unless no tensor or file is named twice and the boxes of each tensor fill it exactly. A rank's part of a
 // manifest, as passed around during a save, need not be complete; one in a checkpoint must be.
 absl::Status CheckComplete(const Manifest& manifest);
+
+// Checksums of a box's bytes, chunk by chunk, and how many a box has.
+std::vector<uint64_t> ChunkChecksums(absl::string_view bytes);
+inline int64_t ChunkCount(int64_t bytes) { return bytes <= kChunkBytes ? 1 : (bytes - 1) / kChunkBytes + 1; }
+
+// The box's name in its safetensors file: the tensor's, and for a part of one its offset besides: `w@16,0`. A file has
+// many boxes of one tensor when its rank held many.
+std::string BoxName(const TensorEntry& tensor, const Box& box);
 
 // `,\n"checksum":"xxh3:<16 hex>"}\n` for everything before it.
 std::string ManifestTrailer(absl::string_view body);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/reader.h"
 
+#include <ATen/ops/empty.h>
 #include <fnmatch.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -13,12 +14,13 @@
 #include "base/status_macros.h"
 #include "checkpoint/cleanup.h"
 #include "checkpoint/dtype.h"
+#include "checkpoint/load_bytes.h"
+#include "checkpoint/load_targets.h"
 #include "checkpoint/verify.h"
+#include "checkpoint/writer.h"
 
 namespace composer {
 namespace {
-
-using TensorsByName = absl::flat_hash_map<std::string, at::Tensor>;
 
 // " missing in the checkpoint: a, b, c (and 4 more);", or "" for none.
 std::string Listed(absl::string_view what, const std::vector<std::string>& names) {
@@ -33,72 +35,132 @@ std::string Description(absl::string_view dtype, absl::Span<const int64_t> shape
   return absl::StrCat(dtype, "[", absl::StrJoin(shape, ","), "]");
 }
 
-absl::Status CheckFits(const Manifest& manifest, const StateDict& into, const LoadSelection& selection) {
-  absl::flat_hash_map<absl::string_view, const TensorEntry*> stored;
-  for (const TensorEntry& tensor : manifest.tensors) {
-    if (!Matches(selection.ignore, tensor.name)) stored[tensor.name] = &tensor;
+// Tensors of the checkpoint that the selection leaves, by name: indices into the manifest's.
+using StoredTensors = absl::flat_hash_map<absl::string_view, size_t>;
+
+StoredTensors Selected(const Manifest& manifest, const LoadSelection& selection) {
+  StoredTensors stored;
+  stored.reserve(manifest.tensors.size());
+  for (size_t i = 0; i < manifest.tensors.size(); ++i) {
+    if (!Matches(selection.ignore, manifest.tensors[i].name)) stored.emplace(manifest.tensors[i].name, i);
   }
-  std::vector<std::string> missing, unexpected, different;
-  for (const auto& [name, tensor] : into.tensors) {
-    const auto found = stored.find(name);
-    if (found == stored.end()) {
-      if (!selection.allow_missing && !Matches(selection.ignore, name)) missing.push_back(name);
-      continue;
+  return stored;
+}
+
+// Finds what the tensors of a state are called in the checkpoint, and collects what is amiss.
+class Fitting {
+ public:
+  Fitting(const Manifest& manifest, const LoadSelection& selection)
+      : manifest_(manifest),
+        selection_(selection),
+        stored_(Selected(manifest, selection)),
+        used_(manifest.tensors.size()) {}
+
+  // Where the tensor is in the manifest; nullopt when it is not to be loaded.
+  std::optional<size_t> Find(const std::string& name, at::ScalarType dtype, absl::Span<const int64_t> shape) {
+    const auto found = stored_.find(name);
+    if (found == stored_.end()) {
+      if (!selection_.allow_missing && !Matches(selection_.ignore, name)) missing_.push_back(name);
+      return std::nullopt;
     }
-    const std::string there = Description(found->second->dtype, found->second->shape);
-    const std::string here = Description(DTypeName(tensor.scalar_type()), tensor.sizes().vec());
-    if (there != here) different.push_back(absl::StrCat(name, " (", there, " there, ", here, " here)"));
-    stored.erase(found);
+    used_[found->second] = true;
+    const TensorEntry& there = manifest_.tensors[found->second];
+    if (there.dtype == DTypeName(dtype) && absl::Span<const int64_t>(there.shape) == shape) return found->second;
+    different_.push_back(absl::StrCat(name, " (", Description(there.dtype, there.shape), " there, ",
+                                      Description(DTypeName(dtype), shape), " here)"));
+    return std::nullopt;
   }
-  for (const TensorEntry& tensor : manifest.tensors) {
-    if (!selection.allow_unexpected && stored.contains(tensor.name)) unexpected.push_back(tensor.name);
+
+  absl::Status Result() const {
+    std::vector<std::string> unexpected;
+    for (size_t i = 0; i < used_.size() && !selection_.allow_unexpected; ++i) {
+      const std::string& name = manifest_.tensors[i].name;
+      if (!used_[i] && stored_.contains(name)) unexpected.push_back(name);
+    }
+    if (missing_.empty() && unexpected.empty() && different_.empty()) return absl::OkStatus();
+    std::string message =
+        absl::StrCat("it does not fit this model and optimizer;", Listed("missing in the checkpoint", missing_),
+                     Listed("only in the checkpoint", unexpected), Listed("different", different_));
+    message.pop_back();
+    return absl::FailedPreconditionError(message);
   }
-  if (missing.empty() && unexpected.empty() && different.empty()) return absl::OkStatus();
-  std::string message =
-      absl::StrCat("it does not fit this model and optimizer;", Listed("missing in the checkpoint", missing),
-                   Listed("only in the checkpoint", unexpected), Listed("different", different));
-  message.pop_back();
-  return absl::FailedPreconditionError(message);
+
+ private:
+  const Manifest& manifest_;
+  const LoadSelection& selection_;
+  const StoredTensors stored_;
+  std::vector<bool> used_;
+  std::vector<std::string> missing_, different_;
+};
+
+absl::Span<const int64_t> ShapeOf(const at::Tensor& tensor) { return {tensor.sizes().data(), tensor.sizes().size()}; }
+
+// Whole tensors into `whole`, shards into `shards`.
+absl::Status FindTargets(const Manifest& manifest, const StateDict& into, const LoadSelection& selection,
+                         LoadTargets* whole, LoadTargets* shards) {
+  Fitting fitting(manifest, selection);
+  for (const auto& [name, tensor] : into.tensors) {
+    const auto found = fitting.Find(name, tensor.scalar_type(), ShapeOf(tensor));
+    if (found) whole->Add(*found, tensor);
+  }
+  for (const ShardedTensor& tensor : into.sharded) {
+    const auto found = fitting.Find(tensor.name, tensor.dtype, tensor.shape);
+    for (const Shard& shard : tensor.shards) {
+      RETURN_IF_ERROR(CheckShard(tensor, shard));
+      if (found) shards->Add(*found, shard.data, shard.offset);
+    }
+  }
+  return fitting.Result();
 }
 
-void CopyBox(const TensorEntry& entry, const Box& box, absl::string_view bytes, const at::Tensor& tensor) {
-  at::Tensor target = tensor.detach();
-  for (size_t d = 0; d < box.shape.size(); ++d)
-    target = target.narrow(static_cast<int64_t>(d), box.offset[d], box.shape[d]);
-  // from_blob wants a mutable pointer; copy_ only reads. The bytes may lie unaligned: fine on the machines that torch
-  // runs on.
-  void* data = const_cast<char*>(bytes.data());
-  target.copy_(at::from_blob(data, box.shape, at::TensorOptions(*DTypeFromName(entry.dtype))));
-}
-
-absl::Status Load(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest, StateDict* into,
-                  const LoadSelection& selection = {}) try {
-  TensorsByName targets;
-  for (const auto& [name, tensor] : into->tensors) {
-    if (!Matches(selection.ignore, name)) targets[name] = tensor;
-  }
-  const at::NoGradGuard no_grad;
-  RETURN_IF_ERROR(
-      ReadBoxes(store, checkpoint, manifest,
-                [&](const TensorEntry& tensor, const Box& box, absl::string_view bytes, const absl::Status& check) {
-                  const auto target = targets.find(tensor.name);
-                  if (check.ok() && !bytes.empty() && target != targets.end())
-                    CopyBox(tensor, box, bytes, target->second);
-                  return check;
-                }));
+void TakeSmallState(const Manifest& manifest, const LoadSelection& selection, StateDict* into) {
   into->small.clear();
   for (const auto& [key, text] : manifest.small) {
     if (!Matches(selection.ignore, key)) into->small[key] = text;
   }
-  return absl::OkStatus();
-} catch (const std::exception& error) {  // of torch: out of memory, a device error
-  return absl::InternalError(absl::StrCat("cannot load ", store.Location(checkpoint), ": ", error.what()));
 }
 
-absl::StatusOr<std::string> ChoiceAsText(ObjectStore& store) {
-  ASSIGN_OR_RETURN(const CheckpointChoice choice, FindNewestValid(store));
-  const nlohmann::json json = {{"checkpoint", choice.checkpoint}, {"refused", choice.refused}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // a reason may quote damaged bytes
+// The whole state, all ranks together.
+absl::Status LoadTogether(ObjectStore& store, const std::string& checkpoint, StateDict* into,
+                          const LoadSelection& selection, ByteExchange& exchange) {
+  ASSIGN_OR_RETURN(const std::string text,
+                   BroadcastText(exchange, [&] { return ReadManifestText(store, checkpoint); }));
+  const absl::StatusOr<Manifest> manifest = ParseManifestOf(store, checkpoint, text);
+  LoadTargets whole, shards;
+  absl::Status status = manifest.status();
+  if (status.ok()) {
+    status = Annotate(FindTargets(*manifest, *into, selection, &whole, &shards),
+                      absl::StrCat("cannot load ", store.Location(checkpoint)));
+  }
+  RETURN_IF_ERROR(AgreeOn(exchange, status));
+  status = ReadTogether(store, checkpoint, *manifest, &whole, exchange);
+  if (status.ok()) status = ReadAlone(store, checkpoint, *manifest, &shards);
+  RETURN_IF_ERROR(AgreeOn(exchange, status));
+  TakeSmallState(*manifest, selection, into);
+  return absl::OkStatus();
+}
+
+absl::Status LoadAlone(ObjectStore& store, const std::string& checkpoint, StateDict* into,
+                       const LoadSelection& selection) {
+  ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(store, checkpoint));
+  LoadTargets targets;
+  RETURN_IF_ERROR(Annotate(FindTargets(manifest, *into, selection, &targets, &targets),
+                           absl::StrCat("cannot load ", store.Location(checkpoint))));
+  RETURN_IF_ERROR(ReadAlone(store, checkpoint, manifest, &targets));
+  TakeSmallState(manifest, selection, into);
+  return absl::OkStatus();
+}
+
+// A reason may quote damaged bytes.
+std::string PlainText(absl::string_view text) {
+  const nlohmann::json json = std::string(text);
+  return nlohmann::json::parse(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).get<std::string>();
+}
+
+std::string FirstReason(const std::vector<std::string>& reasons) {
+  const auto found =
+      std::find_if(reasons.begin(), reasons.end(), [](const std::string& reason) { return !reason.empty(); });
+  return found == reasons.end() ? "" : *found;
 }
 
 }  // namespace
@@ -118,10 +180,28 @@ absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store) {
 }
 
 absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange) {
-  ASSIGN_OR_RETURN(const std::string received, exchange.Broadcast(exchange.rank() == 0 ? ChoiceAsText(store) : ""));
-  const nlohmann::json json = nlohmann::json::parse(received, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return absl::InternalError("rank 0's choice of checkpoint is not readable");
-  return CheckpointChoice{json.value("checkpoint", ""), json.value("refused", std::vector<std::string>{})};
+  const bool leads = exchange.rank() == 0;
+  const VerifyShare share{static_cast<size_t>(exchange.rank()), static_cast<size_t>(exchange.world_size())};
+  absl::StatusOr<std::vector<CheckpointName>> names = std::vector<CheckpointName>{};  // oldest first, of rank 0 only
+  if (leads) names = CommittedCheckpoints(store);
+  CheckpointChoice choice;
+  for (;;) {
+    absl::StatusOr<std::string> newest = names.status();
+    if (names.ok()) newest = names->empty() ? "" : names->back().ToString();
+    ASSIGN_OR_RETURN(const std::string candidate, exchange.Broadcast(std::move(newest)));
+    if (candidate.empty()) return choice;
+    const VerifyResult verdict = VerifyCheckpoint(store, candidate, share);
+    const auto reasons = exchange.Gather(verdict.problems.empty() ? "" : PlainText(verdict.problems[0].message()));
+    absl::StatusOr<std::string> first = reasons.status();
+    if (reasons.ok()) first = FirstReason(*reasons);
+    ASSIGN_OR_RETURN(std::string reason, exchange.Broadcast(std::move(first)));
+    if (reason.empty()) {
+      choice.checkpoint = candidate;
+      return choice;
+    }
+    choice.refused.push_back(std::move(reason));
+    if (leads) names->pop_back();
+  }
 }
 
 bool Matches(const std::vector<std::string>& patterns, const std::string& name) {
@@ -131,25 +211,30 @@ bool Matches(const std::vector<std::string>& patterns, const std::string& name) 
 }
 
 absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into,
-                            const LoadSelection& selection) {
-  ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(store, checkpoint));
-  RETURN_IF_ERROR(
-      Annotate(CheckFits(manifest, *into, selection), absl::StrCat("cannot load ", store.Location(checkpoint))));
-  return Load(store, checkpoint, manifest, into, selection);
+                            const LoadSelection& selection, ByteExchange* exchange) try {
+  const bool together = exchange != nullptr && exchange->world_size() > 1;
+  return together ? LoadTogether(store, checkpoint, into, selection, *exchange)
+                  : LoadAlone(store, checkpoint, into, selection);
+} catch (const std::exception& error) {  // out of memory
+  return absl::InternalError(absl::StrCat("cannot load ", store.Location(checkpoint), ": ", error.what()));
 }
 
 absl::StatusOr<StateDict> LoadNewStateDict(ObjectStore& store, const std::string& checkpoint) try {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(store, checkpoint));
   StateDict state;
-  for (const TensorEntry& tensor : manifest.tensors) {
+  LoadTargets targets;
+  for (size_t i = 0; i < manifest.tensors.size(); ++i) {
+    const TensorEntry& tensor = manifest.tensors[i];
     const auto type = DTypeFromName(tensor.dtype);
     if (!type)
       return absl::FailedPreconditionError(absl::StrCat("torch has no dtype ", tensor.dtype, " (", tensor.name, ")"));
     state.tensors.emplace_back(tensor.name, at::empty(tensor.shape, at::TensorOptions(*type)));
+    targets.Add(i, state.tensors.back().second);
   }
-  RETURN_IF_ERROR(Load(store, checkpoint, manifest, &state));
+  RETURN_IF_ERROR(ReadAlone(store, checkpoint, manifest, &targets));
+  TakeSmallState(manifest, {}, &state);
   return state;
-} catch (const std::exception& error) {
+} catch (const std::exception& error) {  // out of memory
   return absl::InternalError(absl::StrCat("cannot load ", store.Location(checkpoint), ": ", error.what()));
 }
 

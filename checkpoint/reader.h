@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "checkpoint/byte_exchange.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/rank_exchange.h"
 #include "checkpoint/state_dict.h"
@@ -22,7 +23,8 @@ struct CheckpointChoice {
 // The newest checkpoint of the folder whose every checksum holds. Errors: only when the folder cannot be listed.
 absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store);
 
-// The same on all ranks: rank 0 looks and tells the others.
+// The same on all ranks. Rank 0 lists; all verify a candidate together, each its share of it, and rank 0 tells what came
+// of it.
 absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange);
 
 // How much of a checkpoint to load, and what may be amiss.
@@ -36,12 +38,17 @@ struct LoadSelection {
 // Does one of the patterns match?
 bool Matches(const std::vector<std::string>& patterns, const std::string& name);
 
-// Copies the checkpoint's tensors into those of `into` (any device and strides; same names, shapes and dtypes, else
-// kFailedPrecondition with all that is missing, unexpected or different, and nothing changed) and replaces its small
-// state. Every byte is verified again before it is copied: kDataLoss when it changed meanwhile; tensors copied before
-// that have their new values. `selection` narrows this.
+// Copies the checkpoint's tensors into those of `into` (any device and strides; whole tensors and shards alike, however
+// they were stored; same names, shapes and dtypes, else kFailedPrecondition with all that is missing, unexpected or
+// different, and nothing changed) and replaces its small state. Reads no more than the chunks that hold what is wanted, and
+// verifies each: kDataLoss when it changed meanwhile; then tensors may have new, old or damaged values. `selection` narrows
+// this.
+//
+// `exchange`: all ranks load the same checkpoint with the same selection, at the same time. Each byte of the manifest and
+// of the whole tensors is read by one rank, and passed on to the others; shards are read by the ranks that hold them. OK on
+// all ranks or on none. Null: this rank reads all that it needs.
 absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into,
-                            const LoadSelection& selection = {});
+                            const LoadSelection& selection = {}, ByteExchange* exchange = nullptr);
 
 // The same into new tensors on the CPU.
 absl::StatusOr<StateDict> LoadNewStateDict(ObjectStore& store, const std::string& checkpoint);

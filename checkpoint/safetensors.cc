@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -109,6 +110,19 @@ absl::Status CheckNoHoles(const std::vector<SafetensorsEntry>& entries, int64_t 
   return absl::DataLossError(absl::StrCat("the tensors end at byte ", position, ", the file at ", file_bytes));
 }
 
+void SortByWidthAndName(std::vector<SafetensorsEntry>* entries) {
+  std::vector<std::pair<int, SafetensorsEntry>> by_bits;
+  by_bits.reserve(entries->size());
+  for (SafetensorsEntry& entry : *entries) {
+    const int bits = BitsOf(entry.dtype);
+    by_bits.emplace_back(bits, std::move(entry));
+  }
+  std::sort(by_bits.begin(), by_bits.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second.name < b.second.name;
+  });
+  for (size_t i = 0; i < by_bits.size(); ++i) (*entries)[i] = std::move(by_bits[i].second);
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> TensorBytes(absl::string_view dtype, absl::Span<const int64_t> shape) {
@@ -124,10 +138,7 @@ absl::StatusOr<int64_t> TensorBytes(absl::string_view dtype, absl::Span<const in
 }
 
 absl::StatusOr<std::string> LayOutSafetensors(std::vector<SafetensorsEntry>* entries) {
-  std::sort(entries->begin(), entries->end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
-    const int a_bits = BitsOf(a.dtype), b_bits = BitsOf(b.dtype);
-    return a_bits != b_bits ? a_bits > b_bits : a.name < b.name;
-  });
+  SortByWidthAndName(entries);
   std::string header = R"({"__metadata__":{"format":"pt"})";
   int64_t position = 0;
   for (SafetensorsEntry& entry : *entries) {

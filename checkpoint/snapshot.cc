@@ -10,37 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "checkpoint/layout.h"
 
 namespace composer {
 namespace {
 
-struct Share {
-  std::vector<size_t> own;  // indices of the tensors
-  int64_t bytes = 0;        // in a HostBuffer
-};
-
-absl::StatusOr<Share> ShareOf(const StateDict& state, int rank, int world_size) {
-  std::vector<int64_t> bytes;
-  bytes.reserve(state.tensors.size());
-  for (const auto& [name, tensor] : state.tensors) {
-    ASSIGN_OR_RETURN(const int64_t size, StoredBytes(name, tensor));
-    bytes.push_back(size);
-  }
-  const std::vector<int> owner = BalanceByBytes(bytes, world_size);
-  Share share;
-  for (size_t i = 0; i < owner.size(); ++i) {
-    if (owner[i] != rank) continue;
-    share.own.push_back(i);
-    share.bytes += HostBuffer::Aligned(bytes[i]);
-  }
-  return share;
-}
-
 Snapshot WithoutTensors(const StateDict& state) {
   Snapshot snapshot;
-  snapshot.names.reserve(state.tensors.size());
-  for (const auto& [name, tensor] : state.tensors) snapshot.names.push_back(name);
+  snapshot.names = TensorNames(state);
   snapshot.small = state.small;
   return snapshot;
 }
@@ -68,10 +44,12 @@ struct ByIndex {
 
 }  // namespace
 
-absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world_size) try {
-  ASSIGN_OR_RETURN(const Share share, ShareOf(state, rank, world_size));
+absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world_size,
+                                     absl::Span<const int64_t> sharded_bytes) try {
+  ASSIGN_OR_RETURN(const std::vector<TensorPart> parts, OwnParts(state, rank, world_size, sharded_bytes));
   Snapshot snapshot = WithoutTensors(state);
-  for (const size_t i : share.own) snapshot.own.push_back(ToHost(state.tensors[i].first, state.tensors[i].second));
+  snapshot.own.reserve(parts.size());
+  for (const TensorPart& part : parts) snapshot.own.push_back(ToHost(part));
   return snapshot;
 } catch (const std::exception& error) {
   return WhatTorchSays(error);
@@ -79,25 +57,26 @@ absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world
 
 absl::StatusOr<Snapshot> CopyState(const StateDict& state, int rank, int world_size, HostBuffer& buffer) try {
   const at::NoGradGuard no_grad;
-  ASSIGN_OR_RETURN(const Share share, ShareOf(state, rank, world_size));
+  ASSIGN_OR_RETURN(const std::vector<TensorPart> parts, OwnParts(state, rank, world_size));
+  int64_t bytes = 0;
+  for (const TensorPart& part : parts) bytes += HostBuffer::Aligned(static_cast<int64_t>(part.data.nbytes()));
   try {
-    buffer.Reserve(share.bytes);
+    buffer.Reserve(bytes);
   } catch (const std::exception& error) {
-    return absl::ResourceExhaustedError(absl::StrCat("no host memory for a copy of ", share.bytes, " bytes (",
+    return absl::ResourceExhaustedError(absl::StrCat("no host memory for a copy of ", bytes, " bytes (",
                                                      WhatTorchSays(error).message(),
                                                      "); save_async: false needs none"));
   }
   Snapshot snapshot = WithoutTensors(state);
-  snapshot.own.reserve(share.own.size());
+  snapshot.own.reserve(parts.size());
   std::set<at::Device, ByIndex> devices;
   int64_t at = 0;
-  for (const size_t i : share.own) {
-    const auto& [name, tensor] = state.tensors[i];
-    at::Tensor copy = buffer.View(at, tensor.scalar_type(), tensor.sizes());
-    CopyInto(copy, tensor);
-    if (!tensor.is_cpu()) devices.insert(tensor.device());
+  for (const TensorPart& part : parts) {
+    at::Tensor copy = buffer.View(at, part.data.scalar_type(), part.data.sizes());
+    CopyInto(copy, part.data);
+    if (!part.data.is_cpu()) devices.insert(part.data.device());
     at += HostBuffer::Aligned(static_cast<int64_t>(copy.nbytes()));
-    snapshot.own.push_back({name, std::move(copy)});
+    snapshot.own.push_back({part.name, std::move(copy), part.offset, part.shape});
   }
   for (const at::Device& device : devices) c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
   return snapshot;

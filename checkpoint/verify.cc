@@ -2,10 +2,15 @@
 #include "checkpoint/verify.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "checkpoint/chunk_reader.h"
+#include "checkpoint/load_plan.h"
 #include "checkpoint/safetensors.h"
 #include "storage/checksum.h"
 
@@ -16,10 +21,6 @@ constexpr int64_t kMaxManifestBytes = int64_t{1} << 30;
 constexpr int64_t kRunBytes = int64_t{8} << 20;
 
 using TensorBox = std::pair<const TensorEntry*, const Box*>;
-
-std::string FileKey(const std::string& checkpoint, const Manifest& manifest, size_t file) {
-  return absl::StrCat(AttemptKey(checkpoint, manifest.attempt), "/", manifest.files[file].name);
-}
 
 // By file, each in order of position.
 std::vector<std::vector<TensorBox>> BoxesByFile(const Manifest& manifest) {
@@ -58,7 +59,7 @@ absl::Status ReadFileBoxes(ObjectStore& store, const std::string& key, const std
       const absl::string_view bytes = absl::string_view(buffer).substr(static_cast<size_t>(box->begin - begin),
                                                                        static_cast<size_t>(box->end - box->begin));
       absl::Status check = read;
-      if (read.ok() && Xxh3(bytes) != box->xxh3) {
+      if (read.ok() && ChunkChecksums(bytes) != box->xxh3) {
         check = absl::DataLossError(absl::StrCat(store.Location(key), ": checksum mismatch of tensor ", tensor->name));
       }
       RETURN_IF_ERROR(visit(*tensor, *box, check.ok() ? bytes : "", check));
@@ -67,16 +68,21 @@ absl::Status ReadFileBoxes(ObjectStore& store, const std::string& key, const std
   return absl::OkStatus();
 }
 
-// The header's entries must be the manifest's boxes of this file: nothing more, nothing less.
-absl::Status CheckSameEntries(const std::vector<SafetensorsEntry>& entries, const std::vector<TensorBox>& boxes) {
+// The header's entries must be the manifest's boxes of this file: nothing more, nothing less. Both are in file order, and
+// none but empty ones share a place.
+absl::Status CheckSameEntries(std::vector<SafetensorsEntry> found, const std::vector<TensorBox>& boxes) {
+  const auto differ = [] { return absl::DataLossError("its tensors are not those of the manifest"); };
+  if (found.size() != boxes.size()) return differ();
   std::vector<SafetensorsEntry> expected;
+  expected.reserve(boxes.size());
   for (const auto& [tensor, box] : boxes)
-    expected.push_back({tensor->name, tensor->dtype, box->shape, box->begin, box->end});
-  std::vector<SafetensorsEntry> found = entries;
-  const auto by_name = [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.name < b.name; };
-  std::sort(expected.begin(), expected.end(), by_name);
-  std::sort(found.begin(), found.end(), by_name);
-  return found == expected ? absl::OkStatus() : absl::DataLossError("its tensors are not those of the manifest");
+    expected.push_back({BoxName(*tensor, *box), tensor->dtype, box->shape, box->begin, box->end});
+  const auto by_place = [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  };
+  std::sort(expected.begin(), expected.end(), by_place);
+  std::sort(found.begin(), found.end(), by_place);
+  return found == expected ? absl::OkStatus() : differ();
 }
 
 // All of a file but the tensors' bytes.
@@ -99,46 +105,80 @@ absl::Status CheckFileFrame(ObjectStore& store, const std::string& key, const Fi
 
 }  // namespace
 
-absl::StatusOr<Manifest> ReadManifest(ObjectStore& store, const std::string& checkpoint) {
-  const std::string key = ManifestKey(checkpoint);
-  ASSIGN_OR_RETURN(const std::string text, GetObject(store, key, kMaxManifestBytes));
+absl::StatusOr<std::string> ReadManifestText(ObjectStore& store, const std::string& checkpoint) {
+  return GetObject(store, ManifestKey(checkpoint), kMaxManifestBytes);
+}
+
+absl::StatusOr<Manifest> ParseManifestOf(ObjectStore& store, const std::string& checkpoint, absl::string_view text) {
   absl::StatusOr<Manifest> manifest = ParseManifest(text);
   absl::Status status = manifest.ok() ? CheckComplete(*manifest) : manifest.status();
   const auto name = CheckpointName::Parse(checkpoint);
   if (status.ok() && name && *name != manifest->step) {
     status = absl::DataLossError(absl::StrCat("it is the manifest of ", manifest->step.ToString()));
   }
-  if (!status.ok()) return Annotate(status, store.Location(key));
+  if (!status.ok()) return Annotate(status, store.Location(ManifestKey(checkpoint)));
   return manifest;
+}
+
+absl::StatusOr<Manifest> ReadManifest(ObjectStore& store, const std::string& checkpoint) {
+  ASSIGN_OR_RETURN(const std::string text, ReadManifestText(store, checkpoint));
+  return ParseManifestOf(store, checkpoint, text);
 }
 
 absl::Status ReadBoxes(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest, BoxVisitor visit) {
   const auto by_file = BoxesByFile(manifest);
   for (size_t i = 0; i < by_file.size(); ++i) {
-    RETURN_IF_ERROR(ReadFileBoxes(store, FileKey(checkpoint, manifest, i), by_file[i], visit));
+    RETURN_IF_ERROR(ReadFileBoxes(store, DataFileKey(checkpoint, manifest, i), by_file[i], visit));
   }
   return absl::OkStatus();
 }
 
-VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint) {
-  absl::StatusOr<Manifest> manifest = ReadManifest(store, checkpoint);
-  if (!manifest.ok()) return {{}, {manifest.status()}};
-  VerifyResult verdict{*std::move(manifest), {}};
-  const auto by_file = BoxesByFile(verdict.manifest);
+VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint, VerifyShare share) {
+  absl::StatusOr<Manifest> read = ReadManifest(store, checkpoint);
+  if (!read.ok()) return {{}, {read.status()}};
+  VerifyResult verdict{*std::move(read), {}};
+  const Manifest& manifest = verdict.manifest;
+  const auto by_file = BoxesByFile(manifest);
+  // Files whose data is not worth reading: not there, not readable, or of another length. One problem is enough.
+  std::vector<bool> unreadable(manifest.files.size(), false);
   for (size_t i = 0; i < by_file.size(); ++i) {
-    const std::string key = FileKey(checkpoint, verdict.manifest, i);
-    const absl::Status frame = CheckFileFrame(store, key, verdict.manifest.files[i], by_file[i]);
-    if (!frame.ok()) {
-      verdict.problems.push_back(Annotate(frame, store.Location(key)));
-      if (frame.code() != absl::StatusCode::kDataLoss) continue;  // not there, or not readable: one problem is enough
-      if (!store.Size(key).ok() || *store.Size(key) != verdict.manifest.files[i].bytes) continue;
+    if (!share.Has(i)) continue;
+    const std::string key = DataFileKey(checkpoint, manifest, i);
+    const absl::Status frame = CheckFileFrame(store, key, manifest.files[i], by_file[i]);
+    if (frame.ok()) continue;
+    verdict.problems.push_back(Annotate(frame, store.Location(key)));
+    const absl::StatusOr<int64_t> size = store.Size(key);
+    unreadable[i] = frame.code() != absl::StatusCode::kDataLoss || !size.ok() || *size != manifest.files[i].bytes;
+  }
+  const LoadPlan plan = PlanVerify(manifest);
+  const std::vector<ChunkRun> runs = RunsOf(plan);
+  std::mutex mutex;
+  std::map<size_t, absl::Status> found;  // by chunk: problems come in one order, however many threads there are
+  const auto verify_run = [&](size_t i, std::string& buffer) {
+    const absl::Span<const ChunkRead> chunks = ChunksOf(plan, runs[i]);
+    const auto file = static_cast<size_t>(chunks.front().file);
+    if (!share.Has(i) || unreadable[file]) return absl::OkStatus();
+    const int64_t begin = chunks.front().begin;
+    buffer.resize(static_cast<size_t>(chunks.back().end - begin));
+    const absl::Status status = ReadRun(store, checkpoint, manifest, chunks, absl::MakeSpan(buffer));
+    for (const ChunkRead& chunk : chunks) {
+      const absl::string_view bytes(buffer.data() + (chunk.begin - begin),
+                                    static_cast<size_t>(chunk.end - chunk.begin));
+      const absl::Status check = status.ok() ? CheckChunk(store, checkpoint, manifest, chunk, bytes) : status;
+      if (check.ok()) continue;
+      const std::lock_guard<std::mutex> lock(mutex);
+      found.emplace(static_cast<size_t>(&chunk - plan.chunks.data()), check);
     }
-    ReadFileBoxes(store, key, by_file[i],
-                  [&](const TensorEntry&, const Box&, absl::string_view, const absl::Status& check) {
-                    if (!check.ok()) verdict.problems.push_back(check);
-                    return absl::OkStatus();
-                  })
-        .IgnoreError();
+    return absl::OkStatus();
+  };
+  const absl::Status ran = ForEachRun(runs.size(), ReaderThreads(manifest.TensorBytesTotal()), verify_run);
+  if (!ran.ok()) verdict.problems.push_back(ran);
+  const ChunkRead* last = nullptr;
+  for (const auto& [index, problem] : found) {  // one problem a tensor and file
+    const ChunkRead& chunk = plan.chunks[index];
+    if (last == nullptr || last->tensor != chunk.tensor || last->file != chunk.file)
+      verdict.problems.push_back(problem);
+    last = &chunk;
   }
   return verdict;
 }

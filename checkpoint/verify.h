@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -19,11 +19,23 @@ namespace composer {
 // Parsed and complete. kNotFound; kDataLoss with location and reason; kFailedPrecondition for another format version.
 absl::StatusOr<Manifest> ReadManifest(ObjectStore& store, const std::string& checkpoint);
 
+// Its two halves, for ranks of which one reads and all parse.
+absl::StatusOr<std::string> ReadManifestText(ObjectStore& store, const std::string& checkpoint);
+absl::StatusOr<Manifest> ParseManifestOf(ObjectStore& store, const std::string& checkpoint, absl::string_view text);
+
 struct VerifyResult {
   Manifest manifest;                   // empty when the manifest is among the problems
   std::vector<absl::Status> problems;  // empty: valid. Each names the file and what is wrong with it
 };
-VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint);
+// Of the files' frames and the runs of chunks that there are to verify, every `count`-th from the `index`-th on: so many
+// ranks do it together. The manifest is always read.
+struct VerifyShare {
+  size_t index = 0;
+  size_t count = 1;
+  bool Has(size_t i) const { return i % count == index; }
+};
+// Large checkpoints are read by several threads.
+VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint, VerifyShare share = {});
 
 // One box of a tensor with its bytes; `check` is OK, or what is wrong with them (then `bytes` is empty or not to be
 // used).

@@ -38,13 +38,17 @@ absl::Status AsUserError(const absl::Status& status) {
 }  // namespace
 
 absl::StatusOr<std::string> LoadFromPath(const LoadOptions& load, RankExchange& exchange, State& state,
-                                         SavedDataSettings& data) {
+                                         SavedDataSettings& data, ByteExchange* bytes) {
   absl::StatusOr<CheckpointPlace> place = FindCheckpointPlace(load.load_path, load.open_store);
   if (!place.ok()) return Annotate(place.status(), "load_path");
   RETURN_IF_ERROR(Annotate(Choose(*place, exchange), "load_path"));
   StateDict dict;
   dict.tensors = SavedTensors(state, load.load_weights_only);
-  RETURN_IF_ERROR(AsUserError(LoadCheckpoint(*place->store, place->checkpoint, &dict, SelectionOf(load))));
+  if (bytes != nullptr) {
+    ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange, IsRemotePlace(load.load_path)));
+    if (!sharing.share) bytes = nullptr;
+  }
+  RETURN_IF_ERROR(AsUserError(LoadCheckpoint(*place->store, place->checkpoint, &dict, SelectionOf(load), bytes)));
   const std::string location = place->store->Location(place->checkpoint);
   if (!load.load_weights_only)
     RETURN_IF_ERROR(Annotate(RestoreSmallState(dict.small, load.load_exclude_algorithms, state, data), location));

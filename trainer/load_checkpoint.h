@@ -17,8 +17,9 @@ namespace composer {
 // load.load_path into the state; its location. Of a folder the newest valid checkpoint, the same on all ranks; refused
 // ones are named in warnings. data: filled in unless it is ignored or load_weights_only. kNotFound: nothing there.
 // kInvalidArgument with the tensors that are missing, unexpected or of another shape.
+// `bytes`: how ranks pass on what one of them read, when that pays (byte_exchange.h); null: each reads for itself.
 absl::StatusOr<std::string> LoadFromPath(const LoadOptions& load, RankExchange& exchange, State& state,
-                                         SavedDataSettings& data);
+                                         SavedDataSettings& data, ByteExchange* bytes = nullptr);
 
 // Source: mosaicml composer/callbacks/load_checkpoint.py.
 class LoadCheckpointCallback final : public Callback {

@@ -11,6 +11,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/save_folder.h"
 #include "storage/local_store.h"
+#include "trainer/checkpoint_exchange.h"
 #include "trainer/eval_loop.h"
 #include "trainer/load_checkpoint.h"
 #include "trainer/torch_status.h"
@@ -100,7 +101,9 @@ absl::StatusOr<std::string> RunCheckpoints::LoadNewest(State& state, SavedDataSe
   const std::string location = folder_->Location(choice.checkpoint);
   StateDict dict;
   dict.tensors = SavedTensors(state, /*weights_only=*/false);
-  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict), location,
+  ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange_, IsRemotePlace(options_.save_folder)));
+  CommunicatorExchange bytes(communicator_);
+  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, choice.checkpoint, &dict, {}, sharing.share ? &bytes : nullptr), location,
                              " (another model or optimizer? use another run_name, or autoresume: false)"));
   if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)
     return absl::DataLossError(absl::StrCat("cannot go on from ", location, ": it has no timestamp or data settings"));
@@ -115,7 +118,8 @@ absl::StatusOr<std::string> RunCheckpoints::LoadNewest(State& state, SavedDataSe
 
 absl::StatusOr<std::string> RunCheckpoints::LoadFrom(const LoadOptions& load, State& state, SavedDataSettings& data) {
   if (load.load_path.empty()) return "";
-  return LoadFromPath(load, exchange_, state, data);
+  CommunicatorExchange bytes(communicator_);
+  return LoadFromPath(load, exchange_, state, data, &bytes);
 }
 
 bool RunCheckpoints::IsDue(Event event, const State& state) const {

@@ -14,13 +14,13 @@ namespace {
 
 using testing::HasSubstr;
 
-// Batches 1 and 2, saved by two ranks: small, so that all bits can be tried.
-class Corruption : public testing::Test {
+// Batches 1 and 2, saved by two ranks: small, so that all bits can be tried. Whole tensors, or shards of them.
+class Corruption : public testing::TestWithParam<bool> {
  protected:
   Corruption() {
     RunRanks(2, [this](RankExchange exchange) {
       Saver saver(store_, exchange, {.run_name = "r"});
-      for (int64_t batch : {1, 2}) EXPECT_TRUE(saver.Save(State(batch), {0, batch}, 0).ok());
+      for (int64_t batch : {1, 2}) EXPECT_TRUE(saver.Save(RankState(batch, exchange.rank()), {0, batch}, 0).ok());
     });
     keys_ = *store_.List("ep0-ba2");
     EXPECT_EQ(keys_.size(), 3u);
@@ -30,6 +30,19 @@ class Corruption : public testing::Test {
     state.tensors = {{"w", torch::arange(4, at::kFloat) + static_cast<double>(batch)},
                      {"n", torch::tensor(batch, at::kLong)}};
     state.small = {{"t", std::to_string(batch)}};
+    return state;
+  }
+  // Sharded: columns 0 and 1 of w on rank 0, and a row and a column of another tensor; the rest on rank 1.
+  static StateDict RankState(int64_t batch, int rank) {
+    StateDict state = State(batch);
+    if (!GetParam()) return state;
+    const at::Tensor w = state.tensors[0].second.view({1, 4}), v = w.view({2, 2}).to(at::kShort);
+    state.tensors.erase(state.tensors.begin());
+    const int64_t column = rank == 0 ? 0 : 2;
+    ShardedTensor sharded{"w", {1, 4}, at::kFloat, {{{0, column}, w.narrow(1, column, 2)}}};
+    ShardedTensor boxes{"v", {2, 2}, at::kShort, {{{0, 1}, v.narrow(0, 0, 1).narrow(1, 1, 1)}}};
+    if (rank == 0) boxes.shards = {{{0, 0}, v.narrow(0, 0, 1).narrow(1, 0, 1)}, {{1, 0}, v.narrow(0, 1, 1)}};
+    state.sharded = {sharded, boxes};
     return state;
   }
   std::string Content(const std::string& key) { return *GetObject(store_, key, 1 << 20); }
@@ -45,7 +58,7 @@ class Corruption : public testing::Test {
   std::vector<std::string> keys_;
 };
 
-TEST_F(Corruption, EveryFlippedBitOfEveryFileIsFound) {
+TEST_P(Corruption, EveryFlippedBitOfEveryFileIsFound) {
   for (const std::string& key : keys_) {
     const std::string content = Content(key);
     for (size_t bit = 0; bit < content.size() * 8; ++bit) {
@@ -59,7 +72,7 @@ TEST_F(Corruption, EveryFlippedBitOfEveryFileIsFound) {
   EXPECT_EQ(FindNewestValid(store_)->checkpoint, "ep0-ba2");
 }
 
-TEST_F(Corruption, EveryTruncationAndEveryAdditionIsFound) {
+TEST_P(Corruption, EveryTruncationAndEveryAdditionIsFound) {
   for (const std::string& key : keys_) {
     const std::string content = Content(key);
     for (size_t size = 0; size < content.size(); ++size) {
@@ -74,7 +87,7 @@ TEST_F(Corruption, EveryTruncationAndEveryAdditionIsFound) {
   }
 }
 
-TEST_F(Corruption, AMissingDataFileIsFoundAndWithoutAManifestThereIsNoCheckpoint) {
+TEST_P(Corruption, AMissingDataFileIsFoundAndWithoutAManifestThereIsNoCheckpoint) {
   for (const std::string& key : keys_) {
     const std::string content = Content(key);
     ASSERT_TRUE(store_.Delete(key).ok());
@@ -89,7 +102,7 @@ TEST_F(Corruption, AMissingDataFileIsFoundAndWithoutAManifestThereIsNoCheckpoint
   }
 }
 
-TEST_F(Corruption, FilesOfAnotherCheckpointInItsPlaceAreFound) {
+TEST_P(Corruption, FilesOfAnotherCheckpointInItsPlaceAreFound) {
   const std::vector<std::string> older = *store_.List("ep0-ba1");
   for (size_t i = 0; i < keys_.size(); ++i) {
     const std::string content = Content(keys_[i]);
@@ -100,7 +113,7 @@ TEST_F(Corruption, FilesOfAnotherCheckpointInItsPlaceAreFound) {
   }
 }
 
-TEST_F(Corruption, ReasonsSayWhatIsWrong) {
+TEST_P(Corruption, ReasonsSayWhatIsWrong) {
   std::string data_key;
   for (const std::string& key : keys_) {
     if (absl::EndsWith(key, "rank-00000.safetensors")) data_key = key;
@@ -112,18 +125,30 @@ TEST_F(Corruption, ReasonsSayWhatIsWrong) {
   std::string flipped = content;
   flipped.back() = static_cast<char>(flipped.back() ^ 1);
   ASSERT_TRUE(store_.Put(data_key, {flipped}).ok());
-  EXPECT_THAT(FindNewestValid(store_)->refused[0], HasSubstr("checksum mismatch of tensor w"));
+  EXPECT_THAT(FindNewestValid(store_)->refused[0],
+              HasSubstr(GetParam() ? "checksum mismatch of tensor v" : "checksum mismatch of tensor w"));
   flipped = content;
   flipped[20] = static_cast<char>(flipped[20] ^ 1);
   ASSERT_TRUE(store_.Put(data_key, {flipped}).ok());
   EXPECT_THAT(FindNewestValid(store_)->refused[0], HasSubstr("checksum mismatch of its header"));
   // A load of it, too, copies nothing that does not hold.
   ASSERT_TRUE(store_.Put(data_key, {content.substr(0, content.size() - 1)}).ok());
-  StateDict target = State(9);
+  StateDict target = RankState(9, 0);
   EXPECT_FALSE(LoadCheckpoint(store_, "ep0-ba2", &target).ok());
 }
 
-TEST_F(Corruption, DataThatTheManifestDoesNotCoverIsRefused) {
+TEST_P(Corruption, ABoxUnderAnotherNameInTheFileIsRefused) {
+  if (!GetParam()) return;
+  Manifest manifest = *ReadManifest(store_, "ep0-ba2");
+  std::vector<Box>& boxes = manifest.tensors[2].boxes;  // two boxes of v, of one shape: each with the other's place
+  ASSERT_EQ(boxes[0].shape, boxes[2].shape);
+  std::swap(boxes[0].offset, boxes[2].offset);
+  ASSERT_TRUE(store_.Put("ep0-ba2/manifest.json", {*SerializeManifest(manifest)}).ok());
+  EXPECT_THAT(FindNewestValid(store_)->refused,
+              testing::ElementsAre(HasSubstr("its tensors are not those of the manifest")));
+}
+
+TEST_P(Corruption, DataThatTheManifestDoesNotCoverIsRefused) {
   Manifest manifest = *ReadManifest(store_, "ep0-ba2");
   manifest.tensors.pop_back();
   ASSERT_TRUE(store_.Put("ep0-ba2/manifest.json", {*SerializeManifest(manifest)}).ok());
@@ -131,7 +156,7 @@ TEST_F(Corruption, DataThatTheManifestDoesNotCoverIsRefused) {
               testing::ElementsAre(HasSubstr("its tensors are not those of the manifest")));
 }
 
-TEST_F(Corruption, AllProblemsOfACheckpointAreFoundAtOnce) {
+TEST_P(Corruption, AllProblemsOfACheckpointAreFoundAtOnce) {
   for (const std::string& key : keys_) {
     if (absl::EndsWith(key, "manifest.json")) continue;
     std::string content = Content(key);
@@ -139,6 +164,32 @@ TEST_F(Corruption, AllProblemsOfACheckpointAreFoundAtOnce) {
     ASSERT_TRUE(store_.Put(key, {content}).ok());
   }
   EXPECT_EQ(VerifyCheckpoint(store_, "ep0-ba2").problems.size(), 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(WholeAndSharded, Corruption, testing::Bool());
+
+// A box of three chunks: a flipped bit at the ends of each is found, and a load that does not need the chunk does not
+// mind.
+TEST(CorruptionOfLargeBoxes, EachChunkHasItsChecksum) {
+  MemoryStore store;
+  StateDict state;
+  const int64_t values = 2 * kChunkBytes + 1000;
+  state.tensors = {{"w", torch::arange(values, at::kByte)}};
+  ASSERT_TRUE(Saver(store, RankExchange(), {}).Save(state, {0, 1}, 0).ok());
+  const Box box = ReadManifest(store, "ep0-ba1")->tensors[0].boxes[0];
+  ASSERT_EQ(box.xxh3.size(), 3u);
+  const std::string key = store.List("ep0-ba1")->at(0), content = *GetObject(store, key, 1 << 24);
+  for (const int64_t place :
+       {int64_t{0}, kChunkBytes - 1, kChunkBytes, 2 * kChunkBytes - 1, 2 * kChunkBytes, values - 1}) {
+    std::string flipped = content;
+    flipped[static_cast<size_t>(box.begin + place)] ^= 2;
+    ASSERT_TRUE(store.Put(key, {flipped}).ok());
+    EXPECT_THAT(FindNewestValid(store)->refused, testing::ElementsAre(HasSubstr("checksum mismatch of tensor w")));
+    StateDict part;
+    part.sharded = {{"w", {values}, at::kByte, {{{kChunkBytes + 5}, torch::zeros({10}, at::kByte)}}}};
+    const bool reads_it = place >= kChunkBytes && place < 2 * kChunkBytes;
+    EXPECT_EQ(LoadCheckpoint(store, "ep0-ba1", &part).ok(), !reads_it) << place;
+  }
 }
 
 }  // namespace

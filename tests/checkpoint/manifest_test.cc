@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "storage/checksum.h"
 
 namespace composer {
 namespace {
@@ -20,10 +21,10 @@ Manifest Example() {
                     .world_size = 2,
                     .attempt = "attempt-0123456789abcdef"};
   manifest.files = {{"rank-00000.safetensors", 1000, 1}, {"rank-00001.safetensors", 500, 2}};
-  manifest.tensors = {{"whole", "F32", {2, 3}, {{{0, 0}, {2, 3}, 0, 100, 124, 3}}},
-                      {"halves", "I64", {4}, {{{0}, {2}, 0, 124, 140, 4}, {{2}, {2}, 1, 100, 116, ~uint64_t{0}}}},
-                      {"scalar", "BF16", {}, {{{}, {}, 1, 116, 118, 5}}},
-                      {"none", "F32", {0, 7}, {{{0, 0}, {0, 7}, 1, 118, 118, 6}}}};
+  manifest.tensors = {{"whole", "F32", {2, 3}, {{{0, 0}, {2, 3}, 0, 100, 124, {3}}}},
+                      {"halves", "I64", {4}, {{{0}, {2}, 0, 124, 140, {4}}, {{2}, {2}, 1, 100, 116, {~uint64_t{0}}}}},
+                      {"scalar", "BF16", {}, {{{}, {}, 1, 116, 118, {5}}}},
+                      {"none", "F32", {0, 7}, {{{0, 0}, {0, 7}, 1, 118, 118, {6}}}}};
   manifest.small = {{"timestamp", R"({"batch":20})"}, {"rng", "[1,2]"}};
   return manifest;
 }
@@ -111,6 +112,10 @@ TEST(Manifest, RefusesWhatIsWrongInsideThoughTheChecksumHolds) {
       {"\"0000000000000004\",[0],[2]", "\"0000000000000004\",[0],[2,1]", "other dimensions"},
       {"\"0000000000000004\",[0],[2]", "\"0000000000000004\",[0],[4]", "is the whole of it"},
       {"0000000000000003", "000000000000000A", "bad checksum"},
+      {"\"0000000000000003\"", "[\"0000000000000003\",\"0000000000000003\"]", "has 2 checksums, not 1"},
+      {"\"0000000000000003\"", "[\"0000000000000003\"]", "bad checksums"},
+      {"\"0000000000000003\"", "[]", "bad checksums"},
+      {"\"0000000000000003\"", "[[\"0000000000000003\"],0]", "bad checksum"},
       {"\"small\":{", "\"small\":[", "not valid JSON"},
   };
   for (const auto& test : kCases) {
@@ -141,6 +146,9 @@ TEST(CheckComplete, PartsMustFillTheTensorOnce) {
       {"scalar twice", {}, {{{}, {}}, {{}, {}}}, "overlap"},
       {"empty", {0, 3}, {{{0, 0}, {0, 3}}}, ""},
       {"empty without a box", {0, 3}, {}, "missing"},
+      {"an empty part", {2, 2}, {{{0, 0}, {1, 2}}, {{1, 0}, {1, 2}}, {{2, 0}, {0, 2}}}, "empty"},
+      {"columns", {1, 3}, {{{0, 2}, {1, 1}}, {{0, 0}, {1, 1}}, {{0, 1}, {1, 1}}}, ""},
+      {"columns that cross", {2, 3}, {{{0, 0}, {2, 2}}, {{0, 1}, {2, 1}}}, "overlap"},
   };
   for (const auto& test : kCases) {
     Manifest manifest;
@@ -151,10 +159,50 @@ TEST(CheckComplete, PartsMustFillTheTensorOnce) {
   }
   Manifest twice = Example();
   twice.tensors.push_back(twice.tensors[0]);
-  EXPECT_THAT(std::string(CheckComplete(twice).message()), HasSubstr("tensor \"whole\" is there twice"));
+  EXPECT_THAT(std::string(CheckComplete(twice).message()), HasSubstr("tensor \"whole\": is there twice"));
   twice = Example();
   twice.files.push_back(twice.files[0]);
   EXPECT_THAT(std::string(CheckComplete(twice).message()), HasSubstr("rank-00000.safetensors is there twice"));
+}
+
+// 512 columns and a grid of 64 x 64 in each of 200 tensors: what a large job has. Boxes are not compared pair by pair.
+TEST(CheckComplete, ManyBoxesInAnyOrder) {
+  Manifest manifest;
+  TensorEntry columns{"c", "F32", {8, 512}, {}}, grid{"g", "F32", {64, 64}, {}};
+  for (int64_t i = 0; i < 512; ++i) columns.boxes.push_back({{0, (i * 37) % 512}, {8, 1}});
+  for (int64_t i = 0; i < 4096; ++i) grid.boxes.push_back({{(i * 53) % 64, i / 64}, {1, 1}});
+  for (int i = 0; i < 200; ++i) {
+    columns.name = absl::StrCat("c", i);
+    manifest.tensors.push_back(columns);
+  }
+  manifest.tensors.push_back(grid);
+  EXPECT_TRUE(CheckComplete(manifest).ok()) << CheckComplete(manifest);
+  manifest.tensors.back().boxes[100] = manifest.tensors.back().boxes[3000];
+  EXPECT_THAT(std::string(CheckComplete(manifest).message()), HasSubstr("overlap"));
+}
+
+TEST(BoxName, APartHasItsOffset) {
+  const TensorEntry tensor{"a.w", "F32", {4, 2}, {}};
+  EXPECT_EQ(BoxName(tensor, {{0, 0}, {4, 2}}), "a.w");
+  EXPECT_EQ(BoxName(tensor, {{0, 0}, {2, 2}}), "a.w@0,0");
+  EXPECT_EQ(BoxName(tensor, {{2, 1}, {2, 1}}), "a.w@2,1");
+  EXPECT_EQ(BoxName({"s", "F32", {}, {}}, {{}, {}}), "s");
+}
+
+TEST(ChunkChecksums, OneForEachMebibyteBegun) {
+  EXPECT_EQ(ChunkChecksums("").size(), 1u);
+  const std::string bytes(static_cast<size_t>(kChunkBytes) * 2 + 1, 'x');
+  const absl::string_view text = bytes;
+  EXPECT_EQ(ChunkChecksums(text.substr(0, kChunkBytes)).size(), 1u);
+  EXPECT_EQ(ChunkChecksums(text.substr(0, kChunkBytes + 1)).size(), 2u);
+  const std::vector<uint64_t> three = ChunkChecksums(text);
+  EXPECT_EQ(three,
+            (std::vector<uint64_t>{Xxh3(text.substr(0, kChunkBytes)), Xxh3(text.substr(0, kChunkBytes)), Xxh3("x")}));
+  Manifest manifest = Example();
+  manifest.files[0].bytes = 3 * kChunkBytes;
+  manifest.tensors[0] = {
+      "whole", "U8", {2 * kChunkBytes + 1}, {{{0}, {2 * kChunkBytes + 1}, 0, 100, 101 + 2 * kChunkBytes, three}}};
+  EXPECT_EQ(*ParseManifest(*SerializeManifest(manifest)), manifest);
 }
 
 TEST(Manifest, SmallStateMustBeJson) {

@@ -54,19 +54,29 @@ TEST(FindNewestValid, AFolderThatCannotBeListedIsAnErrorNotAnEmptyOne) {
   EXPECT_EQ(FindNewestValid(store).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
-TEST(ChooseCheckpoint, AllRanksTakeRankZerosChoiceWithItsReasons) {
-  MemoryStore whole;
-  for (int64_t batch : {1, 2}) ASSERT_TRUE(SaveOne(whole, batch).ok());
-  ASSERT_TRUE(whole.Put("ep0-ba2/manifest.json", {"x"}).ok());
-  MemoryStore nothing;
+TEST(ChooseCheckpoint, AllRanksChooseTheSameWithItsReasons) {
+  MemoryStore store;
+  for (int64_t batch : {1, 2}) ASSERT_TRUE(SaveOne(store, batch).ok());
+  ASSERT_TRUE(store.Put("ep0-ba2/manifest.json", {"x"}).ok());
   const int64_t keys = RunRanks(3, [&](RankExchange exchange) {
-    const auto choice = ChooseCheckpoint(exchange.rank() == 0 ? whole : nothing, exchange);
+    const auto choice = ChooseCheckpoint(store, exchange);
     ASSERT_TRUE(choice.ok());
     EXPECT_EQ(choice->checkpoint, "ep0-ba1");
     EXPECT_THAT(choice->refused,
                 testing::ElementsAre(AllOf(HasSubstr("memory://ep0-ba2/manifest.json"), HasSubstr("truncated"))));
   });
   EXPECT_EQ(keys, 0);
+}
+
+TEST(ChooseCheckpoint, WhatOneRankDoesNotSeeIsRefusedByAll) {
+  MemoryStore whole, nothing;
+  ASSERT_TRUE(SaveOne(whole, 1).ok());
+  RunRanks(3, [&](RankExchange exchange) {
+    const auto choice = ChooseCheckpoint(exchange.rank() < 2 ? whole : nothing, exchange);
+    ASSERT_TRUE(choice.ok());
+    EXPECT_EQ(choice->checkpoint, "");
+    EXPECT_THAT(choice->refused, testing::ElementsAre(HasSubstr("memory://ep0-ba1/manifest.json")));
+  });
 }
 
 TEST(LoadCheckpoint, CopiesIntoTheTensorsThatAreThere) {
@@ -113,20 +123,18 @@ TEST(LoadCheckpoint, MissingAndOtherVersions) {
               AllOf(HasSubstr("memory://ep0-ba7/manifest.json"), HasSubstr("format version 2")));
 }
 
-// The format allows a tensor in parts, over several files; what writes such checkpoints comes later, but they must
-// load.
 TEST(LoadCheckpoint, PutsATensorTogetherFromBoxesOfSeveralFiles) {
   MemoryStore store;
   Manifest manifest{.saved_at = "now", .step = {0, 1}, .world_size = 2, .attempt = "attempt-0123456789abcdef"};
   TensorEntry tensor{"w", "F32", {4, 2}, {}};
   for (int file = 0; file < 2; ++file) {  // columns 0 and 1
-    std::vector<SafetensorsEntry> entries = {{"w", "F32", {4, 1}}};
+    std::vector<SafetensorsEntry> entries = {{"w@0," + std::to_string(file), "F32", {4, 1}}};
     const std::string header = *LayOutSafetensors(&entries);
     const std::vector<float> column = {0.F + file, 10.F + file, 20.F + file, 30.F + file};
     const absl::string_view bytes(reinterpret_cast<const char*>(column.data()), 16);
     ASSERT_TRUE(store.Put("ep0-ba1/attempt-0123456789abcdef/" + RankFileName(file), {header, bytes}).ok());
     manifest.files.push_back({RankFileName(file), entries[0].end, Xxh3(header)});
-    tensor.boxes.push_back({{0, file}, {4, 1}, file, entries[0].begin, entries[0].end, Xxh3(bytes)});
+    tensor.boxes.push_back({{0, file}, {4, 1}, file, entries[0].begin, entries[0].end, {Xxh3(bytes)}});
   }
   manifest.tensors = {tensor};
   ASSERT_TRUE(store.Put("ep0-ba1/manifest.json", {*SerializeManifest(manifest)}).ok());

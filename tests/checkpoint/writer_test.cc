@@ -32,7 +32,7 @@ TEST(WritePart, TheFileHoldsExactlyTheBytesThatTheEntriesName) {
   std::memcpy(values, file.data() + ints_box.begin, sizeof(values));
   EXPECT_THAT(values, testing::ElementsAre(1, 3, 2, 4));
   EXPECT_EQ(part->files[0].header_xxh3, Xxh3(file.substr(0, static_cast<size_t>(ints_box.begin))));
-  EXPECT_EQ(ints_box.xxh3, Xxh3(file.substr(static_cast<size_t>(ints_box.begin), 32)));
+  EXPECT_EQ(ints_box.xxh3, ChunkChecksums(file.substr(static_cast<size_t>(ints_box.begin), 32)));
   const auto entries = ParseSafetensors(file.substr(0, static_cast<size_t>(ints_box.begin)), part->files[0].bytes);
   ASSERT_TRUE(entries.ok()) << entries.status();
   EXPECT_EQ((*entries)[1], (SafetensorsEntry{"floats", "F32", {2}, ints_box.end, ints_box.end + 8}));
@@ -59,13 +59,87 @@ TEST(StoredBytes, RefusesWhatTheFormatCannotHold) {
   }
 }
 
+StateDict OneShardedTensor() {
+  StateDict state;
+  state.sharded = {{"w", {4, 3}, at::kFloat, {{{1, 0}, torch::ones({3, 2}).t().contiguous().t()}}}};
+  return state;
+}
+
+TEST(WritePart, ABoxHasItsOffsetInItsNameAndItsOwnShape) {
+  MemoryStore store;
+  const auto parts = OwnParts(OneShardedTensor(), 0, 1);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  const auto part = WritePart(store, "f", 0, {ToHost(parts->at(0))});
+  ASSERT_TRUE(part.ok()) << part.status();
+  EXPECT_EQ(part->tensors[0].shape, (std::vector<int64_t>{4, 3}));
+  const Box& box = part->tensors[0].boxes[0];
+  EXPECT_EQ(box.offset, (std::vector<int64_t>{1, 0}));
+  const std::string file = *GetObject(store, "f/rank-00000.safetensors", 1 << 20);
+  const auto entries = ParseSafetensors(file.substr(0, static_cast<size_t>(box.begin)), part->files[0].bytes);
+  EXPECT_EQ((*entries)[0], (SafetensorsEntry{"w@1,0", "F32", {3, 2}, box.begin, box.begin + 24}));
+}
+
+TEST(OwnParts, WholeTensorsGoWhereTheShardsLeaveRoom) {
+  StateDict state = OneShardedTensor();
+  for (int i = 0; i < 4; ++i) state.tensors.emplace_back("t" + std::to_string(i), torch::zeros({100}));
+  EXPECT_EQ(ShardedBytes(state), 24);
+  const auto names = [&](int rank, std::vector<int64_t> sharded) {
+    std::string text;
+    for (const TensorPart& part : *OwnParts(state, rank, 2, sharded)) text += part.name + " ";
+    return text;
+  };
+  EXPECT_EQ(names(0, {}), "t0 t2 w ");
+  EXPECT_EQ(names(1, {2000, 0}), "t0 t1 t2 t3 w ");
+  EXPECT_EQ(names(0, {2000, 0}), "w ");
+  EXPECT_EQ(names(1, {400, 0}), "t0 t1 t3 w ");
+  state.sharded[0].writes = false;  // another replica does
+  EXPECT_EQ(names(0, {}), "t0 t2 ");
+  EXPECT_EQ(ShardedBytes(state), 0);
+}
+
+TEST(OwnParts, EmptyShardsAreNotWrittenEmptyTensorsOnce) {
+  StateDict state;
+  state.sharded = {{"none", {0, 3}, at::kFloat, {{{0, 0}, torch::zeros({0, 3})}}},
+                   {"w", {4}, at::kFloat, {{{4}, torch::zeros({0})}}}};
+  EXPECT_EQ(OwnParts(state, 0, 2)->size(), 1u);
+  EXPECT_EQ(OwnParts(state, 1, 2)->size(), 0u);
+}
+
+TEST(OwnParts, NamesTheShardThatDoesNotFit) {
+  const auto problem = [](const Shard& shard) {
+    StateDict state;
+    state.sharded = {{"w", {4, 3}, at::kFloat, {shard}}};
+    return std::string(OwnParts(state, 0, 1).status().message());
+  };
+  EXPECT_EQ(problem({{0, 0}, torch::zeros({4, 3})}), "");
+  EXPECT_THAT(problem({{2, 0}, torch::zeros({3, 3})}), HasSubstr("tensor w lies outside it in dimension 0"));
+  EXPECT_THAT(problem({{0, -1}, torch::zeros({3, 3})}), HasSubstr("outside it in dimension 1"));
+  EXPECT_THAT(problem({{0}, torch::zeros({3})}), HasSubstr("number of dimensions"));
+  EXPECT_THAT(problem({{0, 0}, torch::zeros({4, 3}, at::kHalf)}), HasSubstr("another dtype"));
+  EXPECT_THAT(problem({{0, 0}, at::Tensor()}), HasSubstr("undefined"));
+}
+
+TEST(MergeParts, ATensorHasTheBoxesOfAllRanks) {
+  Manifest first, second;
+  first.files = {{"rank-00000.safetensors", 10, 1}};
+  first.tensors = {{"a", "U8", {2}, {{{0}, {1}, 0, 9, 10, {1}}}}};
+  second.files = {{"rank-00001.safetensors", 10, 1}};
+  second.tensors = {{"a", "U8", {2}, {{{1}, {1}, 0, 9, 10, {1}}}}};
+  const auto merged = MergeParts({first, second}, {"a"});
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_TRUE(CheckComplete(*merged).ok());
+  EXPECT_EQ(merged->tensors[0].boxes[1].file, 1);
+  second.tensors[0].shape = {3};
+  EXPECT_THAT(std::string(MergeParts({first, second}, {"a"}).status().message()), HasSubstr("other dtypes or shapes"));
+}
+
 TEST(MergeParts, OrdersTensorsAndUnitesSmallState) {
   Manifest first, second;
   first.files = {{"rank-00000.safetensors", 10, 1}};
-  first.tensors = {{"b", "U8", {1}, {{{0}, {1}, 0, 9, 10, 1}}}};
+  first.tensors = {{"b", "U8", {1}, {{{0}, {1}, 0, 9, 10, {1}}}}};
   first.small = {{"shared", "0"}};
   second.files = {{"rank-00001.safetensors", 10, 1}};
-  second.tensors = {{"a", "U8", {1}, {{{0}, {1}, 0, 9, 10, 1}}}};
+  second.tensors = {{"a", "U8", {1}, {{{0}, {1}, 0, 9, 10, {1}}}}};
   second.small = {{"shared", "1"}, {"own", "1"}};
   const auto merged = MergeParts({first, second}, {"a", "b"});
   ASSERT_TRUE(merged.ok());

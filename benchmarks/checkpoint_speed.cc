@@ -1,0 +1,117 @@
+// checkpoint_speed FOLDER TENSORS BYTES_A_TENSOR [REPEATS]: saves a state of TENSORS float tensors below FOLDER (made,
+// and emptied of its checkpoints before and after), verifies it, loads it into tensors that are there already, and prints
+// one JSON object: for each of `save`, `verify` and `load` a list with one {"wall_s", "cpu_s"} a repeat; CPU seconds are
+// those of the process, the kernel's share included. Save is synced to the disk; verify and load read what the page cache
+// holds. Every load is compared bit for bit with what was saved. Run beside its peers by checkpoint benchmarks in Python.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "checkpoint/cleanup.h"
+#include "checkpoint/rank_exchange.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/saver.h"
+#include "checkpoint/verify.h"
+#include "storage/local_store.h"
+
+namespace composer {
+namespace {
+
+using nlohmann::json;
+
+double CpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+int64_t PeakMemoryBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+// Runs `work` and appends its times to result[phase].
+template <typename Work>
+absl::Status Timed(json& result, const char* phase, Work work) {
+  const double cpu = CpuSeconds();
+  const auto start = std::chrono::steady_clock::now();
+  const absl::Status status = work();
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  result[phase].push_back({{"wall_s", wall.count()}, {"cpu_s", CpuSeconds() - cpu}});
+  return status;
+}
+
+StateDict MakeState(int64_t tensors, int64_t bytes_each) {
+  StateDict state;
+  const int64_t values = bytes_each / 4;
+  for (int64_t i = 0; i < tensors; ++i) {
+    state.tensors.emplace_back(absl::StrCat("model/layers.", i / 12, ".block.", i % 12, ".weight"),
+                               torch::rand({values}));
+  }
+  state.small = {{"timestamp", "{\"batch\":1}"}};
+  return state;
+}
+
+absl::Status CheckEqual(const StateDict& a, const StateDict& b) {
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    if (!torch::equal(a.tensors[i].second, b.tensors[i].second))
+      return absl::DataLossError(absl::StrCat("loaded other values of ", a.tensors[i].first));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<json> Measure(ObjectStore& store, int64_t tensors, int64_t bytes_each, int64_t repeats) {
+  torch::manual_seed(7);
+  const StateDict state = MakeState(tensors, bytes_each);
+  json result = {{"tensors", tensors}, {"bytes", tensors * (bytes_each / 4) * 4}, {"threads", at::get_num_threads()}};
+  Saver saver(store, RankExchange(), {.run_name = "speed", .overwrite = true});
+  for (int64_t repeat = 0; repeat < repeats; ++repeat) {
+    const CheckpointName step{0, repeat + 1};
+    const std::string name = step.ToString();
+    RETURN_IF_ERROR(Timed(result, "save", [&] { return saver.Save(state, step, 1).status(); }));
+    RETURN_IF_ERROR(Timed(result, "verify", [&] {
+      const VerifyResult verdict = VerifyCheckpoint(store, name);
+      return verdict.problems.empty() ? absl::OkStatus() : verdict.problems[0];
+    }));
+    StateDict target;
+    for (const auto& [key, tensor] : state.tensors) target.tensors.emplace_back(key, torch::zeros_like(tensor));
+    RETURN_IF_ERROR(Timed(result, "load", [&] { return LoadCheckpoint(store, name, &target); }));
+    RETURN_IF_ERROR(CheckEqual(state, target));
+    ASSIGN_OR_RETURN(result["manifest_bytes"], store.Size(ManifestKey(name)));
+    RETURN_IF_ERROR(store.DeleteTree(name));
+  }
+  result["peak_memory_bytes"] = PeakMemoryBytes();
+  return result;
+}
+
+}  // namespace
+}  // namespace composer
+
+int main(int argc, char** argv) {
+  int64_t tensors = 0, bytes_each = 0, repeats = 3;
+  if (argc < 4 || argc > 5 || !absl::SimpleAtoi(argv[2], &tensors) || !absl::SimpleAtoi(argv[3], &bytes_each) ||
+      (argc == 5 && !absl::SimpleAtoi(argv[4], &repeats)) || tensors < 1 || bytes_each < 0 || repeats < 1) {
+    std::cerr << "usage: checkpoint_speed FOLDER TENSORS BYTES_A_TENSOR [REPEATS]\n";
+    return 64;
+  }
+  at::set_num_threads(1);
+  composer::LocalStore store(argv[1]);
+  const auto result = composer::Measure(store, tensors, bytes_each, repeats);
+  if (!result.ok()) {
+    std::cerr << "checkpoint_speed: " << result.status() << "\n";
+    return 70;
+  }
+  std::cout << result->dump() << "\n";
+  return 0;
+}

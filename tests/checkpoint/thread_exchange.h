@@ -1,0 +1,60 @@
+// A ByteExchange among threads of one process.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <barrier>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "checkpoint/byte_exchange.h"
+
+namespace composer {
+
+class ThreadExchange final : public ByteExchange {
+ public:
+  struct Shared {
+    explicit Shared(int ranks) : barrier(ranks), values(static_cast<size_t>(ranks)) {}
+    std::barrier<> barrier;
+    const char* bytes = nullptr;
+    std::vector<char> values;
+  };
+  ThreadExchange(Shared& shared, int rank) : shared_(shared), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int world_size() const override { return static_cast<int>(shared_.values.size()); }
+  absl::Status Broadcast(absl::Span<char> bytes, int root) override {
+    if (rank_ == root) shared_.bytes = bytes.data();
+    shared_.barrier.arrive_and_wait();
+    if (rank_ != root && !bytes.empty()) std::memcpy(bytes.data(), shared_.bytes, bytes.size());
+    shared_.barrier.arrive_and_wait();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> All(bool value) override {
+    shared_.values[static_cast<size_t>(rank_)] = value;
+    shared_.barrier.arrive_and_wait();
+    bool all = true;
+    for (const char each : shared_.values) all = all && each != 0;
+    shared_.barrier.arrive_and_wait();
+    return all;
+  }
+
+ private:
+  Shared& shared_;
+  const int rank_;
+};
+
+inline void RunExchange(int ranks, const std::function<void(ByteExchange&)>& body) {
+  ThreadExchange::Shared shared(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      ThreadExchange exchange(shared, rank);
+      body(exchange);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace composer

@@ -1,0 +1,26 @@
+// How the ranks of a run pass on what one of them read of a checkpoint: over their communicator, which is idle while they
+// load.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "checkpoint/byte_exchange.h"
+#include "trainer/parallel/communicator.h"
+
+namespace composer {
+
+// Bytes go through the communicator's device when that is a GPU. What the communicator throws comes back as kUnavailable.
+class CommunicatorExchange final : public ByteExchange {
+ public:
+  // `communicator` must outlive it.
+  explicit CommunicatorExchange(Communicator& communicator) : communicator_(communicator) {}
+
+  int rank() const override { return communicator_.rank(); }
+  int world_size() const override { return communicator_.world_size(); }
+  absl::Status Broadcast(absl::Span<char> bytes, int root) override;
+  absl::StatusOr<bool> All(bool value) override;
+
+ private:
+  Communicator& communicator_;
+};
+
+}  // namespace composer
