@@ -40,7 +40,8 @@ TrainerOptions SavingInto(ObjectStore& store, Time interval = Time::Batches(1)) 
 
 std::vector<std::string> Names(ObjectStore& store) {
   std::vector<std::string> names;
-  for (const std::string& key : *store.List("")) {
+  const std::vector<std::string> keys = *store.List("");
+  for (const std::string& key : keys) {
     if (key.find("/manifest.json") != std::string::npos) names.push_back(key.substr(0, key.find('/')));
   }
   return names;
