@@ -24,8 +24,10 @@ absl::StatusOr<SharingDecision> AgreeOnSharing(RankExchange& exchange, bool remo
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
   const auto hosts = exchange.Gather(std::string(host));
-  absl::StatusOr<std::string> answer = hosts.status();  // '+' or '-', then the reason
-  if (hosts.ok()) {
+  absl::StatusOr<std::string> answer = "";  // '+' or '-', then the reason
+  if (!hosts.ok()) {
+    answer = hosts.status();
+  } else {
     const std::set<std::string> different(hosts->begin(), hosts->end());
     const SharingDecision decision =
         DecideSharing({exchange.world_size(), static_cast<int>(different.size()), remote_store});

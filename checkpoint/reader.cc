@@ -186,14 +186,22 @@ absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchan
   if (leads) names = CommittedCheckpoints(store);
   CheckpointChoice choice;
   for (;;) {
-    absl::StatusOr<std::string> newest = names.status();
-    if (names.ok()) newest = names->empty() ? "" : names->back().ToString();
+    absl::StatusOr<std::string> newest = "";
+    if (!names.ok()) {
+      newest = names.status();
+    } else if (!names->empty()) {
+      newest = names->back().ToString();
+    }
     ASSIGN_OR_RETURN(const std::string candidate, exchange.Broadcast(std::move(newest)));
     if (candidate.empty()) return choice;
     const VerifyResult verdict = VerifyCheckpoint(store, candidate, share);
     const auto reasons = exchange.Gather(verdict.problems.empty() ? "" : PlainText(verdict.problems[0].message()));
-    absl::StatusOr<std::string> first = reasons.status();
-    if (reasons.ok()) first = FirstReason(*reasons);
+    absl::StatusOr<std::string> first = "";
+    if (reasons.ok()) {
+      first = FirstReason(*reasons);
+    } else {
+      first = reasons.status();
+    }
     ASSIGN_OR_RETURN(std::string reason, exchange.Broadcast(std::move(first)));
     if (reason.empty()) {
       choice.checkpoint = candidate;

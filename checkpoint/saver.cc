@@ -21,8 +21,12 @@ absl::StatusOr<std::vector<int64_t>> ShardedBytesOfAll(const StateDict& state, R
   std::vector<int64_t> bytes;
   if (state.sharded.empty()) return bytes;
   const auto texts = exchange.Gather(absl::StrCat(ShardedBytes(state)));
-  absl::StatusOr<std::string> joined = texts.status();
-  if (texts.ok()) joined = absl::StrJoin(*texts, ",");
+  absl::StatusOr<std::string> joined = "";
+  if (texts.ok()) {
+    joined = absl::StrJoin(*texts, ",");
+  } else {
+    joined = texts.status();
+  }
   ASSIGN_OR_RETURN(const std::string all, exchange.Broadcast(std::move(joined)));
   for (const absl::string_view text : absl::StrSplit(all, ',')) {
     if (!absl::SimpleAtoi(text, &bytes.emplace_back()))

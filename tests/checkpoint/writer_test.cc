@@ -85,7 +85,8 @@ TEST(OwnParts, WholeTensorsGoWhereTheShardsLeaveRoom) {
   EXPECT_EQ(ShardedBytes(state), 24);
   const auto names = [&](int rank, std::vector<int64_t> sharded) {
     std::string text;
-    for (const TensorPart& part : *OwnParts(state, rank, 2, sharded)) text += part.name + " ";
+    const auto parts = OwnParts(state, rank, 2, sharded);
+    for (const TensorPart& part : *parts) text += part.name + " ";
     return text;
   };
   EXPECT_EQ(names(0, {}), "t0 t2 w ");
