@@ -21,13 +21,6 @@ Snapshot WithoutTensors(const StateDict& state) {
   return snapshot;
 }
 
-// In a HostBuffer.
-int64_t BytesOf(absl::Span<const TensorPart> parts) {
-  int64_t bytes = 0;
-  for (const TensorPart& part : parts) bytes += HostBuffer::Aligned(static_cast<int64_t>(part.data.nbytes()));
-  return bytes;
-}
-
 absl::Status WhatTorchSays(const std::exception& error) {
   const absl::string_view message = error.what();
   return absl::InternalError(message.substr(0, message.find('\n')));
@@ -51,8 +44,9 @@ struct ByIndex {
 
 }  // namespace
 
-absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world_size) try {
-  ASSIGN_OR_RETURN(const std::vector<TensorPart> parts, OwnParts(state, rank, world_size));
+absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world_size,
+                                     absl::Span<const int64_t> sharded_bytes) try {
+  ASSIGN_OR_RETURN(const std::vector<TensorPart> parts, OwnParts(state, rank, world_size, sharded_bytes));
   Snapshot snapshot = WithoutTensors(state);
   snapshot.own.reserve(parts.size());
   for (const TensorPart& part : parts) snapshot.own.push_back(ToHost(part));
@@ -64,7 +58,8 @@ absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world
 absl::StatusOr<Snapshot> CopyState(const StateDict& state, int rank, int world_size, HostBuffer& buffer) try {
   const at::NoGradGuard no_grad;
   ASSIGN_OR_RETURN(const std::vector<TensorPart> parts, OwnParts(state, rank, world_size));
-  const int64_t bytes = BytesOf(parts);
+  int64_t bytes = 0;
+  for (const TensorPart& part : parts) bytes += HostBuffer::Aligned(static_cast<int64_t>(part.data.nbytes()));
   try {
     buffer.Reserve(bytes);
   } catch (const std::exception& error) {

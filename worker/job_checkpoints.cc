@@ -22,16 +22,21 @@ SaveOverlap ReadOverlap(ConfigMap& config, absl::string_view key) {
   return config.Choice(key, {"wait", "skip"}, "wait") == "skip" ? SaveOverlap::kSkip : SaveOverlap::kWait;
 }
 
+struct Template {
+  const char* key;
+  std::string text;
+};
+
 // save_filename and save_latest_filename, or a saver's filename and latest_filename.
-void ReadNames(ConfigMap& config, const std::string& prefix, const PlaceholderValues& values, SaveOptions& save) {
-  const std::string name_key = prefix + "filename", latest_key = prefix + "latest_filename";
-  const auto folder = FolderOfSaveFilename(config.String(name_key, "ep{epoch}-ba{batch}"));
-  if (!folder.ok()) return config.Reject(name_key, folder.status().message());
-  const auto latest = LatestKeyOf(config.String(latest_key, "latest"), *folder);
-  if (!latest.ok()) return config.Reject(latest_key, latest.status().message());
+void SetNames(ConfigMap& config, const Template& name, const Template& latest, const PlaceholderValues& values,
+              SaveOptions& save) {
+  const auto folder = FolderOfSaveFilename(name.text);
+  if (!folder.ok()) return config.Reject(name.key, folder.status().message());
+  const auto latest_key = LatestKeyOf(latest.text, *folder);
+  if (!latest_key.ok()) return config.Reject(latest.key, latest_key.status().message());
   const std::string filled = FillTemplate(*folder, values);
   if (!filled.empty()) save.save_folder = JoinPath(save.save_folder, filled);
-  save.save_latest = *latest;
+  save.save_latest = *latest_key;
 }
 
 SaveOptions ReadSaver(ConfigMap config) {
@@ -44,7 +49,8 @@ SaveOptions ReadSaver(ConfigMap config) {
   save.save_weights_only = config.Bool("weights_only", false);
   save.save_async = config.Bool("async", true);
   save.save_overlap = ReadOverlap(config, "overlap");
-  ReadNames(config, "", {}, save);
+  SetNames(config, {"filename", config.String("filename", "ep{epoch}-ba{batch}")},
+           {"latest_filename", config.String("latest_filename", "latest")}, {}, save);
   save.save_ignore_keys = config.StringList("ignore_keys", {});
   save.autoresume = false;
   return save;
@@ -72,7 +78,8 @@ SaveOptions ReadSaving(ConfigMap& root, const std::string& run_name, const std::
   save.save_weights_only = root.Bool("save_weights_only", false);
   save.save_async = root.Bool("save_async", true);
   save.save_overlap = ReadOverlap(root, "save_overlap");
-  ReadNames(root, "save_", {{"run_name", run_name}}, save);
+  SetNames(root, {"save_filename", root.String("save_filename", "ep{epoch}-ba{batch}")},
+           {"save_latest_filename", root.String("save_latest_filename", "latest")}, {{"run_name", run_name}}, save);
   save.save_ignore_keys = root.StringList("save_ignore_keys", {});
   if (save.save_weights_only && save.autoresume)
     root.Reject("save_weights_only", "no run can go on from weights alone; set autoresume: false with it");

@@ -1,12 +1,17 @@
 """Kill, preempt, resume: the final weights must equal those of a run that was never disturbed, bit for bit."""
 import os
 import signal
+import time
 import unittest
 
 import harness
 
 
 class RecoveryTest(harness.JobTest):
+    def write_job(self, name, **changes):
+        # How many steps are computed again is exact only where a save has ended before the next step begins.
+        return super().write_job(name, **{"save_async": False, **changes})
+
     def undisturbed(self):
         self.run_composer("-n", 2, self.write_job("calm"))
         return self.newest_checkpoint("calm")
@@ -42,6 +47,33 @@ class RecoveryTest(harness.JobTest):
             summary = self.check_recovery(name, calm)
             self.assertEqual(summary["generations"][1]["start_step"], 10)
             self.assertEqual(summary["generations"][1]["recomputed_steps"], 10)
+
+    def test_kill_during_a_write_behind_the_training(self):
+        calm = self.undisturbed()
+        for rank in (0, 1):
+            name = f"behind-{rank}"
+            job = self.write_job(name, save_async=True, callbacks={"fail_at": {"rank": rank, "batch": 20, "when": "save"}, "throttle": {"seconds": 0.02}})
+            self.run_composer("-n", 2, job)
+            summary = self.summary(name)
+            self.assertEqual(summary["restarts"], 1, summary)
+            self.assertGreaterEqual(summary["generations"][0]["end_step"], 20, "training went on")
+            self.assertEqual(summary["generations"][1]["start_step"], 10)
+            self.assert_same_state(calm, self.newest_checkpoint(name))
+
+    def test_a_checkpoint_on_request(self):
+        job = self.write_job("asked", save_async=True, save_interval="100000ba", max_duration="2000ba", callbacks={"throttle": {"seconds": 0.02}})
+        process = self.start("-n", 2, job)
+        self.wait_for_batch("asked", 3)
+        self.run_composer("save", self.run_folder("asked"))
+        deadline = time.monotonic() + 20
+        while not list((self.run_folder("asked") / "checkpoints").glob("*/manifest.json")):
+            self.assertLess(time.monotonic(), deadline, "composer save made no checkpoint")
+            time.sleep(0.05)
+        self.assertIsNone(process.poll(), "the job goes on")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 75, err)
+        self.run_composer("save", self.run_folder("asked"), code=69)
 
     def test_other_ends_of_a_worker(self):
         calm = self.undisturbed()
