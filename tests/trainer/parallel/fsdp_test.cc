@@ -211,6 +211,43 @@ TEST(Fsdp, EqualsTorchsFullyShard) {
   }
 }
 
+// A rank that runs out of memory anywhere in a step completes its collectives; all do the step again, smaller.
+TEST(Fsdp, ARankThatRunsOutOfMemoryLeavesNobodyWaiting) {
+  const RunResult one = Train(OptionsOf({}));
+  for (const ShardingStrategy strategy : {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard}) {
+    for (const Event where : {Event::kBeforeForward, Event::kAfterForward, Event::kBeforeBackward,
+                              Event::kAfterBackward, Event::kInit /* inside backward */}) {
+      SCOPED_TRACE(testing::Message() << "strategy " << static_cast<int>(strategy) << ", " << EventName(where));
+      const auto results = TrainOnRanks(3, [&](int rank) {
+        TrainerOptions options = OptionsOf({});
+        options.fsdp.emplace().strategy = strategy;
+        options.device_train_microbatch_size = kAutoMicrobatch;
+        if (rank != 1) return options;
+        AddCallback(options, {where}, [where](State& state) {
+          const auto run_out = [&state] {
+            if (state.timestamp.batch >= 3 && state.batch.num_samples > 1)
+              TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory (injected)");
+          };
+          if (where != Event::kInit) {
+            run_out();
+            return;
+          }
+          state.model->named_parameters()["block2.up.weight"].register_hook([run_out](const at::Tensor& grad) {
+            run_out();
+            return grad;
+          });
+        });
+        return options;
+      });
+      for (const RunResult& result : results) {
+        ASSERT_TRUE(result.status.ok()) << result.status;
+        EXPECT_EQ(result.losses.size(), 10);
+        EXPECT_LE(RelativeError(result, one), 1e-6);
+      }
+    }
+  }
+}
+
 TEST(Fsdp, MuonIsRefused) {
   const auto results = TrainOnRanks(2, [&](int rank) {
     TrainerOptions options = OptionsOf({});
