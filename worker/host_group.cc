@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host_group.h"
 
+#include <algorithm>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,9 @@ std::unique_ptr<HostTransport> ConnectGloo(const HostGroupOptions& options, cons
   return std::make_unique<C10dTransport>(backend, options.check_calls, last_calls);
 }
 
+// Few rounds for large tensors, since each makes the ranks wait for each other; at most 64 MiB for all slots of a group.
+int64_t SlotBytes(int size) { return std::min<int64_t>(4 << 20, (32 << 20) / size / 4096 * 4096); }
+
 std::unique_ptr<HostTransport> ConnectTransport(const HostGroupOptions& options, const std::string& name, int rank,
                                                 int size) {
   if (options.collectives == HostCollectives::kGloo) return ConnectGloo(options, name, rank, size);
@@ -36,6 +40,7 @@ std::unique_ptr<HostTransport> ConnectTransport(const HostGroupOptions& options,
   SharedSegment::Options segment;
   segment.rank = rank;
   segment.size = size;
+  segment.slot_bytes = SlotBytes(size);
   segment.timeout = absl::FromChrono(options.timeout);
   absl::StatusOr<std::unique_ptr<HostTransport>> transport = SharedMemoryTransport::Connect(*store, segment);
   if (transport.ok()) return *std::move(transport);

@@ -30,8 +30,9 @@ namespace {
 
 constexpr char kName[] = "composer-collectives";
 constexpr int64_t kPage = 4096;
-constexpr int kPauses = 2000;                              // a few microseconds: a peer that runs is that near
-constexpr int kYields = 30;                                // then let a peer run that shares this core
+// Some tens of microseconds, if each rank has a core: a peer that runs is that near. Then the futex at once, not
+// sched_yield: on a busy machine who yields waits for everyone else's time slice, who is woken runs soon.
+constexpr int kPauses = 2000;
 constexpr absl::Duration kSlice = absl::Milliseconds(50);  // between looks for peers that are gone
 
 void Pause() {
@@ -194,7 +195,6 @@ void SharedSegment::Await() {
   for (int offset = 1; offset < size(); ++offset) {
     const int other = (rank() + offset) % size();
     for (int i = 0; i < pauses_ && !Arrived(other); ++i) Pause();
-    for (int i = 0; i < kYields && !Arrived(other); ++i) sched_yield();
     if (!Arrived(other)) AwaitSlowly(other);
   }
 }

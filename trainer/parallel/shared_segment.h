@@ -89,7 +89,7 @@ class SharedSegment {
   int fd_ = -1;  // the first rank's, until CloseTicket
   std::string ticket_;
   std::vector<int> pidfds_;  // by rank; -1: this process, or not watched
-  int pauses_ = 0;           // spins before a wait yields the core
+  int pauses_ = 0;           // spins before a wait sleeps
   uint32_t round_ = 0;       // the last one published
   std::atomic<bool> aborted_{false};
 };
