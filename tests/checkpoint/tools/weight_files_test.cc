@@ -51,7 +51,7 @@ TEST_P(WeightFile, HoldsWhatItsWriterPutIn) {
   EXPECT_EQ(weights->tensors.size(), expected.size());
   for (const auto& [name, tensor] : weights->tensors) {
     ASSERT_TRUE(expected.contains(name)) << name;
-    EXPECT_EQ(TypeName(tensor.scalar_type()), expected[name]["dtype"]) << name;
+    EXPECT_EQ(TypeName(tensor.scalar_type()), expected[name]["dtype"].get<std::string>()) << name;
     EXPECT_EQ(tensor.sizes().vec(), expected[name]["shape"].get<std::vector<int64_t>>()) << name;
     const at::Tensor values = tensor.contiguous().to(at::kDouble).flatten();
     const auto numbers = expected[name]["values"].get<std::vector<double>>();
