@@ -14,7 +14,7 @@ namespace composer {
 namespace {
 
 TEST(CommunicatorExchange, EveryRootsBytesReachAllAndOneRefusalIsSeenByAll) {
-  constexpr int kRanks = 3;
+  static constexpr int kRanks = 3;
   ThreadsExchange threads(kRanks);
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < kRanks; ++rank) {
