@@ -114,7 +114,7 @@ absl::Status ReadTogether(ObjectStore& store, const std::string& checkpoint, con
                           LoadTargets* targets, ByteExchange& exchange) {
   const Load load = StartLoad(store, checkpoint, manifest, targets);
   RunLimits limits;
-  limits.direct_chunk = INT64_MAX;
+  limits.direct_least = INT64_MAX;
   const std::vector<ChunkRun> runs = RunsOf(load.plan, limits);
   RETURN_IF_ERROR(CheckSameRuns(load, runs, exchange));
   const auto rank = static_cast<size_t>(exchange.rank()), world = static_cast<size_t>(exchange.world_size());

@@ -36,9 +36,9 @@ void SortChunks(LoadPlan* plan) {
 // All of the chunk is part of one run of one copy.
 bool IsDirect(const LoadPlan& plan, const ChunkRead& chunk, const RunLimits& limits) {
   const int64_t bytes = chunk.end - chunk.begin;
-  if (bytes < limits.direct_chunk || chunk.end_copy - chunk.first_copy != 1) return false;
+  if (chunk.end_copy - chunk.first_copy != 1) return false;
   const BoxCopy& copy = plan.copies[chunk.first_copy].bytes;
-  return copy.loops.empty() && copy.source_begin <= chunk.position &&
+  return copy.run_bytes >= limits.direct_least && copy.loops.empty() && copy.source_begin <= chunk.position &&
          copy.source_begin + copy.run_bytes >= chunk.position + bytes;
 }
 
@@ -90,8 +90,8 @@ std::vector<ChunkRun> RunsOf(const LoadPlan& plan, const RunLimits& limits) {
     for (; run.end < chunks.size(); ++run.end) {
       const ChunkRead& next = chunks[run.end];
       const int64_t between = next.begin - chunks[run.end - 1].end;  // negative: a manifest that nobody wrote
-      if (next.file != chunks[i].file || between < 0 || between > gap ||
-          next.end - chunks[i].begin > limit || IsDirect(plan, next, limits) != run.direct)
+      if (next.file != chunks[i].file || between < 0 || between > gap || next.end - chunks[i].begin > limit ||
+          IsDirect(plan, next, limits) != run.direct)
         break;
       if (run.direct && next.first_copy != chunks[i].first_copy) break;
     }

@@ -61,10 +61,10 @@ struct ChunkRun {
 };
 
 struct RunLimits {
-  int64_t buffer_bytes = int64_t{8} << 20;    // of a run that needs a buffer; one chunk is always allowed
-  int64_t gap_bytes = int64_t{64} << 10;      // what may lie between two chunks of a run, read for nothing
-  int64_t direct_bytes = int64_t{32} << 20;   // of a direct run
-  int64_t direct_chunk = int64_t{256} << 10;  // smaller chunks are cheaper many at a time through a buffer
+  int64_t buffer_bytes = int64_t{8} << 20;   // of a run that needs a buffer; one chunk is always allowed
+  int64_t gap_bytes = int64_t{64} << 10;     // what may lie between two chunks of a run, read for nothing
+  int64_t direct_bytes = int64_t{32} << 20;  // of a direct run
+  int64_t direct_least = int64_t{4} << 20;   // fewer bytes of a box are cheaper with their neighbours through a buffer
 };
 std::vector<ChunkRun> RunsOf(const LoadPlan& plan, const RunLimits& limits = {});
 

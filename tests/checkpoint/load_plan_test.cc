@@ -18,7 +18,7 @@ LoadPlan Chunks(const std::vector<int64_t>& begins) {
 }
 
 TEST(RunsOf, NeighboursAreReadAtOnceWithSmallGaps) {
-  const RunLimits limits{.buffer_bytes = 500, .gap_bytes = 50, .direct_bytes = 500, .direct_chunk = 1000};
+  const RunLimits limits{.buffer_bytes = 500, .gap_bytes = 50, .direct_bytes = 500, .direct_least = 1 << 21};
   using Runs = std::vector<ChunkRun>;
   EXPECT_EQ(RunsOf(Chunks({}), limits), Runs{});
   EXPECT_EQ(RunsOf(Chunks({0, 100, 200}), limits), (Runs{{0, 3, false}}));
@@ -32,7 +32,7 @@ TEST(RunsOf, NeighboursAreReadAtOnceWithSmallGaps) {
 }
 
 TEST(RunsOf, LargePiecesGoStraightToTheirPlace) {
-  const RunLimits limits{.buffer_bytes = 500, .gap_bytes = 50, .direct_bytes = 300, .direct_chunk = 100};
+  const RunLimits limits{.buffer_bytes = 500, .gap_bytes = 50, .direct_bytes = 300, .direct_least = 1 << 20};
   using Runs = std::vector<ChunkRun>;
   EXPECT_EQ(RunsOf(Chunks({0, 100, 200, 300}), limits), (Runs{{0, 3, true}, {3, 4, true}}));
   EXPECT_EQ(RunsOf(Chunks({0, 101}), limits), (Runs{{0, 1, true}, {1, 2, true}}));  // never a gap
