@@ -3,7 +3,10 @@
 
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/cleanup.h"
@@ -12,6 +15,25 @@
 
 namespace composer {
 namespace {
+
+// Of every rank, for a fair share of the whole tensors; none when no tensor is sharded.
+absl::StatusOr<std::vector<int64_t>> ShardedBytesOfAll(const StateDict& state, RankExchange& exchange) {
+  std::vector<int64_t> bytes;
+  if (state.sharded.empty()) return bytes;
+  const auto texts = exchange.Gather(absl::StrCat(ShardedBytes(state)));
+  absl::StatusOr<std::string> joined = "";
+  if (texts.ok()) {
+    joined = absl::StrJoin(*texts, ",");
+  } else {
+    joined = texts.status();
+  }
+  ASSIGN_OR_RETURN(const std::string all, exchange.Broadcast(std::move(joined)));
+  for (const absl::string_view text : absl::StrSplit(all, ',')) {
+    if (!absl::SimpleAtoi(text, &bytes.emplace_back()))
+      return absl::InternalError("rank 0's list of shards is not readable");
+  }
+  return bytes;
+}
 
 void WarnIfError(const absl::Status& status, absl::string_view what) {
   if (!status.ok()) LOG(WARNING) << what << ": " << status.message();
@@ -23,7 +45,10 @@ Saver::Saver(ObjectStore& store, RankExchange exchange, SaverOptions options)
     : store_(store), exchange_(std::move(exchange)), options_(std::move(options)) {}
 
 absl::StatusOr<std::string> Saver::Save(const StateDict& state, CheckpointName step, int64_t samples) {
-  return SaveSnapshot(BorrowState(state, exchange_.rank(), exchange_.world_size()), step, samples);
+  const absl::StatusOr<std::vector<int64_t>> sharded_bytes = ShardedBytesOfAll(state, exchange_);
+  if (!sharded_bytes.ok())
+    return Annotate(sharded_bytes.status(), absl::StrCat("cannot save checkpoint ", step.ToString()));
+  return SaveSnapshot(BorrowState(state, exchange_.rank(), exchange_.world_size(), *sharded_bytes), step, samples);
 }
 
 absl::StatusOr<std::string> Saver::SaveSnapshot(const absl::StatusOr<Snapshot>& snapshot, CheckpointName step,

@@ -51,8 +51,9 @@ struct ByIndex {
 
 }  // namespace
 
-absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world_size) try {
-  ASSIGN_OR_RETURN(const std::vector<TensorPart> parts, OwnParts(state, rank, world_size));
+absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world_size,
+                                     absl::Span<const int64_t> sharded_bytes) try {
+  ASSIGN_OR_RETURN(const std::vector<TensorPart> parts, OwnParts(state, rank, world_size, sharded_bytes));
   Snapshot snapshot = WithoutTensors(state);
   snapshot.own.reserve(parts.size());
   for (const TensorPart& part : parts) snapshot.own.push_back(ToHost(part));

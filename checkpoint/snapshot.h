@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "checkpoint/host_buffer.h"
 #include "checkpoint/state_dict.h"
 #include "checkpoint/writer.h"
@@ -21,7 +22,9 @@ struct Snapshot {
 
 // No copy of what lies contiguous in host memory: the state must not change while the snapshot is in use.
 // kInvalidArgument: a tensor that cannot be stored. kInternal: what LibTorch throws (a device error).
-absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world_size);
+// `sharded_bytes`: as for OwnParts (writer.h).
+absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world_size,
+                                     absl::Span<const int64_t> sharded_bytes = {});
 
 // A copy of this rank's tensors in `buffer`: once it returns, the state may change. Copies from a device run one after
 // the other in its current stream, which is waited for once. The snapshot is valid until the buffer's next use.
