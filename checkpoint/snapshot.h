@@ -22,7 +22,7 @@ struct Snapshot {
 
 // No copy of what lies contiguous in host memory: the state must not change while the snapshot is in use.
 // kInvalidArgument: a tensor that cannot be stored. kInternal: what LibTorch throws (a device error).
-// sharded_bytes: as OwnParts.
+// `sharded_bytes`: as for OwnParts (writer.h).
 absl::StatusOr<Snapshot> BorrowState(const StateDict& state, int rank, int world_size,
                                      absl::Span<const int64_t> sharded_bytes = {});
 
