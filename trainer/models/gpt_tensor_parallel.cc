@@ -123,7 +123,7 @@ class TpTransformer final : public torch::nn::Module {
 
 class TpGpt final : public Model {
  public:
-  TpGpt(const GptOptions& options, Communicator& group)
+  TpGpt(const GptOptions& options, Communicator& group, const Model& whole)
       : group_(group),
         context_(options.context),
         dropout_(options.dropout),
@@ -132,11 +132,10 @@ class TpGpt final : public Model {
       lm_head_ = torch::nn::Linear(torch::nn::LinearOptions(options.width, options.vocab).bias(false));
       register_module("lm_head", lm_head_);
     }
-    const std::shared_ptr<Model> whole = MakeGpt(options);
     std::vector<std::pair<std::string, at::Tensor>> tensors;
-    for (const auto& item : whole->named_parameters()) tensors.emplace_back(item.key(), item.value());
+    for (const auto& item : whole.named_parameters()) tensors.emplace_back(item.key(), item.value());
     CopyFromWhole(*this, tensors);
-    flops_per_sample_ = whole->flops_per_sample();
+    flops_per_sample_ = whole.flops_per_sample();
   }
 
   at::Tensor forward(const Batch& batch) override {
@@ -181,7 +180,9 @@ class TpGpt final : public Model {
 std::shared_ptr<Model> MakeTensorParallelGpt(const GptOptions& options, Communicator& group) {
   TORCH_CHECK_VALUE(options.heads >= 1 && options.heads % group.world_size() == 0, "gpt: heads ", options.heads,
                     " do not split over tensor_parallel_degree ", group.world_size());
-  return std::make_shared<TpGpt>(options, group);
+  // First: modules draw from torch's generator when they are made.
+  const std::shared_ptr<Model> whole = MakeGpt(options);
+  return std::make_shared<TpGpt>(options, group, *whole);
 }
 
 }  // namespace composer

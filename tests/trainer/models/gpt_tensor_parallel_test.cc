@@ -162,10 +162,11 @@ TEST(TensorParallelGpt, TrainsAsTheWholeModel) {
       const Curve split = TrainSplit(options, 10, degree, /*checkpoint=*/false);
       ASSERT_EQ(split.losses.size(), whole.losses.size());
       for (size_t step = 0; step < whole.losses.size(); ++step)
-        EXPECT_NEAR(split.losses[step] / whole.losses[step], 1, 2e-6) << "step " << step << ", degree " << degree;
+        EXPECT_NEAR(split.losses[step] / whole.losses[step], 1, step == 0 ? 1e-6 : 1e-4)
+            << "step " << step << ", degree " << degree;
       ASSERT_EQ(split.gradients.size(), whole.gradients.size());
       for (const auto& [name, gradient] : whole.gradients)
-        EXPECT_LT(RelativeError(split.gradients.at(name), gradient), 2e-6) << name << ", degree " << degree;
+        EXPECT_LT(RelativeError(split.gradients.at(name), gradient), 1e-5) << name << ", degree " << degree;
       ASSERT_EQ(split.parameters.size(), whole.parameters.size());
       for (const auto& [name, parameter] : whole.parameters)
         EXPECT_EQ(split.parameters.at(name).sizes(), parameter.sizes()) << name;
