@@ -114,7 +114,7 @@ TEST(Pickle, DamageIsRefusedWithItsPlace) {
     EXPECT_THAT(std::string(pickle.status().message()), testing::AllOf(HasSubstr(row.reason), HasSubstr(" at byte ")));
   }
   // Text opcodes, extension codes, out-of-band buffers.
-  for (const int opcode : {'I', 'L', 'F', 'S', 'V', 'P', 'i', 'o', 0x82, 0x97, 0xff}) {
+  for (const int opcode : std::initializer_list<int>{'I', 'L', 'F', 'S', 'V', 'P', 'i', 'o', 0x82, 0x97, 0xff}) {
     const std::string bytes = Whole(Bytes({opcode}));
     EXPECT_EQ(Pickle::Parse(bytes).status().code(), absl::StatusCode::kUnimplemented) << opcode;
   }
