@@ -45,9 +45,13 @@ absl::StatusOr<int> ImportTool(const std::vector<std::string>& args, const ToolC
   for (const std::string& note : weights.notes) context.err << "note: " << note << "\n";
   ASSIGN_OR_RETURN(const StateDict state, AsModel(std::move(weights), rules));
   ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> store, OpenPlace(context.open, paths[1]));
+  const CheckpointName step{0, 0};
+  // A saver would replace one of the same run name.
+  if (const std::string manifest = ManifestKey(step.ToString()); !overwrite && store->Size(manifest).ok())
+    return absl::AlreadyExistsError(absl::StrCat(store->Location(manifest), " is there; --overwrite replaces it"));
   Saver saver(*store, RankExchange(),
               {.run_name = run_name.empty() ? Stem(paths[0]) : run_name, .keep = -1, .overwrite = overwrite});
-  ASSIGN_OR_RETURN(const std::string location, saver.Save(state, CheckpointName{0, 0}, 0));
+  ASSIGN_OR_RETURN(const std::string location, saver.Save(state, step, 0));
   context.out << "imported  " << state.tensors.size() << " tensors of " << paths[0] << "\ncheckpoint  " << location
               << "\nload it with load_path: " << location << ", load_weights_only: true\n";
   return kToolDone;
