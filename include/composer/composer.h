@@ -38,6 +38,7 @@
 #include "trainer/metrics/segmentation.h"
 #include "trainer/models/classifier.h"
 #include "trainer/models/gpt.h"
+#include "trainer/models/gpt_tensor_parallel.h"
 #include "trainer/models/initializers.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/model.h"
@@ -89,6 +90,7 @@
 #include "trainer/loggers/json_lines.h"
 #include "trainer/loggers/logger.h"
 #include "trainer/loggers/progress_bar.h"
+#include "trainer/loggers/remote_uploader.h"
 #include "trainer/loggers/tensorboard_logger.h"
 
 // Profiler.

@@ -92,7 +92,7 @@ TEST(OwnParts, WholeTensorsGoWhereTheShardsLeaveRoom) {
   EXPECT_EQ(names(0, {}), "t0 t2 w ");
   EXPECT_EQ(names(1, {2000, 0}), "t0 t1 t2 t3 w ");
   EXPECT_EQ(names(0, {2000, 0}), "w ");
-  EXPECT_EQ(names(1, {400, 0}), "t0 t1 t3 w ");
+  EXPECT_EQ(names(1, {800, 0}), "t0 t1 t3 w ") << "800 and 1,200 bytes: of equals the lowest rank";
   state.sharded[0].writes = false;  // another replica does
   EXPECT_EQ(names(0, {}), "t0 t2 ");
   EXPECT_EQ(ShardedBytes(state), 0);

@@ -65,7 +65,7 @@ TEST(JobParallelismTest, MixedPrecision) {
 
 TEST(JobParallelismTest, ErrorsNameTheKeyAndWhatIsAllowed) {
   EXPECT_THAT(Error("{fsdp_config: {sharding_stratgy: FULL_SHARD}}"), HasSubstr("did you mean `sharding_strategy`?"));
-  EXPECT_THAT(Error("{fsdp_config: {sharding_strategy: FULL}}"), HasSubstr("did you mean `FULL_SHARD`?"));
+  EXPECT_THAT(Error("{fsdp_config: {sharding_strategy: FULL_SHRD}}"), HasSubstr("did you mean `FULL_SHARD`?"));
   EXPECT_THAT(Error("{fsdp_config: {}, parallelism_config: {fsdp: {}}}"), HasSubstr("write one of them"));
   EXPECT_THAT(Error("{parallelism_config: {fdsp: {}}}"), HasSubstr("did you mean `fsdp`?"));
   EXPECT_THAT(Error("{fsdp_config: {mixed_precision: HALF}}"), HasSubstr("expected FULL, DEFAULT, PURE or {"));

@@ -108,7 +108,8 @@ TEST(AsyncSaves, OneThatComesTooEarlyWaitsOrIsSkippedOnAllRanks) {
     });
     for (const RunResult& result : results) EXPECT_TRUE(result.status.ok()) << result.status;
     const auto names = Names(memory);
-    EXPECT_THAT(names, AllOf(Contains("ep0-ba1"), Contains("ep2-ba10")));
+    // The last batch is saved before the end of its epoch, or, when that save was passed over, after it.
+    EXPECT_THAT(names, AllOf(Contains("ep0-ba1"), Contains(testing::AnyOf("ep1-ba10", "ep2-ba10"))));
     for (const char* skipped : {"ep0-ba2", "ep0-ba3", "ep0-ba4"}) EXPECT_THAT(names, Not(Contains(skipped))) << ranks;
   }
 }
