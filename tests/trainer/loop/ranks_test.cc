@@ -102,14 +102,15 @@ TEST(Ranks, AStepMakesNoCollectiveButItsBuckets) {
       };
       for (const RunResult& result : TrainOnRanks(2, options)) {
         ASSERT_TRUE(result.status.ok()) << result.status;
-        // And once a run the order in which backward reaches the parameters.
-        EXPECT_EQ(result.num_collectives, steps * result.collectives_per_step + 1);
+        // Of several buckets the order is agreed on, once a run.
+        const int64_t order = hidden == 60000 ? 1 : 0;
+        EXPECT_EQ(result.num_collectives, steps * result.collectives_per_step + order);
         EXPECT_EQ(result.collectives_per_step > 1, hidden == 60000) << result.collectives_per_step;
       }
     }
   }
   for (const RunResult& result : TrainOnRanks(2, [](int) { return SmallRun(); })) {
-    EXPECT_EQ(result.num_collectives, 10 * result.collectives_per_step + 3) << "2 epochs, 1 order";
+    EXPECT_EQ(result.num_collectives, 10 * result.collectives_per_step + 2) << "2 epochs";
   }
 }
 
