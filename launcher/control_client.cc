@@ -18,6 +18,18 @@ absl::Status Explain(const grpc::Status& status) {
   return Annotate(FromGrpc(status), "the launcher");
 }
 
+template <typename Request, typename Reply>
+absl::Status Ask(proto::Control::Stub& stub,
+                 grpc::Status (proto::Control::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                 const std::string& who) {
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineAfter(kPatience));
+  Request request;
+  request.set_who(who);
+  Reply reply;
+  return Explain((stub.*method)(&context, request, &reply));
+}
+
 }  // namespace
 
 absl::StatusOr<ControlClient> ControlClient::Open(const std::string& address, const Credentials& credentials) {
@@ -33,31 +45,8 @@ absl::StatusOr<proto::JobStatus> ControlClient::Status() {
   return status;
 }
 
-absl::Status ControlClient::Save(const std::string& who) {
-  grpc::ClientContext context;
-  context.set_deadline(DeadlineAfter(kPatience));
-  proto::SaveRequest request;
-  request.set_who(who);
-  proto::SaveReply reply;
-  return Explain(stub_->Save(&context, request, &reply));
-}
-
-absl::Status ControlClient::Drain(const std::string& who) {
-  grpc::ClientContext context;
-  context.set_deadline(DeadlineAfter(kPatience));
-  proto::EndRequest request;
-  request.set_who(who);
-  proto::EndReply reply;
-  return Explain(stub_->Drain(&context, request, &reply));
-}
-
-absl::Status ControlClient::Stop(const std::string& who) {
-  grpc::ClientContext context;
-  context.set_deadline(DeadlineAfter(kPatience));
-  proto::EndRequest request;
-  request.set_who(who);
-  proto::EndReply reply;
-  return Explain(stub_->Stop(&context, request, &reply));
-}
+absl::Status ControlClient::Save(const std::string& who) { return Ask(*stub_, &proto::Control::Stub::Save, who); }
+absl::Status ControlClient::Drain(const std::string& who) { return Ask(*stub_, &proto::Control::Stub::Drain, who); }
+absl::Status ControlClient::Stop(const std::string& who) { return Ask(*stub_, &proto::Control::Stub::Stop, who); }
 
 }  // namespace composer
