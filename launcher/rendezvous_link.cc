@@ -180,12 +180,13 @@ void RendezvousLink::JoinOnce() {
     absl::MutexLock lock(&mutex_);
     tally = tally_;
   }
+  const absl::Time asked = Now();
   absl::StatusOr<proto::World> world = client()->Join(limits_.join, tally);
   const absl::Time now = Now();
   const bool sent_away = absl::IsFailedPrecondition(world.status());
   if (!sent_away) refused_since_ = absl::InfiniteFuture();
   if (sent_away) {
-    refused_since_ = std::min(refused_since_, now);
+    refused_since_ = std::min(refused_since_, asked);  // it waited there in vain
     if (places_.servers.size() > 1) shunned_until_[server_] = now + kShunFor;
     if (places_.servers.size() == 1 && now - refused_since_ >= kPassingLimit)
       world = absl::InvalidArgumentError(world.status().message());

@@ -7,7 +7,9 @@
 #include <limits>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainer/callbacks/oom_observer.h"
@@ -156,7 +158,7 @@ void Trainer::LogShardPlan() {
   if (fsdp_ == nullptr || !options_.fsdp->verbose || state_.rank != 0) return;
   int64_t optimizer_bytes = 0;
   for (const auto& [name, tensor] : state_.optimizer->state()) optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
-  LOG(INFO) << "fsdp: " << PlanText(fsdp_->Plan(optimizer_bytes));
+  absl::FPrintF(stderr, "fsdp: %s\n", absl::StripTrailingAsciiWhitespace(PlanText(fsdp_->Plan(optimizer_bytes))));
 }
 
 void Trainer::ShareInitialWeights() {
