@@ -119,12 +119,13 @@ absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettin
 absl::Status RunCheckpoints::Load(const std::string& checkpoint, State& state, SavedDataSettings& data) {
   const std::string location = folder_->Location(checkpoint);
   StateDict dict = SavedTensors(state, /*weights_only=*/false);
-  const bool remote = !options_.best_effort && IsRemotePlace(options_.save_folder);
-  ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange_, remote));
+  SharingDecision sharing;  // of a place that may go, each rank reads for itself
+  if (!options_.best_effort) {
+    ASSIGN_OR_RETURN(sharing, AgreeOnSharing(exchange_, IsRemotePlace(options_.save_folder)));
+  }
   CommunicatorExchange bytes(communicator_);
-  const bool share = sharing.share && !options_.best_effort;
-  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, checkpoint, &dict, {}, share ? &bytes : nullptr), location,
-                             " (another model or optimizer? use another run_name, or autoresume: false)"));
+  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, checkpoint, &dict, {}, sharing.share ? &bytes : nullptr),
+                             location, " (another model or optimizer? use another run_name, or autoresume: false)"));
   if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)
     return absl::DataLossError(absl::StrCat("cannot go on from ", location, ": it has no timestamp or data settings"));
   RETURN_IF_ERROR(Annotate(RestoreSmallState(dict.small, {}, state, data), location));
