@@ -40,6 +40,7 @@
 #include "trainer/models/gpt.h"
 #include "trainer/models/gpt_tensor_parallel.h"
 #include "trainer/models/initializers.h"
+#include "trainer/models/language_model.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/model.h"
 #include "trainer/models/resnet_small.h"

@@ -8,8 +8,7 @@
 
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
-#include "trainer/loss/cross_entropy.h"
-#include "trainer/metrics/cross_entropy.h"
+#include "trainer/models/language_model.h"
 
 namespace composer {
 namespace {
@@ -123,7 +122,7 @@ class Transformer final : public torch::nn::Module {
   torch::nn::LayerNorm ln_f_{nullptr};
 };
 
-class Gpt final : public Model {
+class Gpt final : public LanguageModel {
  public:
   explicit Gpt(const GptOptions& options)
       : transformer_(register_module("transformer", std::make_shared<Transformer>(options))) {
@@ -139,16 +138,6 @@ class Gpt final : public Model {
     const at::Tensor x = transformer_->forward(batch.inputs);
     return at::linear(x, lm_head_.is_empty() ? transformer_->token_embedding() : lm_head_->weight);
   }
-  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
-    return NextTokenCrossEntropy(outputs, batch.targets);
-  }
-  MetricList metrics(bool is_train) const override {
-    MetricList metrics;
-    metrics.push_back(MakeLanguageCrossEntropy());
-    if (!is_train) metrics.push_back(MakeLanguagePerplexity());
-    return metrics;
-  }
-  double flops_per_sample() const override { return flops_per_sample_; }
 
  private:
   void Initialise(int64_t layers) {
@@ -177,7 +166,6 @@ class Gpt final : public Model {
 
   std::shared_ptr<Transformer> transformer_;
   torch::nn::Linear lm_head_{nullptr};
-  double flops_per_sample_ = 0;
 };
 
 void CheckAtLeastOne(const char* field, int64_t value) {

@@ -8,8 +8,7 @@
 
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
-#include "trainer/loss/cross_entropy.h"
-#include "trainer/metrics/cross_entropy.h"
+#include "trainer/models/language_model.h"
 #include "trainer/parallel/tensor_parallel.h"
 
 namespace composer {
@@ -121,7 +120,7 @@ class TpTransformer final : public torch::nn::Module {
   torch::nn::LayerNorm ln_f{nullptr};
 };
 
-class TpGpt final : public Model {
+class TpGpt final : public LanguageModel {
  public:
   TpGpt(const GptOptions& options, Communicator& group, const Model& whole)
       : group_(group),
@@ -155,16 +154,6 @@ class TpGpt final : public Model {
     x = at::layer_norm(x, {x.size(2)}, params[2], params[3], norm->options.eps());
     return GatherOutputs(at::linear(x, params.size() == 4 ? params[0] : params[4]), group_);
   }
-  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
-    return NextTokenCrossEntropy(outputs, batch.targets);
-  }
-  MetricList metrics(bool is_train) const override {
-    MetricList metrics;
-    metrics.push_back(MakeLanguageCrossEntropy());
-    if (!is_train) metrics.push_back(MakeLanguagePerplexity());
-    return metrics;
-  }
-  double flops_per_sample() const override { return flops_per_sample_; }
 
  private:
   Communicator& group_;
@@ -172,7 +161,6 @@ class TpGpt final : public Model {
   double dropout_;
   std::shared_ptr<TpTransformer> transformer_;
   torch::nn::Linear lm_head_{nullptr};
-  double flops_per_sample_ = 0;
 };
 
 }  // namespace
