@@ -70,6 +70,7 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
   options.job = plan.name;
   options.incarnation = RandomName();
   options.clock = &RealClock::Get();
+  options.max_nodes = plan.shape.max_nodes;
   proto::NodeInfo& node = options.node;
   node.set_hostname(HostName());
   node.set_node_id(absl::StrCat(node.hostname(), "-", options.incarnation));

@@ -16,9 +16,7 @@
 namespace composer {
 namespace {
 
-constexpr absl::Duration kLookInterval = absl::Milliseconds(200);
 constexpr absl::Duration kReachLimit = absl::Milliseconds(600);
-constexpr absl::Duration kAnswerLimit = absl::Seconds(2);  // of a server that accepted the connection
 constexpr absl::Duration kSilentFor = absl::Seconds(1);    // then it is asked again
 constexpr absl::Duration kShunFor = absl::Seconds(15);     // a server without quorum
 constexpr absl::Duration kPassingLimit =
@@ -39,6 +37,7 @@ RendezvousLink::RendezvousLink(RendezvousClient::Options options, Handlers handl
     : options_(std::move(options)),
       handlers_(std::move(handlers)),
       limits_(limits),
+      pace_(PaceOf(options_.max_nodes)),
       places_([&] {
         if (places.servers.empty()) places.servers = {options_.address};
         return std::move(places);
@@ -196,7 +195,7 @@ void RendezvousLink::JoinOnce() {
   }
   const bool final = world.ok() || absl::IsInvalidArgument(world.status()) || absl::IsDeadlineExceeded(world.status());
   if (!final) {
-    if (sent_away) SleepUnlessEnding(2 * kLookInterval);
+    if (sent_away) SleepUnlessEnding(2 * pace_.look);
     return LoseServer();
   }
   {
@@ -249,13 +248,13 @@ bool RendezvousLink::Recover() {
       case SuccessionDecision::Kind::kWait:
         break;
     }
-  } while (SleepUnlessEnding(kLookInterval));
+  } while (SleepUnlessEnding(pace_.look));
   return false;
 }
 
 bool RendezvousLink::AttachTo(int server) {
   const proto::Standing standing = client()->standing();
-  if (absl::Status status = Connect(places_.servers[server], standing, kAnswerLimit); !status.ok()) {
+  if (absl::Status status = Connect(places_.servers[server], standing, pace_.answer); !status.ok()) {
     LOG(INFO) << status.message();
     return false;
   }
@@ -279,7 +278,7 @@ bool RendezvousLink::TellWhatWeKnow(RendezvousClient& client) {
   }
   if (!running && !untold.has_value()) return true;
   const proto::Standing standing = client.standing();
-  const absl::Status told = client.Reattach(upstream_->Memories(standing.generation()), kAnswerLimit);
+  const absl::Status told = client.Reattach(upstream_->Memories(standing.generation()), pace_.answer);
   if (told.ok() && untold.has_value()) {
     absl::MutexLock lock(&mutex_);
     untold_.reset();

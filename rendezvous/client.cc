@@ -302,7 +302,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
 };
 
 absl::StatusOr<std::unique_ptr<RendezvousClient>> RendezvousClient::Connect(Options options) {
-  ASSIGN_OR_RETURN(auto channel, OpenChannel(options.address, options.credentials, options.connect_timeout));
+  ASSIGN_OR_RETURN(auto channel, OpenChannel(options.address, options.credentials, options.connect_timeout, PaceOf(options.max_nodes)));
   return std::unique_ptr<RendezvousClient>(new RendezvousClient(std::move(options), std::move(channel)));
 }
 

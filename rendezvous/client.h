@@ -38,6 +38,7 @@ class RendezvousClient {
     Credentials credentials;           // None, or what the server asks for
     Clock* clock = &RealClock::Get();  // must outlive the client
     absl::Duration connect_timeout = absl::Seconds(30);
+    int max_nodes = 1;  // of the job: sets the pace of life signs (pace.h)
   };
 
   // Waits for a server that is not up yet. Errors of OpenChannel: kUnavailable (none answered in time), kUnauthenticated.
