@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "launcher/job_cgroup.h"
 #include "launcher/keeper_protocol.h"
 #include "launcher/process_spec.h"
 #include "launcher/process_tree.h"
@@ -48,8 +49,10 @@ class KeeperLoop {
     Isolate();
     StartEarlyChild();
     while (!launcher_gone_) Turn();
+    KillCgroup(options_.cgroup);
     KillChildren([](pid_t) { return true; }, kEndLimit);
     if (!options_.temp_folder.empty()) RemoveTree(options_.temp_folder).IgnoreError();
+    RemoveCgroup(options_.cgroup);
   }
 
  private:
@@ -62,6 +65,7 @@ class KeeperLoop {
     sigaddset(&child_exits, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child_exits, nullptr);
     exits_fd_ = signalfd(-1, &child_exits, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (!options_.cgroup.empty()) cgroup_fd_ = open(options_.cgroup.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
 
   void StartEarlyChild() {
@@ -128,9 +132,9 @@ class KeeperLoop {
     }
   }
 
-  static absl::StatusOr<pid_t> Start(const ReceivedRequest& received) {
+  absl::StatusOr<pid_t> Start(const ReceivedRequest& received) const {
     ASSIGN_OR_RETURN(const ProcessSpec spec, ReadSpec(received.descriptors[0]));
-    return SpawnProcess(spec, received.descriptors[1], received.descriptors[2]);
+    return SpawnProcess(spec, received.descriptors[1], received.descriptors[2], cgroup_fd_);
   }
 
   void Spawn(const ReceivedRequest& received) {
@@ -164,6 +168,7 @@ class KeeperLoop {
 
   const KeeperProcessOptions& options_;
   int exits_fd_ = -1;
+  int cgroup_fd_ = -1;  // -1: the host gave us none
   bool launcher_gone_ = false;
   std::map<pid_t, int32_t> tags_;  // what was spawned by request and not reaped yet
   std::deque<KeeperNotice> notices_;

@@ -21,6 +21,7 @@ constexpr absl::Duration kSilentFor = absl::Seconds(1);    // then it is asked a
 constexpr absl::Duration kShunFor = absl::Seconds(15);     // a server without quorum
 constexpr absl::Duration kPassingLimit =
     absl::Seconds(6);  // for a refusal that may pass: longer than a dead node lasts
+constexpr absl::Duration kShowLife = absl::Minutes(1);  // far below kMemoryLasts (node_memory.h)
 constexpr absl::Duration kServeInterval = absl::Seconds(2);
 
 absl::Time Now() { return RealClock::Get().Now(); }
@@ -50,7 +51,7 @@ absl::StatusOr<std::unique_ptr<RendezvousLink>> RendezvousLink::Start(Rendezvous
                                                                       RendezvousPlaces places) {
   std::unique_ptr<RendezvousLink> link(
       new RendezvousLink(std::move(options), std::move(handlers), limits, std::move(places)));
-  RETURN_IF_ERROR(link->Connect(link->options_.address, {}, limits.first_connect));
+  RETURN_IF_ERROR(link->Connect(link->options_.address, link->options_.standing, limits.first_connect));
   link->thread_ = std::thread([self = link.get()] { self->Run(); });
   return link;
 }
@@ -161,7 +162,7 @@ void RendezvousLink::Run() {
     {
       absl::MutexLock lock(&mutex_);
       const auto due = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return join_wanted_ || lost_ || ending_; };
-      mutex_.Await(absl::Condition(&due));
+      while (!mutex_.AwaitWithTimeout(absl::Condition(&due), kShowLife)) ShowLife();
       if (ending_) return;
       lost = lost_;
     }
@@ -171,6 +172,10 @@ void RendezvousLink::Run() {
       return;
     }
   }
+}
+
+void RendezvousLink::ShowLife() {
+  if (options_.remember && client_->standing().generation() > 0) options_.remember(client_->standing());
 }
 
 void RendezvousLink::JoinOnce() {

@@ -78,6 +78,7 @@ class RendezvousLink {
   std::shared_ptr<RendezvousClient> client();
 
   void Run();
+  void ShowLife() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void JoinOnce();
   // False: given up, or told to stop.
   bool Recover();

@@ -193,6 +193,10 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     if (outgoing_.size() == 1) StartWrite(&outgoing_.front());
   }
 
+  void Remember() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (options_.remember) options_.remember(standing_);
+  }
+
   void TakeWorld() {
     absl::MutexLock lock(&mutex_);
     world_ = std::move(*incoming_.mutable_world());
@@ -202,6 +206,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     standing_.set_nodes(world_->nodes());
     standing_.set_node_rank(world_->node_rank());
     *standing_.mutable_before() = world_->before();
+    Remember();
     if (!world_->confirm()) return;
     proto::NodeMessage message;
     message.mutable_world_taken();
@@ -210,7 +215,9 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
 
   void TakeConfirmed(const proto::Confirmed& confirmed) {
     absl::MutexLock lock(&mutex_);
-    if (confirmed.generation() == standing_.generation()) standing_.clear_before();
+    if (confirmed.generation() != standing_.generation()) return;
+    standing_.clear_before();
+    Remember();
   }
 
   void TakeRegroup(const proto::Regroup& regroup) {
@@ -226,7 +233,10 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
     std::function<void(const proto::Spare&)> handler;
     {
       absl::MutexLock lock(&mutex_);
-      if (spare.newest().generation() > standing_.generation()) standing_ = spare.newest();
+      if (spare.newest().generation() > standing_.generation()) {
+        standing_ = spare.newest();
+        Remember();
+      }
       handler = spare_handler_;
     }
     if (handler) handler(spare);

@@ -35,6 +35,9 @@ class RendezvousClient {
     proto::NodeInfo node;
     proto::Standing standing;          // of an earlier client's standing(), if there was one
     std::function<int()> free_port;    // asked before each Join, for NodeInfo.free_port; may be empty
+    // Called with each change of standing(), before the rendezvous hears that this node knows of it, and with lock held:
+    // must be quick. May be empty.
+    std::function<void(const proto::Standing&)> remember;
     Credentials credentials;           // None, or what the server asks for
     Clock* clock = &RealClock::Get();  // must outlive the client
     absl::Duration connect_timeout = absl::Seconds(30);

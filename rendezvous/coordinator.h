@@ -124,6 +124,7 @@ class Coordinator {
     int base_rank = -1;   // -1: not known yet
   };
 
+  static std::string Describe(const proto::NodeInfo& node, int node_rank);
   absl::Time Later(absl::Time now) { return now_ = std::max(now_, now); }
   std::optional<proto::Refusal> Check(const proto::Caller& caller, const proto::NodeInfo& node) const;
   bool Refuse(Session session, const proto::Caller& caller, const proto::NodeInfo& info, Outcome& outcome) const;
