@@ -33,8 +33,8 @@ class Keeper {
  public:
   struct Options {
     std::string temp_folder;  // the keeper removes it when the launcher ends, however that happens; its path is in the
-                              // environment of every worker, and a warden ends what launcher and keeper leave; "": none,
-                              // and no cgroup (job_cgroup.h) either
+        // environment of every worker, and a warden ends what launcher and keeper leave; "": none,
+        // and no cgroup (job_cgroup.h) either
     std::function<void()> early_child;  // runs in a process of its own from the very start; its tag is kEarlyChildTag
     int early_child_fd = -1;            // for the early child alone: the keeper closes its copy
   };

@@ -254,9 +254,8 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   ASSIGN_OR_RETURN(launching.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
   launching.memory = OpenMemory(plan, environment);
   const bool remembers = launching.memory != nullptr && launching.memory->standing().generation() > 0;
-  ASSIGN_OR_RETURN(launching.household,
-                   MakeHousehold(plan, launching.endpoint_is_here, options, launching.security, environment,
-                                 remembers ? kSettleSeconds : 0));
+  ASSIGN_OR_RETURN(launching.household, MakeHousehold(plan, launching.endpoint_is_here, options, launching.security,
+                                                      environment, remembers ? kSettleSeconds : 0));
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
   RETURN_IF_ERROR(FindRendezvous(launching));

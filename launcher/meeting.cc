@@ -16,7 +16,8 @@ namespace composer {
 namespace {
 
 // Of waiting, between two looks at the signals: short at first, then long enough for a TLS handshake over a slow link.
-constexpr absl::Duration kFirstSlice = absl::Seconds(1), kLastSlice = absl::Seconds(4), kLongestSlice = absl::Seconds(15);
+constexpr absl::Duration kFirstSlice = absl::Seconds(1), kLastSlice = absl::Seconds(4),
+                         kLongestSlice = absl::Seconds(15);
 constexpr absl::Duration kQuiet = absl::Seconds(3);  // before the first word: nodes do not start at once
 constexpr absl::Duration kProbeLimit = absl::Seconds(2);
 constexpr absl::Duration kProbeInterval = absl::Seconds(10);

@@ -32,7 +32,7 @@ std::string Digest(absl::string_view text) {
 int Lock(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return -1;
-  struct flock lock {};
+  struct flock lock{};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (fcntl(fd, F_SETLK, &lock) == 0) return fd;
@@ -41,7 +41,7 @@ int Lock(const std::string& path) {
 }
 
 bool IsFresh(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return stat(path.c_str(), &info) == 0 && absl::Now() - absl::FromTimeT(info.st_mtime) < kMemoryLasts;
 }
 
@@ -71,8 +71,7 @@ absl::StatusOr<std::unique_ptr<NodeMemory>> NodeMemory::Open(const std::string& 
     std::pair<std::string, proto::Standing> known;
     if (IsFresh(path)) known = ParseNodeMemory(ReadFile(path, kMaxBytes).value_or(""));
     if (known.first.empty()) known = {fresh_id, {}};
-    return std::unique_ptr<NodeMemory>(
-        new NodeMemory(path, lock, std::move(known.first), std::move(known.second)));
+    return std::unique_ptr<NodeMemory>(new NodeMemory(path, lock, std::move(known.first), std::move(known.second)));
   }
   return absl::ResourceExhaustedError(absl::StrCat("cannot lock any of ", base, "-0 to -", kMaxLaunchers - 1));
 }

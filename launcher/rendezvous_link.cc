@@ -17,10 +17,10 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kReachLimit = absl::Milliseconds(600);
-constexpr absl::Duration kSilentFor = absl::Seconds(1);    // then it is asked again
-constexpr absl::Duration kShunFor = absl::Seconds(15);     // a server without quorum
+constexpr absl::Duration kSilentFor = absl::Seconds(1);  // then it is asked again
+constexpr absl::Duration kShunFor = absl::Seconds(15);   // a server without quorum
 constexpr absl::Duration kPassingLimit =
-    absl::Seconds(6);  // for a refusal that may pass: longer than a dead node lasts
+    absl::Seconds(6);                                   // for a refusal that may pass: longer than a dead node lasts
 constexpr absl::Duration kShowLife = absl::Minutes(1);  // far below kMemoryLasts (node_memory.h)
 constexpr absl::Duration kServeInterval = absl::Seconds(2);
 

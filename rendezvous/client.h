@@ -33,8 +33,8 @@ class RendezvousClient {
     std::string job;
     std::string incarnation;  // random, of this process; not empty
     proto::NodeInfo node;
-    proto::Standing standing;          // of an earlier client's standing(), if there was one
-    std::function<int()> free_port;    // asked before each Join, for NodeInfo.free_port; may be empty
+    proto::Standing standing;        // of an earlier client's standing(), if there was one
+    std::function<int()> free_port;  // asked before each Join, for NodeInfo.free_port; may be empty
     // Called with each change of standing(), before the rendezvous hears that this node knows of it, and with lock held:
     // must be quick. May be empty.
     std::function<void(const proto::Standing&)> remember;

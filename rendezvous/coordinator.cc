@@ -156,6 +156,12 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
   return outcome;
 }
 
+void Coordinator::Stalled(absl::Time now) {
+  const bool was_settling = now_ < roll_.settled;
+  stalled_until_ = Later(now) + kStallAllowance;
+  if (was_settling) roll_.settled = std::max(roll_.settled, stalled_until_);
+}
+
 Coordinator::Outcome Coordinator::Tick(absl::Time now) {
   Outcome outcome;
   Later(now);

@@ -84,8 +84,9 @@ class Coordinator {
   Outcome Lost(Session session, absl::Time now);
   // Call at wake_at() or later.
   Outcome Tick(absl::Time now);
-  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes.
-  void Stalled(absl::Time now) { stalled_until_ = Later(now) + kStallAllowance; }
+  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes, and
+  // nodes of a running world that wanted to tell it so before `settled` still may.
+  void Stalled(absl::Time now);
   static constexpr absl::Duration kStallAllowance = absl::Seconds(6);
 
   // When to call Tick; InfiniteFuture: no need.

@@ -34,7 +34,8 @@ grpc::ChannelArguments ChannelSettings(Link link, const Pace& pace) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Millis(pace.max_backoff));
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, Millis(pace.connect_timeout));  // in spite of its name: of one attempt
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   Millis(pace.connect_timeout));  // in spite of its name: of one attempt
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   if (link == Link::kLocal) return arguments;

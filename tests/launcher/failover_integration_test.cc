@@ -51,7 +51,8 @@ class FailoverTest : public testing::Test {
   }
   std::vector<std::string> Starts() {
     std::vector<std::string> starts;
-    for (const std::string& name : *ListDir(dir_.path())) {
+    const std::vector<std::string> names = *ListDir(dir_.path());
+    for (const std::string& name : names) {
       if (absl::StartsWith(name, "pid-")) starts.push_back(name);
     }
     return starts;
@@ -97,6 +98,7 @@ class ListTest : public FailoverTest {
     Go();
     EXPECT_EQ(second.Wait(kLong), 0) << second.err();
     EXPECT_EQ(third.Wait(kLong), 0) << third.err();
+    if (getenv("SHOW")) std::fprintf(stderr, "%s\n----\n%s\n", second.err().c_str(), third.err().c_str());
   }
 };
 
@@ -155,7 +157,7 @@ TEST_F(FailoverTest, AStandAloneRendezvousThatWasFrozenGoesOn) {
 
 // A launcher that is killed and started again is the node it was: its vote counts once, for the world it was in.
 TEST_F(FailoverTest, AKilledLauncherOfAListRemembersWhatItWasIn) {
-  const std::vector<std::string> flags = {"--nnodes=2:3",    "--rdzv-endpoint",  Endpoints(2),
+  const std::vector<std::string> flags = {"--nnodes=2:3",   "--rdzv-endpoint",  Endpoints(2),
                                           "--last-call=20", "--max-restarts=3", "--grow=now"};
   Launched& first = Start(0, flags);
   Launched& second = Start(1, flags);
@@ -179,8 +181,8 @@ TEST_F(FailoverTest, AKilledLauncherOfAListRemembersWhatItWasIn) {
 // In a large job a frozen launcher is noticed late (rendezvous/pace.h): a peer's worker has left with 69 by then, and was
 // told first. The loss that explains it takes its place.
 TEST_F(FailoverTest, ABetterCauseThatCameSecondIsNamed) {
-  const std::vector<std::string> flags = {"--nnodes=2:4000", "--last-call=2", "--max-restarts=1",
-                                          "--rdzv-endpoint", Endpoints(1)};
+  const std::vector<std::string> flags = {"--nnodes=2:4000", "--last-call=2", "--max-restarts=1", "--rdzv-endpoint",
+                                          Endpoints(1)};
   const std::string unless_restarted =
       "test $TORCHELASTIC_RESTART_COUNT = 0 || exit 0; while ! test -e frozen; do sleep 0.05; done; ";
   Launched& first = Start(0, flags, unless_restarted + "sleep 60");

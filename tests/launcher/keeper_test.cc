@@ -203,9 +203,11 @@ TEST(KeeperTest, WhereTheHostGivesACgroupNothingElseIsNeededToFindAProcess) {
   if (launcher == 0) {
     auto keeper = *Keeper::Start({.temp_folder = temp});
     // A session of its own, no parent, no environment.
-    (void)keeper->Spawn(0, Shell(absl::StrCat("env -i setsid sh -c 'echo $$ > ", dir.Path("daemon"),
-                                              "; sleep 1000; true' & echo $$ > ", dir.Path("worker"), "; sleep 1000; true")),
-                        1, 2);
+    (void)keeper->Spawn(
+        0,
+        Shell(absl::StrCat("env -i setsid sh -c 'echo $$ > ", dir.Path("daemon"), "; sleep 1000; true' & echo $$ > ",
+                           dir.Path("worker"), "; sleep 1000; true")),
+        1, 2);
     while (true) pause();
   }
   const pid_t worker = WaitForPidFile(dir.Path("worker"));

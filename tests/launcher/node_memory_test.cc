@@ -8,6 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <string>
+#include <vector>
+
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
@@ -32,7 +35,8 @@ class NodeMemoryTest : public ::testing::Test {
   }
   // The one file that is no lock.
   std::string File() {
-    for (const std::string& name : *ListDir(folder_.path())) {
+    const std::vector<std::string> names = *ListDir(folder_.path());
+    for (const std::string& name : names) {
       if (name.find(".lock") == std::string::npos) return JoinPath(folder_.path(), name);
     }
     return "";

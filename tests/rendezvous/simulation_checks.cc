@@ -114,8 +114,7 @@ void Simulation::CheckRuns(const std::string& id) {
   world.ran = true;
   for (const auto& [other_id, other] : worlds_) {
     if (other_id == id) continue;
-    if (AllRun(other))
-      return Violate("two worlds run at once: ", other_id, " and ", id);
+    if (AllRun(other)) return Violate("two worlds run at once: ", other_id, " and ", id);
     if (list_ && other.ran && !world.follows.empty() && other.follows == world.follows)
       return Violate("a fork: ", other_id, " and ", id, " ran, both after ", world.follows);
   }

@@ -55,7 +55,7 @@ struct Agent {
   bool wants_join = false;
   StreamPtr stream;
   proto::Standing standing;
-  std::string remembered_id;    // as the next process on this host will read them
+  std::string remembered_id;  // as the next process on this host will read them
   proto::Standing remembered;
   bool served = false;
   absl::Time away_since;
