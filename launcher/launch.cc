@@ -30,13 +30,11 @@
 #include "launcher/run_file.h"
 #include "launcher/slurm_requeue.h"
 #include "launcher/supervisor.h"
+#include "rendezvous/pace.h"
 
 namespace composer {
 namespace {
 
-constexpr int kSuccessorGraceSeconds = 5;  // the host before it is lost, and with it a part of the world
-// For a rendezvous that was started again: nodes tell it first of the world that runs.
-constexpr int kSettleSeconds = 5;
 constexpr absl::Duration kRosterPatience = absl::Seconds(1);
 
 std::string RandomName() {
@@ -116,13 +114,18 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
   return options;
 }
 
+int RegatherSeconds(const LaunchShape& shape) {
+  return static_cast<int>(absl::ToInt64Seconds(PaceOf(shape.max_nodes).regather));
+}
+
 std::vector<std::string> ServeArguments(const Launching& launching) {
   if (!launching.serves && launching.place < 1) return {};
   const int place = launching.serves ? 0 : launching.place;
   ServeOptions serve = PlanServe(launching.plan, launching.options, launching.security, place);
   if (launching.serves) serve.port = launching.rendezvous.port;
-  if (place > 0) serve.grace_seconds = std::min(serve.grace_seconds, kSuccessorGraceSeconds);
-  serve.settle_seconds = kSettleSeconds;
+  // The host before it is lost, and with it a part of the world.
+  if (place > 0) serve.grace_seconds = std::min(serve.grace_seconds, RegatherSeconds(launching.plan.shape));
+  serve.settle_seconds = RegatherSeconds(launching.plan.shape);
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
   for (std::string& argument : ToArguments(serve)) argv.push_back(std::move(argument));
   return argv;
@@ -255,7 +258,7 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   launching.memory = OpenMemory(plan, environment);
   const bool remembers = launching.memory != nullptr && launching.memory->standing().generation() > 0;
   ASSIGN_OR_RETURN(launching.household, MakeHousehold(plan, launching.endpoint_is_here, options, launching.security,
-                                                      environment, remembers ? kSettleSeconds : 0));
+                                                      environment, remembers ? RegatherSeconds(plan.shape) : 0));
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
   RETURN_IF_ERROR(FindRendezvous(launching));

@@ -30,9 +30,12 @@ struct Pace {
   absl::Duration keepalive_timeout = absl::Milliseconds(1650);
   // Of one attempt to connect, handshakes included: a busy machine is slow to shake hands.
   absl::Duration connect_timeout = absl::Seconds(5);
-  absl::Duration max_backoff = absl::Seconds(2);         // between two attempts
-  absl::Duration look = absl::Milliseconds(200);         // between two looks for a rendezvous that is away
-  absl::Duration answer = absl::Seconds(2);              // for its first word, once it accepts connections
+  absl::Duration max_backoff = absl::Seconds(2);  // between two attempts
+  absl::Duration look = absl::Milliseconds(200);  // between two looks for a rendezvous that is away
+  absl::Duration answer = absl::Seconds(2);       // for its first word, once it accepts connections
+  // For the nodes of a running world to come to a rendezvous that was started again, or to the next of the list: longer than
+  // the time by which they differ in noticing.
+  absl::Duration regather = absl::Seconds(5);
   absl::Duration handshake_timeout = absl::Seconds(10);  // a connection that says nothing is closed
 };
 

@@ -98,7 +98,6 @@ class ListTest : public FailoverTest {
     Go();
     EXPECT_EQ(second.Wait(kLong), 0) << second.err();
     EXPECT_EQ(third.Wait(kLong), 0) << third.err();
-    if (getenv("SHOW")) std::fprintf(stderr, "%s\n----\n%s\n", second.err().c_str(), third.err().c_str());
   }
 };
 

@@ -22,6 +22,8 @@ TEST(PaceTest, AServerIsAskedNoMoreQuestionsASecondHoweverManyAsk) {
     EXPECT_NEAR(questions(nodes, pace.keepalive_time), 1000, 1) << nodes;
     EXPECT_NEAR(questions(nodes, pace.look), 5000, 1) << nodes;
     EXPECT_GT(pace.client_keepalive_time, pace.keepalive_time) << nodes;
+    EXPECT_GT(pace.regather, pace.client_keepalive_time)
+        << nodes << ": clients notice within one such time of each other";
     EXPECT_GE(absl::ToDoubleSeconds(pace.connect_timeout), nodes * 0.005) << nodes;
   }
 }
