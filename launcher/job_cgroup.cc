@@ -2,7 +2,10 @@
 #include "launcher/job_cgroup.h"
 
 #include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,6 +47,21 @@ std::string MakeJobCgroup(const std::string& name) {
     return "";
   }
   return "";
+}
+
+pid_t ForkInto(std::string& folder) {
+  if (folder.empty()) return fork();
+  const int fd = open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  clone_args arguments = {};
+  arguments.flags = CLONE_INTO_CGROUP;
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<uint64_t>(fd);
+  const auto child = fd < 0 ? -1 : static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof(arguments)));
+  if (fd >= 0) close(fd);
+  if (child >= 0) return child;
+  rmdir(folder.c_str());
+  folder.clear();
+  return fork();
 }
 
 bool KillCgroup(const std::string& folder) {

@@ -47,9 +47,9 @@ absl::StatusOr<std::unique_ptr<Keeper>> Keeper::Start(Options options) {
   sigset_t all, before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);  // warden and keeper are never without their mask
-  const std::string cgroup = options.temp_folder.empty() ? "" : MakeJobCgroup(BaseName(options.temp_folder));
+  std::string cgroup = options.temp_folder.empty() ? "" : MakeJobCgroup(BaseName(options.temp_folder));
   const Warden warden = StartWarden(options.temp_folder, cgroup);
-  const pid_t pid = fork();
+  const pid_t pid = ForkInto(cgroup);
   if (pid != 0) sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return ErrnoStatus(errno, "fork", "the keeper");
   if (pid == 0) {
@@ -115,7 +115,8 @@ void Keeper::Finish() {
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = 0;
-  RemoveCgroup(cgroup_);  // the keeper has done it, unless it was killed
+  KillCgroup(cgroup_);
+  RemoveCgroup(cgroup_);
   if (warden_.pid > 0 && kill(warden_.pid, SIGKILL) == 0) waitpid(warden_.pid, nullptr, 0);  // nothing is left for it
   if (warden_.alive_fd >= 0) close(warden_.alive_fd);
 }

@@ -28,6 +28,7 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kEndLimit = absl::Seconds(30);  // a process in an uninterruptible wait can outlast SIGKILL
+constexpr absl::Duration kHuntLimit = absl::Milliseconds(400);  // longer: they fork faster than we can kill
 constexpr absl::Duration kSweepLimit = absl::Seconds(1);
 
 absl::StatusOr<ProcessSpec> ReadSpec(int fd) {
@@ -49,10 +50,9 @@ class KeeperLoop {
     Isolate();
     StartEarlyChild();
     while (!launcher_gone_) Turn();
-    KillCgroup(options_.cgroup);
-    KillChildren([](pid_t) { return true; }, kEndLimit);
+    const bool all_ended = KillChildren([](pid_t) { return true; }, options_.cgroup.empty() ? kEndLimit : kHuntLimit);
     if (!options_.temp_folder.empty()) RemoveTree(options_.temp_folder).IgnoreError();
-    RemoveCgroup(options_.cgroup);
+    if (!all_ended) KillCgroup(options_.cgroup);  // and us; launcher or warden removes it
   }
 
  private:
@@ -65,7 +65,6 @@ class KeeperLoop {
     sigaddset(&child_exits, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child_exits, nullptr);
     exits_fd_ = signalfd(-1, &child_exits, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (!options_.cgroup.empty()) cgroup_fd_ = open(options_.cgroup.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
 
   void StartEarlyChild() {
@@ -132,9 +131,9 @@ class KeeperLoop {
     }
   }
 
-  absl::StatusOr<pid_t> Start(const ReceivedRequest& received) const {
+  static absl::StatusOr<pid_t> Start(const ReceivedRequest& received) {
     ASSIGN_OR_RETURN(const ProcessSpec spec, ReadSpec(received.descriptors[0]));
-    return SpawnProcess(spec, received.descriptors[1], received.descriptors[2], cgroup_fd_);
+    return SpawnProcess(spec, received.descriptors[1], received.descriptors[2]);
   }
 
   void Spawn(const ReceivedRequest& received) {
@@ -168,7 +167,6 @@ class KeeperLoop {
 
   const KeeperProcessOptions& options_;
   int exits_fd_ = -1;
-  int cgroup_fd_ = -1;  // -1: the host gave us none
   bool launcher_gone_ = false;
   std::map<pid_t, int32_t> tags_;  // what was spawned by request and not reaped yet
   std::deque<KeeperNotice> notices_;

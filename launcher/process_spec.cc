@@ -2,16 +2,12 @@
 #include "launcher/process_spec.h"
 
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -89,28 +85,6 @@ void Exec(const ExecPlan& plan) {
   execve(plan.argv[0], plan.argv.data(), plan.environment.data());
 }
 
-// A fork into the cgroup: moving a process there later would take tens of milliseconds and miss what it has forked by then.
-// kUnimplemented: this kernel, sandbox or cgroup does not have it.
-absl::StatusOr<pid_t> SpawnInto(int cgroup_fd, const ExecPlan& plan) {
-  void* const page = mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return absl::UnimplementedError("no page to share");
-  const absl::Cleanup unmap = [page] { munmap(page, sizeof(int)); };
-  volatile int& failure = *static_cast<volatile int*>(page);
-  clone_args arguments = {};
-  arguments.flags = CLONE_INTO_CGROUP | CLONE_VFORK;  // we go on when it has exec'd
-  arguments.exit_signal = SIGCHLD;
-  arguments.cgroup = static_cast<uint64_t>(cgroup_fd);
-  const auto child = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof(arguments)));
-  if (child == 0) {
-    Exec(plan);
-    failure = errno;
-    _exit(127);
-  }
-  if (child < 0) return absl::UnimplementedError("clone3 into a cgroup");
-  if (failure != 0) return ErrnoStatus(failure, "execute", plan.argv[0]);
-  return child;
-}
-
 }  // namespace
 
 std::string EncodeProcessSpec(const ProcessSpec& spec) {
@@ -145,7 +119,7 @@ absl::StatusOr<ProcessSpec> DecodeProcessSpec(absl::string_view bytes) {
   return spec;
 }
 
-absl::StatusOr<pid_t> SpawnProcess(const ProcessSpec& spec, int stdout_fd, int stderr_fd, int cgroup_fd) {
+absl::StatusOr<pid_t> SpawnProcess(const ProcessSpec& spec, int stdout_fd, int stderr_fd) {
   ExecPlan plan{.argv = Pointers(spec.argv),
                 .environment = Pointers(spec.environment),
                 .folder = spec.folder.empty() ? nullptr : spec.folder.c_str(),
@@ -156,10 +130,6 @@ absl::StatusOr<pid_t> SpawnProcess(const ProcessSpec& spec, int stdout_fd, int s
                 .parent = getpid()};
   CPU_ZERO(&plan.cpus);
   for (const int cpu : spec.cpus) CPU_SET(cpu, &plan.cpus);
-  if (cgroup_fd >= 0) {
-    const absl::StatusOr<pid_t> born = SpawnInto(cgroup_fd, plan);
-    if (!absl::IsUnimplemented(born.status())) return born;
-  }
   volatile int failure = 0;  // the child shares our memory until it execs or exits
   const pid_t child = vfork();
   if (child == 0) {

@@ -29,7 +29,6 @@ absl::StatusOr<ProcessSpec> DecodeProcessSpec(absl::string_view bytes);
 // Starts it in a session of its own, with the given stdout and stderr, stdin from /dev/null and no signal blocked; it
 // gets SIGKILL when the calling thread ends. Returns the pid, or kNotFound / kPermissionDenied / … naming the path when
 // exec fails. Uses vfork: quick whatever the size of the caller, which must have a single thread.
-// `cgroup_fd`: an open cgroup v2 folder that the process is born into, if the kernel lets us; -1: the caller's.
-absl::StatusOr<pid_t> SpawnProcess(const ProcessSpec& spec, int stdout_fd, int stderr_fd, int cgroup_fd = -1);
+absl::StatusOr<pid_t> SpawnProcess(const ProcessSpec& spec, int stdout_fd, int stderr_fd);
 
 }  // namespace composer
