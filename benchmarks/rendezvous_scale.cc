@@ -45,8 +45,9 @@ struct Tally {
 
 class Agent final : public grpc::ClientBidiReactor<proto::NodeMessage, proto::CoordinatorMessage> {
  public:
-  Agent(int index, const std::string& address, Tally* tally) : index_(index), tally_(tally) {
-    channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), ChannelSettings());
+  Agent(int index, int agents, const std::string& address, Tally* tally) : index_(index), tally_(tally) {
+    channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                         ChannelSettings(Link::kNetwork, PaceOf(agents)));
   }
   bool Connect() { return channel_->WaitForConnected(DeadlineAfter(kLimit)); }
 
@@ -184,7 +185,8 @@ int Main(int agents) {
   Tally tally;
   const absl::Time start = absl::Now();
   std::vector<std::unique_ptr<Agent>> all;
-  for (int i = 0; i < agents; ++i) all.push_back(std::make_unique<Agent>(i, absl::StrCat("127.0.0.1:", port), &tally));
+  for (int i = 0; i < agents; ++i)
+    all.push_back(std::make_unique<Agent>(i, agents, absl::StrCat("127.0.0.1:", port), &tally));
   // A channel connects only while somebody waits for it.
   std::atomic<size_t> next = 0;
   std::vector<std::thread> connectors;

@@ -57,9 +57,11 @@ ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, con
 }
 
 absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is_here, const LaunchOptions& options,
-                                        const JobSecurity& security, const Environment& environment) {
+                                        const JobSecurity& security, const Environment& environment,
+                                        int settle_seconds) {
   Household household;
   ServeOptions serve = PlanServe(plan, options, security);
+  serve.settle_seconds = settle_seconds;
   bool serves = MayServe(plan.shape, serve, endpoint_is_here);
   if (plan.job && serves) {
     auto lock = RunLock::Take(plan.run_folder);

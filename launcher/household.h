@@ -24,9 +24,11 @@ struct Household {
 
 // Whether this launcher is to serve the rendezvous: as the shape says; kIfLocal: when the endpoint is this machine's, its
 // port is free, and no other launcher has the run folder.
+// `settle_seconds`: of the rendezvous, when an earlier one may have formed a world (rendezvous/server.h).
 // kFailedPrecondition: the run folder has a launcher already, whose pid it names.
 absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is_here, const LaunchOptions& options,
-                                        const JobSecurity& security, const Environment& environment);
+                                        const JobSecurity& security, const Environment& environment,
+                                        int settle_seconds);
 
 // How many of the endpoints may serve: those of several nodes, at most kMaxServers.
 int NumServers(const LaunchShape& shape);

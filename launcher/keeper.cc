@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "launcher/job_cgroup.h"
 #include "launcher/keeper_process.h"
 #include "launcher/keeper_protocol.h"
 #include "launcher/process_tree.h"
@@ -46,20 +47,22 @@ absl::StatusOr<std::unique_ptr<Keeper>> Keeper::Start(Options options) {
   sigset_t all, before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);  // warden and keeper are never without their mask
-  const Warden warden = StartWarden(options.temp_folder);
-  const pid_t pid = fork();
+  std::string cgroup = options.temp_folder.empty() ? "" : MakeJobCgroup(BaseName(options.temp_folder));
+  const Warden warden = StartWarden(options.temp_folder, cgroup);
+  const pid_t pid = ForkInto(cgroup);
   if (pid != 0) sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return ErrnoStatus(errno, "fork", "the keeper");
   if (pid == 0) {
     close(ends[0]);
     RunKeeperProcess({.socket = ends[1],
                       .temp_folder = std::move(options.temp_folder),
+                      .cgroup = cgroup,
                       .early_child = std::move(options.early_child),
                       .early_child_fd = options.early_child_fd,
                       .early_child_tag = kEarlyChildTag});
   }
   close(ends[1]);
-  return std::unique_ptr<Keeper>(new Keeper(ends[0], pid, warden));
+  return std::unique_ptr<Keeper>(new Keeper(ends[0], pid, warden, cgroup));
 }
 
 Keeper::~Keeper() { Finish(); }
@@ -102,6 +105,7 @@ absl::StatusOr<std::vector<KeeperEvent>> Keeper::TakeEvents() {
 }
 
 void Keeper::KillRemains() {
+  KillCgroup(cgroup_);
   KillChildren([](pid_t) { return true; }, absl::Seconds(5));
 }
 
@@ -111,6 +115,8 @@ void Keeper::Finish() {
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = 0;
+  KillCgroup(cgroup_);
+  RemoveCgroup(cgroup_);
   if (warden_.pid > 0 && kill(warden_.pid, SIGKILL) == 0) waitpid(warden_.pid, nullptr, 0);  // nothing is left for it
   if (warden_.alive_fd >= 0) close(warden_.alive_fd);
 }

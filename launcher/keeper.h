@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,7 +33,8 @@ class Keeper {
  public:
   struct Options {
     std::string temp_folder;  // the keeper removes it when the launcher ends, however that happens; its path is in the
-                              // environment of every worker, and a warden ends what launcher and keeper leave; "": none
+        // environment of every worker, and a warden ends what launcher and keeper leave; "": none,
+        // and no cgroup (job_cgroup.h) either
     std::function<void()> early_child;  // runs in a process of its own from the very start; its tag is kEarlyChildTag
     int early_child_fd = -1;            // for the early child alone: the keeper closes its copy
   };
@@ -66,11 +68,13 @@ class Keeper {
   void Finish();
 
  private:
-  Keeper(int socket, pid_t pid, Warden warden) : socket_(socket), pid_(pid), warden_(warden) {}
+  Keeper(int socket, pid_t pid, Warden warden, std::string cgroup)
+      : socket_(socket), pid_(pid), warden_(warden), cgroup_(std::move(cgroup)) {}
 
   int socket_;
   pid_t pid_;  // 0 after Finish
   Warden warden_;
+  const std::string cgroup_;
 };
 
 }  // namespace composer

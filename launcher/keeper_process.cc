@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "launcher/job_cgroup.h"
 #include "launcher/keeper_protocol.h"
 #include "launcher/process_spec.h"
 #include "launcher/process_tree.h"
@@ -27,6 +28,7 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kEndLimit = absl::Seconds(30);  // a process in an uninterruptible wait can outlast SIGKILL
+constexpr absl::Duration kHuntLimit = absl::Milliseconds(400);  // longer: they fork faster than we can kill
 constexpr absl::Duration kSweepLimit = absl::Seconds(1);
 
 absl::StatusOr<ProcessSpec> ReadSpec(int fd) {
@@ -48,8 +50,9 @@ class KeeperLoop {
     Isolate();
     StartEarlyChild();
     while (!launcher_gone_) Turn();
-    KillChildren([](pid_t) { return true; }, kEndLimit);
+    const bool all_ended = KillChildren([](pid_t) { return true; }, options_.cgroup.empty() ? kEndLimit : kHuntLimit);
     if (!options_.temp_folder.empty()) RemoveTree(options_.temp_folder).IgnoreError();
+    if (!all_ended) KillCgroup(options_.cgroup);  // and us; launcher or warden removes it
   }
 
  private:

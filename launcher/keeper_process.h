@@ -20,6 +20,7 @@ namespace composer {
 struct KeeperProcessOptions {
   int socket;                         // to the launcher
   std::string temp_folder;            // removed at the end; "": none
+  std::string cgroup;                 // that this process was born into; "": none
   std::function<void()> early_child;  // run in a child of its own, forked at once (not exec'd); empty: none
   int early_child_fd = -1;            // closed after that fork; -1: none
   int early_child_tag = 0;

@@ -16,6 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/data_fingerprint.h"
@@ -26,15 +27,14 @@
 #include "launcher/observation.h"
 #include "launcher/peer_memory.h"
 #include "launcher/restart_policy.h"
+#include "launcher/run_file.h"
 #include "launcher/slurm_requeue.h"
 #include "launcher/supervisor.h"
+#include "rendezvous/pace.h"
 
 namespace composer {
 namespace {
 
-constexpr int kSuccessorGraceSeconds = 5;  // the host before it is lost, and with it a part of the world
-// For a rendezvous that was started again: nodes tell it first of the world that runs.
-constexpr int kSettleSeconds = 5;
 constexpr absl::Duration kRosterPatience = absl::Seconds(1);
 
 std::string RandomName() {
@@ -62,6 +62,19 @@ int TakeStopSignals() {
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+// Null: the job has one rendezvous host, or this machine has no folder for it.
+std::unique_ptr<NodeMemory> OpenMemory(const LaunchPlan& plan, const Environment& environment) {
+  if (NumServers(plan.shape) < 2) return nullptr;
+  std::string identity = absl::StrCat(plan.name, "\n", plan.shape.node_rank);
+  for (const Endpoint& endpoint : plan.shape.endpoints) absl::StrAppend(&identity, "\n", endpoint.ToString());
+  absl::StatusOr<std::string> registry = RegistryFolder(environment);
+  auto memory = registry.ok() ? NodeMemory::Open(*registry, identity, absl::StrCat(HostName(), "-", RandomName()))
+                              : registry.status();
+  if (memory.ok()) return *std::move(memory);
+  LOG(WARNING) << "this launcher will be forgotten if it is killed: " << memory.status().message();
+  return nullptr;
+}
+
 absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launching) {
   const LaunchPlan& plan = launching.plan;
   RendezvousClient::Options options;
@@ -70,9 +83,15 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
   options.job = plan.name;
   options.incarnation = RandomName();
   options.clock = &RealClock::Get();
+  options.max_nodes = plan.shape.max_nodes;
   proto::NodeInfo& node = options.node;
   node.set_hostname(HostName());
   node.set_node_id(absl::StrCat(node.hostname(), "-", options.incarnation));
+  if (NodeMemory* const memory = launching.memory.get(); memory != nullptr) {
+    node.set_node_id(memory->node_id());
+    options.standing = memory->standing();
+    options.remember = [memory](const proto::Standing& standing) { memory->Write(standing); };
+  }
   node.set_node_rank(plan.shape.node_rank);
   node.set_address(launching.node_address.address);
   node.set_slots(plan.shape.slots);
@@ -95,13 +114,18 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
   return options;
 }
 
+int RegatherSeconds(const LaunchShape& shape) {
+  return static_cast<int>(absl::ToInt64Seconds(PaceOf(shape.max_nodes).regather));
+}
+
 std::vector<std::string> ServeArguments(const Launching& launching) {
   if (!launching.serves && launching.place < 1) return {};
   const int place = launching.serves ? 0 : launching.place;
   ServeOptions serve = PlanServe(launching.plan, launching.options, launching.security, place);
   if (launching.serves) serve.port = launching.rendezvous.port;
-  if (place > 0) serve.grace_seconds = std::min(serve.grace_seconds, kSuccessorGraceSeconds);
-  serve.settle_seconds = kSettleSeconds;
+  // The host before it is lost, and with it a part of the world.
+  if (place > 0) serve.grace_seconds = std::min(serve.grace_seconds, RegatherSeconds(launching.plan.shape));
+  serve.settle_seconds = RegatherSeconds(launching.plan.shape);
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
   for (std::string& argument : ToArguments(serve)) argv.push_back(std::move(argument));
   return argv;
@@ -208,6 +232,9 @@ absl::StatusOr<int> Supervise(Launching& launching) {
   lasting_link.Leave("the launcher ends");
   launching.first_node = supervisor.first_node();
   if (watch != nullptr && code == exit_code::kPreempted) watch->Acknowledge();
+  // One that found no majority does not forget: the job may go on elsewhere.
+  NodeMemory* const remembered = launching.memory.release();  // the link may still write it
+  if (remembered != nullptr && code != exit_code::kUnavailable) remembered->Forget();
   return code;
 }
 
@@ -228,8 +255,10 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   launching.stop_signals = TakeStopSignals();
   FindAddress(launching);
   ASSIGN_OR_RETURN(launching.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
-  ASSIGN_OR_RETURN(launching.household,
-                   MakeHousehold(plan, launching.endpoint_is_here, options, launching.security, environment));
+  launching.memory = OpenMemory(plan, environment);
+  const bool remembers = launching.memory != nullptr && launching.memory->standing().generation() > 0;
+  ASSIGN_OR_RETURN(launching.household, MakeHousehold(plan, launching.endpoint_is_here, options, launching.security,
+                                                      environment, remembers ? RegatherSeconds(plan.shape) : 0));
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
   RETURN_IF_ERROR(FindRendezvous(launching));

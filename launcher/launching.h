@@ -9,6 +9,7 @@
 #include "launcher/launch_options.h"
 #include "launcher/launch_plan.h"
 #include "launcher/node_address.h"
+#include "launcher/node_memory.h"
 #include "launcher/rendezvous_link.h"
 #include "launcher/surroundings.h"
 
@@ -29,6 +30,7 @@ struct Launching {
   Endpoint rendezvous;      // as this launcher reaches it
   bool first_node = false;  // of the last world
   JobSecurity security;
+  std::unique_ptr<NodeMemory> memory;  // of a job with a list of rendezvous hosts, else null
 };
 
 // The address that peers reach this node at. With one node nothing is asked of the network.

@@ -10,12 +10,14 @@
 #include "absl/time/clock.h"
 #include "launcher/console.h"
 #include "launcher/reachability.h"
+#include "rendezvous/pace.h"
 
 namespace composer {
 namespace {
 
 // Of waiting, between two looks at the signals: short at first, then long enough for a TLS handshake over a slow link.
-constexpr absl::Duration kFirstSlice = absl::Seconds(1), kLastSlice = absl::Seconds(4);
+constexpr absl::Duration kFirstSlice = absl::Seconds(1), kLastSlice = absl::Seconds(4),
+                         kLongestSlice = absl::Seconds(15);
 constexpr absl::Duration kQuiet = absl::Seconds(3);  // before the first word: nodes do not start at once
 constexpr absl::Duration kProbeLimit = absl::Seconds(2);
 constexpr absl::Duration kProbeInterval = absl::Seconds(10);
@@ -33,14 +35,17 @@ absl::StatusOr<std::unique_ptr<RendezvousLink>> Meet(const MeetingOptions& optio
   const absl::Time begin = absl::Now();
   absl::Time probe_at = begin + kQuiet;
   std::string told;
-  absl::Duration slice = kFirstSlice;
+  // Each slice connects anew: in a large job it lasts until a server that all nodes come to at once gets round to us.
+  const Pace pace = PaceOf(client.max_nodes);
+  const absl::Duration last_slice = std::clamp(pace.connect_timeout, kLastSlice, kLongestSlice);
+  absl::Duration slice = client.max_nodes <= kUsualNodes ? kFirstSlice : last_slice;
   while (true) {
     const absl::Duration left = begin + options.limit - absl::Now();
     auto link = RendezvousLink::Start(
         client, handlers, {.first_connect = std::clamp(left, absl::Milliseconds(100), slice), .join = options.limit},
         options.places);
     if (!absl::IsUnavailable(link.status())) return link;
-    slice = std::min(2 * slice, kLastSlice);
+    slice = std::min(2 * slice, last_slice);
     if (Stopped(options.stop_signals)) return absl::CancelledError("stopped while waiting for the rendezvous");
     const absl::Duration waited = absl::Now() - begin;
     if (waited >= options.limit) {

@@ -16,13 +16,12 @@
 namespace composer {
 namespace {
 
-constexpr absl::Duration kLookInterval = absl::Milliseconds(200);
 constexpr absl::Duration kReachLimit = absl::Milliseconds(600);
-constexpr absl::Duration kAnswerLimit = absl::Seconds(2);  // of a server that accepted the connection
-constexpr absl::Duration kSilentFor = absl::Seconds(1);    // then it is asked again
-constexpr absl::Duration kShunFor = absl::Seconds(15);     // a server without quorum
+constexpr absl::Duration kSilentFor = absl::Seconds(1);  // then it is asked again
+constexpr absl::Duration kShunFor = absl::Seconds(15);   // a server without quorum
 constexpr absl::Duration kPassingLimit =
-    absl::Seconds(6);  // for a refusal that may pass: longer than a dead node lasts
+    absl::Seconds(6);                                   // for a refusal that may pass: longer than a dead node lasts
+constexpr absl::Duration kShowLife = absl::Minutes(1);  // far below kMemoryLasts (node_memory.h)
 constexpr absl::Duration kServeInterval = absl::Seconds(2);
 
 absl::Time Now() { return RealClock::Get().Now(); }
@@ -39,6 +38,7 @@ RendezvousLink::RendezvousLink(RendezvousClient::Options options, Handlers handl
     : options_(std::move(options)),
       handlers_(std::move(handlers)),
       limits_(limits),
+      pace_(PaceOf(options_.max_nodes)),
       places_([&] {
         if (places.servers.empty()) places.servers = {options_.address};
         return std::move(places);
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<RendezvousLink>> RendezvousLink::Start(Rendezvous
                                                                       RendezvousPlaces places) {
   std::unique_ptr<RendezvousLink> link(
       new RendezvousLink(std::move(options), std::move(handlers), limits, std::move(places)));
-  RETURN_IF_ERROR(link->Connect(link->options_.address, {}, limits.first_connect));
+  RETURN_IF_ERROR(link->Connect(link->options_.address, link->options_.standing, limits.first_connect));
   link->thread_ = std::thread([self = link.get()] { self->Run(); });
   return link;
 }
@@ -162,7 +162,7 @@ void RendezvousLink::Run() {
     {
       absl::MutexLock lock(&mutex_);
       const auto due = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return join_wanted_ || lost_ || ending_; };
-      mutex_.Await(absl::Condition(&due));
+      while (!mutex_.AwaitWithTimeout(absl::Condition(&due), kShowLife)) ShowLife();
       if (ending_) return;
       lost = lost_;
     }
@@ -172,6 +172,10 @@ void RendezvousLink::Run() {
       return;
     }
   }
+}
+
+void RendezvousLink::ShowLife() {
+  if (options_.remember && client_->standing().generation() > 0) options_.remember(client_->standing());
 }
 
 void RendezvousLink::JoinOnce() {
@@ -196,7 +200,7 @@ void RendezvousLink::JoinOnce() {
   }
   const bool final = world.ok() || absl::IsInvalidArgument(world.status()) || absl::IsDeadlineExceeded(world.status());
   if (!final) {
-    if (sent_away) SleepUnlessEnding(2 * kLookInterval);
+    if (sent_away) SleepUnlessEnding(2 * pace_.look);
     return LoseServer();
   }
   {
@@ -249,13 +253,13 @@ bool RendezvousLink::Recover() {
       case SuccessionDecision::Kind::kWait:
         break;
     }
-  } while (SleepUnlessEnding(kLookInterval));
+  } while (SleepUnlessEnding(pace_.look));
   return false;
 }
 
 bool RendezvousLink::AttachTo(int server) {
   const proto::Standing standing = client()->standing();
-  if (absl::Status status = Connect(places_.servers[server], standing, kAnswerLimit); !status.ok()) {
+  if (absl::Status status = Connect(places_.servers[server], standing, pace_.answer); !status.ok()) {
     LOG(INFO) << status.message();
     return false;
   }
@@ -279,7 +283,7 @@ bool RendezvousLink::TellWhatWeKnow(RendezvousClient& client) {
   }
   if (!running && !untold.has_value()) return true;
   const proto::Standing standing = client.standing();
-  const absl::Status told = client.Reattach(upstream_->Memories(standing.generation()), kAnswerLimit);
+  const absl::Status told = client.Reattach(upstream_->Memories(standing.generation()), pace_.answer);
   if (told.ok() && untold.has_value()) {
     absl::MutexLock lock(&mutex_);
     untold_.reset();

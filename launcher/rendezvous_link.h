@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "rendezvous/client.h"
 #include "rendezvous/key_value_upstream.h"
+#include "rendezvous/pace.h"
 #include "rendezvous/succession.h"
 
 namespace composer {
@@ -77,6 +78,7 @@ class RendezvousLink {
   std::shared_ptr<RendezvousClient> client();
 
   void Run();
+  void ShowLife() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void JoinOnce();
   // False: given up, or told to stop.
   bool Recover();
@@ -89,6 +91,7 @@ class RendezvousLink {
   const RendezvousClient::Options options_;
   const Handlers handlers_;
   const Limits limits_;
+  const Pace pace_;
   const RendezvousPlaces places_;
   std::shared_ptr<KeyValueUpstream> upstream_;
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "launcher/job_cgroup.h"
 
 namespace composer {
 namespace {
@@ -46,7 +47,7 @@ std::vector<pid_t> ProcessesWithEnvironment(const std::string& needle) {
   return found;
 }
 
-Warden StartWarden(const std::string& temp_folder) {
+Warden StartWarden(const std::string& temp_folder, const std::string& cgroup) {
   int ends[2];
   if (temp_folder.empty() || pipe2(ends, O_CLOEXEC) != 0) return {};
   const pid_t pid = fork();
@@ -71,7 +72,9 @@ Warden StartWarden(const std::string& temp_folder) {
     const timespec pause = {0, 1'000'000};
     nanosleep(&pause, nullptr);
   }
+  KillCgroup(cgroup);
   KillAll(absl::StrCat(temp_folder, "/"));
+  RemoveCgroup(cgroup);
   RemoveTree(temp_folder).IgnoreError();
   _exit(0);
 }

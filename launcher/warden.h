@@ -3,7 +3,8 @@
 //
 // By then the descendants are not ours: the kernel has killed the workers themselves (parent-death signal) and given
 // everything they had started to init. They are found by their environment, which carries the launcher's temporary folder
-// (COMPOSER_HUB), random and of this launch alone. A descendant that emptied its environment is not found.
+// (COMPOSER_HUB), random and of this launch alone. A descendant that emptied its environment is found only where the host
+// gave the job a cgroup.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,7 +21,8 @@ struct Warden {
   pid_t pid = -1;
   int alive_fd = -1;
 };
-Warden StartWarden(const std::string& temp_folder);
+// `cgroup`: of the job (job_cgroup.h), ended with one write first and removed; "": none.
+Warden StartWarden(const std::string& temp_folder, const std::string& cgroup = "");
 
 // Pids of all live processes but this one whose initial environment contains `needle`.
 std::vector<pid_t> ProcessesWithEnvironment(const std::string& needle);

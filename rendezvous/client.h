@@ -33,11 +33,15 @@ class RendezvousClient {
     std::string job;
     std::string incarnation;  // random, of this process; not empty
     proto::NodeInfo node;
-    proto::Standing standing;          // of an earlier client's standing(), if there was one
-    std::function<int()> free_port;    // asked before each Join, for NodeInfo.free_port; may be empty
+    proto::Standing standing;        // of an earlier client's standing(), if there was one
+    std::function<int()> free_port;  // asked before each Join, for NodeInfo.free_port; may be empty
+    // Called with each change of standing(), before the rendezvous hears that this node knows of it, and with lock held:
+    // must be quick. May be empty.
+    std::function<void(const proto::Standing&)> remember;
     Credentials credentials;           // None, or what the server asks for
     Clock* clock = &RealClock::Get();  // must outlive the client
     absl::Duration connect_timeout = absl::Seconds(30);
+    int max_nodes = 1;  // of the job: sets the pace of life signs (pace.h)
   };
 
   // Waits for a server that is not up yet. Errors of OpenChannel: kUnavailable (none answered in time), kUnauthenticated.

@@ -84,8 +84,9 @@ class Coordinator {
   Outcome Lost(Session session, absl::Time now);
   // Call at wake_at() or later.
   Outcome Tick(absl::Time now);
-  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes.
-  void Stalled(absl::Time now) { stalled_until_ = Later(now) + kStallAllowance; }
+  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes, and
+  // nodes of a running world that wanted to tell it so before `settled` still may.
+  void Stalled(absl::Time now);
   static constexpr absl::Duration kStallAllowance = absl::Seconds(6);
 
   // When to call Tick; InfiniteFuture: no need.
@@ -124,6 +125,7 @@ class Coordinator {
     int base_rank = -1;   // -1: not known yet
   };
 
+  static std::string Describe(const proto::NodeInfo& node, int node_rank);
   absl::Time Later(absl::Time now) { return now_ = std::max(now_, now); }
   std::optional<proto::Refusal> Check(const proto::Caller& caller, const proto::NodeInfo& node) const;
   bool Refuse(Session session, const proto::Caller& caller, const proto::NodeInfo& info, Outcome& outcome) const;

@@ -1,9 +1,9 @@
 // How every gRPC channel and server of Composer is set up, and the cast between the two Status types (their code
 // numbers are the same).
 //
-// Over a network, keepalive on both sides: a peer that vanished without a TCP reset (power, cable, SIGSTOP) is noticed
-// within kKeepaliveTime + kKeepaliveTimeout. No HTTP proxy: a *_proxy variable must not send control traffic away.
-// gRPC's own log lines go to VLOG(1).
+// Over a network, keepalive on both sides, as often as the job's Pace says: a peer that vanished without a TCP reset (power,
+// cable, SIGSTOP) is noticed within keepalive_time + keepalive_timeout. No HTTP proxy: a *_proxy variable must not send
+// control traffic away. gRPC's own log lines go to VLOG(1).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,32 +13,25 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "rendezvous/pace.h"
 
 namespace composer {
 
-inline constexpr absl::Duration kKeepaliveTime = absl::Seconds(1);  // without traffic, then a server pings
-// A client a little later: a server's ping is traffic, so that one ping a second and connection is all, from the server.
-inline constexpr absl::Duration kClientKeepaliveTime = absl::Milliseconds(1250);
-inline constexpr absl::Duration kKeepaliveTimeout =
-    absl::Milliseconds(1650);                      // for its answer; the sum stays under the 3 s for a lost node
 inline constexpr int kMaxMessageBytes = 64 << 20;  // a larger one ends its call with RESOURCE_EXHAUSTED
 inline constexpr int kMaxCallsPerConnection =
     16 * 1024;  // at once; a launcher passes on the waiting Gets of its workers
 inline constexpr int kMaxMetadataBytes = 16 << 10;
-inline constexpr absl::Duration kHandshakeTimeout = absl::Seconds(10);  // a connection that says nothing is closed
 
 enum class Link {
   kNetwork,
   kLocal,  // a Unix socket: the kernel tells of a peer's death; one that is only stopped (Ctrl-Z) is not lost
 };
 
-// Tries again 100 ms to 2 s after a failure; an attempt may take kConnectTimeout, since a busy machine is slow to shake
-// hands. Every channel has connections of its own.
-inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
-grpc::ChannelArguments ChannelSettings(Link link = Link::kNetwork);
+// Tries again 100 ms to Pace::max_backoff after a failure, with some jitter. Every channel has connections of its own.
+grpc::ChannelArguments ChannelSettings(Link link = Link::kNetwork, const Pace& pace = {});
 
 // Also SO_REUSEPORT off: a port in use is an error, not a share of its connections.
-void ApplyServerSettings(grpc::ServerBuilder& builder, Link link = Link::kNetwork);
+void ApplyServerSettings(grpc::ServerBuilder& builder, Link link = Link::kNetwork, const Pace& pace = {});
 
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);

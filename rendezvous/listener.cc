@@ -119,6 +119,19 @@ int PortOf(int fd) {
   return 0;
 }
 
+// The kernel asks the peer's kernel for a life sign: a host that is lost is noticed within 3 s, and asking costs no process
+// any time, however many connections there are and however busy both ends.
+void PrepareTcp(int fd) {
+  const int on = 1, idle_seconds = 1, interval_seconds = 1, probes = 2;
+  const unsigned int unacknowledged_millis = 2500;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof(idle_seconds));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof(interval_seconds));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_millis, sizeof(unacknowledged_millis));
+}
+
 ino_t InodeOf(int fd) {
   struct stat info{};
   return fstat(fd, &info) == 0 ? info.st_ino : 0;
@@ -175,8 +188,7 @@ void Listener::Accept() {
       close(fd);
       continue;
     }
-    const int on = 1;
-    if (options_.unix_path.empty()) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (options_.unix_path.empty()) PrepareTcp(fd);
     open_[fd] = InodeOf(fd);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = fd_;

@@ -86,7 +86,8 @@ MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy
                          " were lost together: cut off from here, they may go on for a while")};
   }
   const int ending = roll.present - roll.present_waiting;
-  const int missing = ending + roll.expected;  // survivors that may still come
+  const int expected = now < roll.expected_until ? roll.expected : 0;  // later ones have had their time
+  const int missing = ending + expected;                               // survivors that may still come
   if (!HasQuorum(roll, policy)) {
     const bool first = roll.last_generation == 0;
     const std::string who =
@@ -117,11 +118,14 @@ MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy
   absl::Time deadline = roll.min_reached + policy.last_call;
   const absl::Time survivors_until = roll.ended + kSurvivorWait;
   if (ending > 0) deadline = std::max(deadline, survivors_until);
-  if (roll.expected > 0) deadline = std::max(deadline, std::min(roll.expected_until, survivors_until));
+  if (expected > 0) {
+    deadline = std::max(deadline, std::min(roll.expected_until, survivors_until));
+    if (ending == 0 && roll.present > 0) deadline = std::min(deadline, roll.expected_until);  // the rest is back then
+  }
   return FormAt(
       deadline, now, roll, policy,
       absl::StrCat(Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here and the last call is over"),
-      missing > 0 ? absl::StrCat(missing, " of the ", Nodes(roll.present + roll.expected), " left of generation ",
+      missing > 0 ? absl::StrCat(missing, " of the ", Nodes(roll.present + expected), " left of generation ",
                                  roll.last_generation, " not back yet")
                   : absl::StrCat("last call: ", Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here"));
 }

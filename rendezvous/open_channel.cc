@@ -24,7 +24,6 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kProbeLimit = absl::Seconds(2);
-constexpr absl::Duration kProbeEvery = absl::Seconds(2);
 constexpr absl::Duration kFirstProbe = absl::Milliseconds(300);  // a server that starts beside us is soon there
 
 // "a:1" -> {"a", "1"}, "[::1]:2" -> {"::1", "2"}
@@ -164,13 +163,15 @@ absl::Status Diagnose(const std::string& address, const Credentials& credentials
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const std::string& address, const Credentials& credentials,
-                                                           absl::Duration timeout) {
-  grpc::ChannelArguments settings = ChannelSettings();
+                                                           absl::Duration timeout, const Pace& pace) {
+  grpc::ChannelArguments settings = ChannelSettings(Link::kNetwork, pace);
   if (!credentials.server_name().empty()) settings.SetSslTargetNameOverride(credentials.server_name());
   auto channel = grpc::CreateCustomChannel(address, credentials.ForChannel(), settings);
   const absl::Time deadline = absl::Now() + timeout;
   absl::Status last = absl::OkStatus();
-  absl::Time probe_at = absl::Now() + kFirstProbe;
+  // A probe is a connection of its own: seldom when many nodes wait for one server, and less and less often.
+  absl::Duration pause = pace.max_backoff;
+  absl::Time probe_at = absl::Now() + kFirstProbe * (pace.max_backoff / Pace().max_backoff);
   while (true) {
     const absl::Time until = std::min(deadline, probe_at);
     if (channel->WaitForConnected(DeadlineAfter(until - absl::Now()))) return channel;
@@ -179,7 +180,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const std::string& ad
     if (absl::IsUnauthenticated(last)) {
       return absl::UnauthenticatedError(absl::StrCat("the rendezvous at ", address, " answers, but ", last.message()));
     }
-    probe_at = absl::Now() + kProbeEvery;
+    probe_at = absl::Now() + pause;
+    pause *= 2;
   }
   if (last.ok()) last = Diagnose(address, credentials, kProbeLimit);
   return absl::UnavailableError(absl::StrCat(

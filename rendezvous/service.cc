@@ -111,6 +111,7 @@ grpc::ServerBidiReactor<proto::NodeMessage, proto::CoordinatorMessage>* Rendezvo
 
 bool RendezvousService::Handle(Stream* stream, const proto::NodeMessage& message) {
   absl::MutexLock lock(&mutex_);
+  NoticeStall();
   if (streams_.count(stream->session) > 0) Dispatch(stream, message);
   return streams_.count(stream->session) > 0;
 }
@@ -210,7 +211,7 @@ void RendezvousService::Deliver(const Coordinator::Outcome& outcome) {
 }
 
 // Connections that broke while this process was stopped (SIGSTOP, a moving virtual machine, a starved one) say nothing
-// of their nodes. Called before a loss is believed, since gRPC's timers may run before ours.
+// of their nodes. Called before a loss is believed or a message decides, since gRPC's threads may run before ours.
 void RendezvousService::NoticeStall() {
   const absl::Time now = clock_->Now();
   if (now - pulse_ > kStall) {

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "launcher/job_cgroup.h"
 #include "launcher/process_tree.h"
 #include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
@@ -188,6 +189,49 @@ TEST(KeeperTest, NothingOutlivesLauncherAndKeeperKilledTogether) {
   for (const pid_t pid : family) EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); }, absl::Seconds(2))) << pid;
   EXPECT_TRUE(WaitUntil([&] { return !IsAlive(daemon); }, absl::Seconds(2)));
   EXPECT_TRUE(WaitUntil([&] { return !PathExists(temp); }, absl::Seconds(2)));
+}
+
+TEST(KeeperTest, WhereTheHostGivesACgroupNothingElseIsNeededToFindAProcess) {
+  TempDir dir;
+  const std::string temp = dir.Path(absl::StrCat("composer-", getpid()));
+  ASSERT_TRUE(MakeDirs(temp).ok());
+  const std::string probe = MakeJobCgroup(absl::StrCat("composer-probe-", getpid()));
+  if (probe.empty()) GTEST_SKIP() << "no cgroup v2 below ours can be made here (root, or a delegated subtree)";
+  RemoveCgroup(probe);
+  const std::string cgroup = JoinPath(DirName(probe), BaseName(temp));
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    auto keeper = *Keeper::Start({.temp_folder = temp});
+    // A session of its own, no parent, no environment.
+    (void)keeper->Spawn(
+        0,
+        Shell(absl::StrCat("env -i setsid sh -c 'echo $$ > ", dir.Path("daemon"), "; sleep 1000; true' & echo $$ > ",
+                           dir.Path("worker"), "; sleep 1000; true")),
+        1, 2);
+    while (true) pause();
+  }
+  const pid_t worker = WaitForPidFile(dir.Path("worker"));
+  const pid_t daemon = WaitForPidFile(dir.Path("daemon"));
+  ASSERT_TRUE(IsAlive(worker) && IsAlive(daemon));
+  for (const pid_t pid : {worker, daemon}) {
+    EXPECT_THAT(*ReadFile(absl::StrCat("/proc/", pid, "/cgroup")), HasSubstr(absl::StrCat("/", BaseName(temp), "\n")));
+  }
+  const std::vector<pid_t> children = ChildrenOf(launcher);
+  ASSERT_EQ(children.size(), 2u) << "warden and keeper";
+  kill(launcher, SIGSTOP);
+  kill(children[1], SIGKILL);
+  kill(launcher, SIGKILL);
+  waitpid(launcher, nullptr, 0);
+  for (const pid_t pid : {worker, daemon}) EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); }, absl::Seconds(2)));
+  EXPECT_TRUE(WaitUntil([&] { return !PathExists(cgroup); }, absl::Seconds(5))) << cgroup;
+}
+
+TEST(JobCgroupTest, OurPlaceIsFoundInAnyKernelsWords) {
+  EXPECT_EQ(UnifiedCgroup("0::/user.slice/session.scope\n"), "/user.slice/session.scope");
+  EXPECT_EQ(UnifiedCgroup("9:name=systemd:/\n1:cpu:/a\n0::/\n"), "/");
+  EXPECT_EQ(UnifiedCgroup("4:memory:/x\n"), std::nullopt);
+  EXPECT_EQ(UnifiedCgroup(""), std::nullopt);
+  EXPECT_EQ(UnifiedCgroup("0::relative\n"), std::nullopt);
 }
 
 TEST(KeeperTest, TheLauncherCleansUpAfterAKilledKeeper) {

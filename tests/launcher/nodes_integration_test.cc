@@ -130,30 +130,6 @@ TEST_F(NodesTest, AStandAloneRendezvous) {
   EXPECT_EQ(serve.Wait(), 0);
 }
 
-// Three nodes, so that the two that are left are a majority of the world.
-TEST_F(NodesTest, TheNextHostOfTheListTakesOver) {
-  const std::string endpoints = absl::StrCat("127.0.0.1:", port_, ",127.0.0.1:", *FreePort());
-  const auto arguments = [&](int rank) {
-    return std::vector<std::string>{
-        "--nnodes=2:3", "-n1", absl::StrCat("--node_rank=", rank), "--rdzv-endpoint", endpoints, "--rdzv-id=job",
-        "--last-call=10", "--max-restarts=1", "-c", "sh", "-c",
-        absl::StrCat("cd ", dir_.path(), "; echo $$ > pid-$RANK-$WORLD_SIZE; while ! test -e go; do sleep 0.05; done")};
-  };
-  Launched& first = Start(arguments(0));
-  Launched& second = Start(arguments(1));
-  Launched& third = Start(arguments(2));
-  ASSERT_GT(WaitForPidFile(dir_.Path("pid-1-3")), 0) << first.err() << second.err();
-  ASSERT_GT(WaitForPidFile(dir_.Path("pid-2-3")), 0) << third.err();
-  first.Signal(SIGKILL);  // the rendezvous goes with its launcher
-  EXPECT_EQ(first.Wait(), 137);
-  EXPECT_TRUE(WaitUntil([&] { return second.err().find("serving it here from now on") != std::string::npos; },
-                        absl::Seconds(30)))
-      << second.err();
-  ASSERT_TRUE(AtomicWriteFile(dir_.Path("go"), "").ok());
-  EXPECT_EQ(second.Wait(absl::Seconds(60)), 0) << second.err();
-  EXPECT_EQ(third.Wait(absl::Seconds(60)), 0) << third.err();
-}
-
 TEST_F(NodesTest, AMasterThatIsNotThere) {
   std::vector<std::string> arguments = Node(1, 1, 2, "true");
   arguments.insert(arguments.begin(), {"--join-timeout", "0.5"});

@@ -52,15 +52,25 @@ void Simulation::Forget(Agent& agent) {
   agent.standing.Clear();
 }
 
+// What a launcher of a list of hosts keeps on its host's disk (launcher/node_memory.h).
+void Simulation::Remember(Agent& agent) const {
+  if (!list_) return;
+  agent.remembered_id = agent.node_id;
+  agent.remembered = agent.standing;
+}
+
 void Simulation::Launch(int a) {
   Agent& agent = agents_[a];
   if (agent.state != State::kGone || HostIsLost(a)) return;
   const int life = agent.life + 1;
   std::vector<absl::Time> cut_until = std::move(agent.cut_until);
   cut_until.resize(num_servers_, absl::InfinitePast());
+  std::string known_as = std::move(agent.remembered_id);
+  const proto::Standing remembered = std::move(agent.remembered);
   agent = Agent();
   agent.life = life;
-  agent.node_id = absl::StrCat("n", a, ".", ++num_processes_);
+  agent.node_id = known_as.empty() ? absl::StrCat("n", a, ".", ++num_processes_) : std::move(known_as);
+  if (remembered.generation() > 0) Believe(a, remembered);
   agent.cut_until = std::move(cut_until);
   agent.shunned_until.assign(num_servers_, absl::InfinitePast());
   agent.state = State::kLooking;
@@ -74,6 +84,7 @@ void Simulation::Kill(int a, bool silent) {
   Agent& agent = agents_[a];
   if (agent.state == State::kGone) return;
   Note("agent ", a, silent ? " falls silent" : " dies");
+  Remember(agent);
   SetState(agent, State::kGone);
   Forget(agent);
   ++agent.life;
@@ -173,7 +184,7 @@ void Simulation::Look(int a, int life) {
     case SuccessionDecision::Kind::kAttach:
       return AttachTo(a, decision.server);
     case SuccessionDecision::Kind::kServe:
-      if (servers_[a].coordinator == nullptr) StartServer(a, /*again=*/agent.served);
+      if (servers_[a].coordinator == nullptr) StartServer(a, /*again=*/agent.served || agent.standing.generation() > 0);
       break;
     case SuccessionDecision::Kind::kGiveUp:
       return GiveUp(a, decision.reason);

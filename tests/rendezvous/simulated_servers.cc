@@ -107,6 +107,7 @@ void Simulation::Arrive(const StreamPtr& stream, const proto::NodeMessage& messa
       stream->server_end = false;
       server.streams.erase(stream->session);
       return Deliver(s, coordinator.Leave(stream->session, ClockOf(s)));
+    case proto::NodeMessage::kReport:
     case proto::NodeMessage::MESSAGE_NOT_SET:
       return;
   }

@@ -134,7 +134,8 @@ bool Simulation::MayProgress() const {
   if (!can_serve) return false;
   for (const auto& [id, world] : worlds_) {
     int there = 0;
-    for (const auto& [agent, life] : world.members) there += agents_[agent].life == life && alive(agents_[agent]);
+    for (const auto& [agent, life] : world.members)
+      there += alive(agents_[agent]) && Remembers(agents_[agent].life, {agent, life});
     if (2 * there <= static_cast<int>(world.members.size())) return false;  // perhaps the last one: not our promise
   }
   return true;

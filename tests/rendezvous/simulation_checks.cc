@@ -49,19 +49,10 @@ void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
   }
   const int size = static_cast<int>(world.members.size());
   if (size < policy_.min_nodes || size > policy_.max_nodes) return Violate("a world of ", size, " nodes");
-  world.forgetful = IsForgetful(world);
   CheckOrder(world, s);
   CheckQuorum(world, s);
   if (!worlds_.emplace(id, std::move(world)).second) return Violate("world ", id, " has formed twice");
   ++result_.num_worlds;
-}
-
-// A launcher that was started again has forgotten that it was an elector, and is one of a first world.
-bool Simulation::IsForgetful(const WorldRecord& world) const {
-  const auto last = worlds_.find(world.follows);
-  if (last != worlds_.end()) return last->second.forgetful;
-  return std::any_of(world.members.begin(), world.members.end(),
-                     [&](const Life& life) { return has_been_in_.count(life.first) > 0; });
 }
 
 // Those that come from the last world stand as they stood in it.
@@ -75,6 +66,11 @@ void Simulation::CheckOrder(const WorldRecord& world, int s) {
       return Violate("survivors have changed their order in generation ", world.generation);
     last_rank = agent->standing.node_rank();
   }
+}
+
+// A later process of a host knows what an earlier one was in, unless that one took its leave.
+bool Simulation::Remembers(int life, const Life& earlier) const {
+  return life >= earlier.second && (life == earlier.second || left_.count(earlier) == 0);
 }
 
 void Simulation::CheckQuorum(const WorldRecord& world, int s) {
@@ -92,7 +88,9 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
   const std::set<Life> members(last->second.members.begin(), last->second.members.end());
   std::set<Life> there;
   for (const auto& [session, stream] : servers_[s].streams) {
-    if (members.count({stream->agent, stream->life}) > 0) there.insert({stream->agent, stream->life});
+    for (const Life& member : members) {
+      if (member.first == stream->agent && Remembers(stream->life, member)) there.insert(member);
+    }
   }
   const auto is_left = [&](const Life& life) { return left_.count(life) > 0; };
   const int of = static_cast<int>(members.size() - std::count_if(members.begin(), members.end(), is_left));
@@ -105,7 +103,6 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
 void Simulation::CheckBelief(int a, const proto::World& told) {
   if (worlds_.count(told.id()) == 0) return Violate("agent ", a, " got a world that nobody formed");
   const Life life = {a, agents_[a].life};
-  has_been_in_.insert(a);
   const Life holder = seats_.try_emplace({told.id(), told.node_rank()}, life).first->second;
   if (holder != life) Violate("agents ", a, " and ", holder.first, " have rank ", told.node_rank(), " of ", told.id());
 }
@@ -117,8 +114,7 @@ void Simulation::CheckRuns(const std::string& id) {
   world.ran = true;
   for (const auto& [other_id, other] : worlds_) {
     if (other_id == id) continue;
-    if (AllRun(other) && !(list_ && (other.forgetful || world.forgetful)))
-      return Violate("two worlds run at once: ", other_id, " and ", id);
+    if (AllRun(other)) return Violate("two worlds run at once: ", other_id, " and ", id);
     if (list_ && other.ran && !world.follows.empty() && other.follows == world.follows)
       return Violate("a fork: ", other_id, " and ", id, " ran, both after ", world.follows);
   }

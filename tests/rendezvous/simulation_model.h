@@ -55,6 +55,8 @@ struct Agent {
   bool wants_join = false;
   StreamPtr stream;
   proto::Standing standing;
+  std::string remembered_id;  // as the next process on this host will read them
+  proto::Standing remembered;
   bool served = false;
   absl::Time away_since;
   absl::Time broken_since;  // InfiniteFuture: workers run
@@ -73,8 +75,6 @@ struct WorldRecord {
   int running = 0;
   int left = 0;      // said farewell: the others go on
   bool ran = false;  // on all of its members at one time
-  bool forgetful =
-      false;  // it, or one that it follows, is a first world with a host whose earlier launcher was in another
 };
 
 enum class Fault {
@@ -157,6 +157,7 @@ class Simulation {
   void SetState(Agent& agent, State state);
   void Believe(int a, const proto::Standing& standing);
   void Forget(Agent& agent);
+  void Remember(Agent& agent) const;
   void Cut(int a, int s, absl::Duration length);
   void Part(uint64_t sides, absl::Duration length);
   bool IsCut(int a, int s) const { return now_ < agents_[a].cut_until[s] || servers_[s].host_lost; }
@@ -178,7 +179,7 @@ class Simulation {
   void CheckFormed(int s, const Coordinator::Outcome& outcome);
   void CheckOrder(const WorldRecord& world, int s);
   void CheckQuorum(const WorldRecord& world, int s);
-  bool IsForgetful(const WorldRecord& world) const;
+  bool Remembers(int life, const Life& earlier) const;
   void CheckBelief(int a, const proto::World& world);
   void CheckRuns(const std::string& id);
   bool AllRun(const WorldRecord& world) const;
@@ -205,7 +206,6 @@ class Simulation {
   int num_processes_ = 0;
   std::map<std::string, WorldRecord> worlds_;                 // by id
   std::map<uint64_t, std::map<std::string, int>> believers_;  // processes that live, by generation and world
-  std::set<int> has_been_in_;                                 // agents of which some process was in a world
   std::set<Life> left_;                                       // said farewell
   std::map<std::pair<std::string, int>, Life> seats_;         // who believes to have a node rank of a world
 };

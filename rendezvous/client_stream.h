@@ -1,0 +1,77 @@
+// The stream of a RendezvousClient and the state machine behind its calls. Its own header only for its length: use client.h.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/client.h"
+
+namespace composer {
+
+// The state machine of the stream. gRPC runs reactions on its own threads, never inside StartWrite.
+class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::NodeMessage, proto::CoordinatorMessage> {
+ public:
+  using Handler = std::function<void(const proto::GenerationOver&)>;
+
+  Stream(Options options, const std::shared_ptr<grpc::Channel>& channel);
+  ~Stream() override;
+  absl::StatusOr<proto::World> Join(absl::Duration timeout, const proto::RestartTally& tally);
+  absl::Status Reattach(std::vector<proto::KeyMemory> keys, absl::Duration timeout);
+  proto::Standing standing() const;
+  void SetHandler(Handler handler);
+  void SetRegroupHandler(std::function<void(const proto::Regroup&)> handler);
+  void SetLookHandler(std::function<void()> handler);
+  void SetSpareHandler(std::function<void(const proto::Spare&)> handler);
+  void Report(const proto::NodeReport& report);
+  absl::Status ReportGenerationEnded(const proto::FailureCause& cause);
+  void Leave(absl::string_view reason);
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+ private:
+  void SendJoin(const proto::RestartTally& tally) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Send(proto::NodeMessage message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remember() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeWorld();
+  void TakeConfirmed(const proto::Confirmed& confirmed);
+  void TakeRegroup(const proto::Regroup& regroup);
+  void TakeSpare(const proto::Spare& spare);
+  void TakeLook();
+  void AnswerReattach(absl::Status answer);
+  void TakeGenerationOver(const proto::GenerationOver& over);
+  absl::Status Explain(const grpc::Status& status) const;
+  void ReleaseHold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const std::unique_ptr<proto::Rendezvous::Stub> stub_;
+  grpc::ClientContext context_;
+  proto::CoordinatorMessage incoming_;
+
+  mutable absl::Mutex mutex_;
+  Handler handler_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(const proto::Regroup&)> regroup_handler_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(const proto::Spare&)> spare_handler_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> look_handler_ ABSL_GUARDED_BY(mutex_);
+  std::deque<proto::NodeMessage> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
+  proto::Standing standing_ ABSL_GUARDED_BY(mutex_);
+  std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);  // arrived, not yet returned
+  bool joining_ ABSL_GUARDED_BY(mutex_) = false;               // Join is sent, its World is not here
+  uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;                 // generation that Join returned last
+  bool armed_ ABSL_GUARDED_BY(mutex_) = false;                 // the handler is to be told of the world's end
+  bool reattaching_ ABSL_GUARDED_BY(mutex_) = false;           // Reattach is sent, its answer is not here
+  absl::Status reattach_answer_ ABSL_GUARDED_BY(mutex_);
+  bool reads_over_ ABSL_GUARDED_BY(mutex_) = false;
+  bool held_ ABSL_GUARDED_BY(mutex_) = true;
+  std::optional<absl::Status> over_ ABSL_GUARDED_BY(mutex_);  // the stream's end, never OK
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace composer
