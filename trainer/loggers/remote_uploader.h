@@ -2,7 +2,7 @@
 // snapshots), and the files of the run folder that `files` names (metrics.jsonl, logs …) each time they have changed, every
 // `interval` batches and at the end. A file is copied to a staging folder first, so that the run may go on writing it.
 //
-// Nothing here holds training up but the copy. What could not be uploaded is reported at the next record or at the end.
+// Nothing here holds training up but the copy. What could not be uploaded is reported at the next record or at the end, by name.
 // Source: mosaicml composer/loggers/remote_uploader_downloader.py, whose options have the same names.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -27,11 +27,12 @@ class RemoteUploader final : public LoggerDestination {
  public:
   struct Options {
     std::string run_folder;
-    std::string staging_folder;      // made; emptied at the end
-    std::vector<std::string> files;  // fnmatch patterns of names in the run folder; `*` matches `/`
-    int64_t interval = 1000;          // batches
-    std::string key_format;          // "{run_name}/{remote_file_name}", all filled in but the last
-    absl::Duration flush_timeout = absl::Minutes(5);
+    std::string staging_folder;                       // made; emptied at the end
+    std::vector<std::string> files;                   // fnmatch patterns of names in the run folder; `*` matches `/`
+    int64_t interval = 1000;                          // batches
+    std::string key_format;                           // "{run_name}/{remote_file_name}", all filled in but the last
+    absl::Duration flush_timeout = absl::Minutes(5);  // of Close
+    absl::Duration hasty_flush_timeout = absl::Seconds(20);  // after MakeHaste: clouds give 30 s and more
     UploadQueueOptions queue;
   };
   RemoteUploader(std::shared_ptr<ObjectStore> store, Options options);
@@ -42,6 +43,7 @@ class RemoteUploader final : public LoggerDestination {
   std::string name() const override { return "RemoteUploaderDownloader"; }
   absl::Status Write(const MetricRecord& record) override;
   absl::Status TakeFile(absl::string_view name, const std::string& path) override;
+  void MakeHaste() override { in_haste_ = true; }
   absl::Status Close() override;
 
  private:
@@ -58,6 +60,7 @@ class RemoteUploader final : public LoggerDestination {
   std::map<std::string, Version> taken_;  // by name
   int64_t last_ = 0;                      // batch at which the run folder was last looked at
   int64_t staged_ = 0;
+  bool in_haste_ = false;
 };
 
 }  // namespace composer
