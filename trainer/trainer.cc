@@ -218,7 +218,6 @@ absl::Status Trainer::Fit(const FitOptions& options) {
   if (!status.ok()) {
     for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->FinishQuietly(PatienceWithSave(status));
   }
-  if (absl::IsCancelled(status)) logger_.MakeHaste();
   return Explained(std::move(status));
 }
 

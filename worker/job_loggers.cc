@@ -90,6 +90,7 @@ LoggerFactory ReadRemoteUploader(ConfigMap config) {
     const PlaceholderValues values = Placeholders(place, facts);
     RemoteUploader::Options own = options;
     own.run_folder = facts.run_folder;
+    own.in_haste = place.leaves;
     own.key_format = FillTemplate(options.key_format, values);
     own.staging_folder = FillTemplate(options.staging_folder, values);
     if (own.staging_folder.empty()) own.staging_folder = JoinPath(facts.run_folder, ".uploads");

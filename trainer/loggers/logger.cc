@@ -95,10 +95,6 @@ void Logger::LogFile(absl::string_view name, const std::string& path) {
   ForEach([&](LoggerDestination& destination) { return destination.TakeFile(name, path); });
 }
 
-void Logger::MakeHaste() {
-  for (Slot& slot : destinations_) slot.destination->MakeHaste();
-}
-
 void Logger::Close() {
   for (Slot& slot : destinations_) {
     const absl::Status status = Call([](LoggerDestination& d) { return d.Close(); }, *slot.destination);

@@ -70,8 +70,6 @@ class LoggerDestination {
   // A file that the run has finished writing, for those that keep copies elsewhere. `name` is relative to the run
   // folder; the file may change after the return.
   virtual absl::Status TakeFile(absl::string_view name, const std::string& path) { return absl::OkStatus(); }
-  // The machine is about to be taken away (a preemption): Close, which comes next, is to be quick.
-  virtual void MakeHaste() {}
   virtual absl::Status Close() { return absl::OkStatus(); }
 };
 
@@ -99,7 +97,6 @@ class Logger {
   // What is only made to be logged (an image, say) need not be made when nobody takes it.
   bool has_destinations() const { return !destinations_.empty(); }
 
-  void MakeHaste();  // as LoggerDestination's
   void Close();
 
  private:

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,7 +33,8 @@ class RemoteUploader final : public LoggerDestination {
     int64_t interval = 1000;                          // batches
     std::string key_format;                           // "{run_name}/{remote_file_name}", all filled in but the last
     absl::Duration flush_timeout = absl::Minutes(5);  // of Close
-    absl::Duration hasty_flush_timeout = absl::Seconds(20);  // after MakeHaste: clouds give 30 s and more
+    absl::Duration hasty_flush_timeout = absl::Seconds(20);  // when in_haste says so: clouds give 30 s and more
+    std::function<bool()> in_haste;                          // is the machine about to be taken away? Empty: no
     UploadQueueOptions queue;
   };
   RemoteUploader(std::shared_ptr<ObjectStore> store, Options options);
@@ -43,7 +45,6 @@ class RemoteUploader final : public LoggerDestination {
   std::string name() const override { return "RemoteUploaderDownloader"; }
   absl::Status Write(const MetricRecord& record) override;
   absl::Status TakeFile(absl::string_view name, const std::string& path) override;
-  void MakeHaste() override { in_haste_ = true; }
   absl::Status Close() override;
 
  private:
@@ -60,7 +61,6 @@ class RemoteUploader final : public LoggerDestination {
   std::map<std::string, Version> taken_;  // by name
   int64_t last_ = 0;                      // batch at which the run folder was last looked at
   int64_t staged_ = 0;
-  bool in_haste_ = false;
 };
 
 }  // namespace composer

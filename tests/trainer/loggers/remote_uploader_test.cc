@@ -131,8 +131,8 @@ TEST_F(Uploader, InHasteWhatDoesNotArriveIsNamed) {
                                    .key_format = "fashion/{remote_file_name}",
                                    .flush_timeout = absl::Hours(1),
                                    .hasty_flush_timeout = absl::Milliseconds(20),
+                                   .in_haste = [] { return true; },
                                    .queue = {.leave_limit = absl::Milliseconds(20)}});
-    uploader.MakeHaste();
     const absl::Status closed = uploader.Close();
     EXPECT_EQ(closed.code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_THAT(std::string(closed.message()),
