@@ -25,7 +25,7 @@ UNIT, REFERENCE = "s", "ours"
 STATES = {"large": (308, 435_768), "small": (20_000, 10_240)}  # tensors, bytes of each
 PEERS = ("torch_save", "safetensors", "dcp", "dcp_async")
 STALLS = {"large": (128, 308), "small": (195, 20_000)}  # MiB, tensors
-RANKS_MB, SAVED, LOADED = 128, 2, 3
+RANKS_MB, SAVED, LOADED = 256, 2, 3
 REPEATS, LIMIT_S = 3, 900
 
 

@@ -1,7 +1,7 @@
 // checkpoint_ranks FOLDER MEGABYTES SAVED LOADED [REPEATS]: a sharded state saved by SAVED ranks, and loaded by as many
 // and by LOADED: what a change of the number of ranks costs.
 //
-// The ranks are threads of one process. The state is 64 matrices, cut as FSDP cuts (each rank a range of each flattened
+// The ranks are threads of one process. The state is 16 matrices, cut as FSDP cuts (each rank a range of each flattened
 // tensor), and each rank keeps its share for all repeats. Prints one JSON object: for each of `save` (until the
 // checkpoint is committed and synced), `same` and `reshard` (until all ranks have loaded their share) a list of
 // {"wall_s"}, one a repeat; the two loads alternate in who goes first. Every load is compared bit for bit.
@@ -28,7 +28,7 @@
 namespace composer {
 namespace {
 
-constexpr int64_t kTensors = 64, kColumns = 1000;
+constexpr int64_t kTensors = 16, kColumns = 1000;
 
 struct Setting {
   std::string folder;

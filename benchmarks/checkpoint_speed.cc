@@ -119,7 +119,7 @@ absl::StatusOr<json> Measure(LocalStore& store, int64_t tensors, int64_t bytes_e
     if (repeat % 2 == 1) RETURN_IF_ERROR(Timed(result, "raw", raw));
     RETURN_IF_ERROR(Timed(result, "save", save));
     if (repeat % 2 == 0) RETURN_IF_ERROR(Timed(result, "raw", raw));
-    for (const char* name : {"/raw", "/raw.manifest"}) unlink((store.root() + name).c_str());
+    for (const char* file : {"/raw", "/raw.manifest"}) unlink((store.root() + file).c_str());
     RETURN_IF_ERROR(Timed(result, "verify", [&] {
       const VerifyResult verdict = VerifyCheckpoint(store, name);
       return verdict.problems.empty() ? absl::OkStatus() : verdict.problems[0];

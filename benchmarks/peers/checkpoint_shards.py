@@ -3,7 +3,7 @@
 
     checkpoint_shards.py FOLDER MEGABYTES RANKS REPEATS
 
-The state and its cut are checkpoint_ranks': 64 matrices, each rank a range of each, flattened. Nothing is coordinated or
+The state and its cut are checkpoint_ranks': 16 matrices, each rank a range of each, flattened. Nothing is coordinated or
 committed. Run it with the `torch211` environment of tools/peers_setup.sh.
 SPDX-License-Identifier: Apache-2.0
 """
@@ -17,7 +17,7 @@ import time
 
 import torch
 
-TENSORS, COLUMNS = 64, 1000
+TENSORS, COLUMNS = 16, 1000
 
 
 def rank_main(rank, ranks, folder, megabytes, repeats, barrier):
