@@ -1,18 +1,26 @@
 // checkpoint_speed FOLDER TENSORS BYTES_A_TENSOR [REPEATS]: saves a state of TENSORS float tensors below FOLDER (made,
 // and emptied of its checkpoints before and after), verifies it, loads it into tensors that are there already, and prints
-// one JSON object: for each of `save`, `verify` and `load` a list with one {"wall_s", "cpu_s"} a repeat; CPU seconds are
-// those of the process, the kernel's share included. Save is synced to the disk; verify and load read what the page cache
+// one JSON object: for each of `save`, `raw`, `verify` and `load` a list with one {"wall_s", "cpu_s"} a repeat; CPU seconds
+// are those of the process, the kernel's share included. `raw` is what the disk alone takes for it: the same bytes from
+// the same memory into one file, and as many as the manifest has into another, by writev, both synced, and their folder.
+// It takes turns with `save` in going first. Save is synced to the disk; verify and load read what the page cache
 // holds. Every load is compared bit for bit with what was saved. Run beside its peers by checkpoint benchmarks in Python.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <climits>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/cleanup.h"
 #include "checkpoint/rank_exchange.h"
@@ -63,6 +71,32 @@ StateDict MakeState(int64_t tensors, int64_t bytes_each) {
   return state;
 }
 
+void WriteSynced(const std::string& path, absl::Span<iovec> pieces) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  PCHECK(fd >= 0) << path;
+  while (!pieces.empty()) {
+    ssize_t left = writev(fd, pieces.data(), static_cast<int>(std::min<size_t>(pieces.size(), IOV_MAX)));
+    PCHECK(left >= 0) << path;
+    for (; !pieces.empty() && static_cast<size_t>(left) >= pieces[0].iov_len; pieces.remove_prefix(1))
+      left -= static_cast<ssize_t>(pieces[0].iov_len);
+    if (left > 0)
+      pieces[0] = {static_cast<char*>(pieces[0].iov_base) + left, pieces[0].iov_len - static_cast<size_t>(left)};
+  }
+  PCHECK(fsync(fd) == 0 && close(fd) == 0) << path;
+}
+
+absl::Status WriteRaw(const std::string& folder, const StateDict& state, int64_t manifest_bytes) {
+  std::vector<iovec> pieces;
+  for (const auto& [name, tensor] : state.tensors) pieces.push_back({tensor.data_ptr(), tensor.nbytes()});
+  std::string text(static_cast<size_t>(manifest_bytes), 'x');
+  iovec manifest{text.data(), text.size()};
+  WriteSynced(folder + "/raw", absl::MakeSpan(pieces));
+  WriteSynced(folder + "/raw.manifest", absl::MakeSpan(&manifest, 1));
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  PCHECK(fd >= 0 && fsync(fd) == 0 && close(fd) == 0) << folder;
+  return absl::OkStatus();
+}
+
 absl::Status CheckEqual(const StateDict& a, const StateDict& b) {
   for (size_t i = 0; i < a.tensors.size(); ++i) {
     if (!torch::equal(a.tensors[i].second, b.tensors[i].second))
@@ -71,15 +105,21 @@ absl::Status CheckEqual(const StateDict& a, const StateDict& b) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<json> Measure(ObjectStore& store, int64_t tensors, int64_t bytes_each, int64_t repeats) {
+absl::StatusOr<json> Measure(LocalStore& store, int64_t tensors, int64_t bytes_each, int64_t repeats) {
   torch::manual_seed(7);
   const StateDict state = MakeState(tensors, bytes_each);
   json result = {{"tensors", tensors}, {"bytes", tensors * (bytes_each / 4) * 4}, {"threads", at::get_num_threads()}};
   Saver saver(store, RankExchange(), {.run_name = "speed", .overwrite = true});
+  int64_t manifest_bytes = tensors * 84;  // of the save before
   for (int64_t repeat = 0; repeat < repeats; ++repeat) {
     const CheckpointName step{0, repeat + 1};
     const std::string name = step.ToString();
-    RETURN_IF_ERROR(Timed(result, "save", [&] { return saver.Save(state, step, 1).status(); }));
+    const auto save = [&] { return saver.Save(state, step, 1).status(); };
+    const auto raw = [&] { return WriteRaw(store.root(), state, manifest_bytes); };
+    if (repeat % 2 == 1) RETURN_IF_ERROR(Timed(result, "raw", raw));
+    RETURN_IF_ERROR(Timed(result, "save", save));
+    if (repeat % 2 == 0) RETURN_IF_ERROR(Timed(result, "raw", raw));
+    for (const char* file : {"/raw", "/raw.manifest"}) unlink((store.root() + file).c_str());
     RETURN_IF_ERROR(Timed(result, "verify", [&] {
       const VerifyResult verdict = VerifyCheckpoint(store, name);
       return verdict.problems.empty() ? absl::OkStatus() : verdict.problems[0];
@@ -88,9 +128,10 @@ absl::StatusOr<json> Measure(ObjectStore& store, int64_t tensors, int64_t bytes_
     for (const auto& [key, tensor] : state.tensors) target.tensors.emplace_back(key, torch::zeros_like(tensor));
     RETURN_IF_ERROR(Timed(result, "load", [&] { return LoadCheckpoint(store, name, &target); }));
     RETURN_IF_ERROR(CheckEqual(state, target));
-    ASSIGN_OR_RETURN(result["manifest_bytes"], store.Size(ManifestKey(name)));
+    ASSIGN_OR_RETURN(manifest_bytes, store.Size(ManifestKey(name)));
     RETURN_IF_ERROR(store.DeleteTree(name));
   }
+  result["manifest_bytes"] = manifest_bytes;
   result["peak_memory_bytes"] = PeakMemoryBytes();
   return result;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Damages a small checkpoint of ours and of the peers, bit by bit and length by length, and counts what a load notices.
 
-    benchmarks/damage.py                 every bit and every length (an hour of one core, nearly all of it for the peers)
+    benchmarks/damage.py                 every bit and every length (minutes of two cores, nearly all for the Python Composer)
     benchmarks/damage.py --every 16      of the peers one case of 16
 
 Ours: tests/checkpoint/corruption_test.cc, which fails when one case is not refused; always exhaustive, a checkpoint of two
@@ -10,6 +10,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -41,7 +42,8 @@ def ours(test):
 
 
 def peer(name, python, every):
-    with tempfile.TemporaryDirectory() as folder:
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
         done = subprocess.run([python, programs.SCRIPTS / "checkpoint_damage.py", name, f"{folder}/checkpoint", "--every", str(every)],
                               check=True, capture_output=True, text=True, timeout=LIMIT_S)
     return json.loads(done.stdout.splitlines()[-1])

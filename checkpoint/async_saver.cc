@@ -4,16 +4,15 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/status_macros.h"
 
 namespace composer {
 
 AsyncSaver::AsyncSaver(ObjectStore& store, RankExchange exchange, SaverOptions options,
                        std::shared_ptr<SaveThread> thread, bool pinned)
     : given_up_(std::make_shared<std::atomic<bool>>(false)),
-      rank_(exchange.rank()),
-      world_size_(exchange.world_size()),
+      snapshotter_(exchange.rank(), exchange.world_size(), pinned),
       saver_(store, std::move(exchange).GivenUpBy(given_up_), std::move(options)),
-      buffer_(pinned),
       thread_(std::move(thread)) {}
 
 AsyncSaver::~AsyncSaver() {
@@ -21,13 +20,16 @@ AsyncSaver::~AsyncSaver() {
   if (in_flight_) Take().location.status().IgnoreError();
 }
 
+absl::Status AsyncSaver::TakeSnapshot(const StateDict& state) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sharded_bytes, saver_.ShardedBytesOfAll(state));
+  return snapshotter_.Take(state, sharded_bytes);
+}
+
 void AsyncSaver::Start(const StateDict& state, CheckpointName step, int64_t samples) {
   in_flight_ = true;
-  auto snapshot = std::make_shared<absl::StatusOr<Snapshot>>(CopyState(state, rank_, world_size_, buffer_));
-  thread_->Run([this, snapshot, step, samples]() mutable {
-    absl::StatusOr<std::string> location = saver_.SaveSnapshot(*snapshot, step, samples);
-    snapshot.reset();  // views of the buffer go before the next save may grow it
-    SetOutcome({step, std::move(location)});
+  const absl::Status taken = TakeSnapshot(state);
+  thread_->Run([this, taken, step, samples] {
+    SetOutcome({step, saver_.SaveSnapshot(taken, snapshotter_.snapshot(), step, samples)});
   });
 }
 

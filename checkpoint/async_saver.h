@@ -15,7 +15,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "checkpoint/host_buffer.h"
 #include "checkpoint/save_thread.h"
 #include "checkpoint/saver.h"
 #include "checkpoint/snapshot.h"
@@ -37,7 +36,7 @@ class AsyncSaver {
   AsyncSaver(const AsyncSaver&) = delete;
   AsyncSaver& operator=(const AsyncSaver&) = delete;
 
-  // No save is in flight. A state that cannot be copied is an outcome like any other: all ranks hear of it.
+  // No save is in flight. Of sharded tensors, the first one also asks all ranks how much each has. A state that cannot be copied is an outcome like any other: all ranks hear of it.
   void Start(const StateDict& state, CheckpointName step, int64_t samples);
 
   // Started, and its outcome not taken yet.
@@ -50,17 +49,16 @@ class AsyncSaver {
   // Waits for the save in flight and takes its outcome.
   SaveOutcome Take() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  int64_t buffer_bytes() const { return buffer_.capacity(); }
+  int64_t buffer_bytes() const { return snapshotter_.buffer_bytes(); }
 
  private:
+  absl::Status TakeSnapshot(const StateDict& state);
   void SetOutcome(SaveOutcome outcome) ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasOutcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return outcome_.has_value(); }
 
   const std::shared_ptr<std::atomic<bool>> given_up_;
-  const int rank_;
-  const int world_size_;
-  Saver saver_;        // while in flight: the SaveThread's
-  HostBuffer buffer_;  // the same
+  Snapshotter snapshotter_;  // while in flight: the SaveThread's
+  Saver saver_;              // the same
   bool in_flight_ = false;
   std::atomic<bool> ended_{false};
   std::atomic<bool> failed_{false};

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -21,6 +22,9 @@ class ByteExchange {
   virtual absl::Status Broadcast(absl::Span<char> bytes, int root) = 0;
   // Whether it is true on all ranks.
   virtual absl::StatusOr<bool> All(bool value) = 0;
+  // The exchange of the ranks that give the same color, ranked as here; a collective. It must not outlive this one.
+  // Errors may be of some ranks only.
+  virtual absl::StatusOr<std::unique_ptr<ByteExchange>> Split(int color) = 0;
 };
 
 // Is each stored byte read by one rank only, and passed on?

@@ -65,6 +65,37 @@ absl::StatusOr<std::vector<CheckpointName>> CommittedCheckpoints(ObjectStore& st
   return committed;
 }
 
+absl::StatusOr<std::vector<std::string>> UnfinishedAttempts(ObjectStore& store) {
+  ASSIGN_OR_RETURN(const auto steps, StepFolders(store));
+  std::vector<std::string> unfinished;
+  for (const auto& [name, step] : steps) {
+    std::string named;
+    if (step.committed) {
+      const absl::StatusOr<Manifest> manifest = ReadManifest(store, name.ToString());
+      if (!manifest.ok()) continue;
+      named = manifest->attempt;
+    }
+    for (const std::string& attempt : step.attempts) {
+      if (attempt != named) unfinished.push_back(AttemptKey(name.ToString(), attempt));
+    }
+  }
+  return unfinished;
+}
+
+absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name) {
+  const std::string folder = name.ToString();
+  const absl::StatusOr<Manifest> manifest = ReadManifest(store, folder);
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(folder));
+  RETURN_IF_ERROR(store.Delete(ManifestKey(folder)));  // first: what a crash leaves is no checkpoint
+  const std::string attempt = manifest.ok() ? absl::StrCat(AttemptKey(folder, manifest->attempt), "/") : folder;
+  for (const std::string& key : keys) {
+    if (key != ManifestKey(folder) && absl::StartsWith(key, attempt)) RETURN_IF_ERROR(store.Delete(key));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> left, store.List(folder));
+  const bool empty = std::all_of(left.begin(), left.end(), IsRemains);
+  return empty ? store.DeleteTree(folder) : absl::OkStatus();
+}
+
 absl::Status DeleteInterrupted(ObjectStore& store) {
   ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(""));
   for (const std::string& key : keys) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +15,14 @@ namespace composer {
 
 // Those with a manifest, whether it is valid or not; oldest first.
 absl::StatusOr<std::vector<CheckpointName>> CommittedCheckpoints(ObjectStore& store);
+
+// Attempts that their step's manifest does not name (`ep0-ba4/attempt-…`): of a save that is under way, or was cut off. Those
+// of a step whose manifest cannot be read are not told apart, and not among them.
+absl::StatusOr<std::vector<std::string>> UnfinishedAttempts(ObjectStore& store);
+
+// One checkpoint: its manifest, then the attempt that it names and the remains of cut-off writes. Not another attempt at
+// its step, which may be a save under way; when the manifest cannot be read, all that is there now.
+absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name);
 
 // What saves left that never committed: attempts that their step's manifest does not name, remains of cut-off writes. A
 // step whose manifest cannot be read is left alone: it may be needed to see what happened, and is replaced when its

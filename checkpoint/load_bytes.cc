@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <future>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -61,14 +62,26 @@ Load StartLoad(ObjectStore& store, const std::string& checkpoint, const Manifest
   return load;
 }
 
-// Ranks that wait for other bytes than the others send would wait for ever.
-absl::Status CheckSameRuns(const Load& load, const std::vector<ChunkRun>& runs, ByteExchange& exchange) {
+// Runs that are passed on: none of them direct.
+std::vector<ChunkRun> SharedRuns(const LoadPlan& plan) {
+  RunLimits limits;
+  limits.direct_least = INT64_MAX;
+  return RunsOf(plan, limits);
+}
+
+// The same on ranks that read the same bytes in the same runs.
+uint64_t Digest(const LoadPlan& plan, const std::vector<ChunkRun>& runs) {
   std::string text;
   for (const ChunkRun& run : runs) {
-    const absl::Span<const ChunkRead> chunks = ChunksOf(load.plan, run);
+    const absl::Span<const ChunkRead> chunks = ChunksOf(plan, run);
     absl::StrAppend(&text, chunks.front().file, ":", chunks.front().begin, "-", chunks.back().end, ",");
   }
-  uint64_t mine = Xxh3(text), first = mine;
+  return Xxh3(text);
+}
+
+// Ranks that wait for other bytes than the others send would wait for ever.
+absl::Status CheckSameRuns(const Load& load, const std::vector<ChunkRun>& runs, ByteExchange& exchange) {
+  uint64_t mine = Digest(load.plan, runs), first = mine;
   RETURN_IF_ERROR(exchange.Broadcast({reinterpret_cast<char*>(&first), sizeof(first)}, 0));
   return AgreeOn(exchange, mine == first ? absl::OkStatus()
                                          : absl::InternalError("this rank wants other whole tensors than rank 0"));
@@ -92,11 +105,7 @@ absl::Status BlockStatus(const std::string& block, size_t root) {
   return absl::UnavailableError(absl::StrCat("rank ", root, ": ", block.c_str()));
 }
 
-}  // namespace
-
-absl::Status ReadAlone(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
-                       LoadTargets* targets) {
-  const Load load = StartLoad(store, checkpoint, manifest, targets);
+absl::Status ReadAlone(const Load& load) {
   const std::vector<ChunkRun> runs = RunsOf(load.plan);
   int64_t total = 0;
   for (const ChunkRun& run : runs) total += RunBytes(ChunksOf(load.plan, run));
@@ -110,12 +119,8 @@ absl::Status ReadAlone(ObjectStore& store, const std::string& checkpoint, const 
   });
 }
 
-absl::Status ReadTogether(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
-                          LoadTargets* targets, ByteExchange& exchange) {
-  const Load load = StartLoad(store, checkpoint, manifest, targets);
-  RunLimits limits;
-  limits.direct_least = INT64_MAX;
-  const std::vector<ChunkRun> runs = RunsOf(load.plan, limits);
+absl::Status ReadTogether(const Load& load, ByteExchange& exchange) {
+  const std::vector<ChunkRun> runs = SharedRuns(load.plan);
   RETURN_IF_ERROR(CheckSameRuns(load, runs, exchange));
   const auto rank = static_cast<size_t>(exchange.rank()), world = static_cast<size_t>(exchange.world_size());
   const auto read_ahead = [&](size_t i) {
@@ -140,6 +145,47 @@ absl::Status ReadTogether(ObjectStore& store, const std::string& checkpoint, con
     if (status.ok()) status = load.Take(chunks, absl::string_view(block).substr(0, bytes), /*in_place=*/false);
   }
   return status;
+}
+
+// For each rank the lowest one that reads what it reads; itself when it reads nothing. The same on all.
+absl::StatusOr<std::vector<int>> FirstAlike(const Load& load, ByteExchange& exchange) {
+  const uint64_t mine = load.plan.chunks.empty() ? 0 : Digest(load.plan, SharedRuns(load.plan));
+  std::vector<uint64_t> digests(static_cast<size_t>(exchange.world_size()));
+  std::vector<int> first(digests.size());
+  for (int rank = 0; rank < exchange.world_size(); ++rank) {
+    const auto at = static_cast<size_t>(rank);
+    digests[at] = mine;
+    RETURN_IF_ERROR(exchange.Broadcast({reinterpret_cast<char*>(&digests[at]), sizeof(uint64_t)}, rank));
+    const auto same = std::find(digests.begin(), digests.begin() + rank, digests[at]);
+    first[at] = digests[at] == 0 ? rank : static_cast<int>(same - digests.begin());
+  }
+  return first;
+}
+
+}  // namespace
+
+absl::Status ReadAlone(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
+                       LoadTargets* targets) {
+  return ReadAlone(StartLoad(store, checkpoint, manifest, targets));
+}
+
+absl::Status ReadTogether(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
+                          LoadTargets* targets, ByteExchange& exchange) {
+  return ReadTogether(StartLoad(store, checkpoint, manifest, targets), exchange);
+}
+
+absl::Status ReadInGroups(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
+                          LoadTargets* targets, ByteExchange& exchange) {
+  const Load load = StartLoad(store, checkpoint, manifest, targets);
+  ASSIGN_OR_RETURN(const std::vector<int> first, FirstAlike(load, exchange));
+  std::vector<int> each(first.size());
+  std::iota(each.begin(), each.end(), 0);
+  if (first == each) return ReadAlone(load);
+  const auto group = exchange.Split(first[static_cast<size_t>(exchange.rank())]);
+  ASSIGN_OR_RETURN(const bool all, exchange.All(group.ok()));
+  if (!all || (*group)->world_size() == 1)
+    return ReadAlone(load);  // without a group: more is read, no less comes of it
+  return ReadTogether(load, **group);
 }
 
 absl::StatusOr<std::string> BroadcastText(ByteExchange& exchange,

@@ -24,6 +24,12 @@ absl::Status ReadAlone(ObjectStore& store, const std::string& checkpoint, const 
 absl::Status ReadTogether(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
                           LoadTargets* targets, ByteExchange& exchange);
 
+// The targets are this rank's. Ranks with the same ones (the replicas of HYBRID_SHARD) read them as ReadTogether does,
+// each group for itself, the others as ReadAlone: so each byte is read by one rank, but for chunks in which the targets of
+// several begin or end.
+absl::Status ReadInGroups(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
+                          LoadTargets* targets, ByteExchange& exchange);
+
 // What rank 0 makes, or its error, on all ranks. The others do not call `make`.
 absl::StatusOr<std::string> BroadcastText(ByteExchange& exchange,
                                           absl::FunctionRef<absl::StatusOr<std::string>()> make);

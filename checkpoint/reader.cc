@@ -134,7 +134,8 @@ absl::Status LoadTogether(ObjectStore& store, const std::string& checkpoint, Sta
   }
   RETURN_IF_ERROR(AgreeOn(exchange, status));
   status = ReadTogether(store, checkpoint, *manifest, &whole, exchange);
-  if (status.ok()) status = ReadAlone(store, checkpoint, *manifest, &shards);
+  RETURN_IF_ERROR(AgreeOn(exchange, status));
+  status = ReadInGroups(store, checkpoint, *manifest, &shards, exchange);
   RETURN_IF_ERROR(AgreeOn(exchange, status));
   TakeSmallState(*manifest, selection, into);
   return absl::OkStatus();

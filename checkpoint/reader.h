@@ -45,8 +45,8 @@ bool Matches(const std::vector<std::string>& patterns, const std::string& name);
 // this.
 //
 // `exchange`: all ranks load the same checkpoint with the same selection, at the same time. Each byte of the manifest and
-// of the whole tensors is read by one rank, and passed on to the others; shards are read by the ranks that hold them. OK on
-// all ranks or on none. Null: this rank reads all that it needs.
+// of the whole tensors is read by one rank, and passed on to the others; a shard that several ranks hold (HYBRID_SHARD) is
+// read by one of them and passed on to those. OK on all ranks or on none. Null: this rank reads all that it needs.
 absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into,
                             const LoadSelection& selection = {}, ByteExchange* exchange = nullptr);
 

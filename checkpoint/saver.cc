@@ -16,25 +16,6 @@
 namespace composer {
 namespace {
 
-// Of every rank, for a fair share of the whole tensors; none when no tensor is sharded.
-absl::StatusOr<std::vector<int64_t>> ShardedBytesOfAll(const StateDict& state, RankExchange& exchange) {
-  std::vector<int64_t> bytes;
-  if (state.sharded.empty()) return bytes;
-  const auto texts = exchange.Gather(absl::StrCat(ShardedBytes(state)));
-  absl::StatusOr<std::string> joined = "";
-  if (texts.ok()) {
-    joined = absl::StrJoin(*texts, ",");
-  } else {
-    joined = texts.status();
-  }
-  ASSIGN_OR_RETURN(const std::string all, exchange.Broadcast(std::move(joined)));
-  for (const absl::string_view text : absl::StrSplit(all, ',')) {
-    if (!absl::SimpleAtoi(text, &bytes.emplace_back()))
-      return absl::InternalError("rank 0's list of shards is not readable");
-  }
-  return bytes;
-}
-
 void WarnIfError(const absl::Status& status, absl::string_view what) {
   if (!status.ok()) LOG(WARNING) << what << ": " << status.message();
 }
@@ -44,28 +25,49 @@ void WarnIfError(const absl::Status& status, absl::string_view what) {
 Saver::Saver(ObjectStore& store, RankExchange exchange, SaverOptions options)
     : store_(store), exchange_(std::move(exchange)), options_(std::move(options)) {}
 
-absl::StatusOr<std::string> Saver::Save(const StateDict& state, CheckpointName step, int64_t samples) {
-  const absl::StatusOr<std::vector<int64_t>> sharded_bytes = ShardedBytesOfAll(state, exchange_);
-  if (!sharded_bytes.ok())
-    return Annotate(sharded_bytes.status(), absl::StrCat("cannot save checkpoint ", step.ToString()));
-  return SaveSnapshot(BorrowState(state, exchange_.rank(), exchange_.world_size(), *sharded_bytes), step, samples);
+absl::StatusOr<std::vector<int64_t>> Saver::ShardedBytesOfAll(const StateDict& state) {
+  if (state.sharded.empty() || !sharded_bytes_.empty()) return sharded_bytes_;
+  const auto texts = exchange_.Gather(absl::StrCat(ShardedBytes(state)));
+  absl::StatusOr<std::string> joined = "";
+  if (texts.ok()) {
+    joined = absl::StrJoin(*texts, ",");
+  } else {
+    joined = texts.status();
+  }
+  ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(std::move(joined)));
+  std::vector<int64_t> bytes;
+  for (const absl::string_view text : absl::StrSplit(all, ',')) {
+    if (!absl::SimpleAtoi(text, &bytes.emplace_back()))
+      return absl::InternalError("rank 0's list of shards is not readable");
+  }
+  return sharded_bytes_ = std::move(bytes);
 }
 
-absl::StatusOr<std::string> Saver::SaveSnapshot(const absl::StatusOr<Snapshot>& snapshot, CheckpointName step,
-                                                int64_t samples) {
+absl::StatusOr<std::string> Saver::Save(const StateDict& state, CheckpointName step, int64_t samples) {
+  const absl::StatusOr<std::vector<int64_t>> sharded_bytes = ShardedBytesOfAll(state);
+  if (!sharded_bytes.ok())
+    return Annotate(sharded_bytes.status(), absl::StrCat("cannot save checkpoint ", step.ToString()));
+  const absl::StatusOr<Snapshot> borrowed =
+      BorrowState(state, exchange_.rank(), exchange_.world_size(), *sharded_bytes);
+  const Snapshot none;
+  return SaveSnapshot(borrowed.status(), borrowed.ok() ? *borrowed : none, step, samples);
+}
+
+absl::StatusOr<std::string> Saver::SaveSnapshot(const absl::Status& taken, const Snapshot& snapshot,
+                                                CheckpointName step, int64_t samples) {
   const bool leads = exchange_.rank() == 0;
   const std::string name = step.ToString();
   const std::string context = absl::StrCat("cannot save checkpoint ", name);
   const absl::StatusOr<std::string> attempt = exchange_.Broadcast(leads ? StartAttempt(step) : "");
   if (!attempt.ok()) return Annotate(attempt.status(), context);
   const std::string attempt_key = AttemptKey(name, *attempt);
-  const auto parts = exchange_.Gather(WriteOwnPart(snapshot, attempt_key));
+  const auto parts = exchange_.Gather(WriteOwnPart(taken, snapshot, attempt_key));
   absl::StatusOr<std::string> location = "";
   if (leads) {
     location =
         !parts.ok()
             ? parts.status()
-            : Commit(snapshot->names,
+            : Commit(snapshot.names,
                      {.run_name = options_.run_name, .step = step, .samples = samples, .attempt = *attempt}, *parts);
     if (!location.ok()) CleanUp();
   }
@@ -87,11 +89,11 @@ void Saver::CleanUp() {
   cleaned_up_ = status.ok();
 }
 
-absl::StatusOr<std::string> Saver::WriteOwnPart(const absl::StatusOr<Snapshot>& snapshot,
+absl::StatusOr<std::string> Saver::WriteOwnPart(const absl::Status& taken, const Snapshot& snapshot,
                                                 const std::string& attempt_key) try {
-  RETURN_IF_ERROR(snapshot.status());
-  ASSIGN_OR_RETURN(Manifest part, WritePart(store_, attempt_key, exchange_.rank(), snapshot->own));
-  part.small = snapshot->small;
+  RETURN_IF_ERROR(taken);
+  ASSIGN_OR_RETURN(Manifest part, WritePart(store_, attempt_key, exchange_.rank(), snapshot.own));
+  part.small = snapshot.small;
   part.attempt = attempt_key.substr(attempt_key.rfind('/') + 1);
   return SerializeManifest(part);
 } catch (const std::exception& error) {  // out of memory

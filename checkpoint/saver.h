@@ -6,7 +6,8 @@
 // step that has a manifest already gets the new one in its place, at one instant, when the old one is refused (damaged)
 // or is of this run; anything else needs `overwrite`.
 //
-// Blocking (async_saver.h is not): Save returns on every rank once the checkpoint is committed, or failed, with the same Status everywhere.
+// Blocking (async_saver.h is not): Save returns on every rank once the checkpoint is committed, or failed, with the same
+// Status everywhere.
 // Threads: one at a time. No exception leaves Save.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -43,13 +44,18 @@ class Saver {
   // kResourceExhausted (no room), kInvalidArgument (state that cannot be stored), kAlreadyExists (see above),
   // kUnavailable (a rank or the store is gone).
   absl::StatusOr<std::string> Save(const StateDict& state, CheckpointName step, int64_t samples);
-  // The same of what this rank has copied. An error in the snapshot's place is told to all ranks as the save's.
-  absl::StatusOr<std::string> SaveSnapshot(const absl::StatusOr<Snapshot>& snapshot, CheckpointName step,
+  // The same of what this rank has copied; an error in its place, `taken`, is told to all ranks as the save's.
+  absl::StatusOr<std::string> SaveSnapshot(const absl::Status& taken, const Snapshot& snapshot, CheckpointName step,
                                            int64_t samples);
+
+  // ShardedBytes (writer.h) of every rank, for a fair share of the whole tensors; none when no tensor is sharded. Asked
+  // for once, all ranks together: the states that one saver saves are sharded alike.
+  absl::StatusOr<std::vector<int64_t>> ShardedBytesOfAll(const StateDict& state);
 
  private:
   absl::StatusOr<std::string> StartAttempt(CheckpointName step);
-  absl::StatusOr<std::string> WriteOwnPart(const absl::StatusOr<Snapshot>& snapshot, const std::string& attempt_key);
+  absl::StatusOr<std::string> WriteOwnPart(const absl::Status& taken, const Snapshot& snapshot,
+                                           const std::string& attempt_key);
   absl::StatusOr<std::string> Commit(absl::Span<const std::string> names, Manifest manifest,
                                      absl::Span<const std::string> parts);
   absl::Status CheckFilesAreThere(const Manifest& manifest);
@@ -61,6 +67,7 @@ class Saver {
   RankExchange exchange_;
   const SaverOptions options_;
   bool cleaned_up_ = false;
+  std::vector<int64_t> sharded_bytes_;  // empty: not asked for yet
 };
 
 }  // namespace composer

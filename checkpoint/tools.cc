@@ -21,7 +21,7 @@ constexpr Command kCommands[] = {
     {"diff", "A B", DiffTool},
     {"export", "PATH OUT [--dtype bf16] [--max-shard-size 5GB] [--rename FROM=TO] [--overwrite]", ExportTool},
     {"import", "SRC FOLDER [--rename FROM=TO] [--key A/B] [--run-name NAME] [--overwrite]", ImportTool},
-    {"prune", "FOLDER --keep N [--dry-run]", PruneTool},
+    {"prune", "FOLDER --keep N [--dry-run] [--force]", PruneTool},
 };
 
 std::string Usage() {

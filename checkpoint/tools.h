@@ -5,7 +5,7 @@
 //   diff A B                             tensors bit by bit, small state value by value (diff.h says what is ignored)
 //   export PATH OUT                      the model's weights as Hugging Face safetensors (tools/weight_export.h)
 //   import SRC FOLDER                    safetensors or torch.save weights as a checkpoint (tools/weight_files.h)
-//   prune FOLDER --keep N [--dry-run]    deletes all but the newest (tools/prune_plan.h)
+//   prune FOLDER --keep N [--dry-run] [--force]  deletes all but the newest (tools/prune_plan.h)
 // PATH is a checkpoint (`…/ep1-ba20`), its manifest.json, or a folder of checkpoints or of a run, which stands for its
 // newest valid one. docs/checkpoints.md is for users.
 // SPDX-License-Identifier: Apache-2.0
@@ -21,7 +21,8 @@
 namespace composer {
 
 // `args` without program and `checkpoint`: {"diff", "a", "b"}. Returns the exit code:
-// 0 done, equal, all valid; 1 different; 64 usage, or a path with nothing to read; 70 a checkpoint is damaged.
+// 0 done, equal, all valid; 1 different; 64 usage, or a path with nothing to read; 70 a checkpoint is damaged;
+// 75 not now: a run may be saving there.
 // open: for places that are URLs; empty: there are only paths. now: what ages are told from.
 int RunCheckpointTool(const std::vector<std::string>& args, const StoreOpener& open, absl::Time now, std::ostream& out,
                       std::ostream& err);

@@ -19,6 +19,8 @@ namespace {
 
 constexpr int64_t kMaxManifestBytes = int64_t{1} << 30;
 constexpr int64_t kRunBytes = int64_t{8} << 20;
+constexpr size_t kManyFiles = 8;  // fewer are checked sooner than threads start
+constexpr int kManyFileReaders = 4;
 
 using TensorBox = std::pair<const TensorEntry*, const Box*>;
 
@@ -103,6 +105,31 @@ absl::Status CheckFileFrame(ObjectStore& store, const std::string& key, const Fi
   return CheckSameEntries(entries, boxes);
 }
 
+struct FileFrame {
+  absl::Status status;
+  // Its data is not worth reading: not there, not readable, or of another length. One problem is enough.
+  bool unreadable = false;
+};
+
+// Of the share's files. A frame is three small requests, so that many of them wait for a remote store at once.
+std::vector<FileFrame> CheckFrames(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
+                                   const std::vector<std::vector<TensorBox>>& by_file, VerifyShare share) {
+  std::vector<FileFrame> frames(by_file.size());
+  const auto check = [&](size_t i, std::string&) {
+    if (!share.Has(i)) return absl::OkStatus();
+    const std::string key = DataFileKey(checkpoint, manifest, i);
+    const absl::Status status = CheckFileFrame(store, key, manifest.files[i], by_file[i]);
+    if (status.ok()) return absl::OkStatus();
+    const absl::StatusOr<int64_t> size = store.Size(key);
+    frames[i] = {Annotate(status, store.Location(key)),
+                 status.code() != absl::StatusCode::kDataLoss || !size.ok() || *size != manifest.files[i].bytes};
+    return absl::OkStatus();
+  };
+  const absl::Status ran = ForEachRun(frames.size(), frames.size() < kManyFiles ? 1 : kManyFileReaders, check);
+  if (!ran.ok()) frames.push_back({ran, false});  // out of memory
+  return frames;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadManifestText(ObjectStore& store, const std::string& checkpoint) {
@@ -139,16 +166,9 @@ VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint,
   VerifyResult verdict{*std::move(read), {}};
   const Manifest& manifest = verdict.manifest;
   const auto by_file = BoxesByFile(manifest);
-  // Files whose data is not worth reading: not there, not readable, or of another length. One problem is enough.
-  std::vector<bool> unreadable(manifest.files.size(), false);
-  for (size_t i = 0; i < by_file.size(); ++i) {
-    if (!share.Has(i)) continue;
-    const std::string key = DataFileKey(checkpoint, manifest, i);
-    const absl::Status frame = CheckFileFrame(store, key, manifest.files[i], by_file[i]);
-    if (frame.ok()) continue;
-    verdict.problems.push_back(Annotate(frame, store.Location(key)));
-    const absl::StatusOr<int64_t> size = store.Size(key);
-    unreadable[i] = frame.code() != absl::StatusCode::kDataLoss || !size.ok() || *size != manifest.files[i].bytes;
+  const std::vector<FileFrame> frames = CheckFrames(store, checkpoint, manifest, by_file, share);
+  for (const FileFrame& frame : frames) {
+    if (!frame.status.ok()) verdict.problems.push_back(frame.status);
   }
   const LoadPlan plan = PlanVerify(manifest);
   const std::vector<ChunkRun> runs = RunsOf(plan);
@@ -157,7 +177,7 @@ VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint,
   const auto verify_run = [&](size_t i, std::string& buffer) {
     const absl::Span<const ChunkRead> chunks = ChunksOf(plan, runs[i]);
     const auto file = static_cast<size_t>(chunks.front().file);
-    if (!share.Has(i) || unreadable[file]) return absl::OkStatus();
+    if (!share.Has(i) || frames[file].unreadable) return absl::OkStatus();
     const int64_t begin = chunks.front().begin;
     buffer.resize(static_cast<size_t>(chunks.back().end - begin));
     const absl::Status status = ReadRun(store, checkpoint, manifest, chunks, absl::MakeSpan(buffer));

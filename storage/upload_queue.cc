@@ -2,11 +2,16 @@
 #include "storage/upload_queue.h"
 
 #include <algorithm>
+#include <deque>
 #include <exception>
+#include <set>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 
@@ -14,6 +19,7 @@ namespace composer {
 namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{16} << 30;
+constexpr size_t kNamesShown = 20;
 
 }  // namespace
 
@@ -38,42 +44,88 @@ absl::Duration UploadDelay(int next, absl::Duration first_delay, double random) 
   return base + base * (random / 2);
 }
 
+class UploadQueue::Line {
+ public:
+  Line(std::shared_ptr<ObjectStore> store, UploadQueueOptions options, int threads)
+      : store_(std::move(store)), options_(options), threads_(threads) {}
+
+  absl::Status Add(Upload upload);
+  absl::Status TakeFailures();
+  absl::Status Flush(absl::Duration timeout);
+  // Until the queue ends.
+  void Work();
+  // False: a thread still uploads when the time is up.
+  bool End(absl::Duration limit);
+
+ private:
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Upload TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string NamesLeft() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Put(const Upload& upload);
+  absl::Status PutOnce(const Upload& upload);
+  // False: the queue ends.
+  bool Wait(absl::Duration delay);
+
+  const std::shared_ptr<ObjectStore> store_;
+  const UploadQueueOptions options_;
+  absl::Mutex mutex_;
+  std::deque<Upload> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> under_way_ ABSL_GUARDED_BY(mutex_);  // keys
+  absl::Status first_failure_ ABSL_GUARDED_BY(mutex_);
+  int failures_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
+  int threads_ ABSL_GUARDED_BY(mutex_);  // that have not left
+};
+
 UploadQueue::UploadQueue(std::shared_ptr<ObjectStore> store, UploadQueueOptions options)
-    : store_(std::move(store)), options_(options) {
-  for (int i = 0; i < std::max(1, options_.threads); ++i) threads_.emplace_back([this] { Work(); });
+    : line_(std::make_shared<Line>(std::move(store), options, std::max(1, options.threads))),
+      leave_limit_(options.leave_limit) {
+  for (int i = 0; i < std::max(1, options.threads); ++i) threads_.emplace_back([line = line_] { line->Work(); });
 }
 
 UploadQueue::~UploadQueue() {
-  {
-    absl::MutexLock lock(&mutex_);
-    ends_ = true;
-  }
-  for (std::thread& thread : threads_) thread.join();
-  absl::MutexLock lock(&mutex_);
-  for (const Upload& upload : waiting_) RemoveFile(upload.staged).IgnoreError();
+  const bool all_left = line_->End(leave_limit_);
+  for (std::thread& thread : threads_) all_left ? thread.join() : thread.detach();
 }
 
 absl::Status UploadQueue::Add(std::string key, std::string staged) {
+  return line_->Add({std::move(key), std::move(staged)});
+}
+absl::Status UploadQueue::TakeFailures() { return line_->TakeFailures(); }
+absl::Status UploadQueue::Flush(absl::Duration timeout) { return line_->Flush(timeout); }
+
+bool UploadQueue::Line::End(absl::Duration limit) {
+  absl::MutexLock lock(&mutex_);
+  ends_ = true;
+  const auto all_left = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return threads_ == 0; };
+  const bool left = mutex_.AwaitWithTimeout(absl::Condition(&all_left), limit);
+  for (const Upload& upload : waiting_) RemoveFile(upload.staged).IgnoreError();
+  waiting_.clear();
+  return left;
+}
+
+absl::Status UploadQueue::Line::Add(Upload upload) {
   std::string superseded;
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);
-    const auto same = std::find_if(waiting_.begin(), waiting_.end(), [&](const Upload& u) { return u.key == key; });
+    const auto same =
+        std::find_if(waiting_.begin(), waiting_.end(), [&](const Upload& u) { return u.key == upload.key; });
     if (same != waiting_.end()) {
-      superseded = std::exchange(same->staged, std::move(staged));
+      superseded = std::exchange(same->staged, std::move(upload.staged));
     } else if (waiting_.size() >= options_.max_waiting) {
       status = absl::ResourceExhaustedError(
-          absl::StrCat(store_->Location(key), " is not uploaded: ", waiting_.size(), " files wait already"));
-      superseded = std::move(staged);
+          absl::StrCat(store_->Location(upload.key), " is not uploaded: ", waiting_.size(), " files wait already"));
+      superseded = std::move(upload.staged);
     } else {
-      waiting_.push_back({std::move(key), std::move(staged)});
+      waiting_.push_back(std::move(upload));
     }
   }
   if (!superseded.empty()) RemoveFile(superseded).IgnoreError();
   return status;
 }
 
-absl::Status UploadQueue::TakeFailures() {
+absl::Status UploadQueue::Line::TakeFailures() {
   absl::MutexLock lock(&mutex_);
   const int count = std::exchange(failures_, 0);
   absl::Status first = std::exchange(first_failure_, absl::OkStatus());
@@ -81,20 +133,29 @@ absl::Status UploadQueue::TakeFailures() {
   return absl::Status(first.code(), absl::StrCat(count, " uploads failed, the first: ", first.message()));
 }
 
-absl::Status UploadQueue::Flush(absl::Duration timeout) {
+absl::Status UploadQueue::Line::Flush(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
   const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return waiting_.empty() && under_way_.empty(); };
   if (mutex_.AwaitWithTimeout(absl::Condition(&idle), timeout)) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat(waiting_.size() + under_way_.size(), " files were not uploaded to ",
-                                                  store_->Location(""), " within ", absl::FormatDuration(timeout)));
+                                                  store_->Location(""), " within ", absl::FormatDuration(timeout),
+                                                  " and are lost there: ", NamesLeft()));
 }
 
-bool UploadQueue::HasWork() const {
+std::string UploadQueue::Line::NamesLeft() const {
+  std::vector<std::string> names(under_way_.begin(), under_way_.end());
+  for (const Upload& upload : waiting_) names.push_back(upload.key);
+  const size_t shown = std::min(names.size(), kNamesShown);
+  const std::string list = absl::StrJoin(names.begin(), names.begin() + static_cast<int64_t>(shown), ", ");
+  return shown == names.size() ? list : absl::StrCat(list, " and ", names.size() - shown, " more");
+}
+
+bool UploadQueue::Line::HasWork() const {
   return std::any_of(waiting_.begin(), waiting_.end(),
                      [this](const Upload& u) ABSL_NO_THREAD_SAFETY_ANALYSIS { return !under_way_.contains(u.key); });
 }
 
-UploadQueue::Upload UploadQueue::TakeNext() {
+UploadQueue::Upload UploadQueue::Line::TakeNext() {
   const auto next =
       std::find_if(waiting_.begin(), waiting_.end(),
                    [this](const Upload& u) ABSL_NO_THREAD_SAFETY_ANALYSIS { return !under_way_.contains(u.key); });
@@ -104,14 +165,17 @@ UploadQueue::Upload UploadQueue::TakeNext() {
   return upload;
 }
 
-void UploadQueue::Work() {
+void UploadQueue::Line::Work() {
   while (true) {
     Upload upload;
     {
       absl::MutexLock lock(&mutex_);
       const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ends_ || HasWork(); };
       mutex_.Await(absl::Condition(&ready));
-      if (ends_) return;
+      if (ends_) {
+        --threads_;
+        return;
+      }
       upload = TakeNext();
     }
     const absl::Status status = Put(upload);
@@ -122,7 +186,7 @@ void UploadQueue::Work() {
   }
 }
 
-absl::Status UploadQueue::Put(const Upload& upload) {
+absl::Status UploadQueue::Line::Put(const Upload& upload) {
   absl::BitGen random;
   for (int attempt = 1;; ++attempt) {
     const absl::Status status = PutOnce(upload);
@@ -131,14 +195,14 @@ absl::Status UploadQueue::Put(const Upload& upload) {
   }
 }
 
-absl::Status UploadQueue::PutOnce(const Upload& upload) try {
+absl::Status UploadQueue::Line::PutOnce(const Upload& upload) try {
   ASSIGN_OR_RETURN(const std::string content, ReadFile(upload.staged, kMaxFileBytes));
   return store_->Put(upload.key, {content});
 } catch (const std::exception& error) {  // no memory for the file
   return absl::InternalError(error.what());
 }
 
-bool UploadQueue::Wait(absl::Duration delay) {
+bool UploadQueue::Line::Wait(absl::Duration delay) {
   absl::MutexLock lock(&mutex_);
   return !mutex_.AwaitWithTimeout(absl::Condition(&ends_), delay);
 }

@@ -6,16 +6,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
 #include <memory>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "storage/object_store.h"
 
@@ -26,6 +22,7 @@ struct UploadQueueOptions {
   int attempts = 3;                               // of one file, at least 1
   size_t max_waiting = 1000;                      // files
   absl::Duration first_delay = absl::Seconds(1);  // before the second attempt; then twice as long each time
+  absl::Duration leave_limit = absl::Seconds(5);  // that the end of the queue waits for an upload under way
 };
 
 // Whether the same upload may succeed later: the store was busy, slow or away. A wrong name or credential stays wrong.
@@ -37,7 +34,8 @@ absl::Duration UploadDelay(int next, absl::Duration first_delay, double random);
 class UploadQueue {
  public:
   UploadQueue(std::shared_ptr<ObjectStore> store, UploadQueueOptions options);
-  // What still waits is dropped; an upload under way is finished, not tried again.
+  // What still waits is dropped; an upload under way is finished, not tried again. One that takes longer than
+  // leave_limit (a store that does not answer) is left to end by itself: it holds on to what it needs.
   ~UploadQueue();
 
   // Uploads the file `staged` as `key`, then removes it; from now on the file is the queue's. kResourceExhausted when too
@@ -46,29 +44,18 @@ class UploadQueue {
 
   // How many uploads failed for good since the last call, with the first one's reason; OK when none did.
   absl::Status TakeFailures();
-  // Waits until nothing waits or is under way: kDeadlineExceeded with how many are left, when that takes longer.
+  // Waits until nothing waits or is under way: kDeadlineExceeded with the names of those left, when that takes longer.
   absl::Status Flush(absl::Duration timeout);
 
  private:
   struct Upload {
     std::string key, staged;
   };
-  void Work();
-  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Upload TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Put(const Upload& upload);
-  absl::Status PutOnce(const Upload& upload);
-  // False: the queue ends.
-  bool Wait(absl::Duration delay);
+  // What the uploading threads need; theirs too, as one may outlive the queue.
+  class Line;
 
-  const std::shared_ptr<ObjectStore> store_;
-  const UploadQueueOptions options_;
-  absl::Mutex mutex_;
-  std::deque<Upload> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> under_way_ ABSL_GUARDED_BY(mutex_);  // keys
-  absl::Status first_failure_ ABSL_GUARDED_BY(mutex_);
-  int failures_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
+  const std::shared_ptr<Line> line_;
+  const absl::Duration leave_limit_;
   std::vector<std::thread> threads_;
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ./dev fuzz [SECONDS]: every libFuzzer target, each for a minute or SECONDS.
+# ./dev fuzz [SECONDS]: every libFuzzer target, each for a minute or SECONDS, from the seeds in tests/fuzz/seeds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -10,6 +10,8 @@ ninja -C build/fuzz $targets
 for target in $targets; do
   echo "== $target, $seconds s"
   corpus=$(mktemp -d)
+  seeds=tests/fuzz/seeds/${target%_fuzz}
+  if [ -d "$seeds" ]; then cp "$seeds"/* "$corpus"; fi
   find build/fuzz -name "$target" -type f -exec {} -max_total_time="$seconds" -print_final_stats=1 "$corpus" \; 2>&1 | grep -E 'ERROR|SUMMARY|stat::number_of_executed_units|Done' || true
   rm -rf "$corpus"
 done

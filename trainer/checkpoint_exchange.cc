@@ -38,4 +38,12 @@ absl::StatusOr<bool> CommunicatorExchange::All(bool value) try {
   return Lost(error);
 }
 
+// The name is the same on all ranks, which have made the same collectives, and no other's, as a load makes some.
+absl::StatusOr<std::unique_ptr<ByteExchange>> CommunicatorExchange::Split(int color) try {
+  const std::string name = absl::StrCat("load_", communicator_.num_collectives());
+  return std::unique_ptr<ByteExchange>(new CommunicatorExchange(communicator_.Split(color, name)));
+} catch (const std::exception& error) {
+  return Lost(error);
+}
+
 }  // namespace composer

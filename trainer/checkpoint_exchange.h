@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "checkpoint/byte_exchange.h"
 #include "trainer/parallel/communicator.h"
 
@@ -18,8 +21,12 @@ class CommunicatorExchange final : public ByteExchange {
   int world_size() const override { return communicator_.world_size(); }
   absl::Status Broadcast(absl::Span<char> bytes, int root) override;
   absl::StatusOr<bool> All(bool value) override;
+  absl::StatusOr<std::unique_ptr<ByteExchange>> Split(int color) override;
 
  private:
+  explicit CommunicatorExchange(std::unique_ptr<Communicator> own) : own_(std::move(own)), communicator_(*own_) {}
+
+  const std::unique_ptr<Communicator> own_;  // of a group
   Communicator& communicator_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -88,15 +89,17 @@ StateDict SavedTensors(const State& state, bool weights_only) {
       dict.sharded.push_back(AsSharded(std::move(name), tensor, *piece));
     }
   };
-  std::map<std::string, at::Tensor> params;
-  for (const auto& item : state.model->named_parameters()) {
-    params[item.key()] = item.value();
+  const auto named = state.model->named_parameters();
+  absl::flat_hash_map<absl::string_view, at::Tensor> params;
+  params.reserve(named.size());
+  for (const auto& item : named) {
+    params.emplace(item.key(), item.value());
     add(absl::StrCat("model/", item.key()), item.value().detach(), item.value());
   }
   for (const auto& item : state.model->named_buffers()) add(absl::StrCat("model/", item.key()), item.value(), {});
   if (weights_only) return dict;
   for (auto& [name, tensor] : state.optimizer->state()) {
-    const auto param = params.find(name.substr(0, name.rfind('/')));
+    const auto param = params.find(absl::string_view(name).substr(0, name.rfind('/')));
     add(absl::StrCat("optimizer/", name), tensor, param == params.end() ? at::Tensor() : param->second);
   }
   return dict;

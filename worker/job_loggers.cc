@@ -74,6 +74,8 @@ RemoteUploader::Options ReadUploads(ConfigMap& config) {
   options.staging_folder = config.String("upload_staging_folder", "");
   options.files = config.StringList("files", {"metrics.jsonl", "config.yaml", "logs/*", "tensorboard/*"});
   options.interval = config.Int("interval", options.interval, kInterval);
+  options.flush_timeout = absl::Seconds(config.Int("flush_seconds", 300, {.min = 0, .max = 86400}));
+  options.hasty_flush_timeout = absl::Seconds(config.Int("preempted_flush_seconds", 20, {.min = 0, .max = 86400}));
   options.queue.threads = static_cast<int>(config.Int("num_concurrent_uploads", 1, {.min = 1, .max = 64}));
   options.queue.attempts = static_cast<int>(config.Int("num_attempts", 3, {.min = 1, .max = 100}));
   config.Bool("use_procs", true);  // Composer's; threads here, which wait for the network all the same
@@ -88,6 +90,7 @@ LoggerFactory ReadRemoteUploader(ConfigMap config) {
     const PlaceholderValues values = Placeholders(place, facts);
     RemoteUploader::Options own = options;
     own.run_folder = facts.run_folder;
+    own.in_haste = place.leaves;
     own.key_format = FillTemplate(options.key_format, values);
     own.staging_folder = FillTemplate(options.staging_folder, values);
     if (own.staging_folder.empty()) own.staging_folder = JoinPath(facts.run_folder, ".uploads");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "storage/object_store.h"
@@ -18,8 +19,9 @@ struct JobPlace {
   int64_t generation = 1;
   bool stderr_is_terminal = false, stdout_is_terminal = false;  // that understands "\r"
   int terminal_columns = 80;
-  std::string visible_gpus;  // CUDA_VISIBLE_DEVICES
-  StoreOpener open_store;    // for places that are URLs
+  std::string visible_gpus;      // CUDA_VISIBLE_DEVICES
+  StoreOpener open_store;        // for places that are URLs
+  std::function<bool()> leaves;  // whether the job was told to save and leave; empty: nobody tells it
 };
 
 // What callbacks and loggers may ask of the job that they are part of; known once its data are there.

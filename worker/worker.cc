@@ -158,6 +158,7 @@ JobPlace PlaceOf(const Life& life, const Environment& env) {
   place.node_rank = life.place.node_rank;
   place.visible_gpus = env.GetOr("CUDA_VISIBLE_DEVICES", "");
   place.open_store = [env](const std::string& where) { return OpenStore(where, env); };
+  if (life.agent != nullptr) place.leaves = [agent = life.agent.get()] { return agent->drain_requested(); };
   place.generation = std::max<int64_t>(1, static_cast<int64_t>(life.place.generation));
   place.stderr_is_terminal = isatty(STDERR_FILENO) == 1 || env.Get("COMPOSER_TERMINAL_COLUMNS").has_value();
   place.stdout_is_terminal = isatty(STDOUT_FILENO) == 1;

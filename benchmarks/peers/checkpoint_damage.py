@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Damages a small checkpoint in every way of one kind and loads it each time; prints what happened as JSON.
 
-    checkpoint_damage.py torch|dcp|safetensors|composer FOLDER [--every N]
+    checkpoint_damage.py torch|dcp|safetensors|composer FOLDER [--every N] [--workers W]
 
 Kinds: each single flipped bit of each file, and each file cut at each length. --every N takes one bit of every N, evenly
 spread with a phase that changes from byte to byte, so that all eight positions of a byte come up. Outcomes of a load:
@@ -9,13 +9,16 @@ spread with a phase that changes from byte to byte, so that all eight positions 
   wrong      it returned, and tensors or other state differ from what was saved
   wrong_rng  the same, but only of the random number generators' states (composer)
   harmless   it returned what was saved
-  died       the process ended, or took more than 10 s or 8 GB
+  died       the process ended, or took more than 10 s of CPU, 2 min or 8 GB
+W processes share the cases, each with a copy of FOLDER (a tmpfs is quickest) and a loop of its own: no case costs a start.
 The state is reset before each load, so that a load that does nothing counts as wrong. composer needs the `mosaic`
 environment of tools/peers_setup.sh, the others `torch211`.
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
 import collections
+import copy
+import itertools
 import json
 import os
 import pathlib
@@ -23,11 +26,13 @@ import resource
 import shutil
 import signal
 import sys
+import tempfile
 import warnings
 
 import torch
 
-LIMIT_S, LIMIT_BYTES = 10, 8 << 30
+LIMIT_CPU_S, LIMIT_S, LIMIT_BYTES = 10, 120, 8 << 30
+KINDS = ("flip", "truncation")
 
 
 def tensors():
@@ -110,31 +115,39 @@ class Composer:
 PEERS = {"torch": TorchSave, "safetensors": Safetensors, "dcp": Dcp, "composer": Composer}
 
 
+def octets(tensor):
+    return tensor.detach().contiguous().flatten().view(torch.uint8)
+
+
 def same(a, b):
     if torch.is_tensor(a) or torch.is_tensor(b):
-        return torch.is_tensor(a) and torch.is_tensor(b) and a.dtype == b.dtype and a.shape == b.shape and \
-            bytes(a.detach().contiguous().flatten().view(torch.uint8).tolist()) == bytes(b.detach().contiguous().flatten().view(torch.uint8).tolist())
+        return torch.is_tensor(a) and torch.is_tensor(b) and a.dtype == b.dtype and a.shape == b.shape and torch.equal(octets(a), octets(b))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        if {type(x) for x in a} == {int}:  # a generator's 624 words, say
+            return a == b
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
     if hasattr(a, "tobytes"):
         return hasattr(b, "tobytes") and a.tobytes() == b.tobytes()
     return type(a) is type(b) and a == b
 
 
-def cases(content, kind, every):
-    """Damaged contents."""
+def cases(size, kind, every):
+    """What to damage of a file of `size` bytes: bits to flip, or lengths to cut it at."""
     if kind == "truncation":
-        for size in range(0, len(content), max(1, every // 8)):
-            yield content[:size]
-        return
-    for bit in range(0, 8 * len(content)):
-        if (bit + bit // 8 * 3) % every == 0:
-            yield content[:bit // 8] + bytes([content[bit // 8] ^ (1 << bit % 8)]) + content[bit // 8 + 1:]
+        return range(0, size, max(1, every // 8))
+    return (bit for bit in range(8 * size) if (bit + bit // 8 * 3) % every == 0)
+
+
+def damaged(content, kind, case):
+    if kind == "truncation":
+        return content[:case]
+    return content[:case // 8] + bytes([content[case // 8] ^ (1 << case % 8)]) + content[case // 8 + 1:]
 
 
 def outcome_of(peer, folder, good):
+    signal.setitimer(signal.ITIMER_PROF, LIMIT_CPU_S)
     signal.alarm(LIMIT_S)
     try:
         loaded = peer.load(folder)
@@ -146,12 +159,13 @@ def outcome_of(peer, folder, good):
         return "detected " + type(error).__name__
     finally:
         signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def try_all(peer, folder, path, damaged, good):
-    """An outcome for each; a child that dies is replaced and goes on behind the case that killed it."""
-    outcomes = []
-    while len(outcomes) < len(damaged):
+def try_all(peer, folder, path, kind, numbers, good):
+    """An outcome for each of the cases; a child that dies is replaced and goes on behind the case that killed it."""
+    outcomes, content = [], path.read_bytes()
+    while len(outcomes) < len(numbers):
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
@@ -159,16 +173,53 @@ def try_all(peer, folder, path, damaged, good):
             resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             with os.fdopen(writer, "w", buffering=1) as out:
-                for content in damaged[len(outcomes):]:
-                    path.write_bytes(content)
+                for number in numbers[len(outcomes):]:
+                    path.write_bytes(damaged(content, kind, number))
                     out.write(outcome_of(peer, folder, good) + "\n")
             os._exit(0)
         os.close(writer)
         with os.fdopen(reader) as lines:
             outcomes += [line.strip() for line in lines if line.endswith("\n")]
-        if os.waitpid(child, 0)[1] != 0 and len(outcomes) < len(damaged):
+        if os.waitpid(child, 0)[1] != 0 and len(outcomes) < len(numbers):
             outcomes.append("died")
+    path.write_bytes(content)
     return outcomes
+
+
+def share_of(peer, folder, index, options, good):
+    """[[kind, outcome, count]] of this worker's cases, in a folder of its own."""
+    tempfile.tempdir = str(folder)
+    own = folder / str(index)
+    shutil.copytree(folder / "saved", own)
+    counts = collections.Counter()
+    for path in files_of(own):
+        for kind in KINDS:
+            numbers = list(itertools.islice(cases(path.stat().st_size, kind, options.every), index, None, options.workers))
+            counts.update((kind, outcome) for outcome in try_all(peer, own, path, kind, numbers, good))
+    return [[*key, count] for key, count in counts.items()]
+
+
+def run_shares(peer, folder, options, good):
+    """The shares of all workers, each a forked process, added up."""
+    pipes = []
+    for index in range(options.workers):
+        reader, writer = os.pipe()
+        if os.fork() == 0:
+            with os.fdopen(writer, "w") as out:
+                out.write(json.dumps(share_of(peer, folder, index, options, good)))
+            os._exit(0)
+        os.close(writer)
+        pipes.append(reader)
+    counts = collections.Counter()
+    for reader in pipes:
+        with os.fdopen(reader) as answer:
+            for kind, outcome, count in json.loads(answer.read()):
+                counts[kind, outcome] += count
+    return counts
+
+
+def files_of(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def main():
@@ -176,31 +227,31 @@ def main():
     parser.add_argument("peer", choices=PEERS)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     shutil.rmtree(options.folder, ignore_errors=True)
-    options.folder.mkdir(parents=True)
+    saved = options.folder / "saved"
+    saved.mkdir(parents=True)
     peer = PEERS[options.peer]()
-    peer.save(options.folder)
-    good = peer.load(options.folder)
-    import copy
-    good = copy.deepcopy(good)
-    assert same(peer.load(options.folder), good)
-    files = sorted(path for path in options.folder.rglob("*") if path.is_file())
-    result = {"peer": options.peer, "every": options.every, "bytes": sum(p.stat().st_size for p in files),
-              "files": [p.name for p in files]}
-    for kind in ("flip", "truncation"):
+    peer.save(saved)
+    good = copy.deepcopy(peer.load(saved))
+    assert same(peer.load(saved), good)
+    result = {"peer": options.peer, "every": options.every, "bytes": sum(p.stat().st_size for p in files_of(saved)),
+              "files": [p.name for p in files_of(saved)]}
+    outcomes = run_shares(peer, options.folder, options, good)
+    for kind in KINDS:
         counts, errors = collections.Counter(), collections.Counter()
-        for path in files:
-            content = path.read_bytes()
-            for outcome in try_all(peer, options.folder, path, list(cases(content, kind, options.every)), good):
-                word, _, error = outcome.partition(" ")
-                counts[word] += 1
-                if error:
-                    errors[error] += 1
-            path.write_bytes(content)
+        for (of, outcome), count in outcomes.items():
+            if of != kind:
+                continue
+            word, _, error = outcome.partition(" ")
+            counts[word] += count
+            if error:
+                errors[error] += count
         result[kind] = {"cases": sum(counts.values()), **counts, "errors": dict(errors.most_common(6))}
+    shutil.rmtree(options.folder, ignore_errors=True)
     print(json.dumps(result))
 
 

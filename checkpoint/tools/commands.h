@@ -17,7 +17,7 @@
 namespace composer {
 
 // Exit codes.
-inline constexpr int kToolDone = 0, kToolDifferent = 1, kToolUserError = 64, kToolDamaged = 70;
+inline constexpr int kToolDone = 0, kToolDifferent = 1, kToolUserError = 64, kToolDamaged = 70, kToolInUse = 75;
 
 struct ToolContext {
   const StoreOpener& open;  // for places that are URLs; empty: there are only paths

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "checkpoint/checkpoint_name.h"
 
 namespace composer {
@@ -22,5 +23,15 @@ struct PruneDecision {
 // on after a pruning.
 std::vector<PruneDecision> PlanPrune(std::vector<CheckpointName> committed, std::optional<CheckpointName> newest_valid,
                                      int keep);
+
+struct FolderUse {
+  std::vector<absl::Time> saved;        // when its newest checkpoints were, as their manifests say; any order
+  std::vector<std::string> unfinished;  // UnfinishedAttempts (checkpoint/cleanup.h)
+};
+// Why a run may be saving into the folder at this moment; "" when none seems to. It may when an attempt is unfinished, or
+// when the newest checkpoint is younger than twice the longest time between two of `saved`, at least kQuietAtLeast and at
+// most kQuietAtMost. A time in the future (another clock) is young.
+inline constexpr absl::Duration kQuietAtLeast = absl::Minutes(10), kQuietAtMost = absl::Hours(24);
+std::string WhyInUse(FolderUse use, absl::Time now);
 
 }  // namespace composer

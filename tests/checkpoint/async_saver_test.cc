@@ -87,6 +87,78 @@ TEST(AsyncSaver, OneBufferServesAllSavesAndGrowsOnce) {
   }
 }
 
+// The second save of a state copies by the plan of the first; any other state is planned anew.
+TEST(AsyncSaver, AStateOfAnotherFormIsSavedAsItIs) {
+  const auto whole = [](const char* name, at::Tensor tensor) {
+    StateDict state;
+    state.tensors = {{"first", torch::arange(4, at::kFloat)}, {name, std::move(tensor)}};
+    return state;
+  };
+  const auto columns = [](std::vector<int64_t> offset, double value) {
+    StateDict state;
+    const int64_t other = 1 - offset[1];
+    state.sharded = {{"w",
+                      {2, 2},
+                      at::kFloat,
+                      {{std::move(offset), torch::full({2, 1}, value)}, {{0, other}, torch::full({2, 1}, -value)}}},
+                     {"none", {0, 3}, at::kFloat, {}}};
+    return state;
+  };
+  const std::vector<StateDict> states = {whole("a", torch::ones({6})),
+                                         whole("a", torch::full({6}, 2.0)),
+                                         whole("b", torch::ones({6})),
+                                         whole("b", torch::ones({2, 3})),
+                                         whole("b", torch::ones({2, 3}, at::kInt)),
+                                         whole("b", torch::ones({3, 2}).t()),
+                                         whole("b", torch::ones({12}, at::kShort)),
+                                         columns({0, 0}, 1),
+                                         columns({0, 0}, 2),
+                                         columns({0, 1}, 3)};
+  MemoryStore store;
+  AsyncSaver saver(store, RankExchange(), {.run_name = "r"}, std::make_shared<SaveThread>());
+  for (size_t i = 0; i < states.size(); ++i) {
+    const CheckpointName step{0, static_cast<int64_t>(i)};
+    saver.Start(states[i], step, 0);
+    const SaveOutcome outcome = saver.Take();
+    ASSERT_TRUE(outcome.location.ok()) << i << ": " << outcome.location.status();
+    const StateDict loaded = *LoadNewStateDict(store, step.ToString());
+    for (size_t k = 0; k < states[i].tensors.size(); ++k) {
+      EXPECT_EQ(loaded.tensors[k].first, states[i].tensors[k].first) << i;
+      EXPECT_TRUE(torch::equal(loaded.tensors[k].second, states[i].tensors[k].second)) << i;
+    }
+    for (const ShardedTensor& tensor : states[i].sharded) {
+      for (const Shard& shard : tensor.shards) {
+        const at::Tensor column = loaded.tensors[0].second.narrow(1, shard.offset[1], 1);
+        EXPECT_TRUE(torch::equal(column, shard.data)) << i;
+      }
+    }
+  }
+}
+
+TEST(AsyncSaver, WholeTensorsGoToTheRankWithFewerShards) {
+  MemoryStore store;
+  const int64_t keys = RunRanks(2, [&](RankExchange exchange) {
+    const int rank = exchange.rank();
+    AsyncSaver saver(store, exchange, {.run_name = "r"}, std::make_shared<SaveThread>());
+    StateDict state;
+    state.tensors = {{"a", torch::ones({10})}, {"b", torch::ones({20})}};
+    state.sharded = {{"w", {100}, at::kFloat, {}}};
+    if (rank == 0) state.sharded[0].shards = {{{0}, torch::ones({100})}};
+    for (const int64_t batch : {1, 2}) {
+      saver.Start(state, {0, batch}, 0);
+      EXPECT_TRUE(saver.Take().location.ok());
+    }
+  });
+  EXPECT_EQ(keys, 0);
+  for (const char* checkpoint : {"ep0-ba1", "ep0-ba2"}) {
+    const Manifest manifest = *ReadManifest(store, checkpoint);
+    ASSERT_EQ(manifest.tensors.size(), 3u);
+    EXPECT_EQ(manifest.tensors[0].boxes[0].file, 1) << "a, on rank 1";
+    EXPECT_EQ(manifest.tensors[1].boxes[0].file, 1) << "b";
+    EXPECT_EQ(manifest.tensors[2].boxes[0].file, 0) << "w";
+  }
+}
+
 TEST(AsyncSaver, AnErrorIsAnOutcomeOnAllRanksAndHarmsNothing) {
   MemoryStore disk;
   ASSERT_TRUE(SaveOne(disk, 1, {.run_name = "r"}).ok());

@@ -287,6 +287,39 @@ TEST(LoadTogether, EachByteOfWholeTensorsIsReadOnce) {
   EXPECT_EQ(counted.manifest_bytes, *store.Size("ep0-ba1/manifest.json"));
 }
 
+// HYBRID_SHARD: ranks 0 and 2 hold the first half, ranks 1 and 3 the second.
+TEST(LoadTogether, AShardOfSeveralReplicasIsReadOnce) {
+  const auto values = LargeValues();
+  MemoryStore store;
+  SaveShares(store, values, Layout::kRows, 2, 1);
+  CountingStore counted(store);
+  RunExchange(4, [&](ByteExchange& exchange) {
+    StateDict state = Blank(Share(values, Layout::kRows, exchange.rank() % 2, 2));
+    const absl::Status status = LoadCheckpoint(counted, "ep0-ba1", &state, {}, &exchange);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(ShareDifference(values, state), "");
+  });
+  EXPECT_EQ(counted.data_bytes, 1200 * 1000 * 4 + 8000);
+  counted.fail_at = counted.reads + 3;  // in one group; the other's load is not called a success either
+  RunExchange(4, [&](ByteExchange& exchange) {
+    StateDict state = Blank(Share(values, Layout::kRows, exchange.rank() % 2, 2));
+    EXPECT_FALSE(LoadCheckpoint(counted, "ep0-ba1", &state, {}, &exchange).ok());
+  });
+}
+
+TEST(LoadTogether, RanksWithShardsOfTheirOwnReadThoseAndRanksWithoutReadNothing) {
+  const auto values = LargeValues();
+  MemoryStore store;
+  SaveShares(store, values, Layout::kRows, 2, 1);
+  CountingStore counted(store);
+  RunExchange(5, [&](ByteExchange& exchange) {  // ranks 0 and 1 have all of it, the others nothing
+    StateDict state = Blank(Share(values, Layout::kRows, std::min(exchange.rank(), 2), 2));
+    EXPECT_TRUE(LoadCheckpoint(counted, "ep0-ba1", &state, {}, &exchange).ok());
+    EXPECT_EQ(ShareDifference(values, state), "");
+  });
+  EXPECT_EQ(counted.data_bytes, 1200 * 1000 * 4 + 8000);
+}
+
 TEST(LoadTogether, WhatOneRankCannotReadFailsOnAll) {
   const auto values = LargeValues();
   MemoryStore store;

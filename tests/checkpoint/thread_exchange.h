@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <barrier>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/byte_exchange.h"
@@ -19,8 +23,11 @@ class ThreadExchange final : public ByteExchange {
     std::barrier<> barrier;
     const char* bytes = nullptr;
     std::vector<char> values;
+    std::vector<int> colors = std::vector<int>(values.size());
+    std::map<int, std::shared_ptr<Shared>> groups;  // by color; filled by rank 0
   };
   ThreadExchange(Shared& shared, int rank) : shared_(shared), rank_(rank) {}
+  ThreadExchange(std::shared_ptr<Shared> own, int rank) : own_(std::move(own)), shared_(*own_), rank_(rank) {}
 
   int rank() const override { return rank_; }
   int world_size() const override { return static_cast<int>(shared_.values.size()); }
@@ -39,8 +46,22 @@ class ThreadExchange final : public ByteExchange {
     shared_.barrier.arrive_and_wait();
     return all;
   }
+  absl::StatusOr<std::unique_ptr<ByteExchange>> Split(int color) override {
+    std::vector<int>& colors = shared_.colors;
+    colors[static_cast<size_t>(rank_)] = color;
+    shared_.barrier.arrive_and_wait();
+    if (rank_ == 0) {
+      shared_.groups.clear();
+      for (const int c : colors)
+        shared_.groups[c] = std::make_shared<Shared>(static_cast<int>(std::count(colors.begin(), colors.end(), c)));
+    }
+    shared_.barrier.arrive_and_wait();
+    const auto before = std::count(colors.begin(), colors.begin() + rank_, color);
+    return std::unique_ptr<ByteExchange>(new ThreadExchange(shared_.groups.at(color), static_cast<int>(before)));
+  }
 
  private:
+  const std::shared_ptr<Shared> own_;
   Shared& shared_;
   const int rank_;
 };

@@ -1,6 +1,7 @@
 """A proxy in front of an S3 server that fails as networks and stores do, by count and not by chance, so that a run can be repeated:
 each PUT of a path it has not seen is cut off after a part of its body, another part each time; every 7th request is answered 503 SlowDown,
-every 11th is reset without an answer, every 13th is carried out and its answer cut off in the middle."""
+every 11th is reset without an answer, every 13th is carried out and its answer cut off in the middle. Paths that contain `silent_about`
+get no answer at all once it is set."""
 import http.client
 import http.server
 import socketserver
@@ -22,8 +23,14 @@ class FaultProxy(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self.lock = threading.Lock()
         self.requests = 0
         self.seen = set()
+        self.silent_about = None
+        self.closing = threading.Event()
         self.faults = {"cut": 0, "503": 0, "reset": 0, "answer": 0}
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def shutdown(self):
+        self.closing.set()
+        super().shutdown()
 
     @property
     def url(self):
@@ -31,6 +38,8 @@ class FaultProxy(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
     def plan(self, method, path, length):
         """(fault, bytes of the body that are read first)"""
+        if self.silent_about is not None and self.silent_about in path:
+            return "silence", length
         with self.lock:
             self.requests += 1
             number, fault, read = self.requests, None, length
@@ -78,7 +87,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("content-length", 0))
         fault, read = self.server.plan(self.command, self.path, length)
         body = self.rfile.read(read)
-        if fault in ("cut", "reset"):
+        if fault == "silence":
+            self.server.closing.wait(120)
+        if fault in ("cut", "reset", "silence"):
             return self.reset()
         if fault == "503":
             return self.answer(503, [("content-type", "application/xml")], SLOW_DOWN)

@@ -106,6 +106,40 @@ class S3Test(harness.JobTest):
             self.assertGreater(count, 2, f"{fault} of {proxy.faults}")
         print(f"  {proxy.requests} requests, {proxy.faults}")
 
+    def preempted_while_uploading(self, name, silent_about=None):
+        """A job that uploads its metrics every batch through the proxy, and is told that its machine goes: (stderr, seconds that it took)."""
+        proxy = FaultProxy(self.url)
+        self.addCleanup(proxy.server_close)
+        self.addCleanup(proxy.shutdown)
+        stop = self.folder / f"stop_{name}"
+        uploads = {"bucket_uri": "s3://bucket", "interval": 1, "preempted_flush_seconds": 10}
+        job = self.write_job(name, max_duration="5000ba", callbacks={"throttle": {"seconds": 0.02}}, loggers={"remote_uploader_downloader": uploads})
+        process = self.start("-n", 2, "--preemption", f"file:{stop}", job, env={**self.env, "S3_ENDPOINT_URL": proxy.url})
+        self.wait_for_batch(name, 20)
+        proxy.silent_about = silent_about
+        self.wait_for_batch(name, 40)
+        stop.write_text("")
+        began = time.monotonic()
+        _, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 75, err)
+        return err, time.monotonic() - began
+
+    def object(self, key):
+        script = ("import boto3, sys; sys.stdout.buffer.write(boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1')"
+                  ".get_object(Bucket='bucket', Key=sys.argv[2])['Body'].read())")
+        return subprocess.run([MOTO / "python", "-c", script, self.url, key], env=self.env, capture_output=True, timeout=60, check=True).stdout
+
+    def test_what_is_queued_at_a_preemption_arrives_or_is_named(self):
+        err, _ = self.preempted_while_uploading("arrives")
+        self.assertNotIn("not uploaded", err)
+        lines = (self.run_folder("arrives") / "metrics.jsonl").read_bytes()
+        self.assertEqual(self.object("arrives/metrics.jsonl"), lines, "all that was written until the end")
+        err, seconds = self.preempted_while_uploading("lost", silent_about="/lost/")
+        self.assertRegex(err, r"[1-9] files were not uploaded to s3://bucket/? within 10s and are lost there: .*lost/metrics.jsonl")
+        self.assertLess(seconds, 60)
+        out, _ = self.run_composer("checkpoint", "verify", self.summary("lost")["last_checkpoint"])
+        self.assertIn("valid", out)
+
     def test_wrong_keys_are_refused(self):
         job = self.write_job("refused", save_folder="s3://bucket/refused", max_duration="2ba")
         env = {**self.env, "AWS_SECRET_ACCESS_KEY": "wrong" * 8}

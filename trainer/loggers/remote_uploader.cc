@@ -112,7 +112,8 @@ absl::Status RemoteUploader::Write(const MetricRecord& record) {
 
 absl::Status RemoteUploader::Close() {
   const absl::Status taken = TakeChanged();
-  const absl::Status flushed = queue_.Flush(options_.flush_timeout);
+  const bool in_haste = options_.in_haste && options_.in_haste();
+  const absl::Status flushed = queue_.Flush(in_haste ? options_.hasty_flush_timeout : options_.flush_timeout);
   const absl::Status failed = queue_.TakeFailures();
   RemoveTree(options_.staging_folder).IgnoreError();
   return !failed.ok() ? failed : !flushed.ok() ? flushed : taken;

@@ -2,12 +2,13 @@
 // snapshots), and the files of the run folder that `files` names (metrics.jsonl, logs …) each time they have changed, every
 // `interval` batches and at the end. A file is copied to a staging folder first, so that the run may go on writing it.
 //
-// Nothing here holds training up but the copy. What could not be uploaded is reported at the next record or at the end.
+// Nothing here holds training up but the copy. What could not be uploaded is reported at the next record or at the end, by name.
 // Source: mosaicml composer/loggers/remote_uploader_downloader.py, whose options have the same names.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,11 +28,13 @@ class RemoteUploader final : public LoggerDestination {
  public:
   struct Options {
     std::string run_folder;
-    std::string staging_folder;      // made; emptied at the end
-    std::vector<std::string> files;  // fnmatch patterns of names in the run folder; `*` matches `/`
-    int64_t interval = 1000;          // batches
-    std::string key_format;          // "{run_name}/{remote_file_name}", all filled in but the last
-    absl::Duration flush_timeout = absl::Minutes(5);
+    std::string staging_folder;                       // made; emptied at the end
+    std::vector<std::string> files;                   // fnmatch patterns of names in the run folder; `*` matches `/`
+    int64_t interval = 1000;                          // batches
+    std::string key_format;                           // "{run_name}/{remote_file_name}", all filled in but the last
+    absl::Duration flush_timeout = absl::Minutes(5);  // of Close
+    absl::Duration hasty_flush_timeout = absl::Seconds(20);  // when in_haste says so: clouds give 30 s and more
+    std::function<bool()> in_haste;                          // is the machine about to be taken away? Empty: no
     UploadQueueOptions queue;
   };
   RemoteUploader(std::shared_ptr<ObjectStore> store, Options options);

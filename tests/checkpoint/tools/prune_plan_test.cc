@@ -34,5 +34,27 @@ TEST(PrunePlan, TheNewestValidOneStaysToo) {
   EXPECT_EQ(plan[2], (PruneDecision{{0, 3}, false, ""}));
 }
 
+TEST(WhyInUse, AnUnfinishedAttemptOrAYoungCheckpoint) {
+  const absl::Time now = absl::FromUnixSeconds(1'000'000);
+  const auto ago = [&](absl::Duration age) { return now - age; };
+  const struct {
+    FolderUse use;
+    bool in_use;
+  } cases[] = {
+      {{{}, {}}, false},
+      {{{ago(absl::Hours(30))}, {"ep0-ba4/attempt-1"}}, true},
+      {{{ago(absl::Minutes(9))}, {}}, true},
+      {{{ago(absl::Minutes(11))}, {}}, false},
+      {{{ago(absl::Minutes(-3))}, {}}, true},  // by a clock that is ahead
+      {{{ago(absl::Minutes(11)), ago(absl::Minutes(17))}, {}}, true},
+      {{{ago(absl::Minutes(13)), ago(absl::Minutes(19))}, {}}, false},
+      {{{ago(absl::Minutes(61)), ago(absl::Minutes(91)), ago(absl::Minutes(92))}, {}}, false},
+      {{{ago(absl::Minutes(59)), ago(absl::Minutes(89)), ago(absl::Minutes(90))}, {}}, true},
+      {{{ago(absl::Hours(23)), ago(absl::Hours(500))}, {}}, true},
+      {{{ago(absl::Hours(25)), ago(absl::Hours(500))}, {}}, false},
+  };
+  for (const auto& [use, in_use] : cases) EXPECT_EQ(!WhyInUse(use, now).empty(), in_use) << WhyInUse(use, now);
+}
+
 }  // namespace
 }  // namespace composer

@@ -125,6 +125,10 @@ TEST_F(Tools, PruneKeepsTheNewestAndTheNewestValidOne) {
   EXPECT_THAT(out_.str(), AllOf(HasSubstr("would delete  "), HasSubstr("keep    ")));
   EXPECT_EQ(store_.List("ep0-ba1")->size(), 2u);
   Damage("ep0-ba3");
+  EXPECT_EQ(Run({"prune", "--keep", "1", dir_.Path("run")}), 75) << "saved a moment ago";
+  EXPECT_THAT(err_.str(), HasSubstr("a run may be saving into"));
+  EXPECT_EQ(store_.List("ep0-ba1")->size(), 2u);
+  now_ += absl::Minutes(11);
   EXPECT_EQ(Run({"prune", "--keep", "1", dir_.Path("run")}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("ep0-ba2  the newest valid one"));
   EXPECT_THAT(*store_.List("ep0-ba1"), testing::IsEmpty());
@@ -133,6 +137,15 @@ TEST_F(Tools, PruneKeepsTheNewestAndTheNewestValidOne) {
   EXPECT_EQ(Run({"prune", dir_.Path("run"), "--keep", "1"}), 70);
   EXPECT_THAT(err_.str(), HasSubstr("none of the 2 checkpoints is valid: nothing is deleted"));
   EXPECT_FALSE(store_.List("ep0-ba2")->empty());
+}
+
+TEST_F(Tools, PruneLeavesASaveUnderWayAlone) {
+  now_ += absl::Hours(1);
+  ASSERT_TRUE(store_.Put("ep0-ba1/attempt-0123456789abcdef/rank-00000.safetensors", {"x"}).ok());
+  EXPECT_EQ(Run({"prune", dir_.Path("run"), "--keep", "1"}), 75);
+  EXPECT_THAT(err_.str(), HasSubstr("ep0-ba1/attempt-0123456789abcdef is a save under way"));
+  EXPECT_EQ(Run({"prune", dir_.Path("run"), "--keep", "1", "--force"}), 0) << err_.str();
+  EXPECT_THAT(*store_.List("ep0-ba1"), testing::ElementsAre("ep0-ba1/attempt-0123456789abcdef/rank-00000.safetensors"));
 }
 
 TEST_F(Tools, WhatIsExportedIsImportedAgainBitForBit) {

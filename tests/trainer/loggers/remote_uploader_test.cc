@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "storage/memory_store.h"
+#include "tests/support/fake_bucket.h"
 #include "tests/support/fault_store.h"
+#include "tests/support/gate_store.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -84,6 +87,59 @@ TEST_F(Uploader, FailuresShowAtTheNextRecordOrAtTheEnd) {
   WriteFile("metrics.jsonl", "1\n");
   EXPECT_EQ(uploader.Close().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(uploader.TakeFile("gone", dir_.Path("gone")).code(), absl::StatusCode::kNotFound);
+}
+
+// 503, requests and answers lost, by count: every file arrives, each as it was last.
+TEST_F(Uploader, AStoreThatFailsNowAndThenGetsEverything) {
+  struct Bucket {
+    FakeBucket bucket;
+    S3Store store = bucket.Store();
+  };
+  const auto owned = std::make_shared<Bucket>();
+  const std::shared_ptr<ObjectStore> store(owned, &owned->store);
+  FakeS3& s3 = owned->bucket.server;
+  s3.set_script([](int number, const HttpRequest&) {
+    return number % 3 == 0   ? FakeS3::Fault::kSlowDown
+           : number % 5 == 0 ? FakeS3::Fault::kLostAnswer
+           : number % 7 == 0 ? FakeS3::Fault::kReset
+                             : FakeS3::Fault::kNone;
+  });
+  RemoteUploader uploader = Make(store);
+  for (int i = 0; i < 20; ++i) WriteFile(absl::StrCat("logs/", i), absl::StrCat("log ", i));
+  ASSERT_TRUE(Record(uploader, 10).ok());
+  WriteFile("metrics.jsonl", "all\n");
+  const absl::Status closed = uploader.Close();
+  ASSERT_TRUE(closed.ok()) << closed;
+  EXPECT_EQ(s3.objects().size(), 21u);
+  EXPECT_EQ(s3.objects().at("/bucket/runs/mine/fashion/metrics.jsonl"), "all\n");
+  EXPECT_EQ(s3.objects().at("/bucket/runs/mine/fashion/logs/19"), "log 19");
+}
+
+TEST_F(Uploader, InHasteWhatDoesNotArriveIsNamed) {
+  struct Closed {
+    MemoryStore memory;
+    GateStore gate{memory};
+  };
+  const auto closed_store = std::make_shared<Closed>();  // it does not answer
+  const std::shared_ptr<GateStore> gate(closed_store, &closed_store->gate);
+  WriteFile("metrics.jsonl", "1\n");
+  WriteFile("logs/rank0.txt", "log");
+  {
+    RemoteUploader uploader(gate, {.run_folder = dir_.Path("run"),
+                                   .staging_folder = dir_.Path("run/.uploads"),
+                                   .files = {"metrics.jsonl", "logs/*"},
+                                   .key_format = "fashion/{remote_file_name}",
+                                   .flush_timeout = absl::Hours(1),
+                                   .hasty_flush_timeout = absl::Milliseconds(20),
+                                   .in_haste = [] { return true; },
+                                   .queue = {.leave_limit = absl::Milliseconds(20)}});
+    const absl::Status closed = uploader.Close();
+    EXPECT_EQ(closed.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(std::string(closed.message()),
+                testing::AllOf(HasSubstr("2 files were not uploaded"),
+                               HasSubstr("fashion/logs/rank0.txt, fashion/metrics.jsonl")));
+  }  // does not wait for the upload that hangs
+  gate->Open();
 }
 
 }  // namespace
