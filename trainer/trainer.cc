@@ -29,6 +29,15 @@ absl::Duration PatienceWithSave(const absl::Status& failure) {
   return absl::IsUnavailable(failure) ? absl::ZeroDuration() : absl::Seconds(20);
 }
 
+// Of a model some of whose parameters have no memory yet: the others and buffers.
+void MoveFilled(torch::nn::Module& model, at::Device device) {
+  const auto move = [&](at::Tensor& tensor) {
+    if (!tensor.is_meta() && tensor.device() != device) tensor.set_data(tensor.to(device));
+  };
+  for (at::Tensor& tensor : model.parameters()) move(tensor);
+  for (at::Tensor& tensor : model.buffers()) move(tensor);
+}
+
 }  // namespace
 
 Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
@@ -54,6 +63,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
+  MakeModel();
   // Before anything else wraps the model's blocks.
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
   if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
@@ -96,9 +106,10 @@ void Trainer::BuildState() {
   state_.world_size = communicator_->world_size();
   state_.device = options_.device;
   state_.model = options_.model;
-  state_.model->to(options_.device);
+  if (constructed_.init == nullptr) state_.model->to(options_.device);
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   ShardModel();
+  constructed_.init.reset();
   state_.optimizer = options_.make_optimizer(*state_.model);
   if (fsdp_ != nullptr && dynamic_cast<const Muon*>(state_.optimizer.get()) != nullptr) {
     ThrowIfError(
@@ -142,15 +153,26 @@ std::vector<RunCheckpoints*> Trainer::AllCheckpoints() const {
   return all;
 }
 
+void Trainer::MakeModel() {
+  if (options_.make_model == nullptr) return;
+  constructed_ = ConstructModel(options_.make_model, options_.seed);
+  options_.model = constructed_.model;
+}
+
 // Before the optimizer is made, so that its state is that of the shards.
 void Trainer::ShardModel() {
-  if (!options_.fsdp || options_.fsdp->strategy == ShardingStrategy::kNoShard) return;
   MeshDegrees degrees;
-  ThrowIfError(ResolveDegrees(*options_.fsdp, communicator_->world_size(), degrees));
+  if (options_.fsdp && options_.fsdp->strategy != ShardingStrategy::kNoShard)
+    ThrowIfError(ResolveDegrees(*options_.fsdp, communicator_->world_size(), degrees));
+  const DeferredInit* init = constructed_.init.get();
+  if (init != nullptr) {
+    degrees.shard == 1 ? init->FillAll() : init->FillBuffers();
+    MoveFilled(*state_.model, options_.device);
+  }
   if (degrees.shard == 1) return;
   mesh_ = std::make_unique<Mesh>(*communicator_, MeshShape{degrees.replicate, degrees.shard});
   const Fsdp::Ranks ranks{communicator_, &mesh_->shard(), degrees.replicate == 1 ? nullptr : &mesh_->replicate()};
-  fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_));
+  fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_), init);
   state_.sharding = fsdp_.get();
 }
 
@@ -158,7 +180,9 @@ void Trainer::LogShardPlan() {
   if (fsdp_ == nullptr || !options_.fsdp->verbose || state_.rank != 0) return;
   int64_t optimizer_bytes = 0;
   for (const auto& [name, tensor] : state_.optimizer->state()) optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
-  absl::FPrintF(stderr, "fsdp: %s\n", absl::StripTrailingAsciiWhitespace(PlanText(fsdp_->Plan(optimizer_bytes))));
+  ShardPlan plan = fsdp_->Plan(optimizer_bytes);
+  plan.whole_because = !options_.make_model ? "it was given to the trainer" : constructed_.whole_because;
+  absl::FPrintF(stderr, "fsdp: %s\n", absl::StripTrailingAsciiWhitespace(PlanText(plan)));
 }
 
 void Trainer::ShareInitialWeights() {

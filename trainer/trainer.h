@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "trainer/checkpoint_saver.h"
+#include "trainer/construct_model.h"
 #include "trainer/parallel/fsdp.h"
 #include "trainer/parallel/mesh.h"
 #include "trainer/train_loop.h"
@@ -71,6 +72,7 @@ class Trainer {
   absl::Status Explained(absl::Status status);
   absl::Status ApplyFitOptions(const FitOptions& options);
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
+  void MakeModel();
   void ShardModel();
   void LogShardPlan();
   void ShareInitialWeights();
@@ -83,8 +85,9 @@ class Trainer {
   Supervision* supervision_;
   State state_;
   Logger logger_;
-  std::unique_ptr<Mesh> mesh_;  // with fsdp_
-  std::unique_ptr<Fsdp> fsdp_;  // null: not sharded
+  ConstructedModel constructed_;  // until the model has its values, with make_model
+  std::unique_ptr<Mesh> mesh_;    // with fsdp_
+  std::unique_ptr<Fsdp> fsdp_;    // null: not sharded
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<const DataLoader> train_loader_;
   std::unique_ptr<Prefetcher> train_batches_;

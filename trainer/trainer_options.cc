@@ -130,7 +130,9 @@ Time ScaledMaxDuration(const TrainerOptions& options) {
 }
 
 absl::Status Validate(const TrainerOptions& options, int world_size) {
-  if (options.model == nullptr) return absl::InvalidArgumentError("model: required");
+  if (options.model == nullptr && !options.make_model) return absl::InvalidArgumentError("model: required");
+  if (options.model != nullptr && options.make_model)
+    return absl::InvalidArgumentError("make_model: the model is given, too; give one of them");
   if (!options.make_optimizer) return absl::InvalidArgumentError("optimizers: required");
   if (options.device_train_microbatch_size < 0 && options.device_train_microbatch_size != kAutoMicrobatch)
     return Bad("device_train_microbatch_size", options.device_train_microbatch_size,

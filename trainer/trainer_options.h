@@ -90,6 +90,9 @@ struct TrainerOptions {
   std::string run_name = "run";
   std::string run_folder;
   std::shared_ptr<Model> model;
+  // Or, instead: makes it. The trainer then builds it without memory for its parameters and gives each rank the values of
+  // its pieces only, the same on any number of ranks, sharded or not (core/deferred_init.h).
+  std::function<std::shared_ptr<Model>()> make_model;
   TrainDataOptions train;
   std::vector<EvaluatorOptions> evaluators;
   // Called with the model's final parameters; required.

@@ -201,7 +201,7 @@ JobFacts FactsOf(const Job& job, const TrainerOptions& options, int world_size) 
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place) {
   TrainerOptions options = std::move(job.options);
   SeedForConstruction(options.seed);
-  options.model = job.model();
+  options.make_model = job.model;
   ASSIGN_OR_RETURN(options.train.dataset, job.train_dataset());
   for (Job::Evaluation& evaluation : job.evaluations) {
     ASSIGN_OR_RETURN(evaluation.options.dataset, evaluation.dataset());

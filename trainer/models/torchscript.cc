@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "trainer/core/deferred_ops.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/metrics/accuracy.h"
 #include "trainer/metrics/cross_entropy.h"
@@ -294,6 +295,7 @@ class TorchScriptModel final : public Model {
 }  // namespace
 
 std::shared_ptr<Model> LoadTorchScript(const TorchScriptOptions& options) {
+  const UndeferredScope has_memory;  // the values are the file's
   return std::make_shared<TorchScriptModel>(options);
 }
 

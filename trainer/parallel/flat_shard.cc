@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "trainer/core/deferred_ops.h"
+
 namespace composer {
 namespace {
 
@@ -14,6 +16,15 @@ FlatLayout LayoutOf(const NamedParams& params, int ranks) {
   std::vector<FlatParam> flat;
   for (const auto& [name, param] : params) flat.push_back({name, param.sizes().vec()});
   return MakeFlatLayout(std::move(flat), ranks);
+}
+
+// A tensor [n] whose storage has no memory until a MemoryPool gives it some.
+at::Tensor WithoutMemory(int64_t numel, const at::TensorOptions& options) {
+  at::Tensor tensor = at::empty({0}, options);
+  const size_t bytes = static_cast<size_t>(numel) * tensor.element_size();
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, at::DataPtr(nullptr, tensor.device()),
+                       tensor.storage().allocator(), /*resizable=*/false);
+  return tensor.set_(storage, 0, {numel}, {1});
 }
 
 // [1, …, 1, n] with `dims` dimensions.
@@ -28,9 +39,9 @@ at::Tensor PieceView(const at::Tensor& flat, int64_t offset, int64_t numel, int6
 FlatShard::FlatShard(const NamedParams& params, bool trainable, const Options& options)
     : options_(options), trainable_(trainable), layout_(LayoutOf(params, options.shard->world_size())) {
   const torch::NoGradGuard no_grad;
-  const at::TensorOptions original = params.empty()
-                                         ? at::TensorOptions().device(options.shard->device()).dtype(at::kFloat)
-                                         : params[0].second.options().requires_grad(false);
+  const at::TensorOptions original =
+      params.empty() ? at::TensorOptions().device(options.shard->device()).dtype(at::kFloat)
+                     : params[0].second.options().device(options.shard->device()).requires_grad(false);
   BuildParams(params, original);
   if (trainable) BuildGradients(original);
 }
@@ -38,7 +49,7 @@ FlatShard::FlatShard(const NamedParams& params, bool trainable, const Options& o
 void FlatShard::BuildParams(const NamedParams& params, const at::TensorOptions& original) {
   const int rank = options_.shard->rank();
   shard_ = at::zeros({layout_.shard_numel}, options_.cpu_offload ? original.device(at::kCPU) : original);
-  whole_ = at::empty({layout_.numel()}, original.dtype(options_.param_dtype));
+  whole_ = WithoutMemory(layout_.numel(), original.dtype(options_.param_dtype));
   own_ = whole_.narrow(0, rank * layout_.shard_numel, layout_.shard_numel);
   whole_bytes_ = static_cast<int64_t>(whole_.nbytes());
   for (size_t i = 0; i < params.size(); ++i) {
@@ -47,21 +58,27 @@ void FlatShard::BuildParams(const NamedParams& params, const at::TensorOptions& 
     const FlatPiece piece = layout_.PieceOf(i, rank);
     pieces_.push_back(PieceView(shard_, piece.shard_offset, piece.numel(), param.dim()));
     views_.push_back(whole_.narrow(0, flat.offset, flat.numel).view(flat.shape));
-    pieces_.back().view(-1).copy_(param.detach().reshape(-1).narrow(0, piece.begin, piece.numel()));
-    param.set_data(pieces_.back());
+    TakeFirstValues(param, piece, pieces_.back());
     params_.push_back(param);
   }
-  if (whole_bytes_ > 0) {
-    whole_.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(nullptr, whole_.device()));
-    whole_.storage().unsafeGetStorageImpl()->set_nbytes(0);
+  whole_.storage().unsafeGetStorageImpl()->set_nbytes(0);
+}
+
+void FlatShard::TakeFirstValues(const at::Tensor& param, const FlatPiece& piece, const at::Tensor& place) {
+  whole_before_bytes_ += param.is_meta() ? 0 : static_cast<int64_t>(param.nbytes());
+  const at::Tensor values = options_.weights->Values(param, piece.numel() > 0);
+  if (values.defined()) {
+    making_bytes_ = std::max(making_bytes_, options_.weights->BytesFor(param));
+    place.view(-1).copy_(values.reshape(-1).narrow(0, piece.begin, piece.numel()));
   }
+  ReplaceData(param, place);
 }
 
 void FlatShard::BuildGradients(const at::TensorOptions& original) {
   const int64_t tail = options_.tail_length, shard = layout_.shard_numel, chunk = shard + tail;
   const int ranks = layout_.ranks, rank = options_.shard->rank();
   gradient_ = at::zeros({chunk}, shard_.options());
-  reduce_ = at::empty({ranks * chunk}, original.dtype(options_.reduce_dtype));
+  reduce_ = WithoutMemory(ranks * chunk, original.dtype(options_.reduce_dtype));
   own_reduce_ = reduce_.narrow(0, rank * chunk, chunk);
   reduce_bytes_ = static_cast<int64_t>(reduce_.nbytes());
   // Parts of the flat buffer, which has no tails, as parts of reduce_.
@@ -87,8 +104,6 @@ void FlatShard::BuildGradients(const at::TensorOptions& original) {
   }
   for (int r = 0; r < ranks && tail > 0; ++r) tails_.push_back(reduce_.narrow(0, r * chunk + shard, tail));
   taken_.assign(layout_.params.size(), 0);
-  if (reduce_bytes_ == 0) return;
-  reduce_.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(at::DataPtr(nullptr, reduce_.device()));
   reduce_.storage().unsafeGetStorageImpl()->set_nbytes(0);
 }
 

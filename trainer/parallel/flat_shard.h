@@ -22,6 +22,7 @@
 #include "absl/types/span.h"
 #include "trainer/parallel/communicator.h"
 #include "trainer/parallel/flat_layout.h"
+#include "trainer/parallel/initial_weights.h"
 #include "trainer/parallel/memory_pool.h"
 
 namespace composer {
@@ -37,8 +38,10 @@ class FlatShard {
     bool cpu_offload = false;  // shard and its gradient in host memory
     int64_t tail_length = 0;   // floats that are summed over all ranks with the gradients
     MemoryPool* pool = nullptr;
+    const InitialWeights* weights = nullptr;  // of the parameters; used by the constructor only
   };
-  // params: of one dtype and device, all with requires_grad or none; they keep their values, sharded from now on.
+  // params: of one dtype, all with requires_grad or none. They have their first values, sharded from now on: one
+  // parameter at a time is made whole.
   FlatShard(const std::vector<std::pair<std::string, at::Tensor>>& params, bool trainable, const Options& options);
   FlatShard(const FlatShard&) = delete;
   FlatShard& operator=(const FlatShard&) = delete;
@@ -72,6 +75,9 @@ class FlatShard {
   int64_t whole_bytes() const { return whole_bytes_; }
   int64_t reduce_bytes() const { return reduce_bytes_; }
   int64_t largest_param_bytes() const;  // whole, in param_dtype
+  // While it was built: of parameters that had memory before; for making one that had none, at most.
+  int64_t whole_before_bytes() const { return whole_before_bytes_; }
+  int64_t making_bytes() const { return making_bytes_; }
 
  private:
   // A part of a parameter's gradient and its place in the reduce-scatter buffer.
@@ -80,6 +86,7 @@ class FlatShard {
     at::Tensor place;  // [n]
   };
   void BuildParams(const std::vector<std::pair<std::string, at::Tensor>>& params, const at::TensorOptions& original);
+  void TakeFirstValues(const at::Tensor& param, const FlatPiece& piece, const at::Tensor& place);
   void BuildGradients(const at::TensorOptions& original);
   // Zeros where no gradient came.
   void FillRest();
@@ -90,7 +97,7 @@ class FlatShard {
   std::vector<at::Tensor> params_;
   at::Tensor shard_, whole_, own_;          // own_: this rank's part of whole_
   std::vector<at::Tensor> pieces_, views_;  // by parameter: of shard_, of whole_
-  int64_t whole_bytes_ = 0, reduce_bytes_ = 0;
+  int64_t whole_bytes_ = 0, reduce_bytes_ = 0, whole_before_bytes_ = 0, making_bytes_ = 0;
   enum class WholeState { kNone, kGathering, kWhole };
   WholeState state_ = WholeState::kNone;
   std::unique_ptr<PendingCollective> gather_;

@@ -37,16 +37,17 @@ struct Fsdp::Hook final : torch::autograd::PostAccumulateGradHook {
   size_t unit, shard, param;
 };
 
-Fsdp::Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& options, int tail_length)
+Fsdp::Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& options, int tail_length,
+           const DeferredInit* init)
     : ranks_(ranks), options_(options), pool_(ranks.shard->device()), tail_(static_cast<size_t>(tail_length)) {
   const torch::NoGradGuard no_grad;
   for (const auto& item : model.named_parameters()) named_.emplace_back(item.key(), item.value());
+  const InitialWeights weights(init, *ranks.world, options.sync_module_states);
   for (const ShardUnit& found : FindShardUnits(model, options.min_num_params)) {
-    if (options.sync_module_states) ShareWeights(found.params);
     units_.emplace_back();
     units_.back().name = found.name;
     units_.back().block = found.block;
-    AddShards(units_.back(), found.params);
+    AddShards(units_.back(), found.params, weights);
     if (found.block != nullptr) order_.push_back(units_.size() - 1);
   }
   place_.resize(units_.size());
@@ -63,15 +64,7 @@ Fsdp::~Fsdp() {
   }
 }
 
-void Fsdp::ShareWeights(const NamedParams& params) {
-  for (const auto& [name, param] : params) {
-    const at::Tensor values = param.detach().contiguous();
-    ranks_.world->Broadcast(values, 0);
-    if (!values.is_alias_of(param)) param.detach().copy_(values);
-  }
-}
-
-void Fsdp::AddShards(Unit& unit, const NamedParams& params) {
+void Fsdp::AddShards(Unit& unit, const NamedParams& params, const InitialWeights& weights) {
   const bool is_root = unit.block == nullptr;
   FlatShard::Options options;
   options.shard = ranks_.shard;
@@ -79,6 +72,7 @@ void Fsdp::AddShards(Unit& unit, const NamedParams& params) {
   options.param_dtype = options_.param_dtype;
   options.cpu_offload = options_.cpu_offload;
   options.pool = &pool_;
+  options.weights = &weights;
   for (const bool trainable : {true, false}) {
     // By dtype, in the order of their first parameter.
     std::vector<std::pair<at::ScalarType, NamedParams>> by_dtype;
@@ -338,9 +332,9 @@ ShardPlan Fsdp::Plan(int64_t optimizer_bytes) const {
   const auto add = [&plan](const Unit& unit) {
     plan.units.push_back({unit.name, {}});
     for (const auto& shard : unit.shards) {
-      plan.units.back().shards.push_back({shard->layout().param_numel(), shard->largest_param_bytes(),
-                                          shard->whole_bytes(), shard->reduce_bytes(),
-                                          static_cast<int64_t>(shard->shard().nbytes())});
+      plan.units.back().shards.push_back(
+          {shard->layout().param_numel(), shard->largest_param_bytes(), shard->whole_bytes(), shard->reduce_bytes(),
+           static_cast<int64_t>(shard->shard().nbytes()), shard->whole_before_bytes(), shard->making_bytes()});
     }
   };
   add(units_[0]);

@@ -97,6 +97,7 @@ PlannedShard SumOf(const PlannedUnit& unit) {
     sum.params += shard.params;
     sum.whole_bytes += shard.whole_bytes;
     sum.shard_bytes += shard.shard_bytes;
+    sum.whole_before_bytes += shard.whole_before_bytes;
   }
   return sum;
 }
@@ -118,6 +119,24 @@ PlannedMemory MemoryOf(const ShardPlan& plan) {
   return memory;
 }
 
+int64_t ConstructionBytesOf(const ShardPlan& plan) {
+  int64_t live = 0;
+  for (const PlannedUnit& unit : plan.units) {
+    for (const PlannedShard& shard : unit.shards) live += shard.whole_before_bytes;
+  }
+  int64_t most = live;
+  for (const PlannedUnit& unit : plan.units) {
+    for (const PlannedShard& shard : unit.shards) {
+      live += shard.shard_bytes;
+      most = std::max(most, live + shard.making_bytes);
+      live -= shard.whole_before_bytes;
+      if (shard.reduce_bytes > 0) live += shard.shard_bytes;
+      most = std::max(most, live);
+    }
+  }
+  return most;
+}
+
 int64_t WireBytesOf(const ShardPlan& plan) {
   const int64_t n = plan.degrees.shard, r = plan.degrees.replicate;
   int64_t bytes = 0;
@@ -130,6 +149,23 @@ int64_t WireBytesOf(const ShardPlan& plan) {
   }
   return bytes;
 }
+
+namespace {
+
+std::string ConstructionText(const ShardPlan& plan) {
+  int64_t whole = 0;
+  for (const PlannedUnit& unit : plan.units) whole += SumOf(unit).whole_before_bytes;
+  std::string text = absl::StrCat("  building the model takes ", Megabytes(ConstructionBytesOf(plan)), " at most: ");
+  if (!plan.whole_because.empty()) {
+    absl::StrAppend(&text, "it was whole before it was sharded (", plan.whole_because, ")");
+  } else {
+    absl::StrAppend(&text, "one parameter is whole at a time");
+    if (whole > 0) absl::StrAppend(&text, ", but for ", Megabytes(whole), " that had memory from the beginning");
+  }
+  return absl::StrCat(text, "\n");
+}
+
+}  // namespace
 
 std::string PlanText(const ShardPlan& plan) {
   std::string text = absl::StrFormat(
@@ -150,6 +186,7 @@ std::string PlanText(const ShardPlan& plan) {
       "activations come on top\n",
       Megabytes(memory.total()), Megabytes(memory.parameters), Megabytes(memory.gradients), Megabytes(memory.optimizer),
       Megabytes(memory.buffers), Megabytes(memory.one_gradient));
+  absl::StrAppend(&text, ConstructionText(plan));
   absl::StrAppendFormat(&text, "  a rank sends %s a step of one microbatch", Megabytes(WireBytesOf(plan)));
   return text;
 }

@@ -17,6 +17,8 @@ struct PlannedShard {
   int64_t whole_bytes = 0;    // of the buffer of all ranks' shards, in param_dtype
   int64_t reduce_bytes = 0;   // of the reduce-scatter's input; 0: frozen
   int64_t shard_bytes = 0;    // this rank's values
+  // When it was built: parameters that had memory before; the most that making one that had none took.
+  int64_t whole_before_bytes = 0, making_bytes = 0;
 };
 struct PlannedUnit {
   std::string name;  // "" for the root
@@ -28,6 +30,7 @@ struct ShardPlan {
   MeshDegrees degrees;
   std::vector<PlannedUnit> units;  // the root first, then blocks in the order of their forward
   int64_t optimizer_bytes = 0;     // of the state of this rank
+  std::string whole_because;       // why the model was built with memory for its parameters; "": it was not
 };
 
 struct PlannedMemory {
@@ -39,6 +42,10 @@ struct PlannedMemory {
 // Of a rank, in a step of any number of passes, besides activations. buffers: a
 // replay of the step with a MemoryPool.
 PlannedMemory MemoryOf(const ShardPlan& plan);
+
+// Of a rank at most, from the building of the model to its being sharded: what has memory when it is built, less what is
+// sharded already, and shards and gradients, and one parameter as it is made.
+int64_t ConstructionBytesOf(const ShardPlan& plan);
 
 // Bytes that a rank sends in a step of one pass, by theory: (N-1)/N of the bytes of each all-gather and reduce-scatter,
 // 2 (R-1)/R of those of each all-reduce over R replicas; the step's tail is part of the root's.

@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <algorithm>
-#include <map>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "tests/support/spawn_ranks.h"
 #include "tests/trainer/loop/small_run.h"
-#include "trainer/callbacks/allocation_recorder.h"
+#include "tests/trainer/parallel/measured_rank.h"
 #include "trainer/models/gpt.h"
 #include "trainer/parallel/fsdp.h"
 
@@ -43,75 +41,6 @@ struct Measured {
   int64_t peak = 0;           // of live bytes after the first step
   std::vector<int64_t> wire;  // of each step
 };
-
-constexpr char kCollective[] = "collective";
-
-// Marks what the other communicator allocates: its copies belong to the test, not to what is tested.
-class MarkedCommunicator final : public Communicator {
- public:
-  MarkedCommunicator(Communicator& inner, AllocationRecorder& recorder) : inner_(inner), recorder_(recorder) {}
-  int rank() const override { return inner_.rank(); }
-  int world_size() const override { return inner_.world_size(); }
-  std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override {
-    return Mark([&] { return inner_.StartAllReduceSum(tensor); });
-  }
-  std::unique_ptr<PendingCollective> StartAllGather(at::Tensor output, at::Tensor input) override {
-    return Mark([&] { return inner_.StartAllGather(output, input); });
-  }
-  std::unique_ptr<PendingCollective> StartReduceScatterSum(at::Tensor output, at::Tensor input) override {
-    return Mark([&] { return inner_.StartReduceScatterSum(output, input); });
-  }
-  void Broadcast(at::Tensor tensor, int root) override {
-    recorder_.SetPhase(kCollective);
-    inner_.Broadcast(tensor, root);
-    recorder_.SetPhase("");
-  }
-
- private:
-  struct Pending final : PendingCollective {
-    Pending(std::unique_ptr<PendingCollective> started, AllocationRecorder& marked)
-        : inner(std::move(started)), recorder(marked) {}
-    void Wait() override {
-      recorder.SetPhase(kCollective);
-      inner->Wait();
-      recorder.SetPhase("");
-    }
-    std::unique_ptr<PendingCollective> inner;
-    AllocationRecorder& recorder;
-  };
-  template <typename Start>
-  std::unique_ptr<PendingCollective> Mark(const Start& start) {
-    recorder_.SetPhase(kCollective);
-    auto pending = std::make_unique<Pending>(start(), recorder_);
-    recorder_.SetPhase("");
-    return pending;
-  }
-  std::unique_ptr<Communicator> NewGroup(const std::string& name, int rank, int size) override {
-    return inner_.Split(0, name);
-  }
-  Communicator& inner_;
-  AllocationRecorder& recorder_;
-};
-
-// Live bytes at most, among events begin to end.
-int64_t PeakOf(const AllocationHistory& history, size_t begin, size_t end) {
-  std::map<uint64_t, int64_t> live;
-  int64_t now = 0, peak = 0;
-  for (size_t i = 0; i < end; ++i) {
-    const AllocationEvent& event = history.events[i];
-    const std::vector<std::string>& stack = history.stacks[static_cast<size_t>(event.stack)];
-    if (event.kind == AllocationEvent::Kind::kAlloc) {
-      if (std::find(stack.begin(), stack.end(), kCollective) != stack.end()) continue;
-      live[event.address] = event.bytes;
-      now += event.bytes;
-    } else if (const auto it = live.find(event.address); it != live.end()) {
-      now -= it->second;
-      live.erase(it);
-    }
-    if (i >= begin) peak = std::max(peak, now);
-  }
-  return peak;
-}
 
 Measured Measure(int ranks, int measured_rank, const FsdpOptions& fsdp) {
   ThreadsExchange exchange(ranks);

@@ -1,0 +1,279 @@
+// Models that are built without memory and given their values in pieces: the same on any number of ranks, and within the
+// memory that the plan says.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include "tests/support/spawn_ranks.h"
+#include "tests/support/temp_dir.h"
+#include "tests/trainer/loop/small_run.h"
+#include "tests/trainer/parallel/fsdp_runs.h"
+#include "tests/trainer/parallel/measured_rank.h"
+#include "trainer/models/classifier.h"
+#include "trainer/models/gpt.h"
+#include "trainer/parallel/fsdp.h"
+
+namespace composer {
+namespace {
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+// What a plugin's author might write: the constructors say how parameters begin.
+class UsersBlock final : public Block {
+ public:
+  explicit UsersBlock(int64_t width) : up_(8, width), down_(width, 8) {
+    register_module("up", up_);
+    register_module("down", down_);
+    ResetParameters();
+    scale_ = register_parameter("scale", torch::full({8}, 0.5), /*requires_grad=*/false);
+    table_ = register_buffer("table", torch::linspace(0, 1, 8) + torch::rand({8}) * 0.1);
+  }
+  void ResetParameters() {
+    torch::nn::init::xavier_normal_(up_->weight);
+    torch::nn::init::zeros_(down_->bias);
+  }
+
+ protected:
+  at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
+    return inputs[0] + scale_ * down_->forward(at::gelu(up_->forward(inputs[0] + table_)));
+  }
+
+ private:
+  torch::nn::Linear up_, down_;
+  at::Tensor scale_, table_;
+};
+
+class UsersModel final : public Classifier {
+ public:
+  explicit UsersModel(double deviation = 0.3) : in_(8, 8), head_(8, 8) {
+    register_module("in", in_);
+    for (const int64_t width : {5, 16, 40}) {
+      blocks_.push_back(std::make_shared<UsersBlock>(width));
+      register_module("block" + std::to_string(blocks_.size()), blocks_.back());
+    }
+    register_module("norm", norm_);
+    register_module("head", head_);
+    torch::nn::init::normal_(in_->weight, 0, deviation);
+    head_->weight = head_->register_parameter("weight", in_->weight);  // tied
+  }
+
+ protected:
+  at::Tensor Logits(const at::Tensor& inputs) override {
+    at::Tensor x = in_->forward(inputs);
+    for (const auto& block : blocks_) x = block->forward(x);
+    return head_->forward(norm_->forward(x)).slice(1, 0, 4);
+  }
+
+ private:
+  torch::nn::Linear in_, head_;
+  torch::nn::BatchNorm1d norm_{8};
+  std::vector<std::shared_ptr<UsersBlock>> blocks_;
+};
+
+// The parameters and buffers that a run begins with.
+NamedTensors FirstValues(int ranks, const std::function<std::shared_ptr<Model>(int rank)>& make,
+                         const std::optional<FsdpOptions>& fsdp, std::vector<NamedTensors>* of_rank = nullptr) {
+  std::vector<NamedTensors> first(static_cast<size_t>(ranks));
+  const auto results = TrainOnRanks(ranks, [&](int rank) {
+    TrainerOptions options = SmallRun();
+    options.model = nullptr;
+    options.make_model = [&make, rank] { return make(rank); };
+    options.seed = 11;
+    options.max_duration = Time::Batches(1);
+    options.fsdp = fsdp;
+    AddCallback(options, {Event::kFitStart}, [&first, rank](State& state) {
+      NamedTensors& own = first[static_cast<size_t>(rank)];
+      if (state.sharding != nullptr) {
+        own = state.sharding->WholeParameters();
+      } else {
+        for (const auto& item : state.model->named_parameters())
+          own.emplace_back(item.key(), item.value().detach().clone());
+      }
+      for (const auto& item : state.model->named_buffers()) own.emplace_back(item.key(), item.value().clone());
+    });
+    return options;
+  });
+  for (const RunResult& result : results) EXPECT_TRUE(result.status.ok()) << result.status;
+  if (of_rank != nullptr) *of_rank = first;
+  return first[0];
+}
+
+void ExpectSame(const NamedTensors& ours, const NamedTensors& theirs) {
+  ASSERT_EQ(ours.size(), theirs.size());
+  ASSERT_GT(ours.size(), 0);
+  for (size_t i = 0; i < ours.size(); ++i) {
+    ASSERT_EQ(ours[i].first, theirs[i].first);
+    EXPECT_TRUE(ours[i].second.equal(theirs[i].second)) << ours[i].first;
+  }
+}
+
+TEST(FsdpConstruction, FirstValuesDoNotDependOnRanksOrStrategy) {
+  const auto make = [](int) { return std::make_shared<UsersModel>(); };
+  const NamedTensors alone = FirstValues(1, make, std::nullopt);
+  ExpectSame(FirstValues(2, make, std::nullopt), alone);  // DDP
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const ShardingStrategy strategy : {ShardingStrategy::kFullShard, ShardingStrategy::kShardGradOp}) {
+      for (const bool sync : {true, false}) {
+        SCOPED_TRACE(testing::Message() << ranks << " ranks, strategy " << static_cast<int>(strategy) << sync);
+        FsdpOptions fsdp;
+        fsdp.strategy = strategy;
+        fsdp.sync_module_states = sync;
+        fsdp.data_parallel_replicate_degree = ranks == 4 && sync ? 2 : 1;
+        std::vector<NamedTensors> of_rank;
+        FirstValues(ranks, make, fsdp, &of_rank);
+        for (const NamedTensors& values : of_rank) ExpectSame(values, alone);
+      }
+    }
+  }
+}
+
+TEST(FsdpConstruction, SyncModuleStatesIsRankZerosValues) {
+  const auto differing = [](int rank) { return std::make_shared<UsersModel>(0.3 + rank); };
+  const NamedTensors alone = FirstValues(1, differing, std::nullopt);
+  ExpectSame(FirstValues(3, differing, FsdpOptions()), alone);
+  FsdpOptions own;
+  own.sync_module_states = false;
+  const NamedTensors mixed = FirstValues(3, differing, own);
+  EXPECT_FALSE(mixed[0].second.equal(alone[0].second)) << mixed[0].first;
+}
+
+// A constructor that writes through pointers.
+TEST(FsdpConstruction, WhatCannotBeDeferredIsBuiltWhole) {
+  const auto make = [](int) { return std::make_shared<BlockModel>(Shape{}); };
+  const NamedTensors alone = FirstValues(1, make, std::nullopt);
+  ExpectSame(FirstValues(2, make, FsdpOptions()), alone);
+  for (const bool verbose : {true, false}) {
+    testing::internal::CaptureStderr();
+    FsdpOptions fsdp;
+    fsdp.verbose = verbose;
+    FirstValues(2, make, fsdp);
+    const std::string err = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(err.find("whole before it was sharded (The tensor has a non-zero number of elements, but its data is not "
+                       "allocated yet") != std::string::npos,
+              verbose)
+        << err;
+  }
+}
+
+constexpr int kSteps = 4;
+
+// Few tokens, so that next to the parameters activations are little.
+TrainerOptions GptRun(int ranks, const std::string& folder) {
+  TrainerOptions options = SmallRun();
+  options.model = nullptr;
+  options.make_model = [] { return MakeGpt({.layers = 8, .heads = 4, .width = 256, .context = 4, .vocab = 64}); };
+  const at::Tensor tokens = torch::arange(8 * 4).view({8, 4}).remainder(64);
+  options.train.dataset = MakeTensorRows(tokens, tokens);
+  options.train.global_train_batch_size = 8;
+  options.max_duration = Time::Batches(kSteps);
+  options.train_metrics_interval = 0;
+  options.save.save_folder = folder;
+  options.save.save_interval = Time::Batches(2);
+  if (ranks > 1) options.fsdp.emplace();
+  return options;
+}
+
+int64_t OptimizerBytes(const State& state) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : state.optimizer->state()) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+struct Peaks {
+  std::string resumed_from;
+  int64_t whole_model = 0;                         // bytes of its parameters
+  int64_t planned_start = 0, start = 0;            // until the optimizer is made
+  int64_t planned_training = 0, training = 0;      // the first two steps, without a save
+  int64_t planned_everything = 0, everything = 0;  // with loading and saving
+};
+
+// Of one rank's tensors, besides what the test's collectives copy.
+Peaks Measure(int ranks, int measured_rank, const std::string& folder) {
+  ThreadsExchange exchange(ranks);
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  Peaks peaks;
+  SpawnRanks(ranks, [&](int rank) {
+    AllocationRecorder recorder(1 << 20);
+    ThreadsCommunicator communicator(exchange, rank);
+    MarkedCommunicator marked(communicator, recorder);
+    TrainerOptions options = GptRun(ranks, folder);
+    options.communicator = rank == measured_rank ? static_cast<Communicator*>(&marked) : &communicator;
+    options.store = store;
+    if (rank != measured_rank) {
+      EXPECT_TRUE(Train(std::move(options)).status.ok());
+      return;
+    }
+    ASSERT_TRUE(recorder.Start().ok());
+    size_t built = 0, stepped = 0, last = 0;  // events
+    AddCallback(options, {Event::kInit}, [&](State& state) { built = recorder.History().events.size(); });
+    AddCallback(options, {Event::kBatchEnd}, [&](State& state) {
+      last = recorder.History().events.size();
+      if (stepped == 0) stepped = last;
+      const int64_t optimizer = OptimizerBytes(state);
+      PlannedMemory memory;
+      if (const auto* fsdp = dynamic_cast<const Fsdp*>(state.sharding)) {
+        memory = MemoryOf(fsdp->Plan(optimizer));
+        peaks.planned_start = ConstructionBytesOf(fsdp->Plan(0));
+      } else {
+        for (const at::Tensor& param : state.model->parameters())
+          memory.parameters += static_cast<int64_t>(param.nbytes());
+        memory.gradients = memory.parameters;
+        memory.optimizer = optimizer;
+        peaks.planned_start = memory.parameters;
+      }
+      peaks.planned_start =
+          std::max(peaks.planned_start, memory.parameters + (ranks > 1 ? memory.gradients : 0) + memory.optimizer);
+      peaks.planned_training = memory.total();
+      peaks.planned_everything = memory.total() + memory.parameters + memory.optimizer;  // the save's copy
+    });
+    const RunResult run = Train(std::move(options));
+    recorder.Stop();
+    EXPECT_TRUE(run.status.ok()) << run.status;
+    peaks.resumed_from = run.resumed_from;
+    for (const auto& [name, tensor] : run.tensors) peaks.whole_model += static_cast<int64_t>(tensor.nbytes());
+    const AllocationHistory history = recorder.History();
+    ASSERT_EQ(history.dropped, 0);
+    peaks.start = PeakOf(history, 0, built);
+    peaks.training = PeakOf(history, 0, stepped);
+    peaks.everything = PeakOf(history, 0, last);
+  });
+  return peaks;
+}
+
+void ExpectNear(int64_t measured, int64_t planned) {
+  EXPECT_GT(static_cast<double>(measured), 0.98 * static_cast<double>(planned));
+  EXPECT_LT(static_cast<double>(measured), 1.02 * static_cast<double>(planned));
+}
+
+TEST(FsdpConstruction, PeaksArePlannedFromTheFirstTensorOn) {
+  std::printf("| ranks | built: planned | measured | a step: planned | measured | with a save: planned | measured |\n");
+  const TempDir folder;
+  for (const int ranks : {1, 2, 4, 8}) {
+    SCOPED_TRACE(testing::Message() << ranks << " ranks");
+    const Peaks peaks = Measure(ranks, ranks - 1, folder.Path(std::to_string(ranks)));
+    std::printf("| %d | %ld | %ld | %ld | %ld | %ld | %ld |\n", ranks, peaks.planned_start, peaks.start,
+                peaks.planned_training, peaks.training, peaks.planned_everything, peaks.everything);
+    ExpectNear(peaks.start, peaks.planned_start);
+    ExpectNear(peaks.training, peaks.planned_training);
+    if (ranks > 1) {
+      EXPECT_LT(peaks.start, peaks.whole_model * (ranks == 2 ? 210 : 105) / 100);
+    }
+  }
+}
+
+// Saved by 8 ranks, resumed by 6: no rank ever has room for the model.
+TEST(FsdpConstruction, NoRankEverHoldsTheWholeModel) {
+  const TempDir folder;
+  Peaks peaks = Measure(8, 0, folder.path());
+  EXPECT_LT(peaks.start, peaks.whole_model * 6 / 10);
+  EXPECT_EQ(peaks.resumed_from, "");
+}
+
+}  // namespace
+}  // namespace composer

@@ -1,0 +1,24 @@
+// Makes a run's model, without memory for its parameters where that can be done.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "trainer/core/deferred_init.h"
+#include "trainer/models/model.h"
+
+namespace composer {
+
+struct ConstructedModel {
+  std::shared_ptr<Model> model;
+  std::unique_ptr<DeferredInit> init;  // null: the model has its values
+  std::string whole_because;           // then: what its constructor does that cannot be deferred; one line
+};
+
+// Calls `make`, which must give a new model each time: again, with torch's generator seeded, when what it did cannot be
+// deferred. Throws what `make` then throws.
+ConstructedModel ConstructModel(const std::function<std::shared_ptr<Model>()>& make, uint64_t seed);
+
+}  // namespace composer
