@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "config/document.h"
 #include "config/job_identity.h"
@@ -155,7 +156,12 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   RETURN_IF_ERROR(reader.status());
   const PluginTables& plugins = job.plugins->tables();
   ConfigMap model = root.Map("model");
-  if (model.exists()) job.model = ReadModel(model, plugins);
+  job.options.tensor_parallel_degree = ReadTensorParallelDegree(root);
+  if (model.exists() && job.options.tensor_parallel_degree > 1) {
+    job.tensor_parallel_model = ReadTensorParallelModel(model);
+  } else if (model.exists()) {
+    job.model = ReadModel(model, plugins);
+  }
   if (!model.exists()) root.Reject("model", "required");
   ReadTraining(root, job);
   ReadTrainData(root, job);
@@ -183,17 +189,32 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
 
 namespace {
 
-JobFacts FactsOf(const Job& job, const TrainerOptions& options, int world_size) {
+JobFacts FactsOf(const Job& job, const TrainerOptions& options, int data_ranks) {
   JobFacts facts;
   facts.run_name = options.run_name;
   facts.run_folder = options.run_folder;
   facts.model_json = job.model_json;
   const TrainDataOptions& train = options.train;
   facts.global_batch_size =
-      train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size * world_size;
+      train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size * data_ranks;
   facts.train_samples = train.dataset->size();
   if (!options.evaluators.empty()) facts.eval_samples = options.evaluators[0].dataset->size();
   return facts;
+}
+
+// A tensor-parallel model is made when its group of ranks is.
+void MakeModel(const Job& job, const JobPlace& place, TrainerOptions& options) {
+  if (options.tensor_parallel_degree == 1) {
+    options.model = job.model();
+    return;
+  }
+  options.make_tensor_parallel_model = [seed = options.seed, make = job.tensor_parallel_model](Communicator& group) {
+    SeedForConstruction(seed);
+    return make(group);
+  };
+  if (place.rank == 0 && place.local_world_size % options.tensor_parallel_degree != 0)
+    LOG(WARNING) << "tensor_parallel_degree " << options.tensor_parallel_degree << " does not divide the "
+                 << place.local_world_size << " ranks of a node: groups span nodes, and their collectives are slow";
 }
 
 }  // namespace
@@ -201,7 +222,7 @@ JobFacts FactsOf(const Job& job, const TrainerOptions& options, int world_size) 
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place) {
   TrainerOptions options = std::move(job.options);
   SeedForConstruction(options.seed);
-  options.model = job.model();
+  MakeModel(job, place, options);
   ASSIGN_OR_RETURN(options.train.dataset, job.train_dataset());
   for (Job::Evaluation& evaluation : job.evaluations) {
     ASSIGN_OR_RETURN(evaluation.options.dataset, evaluation.dataset());
@@ -213,7 +234,7 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());
-  const JobFacts facts = FactsOf(job, options, place.world_size);
+  const JobFacts facts = FactsOf(job, options, place.world_size / options.tensor_parallel_degree);
   for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place, facts));
   if (const auto part = job.fatal_write(place))
     options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long

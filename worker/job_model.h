@@ -2,16 +2,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "config/config_map.h"
+#include "trainer/parallel/communicator.h"
 #include "worker/plugin_registry.h"
 
 namespace composer {
 
 // The built-in ones.
 std::vector<std::string> ModelNames();
+
+// A model of which each rank of a group has a part.
+using TensorParallelModelFactory = std::function<std::shared_ptr<Model>(Communicator& group)>;
+
+// As ReadModel, for tensor parallelism: an error when the model cannot be split. The factory draws the weights that
+// ReadModel's would draw.
+TensorParallelModelFactory ReadTensorParallelModel(ConfigMap config);
 
 // Reads the keys of the model that `name` chooses. Errors go to the reader; the factory must not be called after one. It throws c10::ValueError or StatusError.
 ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins);

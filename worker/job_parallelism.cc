@@ -114,4 +114,9 @@ std::optional<FsdpOptions> ReadParallelism(ConfigMap& root, Precision precision)
   return ReadFsdp(fsdp, precision);
 }
 
+int ReadTensorParallelDegree(ConfigMap& root) {
+  ConfigMap config = root.Map("parallelism_config").Map("tp");
+  return static_cast<int>(config.Int("tensor_parallel_degree", 1, {.min = 1, .max = 1 << 20}));
+}
+
 }  // namespace composer

@@ -15,8 +15,8 @@ namespace composer {
 // freed. Inputs and logits are those of the whole sequence; every rank of the group is given the same batch and has the
 // same loss. Gradients are whole: the sums over the group are part of backward.
 //
-// Equal to MakeGpt but for the order of sums: losses differ by rounding only. Dropout draws a mask for each rank's tokens
-// and heads, so ranks must have seeds of their own.
+// Equal to MakeGpt but for the order of sums: losses differ by rounding only. Dropout draws masks of each rank's own for
+// its tokens and heads (tensor_rank_random.h); the default generators must be alike on all ranks.
 // group must outlive the model. Throws c10::ValueError for bad options, when heads do not split over the ranks, and, from
 // forward, when the length of sequences does not.
 std::shared_ptr<Model> MakeTensorParallelGpt(const GptOptions& options, Communicator& group);
