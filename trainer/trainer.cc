@@ -92,7 +92,7 @@ absl::Status Trainer::BuildMesh() {
   MeshShape shape;
   RETURN_IF_ERROR(PlanMesh(fsdp, options_.tensor_parallel_degree, communicator_->world_size(), shape));
   if (shape.shard > 1 || shape.tensor > 1) mesh_ = std::make_unique<Mesh>(*communicator_, shape);
-  if (shape.tensor > 1) options_.model = options_.make_tensor_parallel_model(mesh_->tensor());
+  if (shape.tensor > 1) options_.model = options_.split_model(*options_.model, mesh_->tensor());
   return absl::OkStatus();
 }
 

@@ -60,7 +60,7 @@ class Trainer {
  private:
   explicit Trainer(TrainerOptions options);
   absl::Status Build();
-  // And what depends on it first: a tensor-parallel model.
+  // And, with tensor parallelism, this rank's part of the model.
   absl::Status BuildMesh();
   absl::StatusOr<int> SettleVirtualShards() const;
   absl::Status BuildData();

@@ -106,9 +106,9 @@ absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators)
 
 absl::Status ValidateTensorParallel(const TrainerOptions& options) {
   if (options.tensor_parallel_degree <= 1) return absl::OkStatus();
-  if (!options.make_tensor_parallel_model)
+  if (!options.split_model)
     return Bad("tensor_parallel_degree", options.tensor_parallel_degree,
-               "needs make_tensor_parallel_model: a model that is split over ranks");
+               "needs split_model: how the model is split over ranks");
   if (options.virtual_shards != 0)
     return absl::InvalidArgumentError(
         "determinism: elastic does not go with tensor_parallel_degree: sums inside a split matrix product depend on "
@@ -146,8 +146,7 @@ Time ScaledMaxDuration(const TrainerOptions& options) {
 }
 
 absl::Status Validate(const TrainerOptions& options, int world_size) {
-  if (options.model == nullptr && options.tensor_parallel_degree <= 1)
-    return absl::InvalidArgumentError("model: required");
+  if (options.model == nullptr) return absl::InvalidArgumentError("model: required");
   if (!options.make_optimizer) return absl::InvalidArgumentError("optimizers: required");
   if (options.device_train_microbatch_size < 0 && options.device_train_microbatch_size != kAutoMicrobatch)
     return Bad("device_train_microbatch_size", options.device_train_microbatch_size,

@@ -132,10 +132,10 @@ struct TrainerOptions {
   std::optional<FsdpOptions> fsdp;
 
   // Tensor parallelism: so many neighbouring ranks share each matrix product and see the same samples; the rest of the
-  // mesh is data parallel, by fsdp. With more than 1 the model is what make_tensor_parallel_model gives for this rank's
-  // group (MakeTensorParallelGpt, say), and `model` is not used.
+  // mesh is data parallel, by fsdp. With more than 1, split_model is required: this rank's part of the model, with the values
+  // of the whole one, which is dropped then (MakeTensorParallelGpt, say).
   int tensor_parallel_degree = 1;
-  std::function<std::shared_ptr<Model>(Communicator& group)> make_tensor_parallel_model;
+  std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)> split_model;
 
   // Coordinates saves and loads; needed when there are several ranks. Its keys must be this trainer's own.
   c10::intrusive_ptr<c10d::Store> store;

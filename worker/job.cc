@@ -157,11 +157,10 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   const PluginTables& plugins = job.plugins->tables();
   ConfigMap model = root.Map("model");
   job.options.tensor_parallel_degree = ReadTensorParallelDegree(root);
-  if (model.exists() && job.options.tensor_parallel_degree > 1) {
-    job.tensor_parallel_model = ReadTensorParallelModel(model);
-  } else if (model.exists()) {
-    job.model = ReadModel(model, plugins);
-  }
+  if (model.exists()) job.model = ReadModel(model, plugins);
+  // What is wrong with the model is said once.
+  if (model.exists() && job.options.tensor_parallel_degree > 1 && reader.status().ok())
+    job.options.split_model = ReadModelSplitter(model);
   if (!model.exists()) root.Reject("model", "required");
   ReadTraining(root, job);
   ReadTrainData(root, job);
@@ -202,19 +201,10 @@ JobFacts FactsOf(const Job& job, const TrainerOptions& options, int data_ranks) 
   return facts;
 }
 
-// A tensor-parallel model is made when its group of ranks is.
-void MakeModel(const Job& job, const JobPlace& place, TrainerOptions& options) {
-  if (options.tensor_parallel_degree == 1) {
-    options.model = job.model();
-    return;
-  }
-  options.make_tensor_parallel_model = [seed = options.seed, make = job.tensor_parallel_model](Communicator& group) {
-    SeedForConstruction(seed);
-    return make(group);
-  };
-  if (place.rank == 0 && place.local_world_size % options.tensor_parallel_degree != 0)
-    LOG(WARNING) << "tensor_parallel_degree " << options.tensor_parallel_degree << " does not divide the "
-                 << place.local_world_size << " ranks of a node: groups span nodes, and their collectives are slow";
+void WarnOfWideGroups(const JobPlace& place, int tensor_parallel_degree) {
+  if (place.rank != 0 || place.local_world_size % tensor_parallel_degree == 0) return;
+  LOG(WARNING) << "tensor_parallel_degree " << tensor_parallel_degree << " does not divide the "
+               << place.local_world_size << " ranks of a node: groups span nodes, and their collectives are slow";
 }
 
 }  // namespace
@@ -222,7 +212,8 @@ void MakeModel(const Job& job, const JobPlace& place, TrainerOptions& options) {
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place) {
   TrainerOptions options = std::move(job.options);
   SeedForConstruction(options.seed);
-  MakeModel(job, place, options);
+  options.model = job.model();
+  WarnOfWideGroups(place, options.tensor_parallel_degree);
   ASSIGN_OR_RETURN(options.train.dataset, job.train_dataset());
   for (Job::Evaluation& evaluation : job.evaluations) {
     ASSIGN_OR_RETURN(evaluation.options.dataset, evaluation.dataset());

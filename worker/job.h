@@ -35,8 +35,7 @@ struct Job {
 
   std::shared_ptr<PluginRegistry> plugins;  // what the factories below may come from
   TrainerOptions options;                   // without the parts below
-  ModelFactory model;                       // or, with a tensor_parallel_degree of more than 1:
-  TensorParallelModelFactory tensor_parallel_model;
+  ModelFactory model;
   DatasetFactory train_dataset;
   struct Evaluation {
     EvaluatorOptions options;

@@ -52,8 +52,10 @@ ModelFactory ReadGpt(ConfigMap config) {
   return [options = ReadGptOptions(config)] { return MakeGpt(options); };
 }
 
-TensorParallelModelFactory ReadTensorParallelGpt(ConfigMap config) {
-  return [options = ReadGptOptions(config)](Communicator& group) { return MakeTensorParallelGpt(options, group); };
+ModelSplitter ReadGptSplitter(ConfigMap config) {
+  return [options = ReadGptOptions(config)](const Model& whole, Communicator& group) {
+    return MakeTensorParallelGpt(options, whole, group);
+  };
 }
 
 // Names in the order of their enumerators.
@@ -85,21 +87,19 @@ constexpr NamedReader<ModelFactory> kModels[] = {
     {"resnet_small", ReadResNetSmall},
 };
 
-constexpr NamedReader<TensorParallelModelFactory> kTensorParallelModels[] = {
-    {"gpt", ReadTensorParallelGpt},
+constexpr NamedReader<ModelSplitter> kSplitters[] = {
+    {"gpt", ReadGptSplitter},
 };
 
 }  // namespace
 
-TensorParallelModelFactory ReadTensorParallelModel(ConfigMap config) {
+ModelSplitter ReadModelSplitter(ConfigMap config) {
   const std::string name = config.String("name");
-  for (const auto& row : kTensorParallelModels) {
+  for (const NamedReader<ModelSplitter>& row : kSplitters) {
     if (name == row.name) return row.read(config);
   }
-  if (!name.empty())
-    config.Reject("name", absl::StrCat("`", name, "` cannot be split over ranks: parallelism_config.tp needs one of ",
-                                       absl::StrJoin(NamesOf(kTensorParallelModels), ", ")));
-  config.IgnoreRest();
+  config.Reject("name", absl::StrCat("`", name, "` cannot be split over ranks: parallelism_config.tp needs one of ",
+                                     absl::StrJoin(NamesOf(kSplitters), ", ")));
   return nullptr;
 }
 

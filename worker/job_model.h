@@ -16,12 +16,10 @@ namespace composer {
 // The built-in ones.
 std::vector<std::string> ModelNames();
 
-// A model of which each rank of a group has a part.
-using TensorParallelModelFactory = std::function<std::shared_ptr<Model>(Communicator& group)>;
-
-// As ReadModel, for tensor parallelism: an error when the model cannot be split. The factory draws the weights that
-// ReadModel's would draw.
-TensorParallelModelFactory ReadTensorParallelModel(ConfigMap config);
+// For tensor parallelism: this rank's part of the model that ReadModel's factory made from the same keys. An error when
+// the model cannot be split.
+using ModelSplitter = std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)>;
+ModelSplitter ReadModelSplitter(ConfigMap config);
 
 // Reads the keys of the model that `name` chooses. Errors go to the reader; the factory must not be called after one. It throws c10::ValueError or StatusError.
 ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins);

@@ -169,12 +169,10 @@ class TpGpt final : public LanguageModel {
 
 }  // namespace
 
-std::shared_ptr<Model> MakeTensorParallelGpt(const GptOptions& options, Communicator& group) {
+std::shared_ptr<Model> MakeTensorParallelGpt(const GptOptions& options, const Model& whole, Communicator& group) {
   TORCH_CHECK_VALUE(options.heads >= 1 && options.heads % group.world_size() == 0, "gpt: heads ", options.heads,
                     " do not split over tensor_parallel_degree ", group.world_size());
-  // First: modules draw from torch's generator when they are made.
-  const std::shared_ptr<Model> whole = MakeGpt(options);
-  return std::make_shared<TpGpt>(options, group, *whole);
+  return std::make_shared<TpGpt>(options, group, whole);
 }
 
 }  // namespace composer

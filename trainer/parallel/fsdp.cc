@@ -41,7 +41,7 @@ Fsdp::Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& opti
     : ranks_(ranks), options_(options), pool_(ranks.shard->device()), tail_(static_cast<size_t>(tail_length)) {
   const torch::NoGradGuard no_grad;
   for (const auto& item : model.named_parameters()) named_.emplace_back(item.key(), item.value());
-  for (const ShardUnit& found : FindShardUnits(model, options.min_num_params)) {
+  for (const ShardUnit& found : FindShardUnits(model, options)) {
     if (options.sync_module_states) ShareWeights(found.params);
     units_.emplace_back();
     units_.back().name = found.name;

@@ -117,9 +117,8 @@ TEST(TensorParallelRun, MistakesAreNamed) {
   EXPECT_THAT(error({.ranks = 4, .tensor = 2, .strategy = kFull, .replicate = 3}),
               HasSubstr("data_parallel_replicate_degree"));
   const auto change = [](auto fn) { return [fn](TrainerOptions& options, int) { fn(options); }; };
-  EXPECT_THAT(
-      error({.ranks = 2, .tensor = 2, .change = change([](auto& o) { o.make_tensor_parallel_model = nullptr; })}),
-      HasSubstr("make_tensor_parallel_model"));
+  EXPECT_THAT(error({.ranks = 2, .tensor = 2, .change = change([](auto& o) { o.split_model = nullptr; })}),
+              HasSubstr("split_model"));
   EXPECT_THAT(error({.ranks = 2, .tensor = 2, .change = change([](auto& o) {
                                                 o.device_train_microbatch_size = kAutoMicrobatch;
                                               })}),

@@ -73,12 +73,11 @@ inline std::shared_ptr<const Dataset> Sentences(int64_t size) {
 
 inline TrainerOptions OptionsOf(const TensorRun& run, const FirstWeights& first) {
   TrainerOptions options = SmallRun();
-  options.model = nullptr;
-  options.tensor_parallel_degree = run.tensor;
   const GptOptions gpt = SmallGpt(run.tied_head);
-  if (run.tensor == 1) options.model = first.In(MakeGpt(gpt));
-  options.make_tensor_parallel_model = [gpt, &first](Communicator& group) {
-    return first.In(MakeTensorParallelGpt(gpt, group));
+  options.model = first.In(MakeGpt(gpt));
+  options.tensor_parallel_degree = run.tensor;
+  options.split_model = [gpt](const Model& whole, Communicator& group) {
+    return MakeTensorParallelGpt(gpt, whole, group);
   };
   if (run.strategy) {
     options.fsdp.emplace().strategy = *run.strategy;
