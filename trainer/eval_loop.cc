@@ -102,7 +102,7 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   for (int64_t n = 0; n < evaluator.loader->batches_per_epoch(); ++n) {
     state.batch = evaluator.batches->Load(/*epoch=*/0, n).To(state.device);
     const int64_t samples = evaluator.loader->global_samples(n);
-    RunEvalBatch(evaluator, (samples + state.world_size - 1) / state.world_size, state, engine);
+    RunEvalBatch(evaluator, (samples + state.data_ranks - 1) / state.data_ranks, state, engine);
     state.eval_timestamp.ToNextBatch(samples, state.batch.num_tokens, absl::ZeroDuration());
   }
   SumOverRanks(evaluator.metrics, communicator);

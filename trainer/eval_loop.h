@@ -31,7 +31,7 @@ struct Evaluator {
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state);
 
 // Emits EVAL_START … EVAL_END, logs metrics/<label>/<metric> and flushes them as one record. The model is in evaluation
-// mode meanwhile; with several ranks rank 0's buffers are broadcast first. Throws what the model or the collectives
+// mode meanwhile; with several ranks rank 0's buffers are broadcast first. communicator: of the ranks with other samples. Throws what the model or the collectives
 // throw.
 void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator, Logger& logger);
 

@@ -62,15 +62,30 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
   return absl::OkStatus();
 }
 
+// values: of `box` of a rank's tensor. The parts that lie in one piece in the whole tensor.
+void AddShards(const TensorSplit& split, const BoxExtent& box, const at::Tensor& values, std::vector<Shard>& shards) {
+  const auto dim = static_cast<size_t>(split.dim);
+  for (TensorSplit::Box& part : split.ToWhole(box)) {
+    const int64_t begin = part.local.offset[dim] - box.offset[dim];
+    shards.push_back({std::move(part.offset), values.narrow(split.dim, begin, part.local.shape[dim])});
+  }
+}
+
 // local: the piece.
 ShardedTensor AsSharded(std::string name, const at::Tensor& local, const ModelSharding::Piece& piece) {
-  ShardedTensor sharded{std::move(name), piece.shape, local.scalar_type(), {}, piece.writes};
+  const std::vector<int64_t>& whole = piece.split == nullptr ? piece.shape : piece.split->shape;
+  ShardedTensor sharded{std::move(name), whole, local.scalar_type(), {}, piece.writes};
   const at::Tensor flat = local.view(-1);
   int64_t begin = 0;
   for (BoxExtent& box : FlatRangeToBoxes(piece.shape, piece.begin, piece.end)) {
     const int64_t numel = Volume(box.shape);
-    sharded.shards.push_back({std::move(box.offset), flat.narrow(0, begin, numel).view(box.shape)});
+    const at::Tensor values = flat.narrow(0, begin, numel).view(box.shape);
     begin += numel;
+    if (piece.split == nullptr) {
+      sharded.shards.push_back({std::move(box.offset), values});
+    } else {
+      AddShards(*piece.split, box, values, sharded.shards);
+    }
   }
   return sharded;
 }

@@ -12,6 +12,7 @@
 #include "trainer/core/autocast.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/parallel/gradient_reducer.h"
+#include "trainer/parallel/tensor_parallel_sync.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
@@ -56,7 +57,7 @@ int TrainBatch::TailLength(const State& state) {
 }
 
 TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync,
-                       const DdpOptions& ddp, int virtual_shards)
+                       const DdpOptions& ddp, int virtual_shards, Communicator* tensor)
     : state_(state),
       engine_(engine),
       sync_(sync),
@@ -70,11 +71,15 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
     for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(buffer.clone());
   }
   if (virtual_shards > 0) elastic_ = std::make_unique<ElasticStep>(state, virtual_shards, params_, communicator);
-  if (sync_ != nullptr || (communicator.world_size() == 1 && elastic_ == nullptr)) return;
-  GradientReducer::Options options = ReducerOptions(ddp);
-  options.tail_length = TailLength(state);
-  own_sync_ = std::make_unique<GradientReducer>(params_, communicator, options);
-  sync_ = own_sync_.get();
+  if (sync_ == nullptr && (communicator.world_size() > 1 || elastic_ != nullptr)) {
+    GradientReducer::Options options = ReducerOptions(ddp);
+    options.tail_length = TailLength(state);
+    own_sync_ = std::make_unique<GradientReducer>(params_, communicator, options);
+    sync_ = own_sync_.get();
+  }
+  if (tensor == nullptr) return;
+  tensor_sync_ = std::make_unique<TensorParallelSync>(sync_, *tensor, TailLength(state));
+  sync_ = tensor_sync_.get();
 }
 
 StepMessage TrainBatch::Run(const Request& request) {
@@ -287,11 +292,12 @@ void TrainBatch::FillTail(StepMessage message) {
   message.weighted_loss = static_cast<float>(losses_.total());
   for (size_t i = 0; i < message.weighted_parts.size(); ++i)
     message.weighted_parts[i] = static_cast<float>(losses_.parts()[i]);
+  const bool counts = state_.tensor_rank == 0;  // the others have the same samples
   const absl::Span<float> tail = sync_->tail();
-  message.Encode(tail);
+  (counts ? message : message.VotesOnly()).Encode(tail);
   size_t next = StepMessage::kLength;
   for (const auto& metric : state_.train_metrics) {
-    for (const double sum : metric->sums()) tail[next++] = static_cast<float>(sum);
+    for (const double sum : metric->sums()) tail[next++] = counts ? static_cast<float>(sum) : 0;
   }
 }
 

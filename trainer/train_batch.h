@@ -33,9 +33,10 @@ class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final. sync: how gradients are summed over ranks, with
   // a tail of TailLength; null: a GradientReducer with ddp where there are several ranks. virtual_shards: 0 for none;
-  // without a sync.
+  // without a sync. communicator: of the ranks with other samples (State::data_rank); tensor: of those with the same, null
+  // when there are none.
   TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
-             const DdpOptions& ddp = {}, int virtual_shards = 0);
+             const DdpOptions& ddp = {}, int virtual_shards = 0, Communicator* tensor = nullptr);
   // Floats that the ranks tell each other with a step's gradients.
   static int TailLength(const State& state);
 
@@ -80,7 +81,7 @@ class TrainBatch {
   Engine& engine_;
   std::vector<at::Tensor> params_;
   std::unique_ptr<ElasticStep> elastic_;  // with virtual shards
-  std::unique_ptr<GradientSync> own_sync_;
+  std::unique_ptr<GradientSync> own_sync_, tensor_sync_;
   GradientSync* sync_;  // null: one rank
   int world_size_;
   at::Tensor weight_;  // scalar; the gradient that backward starts from

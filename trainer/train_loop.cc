@@ -16,8 +16,8 @@ namespace composer {
 TrainLoop::TrainLoop(const RunParts& parts)
     : parts_(parts),
       state_(parts.state),
-      train_batch_(parts.state, parts.engine, parts.communicator, parts.gradient_sync, parts.ddp,
-                   parts.virtual_shards) {
+      train_batch_(parts.state, parts.engine, parts.data_ranks(), parts.gradient_sync, parts.ddp, parts.virtual_shards,
+                   parts.tensor_ranks()) {
   loss_id_ = parts_.logger.Intern("loss/train/total");
   for (const auto& metric : state_.train_metrics) {
     metric_ids_.push_back(parts_.logger.Intern(absl::StrCat("metrics/train/", metric->name())));
@@ -160,11 +160,11 @@ void TrainLoop::Step() {
 
 StepMessage TrainLoop::RunStep(TrainBatch::Request request) {
   for (;;) {
-    SeedForStep(state_.seed, state_.rank, state_.timestamp.batch);
+    SeedForStep(state_.seed, state_.data_rank, state_.timestamp.batch);
     const StepMessage agreed = train_batch_.Run(request);
     if (!state_.auto_microbatch) return agreed;
     MicrobatchPolicy& policy = *state_.auto_microbatch;
-    const int64_t ranks = state_.world_size, samples = (request.global_samples + ranks - 1) / ranks;
+    const int64_t ranks = state_.data_ranks, samples = (request.global_samples + ranks - 1) / ranks;
     if (agreed.out_of_memory == 0) {
       policy.OnFit(samples);
     } else {
@@ -215,7 +215,7 @@ void TrainLoop::Evaluate(Event event) {
       any = true;
     }
     const TraceSpan span(state_.tracer, kEvaluationSpan);
-    RunEvaluator(evaluator, state_, parts_.engine, parts_.communicator, parts_.logger);
+    RunEvaluator(evaluator, state_, parts_.engine, parts_.data_ranks(), parts_.logger);
     ObserveMetrics(state_.schedulers, Event::kEvalEnd, evaluator.label, parts_.logger);
   }
   ObserveMetrics(state_.schedulers, event, "", parts_.logger);

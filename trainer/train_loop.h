@@ -13,6 +13,7 @@
 #include "trainer/eval_loop.h"
 #include "trainer/loggers/logger.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/mesh.h"
 #include "trainer/run_checkpoints.h"
 #include "trainer/train_batch.h"
 
@@ -35,6 +36,12 @@ struct RunParts {
   GradientSync* gradient_sync = nullptr;  // null: as TrainBatch's
   DdpOptions ddp;                         // of that one
   int virtual_shards = 0;                 // of a global batch; 0: none
+  Mesh* mesh = nullptr;                   // null: every rank has samples of its own
+  // The ranks that have other samples; those that have the same, null when there are none.
+  Communicator& data_ranks() const { return mesh == nullptr ? communicator : mesh->data(); }
+  Communicator* tensor_ranks() const {
+    return mesh == nullptr || mesh->shape().tensor == 1 ? nullptr : &mesh->tensor();
+  }
 };
 
 class TrainLoop {

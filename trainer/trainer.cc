@@ -64,6 +64,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
   MakeModel();
+  RETURN_IF_ERROR(BuildMesh());
   // Before anything else wraps the model's blocks.
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
   if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
@@ -89,10 +90,23 @@ absl::Status Trainer::Build() {
   if (resumed_from_.empty()) ShareInitialWeights();
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
   Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
-  loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
-                                               *train_batches_, evaluators_, *checkpoints_, AllCheckpoints(),
-                                               *supervision_, *clock, options_.train_metrics_interval, fsdp_.get(),
-                                               options_.ddp, static_cast<int>(saved_data_.virtual_shards)});
+  loop_ = std::make_unique<TrainLoop>(
+      RunParts{state_, *engine_, logger_, *communicator_, *train_loader_, *train_batches_, evaluators_, *checkpoints_,
+               AllCheckpoints(), *supervision_, *clock, options_.train_metrics_interval, fsdp_.get(), options_.ddp,
+               static_cast<int>(saved_data_.virtual_shards), mesh_.get()});
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::BuildMesh() {
+  const FsdpOptions* fsdp = options_.fsdp ? &*options_.fsdp : nullptr;
+  MeshShape shape;
+  RETURN_IF_ERROR(PlanMesh(fsdp, options_.tensor_parallel_degree, communicator_->world_size(), shape));
+  if (shape.shard > 1 || shape.tensor > 1) mesh_ = std::make_unique<Mesh>(*communicator_, shape);
+  if (shape.tensor == 1) return absl::OkStatus();
+  if (constructed_.init != nullptr) constructed_.init->FillAll();  // it is cut from the whole
+  constructed_.init.reset();
+  constructed_.whole_because = "tensor parallelism cuts it from the whole";
+  options_.model = options_.split_model(*options_.model, mesh_->tensor());
   return absl::OkStatus();
 }
 
@@ -104,6 +118,10 @@ void Trainer::BuildState() {
   state_.seed = options_.seed;
   state_.rank = communicator_->rank();
   state_.world_size = communicator_->world_size();
+  const Communicator& data = mesh_ == nullptr ? *communicator_ : mesh_->data();
+  state_.data_rank = data.rank();
+  state_.data_ranks = data.world_size();
+  state_.tensor_rank = mesh_ == nullptr ? 0 : mesh_->tensor().rank();
   state_.device = options_.device;
   state_.model = options_.model;
   if (constructed_.init == nullptr) state_.model->to(options_.device);
@@ -111,11 +129,10 @@ void Trainer::BuildState() {
   ShardModel();
   constructed_.init.reset();
   state_.optimizer = options_.make_optimizer(*state_.model);
-  if (fsdp_ != nullptr && dynamic_cast<const Muon*>(state_.optimizer.get()) != nullptr) {
-    ThrowIfError(
-        absl::InvalidArgumentError("optimizers: muon needs whole matrices, and fsdp's sharding leaves a rank pieces of "
-                                   "them; use sharding_strategy "
-                                   "NO_SHARD, or another optimizer"));
+  if (state_.sharding != nullptr && dynamic_cast<const Muon*>(state_.optimizer.get()) != nullptr) {
+    ThrowIfError(absl::InvalidArgumentError(
+        "optimizers: muon needs whole matrices, and sharding leaves a rank pieces of them; use fsdp's "
+        "sharding_strategy NO_SHARD and a tensor_parallel_degree of 1, or another optimizer"));
   }
   LogShardPlan();
   state_.schedulers = std::move(options_.schedulers);
@@ -161,19 +178,26 @@ void Trainer::MakeModel() {
 
 // Before the optimizer is made, so that its state is that of the shards.
 void Trainer::ShardModel() {
-  MeshDegrees degrees;
-  if (options_.fsdp && options_.fsdp->strategy != ShardingStrategy::kNoShard)
-    ThrowIfError(ResolveDegrees(*options_.fsdp, communicator_->world_size(), degrees));
+  const bool sharded = mesh_ != nullptr && mesh_->shape().shard > 1;
   const DeferredInit* init = constructed_.init.get();
   if (init != nullptr) {
-    degrees.shard == 1 ? init->FillAll() : init->FillBuffers();
+    sharded ? init->FillBuffers() : init->FillAll();
     MoveFilled(*state_.model, options_.device);
   }
-  if (degrees.shard == 1) return;
-  mesh_ = std::make_unique<Mesh>(*communicator_, MeshShape{degrees.replicate, degrees.shard});
-  const Fsdp::Ranks ranks{communicator_, &mesh_->shard(), degrees.replicate == 1 ? nullptr : &mesh_->replicate()};
+  if (mesh_ == nullptr) return;
+  const MeshShape& shape = mesh_->shape();
+  if (shape.tensor > 1) {
+    tensor_sharding_ = std::make_unique<TensorSharding>(*state_.model, *mesh_);
+    state_.sharding = tensor_sharding_.get();
+  }
+  if (!sharded) return;
+  const Fsdp::Ranks ranks{&mesh_->data(), &mesh_->shard(), shape.replicate == 1 ? nullptr : &mesh_->replicate()};
   fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_), init);
-  state_.sharding = fsdp_.get();
+  if (tensor_sharding_ == nullptr) {
+    state_.sharding = fsdp_.get();
+  } else {
+    tensor_sharding_->SetFsdp(fsdp_.get());
+  }
 }
 
 void Trainer::LogShardPlan() {
@@ -189,7 +213,10 @@ void Trainer::ShareInitialWeights() {
   if (state_.world_size == 1) return;
   const torch::NoGradGuard no_grad;
   if (fsdp_ == nullptr) {
-    for (const at::Tensor& param : state_.model->parameters()) communicator_->Broadcast(param.detach(), 0);
+    for (const at::Tensor& param : state_.model->parameters()) {
+      const bool split = tensor_sharding_ != nullptr && tensor_sharding_->IsSplit(param);
+      (split ? mesh_->data() : *communicator_).Broadcast(param.detach(), 0);
+    }
   }
   BroadcastBuffers(*state_.model, *communicator_);
 }
@@ -259,9 +286,9 @@ absl::StatusOr<std::vector<at::Tensor>> Trainer::Predict(const PredictOptions& o
   RETURN_IF_ERROR(Explained(CatchTorch([&] {
     DataLoader::Options loader;
     loader.label = "predict";
-    loader.global_batch_size = options.batch_size * state_.world_size;
-    loader.rank = state_.rank;
-    loader.world_size = state_.world_size;
+    loader.global_batch_size = options.batch_size * state_.data_ranks;
+    loader.rank = state_.data_rank;
+    loader.world_size = state_.data_ranks;
     loader.subset_num_batches = options.subset_num_batches;
     const auto shared = std::make_shared<DataLoader>(options.dataset, loader);
     Prefetcher batches(shared, options.prefetch);
@@ -299,7 +326,8 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
 absl::Status Trainer::Eval() {
   return Explained(CatchTorch([this]() -> absl::Status {
     RETURN_IF_ERROR(engine_->Run(Event::kEvalStandaloneStart));
-    for (Evaluator& evaluator : evaluators_) RunEvaluator(evaluator, state_, *engine_, *communicator_, logger_);
+    Communicator& data = mesh_ == nullptr ? *communicator_ : mesh_->data();
+    for (Evaluator& evaluator : evaluators_) RunEvaluator(evaluator, state_, *engine_, data, logger_);
     return engine_->Run(Event::kEvalStandaloneEnd);
   }));
 }

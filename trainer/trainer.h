@@ -12,6 +12,7 @@
 #include "trainer/construct_model.h"
 #include "trainer/parallel/fsdp.h"
 #include "trainer/parallel/mesh.h"
+#include "trainer/parallel/tensor_sharding.h"
 #include "trainer/train_loop.h"
 #include "trainer/trainer_options.h"
 
@@ -35,7 +36,7 @@ class Trainer {
   // Throws nothing: LibTorch's exceptions come as a Status.
   struct PredictOptions {
     std::shared_ptr<const Dataset> dataset;  // not empty
-    int64_t batch_size = 256;                // a rank's
+    int64_t batch_size = 256;                // a data-parallel rank's
     int64_t subset_num_batches = -1;
     bool return_outputs = true;
     Prefetcher::Options prefetch;
@@ -60,6 +61,8 @@ class Trainer {
  private:
   explicit Trainer(TrainerOptions options);
   absl::Status Build();
+  // And, with tensor parallelism, this rank's part of the model.
+  absl::Status BuildMesh();
   absl::StatusOr<int> SettleVirtualShards() const;
   absl::Status BuildData();
   void BuildState();
@@ -85,9 +88,10 @@ class Trainer {
   Supervision* supervision_;
   State state_;
   Logger logger_;
-  ConstructedModel constructed_;  // until the model has its values, with make_model
-  std::unique_ptr<Mesh> mesh_;    // with fsdp_
-  std::unique_ptr<Fsdp> fsdp_;    // null: not sharded
+  ConstructedModel constructed_;                     // until the model has its values, with make_model
+  std::unique_ptr<Mesh> mesh_;                       // null: every rank has samples and parameters of its own
+  std::unique_ptr<TensorSharding> tensor_sharding_;  // null: not tensor-parallel
+  std::unique_ptr<Fsdp> fsdp_;                       // null: not sharded
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<const DataLoader> train_loader_;
   std::unique_ptr<Prefetcher> train_batches_;

@@ -14,7 +14,7 @@ absl::Status Bad(absl::string_view field, const Value& value, absl::string_view 
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, " is not allowed; ", allowed));
 }
 
-absl::Status ValidateData(const TrainDataOptions& train, int world_size) {
+absl::Status ValidateData(const TrainDataOptions& train, int data_ranks) {
   if (train.dataset == nullptr) return absl::InvalidArgumentError("train_dataloader: required");
   if (train.dataset->size() == 0) return absl::InvalidArgumentError("train_dataloader: the dataset is empty");
   if (train.global_train_batch_size < 0)
@@ -25,10 +25,10 @@ absl::Status ValidateData(const TrainDataOptions& train, int world_size) {
     return absl::InvalidArgumentError(
         "global_train_batch_size: required (or device_train_batch_size, the samples of one rank)");
   }
-  if (train.global_train_batch_size > 0 && train.global_train_batch_size < world_size) {
+  if (train.global_train_batch_size > 0 && train.global_train_batch_size < data_ranks) {
     return Bad(
         "global_train_batch_size", train.global_train_batch_size,
-        absl::StrCat("each of the ", world_size, " ranks needs at least one sample: raise it or use fewer ranks"));
+        absl::StrCat("each of the ", data_ranks, " ranks needs at least one sample: raise it or use fewer ranks"));
   }
   return absl::OkStatus();
 }
@@ -104,11 +104,27 @@ absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators)
   return absl::OkStatus();
 }
 
-absl::Status ValidateFsdp(const TrainerOptions& options, int world_size) {
-  if (!options.fsdp) return absl::OkStatus();
-  MeshDegrees degrees;
-  RETURN_IF_ERROR(Annotate(ResolveDegrees(*options.fsdp, world_size, degrees), "fsdp"));
-  if (options.fsdp->cpu_offload && degrees.replicate > 1 && !options.device.is_cpu())
+absl::Status ValidateTensorParallel(const TrainerOptions& options) {
+  if (options.tensor_parallel_degree <= 1) return absl::OkStatus();
+  if (!options.split_model)
+    return Bad("tensor_parallel_degree", options.tensor_parallel_degree,
+               "needs split_model: how the model is split over ranks");
+  if (options.virtual_shards != 0)
+    return absl::InvalidArgumentError(
+        "determinism: elastic does not go with tensor_parallel_degree: sums inside a split matrix product depend on "
+        "it");
+  if (options.device_train_microbatch_size == kAutoMicrobatch)
+    return absl::InvalidArgumentError(
+        "device_train_microbatch_size: auto does not go with tensor_parallel_degree: a rank that runs out of memory "
+        "within a layer would leave its group waiting; give a number of samples");
+  return absl::OkStatus();
+}
+
+absl::Status ValidateMesh(const TrainerOptions& options, int world_size) {
+  RETURN_IF_ERROR(ValidateTensorParallel(options));
+  MeshShape mesh;
+  RETURN_IF_ERROR(PlanMesh(options.fsdp ? &*options.fsdp : nullptr, options.tensor_parallel_degree, world_size, mesh));
+  if (options.fsdp && options.fsdp->cpu_offload && mesh.replicate > 1 && mesh.shard > 1 && !options.device.is_cpu())
     return Bad("fsdp cpu_offload", "true", "gradients in host memory can't be summed over replicas of a GPU run");
   return absl::OkStatus();
 }
@@ -143,10 +159,10 @@ absl::Status Validate(const TrainerOptions& options, int world_size) {
     RETURN_IF_ERROR(Annotate(ValidateSave(saver, options, world_size), "checkpoint_saver"));
   }
   RETURN_IF_ERROR(ValidateElastic(options));
-  RETURN_IF_ERROR(ValidateFsdp(options, world_size));
+  RETURN_IF_ERROR(ValidateMesh(options, world_size));
   RETURN_IF_ERROR(ValidateTimes(options));
   RETURN_IF_ERROR(ValidateEvaluators(options.evaluators));
-  return ValidateData(options.train, world_size);
+  return ValidateData(options.train, world_size / options.tensor_parallel_degree);
 }
 
 }  // namespace composer

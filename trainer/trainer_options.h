@@ -72,8 +72,8 @@ struct SaveOptions {
   // A failed save is warned of, and ends these saves instead of the run; the supervision does not hear of them, and the
   // newest one is chosen without reading it (complete_choice.h). For places that may go at any time.
   bool best_effort = false;
-  FileSystem* files = nullptr;                // of a local save_folder. Null: the machine's; must outlive the trainer
-  StoreOpener open_store;                     // for a save_folder that is a URL; empty: paths only
+  FileSystem* files = nullptr;  // of a local save_folder. Null: the machine's; must outlive the trainer
+  StoreOpener open_store;       // for a save_folder that is a URL; empty: paths only
 };
 
 // Where the first weights come from when there is nothing to resume.
@@ -133,6 +133,12 @@ struct TrainerOptions {
   // Spreads parameters, gradients and optimizer state over ranks; without: every rank has everything (DDP). Only
   // optimizers that work element by element can be used then, not Muon.
   std::optional<FsdpOptions> fsdp;
+
+  // Tensor parallelism: so many neighbouring ranks share each matrix product and see the same samples; the rest of the
+  // mesh is data parallel, by fsdp. With more than 1, split_model is required: this rank's part of the model, with the values
+  // of the whole one, which is dropped then (MakeTensorParallelGpt, say).
+  int tensor_parallel_degree = 1;
+  std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)> split_model;
 
   // Coordinates saves and loads; needed when there are several ranks. Its keys must be this trainer's own.
   c10::intrusive_ptr<c10d::Store> store;

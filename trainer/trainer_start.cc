@@ -101,7 +101,7 @@ absl::Status Trainer::BuildData() {
                                                    saved_data_.dataset_size));
   }
   int64_t global_batch = resumed ? saved_data_.global_train_batch_size : configured;
-  if (global_batch == 0) global_batch = train.device_train_batch_size * state_.world_size;
+  if (global_batch == 0) global_batch = train.device_train_batch_size * state_.data_ranks;
   const SavedDataSettings settings{global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed),
                                    virtual_shards};
   saved_data_ = settings;
@@ -113,14 +113,14 @@ absl::Status Trainer::BuildData() {
   loader.shuffle = train.shuffle;
   loader.drop_last = train.drop_last;
   loader.seed = state_.seed;
-  loader.rank = state_.rank;
-  loader.world_size = state_.world_size;
+  loader.rank = state_.data_rank;
+  loader.world_size = state_.data_ranks;
   loader.subset_num_batches = train.train_subset_num_batches;
   train_loader_ = std::make_shared<DataLoader>(train.dataset, loader);
   train_batches_ = std::make_unique<Prefetcher>(train_loader_, train.prefetch);
   state_.batches_per_epoch = train_loader_->batches_per_epoch();
   if (state_.auto_microbatch) {
-    state_.auto_microbatch->LimitTo((global_batch + state_.world_size - 1) / state_.world_size);
+    state_.auto_microbatch->LimitTo((global_batch + state_.data_ranks - 1) / state_.data_ranks);
     state_.device_train_microbatch_size = state_.auto_microbatch->size();
   }
   return BuildEvaluators(loader);
@@ -129,7 +129,7 @@ absl::Status Trainer::BuildData() {
 absl::Status Trainer::BuildEvaluators(DataLoader::Options loader) {
   for (const EvaluatorOptions& options : options_.evaluators) {
     loader.label = options.label;
-    loader.global_batch_size = options.batch_size * state_.world_size;
+    loader.global_batch_size = options.batch_size * state_.data_ranks;
     loader.shuffle = loader.drop_last = false;
     loader.subset_num_batches = options.subset_num_batches;
     Evaluator evaluator;

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "config/document.h"
 #include "config/job_identity.h"
@@ -155,7 +156,11 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   RETURN_IF_ERROR(reader.status());
   const PluginTables& plugins = job.plugins->tables();
   ConfigMap model = root.Map("model");
+  job.options.tensor_parallel_degree = ReadTensorParallelDegree(root);
   if (model.exists()) job.model = ReadModel(model, plugins);
+  // What is wrong with the model is said once.
+  if (model.exists() && job.options.tensor_parallel_degree > 1 && reader.status().ok())
+    job.options.split_model = ReadModelSplitter(model);
   if (!model.exists()) root.Reject("model", "required");
   ReadTraining(root, job);
   ReadTrainData(root, job);
@@ -183,17 +188,23 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
 
 namespace {
 
-JobFacts FactsOf(const Job& job, const TrainerOptions& options, int world_size) {
+JobFacts FactsOf(const Job& job, const TrainerOptions& options, int data_ranks) {
   JobFacts facts;
   facts.run_name = options.run_name;
   facts.run_folder = options.run_folder;
   facts.model_json = job.model_json;
   const TrainDataOptions& train = options.train;
   facts.global_batch_size =
-      train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size * world_size;
+      train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size * data_ranks;
   facts.train_samples = train.dataset->size();
   if (!options.evaluators.empty()) facts.eval_samples = options.evaluators[0].dataset->size();
   return facts;
+}
+
+void WarnOfWideGroups(const JobPlace& place, int tensor_parallel_degree) {
+  if (place.rank != 0 || place.local_world_size % tensor_parallel_degree == 0) return;
+  LOG(WARNING) << "tensor_parallel_degree " << tensor_parallel_degree << " does not divide the "
+               << place.local_world_size << " ranks of a node: groups span nodes, and their collectives are slow";
 }
 
 }  // namespace
@@ -202,6 +213,7 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   TrainerOptions options = std::move(job.options);
   SeedForConstruction(options.seed);
   options.make_model = job.model;
+  WarnOfWideGroups(place, options.tensor_parallel_degree);
   ASSIGN_OR_RETURN(options.train.dataset, job.train_dataset());
   for (Job::Evaluation& evaluation : job.evaluations) {
     ASSIGN_OR_RETURN(evaluation.options.dataset, evaluation.dataset());
@@ -213,7 +225,7 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());
-  const JobFacts facts = FactsOf(job, options, place.world_size);
+  const JobFacts facts = FactsOf(job, options, place.world_size / options.tensor_parallel_degree);
   for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place, facts));
   if (const auto part = job.fatal_write(place))
     options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "trainer/models/gpt.h"
+#include "trainer/models/gpt_tensor_parallel.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/resnet_small.h"
 #include "trainer/models/torchscript.h"
@@ -33,7 +36,7 @@ ModelFactory ReadResNetSmall(ConfigMap config) {
 }
 
 // Names as in llm-foundry's mpt_causal_lm.
-ModelFactory ReadGpt(ConfigMap config) {
+GptOptions ReadGptOptions(ConfigMap& config) {
   GptOptions options;
   options.layers = config.Int("n_layers", options.layers, kSize);
   options.heads = config.Int("n_heads", options.heads, kSize);
@@ -42,7 +45,17 @@ ModelFactory ReadGpt(ConfigMap config) {
   options.vocab = config.Int("vocab_size", options.vocab, kSize);
   options.tied_head = config.Bool("tie_word_embeddings", options.tied_head);
   options.dropout = config.Double("dropout", options.dropout, {.min = 0, .max = 0.99});
-  return [=] { return MakeGpt(options); };
+  return options;
+}
+
+ModelFactory ReadGpt(ConfigMap config) {
+  return [options = ReadGptOptions(config)] { return MakeGpt(options); };
+}
+
+ModelSplitter ReadGptSplitter(ConfigMap config) {
+  return [options = ReadGptOptions(config)](const Model& whole, Communicator& group) {
+    return MakeTensorParallelGpt(options, whole, group);
+  };
 }
 
 // Names in the order of their enumerators.
@@ -74,7 +87,21 @@ constexpr NamedReader<ModelFactory> kModels[] = {
     {"resnet_small", ReadResNetSmall},
 };
 
+constexpr NamedReader<ModelSplitter> kSplitters[] = {
+    {"gpt", ReadGptSplitter},
+};
+
 }  // namespace
+
+ModelSplitter ReadModelSplitter(ConfigMap config) {
+  const std::string name = config.String("name");
+  for (const NamedReader<ModelSplitter>& row : kSplitters) {
+    if (name == row.name) return row.read(config);
+  }
+  config.Reject("name", absl::StrCat("`", name, "` cannot be split over ranks: parallelism_config.tp needs one of ",
+                                     absl::StrJoin(NamesOf(kSplitters), ", ")));
+  return nullptr;
+}
 
 std::vector<std::string> ModelNames() {
   std::vector<std::string> names = NamesOf(kModels);

@@ -50,6 +50,10 @@ void ReadMixedPrecision(ConfigMap& config, Precision precision, FsdpOptions& opt
   }
   options.param_dtype = ReadType(map, "param_dtype", at::kFloat);
   options.reduce_dtype = ReadType(map, "reduce_dtype", at::kFloat);
+  if (ReadType(map, "buffer_dtype", at::kFloat) != at::kFloat)
+    map.Reject("buffer_dtype",
+               "buffers keep the model's type: a running mean in 16 bits loses what is added to it; "
+               "leave it out, or float32");
   if (options.param_dtype != at::kFloat && options.param_dtype != low)
     map.Reject("param_dtype",
                absl::StrCat("a type that `precision: ", PrecisionName(precision), "` does not compute in"));
@@ -66,6 +70,15 @@ void ReadMesh(ConfigMap& config, bool hybrid, FsdpOptions& options) {
     config.Reject("sharding_strategy", "HYBRID_SHARD needs data_parallel_replicate_degree: the number of replicas");
   options.data_parallel_shard_degree = shard == -1 ? 0 : static_cast<int>(shard);
   options.data_parallel_replicate_degree = replicate == -1 ? 0 : static_cast<int>(replicate);
+}
+
+// true, false, or types of blocks.
+void ReadWrapping(ConfigMap& config, FsdpOptions& options) {
+  if (!config.Has("auto_wrap") || config.Is("auto_wrap", "true") || config.Is("auto_wrap", "false")) {
+    options.auto_wrap = config.Bool("auto_wrap", true);
+  } else {
+    options.wrap_types = config.StringList("auto_wrap", {});
+  }
 }
 
 FsdpOptions ReadFsdp(ConfigMap& config, Precision precision) {
@@ -95,6 +108,7 @@ FsdpOptions ReadFsdp(ConfigMap& config, Precision precision) {
   options.forward_prefetch_limit = limit("forward_prefetch_limit");
   options.limit_all_gathers = config.Bool("limit_all_gathers", true);
   options.sync_module_states = config.Bool("sync_module_states", true);
+  ReadWrapping(config, options);
   options.min_num_params = config.Int("min_num_params", 0, {.min = 0});
   options.verbose = config.Bool("verbose", false);
   return options;
@@ -112,6 +126,11 @@ std::optional<FsdpOptions> ReadParallelism(ConfigMap& root, Precision precision)
   ConfigMap fsdp = older ? root.Map("fsdp_config") : parallelism.Map("fsdp");
   if (!fsdp.exists()) return std::nullopt;
   return ReadFsdp(fsdp, precision);
+}
+
+int ReadTensorParallelDegree(ConfigMap& root) {
+  ConfigMap config = root.Map("parallelism_config").Map("tp");
+  return static_cast<int>(config.Int("tensor_parallel_degree", 1, {.min = 1, .max = 1 << 20}));
 }
 
 }  // namespace composer

@@ -60,7 +60,32 @@ TEST(JobParallelismTest, MixedPrecision) {
   EXPECT_EQ(types("DEFAULT", Precision::kFp32), Types(at::kFloat, at::kFloat));
   EXPECT_EQ(types("PURE", Precision::kAmpBf16), Types(at::kBFloat16, at::kBFloat16));
   EXPECT_EQ(types("{reduce_dtype: bf16}", Precision::kFp32), Types(at::kFloat, at::kBFloat16));
+  EXPECT_EQ(types("{buffer_dtype: float32}", Precision::kFp32), Types(at::kFloat, at::kFloat));
   EXPECT_EQ(types("{param_dtype: float16}", Precision::kAmpFp16), Types(at::kHalf, at::kFloat));
+}
+
+TEST(JobParallelismTest, Wrapping) {
+  EXPECT_TRUE(Read("{fsdp_config: {}}")->auto_wrap);
+  EXPECT_FALSE(Read("{fsdp_config: {auto_wrap: false}}")->auto_wrap);
+  EXPECT_TRUE(Read("{fsdp_config: {auto_wrap: true}}")->wrap_types.empty());
+  const FsdpOptions options = *Read("{fsdp_config: {auto_wrap: [GptBlock, Other]}}");
+  EXPECT_TRUE(options.auto_wrap);
+  EXPECT_EQ(options.wrap_types, (std::vector<std::string>{"GptBlock", "Other"}));
+}
+
+TEST(JobParallelismTest, TensorParallelDegree) {
+  const auto degree = [](const std::string& yaml) {
+    int degree = 0;
+    const std::string error = ErrorOf(yaml, [&](ConfigMap& root) { degree = ReadTensorParallelDegree(root); });
+    return error.empty() ? std::to_string(degree) : error;
+  };
+  EXPECT_EQ(degree("{}"), "1");
+  EXPECT_EQ(degree("{parallelism_config: {tp: {}}}"), "1");
+  EXPECT_EQ(degree("{parallelism_config: {tp: {tensor_parallel_degree: 4}}}"), "4");
+  EXPECT_THAT(degree("{parallelism_config: {tp: {tensor_parallel_degree: 0}}}"), HasSubstr("tensor_parallel_degree"));
+  EXPECT_THAT(degree("{parallelism_config: {tp: {tensor_parallel_degre: 2}}}"),
+              HasSubstr("did you mean `tensor_parallel_degree`?"));
+  EXPECT_THAT(degree("{parallelism_config: {tp: {layer_plan: {}}}}"), HasSubstr("the model knows"));
 }
 
 TEST(JobParallelismTest, ErrorsNameTheKeyAndWhatIsAllowed) {
@@ -70,6 +95,8 @@ TEST(JobParallelismTest, ErrorsNameTheKeyAndWhatIsAllowed) {
   EXPECT_THAT(Error("{parallelism_config: {fdsp: {}}}"), HasSubstr("did you mean `fsdp`?"));
   EXPECT_THAT(Error("{fsdp_config: {mixed_precision: HALF}}"), HasSubstr("expected FULL, DEFAULT, PURE or {"));
   EXPECT_THAT(Error("{fsdp_config: {mixed_precision: {param_dtype: fp16}}}"), HasSubstr("`precision: amp_bf16`"));
+  EXPECT_THAT(Error("{fsdp_config: {mixed_precision: {buffer_dtype: bf16}}}"),
+              HasSubstr("buffers keep the model's type"));
   EXPECT_THAT(Error("{fsdp_config: {sharding_strategy: HYBRID_SHARD}}"), HasSubstr("data_parallel_replicate_degree"));
   EXPECT_THAT(Error("{fsdp_config: {data_parallel_shard_degree: 0}}"), HasSubstr("data_parallel_shard_degree"));
   EXPECT_THAT(Error("{fsdp_config: {backward_prefetch_limit: 0}}"), HasSubstr("backward_prefetch_limit"));

@@ -116,7 +116,7 @@ absl::Status MLPerfCallback::OpenResult(const State& state) {
 }
 
 absl::Status MLPerfCallback::WriteSettings(const State& state) {
-  const int64_t device_batch = (options_.global_batch_size + state.world_size - 1) / state.world_size;
+  const int64_t device_batch = (options_.global_batch_size + state.data_ranks - 1) / state.data_ranks;
   const int64_t microbatch = state.device_train_microbatch_size > 0 ? state.device_train_microbatch_size : device_batch;
   std::vector<std::pair<std::string, Json>> settings = {
       {"seed", state.seed},

@@ -18,6 +18,7 @@ SampleRecorder::~SampleRecorder() {
 }
 
 absl::Status SampleRecorder::Run(Event event, State& state, Logger& logger) {
+  if (state.tensor_rank > 0) return absl::OkStatus();
   return event == Event::kFitStart ? Open(state) : Write(state);
 }
 

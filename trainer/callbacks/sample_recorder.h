@@ -4,6 +4,7 @@
 //
 //   {"epoch":0,"batch":1,"sample_ids":[17,4]}        batch: of the run, counting from 1
 //
+// Of a tensor-parallel group, whose ranks see the same samples, the first rank alone writes.
 // A batch that is trained again after a restart has a line per attempt: the last one counts. A line is one write(), so
 // a kill leaves whole lines.
 // SPDX-License-Identifier: Apache-2.0

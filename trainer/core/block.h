@@ -16,6 +16,7 @@
 #include <torch/nn/module.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace composer {
@@ -51,6 +52,11 @@ class Block : public torch::nn::Module {
   void Wrap(std::shared_ptr<BlockWrapper> wrapper) { wrappers_.push_back(std::move(wrapper)); }
   bool is_wrapped() const { return !wrappers_.empty(); }
 
+  // Is it a unit of FSDP's, whatever its type and size (shard_units.h)? Not set: as the options say. Composer's attribute
+  // `_fsdp_wrap`.
+  void SetFsdpWrap(bool wrap) { fsdp_wrap_ = wrap; }
+  std::optional<bool> fsdp_wrap() const { return fsdp_wrap_; }
+
  protected:
   // The block's own forward. Must not keep its inputs or parameters in members: a wrapper may call it again.
   virtual at::Tensor Compute(const std::vector<at::Tensor>& inputs) = 0;
@@ -60,6 +66,7 @@ class Block : public torch::nn::Module {
   at::Tensor RunBelow(size_t wrappers, const std::vector<at::Tensor>& inputs);
 
   std::vector<std::shared_ptr<BlockWrapper>> wrappers_;
+  std::optional<bool> fsdp_wrap_;
 };
 
 }  // namespace composer

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/core/tensor_split.h"
+
 namespace composer {
 
 // All methods but Find and those of numbers are collectives: every rank calls them, in the same order.
@@ -32,12 +34,16 @@ class ModelSharding {
     std::vector<int64_t> shape;  // of the whole parameter
     int64_t begin = 0, end = 0;  // of the flattened parameter; begin == end: nothing on this rank
     bool writes = true;          // false: another replica saves it
+    // Not null: "the whole parameter" above is itself a part of a larger one (tensor parallelism).
+    const TensorSplit* split = nullptr;
   };
   // Null: the tensor is no sharded parameter.
   virtual const Piece* Find(const at::Tensor& param) const = 0;
 
   // Sums over the ranks that together hold one copy of the parameters: for norms of gradients or weights.
   virtual void SumOverShards(const at::Tensor& tensor) = 0;
+  // Does this rank's part of the parameter count in such a sum? False when another of those ranks has the same.
+  virtual bool Counts(const at::Tensor& param) const { return true; }
   virtual int num_shards() const = 0;
   virtual int shard_index() const = 0;    // this rank's, 0 to num_shards() - 1
   virtual at::Device device() const = 0;  // of tensors to be summed

@@ -46,6 +46,10 @@ struct State {
   uint64_t seed = 0;
   int rank = 0;
   int world_size = 1;
+  // Of the ranks, those with another data_rank see other samples; the ranks of a tensor-parallel group, tensor_rank 0, 1,
+  // …, see the same. Without tensor parallelism data_rank is rank.
+  int data_rank = 0, data_ranks = 1;
+  int tensor_rank = 0;
   at::Device device = at::kCPU;
 
   // Parts.
@@ -85,8 +89,8 @@ struct State {
 
   MetricList train_metrics;
   ModelSharding* sharding = nullptr;  // not owned; null: every rank has whole parameters
-  std::string eval_label;    // of the running evaluation
-  int64_t eval_batches = 0;  // in it
+  std::string eval_label;             // of the running evaluation
+  int64_t eval_batches = 0;           // in it
 
   // Ends the run after the current batch, its evaluation and its checkpoint. With several ranks after the next batch, or at
   // the end of the epoch if that comes first: the wish travels with that step's gradients, and all ranks end together.

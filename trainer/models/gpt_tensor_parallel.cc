@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "trainer/core/module_call.h"
 #include "trainer/models/language_model.h"
 #include "trainer/parallel/tensor_parallel.h"
+#include "trainer/parallel/tensor_rank_random.h"
 
 namespace composer {
 namespace {
@@ -143,6 +145,8 @@ class TpGpt final : public LanguageModel {
                       context_, " (context), got ", tokens.sizes());
     TORCH_CHECK_VALUE(tokens.size(1) % group_.world_size() == 0, "gpt: sequences of ", tokens.size(1),
                       " tokens do not split over tensor_parallel_degree ", group_.world_size());
+    std::optional<TensorRankRandomScope> random;
+    if (dropout_ > 0 && is_training()) random.emplace(group_);
     const int64_t mine = tokens.size(1) / group_.world_size(), begin = mine * group_.rank();
     const torch::nn::LayerNorm& norm = transformer_->ln_f;
     std::vector<at::Tensor> params = {transformer_->wte->weight, transformer_->wpe->weight, norm->weight, norm->bias};
@@ -165,12 +169,10 @@ class TpGpt final : public LanguageModel {
 
 }  // namespace
 
-std::shared_ptr<Model> MakeTensorParallelGpt(const GptOptions& options, Communicator& group) {
+std::shared_ptr<Model> MakeTensorParallelGpt(const GptOptions& options, const Model& whole, Communicator& group) {
   TORCH_CHECK_VALUE(options.heads >= 1 && options.heads % group.world_size() == 0, "gpt: heads ", options.heads,
                     " do not split over tensor_parallel_degree ", group.world_size());
-  // First: modules draw from torch's generator when they are made.
-  const std::shared_ptr<Model> whole = MakeGpt(options);
-  return std::make_shared<TpGpt>(options, group, *whole);
+  return std::make_shared<TpGpt>(options, group, whole);
 }
 
 }  // namespace composer

@@ -11,14 +11,13 @@ namespace composer {
 
 // This rank's part. Parameters have MakeGpt's names; attention (by heads) and feed-forward (by columns, then rows) are
 // split, TensorShards says how; embeddings, norms and head are whole on every rank, but each rank applies them to its own
-// tokens only. The values are those that MakeGpt would draw, whatever the degree: the whole model is made first, and is
-// freed. Inputs and logits are those of the whole sequence; every rank of the group is given the same batch and has the
+// tokens only. The values are those of `whole`, which MakeGpt made with these options. Inputs and logits are those of the whole sequence; every rank of the group is given the same batch and has the
 // same loss. Gradients are whole: the sums over the group are part of backward.
 //
-// Equal to MakeGpt but for the order of sums: losses differ by rounding only. Dropout draws a mask for each rank's tokens
-// and heads, so ranks must have seeds of their own.
+// Equal to MakeGpt but for the order of sums: losses differ by rounding only. Dropout draws masks of each rank's own for
+// its tokens and heads (tensor_rank_random.h); the default generators must be alike on all ranks.
 // group must outlive the model. Throws c10::ValueError for bad options, when heads do not split over the ranks, and, from
 // forward, when the length of sequences does not.
-std::shared_ptr<Model> MakeTensorParallelGpt(const GptOptions& options, Communicator& group);
+std::shared_ptr<Model> MakeTensorParallelGpt(const GptOptions& options, const Model& whole, Communicator& group);
 
 }  // namespace composer

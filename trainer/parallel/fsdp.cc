@@ -43,7 +43,7 @@ Fsdp::Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& opti
   const torch::NoGradGuard no_grad;
   for (const auto& item : model.named_parameters()) named_.emplace_back(item.key(), item.value());
   const InitialWeights weights(init, *ranks.world, options.sync_module_states);
-  for (const ShardUnit& found : FindShardUnits(model, options.min_num_params)) {
+  for (const ShardUnit& found : FindShardUnits(model, options)) {
     units_.emplace_back();
     units_.back().name = found.name;
     units_.back().block = found.block;

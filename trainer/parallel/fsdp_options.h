@@ -6,6 +6,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -37,8 +39,10 @@ struct FsdpOptions {
   int forward_prefetch_limit = 1;
   bool limit_all_gathers = true;   // false: prefetching has no limits; all of a pass's gathers may be under way at once
   bool sync_module_states = true;  // rank 0's first weights, not each rank's own
-  int64_t min_num_params = 0;      // a block with fewer parameters is not a unit of its own
-  bool verbose = false;            // logs the plan
+  bool auto_wrap = true;           // false: only blocks that the model itself marks are units (Block::SetFsdpWrap)
+  std::vector<std::string> wrap_types;  // types of blocks ("GptBlock") that are units; empty: all
+  int64_t min_num_params = 0;           // a block with fewer parameters is not a unit of its own
+  bool verbose = false;                 // logs the plan
 };
 
 // The degrees as numbers for so many ranks. kInvalidArgument naming the field.

@@ -8,10 +8,12 @@
 namespace composer {
 namespace {
 
-std::vector<at::Tensor> GradientsOf(const std::vector<at::Tensor>& params) {
+// sharding: not null: only those that count in a sum over its ranks.
+std::vector<at::Tensor> GradientsOf(const std::vector<at::Tensor>& params, const ModelSharding* sharding = nullptr) {
   std::vector<at::Tensor> grads;
   for (const at::Tensor& param : params) {
-    if (param.grad().defined() && param.grad().numel() > 0) grads.push_back(param.grad());
+    if (!param.grad().defined() || param.grad().numel() == 0) continue;
+    if (sharding == nullptr || sharding->Counts(param)) grads.push_back(param.grad());
   }
   return grads;
 }
@@ -35,7 +37,7 @@ double SumOverShards(double own, ModelSharding& sharding) {
 double GradientNorm(const std::vector<at::Tensor>& params, ModelSharding* sharding, double p) {
   TORCH_CHECK_VALUE(p >= 1, "norm type: ", p, ", allowed are numbers of at least 1 and infinity");
   const torch::NoGradGuard no_grad;
-  const std::vector<at::Tensor> grads = GradientsOf(params);
+  const std::vector<at::Tensor> grads = GradientsOf(params, sharding);
   at::Tensor norms = torch::zeros({0}, at::kDouble);
   if (!grads.empty()) norms = torch::stack(at::_foreach_norm(grads, p)).to(at::kCPU, at::kDouble);
   if (std::isinf(p)) {

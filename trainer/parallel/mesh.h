@@ -8,7 +8,9 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/fsdp_options.h"
 
 namespace composer {
 
@@ -17,6 +19,10 @@ struct MeshShape {
   int shard = 1;      // ranks that share the parameters
   int tensor = 1;     // ranks that share each matrix product
 };
+
+// The mesh of a run of so many ranks. fsdp: null: data parallel without sharding. kInvalidArgument naming the degree that
+// does not divide the ranks.
+absl::Status PlanMesh(const FsdpOptions* fsdp, int tensor_parallel_degree, int world_size, MeshShape& shape);
 
 class Mesh {
  public:

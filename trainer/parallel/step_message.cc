@@ -21,6 +21,14 @@ int64_t GetCount(const float* in) {
 
 }  // namespace
 
+StepMessage StepMessage::VotesOnly() const {
+  StepMessage votes = *this;
+  votes.weighted_loss = 0;
+  votes.samples = votes.tokens = votes.loss_tokens = 0;
+  votes.weighted_parts.fill(0);
+  return votes;
+}
+
 void StepMessage::Encode(absl::Span<float> out) const {
   out[0] = weighted_loss;
   out[1] = static_cast<float>(stop_votes);

@@ -27,6 +27,9 @@ struct StepMessage {
   float seconds = 0;        // rank 0's time since the last step; other ranks send 0
   std::array<float, kMaxLossParts> weighted_parts{};  // as weighted_loss
 
+  // Of a rank whose samples another rank tells of: without losses and counts, which are to be counted once.
+  StepMessage VotesOnly() const;
+
   static constexpr int kLength = 16 + kMaxLossParts;  // floats
   // out and in have kLength elements.
   void Encode(absl::Span<float> out) const;

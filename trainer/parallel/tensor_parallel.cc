@@ -114,54 +114,54 @@ std::vector<at::Tensor> Replicated(const std::vector<at::Tensor>& params, Commun
 }
 
 TensorParallelLinear::TensorParallelLinear(int64_t in, int64_t out, int split, int groups, const Communicator& group)
-    : in_(in), out_(out), split_(split) {
+    : weight_split_{{out, in}, split, groups, group.world_size(), group.rank()} {
   const int64_t ranks = group.world_size(), whole = split == 0 ? out : in;
   TORCH_CHECK_VALUE(whole % (ranks * groups) == 0, "tensor parallelism: ", whole / groups,
                     " features do not split over tensor_parallel_degree ", ranks);
-  const int64_t size = whole / ranks / groups;
-  for (int64_t i = 0; i < groups; ++i) parts_.push_back({i * size, i * whole / groups + group.rank() * size, size});
-  const int64_t local = whole / ranks;
-  weight = register_parameter("weight", split == 0 ? torch::zeros({local, in}) : torch::zeros({out, local}));
-  bias = register_parameter("bias", torch::zeros({split == 0 ? local : out}));
+  weight = register_parameter("weight", torch::zeros(weight_split_.LocalShape()));
+  bias = register_parameter("bias", torch::zeros({split == 0 ? out / ranks : out}));
 }
 
-ShardedTensor TensorParallelLinear::ShardsOf(const std::string& name, const at::Tensor& tensor,
-                                             const at::IntArrayRef& whole) const {
-  ShardedTensor result;
-  result.name = name;
-  result.shape = whole.vec();
-  result.dtype = tensor.scalar_type();
-  const int64_t dim = tensor.dim() == 1 ? 0 : split_;
-  for (const Part& part : parts_) {
-    Shard shard;
-    shard.offset.assign(whole.size(), 0);
-    shard.offset[static_cast<size_t>(dim)] = part.whole;
-    shard.data = tensor.detach().narrow(dim, part.local, part.size);
-    result.shards.push_back(std::move(shard));
+std::vector<SplitParameter> TensorParallelLinear::SplitParameters() const {
+  std::vector<SplitParameter> split = {{"weight", weight, weight_split_}};
+  if (weight_split_.dim == 0) {
+    split.push_back({"bias", bias, weight_split_});
+    split.back().split.shape = {weight_split_.shape[0]};
   }
-  return result;
-}
-
-std::vector<ShardedTensor> TensorParallelLinear::Shards(const std::string& prefix) const {
-  std::vector<ShardedTensor> shards = {ShardsOf(prefix + "weight", weight, {out_, in_})};
-  if (split_ == 0) shards.push_back(ShardsOf(prefix + "bias", bias, {out_}));
-  return shards;
+  return split;
 }
 
 at::Tensor ColumnParallelLinear::forward(const at::Tensor& x) const { return at::linear(x, weight, bias); }
 
 at::Tensor RowParallelLinear::forward(const at::Tensor& x) const { return at::linear(x, weight); }
 
-std::vector<ShardedTensor> TensorShards(const torch::nn::Module& model) {
-  std::vector<ShardedTensor> all;
+std::vector<SplitParameter> SplitParametersOf(const torch::nn::Module& model) {
+  std::vector<SplitParameter> all;
   const auto add = [&all](const torch::nn::Module& module, const std::string& prefix) {
-    const auto* linear = dynamic_cast<const TensorParallelLinear*>(&module);
-    if (linear == nullptr) return;
-    for (ShardedTensor& each : linear->Shards(prefix)) all.push_back(std::move(each));
+    const auto* parallel = dynamic_cast<const TensorParallelModule*>(&module);
+    if (parallel == nullptr) return;
+    for (SplitParameter& each : parallel->SplitParameters()) {
+      each.name = prefix + each.name;
+      all.push_back(std::move(each));
+    }
   };
   add(model, "");  // apart: a module that is being constructed has no shared pointer to itself
   for (const auto& item : model.named_modules(std::string(), /*include_self=*/false))
     add(*item.value(), item.key() + ".");
+  return all;
+}
+
+std::vector<ShardedTensor> TensorShards(const torch::nn::Module& model) {
+  std::vector<ShardedTensor> all;
+  for (const auto& [name, tensor, split] : SplitParametersOf(model)) {
+    all.push_back({name, split.shape, tensor.scalar_type(), {}, true});
+    const BoxExtent local{std::vector<int64_t>(split.shape.size()), split.LocalShape()};
+    for (const TensorSplit::Box& box : split.ToWhole(local)) {
+      const int64_t begin = box.local.offset[static_cast<size_t>(split.dim)];
+      const int64_t size = box.local.shape[static_cast<size_t>(split.dim)];
+      all.back().shards.push_back({box.offset, tensor.detach().narrow(split.dim, begin, size)});
+    }
+  }
   return all;
 }
 

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "checkpoint/state_dict.h"
+#include "trainer/core/tensor_split.h"
 #include "trainer/parallel/communicator.h"
 
 namespace composer {
@@ -38,27 +39,33 @@ at::Tensor GatherOutputs(const at::Tensor& x, Communicator& group);
 // The parameters, for use on this rank's tokens. Backward sums their gradients over ranks, all in one collective.
 std::vector<at::Tensor> Replicated(const std::vector<at::Tensor>& params, Communicator& group);
 
-// A linear layer of which this rank has a part. Parameters are called weight and bias, as torch::nn::Linear's.
-class TensorParallelLinear : public torch::nn::Module {
+// A parameter of which this rank has a part.
+struct SplitParameter {
+  std::string name;
+  at::Tensor tensor;
+  TensorSplit split;
+};
+
+// A module with such parameters.
+class TensorParallelModule : public torch::nn::Module {
  public:
-  // Where this rank's part of weight (and of a split bias) lies in the whole: boxes of rows or columns.
-  std::vector<ShardedTensor> Shards(const std::string& prefix) const;
+  // By the module's own names.
+  virtual std::vector<SplitParameter> SplitParameters() const = 0;
+};
+
+// A linear layer of which this rank has a part. Parameters are called weight and bias, as torch::nn::Linear's.
+class TensorParallelLinear : public TensorParallelModule {
+ public:
+  std::vector<SplitParameter> SplitParameters() const override;
 
   at::Tensor weight, bias;
 
  protected:
-  struct Part {
-    int64_t local, whole, size;  // first of the rank's tensor, first of the whole, how many
-  };
   // split: the dimension of weight that is split; 0 splits bias, too.
   TensorParallelLinear(int64_t in, int64_t out, int split, int groups, const Communicator& group);
 
  private:
-  ShardedTensor ShardsOf(const std::string& name, const at::Tensor& tensor, const at::IntArrayRef& whole) const;
-
-  int64_t in_, out_;
-  int split_;
-  std::vector<Part> parts_;
+  TensorSplit weight_split_;
 };
 
 // Output features are split. groups: the output is that many equal pieces, each of which is split (3 for q, k and v).
@@ -78,8 +85,9 @@ class RowParallelLinear final : public TensorParallelLinear {
   at::Tensor forward(const at::Tensor& x) const;
 };
 
-// Of the whole model: the split parameters' boxes, by parameter name. For checkpoints, which so load with any degree.
-// Parameters that are not among them are the same on every rank.
+// Of the whole model: the split parameters, by parameter name. Others are the same on every rank.
+std::vector<SplitParameter> SplitParametersOf(const torch::nn::Module& model);
+// The same as boxes of the whole parameters, views of what this rank has. Not of a model that FSDP has sharded.
 std::vector<ShardedTensor> TensorShards(const torch::nn::Module& model);
 
 // Copies this rank's parts, and what is not split, from whole tensors (by name). Throws c10::ValueError for one that is

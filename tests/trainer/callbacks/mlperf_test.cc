@@ -170,7 +170,7 @@ TEST_F(MLPerfTest, OtherDurationsCountSamplesFromEvaluationToEvaluation) {
 }
 
 TEST_F(MLPerfTest, SettingsAreCountedAndTheUsersWin) {
-  state_.world_size = 2, state_.device_train_microbatch_size = 6;
+  state_.world_size = state_.data_ranks = 2, state_.device_train_microbatch_size = 6;
   MLPerfCallback::Options options = Some();
   options.hyperparameters = {{"train_samples", "1281167"}, {"lars_epsilon", "0.5"}, {"opt_name", "lars"}};
   MLPerfCallback callback(options, clock_);

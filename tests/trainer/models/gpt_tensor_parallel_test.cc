@@ -107,7 +107,7 @@ Curve TrainSplit(const GptOptions& options, int steps, int degree, bool checkpoi
   for (int rank = 0; rank < degree; ++rank) {  // here: threads share torch's generator
     groups.push_back(std::make_unique<ThreadsCommunicator>(exchange, rank));
     torch::manual_seed(7);
-    models.push_back(MakeTensorParallelGpt(options, *groups.back()));
+    models.push_back(MakeTensorParallelGpt(options, *MakeGpt(options), *groups.back()));
     ActivationOptions activations;
     activations.checkpoint.every = checkpoint ? 1 : 0;
     EXPECT_TRUE(WrapActivations(*models.back(), activations, at::kCPU).ok());
@@ -193,10 +193,11 @@ TEST(TensorParallelGpt, CheckpointedActivationsChangeNoBit) {
 TEST(TensorParallelGpt, WhatDoesNotSplitIsNamed) {
   ThreadsExchange exchange(3);
   ThreadsCommunicator group(exchange, 0);
-  EXPECT_THROW(MakeTensorParallelGpt(Small(true), group), c10::ValueError);
+  const std::shared_ptr<Model> whole = MakeGpt(Small(true));
+  EXPECT_THROW(MakeTensorParallelGpt(Small(true), *whole, group), c10::ValueError);
   ThreadsExchange two(2);
   ThreadsCommunicator pair(two, 0);
-  const std::shared_ptr<Model> model = MakeTensorParallelGpt(Small(true), pair);
+  const std::shared_ptr<Model> model = MakeTensorParallelGpt(Small(true), *whole, pair);
   Batch batch = Batches(1)[0];
   batch.inputs = batch.inputs.slice(1, 0, 7);
   try {

@@ -1,0 +1,70 @@
+"""The real binaries with tensor parallelism: the GPT example on a mesh of ranks trains as on one rank, and goes on with another degree; a model or a mesh that cannot be split is a user error."""
+import json
+import unittest
+
+import harness
+from fsdp_test import GPT_JOB
+
+
+class TensorParallelTest(harness.JobTest):
+    def job(self, name, tp=1, fsdp=None, **changes):
+        text = self.folder / "text.txt"
+        text.write_text("In the beginning was the word, and the word was split over many ranks. " * 100)
+        job = dict(GPT_JOB, parallelism_config={"tp": {"tensor_parallel_degree": tp}}, **changes)
+        if fsdp is not None:
+            job["parallelism_config"]["fsdp"] = fsdp
+        job["train_dataloader"] = dict(job["train_dataloader"], path=str(text))
+        job["model"] = dict(GPT_JOB["model"], **changes.get("model", {}))
+        return self.write_job(name, **job)
+
+    def losses(self, name):
+        return [m["loss/train/total"] for m in self.metrics(name) if "loss/train/total" in m]
+
+    def assert_same(self, ours, theirs):
+        self.assertEqual(len(ours), len(theirs))
+        for a, b in zip(ours, theirs):
+            self.assertAlmostEqual(a, b, places=4)
+
+    def test_meshes_train_as_one_process_and_go_on_as_others(self):
+        recorded = {"callbacks": {"sample_recorder": None}}
+        self.run_composer("-n", 1, self.job("one"))
+        one = self.losses("one")
+        self.assertEqual(len(one), 12)
+        # Half on one mesh, half on another.
+        for name, first, then in [("pair", (2, 2, None), (1, 1, None)), ("mesh", (4, 2, {"verbose": True}), (4, 1, {}))]:
+            with self.subTest(name):
+                ranks, tp, fsdp = first
+                _, err = self.run_composer("-n", ranks, self.job(name, tp, fsdp, max_duration="6ba", **recorded))
+                if fsdp:
+                    self.assertIn("FULL_SHARD over 2 ranks x 1 replica, 4 units", err)
+                samples = {path.name: path.read_text() for path in (self.run_folder(name) / "logs").glob("samples-rank*")}
+                self.assertEqual(sorted(samples), [f"samples-rank{rank}.jsonl" for rank in range(0, ranks, tp)])
+                ids = [i for text in samples.values() for line in text.splitlines() for i in json.loads(line)["sample_ids"]]
+                self.assertEqual((len(ids), len(set(ids))), (6 * 12, 6 * 12), "every sample once")
+                ranks, tp, fsdp = then
+                self.run_composer("-n", ranks, self.job(name, tp, fsdp))
+                self.assert_same(self.losses(name), one)
+
+    def test_dropout_goes_on_bit_for_bit(self):
+        model = {"dropout": 0.2}
+        self.run_composer("-n", 2, self.job("through", 2, model=model))
+        self.run_composer("-n", 2, self.job("in_two", 2, model=model, max_duration="6ba"))
+        self.run_composer("-n", 2, self.job("in_two", 2, model=model))
+        self.assertEqual(self.losses("in_two"), self.losses("through"))
+        self.assert_same_state(self.newest_checkpoint("through"), self.newest_checkpoint("in_two"))
+
+    def test_mistakes_are_user_errors(self):
+        def error(*args, **changes):
+            return self.run_composer("-n", 2, self.job("wrong", *args, **changes), code=64)[1]
+
+        self.assertIn("tensor_parallel_degree: 3 does not divide the number of ranks, 2", error(3))
+        self.assertIn("heads 3 do not split over tensor_parallel_degree 2", error(2, model={"n_heads": 3, "d_model": 33}))
+        self.assertIn("auto does not go with tensor_parallel_degree", error(2, device_train_microbatch_size="auto"))
+        path = self.write_job("mlp", parallelism_config={"tp": {"tensor_parallel_degree": 2, "layer_plan": None, "device_mesh": "x"}})
+        _, err = self.run_composer("-n", 2, path, code=64)
+        self.assertIn("`mlp` cannot be split over ranks: parallelism_config.tp needs one of gpt", err)
+        self.assertIn("the mesh follows from the degrees", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/core/tensor_split.h"
+
+#include <gtest/gtest.h>
+
+namespace composer {
+namespace {
+
+using Part = TensorSplit::Part;
+using Box = TensorSplit::Box;
+
+// Rows of q, k and v: 6 each, 2 ranks.
+const TensorSplit kRows{{18, 5}, 0, 3, 2, 1};
+
+TEST(TensorSplit, EachGroupIsSplit) {
+  EXPECT_EQ(kRows.Parts(), (std::vector<Part>{{0, 3, 3}, {3, 9, 3}, {6, 15, 3}}));
+  EXPECT_EQ(kRows.LocalShape(), (std::vector<int64_t>{9, 5}));
+  const TensorSplit columns{{4, 12}, 1, 1, 3, 2};
+  EXPECT_EQ(columns.Parts(), (std::vector<Part>{{0, 8, 4}}));
+  EXPECT_EQ(columns.LocalShape(), (std::vector<int64_t>{4, 4}));
+}
+
+TEST(TensorSplit, ABoxIsCutWhereTheGroupsAre) {
+  const BoxExtent box{{2, 1}, {5, 3}};  // rows 2 to 6: the last of q, all of k, the first of v
+  EXPECT_EQ(kRows.ToWhole(box),
+            (std::vector<Box>{{{{2, 1}, {1, 3}}, {5, 1}}, {{{3, 1}, {3, 3}}, {9, 1}}, {{{6, 1}, {1, 3}}, {15, 1}}}));
+  EXPECT_TRUE(kRows.ToWhole({{2, 1}, {0, 3}}).empty());
+}
+
+// The boxes of all ranks are the whole, each element once.
+TEST(TensorSplit, RanksFillTheWhole) {
+  TensorSplit split{{12, 4}, 0, 2, 3, 0};
+  std::vector<int> count(48);
+  for (split.rank = 0; split.rank < split.ranks; ++split.rank) {
+    for (const Box& box : split.ToWhole({{0, 0}, split.LocalShape()})) {
+      for (int64_t row = 0; row < box.local.shape[0]; ++row) {
+        for (int64_t column = 0; column < box.local.shape[1]; ++column)
+          ++count[static_cast<size_t>((box.offset[0] + row) * 4 + box.offset[1] + column)];
+      }
+    }
+  }
+  for (const int times : count) EXPECT_EQ(times, 1);
+}
+
+}  // namespace
+}  // namespace composer

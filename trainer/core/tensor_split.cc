@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/core/tensor_split.h"
+
+#include <algorithm>
+
+namespace composer {
+
+std::vector<TensorSplit::Part> TensorSplit::Parts() const {
+  const int64_t run = shape[static_cast<size_t>(dim)] / groups, size = run / ranks;
+  std::vector<Part> parts;
+  for (int64_t i = 0; i < groups; ++i) parts.push_back({i * size, i * run + rank * size, size});
+  return parts;
+}
+
+std::vector<int64_t> TensorSplit::LocalShape() const {
+  std::vector<int64_t> local = shape;
+  local[static_cast<size_t>(dim)] /= ranks;
+  return local;
+}
+
+std::vector<TensorSplit::Box> TensorSplit::ToWhole(const BoxExtent& box) const {
+  const auto d = static_cast<size_t>(dim);
+  std::vector<Box> boxes;
+  for (const Part& part : Parts()) {
+    const int64_t begin = std::max(box.offset[d], part.local);
+    const int64_t end = std::min(box.offset[d] + box.shape[d], part.local + part.size);
+    if (begin >= end) continue;
+    Box cut{box, box.offset};
+    cut.local.offset[d] = begin;
+    cut.local.shape[d] = end - begin;
+    cut.offset[d] = begin - part.local + part.whole;
+    boxes.push_back(std::move(cut));
+  }
+  return boxes;
+}
+
+}  // namespace composer
