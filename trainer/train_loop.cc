@@ -17,7 +17,7 @@ TrainLoop::TrainLoop(const RunParts& parts)
     : parts_(parts),
       state_(parts.state),
       train_batch_(parts.state, parts.engine, parts.communicator, parts.gradient_sync, parts.ddp,
-                   parts.virtual_shards) {
+                   parts.elastic) {
   loss_id_ = parts_.logger.Intern("loss/train/total");
   for (const auto& metric : state_.train_metrics) {
     metric_ids_.push_back(parts_.logger.Intern(absl::StrCat("metrics/train/", metric->name())));

@@ -34,7 +34,7 @@ struct RunParts {
   int64_t train_metrics_interval;
   GradientSync* gradient_sync = nullptr;  // null: as TrainBatch's
   DdpOptions ddp;                         // of that one
-  int virtual_shards = 0;                 // of a global batch; 0: none
+  ElasticOptions elastic;
 };
 
 class TrainLoop {

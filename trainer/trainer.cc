@@ -82,7 +82,7 @@ absl::Status Trainer::Build() {
   loop_ = std::make_unique<TrainLoop>(RunParts{state_, *engine_, logger_, *communicator_, *train_loader_,
                                                *train_batches_, evaluators_, *checkpoints_, AllCheckpoints(),
                                                *supervision_, *clock, options_.train_metrics_interval, fsdp_.get(),
-                                               options_.ddp, static_cast<int>(saved_data_.virtual_shards)});
+                                               options_.ddp, {static_cast<int>(saved_data_.virtual_shards), Place()}});
   return absl::OkStatus();
 }
 
@@ -147,11 +147,20 @@ void Trainer::ShardModel() {
   if (!options_.fsdp || options_.fsdp->strategy == ShardingStrategy::kNoShard) return;
   MeshDegrees degrees;
   ThrowIfError(ResolveDegrees(*options_.fsdp, communicator_->world_size(), degrees));
-  if (degrees.shard == 1) return;
+  // Parameters that are gathered in another type are on one rank, too, when any number of ranks is to give the same.
+  const bool elastic = options_.virtual_shards != 0;
+  if (degrees.shard == 1 && !(elastic && options_.fsdp->param_dtype != at::kFloat)) return;
   mesh_ = std::make_unique<Mesh>(*communicator_, MeshShape{degrees.replicate, degrees.shard});
   const Fsdp::Ranks ranks{communicator_, &mesh_->shard(), degrees.replicate == 1 ? nullptr : &mesh_->replicate()};
   fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_));
+  if (elastic) fsdp_->SumPassesInTreeOrder();
   state_.sharding = fsdp_.get();
+}
+
+LeafPlace Trainer::Place() const {
+  if (fsdp_ == nullptr) return {{1, state_.world_size}, 0, state_.rank};
+  const MeshDegrees degrees{mesh_->shape().shard, mesh_->shape().replicate};
+  return {degrees, state_.rank % degrees.shard, state_.rank / degrees.shard};
 }
 
 void Trainer::LogShardPlan() {
@@ -204,6 +213,11 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
     if (state_.precision == Precision::kAmpFp16 && !state_.scaler) state_.scaler.emplace(GradScaler::Options{});
   }
   if (options.device_train_microbatch_size) {
+    if (options_.virtual_shards != 0) {
+      return absl::InvalidArgumentError(
+          "device_train_microbatch_size: with determinism: elastic it is part of the result and settled when the trainer "
+          "is made");
+    }
     if (state_.auto_microbatch || *options.device_train_microbatch_size < 0)
       return absl::InvalidArgumentError("device_train_microbatch_size: auto is settled when the trainer is made");
     state_.device_train_microbatch_size = *options.device_train_microbatch_size;

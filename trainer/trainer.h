@@ -72,6 +72,7 @@ class Trainer {
   absl::Status ApplyFitOptions(const FitOptions& options);
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
   void ShardModel();
+  LeafPlace Place() const;  // of this rank; once the model is sharded
   void LogShardPlan();
   void ShareInitialWeights();
   std::vector<RunCheckpoints*> AllCheckpoints() const;
