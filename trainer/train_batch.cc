@@ -57,7 +57,7 @@ int TrainBatch::TailLength(const State& state) {
 }
 
 TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync,
-                       const DdpOptions& ddp, int virtual_shards, Communicator* tensor)
+                       const DdpOptions& ddp, const ElasticOptions& elastic, Communicator* tensor)
     : state_(state),
       engine_(engine),
       sync_(sync),
@@ -70,7 +70,10 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
     buffers_ = state.model->buffers();
     for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(buffer.clone());
   }
-  if (virtual_shards > 0) elastic_ = std::make_unique<ElasticStep>(state, virtual_shards, params_, communicator);
+  if (elastic.virtual_shards > 0) {
+    elastic_ = std::make_unique<ElasticStep>(state, elastic, sync == nullptr ? params_ : std::vector<at::Tensor>(),
+                                             communicator);
+  }
   if (sync_ == nullptr && (communicator.world_size() > 1 || elastic_ != nullptr)) {
     GradientReducer::Options options = ReducerOptions(ddp);
     options.tail_length = TailLength(state);
@@ -88,7 +91,7 @@ StepMessage TrainBatch::Run(const Request& request) {
   for (const auto& metric : state_.train_metrics) metric->Reset();
   losses_.Reset();
   if (state_.auto_microbatch) CopyAll(buffers_, saved_buffers_);
-  if (elastic_ != nullptr) elastic_->BeginStep();
+  if (elastic_ != nullptr) elastic_->BeginStep(request.global_samples);
   StepMessage message = request.message;
   message.samples = state_.batch.num_samples;
   message.tokens = state_.batch.num_tokens;
@@ -134,9 +137,12 @@ std::vector<double> TrainBatch::Weights(const Request& request, const std::vecto
   message.loss_tokens = CountLossTokens(state_.batch);
   // The dataset counts in a way of its own: in proportion to the rows then.
   if (std::accumulate(by_row.begin(), by_row.end(), int64_t{0}) != message.loss_tokens) by_row.clear();
+  TORCH_CHECK_VALUE(elastic_ == nullptr || !by_row.empty(),
+                    "determinism: elastic with accumulate_train_batch_on_tokens counts the targets that are not -100; "
+                    "the dataset counts the tokens of a batch in a way of its own");
   const double divisor =
       sync_ == nullptr ? static_cast<double>(message.loss_tokens) : TokenScale(request.global_samples);
-  for (const auto& [begin, end, shard] : plan) {
+  for (const auto& [begin, end, leaf] : plan) {
     double tokens =
         static_cast<double>(message.loss_tokens) * static_cast<double>(end - begin) / static_cast<double>(samples);
     if (!by_row.empty())
@@ -147,16 +153,19 @@ std::vector<double> TrainBatch::Weights(const Request& request, const std::vecto
 }
 
 int64_t TrainBatch::NumMicrobatches(const Request& request) const {
+  if (elastic_ != nullptr) return elastic_->num_passes();
   const int64_t most = (request.global_samples + world_size_ - 1) / world_size_;
   const int64_t wanted = state_.device_train_microbatch_size;
   return wanted > 0 ? std::max<int64_t>(1, (most + wanted - 1) / wanted) : 1;
 }
 
+std::vector<Microbatch> TrainBatch::PlanOf() const {
+  return elastic_ != nullptr ? elastic_->Plan()
+                             : PlanMicrobatches(state_.batch.num_samples, state_.device_train_microbatch_size);
+}
+
 void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
-  const int64_t num_samples = state_.batch.num_samples;
-  const int64_t wanted = state_.device_train_microbatch_size;
-  const std::vector<Microbatch> plan =
-      elastic_ != nullptr ? elastic_->Plan(request.global_samples, wanted) : PlanMicrobatches(num_samples, wanted);
+  const std::vector<Microbatch> plan = PlanOf();
   const std::vector<double> weights = Weights(request, plan, message);
   // An algorithm may change the batch before the forward pass: a second try must start from the first.
   const bool keep = plan.size() > 1 || state_.auto_microbatch.has_value() || elastic_ != nullptr;
@@ -166,11 +175,14 @@ void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
   });
   for (size_t i = 0; i < weights.size(); ++i) {
     const bool last = i + 1 == plan.size();
-    if (elastic_ != nullptr && (i == 0 || plan[i].shard != plan[i - 1].shard))
-      elastic_->BeginShard(plan[i].shard, losses_);
-    TakeRows(whole, plan[i]);
     const bool counts = weights[i] > 0;  // a microbatch of padding has no mean loss
     if (sync_ != nullptr) sync_->BeginPass();
+    if (plan[i].samples() == 0) {  // a leaf without samples
+      sync_->EndPass();
+      continue;
+    }
+    if (elastic_ != nullptr) elastic_->BeginLeaf(plan[i].leaf, losses_);
+    TakeRows(whole, plan[i]);
     RunForward(request.measure);
     if (counts) losses_.Add(weights[i], state_.loss, state_.loss_parts);
     if (last && sync_ != nullptr && elastic_ == nullptr) {
@@ -179,7 +191,7 @@ void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
     }
     if (counts) RunBackward(weights[i]);
     if (sync_ != nullptr) sync_->EndPass();
-    if (elastic_ != nullptr && (last || plan[i].shard != plan[i + 1].shard)) elastic_->EndShard(plan[i].shard, losses_);
+    if (elastic_ != nullptr) elastic_->EndLeaf(plan[i].leaf, losses_);
   }
 }
 
@@ -247,7 +259,7 @@ StepMessage TrainBatch::ReduceOverRanks(const StepMessage& message) {
     return own;
   }
   const TraceSpan span(state_.tracer, kReduceSpan);
-  if (elastic_ != nullptr) elastic_->FinishShards();
+  if (elastic_ != nullptr) elastic_->FinishLeaves();
   if (message.samples == 0 || message.out_of_memory > 0 || elastic_ != nullptr) FillTail(message);
   sync_->Finish();
   StepMessage agreed = ReadTail();

@@ -23,8 +23,8 @@ namespace composer {
 // With accumulate_train_batch_on_tokens the same holds of the tokens that generate loss; their number over all ranks is
 // known only after the sum, so the gradients are divided by it then.
 //
-// With virtual shards (elastic_step.h) the microbatches are those of the shards, and what is summed
-// over ranks goes through the reducer even when there is one rank.
+// When elastic (elastic_step.h) the microbatches are the leaves of its tree, and what is summed over ranks goes through
+// the reducer even when there is one rank.
 //
 // Out of memory (IsOutOfMemory) with auto_microbatch: the rank completes the
 // step's collectives and its flag makes all ranks discard the step: weights, optimizer, buffers and metrics are as
@@ -32,11 +32,11 @@ namespace composer {
 class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final. sync: how gradients are summed over ranks, with
-  // a tail of TailLength; null: a GradientReducer with ddp where there are several ranks. virtual_shards: 0 for none;
-  // without a sync. communicator: of the ranks with other samples (State::data_rank); tensor: of those with the same, null
-  // when there are none.
+  // a tail of TailLength, and passes in the order of the tree when elastic; null: a GradientReducer with ddp where there
+  // are several ranks. communicator: of the ranks with other samples (State::data_rank); tensor: of those with the same,
+  // null when there are none.
   TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
-             const DdpOptions& ddp = {}, int virtual_shards = 0, Communicator* tensor = nullptr);
+             const DdpOptions& ddp = {}, const ElasticOptions& elastic = {}, Communicator* tensor = nullptr);
   // Floats that the ranks tell each other with a step's gradients.
   static int TailLength(const State& state);
 
@@ -54,8 +54,10 @@ class TrainBatch {
   int64_t collectives_per_step() const { return sync_ == nullptr ? 0 : sync_->num_collectives_per_step(); }
 
  private:
-  // The share of each microbatch in the step; fills in the message's loss_tokens.
+  // The share of each microbatch in the step; fills in the message's loss_tokens. Throws c10::ValueError when elastic and
+  // the targets don't tell them.
   std::vector<double> Weights(const Request& request, const std::vector<Microbatch>& plan, StepMessage& message) const;
+  std::vector<Microbatch> PlanOf() const;
   // Of the rank that has the most.
   int64_t NumMicrobatches(const Request& request) const;
   void RunMicrobatches(const Request& request, StepMessage& message);
@@ -80,7 +82,7 @@ class TrainBatch {
   State& state_;
   Engine& engine_;
   std::vector<at::Tensor> params_;
-  std::unique_ptr<ElasticStep> elastic_;  // with virtual shards
+  std::unique_ptr<ElasticStep> elastic_;  // null: not elastic
   std::unique_ptr<GradientSync> own_sync_, tensor_sync_;
   GradientSync* sync_;  // null: one rank
   int world_size_;

@@ -16,7 +16,7 @@ namespace composer {
 TrainLoop::TrainLoop(const RunParts& parts)
     : parts_(parts),
       state_(parts.state),
-      train_batch_(parts.state, parts.engine, parts.data_ranks(), parts.gradient_sync, parts.ddp, parts.virtual_shards,
+      train_batch_(parts.state, parts.engine, parts.data_ranks(), parts.gradient_sync, parts.ddp, parts.elastic,
                    parts.tensor_ranks()) {
   loss_id_ = parts_.logger.Intern("loss/train/total");
   for (const auto& metric : state_.train_metrics) {

@@ -35,8 +35,8 @@ struct RunParts {
   int64_t train_metrics_interval;
   GradientSync* gradient_sync = nullptr;  // null: as TrainBatch's
   DdpOptions ddp;                         // of that one
-  int virtual_shards = 0;                 // of a global batch; 0: none
-  Mesh* mesh = nullptr;                   // null: every rank has samples of its own
+  ElasticOptions elastic;
+  Mesh* mesh = nullptr;  // null: every rank has samples of its own
   // The ranks that have other samples; those that have the same, null when there are none.
   Communicator& data_ranks() const { return mesh == nullptr ? communicator : mesh->data(); }
   Communicator* tensor_ranks() const {

@@ -93,7 +93,7 @@ absl::Status Trainer::Build() {
   loop_ = std::make_unique<TrainLoop>(
       RunParts{state_, *engine_, logger_, *communicator_, *train_loader_, *train_batches_, evaluators_, *checkpoints_,
                AllCheckpoints(), *supervision_, *clock, options_.train_metrics_interval, fsdp_.get(), options_.ddp,
-               static_cast<int>(saved_data_.virtual_shards), mesh_.get()});
+               {static_cast<int>(saved_data_.virtual_shards), Place()}, mesh_.get()});
   return absl::OkStatus();
 }
 
@@ -101,7 +101,10 @@ absl::Status Trainer::BuildMesh() {
   const FsdpOptions* fsdp = options_.fsdp ? &*options_.fsdp : nullptr;
   MeshShape shape;
   RETURN_IF_ERROR(PlanMesh(fsdp, options_.tensor_parallel_degree, communicator_->world_size(), shape));
-  if (shape.shard > 1 || shape.tensor > 1) mesh_ = std::make_unique<Mesh>(*communicator_, shape);
+  // Parameters that are gathered in another type are on one rank, too, when any number of ranks is to give the same.
+  sharded_ = shape.shard > 1 || (options_.virtual_shards != 0 && fsdp != nullptr &&
+                                 fsdp->strategy != ShardingStrategy::kNoShard && fsdp->param_dtype != at::kFloat);
+  if (sharded_ || shape.tensor > 1) mesh_ = std::make_unique<Mesh>(*communicator_, shape);
   if (shape.tensor == 1) return absl::OkStatus();
   if (constructed_.init != nullptr) constructed_.init->FillAll();  // it is cut from the whole
   constructed_.init.reset();
@@ -178,10 +181,9 @@ void Trainer::MakeModel() {
 
 // Before the optimizer is made, so that its state is that of the shards.
 void Trainer::ShardModel() {
-  const bool sharded = mesh_ != nullptr && mesh_->shape().shard > 1;
   const DeferredInit* init = constructed_.init.get();
   if (init != nullptr) {
-    sharded ? init->FillBuffers() : init->FillAll();
+    sharded_ ? init->FillBuffers() : init->FillAll();
     MoveFilled(*state_.model, options_.device);
   }
   if (mesh_ == nullptr) return;
@@ -190,14 +192,21 @@ void Trainer::ShardModel() {
     tensor_sharding_ = std::make_unique<TensorSharding>(*state_.model, *mesh_);
     state_.sharding = tensor_sharding_.get();
   }
-  if (!sharded) return;
+  if (!sharded_) return;
   const Fsdp::Ranks ranks{&mesh_->data(), &mesh_->shard(), shape.replicate == 1 ? nullptr : &mesh_->replicate()};
   fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_), init);
+  if (options_.virtual_shards != 0) fsdp_->SumPassesInTreeOrder();
   if (tensor_sharding_ == nullptr) {
     state_.sharding = fsdp_.get();
   } else {
     tensor_sharding_->SetFsdp(fsdp_.get());
   }
+}
+
+LeafPlace Trainer::Place() const {
+  if (fsdp_ == nullptr) return {{1, state_.world_size}, 0, state_.rank};
+  const MeshDegrees degrees{mesh_->shape().shard, mesh_->shape().replicate};
+  return {degrees, state_.rank % degrees.shard, state_.rank / degrees.shard};
 }
 
 void Trainer::LogShardPlan() {
@@ -255,6 +264,11 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
     if (state_.precision == Precision::kAmpFp16 && !state_.scaler) state_.scaler.emplace(GradScaler::Options{});
   }
   if (options.device_train_microbatch_size) {
+    if (options_.virtual_shards != 0) {
+      return absl::InvalidArgumentError(
+          "device_train_microbatch_size: with determinism: elastic it is part of the result and settled when the trainer "
+          "is made");
+    }
     if (state_.auto_microbatch || *options.device_train_microbatch_size < 0)
       return absl::InvalidArgumentError("device_train_microbatch_size: auto is settled when the trainer is made");
     state_.device_train_microbatch_size = *options.device_train_microbatch_size;

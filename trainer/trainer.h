@@ -77,6 +77,7 @@ class Trainer {
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
   void MakeModel();
   void ShardModel();
+  LeafPlace Place() const;  // of this rank; once the model is sharded
   void LogShardPlan();
   void ShareInitialWeights();
   std::vector<RunCheckpoints*> AllCheckpoints() const;
@@ -90,6 +91,7 @@ class Trainer {
   Logger logger_;
   ConstructedModel constructed_;                     // until the model has its values, with make_model
   std::unique_ptr<Mesh> mesh_;                       // null: every rank has samples and parameters of its own
+  bool sharded_ = false;                             // by fsdp_
   std::unique_ptr<TensorSharding> tensor_sharding_;  // null: not tensor-parallel
   std::unique_ptr<Fsdp> fsdp_;                       // null: not sharded
   std::unique_ptr<Engine> engine_;

@@ -77,8 +77,11 @@ absl::Status ValidateElastic(const TrainerOptions& options) {
         "give "
         "a number of samples");
   }
-  if (options.fsdp && options.fsdp->strategy != ShardingStrategy::kNoShard)
-    return absl::InvalidArgumentError("determinism: elastic needs fsdp sharding_strategy: NO_SHARD, or no fsdp");
+  const bool sharded = options.fsdp && options.fsdp->strategy != ShardingStrategy::kNoShard;
+  if (sharded && options.fsdp->reduce_dtype != at::kFloat) {
+    return Bad("fsdp mixed_precision reduce_dtype", c10::toString(options.fsdp->reduce_dtype),
+               "determinism: elastic sums gradients in float32: use FULL, DEFAULT, or reduce_dtype: float32");
+  }
   if (options.ddp.sync_strategy == DdpSyncStrategy::kMultiAutoSync)
     return absl::InvalidArgumentError(
         "determinism: elastic sums once a step: not with ddp_sync_strategy multi_auto_sync");

@@ -79,7 +79,7 @@ absl::StatusOr<int> Trainer::SettleVirtualShards() const {
                                                    " was trained with ", saved, "; keep that value"));
   }
   const int64_t shards = wanted > 0 ? wanted : saved > 0 ? saved : DefaultVirtualShards(state_.world_size);
-  RETURN_IF_ERROR(ValidateVirtualShards(static_cast<int>(std::min<int64_t>(shards, 1 << 20)), state_.world_size));
+  RETURN_IF_ERROR(ValidateVirtualShards(static_cast<int>(std::min<int64_t>(shards, 1 << 20)), Place().degrees));
   return static_cast<int>(shards);
 }
 
@@ -116,7 +116,14 @@ absl::Status Trainer::BuildData() {
   loader.rank = state_.data_rank;
   loader.world_size = state_.data_ranks;
   loader.subset_num_batches = train.train_subset_num_batches;
-  train_loader_ = std::make_shared<DataLoader>(train.dataset, loader);
+  DataLoader::Options of_training = loader;
+  if (virtual_shards > 0) {
+    of_training.share = [place = Place(), virtual_shards,
+                         microbatch = state_.device_train_microbatch_size](int64_t count) {
+      return SamplesOf(place, NumLeaves(count, virtual_shards, microbatch), count);
+    };
+  }
+  train_loader_ = std::make_shared<DataLoader>(train.dataset, of_training);
   train_batches_ = std::make_unique<Prefetcher>(train_loader_, train.prefetch);
   state_.batches_per_epoch = train_loader_->batches_per_epoch();
   if (state_.auto_microbatch) {

@@ -48,9 +48,13 @@ int64_t DataLoader::global_samples(int64_t batch_in_epoch) const {
 
 std::vector<int64_t> DataLoader::SampleIds(int64_t epoch, int64_t batch_in_epoch) const {
   const SampleRange batch = GlobalBatch(batch_in_epoch, dataset_->size(), options_.global_batch_size);
-  const SampleRange share = RankShare(batch.size(), options_.rank, options_.world_size);
-  std::vector<int64_t> ids(static_cast<size_t>(share.size()));
-  for (int64_t i = 0; i < share.size(); ++i) ids[i] = batch.begin + share.begin + i;
+  const std::vector<SampleRange> share =
+      options_.share ? options_.share(batch.size())
+                     : std::vector<SampleRange>{RankShare(batch.size(), options_.rank, options_.world_size)};
+  std::vector<int64_t> ids;
+  for (const SampleRange& range : share) {
+    for (int64_t i = range.begin; i < range.end; ++i) ids.push_back(batch.begin + i);
+  }
   if (options_.shuffle) {
     const EpochPermutation order(dataset_->size(), options_.seed, epoch);
     for (int64_t& id : ids) id = order(id);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ class DataLoader {
     int rank = 0;
     int world_size = 1;
     int64_t subset_num_batches = -1;  // end each epoch after so many batches; -1: all
+    // What of a batch of `count` samples this rank reads, in this order; null: RankShare.
+    std::function<std::vector<SampleRange>(int64_t count)> share;
   };
 
   // Throws c10::ValueError: no samples; fewer samples in a batch than ranks; no batch in an epoch.

@@ -78,6 +78,7 @@ void FlatShard::BuildGradients(const at::TensorOptions& original) {
   const int64_t tail = options_.tail_length, shard = layout_.shard_numel, chunk = shard + tail;
   const int ranks = layout_.ranks, rank = options_.shard->rank();
   gradient_ = at::zeros({chunk}, shard_.options());
+  passes_.Init(gradient_, /*in_tree_order=*/false);
   reduce_ = WithoutMemory(ranks * chunk, original.dtype(options_.reduce_dtype));
   own_reduce_ = reduce_.narrow(0, rank * chunk, chunk);
   reduce_bytes_ = static_cast<int64_t>(reduce_.nbytes());
@@ -210,14 +211,15 @@ void FlatShard::FinishReduce(bool first, bool last) {
   const torch::NoGradGuard no_grad;
   reducing_->Wait();
   reducing_.reset();
-  if (first) {
-    gradient_.copy_(own_reduce_);
-  } else {
-    gradient_.add_(own_reduce_.device() == gradient_.device() ? own_reduce_ : own_reduce_.to(gradient_.device()));
-  }
+  passes_.Add(own_reduce_, first);
+  if (last) passes_.Finish();
   if (reduce_bytes_ > 0) options_.pool->Empty(reduce_);
   reduce_has_memory_ = false;
   if (last && options_.replicate != nullptr) replicating_ = options_.replicate->StartAllReduceSum(gradient_);
+}
+
+void FlatShard::SumPassesInTreeOrder() {
+  if (trainable_) passes_.Init(gradient_, /*in_tree_order=*/true);
 }
 
 void FlatShard::ExposeGradients(absl::Span<float> tail) {

@@ -24,6 +24,7 @@
 #include "trainer/parallel/flat_layout.h"
 #include "trainer/parallel/initial_weights.h"
 #include "trainer/parallel/memory_pool.h"
+#include "trainer/parallel/pass_sum.h"
 
 namespace composer {
 
@@ -64,6 +65,9 @@ class FlatShard {
   // After the last: .grad of the parameters, which are sharded, is their piece of the sum; tail, if not empty, is summed.
   void ExposeGradients(absl::Span<float> tail);
 
+  // From now on passes are summed in the order of TreeSum (pass_sum.h). Not within a step.
+  void SumPassesInTreeOrder();
+
   // New tensors on the CPU, whole, in the shard's dtype. A collective; the state stays.
   std::vector<at::Tensor> GatherWhole();
 
@@ -103,6 +107,7 @@ class FlatShard {
   std::unique_ptr<PendingCollective> gather_;
 
   at::Tensor gradient_;                         // [shard_numel + tail]
+  PassSum passes_;                              // into gradient_
   std::vector<at::Tensor> gradient_pieces_;     // by parameter
   at::Tensor reduce_, own_reduce_;              // [ranks x (shard_numel + tail)], this rank's part
   std::vector<at::Tensor> gaps_, tails_;        // parts of reduce_

@@ -137,6 +137,12 @@ void Fsdp::Prefetch(size_t unit, int step, int limit) {
   }
 }
 
+void Fsdp::SumPassesInTreeOrder() {
+  for (const Unit& unit : units_) {
+    for (const auto& shard : unit.shards) shard->SumPassesInTreeOrder();
+  }
+}
+
 void Fsdp::BeginStep(int64_t passes) {
   passes_ = std::max<int64_t>(passes, 1);
   pass_ = -1;

@@ -49,6 +49,9 @@ class Fsdp final : public GradientSync, public ModelSharding {
   Fsdp(const Fsdp&) = delete;
   Fsdp& operator=(const Fsdp&) = delete;
 
+  // `determinism: elastic`: the sum over a step's passes has the order of TreeSum, too. Before the first step.
+  void SumPassesInTreeOrder();
+
   // GradientSync.
   void BeginStep(int64_t passes) override;
   void BeginPass() override;

@@ -3,7 +3,10 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "trainer/parallel/power_sum.h"
 
 namespace composer {
 namespace {
@@ -32,20 +35,43 @@ double SumOverShards(double own, ModelSharding& sharding) {
   return sum.item<double>();
 }
 
+// In host memory: exact, so the same bits on any number of shards.
+double SumOverShards(ExactSum& own, ModelSharding& sharding) {
+  const at::Tensor words = torch::zeros({ExactSum::kWords}, at::kLong);
+  const absl::Span<const int64_t> from = own.words();
+  auto* data = static_cast<int64_t*>(words.mutable_data_ptr());
+  std::copy(from.begin(), from.end(), data);
+  sharding.SumOverShards(words);
+  ExactSum sum;
+  sum.Set({data, ExactSum::kWords});
+  return sum.Total();
+}
+
+double PowerSum(const std::vector<at::Tensor>& grads, ModelSharding* sharding, double p) {
+  const bool on_host = std::all_of(grads.begin(), grads.end(), [](const at::Tensor& grad) { return grad.is_cpu(); });
+  if (on_host && (sharding == nullptr || sharding->device().is_cpu())) {
+    ExactSum sum;
+    for (const at::Tensor& grad : grads) AddPowers(grad, p, sum);
+    return sharding == nullptr ? sum.Total() : SumOverShards(sum, *sharding);
+  }
+  double sum = 0;
+  if (!grads.empty()) {
+    const at::Tensor norms = torch::stack(at::_foreach_norm(grads, p)).to(at::kCPU, at::kDouble);
+    sum = norms.pow(p).sum().item<double>();
+  }
+  return sharding == nullptr ? sum : SumOverShards(sum, *sharding);
+}
+
 }  // namespace
 
 double GradientNorm(const std::vector<at::Tensor>& params, ModelSharding* sharding, double p) {
   TORCH_CHECK_VALUE(p >= 1, "norm type: ", p, ", allowed are numbers of at least 1 and infinity");
   const torch::NoGradGuard no_grad;
   const std::vector<at::Tensor> grads = GradientsOf(params, sharding);
-  at::Tensor norms = torch::zeros({0}, at::kDouble);
-  if (!grads.empty()) norms = torch::stack(at::_foreach_norm(grads, p)).to(at::kCPU, at::kDouble);
-  if (std::isinf(p)) {
-    const double largest = grads.empty() ? 0 : norms.max().item<double>();
-    return sharding == nullptr ? largest : LargestOverShards(largest, *sharding);
-  }
-  const double sum = norms.pow(p).sum().item<double>();
-  return std::pow(sharding == nullptr ? sum : SumOverShards(sum, *sharding), 1 / p);
+  if (!std::isinf(p)) return std::pow(PowerSum(grads, sharding, p), 1 / p);
+  double largest = 0;
+  if (!grads.empty()) largest = torch::stack(at::_foreach_norm(grads, p)).max().item<double>();
+  return sharding == nullptr ? largest : LargestOverShards(largest, *sharding);
 }
 
 double ClipGradientsByNorm(const std::vector<at::Tensor>& params, double max_norm, ModelSharding* sharding, double p) {

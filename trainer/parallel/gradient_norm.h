@@ -1,5 +1,6 @@
 // The norm of all gradients together, and clipping by it or by value: the same numbers whether the model is sharded or
-// not (to rounding), since a norm is summed over pieces first and over shards then. For algorithms at AFTER_TRAIN_BATCH.
+// not, in host memory to the last bit (power_sum.h); on a GPU a norm is summed over pieces first and over shards then.
+// For algorithms at AFTER_TRAIN_BATCH.
 // Source: torch/nn/utils/clip_grad.py (2.11).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

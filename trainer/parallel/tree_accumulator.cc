@@ -9,10 +9,10 @@ namespace composer {
 namespace {
 
 // left += right. Zeros are added where a term has no tensor: -0 becomes 0 on every placement of the terms.
-void AddTo(TreeTerm& left, TreeTerm& right) {
+void AddTo(TreeAccumulator::Term& left, TreeAccumulator::Term& right) {
   const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < left.tensors.size(); ++i) {
-    at::Tensor &a = left.tensors[i], &b = right.tensors[i];
+  for (size_t i = 0; i < left.size(); ++i) {
+    at::Tensor &a = left[i], &b = right[i];
     if (a.defined() && b.defined()) {
       a.add_(b);
     } else if (a.defined() || b.defined()) {
@@ -20,12 +20,11 @@ void AddTo(TreeTerm& left, TreeTerm& right) {
       a.add_(0);
     }
   }
-  for (size_t i = 0; i < left.numbers.size(); ++i) left.numbers[i] += right.numbers[i];
 }
 
 }  // namespace
 
-void TreeAccumulator::Add(TreeTerm term) {
+void TreeAccumulator::Add(Term term) {
   partials_.push_back({std::move(term), 1});
   while (partials_.size() > 1 && partials_[partials_.size() - 2].terms == partials_.back().terms) {
     Partial right = std::move(partials_.back());
@@ -35,11 +34,11 @@ void TreeAccumulator::Add(TreeTerm term) {
   }
 }
 
-TreeTerm TreeAccumulator::Take() {
-  TreeTerm sum;
+TreeAccumulator::Term TreeAccumulator::Take() {
+  Term sum;
   bool first = true;
   while (!partials_.empty()) {
-    TreeTerm left = std::move(partials_.back().sum);
+    Term left = std::move(partials_.back().sum);
     partials_.pop_back();
     if (!first) AddTo(left, sum);
     sum = std::move(left);

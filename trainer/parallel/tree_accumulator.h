@@ -1,8 +1,7 @@
 // Sums a stream of terms in the order of TreeSum without keeping them all: a binary counter of partial sums, so at most
 // log2(n) + 1 of n terms are in memory.
 //
-// A term is a list of tensors (gradients; an undefined one stands for zeros) and a list of numbers. All terms have the
-// same shapes.
+// A term is a list of tensors (gradients; an undefined one stands for zeros). All terms have the same shapes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,22 +12,19 @@
 
 namespace composer {
 
-struct TreeTerm {
-  std::vector<at::Tensor> tensors;  // float32; the accumulator owns their memory
-  std::vector<double> numbers;
-};
-
 // Threads: one.
 class TreeAccumulator {
  public:
+  using Term = std::vector<at::Tensor>;  // float32; the accumulator owns their memory
+
   // The next term of the sum.
-  void Add(TreeTerm term);
+  void Add(Term term);
   // The sum of all terms since the last Take; nothing in it if there was none.
-  TreeTerm Take();
+  Term Take();
 
  private:
   struct Partial {
-    TreeTerm sum;
+    Term sum;
     int64_t terms;  // a power of two, smaller than that of the partial before it
   };
   std::vector<Partial> partials_;

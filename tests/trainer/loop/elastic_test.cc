@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <map>
+#include <numeric>
+
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
+#include "trainer/parallel/pass_sum.h"
 #include "trainer/parallel/tree_accumulator.h"
 #include "trainer/parallel/tree_sum.h"
 #include "trainer/virtual_shards.h"
@@ -17,27 +21,97 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(VirtualShards, AreTheSamePiecesOnAnyNumberOfRanks) {
-  for (const int64_t samples : {0, 1, 5, 8, 43, 64}) {
-    std::vector<int64_t> sizes;
-    for (const Microbatch& each : PlanVirtualShards(samples, 0, 1, 8, 3)) sizes.push_back(each.samples());
-    for (const int world : {2, 4, 8}) {
-      std::vector<int64_t> of_world;
-      int shard = 0;
-      for (int rank = 0; rank < world; ++rank) {
-        int64_t next = 0;  // a rank's rows follow each other from 0 to its share's end
-        for (const Microbatch& each : PlanVirtualShards(samples, rank, world, 8, 3)) {
-          EXPECT_EQ(each.begin, next);
-          EXPECT_GE(each.shard, shard);
-          next = each.end;
-          shard = each.shard;
-          of_world.push_back(each.samples());
+constexpr MeshDegrees kMeshes[] = {{1, 1}, {1, 2}, {1, 8}, {2, 1}, {4, 1}, {8, 1}, {2, 2}, {2, 4}, {4, 2}};
+
+TEST(VirtualShards, LeavesHaveTheSameSamplesOnAnyMesh) {
+  for (const int64_t samples : {1, 5, 8, 43, 64}) {
+    const int64_t leaves = NumLeaves(samples, 8, 3);
+    for (const MeshDegrees& mesh : kMeshes) {
+      std::map<int64_t, std::vector<int64_t>> of_leaf;
+      for (int rank = 0; rank < mesh.shard * mesh.replicate; ++rank) {
+        const LeafPlace place{mesh, rank % mesh.shard, rank / mesh.shard};
+        std::vector<int64_t> rows;
+        for (const SampleRange& range : SamplesOf(place, leaves, samples)) {
+          EXPECT_GT(range.size(), 0);
+          for (int64_t i = range.begin; i < range.end; ++i) rows.push_back(i);
         }
-        EXPECT_EQ(next, samples * (rank + 1) / world - samples * rank / world);
+        const std::vector<Microbatch> plan = PlanLeaves(place, leaves, samples);
+        ASSERT_EQ(static_cast<int64_t>(plan.size()), NumPasses(leaves, mesh));
+        EXPECT_EQ(plan.back().end, static_cast<int64_t>(rows.size()));
+        for (size_t pass = 0; pass < plan.size(); ++pass) {
+          EXPECT_EQ(plan[pass].leaf, LeafOf(place, leaves, static_cast<int64_t>(pass)));
+          EXPECT_EQ(RankOfLeaf(plan[pass].leaf, leaves, mesh), rank);
+          EXPECT_LE(plan[pass].samples(), 3);
+          of_leaf[plan[pass].leaf] = {rows.begin() + plan[pass].begin, rows.begin() + plan[pass].end};
+        }
       }
-      EXPECT_EQ(of_world, sizes) << samples << " on " << world;
+      std::vector<int64_t> joined;
+      for (const auto& [leaf, rows] : of_leaf) joined.insert(joined.end(), rows.begin(), rows.end());
+      std::vector<int64_t> all(static_cast<size_t>(samples));
+      std::iota(all.begin(), all.end(), 0);
+      EXPECT_EQ(joined, all) << samples << " on " << mesh.shard << " x " << mesh.replicate;
+      EXPECT_FALSE(of_leaf[FirstLeafWithSamples(samples, leaves)].empty());
+      EXPECT_EQ(of_leaf[FirstLeafWithSamples(samples, leaves)][0], 0);
     }
   }
+}
+
+// The sums that the strategies make: over a pass's shard ranks, over passes, over replicas.
+TEST(VirtualShards, EveryMeshSumsTheSameTree) {
+  for (const int64_t leaves : {8, 16, 12, 24}) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < leaves; ++i)
+      values.push_back((i % 2 == 0 ? 1e7F : -1e7F) + 1.0F / static_cast<float>(i + 3));
+    const auto sum = [](const std::vector<float>& of) {
+      std::vector<const void*> parts;
+      for (const float& value : of) parts.push_back(&value);
+      float result = 0;
+      TreeSum(at::kFloat, parts, &result, 1);
+      return result;
+    };
+    int fitting = 0;
+    for (const MeshDegrees& mesh : kMeshes) {
+      if (!ValidateVirtualShards(static_cast<int>(leaves), mesh).ok()) continue;
+      ++fitting;
+      std::vector<float> replicas;
+      for (int replicate = 0; replicate < mesh.replicate; ++replicate) {
+        PassSum passes;
+        const at::Tensor total = torch::zeros({1});
+        passes.Init(total, /*in_tree_order=*/true);
+        for (int64_t pass = 0; pass < NumPasses(leaves, mesh); ++pass) {
+          std::vector<float> of_ranks;
+          for (int shard = 0; shard < mesh.shard; ++shard)
+            of_ranks.push_back(values[static_cast<size_t>(LeafOf({mesh, shard, replicate}, leaves, pass))]);
+          passes.Add(torch::full({1}, sum(of_ranks)), pass == 0);
+        }
+        passes.Finish();
+        EXPECT_EQ(passes.num_partials(), PassSum::NumPartialsFor(NumPasses(leaves, mesh)));
+        replicas.push_back(total.item<float>());
+      }
+      EXPECT_EQ(sum(replicas), sum(values)) << leaves << " on " << mesh.shard << " x " << mesh.replicate;
+    }
+    EXPECT_GE(fitting, 3) << leaves;
+  }
+}
+
+TEST(PassSum, AddsOneAfterTheOtherElse) {
+  const at::Tensor total = torch::zeros({1});
+  PassSum passes;
+  passes.Init(total, /*in_tree_order=*/false);
+  for (int step = 0; step < 2; ++step) {
+    for (int i = 0; i < 5; ++i) passes.Add(torch::full({1}, i), i == 0);
+    passes.Finish();
+    EXPECT_EQ(total.item<float>(), 10);
+  }
+  EXPECT_EQ(passes.num_partials(), 0);
+}
+
+TEST(VirtualShards, LeavesAreNoLargerThanMicrobatches) {
+  EXPECT_EQ(NumLeaves(64, 8, 0), 8);
+  EXPECT_EQ(NumLeaves(64, 8, 8), 8);
+  EXPECT_EQ(NumLeaves(65, 8, 8), 16);
+  EXPECT_EQ(NumLeaves(64, 8, 3), 32);
+  EXPECT_EQ(NumLeaves(3, 8, 1), 8);
 }
 
 TEST(VirtualShards, PlansWithoutThemAreOneShard) {
@@ -48,15 +122,22 @@ TEST(VirtualShards, PlansWithoutThemAreOneShard) {
 }
 
 TEST(VirtualShards, WorldsThatCannotAreToldWhichCan) {
-  EXPECT_TRUE(ValidateVirtualShards(8, 4).ok());
-  EXPECT_TRUE(ValidateVirtualShards(12, 3).ok());
+  EXPECT_TRUE(ValidateVirtualShards(8, {1, 4}).ok());
+  EXPECT_TRUE(ValidateVirtualShards(12, {1, 3}).ok());
+  EXPECT_TRUE(ValidateVirtualShards(12, {1, 1}).ok());
+  EXPECT_TRUE(ValidateVirtualShards(12, {4, 1}).ok()) << "the tree over 12 is one over three sums of four";
+  EXPECT_TRUE(ValidateVirtualShards(12, {2, 3}).ok());
   EXPECT_EQ(
-      ValidateVirtualShards(12, 4).message(),
-      "determinism: elastic with virtual_shards: 12 runs on 3, 6, 12 ranks, not on 4: each rank has the same number "
+      ValidateVirtualShards(12, {1, 4}).message(),
+      "determinism: elastic with virtual_shards: 12 runs on 1, 3, 6, 12 ranks, not on 4: each rank has the same number "
       "of them, a power of two");
-  EXPECT_FALSE(ValidateVirtualShards(0, 1).ok());
+  EXPECT_EQ(ValidateVirtualShards(12, {3, 1}).message(),
+            "determinism: elastic with virtual_shards: 12 runs on 1, 2, 4 ranks, not on 3: the ranks that share the "
+            "parameters are a power of two and divide the shards of a replica");
+  EXPECT_THAT(std::string(ValidateVirtualShards(8, {8, 2}).message()), HasSubstr("runs on 2, 4, 8 ranks in 2 replicas"));
+  EXPECT_FALSE(ValidateVirtualShards(0, {1, 1}).ok());
   for (const int world : {1, 2, 3, 5, 7, 8, 12, 16, 100})
-    EXPECT_TRUE(ValidateVirtualShards(DefaultVirtualShards(world), world).ok()) << world;
+    EXPECT_TRUE(ValidateVirtualShards(DefaultVirtualShards(world), {1, world}).ok()) << world;
   EXPECT_EQ(DefaultVirtualShards(1), 8);
   EXPECT_EQ(DefaultVirtualShards(3), 12);
 }
@@ -69,23 +150,22 @@ TEST(TreeAccumulator, SumsAsTreeSumDoes) {
     for (int i = 0; i < n; ++i) {
       terms.push_back(torch::full({1}, (i % 2 == 0 ? 1e7F : -1e7F) + 1.0F / static_cast<float>(i + 3)));
       parts.push_back(terms.back().const_data_ptr());
-      accumulator.Add({{terms.back().clone(), at::Tensor()}, {static_cast<double>(i)}});
+      accumulator.Add({terms.back().clone(), at::Tensor()});
     }
     const at::Tensor wanted = torch::empty({1});
     TreeSum(at::kFloat, parts, wanted.mutable_data_ptr(), 1);
-    const TreeTerm sum = accumulator.Take();
-    EXPECT_TRUE(sum.tensors[0].equal(wanted)) << n;
-    EXPECT_FALSE(sum.tensors[1].defined());
-    EXPECT_EQ(sum.numbers[0], n * (n - 1) / 2);
-    EXPECT_TRUE(accumulator.Take().tensors.empty());
+    const TreeAccumulator::Term sum = accumulator.Take();
+    EXPECT_TRUE(sum[0].equal(wanted)) << n;
+    EXPECT_FALSE(sum[1].defined());
+    EXPECT_TRUE(accumulator.Take().empty());
   }
 }
 
 TEST(TreeAccumulator, WhatIsNotThereCountsAsZeros) {
   TreeAccumulator accumulator;
-  accumulator.Add({{at::Tensor()}, {}});
-  accumulator.Add({{torch::full({1}, -0.0F)}, {}});
-  const at::Tensor sum = accumulator.Take().tensors[0];
+  accumulator.Add({at::Tensor()});
+  accumulator.Add({torch::full({1}, -0.0F)});
+  const at::Tensor sum = accumulator.Take()[0];
   EXPECT_FALSE(std::signbit(sum.item<float>())) << "0 + -0 is 0, as it is when a rank sums real zeros";
 }
 
@@ -115,7 +195,7 @@ TEST(Elastic, AHundredStepsHaveTheSameBitsOn1And2And4And8Ranks) {
   EXPECT_LT(alone.losses.back(), alone.losses.front());
   for (const int ranks : {2, 4, 8}) {
     SCOPED_TRACE(ranks);
-    ExpectSameBits(TrainOnRanks(ranks, run)[0], alone);  // buffers are rank 0's
+    for (const RunResult& each : TrainOnRanks(ranks, run)) ExpectSameBits(each, alone);  // buffers, too
   }
 }
 
