@@ -121,6 +121,28 @@ TEST(Fsdp, EveryPrefetchGivesTheSame) {
   }
 }
 
+TEST(Fsdp, WithoutOverlapTheBitsAreTheSame) {
+  struct Row {
+    ShardingStrategy strategy;
+    int ranks, replicate;
+  };
+  for (const Row& row : {Row{ShardingStrategy::kFullShard, 3, 1}, Row{ShardingStrategy::kShardGradOp, 2, 1},
+                         Row{ShardingStrategy::kFullShard, 4, 2}}) {
+    Case c;
+    c.microbatch = 1;
+    c.fsdp.strategy = row.strategy;
+    c.fsdp.data_parallel_replicate_degree = row.replicate;
+    c.fsdp.forward_prefetch = true;
+    const RunResult overlapped = TrainSharded(row.ranks, c)[0];
+    c.fsdp.overlap_communication = false;
+    for (const RunResult& serial : TrainSharded(row.ranks, c)) {
+      ASSERT_TRUE(serial.status.ok()) << serial.status;
+      EXPECT_EQ(LargestDifference(serial, overlapped), 0);
+      EXPECT_EQ(serial.num_collectives, overlapped.num_collectives);
+    }
+  }
+}
+
 TEST(Fsdp, FrozenUnusedTiedReversedAndRepeatedBlocks) {
   const std::pair<const char*, Shape> shapes[] = {{"frozen", {.frozen = true}},
                                                   {"unused", {.unused = true}},
@@ -358,9 +380,13 @@ TEST(Fsdp, AStepHasTheCollectivesOfTheGradientsAndParametersOnly) {
 
 // Before and after each step a rank has its share of everything and nothing else; the buffers are those of the plan.
 TEST(Fsdp, ARankHoldsItsShare) {
-  for (const BackwardPrefetch backward : {BackwardPrefetch::kNone, BackwardPrefetch::kPre, BackwardPrefetch::kPost}) {
+  for (const auto& [backward, overlap] : {std::pair{BackwardPrefetch::kNone, true},
+                                          {BackwardPrefetch::kPre, true},
+                                          {BackwardPrefetch::kPost, true},
+                                          {BackwardPrefetch::kPost, false}}) {
     Case c;
     c.fsdp.backward_prefetch = backward;
+    c.fsdp.overlap_communication = overlap;
     const RunResult one = Train(OptionsOf(c));
     int64_t whole = 0;
     for (const auto& [name, tensor] : one.tensors) whole += tensor.numel();
