@@ -11,10 +11,29 @@
 #include "trainer/torch_status.h"
 
 namespace composer {
+namespace {
+
+const TraceName& SpanOf(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+      return kAllGatherSpan;
+    case CollectiveKind::kReduceScatter:
+      return kReduceScatterSpan;
+    case CollectiveKind::kBroadcast:
+      return kBroadcastSpan;
+    case CollectiveKind::kNone:
+    case CollectiveKind::kAllReduce:
+      break;
+  }
+  return kAllReduceSpan;
+}
+
+}  // namespace
 
 struct HostCommunicator::Task {
   CollectiveCall call;
   at::Tensor output, input;  // keep the memory
+  Tracer* tracer = nullptr;
   bool done = false;
   std::exception_ptr error;
 };
@@ -23,6 +42,7 @@ class HostCommunicator::Pending final : public PendingCollective {
  public:
   Pending(HostCommunicator& owner, std::shared_ptr<Task> task) : owner_(owner), task_(std::move(task)) {}
   void Wait() override {
+    const TraceSpan span(task_->tracer, kCollectiveWaitSpan);
     owner_.Work(task_.get());
     if (task_->error != nullptr) std::rethrow_exception(task_->error);
   }
@@ -81,6 +101,7 @@ std::unique_ptr<PendingCollective> HostCommunicator::Start(CollectiveKind kind, 
   bool at_once = static_cast<int64_t>(std::max(output.nbytes(), input.nbytes())) <= options_.inline_bytes;
   task->output = std::move(output);
   task->input = std::move(input);
+  task->tracer = tracer();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     at_once = at_once && queue_.empty() && !running_;
@@ -101,6 +122,7 @@ std::unique_ptr<PendingCollective> HostCommunicator::Start(CollectiveKind kind, 
 }
 
 void HostCommunicator::Run(Task& task) {
+  const TraceSpan span(task.tracer, SpanOf(task.call.kind));
   try {
     transport_->Run(task.call, task.input.const_data_ptr(), task.output.mutable_data_ptr());
   } catch (...) {

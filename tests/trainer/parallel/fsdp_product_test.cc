@@ -164,6 +164,28 @@ TEST(FsdpProduct, EveryPairOfValuesEqualsOneProcess) {
   product.Print();
 }
 
+TEST(FsdpProduct, WithoutOverlapTheBitsAreTheSame) {
+  struct Row {
+    ShardingStrategy strategy;
+    int ranks, replicate;
+  };
+  for (const Row& row : {Row{ShardingStrategy::kFullShard, 3, 1}, Row{ShardingStrategy::kShardGradOp, 2, 1},
+                         Row{ShardingStrategy::kFullShard, 4, 2}}) {
+    Case c;
+    c.microbatch = 1;
+    c.fsdp.strategy = row.strategy;
+    c.fsdp.data_parallel_replicate_degree = row.replicate;
+    c.fsdp.forward_prefetch = true;
+    const RunResult overlapped = TrainSharded(row.ranks, c)[0];
+    c.fsdp.overlap_communication = false;
+    for (const RunResult& serial : TrainSharded(row.ranks, c)) {
+      ASSERT_TRUE(serial.status.ok()) << serial.status;
+      EXPECT_EQ(LargestDifference(serial, overlapped), 0);
+      EXPECT_EQ(serial.num_collectives, overlapped.num_collectives);
+    }
+  }
+}
+
 // `./dev product`: all 1,040.
 TEST(FsdpProduct, DISABLED_EveryCellEqualsOneProcess) {
   Product product;
