@@ -6,37 +6,20 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
-#include <stdexcept>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "tests/support/shared_memory_ranks.h"
 #include "tests/support/spawn_ranks.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/parallel/fsdp_runs.h"
-#include "trainer/parallel/host_communicator.h"
-#include "trainer/parallel/shared_memory_transport.h"
 #include "trainer/profiler/profiler.h"
 
 namespace composer {
 namespace {
 
 using Json = nlohmann::json;
-
-// In the thread of the communicator, however small.
-std::unique_ptr<HostCommunicator> Connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
-  const HostCommunicator::GroupFactory connect = [=](const std::string& name, int its_rank, int its_size) {
-    c10d::PrefixStore own(name, store);
-    auto transport = SharedMemoryTransport::Connect(
-        own, {.rank = its_rank, .size = its_size, .slot_bytes = 1 << 16, .timeout = absl::Seconds(60)});
-    if (!transport.ok()) throw std::runtime_error(transport.status().ToString());
-    return *std::move(transport);
-  };
-  return std::make_unique<HostCommunicator>(connect("world", rank, size), HostCommunicator::Options{.inline_bytes = -1},
-                                            connect);
-}
 
 TrainerOptions ProfiledFsdp(const TempDir& folder, bool overlap) {
   Case c;
@@ -68,7 +51,7 @@ Facts Profile(bool overlap) {
   const TempDir folder;
   const auto store = c10::make_intrusive<c10d::HashStore>();
   SpawnRanks(2, [&](int rank) {
-    const auto communicator = Connect(store, rank, 2);
+    const auto communicator = ConnectSharedMemory(store, rank, 2);
     TrainerOptions options = ProfiledFsdp(folder, overlap);
     options.communicator = communicator.get();
     options.store = store;
