@@ -95,7 +95,10 @@ StepMessage TrainBatch::Run(const Request& request) {
   StepMessage message = request.message;
   message.samples = state_.batch.num_samples;
   message.tokens = state_.batch.num_tokens;
-  if (sync_ != nullptr) sync_->BeginStep(NumMicrobatches(request));
+  if (sync_ != nullptr) {
+    sync_->Trace(state_.tracer);
+    sync_->BeginStep(NumMicrobatches(request));
+  }
   try {
     if (message.samples > 0) RunMicrobatches(request, message);
   } catch (...) {

@@ -50,6 +50,7 @@ Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
 Trainer::~Trainer() { Close(); }
 
 void Trainer::Close() {
+  communicator_->set_tracer(nullptr);  // it outlives the callbacks that trace
   if (engine_ != nullptr) engine_->Close();
   logger_.Close();
 }

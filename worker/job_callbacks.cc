@@ -35,6 +35,9 @@ namespace composer {
 namespace {
 
 constexpr absl::string_view kHowNames[] = {"kill", "abort", "exit", "throw", "hang"};
+// Of the end of a batch, of a checkpoint's save, or of the next step's collectives.
+constexpr absl::string_view kFailWhen[] = {"batch_end",  "save",           "all_reduce",
+                                           "all_gather", "reduce_scatter", "broadcast"};
 constexpr IntRange kCount = {.min = 1, .max = 1 << 30};
 
 template <typename Made, typename Options>
@@ -97,7 +100,13 @@ CallbackFactory ReadFailAt(ConfigMap config) {
     if (how == kHowNames[i]) options.how = static_cast<FailAt::How>(i);
   }
   const bool every_generation = config.Bool("every_generation", false);
-  options.armed = config.Choice("when", {"batch_end", "save"}, "batch_end") == "batch_end";
+  const std::string when = config.Choice("when", kFailWhen, "batch_end");
+  options.armed = when != "save";
+  if (when != "save" && when != "batch_end") {
+    options.collective = when;
+    options.event = Event::kBeforeTrainBatch;
+  }
+  options.nth = static_cast<int>(config.Int("nth", 1, {.min = 1, .max = 1 << 20}));
   return [=](const JobPlace& place, const JobFacts&) {
     FailAt::Options own = options;
     own.armed = options.armed && (every_generation || place.generation == 1);
@@ -288,7 +297,7 @@ std::vector<CallbackFactory> ReadCallbacks(ConfigMap root, const PluginTables& p
 FatalWrite ReadFatalWrite(ConfigMap root) {
   for (ConfigMap::Named& entry : root.NamedMaps("callbacks")) {
     ConfigMap& config = entry.map;
-    if (entry.name != "fail_at" || config.Choice("when", {"batch_end", "save"}, "batch_end") != "save") continue;
+    if (entry.name != "fail_at" || config.Choice("when", kFailWhen, "batch_end") != "save") continue;
     const int64_t rank = config.Int("rank", 0), batch = config.Int("batch", 1);
     return [=](const JobPlace& place) -> std::optional<std::string> {
       if (place.rank != rank || place.generation != 1) return std::nullopt;

@@ -107,6 +107,7 @@ FsdpOptions ReadFsdp(ConfigMap& config, Precision precision) {
   options.forward_prefetch = config.Bool("forward_prefetch", false);
   options.forward_prefetch_limit = limit("forward_prefetch_limit");
   options.limit_all_gathers = config.Bool("limit_all_gathers", true);
+  options.overlap_communication = config.Bool("overlap_communication", true);
   options.sync_module_states = config.Bool("sync_module_states", true);
   ReadWrapping(config, options);
   options.min_num_params = config.Int("min_num_params", 0, {.min = 0});

@@ -49,6 +49,41 @@ class FsdpTest(harness.JobTest):
         self.run_composer("-n", 3, self.job("moved", fsdp_config={"mixed_precision": "FULL"}))
         self.assert_same(self.losses("moved"), self.losses("alone"))
 
+    # A step of root + 3 blocks gathers the root, 3 blocks forward and 3 backward, and sums 3 blocks and the root.
+    POINTS = [
+        ("root", "all_gather", 1, {}),
+        ("forward", "all_gather", 3, {}),
+        ("backward", "all_gather", 6, {"collectives": "gloo"}),
+        ("sums-of-a-block", "reduce_scatter", 2, {}),
+        ("sums-of-the-root", "reduce_scatter", 4, {"collectives": "gloo"}),
+        ("checkpoint", "save", 1, {}),
+    ]
+
+    def check_killed_at(self, name, ranks, calm, **changes):
+        self.run_composer("-n", ranks, self.job(name, **changes))
+        summary = self.summary(name)
+        self.assertEqual(summary["restarts"], 1, summary)
+        self.assertIn("SIGKILL", summary["generations"][0]["cause"])
+        self.assert_same_state(calm, self.newest_checkpoint(name))
+
+    def test_killed_in_the_middle_of_each_collective(self):
+        common = {"fsdp_config": {}, "save_async": False}
+        self.run_composer("-n", 2, self.job("calm", **common))
+        calm = self.newest_checkpoint("calm")
+        for name, when, nth, changes in self.POINTS:
+            with self.subTest(name):
+                batch = 6 if when == "save" else 8
+                self.check_killed_at(name, 2, calm, callbacks={"fail_at": {"rank": 1, "batch": batch, "when": when, "nth": nth}}, **common, **changes)
+                if when != "save":
+                    log = (self.run_folder(name) / "logs" / "gen-001" / "rank-00000.log").read_text()
+                    # From the launcher or from the collective itself, whichever the survivor hears first.
+                    self.assertRegex(log, f"rank 1 was killed by SIGKILL|{when.replace('_', '-')} number [0-9]+ failed on rank 0")
+
+    def test_killed_in_the_middle_of_a_sum_over_replicas(self):
+        hybrid = {"save_async": False, "fsdp_config": {"sharding_strategy": "HYBRID_SHARD", "data_parallel_replicate_degree": 2}}
+        self.run_composer("-n", 4, self.job("calm", **hybrid))
+        self.check_killed_at("killed", 4, self.newest_checkpoint("calm"), callbacks={"fail_at": {"rank": 3, "batch": 8, "when": "all_reduce", "nth": 2}}, **hybrid)
+
     def test_mistakes_are_user_errors(self):
         _, err = self.run_composer("-n", 2, self.job("typo", fsdp_config={"sharding_stratgy": "FULL_SHARD"}), code=64)
         self.assertIn("did you mean `sharding_strategy`?", err)

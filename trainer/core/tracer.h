@@ -26,6 +26,12 @@ inline constexpr TraceName kForwardSpan{"forward", "forward"};
 inline constexpr TraceName kLossSpan{"loss", "forward"};
 inline constexpr TraceName kBackwardSpan{"backward", "backward"};
 inline constexpr TraceName kReduceSpan{"reduce_gradients", "communication"};  // time in which the step waits for it
+// A collective while it runs, on whichever thread runs it; and the time in which somebody waits for one.
+inline constexpr TraceName kAllReduceSpan{"all_reduce", "communication"};
+inline constexpr TraceName kAllGatherSpan{"all_gather", "communication"};
+inline constexpr TraceName kReduceScatterSpan{"reduce_scatter", "communication"};
+inline constexpr TraceName kBroadcastSpan{"broadcast", "communication"};
+inline constexpr TraceName kCollectiveWaitSpan{"wait_for_collective", "communication"};
 inline constexpr TraceName kOptimizerSpan{"optimizer_step", "optimizer"};
 inline constexpr TraceName kEvaluationSpan{"evaluation", "evaluation"};
 inline constexpr TraceName kCheckpointSpan{"checkpoint", "checkpoint"};

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/types/span.h"
+#include "trainer/core/tracer.h"
 
 namespace composer {
 
@@ -57,6 +58,11 @@ class Communicator {
   // of one is a LocalCommunicator. Throws what connecting throws.
   std::unique_ptr<Communicator> Split(int color, const std::string& name);
 
+  // Where spans of collectives that start from now on go, and of the waits for them; null, as at first: nowhere. The
+  // tracer outlives those collectives. A backend of its own (NCCL) is traced by its kernels instead.
+  void set_tracer(Tracer* tracer) { tracer_ = tracer; }
+  Tracer* tracer() const { return tracer_; }
+
   // Collectives started so far, for tests that count them.
   int64_t num_collectives() const { return num_collectives_; }
   // Bytes this rank has sent so far by theory, of messages of B bytes over N ranks (B: the whole, not a part):
@@ -82,6 +88,7 @@ class Communicator {
     return static_cast<int64_t>(whole.nbytes()) * (world_size() - 1) / world_size();
   }
 
+  Tracer* tracer_ = nullptr;
   int64_t num_collectives_ = 0;
   int64_t bytes_sent_ = 0;
 };

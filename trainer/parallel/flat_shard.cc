@@ -215,7 +215,11 @@ void FlatShard::FinishReduce(bool first, bool last) {
   if (last) passes_.Finish();
   if (reduce_bytes_ > 0) options_.pool->Empty(reduce_);
   reduce_has_memory_ = false;
-  if (last && options_.replicate != nullptr) replicating_ = options_.replicate->StartAllReduceSum(gradient_);
+  if (!last || options_.replicate == nullptr) return;
+  replicating_ = options_.replicate->StartAllReduceSum(gradient_);
+  if (options_.overlap) return;
+  replicating_->Wait();
+  replicating_.reset();
 }
 
 void FlatShard::SumPassesInTreeOrder() {

@@ -37,6 +37,7 @@ class FlatShard {
     at::ScalarType param_dtype = at::kFloat;
     at::ScalarType reduce_dtype = at::kFloat;
     bool cpu_offload = false;  // shard and its gradient in host memory
+    bool overlap = true;       // false: a sum over replicas is waited for where it starts
     int64_t tail_length = 0;   // floats that are summed over all ranks with the gradients
     MemoryPool* pool = nullptr;
     const InitialWeights* weights = nullptr;  // of the parameters; used by the constructor only

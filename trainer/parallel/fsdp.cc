@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/torch.h>
@@ -71,6 +72,7 @@ void Fsdp::AddShards(Unit& unit, const NamedParams& params, const InitialWeights
   options.replicate = ranks_.replicate;
   options.param_dtype = options_.param_dtype;
   options.cpu_offload = options_.cpu_offload;
+  options.overlap = options_.overlap_communication;
   options.pool = &pool_;
   options.weights = &weights;
   for (const bool trainable : {true, false}) {
@@ -116,9 +118,25 @@ void Fsdp::InstallHooks() {
   }
 }
 
+void Fsdp::Trace(Tracer* tracer) {
+  ranks_.world->set_tracer(tracer);
+  ranks_.shard->set_tracer(tracer);
+  if (ranks_.replicate != nullptr) ranks_.replicate->set_tracer(tracer);
+}
+
 void Fsdp::Unshard(Unit& unit) {
-  for (const auto& shard : unit.shards) shard->StartUnshard();
-  for (const auto& shard : unit.shards) shard->Unshard();
+  for (const auto& shard : unit.shards) {
+    if (options_.overlap_communication) shard->StartUnshard();
+  }
+  for (const auto& shard : unit.shards) {
+    shard->Unshard();
+    Serialize();
+  }
+}
+
+void Fsdp::Serialize() const {
+  if (options_.overlap_communication || device().is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device().type()).synchronizeDevice(device().index());
 }
 
 void Fsdp::Reshard(Unit& unit) {
@@ -126,6 +144,7 @@ void Fsdp::Reshard(Unit& unit) {
 }
 
 void Fsdp::Prefetch(size_t unit, int step, int limit) {
+  if (!options_.overlap_communication) return;
   auto place = static_cast<int64_t>(place_[unit]);
   const auto count = static_cast<int64_t>(order_.size());
   for (int i = 0; i < limit || !options_.limit_all_gathers; ++i) {
@@ -223,6 +242,9 @@ void Fsdp::StartReduce(Unit& unit, absl::Span<const float> tail) {
   in_flight_ = &unit;
   in_flight_is_first_ = pass_ == 0;
   in_flight_is_last_ = is_last_pass();
+  if (options_.overlap_communication) return;
+  FinishReduceInFlight();
+  Serialize();
 }
 
 void Fsdp::FinishReduceInFlight() {

@@ -53,6 +53,7 @@ class Fsdp final : public GradientSync, public ModelSharding {
   void SumPassesInTreeOrder();
 
   // GradientSync.
+  void Trace(Tracer* tracer) override;
   void BeginStep(int64_t passes) override;
   void BeginPass() override;
   void EndPass() override;
@@ -108,7 +109,9 @@ class Fsdp final : public GradientSync, public ModelSharding {
 
   bool keeps_whole() const { return options_.strategy == ShardingStrategy::kShardGradOp; }
   bool is_last_pass() const { return pass_ + 1 == passes_; }
-  static void Unshard(Unit& unit);
+  void Unshard(Unit& unit);
+  // Without overlap: until the device has done all that it was given.
+  void Serialize() const;
   static void Reshard(Unit& unit);
 
   Ranks ranks_;

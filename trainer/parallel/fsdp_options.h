@@ -38,6 +38,9 @@ struct FsdpOptions {
   bool forward_prefetch = false;
   int forward_prefetch_limit = 1;
   bool limit_all_gathers = true;   // false: prefetching has no limits; all of a pass's gathers may be under way at once
+  // false: nothing is gathered ahead, every collective is waited for (on a GPU: with the device) where it starts. Slower,
+  // the same bits: for telling a fault of the overlap from one of the model.
+  bool overlap_communication = true;
   bool sync_module_states = true;  // rank 0's first weights, not each rank's own
   bool auto_wrap = true;           // false: only blocks that the model itself marks are units (Block::SetFsdpWrap)
   std::vector<std::string> wrap_types;  // types of blocks ("GptBlock") that are units; empty: all

@@ -48,6 +48,7 @@ class GradientReducer final : public GradientSync {
   GradientReducer& operator=(const GradientReducer&) = delete;
 
   absl::Span<float> tail() override { return absl::MakeSpan(tail_).first(static_cast<size_t>(options_.tail_length)); }
+  void Trace(Tracer* tracer) override { communicator_.set_tracer(tracer); }
   // A step without BeginStep and passes sums once.
   void BeginStep(int64_t passes) override;
   void BeginPass() override;

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "trainer/core/tracer.h"
 
 namespace composer {
 
@@ -22,6 +23,8 @@ namespace composer {
 class GradientSync {
  public:
   virtual ~GradientSync() = default;
+  // Where spans of its collectives go until the next call; null: nowhere.
+  virtual void Trace(Tracer* tracer) {}
   // passes: the largest number of microbatches that a rank has in this step, the same on all ranks; at least 1.
   virtual void BeginStep(int64_t passes) {}
   virtual void BeginPass() {}

@@ -5,24 +5,76 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
+namespace {
+
+const TraceName& SpanOf(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllGather:
+      return kAllGatherSpan;
+    case CollectiveKind::kReduceScatter:
+      return kReduceScatterSpan;
+    case CollectiveKind::kBroadcast:
+      return kBroadcastSpan;
+    case CollectiveKind::kNone:
+    case CollectiveKind::kAllReduce:
+      break;
+  }
+  return kAllReduceSpan;
+}
+
+}  // namespace
 
 struct HostCommunicator::Task {
   CollectiveCall call;
   at::Tensor output, input;  // keep the memory
+  Tracer* tracer = nullptr;
   bool done = false;
   std::exception_ptr error;
+};
+
+// The groups of one rank: the first and those that were split off.
+class HostCommunicator::Family {
+ public:
+  void Join(HostTransport& transport) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    transports_.push_back(&transport);
+    if (!failure_.empty()) transport.Abort();
+  }
+  void Leave(const HostTransport& transport) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::erase(transports_, &transport);
+  }
+  // A collective of one of them has failed. Returns why: for a group that was given up the failure of the first.
+  std::string Fail(const HostTransport& transport, const std::string& failure) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (failed_ == &transport || !failure_.empty()) return failed_ == &transport ? failure : failure_;
+    failed_ = &transport;
+    failure_ = failure;
+    for (HostTransport* other : transports_) {
+      if (other != &transport) other->Abort();
+    }
+    return failure;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<HostTransport*> transports_;
+  const HostTransport* failed_ = nullptr;  // the first that did
+  std::string failure_;
 };
 
 class HostCommunicator::Pending final : public PendingCollective {
  public:
   Pending(HostCommunicator& owner, std::shared_ptr<Task> task) : owner_(owner), task_(std::move(task)) {}
   void Wait() override {
+    const TraceSpan span(task_->tracer, kCollectiveWaitSpan);
     owner_.Work(task_.get());
     if (task_->error != nullptr) std::rethrow_exception(task_->error);
   }
@@ -34,9 +86,21 @@ class HostCommunicator::Pending final : public PendingCollective {
 
 HostCommunicator::HostCommunicator(std::unique_ptr<HostTransport> transport, Options options, GroupFactory new_group,
                                    std::string name)
-    : transport_(std::move(transport)), options_(options), new_group_(std::move(new_group)), name_(std::move(name)) {}
+    : HostCommunicator(std::move(transport), options, std::move(new_group), std::move(name),
+                       std::make_shared<Family>()) {}
+
+HostCommunicator::HostCommunicator(std::unique_ptr<HostTransport> transport, Options options, GroupFactory new_group,
+                                   std::string name, std::shared_ptr<Family> family)
+    : transport_(std::move(transport)),
+      options_(options),
+      new_group_(std::move(new_group)),
+      name_(std::move(name)),
+      family_(std::move(family)) {
+  family_->Join(*transport_);
+}
 
 HostCommunicator::~HostCommunicator() {
+  family_->Leave(*transport_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
@@ -81,6 +145,7 @@ std::unique_ptr<PendingCollective> HostCommunicator::Start(CollectiveKind kind, 
   bool at_once = static_cast<int64_t>(std::max(output.nbytes(), input.nbytes())) <= options_.inline_bytes;
   task->output = std::move(output);
   task->input = std::move(input);
+  task->tracer = tracer();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     at_once = at_once && queue_.empty() && !running_;
@@ -102,6 +167,7 @@ std::unique_ptr<PendingCollective> HostCommunicator::Start(CollectiveKind kind, 
 
 void HostCommunicator::Run(Task& task) {
   try {
+    const TraceSpan span(task.tracer, SpanOf(task.call.kind));
     transport_->Run(task.call, task.input.const_data_ptr(), task.output.mutable_data_ptr());
   } catch (...) {
     const absl::Status status = StatusFromCurrentException();
@@ -109,7 +175,7 @@ void HostCommunicator::Run(Task& task) {
         status.code(), absl::StrCat(NameOf(task.call.kind), " number ", task.call.sequence, " failed on rank ", rank(),
                                     " of ", world_size(), name_.empty() ? "" : absl::StrCat(" of group ", name_), ", ",
                                     c10::toString(task.call.dtype), " [", absl::StrJoin(task.output.sizes(), ", "),
-                                    "]: ", status.message()))));
+                                    "]: ", family_->Fail(*transport_, std::string(status.message()))))));
   }
 }
 
@@ -142,7 +208,8 @@ void HostCommunicator::Work(const Task* until) {
 std::unique_ptr<Communicator> HostCommunicator::NewGroup(const std::string& name, int rank, int size) {
   TORCH_CHECK(new_group_ != nullptr, "this group of ranks cannot be split: no store to meet at");
   const std::string full_name = name_.empty() ? name : absl::StrCat(name_, "/", name);
-  return std::make_unique<HostCommunicator>(new_group_(full_name, rank, size), options_, new_group_, full_name);
+  return std::unique_ptr<Communicator>(
+      new HostCommunicator(new_group_(full_name, rank, size), options_, new_group_, full_name, family_));
 }
 
 }  // namespace composer

@@ -2,7 +2,9 @@
 // computes. Small ones run at once in the caller, when none is waiting: handing over would cost more than the collective.
 // Whoever waits for a result helps: it runs what has not begun.
 //
-// Errors name the collective, its number, this rank and the tensor; after the first one every collective fails with it.
+// Errors name the collective, its number, this rank and the tensor; after the first one every collective fails with it. A
+// rank that has failed in one group gives up in all that were split off with it, too: it will not come to their next
+// collective, and their ranks may wait for it in a circle.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -45,6 +47,9 @@ class HostCommunicator final : public Communicator {
  private:
   struct Task;
   class Pending;
+  class Family;
+  HostCommunicator(std::unique_ptr<HostTransport> transport, Options options, GroupFactory new_group, std::string name,
+                   std::shared_ptr<Family> family);
 
   std::unique_ptr<Communicator> NewGroup(const std::string& name, int rank, int size) override;
   std::unique_ptr<PendingCollective> Start(CollectiveKind kind, at::Tensor output, at::Tensor input, int root = 0);
@@ -56,6 +61,7 @@ class HostCommunicator final : public Communicator {
   const Options options_;
   const GroupFactory new_group_;
   const std::string name_;
+  const std::shared_ptr<Family> family_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

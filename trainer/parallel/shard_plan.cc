@@ -14,16 +14,21 @@ namespace {
 // The sizes that a MemoryPool would hold; Fsdp's schedule of one steady pass.
 class Replay {
  public:
-  explicit Replay(const ShardPlan& plan) : plan_(plan), count_(plan.units.size()) {}
+  explicit Replay(const ShardPlan& plan)
+      : plan_(plan), count_(plan.units.size()), overlaps_(plan.options.overlap_communication) {}
 
   int64_t Run() {
     Whole(0);
     for (size_t u = 1; u < count_; ++u) {
       Whole(u);
-      if (plan_.options.forward_prefetch) Prefetch(u, 1, plan_.options.forward_prefetch_limit);
+      if (overlaps_ && plan_.options.forward_prefetch) Prefetch(u, 1, plan_.options.forward_prefetch_limit);
       if (!keeps_whole()) Free(u);
     }
     Reduce(0, /*begin=*/true);
+    if (!overlaps_) {
+      BackwardWithoutOverlap();
+      return total_;
+    }
     size_t in_flight = 0;
     for (size_t u = count_; u-- > 1;) {
       Whole(u);
@@ -48,6 +53,15 @@ class Replay {
       --spare;
     } else {
       total_ += bytes;
+    }
+  }
+  // Each unit is done with before the next begins.
+  void BackwardWithoutOverlap() {
+    for (size_t u = count_; u-- > 1;) {
+      Whole(u);
+      Reduce(u, /*begin=*/true);
+      Reduce(u, /*begin=*/false);
+      Free(u);
     }
   }
   void Whole(size_t u) {
@@ -78,6 +92,7 @@ class Replay {
 
   const ShardPlan& plan_;
   size_t count_;
+  bool overlaps_;
   std::set<size_t> whole_;
   std::map<int64_t, int64_t> spare_;
   int64_t total_ = 0;

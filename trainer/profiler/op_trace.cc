@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "trainer/profiler/operator_clip.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
@@ -108,6 +109,7 @@ absl::Status OpTrace::StopInto(Window& window) {
         window.ops.push_back(FromKineto(event, options_.record_shapes));
       }
     }
+    ClipToSpans(window.spans, window.ops);
   });
 }
 

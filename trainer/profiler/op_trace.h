@@ -30,7 +30,7 @@ class OpTrace {
   // Lets Kineto (and CUPTI on a GPU) set itself up: up to a second the first time on a GPU. kInternal: it cannot.
   absl::Status Prepare();
   absl::Status Start();
-  // Adds ops, memory and memory_at_begin to the window. Takes about 5 microseconds an event.
+  // Adds ops, cut to nest with the window's spans (operator_clip.h), memory and memory_at_begin to the window. Takes about 5 microseconds an event.
   absl::Status StopInto(Window& window);
 
  private:

@@ -61,6 +61,30 @@ int64_t Length(const std::vector<Interval>& disjoint) {
   return total;
 }
 
+// What two lists of disjoint intervals, in order, have in common.
+int64_t Overlap(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  int64_t total = 0;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    total += std::max<int64_t>(0, std::min(a[i].end, b[j].end) - std::max(a[i].begin, b[j].begin));
+    ++(a[i].end < b[j].end ? i : j);
+  }
+  return total;
+}
+
+void JudgeCollectives(const Window& window, ProfileVerdict& verdict) {
+  std::vector<Interval> running, waiting;
+  for (const SpanRecord& span : window.spans) {
+    if (span.kind != SpanRecord::Kind::kSpan || span.name->category != kReduceSpan.category) continue;
+    (span.thread == window.training_thread ? waiting : running).push_back({span.begin_ns, span.end_ns});
+  }
+  running = Union(std::move(running));
+  const int64_t length = Length(running);
+  if (length == 0) return;
+  verdict.collective_seconds = static_cast<double>(length) / 1e9;
+  const int64_t exposed = Overlap(running, Union(std::move(waiting)));
+  verdict.hidden_collectives = static_cast<double>(length - exposed) / static_cast<double>(length);
+}
+
 bool IsCommunication(absl::string_view kernel) { return absl::StartsWith(kernel, "nccl"); }
 
 std::vector<DeviceVerdict> JudgeDevices(const Window& window) {
@@ -160,6 +184,7 @@ ProfileVerdict Judge(const Window& window) {
   verdict.callbacks = share(own["event"] + own["algorithm"] + own["callback"]);
   verdict.gaps = 1 - verdict.forward - verdict.backward - verdict.optimizer - verdict.communication -
                  verdict.data_wait - verdict.callbacks;
+  JudgeCollectives(window, verdict);
   verdict.devices = JudgeDevices(window);
   verdict.host_ops = TotalOps(window, /*of_device=*/false);
   verdict.device_ops = TotalOps(window, /*of_device=*/true);
@@ -193,6 +218,12 @@ std::string VerdictText(const ProfileVerdict& verdict, const std::string& title)
                                                     {"algorithms, callbacks", verdict.callbacks},
                                                     {"gaps", verdict.gaps}};
   for (const auto& [name, share] : kShares) absl::StrAppendFormat(&text, "  %-22s %5.1f %%\n", name, share * 100);
+  if (verdict.collective_seconds > 0) {
+    const double collectives_ms =
+        verdict.collective_seconds * 1e3 / static_cast<double>(std::max<int64_t>(1, verdict.batches));
+    absl::StrAppendFormat(&text, "collectives in the background: %.3f ms a batch, %.1f %% beside computation\n",
+                          collectives_ms, verdict.hidden_collectives * 100);
+  }
   for (const DeviceVerdict& device : verdict.devices) {
     absl::StrAppendFormat(&text, "GPU %d: busy %.1f %%, communication that hides behind no computation %.1f %%\n",
                           device.device, device.busy * 100, device.exposed_communication * 100);

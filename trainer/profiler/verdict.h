@@ -3,6 +3,8 @@
 // Host: each instant of the training thread belongs to the innermost span around it: forward, backward, optimizer,
 // communication (waiting for it), data wait, or algorithms and callbacks; gaps is what lies in none. Evaluation and
 // checkpoints that fell into the window are told apart and count for nothing. The shares add up to 1.
+// Collectives of CPU ranks run on a thread of their own: how long they took, and which part of that ran beside the
+// training thread's work instead of making it wait.
 // Device: busy is the union of its kernels and copies over all streams; exposed communication is the time in which only
 // NCCL kernels ran. With a GPU the host's shares say where the host launches, so advice looks at the device.
 // SPDX-License-Identifier: Apache-2.0
@@ -34,6 +36,8 @@ struct ProfileVerdict {
   int64_t batches = 0;
   double seconds = 0;  // of the window, without evaluation and checkpoints
   double forward = 0, backward = 0, optimizer = 0, communication = 0, data_wait = 0, callbacks = 0, gaps = 0;  // shares
+  double collective_seconds = 0;  // on threads of their own
+  double hidden_collectives = 0;  // the share of them that the training thread did not wait for
   double evaluation_seconds = 0, checkpoint_seconds = 0;
   std::vector<DeviceVerdict> devices;
   std::vector<OpTotal> host_ops, device_ops;  // the ten that took most

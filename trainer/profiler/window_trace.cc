@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -24,6 +25,22 @@ std::string HostName() {
   return name;
 }
 
+// A communicator's own thread runs collectives and no operators.
+bool RunsCollectivesOnly(const Window& window, uint64_t thread) {
+  const auto is_of = [thread](const auto& event) { return event.thread == thread; };
+  const auto is_other = [&](const SpanRecord& span) {
+    return is_of(span) && span.name->category != kReduceSpan.category;
+  };
+  return thread != window.training_thread && std::ranges::any_of(window.spans, is_of) &&
+         std::ranges::none_of(window.spans, is_other) &&
+         std::ranges::none_of(window.ops, [&](const OpEvent& op) { return op.device < 0 && is_of(op); });
+}
+
+std::string NameOfThread(const Window& window, uint64_t thread) {
+  if (thread == window.training_thread) return "training loop";
+  return absl::StrCat(RunsCollectivesOnly(window, thread) ? "collectives, thread " : "thread ", thread);
+}
+
 // The batches are the first row, then the training thread, the other threads, then the streams.
 void WriteRows(const Window& window, const TraceFileHeader& header, TraceFileWriter& out) {
   out.ProcessName(absl::StrCat("rank ", header.rank, " (", HostName(), ", process ", getpid(), ")"));
@@ -39,9 +56,8 @@ void WriteRows(const Window& window, const TraceFileHeader& header, TraceFileWri
   }
   out.RowName(TraceRow::Batches(), "batches", -1);
   for (const uint64_t thread : threads) {
-    const bool is_training = thread == window.training_thread;
-    out.RowName(TraceRow::Thread(thread), is_training ? "training loop" : absl::StrCat("thread ", thread),
-                is_training ? 0 : static_cast<int64_t>(thread));
+    out.RowName(TraceRow::Thread(thread), NameOfThread(window, thread),
+                thread == window.training_thread ? 0 : static_cast<int64_t>(thread));
   }
   for (const auto& [device, stream] : streams) {
     const TraceRow row = TraceRow::Stream(device, stream);

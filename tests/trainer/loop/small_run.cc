@@ -132,6 +132,7 @@ RunResult Train(TrainerOptions options) {
   result.status = (*trainer)->Fit();
   result.num_collectives = communicator == nullptr ? 0 : communicator->num_collectives() - before;
   const State& state = (*trainer)->state();
+  if (state.sharding != nullptr && !result.status.ok()) return result;  // gathering needs all ranks
   if (state.sharding != nullptr) {
     result.tensors = state.sharding->WholeParameters();
   } else {

@@ -358,9 +358,13 @@ TEST(Fsdp, AStepHasTheCollectivesOfTheGradientsAndParametersOnly) {
 
 // Before and after each step a rank has its share of everything and nothing else; the buffers are those of the plan.
 TEST(Fsdp, ARankHoldsItsShare) {
-  for (const BackwardPrefetch backward : {BackwardPrefetch::kNone, BackwardPrefetch::kPre, BackwardPrefetch::kPost}) {
+  for (const auto& [backward, overlap] : {std::pair{BackwardPrefetch::kNone, true},
+                                          {BackwardPrefetch::kPre, true},
+                                          {BackwardPrefetch::kPost, true},
+                                          {BackwardPrefetch::kPost, false}}) {
     Case c;
     c.fsdp.backward_prefetch = backward;
+    c.fsdp.overlap_communication = overlap;
     const RunResult one = Train(OptionsOf(c));
     int64_t whole = 0;
     for (const auto& [name, tensor] : one.tensors) whole += tensor.numel();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -36,7 +37,7 @@ TrainerOptions ProfiledRun(const TempDir& folder, ProfilerOptions profiler = {})
 
 struct Slice {
   std::string name, category;
-  double begin, end;  // microseconds
+  int64_t begin, end;  // nanoseconds
 };
 
 // The complete events of a row, by time, the longer first.
@@ -44,8 +45,9 @@ std::vector<Slice> Slices(const Json& trace, int64_t tid, int rank = 0) {
   std::vector<Slice> slices;
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] != "X" || event["tid"] != tid || event["pid"] != rank) continue;
-    const double begin = event["ts"], duration = event["dur"];
-    slices.push_back({event["name"], event["cat"], begin, begin + duration});
+    // Microseconds with three decimals.
+    const int64_t begin = std::llround(1e3 * event["ts"].get<double>());
+    slices.push_back({event["name"], event["cat"], begin, begin + std::llround(1e3 * event["dur"].get<double>())});
   }
   std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
@@ -60,15 +62,13 @@ int64_t TrainingRow(const Json& trace) {
   return -1;
 }
 
-// What lies in what must lie in it whole: a viewer drops what does not. Spans and operators are timed by two clocks:
-// an operator was seen to end up to 34 ns after the span that follows it began.
+// What lies in what must lie in it whole: a viewer drops what does not.
 void ExpectNested(const std::vector<Slice>& slices) {
-  constexpr double kRounding = 0.1;  // us
   std::vector<Slice> open;
   for (const Slice& slice : slices) {
-    while (!open.empty() && open.back().end <= slice.begin + kRounding) open.pop_back();
+    while (!open.empty() && open.back().end <= slice.begin) open.pop_back();
     if (!open.empty()) {
-      EXPECT_LE(slice.end, open.back().end + kRounding) << slice.name << " sticks out of " << open.back().name;
+      EXPECT_LE(slice.end, open.back().end) << slice.name << " sticks out of " << open.back().name;
     }
     open.push_back(slice);
   }

@@ -69,13 +69,29 @@ TEST(ProfileVerdict, EachInstantBelongsToTheInnermostSpan) {
 
 TEST(ProfileVerdict, EvaluationAndCheckpointsAreApart) {
   const ProfileVerdict verdict = Judge(OneBatch({Span(kForwardSpan, 0, 20), Span(kEvaluationSpan, 30, 60),
-                                          Span(kEventSpan, 40, 50), Span(kCheckpointSpan, 60, 80)}));
+                                                 Span(kEventSpan, 40, 50), Span(kCheckpointSpan, 60, 80)}));
   // 10 ms of callbacks inside the evaluation stay: 100 - 20 - 20.
   EXPECT_DOUBLE_EQ(verdict.evaluation_seconds, 0.020);
   EXPECT_DOUBLE_EQ(verdict.checkpoint_seconds, 0.020);
   EXPECT_DOUBLE_EQ(verdict.seconds, 0.060);
   EXPECT_NEAR(verdict.forward, 1.0 / 3, 1e-9);
   EXPECT_THAT(VerdictText(verdict, "x"), HasSubstr("not counted: evaluation 0.020 s, checkpoints 0.020 s"));
+}
+
+TEST(ProfileVerdict, CollectivesBesideComputationAreTold) {
+  const ProfileVerdict verdict = Judge(OneBatch({
+      Span(kForwardSpan, 0, 60),
+      Span(kCollectiveWaitSpan, 20, 30),
+      Span(kAllGatherSpan, 30, 32),  // in the caller
+      Span(kAllGatherSpan, 10, 30, /*thread=*/2),
+      Span(kReduceScatterSpan, 40, 60, /*thread=*/2),
+  }));
+  EXPECT_DOUBLE_EQ(verdict.collective_seconds, 0.040);
+  EXPECT_DOUBLE_EQ(verdict.hidden_collectives, 0.75);  // all but 20 to 30
+  EXPECT_NEAR(verdict.communication, 0.12, 1e-9);
+  EXPECT_NEAR(verdict.forward, 0.48, 1e-9);
+  EXPECT_THAT(VerdictText(verdict, "x"),
+              HasSubstr("collectives in the background: 40.000 ms a batch, 75.0 % beside computation"));
 }
 
 TEST(ProfileVerdict, AdvisesAboveTheLimitsOnly) {

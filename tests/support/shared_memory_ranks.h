@@ -1,0 +1,30 @@
+// Ranks as threads over the real communicator of one host: shared memory, and a thread of its own for each.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "trainer/parallel/host_communicator.h"
+#include "trainer/parallel/shared_memory_transport.h"
+#include "trainer/torch_status.h"
+
+namespace composer {
+
+// All ranks of the store call it. inline_bytes: HostCommunicator::Options; -1: every collective runs in the background.
+inline std::unique_ptr<HostCommunicator> ConnectSharedMemory(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                                             int size, int64_t inline_bytes = -1) {
+  const HostCommunicator::GroupFactory connect = [store](const std::string& name, int its_rank, int its_size) {
+    c10d::PrefixStore own(name, store);
+    auto transport = SharedMemoryTransport::Connect(
+        own, {.rank = its_rank, .size = its_size, .slot_bytes = 1 << 16, .timeout = absl::Seconds(30)});
+    ThrowIfError(transport.status());
+    return *std::move(transport);
+  };
+  return std::make_unique<HostCommunicator>(connect("world", rank, size),
+                                            HostCommunicator::Options{.inline_bytes = inline_bytes}, connect);
+}
+
+}  // namespace composer

@@ -1,0 +1,88 @@
+// Every way to train on several ranks, as cells of one table, and a choice of cells that has every pair of values of any
+// two factors. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace composer {
+
+// Indices into the names below.
+struct ProductCell {
+  enum Factor : size_t { kStrategy, kPrecision, kWorld, kPasses, kCheckpoint, kCpuOffload, kActivationOffload, kCount };
+  std::array<size_t, kCount> at{};
+
+  size_t operator[](Factor factor) const { return at[factor]; }
+  std::string Name() const;
+};
+
+inline const std::array<std::vector<std::string>, ProductCell::kCount> kProductNames = {{
+    {"NO_SHARD", "SHARD_GRAD_OP", "FULL_SHARD", "HYBRID_SHARD"},
+    {"fp32", "amp_bf16 FULL", "amp_bf16 DEFAULT", "amp_bf16 PURE", "amp_fp16 DEFAULT"},
+    {"1 rank", "2 ranks", "3 ranks", "4 ranks"},
+    {"1 pass", "3 passes"},
+    {"", "activation_checkpointing"},
+    {"", "cpu_offload"},
+    {"", "activation_cpu_offload"},
+}};
+
+inline std::string ProductCell::Name() const {
+  std::string name;
+  for (size_t f = 0; f < kCount; ++f) {
+    const std::string& value = kProductNames[f][at[f]];
+    if (!value.empty()) name += (name.empty() ? "" : ", ") + value;
+  }
+  return name;
+}
+
+// All that can be: HYBRID_SHARD is 2 replicas of 2 ranks.
+inline std::vector<ProductCell> AllProductCells() {
+  std::vector<ProductCell> cells = {{}};
+  for (size_t f = 0; f < ProductCell::kCount; ++f) {
+    std::vector<ProductCell> longer;
+    for (const ProductCell& cell : cells) {
+      for (size_t value = 0; value < kProductNames[f].size(); ++value)
+        longer.push_back(cell), longer.back().at[f] = value;
+    }
+    cells = longer;
+  }
+  std::erase_if(cells, [](const ProductCell& cell) { return cell.at[0] == 3 && cell.at[2] != 3; });
+  return cells;
+}
+
+// Greedy: the cell with most pairs that no cell before it has, until all pairs are there.
+inline std::vector<ProductCell> PairwiseProductCells() {
+  using Pair = std::tuple<size_t, size_t, size_t, size_t>;
+  const auto pairs_of = [](const ProductCell& cell) {
+    std::vector<Pair> pairs;
+    for (size_t a = 0; a < ProductCell::kCount; ++a) {
+      for (size_t b = a + 1; b < ProductCell::kCount; ++b) pairs.emplace_back(a, cell.at[a], b, cell.at[b]);
+    }
+    return pairs;
+  };
+  const std::vector<ProductCell> all = AllProductCells();
+  std::set<Pair> missing;
+  for (const ProductCell& cell : all) {
+    for (const Pair& pair : pairs_of(cell)) missing.insert(pair);
+  }
+  std::vector<ProductCell> chosen;
+  while (!missing.empty()) {
+    const ProductCell* best = nullptr;
+    size_t most = 0;
+    for (const ProductCell& cell : all) {
+      size_t count = 0;
+      for (const Pair& pair : pairs_of(cell)) count += missing.count(pair);
+      if (count > most) best = &cell, most = count;
+    }
+    for (const Pair& pair : pairs_of(*best)) missing.erase(pair);
+    chosen.push_back(*best);
+  }
+  return chosen;
+}
+
+}  // namespace composer
