@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "trainer/parallel/mesh.h"
 
 namespace composer {
 namespace {

@@ -1,4 +1,9 @@
 """The real binaries with a sharded model: the GPT example on several ranks trains as on one, says its plan, and goes on on another number of ranks; mistakes in fsdp_config are user errors."""
+import os
+import pathlib
+import re
+import resource
+import signal
 import unittest
 
 import harness
@@ -83,6 +88,54 @@ class FsdpTest(harness.JobTest):
         hybrid = {"save_async": False, "fsdp_config": {"sharding_strategy": "HYBRID_SHARD", "data_parallel_replicate_degree": 2}}
         self.run_composer("-n", 4, self.job("calm", **hybrid))
         self.check_killed_at("killed", 4, self.newest_checkpoint("calm"), callbacks={"fail_at": {"rank": 3, "batch": 8, "when": "all_reduce", "nth": 2}}, **hybrid)
+
+    def data_bytes(self, process, name):
+        """The most private memory (VmData) that a worker of the running job has had when the job ends."""
+        most = 0
+        while process.poll() is None:
+            for pid in self.workers(name).values():
+                try:
+                    found = re.search(r"VmData:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())
+                except OSError:
+                    continue
+                most = max(most, int(found[1]) * 1024 if found else 0)
+        _, err = process.communicate()
+        self.assertEqual(process.returncode, 0, err)
+        return most
+
+    def test_a_model_larger_than_a_rank_may_be(self):
+        """Built, trained, saved, killed and resumed on another number of ranks by workers that cannot hold the model's parameters once."""
+        layers, width = 28, 384
+        whole = layers * 12 * width * width * 4
+        model = dict(GPT_JOB["model"], n_heads=4, d_model=width)
+        changes = {"seed": 3, "optimizers": {"name": "sgd", "lr": 0.05}, "global_train_batch_size": 5, "save_async": False, "save_interval": "2ba", "max_duration": "4ba"}
+        sharded = {"verbose": True}
+        small = self.job("small", model=dict(model, n_layers=1), fsdp_config=sharded, **changes)
+        small_bytes = self.data_bytes(self.start("-n", 4, small), "small")
+        limit = small_bytes + whole * 85 // 100
+        limited = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)), "timeout": 250}
+
+        model["n_layers"] = layers
+        large = self.job("large", model=model, fsdp_config=sharded, **changes)
+        process = self.start("-n", 4, large, preexec_fn=limited["preexec_fn"])
+        checkpoint = self.run_folder("large") / "checkpoints" / "latest"
+        self.wait_for(lambda: checkpoint.exists() or process.poll() is not None, "the first checkpoint", timeout=200)
+        os.killpg(process.pid, signal.SIGKILL)
+        _, err = process.communicate()
+        self.assertIn("one parameter is whole at a time", err)
+        self.assertTrue(checkpoint.exists(), err)
+        self.wait_for(lambda: not self.workers("large"), "the workers' end")
+        _, err = self.run_composer("-n", 5, large, **limited)
+        self.assertEqual([m["time/batch"] for m in self.metrics("large") if "loss/train/total" in m][-1], 4)
+        self.assertIn("FULL_SHARD over 5 ranks", err)
+
+        losses = self.losses("large")
+        self.assertLess(losses[-1], losses[0])
+        # The limit is one: a rank alone cannot even begin.
+        process = self.start("-n", 1, self.job("refused", model=model, max_restarts=0, **changes), preexec_fn=limited["preexec_fn"])
+        _, err = process.communicate(timeout=250)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertRegex(err, "memory")
 
     def test_mistakes_are_user_errors(self):
         _, err = self.run_composer("-n", 2, self.job("typo", fsdp_config={"sharding_stratgy": "FULL_SHARD"}), code=64)
