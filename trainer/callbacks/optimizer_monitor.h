@@ -13,7 +13,7 @@
 // the callback holds one more copy of the parameters, in a measured batch only (Composer computes the update from Adam's
 // state instead: no copy, but only for its own AdamW, and with the parameters after the step in the weight decay).
 // Cost of a measured batch: one foreach_norm and one transfer a dtype, not a norm and a wait a parameter.
-// Norms are of the tensors that this rank has; of sharded parameters that is its share.
+// Sharded or split parameters: norms are of the whole ones, by one collective a measured batch.
 // Source: mosaicml composer/callbacks/optimizer_monitor.py, optim/decoupled_weight_decay.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -30,7 +30,7 @@
 
 namespace composer {
 
-// On ranks whose logger writes nothing it does nothing.
+// On ranks whose logger writes nothing it does nothing but its part of that collective.
 class OptimizerMonitor final : public Callback {
  public:
   struct Options {

@@ -8,7 +8,9 @@
 
 #include "tests/trainer/parallel/fsdp_runs.h"
 #include "tests/trainer/parallel/tensor_parallel_runs.h"
+#include "trainer/callbacks/optimizer_monitor.h"
 #include "trainer/core/model_sharding.h"
+#include "trainer/loggers/in_memory.h"
 #include "trainer/parallel/gradient_norm.h"
 #include "trainer/parallel/tensor_rank_random.h"
 
@@ -92,6 +94,38 @@ TEST(TensorParallelRun, NormsAreThoseOfTheWholeModel) {
       ASSERT_EQ(norms.size(), expected.size());
       for (size_t i = 0; i < norms.size(); ++i) EXPECT_NEAR(norms[i] / expected[i], 1, 1e-5);
     }
+  }
+}
+
+// What the monitor logs is of whole tensors, on every rank.
+TEST(TensorParallelRun, TheOptimizerMonitorSeesTheWholeModel) {
+  MetricHistory expected;
+  const auto monitor = [](std::vector<MetricHistory*> histories) {
+    return [histories](TrainerOptions& options, int rank) {
+      options.callbacks.push_back(std::make_unique<OptimizerMonitor>(OptimizerMonitor::Options{.interval = 5}));
+      if (static_cast<size_t>(rank) < histories.size())
+        options.loggers.push_back(std::make_unique<InMemoryLogger>(histories[static_cast<size_t>(rank)]));
+    };
+  };
+  ASSERT_TRUE(RunTensor({.change = monitor({&expected})})[0].status.ok());
+  for (const TensorRun& mesh :
+       {TensorRun{.ranks = 2, .tensor = 2}, TensorRun{.ranks = 4, .tensor = 2},
+        TensorRun{.ranks = 4, .tensor = 2, .strategy = kFull}, TensorRun{.ranks = 3, .strategy = kFull}}) {
+    MetricHistory first, second;  // the other ranks have no logger
+    TensorRun run = mesh;
+    run.change = monitor({&first, &second});
+    ASSERT_TRUE(RunTensor(run)[0].status.ok());
+    int norms = 0;
+    for (const auto& [name, values] : expected.data) {
+      if (name.rfind("l2_norm/", 0) != 0) continue;
+      ++norms;
+      for (const MetricHistory* seen : {&first, &second}) {
+        const std::vector<double> ours = seen->Values(name), theirs = expected.Values(name);
+        ASSERT_EQ(ours.size(), theirs.size()) << name;
+        for (size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], theirs[i], 1e-5 * theirs[i] + 1e-8) << name;
+      }
+    }
+    EXPECT_GT(norms, 100);
   }
 }
 
