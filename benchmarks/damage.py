@@ -2,7 +2,7 @@
 """Damages a small checkpoint of ours and of the peers, bit by bit and length by length, and counts what a load notices.
 
     benchmarks/damage.py                 every bit and every length (minutes of two cores, nearly all for the Python Composer)
-    benchmarks/damage.py --every 16      of the peers one case of 16
+    benchmarks/damage.py --every 16      of the peers one bit of 16 and every second length
 
 Ours: tests/checkpoint/corruption_test.cc, which fails when one case is not refused; always exhaustive, a checkpoint of two
 ranks. The peers: benchmarks/peers/checkpoint_damage.py. Writes docs/results/damage.{json,md}.
@@ -61,7 +61,8 @@ def table(rows, kind):
         counts = row[kind]
         random = counts.get("wrong_rng", 0)
         wrong = {"cases": counts["cases"], "wrong": counts.get("wrong", 0) + random}
-        cases = f"{counts['cases']}" + (f" (1 of {row['every']})" if row["every"] > 1 else " (all)")
+        every = row["every"] if kind == "flip" else max(1, row["every"] // 8)
+        cases = f"{counts['cases']}" + (f" (1 of {every})" if every > 1 else " (all)")
         lines.append(f"| {title} | {cases} | {share(counts, 'detected')} | {share(counts, 'harmless')} | {share(wrong, 'wrong')} "
                      f"| {share(counts, 'wrong_rng')} | {share(counts, 'died')} |")
     return "\n".join(lines)
@@ -96,7 +97,7 @@ def write(folder, rows, host, command):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--every", type=int, default=1, help="of the peers, one case of this many")
+    parser.add_argument("--every", type=int, default=1, help="of the peers, one bit of this many, and one length of an eighth of it")
     parser.add_argument("--test", type=pathlib.Path, default=programs.REPOSITORY / "build" / "release" / "tests" / "checkpoint_test")
     parser.add_argument("--results", type=pathlib.Path, default=programs.REPOSITORY / "docs" / "results")
     options = parser.parse_args()

@@ -85,15 +85,11 @@ absl::StatusOr<std::vector<std::string>> UnfinishedAttempts(ObjectStore& store) 
 absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name) {
   const std::string folder = name.ToString();
   const absl::StatusOr<Manifest> manifest = ReadManifest(store, folder);
-  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(folder));
   RETURN_IF_ERROR(store.Delete(ManifestKey(folder)));  // first: what a crash leaves is no checkpoint
-  const std::string attempt = manifest.ok() ? absl::StrCat(AttemptKey(folder, manifest->attempt), "/") : folder;
-  for (const std::string& key : keys) {
-    if (key != ManifestKey(folder) && absl::StartsWith(key, attempt)) RETURN_IF_ERROR(store.Delete(key));
-  }
+  if (!manifest.ok()) return store.DeleteTree(folder);
+  RETURN_IF_ERROR(store.DeleteTree(AttemptKey(folder, manifest->attempt)));
   ASSIGN_OR_RETURN(const std::vector<std::string> left, store.List(folder));
-  const bool empty = std::all_of(left.begin(), left.end(), IsRemains);
-  return empty ? store.DeleteTree(folder) : absl::OkStatus();
+  return std::all_of(left.begin(), left.end(), IsRemains) ? store.DeleteTree(folder) : absl::OkStatus();
 }
 
 absl::Status DeleteInterrupted(ObjectStore& store) {

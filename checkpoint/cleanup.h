@@ -20,8 +20,8 @@ absl::StatusOr<std::vector<CheckpointName>> CommittedCheckpoints(ObjectStore& st
 // of a step whose manifest cannot be read are not told apart, and not among them.
 absl::StatusOr<std::vector<std::string>> UnfinishedAttempts(ObjectStore& store);
 
-// One checkpoint: its manifest, then the attempt that it names and the remains of cut-off writes. Not another attempt at
-// its step, which may be a save under way; when the manifest cannot be read, all that is there now.
+// One checkpoint: its manifest, then the attempt that it names, and the remains of cut-off writes when nothing else is left.
+// Not another attempt at its step, which may be a save under way; when the manifest cannot be read, all that is there.
 absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name);
 
 // What saves left that never committed: attempts that their step's manifest does not name, remains of cut-off writes. A
