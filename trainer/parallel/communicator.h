@@ -58,9 +58,10 @@ class Communicator {
   // of one is a LocalCommunicator. Throws what connecting throws.
   std::unique_ptr<Communicator> Split(int color, const std::string& name);
 
-  // Where spans of collectives that start from now on go, and of the waits for them; null, as at first: nowhere. The
-  // tracer outlives those collectives. A backend of its own (NCCL) is traced by its kernels instead.
-  void set_tracer(Tracer* tracer) { tracer_ = tracer; }
+  // Where spans of collectives that begin from now on go, and of the waits for them; null, as at first: nowhere. What was
+  // set before is not used any more, not even by a collective that is under way. A backend of its own (NCCL) is traced by
+  // its kernels instead.
+  virtual void set_tracer(Tracer* tracer) { tracer_ = tracer; }
   Tracer* tracer() const { return tracer_; }
 
   // Collectives started so far, for tests that count them.

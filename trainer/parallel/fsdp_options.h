@@ -37,7 +37,7 @@ struct FsdpOptions {
   int backward_prefetch_limit = 1;  // blocks
   bool forward_prefetch = false;
   int forward_prefetch_limit = 1;
-  bool limit_all_gathers = true;   // false: prefetching has no limits; all of a pass's gathers may be under way at once
+  bool limit_all_gathers = true;  // false: prefetching has no limits; all of a pass's gathers may be under way at once
   // false: nothing is gathered ahead, every collective is waited for (on a GPU: with the device) where it starts. Slower,
   // the same bits: for telling a fault of the overlap from one of the model.
   bool overlap_communication = true;

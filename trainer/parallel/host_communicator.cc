@@ -34,7 +34,6 @@ const TraceName& SpanOf(CollectiveKind kind) {
 struct HostCommunicator::Task {
   CollectiveCall call;
   at::Tensor output, input;  // keep the memory
-  Tracer* tracer = nullptr;
   bool done = false;
   std::exception_ptr error;
 };
@@ -74,7 +73,7 @@ class HostCommunicator::Pending final : public PendingCollective {
  public:
   Pending(HostCommunicator& owner, std::shared_ptr<Task> task) : owner_(owner), task_(std::move(task)) {}
   void Wait() override {
-    const TraceSpan span(task_->tracer, kCollectiveWaitSpan);
+    const TraceSpan span(owner_.tracer(), kCollectiveWaitSpan);
     owner_.Work(task_.get());
     if (task_->error != nullptr) std::rethrow_exception(task_->error);
   }
@@ -145,7 +144,6 @@ std::unique_ptr<PendingCollective> HostCommunicator::Start(CollectiveKind kind, 
   bool at_once = static_cast<int64_t>(std::max(output.nbytes(), input.nbytes())) <= options_.inline_bytes;
   task->output = std::move(output);
   task->input = std::move(input);
-  task->tracer = tracer();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     at_once = at_once && queue_.empty() && !running_;
@@ -165,11 +163,21 @@ std::unique_ptr<PendingCollective> HostCommunicator::Start(CollectiveKind kind, 
   return std::make_unique<Pending>(*this, std::move(task));
 }
 
-void HostCommunicator::Run(Task& task) {
+void HostCommunicator::set_tracer(Tracer* tracer) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Communicator::set_tracer(tracer);
+}
+
+void HostCommunicator::Run(Task& task, std::unique_lock<std::mutex>& lock) {
   try {
-    const TraceSpan span(task.tracer, SpanOf(task.call.kind));
+    Tracer* const began = tracer();
+    const Tracer::Span span = began == nullptr ? 0 : began->Begin(SpanOf(task.call.kind));
+    lock.unlock();
     transport_->Run(task.call, task.input.const_data_ptr(), task.output.mutable_data_ptr());
+    lock.lock();
+    if (began != nullptr && began == tracer()) began->End(span);
   } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
     const absl::Status status = StatusFromCurrentException();
     task.error = std::make_exception_ptr(StatusError(absl::Status(
         status.code(), absl::StrCat(NameOf(task.call.kind), " number ", task.call.sequence, " failed on rank ", rank(),
@@ -192,9 +200,7 @@ void HostCommunicator::Work(const Task* until) {
     if (broken_ != nullptr) {
       task->error = broken_;
     } else {
-      lock.unlock();
-      Run(*task);
-      lock.lock();
+      Run(*task, lock);
       broken_ = task->error;
     }
     task->output.reset();

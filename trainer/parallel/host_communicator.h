@@ -43,6 +43,7 @@ class HostCommunicator final : public Communicator {
   std::unique_ptr<PendingCollective> StartAllGather(at::Tensor output, at::Tensor input) override;
   std::unique_ptr<PendingCollective> StartReduceScatterSum(at::Tensor output, at::Tensor input) override;
   void Broadcast(at::Tensor tensor, int root) override;
+  void set_tracer(Tracer* tracer) override;
 
  private:
   struct Task;
@@ -53,7 +54,8 @@ class HostCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> NewGroup(const std::string& name, int rank, int size) override;
   std::unique_ptr<PendingCollective> Start(CollectiveKind kind, at::Tensor output, at::Tensor input, int root = 0);
-  void Run(Task& task);
+  // With the lock, which it gives up meanwhile.
+  void Run(Task& task, std::unique_lock<std::mutex>& lock);
   // Runs queued tasks, in order, until the given one is done; null: until the end.
   void Work(const Task* until);
 
