@@ -16,7 +16,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/data_fingerprint.h"
@@ -27,7 +26,6 @@
 #include "launcher/observation.h"
 #include "launcher/peer_memory.h"
 #include "launcher/restart_policy.h"
-#include "launcher/run_file.h"
 #include "launcher/slurm_requeue.h"
 #include "launcher/supervisor.h"
 #include "rendezvous/pace.h"
@@ -60,19 +58,6 @@ int TakeStopSignals() {
   }
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-// Null: the job has one rendezvous host, or this machine has no folder for it.
-std::unique_ptr<NodeMemory> OpenMemory(const LaunchPlan& plan, const Environment& environment) {
-  if (NumServers(plan.shape) < 2) return nullptr;
-  std::string identity = absl::StrCat(plan.name, "\n", plan.shape.node_rank);
-  for (const Endpoint& endpoint : plan.shape.endpoints) absl::StrAppend(&identity, "\n", endpoint.ToString());
-  absl::StatusOr<std::string> registry = RegistryFolder(environment);
-  auto memory = registry.ok() ? NodeMemory::Open(*registry, identity, absl::StrCat(HostName(), "-", RandomName()))
-                              : registry.status();
-  if (memory.ok()) return *std::move(memory);
-  LOG(WARNING) << "this launcher will be forgotten if it is killed: " << memory.status().message();
-  return nullptr;
 }
 
 absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launching) {
@@ -255,7 +240,7 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   launching.stop_signals = TakeStopSignals();
   FindAddress(launching);
   ASSIGN_OR_RETURN(launching.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
-  launching.memory = OpenMemory(plan, environment);
+  launching.memory = OpenMemory(plan, environment, absl::StrCat(HostName(), "-", RandomName()));
   const bool remembers = launching.memory != nullptr && launching.memory->standing().generation() > 0;
   ASSIGN_OR_RETURN(launching.household, MakeHousehold(plan, launching.endpoint_is_here, options, launching.security,
                                                       environment, remembers ? RegatherSeconds(plan.shape) : 0));

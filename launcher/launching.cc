@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/launching.h"
 
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/endpoint.h"
+#include "launcher/run_file.h"
 
 namespace composer {
 
@@ -56,6 +59,18 @@ RendezvousPlaces PlacesOf(const Launching& launching) {
   for (int i = 0; i < servers && servers > 1; ++i)
     places.servers.push_back(launching.plan.shape.endpoints[i].ToString());
   return places;
+}
+
+std::unique_ptr<NodeMemory> OpenMemory(const LaunchPlan& plan, const Environment& environment,
+                                       const std::string& fresh_id) {
+  if (NumServers(plan.shape) < 2) return nullptr;
+  std::string identity = absl::StrCat(plan.name, "\n", plan.shape.node_rank);
+  for (const Endpoint& endpoint : plan.shape.endpoints) absl::StrAppend(&identity, "\n", endpoint.ToString());
+  absl::StatusOr<std::string> registry = RegistryFolder(environment);
+  auto memory = registry.ok() ? NodeMemory::Open(*registry, identity, fresh_id) : registry.status();
+  if (memory.ok()) return *std::move(memory);
+  LOG(WARNING) << "this launcher will be forgotten if it is killed: " << memory.status().message();
+  return nullptr;
 }
 
 }  // namespace composer

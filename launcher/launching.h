@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/env.h"
@@ -46,5 +49,10 @@ absl::Status FindRendezvous(Launching& launching);
 void FindPlace(Launching& launching);
 
 RendezvousPlaces PlacesOf(const Launching& launching);
+
+// What this node knows from a life before (node_memory.h), or will; null: the job has one rendezvous host, or this machine
+// no folder for it. `fresh_id`: its name if it knows none.
+std::unique_ptr<NodeMemory> OpenMemory(const LaunchPlan& plan, const Environment& environment,
+                                       const std::string& fresh_id);
 
 }  // namespace composer

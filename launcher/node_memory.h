@@ -4,7 +4,7 @@
 // this in a small file of the registry folder (run_file.h), written before a world is answered.
 //
 // The file is of (job, list of hosts, --node_rank), and of the n-th launcher among those of the same on this host. Forgotten
-// when the launcher ends in good order, and after kMemoryLasts without it: then the job is taken to be started anew.
+// when the launcher ends in good order, and after kMemoryLasts without a running world: then the job is taken to be started anew.
 // A host that loses the folder (a reboot that empties /tmp, a new container) has forgotten.
 // Threads: any.
 // SPDX-License-Identifier: Apache-2.0
@@ -23,7 +23,7 @@
 
 namespace composer {
 
-inline constexpr absl::Duration kMemoryLasts = absl::Minutes(15);
+inline constexpr absl::Duration kMemoryLasts = absl::Minutes(5);
 
 class NodeMemory {
  public:
@@ -40,8 +40,8 @@ class NodeMemory {
   // As it was read; generation 0: nothing.
   const proto::Standing& standing() const { return standing_; }
 
-  // On disk (not synced: a process may die, the host not) when it returns. Again once in a while, to show that the launcher
-  // lives. An error is logged once: the job goes on.
+  // On disk (not synced: a process may die, the host not) when it returns. Again once in a while, to show that its world
+  // runs. An error is logged once: the job goes on.
   void Write(const proto::Standing& standing);
   // The job has ended in good order here; nothing is written any more.
   void Forget();

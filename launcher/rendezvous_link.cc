@@ -175,7 +175,8 @@ void RendezvousLink::Run() {
 }
 
 void RendezvousLink::ShowLife() {
-  if (options_.remember && client_->standing().generation() > 0) options_.remember(client_->standing());
+  const bool runs = broken_since_ == absl::InfiniteFuture() && client_->standing().generation() > 0;
+  if (options_.remember && runs) options_.remember(client_->standing());
 }
 
 void RendezvousLink::JoinOnce() {

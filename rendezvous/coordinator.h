@@ -148,7 +148,7 @@ class Coordinator {
   void NumberRanks();
   void Decide(Outcome& outcome);
   std::vector<Candidate> Candidates() const;
-  void Form(Outcome& outcome);
+  void Form(bool anew, Outcome& outcome);
   void Regroup(Outcome& outcome);
   void Dissolve(Outcome& outcome);
   void TellSpare(Session session, Outcome& outcome) const;

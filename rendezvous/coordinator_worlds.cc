@@ -67,6 +67,8 @@ void Coordinator::NumberRanks() {
 
 void Coordinator::Decide(Outcome& outcome) {
   if (options_.policy.quorum) roll_.before = electorates_.votes();
+  const auto all = static_cast<size_t>(options_.policy.max_nodes);
+  roll_.all_here = nodes_.size() == all && by_given_rank_.size() == all && roll_.waiting == options_.policy.max_nodes;
   MembershipDecision decision = DecideMembership(roll_, options_.policy, now_);
   using Kind = MembershipDecision::Kind;
   wake_at_ = decision.kind == Kind::kWait ? decision.until : absl::InfiniteFuture();
@@ -76,7 +78,7 @@ void Coordinator::Decide(Outcome& outcome) {
     case Kind::kWait:
       return;
     case Kind::kForm:
-      return Form(outcome);
+      return Form(decision.anew, outcome);
     case Kind::kRegroup:
       return Regroup(outcome);
     case Kind::kDissolve:
@@ -121,7 +123,7 @@ std::vector<Candidate> Coordinator::Candidates() const {
   return candidates;
 }
 
-void Coordinator::Form(Outcome& outcome) {
+void Coordinator::Form(bool anew, Outcome& outcome) {
   const std::vector<Session> members = OrderNodes(Candidates(), options_.policy.max_nodes);
   for (auto& [session, node] : nodes_) node.seat = -1;
   std::vector<int> slots;
@@ -130,8 +132,12 @@ void Coordinator::Form(Outcome& outcome) {
   const proto::NodeInfo& first = nodes_.at(members[0]).info;
 
   if (options_.policy.quorum) {
-    const bool is_first = roll_.last_generation == 0;
-    electorates_.Follow(roll_.last_generation, world_, is_first ? options_.policy.max_nodes : roll_.members);
+    if (anew) electorates_.Clear();
+    if (anew || roll_.last_generation == 0) {
+      electorates_.Follow(0, "", options_.policy.max_nodes);
+    } else {
+      electorates_.Follow(roll_.last_generation, world_, roll_.members);
+    }
   }
   proto::CoordinatorMessage message;
   proto::World& world = *message.mutable_world();

@@ -89,6 +89,8 @@ MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy
   const int expected = now < roll.expected_until ? roll.expected : 0;  // later ones have had their time
   const int missing = ending + expected;                               // survivors that may still come
   if (!HasQuorum(roll, policy)) {
+    if (roll.all_here)
+      return {Kind::kForm, {}, absl::StrCat("all ", Nodes(policy.max_nodes), " are here"), /*anew=*/true};
     const bool first = roll.last_generation == 0;
     const std::string who =
         first ? absl::StrCat(roll.waiting, " of at most ", Nodes(policy.max_nodes))

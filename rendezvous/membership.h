@@ -8,7 +8,8 @@
 //   no world is running
 //     this coordinator may have forgotten a world  wait until `settled`
 //     the last world may go on where we can't see  wait for `grace` from its end: its launchers have given up then
-//     no quorum of the last world (when asked for) wait; dissolve quorum_wait after its end
+//     no quorum of the last world (when asked for) wait; dissolve quorum_wait after its end; but form anew when all the
+//                                                  job may have are here: most of them were started anew
 //     fewer than min_nodes wait                    nothing: the next join decides again; where an earlier host of the
 //                                                  list may serve others, dissolve after quorum_wait
 //     max_nodes wait, no survivor is missing       form
@@ -77,7 +78,10 @@ struct RollCall {
   absl::Time settled = absl::InfinitePast();       // before it, a world may be running that nobody has told us of
   absl::Time last_waiting = absl::InfinitePast();  // when the newest waiting node came
   bool regrouping = false;                         // the running world was asked to end for growth
-  std::vector<Votes> before;                       // of worlds before the last one, see quorum.h
+  // As many nodes as the job may have, each with a node rank of its own that it was given, wait here and nobody else is
+  // connected: none is left to go on elsewhere, whatever was heard of an earlier world.
+  bool all_here = false;
+  std::vector<Votes> before;  // of worlds before the last one, see quorum.h
 };
 
 struct MembershipDecision {
@@ -92,6 +96,7 @@ struct MembershipDecision {
   Kind kind = Kind::kNothing;
   absl::Time until;    // kWait only
   std::string reason;  // one line for people
+  bool anew = false;   // kForm: without the quorum of the last world, since all are here
 };
 
 MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy& policy, absl::Time now);

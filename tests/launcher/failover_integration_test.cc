@@ -177,6 +177,26 @@ TEST_F(FailoverTest, AKilledLauncherOfAListRemembersWhatItWasIn) {
   for (const int rank : {0, 1, 2}) EXPECT_THAT(Memories(rank), IsEmpty()) << "the job is done: nothing to remember";
 }
 
+// One node remembers a run that ended without it; the job is started anew on all of them.
+TEST_F(FailoverTest, AJobStartedAnewIsNotHeldUpByANodeThatRemembers) {
+  const std::vector<std::string> flags = {"--nnodes=2:3", "--rdzv-endpoint", Endpoints(2), "--last-call=2",
+                                          "--max-restarts=1"};
+  Launched& first = Start(0, flags);
+  Launched& second = Start(1, flags);
+  Launched& third = Start(2, flags);
+  ASSERT_TRUE(Runs(0, 3, 0) && Runs(1, 3, 0) && Runs(2, 3, 0)) << first.err() << second.err() << third.err();
+  third.Signal(SIGKILL);
+  EXPECT_EQ(third.Wait(), 137);
+  Go();
+  EXPECT_EQ(first.Wait(kLong), 0) << first.err();
+  EXPECT_EQ(second.Wait(kLong), 0) << second.err();
+  ASSERT_EQ(Memories(2).size(), 1u);
+  std::vector<Launched*> again;
+  for (const int rank : {0, 1, 2}) again.push_back(&Start(rank, flags));
+  for (Launched* node : again) EXPECT_EQ(node->Wait(kLong), 0) << node->err();
+  EXPECT_THAT(Memories(2), IsEmpty());
+}
+
 // In a large job a frozen launcher is noticed late (rendezvous/pace.h): a peer's worker has left with 69 by then, and was
 // told first. The loss that explains it takes its place.
 TEST_F(FailoverTest, ABetterCauseThatCameSecondIsNamed) {

@@ -66,6 +66,7 @@ class NodesTest(unittest.TestCase):
         drop = ("RANK", "WORLD_SIZE", "LOCAL_", "NODE_RANK", "MASTER_", "COMPOSER_", "TORCHELASTIC_", "SLURM_", "PET_")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
         environment["TMPDIR"] = str(self.folder)
+        environment["COMPOSER_RUNTIME_DIR"] = str(self.folder / "runtime")
         process = self.hosts[number].run(argv, cwd=self.folder, env=environment)
         self.nodes.append(process)
         return process
@@ -170,8 +171,8 @@ class FaultsTest(NodesTest):
         self.expect_exit(nodes[0], 0)
         self.assertIn("was lost", self.causes()[0])
 
-    def lose_node_1(self, how, what):
-        nodes = self.launch_all("steps=1500", nodes="1:2")
+    def lose_node_1(self, how, what, nodes="1:2", flags=()):
+        nodes = self.launch_all("steps=1500", nodes=nodes, flags=flags)
         self.wait_for_step(20)
         at = time.monotonic()
         how(self.hosts[1])
@@ -187,6 +188,12 @@ class FaultsTest(NodesTest):
 
     def test_power_off(self):
         nodes = self.lose_node_1(lambda host: host.power_off(), "power off")
+        self.expect_node_0_goes_on_alone(nodes)
+
+    def test_power_off_in_a_large_job(self):
+        """Its launchers are pinged every 10 s (rendezvous/pace.h); the kernels' keepalive notices the host all the same."""
+        nodes = self.lose_node_1(lambda host: host.power_off(), "power off, a job of at most 10,000 nodes", nodes="1:10000",
+                                 flags=("--last-call", 3))
         self.expect_node_0_goes_on_alone(nodes)
 
     def expect_node_1_leaves(self, nodes, since):

@@ -64,6 +64,11 @@ RollCall Before(RollCall roll, const Votes& votes) {
   return roll;
 }
 
+RollCall AllHere(RollCall roll) {
+  roll.all_here = true;
+  return roll;
+}
+
 RollCall Expecting(RollCall roll, int expected, double until) {
   roll.expected = expected;
   roll.expected_until = At(until);
@@ -187,6 +192,8 @@ TEST(DecideMembership, QuorumOfTheLastWorld) {
       {"majority", After(5, 3, 3), Quorum(false), 9, Kind::kForm, 0, "the 3 nodes left of generation 3 are back"},
       {"half, with node rank 0", WithFirst(After(4, 2, 2)), Quorum(false), 9, Kind::kForm, 0,
        "the 2 nodes left of generation 3 are back"},
+      {"all were started anew but one", AllHere(After(3, 1, 1, 7)), Quorum(false), 9, Kind::kForm, 0,
+       "all 8 nodes are here"},
       {"half", After(4, 2, 2), Quorum(true), 9, Kind::kWait, 19,
        "2 of the 4 nodes of generation 3 are here, more than half are needed"},
       {"newcomers do not count", After(4, 1, 1, 6), Quorum(true), 9, Kind::kWait, 19,

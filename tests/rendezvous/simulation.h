@@ -15,7 +15,8 @@
 //   ranks                    0 … n-1, each once, no node twice, base ranks add up; survivors keep their order; no two
 //                            processes ever believe to have one rank of one world
 //   quorum                   in a list, more than half of the last world that a member of the new one has heard of is
-//                            connected to the server that forms it (half, with node rank 0); of a first world, more
+//                            connected to the server that forms it (half, with node rank 0), or the new one has all
+//                            agents there are, each with a rank it was given; of a first world, more
 //                            than half of max_nodes (half, at the first of the list)
 //   sizes                    min_nodes <= n <= max_nodes
 //   progress                 when faults stop and enough nodes are there, a world runs

@@ -85,6 +85,8 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
       Violate("a first world of ", there, " of ", policy_.max_nodes, " nodes");
     return;
   }
+  const bool of_all = given_ranks_ && world.members.size() == agents_.size();  // nobody is left to go on elsewhere
+  if (of_all) return;
   const std::set<Life> members(last->second.members.begin(), last->second.members.end());
   std::set<Life> there;
   for (const auto& [session, stream] : servers_[s].streams) {

@@ -1,0 +1,21 @@
+// What a launcher reads of its former life, and of its cgroups, on arbitrary bytes: within the limits, and what was accepted
+// is written and read again as the same.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <cstdlib>
+
+#include "launcher/job_cgroup.h"
+#include "launcher/node_memory.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto [id, standing] = composer::ParseNodeMemory(text);
+  if (!id.empty()) {
+    const auto again = composer::ParseNodeMemory(composer::NodeMemoryText(id, standing));
+    if (again.first != id || again.second.generation() != standing.generation()) std::abort();
+  }
+  if (const auto path = composer::UnifiedCgroup(text); path.has_value()) {
+    if (path->empty() || (*path)[0] != '/' || path->find('\n') != std::string::npos) std::abort();
+  }
+  return 0;
+}
