@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
 #include "trainer/core/autocast.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/parallel/gradient_reducer.h"
@@ -37,6 +38,16 @@ void CopyAll(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& to) {
   if (!from.empty()) at::_foreach_copy_(to, from);
 }
 
+// A parameter may have several names.
+std::vector<at::Tensor> TrainableOnce(const Model& model) {
+  std::vector<at::Tensor> params;
+  absl::flat_hash_set<const void*> seen;
+  for (const at::Tensor& param : model.parameters()) {
+    if (param.requires_grad() && seen.insert(param.unsafeGetTensorImpl()).second) params.push_back(param);
+  }
+  return params;
+}
+
 GradientReducer::Options ReducerOptions(const DdpOptions& ddp) {
   GradientReducer::Options options;
   options.first_bucket_bytes = ddp.first_bucket_bytes;
@@ -63,9 +74,7 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
       sync_(sync),
       world_size_(communicator.world_size()),
       weight_(torch::ones({}, torch::device(state.device))) {
-  for (const at::Tensor& param : state.model->parameters()) {
-    if (param.requires_grad()) params_.push_back(param);
-  }
+  params_ = TrainableOnce(*state.model);
   if (state.auto_microbatch) {
     buffers_ = state.model->buffers();
     for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(buffer.clone());

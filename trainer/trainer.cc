@@ -267,7 +267,8 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
   if (options.device_train_microbatch_size) {
     if (options_.virtual_shards != 0) {
       return absl::InvalidArgumentError(
-          "device_train_microbatch_size: with determinism: elastic it is part of the result and settled when the trainer "
+          "device_train_microbatch_size: with determinism: elastic it is part of the result and settled when the "
+          "trainer "
           "is made");
     }
     if (state_.auto_microbatch || *options.device_train_microbatch_size < 0)

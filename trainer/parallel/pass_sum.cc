@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -16,8 +15,9 @@ void PassSum::Init(at::Tensor total, bool in_tree_order) {
   terms_.clear();
 }
 
+// After k terms there is a partial sum for each bit of k that is set.
 int64_t PassSum::NumPartialsFor(int64_t passes) {
-  return passes < 2 ? 0 : std::bit_width(static_cast<uint64_t>(passes - 1)) - 1;
+  return passes < 1 ? 0 : std::bit_width(static_cast<uint64_t>(passes + 1)) - 2;
 }
 
 void PassSum::Merge() {

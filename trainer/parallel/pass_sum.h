@@ -1,6 +1,6 @@
 // The sum of a step's passes on one rank's shard of a gradient: each term added to the sum as it comes, or, for
-// `determinism: elastic`, in the order of TreeSum: a binary counter of partial sums. That takes ceil(log2(passes)) - 1
-// further tensors like the sum, which stay.
+// `determinism: elastic`, in the order of TreeSum: a binary counter of partial sums. That takes
+// floor(log2(passes + 1)) - 1 further tensors like the sum, which stay.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,7 +24,7 @@ class PassSum {
 
   // Further tensors like the total.
   int64_t num_partials() const { return partials_.empty() ? 0 : static_cast<int64_t>(partials_.size()) - 1; }
-  static int64_t NumPartialsFor(int64_t passes);
+  static int64_t NumPartialsFor(int64_t passes);  // in tree order
 
  private:
   // The last of partials_ in use, into the one before it.

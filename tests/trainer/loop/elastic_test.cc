@@ -134,7 +134,8 @@ TEST(VirtualShards, WorldsThatCannotAreToldWhichCan) {
   EXPECT_EQ(ValidateVirtualShards(12, {3, 1}).message(),
             "determinism: elastic with virtual_shards: 12 runs on 1, 2, 4 ranks, not on 3: the ranks that share the "
             "parameters are a power of two and divide the shards of a replica");
-  EXPECT_THAT(std::string(ValidateVirtualShards(8, {8, 2}).message()), HasSubstr("runs on 2, 4, 8 ranks in 2 replicas"));
+  EXPECT_THAT(std::string(ValidateVirtualShards(8, {8, 2}).message()),
+              HasSubstr("runs on 2, 4, 8 ranks in 2 replicas"));
   EXPECT_FALSE(ValidateVirtualShards(0, {1, 1}).ok());
   for (const int world : {1, 2, 3, 5, 7, 8, 12, 16, 100})
     EXPECT_TRUE(ValidateVirtualShards(DefaultVirtualShards(world), {1, world}).ok()) << world;
