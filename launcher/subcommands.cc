@@ -55,7 +55,7 @@ const std::vector<Subcommand>& Subcommands() {
       {"doctor", "[--json] [HOST:PORT]", "check this machine and say what to mend",
        [](const SubcommandCall& call) { return DoctorCommand(call.arguments, call.environment); }},
       {"validate", "job.yaml [key=value ...]", "check a YAML file", OfWorker("validate")},
-      {"checkpoint", "show|diff|verify PATH", "look at checkpoints", OfWorker("checkpoint")},
+      {"checkpoint", "COMMAND ...", "list, show, verify, diff, export, import, prune", OfWorker("checkpoint")},
       {"trace", "merge FOLDER [OUTPUT]", "join the traces of the ranks", OfWorker("trace")},
       {"version", "", "print the version", PrintVersion},
   };
