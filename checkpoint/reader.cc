@@ -134,8 +134,10 @@ absl::Status LoadTogether(ObjectStore& store, const std::string& checkpoint, Sta
   }
   RETURN_IF_ERROR(AgreeOn(exchange, status));
   status = ReadTogether(store, checkpoint, *manifest, &whole, exchange);
-  RETURN_IF_ERROR(AgreeOn(exchange, status));
-  status = ReadInGroups(store, checkpoint, *manifest, &shards, exchange);
+  if (!into->sharded.empty()) {  // on all ranks alike
+    RETURN_IF_ERROR(AgreeOn(exchange, status));
+    status = ReadInGroups(store, checkpoint, *manifest, &shards, exchange);
+  }
   RETURN_IF_ERROR(AgreeOn(exchange, status));
   TakeSmallState(*manifest, selection, into);
   return absl::OkStatus();

@@ -293,7 +293,7 @@ TEST(FsdpConstruction, NoRankEverHoldsTheWholeModel) {
   EXPECT_NE(resumed.resumed_from, "");
   for (const Peaks& peaks : {fresh, resumed}) {
     EXPECT_GT(peaks.everything, peaks.whole_model / 4);
-    EXPECT_LT(peaks.everything, peaks.whole_model * 7 / 10);
+    EXPECT_LT(peaks.everything, peaks.whole_model * 8 / 10);
   }
 }
 
