@@ -17,7 +17,7 @@ INTERNAL = {
     "metrics/class_counts.h", "metrics/classes_last.h",
     "models/torchscript_call.h",
     "optim/active_params.h", "optim/apply_schedulers.h", "optim/newton_schulz.h", "optim/observe_metrics.h",
-    "profiler/memory_timeline.h", "profiler/proc_stats.h", "profiler/trace_merge.h", "profiler/trace_tool.h", "profiler/verdict.h",
+    "profiler/memory_timeline.h", "profiler/operator_clip.h", "profiler/proc_stats.h", "profiler/trace_merge.h", "profiler/trace_tool.h", "profiler/verdict.h",
     "profiler/window_trace.h",
 }
 INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.M)

@@ -134,9 +134,13 @@ TEST_F(PluginTest, WhatAFactoryDoesWrongNamesIt) {
     return CatchTorch([&]() -> absl::Status {
       auto job = ReadJob({.yaml_path = dir_.Path("job.yaml"), .run_folder = dir_.Path("run")}, Environment());
       if (!job.ok()) return job.status();
-      return BuildTrainerOptions(*std::move(job), {}).status();
+      const absl::StatusOr<TrainerOptions> options = BuildTrainerOptions(*std::move(job), {});
+      if (!options.ok()) return options.status();
+      ConstructModel(options->make_model, options->seed);
+      return absl::OkStatus();
     });
   };
+  EXPECT_TRUE(MakeDirs(dir_.Path("run")).ok());
   const struct {
     const char* model;
     const char* message;
