@@ -106,7 +106,8 @@ absl::StatusOr<std::vector<KeeperEvent>> Keeper::TakeEvents() {
 
 void Keeper::KillRemains() {
   KillCgroup(cgroup_);
-  KillChildren([](pid_t) { return true; }, absl::Seconds(5));
+  // Not the warden: should we be killed next, as by `pkill -9 composer`, it is all that is left.
+  KillChildren([this](pid_t pid) { return pid != warden_.pid; }, absl::Seconds(5));
 }
 
 void Keeper::Finish() {

@@ -249,6 +249,18 @@ TEST(KeeperTest, TheLauncherCleansUpAfterAKilledKeeper) {
   EXPECT_EQ(keeper->Spawn(1, Shell("true"), 1, 2).code(), absl::StatusCode::kUnavailable);
 }
 
+// The launcher may be killed right after its keeper: the warden must outlive what it cleans up in between.
+TEST(KeeperTest, CleaningUpAfterAKilledKeeperSparesTheWarden) {
+  TempDir dir;
+  auto keeper = *Keeper::Start({.temp_folder = dir.Path("launch")});
+  const std::vector<pid_t> children = ChildrenOf(getpid());
+  ASSERT_EQ(children.size(), 2u) << "the warden and the keeper";
+  kill(children[1], SIGKILL);
+  EXPECT_TRUE(WaitUntil([&] { return ProcessState(children[1]) == 'Z'; }, absl::Seconds(1)));
+  keeper->KillRemains();
+  EXPECT_TRUE(IsAlive(children[0]));
+}
+
 TEST(KeeperTest, SurvivesSignalsOfTheTerminal) {
   auto keeper = *Keeper::Start({});
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1}) kill(ChildrenOf(getpid()).back(), signal);
