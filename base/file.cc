@@ -109,7 +109,8 @@ absl::Status AtomicWriteFile(const std::string& path, absl::string_view content)
   if (fd < 0) return ErrnoStatus(errno, "cannot create", temporary);
   absl::Status status = WriteAndSync(fd, content, path);
   if (close(fd) != 0 && status.ok()) status = ErrnoStatus(errno, "cannot close", path);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) status = ErrnoStatus(errno, "cannot rename to", path);
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
+    status = ErrnoStatus(errno, "cannot rename to", path);
   if (!status.ok()) {
     unlink(temporary.c_str());
     return status;

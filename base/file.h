@@ -36,10 +36,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes 
 // writes `path.tmp-<pid>`, syncs it, renames it over path, syncs the folder. On failure path is as it was and the temporary file is gone.
 absl::Status AtomicWriteFile(const std::string& path, absl::string_view content);
 
-absl::Status MakeDirs(const std::string& path);                              // like mkdir -p
-absl::Status SyncDir(const std::string& path);                               // fsync of a folder
-absl::Status RemoveFile(const std::string& path);                            // OK when it is not there
-absl::Status RemoveTree(const std::string& path);                            // like rm -rf; does not follow links
-absl::StatusOr<std::vector<std::string>> ListDir(const std::string& path);   // names, sorted, without . and ..
+absl::Status MakeDirs(const std::string& path);                             // like mkdir -p
+absl::Status SyncDir(const std::string& path);                              // fsync of a folder
+absl::Status RemoveFile(const std::string& path);                           // OK when it is not there
+absl::Status RemoveTree(const std::string& path);                           // like rm -rf; does not follow links
+absl::StatusOr<std::vector<std::string>> ListDir(const std::string& path);  // names, sorted, without . and ..
 
 }  // namespace composer

@@ -177,16 +177,17 @@ absl::StatusOr<int64_t> Nvml::MemoryErrors(int device) const {
   if (functions_->ecc_errors == nullptr) return absl::UnimplementedError("this driver does not count memory errors");
   ASSIGN_OR_RETURN(Device handle, Handle(device));
   unsigned long long count = 0;  // NOLINT(runtime/int)
-  RETURN_IF_ERROR(Check(functions_->ecc_errors(handle, kUncorrected, kVolatile, &count), "nvmlDeviceGetTotalEccErrors"));
+  RETURN_IF_ERROR(
+      Check(functions_->ecc_errors(handle, kUncorrected, kVolatile, &count), "nvmlDeviceGetTotalEccErrors"));
   return static_cast<int64_t>(count);
 }
 
 absl::StatusOr<uint64_t> Nvml::ThrottleReasons(int device) const {
-  if (functions_->throttle_reasons == nullptr) return absl::UnimplementedError("this driver does not tell of slow-downs");
+  if (functions_->throttle_reasons == nullptr)
+    return absl::UnimplementedError("this driver does not tell of slow-downs");
   ASSIGN_OR_RETURN(Device handle, Handle(device));
   unsigned long long reasons = 0;  // NOLINT(runtime/int)
-  RETURN_IF_ERROR(
-      Check(functions_->throttle_reasons(handle, &reasons), "nvmlDeviceGetCurrentClocksThrottleReasons"));
+  RETURN_IF_ERROR(Check(functions_->throttle_reasons(handle, &reasons), "nvmlDeviceGetCurrentClocksThrottleReasons"));
   return static_cast<uint64_t>(reasons);
 }
 

@@ -19,11 +19,11 @@ inline absl::Status Annotate(const absl::Status& status, absl::string_view conte
 
 }  // namespace composer
 
-#define RETURN_IF_ERROR(expr)                                \
-  do {                                                       \
-    if (::absl::Status _status = (expr); !_status.ok()) {    \
-      return _status;                                        \
-    }                                                        \
+#define RETURN_IF_ERROR(expr)                             \
+  do {                                                    \
+    if (::absl::Status _status = (expr); !_status.ok()) { \
+      return _status;                                     \
+    }                                                     \
   } while (false)
 
 #define COMPOSER_CONCAT_INNER_(a, b) a##b

@@ -23,8 +23,8 @@ struct ServeOptions {
   GrowPolicy grow = GrowPolicy::kAtCheckpoint;
   int grace_seconds = 60;  // for a running world's nodes to come back
   int settle_seconds = 0;  // for nodes of a world that an earlier rendezvous formed to tell of it
-  int place = 0;              // of this one in the list of hosts that may serve
-  int places = 1;             // more than one: a world needs a majority of the last one
+  int place = 0;           // of this one in the list of hosts that may serve
+  int places = 1;          // more than one: a world needs a majority of the last one
   JobSecurity security;
   int report_fd = -1;        // gets "port N\n" or "error …\n", then is closed; -1: the port is printed
   bool of_launcher = false;  // the launcher decides about its life: SIGINT, SIGTERM and SIGHUP are ignored

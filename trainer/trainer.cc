@@ -90,11 +90,24 @@ absl::Status Trainer::Build() {
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
   if (resumed_from_.empty()) ShareInitialWeights();
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
-  Clock* clock = options_.clock != nullptr ? options_.clock : &RealClock::Get();
-  loop_ = std::make_unique<TrainLoop>(
-      RunParts{state_, *engine_, logger_, *communicator_, *train_loader_, *train_batches_, evaluators_, *checkpoints_,
-               AllCheckpoints(), *supervision_, *clock, options_.train_metrics_interval, fsdp_.get(), options_.ddp,
-               {static_cast<int>(saved_data_.virtual_shards), Place()}, mesh_.get()});
+  loop_ = std::make_unique<TrainLoop>(RunParts{
+      .state = state_,
+      .engine = *engine_,
+      .logger = logger_,
+      .communicator = *communicator_,
+      .train_loader = *train_loader_,
+      .train_batches = *train_batches_,
+      .evaluators = evaluators_,
+      .checkpoints = *checkpoints_,
+      .all_checkpoints = AllCheckpoints(),
+      .supervision = *supervision_,
+      .clock = options_.clock != nullptr ? *options_.clock : RealClock::Get(),
+      .train_metrics_interval = options_.train_metrics_interval,
+      .gradient_sync = fsdp_.get(),
+      .ddp = options_.ddp,
+      .elastic = {static_cast<int>(saved_data_.virtual_shards), Place()},
+      .mesh = mesh_.get(),
+  });
   return absl::OkStatus();
 }
 

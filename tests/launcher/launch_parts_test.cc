@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/network_facts.h"
 #include "launcher/argument_expansion.h"
 #include "launcher/data_fingerprint.h"
 #include "launcher/endpoint.h"
-#include "base/network_facts.h"
 #include "launcher/node_address.h"
 #include "launcher/output_plan.h"
 #include "launcher/reachability.h"

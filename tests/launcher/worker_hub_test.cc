@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/worker_hub.h"
 
-#include "rendezvous/key_value_upstream.h"
-
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include "absl/synchronization/mutex.h"
 #include "proto/worker.grpc.pb.h"
+#include "rendezvous/key_value_upstream.h"
 #include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
 

@@ -245,8 +245,7 @@ TEST(WorkerAgent, WithoutLauncherAllIsQuiet) {
 }
 
 TEST(WorkerAgentDeathTest, LeavingIsExitCode69) {
-  EXPECT_EXIT(LeaveAtOnce("the launcher is gone"), ::testing::ExitedWithCode(69),
-              "leaving: the launcher is gone");
+  EXPECT_EXIT(LeaveAtOnce("the launcher is gone"), ::testing::ExitedWithCode(69), "leaving: the launcher is gone");
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ struct FsdpOptions {
   // false: nothing is gathered ahead, every collective is waited for (on a GPU: with the device) where it starts. Slower,
   // the same bits: for telling a fault of the overlap from one of the model.
   bool overlap_communication = true;
-  bool sync_module_states = true;  // rank 0's first weights, not each rank's own
-  bool auto_wrap = true;           // false: only blocks that the model itself marks are units (Block::SetFsdpWrap)
+  bool sync_module_states = true;       // rank 0's first weights, not each rank's own
+  bool auto_wrap = true;                // false: only blocks that the model itself marks are units (Block::SetFsdpWrap)
   std::vector<std::string> wrap_types;  // types of blocks ("GptBlock") that are units; empty: all
   int64_t min_num_params = 0;           // a block with fewer parameters is not a unit of its own
   bool verbose = false;                 // logs the plan

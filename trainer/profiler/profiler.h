@@ -25,13 +25,13 @@
 #include "base/clock.h"
 #include "trainer/core/callback.h"
 #include "trainer/core/time.h"
-#include "trainer/profiler/trace_name.h"
 #include "trainer/profiler/op_trace.h"
 #include "trainer/profiler/schedule.h"
 #include "trainer/profiler/span_recorder.h"
 #include "trainer/profiler/system_sampler.h"
 #include "trainer/profiler/timeline.h"
 #include "trainer/profiler/trace_file.h"
+#include "trainer/profiler/trace_name.h"
 
 namespace composer {
 

@@ -2,6 +2,7 @@
 #include "worker/cuda/cuda_module.h"
 
 #include <c10/cuda/CUDAFunctions.h>
+
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 namespace composer {

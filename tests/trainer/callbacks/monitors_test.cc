@@ -94,14 +94,22 @@ TEST(DevicePeaksTest, GpusAreFoundByTheirNames) {
     const char* name;
     MathType type;
     double peak;  // 0: not known
-  } kCases[] = {{"NVIDIA H100 80GB HBM3", MathType::kBf16, 989.5e12}, {"NVIDIA H100 PCIe", MathType::kBf16, 756.5e12},
-                {"NVIDIA H200", MathType::kTf32, 494.5e12},           {"NVIDIA A100-SXM4-40GB", MathType::kFp16, 312e12},
-                {"NVIDIA A10", MathType::kBf16, 125e12},              {"NVIDIA A10G", MathType::kBf16, 70e12},
-                {"Tesla V100-SXM2-32GB", MathType::kFp16, 125e12},    {"Tesla V100S-PCIE-32GB", MathType::kFp16, 130e12},
-                {"Tesla V100-SXM2-32GB", MathType::kTf32, 15.7e12},   {"Tesla V100-SXM2-32GB", MathType::kBf16, 0},
-                {"Tesla T4", MathType::kFp16, 65e12},                 {"NVIDIA L40S", MathType::kFp32, 91.6e12},
-                {"NVIDIA L4", MathType::kFp16, 121e12},               {"NVIDIA L40", MathType::kFp16, 0},
-                {"NVIDIA GeForce GTX 1080", MathType::kFp32, 0},      {"NVIDIA A100-PCIE-40GB", MathType::kFp8, 0}};
+  } kCases[] = {{"NVIDIA H100 80GB HBM3", MathType::kBf16, 989.5e12},
+                {"NVIDIA H100 PCIe", MathType::kBf16, 756.5e12},
+                {"NVIDIA H200", MathType::kTf32, 494.5e12},
+                {"NVIDIA A100-SXM4-40GB", MathType::kFp16, 312e12},
+                {"NVIDIA A10", MathType::kBf16, 125e12},
+                {"NVIDIA A10G", MathType::kBf16, 70e12},
+                {"Tesla V100-SXM2-32GB", MathType::kFp16, 125e12},
+                {"Tesla V100S-PCIE-32GB", MathType::kFp16, 130e12},
+                {"Tesla V100-SXM2-32GB", MathType::kTf32, 15.7e12},
+                {"Tesla V100-SXM2-32GB", MathType::kBf16, 0},
+                {"Tesla T4", MathType::kFp16, 65e12},
+                {"NVIDIA L40S", MathType::kFp32, 91.6e12},
+                {"NVIDIA L4", MathType::kFp16, 121e12},
+                {"NVIDIA L40", MathType::kFp16, 0},
+                {"NVIDIA GeForce GTX 1080", MathType::kFp32, 0},
+                {"NVIDIA A100-PCIE-40GB", MathType::kFp8, 0}};
   for (const auto& c : kCases) EXPECT_EQ(PeakFlops(c.name, c.type).value_or(0), c.peak) << c.name;
 }
 

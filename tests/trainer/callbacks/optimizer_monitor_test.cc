@@ -36,13 +36,13 @@ class OptimizerMonitorTest : public CallbackTest {
 TEST_F(OptimizerMonitorTest, NormsOfWhatTheOptimizerWorkedWith) {
   OptimizerMonitor monitor({.interval = 1});
   StepWith(monitor, 1.0F, 2.0F);
-  EXPECT_DOUBLE_EQ(Last("grad/fc.weight"), 2);             // sqrt(4 * 1)
+  EXPECT_DOUBLE_EQ(Last("grad/fc.weight"), 2);  // sqrt(4 * 1)
   EXPECT_NEAR(Last("grad/fc.bias"), std::sqrt(8.0), 1e-6);
   EXPECT_NEAR(Last("grad/global"), std::sqrt(4 + 8.0), 1e-6);
   // {{2.5, 3.5}, {-0.5, -0.5}} and {-1, 1}
   EXPECT_NEAR(Last("param/fc.weight"), std::sqrt(6.25 + 12.25 + 0.5), 1e-6);
   EXPECT_NEAR(Last("param/fc.bias"), std::sqrt(2.0), 1e-6);
-  EXPECT_DOUBLE_EQ(Last("update/fc.weight"), 1);           // 0.5 * 2
+  EXPECT_DOUBLE_EQ(Last("update/fc.weight"), 1);  // 0.5 * 2
   EXPECT_NEAR(Last("update/fc.bias"), std::sqrt(2.0), 1e-6);
   EXPECT_DOUBLE_EQ(Last("moment/fc.weight"), 2);
 }

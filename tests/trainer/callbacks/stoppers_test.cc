@@ -138,7 +138,8 @@ TEST_F(StopperTest, ThresholdStopperStopsPastTheThreshold) {
   EXPECT_FALSE(BatchWith(loss, "loss/train/total", 0.75));
   EXPECT_TRUE(BatchWith(loss, "loss/train/total", 0.25));
   state_.stop_requested = false;
-  ThresholdStopper above({.monitor = "loss/train/total", .threshold = 5, .better = Better::kGreater, .stop_on_batch = true});
+  ThresholdStopper above(
+      {.monitor = "loss/train/total", .threshold = 5, .better = Better::kGreater, .stop_on_batch = true});
   EXPECT_FALSE(BatchWith(above, "loss/train/total", 4));
   EXPECT_TRUE(BatchWith(above, "loss/train/total", 6));
   state_.stop_requested = false;

@@ -157,7 +157,9 @@ TEST(AutoMicrobatch, AFullDiskIsNotTakenForMemory) {
    public:
     std::string name() const override { return "FullDisk"; }
     EventSet events() const override { return {Event::kAfterForward}; }
-    absl::Status Run(Event, State&, Logger&) override { return absl::ResourceExhaustedError("No space left on device"); }
+    absl::Status Run(Event, State&, Logger&) override {
+      return absl::ResourceExhaustedError("No space left on device");
+    }
   };
   TrainerOptions options = Automatic();
   options.callbacks.push_back(std::make_unique<FullDisk>());
