@@ -27,14 +27,6 @@ class FsdpTest(harness.JobTest):
         job["train_dataloader"] = dict(job["train_dataloader"], path=str(text))
         return self.write_job(name, **job)
 
-    def losses(self, name):
-        return [m["loss/train/total"] for m in self.metrics(name) if "loss/train/total" in m]
-
-    def assert_same(self, ours, theirs):
-        self.assertEqual(len(ours), len(theirs))
-        for a, b in zip(ours, theirs):
-            self.assertAlmostEqual(a, b, places=4)
-
     def test_strategies_train_as_one_process(self):
         self.run_composer("-n", 1, self.job("one"))
         one = self.losses("one")
@@ -43,7 +35,7 @@ class FsdpTest(harness.JobTest):
                                     ("hybrid", 4, {"sharding_strategy": "HYBRID_SHARD", "data_parallel_replicate_degree": 2})]:
             with self.subTest(name):
                 _, err = self.run_composer("-n", ranks, self.job(name, parallelism_config={"fsdp": config}))
-                self.assert_same(self.losses(name), one)
+                self.assert_same_losses(self.losses(name), one)
                 if config.get("verbose"):
                     self.assertIn("FULL_SHARD over 2 ranks x 1 replica, 4 units", err)
                     self.assertIn("transformer.blocks.2", err)
@@ -52,7 +44,7 @@ class FsdpTest(harness.JobTest):
         self.run_composer("-n", 1, self.job("alone"))
         self.run_composer("-n", 2, self.job("moved", max_duration="6ba", fsdp_config={}))
         self.run_composer("-n", 3, self.job("moved", fsdp_config={"mixed_precision": "FULL"}))
-        self.assert_same(self.losses("moved"), self.losses("alone"))
+        self.assert_same_losses(self.losses("moved"), self.losses("alone"))
 
     # A step of root + 3 blocks gathers the root, 3 blocks forward and 3 backward, and sums 3 blocks and the root.
     POINTS = [

@@ -76,6 +76,14 @@ class JobTest(unittest.TestCase):
         path = self.run_folder(name) / "metrics.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
+    def losses(self, name):
+        return [m["loss/train/total"] for m in self.metrics(name) if "loss/train/total" in m]
+
+    def assert_same_losses(self, ours, theirs):
+        self.assertEqual(len(ours), len(theirs))
+        for a, b in zip(ours, theirs):
+            self.assertAlmostEqual(a, b, places=4)
+
     def newest_checkpoint(self, name):
         return self.summary(name)["last_checkpoint"]
 

@@ -17,14 +17,6 @@ class TensorParallelTest(harness.JobTest):
         job["model"] = dict(GPT_JOB["model"], **changes.get("model", {}))
         return self.write_job(name, **job)
 
-    def losses(self, name):
-        return [m["loss/train/total"] for m in self.metrics(name) if "loss/train/total" in m]
-
-    def assert_same(self, ours, theirs):
-        self.assertEqual(len(ours), len(theirs))
-        for a, b in zip(ours, theirs):
-            self.assertAlmostEqual(a, b, places=4)
-
     def test_meshes_train_as_one_process_and_go_on_as_others(self):
         recorded = {"callbacks": {"sample_recorder": None}}
         self.run_composer("-n", 1, self.job("one"))
@@ -43,7 +35,7 @@ class TensorParallelTest(harness.JobTest):
                 self.assertEqual((len(ids), len(set(ids))), (6 * 12, 6 * 12), "every sample once")
                 ranks, tp, fsdp = then
                 self.run_composer("-n", ranks, self.job(name, tp, fsdp))
-                self.assert_same(self.losses(name), one)
+                self.assert_same_losses(self.losses(name), one)
 
     def test_dropout_goes_on_bit_for_bit(self):
         model = {"dropout": 0.2}
