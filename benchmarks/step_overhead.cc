@@ -5,7 +5,9 @@
 // of context, batch 8. Fused AdamW.
 //   raw_loop           one ready batch, forward, loss, no gradients, backward, step: nothing else
 //   raw_loop_loading   reads a batch of the same dataset each step
+//   raw_loop_fsdp      raw_loop_loading with the model sharded over one rank: the price of the machinery alone
 //   trainer_bare       no logger, no train metrics, no callback
+//   trainer_fsdp       trainer_bare with `fsdp_config: {sharding_strategy: FULL_SHARD}` (one rank has nothing to shard)
 //   trainer            as a default job: train metrics, metrics.jsonl with a line a step, progress bar, hyperparameters
 //   trainer_monitors   and speed_monitor, lr_monitor, memory_monitor, nan_monitor, runtime_estimator, a schedule
 //   trainer_idle_profiler   trainer with a profiler whose window never comes
@@ -43,6 +45,8 @@
 #include "trainer/optim/decoupled_adamw.h"
 #include "trainer/optim/model_params.h"
 #include "trainer/optim/schedules.h"
+#include "trainer/parallel/fsdp.h"
+#include "trainer/parallel/local_communicator.h"
 #include "trainer/profiler/profiler.h"
 #include "trainer/trainer.h"
 
@@ -96,9 +100,13 @@ std::unique_ptr<Optimizer> MakeAdamW(Model& model) {
 // What a careful C++ programmer writes by hand.
 class RawLoop {
  public:
-  RawLoop(const Workload& workload, bool loading) : loading_(loading), data_(workload.data()) {
+  enum class Kind { kOneBatch, kLoading, kSharded };
+  RawLoop(const Workload& workload, Kind kind) : loading_(kind != Kind::kOneBatch), data_(workload.data()) {
     torch::manual_seed(1);
     model_ = workload.model();
+    if (kind == Kind::kSharded) {
+      fsdp_ = std::make_unique<Fsdp>(*model_, Fsdp::Ranks{&alone_, &alone_}, FsdpOptions{}, /*tail_length=*/1);
+    }
     optimizer_ = MakeAdamW(*model_);
     order_.resize(static_cast<size_t>(workload.batch));
     std::iota(order_.begin(), order_.end(), 0);
@@ -112,8 +120,13 @@ class RawLoop {
         batch_ = data_->Load(order_);
       }
       for (at::Tensor& param : optimizer_->groups()[0].params) param.mutable_grad().reset();
+      if (fsdp_ != nullptr) {
+        fsdp_->BeginStep(1);
+        fsdp_->BeginPass();
+      }
       at::Tensor loss = model_->loss(model_->forward(batch_), batch_).total;
       loss.backward();
+      if (fsdp_ != nullptr) fsdp_->Finish();
       optimizer_->Step();
     }
   }
@@ -121,13 +134,15 @@ class RawLoop {
  private:
   bool loading_;
   std::shared_ptr<const Dataset> data_;
+  LocalCommunicator alone_;
   std::shared_ptr<Model> model_;
+  std::unique_ptr<Fsdp> fsdp_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<int64_t> order_;
   Batch batch_;
 };
 
-enum class Extras { kBare, kDefault, kMonitors, kIdleProfiler, kProfiler };
+enum class Extras { kBare, kFsdp, kDefault, kMonitors, kIdleProfiler, kProfiler };
 
 class TrainerRun {
  public:
@@ -150,9 +165,11 @@ class TrainerRun {
     options.train.global_train_batch_size = workload_.batch;
     options.make_optimizer = MakeAdamW;
     options.max_duration = Time::Batches(steps);
-    options.train_metrics_interval = extras_ == Extras::kBare ? 0 : 1;
+    const bool bare = extras_ == Extras::kBare || extras_ == Extras::kFsdp;
+    options.train_metrics_interval = bare ? 0 : 1;
+    if (extras_ == Extras::kFsdp) options.fsdp.emplace();
     if (extras_ == Extras::kMonitors) AddMonitors(options);
-    if (extras_ != Extras::kBare) AddDefaults(options);
+    if (!bare) AddDefaults(options);
     if (extras_ == Extras::kIdleProfiler || extras_ == Extras::kProfiler) AddProfiler(options);
     return Trainer::Create(std::move(options)).value();
   }
@@ -214,13 +231,16 @@ int Main(int blocks, int64_t steps, const std::string& name, const std::string& 
   at::set_num_threads(1);
   std::string folder = std::filesystem::temp_directory_path() / "composer-step-XXXXXX";
   folder = mkdtemp(folder.data());
-  RawLoop raw(*workload, false), loading(*workload, true);
-  TrainerRun bare(*workload, Extras::kBare, folder), usual(*workload, Extras::kDefault, folder),
-      monitors(*workload, Extras::kMonitors, folder), idle(*workload, Extras::kIdleProfiler, folder),
-      profiled(*workload, Extras::kProfiler, folder);
+  RawLoop raw(*workload, RawLoop::Kind::kOneBatch), loading(*workload, RawLoop::Kind::kLoading),
+      sharded(*workload, RawLoop::Kind::kSharded);
+  TrainerRun bare(*workload, Extras::kBare, folder), fsdp(*workload, Extras::kFsdp, folder),
+      usual(*workload, Extras::kDefault, folder), monitors(*workload, Extras::kMonitors, folder),
+      idle(*workload, Extras::kIdleProfiler, folder), profiled(*workload, Extras::kProfiler, folder);
   Program programs[] = {{"raw_loop", [&](int64_t n) { raw.Run(n); }, {}, {}},
                         {"raw_loop_loading", [&](int64_t n) { loading.Run(n); }, {}, {}},
+                        {"raw_loop_fsdp", [&](int64_t n) { sharded.Run(n); }, {}, {}},
                         {"trainer_bare", [&](int64_t n) { bare.Run(n); }, {}, {}},
+                        {"trainer_fsdp", [&](int64_t n) { fsdp.Run(n); }, {}, {}},
                         {"trainer", [&](int64_t n) { usual.Run(n); }, {}, {}},
                         {"trainer_monitors", [&](int64_t n) { monitors.Run(n); }, {}, {}},
                         {"trainer_idle_profiler", [&](int64_t n) { idle.Run(n); }, {}, {}},
