@@ -5,6 +5,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -20,7 +21,9 @@ constexpr int kReaders = 4;
 
 absl::Status Guarded(size_t i, std::string& buffer, absl::FunctionRef<absl::Status(size_t, std::string&)> work) try {
   return work(i, buffer);
-} catch (const std::exception& error) {  // out of memory; of torch: a device error
+} catch (const std::bad_alloc&) {
+  return absl::ResourceExhaustedError("out of host memory");
+} catch (const std::exception& error) {  // of torch: a device error
   const absl::string_view message = error.what();
   return absl::InternalError(message.substr(0, message.find('\n')));
 }

@@ -28,7 +28,7 @@ absl::Status CheckChunk(ObjectStore& store, const std::string& checkpoint, const
 
 // Calls work(i, buffer) for i in [0, count) on up to `threads` threads, this one included; each has a buffer of its own
 // to resize as it likes. After an error no new i is started; the error of the lowest i that has one is returned.
-// Exceptions come back as kInternal.
+// Exceptions come back as kInternal, std::bad_alloc as kResourceExhausted.
 absl::Status ForEachRun(size_t count, int threads, absl::FunctionRef<absl::Status(size_t, std::string& buffer)> work);
 
 // As many as help for so many bytes: one for little, kReaders for much.

@@ -160,6 +160,11 @@ std::string PlainText(absl::string_view text) {
   return nlohmann::json::parse(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).get<std::string>();
 }
 
+// An older checkpoint would throw away what the newer one holds, on no evidence.
+absl::Status CannotTell(const absl::Status& why, const std::string& location) {
+  return Annotate(why, absl::StrCat("cannot tell whether ", location, " is whole"));
+}
+
 std::string FirstReason(const std::vector<std::string>& reasons) {
   const auto found =
       std::find_if(reasons.begin(), reasons.end(), [](const std::string& reason) { return !reason.empty(); });
@@ -173,6 +178,7 @@ absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store) {
   CheckpointChoice choice;
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
     const VerifyResult verdict = VerifyCheckpoint(store, name->ToString());
+    if (!verdict.unknown.ok()) return CannotTell(verdict.unknown, store.Location(name->ToString()));
     if (verdict.problems.empty()) {
       choice.checkpoint = name->ToString();
       break;
@@ -198,7 +204,9 @@ absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchan
     ASSIGN_OR_RETURN(const std::string candidate, exchange.Broadcast(std::move(newest)));
     if (candidate.empty()) return choice;
     const VerifyResult verdict = VerifyCheckpoint(store, candidate, share);
-    const auto reasons = exchange.Gather(verdict.problems.empty() ? "" : PlainText(verdict.problems[0].message()));
+    absl::StatusOr<std::string> own = verdict.problems.empty() ? "" : PlainText(verdict.problems[0].message());
+    if (!verdict.unknown.ok()) own = CannotTell(verdict.unknown, store.Location(candidate));
+    const auto reasons = exchange.Gather(own);
     absl::StatusOr<std::string> first = "";
     if (reasons.ok()) {
       first = FirstReason(*reasons);

@@ -20,7 +20,8 @@ struct CheckpointChoice {
   std::vector<std::string> refused;  // newer ones, newest first: what is wrong with each, with its path
 };
 
-// The newest checkpoint of the folder whose every checksum holds. Errors: only when the folder cannot be listed.
+// The newest checkpoint of the folder whose every checksum holds. Errors: the folder cannot be listed, or a newer one
+// could not be looked at (VerifyResult::unknown).
 absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store);
 
 // The same on all ranks. Rank 0 lists; all verify a candidate together, each its share of it, and rank 0 tells what came

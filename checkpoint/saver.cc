@@ -138,10 +138,7 @@ absl::Status Saver::PutManifest(const std::string& name, absl::string_view text)
   const absl::Status created = store_.PutIfAbsent(ManifestKey(name), {text});
   if (created.code() != absl::StatusCode::kAlreadyExists) return created;
   const VerifyResult old = VerifyCheckpoint(store_, name);
-  for (const absl::Status& problem : old.problems) {
-    // Not known to be damaged: the store does not answer, or not to us.
-    if (absl::IsUnavailable(problem) || absl::IsPermissionDenied(problem)) return problem;
-  }
+  RETURN_IF_ERROR(old.unknown);
   if (!old.problems.empty()) {
     LOG(WARNING) << "replacing the damaged checkpoint " << store_.Location(name) << ": " << old.problems[0].message();
   } else if (!options_.overwrite && old.manifest.run_name != options_.run_name) {

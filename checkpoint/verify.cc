@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -112,7 +113,7 @@ struct FileFrame {
 };
 
 // Of the share's files. A frame is three small requests, so that many of them wait for a remote store at once.
-std::vector<FileFrame> CheckFrames(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
+absl::StatusOr<std::vector<FileFrame>> CheckFrames(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
                                    const std::vector<std::vector<TensorBox>>& by_file, VerifyShare share) {
   std::vector<FileFrame> frames(by_file.size());
   const auto check = [&](size_t i, std::string&) {
@@ -126,8 +127,18 @@ std::vector<FileFrame> CheckFrames(ObjectStore& store, const std::string& checkp
     return absl::OkStatus();
   };
   const absl::Status ran = ForEachRun(frames.size(), frames.size() < kManyFiles ? 1 : kManyFileReaders, check);
-  if (!ran.ok()) frames.push_back({ran, false});  // out of memory
+  RETURN_IF_ERROR(ran);
   return frames;
+}
+
+bool IsOfTheStore(const absl::Status& problem) {
+  return absl::IsUnavailable(problem) || absl::IsDeadlineExceeded(problem) || absl::IsPermissionDenied(problem);
+}
+
+VerifyResult Verdict(Manifest manifest, std::vector<absl::Status> problems) {
+  const auto silent = std::find_if(problems.begin(), problems.end(), IsOfTheStore);
+  if (silent != problems.end()) return {{}, {}, *silent};
+  return {std::move(manifest), std::move(problems), absl::OkStatus()};
 }
 
 }  // namespace
@@ -160,15 +171,17 @@ absl::Status ReadBoxes(ObjectStore& store, const std::string& checkpoint, const 
   return absl::OkStatus();
 }
 
-VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint, VerifyShare share) {
+VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint, VerifyShare share) try {
   absl::StatusOr<Manifest> read = ReadManifest(store, checkpoint);
-  if (!read.ok()) return {{}, {read.status()}};
-  VerifyResult verdict{*std::move(read), {}};
-  const Manifest& manifest = verdict.manifest;
+  if (!read.ok()) return Verdict({}, {read.status()});
+  const Manifest manifest = *std::move(read);
   const auto by_file = BoxesByFile(manifest);
-  const std::vector<FileFrame> frames = CheckFrames(store, checkpoint, manifest, by_file, share);
+  const absl::StatusOr<std::vector<FileFrame>> checked = CheckFrames(store, checkpoint, manifest, by_file, share);
+  if (!checked.ok()) return {{}, {}, checked.status()};
+  const std::vector<FileFrame>& frames = *checked;
+  std::vector<absl::Status> problems;
   for (const FileFrame& frame : frames) {
-    if (!frame.status.ok()) verdict.problems.push_back(frame.status);
+    if (!frame.status.ok()) problems.push_back(frame.status);
   }
   const LoadPlan plan = PlanVerify(manifest);
   const std::vector<ChunkRun> runs = RunsOf(plan);
@@ -192,15 +205,17 @@ VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint,
     return absl::OkStatus();
   };
   const absl::Status ran = ForEachRun(runs.size(), ReaderThreads(manifest.TensorBytesTotal()), verify_run);
-  if (!ran.ok()) verdict.problems.push_back(ran);
+  if (!ran.ok()) return {{}, {}, ran};
   const ChunkRead* last = nullptr;
   for (const auto& [index, problem] : found) {  // one problem a tensor and file
     const ChunkRead& chunk = plan.chunks[index];
     if (last == nullptr || last->tensor != chunk.tensor || last->file != chunk.file)
-      verdict.problems.push_back(problem);
+      problems.push_back(problem);
     last = &chunk;
   }
-  return verdict;
+  return Verdict(manifest, std::move(problems));
+} catch (const std::bad_alloc&) {
+  return {{}, {}, absl::ResourceExhaustedError("out of host memory")};
 }
 
 }  // namespace composer

@@ -26,6 +26,9 @@ absl::StatusOr<Manifest> ParseManifestOf(ObjectStore& store, const std::string& 
 struct VerifyResult {
   Manifest manifest;                   // empty when the manifest is among the problems
   std::vector<absl::Status> problems;  // empty: valid. Each names the file and what is wrong with it
+  // Not OK: it could not be looked at, through no fault of its own: out of memory (kResourceExhausted), or the store does
+  // not answer, or not to us (kUnavailable, kDeadlineExceeded, kPermissionDenied). Then there is neither of the others.
+  absl::Status unknown;
 };
 // Of the files' frames and the runs of chunks that there are to verify, every `count`-th from the `index`-th on: so many
 // ranks do it together. The manifest is always read.

@@ -38,6 +38,7 @@ Listed Look(ObjectStore& store, const std::string& name) {
 
 Listed Verify(ObjectStore& store, const std::string& name) {
   VerifyResult verdict = VerifyCheckpoint(store, name);
+  if (!verdict.unknown.ok()) return {name, {}, std::string(verdict.unknown.message())};
   return {name, std::move(verdict.manifest),
           verdict.problems.empty() ? "" : std::string(verdict.problems[0].message())};
 }

@@ -20,6 +20,7 @@ absl::StatusOr<int> VerifyTool(const std::vector<std::string>& args, const ToolC
   bool all_valid = true;
   for (const std::string& name : names) {
     const VerifyResult verdict = VerifyCheckpoint(*place.store, name);
+    RETURN_IF_ERROR(Annotate(verdict.unknown, place.store->Location(name)));
     all_valid = all_valid && verdict.problems.empty();
     for (const absl::Status& problem : verdict.problems) context.err << name << ": " << problem.message() << "\n";
     context.out << place.store->Location(name) << (verdict.problems.empty() ? "  valid  " : "  DAMAGED  ")

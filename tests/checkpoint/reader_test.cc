@@ -54,6 +54,49 @@ TEST(FindNewestValid, AFolderThatCannotBeListedIsAnErrorNotAnEmptyOne) {
   EXPECT_EQ(FindNewestValid(store).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
+TEST(FindNewestValid, WhatTheStoreDoesNotShowNowIsNotPassedOverForAnOlderOne) {
+  MemoryStore memory;
+  for (int64_t batch : {1, 2}) ASSERT_TRUE(SaveOne(memory, batch).ok());
+  for (const char* part : {"ep0-ba2/manifest.json", ".safetensors"}) {
+    FaultStore store(memory);
+    store.OnlyFor(part);
+    store.FailCalls(0, 1, absl::UnavailableError("503"));
+    const absl::Status status = FindNewestValid(store).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << part;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("cannot tell whether memory://ep0-ba2 is whole"));
+  }
+}
+
+// A store without the memory to read from.
+class ExhaustedStore final : public FaultStore {
+ public:
+  using FaultStore::FaultStore;
+  absl::Status Read(const std::string& key, int64_t offset, absl::Span<char> into) override {
+    if (offset > 0) throw std::bad_alloc();
+    return FaultStore::Read(key, offset, into);
+  }
+};
+
+TEST(FindNewestValid, OutOfMemoryIsNoDamage) {
+  MemoryStore memory;
+  for (int64_t batch : {1, 2}) ASSERT_TRUE(SaveOne(memory, batch).ok());
+  ExhaustedStore store(memory);
+  const absl::Status status = FindNewestValid(store).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("ep0-ba2 is whole: out of host memory"));
+}
+
+TEST(ChooseCheckpoint, ARankThatCannotTellStopsAll) {
+  MemoryStore memory;
+  for (int64_t batch : {1, 2}) ASSERT_TRUE(SaveOne(memory, batch).ok());
+  RunRanks(3, [&](RankExchange exchange) {
+    ExhaustedStore without_memory(memory);
+    ObjectStore& with_memory = memory;
+    const auto choice = ChooseCheckpoint(exchange.rank() == 0 ? without_memory : with_memory, exchange);
+    EXPECT_THAT(std::string(choice.status().message()), HasSubstr("out of host memory"));
+  });
+}
+
 TEST(ChooseCheckpoint, AllRanksChooseTheSameWithItsReasons) {
   MemoryStore store;
   for (int64_t batch : {1, 2}) ASSERT_TRUE(SaveOne(store, batch).ok());

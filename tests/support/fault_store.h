@@ -14,7 +14,7 @@
 
 namespace composer {
 
-class FaultStore final : public ObjectStore {
+class FaultStore : public ObjectStore {
  public:
   // `inner` must outlive it.
   explicit FaultStore(ObjectStore& inner) : inner_(inner) {}
