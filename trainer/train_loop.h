@@ -36,12 +36,10 @@ struct RunParts {
   GradientSync* gradient_sync = nullptr;  // null: as TrainBatch's
   DdpOptions ddp;                         // of that one
   ElasticOptions elastic;
-  Mesh* mesh = nullptr;  // null: every rank has samples of its own
+  Mesh& mesh;
   // The ranks that have other samples; those that have the same, null when there are none.
-  Communicator& data_ranks() const { return mesh == nullptr ? communicator : mesh->data(); }
-  Communicator* tensor_ranks() const {
-    return mesh == nullptr || mesh->shape().tensor == 1 ? nullptr : &mesh->tensor();
-  }
+  Communicator& data_ranks() const { return mesh.data(); }
+  Communicator* tensor_ranks() const { return mesh.shape().tensor == 1 ? nullptr : &mesh.tensor(); }
 };
 
 class TrainLoop {

@@ -7,9 +7,7 @@
 #include <limits>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainer/callbacks/oom_observer.h"
@@ -27,15 +25,6 @@ namespace {
 // another rank or the store that is gone, the save cannot end.
 absl::Duration PatienceWithSave(const absl::Status& failure) {
   return absl::IsUnavailable(failure) ? absl::ZeroDuration() : absl::Seconds(20);
-}
-
-// Of a model some of whose parameters have no memory yet: the others and buffers.
-void MoveFilled(torch::nn::Module& model, at::Device device) {
-  const auto move = [&](at::Tensor& tensor) {
-    if (!tensor.is_meta() && tensor.device() != device) tensor.set_data(tensor.to(device));
-  };
-  for (at::Tensor& tensor : model.parameters()) move(tensor);
-  for (at::Tensor& tensor : model.buffers()) move(tensor);
 }
 
 }  // namespace
@@ -64,8 +53,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
-  MakeModel();
-  RETURN_IF_ERROR(BuildMesh());
+  ASSIGN_OR_RETURN(parallel_, ParallelModel::Make(options_, *communicator_));
   // Before anything else wraps the model's blocks.
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
   if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
@@ -88,7 +76,7 @@ absl::Status Trainer::Build() {
   RETURN_IF_ERROR(CheckSchedulers());
   RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
-  if (resumed_from_.empty()) ShareInitialWeights();
+  if (resumed_from_.empty()) parallel_->ShareFirstWeights();
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
   loop_ = std::make_unique<TrainLoop>(RunParts{
       .state = state_,
@@ -103,27 +91,11 @@ absl::Status Trainer::Build() {
       .supervision = *supervision_,
       .clock = options_.clock != nullptr ? *options_.clock : RealClock::Get(),
       .train_metrics_interval = options_.train_metrics_interval,
-      .gradient_sync = fsdp_.get(),
+      .gradient_sync = parallel_->fsdp(),
       .ddp = options_.ddp,
-      .elastic = {static_cast<int>(saved_data_.virtual_shards), Place()},
-      .mesh = mesh_.get(),
+      .elastic = {static_cast<int>(saved_data_.virtual_shards), parallel_->Place()},
+      .mesh = parallel_->mesh(),
   });
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::BuildMesh() {
-  const FsdpOptions* fsdp = options_.fsdp ? &*options_.fsdp : nullptr;
-  MeshShape shape;
-  RETURN_IF_ERROR(PlanMesh(fsdp, options_.tensor_parallel_degree, communicator_->world_size(), shape));
-  // Parameters that are gathered in another type are on one rank, too, when any number of ranks is to give the same.
-  sharded_ = shape.shard > 1 || (options_.virtual_shards != 0 && fsdp != nullptr &&
-                                 fsdp->strategy != ShardingStrategy::kNoShard && fsdp->param_dtype != at::kFloat);
-  if (sharded_ || shape.tensor > 1) mesh_ = std::make_unique<Mesh>(*communicator_, shape);
-  if (shape.tensor == 1) return absl::OkStatus();
-  if (constructed_.init != nullptr) constructed_.init->FillAll();  // it is cut from the whole
-  constructed_.init.reset();
-  constructed_.whole_because = "tensor parallelism cuts it from the whole";
-  options_.model = options_.split_model(*options_.model, mesh_->tensor());
   return absl::OkStatus();
 }
 
@@ -135,23 +107,21 @@ void Trainer::BuildState() {
   state_.seed = options_.seed;
   state_.rank = communicator_->rank();
   state_.world_size = communicator_->world_size();
-  const Communicator& data = mesh_ == nullptr ? *communicator_ : mesh_->data();
-  state_.data_rank = data.rank();
-  state_.data_ranks = data.world_size();
-  state_.tensor_rank = mesh_ == nullptr ? 0 : mesh_->tensor().rank();
+  Mesh& mesh = parallel_->mesh();
+  state_.data_rank = mesh.data().rank();
+  state_.data_ranks = mesh.data().world_size();
+  state_.tensor_rank = mesh.tensor().rank();
   state_.device = options_.device;
   state_.model = options_.model;
-  if (constructed_.init == nullptr) state_.model->to(options_.device);
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
-  ShardModel();
-  constructed_.init.reset();
+  parallel_->Shard(state_);
   state_.optimizer = options_.make_optimizer(*state_.model);
   if (state_.sharding != nullptr && dynamic_cast<const Muon*>(state_.optimizer.get()) != nullptr) {
     ThrowIfError(absl::InvalidArgumentError(
         "optimizers: muon needs whole matrices, and sharding leaves a rank pieces of them; use fsdp's "
         "sharding_strategy NO_SHARD and a tensor_parallel_degree of 1, or another optimizer"));
   }
-  LogShardPlan();
+  parallel_->LogPlan(state_);
   state_.schedulers = std::move(options_.schedulers);
   state_.algorithms = std::move(options_.algorithms);
   state_.callbacks = std::move(options_.callbacks);
@@ -185,63 +155,6 @@ std::vector<RunCheckpoints*> Trainer::AllCheckpoints() const {
   std::vector<RunCheckpoints*> all = {checkpoints_.get()};
   for (CheckpointSaver* saver : savers_) all.push_back(&saver->checkpoints());
   return all;
-}
-
-void Trainer::MakeModel() {
-  if (options_.make_model == nullptr) return;
-  constructed_ = ConstructModel(options_.make_model, options_.seed);
-  options_.model = constructed_.model;
-}
-
-// Before the optimizer is made, so that its state is that of the shards.
-void Trainer::ShardModel() {
-  const DeferredInit* init = constructed_.init.get();
-  if (init != nullptr) {
-    sharded_ ? init->FillBuffers() : init->FillAll();
-    MoveFilled(*state_.model, options_.device);
-  }
-  if (mesh_ == nullptr) return;
-  const MeshShape& shape = mesh_->shape();
-  if (shape.tensor > 1) {
-    tensor_sharding_ = std::make_unique<TensorSharding>(*state_.model, *mesh_);
-    state_.sharding = tensor_sharding_.get();
-  }
-  if (!sharded_) return;
-  const Fsdp::Ranks ranks{&mesh_->data(), &mesh_->shard(), shape.replicate == 1 ? nullptr : &mesh_->replicate()};
-  fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_), init);
-  if (options_.virtual_shards != 0) fsdp_->SumPassesInTreeOrder();
-  if (tensor_sharding_ == nullptr) {
-    state_.sharding = fsdp_.get();
-  } else {
-    tensor_sharding_->SetFsdp(fsdp_.get());
-  }
-}
-
-LeafPlace Trainer::Place() const {
-  if (fsdp_ == nullptr) return {{1, state_.world_size}, 0, state_.rank};
-  const MeshDegrees degrees{mesh_->shape().shard, mesh_->shape().replicate};
-  return {degrees, state_.rank % degrees.shard, state_.rank / degrees.shard};
-}
-
-void Trainer::LogShardPlan() {
-  if (fsdp_ == nullptr || !options_.fsdp->verbose || state_.rank != 0) return;
-  int64_t optimizer_bytes = 0;
-  for (const auto& [name, tensor] : state_.optimizer->state()) optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
-  ShardPlan plan = fsdp_->Plan(optimizer_bytes);
-  plan.whole_because = !options_.make_model ? "it was given to the trainer" : constructed_.whole_because;
-  absl::FPrintF(stderr, "fsdp: %s\n", absl::StripTrailingAsciiWhitespace(PlanText(plan)));
-}
-
-void Trainer::ShareInitialWeights() {
-  if (state_.world_size == 1) return;
-  const torch::NoGradGuard no_grad;
-  if (fsdp_ == nullptr) {
-    for (const at::Tensor& param : state_.model->parameters()) {
-      const bool split = tensor_sharding_ != nullptr && tensor_sharding_->IsSplit(param);
-      (split ? mesh_->data() : *communicator_).Broadcast(param.detach(), 0);
-    }
-  }
-  BroadcastBuffers(*state_.model, *communicator_);
 }
 
 std::vector<std::pair<std::string, double>> Trainer::eval_results() const {
@@ -355,7 +268,7 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
 absl::Status Trainer::Eval() {
   return Explained(CatchTorch([this]() -> absl::Status {
     RETURN_IF_ERROR(engine_->Run(Event::kEvalStandaloneStart));
-    Communicator& data = mesh_ == nullptr ? *communicator_ : mesh_->data();
+    Communicator& data = parallel_->mesh().data();
     for (Evaluator& evaluator : evaluators_) RunEvaluator(evaluator, state_, *engine_, data, logger_);
     return engine_->Run(Event::kEvalStandaloneEnd);
   }));

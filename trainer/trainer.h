@@ -9,10 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "trainer/checkpoint_saver.h"
-#include "trainer/construct_model.h"
-#include "trainer/parallel/fsdp.h"
-#include "trainer/parallel/mesh.h"
-#include "trainer/parallel/tensor_sharding.h"
+#include "trainer/parallel_model.h"
 #include "trainer/train_loop.h"
 #include "trainer/trainer_options.h"
 
@@ -61,8 +58,6 @@ class Trainer {
  private:
   explicit Trainer(TrainerOptions options);
   absl::Status Build();
-  // And, with tensor parallelism, this rank's part of the model.
-  absl::Status BuildMesh();
   absl::StatusOr<int> SettleVirtualShards() const;
   absl::Status BuildData();
   void BuildState();
@@ -75,11 +70,6 @@ class Trainer {
   absl::Status Explained(absl::Status status);
   absl::Status ApplyFitOptions(const FitOptions& options);
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
-  void MakeModel();
-  void ShardModel();
-  LeafPlace Place() const;  // of this rank; once the model is sharded
-  void LogShardPlan();
-  void ShareInitialWeights();
   std::vector<RunCheckpoints*> AllCheckpoints() const;
 
   TrainerOptions options_;
@@ -89,11 +79,7 @@ class Trainer {
   Supervision* supervision_;
   State state_;
   Logger logger_;
-  ConstructedModel constructed_;                     // until the model has its values, with make_model
-  std::unique_ptr<Mesh> mesh_;                       // null: every rank has samples and parameters of its own
-  bool sharded_ = false;                             // by fsdp_
-  std::unique_ptr<TensorSharding> tensor_sharding_;  // null: not tensor-parallel
-  std::unique_ptr<Fsdp> fsdp_;                       // null: not sharded
+  std::unique_ptr<ParallelModel> parallel_;
   std::unique_ptr<Engine> engine_;
   std::shared_ptr<const DataLoader> train_loader_;
   std::unique_ptr<Prefetcher> train_batches_;

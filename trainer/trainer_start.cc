@@ -79,7 +79,8 @@ absl::StatusOr<int> Trainer::SettleVirtualShards() const {
                                                    " was trained with ", saved, "; keep that value"));
   }
   const int64_t shards = wanted > 0 ? wanted : saved > 0 ? saved : DefaultVirtualShards(state_.world_size);
-  RETURN_IF_ERROR(ValidateVirtualShards(static_cast<int>(std::min<int64_t>(shards, 1 << 20)), Place().degrees));
+  RETURN_IF_ERROR(
+      ValidateVirtualShards(static_cast<int>(std::min<int64_t>(shards, 1 << 20)), parallel_->Place().degrees));
   return static_cast<int>(shards);
 }
 
@@ -118,7 +119,7 @@ absl::Status Trainer::BuildData() {
   loader.subset_num_batches = train.train_subset_num_batches;
   DataLoader::Options of_training = loader;
   if (virtual_shards > 0) {
-    of_training.share = [place = Place(), virtual_shards,
+    of_training.share = [place = parallel_->Place(), virtual_shards,
                          microbatch = state_.device_train_microbatch_size](int64_t count) {
       return SamplesOf(place, NumLeaves(count, virtual_shards, microbatch), count);
     };

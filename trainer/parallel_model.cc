@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/parallel_model.h"
+
+#include <torch/torch.h>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "trainer/eval_loop.h"
+#include "trainer/train_batch.h"
+
+namespace composer {
+namespace {
+
+// Of a model some of whose parameters have no memory yet: the others and buffers.
+void MoveFilled(torch::nn::Module& model, at::Device device) {
+  const auto move = [&](at::Tensor& tensor) {
+    if (!tensor.is_meta() && tensor.device() != device) tensor.set_data(tensor.to(device));
+  };
+  for (at::Tensor& tensor : model.parameters()) move(tensor);
+  for (at::Tensor& tensor : model.buffers()) move(tensor);
+}
+
+// Parameters that are gathered in another type are on one rank, too, when any number of ranks is to give the same.
+bool IsSharded(const TrainerOptions& options, const MeshShape& shape) {
+  return shape.shard > 1 ||
+         (options.virtual_shards != 0 && options.fsdp && options.fsdp->strategy != ShardingStrategy::kNoShard &&
+          options.fsdp->param_dtype != at::kFloat);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ParallelModel>> ParallelModel::Make(TrainerOptions& options, Communicator& world) {
+  MeshShape shape;
+  RETURN_IF_ERROR(
+      PlanMesh(options.fsdp ? &*options.fsdp : nullptr, options.tensor_parallel_degree, world.world_size(), shape));
+  return std::unique_ptr<ParallelModel>(new ParallelModel(options, world, shape));
+}
+
+ParallelModel::ParallelModel(TrainerOptions& options, Communicator& world, const MeshShape& shape)
+    : options_(options),
+      mesh_(world, shape),
+      place_{{shape.shard, shape.replicate}, mesh_.shard().rank(), mesh_.replicate().rank()},
+      sharded_(IsSharded(options, shape)) {
+  if (options.make_model) {
+    constructed_ = ConstructModel(options.make_model, options.seed);
+    options.model = constructed_.model;
+  }
+  if (shape.tensor > 1) Split();
+}
+
+void ParallelModel::Split() {
+  if (constructed_.init != nullptr) constructed_.init->FillAll();  // it is cut from the whole
+  constructed_.init.reset();
+  constructed_.whole_because = "tensor parallelism cuts it from the whole";
+  options_.model = options_.split_model(*options_.model, mesh_.tensor());
+}
+
+void ParallelModel::Shard(State& state) {
+  const DeferredInit* init = constructed_.init.get();
+  if (init == nullptr) {
+    options_.model->to(options_.device);
+  } else {
+    sharded_ ? init->FillBuffers() : init->FillAll();
+    MoveFilled(*options_.model, options_.device);
+  }
+  const MeshShape& shape = mesh_.shape();
+  if (shape.tensor > 1) {
+    tensor_sharding_ = std::make_unique<TensorSharding>(*options_.model, mesh_);
+    state.sharding = tensor_sharding_.get();
+  }
+  if (sharded_) {
+    const Fsdp::Ranks ranks{&mesh_.data(), &mesh_.shard(), shape.replicate == 1 ? nullptr : &mesh_.replicate()};
+    fsdp_ = std::make_unique<Fsdp>(*options_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state), init);
+    if (options_.virtual_shards != 0) fsdp_->SumPassesInTreeOrder();
+    if (tensor_sharding_ == nullptr) {
+      state.sharding = fsdp_.get();
+    } else {
+      tensor_sharding_->SetFsdp(fsdp_.get());
+    }
+  }
+  constructed_.init.reset();
+  constructed_.model.reset();
+}
+
+void ParallelModel::ShareFirstWeights() {
+  Communicator& world = mesh_.world();
+  if (world.world_size() == 1) return;
+  const torch::NoGradGuard no_grad;
+  if (fsdp_ == nullptr) {
+    for (const at::Tensor& param : options_.model->parameters()) {
+      const bool split = tensor_sharding_ != nullptr && tensor_sharding_->IsSplit(param);
+      (split ? mesh_.data() : world).Broadcast(param.detach(), 0);
+    }
+  }
+  BroadcastBuffers(*options_.model, world);
+}
+
+void ParallelModel::LogPlan(const State& state) const {
+  if (fsdp_ == nullptr || !options_.fsdp->verbose || state.rank != 0) return;
+  int64_t optimizer_bytes = 0;
+  for (const auto& [name, tensor] : state.optimizer->state()) optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
+  ShardPlan plan = fsdp_->Plan(optimizer_bytes);
+  plan.whole_because = !options_.make_model ? "it was given to the trainer" : constructed_.whole_because;
+  absl::FPrintF(stderr, "fsdp: %s\n", absl::StripTrailingAsciiWhitespace(PlanText(plan)));
+}
+
+}  // namespace composer

@@ -1,0 +1,51 @@
+// A run's model on its mesh of ranks: made without memory for its values where that can be done, this rank's part of it
+// (tensor parallelism), and this rank's pieces of that (FSDP).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "trainer/construct_model.h"
+#include "trainer/core/state.h"
+#include "trainer/parallel/fsdp.h"
+#include "trainer/parallel/mesh.h"
+#include "trainer/parallel/tensor_sharding.h"
+#include "trainer/trainer_options.h"
+#include "trainer/virtual_shards.h"
+
+namespace composer {
+
+// Threads: one.
+class ParallelModel {
+ public:
+  // Makes the mesh of `world` and the model: options.model is this rank's part afterwards, whose parameters may have no
+  // memory yet. A collective. options and world must outlive the result. kInvalidArgument: what does not divide.
+  static absl::StatusOr<std::unique_ptr<ParallelModel>> Make(TrainerOptions& options, Communicator& world);
+
+  // Onto options.device, with its values, in pieces. Before the optimizer is made, so that its state is that of the
+  // pieces; what wraps the model's blocks must have done so. Sets state.sharding. A collective.
+  void Shard(State& state);
+  // Rank 0's weights and buffers go to all ranks, unless each made its pieces of the same ones. A collective.
+  void ShareFirstWeights();
+  // What `verbose` prints; once the optimizer is made.
+  void LogPlan(const State& state) const;
+
+  Mesh& mesh() { return mesh_; }
+  LeafPlace Place() const { return place_; }
+  Fsdp* fsdp() { return fsdp_.get(); }  // null: not sharded
+
+ private:
+  ParallelModel(TrainerOptions& options, Communicator& world, const MeshShape& shape);
+  void Split();
+
+  TrainerOptions& options_;
+  Mesh mesh_;
+  LeafPlace place_;
+  bool sharded_;                                     // by fsdp_
+  ConstructedModel constructed_;                     // until the model has its values, with make_model
+  std::unique_ptr<TensorSharding> tensor_sharding_;  // null: not tensor-parallel
+  std::unique_ptr<Fsdp> fsdp_;                       // null: not sharded
+};
+
+}  // namespace composer
