@@ -18,6 +18,8 @@
 #include "trainer/optim/muon.h"
 #include "trainer/parallel/local_communicator.h"
 #include "trainer/predict_loop.h"
+#include "trainer/rehearsal.h"
+#include "trainer/step_shape.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
@@ -27,15 +29,6 @@ namespace {
 // another rank or the store that is gone, the save cannot end.
 absl::Duration PatienceWithSave(const absl::Status& failure) {
   return absl::IsUnavailable(failure) ? absl::ZeroDuration() : absl::Seconds(20);
-}
-
-// Of a model some of whose parameters have no memory yet: the others and buffers.
-void MoveFilled(torch::nn::Module& model, at::Device device) {
-  const auto move = [&](at::Tensor& tensor) {
-    if (!tensor.is_meta() && tensor.device() != device) tensor.set_data(tensor.to(device));
-  };
-  for (at::Tensor& tensor : model.parameters()) move(tensor);
-  for (at::Tensor& tensor : model.buffers()) move(tensor);
 }
 
 }  // namespace
@@ -64,12 +57,17 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
+  if (options_.virtual_shards != 0) at::set_num_threads(1);
+  if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  PlannedStep step;
+  if (LogsPlan()) step = PlanStep(options_, communicator_->world_size());  // while there is memory
   MakeModel();
   RETURN_IF_ERROR(BuildMesh());
   // Before anything else wraps the model's blocks.
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
   if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
   BuildState();
+  if (LogsPlan()) LogMemoryPlan(std::move(step));
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
   for (const SaveOptions& save : options_.checkpoint_savers) {
     auto saver =
@@ -115,9 +113,7 @@ absl::Status Trainer::BuildMesh() {
   const FsdpOptions* fsdp = options_.fsdp ? &*options_.fsdp : nullptr;
   MeshShape shape;
   RETURN_IF_ERROR(PlanMesh(fsdp, options_.tensor_parallel_degree, communicator_->world_size(), shape));
-  // Parameters that are gathered in another type are on one rank, too, when any number of ranks is to give the same.
-  sharded_ = shape.shard > 1 || (options_.virtual_shards != 0 && fsdp != nullptr &&
-                                 fsdp->strategy != ShardingStrategy::kNoShard && fsdp->param_dtype != at::kFloat);
+  sharded_ = ShardsParameters(options_, shape);
   if (sharded_ || shape.tensor > 1) mesh_ = std::make_unique<Mesh>(*communicator_, shape);
   if (shape.tensor == 1) return absl::OkStatus();
   if (constructed_.init != nullptr) constructed_.init->FillAll();  // it is cut from the whole
@@ -128,8 +124,6 @@ absl::Status Trainer::BuildMesh() {
 }
 
 void Trainer::BuildState() {
-  if (options_.virtual_shards != 0) at::set_num_threads(1);
-  if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   state_.run_name = options_.run_name;
   state_.run_folder = options_.run_folder;
   state_.seed = options_.seed;
@@ -141,7 +135,6 @@ void Trainer::BuildState() {
   state_.tensor_rank = mesh_ == nullptr ? 0 : mesh_->tensor().rank();
   state_.device = options_.device;
   state_.model = options_.model;
-  if (constructed_.init == nullptr) state_.model->to(options_.device);
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   ShardModel();
   constructed_.init.reset();
@@ -151,7 +144,6 @@ void Trainer::BuildState() {
         "optimizers: muon needs whole matrices, and sharding leaves a rank pieces of them; use fsdp's "
         "sharding_strategy NO_SHARD and a tensor_parallel_degree of 1, or another optimizer"));
   }
-  LogShardPlan();
   state_.schedulers = std::move(options_.schedulers);
   state_.algorithms = std::move(options_.algorithms);
   state_.callbacks = std::move(options_.callbacks);
@@ -195,11 +187,8 @@ void Trainer::MakeModel() {
 
 // Before the optimizer is made, so that its state is that of the shards.
 void Trainer::ShardModel() {
-  const DeferredInit* init = constructed_.init.get();
-  if (init != nullptr) {
-    sharded_ ? init->FillBuffers() : init->FillAll();
-    MoveFilled(*state_.model, options_.device);
-  }
+  constructed_.model = options_.model;
+  GiveValues(constructed_, options_.device, sharded_);
   if (mesh_ == nullptr) return;
   const MeshShape& shape = mesh_->shape();
   if (shape.tensor > 1) {
@@ -208,7 +197,8 @@ void Trainer::ShardModel() {
   }
   if (!sharded_) return;
   const Fsdp::Ranks ranks{&mesh_->data(), &mesh_->shard(), shape.replicate == 1 ? nullptr : &mesh_->replicate()};
-  fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_), init);
+  fsdp_ = std::make_unique<Fsdp>(*state_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state_),
+                                 constructed_.init.get());
   if (options_.virtual_shards != 0) fsdp_->SumPassesInTreeOrder();
   if (tensor_sharding_ == nullptr) {
     state_.sharding = fsdp_.get();
@@ -221,15 +211,6 @@ LeafPlace Trainer::Place() const {
   if (fsdp_ == nullptr) return {{1, state_.world_size}, 0, state_.rank};
   const MeshDegrees degrees{mesh_->shape().shard, mesh_->shape().replicate};
   return {degrees, state_.rank % degrees.shard, state_.rank / degrees.shard};
-}
-
-void Trainer::LogShardPlan() {
-  if (fsdp_ == nullptr || !options_.fsdp->verbose || state_.rank != 0) return;
-  int64_t optimizer_bytes = 0;
-  for (const auto& [name, tensor] : state_.optimizer->state()) optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
-  ShardPlan plan = fsdp_->Plan(optimizer_bytes);
-  plan.whole_because = !options_.make_model ? "it was given to the trainer" : constructed_.whole_because;
-  absl::FPrintF(stderr, "fsdp: %s\n", absl::StripTrailingAsciiWhitespace(PlanText(plan)));
 }
 
 void Trainer::ShareInitialWeights() {

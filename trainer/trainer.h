@@ -78,7 +78,9 @@ class Trainer {
   void MakeModel();
   void ShardModel();
   LeafPlace Place() const;  // of this rank; once the model is sharded
-  void LogShardPlan();
+  // fsdp's verbose, on rank 0: what the run takes (memory_log.cc).
+  bool LogsPlan() const { return options_.fsdp && options_.fsdp->verbose && communicator_->rank() == 0; }
+  void LogMemoryPlan(PlannedStep step);
   void ShareInitialWeights();
   std::vector<RunCheckpoints*> AllCheckpoints() const;
 
