@@ -2,6 +2,7 @@
 #include "trainer/construct_model.h"
 
 #include <c10/util/Exception.h>
+#include <torch/torch.h>
 
 #include <string>
 
@@ -9,6 +10,15 @@
 
 namespace composer {
 namespace {
+
+// Of a model some of whose parameters have no memory yet: the others and buffers.
+void MoveFilled(torch::nn::Module& model, at::Device device) {
+  const auto move = [&](at::Tensor& tensor) {
+    if (!tensor.is_meta() && tensor.device() != device) tensor.set_data(tensor.to(device));
+  };
+  for (at::Tensor& tensor : model.parameters()) move(tensor);
+  for (at::Tensor& tensor : model.buffers()) move(tensor);
+}
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -30,6 +40,15 @@ ConstructedModel ConstructModel(const std::function<std::shared_ptr<Model>()>& m
   SeedForConstruction(seed);
   made.model = make();
   return made;
+}
+
+void GiveValues(const ConstructedModel& made, at::Device device, bool sharded) {
+  if (made.init == nullptr) {
+    made.model->to(device);
+    return;
+  }
+  sharded ? made.init->FillBuffers() : made.init->FillAll();
+  MoveFilled(*made.model, device);
 }
 
 }  // namespace composer

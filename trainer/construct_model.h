@@ -21,4 +21,8 @@ struct ConstructedModel {
 // deferred. Throws what `make` then throws.
 ConstructedModel ConstructModel(const std::function<std::shared_ptr<Model>()>& make, uint64_t seed);
 
+// Puts the model on the device. Values of its buffers, and unless it is going to be sharded (parallel/fsdp.h makes them, piece
+// by piece) of its parameters, are made.
+void GiveValues(const ConstructedModel& made, at::Device device, bool sharded);
+
 }  // namespace composer

@@ -3,32 +3,13 @@
 
 #include <torch/torch.h>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "trainer/eval_loop.h"
+#include "trainer/rehearsal.h"
+#include "trainer/step_shape.h"
 #include "trainer/train_batch.h"
 
 namespace composer {
-namespace {
-
-// Of a model some of whose parameters have no memory yet: the others and buffers.
-void MoveFilled(torch::nn::Module& model, at::Device device) {
-  const auto move = [&](at::Tensor& tensor) {
-    if (!tensor.is_meta() && tensor.device() != device) tensor.set_data(tensor.to(device));
-  };
-  for (at::Tensor& tensor : model.parameters()) move(tensor);
-  for (at::Tensor& tensor : model.buffers()) move(tensor);
-}
-
-// Parameters that are gathered in another type are on one rank, too, when any number of ranks is to give the same.
-bool IsSharded(const TrainerOptions& options, const MeshShape& shape) {
-  return shape.shard > 1 ||
-         (options.virtual_shards != 0 && options.fsdp && options.fsdp->strategy != ShardingStrategy::kNoShard &&
-          options.fsdp->param_dtype != at::kFloat);
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ParallelModel>> ParallelModel::Make(TrainerOptions& options, Communicator& world) {
   MeshShape shape;
@@ -41,7 +22,9 @@ ParallelModel::ParallelModel(TrainerOptions& options, Communicator& world, const
     : options_(options),
       mesh_(world, shape),
       place_{{shape.shard, shape.replicate}, mesh_.shard().rank(), mesh_.replicate().rank()},
-      sharded_(IsSharded(options, shape)) {
+      sharded_(ShardsParameters(options, shape)),
+      logs_plan_(options.fsdp && options.fsdp->verbose && world.rank() == 0) {
+  if (logs_plan_) planned_ = PlanStep(options, world.world_size());  // while there is memory
   if (options.make_model) {
     constructed_ = ConstructModel(options.make_model, options.seed);
     options.model = constructed_.model;
@@ -57,13 +40,8 @@ void ParallelModel::Split() {
 }
 
 void ParallelModel::Shard(State& state) {
-  const DeferredInit* init = constructed_.init.get();
-  if (init == nullptr) {
-    options_.model->to(options_.device);
-  } else {
-    sharded_ ? init->FillBuffers() : init->FillAll();
-    MoveFilled(*options_.model, options_.device);
-  }
+  constructed_.model = options_.model;
+  GiveValues(constructed_, options_.device, sharded_);
   const MeshShape& shape = mesh_.shape();
   if (shape.tensor > 1) {
     tensor_sharding_ = std::make_unique<TensorSharding>(*options_.model, mesh_);
@@ -71,7 +49,8 @@ void ParallelModel::Shard(State& state) {
   }
   if (sharded_) {
     const Fsdp::Ranks ranks{&mesh_.data(), &mesh_.shard(), shape.replicate == 1 ? nullptr : &mesh_.replicate()};
-    fsdp_ = std::make_unique<Fsdp>(*options_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state), init);
+    fsdp_ = std::make_unique<Fsdp>(*options_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state),
+                                   constructed_.init.get());
     if (options_.virtual_shards != 0) fsdp_->SumPassesInTreeOrder();
     if (tensor_sharding_ == nullptr) {
       state.sharding = fsdp_.get();
@@ -94,15 +73,6 @@ void ParallelModel::ShareFirstWeights() {
     }
   }
   BroadcastBuffers(*options_.model, world);
-}
-
-void ParallelModel::LogPlan(const State& state) const {
-  if (fsdp_ == nullptr || !options_.fsdp->verbose || state.rank != 0) return;
-  int64_t optimizer_bytes = 0;
-  for (const auto& [name, tensor] : state.optimizer->state()) optimizer_bytes += static_cast<int64_t>(tensor.nbytes());
-  ShardPlan plan = fsdp_->Plan(optimizer_bytes);
-  plan.whole_because = !options_.make_model ? "it was given to the trainer" : constructed_.whole_because;
-  absl::FPrintF(stderr, "fsdp: %s\n", absl::StripTrailingAsciiWhitespace(PlanText(plan)));
 }
 
 }  // namespace composer

@@ -9,6 +9,7 @@
 #include "trainer/construct_model.h"
 #include "trainer/core/state.h"
 #include "trainer/parallel/fsdp.h"
+#include "trainer/parallel/memory_plan.h"
 #include "trainer/parallel/mesh.h"
 #include "trainer/parallel/tensor_sharding.h"
 #include "trainer/trainer_options.h"
@@ -28,7 +29,7 @@ class ParallelModel {
   void Shard(State& state);
   // Rank 0's weights and buffers go to all ranks, unless each made its pieces of the same ones. A collective.
   void ShareFirstWeights();
-  // What `verbose` prints; once the optimizer is made.
+  // Prints what the run takes, when fsdp's `verbose` is set, on rank 0 (memory_log.cc). Once the optimizer is made.
   void LogPlan(const State& state) const;
 
   Mesh& mesh() { return mesh_; }
@@ -42,7 +43,9 @@ class ParallelModel {
   TrainerOptions& options_;
   Mesh mesh_;
   LeafPlace place_;
-  bool sharded_;                                     // by fsdp_
+  bool sharded_;  // by fsdp_
+  bool logs_plan_;
+  PlannedStep planned_;                              // with logs_plan_
   ConstructedModel constructed_;                     // until the model has its values, with make_model
   std::unique_ptr<TensorSharding> tensor_sharding_;  // null: not tensor-parallel
   std::unique_ptr<Fsdp> fsdp_;                       // null: not sharded

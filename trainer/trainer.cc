@@ -53,6 +53,8 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
+  if (options_.virtual_shards != 0) at::set_num_threads(1);
+  if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   ASSIGN_OR_RETURN(parallel_, ParallelModel::Make(options_, *communicator_));
   // Before anything else wraps the model's blocks.
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
@@ -100,8 +102,6 @@ absl::Status Trainer::Build() {
 }
 
 void Trainer::BuildState() {
-  if (options_.virtual_shards != 0) at::set_num_threads(1);
-  if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   state_.run_name = options_.run_name;
   state_.run_folder = options_.run_folder;
   state_.seed = options_.seed;

@@ -98,8 +98,6 @@ class Replay {
   int64_t total_ = 0;
 };
 
-std::string Megabytes(int64_t bytes) { return absl::StrFormat("%.2f MB", static_cast<double>(bytes) / 1e6); }
-
 const char* StrategyName(const ShardPlan& plan) {
   const bool full = plan.options.strategy == ShardingStrategy::kFullShard;
   if (plan.degrees.replicate > 1) return full ? "HYBRID_SHARD" : "_HYBRID_SHARD_ZERO2";
@@ -126,6 +124,7 @@ PlannedMemory MemoryOf(const ShardPlan& plan) {
       memory.parameters += shard.shard_bytes;
       if (shard.reduce_bytes == 0) continue;
       memory.gradients += shard.shard_bytes;
+      memory.partial_sums += plan.partial_sums * shard.shard_bytes;
       memory.one_gradient = std::max(memory.one_gradient, shard.largest_bytes);
     }
   }
@@ -182,7 +181,7 @@ std::string ConstructionText(const ShardPlan& plan) {
 
 }  // namespace
 
-std::string PlanText(const ShardPlan& plan) {
+std::string PlanText(const ShardPlan& plan, bool state_on_host) {
   std::string text = absl::StrFormat(
       "%s over %d ranks x %d replica%s, %d units; whole parameters %s, sums over ranks %s%s\n", StrategyName(plan),
       plan.degrees.shard, plan.degrees.replicate, plan.degrees.replicate == 1 ? "" : "s", plan.units.size(),
@@ -194,13 +193,9 @@ std::string PlanText(const ShardPlan& plan) {
     absl::StrAppendFormat(&text, "  %-40s %14d %14s %14s\n", unit.name.empty() ? "(rest of the model)" : unit.name,
                           sum.params, Megabytes(sum.whole_bytes), Megabytes(sum.shard_bytes));
   }
-  const PlannedMemory memory = MemoryOf(plan);
-  absl::StrAppendFormat(
-      &text,
-      "  memory of a rank: %s = parameters %s + gradients %s + optimizer %s + buffers %s + one gradient %s; "
-      "activations come on top\n",
-      Megabytes(memory.total()), Megabytes(memory.parameters), Megabytes(memory.gradients), Megabytes(memory.optimizer),
-      Megabytes(memory.buffers), Megabytes(memory.one_gradient));
+  PlannedMemory memory = MemoryOf(plan);
+  memory.state_on_host = state_on_host;
+  absl::StrAppend(&text, MemoryText(memory, plan.step));
   absl::StrAppend(&text, ConstructionText(plan));
   absl::StrAppendFormat(&text, "  a rank sends %s a step of one microbatch", Megabytes(WireBytesOf(plan)));
   return text;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/parallel/fsdp_options.h"
+#include "trainer/parallel/memory_plan.h"
 
 namespace composer {
 
@@ -31,16 +32,11 @@ struct ShardPlan {
   std::vector<PlannedUnit> units;  // the root first, then blocks in the order of their forward
   int64_t optimizer_bytes = 0;     // of the state of this rank
   std::string whole_because;       // why the model was built with memory for its parameters; "": it was not
+  int64_t partial_sums = 0;        // `determinism: elastic`: further sums of gradients (PassSum), in shards
+  PlannedStep step;
 };
 
-struct PlannedMemory {
-  int64_t parameters = 0, gradients = 0, optimizer = 0;  // this rank's shards, always there
-  int64_t buffers = 0;                                   // for whole units and reduce-scatters, at most at once
-  int64_t one_gradient = 0;                              // of autograd's, on its way into a buffer
-  int64_t total() const { return parameters + gradients + optimizer + buffers + one_gradient; }
-};
-// Of a rank, in a step of any number of passes, besides activations. buffers: a
-// replay of the step with a MemoryPool.
+// Of a rank, in a step of any number of passes, besides activations. buffers: a replay of the step with a MemoryPool.
 PlannedMemory MemoryOf(const ShardPlan& plan);
 
 // Of a rank at most, from the building of the model to its being sharded: what has memory when it is built, less what is
@@ -51,7 +47,7 @@ int64_t ConstructionBytesOf(const ShardPlan& plan);
 // 2 (R-1)/R of those of each all-reduce over R replicas; the step's tail is part of the root's.
 int64_t WireBytesOf(const ShardPlan& plan);
 
-// Several lines, for `verbose`.
-std::string PlanText(const ShardPlan& plan);
+// Several lines, for `verbose`. state_on_host: cpu_offload on a machine whose device is another.
+std::string PlanText(const ShardPlan& plan, bool state_on_host = false);
 
 }  // namespace composer

@@ -1,0 +1,56 @@
+// What `verbose` says of a run before its first step.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "trainer/parallel/pass_sum.h"
+#include "trainer/parallel_model.h"
+
+namespace composer {
+namespace {
+
+int64_t OptimizerBytes(Optimizer& optimizer) {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : optimizer.state()) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+// Of a rank that has the whole model.
+PlannedMemory WholeMemory(const torch::nn::Module& model) {
+  PlannedMemory memory;
+  absl::flat_hash_set<const void*> seen;
+  for (const at::Tensor& param : model.parameters()) {
+    if (!seen.insert(param.unsafeGetTensorImpl()).second) continue;
+    const auto bytes = static_cast<int64_t>(param.nbytes());
+    memory.parameters += bytes;
+    if (param.requires_grad()) memory.gradients += bytes;
+  }
+  return memory;
+}
+
+}  // namespace
+
+void ParallelModel::LogPlan(const State& state) const {
+  if (!logs_plan_) return;
+  std::string text;
+  const int64_t optimizer_bytes = OptimizerBytes(*state.optimizer);
+  if (fsdp_ != nullptr) {
+    ShardPlan plan = fsdp_->Plan(optimizer_bytes);
+    plan.whole_because = !options_.make_model ? "it was given to the trainer" : constructed_.whole_because;
+    if (options_.virtual_shards != 0) plan.partial_sums = PassSum::NumPartialsFor(planned_.passes);
+    plan.step = planned_;
+    text = PlanText(plan, options_.fsdp->cpu_offload && !options_.device.is_cpu());
+  } else {
+    PlannedMemory memory = WholeMemory(*state.model);
+    memory.optimizer = optimizer_bytes;
+    text = absl::StrCat("not sharded, ", state.world_size, state.world_size == 1 ? " rank" : " ranks", "\n",
+                        MemoryText(memory, planned_));
+  }
+  absl::FPrintF(stderr, "fsdp: %s\n", absl::StripTrailingAsciiWhitespace(text));
+}
+
+}  // namespace composer

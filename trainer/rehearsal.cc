@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/rehearsal.h"
+
+#include <ATen/Context.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "trainer/callbacks/allocation_growth.h"
+#include "trainer/construct_model.h"
+#include "trainer/core/random.h"
+#include "trainer/parallel/fsdp.h"
+#include "trainer/parallel/rehearsal_communicator.h"
+#include "trainer/torch_status.h"
+#include "trainer/train_batch.h"
+
+namespace composer {
+namespace {
+
+constexpr int kSteps = 2;           // the second has what the first leaves: buffers, gradients
+constexpr int64_t kMostPasses = 3;  // from the second on all are alike, unless they are summed as a tree
+constexpr int64_t kMostEvents = 4 << 20;
+
+int64_t BytesOf(const Batch& batch) {
+  int64_t bytes = static_cast<int64_t>(batch.inputs.nbytes());
+  if (batch.targets.defined()) bytes += static_cast<int64_t>(batch.targets.nbytes());
+  for (const auto& [name, tensor] : batch.extra) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+// The dataset's first samples, over and over.
+Batch FirstSamples(const Dataset& dataset, int64_t count) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < count; ++i) ids.push_back(i % dataset.size());
+  Batch batch = dataset.Load(ids);
+  batch.sample_ids = std::move(ids);
+  return batch;
+}
+
+// As Trainer builds a run and TrainLoop does its steps.
+class RehearsedRun {
+ public:
+  RehearsedRun(const TrainerOptions& options, const ActivationOptions& activations, const StepShape& shape)
+      : shape_(shape),
+        world_(shape.data_ranks(), options.device),
+        shard_(shape.mesh.shard, options.device),
+        replicate_(shape.mesh.replicate, options.device) {
+    const ConstructedModel made = ConstructModel(options.make_model, options.seed);
+    ThrowIfError(WrapActivations(*made.model, activations, options.device).status());
+    state_.seed = options.seed;
+    state_.world_size = state_.data_ranks = shape.data_ranks();
+    state_.device = options.device;
+    state_.model = made.model;
+    state_.precision = options.precision;
+    if (options.precision == Precision::kAmpFp16) state_.scaler.emplace(GradScaler::Options{});
+    state_.accumulate_train_batch_on_tokens = options.accumulate_train_batch_on_tokens;
+    if (options.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
+    GiveValues(made, options.device, shape.sharded);
+    if (shape.sharded) {
+      const Fsdp::Ranks ranks{&world_, &shard_, shape.mesh.replicate == 1 ? nullptr : &replicate_};
+      fsdp_ =
+          std::make_unique<Fsdp>(*state_.model, ranks, *options.fsdp, TrainBatch::TailLength(state_), made.init.get());
+      if (shape.leaves > 0) fsdp_->SumPassesInTreeOrder();
+      state_.sharding = fsdp_.get();
+    }
+    state_.optimizer = options.make_optimizer(*state_.model);
+    engine_ = std::make_unique<Engine>(state_, logger_);
+    const ElasticOptions elastic{static_cast<int>(shape.leaves), {{shape.mesh.shard, shape.mesh.replicate}, 0, 0}};
+    train_batch_ = std::make_unique<TrainBatch>(state_, *engine_, world_, fsdp_.get(), options.ddp, elastic);
+    state_.model->train();
+  }
+
+  // passes: of `rows` samples, which are all of the batch.
+  void Step(const Batch& batch, int64_t rows, bool measure) {
+    state_.device_train_microbatch_size = shape_.leaves > 0 ? 0 : rows;
+    state_.batch = batch;
+    SeedForStep(state_.seed, 0, state_.timestamp.batch);
+    TrainBatch::Request request;
+    request.global_samples = batch.num_samples * shape_.data_ranks();
+    request.measure = measure;
+    train_batch_->Run(request);
+    state_.timestamp.ToNextBatch(batch.num_samples, batch.num_tokens, absl::ZeroDuration());
+  }
+
+ private:
+  StepShape shape_;
+  RehearsalCommunicator world_, shard_, replicate_;
+  State state_;
+  Logger logger_;
+  std::unique_ptr<Fsdp> fsdp_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<TrainBatch> train_batch_;
+};
+
+int64_t PassesToRehearse(const StepShape& shape) {
+  return shape.leaves > 0 ? shape.passes : std::min(shape.passes, kMostPasses);
+}
+
+absl::StatusOr<RecordedRun> Record(const TrainerOptions& options, const ActivationOptions& activations,
+                                   const StepShape& shape, int64_t rows) {
+  const Batch batch = FirstSamples(*options.train.dataset, rows * PassesToRehearse(shape)).To(options.device);
+  AllocationRecorder recorder(kMostEvents);
+  RETURN_IF_ERROR(recorder.Start());
+  RecordedRun recorded;
+  recorded.rows = rows;
+  RETURN_IF_ERROR(CatchTorch([&] {
+    RehearsedRun run(options, activations, shape);
+    recorded.first_event = recorder.History().events.size();
+    for (int step = 0; step < kSteps; ++step) run.Step(batch, rows, options.train_metrics_interval > 0);
+    recorded.history = recorder.History();
+  }));
+  if (recorded.history.dropped > 0) return absl::ResourceExhaustedError("a step makes too many tensors to follow");
+  return recorded;
+}
+
+absl::StatusOr<PlannedStep> Rehearse(const TrainerOptions& options, const ActivationOptions& activations,
+                                     const StepShape& shape) {
+  const RehearsedRows rows = RowsToRehearse(shape.rows);
+  ASSIGN_OR_RETURN(const RecordedRun large, Record(options, activations, shape, rows.large));
+  RecordedRun small;
+  if (rows.small < rows.large) {
+    ASSIGN_OR_RETURN(small, Record(options, activations, shape, rows.small));
+  }
+  const GrownPeak peak =
+      PeakWithRows(rows.small < rows.large ? small : large, large, shape.rows, /*gpu=*/!options.device.is_cpu());
+  const Prefetcher::Options& prefetch = options.train.prefetch;
+  const int64_t ahead = options.device.is_cpu() ? int64_t{prefetch.num_workers} * prefetch.prefetch_factor : 0;
+  PlannedStep step;
+  step.batches = BytesOf(FirstSamples(*options.train.dataset, 1)) * shape.rank_rows * (1 + ahead);
+  step.peak = peak.bytes + step.batches;
+  step.by_allocation = peak.by_allocation;
+  step.rows = shape.rows;
+  step.passes = shape.passes;
+  step.checkpoints = activations.checkpoint.any();
+  return step;
+}
+
+absl::Status CanBeRehearsed(const TrainerOptions& options, const StepShape& shape) {
+  const auto no = [](const char* because) { return absl::FailedPreconditionError(because); };
+  if (options.make_model == nullptr) return no("the model was given to the trainer already built");
+  if (shape.mesh.tensor > 1) return no("tensor parallelism is not rehearsed");
+  return absl::OkStatus();
+}
+
+// For a scope: what is drawn in it does not change what is drawn after it.
+class KeptGenerators {
+ public:
+  explicit KeptGenerators(at::Device device) {
+    Keep(at::kCPU);
+    if (!device.is_cpu()) Keep(device);
+  }
+  ~KeptGenerators() {
+    for (auto& [generator, state] : kept_) {
+      const std::lock_guard<std::mutex> lock(generator.mutex());
+      generator.set_state(state);
+    }
+  }
+  KeptGenerators(const KeptGenerators&) = delete;
+  KeptGenerators& operator=(const KeptGenerators&) = delete;
+
+ private:
+  void Keep(at::Device device) {
+    at::Generator generator = at::globalContext().defaultGenerator(device);
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    kept_.emplace_back(generator, generator.get_state());
+  }
+  std::vector<std::pair<at::Generator, at::Tensor>> kept_;
+};
+
+}  // namespace
+
+RehearsedRows RowsToRehearse(int64_t rows) {
+  if (rows <= 3) return {rows, rows};
+  return {std::max<int64_t>(2, rows / 16), std::max<int64_t>(3, rows / 8)};
+}
+
+absl::StatusOr<PlannedStep> RehearseStep(const TrainerOptions& options, const StepShape& shape) {
+  RETURN_IF_ERROR(CanBeRehearsed(options, shape));
+  const KeptGenerators generators(options.device);
+  return Rehearse(options, options.activations, shape);
+}
+
+PlannedStep PlanStep(const TrainerOptions& options, int world_size) {
+  PlannedStep planned;
+  const absl::Status status = CatchTorch([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const StepShape shape, StepShapeOf(options, world_size));
+    ASSIGN_OR_RETURN(planned, RehearseStep(options, shape));
+    ActivationOptions otherwise = options.activations;
+    otherwise.checkpoint = planned.checkpoints ? BlockChoice{} : BlockChoice{.every = 1};
+    const KeptGenerators generators(options.device);
+    const absl::StatusOr<PlannedStep> other = Rehearse(options, otherwise, shape);
+    if (other.ok()) planned.peak_otherwise = other->peak;  // else: a model without blocks
+    return absl::OkStatus();
+  });
+  if (!status.ok()) planned.not_counted = std::string(status.message().substr(0, status.message().find('\n')));
+  return planned;
+}
+
+}  // namespace composer

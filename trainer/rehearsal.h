@@ -1,0 +1,41 @@
+// How much memory a rank takes at most in a training step, found before the run by doing smaller ones: a model, its shard of
+// it, an optimizer and a TrainBatch as the run will have them, in a group of ranks of which only this one exists
+// (parallel/rehearsal_communicator.h), two steps each with a few of the dataset's samples in a microbatch, two sizes of
+// these; all allocations of tensors are recorded and grown to the real size (callbacks/allocation_growth.h). So everything
+// that is allocated counts: what operations save, checkpointing, prefetch, the sums of elastic determinism, mixed precision
+// and what kernels take for themselves. Real kernels, since LibTorch has shape-only ones for few: not for the backward passes
+// of embeddings, norms and convolutions, nor for fused attention, in C++.
+//
+//   microbatch of 1 to 3 samples: as it is
+//   of n more:                    with max(2, n/16) and max(3, n/8)
+//
+// It costs up to the time of a step or two, and no more memory than a step; all is freed afterwards, torch's generators are
+// as before. Not rehearsed: algorithms and callbacks, validation, saves.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "trainer/parallel/memory_plan.h"
+#include "trainer/step_shape.h"
+#include "trainer/trainer_options.h"
+
+namespace composer {
+
+// Sizes that a microbatch of `rows` samples is told from; equal: no need to.
+struct RehearsedRows {
+  int64_t small, large;
+};
+RehearsedRows RowsToRehearse(int64_t rows);
+
+// Threads: the calling one, on which no profiler may record. options: valid, for a run of so many ranks; with make_model,
+// which is called several times, as make_optimizer. The message of an error is why there is no plan, as a clause ("the model
+// was given to the trainer already built").
+absl::StatusOr<PlannedStep> RehearseStep(const TrainerOptions& options, const StepShape& shape);
+
+// What RehearseStep says, with the peak that turning activation checkpointing of all blocks on (or off) would make. An error
+// is its not_counted. Throws nothing.
+PlannedStep PlanStep(const TrainerOptions& options, int world_size);
+
+}  // namespace composer
