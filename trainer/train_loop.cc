@@ -39,6 +39,7 @@ absl::Status TrainLoop::Run() {
   }
   Fire(Event::kFitEnd);
   Evaluate(Event::kFitEnd);
+  Generate(Event::kFitEnd);
   parts_.logger.Flush(state_.timestamp);
   parts_.checkpoints.SaveAtEnd(state_);
   for (const auto& group : state_.optimizer->groups()) {
@@ -225,10 +226,23 @@ void TrainLoop::Evaluate(Event event) {
   step_started_ += parts_.clock.Now() - began;  // evaluation is no training time
 }
 
+void TrainLoop::Generate(Event event) {
+  for (GenerateCallback& callback : parts_.generate) {
+    if (!GenerateIsDue(callback, event, state_)) continue;
+    const absl::Time began = parts_.clock.Now();
+    parts_.supervision.OnPhase(RunPhase::kEvaluating);
+    const TraceSpan span(state_.tracer, kEvaluationSpan);
+    RunGenerate(callback, state_, parts_.data_ranks(), parts_.logger);
+    parts_.supervision.OnPhase(RunPhase::kTraining);
+    step_started_ += parts_.clock.Now() - began;  // nor is this
+  }
+}
+
 void TrainLoop::Fire(Event event) { ThrowIfError(parts_.engine.Run(event)); }
 
 void TrainLoop::CheckpointAt(Event event) {
   Fire(event);
+  Generate(event);
   if (!parts_.checkpoints.IsDue(event, state_)) return;
   const TraceSpan span(state_.tracer, kCheckpointSpan);
   parts_.checkpoints.Save(state_);

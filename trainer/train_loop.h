@@ -11,6 +11,7 @@
 #include "trainer/core/supervision.h"
 #include "trainer/data/prefetcher.h"
 #include "trainer/eval_loop.h"
+#include "trainer/generate_loop.h"
 #include "trainer/loggers/logger.h"
 #include "trainer/parallel/communicator.h"
 #include "trainer/parallel/mesh.h"
@@ -28,6 +29,7 @@ struct RunParts {
   const DataLoader& train_loader;
   Prefetcher& train_batches;  // of train_loader
   std::vector<Evaluator>& evaluators;
+  std::vector<GenerateCallback>& generate;
   RunCheckpoints& checkpoints;
   std::vector<RunCheckpoints*> all_checkpoints;  // and those of callbacks
   Supervision& supervision;
@@ -72,6 +74,7 @@ class TrainLoop {
   StepMessage OwnMessage();
   void LogStep(const StepMessage& agreed, bool measured);
   void Evaluate(Event event);
+  void Generate(Event event);
   void Fire(Event event);
   void CheckpointAt(Event event);
   // At the end of each batch: hears of saves that ended behind it. One that failed throws here, on all ranks.

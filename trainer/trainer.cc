@@ -60,6 +60,7 @@ absl::Status Trainer::Build() {
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
   if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
   BuildState();
+  RETURN_IF_ERROR(CheckGenerate());
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
   for (const SaveOptions& save : options_.checkpoint_savers) {
     auto saver =
@@ -88,6 +89,7 @@ absl::Status Trainer::Build() {
       .train_loader = *train_loader_,
       .train_batches = *train_batches_,
       .evaluators = evaluators_,
+      .generate = options_.generate,
       .checkpoints = *checkpoints_,
       .all_checkpoints = AllCheckpoints(),
       .supervision = *supervision_,
@@ -237,6 +239,14 @@ absl::StatusOr<std::vector<at::Tensor>> Trainer::Predict(const PredictOptions& o
     outputs = RunPredict(*shared, batches, options.return_outputs, state_, *engine_);
   })));
   return outputs;
+}
+
+absl::StatusOr<std::vector<std::string>> Trainer::Generate(const std::vector<std::string>& prompts,
+                                                           const GenerateOptions& options) {
+  std::vector<std::string> texts;
+  Communicator& data = mesh_ == nullptr ? *communicator_ : mesh_->data();
+  RETURN_IF_ERROR(Explained(CatchTorch([&] { texts = GenerateTexts(prompts, options, state_, data); })));
+  return texts;
 }
 
 absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, bool weights_only) {

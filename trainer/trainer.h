@@ -39,6 +39,9 @@ class Trainer {
     Prefetcher::Options prefetch;
   };
   absl::StatusOr<std::vector<at::Tensor>> Predict(const PredictOptions& options);
+  // What the model appends to each prompt, in order and on every rank; all ranks must call it (generate_loop.h).
+  absl::StatusOr<std::vector<std::string>> Generate(const std::vector<std::string>& prompts,
+                                                    const GenerateOptions& options = {});
   // Saves into `folder`, below the name of the step (`ep1-ba20`), whatever the save interval; returns the location. ""
   // is the save_folder. All ranks must call it.
   absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder = "", bool weights_only = false);
@@ -66,6 +69,7 @@ class Trainer {
   absl::StatusOr<std::string> ResumeFromMemory();
   absl::Status Start();  // the timestamp, weights and data settings to begin with
   absl::Status CheckSchedulers() const;
+  absl::Status CheckGenerate();
   // Out of memory with the advice of core/out_of_memory.h, and told to the OOMObservers; other errors as they are.
   absl::Status Explained(absl::Status status);
   absl::Status ApplyFitOptions(const FitOptions& options);

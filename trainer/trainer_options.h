@@ -20,6 +20,7 @@
 #include "trainer/core/time.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/generate_loop.h"
 #include "trainer/loggers/logger.h"
 #include "trainer/parallel/activation_options.h"
 #include "trainer/parallel/communicator.h"
@@ -104,6 +105,7 @@ struct TrainerOptions {
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   EngineOptions engine;  // algorithm_passes, log_traces
   std::vector<std::unique_ptr<Callback>> callbacks;
+  std::vector<GenerateCallback> generate;  // texts to log now and then; the model must be a CausalDecoder
   std::vector<std::unique_ptr<LoggerDestination>> loggers;
   SaveOptions save;
   std::vector<SaveOptions> checkpoint_savers;  // further ones, with folders of their own (Composer's CheckpointSaver)

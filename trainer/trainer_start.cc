@@ -11,6 +11,17 @@
 
 namespace composer {
 
+// So that a prompt that is too long does not end a run at its hundredth batch.
+absl::Status Trainer::CheckGenerate() {
+  for (const GenerateCallback& callback : options_.generate) {
+    ASSIGN_OR_RETURN(CausalDecoder* const decoder, DecoderOf(*state_.model));
+    TokenLists prompts;
+    for (const std::string& prompt : callback.prompts) prompts.push_back(decoder->Encode(prompt));
+    RETURN_IF_ERROR(composer::Validate(callback.options, prompts, *decoder));
+  }
+  return absl::OkStatus();
+}
+
 void Trainer::AddMemoryTier() {
   if (options_.memory == nullptr) return;
   SaveOptions save;

@@ -14,6 +14,7 @@
 #include "worker/config_values.h"
 #include "worker/job_checkpoints.h"
 #include "worker/job_ddp.h"
+#include "worker/job_generate.h"
 #include "worker/job_metrics.h"
 #include "worker/job_parallelism.h"
 #include "worker/job_time.h"
@@ -172,6 +173,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
     job.options.save_memory_interval = ReadTime(root, "save_memory_interval", "10ba");
   job.options.load = ReadLoading(root);
   job.options.checkpoint_savers = ReadCheckpointSavers(root);
+  job.options.generate = ReadGenerate(root, job.options.seed);
   job.optimizer = ReadOptimizer(root, plugins);
   job.schedulers = ReadSchedulers(root, plugins);
   job.algorithms = ReadAlgorithms(root, plugins);

@@ -241,7 +241,8 @@ CallbackFactory ReadThrottle(ConfigMap config) {
   return Fixed<Throttle>(options);
 }
 
-// TrainerOptions::checkpoint_savers: the trainer makes it, with what only it has (job_checkpoints.h).
+// TrainerOptions::checkpoint_savers and generate: the trainer makes them, with what only it has (job_checkpoints.h,
+// job_generate.h).
 CallbackFactory ReadElsewhere(ConfigMap) { return nullptr; }
 
 struct CallbackRow {
@@ -255,6 +256,7 @@ constexpr CallbackRow kCallbacks[] = {
     {"export_for_inference", ReadExportForInference},
     {"fail_at", ReadFailAt},
     {"free_outputs", ReadPlain<FreeOutputs>},
+    {"generate", ReadElsewhere},
     {"image_visualizer", ReadImageVisualizer},
     {"load_checkpoint", ReadLoadCheckpoint},
     {"lr_monitor", ReadPlain<LRMonitor>},

@@ -15,6 +15,7 @@
 #include "trainer/loggers/json_lines.h"
 #include "trainer/loggers/progress_bar.h"
 #include "trainer/loggers/remote_uploader.h"
+#include "trainer/loggers/table_lines.h"
 #include "trainer/loggers/tensorboard_logger.h"
 #include "worker/job_time.h"
 #include "worker/named_reader.h"
@@ -72,7 +73,8 @@ RemoteUploader::Options ReadUploads(ConfigMap& config) {
     config.Reject("file_path_format_string",
                   "must contain {remote_file_name}, or every file would replace the one before");
   options.staging_folder = config.String("upload_staging_folder", "");
-  options.files = config.StringList("files", {"metrics.jsonl", "config.yaml", "logs/*", "tensorboard/*"});
+  options.files =
+      config.StringList("files", {"metrics.jsonl", "tables.jsonl", "config.yaml", "logs/*", "tensorboard/*"});
   options.interval = config.Int("interval", options.interval, kInterval);
   options.flush_timeout = absl::Seconds(config.Int("flush_seconds", 300, {.min = 0, .max = 86400}));
   options.hasty_flush_timeout = absl::Seconds(config.Int("preempted_flush_seconds", 20, {.min = 0, .max = 86400}));
@@ -201,6 +203,7 @@ absl::Status AddLoggers(const LoggingOptions& logging, const JobPlace& place, co
   if (logging.metrics_file) {
     ASSIGN_OR_RETURN(auto file, JsonLines::Open(JoinPath(options.run_folder, "metrics.jsonl")));
     options.loggers.push_back(std::move(file));
+    options.loggers.push_back(std::make_unique<TableLines>(JoinPath(options.run_folder, "tables.jsonl")));
   }
   if (logging.log_to_console) AddConsole(logging, place, options);
   if (logging.progress_bar) AddProgressBar(logging, place, options);

@@ -12,6 +12,7 @@
 #include "trainer/core/state.h"
 #include "trainer/core/time.h"
 #include "trainer/core/time_arithmetic.h"
+#include "trainer/generate_loop.h"
 #include "trainer/torch_status.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_options.h"
@@ -36,6 +37,8 @@
 #include "trainer/metrics/metric_by_name.h"
 #include "trainer/metrics/metric_sums.h"
 #include "trainer/metrics/segmentation.h"
+#include "trainer/models/attention_cache.h"
+#include "trainer/models/causal_decoder.h"
 #include "trainer/models/classifier.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/gpt_tensor_parallel.h"
@@ -44,6 +47,7 @@
 #include "trainer/models/mlp.h"
 #include "trainer/models/model.h"
 #include "trainer/models/resnet_small.h"
+#include "trainer/models/sampling.h"
 #include "trainer/models/torchscript.h"
 
 // Optimizers and schedules.

@@ -29,6 +29,11 @@ class ModelSharding {
   virtual void EndForward() = 0;
   // In place of such a pass on a rank that has no samples while others have.
   virtual void SkipForward() = 0;
+  // All parameters are whole until EndForward: in between each rank may make any number of passes, for which neither
+  // BeginForward nor SkipForward is called, and blocks do not communicate.
+  virtual void BeginWhole() = 0;
+  // Passes within a training step hold the whole model anyway (SHARD_GRAD_OP), or nothing is gathered.
+  virtual bool keeps_whole() const = 0;
 
   struct Piece {
     std::vector<int64_t> shape;  // of the whole parameter

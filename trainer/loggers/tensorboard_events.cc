@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/loggers/tensorboard_events.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -159,6 +160,62 @@ std::string HyperparametersMarkdown(const Hyperparameters& hyperparameters) {
     const std::string shown = absl::StrReplaceAll(value, {{"|", "\\|"}, {"\n", " "}});
     absl::StrAppend(&text, "| ", name, " | ", shown, " |\n");
   }
+  return text;
+}
+
+namespace {
+
+// The length of the UTF-8 sequence that text begins with; 0: it begins with none. Surrogates, overlong forms and what is
+// beyond U+10FFFF are none. Source: The Unicode Standard 15.0, table 3-7.
+size_t Utf8Length(absl::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto follows = [&](size_t i) { return (byte(i) & 0xC0u) == 0x80u; };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
+  const bool three = first >= 0xE0 && first <= 0xEF, four = first >= 0xF0 && first <= 0xF4;
+  if (!(three || four) || !follows(1) || !follows(2)) return 0;
+  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
+  if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
+  if (three) return 3;
+  return follows(3) ? 4 : 0;
+}
+
+void AppendCell(absl::string_view cell, std::string& text) {
+  while (!cell.empty()) {
+    const size_t length = Utf8Length(cell);
+    const auto first = static_cast<unsigned char>(cell[0]);
+    if (cell[0] == '\n') {
+      text += "<br>";
+    } else if (absl::StrContains("|<&\\*_`[]", cell.substr(0, 1))) {
+      text += absl::StrCat("&#", static_cast<int>(first), ";");
+    } else if (length == 0 || (first < ' ' && first != '\t')) {
+      text += "\xEF\xBF\xBD";
+    } else {
+      text.append(cell.data(), length);
+    }
+    cell.remove_prefix(length == 0 ? 1 : length);
+  }
+}
+
+}  // namespace
+
+std::string TableMarkdown(const TableRecord& table) {
+  std::string text;
+  const auto append = [&text](absl::Span<const std::string> cells) {
+    text += "|";
+    for (const std::string& cell : cells) {
+      text += " ";
+      AppendCell(cell, text);
+      text += " |";
+    }
+    text += "\n";
+  };
+  append(table.columns);
+  text += "|";
+  for (size_t i = 0; i < table.columns.size(); ++i) text += "---|";
+  text += "\n";
+  for (const std::vector<std::string>& row : table.rows) append(row);
   return text;
 }
 

@@ -45,5 +45,8 @@ std::string SessionEndEvent(const EventTime& when);
 
 // "| name | value |" lines for TextEvent.
 std::string HyperparametersMarkdown(const Hyperparameters& hyperparameters);
+// The same of a table. Line ends within a cell are shown as such; what is no UTF-8, which TensorBoard would refuse, and
+// other control characters as U+FFFD.
+std::string TableMarkdown(const TableRecord& table);
 
 }  // namespace composer

@@ -80,6 +80,12 @@ absl::Status TensorBoardLogger::WriteImages(const ImageRecord& record) {
   return Flush();
 }
 
+absl::Status TensorBoardLogger::WriteTable(const TableRecord& record) {
+  Begin(record.timestamp);
+  Add(TextEvent({clock_.Now(), record.timestamp.batch}, record.name, TableMarkdown(record)));
+  return Flush();
+}
+
 absl::Status TensorBoardLogger::Open() {
   if (fd_ >= 0) return absl::OkStatus();
   RETURN_IF_ERROR(MakeDirs(options_.folder));

@@ -1,5 +1,5 @@
-// Writes TensorBoard event files: scalars under their metric names with the batch as step, images, hyperparameters (Text
-// and HPARAMS tabs). No TensorFlow is needed to write; `tensorboard --logdir` reads.
+// Writes TensorBoard event files: scalars under their metric names with the batch as step, images, tables (Text tab),
+// hyperparameters (Text and HPARAMS tabs). No TensorFlow is needed to write; `tensorboard --logdir` reads.
 //
 //   {folder}/events.out.tfevents.<unix seconds>.<host>.<pid>
 //
@@ -35,6 +35,7 @@ class TensorBoardLogger final : public LoggerDestination {
   absl::Status Write(const MetricRecord& record) override;
   absl::Status WriteHyperparameters(const Hyperparameters& hyperparameters) override;
   absl::Status WriteImages(const ImageRecord& record) override;
+  absl::Status WriteTable(const TableRecord& record) override;
   absl::Status Close() override;
 
  private:

@@ -8,6 +8,7 @@
 
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
+#include "trainer/models/attention_cache.h"
 #include "trainer/models/language_model.h"
 
 namespace composer {
@@ -21,14 +22,17 @@ class Attention final : public torch::nn::Module {
         qkv_(register_module("qkv", torch::nn::Linear(options.width, 3 * options.width))),
         proj_(register_module("proj", torch::nn::Linear(options.width, options.width))) {}
 
-  at::Tensor forward(const at::Tensor& x) {
+  // inputs: of the block; more than one: with its layer of an AttentionCache.
+  at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& inputs) {
     ModuleCall call(*this, x);
     const int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
     // [B, T, 3, H, W/H] -> three times [B, H, T, W/H].
     const std::vector<at::Tensor> parts =
         qkv_->forward(x).view({batch, tokens, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
-    const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {},
-                                                          is_training() ? dropout_ : 0.0, /*is_causal=*/true);
+    const at::Tensor y = inputs.size() > 1
+                             ? CachedAttention(parts[0], parts[1], parts[2], inputs)
+                             : at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {},
+                                                                is_training() ? dropout_ : 0.0, /*is_causal=*/true);
     return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, width})));
   }
 
@@ -71,7 +75,7 @@ class GptBlock final : public Block {
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     const at::Tensor& x = inputs[0];
-    const at::Tensor y = x + Dropout(attn_->forward(ln_1_->forward(x)));
+    const at::Tensor y = x + Dropout(attn_->forward(ln_1_->forward(x), inputs));
     return y + Dropout(mlp_->forward(ln_2_->forward(y)));
   }
 
@@ -111,6 +115,16 @@ class Transformer final : public torch::nn::Module {
     return ln_f_->forward(x);
   }
 
+  // As CausalDecoder::NextLogits: of each row's last token, [B, width]. Without dropout.
+  at::Tensor Last(const at::Tensor& tokens, absl::Span<const int64_t> lengths, AttentionCache& cache) {
+    at::Tensor x = wte_->forward(tokens);
+    cache.BeginPass(x, tokens.size(1), lengths);
+    const bool first = !cache.places().defined();
+    x = x + (first ? wpe_->weight.slice(0, 0, tokens.size(1)) : wpe_->forward(cache.places()).unsqueeze(1));
+    for (size_t layer = 0; layer < blocks_.size(); ++layer) x = blocks_[layer]->Run(cache.Inputs(x, layer));
+    return ln_f_->forward(first ? LastOfEachRow(x, lengths) : x.squeeze(1));
+  }
+
   const at::Tensor& token_embedding() const { return wte_->weight; }
 
  private:
@@ -125,7 +139,9 @@ class Transformer final : public torch::nn::Module {
 class Gpt final : public LanguageModel {
  public:
   explicit Gpt(const GptOptions& options)
-      : transformer_(register_module("transformer", std::make_shared<Transformer>(options))) {
+      : LanguageModel(options.context, options.vocab),
+        cache_shape_{options.layers, options.heads, options.width / options.heads},
+        transformer_(register_module("transformer", std::make_shared<Transformer>(options))) {
     if (!options.tied_head) {
       lm_head_ = torch::nn::Linear(torch::nn::LinearOptions(options.width, options.vocab).bias(false));
       register_module("lm_head", lm_head_);
@@ -134,12 +150,21 @@ class Gpt final : public LanguageModel {
     SetFlops(options);
   }
 
-  at::Tensor forward(const Batch& batch) override {
-    const at::Tensor x = transformer_->forward(batch.inputs);
-    return at::linear(x, lm_head_.is_empty() ? transformer_->token_embedding() : lm_head_->weight);
+  at::Tensor forward(const Batch& batch) override { return Head(transformer_->forward(batch.inputs)); }
+
+  std::unique_ptr<DecoderCache> NewCache(int64_t rows, int64_t capacity) override {
+    return std::make_unique<AttentionCache>(cache_shape_, rows, capacity);
+  }
+  at::Tensor NextLogits(const at::Tensor& tokens, absl::Span<const int64_t> lengths, DecoderCache* cache) override {
+    if (cache == nullptr) return LanguageModel::NextLogits(tokens, lengths, nullptr);
+    return Head(transformer_->Last(tokens, lengths, static_cast<AttentionCache&>(*cache)));
   }
 
  private:
+  at::Tensor Head(const at::Tensor& x) const {
+    return at::linear(x, lm_head_.is_empty() ? transformer_->token_embedding() : lm_head_->weight);
+  }
+
   void Initialise(int64_t layers) {
     const at::NoGradGuard no_grad;
     const double scale = 1 / std::sqrt(2.0 * static_cast<double>(layers));
@@ -164,6 +189,7 @@ class Gpt final : public LanguageModel {
     flops_per_sample_ = context * (6 * weights + 12 * layers * width * context);
   }
 
+  AttentionCache::Shape cache_shape_;
   std::shared_ptr<Transformer> transformer_;
   torch::nn::Linear lm_head_{nullptr};
 };

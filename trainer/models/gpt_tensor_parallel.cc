@@ -125,7 +125,8 @@ class TpTransformer final : public torch::nn::Module {
 class TpGpt final : public LanguageModel {
  public:
   TpGpt(const GptOptions& options, Communicator& group, const Model& whole)
-      : group_(group),
+      : LanguageModel(options.context, options.vocab, group.world_size()),
+        group_(group),
         context_(options.context),
         dropout_(options.dropout),
         transformer_(register_module("transformer", std::make_shared<TpTransformer>(options, group))) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/language_model.h"
 
+#include <ATen/ATen.h>
+
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/metrics/cross_entropy.h"
 
@@ -15,6 +17,15 @@ MetricList LanguageModel::metrics(bool is_train) const {
   metrics.push_back(MakeLanguageCrossEntropy());
   if (!is_train) metrics.push_back(MakeLanguagePerplexity());
   return metrics;
+}
+
+at::Tensor LanguageModel::NextLogits(const at::Tensor& tokens, absl::Span<const int64_t> lengths, DecoderCache* cache) {
+  TORCH_CHECK(cache == nullptr, "this model has no cache");
+  Batch batch;
+  const int64_t missing = (tokens_multiple_ - tokens.size(1) % tokens_multiple_) % tokens_multiple_;
+  batch.inputs = missing == 0 ? tokens : at::constant_pad_nd(tokens, {0, missing}, 0);
+  batch.num_samples = tokens.size(0);
+  return LastOfEachRow(forward(batch), lengths);
 }
 
 }  // namespace composer

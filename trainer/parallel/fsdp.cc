@@ -198,7 +198,7 @@ void Fsdp::ForwardEnd(size_t u, const at::Tensor& output) {
       BackwardBegin(u);
     });
   }
-  if (!keeps_whole()) Reshard(unit);
+  if (!keeps_whole() && !is_whole_) Reshard(unit);
 }
 
 void Fsdp::BackwardBegin(size_t u) {
@@ -322,7 +322,18 @@ void Fsdp::BeginForward() {
   Unshard(units_[0]);
 }
 
+void Fsdp::BeginWhole() {
+  BeginForward();
+  is_whole_ = true;
+  for (const size_t u : order_) {
+    Unshard(units_[u]);
+    if (place_[u] + 1 == order_.size() || !options_.overlap_communication) continue;
+    for (const auto& shard : units_[order_[place_[u] + 1]].shards) shard->StartUnshard();
+  }
+}
+
 void Fsdp::EndForward() {
+  is_whole_ = false;
   for (Unit& unit : units_) Reshard(unit);
 }
 

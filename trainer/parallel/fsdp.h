@@ -66,6 +66,8 @@ class Fsdp final : public GradientSync, public ModelSharding {
   void BeginForward() override;
   void EndForward() override;
   void SkipForward() override;
+  void BeginWhole() override;
+  bool keeps_whole() const override { return options_.strategy == ShardingStrategy::kShardGradOp; }
   const Piece* Find(const at::Tensor& param) const override;
   void SumOverShards(const at::Tensor& tensor) override { ranks_.shard->AllReduceSum(tensor); }
   int num_shards() const override { return ranks_.shard->world_size(); }
@@ -107,7 +109,6 @@ class Fsdp final : public GradientSync, public ModelSharding {
   void FinishReduceInFlight();
   void StartReduce(Unit& unit, absl::Span<const float> tail);
 
-  bool keeps_whole() const { return options_.strategy == ShardingStrategy::kShardGradOp; }
   bool is_last_pass() const { return pass_ + 1 == passes_; }
   void Unshard(Unit& unit);
   // Without overlap: until the device has done all that it was given.
@@ -128,6 +129,7 @@ class Fsdp final : public GradientSync, public ModelSharding {
   std::vector<size_t> place_;     // of each unit in order_
   int64_t passes_ = 0, pass_ = -1;
   bool in_pass_ = false, in_step_ = false;
+  bool is_whole_ = false;      // between BeginWhole and EndForward
   Unit* in_flight_ = nullptr;  // its reduce-scatters
   bool in_flight_is_first_ = true, in_flight_is_last_ = true;
 };

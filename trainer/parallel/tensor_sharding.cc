@@ -55,6 +55,10 @@ void TensorSharding::SkipForward() {
   if (fsdp_ != nullptr) fsdp_->SkipForward();
 }
 
+void TensorSharding::BeginWhole() {
+  if (fsdp_ != nullptr) fsdp_->BeginWhole();
+}
+
 const ModelSharding::Piece* TensorSharding::Find(const at::Tensor& param) const {
   const auto it = pieces_.find(param.unsafeGetTensorImpl());
   return it == pieces_.end() ? nullptr : &it->second;

@@ -28,6 +28,8 @@ class TensorSharding final : public ModelSharding {
   void BeginForward() override;
   void EndForward() override;
   void SkipForward() override;
+  void BeginWhole() override;
+  bool keeps_whole() const override { return fsdp_ == nullptr || fsdp_->keeps_whole(); }
   const Piece* Find(const at::Tensor& param) const override;
   void SumOverShards(const at::Tensor& tensor) override;
   bool Counts(const at::Tensor& param) const override;
