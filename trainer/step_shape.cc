@@ -15,8 +15,8 @@ int64_t CeilOf(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool ShardsParameters(const TrainerOptions& options, const MeshShape& mesh) {
   if (mesh.shard > 1) return true;
-  return options.virtual_shards != 0 && options.fsdp && options.fsdp->strategy != ShardingStrategy::kNoShard &&
-         options.fsdp->param_dtype != at::kFloat;
+  if (!options.fsdp || options.fsdp->strategy == ShardingStrategy::kNoShard) return false;
+  return options.fsdp->param_dtype != at::kFloat || (options.fsdp->cpu_offload && !options.device.is_cpu());
 }
 
 absl::StatusOr<StepShape> StepShapeOf(const TrainerOptions& options, int world_size) {

@@ -10,8 +10,8 @@
 
 namespace composer {
 
-// Are parameters spread by Fsdp? With one rank, too, when parameters are gathered in another type and any number of ranks is
-// to give the same.
+// Does Fsdp hold the parameters? On one rank, too, where it changes something: parameters gathered in another type, as any
+// number of ranks has them, or kept in host memory.
 bool ShardsParameters(const TrainerOptions& options, const MeshShape& mesh);
 
 struct StepShape {

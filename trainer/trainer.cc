@@ -244,8 +244,8 @@ absl::StatusOr<std::vector<at::Tensor>> Trainer::Predict(const PredictOptions& o
 absl::StatusOr<std::vector<std::string>> Trainer::Generate(const std::vector<std::string>& prompts,
                                                            const GenerateOptions& options) {
   std::vector<std::string> texts;
-  Communicator& data = mesh_ == nullptr ? *communicator_ : mesh_->data();
-  RETURN_IF_ERROR(Explained(CatchTorch([&] { texts = GenerateTexts(prompts, options, state_, data); })));
+  RETURN_IF_ERROR(
+      Explained(CatchTorch([&] { texts = GenerateTexts(prompts, options, state_, parallel_->mesh().data()); })));
   return texts;
 }
 

@@ -36,7 +36,7 @@ class Fsdp final : public GradientSync, public ModelSharding {
  public:
   struct Ranks {
     Communicator* world;                // to share rank 0's weights
-    Communicator* shard;                // 2 ranks or more
+    Communicator* shard;                // one rank: for the dtypes, or for what is kept in host memory
     Communicator* replicate = nullptr;  // null: one replica
   };
   // Shards the model in place. Must come before the optimizer is made, which then has state for the pieces only. Other
