@@ -6,7 +6,9 @@
 //   bytes_i(rows) = bytes_i(r0) + (bytes_i(r1) - bytes_i(r0)) (rows - r0) / (r1 - r0)
 //
 // which is exact for parameters (no slope) and for what is in proportion to rows, whatever kernels took it, and the recording
-// is played again with these: so the peak may be at another place than it is with few rows. Pure.
+// is played again with these: so the peak may be at another place than it is with few rows. Where the two differ only in how
+// often an operation takes memory and gives it back (a kernel's loop over samples), each such loop counts as the most that
+// it had at once. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -153,9 +153,10 @@ class RecomputePolicy final : public SavedTensorPolicy {
  private:
   struct Hooks final : SavedVariableHooks {
     explicit Hooks(RecomputePolicy& the_policy) : policy(the_policy) {}
+    // Without its history: an operation that saves its own output (attention) would keep itself alive for ever.
     void call_pack_hook(const at::Tensor& tensor) override {
-      kept = tensor;
-      policy.call_.Fill(policy.next_++, tensor);
+      kept = tensor.detach();
+      policy.call_.Fill(policy.next_++, kept);
     }
     at::Tensor call_unpack_hook() override { return kept; }
     RecomputePolicy& policy;
