@@ -37,9 +37,9 @@ absl::Status TrainLoop::Run() {
     RETURN_IF_ERROR(RunEpoch());
     if (state_.timestamp.batch_in_epoch == state_.batches_per_epoch) FinishEpoch();
   }
+  Generate(Event::kFitEnd);
   Fire(Event::kFitEnd);
   Evaluate(Event::kFitEnd);
-  Generate(Event::kFitEnd);
   parts_.logger.Flush(state_.timestamp);
   parts_.checkpoints.SaveAtEnd(state_);
   for (const auto& group : state_.optimizer->groups()) {

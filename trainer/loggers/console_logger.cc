@@ -101,7 +101,9 @@ class Console {
     const bool due = last_printed_ == 0 || now.epoch % options_.interval.count() == 0;
     return options_.interval.unit() == TimeUnit::kEpoch && due ? PrintTrain(now) : absl::OkStatus();
   }
-  absl::Status EndFit(const Timestamp& now) { return last_printed_ == now.batch ? absl::OkStatus() : PrintTrain(now); }
+  absl::Status EndFit(const Timestamp& now) {
+    return last_printed_ == now.batch && !has_table_ ? absl::OkStatus() : PrintTrain(now);
+  }
   absl::Status EvalBatch(const State& state) {
     const int64_t done = state.eval_timestamp.batch + 1, total = state.eval_batches;
     if (done == total || !IsEvalPoint(done, total)) return absl::OkStatus();
@@ -129,7 +131,10 @@ class Console {
       return absl::OkStatus();
     return PrintTrain(record.timestamp);
   }
-  void AddTable(const TableRecord& table) { train_.Set(table.name, TableJson(table)); }
+  void AddTable(const TableRecord& table) {
+    train_.Set(table.name, TableJson(table));
+    has_table_ = true;
+  }
 
  private:
   static bool IsEvalPoint(int64_t done, int64_t total) {
@@ -150,6 +155,7 @@ class Console {
 
   absl::Status PrintTrain(const Timestamp& now) {
     last_printed_ = now.batch;
+    has_table_ = false;
     Collected all;
     all.Set("time/epoch", absl::StrCat(now.epoch));
     all.Set("time/batch", absl::StrCat(now.batch));
@@ -168,6 +174,7 @@ class Console {
   Time max_duration_;
   int64_t batches_per_epoch_ = 0;
   int64_t last_printed_ = 0;  // batch
+  bool has_table_ = false;    // since then
   Hyperparameters hyperparameters_;
   Collected train_, eval_;
   std::string eval_end_;  // the line of an evaluation whose metrics come next; "": none

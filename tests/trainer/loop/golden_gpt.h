@@ -1,0 +1,71 @@
+// The GPT of tests/golden/generation.json, and what Hugging Face's generates from its prompts.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <torch/torch.h>
+
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/trainer/loop/small_run.h"
+#include "trainer/generate_loop.h"
+#include "trainer/models/gpt.h"
+
+namespace composer {
+
+struct GoldenGeneration {
+  GptOptions options;
+  TokenLists prompts, greedy, greedy_eos;
+  int64_t eos = 0;
+  std::vector<std::vector<float>> logits;  // after each prompt
+};
+
+inline GoldenGeneration ReadGoldenGeneration() {
+  const nlohmann::json gpt = nlohmann::json::parse(std::ifstream("tests/golden/generation.json"))["gpt"];
+  const nlohmann::json& options = gpt["options"];
+  GoldenGeneration golden;
+  golden.options.layers = options["layers"];
+  golden.options.heads = options["heads"];
+  golden.options.width = options["width"];
+  golden.options.context = options["context"];
+  golden.options.vocab = options["vocab"];
+  golden.prompts = gpt["prompts"];
+  golden.greedy = gpt["greedy"];
+  golden.greedy_eos = gpt["greedy_eos"];
+  golden.eos = gpt["eos"];
+  golden.logits = gpt["logits"].get<std::vector<std::vector<float>>>();
+  return golden;
+}
+
+// Matrices 0.5 x draws, vectors a tenth of it, weights of norms 1 more.
+inline std::shared_ptr<Model> MakeGoldenGpt(const GptOptions& options) {
+  const torch::NoGradGuard no_grad;
+  std::shared_ptr<Model> model = MakeGpt(options);
+  Draws draws(1);
+  for (const auto& item : model->named_parameters()) {
+    const at::Tensor& param = item.value();
+    const bool norm = param.dim() == 1 && item.key().find("ln_") != std::string::npos &&
+                      item.key().find("weight") != std::string::npos;
+    float* values = param.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < param.numel(); ++i)
+      values[i] = (param.dim() > 1 ? 0.5F : 0.05F) * draws.Next() + (norm ? 1.0F : 0.0F);
+  }
+  return model;
+}
+
+// Tokens of this model are bytes as well as any.
+inline std::string TextOf(const std::vector<int64_t>& tokens) {
+  std::string text;
+  for (const int64_t token : tokens) text.push_back(static_cast<char>(token));
+  return text;
+}
+inline std::vector<std::string> TextsOf(const TokenLists& lists) {
+  std::vector<std::string> texts;
+  for (const auto& tokens : lists) texts.push_back(TextOf(tokens));
+  return texts;
+}
+
+}  // namespace composer
