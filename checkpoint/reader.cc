@@ -120,14 +120,20 @@ void TakeSmallState(const Manifest& manifest, const LoadSelection& selection, St
   }
 }
 
+absl::Status Prepare(const PrepareLoading& prepare, const Manifest& manifest, LoadSelection& selection,
+                     StateDict* into) {
+  return prepare == nullptr ? absl::OkStatus() : prepare(manifest, selection, *into);
+}
+
 // The whole state, all ranks together.
-absl::Status LoadTogether(ObjectStore& store, const std::string& checkpoint, StateDict* into,
-                          const LoadSelection& selection, ByteExchange& exchange) {
+absl::Status LoadTogether(ObjectStore& store, const std::string& checkpoint, StateDict* into, LoadSelection selection,
+                          ByteExchange& exchange, const PrepareLoading& prepare) {
   ASSIGN_OR_RETURN(const std::string text,
                    BroadcastText(exchange, [&] { return ReadManifestText(store, checkpoint); }));
   const absl::StatusOr<Manifest> manifest = ParseManifestOf(store, checkpoint, text);
   LoadTargets whole, shards;
   absl::Status status = manifest.status();
+  if (status.ok()) status = Prepare(prepare, *manifest, selection, into);
   if (status.ok()) {
     status = Annotate(FindTargets(*manifest, *into, selection, &whole, &shards),
                       absl::StrCat("cannot load ", store.Location(checkpoint)));
@@ -143,9 +149,10 @@ absl::Status LoadTogether(ObjectStore& store, const std::string& checkpoint, Sta
   return absl::OkStatus();
 }
 
-absl::Status LoadAlone(ObjectStore& store, const std::string& checkpoint, StateDict* into,
-                       const LoadSelection& selection) {
+absl::Status LoadAlone(ObjectStore& store, const std::string& checkpoint, StateDict* into, LoadSelection selection,
+                       const PrepareLoading& prepare) {
   ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(store, checkpoint));
+  RETURN_IF_ERROR(Prepare(prepare, manifest, selection, into));
   LoadTargets targets;
   RETURN_IF_ERROR(Annotate(FindTargets(manifest, *into, selection, &targets, &targets),
                            absl::StrCat("cannot load ", store.Location(checkpoint))));
@@ -230,10 +237,10 @@ bool Matches(const std::vector<std::string>& patterns, const std::string& name) 
 }
 
 absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into,
-                            const LoadSelection& selection, ByteExchange* exchange) try {
+                            const LoadSelection& selection, ByteExchange* exchange, const PrepareLoading& prepare) try {
   const bool together = exchange != nullptr && exchange->world_size() > 1;
-  return together ? LoadTogether(store, checkpoint, into, selection, *exchange)
-                  : LoadAlone(store, checkpoint, into, selection);
+  return together ? LoadTogether(store, checkpoint, into, selection, *exchange, prepare)
+                  : LoadAlone(store, checkpoint, into, selection, prepare);
 } catch (const std::exception& error) {  // out of memory
   return absl::InternalError(absl::StrCat("cannot load ", store.Location(checkpoint), ": ", error.what()));
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,10 @@ struct LoadSelection {
 // Does one of the patterns match?
 bool Matches(const std::vector<std::string>& patterns, const std::string& name);
 
+// Settles what is loaded and into what, once it is known what the checkpoint holds and before anything of it is loaded.
+// The same on all ranks that load together. An error ends the load, on all of them.
+using PrepareLoading = std::function<absl::Status(const Manifest& manifest, LoadSelection& selection, StateDict& into)>;
+
 // Copies the checkpoint's tensors into those of `into` (any device and strides; whole tensors and shards alike, however
 // they were stored; same names, shapes and dtypes, else kFailedPrecondition with all that is missing, unexpected or
 // different, and nothing changed) and replaces its small state. Reads no more than the chunks that hold what is wanted, and
@@ -48,8 +53,10 @@ bool Matches(const std::vector<std::string>& patterns, const std::string& name);
 // `exchange`: all ranks load the same checkpoint with the same selection, at the same time. Each byte of the manifest and
 // of the whole tensors is read by one rank, and passed on to the others; a shard that several ranks hold (HYBRID_SHARD) is
 // read by one of them and passed on to those. OK on all ranks or on none. Null: this rank reads all that it needs.
+// `prepare`: may change `into` and the selection; null: they stay.
 absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into,
-                            const LoadSelection& selection = {}, ByteExchange* exchange = nullptr);
+                            const LoadSelection& selection = {}, ByteExchange* exchange = nullptr,
+                            const PrepareLoading& prepare = nullptr);
 
 // The same into new tensors on the CPU.
 absl::StatusOr<StateDict> LoadNewStateDict(ObjectStore& store, const std::string& checkpoint);

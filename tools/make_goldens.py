@@ -16,6 +16,7 @@ import sys
 import types
 import warnings
 
+import golden_ema
 import golden_loop
 import golden_profiler
 import torch
@@ -465,7 +466,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     makers = {"events": golden_loop.events, "optimizers": optimizers, "schedulers": schedulers_, "time": time,
               "learning_rates": golden_loop.learning_rates, "gradients": golden_loop.gradients,
-              "losses": golden_loop.losses, "loss_curves": golden_loop.loss_curves, "metrics": metrics, "loss_functions": loss_functions,
+              "losses": golden_loop.losses, "ema": golden_ema.ema, "loss_curves": golden_loop.loss_curves, "metrics": metrics, "loss_functions": loss_functions,
               "profiler_schedule": golden_profiler.schedule}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for chosen in sys.argv[1:] or makers:

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "checkpoint/checkpoint_place.h"
 #include "checkpoint/reader.h"
+#include "trainer/load_tensors.h"
 
 namespace composer {
 namespace {
@@ -42,15 +43,16 @@ absl::StatusOr<std::string> LoadFromPath(const LoadOptions& load, RankExchange& 
   absl::StatusOr<CheckpointPlace> place = FindCheckpointPlace(load.load_path, load.open_store);
   if (!place.ok()) return Annotate(place.status(), "load_path");
   RETURN_IF_ERROR(Annotate(Choose(*place, exchange), "load_path"));
-  StateDict dict = SavedTensors(state, load.load_weights_only);
   if (bytes != nullptr) {
     ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange, IsRemotePlace(load.load_path)));
     if (!sharing.share) bytes = nullptr;
   }
-  RETURN_IF_ERROR(AsUserError(LoadCheckpoint(*place->store, place->checkpoint, &dict, SelectionOf(load), bytes)));
+  absl::StatusOr<StateDict> dict = LoadTensors(*place->store, place->checkpoint, SelectionOf(load),
+                                               {load.load_exclude_algorithms, load.load_weights_only}, bytes, state);
+  if (!dict.ok()) return AsUserError(dict.status());
   const std::string location = place->store->Location(place->checkpoint);
   if (!load.load_weights_only)
-    RETURN_IF_ERROR(Annotate(RestoreSmallState(dict.small, load.load_exclude_algorithms, state, data), location));
+    RETURN_IF_ERROR(Annotate(RestoreSmallState(dict->small, load.load_exclude_algorithms, state, data), location));
   return location;
 }
 

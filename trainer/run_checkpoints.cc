@@ -15,6 +15,7 @@
 #include "trainer/checkpoint_exchange.h"
 #include "trainer/eval_loop.h"
 #include "trainer/load_checkpoint.h"
+#include "trainer/load_tensors.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
@@ -25,6 +26,16 @@ constexpr absl::Duration kWorthTelling = absl::Milliseconds(100);
 absl::Status DoesNotFit(const absl::Status& status, const std::string& location, absl::string_view advice) {
   const bool mismatch = status.code() == absl::StatusCode::kFailedPrecondition;
   return Annotate(status, absl::StrCat("cannot go on from ", location, mismatch ? advice : ""));
+}
+
+// What algorithms keep whole on every rank, as the buffers.
+void BroadcastKept(const std::vector<std::unique_ptr<Algorithm>>& algorithms, Communicator& communicator) {
+  if (communicator.world_size() == 1) return;
+  for (const auto& algorithm : algorithms) {
+    for (const KeptTensor& kept : algorithm->tensors()) {
+      if (!kept.param.defined()) communicator.Broadcast(kept.tensor, 0);
+    }
+  }
 }
 
 }  // namespace
@@ -118,14 +129,16 @@ absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettin
 
 absl::Status RunCheckpoints::Load(const std::string& checkpoint, State& state, SavedDataSettings& data) {
   const std::string location = folder_->Location(checkpoint);
-  StateDict dict = SavedTensors(state, /*weights_only=*/false);
   SharingDecision sharing;  // of a place that may go, each rank reads for itself
   if (!options_.best_effort) {
     ASSIGN_OR_RETURN(sharing, AgreeOnSharing(exchange_, IsRemotePlace(options_.save_folder)));
   }
   CommunicatorExchange bytes(communicator_);
-  RETURN_IF_ERROR(DoesNotFit(LoadCheckpoint(*folder_, checkpoint, &dict, {}, sharing.share ? &bytes : nullptr),
-                             location, " (another model or optimizer? use another run_name, or autoresume: false)"));
+  const absl::StatusOr<StateDict> loaded =
+      LoadTensors(*folder_, checkpoint, {}, {}, sharing.share ? &bytes : nullptr, state);
+  RETURN_IF_ERROR(DoesNotFit(loaded.status(), location,
+                             " (another model or optimizer? use another run_name, or autoresume: false)"));
+  const StateDict& dict = *loaded;
   if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)
     return absl::DataLossError(absl::StrCat("cannot go on from ", location, ": it has no timestamp or data settings"));
   RETURN_IF_ERROR(Annotate(RestoreSmallState(dict.small, {}, state, data), location));
@@ -158,6 +171,7 @@ void RunCheckpoints::Save(State& state) {
   if (folder_ == nullptr || last_saved_ == name || !MakeRoom(name)) return;
   supervision_.OnPhase(RunPhase::kSaving);
   BroadcastBuffers(*state.model, communicator_);
+  BroadcastKept(state.algorithms, communicator_);
   const StateDict dict = Collect(state);
   last_saved_ = name;
   if (async_ != nullptr) {

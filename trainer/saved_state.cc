@@ -16,6 +16,8 @@ namespace {
 
 using SmallState = std::map<std::string, std::string>;
 
+constexpr absl::string_view kAlgorithms = "algorithms/";
+
 // A name for each part, so that two callbacks of one class do not collide.
 template <typename Parts, typename Visit>
 void VisitNamed(absl::string_view prefix, const Parts& parts, const Visit& visit) {
@@ -90,10 +92,34 @@ ShardedTensor AsSharded(std::string name, const at::Tensor& local, const ModelSh
   return sharded;
 }
 
+struct KeptByAlgorithm {
+  std::string key;
+  KeptTensor kept;
+};
+
+std::vector<KeptByAlgorithm> KeptTensors(const State& state) {
+  std::vector<KeptByAlgorithm> all;
+  VisitNamed(kAlgorithms, state.algorithms, [&](const std::string& key, const Algorithm& algorithm) {
+    for (KeptTensor& kept : algorithm.tensors()) all.push_back({key, std::move(kept)});
+  });
+  return all;
+}
+
 }  // namespace
+
+std::vector<std::string> AlgorithmKeys(const State& state) {
+  std::vector<std::string> keys;
+  VisitNamed(kAlgorithms, state.algorithms, [&](const std::string& key, const Algorithm&) { keys.push_back(key); });
+  return keys;
+}
 
 StateDict SavedTensors(const State& state, bool weights_only) {
   StateDict dict;
+  std::vector<KeptByAlgorithm> all_kept = KeptTensors(state);
+  absl::flat_hash_map<absl::string_view, KeptByAlgorithm*> stand_ins;
+  for (KeptByAlgorithm& item : all_kept) {
+    if (item.kept.stands_for_model) stand_ins.emplace(item.kept.name, &item);
+  }
   // Sharded like this parameter, when that is sharded.
   const auto add = [&](std::string name, const at::Tensor& tensor, const at::Tensor& param) {
     const ModelSharding::Piece* piece =
@@ -104,15 +130,22 @@ StateDict SavedTensors(const State& state, bool weights_only) {
       dict.sharded.push_back(AsSharded(std::move(name), tensor, *piece));
     }
   };
+  const auto add_model = [&](const std::string& name, at::Tensor tensor, const at::Tensor& param) {
+    if (const auto found = stand_ins.find(name); found != stand_ins.end())
+      std::swap(tensor, found->second->kept.tensor);
+    add(absl::StrCat("model/", name), tensor, param);
+  };
   const auto named = state.model->named_parameters();
   absl::flat_hash_map<absl::string_view, at::Tensor> params;
   params.reserve(named.size());
   for (const auto& item : named) {
     params.emplace(item.key(), item.value());
-    add(absl::StrCat("model/", item.key()), item.value().detach(), item.value());
+    add_model(item.key(), item.value().detach(), item.value());
   }
-  for (const auto& item : state.model->named_buffers()) add(absl::StrCat("model/", item.key()), item.value(), {});
+  for (const auto& item : state.model->named_buffers()) add_model(item.key(), item.value(), {});
   if (weights_only) return dict;
+  for (const KeptByAlgorithm& item : all_kept)
+    add(absl::StrCat(item.key, "/", item.kept.name), item.kept.tensor.detach(), item.kept.param);
   for (auto& [name, tensor] : state.optimizer->state()) {
     const auto param = params.find(absl::string_view(name).substr(0, name.rfind('/')));
     add(absl::StrCat("optimizer/", name), tensor, param == params.end() ? at::Tensor() : param->second);
@@ -145,7 +178,7 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
       small[absl::StrCat("schedulers/", i)] = std::move(json);
   }
   SaveParts("callbacks/", state.callbacks, small);
-  SaveParts("algorithms/", state.algorithms, small);
+  SaveParts(kAlgorithms, state.algorithms, small);
   return small;
 }
 
@@ -179,7 +212,7 @@ absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::s
                             [&](const std::string& json) { return state.schedulers[i]->LoadState(json); }));
   }
   RETURN_IF_ERROR(LoadParts("callbacks/", state.callbacks, {}, small));
-  return LoadParts("algorithms/", state.algorithms, exclude_algorithms, small);
+  return LoadParts(kAlgorithms, state.algorithms, exclude_algorithms, small);
 }
 
 }  // namespace composer

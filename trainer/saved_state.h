@@ -1,7 +1,7 @@
 // What a checkpoint holds of a run, and how it goes back into one.
 //
 // Saved: model parameters and buffers (rank 0's), optimizer state, timestamp, seed, data settings, gradient scaler,
-// microbatch size, states of schedulers, callbacks and algorithms. Not saved, since they are functions of the
+// microbatch size, states of schedulers, callbacks and algorithms, tensors of algorithms. Not saved, since they are functions of the
 // timestamp: schedules, sample order, random numbers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -24,9 +24,14 @@ struct SavedDataSettings {
   int64_t virtual_shards = 0;
 };
 
-// The live tensors: `model/<name>`, and unless weights_only `optimizer/<name>`; no small state. Of a sharded model the
-// parameters and their state are in `sharded`, this rank's pieces of them under the same names.
+// The live tensors: `model/<name>`, and unless weights_only `optimizer/<name>` and `algorithms/<algorithm>/<name>`; no
+// small state. Of a sharded model the parameters and what is kept beside them are in `sharded`, this rank's pieces of them
+// under the same names. Where an algorithm's tensor stands for the model's (core/callback.h), `model/<name>` is that one;
+// of several the first algorithm's.
 StateDict SavedTensors(const State& state, bool weights_only);
+
+// The algorithms' keys, `algorithms/<name>`, in their order: a second one of a name is `algorithms/<name>#2`.
+std::vector<std::string> AlgorithmKeys(const State& state);
 
 // Composer's names of what to ignore begin with `state/`, ours do not: without it.
 std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns);

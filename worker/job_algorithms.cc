@@ -1,14 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/job_algorithms.h"
 
+#include "trainer/algorithms/ema.h"
+#include "worker/job_time.h"
 #include "worker/named_reader.h"
 
 namespace composer {
 namespace {
 
-// A row each: {"label_smoothing", ReadLabelSmoothing}.
+AlgorithmFactory ReadEma(ConfigMap config) {
+  EmaArguments arguments;
+  if (config.Has("half_life")) arguments.half_life = ReadTime(config, "half_life", "");
+  if (config.Has("smoothing")) arguments.smoothing = config.Double("smoothing", 0);
+  arguments.ema_start = ReadTime(config, "ema_start", "0.0dur");
+  if (config.Has("update_interval")) arguments.update_interval = ReadTime(config, "update_interval", "");
+  const absl::StatusOr<EmaOptions> options = ResolveEma(arguments);
+  if (!options.ok()) {
+    config.Reject("", options.status().message());
+    return nullptr;
+  }
+  return [options = *options] { return std::make_unique<Ema>(options); };
+}
+
+// A row each.
 const std::vector<NamedReader<AlgorithmFactory>>& Algorithms() {
-  static const auto& rows = *new std::vector<NamedReader<AlgorithmFactory>>{};
+  static const auto& rows = *new std::vector<NamedReader<AlgorithmFactory>>{{"ema", ReadEma}};
   return rows;
 }
 

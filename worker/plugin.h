@@ -35,7 +35,7 @@ namespace composer {
 inline constexpr char kPluginNoteOwner[] = "Composer";
 inline constexpr uint32_t kPluginNoteType = 1;
 // Counts up when a method of an interface above changes: its vtable's order is in no size.
-inline constexpr uint32_t kPluginInterface = 1;
+inline constexpr uint32_t kPluginInterface = 2;
 
 // The note's content. Plain data of the same layout for every compiler; texts end with a zero.
 struct PluginInfo {

@@ -15,6 +15,7 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/writer.h"
 #include "storage/local_store.h"
+#include "trainer/core/inference_weights.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/core/state.h"
 #include "trainer/loggers/logger.h"
@@ -67,6 +68,7 @@ absl::Status ExportModel(const Model& model, const std::string& folder, const st
 }
 
 absl::Status ExportForInference::Run(Event event, State& state, Logger& logger) {
+  const InferenceWeightsScope weights(state.algorithms);
   std::vector<std::pair<std::string, at::Tensor>> whole;
   if (state.sharding != nullptr) whole = state.sharding->WholeParameters();  // a collective
   if (state.rank != 0) return absl::OkStatus();

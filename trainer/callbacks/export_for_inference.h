@@ -4,7 +4,7 @@
 //   {folder}/config.json         {"model": what the job says of the model, "training": {run_name, epoch, batch, sample,
 //                                 token}, "composer_version"}
 //
-// Tensors are written as they are, dtype and shape; each file is whole or not there. Rank 0 writes. A checkpoint of the
+// With EMA the weights are the averages. Tensors are written as they are, dtype and shape; each file is whole or not there. Rank 0 writes. A checkpoint of the
 // same moment is another thing: it has the optimizer, too, and is made to be gone on from.
 // Composer's exports TorchScript or ONNX, which need Python's tracer; neither can be made from a C++ module.
 // Source: mosaicml composer/callbacks/export_for_inference.py, composer/utils/inference.py.

@@ -53,10 +53,11 @@ void Engine::ReadCallback(Callback& callback) {
 
 void Engine::ReadAlgorithm(Algorithm& algorithm) {
   const std::string name = algorithm.name();
+  const EventSet wanted = algorithm.events();
   algorithms_.push_back(std::make_unique<AlgorithmEntry>(
-      AlgorithmEntry{&algorithm, name, EventSpans(absl::StrCat("algorithm/", name, "/"), "algorithm"), {}}));
+      AlgorithmEntry{&algorithm, name, wanted, EventSpans(absl::StrCat("algorithm/", name, "/"), "algorithm"), {}}));
   algorithms_.back()->trace_ids.fill(-1);
-  listened_ = EventSet::All();
+  listened_.Add(wanted);
 }
 
 void Engine::Add(std::unique_ptr<Algorithm> algorithm) {
@@ -81,7 +82,7 @@ absl::Status Engine::RunAlgorithms(Event event) {
   AlgorithmList matching;
   for (size_t i = 0; i < algorithms_.size(); ++i) {
     const AlgorithmEntry& entry = *algorithms_[i];
-    if (entry.algorithm->Match(event, state_)) matching.push_back({entry.algorithm, entry.name, i});
+    if (entry.wanted.Has(event) && entry.algorithm->Match(event, state_)) matching.push_back({entry.algorithm, entry.name, i});
   }
   if (matching.empty()) return absl::OkStatus();
   for (const AlgorithmPass& pass : passes_) matching = pass(std::move(matching), event);

@@ -52,6 +52,7 @@ class Engine {
   struct AlgorithmEntry {
     Algorithm* algorithm;
     std::string name;
+    EventSet wanted;
     EventSpans spans;
     std::array<Logger::MetricId, kNumEvents> trace_ids;  // -1: not yet known to the logger
   };

@@ -1,0 +1,69 @@
+// Exponential moving average of the weights: after each update_interval
+//
+//   w_ema <- s w_ema + (1 - s) w,   s = 2^(-update_interval / half_life)
+//
+// for trainable parameters and buffers. It begins at ema_start, with the weights of that moment; before, there is no
+// second copy of them. Evaluation and prediction use the average, training never does. In checkpoints the average is the
+// model (`model/…`); the weights that are trained on are `algorithms/EMA/…` beside it, so that a run goes on bit for bit.
+// That holds for every checkpoint of the run: at an interval, in memory, by hand, weights only (which has the average
+// alone). Of buffers that are no floating-point numbers the average is the current value.
+//
+// Each rank averages the pieces it holds, in place, element by element: no temporary memory, no collective, and 1/N of the
+// memory with N shards. The result does not depend on how parameters are cut.
+//
+// Source: mosaicml composer/algorithms/ema/ema.py. Mended here: checkpoints saved by hand hold the training weights
+// there; an average of epochs takes up the average itself as weights when a checkpoint was saved at the epoch's last
+// batch; counters (num_batches_tracked) are averaged and cut off.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/algorithms/ema_options.h"
+#include "trainer/core/callback.h"
+#include "trainer/models/model.h"
+
+namespace composer {
+
+class Ema final : public Algorithm {
+ public:
+  explicit Ema(const EmaOptions& options) : options_(options) {}
+
+  std::string name() const override { return "EMA"; }
+  EventSet events() const override;
+  bool Match(Event event, const State& state) const override;
+  // kInvalidArgument at INIT when the run has another one.
+  absl::Status Apply(Event event, State& state, Logger& logger) override;
+
+  std::vector<KeptTensor> tensors() const override;
+  absl::Status PrepareLoad(absl::string_view json) override;
+  void UseForInference(bool on) override;
+  // "" before the average begins.
+  std::string SaveState() const override;
+
+  bool has_started() const { return !kept_.empty(); }
+
+ private:
+  // A tensor of the model; its average is `average`, or while the model uses that, what is trained on.
+  struct Kept {
+    std::string name;
+    at::Tensor live, average;
+    bool is_param;
+  };
+
+  Event update_event() const;
+  void Begin();
+  void Stop();
+  void Update();
+
+  const EmaOptions options_;
+  std::shared_ptr<Model> model_;
+  std::vector<Kept> kept_;                   // all names; a shared parameter has several
+  std::vector<at::Tensor> live_, averages_;  // each tensor once, floating-point ones
+  std::vector<at::Tensor> counts_, copies_;  // the others
+  bool in_use_ = false;                      // the model has the averages
+};
+
+}  // namespace composer
