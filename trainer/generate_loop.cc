@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "trainer/core/autocast.h"
+#include "trainer/core/inference_weights.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/torch_status.h"
 
@@ -203,6 +204,7 @@ TokenLists GenerateTokens(const TokenLists& prompts, const GenerateOptions& opti
   ThrowIfError(Validate(options, prompts, decoder));
   if (prompts.empty()) return {};
   const PromptShare share = ShareOf(prompts.size(), data_ranks.rank(), data_ranks.world_size());
+  const InferenceWeightsScope weights(state.algorithms);
   const TokenLists own = Generation(prompts, options, decoder, state, data_ranks).Run(share);
   return AllRanks(own, prompts.size(), options.max_new_tokens, data_ranks);
 }

@@ -48,7 +48,8 @@ struct PromptShare {
 PromptShare ShareOf(size_t prompts, int rank, int ranks);
 
 // New tokens by prompt, an end-of-text token included, on every rank. A collective of data_ranks, those that have other
-// samples. The model is in evaluation mode meanwhile; nothing else of the state changes. Throws what the model throws,
+// samples. The model is in evaluation mode meanwhile, with the weights that algorithms would have one use (of EMA the
+// averages); nothing else of the state changes. Throws what the model throws,
 // StatusError for what Validate refuses.
 TokenLists GenerateTokens(const TokenLists& prompts, const GenerateOptions& options, State& state,
                           Communicator& data_ranks);

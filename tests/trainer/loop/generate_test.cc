@@ -103,6 +103,38 @@ TEST_F(Generation, TheModelIsAsBeforeAndTorchsGeneratorIsNotRead) {
   for (const at::Tensor& param : state_.model->parameters()) EXPECT_FALSE(param.grad().defined());
 }
 
+class Negated final : public Algorithm {
+ public:
+  explicit Negated(Model& model) : model_(model) {}
+  std::string name() const override { return "Negated"; }
+  bool Match(Event, const State&) const override { return false; }
+  absl::Status Apply(Event, State&, Logger&) override { return absl::OkStatus(); }
+  void UseForInference(bool on) override {
+    const torch::NoGradGuard no_grad;
+    if (on == in_use_) return;
+    in_use_ = on;
+    for (at::Tensor& param : model_.parameters()) param.neg_();
+  }
+
+ private:
+  Model& model_;
+  bool in_use_ = false;
+};
+
+TEST_F(Generation, IsWithTheWeightsThatAlgorithmsWouldHaveOneUse) {
+  const TokenLists trained = Generate(golden_.prompts);
+  auto owned = std::make_unique<Negated>(*state_.model);
+  Negated& negated = *owned;
+  negated.UseForInference(true);
+  const TokenLists expected = Generate(golden_.prompts);
+  negated.UseForInference(false);
+  ASSERT_NE(expected, trained);
+  state_.algorithms.push_back(std::move(owned));
+  EXPECT_EQ(Generate(golden_.prompts), expected);
+  state_.algorithms.clear();
+  EXPECT_EQ(Generate(golden_.prompts), trained) << "they are back";
+}
+
 TEST_F(Generation, MixedPrecisionGoesThroughTheCache) {
   state_.precision = Precision::kAmpBf16;
   const TokenLists cached = Generate(golden_.prompts);
