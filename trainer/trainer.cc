@@ -241,7 +241,7 @@ void Trainer::ShareInitialWeights() {
       (split ? mesh_->data() : *communicator_).Broadcast(param.detach(), 0);
     }
   }
-  BroadcastBuffers(*state_.model, *communicator_);
+  BroadcastBuffers(state_, *communicator_);
 }
 
 std::vector<std::pair<std::string, double>> Trainer::eval_results() const {
