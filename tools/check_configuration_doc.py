@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Words that are no part of a YAML: kinds of plugins, words of messages, examples of comments.
 NOT_KEYS = {"algorithm", "callback", "dataset", "logger", "metric", "optimizer", "scheduler", "label_smoothing", "required"}
 # Their names have their keys between braces of their own.
-WITH_BRACES = ("job_callbacks.cc", "job_data.cc", "job_loggers.cc", "job_metrics.cc", "job_model.cc")
+WITH_BRACES = ("job_algorithms.cc", "job_callbacks.cc", "job_data.cc", "job_loggers.cc", "job_metrics.cc", "job_model.cc")
 WORD = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')
 GETTER = r'\b{0}\.(?:String|Int|RequiredInt|Double|RequiredDouble|Bool|Time|Choice|Is|IntList|DoubleList|StringList|Map|MapList|NamedMaps)\(\s*"(\w+)"' \
          r'|\bRead\w+(?:<[^>]*>)?\(\s*{0},\s*"(\w+)"'

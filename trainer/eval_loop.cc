@@ -91,7 +91,7 @@ bool IsFoundIn(const std::string& pattern, const std::string& name) {
 
 void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator, Logger& logger) {
   const torch::NoGradGuard no_grad;
-  BroadcastBuffers(*state.model, communicator);
+  BroadcastBuffers(state, communicator);
   state.model->eval();
   state.eval_label = evaluator.label;
   state.eval_batches = evaluator.loader->batches_per_epoch();
@@ -140,10 +140,15 @@ absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<s
   return selected;
 }
 
-void BroadcastBuffers(const Model& model, Communicator& communicator) {
+void BroadcastBuffers(const State& state, Communicator& communicator) {
   if (communicator.world_size() == 1) return;
   const torch::NoGradGuard no_grad;
-  for (const at::Tensor& buffer : model.buffers()) communicator.Broadcast(buffer, 0);
+  for (const at::Tensor& buffer : state.model->buffers()) communicator.Broadcast(buffer, 0);
+  for (const auto& algorithm : state.algorithms) {
+    for (const KeptTensor& kept : algorithm->tensors()) {
+      if (!kept.param.defined()) communicator.Broadcast(kept.tensor, 0);
+    }
+  }
 }
 
 }  // namespace composer

@@ -39,7 +39,8 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
 // there are no patterns. kInvalidArgument: a pattern that matches none, with the names there are.
 absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<std::string>& patterns);
 
-// tensor buffers of the model (BatchNorm's running statistics) = rank 0's, as DDP's broadcast does.
-void BroadcastBuffers(const Model& model, Communicator& communicator);
+// Buffers of the model (BatchNorm's running statistics), and what algorithms keep whole on every rank = rank 0's, as DDP's
+// broadcast does.
+void BroadcastBuffers(const State& state, Communicator& communicator);
 
 }  // namespace composer

@@ -62,7 +62,7 @@ void ParallelModel::Shard(State& state) {
   constructed_.model.reset();
 }
 
-void ParallelModel::ShareFirstWeights() {
+void ParallelModel::ShareFirstWeights(const State& state) {
   Communicator& world = mesh_.world();
   if (world.world_size() == 1) return;
   const torch::NoGradGuard no_grad;
@@ -72,7 +72,7 @@ void ParallelModel::ShareFirstWeights() {
       (split ? mesh_.data() : world).Broadcast(param.detach(), 0);
     }
   }
-  BroadcastBuffers(*options_.model, world);
+  BroadcastBuffers(state, world);
 }
 
 }  // namespace composer

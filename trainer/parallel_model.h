@@ -28,7 +28,7 @@ class ParallelModel {
   // pieces; what wraps the model's blocks must have done so. Sets state.sharding. A collective.
   void Shard(State& state);
   // Rank 0's weights and buffers go to all ranks, unless each made its pieces of the same ones. A collective.
-  void ShareFirstWeights();
+  void ShareFirstWeights(const State& state);
   // Prints what the run takes, when fsdp's `verbose` is set, on rank 0 (memory_log.cc). Once the optimizer is made.
   void LogPlan(const State& state) const;
 

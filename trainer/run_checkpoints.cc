@@ -28,16 +28,6 @@ absl::Status DoesNotFit(const absl::Status& status, const std::string& location,
   return Annotate(status, absl::StrCat("cannot go on from ", location, mismatch ? advice : ""));
 }
 
-// What algorithms keep whole on every rank, as the buffers.
-void BroadcastKept(const std::vector<std::unique_ptr<Algorithm>>& algorithms, Communicator& communicator) {
-  if (communicator.world_size() == 1) return;
-  for (const auto& algorithm : algorithms) {
-    for (const KeptTensor& kept : algorithm->tensors()) {
-      if (!kept.param.defined()) communicator.Broadcast(kept.tensor, 0);
-    }
-  }
-}
-
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const SaveOptions& options, Communicator& communicator,
@@ -170,8 +160,7 @@ void RunCheckpoints::Save(State& state) {
   const CheckpointName name{state.timestamp.epoch, state.timestamp.batch};
   if (folder_ == nullptr || last_saved_ == name || !MakeRoom(name)) return;
   supervision_.OnPhase(RunPhase::kSaving);
-  BroadcastBuffers(*state.model, communicator_);
-  BroadcastKept(state.algorithms, communicator_);
+  BroadcastBuffers(state, communicator_);
   const StateDict dict = Collect(state);
   last_saved_ = name;
   if (async_ != nullptr) {

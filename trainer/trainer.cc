@@ -79,7 +79,7 @@ absl::Status Trainer::Build() {
   RETURN_IF_ERROR(CheckSchedulers());
   RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
-  if (resumed_from_.empty()) parallel_->ShareFirstWeights();
+  if (resumed_from_.empty()) parallel_->ShareFirstWeights(state_);
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
   loop_ = std::make_unique<TrainLoop>(RunParts{
       .state = state_,

@@ -83,15 +83,18 @@ TEST_P(EmaResume, IsBitExactOnOneRankAndTwo) {
       SCOPED_TRACE(testing::Message() << row.name << ", " << ranks << " ranks");
       const TempDir undisturbed, disturbed;
       const auto run = [&](const TempDir& folder, int64_t batches) {
-        return TrainOnRanks(ranks, [&](int) { return Options(folder.path(), batches, row.arguments); })[0];
+        return TrainOnRanks(ranks, [&](int) {
+          TrainerOptions options = Options(folder.path(), batches, row.arguments);
+          // Ranks have running statistics of their own, which a save makes equal: both runs save then.
+          options.save.save_interval = Time::Batches(GetParam());
+          return options;
+        })[0];
       };
       ASSERT_TRUE(run(undisturbed, 12).status.ok());
       ASSERT_TRUE(run(disturbed, GetParam()).status.ok());
       const RunResult resumed = run(disturbed, 12);
       ASSERT_TRUE(resumed.status.ok()) << resumed.status;
       EXPECT_THAT(resumed.resumed_from, HasSubstr("-ba" + std::to_string(GetParam())));
-      // Ranks have running statistics of their own, which a save makes equal.
-      if (ranks == 2) continue;
       EXPECT_THAT(DiffStates(NewestCheckpoint(undisturbed.path()), NewestCheckpoint(disturbed.path())), IsEmpty());
     }
   }

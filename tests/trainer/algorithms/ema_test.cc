@@ -35,6 +35,7 @@ TrainerOptions EvaluatedRun() {
   evaluator.dataset = MakeRows(24, 8, 4, 0, 3);
   evaluator.batch_size = 8;
   evaluator.eval_interval = Time::Batches(3);
+  evaluator.metric_names = {"CrossEntropy"};
   options.evaluators.push_back(evaluator);
   return options;
 }
@@ -144,7 +145,7 @@ TEST(Ema, ExportsTheAverages) {
   const std::string file = ReadFile(folder.Path("model.safetensors")).value();
   for (const auto& [name, tensor] : KeptTensors(*ema)) {
     const std::string bytes(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
-    EXPECT_THAT(file, HasSubstr(bytes)) << name;
+    EXPECT_NE(file.find(bytes), std::string::npos) << name;
   }
 }
 

@@ -102,6 +102,34 @@ TEST(Engine, TheUsersPassesAreRun) {
   EXPECT_EQ(calls, (Calls{"B:before_loss", "C:before_loss", "A:before_loss"}));
 }
 
+// Match would say yes to both events.
+class Choosy final : public Algorithm {
+ public:
+  explicit Choosy(Calls* calls) : calls_(calls) {}
+  std::string name() const override { return "Choosy"; }
+  EventSet events() const override { return {Event::kBatchEnd}; }
+  bool Match(Event, const State&) const override { return true; }
+  absl::Status Apply(Event event, State&, Logger&) override {
+    calls_->push_back(absl::StrCat("Choosy:", EventName(event)));
+    return absl::OkStatus();
+  }
+
+ private:
+  Calls* calls_;
+};
+
+TEST(Engine, AlgorithmsAreAskedOnlyAtWhatTheyWant) {
+  Calls calls;
+  State state;
+  Logger logger;
+  state.algorithms.push_back(std::make_unique<Choosy>(&calls));
+  state.algorithms.push_back(std::make_unique<Marker>("A", Event::kBatchStart, &calls));
+  Engine engine(state, logger);
+  ASSERT_TRUE(engine.Run(Event::kBatchStart).ok());
+  ASSERT_TRUE(engine.Run(Event::kBatchEnd).ok());
+  EXPECT_EQ(calls, (Calls{"A:batch_start", "Choosy:batch_end"}));
+}
+
 TEST(Engine, AnAlgorithmMayBeAddedLater) {
   Calls calls;
   State state;
