@@ -1,6 +1,6 @@
 // What `verbose` says of a run before its first step.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -47,6 +47,9 @@ void Trainer::LogMemoryPlan(PlannedStep step) {
   } else {
     PlannedMemory memory = WholeMemory(*state_.model);
     memory.optimizer = optimizer_bytes;
+    // A binary counter of sums (TreeAccumulator), and the gradients of the pass under way besides those that are exchanged.
+    if (options_.virtual_shards != 0 && step.rehearsed())
+      memory.partial_sums = std::bit_width(static_cast<uint64_t>(step.passes)) * memory.gradients;
     text = absl::StrCat("not sharded, ", state_.world_size, state_.world_size == 1 ? " rank" : " ranks", "\n",
                         MemoryText(memory, step));
   }

@@ -12,6 +12,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 #include "trainer/callbacks/allocation_growth.h"
 #include "trainer/construct_model.h"
@@ -99,37 +100,47 @@ class RehearsedRun {
   std::unique_ptr<TrainBatch> train_batch_;
 };
 
+std::string TooLong() {
+  return absl::StrCat("a rehearsal would take more than ", absl::FormatDuration(kLongestRehearsal));
+}
+
 int64_t PassesToRehearse(const StepShape& shape) {
   return shape.leaves > 0 ? shape.passes : std::min(shape.passes, kMostPasses);
 }
 
+Clock& ClockOf(const TrainerOptions& options) { return options.clock != nullptr ? *options.clock : RealClock::Get(); }
+
 absl::StatusOr<RecordedRun> Record(const TrainerOptions& options, const ActivationOptions& activations,
-                                   const StepShape& shape, int64_t rows) {
+                                   const StepShape& shape, int64_t rows, absl::Time until) {
   const Batch batch = FirstSamples(*options.train.dataset, rows * PassesToRehearse(shape)).To(options.device);
   AllocationRecorder recorder(kMostEvents);
   RETURN_IF_ERROR(recorder.Start());
   RecordedRun recorded;
   recorded.rows = rows;
-  RETURN_IF_ERROR(CatchTorch([&] {
+  RETURN_IF_ERROR(CatchTorch([&]() -> absl::Status {
     RehearsedRun run(options, activations, shape);
     recorded.first_event = recorder.History().events.size();
-    for (int step = 0; step < kSteps; ++step) run.Step(batch, rows, options.train_metrics_interval > 0);
+    for (int step = 0; step < kSteps; ++step) {
+      if (ClockOf(options).Now() > until) return absl::DeadlineExceededError(TooLong());
+      run.Step(batch, rows, options.train_metrics_interval > 0);
+    }
     recorded.history = recorder.History();
+    return absl::OkStatus();
   }));
   if (recorded.history.dropped > 0) return absl::ResourceExhaustedError("a step makes too many tensors to follow");
   return recorded;
 }
 
 absl::StatusOr<PlannedStep> Rehearse(const TrainerOptions& options, const ActivationOptions& activations,
-                                     const StepShape& shape) {
+                                     const StepShape& shape, absl::Time until) {
   const RehearsedRows rows = RowsToRehearse(shape.rows);
-  ASSIGN_OR_RETURN(const RecordedRun large, Record(options, activations, shape, rows.large));
-  RecordedRun small;
-  if (rows.small < rows.large) {
-    ASSIGN_OR_RETURN(small, Record(options, activations, shape, rows.small));
+  ASSIGN_OR_RETURN(const RecordedRun small, Record(options, activations, shape, rows.small, until));
+  RecordedRun larger;
+  if (rows.large > rows.small) {
+    ASSIGN_OR_RETURN(larger, Record(options, activations, shape, rows.large, until));
   }
-  const GrownPeak peak =
-      PeakWithRows(rows.small < rows.large ? small : large, large, shape.rows, /*gpu=*/!options.device.is_cpu());
+  const RecordedRun& large = rows.large > rows.small ? larger : small;
+  const GrownPeak peak = PeakWithRows(small, large, shape.rows, /*gpu=*/!options.device.is_cpu());
   const Prefetcher::Options& prefetch = options.train.prefetch;
   const int64_t ahead = options.device.is_cpu() ? int64_t{prefetch.num_workers} * prefetch.prefetch_factor : 0;
   PlannedStep step;
@@ -184,19 +195,20 @@ RehearsedRows RowsToRehearse(int64_t rows) {
 absl::StatusOr<PlannedStep> RehearseStep(const TrainerOptions& options, const StepShape& shape) {
   RETURN_IF_ERROR(CanBeRehearsed(options, shape));
   const KeptGenerators generators(options.device);
-  return Rehearse(options, options.activations, shape);
+  return Rehearse(options, options.activations, shape, ClockOf(options).Now() + kLongestRehearsal);
 }
 
 PlannedStep PlanStep(const TrainerOptions& options, int world_size) {
   PlannedStep planned;
+  const absl::Time until = ClockOf(options).Now() + kLongestRehearsal;
   const absl::Status status = CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(const StepShape shape, StepShapeOf(options, world_size));
     ASSIGN_OR_RETURN(planned, RehearseStep(options, shape));
     ActivationOptions otherwise = options.activations;
     otherwise.checkpoint = planned.checkpoints ? BlockChoice{} : BlockChoice{.every = 1};
     const KeptGenerators generators(options.device);
-    const absl::StatusOr<PlannedStep> other = Rehearse(options, otherwise, shape);
-    if (other.ok()) planned.peak_otherwise = other->peak;  // else: a model without blocks
+    const absl::StatusOr<PlannedStep> other = Rehearse(options, otherwise, shape, until);
+    if (other.ok()) planned.peak_otherwise = other->peak;  // else: a model without blocks, say
     return absl::OkStatus();
   });
   if (!status.ok()) planned.not_counted = std::string(status.message().substr(0, status.message().find('\n')));

@@ -10,18 +10,23 @@
 //   of n more:                    with max(2, n/16) and max(3, n/8)
 //
 // It costs up to the time of a step or two, and no more memory than a step; all is freed afterwards, torch's generators are
-// as before. Not rehearsed: algorithms and callbacks, validation, saves.
+// as before. It ends where it would take long (kLongestRehearsal), since the other ranks wait. Not rehearsed: algorithms
+// and callbacks, validation, saves.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "trainer/parallel/memory_plan.h"
 #include "trainer/step_shape.h"
 #include "trainer/trainer_options.h"
 
 namespace composer {
+
+// After so long no further step begins. A rank that waits gives up after `dist_timeout`, which is 300 s.
+inline constexpr absl::Duration kLongestRehearsal = absl::Seconds(100);
 
 // Sizes that a microbatch of `rows` samples is told from; equal: no need to.
 struct RehearsedRows {
