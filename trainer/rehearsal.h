@@ -17,10 +17,8 @@
 
 #include <cstdint>
 
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "trainer/parallel/memory_plan.h"
-#include "trainer/step_shape.h"
 #include "trainer/trainer_options.h"
 
 namespace composer {
@@ -34,13 +32,10 @@ struct RehearsedRows {
 };
 RehearsedRows RowsToRehearse(int64_t rows);
 
-// Threads: the calling one, on which no profiler may record. options: valid, for a run of so many ranks; with make_model,
-// which is called several times, as make_optimizer. The message of an error is why there is no plan, as a clause ("the model
-// was given to the trainer already built").
-absl::StatusOr<PlannedStep> RehearseStep(const TrainerOptions& options, const StepShape& shape);
-
-// What RehearseStep says, with the peak that turning activation checkpointing of all blocks on (or off) would make. An error
-// is its not_counted. Throws nothing.
+// The peak of a rank of so many, and the one with activation checkpointing of all blocks (or without, where it is on). What
+// keeps it from being found is its not_counted, a clause ("the model was given to the trainer already built"). options:
+// valid; make_model and make_optimizer are called several times. Throws nothing. Threads: the calling one, on which no
+// profiler may record.
 PlannedStep PlanStep(const TrainerOptions& options, int world_size);
 
 }  // namespace composer

@@ -16,6 +16,7 @@
 #include "trainer/models/mlp.h"
 #include "trainer/models/resnet_small.h"
 #include "trainer/rehearsal.h"
+#include "trainer/step_shape.h"
 
 namespace composer {
 namespace {
@@ -211,6 +212,14 @@ TEST(MemoryPlan, IsLoggedForOneRank) {
   EXPECT_THAT(
       log, HasSubstr("  activations: of 1 microbatch of 8 samples a step, without activation_checkpointing; with it a "
                      "rank would take "));
+}
+
+// NO_SHARD with a tree of 8 leaves on one rank: 3 partial sums and the gradients of the leaf under way.
+TEST(MemoryPlan, NamesThePartialSumsOfElasticRuns) {
+  TrainerOptions options = FewTokens(1);
+  options.virtual_shards = 8;
+  options.fsdp.emplace();
+  EXPECT_THAT(Logged(std::move(options)), HasSubstr(" + partial sums 50.82 MB + batches"));
 }
 
 // Training is the same as without the rehearsal, random numbers and all.
