@@ -1,6 +1,6 @@
 // What `verbose` says of a run before its first step.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <bit>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
@@ -47,6 +47,9 @@ void ParallelModel::LogPlan(const State& state) const {
   } else {
     PlannedMemory memory = WholeMemory(*state.model);
     memory.optimizer = optimizer_bytes;
+    // A binary counter of sums (TreeAccumulator), and the gradients of the pass under way besides those that are exchanged.
+    if (options_.virtual_shards != 0 && planned_.rehearsed())
+      memory.partial_sums = std::bit_width(static_cast<uint64_t>(planned_.passes)) * memory.gradients;
     text = absl::StrCat("not sharded, ", state.world_size, state.world_size == 1 ? " rank" : " ranks", "\n",
                         MemoryText(memory, planned_));
   }

@@ -7,17 +7,20 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 #include "trainer/callbacks/allocation_growth.h"
 #include "trainer/construct_model.h"
 #include "trainer/core/random.h"
 #include "trainer/parallel/fsdp.h"
 #include "trainer/parallel/rehearsal_communicator.h"
+#include "trainer/step_shape.h"
 #include "trainer/torch_status.h"
 #include "trainer/train_batch.h"
 
@@ -99,47 +102,59 @@ class RehearsedRun {
   std::unique_ptr<TrainBatch> train_batch_;
 };
 
+std::string TooLong() {
+  return absl::StrCat("a rehearsal would take more than ", absl::FormatDuration(kLongestRehearsal));
+}
+
 int64_t PassesToRehearse(const StepShape& shape) {
   return shape.leaves > 0 ? shape.passes : std::min(shape.passes, kMostPasses);
 }
 
+Clock& ClockOf(const TrainerOptions& options) { return options.clock != nullptr ? *options.clock : RealClock::Get(); }
+
 absl::StatusOr<RecordedRun> Record(const TrainerOptions& options, const ActivationOptions& activations,
-                                   const StepShape& shape, int64_t rows) {
+                                   const StepShape& shape, int64_t rows, absl::Time until) {
   const Batch batch = FirstSamples(*options.train.dataset, rows * PassesToRehearse(shape)).To(options.device);
   AllocationRecorder recorder(kMostEvents);
   RETURN_IF_ERROR(recorder.Start());
   RecordedRun recorded;
   recorded.rows = rows;
-  RETURN_IF_ERROR(CatchTorch([&] {
+  RETURN_IF_ERROR(CatchTorch([&]() -> absl::Status {
     RehearsedRun run(options, activations, shape);
     recorded.first_event = recorder.History().events.size();
-    for (int step = 0; step < kSteps; ++step) run.Step(batch, rows, options.train_metrics_interval > 0);
-    recorded.history = recorder.History();
+    for (int step = 0; step < kSteps; ++step) {
+      if (ClockOf(options).Now() > until) return absl::DeadlineExceededError(TooLong());
+      run.Step(batch, rows, options.train_metrics_interval > 0);
+    }
+    return absl::OkStatus();
   }));
+  recorded.history = recorder.History();
   if (recorded.history.dropped > 0) return absl::ResourceExhaustedError("a step makes too many tensors to follow");
   return recorded;
 }
 
-absl::StatusOr<PlannedStep> Rehearse(const TrainerOptions& options, const ActivationOptions& activations,
-                                     const StepShape& shape) {
+// The memory that a GPU's libraries take at their first use and keep.
+absl::StatusOr<int64_t> WarmUp(const TrainerOptions& options, const StepShape& shape, absl::Time until) {
+  if (options.device.is_cpu()) return 0;
+  ASSIGN_OR_RETURN(const RecordedRun run,
+                   Record(options, options.activations, shape, RowsToRehearse(shape.rows).small, until));
+  return LiveAtEnd(run, /*gpu=*/true);
+}
+
+absl::StatusOr<GrownPeak> PeakOf(const TrainerOptions& options, const ActivationOptions& activations,
+                                 const StepShape& shape, absl::Time until) {
   const RehearsedRows rows = RowsToRehearse(shape.rows);
-  ASSIGN_OR_RETURN(const RecordedRun large, Record(options, activations, shape, rows.large));
-  RecordedRun small;
-  if (rows.small < rows.large) {
-    ASSIGN_OR_RETURN(small, Record(options, activations, shape, rows.small));
-  }
-  const GrownPeak peak =
-      PeakWithRows(rows.small < rows.large ? small : large, large, shape.rows, /*gpu=*/!options.device.is_cpu());
+  const bool gpu = !options.device.is_cpu();
+  ASSIGN_OR_RETURN(const RecordedRun small, Record(options, activations, shape, rows.small, until));
+  if (rows.small == rows.large) return PeakWithRows(small, small, shape.rows, gpu);
+  ASSIGN_OR_RETURN(const RecordedRun large, Record(options, activations, shape, rows.large, until));
+  return PeakWithRows(small, large, shape.rows, gpu);
+}
+
+int64_t BatchBytes(const TrainerOptions& options, const StepShape& shape) {
   const Prefetcher::Options& prefetch = options.train.prefetch;
   const int64_t ahead = options.device.is_cpu() ? int64_t{prefetch.num_workers} * prefetch.prefetch_factor : 0;
-  PlannedStep step;
-  step.batches = BytesOf(FirstSamples(*options.train.dataset, 1)) * shape.rank_rows * (1 + ahead);
-  step.peak = peak.bytes + step.batches;
-  step.by_allocation = peak.by_allocation;
-  step.rows = shape.rows;
-  step.passes = shape.passes;
-  step.checkpoints = activations.checkpoint.any();
-  return step;
+  return BytesOf(FirstSamples(*options.train.dataset, 1)) * shape.rank_rows * (1 + ahead);
 }
 
 absl::Status CanBeRehearsed(const TrainerOptions& options, const StepShape& shape) {
@@ -181,22 +196,25 @@ RehearsedRows RowsToRehearse(int64_t rows) {
   return {std::max<int64_t>(2, rows / 16), std::max<int64_t>(3, rows / 8)};
 }
 
-absl::StatusOr<PlannedStep> RehearseStep(const TrainerOptions& options, const StepShape& shape) {
-  RETURN_IF_ERROR(CanBeRehearsed(options, shape));
-  const KeptGenerators generators(options.device);
-  return Rehearse(options, options.activations, shape);
-}
-
 PlannedStep PlanStep(const TrainerOptions& options, int world_size) {
   PlannedStep planned;
+  const absl::Time until = ClockOf(options).Now() + kLongestRehearsal;
   const absl::Status status = CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(const StepShape shape, StepShapeOf(options, world_size));
-    ASSIGN_OR_RETURN(planned, RehearseStep(options, shape));
+    RETURN_IF_ERROR(CanBeRehearsed(options, shape));
+    const KeptGenerators generators(options.device);
+    ASSIGN_OR_RETURN(const int64_t libraries, WarmUp(options, shape, until));
+    ASSIGN_OR_RETURN(const GrownPeak peak, PeakOf(options, options.activations, shape, until));
+    planned.rows = shape.rows;
+    planned.passes = shape.passes;
+    planned.batches = BatchBytes(options, shape);
+    planned.peak = peak.bytes + libraries + planned.batches;
+    planned.by_allocation = peak.by_allocation;
+    planned.checkpoints = options.activations.checkpoint.any();
     ActivationOptions otherwise = options.activations;
     otherwise.checkpoint = planned.checkpoints ? BlockChoice{} : BlockChoice{.every = 1};
-    const KeptGenerators generators(options.device);
-    const absl::StatusOr<PlannedStep> other = Rehearse(options, otherwise, shape);
-    if (other.ok()) planned.peak_otherwise = other->peak;  // else: a model without blocks
+    const absl::StatusOr<GrownPeak> other = PeakOf(options, otherwise, shape, until);
+    if (other.ok()) planned.peak_otherwise = other->bytes + libraries + planned.batches;  // else: no blocks, say
     return absl::OkStatus();
   });
   if (!status.ok()) planned.not_counted = std::string(status.message().substr(0, status.message().find('\n')));

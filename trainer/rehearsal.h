@@ -10,18 +10,21 @@
 //   of n more:                    with max(2, n/16) and max(3, n/8)
 //
 // It costs up to the time of a step or two, and no more memory than a step; all is freed afterwards, torch's generators are
-// as before. Not rehearsed: algorithms and callbacks, validation, saves.
+// as before. It ends where it would take long (kLongestRehearsal), since the other ranks wait. Not rehearsed: algorithms
+// and callbacks, validation, saves.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 
-#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "trainer/parallel/memory_plan.h"
-#include "trainer/step_shape.h"
 #include "trainer/trainer_options.h"
 
 namespace composer {
+
+// After so long no further step begins. A rank that waits gives up after `dist_timeout`, which is 300 s.
+inline constexpr absl::Duration kLongestRehearsal = absl::Seconds(100);
 
 // Sizes that a microbatch of `rows` samples is told from; equal: no need to.
 struct RehearsedRows {
@@ -29,13 +32,10 @@ struct RehearsedRows {
 };
 RehearsedRows RowsToRehearse(int64_t rows);
 
-// Threads: the calling one, on which no profiler may record. options: valid, for a run of so many ranks; with make_model,
-// which is called several times, as make_optimizer. The message of an error is why there is no plan, as a clause ("the model
-// was given to the trainer already built").
-absl::StatusOr<PlannedStep> RehearseStep(const TrainerOptions& options, const StepShape& shape);
-
-// What RehearseStep says, with the peak that turning activation checkpointing of all blocks on (or off) would make. An error
-// is its not_counted. Throws nothing.
+// The peak of a rank of so many, and the one with activation checkpointing of all blocks (or without, where it is on). What
+// keeps it from being found is its not_counted, a clause ("the model was given to the trainer already built"). options:
+// valid; make_model and make_optimizer are called several times. Throws nothing. Threads: the calling one, on which no
+// profiler may record.
 PlannedStep PlanStep(const TrainerOptions& options, int world_size);
 
 }  // namespace composer

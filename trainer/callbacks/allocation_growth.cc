@@ -131,4 +131,14 @@ GrownPeak PeakWithRows(const RecordedRun& small, const RecordedRun& large, int64
   return {Peak(a.steps, bytes), true};
 }
 
+int64_t LiveAtEnd(const RecordedRun& run, bool gpu) {
+  const Timeline timeline = TimelineOf(run, gpu);
+  int64_t live = 0;
+  for (const Step& step : timeline.steps) {
+    const int64_t own = timeline.bytes[step.number];
+    live += step.kind == Step::Kind::kAlloc ? own : -own;
+  }
+  return live;
+}
+
 }  // namespace composer

@@ -36,4 +36,7 @@ struct GrownPeak {
 // twice when the rows are those of the recording.
 GrownPeak PeakWithRows(const RecordedRun& small, const RecordedRun& large, int64_t rows, bool gpu);
 
+// What the run allocated and did not free.
+int64_t LiveAtEnd(const RecordedRun& run, bool gpu);
+
 }  // namespace composer

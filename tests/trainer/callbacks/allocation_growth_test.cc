@@ -67,6 +67,8 @@ TEST(AllocationGrowth, WhatIsPassedOver) {
   const RecordedRun run = Recorded(2, {{8, 0}, {1, 100}, {4, 1000, 0}, {1, 0}, {4, 0, 0}});
   EXPECT_EQ(PeakWithRows(run, run, 2, /*gpu=*/false).bytes, 100);
   EXPECT_EQ(PeakWithRows(run, run, 2, /*gpu=*/true).bytes, 1000);
+  EXPECT_EQ(LiveAtEnd(run, /*gpu=*/false), 0);
+  EXPECT_EQ(LiveAtEnd(Recorded(2, Example(2)), /*gpu=*/false), 101);
 }
 
 // Operation 1 takes 8 and 30 for each sample, then a tensor stays.

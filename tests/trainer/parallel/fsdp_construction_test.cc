@@ -19,6 +19,7 @@
 #include "trainer/models/gpt.h"
 #include "trainer/optim/sgd.h"
 #include "trainer/parallel/fsdp.h"
+#include "trainer/rehearsal.h"
 
 namespace composer {
 namespace {
@@ -201,6 +202,7 @@ Peaks Measure(int ranks, int measured_rank, const std::function<TrainerOptions()
   ThreadsExchange exchange(ranks);
   const auto store = c10::make_intrusive<c10d::HashStore>();
   Peaks peaks;
+  peaks.planned_training = PlanStep(make_options(), ranks).peak;
   SpawnRanks(ranks, [&](int rank) {
     AllocationRecorder recorder(1 << 20);
     ThreadsCommunicator communicator(exchange, rank);
@@ -214,10 +216,11 @@ Peaks Measure(int ranks, int measured_rank, const std::function<TrainerOptions()
     }
     ASSERT_TRUE(recorder.Start().ok());
     size_t built = 0, stepped = 0, last = 0;  // events
+    int steps = 0;
     AddCallback(options, {Event::kInit}, [&](State& state) { built = recorder.History().events.size(); });
     AddCallback(options, {Event::kBatchEnd}, [&](State& state) {
       last = recorder.History().events.size();
-      if (stepped == 0) stepped = last;
+      if (++steps == 2) stepped = last;
       const int64_t optimizer = OptimizerBytes(state);
       PlannedMemory memory;
       if (const auto* fsdp = dynamic_cast<const Fsdp*>(state.sharding)) {
@@ -232,8 +235,7 @@ Peaks Measure(int ranks, int measured_rank, const std::function<TrainerOptions()
       }
       peaks.planned_start =
           std::max(peaks.planned_start, memory.parameters + (ranks > 1 ? memory.gradients : 0) + memory.optimizer);
-      peaks.planned_training = memory.total();
-      peaks.planned_everything = memory.total() + memory.parameters + memory.optimizer;  // the save's copy
+      peaks.planned_everything = peaks.planned_training + memory.parameters + memory.optimizer;  // the save's copy
     });
     const RunResult run = Train(std::move(options));
     recorder.Stop();
