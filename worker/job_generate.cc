@@ -25,11 +25,12 @@ SamplingOptions ReadSampling(ConfigMap& config, uint64_t seed) {
 GenerateCallback ReadOne(ConfigMap config, uint64_t seed) {
   GenerateCallback callback;
   callback.prompts = config.StringList("prompts", {});
-  if (callback.prompts.empty()) config.Reject("prompts", "required: a list of texts, at least one");
+  if (!config.Has("prompts")) config.Reject("prompts", "is required: a list of texts");
+  if (config.Has("prompts") && callback.prompts.empty()) config.Reject("prompts", "must have at least one text");
   for (const std::string& prompt : callback.prompts) {
     if (prompt.empty()) config.Reject("prompts", "has an empty text: there must be something to go on from");
   }
-  if (!config.Has("interval")) config.Reject("interval", "required: \"100ba\", \"1ep\", \"0.1dur\"");
+  if (!config.Has("interval")) config.Reject("interval", "is required: \"100ba\", \"1ep\", \"0.1dur\"");
   callback.interval = ReadTime(config, "interval", "1ep");
   GenerateOptions& options = callback.options;
   // Null, as it is for Composer: all prompts.

@@ -15,6 +15,7 @@
 #include "tests/worker/named_keys.h"
 #include "trainer/callbacks/throttle.h"
 #include "worker/job_checkpoints.h"
+#include "worker/job_generate.h"
 
 namespace composer {
 namespace {
@@ -52,6 +53,21 @@ const std::vector<NamedKeys>& Rows() {
        0,
        {{"rank", "1"}, {"batch", "2"}, {"how", "throw"}, {"when", "batch_end"}, {"every_generation", "true"}}},
       {"free_outputs", "FreeOutputs", 0, {}},
+      {"generate",
+       "",
+       2,
+       {{"prompts", "[In the beginning]"},
+        {"interval", "5ba"},
+        {"batch_size", "2"},
+        {"max_new_tokens", "5"},
+        {"eos_token_id", "[10]"},
+        {"do_sample", "true"},
+        {"temperature", "0.5"},
+        {"top_k", "3"},
+        {"top_p", "0.9"},
+        {"seed", "4"},
+        {"use_cache", "false"},
+        {"summon_full_params", "true"}}},
       {"image_visualizer",
        "ImageVisualizer",
        0,
@@ -123,9 +139,11 @@ class JobCallbacksTest : public CallbackTest {
  protected:
   std::vector<std::unique_ptr<Callback>> Made(const std::string& yaml, const PluginTables& plugins = {}) {
     std::vector<CallbackFactory> factories;
-    EXPECT_EQ(
-        ErrorOf(yaml, [&](ConfigMap& root) { factories = ReadCallbacks(root, plugins), ReadCheckpointSavers(root); }),
-        "")
+    EXPECT_EQ(ErrorOf(yaml,
+                      [&](ConfigMap& root) {
+                        factories = ReadCallbacks(root, plugins), ReadCheckpointSavers(root), ReadGenerate(root, 7);
+                      }),
+              "")
         << yaml;
     std::vector<std::unique_ptr<Callback>> made;
     for (const CallbackFactory& make : factories) made.push_back(make(place_, facts_));
@@ -176,7 +194,42 @@ TEST_F(JobCallbacksTest, EveryKeyIsReadAndNoOther) {
   CheckKeys("callbacks", Rows(), [](ConfigMap& root) {
     ReadCallbacks(root, {});
     ReadCheckpointSavers(root);
+    ReadGenerate(root, 7);
   });
+}
+
+TEST_F(JobCallbacksTest, GenerateIsReadAsWritten) {
+  std::vector<GenerateCallback> read;
+  const auto error = [&](const std::string& keys) {
+    return ErrorOf(absl::StrCat("{callbacks: [{generate: {", keys, "}}, {generate: {prompts: a, interval: 3ep}}]}"),
+                   [&](ConfigMap& root) { ReadCallbacks(root, {}), read = ReadGenerate(root, 7); });
+  };
+  EXPECT_EQ(error("prompts: [a, b c], interval: 100ba, batch_size: 4, max_new_tokens: 50, do_sample: true, "
+                  "temperature: 0.7, top_k: 0, top_p: 0.9, eos_token_id: [0, 10], summon_full_params: true"),
+            "");
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_THAT(read[0].prompts, ElementsAre("a", "b c"));
+  EXPECT_EQ(read[0].interval, Time::Batches(100));
+  const GenerateOptions& options = read[0].options;
+  EXPECT_EQ(options.batch_size, 4);
+  EXPECT_EQ(options.max_new_tokens, 50);
+  EXPECT_THAT(options.eos_token_id, ElementsAre(0, 10));
+  EXPECT_TRUE(options.summon_full_params);
+  EXPECT_TRUE(options.sampling.do_sample);
+  EXPECT_EQ(options.sampling.temperature, 0.7);
+  EXPECT_EQ(options.sampling.top_k, 0);
+  EXPECT_EQ(options.sampling.top_p, 0.9);
+  EXPECT_EQ(options.sampling.seed, 7u);
+  EXPECT_THAT(read[1].prompts, ElementsAre("a"));
+  EXPECT_EQ(read[1].interval, Time::Epochs(3));
+  EXPECT_FALSE(read[1].options.sampling.do_sample);
+  EXPECT_THAT(error("prompts: [a, ''], interval: 1"), HasSubstr("generate.prompts: has an empty text"));
+  EXPECT_THAT(error("prompts: [], interval: 1"), HasSubstr("generate.prompts: must have at least one text"));
+  EXPECT_THAT(error("prompts: [a], interval: 1, temperature: 0"), HasSubstr("temperature must be above 0, got 0"));
+  EXPECT_THAT(error("prompts: [a], interval: 1, top_p: 1.5"),
+              HasSubstr("top_p must be above 0 and at most 1, got 1.5"));
+  EXPECT_THAT(error("prompts: [a], interval: soon"), HasSubstr("generate.interval: "));
+  EXPECT_THAT(error("prompts: [a], interval: 1, max_new_token: 2"), HasSubstr("(did you mean `max_new_tokens`?)"));
 }
 
 TEST_F(JobCallbacksTest, ValuesOutOfRangeAreNamedWithWhatIsAllowed) {

@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(ValueTextTest, FourDecimalsAndWhatTheyWouldHide) {
   const std::pair<double, const char*> kCases[] = {{0.41234, "0.4123"}, {3, "3.0000"},
@@ -150,6 +151,17 @@ TEST_F(ConsoleLoggerTest, TablesAreShownAsJsonAndABarsLineIsErased) {
   Step(0.5);
   EXPECT_THAT(Written(), HasSubstr("\r\x1b[K[epoch=1][batch=1/4]:"));
   EXPECT_THAT(Written(), HasSubstr(R"(generations: {"columns":["prompt"],"data":[["a \"b\""]]})"));
+}
+
+TEST_F(ConsoleLoggerTest, ATableAfterTheLastStepIsShownAtTheEnd) {
+  Start();
+  Step(0.5);
+  const std::vector<std::string> columns = {"prompt"};
+  const std::vector<std::vector<std::string>> rows = {{"last"}};
+  logger_.LogTable({state_.timestamp, "generations", columns, rows});
+  EXPECT_THAT(Written(), Not(HasSubstr("generations")));
+  Fire(Event::kFitEnd);
+  EXPECT_THAT(Written(), HasSubstr(R"(generations: {"columns":["prompt"],"data":[["last"]]})"));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
+#include "trainer/loggers/table_lines.h"
 
 namespace composer {
 namespace {
@@ -49,6 +50,34 @@ TEST(JsonLinesTest, ARecordIsOneFlatObject) {
   EXPECT_EQ(json["time/sample"], 1536);
   EXPECT_EQ(json["loss/train/total"].get<double>(), 0.1);
   EXPECT_NEAR(json["wall"].get<double>(), before, 10);
+}
+
+TEST(TableLinesTest, ATableIsOneObjectAndTheFileComesWithTheFirst) {
+  TempDir dir;
+  const std::string path = dir.Path("tables.jsonl");
+  const std::vector<std::string> columns = {"prompt", "generation"};
+  const std::vector<std::vector<std::string>> rows = {{"a \"b\"\n", "\xFF"}, {"", "c"}};
+  Timestamp now;
+  now.epoch = 1, now.batch = 12, now.sample = 96;
+  for (int start = 0; start < 2; ++start) {  // a second start goes on in the file
+    TableLines tables(path);
+    ASSERT_TRUE(tables.Write(MetricRecord{now, {}}).ok());
+    EXPECT_EQ(PathExists(path), start == 1);
+    ASSERT_TRUE(tables.WriteTable({now, "generations", columns, rows}).ok());
+  }
+  ASSERT_EQ(Lines(path).size(), 2u);
+  for (const std::string& line : Lines(path)) {
+    const Json json = Json::parse(line);
+    EXPECT_EQ(json["time/epoch"], 1);
+    EXPECT_EQ(json["time/batch"], 12);
+    EXPECT_EQ(json["time/sample"], 96);
+    EXPECT_EQ(json["table"], "generations");
+    EXPECT_EQ(json["columns"].dump(), R"(["prompt","generation"])");
+    EXPECT_EQ(json["data"][0][0], "a \"b\"\n");
+    EXPECT_EQ(json["data"][0][1], "\xEF\xBF\xBD");
+    EXPECT_EQ(json["data"][1][1], "c");
+  }
+  EXPECT_FALSE(TableLines(dir.Path("no/such/folder")).WriteTable({now, "t", columns, rows}).ok());
 }
 
 TEST(JsonLinesTest, TokensAreWrittenWhenThereAreAny) {

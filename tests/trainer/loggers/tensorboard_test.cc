@@ -129,6 +129,14 @@ TEST(TensorBoardEventsTest, TextIsATensorForTheTextPlugin) {
 }
 
 TEST(TensorBoardEventsTest, ATableEscapesWhatWouldEndACell) {
+  const std::vector<std::string> columns = {"prompt", "generation"};
+  const std::vector<std::vector<std::string>> rows = {{"a|b\nc", "<i>*x*"},
+                                                      {"na\xC3\xAFve \xF0\x9F\x98\x80", "\xFF\x01\xC3|\xED\xA0\x80"}};
+  const std::string bad = "\xEF\xBF\xBD";
+  EXPECT_EQ(TableMarkdown({Timestamp(), "generations", columns, rows}),
+            "| prompt | generation |\n|---|---|\n| a&#124;b<br>c | &#60;i>&#42;x&#42; |\n| na\xC3\xAFve "
+            "\xF0\x9F\x98\x80 | " +
+                bad + bad + bad + "&#124;" + bad + bad + bad + " |\n");
   EXPECT_EQ(HyperparametersMarkdown({{"a", "x|y\nz"}, {"b", "1"}}),
             "| name | value |\n|---|---|\n| a | x\\|y z |\n| b | 1 |\n");
 }

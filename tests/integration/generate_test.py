@@ -1,0 +1,68 @@
+"""The real binaries with the callback `generate`: texts go to the run folder, are the same on any number of ranks and however the model is spread, and change nothing in training; a prompt that does not fit is a user error."""
+import json
+import unittest
+
+import harness
+from fsdp_test import GPT_JOB
+
+GENERATE = {"prompts": ["In the", "word", "t"], "interval": "5ba", "max_new_tokens": 6, "do_sample": True, "temperature": 0.8, "batch_size": 2}
+
+
+class GenerateTest(harness.JobTest):
+    def job(self, name, generate=None, **changes):
+        text = self.folder / "text.txt"
+        text.write_text("In the beginning was the word, and the word was learned by heart. " * 100)
+        job = dict(GPT_JOB, **changes)
+        job["train_dataloader"] = dict(job["train_dataloader"], path=str(text))
+        if generate is not None:
+            job["callbacks"] = {"generate": generate}
+        return self.write_job(name, **job)
+
+    def tables(self, name):
+        return [json.loads(line) for line in (self.run_folder(name) / "tables.jsonl").read_text().splitlines()]
+
+    def test_texts_are_the_same_however_the_model_is_spread_and_training_is_too(self):
+        self.run_composer("-n", 1, self.job("plain"))
+        out, _ = self.run_composer("-n", 1, self.job("one", GENERATE, log_to_console=True, console_stream="stdout", console_log_interval="1ep", progress_bar=False, loggers={"tensorboard": None}))
+        self.assertEqual(self.losses("one"), self.losses("plain"))
+        self.assert_same_state(self.newest_checkpoint("plain"), self.newest_checkpoint("one"))
+        tables = self.tables("one")
+        self.assertEqual([table["time/batch"] for table in tables], [5, 10, 12], "every five batches and at the end")
+        for table in tables:
+            self.assertEqual((table["table"], table["columns"]), ("generations", ["prompt", "generation"]))
+            self.assertEqual([row[0] for row in table["data"]], GENERATE["prompts"])
+        last = json.dumps(tables[-1]["data"], ensure_ascii=False, separators=(",", ":"))
+        self.assertIn('"data":' + last, out, "the console has the last table")
+        events = b"".join(path.read_bytes() for path in (self.run_folder("one") / "tensorboard").iterdir())
+        self.assertEqual(events.count(b"| prompt | generation |"), 3)
+        for name, ranks, parallelism, generate in [
+                ("full", 2, {"fsdp": {}}, {}), ("more ranks than prompts", 4, {"fsdp": {}}, {"summon_full_params": True}), ("zero2", 3, {"fsdp": {"sharding_strategy": "SHARD_GRAD_OP"}}, {}),
+                ("tensor", 4, {"fsdp": {}, "tp": {"tensor_parallel_degree": 2}}, {"eos_token_id": 0}), ("ddp", 2, None, {"use_cache": False})]:
+            with self.subTest(name):
+                name = name.replace(" ", "_")
+                self.run_composer("-n", ranks, self.job(name, dict(GENERATE, **generate), parallelism_config=parallelism))
+                self.assertEqual([table["data"] for table in self.tables(name)], [table["data"] for table in tables])
+                self.assert_same_losses(self.losses(name), self.losses("plain"))
+
+    def test_a_run_that_goes_on_generates_what_it_would_have(self):
+        self.run_composer("-n", 2, self.job("through", GENERATE, parallelism_config={"fsdp": {}}))
+        self.run_composer("-n", 2, self.job("in_two", GENERATE, parallelism_config={"fsdp": {}}, max_duration="6ba"))
+        self.run_composer("-n", 2, self.job("in_two", GENERATE, parallelism_config={"fsdp": {}}))
+        self.assertEqual(self.losses("in_two"), self.losses("through"))
+        through, in_two = self.tables("through"), self.tables("in_two")
+        self.assertEqual([table["time/batch"] for table in in_two], [5, 6, 10, 12])
+        self.assertEqual([table["data"] for table in in_two if table["time/batch"] != 6], [table["data"] for table in through])
+
+    def test_mistakes_are_user_errors(self):
+        def error(generate, **changes):
+            return self.run_composer("-n", 1, self.job("wrong", generate, **changes), code=64)[1]
+
+        self.assertIn("generate: prompts[0] of 6 tokens and max_new_tokens 11 are more than the model's 16", error(dict(GENERATE, max_new_tokens=11)))
+        self.assertIn("generate.prompts: is required", error({"interval": "1ba"}))
+        self.assertIn("did you mean `temperature`?", error(dict(GENERATE, temperatur=1)))
+        _, err = self.run_composer("-n", 1, self.write_job("mlp", callbacks={"generate": GENERATE}), code=64)
+        self.assertIn("generate: the model is no language model", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
