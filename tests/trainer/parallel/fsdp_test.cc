@@ -61,6 +61,26 @@ TEST(Fsdp, RanksWithoutSamplesTakePart) {
   }
 }
 
+TEST(Fsdp, OneRankGathersInTheTypeThatManyDo) {
+  for (const bool bf16 : {false, true}) {
+    Case c;
+    c.precision = Precision::kAmpBf16;
+    if (bf16) c.fsdp.param_dtype = at::kBFloat16;
+    at::ScalarType gathered = at::kLong;
+    const std::vector<RunResult> one = TrainOnRanks(1, [&](int) {
+      TrainerOptions options = OptionsOf(c);
+      options.fsdp = c.fsdp;
+      AddCallback(options, {Event::kAfterForward},
+                  [&](State& state) { gathered = state.model->parameters()[0].scalar_type(); });
+      return options;
+    });
+    ASSERT_TRUE(one[0].status.ok()) << one[0].status;
+    EXPECT_EQ(gathered, bf16 ? at::kBFloat16 : at::kFloat);
+    EXPECT_LE(RelativeError(TrainSharded(2, c)[0], one[0]), 5e-3) << "the same but for sums of bfloat16";
+    EXPECT_EQ(one[0].tensors[0].second.scalar_type(), at::kFloat) << "what is trained stays float32";
+  }
+}
+
 TEST(Fsdp, HybridReplicasEqualOneProcess) {
   for (const ShardingStrategy strategy : {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard}) {
     for (const int replicate : {2, 4}) {  // 4 x 1 is DDP
