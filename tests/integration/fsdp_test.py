@@ -39,6 +39,8 @@ class FsdpTest(harness.JobTest):
                 if config.get("verbose"):
                     self.assertIn("FULL_SHARD over 2 ranks x 1 replica, 4 units", err)
                     self.assertIn("transformer.blocks.2", err)
+                    self.assertRegex(err, r"memory of a rank: [0-9.]+ MB = parameters .* \+ batches .* \+ activations [0-9.]+ MB\n")
+                    self.assertRegex(err, r"activations: of 1 microbatch of 6 samples a step, without activation_checkpointing; with it a rank would take [0-9.]+ MB")
 
     def test_goes_on_with_another_number_of_ranks(self):
         self.run_composer("-n", 1, self.job("alone"))
