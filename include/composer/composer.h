@@ -68,6 +68,10 @@
 #include "trainer/optim/sgd.h"
 #include "trainer/optim/torch_schedules.h"
 
+// Algorithms.
+#include "trainer/algorithms/ema.h"
+#include "trainer/algorithms/ema_options.h"
+
 // Callbacks.
 #include "trainer/callbacks/activation_monitor.h"
 #include "trainer/callbacks/device_peaks.h"

@@ -84,8 +84,10 @@ class EmaTest(harness.JobTest):
         self.assertNotEqual(*evaluated)
 
     def test_runs_without_it_load_the_average(self):
-        self.run_composer("-n", 2, self.job("with", parallelism_config={"fsdp": {}}))
+        self.run_composer("-n", 2, self.job("with", parallelism_config={"fsdp": {}}, callbacks={"export_for_inference": {}}))
         source = self.newest_checkpoint("with")
+        self.run_composer("checkpoint", "export", source, self.folder / "exported")
+        self.assertEqual(tensors_of(self.folder / "exported"), tensors_of(self.run_folder("with") / "export"))
         _, err = self.run_composer("-n", 1, self.job("without", algorithms=None, load_path=source, max_duration="41ba"))
         self.assertIn("algorithm EMA of the checkpoint is not in this run", err)
         _, err = self.run_composer("-n", 2, self.job("again", load_path=source, max_duration="44ba"))

@@ -45,6 +45,7 @@ TrainerOptions EmaRun(const EmaMesh& mesh, int64_t batches, const std::string& f
   evaluator.dataset = MakeRows(24, 8, 4, 0, 3);
   evaluator.batch_size = 2;
   evaluator.eval_interval = Time::Batches(3);
+  evaluator.metric_names = {"CrossEntropy"};
   options.evaluators.push_back(evaluator);
   AddEma(options, HalfLife(Time::Batches(5)));
   return options;
