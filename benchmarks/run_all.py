@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import checkpoint
 import collectives
 import elastic
+import generate
 import instructions
 import launch
 import programs
@@ -30,7 +31,7 @@ import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, instructions, respawn, soak, rendezvous, checkpoint)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, generate, instructions, respawn, soak, rendezvous, checkpoint)}
 
 
 def parse_arguments():
