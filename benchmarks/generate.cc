@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,7 +21,11 @@ struct Shape {
   int64_t prompt, new_tokens, rows;
 };
 
-double TokensPerSecond(State& state, const Shape& shape, bool use_cache) {
+struct Rate {
+  double wall, cpu;  // new tokens a second
+};
+
+Rate TokensPerSecond(State& state, const Shape& shape, bool use_cache) {
   TokenLists prompts;
   for (int64_t row = 0; row < shape.rows; ++row) {
     prompts.emplace_back();
@@ -30,13 +35,16 @@ double TokensPerSecond(State& state, const Shape& shape, bool use_cache) {
   options.max_new_tokens = shape.new_tokens;
   options.use_cache = use_cache;
   LocalCommunicator alone;
-  absl::Duration taken;
+  const auto tokens = static_cast<double>(shape.rows * shape.new_tokens);
+  Rate rate{};
   for (int run = 0; run < 2; ++run) {
     const absl::Time began = RealClock::Get().Now();
+    const std::clock_t cpu_began = std::clock();
     GenerateTokens(prompts, options, state, alone);
-    taken = RealClock::Get().Now() - began;
+    rate.cpu = tokens * CLOCKS_PER_SEC / static_cast<double>(std::clock() - cpu_began);
+    rate.wall = tokens / absl::ToDoubleSeconds(RealClock::Get().Now() - began);
   }
-  return static_cast<double>(shape.rows * shape.new_tokens) / absl::ToDoubleSeconds(taken);
+  return rate;
 }
 
 int Main(const std::vector<int64_t>& numbers) {
@@ -52,10 +60,11 @@ int Main(const std::vector<int64_t>& numbers) {
   for (size_t i = 6; i < numbers.size(); ++i) {
     const Shape shape{numbers[4], numbers[5], numbers[i]};
     for (const bool use_cache : {true, false}) {
-      std::printf(R"({"name": "%s", "rows": %lld, "tokens_per_s": %.1f})"
+      const Rate rate = TokensPerSecond(state, shape, use_cache);
+      std::printf(R"({"name": "%s", "rows": %lld, "tokens_per_s": %.1f, "tokens_per_cpu_s": %.1f})"
                   "\n",
-                  use_cache ? "ours, cache" : "ours, no cache", static_cast<long long>(shape.rows),
-                  TokensPerSecond(state, shape, use_cache));
+                  use_cache ? "ours, cache" : "ours, no cache", static_cast<long long>(shape.rows), rate.wall,
+                  rate.cpu);
       std::fflush(stdout);
     }
   }
