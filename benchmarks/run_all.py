@@ -20,6 +20,7 @@ import checkpoint
 import collectives
 import elastic
 import ema
+import generate
 import instructions
 import launch
 import programs
@@ -31,7 +32,7 @@ import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, ema, instructions, respawn, soak, rendezvous, checkpoint)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, ema, generate, instructions, respawn, soak, rendezvous, checkpoint)}
 
 
 def parse_arguments():

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "worker/job_time.h"
 
 namespace composer {
@@ -22,6 +24,21 @@ SamplingOptions ReadSampling(ConfigMap& config, uint64_t seed) {
   return sampling;
 }
 
+// One number or a list of them, as Hugging Face has it.
+std::vector<int64_t> ReadEndTokens(ConfigMap& config) {
+  std::vector<int64_t> tokens;
+  for (const std::string& text : config.StringList("eos_token_id", {})) {
+    int64_t token = -1;
+    if (absl::SimpleAtoi(text, &token) && token >= 0) {
+      tokens.push_back(token);
+    } else {
+      config.Reject("eos_token_id",
+                    absl::StrCat("expected a token's number, at least 0, or a list of such, got `", text, "`"));
+    }
+  }
+  return tokens;
+}
+
 GenerateCallback ReadOne(ConfigMap config, uint64_t seed) {
   GenerateCallback callback;
   callback.prompts = config.StringList("prompts", {});
@@ -36,7 +53,7 @@ GenerateCallback ReadOne(ConfigMap config, uint64_t seed) {
   // Null, as it is for Composer: all prompts.
   if (config.Has("batch_size")) options.batch_size = config.Int("batch_size", 1, kCount);
   options.max_new_tokens = config.Int("max_new_tokens", options.max_new_tokens, kCount);
-  options.eos_token_id = config.IntList("eos_token_id", {}, {.min = 0});
+  options.eos_token_id = ReadEndTokens(config);
   options.use_cache = config.Bool("use_cache", true);
   options.summon_full_params = config.Bool("summon_full_params", false);
   options.sampling = ReadSampling(config, seed);

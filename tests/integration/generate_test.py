@@ -53,6 +53,19 @@ class GenerateTest(harness.JobTest):
         self.assertEqual([table["time/batch"] for table in in_two], [5, 6, 10, 12])
         self.assertEqual([table["data"] for table in in_two if table["time/batch"] != 6], [table["data"] for table in through])
 
+    def test_a_complete_run_that_is_started_again_generates_from_its_newest_checkpoint(self):
+        self.run_composer("-n", 2, self.job("done", parallelism_config={"fsdp": {}}))
+        losses = self.losses("done")
+        out, _ = self.run_composer("-n", 1, self.job("done"), "+callbacks={generate: {interval: 0ba, prompts: [the word], max_new_tokens: 4}}", "log_to_console=true", "console_stream=stdout")
+        (table,) = self.tables("done")
+        self.assertEqual((table["time/batch"], table["data"][0][0]), (12, "the word"))
+        self.assertIn("the word", out)
+        self.assertEqual(self.losses("done"), losses)
+        # Any checkpoint will do: a run that begins where it is to end.
+        self.run_composer("-n", 1, self.job("other", load_path=str(self.run_folder("done")), max_duration="1ba"), "+callbacks={generate: {interval: 0ba, prompts: [the word], max_new_tokens: 4}}")
+        self.assertEqual(self.tables("other")[0]["data"], table["data"])
+        self.assertEqual(self.losses("other"), [])
+
     def test_mistakes_are_user_errors(self):
         def error(generate, **changes):
             return self.run_composer("-n", 1, self.job("wrong", generate, **changes), code=64)[1]

@@ -223,6 +223,10 @@ TEST_F(JobCallbacksTest, GenerateIsReadAsWritten) {
   EXPECT_THAT(read[1].prompts, ElementsAre("a"));
   EXPECT_EQ(read[1].interval, Time::Epochs(3));
   EXPECT_FALSE(read[1].options.sampling.do_sample);
+  EXPECT_EQ(error("prompts: [a], interval: 1, eos_token_id: 10"), "");
+  EXPECT_THAT(read[0].options.eos_token_id, ElementsAre(10));
+  EXPECT_THAT(error("prompts: [a], interval: 1, eos_token_id: [3, -1]"),
+              HasSubstr("at least 0, or a list of such, got `-1`"));
   EXPECT_THAT(error("prompts: [a, ''], interval: 1"), HasSubstr("generate.prompts: has an empty text"));
   EXPECT_THAT(error("prompts: [], interval: 1"), HasSubstr("generate.prompts: must have at least one text"));
   EXPECT_THAT(error("prompts: [a], interval: 1, temperature: 0"), HasSubstr("temperature must be above 0, got 0"));

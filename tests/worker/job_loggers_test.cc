@@ -105,10 +105,11 @@ class JobLoggersTest : public ::testing::Test {
 TEST_F(JobLoggersTest, UploadsGoWhereTheKeysSayAndAreClosedLast) {
   const LoggingOptions logging =
       Read("{progress_bar: false, loggers: {remote_uploader_downloader: {bucket_uri: 's3://b/{run_name}'}}}");
-  EXPECT_THAT(Added(logging, WithStore()), ElementsAre("JsonLines", "RemoteUploaderDownloader", "LogHyperparameters"));
+  EXPECT_THAT(Added(logging, WithStore()),
+              ElementsAre("JsonLines", "TableLines", "RemoteUploaderDownloader", "LogHyperparameters"));
   EXPECT_EQ(opened_, "s3://b/r");
   ASSERT_TRUE(WriteBatch(*options_.loggers[0], 1).ok());
-  ASSERT_TRUE(options_.loggers[1]->Close().ok());
+  ASSERT_TRUE(options_.loggers[2]->Close().ok());
   EXPECT_THAT(*store_->List(""), ElementsAre("r/metrics.jsonl", "r/uploads_begin_here.txt"));
   EXPECT_THAT(Added(logging, WithStore(/*rank=*/1)), ElementsAre("LogHyperparameters"));
   const LoggingOptions wrong = Read("{loggers: {remote_uploader_downloader: {bucket_uri: 's3://wrong'}}}");
@@ -163,7 +164,7 @@ TEST_F(JobLoggersTest, TheRootsKeysHaveComposersDefaults) {
 TEST_F(JobLoggersTest, RankZeroHasTheLoggersAndEveryRankTheSettings) {
   const LoggingOptions logging = Read("{log_to_console: true, loggers: {tensorboard: , file_logger: }}");
   EXPECT_THAT(Added(logging, {.world_size = 2}),
-              UnorderedElementsAre("TensorBoardLogger", "FileLogger", "JsonLines", "ConsoleLogger",
+              UnorderedElementsAre("TensorBoardLogger", "FileLogger", "JsonLines", "TableLines", "ConsoleLogger",
                                    "LogHyperparameters", "ConsoleLogger", "ProgressBar"));
   EXPECT_EQ(options_.callbacks[0]->name(), "LogHyperparameters");  // before all others
   EXPECT_TRUE(PathExists(dir_.Path("metrics.jsonl")));

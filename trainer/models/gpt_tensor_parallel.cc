@@ -9,6 +9,7 @@
 
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
+#include "trainer/models/attention_cache.h"
 #include "trainer/models/language_model.h"
 #include "trainer/parallel/tensor_parallel.h"
 #include "trainer/parallel/tensor_rank_random.h"
@@ -31,13 +32,16 @@ class TpAttention final : public torch::nn::Module {
             register_module("qkv", std::make_shared<ColumnParallelLinear>(options.width, 3 * options.width, group, 3))),
         proj_(register_module("proj", std::make_shared<RowParallelLinear>(options.width, options.width, group))) {}
 
-  at::Tensor forward(const at::Tensor& x) {
+  // inputs: of the block; more than one: with its layer of an AttentionCache.
+  at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& inputs = {}) {
     ModuleCall call(*this, x);
     const int64_t batch = x.size(0), tokens = x.size(1);
     const std::vector<at::Tensor> parts =
         qkv_->forward(x).view({batch, tokens, 3, heads_, head_width_}).permute({2, 0, 3, 1, 4}).unbind(0);
-    const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {},
-                                                          is_training() ? dropout_ : 0.0, /*is_causal=*/true);
+    const at::Tensor y = inputs.size() > 1
+                             ? CachedAttention(parts[0], parts[1], parts[2], inputs)
+                             : at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {},
+                                                                is_training() ? dropout_ : 0.0, /*is_causal=*/true);
     return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, heads_ * head_width_})));
   }
   const at::Tensor& bias() const { return proj_->bias; }
@@ -79,6 +83,7 @@ class TpGptBlock final : public Block {
 
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
+    if (inputs.size() > 1) return WithCache(inputs);
     const at::Tensor& x = inputs[0];
     const std::vector<at::Tensor> whole =
         Replicated({ln_1_->weight, ln_1_->bias, attn_->bias(), ln_2_->weight, ln_2_->bias, mlp_->bias()}, group_);
@@ -87,6 +92,17 @@ class TpGptBlock final : public Block {
   }
 
  private:
+  // Generation: a token at a time does not split over ranks, so each has all of them, x [B, T, W].
+  at::Tensor WithCache(const std::vector<at::Tensor>& inputs) {
+    const auto summed = [this](const at::Tensor& part) {
+      group_.AllReduceSum(part);
+      return part;
+    };
+    const at::Tensor& x = inputs[0];
+    const at::Tensor y = x + (summed(attn_->forward(ln_1_->forward(x), inputs)) + attn_->bias());
+    return y + (summed(mlp_->forward(ln_2_->forward(y))) + mlp_->bias());
+  }
+
   template <typename Part>
   at::Tensor Branch(Part& part, const at::Tensor& x, const at::Tensor& norm_weight, const at::Tensor& norm_bias,
                     const at::Tensor& bias) {
@@ -129,6 +145,7 @@ class TpGpt final : public LanguageModel {
         group_(group),
         context_(options.context),
         dropout_(options.dropout),
+        cache_shape_{options.layers, options.heads / group.world_size(), options.width / options.heads},
         transformer_(register_module("transformer", std::make_shared<TpTransformer>(options, group))) {
     if (!options.tied_head) {
       lm_head_ = torch::nn::Linear(torch::nn::LinearOptions(options.width, options.vocab).bias(false));
@@ -160,10 +177,27 @@ class TpGpt final : public LanguageModel {
     return GatherOutputs(at::linear(x, params.size() == 4 ? params[0] : params[4]), group_);
   }
 
+  std::unique_ptr<DecoderCache> NewCache(int64_t rows, int64_t capacity) override {
+    return std::make_unique<AttentionCache>(cache_shape_, rows, capacity);
+  }
+  at::Tensor NextLogits(const at::Tensor& tokens, absl::Span<const int64_t> lengths, DecoderCache* cache) override {
+    if (cache == nullptr) return LanguageModel::NextLogits(tokens, lengths, nullptr);
+    auto& own = static_cast<AttentionCache&>(*cache);
+    TpTransformer& parts = *transformer_;
+    at::Tensor x = at::embedding(parts.wte->weight, tokens);
+    own.BeginPass(x, tokens.size(1), lengths);
+    const bool first = !own.places().defined();
+    x = x + (first ? parts.wpe->weight.slice(0, 0, tokens.size(1)) : parts.wpe->forward(own.places()).unsqueeze(1));
+    for (size_t layer = 0; layer < parts.blocks.size(); ++layer) x = parts.blocks[layer]->Run(own.Inputs(x, layer));
+    x = parts.ln_f->forward(first ? LastOfEachRow(x, lengths) : x.squeeze(1));
+    return at::linear(x, lm_head_.is_empty() ? parts.wte->weight : lm_head_->weight);
+  }
+
  private:
   Communicator& group_;
   int64_t context_;
   double dropout_;
+  AttentionCache::Shape cache_shape_;  // of this rank's heads
   std::shared_ptr<TpTransformer> transformer_;
   torch::nn::Linear lm_head_{nullptr};
 };
