@@ -10,6 +10,7 @@
 #include "trainer/core/state.h"
 #include "trainer/parallel/fsdp.h"
 #include "trainer/parallel/mesh.h"
+#include "trainer/parallel/part_values.h"
 #include "trainer/parallel/tensor_sharding.h"
 #include "trainer/trainer_options.h"
 #include "trainer/virtual_shards.h"
@@ -37,13 +38,17 @@ class ParallelModel {
 
  private:
   ParallelModel(TrainerOptions& options, Communicator& world, const MeshShape& shape);
+  // This rank's part in place of the model.
   void Split();
+  // Of what is not sharded, which FSDP does.
+  void GiveValues();
 
   TrainerOptions& options_;
   Mesh mesh_;
   LeafPlace place_;
   bool sharded_;                                     // by fsdp_
   ConstructedModel constructed_;                     // until the model has its values, with make_model
+  std::unique_ptr<PartValues> part_values_;          // so long; null: not tensor-parallel, or cut from the whole
   std::unique_ptr<TensorSharding> tensor_sharding_;  // null: not tensor-parallel
   std::unique_ptr<Fsdp> fsdp_;                       // null: not sharded
 };

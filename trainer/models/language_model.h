@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trainer/metrics/cross_entropy.h"
 #include "trainer/models/model.h"
 
 namespace composer {
@@ -15,6 +16,10 @@ class LanguageModel : public Model {
   double flops_per_sample() const final { return flops_per_sample_; }
 
  protected:
+  // How outputs that are not whole logits give the loss of each token; differentiable, usable while the model lives.
+  // Empty: they are whole.
+  virtual TokenLosses token_losses() const { return {}; }
+
   double flops_per_sample_ = 0;  // forward and backward; derived classes set it
 };
 
