@@ -13,6 +13,7 @@ import warnings
 import torch
 from golden_file import SEED, Lcg, write
 from golden_fsdp import torch_fsdp
+from golden_loss_parallel import loss_parallel
 from golden_optimizers import OPTIMIZER_NOTE, OptimizerRuns
 from torch.optim import lr_scheduler as torch_schedulers
 
@@ -128,6 +129,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     makers = {"torch_optimizers": torch_optimizers, "torch_muon": torch_muon, "torch_schedulers": torch_schedules,
-              "torch_fsdp": torch_fsdp}
+              "torch_fsdp": torch_fsdp, "torch_loss_parallel": loss_parallel}
     for chosen in sys.argv[1:] or makers:
         makers[chosen]()

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "base/status_macros.h"
+#include "trainer/core/deferred_ops.h"
 #include "trainer/eval_loop.h"
 #include "trainer/rehearsal.h"
 #include "trainer/step_shape.h"
@@ -27,30 +28,55 @@ ParallelModel::ParallelModel(TrainerOptions& options, Communicator& world, const
   if (logs_plan_) planned_ = PlanStep(options, world.world_size());  // while there is memory
   if (options.make_model) {
     constructed_ = ConstructModel(options.make_model, options.seed);
-    options.model = constructed_.model;
+    options.model = std::move(constructed_.model);
   }
   if (shape.tensor > 1) Split();
 }
 
 void ParallelModel::Split() {
-  if (constructed_.init != nullptr) constructed_.init->FillAll();  // it is cut from the whole
-  constructed_.init.reset();
-  constructed_.whole_because = "tensor parallelism cuts it from the whole";
-  options_.model = options_.split_model(*options_.model, mesh_.tensor());
+  const std::shared_ptr<Model> whole = options_.model;
+  const auto part_of = [&] { return options_.model = options_.split_model(*whole, mesh_.tensor()); };
+  if (constructed_.init == nullptr) {
+    part_of();
+    return;
+  }
+  auto init = std::make_unique<DeferredInit>(options_.seed);
+  try {
+    init->Build([&]() -> torch::nn::Module& { return *part_of(); });
+    part_values_ = std::make_unique<PartValues>(*options_.model, whole, std::move(constructed_.init));
+    constructed_.init = std::move(init);
+  } catch (const c10::ValueError&) {
+    throw;  // it does not split
+  } catch (const c10::Error& error) {
+    constructed_.init->FillAll();
+    constructed_.init.reset();
+    const std::string what = error.what_without_backtrace();
+    constructed_.whole_because = what.substr(0, what.find('\n'));
+    part_of();
+  }
+}
+
+void ParallelModel::GivePartValues() {
+  if (part_values_ == nullptr || sharded_) return;
+  for (const at::Tensor& param : options_.model->parameters()) {
+    if (part_values_->IsDeferred(param)) ReplaceData(param, part_values_->Values(param).to(options_.device));
+  }
 }
 
 void ParallelModel::Shard(State& state) {
   constructed_.model = options_.model;
-  GiveValues(constructed_, options_.device, sharded_);
+  GivePartValues();
+  GiveValues(constructed_, options_.device, sharded_ || part_values_ != nullptr);
   const MeshShape& shape = mesh_.shape();
   if (shape.tensor > 1) {
     tensor_sharding_ = std::make_unique<TensorSharding>(*options_.model, mesh_);
     state.sharding = tensor_sharding_.get();
   }
   if (sharded_) {
+    const FirstValues* first = constructed_.init.get();
+    if (part_values_ != nullptr) first = part_values_.get();
     const Fsdp::Ranks ranks{&mesh_.data(), &mesh_.shard(), shape.replicate == 1 ? nullptr : &mesh_.replicate()};
-    fsdp_ = std::make_unique<Fsdp>(*options_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state),
-                                   constructed_.init.get());
+    fsdp_ = std::make_unique<Fsdp>(*options_.model, ranks, *options_.fsdp, TrainBatch::TailLength(state), first);
     if (options_.virtual_shards != 0) fsdp_->SumPassesInTreeOrder();
     if (tensor_sharding_ == nullptr) {
       state.sharding = fsdp_.get();
@@ -58,6 +84,7 @@ void ParallelModel::Shard(State& state) {
       tensor_sharding_->SetFsdp(fsdp_.get());
     }
   }
+  part_values_.reset();
   constructed_.init.reset();
   constructed_.model.reset();
 }

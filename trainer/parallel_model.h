@@ -11,6 +11,7 @@
 #include "trainer/parallel/fsdp.h"
 #include "trainer/parallel/memory_plan.h"
 #include "trainer/parallel/mesh.h"
+#include "trainer/parallel/part_values.h"
 #include "trainer/parallel/tensor_sharding.h"
 #include "trainer/trainer_options.h"
 #include "trainer/virtual_shards.h"
@@ -38,7 +39,10 @@ class ParallelModel {
 
  private:
   ParallelModel(TrainerOptions& options, Communicator& world, const MeshShape& shape);
+  // This rank's part in place of the model.
   void Split();
+  // Its values, where they come from part_values_ and FSDP does not make them.
+  void GivePartValues();
 
   TrainerOptions& options_;
   Mesh mesh_;
@@ -47,6 +51,7 @@ class ParallelModel {
   bool logs_plan_;
   PlannedStep planned_;                              // with logs_plan_
   ConstructedModel constructed_;                     // until the model has its values, with make_model
+  std::unique_ptr<PartValues> part_values_;          // so long; null: not tensor-parallel, or cut from the whole
   std::unique_ptr<TensorSharding> tensor_sharding_;  // null: not tensor-parallel
   std::unique_ptr<Fsdp> fsdp_;                       // null: not sharded
 };

@@ -137,8 +137,9 @@ struct TrainerOptions {
   std::optional<FsdpOptions> fsdp;
 
   // Tensor parallelism: so many neighbouring ranks share each matrix product and see the same samples; the rest of the
-  // mesh is data parallel, by fsdp. With more than 1, split_model is required: this rank's part of the model, with the values
-  // of the whole one, which is dropped then (MakeTensorParallelGpt, say).
+  // mesh is data parallel, by fsdp. With more than 1, split_model is required: makes this rank's part of the model, with
+  // the values of the whole one where that has some (MakeTensorParallelGpt, say). Made by make_model it has none yet,
+  // and the trainer gives each part its values, from one whole parameter at a time.
   int tensor_parallel_degree = 1;
   std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)> split_model;
 

@@ -26,12 +26,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "trainer/core/first_values.h"
 #include "trainer/core/op_recording.h"
 
 namespace composer {
 
 // Threads: Build on one; then those of the const methods, any number at once.
-class DeferredInit {
+class DeferredInit final : public FirstValues {
  public:
   explicit DeferredInit(uint64_t seed) : seed_(seed) {}
   DeferredInit(const DeferredInit&) = delete;
@@ -41,18 +42,14 @@ class DeferredInit {
   // the module (tensors in members of the user's) has its values afterwards.
   void Build(const std::function<torch::nn::Module&()>& build);
 
-  // No values yet?
-  bool IsDeferred(const at::Tensor& tensor) const { return tensor.is_meta() && recording_.Knows(tensor); }
-  // New memory on the CPU. The tensor: one that IsDeferred.
-  at::Tensor Values(const at::Tensor& tensor) const;
-  // What Values needs at most, the result included.
-  int64_t BytesFor(const at::Tensor& tensor) const;
+  bool IsDeferred(const at::Tensor& tensor) const override { return tensor.is_meta() && recording_.Knows(tensor); }
+  at::Tensor Values(const at::Tensor& tensor) const override;
+  int64_t BytesFor(const at::Tensor& tensor) const override;
   // Give values, in place: to the module's buffers; to all its parameters and buffers. Ones that share memory do so then.
   void FillBuffers() const { Fill(buffers_); }
   void FillAll() const;
 
-  // Of everything that decides the values. Ranks with the same have the same model.
-  uint64_t Fingerprint() const;
+  uint64_t Fingerprint() const override;
 
  private:
   using Tensors = std::vector<std::pair<std::string, at::Tensor>>;

@@ -6,15 +6,17 @@
 namespace composer {
 
 std::vector<TensorSplit::Part> TensorSplit::Parts() const {
-  const int64_t run = shape[static_cast<size_t>(dim)] / groups, size = run / ranks;
+  const int64_t run = shape[static_cast<size_t>(dim)] / groups, longer = run % ranks;
+  const int64_t size = run / ranks + (rank < longer ? 1 : 0);
+  const int64_t begin = rank * (run / ranks) + std::min<int64_t>(rank, longer);
   std::vector<Part> parts;
-  for (int64_t i = 0; i < groups; ++i) parts.push_back({i * size, i * run + rank * size, size});
+  for (int64_t i = 0; i < groups; ++i) parts.push_back({i * size, i * run + begin, size});
   return parts;
 }
 
 std::vector<int64_t> TensorSplit::LocalShape() const {
   std::vector<int64_t> local = shape;
-  local[static_cast<size_t>(dim)] /= ranks;
+  local[static_cast<size_t>(dim)] = groups * Parts()[0].size;
   return local;
 }
 

@@ -1,7 +1,8 @@
 // How the tensor that a rank holds is part of a larger one: tensor parallelism, one dimension cut among ranks. Pure.
 //
-// The dimension is `groups` equal runs, each cut into `ranks` equal pieces; rank r has the r-th of each run, in order:
+// The dimension is `groups` equal runs, each cut into `ranks` pieces; rank r has the r-th of each run, in order:
 //   groups 3, ranks 2 (rows of q, k and v):   whole  q0 q1 k0 k1 v0 v1      rank 0  q0 k0 v0      rank 1  q1 k1 v1
+// Pieces are equal, or the first ones are longer by one where ranks do not divide a run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +14,7 @@
 namespace composer {
 
 struct TensorSplit {
-  std::vector<int64_t> shape;  // of the whole; shape[dim] is a multiple of groups * ranks
+  std::vector<int64_t> shape;  // of the whole; shape[dim] is a multiple of groups
   int dim = 0;
   int groups = 1;
   int ranks = 1, rank = 0;

@@ -18,8 +18,13 @@ enum class Over { kTargets, kBatches };
 
 class CrossEntropyMetric final : public SummedMetric {
  public:
-  CrossEntropyMetric(const char* name, int64_t ignore_index, Over over = Over::kTargets, bool perplexity = false)
-      : SummedMetric(name), ignore_index_(ignore_index), over_(over), perplexity_(perplexity) {}
+  CrossEntropyMetric(const char* name, int64_t ignore_index, Over over = Over::kTargets, bool perplexity = false,
+                     TokenLosses losses = {})
+      : SummedMetric(name),
+        ignore_index_(ignore_index),
+        over_(over),
+        perplexity_(perplexity),
+        losses_(std::move(losses)) {}
 
   double Compute() const override { return perplexity_ ? std::exp(sums_.Ratio()) : sums_.Ratio(); }
 
@@ -27,7 +32,7 @@ class CrossEntropyMetric final : public SummedMetric {
     if (batch.targets.numel() == 0) return;
     const at::NoGradGuard no_grad;
     const bool dense = batch.targets.is_floating_point();
-    const at::Tensor logits = dense ? outputs : ClassesLast(outputs, batch.targets);
+    const at::Tensor logits = dense || losses_ ? outputs : ClassesLast(outputs, batch.targets);
     const auto [total, count] = dense ? Dense(logits, batch.targets) : Indices(logits, batch.targets);
     if (over_ == Over::kTargets) {
       sums_.AddTensor(torch::stack({total, count}));
@@ -40,9 +45,11 @@ class CrossEntropyMetric final : public SummedMetric {
   using Sums = std::pair<at::Tensor, at::Tensor>;
 
   Sums Indices(const at::Tensor& outputs, const at::Tensor& targets) const {
-    const at::Tensor logits = outputs.flatten(0, -2).to(torch::kFloat), flat = targets.flatten();
-    const at::Tensor losses = at::cross_entropy_loss(logits, flat, {}, at::Reduction::None, ignore_index_);
-    return {losses.sum(torch::kDouble), (flat != ignore_index_).sum().to(torch::kDouble)};
+    const at::Tensor count = (targets != ignore_index_).sum().to(torch::kDouble);
+    if (losses_) return {losses_(outputs, targets).sum(torch::kDouble), count};
+    const at::Tensor logits = outputs.flatten(0, -2).to(torch::kFloat);
+    const at::Tensor losses = at::cross_entropy_loss(logits, targets.flatten(), {}, at::Reduction::None, ignore_index_);
+    return {losses.sum(torch::kDouble), count};
   }
 
   // Exact: every sample counts 1; over batches: as the loss, the mass of the targets.
@@ -56,6 +63,7 @@ class CrossEntropyMetric final : public SummedMetric {
   int64_t ignore_index_;
   Over over_;
   bool perplexity_;
+  TokenLosses losses_;
 };
 
 }  // namespace
@@ -65,13 +73,14 @@ std::unique_ptr<Metric> MakeCrossEntropy(bool batch_mean, int64_t ignore_index) 
                                               batch_mean ? Over::kBatches : Over::kTargets);
 }
 
-std::unique_ptr<Metric> MakeLanguageCrossEntropy(int64_t ignore_index) {
-  return std::make_unique<CrossEntropyMetric>("LanguageCrossEntropy", ignore_index);
+std::unique_ptr<Metric> MakeLanguageCrossEntropy(int64_t ignore_index, TokenLosses losses) {
+  return std::make_unique<CrossEntropyMetric>("LanguageCrossEntropy", ignore_index, Over::kTargets,
+                                              /*perplexity=*/false, std::move(losses));
 }
 
-std::unique_ptr<Metric> MakeLanguagePerplexity(int64_t ignore_index) {
+std::unique_ptr<Metric> MakeLanguagePerplexity(int64_t ignore_index, TokenLosses losses) {
   return std::make_unique<CrossEntropyMetric>("LanguagePerplexity", ignore_index, Over::kTargets,
-                                              /*perplexity=*/true);
+                                              /*perplexity=*/true, std::move(losses));
 }
 
 }  // namespace composer

@@ -3,7 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "trainer/metrics/metric.h"
@@ -13,9 +16,11 @@ namespace composer {
 // "CrossEntropy": targets int64 [B, *], or dense [B, C, *] (then each sample, each place, counts 1). batch_mean:
 // Composer's, the mean of the batches' means (for composer_compat).
 std::unique_ptr<Metric> MakeCrossEntropy(bool batch_mean = false, int64_t ignore_index = -100);
-// "LanguageCrossEntropy": a token's mean.
-std::unique_ptr<Metric> MakeLanguageCrossEntropy(int64_t ignore_index = -100);
+// The cross-entropy of each target [B, T], 0 of those of ignore_index: for outputs that are not whole logits.
+using TokenLosses = std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)>;
+// "LanguageCrossEntropy": a token's mean. losses: empty: outputs are logits.
+std::unique_ptr<Metric> MakeLanguageCrossEntropy(int64_t ignore_index = -100, TokenLosses losses = {});
 // "LanguagePerplexity": exp of it.
-std::unique_ptr<Metric> MakeLanguagePerplexity(int64_t ignore_index = -100);
+std::unique_ptr<Metric> MakeLanguagePerplexity(int64_t ignore_index = -100, TokenLosses losses = {});
 
 }  // namespace composer

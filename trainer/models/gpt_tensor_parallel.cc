@@ -4,15 +4,16 @@
 #include <torch/torch.h>
 
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
+#include "trainer/loss/cross_entropy.h"
 #include "trainer/models/attention_cache.h"
 #include "trainer/models/language_model.h"
 #include "trainer/parallel/tensor_parallel.h"
 #include "trainer/parallel/tensor_rank_random.h"
+#include "trainer/parallel/vocab_parallel.h"
 
 namespace composer {
 namespace {
@@ -122,7 +123,7 @@ class TpGptBlock final : public Block {
 class TpTransformer final : public torch::nn::Module {
  public:
   TpTransformer(const GptOptions& options, Communicator& group)
-      : wte(register_module("wte", torch::nn::Embedding(options.vocab, options.width))),
+      : wte(register_module("wte", std::make_shared<VocabParallelWeight>(options.vocab, options.width, group))),
         wpe(register_module("wpe", torch::nn::Embedding(options.context, options.width))) {
     torch::nn::ModuleList list;
     for (int64_t i = 0; i < options.layers; ++i) {
@@ -133,7 +134,8 @@ class TpTransformer final : public torch::nn::Module {
     ln_f = register_module("ln_f", Norm(options));
   }
 
-  torch::nn::Embedding wte, wpe;
+  std::shared_ptr<VocabParallelWeight> wte;
+  torch::nn::Embedding wpe;
   std::vector<std::shared_ptr<TpGptBlock>> blocks;
   torch::nn::LayerNorm ln_f{nullptr};
 };
@@ -147,34 +149,32 @@ class TpGpt final : public LanguageModel {
         dropout_(options.dropout),
         cache_shape_{options.layers, options.heads / group.world_size(), options.width / options.heads},
         transformer_(register_module("transformer", std::make_shared<TpTransformer>(options, group))) {
+    head_ = transformer_->wte;
     if (!options.tied_head) {
-      lm_head_ = torch::nn::Linear(torch::nn::LinearOptions(options.width, options.vocab).bias(false));
-      register_module("lm_head", lm_head_);
+      head_ = register_module("lm_head", std::make_shared<VocabParallelWeight>(options.vocab, options.width, group));
     }
-    std::vector<std::pair<std::string, at::Tensor>> tensors;
-    for (const auto& item : whole.named_parameters()) tensors.emplace_back(item.key(), item.value());
-    CopyFromWhole(*this, tensors);
+    const NamedParameters values = ParametersByName(whole);
+    if (!values[0].second.is_meta()) CopyFromWhole(*this, values);
     flops_per_sample_ = whole.flops_per_sample();
   }
 
   at::Tensor forward(const Batch& batch) override {
-    const at::Tensor& tokens = batch.inputs;
-    TORCH_CHECK_VALUE(tokens.dim() == 2 && tokens.size(1) <= context_, "gpt: expected inputs [B, T] with T up to ",
-                      context_, " (context), got ", tokens.sizes());
-    TORCH_CHECK_VALUE(tokens.size(1) % group_.world_size() == 0, "gpt: sequences of ", tokens.size(1),
-                      " tokens do not split over tensor_parallel_degree ", group_.world_size());
-    std::optional<TensorRankRandomScope> random;
-    if (dropout_ > 0 && is_training()) random.emplace(group_);
-    const int64_t mine = tokens.size(1) / group_.world_size(), begin = mine * group_.rank();
-    const torch::nn::LayerNorm& norm = transformer_->ln_f;
-    std::vector<at::Tensor> params = {transformer_->wte->weight, transformer_->wpe->weight, norm->weight, norm->bias};
-    if (!lm_head_.is_empty()) params.push_back(lm_head_->weight);
-    params = Replicated(params, group_);
-    at::Tensor x = at::embedding(params[0], tokens.narrow(1, begin, mine)) + params[1].slice(0, begin, begin + mine);
-    if (dropout_ > 0) x = at::dropout(x, dropout_, is_training());
-    for (const auto& block : transformer_->blocks) x = block->forward(x);
-    x = at::layer_norm(x, {x.size(2)}, params[2], params[3], norm->options.eps());
-    return GatherOutputs(at::linear(x, params.size() == 4 ? params[0] : params[4]), group_);
+    const at::Tensor logits = LocalLogits(batch.inputs);
+    return is_training() ? logits : GatherVocabulary(logits, head_->split(), group_);
+  }
+
+  at::Tensor eval_forward(const Batch& batch) override {
+    return batch.targets.defined() ? LocalLogits(batch.inputs) : forward(batch);
+  }
+
+ protected:
+  TokenLosses token_losses() const override {
+    return [this](const at::Tensor& logits, const at::Tensor& targets) {
+      if (logits.size(-1) != head_->split().shape[0])
+        return VocabParallelLosses(logits, targets, head_->split(), group_, kIgnoreIndex);
+      return at::cross_entropy_loss(logits.flatten(0, 1), targets.flatten(), {}, at::Reduction::None, kIgnoreIndex)
+          .view(targets.sizes());
+    };
   }
 
   std::unique_ptr<DecoderCache> NewCache(int64_t rows, int64_t capacity) override {
@@ -184,22 +184,50 @@ class TpGpt final : public LanguageModel {
     if (cache == nullptr) return LanguageModel::NextLogits(tokens, lengths, nullptr);
     auto& own = static_cast<AttentionCache&>(*cache);
     TpTransformer& parts = *transformer_;
-    at::Tensor x = at::embedding(parts.wte->weight, tokens);
+    at::Tensor x = parts.wte->Embed(tokens);
+    group_.AllReduceSum(x);
     own.BeginPass(x, tokens.size(1), lengths);
     const bool first = !own.places().defined();
     x = x + (first ? parts.wpe->weight.slice(0, 0, tokens.size(1)) : parts.wpe->forward(own.places()).unsqueeze(1));
     for (size_t layer = 0; layer < parts.blocks.size(); ++layer) x = parts.blocks[layer]->Run(own.Inputs(x, layer));
     x = parts.ln_f->forward(first ? LastOfEachRow(x, lengths) : x.squeeze(1));
-    return at::linear(x, lm_head_.is_empty() ? parts.wte->weight : lm_head_->weight);
+    return GatherVocabulary(head_->Logits(x.unsqueeze(1)), head_->split(), group_).squeeze(1);
   }
 
  private:
+  // Of this rank's part of the vocabulary: [B, T] -> [B, T, vocab / t].
+  at::Tensor LocalLogits(const at::Tensor& inputs) {
+    TORCH_CHECK_VALUE(inputs.dim() == 2 && inputs.size(1) <= context_, "gpt: expected inputs [B, T] with T up to ",
+                      context_, " (context), got ", inputs.sizes());
+    std::optional<TensorRankRandomScope> random;
+    if (dropout_ > 0 && is_training()) random.emplace(group_);
+    const at::Tensor tokens = Padded(inputs);
+    const int64_t mine = tokens.size(1) / group_.world_size(), begin = mine * group_.rank();
+    const torch::nn::LayerNorm& norm = transformer_->ln_f;
+    const std::vector<at::Tensor> params = Replicated({transformer_->wpe->weight, norm->weight, norm->bias}, group_);
+    at::Tensor x = ScatterSequence(transformer_->wte->Embed(tokens), group_) + params[0].slice(0, begin, begin + mine);
+    if (dropout_ > 0) x = at::dropout(x, dropout_, is_training());
+    for (const auto& block : transformer_->blocks) x = block->forward(x);
+    x = at::layer_norm(x, {x.size(2)}, params[1], params[2], norm->options.eps());
+    return head_->Logits(GatherSequence(x, group_).narrow(1, 0, inputs.size(1)));
+  }
+
+  // Ranks have runs of equal length. No token sees those after it.
+  at::Tensor Padded(const at::Tensor& tokens) const {
+    const int64_t more = (group_.world_size() - tokens.size(1) % group_.world_size()) % group_.world_size();
+    if (more == 0) return tokens;
+    TORCH_CHECK_VALUE(tokens.size(1) + more <= context_, "gpt: sequences of ", tokens.size(1),
+                      " tokens do not split over tensor_parallel_degree ", group_.world_size(), ", and the context of ",
+                      context_, " has no room for more");
+    return at::constant_pad_nd(tokens, {0, more});
+  }
+
   Communicator& group_;
   int64_t context_;
   double dropout_;
   AttentionCache::Shape cache_shape_;  // of this rank's heads
   std::shared_ptr<TpTransformer> transformer_;
-  torch::nn::Linear lm_head_{nullptr};
+  std::shared_ptr<VocabParallelWeight> head_;
 };
 
 }  // namespace

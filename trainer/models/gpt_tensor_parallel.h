@@ -9,15 +9,21 @@
 
 namespace composer {
 
-// This rank's part. Parameters have MakeGpt's names; attention (by heads) and feed-forward (by columns, then rows) are
-// split, TensorShards says how; embeddings, norms and head are whole on every rank, but each rank applies them to its own
-// tokens only. The values are those of `whole`, which MakeGpt made with these options. Inputs and logits are those of the whole sequence; every rank of the group is given the same batch and has the
-// same loss. Gradients are whole: the sums over the group are part of backward.
+// This rank's part. Parameters have MakeGpt's names; attention (by heads), feed-forward (by columns, then rows), token
+// embedding and head (by tokens of the vocabulary) are split, SplitParametersOf says how; norms and positions are whole on
+// every rank. The values are those of `whole`, which MakeGpt made with these options; when those have no memory (device
+// meta) the values are left to the caller (parallel/part_values.h). Every rank of the group is given the same batch and
+// has the same loss. Gradients are whole: the sums over the group are part of backward.
+//
+//   forward        training: logits [B, T, vocab / t] of this rank's part of the vocabulary (parallel/vocab_parallel.h);
+//                  eval(): whole ones, gathered
+//   eval_forward   with targets: this rank's part; without: as forward
+//   loss, metrics  of either, exact
 //
 // Equal to MakeGpt but for the order of sums: losses differ by rounding only. Dropout draws masks of each rank's own for
 // its tokens and heads (tensor_rank_random.h); the default generators must be alike on all ranks.
-// group must outlive the model. Throws c10::ValueError for bad options, when heads do not split over the ranks, and, from
-// forward, when the length of sequences does not.
+// group must outlive the model. Throws c10::ValueError for bad options, when heads do not split over the ranks, when there
+// are fewer tokens than ranks, and, from forward, when the context has no room to make sequences a multiple of the degree.
 std::shared_ptr<Model> MakeTensorParallelGpt(const GptOptions& options, const Model& whole, Communicator& group);
 
 }  // namespace composer

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trainer/metrics/cross_entropy.h"
 #include "trainer/models/causal_decoder.h"
 #include "trainer/models/model.h"
 
@@ -24,6 +25,9 @@ class LanguageModel : public Model, public CausalDecoder {
   // tokens_multiple: what the length of forward's inputs must be a multiple of.
   LanguageModel(int64_t context, int64_t vocab, int64_t tokens_multiple = 1)
       : context_(context / tokens_multiple * tokens_multiple), vocab_(vocab), tokens_multiple_(tokens_multiple) {}
+  // How outputs that are not whole logits give the loss of each token; differentiable, usable while the model lives.
+  // Empty: they are whole.
+  virtual TokenLosses token_losses() const { return {}; }
 
   double flops_per_sample_ = 0;  // forward and backward; derived classes set it
 

@@ -41,10 +41,10 @@ class Fsdp final : public GradientSync, public ModelSharding {
   };
   // Shards the model in place. Must come before the optimizer is made, which then has state for the pieces only. Other
   // wrappers of blocks (activation checkpointing) must be there already. All must outlive this object; the model cannot
-  // be run after it. init: of the model's parameters without values, which are made as they are sharded; null: all have
+  // be run after it. first: of the model's parameters without values, which are made as they are sharded; null: all have
   // theirs. Throws c10::ValueError for parameters that are not floating point or not of one dtype in a unit.
   Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& options, int tail_length,
-       const DeferredInit* init = nullptr);
+       const FirstValues* first = nullptr);
   ~Fsdp() override;
   Fsdp(const Fsdp&) = delete;
   Fsdp& operator=(const Fsdp&) = delete;

@@ -38,11 +38,11 @@ struct Fsdp::Hook final : torch::autograd::PostAccumulateGradHook {
 };
 
 Fsdp::Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& options, int tail_length,
-           const DeferredInit* init)
+           const FirstValues* first)
     : ranks_(ranks), options_(options), pool_(ranks.shard->device()), tail_(static_cast<size_t>(tail_length)) {
   const torch::NoGradGuard no_grad;
   for (const auto& item : model.named_parameters()) named_.emplace_back(item.key(), item.value());
-  const InitialWeights weights(init, *ranks.world, options.sync_module_states);
+  const InitialWeights weights(first, *ranks.world, options.sync_module_states);
   for (const ShardUnit& found : FindShardUnits(model, options)) {
     units_.emplace_back();
     units_.back().name = found.name;

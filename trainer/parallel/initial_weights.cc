@@ -8,12 +8,12 @@ namespace composer {
 namespace {
 
 // Does any rank's model differ from rank 0's?
-bool RanksDiffer(const DeferredInit* init, Communicator& world) {
-  const auto fingerprint = init == nullptr ? 0 : static_cast<int64_t>(init->Fingerprint());
+bool RanksDiffer(const FirstValues* first, Communicator& world) {
+  const auto fingerprint = first == nullptr ? 0 : static_cast<int64_t>(first->Fingerprint());
   const auto options = at::TensorOptions().dtype(at::kLong).device(world.device());
-  const at::Tensor first = at::full({1}, fingerprint, options);
-  world.Broadcast(first, 0);
-  const at::Tensor differing = at::full({1}, first.item<int64_t>() == fingerprint ? 0.0F : 1.0F,
+  const at::Tensor of_rank_0 = at::full({1}, fingerprint, options);
+  world.Broadcast(of_rank_0, 0);
+  const at::Tensor differing = at::full({1}, of_rank_0.item<int64_t>() == fingerprint ? 0.0F : 1.0F,
                                         at::TensorOptions().dtype(at::kFloat).device(world.device()));
   world.AllReduceSum(differing);
   return differing.item<float>() > 0;
@@ -21,15 +21,15 @@ bool RanksDiffer(const DeferredInit* init, Communicator& world) {
 
 }  // namespace
 
-InitialWeights::InitialWeights(const DeferredInit* init, Communicator& world, bool from_rank_0)
-    : init_(init), world_(world), sends_(from_rank_0), sends_deferred_(from_rank_0 && RanksDiffer(init, world)) {}
+InitialWeights::InitialWeights(const FirstValues* first, Communicator& world, bool from_rank_0)
+    : first_(first), world_(world), sends_(from_rank_0), sends_deferred_(from_rank_0 && RanksDiffer(first, world)) {}
 
 at::Tensor InitialWeights::Values(const at::Tensor& param, bool needed) const {
-  const bool deferred = init_ != nullptr && init_->IsDeferred(param), send = deferred ? sends_deferred_ : sends_;
+  const bool deferred = first_ != nullptr && first_->IsDeferred(param), send = deferred ? sends_deferred_ : sends_;
   if (!send && !needed) return {};
   const bool mine = !send || world_.rank() == 0;
   at::Tensor values = !deferred ? param.detach()
-                      : mine    ? init_->Values(param)
+                      : mine    ? first_->Values(param)
                                 : at::empty(param.sizes(), param.options().device(world_.device()));
   if (!send) return values;
   values = values.to(world_.device()).contiguous();
@@ -38,7 +38,7 @@ at::Tensor InitialWeights::Values(const at::Tensor& param, bool needed) const {
 }
 
 int64_t InitialWeights::BytesFor(const at::Tensor& param) const {
-  return init_ != nullptr && init_->IsDeferred(param) ? init_->BytesFor(param) : 0;
+  return first_ != nullptr && first_->IsDeferred(param) ? first_->BytesFor(param) : 0;
 }
 
 }  // namespace composer

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "trainer/core/deferred_init.h"
+#include "trainer/core/first_values.h"
 #include "trainer/parallel/communicator.h"
 
 namespace composer {
@@ -15,10 +15,10 @@ namespace composer {
 // Threads: one.
 class InitialWeights {
  public:
-  // init: of the parameters without values; null: all have theirs. from_rank_0: rank 0's values, not each rank's own
+  // first: of the parameters without values; null: all have theirs. from_rank_0: rank 0's values, not each rank's own
   // (sync_module_states). Then a collective: ranks whose models were built by the same operations have the same values
-  // anyway, and nothing need be sent. `world` and init must outlive this.
-  InitialWeights(const DeferredInit* init, Communicator& world, bool from_rank_0);
+  // anyway, and nothing need be sent. `world` and first must outlive this.
+  InitialWeights(const FirstValues* first, Communicator& world, bool from_rank_0);
 
   // What it is from now on: whole, on any device. A collective when weights are sent. needed: false gives an undefined
   // tensor when nothing must be made for others either.
@@ -27,7 +27,7 @@ class InitialWeights {
   int64_t BytesFor(const at::Tensor& param) const;
 
  private:
-  const DeferredInit* init_;
+  const FirstValues* first_;
   Communicator& world_;
   bool sends_;           // parameters that have values
   bool sends_deferred_;  // those that have none yet

@@ -68,17 +68,6 @@ struct ScatterFunction : torch::autograd::Function<ScatterFunction> {
   }
 };
 
-struct GatherOutputsFunction : torch::autograd::Function<GatherOutputsFunction> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Communicator* group) {
-    Keep(context, *group);
-    return AllGatherTokens(x, *group);
-  }
-  static variable_list backward(AutogradContext* context, variable_list grads) {
-    const Communicator& group = GroupOf(context);
-    return {grads[0].chunk(group.world_size(), 1)[static_cast<size_t>(group.rank())], {}};
-  }
-};
-
 struct ReplicatedFunction : torch::autograd::Function<ReplicatedFunction> {
   static variable_list forward(AutogradContext* context, at::TensorList params, Communicator* group) {
     Keep(context, *group);
@@ -106,8 +95,6 @@ struct ReplicatedFunction : torch::autograd::Function<ReplicatedFunction> {
 at::Tensor GatherSequence(const at::Tensor& x, Communicator& group) { return GatherFunction::apply(x, &group); }
 
 at::Tensor ScatterSequence(const at::Tensor& x, Communicator& group) { return ScatterFunction::apply(x, &group); }
-
-at::Tensor GatherOutputs(const at::Tensor& x, Communicator& group) { return GatherOutputsFunction::apply(x, &group); }
 
 std::vector<at::Tensor> Replicated(const std::vector<at::Tensor>& params, Communicator& group) {
   return ReplicatedFunction::apply(at::TensorList(params), &group);
@@ -151,43 +138,39 @@ std::vector<SplitParameter> SplitParametersOf(const torch::nn::Module& model) {
   return all;
 }
 
-std::vector<ShardedTensor> TensorShards(const torch::nn::Module& model) {
-  std::vector<ShardedTensor> all;
-  for (const auto& [name, tensor, split] : SplitParametersOf(model)) {
-    all.push_back({name, split.shape, tensor.scalar_type(), {}, true});
-    const BoxExtent local{std::vector<int64_t>(split.shape.size()), split.LocalShape()};
-    for (const TensorSplit::Box& box : split.ToWhole(local)) {
-      const int64_t begin = box.local.offset[static_cast<size_t>(split.dim)];
-      const int64_t size = box.local.shape[static_cast<size_t>(split.dim)];
-      all.back().shards.push_back({box.offset, tensor.detach().narrow(split.dim, begin, size)});
-    }
-  }
-  return all;
+NamedParameters ParametersByName(const torch::nn::Module& model) {
+  NamedParameters named;
+  for (const auto& item : model.named_parameters()) named.emplace_back(item.key(), item.value());
+  return named;
 }
 
-void CopyFromWhole(torch::nn::Module& model, const std::vector<std::pair<std::string, at::Tensor>>& whole) {
-  const at::NoGradGuard no_grad;
-  absl::flat_hash_map<std::string, at::Tensor> by_name(whole.begin(), whole.end());
-  const auto find = [&](const std::string& name, at::IntArrayRef shape) {
+std::vector<PartOfWhole> PartsOfWhole(const torch::nn::Module& model, const NamedParameters& whole) {
+  const absl::flat_hash_map<std::string, at::Tensor> by_name(whole.begin(), whole.end());
+  absl::flat_hash_map<std::string, TensorSplit> splits;
+  for (const SplitParameter& each : SplitParametersOf(model)) splits.emplace(each.name, each.split);
+  std::vector<PartOfWhole> parts;
+  for (const auto& [name, part] : ParametersByName(model)) {
     const auto found = by_name.find(name);
     TORCH_CHECK_VALUE(found != by_name.end(), "no tensor ", name);
+    const auto split = splits.find(name);
+    const bool is_split = split != splits.end();
+    const at::IntArrayRef shape = is_split ? at::IntArrayRef(split->second.shape) : part.sizes();
     TORCH_CHECK_VALUE(found->second.sizes() == shape, name, " has shape ", found->second.sizes(), ", not ", shape);
-    return found->second;
-  };
-  absl::flat_hash_map<std::string, bool> is_split;
-  for (const ShardedTensor& sharded : TensorShards(model)) {
-    const at::Tensor source = find(sharded.name, sharded.shape);
-    is_split[sharded.name] = true;
-    for (const Shard& shard : sharded.shards) {
-      at::Tensor box = source;
-      for (size_t dim = 0; dim < shard.offset.size(); ++dim)
-        box = box.narrow(static_cast<int64_t>(dim), shard.offset[dim], shard.data.size(static_cast<int64_t>(dim)));
-      shard.data.copy_(box);
-    }
+    parts.push_back({part, found->second, is_split ? std::optional(split->second) : std::nullopt});
   }
-  for (auto& item : model.named_parameters()) {
-    if (!is_split.contains(item.key())) item.value().copy_(find(item.key(), item.value().sizes()));
-  }
+  return parts;
+}
+
+at::Tensor CutFrom(const at::Tensor& whole, const TensorSplit& split) {
+  std::vector<at::Tensor> pieces;
+  for (const TensorSplit::Part& part : split.Parts()) pieces.push_back(whole.narrow(split.dim, part.whole, part.size));
+  return at::cat(pieces, split.dim);
+}
+
+void CopyFromWhole(torch::nn::Module& model, const NamedParameters& whole) {
+  const at::NoGradGuard no_grad;
+  for (const PartOfWhole& each : PartsOfWhole(model, whole))
+    each.part.copy_(each.split ? CutFrom(each.whole, *each.split) : each.whole);
 }
 
 }  // namespace composer

@@ -18,11 +18,11 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "checkpoint/state_dict.h"
 #include "trainer/core/tensor_split.h"
 #include "trainer/parallel/communicator.h"
 
@@ -33,9 +33,6 @@ at::Tensor GatherSequence(const at::Tensor& x, Communicator& group);
 // x [B, T, …], of each rank a part of a sum -> [B, T/t, …]: the sum, this rank's tokens. Backward gathers. T must be a
 // multiple of t.
 at::Tensor ScatterSequence(const at::Tensor& x, Communicator& group);
-// As GatherSequence where all ranks go on with the same computation on the whole (a loss): backward takes this rank's
-// tokens and talks to nobody.
-at::Tensor GatherOutputs(const at::Tensor& x, Communicator& group);
 // The parameters, for use on this rank's tokens. Backward sums their gradients over ranks, all in one collective.
 std::vector<at::Tensor> Replicated(const std::vector<at::Tensor>& params, Communicator& group);
 
@@ -87,11 +84,20 @@ class RowParallelLinear final : public TensorParallelLinear {
 
 // Of the whole model: the split parameters, by parameter name. Others are the same on every rank.
 std::vector<SplitParameter> SplitParametersOf(const torch::nn::Module& model);
-// The same as boxes of the whole parameters, views of what this rank has. Not of a model that FSDP has sharded.
-std::vector<ShardedTensor> TensorShards(const torch::nn::Module& model);
 
-// Copies this rank's parts, and what is not split, from whole tensors (by name). Throws c10::ValueError for one that is
-// missing or has another shape.
-void CopyFromWhole(torch::nn::Module& model, const std::vector<std::pair<std::string, at::Tensor>>& whole);
+using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
+NamedParameters ParametersByName(const torch::nn::Module& model);
+
+// A parameter of this rank's model, and of the whole one.
+struct PartOfWhole {
+  at::Tensor part, whole;
+  std::optional<TensorSplit> split;  // none: they are the same
+};
+// Of all parameters. whole: by name. Throws c10::ValueError for one that is missing or has another shape.
+std::vector<PartOfWhole> PartsOfWhole(const torch::nn::Module& model, const NamedParameters& whole);
+// This rank's part of it, in memory of its own.
+at::Tensor CutFrom(const at::Tensor& whole, const TensorSplit& split);
+// Copies this rank's parts, and what is not split, from whole tensors. Throws as PartsOfWhole.
+void CopyFromWhole(torch::nn::Module& model, const NamedParameters& whole);
 
 }  // namespace composer

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include "checkpoint/reshard.h"
+
 namespace composer {
 
 TensorSharding::TensorSharding(const torch::nn::Module& model, Mesh& mesh) : model_(model), mesh_(mesh) {
@@ -80,13 +82,17 @@ int TensorSharding::shard_index() const {
 }
 
 at::Tensor TensorSharding::GatherWhole(const at::Tensor& local, const TensorSplit& split) {
-  const at::Tensor own = local.to(device()).contiguous();
-  const at::Tensor gathered = at::empty({split.ranks, own.numel()}, own.options());
+  TensorSplit of_rank = split;
+  of_rank.rank = 0;
+  const int64_t most = Volume(of_rank.LocalShape());  // all ranks send as much
+  const at::Tensor own = at::zeros({most}, local.options().device(device()));
+  own.narrow(0, 0, local.numel()).view(local.sizes()).copy_(local);
+  const at::Tensor gathered = at::empty({split.ranks, most}, own.options());
   mesh_.tensor().StartAllGather(gathered, own)->Wait();
   const at::Tensor whole = at::empty(split.shape, local.options());
-  TensorSplit of_rank = split;
-  for (of_rank.rank = 0; of_rank.rank < split.ranks; ++of_rank.rank) {
-    const at::Tensor theirs = gathered[of_rank.rank].view(split.LocalShape());
+  for (; of_rank.rank < split.ranks; ++of_rank.rank) {
+    const std::vector<int64_t> shape = of_rank.LocalShape();
+    const at::Tensor theirs = gathered[of_rank.rank].narrow(0, 0, Volume(shape)).view(shape);
     for (const TensorSplit::Part& part : of_rank.Parts())
       whole.narrow(split.dim, part.whole, part.size).copy_(theirs.narrow(split.dim, part.local, part.size));
   }

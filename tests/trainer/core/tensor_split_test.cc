@@ -20,6 +20,14 @@ TEST(TensorSplit, EachGroupIsSplit) {
   EXPECT_EQ(columns.LocalShape(), (std::vector<int64_t>{4, 4}));
 }
 
+TEST(TensorSplit, TheFirstRanksHaveWhatDoesNotDivide) {
+  TensorSplit split{{11, 5}, 0, 1, 4, 0};
+  EXPECT_EQ(split.Parts(), (std::vector<Part>{{0, 0, 3}}));
+  split.rank = 3;
+  EXPECT_EQ(split.Parts(), (std::vector<Part>{{0, 9, 2}}));
+  EXPECT_EQ(split.LocalShape(), (std::vector<int64_t>{2, 5}));
+}
+
 TEST(TensorSplit, ABoxIsCutWhereTheGroupsAre) {
   const BoxExtent box{{2, 1}, {5, 3}};  // rows 2 to 6: the last of q, all of k, the first of v
   EXPECT_EQ(kRows.ToWhole(box),
@@ -29,17 +37,19 @@ TEST(TensorSplit, ABoxIsCutWhereTheGroupsAre) {
 
 // The boxes of all ranks are the whole, each element once.
 TEST(TensorSplit, RanksFillTheWhole) {
-  TensorSplit split{{12, 4}, 0, 2, 3, 0};
-  std::vector<int> count(48);
-  for (split.rank = 0; split.rank < split.ranks; ++split.rank) {
-    for (const Box& box : split.ToWhole({{0, 0}, split.LocalShape()})) {
-      for (int64_t row = 0; row < box.local.shape[0]; ++row) {
-        for (int64_t column = 0; column < box.local.shape[1]; ++column)
-          ++count[static_cast<size_t>((box.offset[0] + row) * 4 + box.offset[1] + column)];
+  for (const int64_t rows : {12, 14, 16, 2}) {
+    TensorSplit split{{rows, 4}, 0, 2, 3, 0};
+    std::vector<int> count(static_cast<size_t>(rows * 4));
+    for (split.rank = 0; split.rank < split.ranks; ++split.rank) {
+      for (const Box& box : split.ToWhole({{0, 0}, split.LocalShape()})) {
+        for (int64_t row = 0; row < box.local.shape[0]; ++row) {
+          for (int64_t column = 0; column < box.local.shape[1]; ++column)
+            ++count[static_cast<size_t>((box.offset[0] + row) * 4 + box.offset[1] + column)];
+        }
       }
     }
+    for (const int times : count) EXPECT_EQ(times, 1);
   }
-  for (const int times : count) EXPECT_EQ(times, 1);
 }
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "tests/support/spawn_ranks.h"
 #include "tests/support/threads_communicator.h"
@@ -47,16 +49,17 @@ struct Curve {
   Named parameters, gradients;  // whole; gradients of the first step
 };
 
-// The boxes of all ranks put together; every element once.
+// The parts of all ranks put together; every element once.
 class Whole {
  public:
-  void Add(const ShardedTensor& sharded) {
-    at::Tensor& whole = tensors_[sharded.name];
-    at::Tensor& count = counts_[sharded.name];
-    if (!whole.defined()) whole = torch::zeros(sharded.shape), count = torch::zeros(sharded.shape);
-    for (const Shard& shard : sharded.shards) {
-      Box(whole, shard).copy_(shard.data);
-      Box(count, shard).add_(1);
+  void Add(const SplitParameter& param, const at::Tensor& value) {
+    const TensorSplit& split = param.split;
+    at::Tensor& whole = tensors_[param.name];
+    at::Tensor& count = counts_[param.name];
+    if (!whole.defined()) whole = torch::zeros(split.shape), count = torch::zeros(split.shape);
+    for (const TensorSplit::Part& part : split.Parts()) {
+      whole.narrow(split.dim, part.whole, part.size).copy_(value.narrow(split.dim, part.local, part.size));
+      count.narrow(split.dim, part.whole, part.size).add_(1);
     }
   }
   void ExpectFull() const {
@@ -65,11 +68,6 @@ class Whole {
   const Named& tensors() const { return tensors_; }
 
  private:
-  static at::Tensor Box(at::Tensor tensor, const Shard& shard) {
-    for (size_t d = 0; d < shard.offset.size(); ++d)
-      tensor = tensor.narrow(static_cast<int64_t>(d), shard.offset[d], shard.data.size(static_cast<int64_t>(d)));
-    return tensor;
-  }
   Named tensors_, counts_;
 };
 
@@ -117,18 +115,11 @@ Curve TrainSplit(const GptOptions& options, int steps, int degree, bool checkpoi
     Curve own;
     const auto collect = [&](Whole& whole, Named& replicated, const auto& value_of) {
       const std::lock_guard<std::mutex> lock(mutex);
-      Named split;
-      auto params = model.named_parameters();
-      for (const ShardedTensor& sharded : TensorShards(model)) {
-        // The same boxes of the gradient: shards are views of the parameter.
-        ShardedTensor of_value = sharded;
-        const at::Tensor& param = params[sharded.name];
-        for (Shard& shard : of_value.shards) {
-          shard.data = value_of(param).as_strided(shard.data.sizes(), shard.data.strides(),
-                                                  shard.data.storage_offset() - param.storage_offset());
-        }
-        whole.Add(of_value);
-        split[sharded.name] = param;
+      std::set<std::string> split;
+      const auto params = model.named_parameters();
+      for (const SplitParameter& each : SplitParametersOf(model)) {
+        whole.Add(each, value_of(each.tensor));
+        split.insert(each.name);
       }
       for (const auto& item : params) {
         if (split.contains(item.key())) continue;
@@ -150,8 +141,14 @@ Curve TrainSplit(const GptOptions& options, int steps, int degree, bool checkpoi
   return curve;
 }
 
-double RelativeError(const at::Tensor& a, const at::Tensor& b) {
-  return ((a - b).norm() / (b.norm() + 1e-12)).item<double>();
+// |a - b| / |b| of all together.
+double RelativeError(const Named& a, const Named& b) {
+  double difference = 0, norm = 0;
+  for (const auto& [name, theirs] : b) {
+    difference += (a.at(name) - theirs).square().sum().item<double>();
+    norm += theirs.square().sum().item<double>();
+  }
+  return std::sqrt(difference / norm);
 }
 
 TEST(TensorParallelGpt, TrainsAsTheWholeModel) {
@@ -165,8 +162,9 @@ TEST(TensorParallelGpt, TrainsAsTheWholeModel) {
         EXPECT_NEAR(split.losses[step] / whole.losses[step], 1, step == 0 ? 1e-6 : 1e-4)
             << "step " << step << ", degree " << degree;
       ASSERT_EQ(split.gradients.size(), whole.gradients.size());
+      EXPECT_LT(RelativeError(split.gradients, whole.gradients), 1e-6) << "degree " << degree;
       for (const auto& [name, gradient] : whole.gradients)
-        EXPECT_LT(RelativeError(split.gradients.at(name), gradient), 1e-5) << name << ", degree " << degree;
+        EXPECT_LT(RelativeError({{name, split.gradients.at(name)}}, {{name, gradient}}), 1e-5) << name;
       ASSERT_EQ(split.parameters.size(), whole.parameters.size());
       for (const auto& [name, parameter] : whole.parameters)
         EXPECT_EQ(split.parameters.at(name).sizes(), parameter.sizes()) << name;
@@ -197,14 +195,81 @@ TEST(TensorParallelGpt, WhatDoesNotSplitIsNamed) {
   EXPECT_THROW(MakeTensorParallelGpt(Small(true), *whole, group), c10::ValueError);
   ThreadsExchange two(2);
   ThreadsCommunicator pair(two, 0);
-  const std::shared_ptr<Model> model = MakeTensorParallelGpt(Small(true), *whole, pair);
+  GptOptions odd = Small(true);
+  odd.context = 7;
+  const std::shared_ptr<Model> model = MakeTensorParallelGpt(odd, *MakeGpt(odd), pair);
   Batch batch = Batches(1)[0];
   batch.inputs = batch.inputs.slice(1, 0, 7);
   try {
     model->forward(batch);
     FAIL();
   } catch (const c10::ValueError& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("sequences of 7 tokens do not split over tensor_parallel_degree 2"));
+    EXPECT_THAT(e.what(),
+                testing::HasSubstr("sequences of 7 tokens do not split over tensor_parallel_degree 2, and the "
+                                   "context of 7 has no room for more"));
+  }
+}
+
+// Each rank's model in turn on a thread, all with the values of `whole`.
+void OnRanks(int degree, const GptOptions& options, const Model& whole, const std::function<void(Model&)>& fn) {
+  ThreadsExchange exchange(degree);
+  SpawnRanks(degree, [&](int rank) {
+    ThreadsCommunicator group(exchange, rank);
+    fn(*MakeTensorParallelGpt(options, whole, group));
+  });
+}
+
+// What generates text, or predicts, needs.
+TEST(TensorParallelGpt, OutsideOfTrainingLogitsAreWhole) {
+  for (const bool tied_head : {true, false}) {
+    const std::shared_ptr<Model> whole = MakeGpt(Small(tied_head));
+    whole->eval();
+    for (const int degree : {1, 2, 4}) {
+      for (const int64_t length : {8, 5, 1}) {
+        Batch batch = Batches(1)[0];
+        batch.inputs = batch.inputs.slice(1, 0, length);
+        batch.targets = at::Tensor();
+        const at::Tensor expected = whole->forward(batch);
+        OnRanks(degree, Small(tied_head), *whole, [&](Model& model) {
+          model.eval();
+          for (const at::Tensor& logits : {model.forward(batch), model.eval_forward(batch)}) {
+            EXPECT_EQ(logits.sizes(), expected.sizes());
+            EXPECT_TRUE(logits.allclose(expected, 1e-4, 1e-6)) << degree << " ranks, length " << length;
+          }
+        });
+      }
+    }
+  }
+}
+
+// Of the part of the logits that evaluation and training have, and of whole ones.
+TEST(TensorParallelGpt, LossAndMetricsAreThoseOfTheWholeModel) {
+  const GptOptions options = Small(true);
+  const std::shared_ptr<Model> whole = MakeGpt(options);
+  Batch batch = Batches(1)[0];
+  batch.targets = batch.targets.masked_fill(batch.inputs.eq(3), -100);
+  const auto values_of = [&batch](Model& model, const at::Tensor& outputs) {
+    std::vector<double> values = {model.loss(outputs, batch).total.item<double>()};
+    for (const auto& metric : model.metrics(/*is_train=*/false)) {
+      metric->Update(outputs, batch);
+      values.push_back(metric->Compute());
+    }
+    return values;
+  };
+  const std::vector<double> expected = values_of(*whole, whole->forward(batch));
+  ASSERT_EQ(expected.size(), 3);
+  for (const int degree : {1, 2, 4}) {
+    OnRanks(degree, options, *whole, [&](Model& model) {
+      EXPECT_LE(model.forward(batch).size(2), 11 / degree + 1);
+      EXPECT_EQ(model.forward(batch).size(2), model.eval_forward(batch).size(2));
+      const auto expect = [&](const std::vector<double>& values) {
+        for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i] / expected[i], 1, 1e-6) << i;
+      };
+      expect(values_of(model, model.forward(batch)));
+      model.eval();
+      expect(values_of(model, model.eval_forward(batch)));
+      expect(values_of(model, model.forward(batch)));
+    });
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/threads_communicator.h"
 #include "trainer/callbacks/allocation_recorder.h"
 #include "trainer/parallel/communicator.h"
 
@@ -18,7 +19,9 @@ inline constexpr char kCollective[] = "collective";
 // Marks what the other communicator allocates: its copies belong to the test, not to what is tested.
 class MarkedCommunicator final : public Communicator {
  public:
-  MarkedCommunicator(Communicator& inner, AllocationRecorder& recorder) : inner_(inner), recorder_(recorder) {}
+  // exchange: of the inner one, when groups are to be split off.
+  MarkedCommunicator(Communicator& inner, AllocationRecorder& recorder, ThreadsExchange* exchange = nullptr)
+      : inner_(inner), recorder_(recorder), exchange_(exchange) {}
   int rank() const override { return inner_.rank(); }
   int world_size() const override { return inner_.world_size(); }
   std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override {
@@ -56,10 +59,17 @@ class MarkedCommunicator final : public Communicator {
     return pending;
   }
   std::unique_ptr<Communicator> NewGroup(const std::string& name, int rank, int size) override {
-    return inner_.Split(0, name);
+    TORCH_CHECK(exchange_ != nullptr, "a group of ranks that are not threads of one exchange");
+    ThreadsExchange& exchange = exchange_->Subgroup(name, size);
+    auto inner = std::make_unique<ThreadsCommunicator>(exchange, rank);
+    auto group = std::make_unique<MarkedCommunicator>(*inner, recorder_, &exchange);
+    group->own_inner_ = std::move(inner);
+    return group;
   }
+  std::unique_ptr<Communicator> own_inner_;
   Communicator& inner_;
   AllocationRecorder& recorder_;
+  ThreadsExchange* exchange_;
 };
 
 // Live bytes at most, among events begin to end.
