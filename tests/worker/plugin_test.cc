@@ -115,7 +115,7 @@ TEST_F(PluginTest, KeysOfPluginsAreCheckedLikeBuiltInOnes) {
        "you "
        "mean `points`?)"},
       {"callbacks: {ends_late: }\n", "of plugins: ends_early"},
-      {"algorithms: {double: {alpha: 1}}\n", "`double` is not one of doubles (did you mean `doubles`?)"},
+      {"algorithms: {double: {alpha: 1}}\n", "of plugins: doubles (did you mean `doubles`?)"},
       {"schedulers: {name: haf}\n", "did you mean `half`?"},
   };
   for (const auto& c : cases) {
