@@ -97,10 +97,10 @@
 #include "trainer/loggers/file_logger.h"
 #include "trainer/loggers/in_memory.h"
 #include "trainer/loggers/json_lines.h"
-#include "trainer/loggers/table_lines.h"
 #include "trainer/loggers/logger.h"
 #include "trainer/loggers/progress_bar.h"
 #include "trainer/loggers/remote_uploader.h"
+#include "trainer/loggers/table_lines.h"
 #include "trainer/loggers/tensorboard_logger.h"
 
 // Profiler.

@@ -10,6 +10,7 @@ import unittest
 import zlib
 
 import harness
+from fsdp_test import GPT_JOB
 
 SKIPPED = 77  # to ctest
 sys.path.append(str(harness.ROOT / ".deps/tensorboard"))
@@ -115,6 +116,19 @@ class TensorBoardTest(harness.JobTest):
         self.assertGreater(len(again), 40, "batches after the checkpoint were done twice")
         logged = self.assert_same_scalars("again", self.read("again"))
         self.assertEqual(sorted(logged["loss/train/total"]), list(range(1, 41)))
+
+    def test_generated_texts_are_tables(self):
+        text = self.folder / "text.txt"
+        text.write_text("In the beginning | was the <word>.\n" * 100)
+        job = dict(GPT_JOB, loggers={"tensorboard": None}, callbacks={"generate": {"prompts": ["In |", "<wörd>\n"], "interval": "5ba", "max_new_tokens": 7, "do_sample": True, "temperature": 3.0}})
+        job["train_dataloader"] = dict(job["train_dataloader"], path=str(text))
+        self.run_composer(self.write_job("texts", **job))
+        events = self.read("texts").Tensors("generations")
+        self.assertEqual([event.step for event in events], [5, 10, 12])
+        for event in events:
+            head, line, *rows = event.tensor_proto.string_val[0].decode().splitlines()
+            self.assertEqual((head, line, len(rows)), ("| prompt | generation |", "|---|---|", 2))
+            self.assertEqual([row.split(" | ")[0] for row in rows], ["| In &#124;", "| &#60;wörd><br>"])
 
     @unittest.skipUnless(IMAGES.exists(), "no dataset-fashion-mnist")
     def test_images_are_those_of_the_batch(self):

@@ -159,6 +159,15 @@ TEST_F(GenerateOnRanks, SummonedParametersAreGatheredOnce) {
   EXPECT_EQ(Generate({"DDP", std::nullopt}, 2, golden_.prompts, options)[0].collectives, 1);
 }
 
+// A rank's part of the cache spares it the gathers of the whole sequence.
+TEST_F(GenerateOnRanks, TensorParallelModelsHaveACache) {
+  const Spread tensor{"tensor", std::nullopt, 2};
+  GenerateOptions options;
+  const int64_t with = Generate(tensor, 2, golden_.prompts, options)[0].collectives;
+  options.use_cache = false;
+  EXPECT_LT(with, Generate(tensor, 2, golden_.prompts, options)[0].collectives);
+}
+
 TEST_F(GenerateOnRanks, ShardedTrainingIsTheSameToTheBitWithTheCallback) {
   for (const int tensor : {1, 2}) {
     const Spread mesh{"FULL_SHARD", kFull, tensor};
