@@ -179,16 +179,6 @@ TrainerOptions ElasticRun(const ModelShape& shape, int64_t rows, int64_t batch) 
   return options;
 }
 
-void ExpectSameBits(const RunResult& a, const RunResult& b) {
-  ASSERT_TRUE(a.status.ok()) << a.status;
-  ASSERT_TRUE(b.status.ok()) << b.status;
-  EXPECT_EQ(a.losses, b.losses);
-  ASSERT_EQ(a.tensors.size(), b.tensors.size());
-  ASSERT_FALSE(a.tensors.empty());
-  for (size_t i = 0; i < a.tensors.size(); ++i)
-    EXPECT_TRUE(a.tensors[i].second.equal(b.tensors[i].second)) << a.tensors[i].first;
-}
-
 TEST(Elastic, AHundredStepsHaveTheSameBitsOn1And2And4And8Ranks) {
   const auto run = [](int) { return ElasticRun({.batch_norm = true}, 96, 32); };
   const RunResult alone = Train(run(0));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -171,6 +172,16 @@ double LargestDifference(const RunResult& a, const RunResult& b) {
   return largest;
 }
 
+void ExpectSameBits(const RunResult& a, const RunResult& b) {
+  ASSERT_TRUE(a.status.ok()) << a.status;
+  ASSERT_TRUE(b.status.ok()) << b.status;
+  EXPECT_EQ(a.losses, b.losses);
+  ASSERT_EQ(a.tensors.size(), b.tensors.size());
+  ASSERT_FALSE(a.tensors.empty());
+  for (size_t i = 0; i < a.tensors.size(); ++i)
+    EXPECT_TRUE(a.tensors[i].second.equal(b.tensors[i].second)) << a.tensors[i].first;
+}
+
 std::vector<std::string> Checkpoints(const std::string& folder) {
   LocalStore store(folder);
   std::vector<CheckpointName> names;
@@ -190,6 +201,18 @@ StateDict NewestCheckpoint(const std::string& folder) {
   LocalStore store(folder);
   const std::string newest = FindNewestValid(store).value().checkpoint;
   return LoadNewStateDict(store, newest).value();
+}
+
+void ExpectSavedAlike(const std::string& folder, const std::string& expected_folder) {
+  const StateDict saved = NewestCheckpoint(folder), expected = NewestCheckpoint(expected_folder);
+  std::map<std::string, at::Tensor> by_name(saved.tensors.begin(), saved.tensors.end());
+  ASSERT_EQ(by_name.size(), expected.tensors.size());
+  ASSERT_GT(by_name.size(), 0);
+  for (const auto& [name, tensor] : expected.tensors) {
+    ASSERT_TRUE(by_name.contains(name)) << name;
+    ASSERT_EQ(by_name[name].sizes(), tensor.sizes()) << name;
+    EXPECT_TRUE(by_name[name].allclose(tensor, 1e-4, 1e-6)) << name;
+  }
 }
 
 }  // namespace composer

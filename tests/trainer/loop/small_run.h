@@ -98,9 +98,14 @@ std::vector<RunResult> TrainOnRanks(int size, const std::function<TrainerOptions
 // The largest difference between the tensors of two runs; infinity when the lists differ.
 double LargestDifference(const RunResult& a, const RunResult& b);
 
+// Both ended well, with the same losses and tensors bit for bit.
+void ExpectSameBits(const RunResult& a, const RunResult& b);
+
 // Names of the committed checkpoints of a folder, in the order of their steps.
 std::vector<std::string> Checkpoints(const std::string& folder);
 // The newest checkpoint of a folder, as saved.
 StateDict NewestCheckpoint(const std::string& folder);
+// The newest checkpoints of both have tensors of the same names and shapes, equal but for the order of sums.
+void ExpectSavedAlike(const std::string& folder, const std::string& expected_folder);
 
 }  // namespace composer

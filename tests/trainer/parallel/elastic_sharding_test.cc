@@ -58,16 +58,6 @@ RunResult TrainOn(const Mesh4& mesh, Case c, int64_t batches = 15) {
   })[static_cast<size_t>(mesh.ranks - 1)];
 }
 
-void ExpectSameBits(const RunResult& a, const RunResult& b) {
-  ASSERT_TRUE(a.status.ok()) << a.status;
-  ASSERT_TRUE(b.status.ok()) << b.status;
-  EXPECT_EQ(a.losses, b.losses);
-  ASSERT_EQ(a.tensors.size(), b.tensors.size());
-  ASSERT_FALSE(a.tensors.empty());
-  for (size_t i = 0; i < a.tensors.size(); ++i)
-    EXPECT_TRUE(a.tensors[i].second.equal(b.tensors[i].second)) << a.tensors[i].first;
-}
-
 TEST(ElasticSharding, EveryStrategyOnEveryMeshHasTheSameBits) {
   const RunResult alone = Train(ElasticRun({}));
   ASSERT_EQ(alone.losses.size(), 15u);
