@@ -108,6 +108,13 @@ TEST(MemoryPlan, Microbatches) {
   });
 }
 
+// Attention with dropout is another kernel, whose memory grows with the square of the tokens.
+TEST(MemoryPlan, Dropout) {
+  ExpectPlanned("… with dropout 0.1", [](int ranks) {
+    return GptRun(ranks, {.layers = 2, .heads = 4, .width = 64, .context = 128, .vocab = 64, .dropout = 0.1}, 32);
+  });
+}
+
 TEST(MemoryPlan, ActivationCheckpointing) {
   for (const int every : {1, 2}) {
     ExpectPlanned(every == 1 ? "… with activation_checkpointing" : "… of each 2nd block", [every](int ranks) {
