@@ -82,7 +82,8 @@ absl::Status Engine::RunAlgorithms(Event event) {
   AlgorithmList matching;
   for (size_t i = 0; i < algorithms_.size(); ++i) {
     const AlgorithmEntry& entry = *algorithms_[i];
-    if (entry.wanted.Has(event) && entry.algorithm->Match(event, state_)) matching.push_back({entry.algorithm, entry.name, i});
+    if (entry.wanted.Has(event) && entry.algorithm->Match(event, state_))
+      matching.push_back({entry.algorithm, entry.name, i});
   }
   if (matching.empty()) return absl::OkStatus();
   for (const AlgorithmPass& pass : passes_) matching = pass(std::move(matching), event);
