@@ -26,7 +26,9 @@
 #include "trainer/core/state.h"
 #include "trainer/data/batch.h"
 #include "trainer/data/dataset.h"
+#include "trainer/generate_loop.h"
 #include "trainer/loggers/logger.h"
+#include "trainer/models/language_model.h"
 #include "trainer/models/model.h"
 #include "worker/plugin_registry.h"
 
@@ -75,27 +77,12 @@ static_assert(__cplusplus >= 202002L, "a plugin needs -std=c++20 or later");
 // FNV-1a over the sizes that change when a struct does.
 constexpr uint32_t PluginLayout() {
   uint32_t hash = 2166136261;
-  for (const uint64_t value : {sizeof(State),
-                               sizeof(Batch),
-                               sizeof(Loss),
-                               sizeof(Model),
-                               sizeof(Dataset),
-                               sizeof(Optimizer),
-                               sizeof(ParamGroup),
-                               sizeof(Scheduler),
-                               sizeof(ScheduleContext),
-                               sizeof(Algorithm),
-                               sizeof(Callback),
-                               sizeof(Logger),
-                               sizeof(LoggerDestination),
-                               sizeof(MetricRecord),
-                               sizeof(MetricValue),
-                               sizeof(Metric),
-                               sizeof(Time),
-                               sizeof(Timestamp),
-                               sizeof(RunPlace),
-                               sizeof(PluginConfig),
-                               size_t{kNumEvents}}) {
+  for (const uint64_t value :
+       {sizeof(State),           sizeof(Batch),        sizeof(Loss),      sizeof(Model),      sizeof(LanguageModel),
+        sizeof(GenerateOptions), sizeof(Dataset),      sizeof(Optimizer), sizeof(ParamGroup), sizeof(Scheduler),
+        sizeof(ScheduleContext), sizeof(Algorithm),    sizeof(Callback),  sizeof(Logger),     sizeof(LoggerDestination),
+        sizeof(MetricRecord),    sizeof(MetricValue),  sizeof(Metric),    sizeof(Time),       sizeof(Timestamp),
+        sizeof(RunPlace),        sizeof(PluginConfig), size_t{kNumEvents}}) {
     hash = (hash ^ static_cast<uint32_t>(value)) * 16777619;
   }
   return hash;

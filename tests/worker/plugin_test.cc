@@ -17,6 +17,7 @@ namespace composer {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -53,9 +54,10 @@ class PluginTest : public ::testing::Test {
     return std::string(status.message());
   }
 
-  absl::StatusOr<Job> Read(const std::string& changes) {
+  absl::StatusOr<Job> Read(const std::string& changes, const std::string& model = "slope, start: 0.5") {
     const std::string yaml = absl::StrCat(
-        "plugins: [libgood.so]\nmodel: {name: slope, start: 0.5}\n"
+        "plugins: [libgood.so]\nmodel: {name: ", model,
+        "}\n"
         "train_dataloader: {name: points, slope: 3, size: 64}\nglobal_train_batch_size: 8\n"
         "optimizers: {name: plain_sgd, lr: 0.02}\nmax_duration: 5ep\nprogress_bar: false\nautoresume: false\n",
         changes);
@@ -85,6 +87,20 @@ TEST_F(PluginTest, TrainsWhatThePluginMakes) {
   EXPECT_EQ((*trainer)->logger().Last("test/batches"), 30);
   EXPECT_EQ((*trainer)->state().optimizer->groups()[0].lr, 0.01);
   EXPECT_NEAR((*trainer)->state().model->named_parameters()["slope"].item<double>(), 3, 0.2);
+}
+
+TEST_F(PluginTest, APluginsModelIsGeneratedFrom) {
+  const std::string generate = "callbacks: {generate: {prompts: [a, klm], interval: 100ba, max_new_tokens: 3}}\n";
+  absl::StatusOr<Job> job = Read(generate, "alphabet");
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_TRUE(MakeDirs(job->run_folder).ok());
+  auto trainer = Trainer::Create(BuildTrainerOptions(*std::move(job), {}).value());
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  EXPECT_THAT((*trainer)->Generate({"a", "klm"}, {.max_new_tokens = 3}).value(), ElementsAre("BCD", "NOP"));
+  ASSERT_TRUE((*trainer)->Fit().ok());
+  EXPECT_THAT(ReadFile(dir_.Path("run/tables.jsonl")).value(), HasSubstr(R"([["a","BCD"],["klm","NOP"]])"));
+  const auto refused = Trainer::Create(BuildTrainerOptions(*Read(generate), {}).value());
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("the model is no language model"));
 }
 
 TEST_F(PluginTest, AlgorithmsComeFromPlugins) {

@@ -3,6 +3,7 @@
 #include <composer/composer.h>
 #include <torch/torch.h>
 
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
@@ -33,6 +34,28 @@ class Slope final : public Model {
   at::Tensor forward(const Batch& batch) override { return batch.inputs * slope_; }
   Loss loss(const at::Tensor& outputs, const Batch& batch) override { return torch::mse_loss(outputs, batch.targets); }
   MetricList metrics(bool is_train) const override { return {}; }
+
+ private:
+  at::Tensor slope_;
+};
+
+// Trains as Slope does, and says the alphabet in capitals.
+class Alphabet final : public Model, public CausalDecoder {
+ public:
+  Alphabet() : slope_(register_parameter("slope", torch::zeros({1}))) {}
+  at::Tensor forward(const Batch& batch) override { return batch.inputs * slope_; }
+  Loss loss(const at::Tensor& outputs, const Batch& batch) override { return torch::mse_loss(outputs, batch.targets); }
+  MetricList metrics(bool is_train) const override { return {}; }
+  int64_t context() const override { return 30; }
+  int64_t vocab() const override { return 256; }
+  at::Tensor NextLogits(const at::Tensor& tokens, absl::Span<const int64_t> lengths, DecoderCache* cache) override {
+    return torch::one_hot(LastOfEachRow(tokens.unsqueeze(2), lengths).squeeze(1) + 1, 256).to(torch::kFloat);
+  }
+  std::string Decode(absl::Span<const int64_t> tokens) const override {
+    std::string text = CausalDecoder::Decode(tokens);
+    for (char& letter : text) letter = static_cast<char>(std::toupper(letter));
+    return text;
+  }
 
  private:
   at::Tensor slope_;
@@ -106,6 +129,7 @@ void RegisterAll(PluginRegistry& registry) {
     const double start = config.Double("start", 0, {.min = -10, .max = 10});
     return [=] { return std::make_shared<Slope>(start); };
   });
+  registry.AddModel("alphabet", [](PluginConfig&) { return [] { return std::make_shared<Alphabet>(); }; });
   registry.AddModel("no_model", [](PluginConfig&) { return [] { return std::shared_ptr<Model>(); }; });
   registry.AddModel("bad_model", [](PluginConfig&) {
     return []() -> std::shared_ptr<Model> { TORCH_CHECK_VALUE(false, "sizes do not fit"); };
