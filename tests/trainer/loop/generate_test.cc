@@ -21,7 +21,10 @@ using testing::SizeIs;
 
 class Generation : public testing::Test {
  protected:
-  Generation() { state_.model = MakeGoldenGpt(golden_.options); }
+  Generation() {
+    at::set_num_threads(1);  // small products: waiting for threads would be most of the time on a busy machine
+    state_.model = MakeGoldenGpt(golden_.options);
+  }
   TokenLists Generate(const TokenLists& prompts) {
     LocalCommunicator alone;
     return GenerateTokens(prompts, options_, state_, alone);

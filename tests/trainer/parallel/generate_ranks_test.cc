@@ -29,6 +29,7 @@ struct Generated {
 
 class GenerateOnRanks : public testing::Test {
  protected:
+  GenerateOnRanks() { at::set_num_threads(1); }  // ranks are threads already
   TrainerOptions Run(const Spread& mesh) const {
     TrainerOptions options = SmallRun();
     options.model = MakeGoldenGpt(golden_.options);
