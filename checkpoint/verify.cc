@@ -113,8 +113,10 @@ struct FileFrame {
 };
 
 // Of the share's files. A frame is three small requests, so that many of them wait for a remote store at once.
-absl::StatusOr<std::vector<FileFrame>> CheckFrames(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
-                                   const std::vector<std::vector<TensorBox>>& by_file, VerifyShare share) {
+absl::StatusOr<std::vector<FileFrame>> CheckFrames(ObjectStore& store, const std::string& checkpoint,
+                                                   const Manifest& manifest,
+                                                   const std::vector<std::vector<TensorBox>>& by_file,
+                                                   VerifyShare share) {
   std::vector<FileFrame> frames(by_file.size());
   const auto check = [&](size_t i, std::string&) {
     if (!share.Has(i)) return absl::OkStatus();
@@ -209,8 +211,7 @@ VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint,
   const ChunkRead* last = nullptr;
   for (const auto& [index, problem] : found) {  // one problem a tensor and file
     const ChunkRead& chunk = plan.chunks[index];
-    if (last == nullptr || last->tensor != chunk.tensor || last->file != chunk.file)
-      problems.push_back(problem);
+    if (last == nullptr || last->tensor != chunk.tensor || last->file != chunk.file) problems.push_back(problem);
     last = &chunk;
   }
   return Verdict(manifest, std::move(problems));

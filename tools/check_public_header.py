@@ -9,7 +9,7 @@ FOLDERS = ["data", "loss", "metrics", "models", "optim", "algorithms", "callback
 # Parts of what is promised, without a use of their own.
 INTERNAL = {
     "callbacks/fail_at.h", "callbacks/throttle.h",  # rehearsals, for YAML jobs
-    "callbacks/activation_recorder.h", "callbacks/allocation_recorder.h", "callbacks/image_tensors.h", "callbacks/log_hyperparameters.h",
+    "callbacks/activation_recorder.h", "callbacks/allocation_growth.h", "callbacks/allocation_recorder.h", "callbacks/image_tensors.h", "callbacks/log_hyperparameters.h",
     "callbacks/memory_pickle.h", "callbacks/mlperf_line.h", "callbacks/monitored_metric.h", "callbacks/saved_numbers.h",
     "data/gzip_file.h",
     "loggers/crc32c.h", "loggers/png.h", "loggers/progress_line.h", "loggers/proto_writer.h", "loggers/tensorboard_events.h", "loggers/value_text.h",
