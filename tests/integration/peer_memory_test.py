@@ -14,6 +14,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 class PeerMemoryTest(harness.JobTest):
     def undisturbed(self):
         self.run_composer("-n", 2, self.write_job("calm", save_interval="40ba"))
@@ -36,7 +41,7 @@ class PeerMemoryTest(harness.JobTest):
         self.assertEqual(self.leftovers() - before, set(), "snapshots go with the launcher")
 
     def test_a_newer_checkpoint_wins(self):
-        job = self.write_job("both", save_interval="11ba", save_memory_interval="5ba", callbacks={"fail_at": {"rank": 1, "batch": 24}, "throttle": {"seconds": 0.02}})
+        job = self.write_job("both", save_interval="11ba", save_async=False, save_memory_interval="5ba", callbacks={"fail_at": {"rank": 1, "batch": 24}, "throttle": {"seconds": 0.02}})
         _, err = self.run_composer("-n", 2, job)
         self.assertEqual(self.summary("both")["generations"][1]["start_step"], 22, err)
 
@@ -54,8 +59,11 @@ class PeerMemoryTest(harness.JobTest):
         port = free_port()
         job = self.write_job("nodes", save_interval="40ba", save_memory_interval="5ba", callbacks={"throttle": {"seconds": 0.1}})
         token = dict(self.environment(), COMPOSER_TOKEN="a-token-for-this-test-of-32-characters")
-        nodes = [self.start("-n", 1, "--nnodes", "2:3", "--node_rank", rank, "--rdzv-endpoint", f"127.0.0.1:{port}", "--last-call", 1, job, env=token)
-                 for rank in range(3)]
+        nodes = []
+        for rank in range(3):
+            nodes.append(self.start("-n", 1, "--nnodes", "2:3", "--node_rank", rank, "--rdzv-endpoint", f"127.0.0.1:{port}", "--last-call", 1, job, env=token))
+            if rank == 0:  # on one host any of them might serve, and node 2 will be killed
+                self.wait_for(lambda: listens(port), "the rendezvous of node 0")
         self.wait_for_batch("nodes", 13)
         os.kill(nodes[2].pid, signal.SIGKILL)
         outputs = [node.communicate(timeout=60) for node in nodes]
