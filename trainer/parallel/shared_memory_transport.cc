@@ -15,6 +15,11 @@ constexpr int64_t kSmall = 32 << 10;  // up to here one round of all is quicker 
 
 int64_t ElementSize(const CollectiveCall& call) { return static_cast<int64_t>(c10::elementSize(call.dtype)); }
 
+// A tensor without elements may have no address, not even for no bytes.
+void Copy(void* to, const void* from, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
 std::string Get(c10d::Store& store, const std::string& key) {
   const std::vector<uint8_t> value = store.get(key);
   return {value.begin(), value.end()};
@@ -82,7 +87,7 @@ void SharedMemoryTransport::AllReduce(const CollectiveCall& call, std::byte* dat
   do {
     const int64_t n = std::min(piece, call.numel - begin);
     std::byte* own = data + begin * width;
-    std::memcpy(segment_->own_slot(), own, static_cast<size_t>(n * width));
+    Copy(segment_->own_slot(), own, static_cast<size_t>(n * width));
     Round(begin == 0);
     for (int rank = 0; rank < world_size(); ++rank) parts_[static_cast<size_t>(rank)] = segment_->slot(rank);
     parts_[static_cast<size_t>(rank())] = own;
@@ -98,7 +103,7 @@ void SharedMemoryTransport::AllReduceInParts(const CollectiveCall& call, std::by
     const int64_t part = (n + world_size() - 1) / world_size();
     const auto first = [&](int rank) { return std::min(rank * part, n); };  // element of the piece
     std::byte* own = data + begin * width;
-    std::memcpy(segment_->own_slot(), own, static_cast<size_t>(n * width));
+    Copy(segment_->own_slot(), own, static_cast<size_t>(n * width));
     Round(begin == 0);
     const int64_t mine = first(rank()), length = first(rank() + 1) - mine;
     for (int rank = 0; rank < world_size(); ++rank)
@@ -107,8 +112,8 @@ void SharedMemoryTransport::AllReduceInParts(const CollectiveCall& call, std::by
     TreeSum(call.dtype, parts_, sum, length);
     Round(false);
     for (int rank = 0; rank < world_size(); ++rank) {
-      std::memcpy(own + first(rank) * width, segment_->slot(rank),
-                  static_cast<size_t>((first(rank + 1) - first(rank)) * width));
+      Copy(own + first(rank) * width, segment_->slot(rank),
+           static_cast<size_t>((first(rank + 1) - first(rank)) * width));
     }
   }
 }
@@ -116,14 +121,14 @@ void SharedMemoryTransport::AllReduceInParts(const CollectiveCall& call, std::by
 void SharedMemoryTransport::AllGather(const CollectiveCall& call, const std::byte* input, std::byte* output) {
   const int64_t bytes = call.numel * ElementSize(call), piece = segment_->slot_bytes();
   std::byte* own = output + rank() * bytes;
-  if (own != input && bytes > 0) std::memcpy(own, input, static_cast<size_t>(bytes));
+  if (own != input && bytes > 0) Copy(own, input, static_cast<size_t>(bytes));
   int64_t begin = 0;
   do {
     const size_t n = static_cast<size_t>(std::min(piece, bytes - begin));
-    std::memcpy(segment_->own_slot(), own + begin, n);
+    Copy(segment_->own_slot(), own + begin, n);
     Round(begin == 0);
     for (int rank = 0; rank < world_size(); ++rank) {
-      if (rank != this->rank()) std::memcpy(output + rank * bytes + begin, segment_->slot(rank), n);
+      if (rank != this->rank()) Copy(output + rank * bytes + begin, segment_->slot(rank), n);
     }
     begin += piece;
   } while (begin < bytes);
@@ -138,8 +143,8 @@ void SharedMemoryTransport::ReduceScatter(const CollectiveCall& call, const std:
     const int64_t n = std::min(piece, call.numel - begin);
     for (int rank = 0; rank < world_size(); ++rank) {
       if (rank == this->rank()) continue;
-      std::memcpy(segment_->own_slot() + rank * stride, input + (rank * call.numel + begin) * width,
-                  static_cast<size_t>(n * width));
+      Copy(segment_->own_slot() + rank * stride, input + (rank * call.numel + begin) * width,
+           static_cast<size_t>(n * width));
     }
     Round(begin == 0);
     for (int rank = 0; rank < world_size(); ++rank)
@@ -155,9 +160,9 @@ void SharedMemoryTransport::Broadcast(const CollectiveCall& call, std::byte* dat
   int64_t begin = 0;
   do {
     const size_t n = static_cast<size_t>(std::min(piece, bytes - begin));
-    if (rank() == call.root) std::memcpy(segment_->own_slot(), data + begin, n);
+    if (rank() == call.root) Copy(segment_->own_slot(), data + begin, n);
     Round(begin == 0);
-    if (rank() != call.root) std::memcpy(data + begin, segment_->slot(call.root), n);
+    if (rank() != call.root) Copy(data + begin, segment_->slot(call.root), n);
     begin += piece;
   } while (begin < bytes);
 }
