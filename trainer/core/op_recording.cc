@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "trainer/core/random.h"
 
 namespace composer {
 namespace {
@@ -30,11 +31,6 @@ at::Tensor OnStorage(const at::Tensor& storage_of, const at::Tensor& like) {
 }
 
 // Of operations that have no argument for a generator: torch's own, which threads share.
-std::mutex& DefaultGeneratorMutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 class SeededDefaultGenerator {
  public:
   explicit SeededDefaultGenerator(uint64_t seed)

@@ -20,7 +20,15 @@ uint64_t MixSeed(uint64_t seed, uint64_t a, uint64_t b) {
   return Finalise(Finalise(Finalise(seed + kGamma) ^ (a + kGamma)) ^ (b + kGamma));
 }
 
-void SeedForConstruction(uint64_t seed) { torch::manual_seed(seed); }
+std::mutex& DefaultGeneratorMutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+void SeedForConstruction(uint64_t seed) {
+  const std::lock_guard<std::mutex> lock(DefaultGeneratorMutex());
+  torch::manual_seed(seed);
+}
 
 void SeedForStep(uint64_t seed, int rank, int64_t batch) {
   torch::manual_seed(MixSeed(seed, static_cast<uint64_t>(rank), static_cast<uint64_t>(batch)));

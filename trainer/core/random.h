@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 namespace composer {
 
 // Seeds the default generators for building the model: the same on every rank.
 void SeedForConstruction(uint64_t seed);
+// For who uses torch's generator and puts it back while ranks that are threads may be seeding it for construction, too.
+std::mutex& DefaultGeneratorMutex();
 // Seeds the default generators for one training step of one rank: dropout, augmentation, …
 void SeedForStep(uint64_t seed, int rank, int64_t batch);
 // A well-mixed 64-bit function of its arguments (SplitMix64's finaliser, chained). Source: Steele et al. 2014,

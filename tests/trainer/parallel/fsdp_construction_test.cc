@@ -83,7 +83,9 @@ class UsersModel final : public Classifier {
 NamedTensors FirstValues(int ranks, const std::function<std::shared_ptr<Model>(int rank)>& make,
                          const std::optional<FsdpOptions>& fsdp, std::vector<NamedTensors>* of_rank = nullptr) {
   std::vector<NamedTensors> first(static_cast<size_t>(ranks));
-  const auto results = TrainOnRanks(ranks, [&](int rank) {
+  // All before the first rank begins: SmallRun draws from torch's generator, which ranks that are threads share.
+  std::vector<TrainerOptions> prepared;
+  for (int rank = 0; rank < ranks; ++rank) {
     TrainerOptions options = SmallRun();
     options.model = nullptr;
     options.make_model = [&make, rank] { return make(rank); };
@@ -100,8 +102,9 @@ NamedTensors FirstValues(int ranks, const std::function<std::shared_ptr<Model>(i
       }
       for (const auto& item : state.model->named_buffers()) own.emplace_back(item.key(), item.value().clone());
     });
-    return options;
-  });
+    prepared.push_back(std::move(options));
+  }
+  const auto results = TrainOnRanks(ranks, [&](int rank) { return std::move(prepared[static_cast<size_t>(rank)]); });
   for (const RunResult& result : results) EXPECT_TRUE(result.status.ok()) << result.status;
   if (of_rank != nullptr) *of_rank = first;
   return first[0];
