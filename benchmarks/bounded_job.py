@@ -5,6 +5,7 @@ session of their own (torchrun's and our workers do) or lost their parent. Linux
 SPDX-License-Identifier: Apache-2.0
 """
 
+import json
 import os
 import pathlib
 import select
@@ -111,3 +112,21 @@ def run_to_exit(argv, timeout, **kwargs):
             how = f"ran past {timeout} s" if elapsed is None else f"exited with {job.exit_code}"
             raise RuntimeError(f"{' '.join(job.argv)}: {how}\n{job.output()}")
         return elapsed, job.output(last=1 << 20)
+
+
+def json_rows(argv, timeout):
+    """What the program printed as JSON lines."""
+    _, output = run_to_exit(argv, timeout)
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+def step_rounds(name, commands, repeats, timeout):
+    """(milliseconds, CPU milliseconds): a list by name of each program's rows {"name", "ms_per_step", "cpu_ms_per_step"}, one a round."""
+    samples, cpu = {}, {}
+    for round_ in range(repeats):
+        for argv in commands:
+            for row in json_rows(argv, timeout):
+                samples.setdefault(row["name"], []).append(row["ms_per_step"])
+                cpu.setdefault(row["name"], []).append(row["cpu_ms_per_step"])
+        print(f"{name}, round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.3f} ms" for k, v in samples.items()))
+    return samples, cpu

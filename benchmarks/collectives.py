@@ -4,11 +4,10 @@ memory, our sums in one order over Gloo, c10d's Gloo called from C++, and torch.
 SPDX-License-Identifier: Apache-2.0
 """
 
-import json
 import statistics
 
 import programs
-from bounded_job import run_to_exit
+from bounded_job import json_rows
 
 NAME = "collectives"
 TITLE = "Collectives between 2 processes of one host, float32 (microseconds; wall time of a rank)"
@@ -42,12 +41,9 @@ def run(options):
     samples, cpu = {}, {}
     for round_ in range(options.repeats):
         for argv in commands:
-            _, output = run_to_exit(argv, LIMIT_S)
-            for line in output.splitlines():
-                if line.startswith("{"):
-                    row = json.loads(line)
-                    name = f"{row['name']} {row['collective']} {size_name(row['bytes'])}"
-                    samples.setdefault(name, []).append(row["us"])
-                    cpu.setdefault(name, []).append(row["cpu_us"])
+            for row in json_rows(argv, LIMIT_S):
+                name = f"{row['name']} {row['collective']} {size_name(row['bytes'])}"
+                samples.setdefault(name, []).append(row["us"])
+                cpu.setdefault(name, []).append(row["cpu_us"])
         print(f"{NAME}, round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.0f}" for k, v in samples.items() if "all-reduce" in k))
     return samples, ratios(samples, cpu)

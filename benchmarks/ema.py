@@ -4,11 +4,10 @@ Composer's, 1 rank, 1 thread. Each program runs with and without, in turns; the 
 SPDX-License-Identifier: Apache-2.0
 """
 
-import json
 import statistics
 
 import programs
-from bounded_job import run_to_exit
+from bounded_job import step_rounds
 
 NAME = "ema"
 TITLE = "A step of a GPT of 4 layers and 128 wide (0.84M parameters), batch 8, with EMA and without, and an update alone (milliseconds)"
@@ -22,16 +21,7 @@ def run(options):
     binary = where.ours("ema_step")
     if binary:
         commands.insert(0, [binary, *arguments])
-    samples, cpu = {}, {}
-    for round_ in range(options.repeats):
-        for argv in commands:
-            _, output = run_to_exit(argv, LIMIT_S)
-            for line in output.splitlines():
-                if line.startswith("{"):
-                    row = json.loads(line)
-                    samples.setdefault(row["name"], []).append(row["ms_per_step"])
-                    cpu.setdefault(row["name"], []).append(row["cpu_ms_per_step"])
-        print(f"{NAME}, round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.3f} ms" for k, v in samples.items()))
+    samples, cpu = step_rounds(NAME, commands, options.repeats, LIMIT_S)
     facts = {f"{name}, ms of CPU time": round(statistics.median(values), 4) for name, values in cpu.items()}
     for with_it, without in (("ema", "plain"), ("composer_ema", "composer_plain")):
         if with_it in cpu:

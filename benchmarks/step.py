@@ -7,11 +7,10 @@ the same data; >= 10 times as fast as Composer on the MLP, >= 1 time on any mode
 SPDX-License-Identifier: Apache-2.0
 """
 
-import json
 import statistics
 
 import programs
-from bounded_job import run_to_exit
+from bounded_job import step_rounds
 
 LIMIT_S = 600
 
@@ -47,16 +46,7 @@ class StepBench:
         binary = where.ours("step_overhead")
         if binary:
             commands.insert(0, [binary, *arguments])
-        samples, cpu = {}, {}
-        for round_ in range(options.repeats):
-            for argv in commands:
-                _, output = run_to_exit(argv, LIMIT_S)
-                for line in output.splitlines():
-                    if line.startswith("{"):
-                        row = json.loads(line)
-                        samples.setdefault(row["name"], []).append(row["ms_per_step"])
-                        cpu.setdefault(row["name"], []).append(row["cpu_ms_per_step"])
-            print(f"{self.NAME}, round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.3f} ms" for k, v in samples.items()))
+        samples, cpu = step_rounds(self.NAME, commands, options.repeats, LIMIT_S)
         facts = {f"{name}, ms of CPU time a step": round(median(values), 4) for name, values in cpu.items()}
         return samples, {**ratios(samples, cpu), **facts}
 
