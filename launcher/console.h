@@ -1,14 +1,42 @@
-// What the launcher itself says to people: lines on stderr that begin with "composer: ".
+// The launcher's stdout and stderr: what it says to people itself, lines on stderr that begin with "composer: ", and what
+// the workers write.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "base/env.h"
+#include "launcher/console_writer.h"
 
 namespace composer {
 
-// Writes "composer: <text>\n" at once, so that it is not torn by the output of the workers.
+// Writes "composer: <text>\n", on a line of its own and not torn by the output of the workers. Control characters, which
+// text from elsewhere may hold, are escaped. While a Console exists it writes, and Tell never waits for the terminal.
 void Tell(absl::string_view text);
+
+// Both streams, written by threads: from its construction on neither Tell nor LOG nor the output of the workers makes
+// anybody wait for the terminal. At most one at a time; only after the last fork. Threads: all methods from any.
+class Console {
+ public:
+  Console();
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  // STDOUT_FILENO or STDERR_FILENO; the same writer when both are one file, so that their order stays.
+  ConsoleWriter& Of(int fd);
+  // See ConsoleWriter::WakeWhenRoom; either stream.
+  void WakeWhenRoom(int wake_fd);
+  // Both, see ConsoleWriter::Flush. What stdout did not take is told on stderr.
+  bool Flush(absl::Duration patience, const std::function<bool()>& interrupted = {});
+
+ private:
+  const std::unique_ptr<ConsoleWriter> err_;
+  const std::unique_ptr<ConsoleWriter> out_;  // null: err_ is its writer
+};
 
 // Columns of the terminal on stderr; 0 when it is none.
 int TerminalColumns();

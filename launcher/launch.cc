@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -34,6 +35,9 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kRosterPatience = absl::Seconds(1);
+// How long the end waits for a terminal, or a reader such as less, that takes nothing.
+constexpr absl::Duration kFlushLogged = absl::Seconds(5);     // the run folder has all of it
+constexpr absl::Duration kFlushUnlogged = absl::Seconds(60);  // it would be lost
 
 std::string RandomName() {
   uint64_t bits = 0;
@@ -172,7 +176,7 @@ absl::StatusOr<std::unique_ptr<PeerMemory>> StartPeerMemory(const Launching& lau
 
 // Connects the parts and runs the job. Mailbox, link, peer memory and hub are never destroyed: a thread of theirs may still wait for a
 // rendezvous that is gone, and the process is about to _exit.
-absl::StatusOr<int> Supervise(Launching& launching) {
+absl::StatusOr<int> Supervise(Launching& launching, Console& console) {
   ASSIGN_OR_RETURN(const RendezvousClient::Options client, ClientOptions(launching));
   Supervisor::Options options = SupervisorOptions(launching, client.node);
   auto& mailbox = *new Mailbox<SupervisorEvent>();
@@ -210,10 +214,11 @@ absl::StatusOr<int> Supervise(Launching& launching) {
                                        .handler = [&](ControlRequest request) { mailbox.Post(std::move(request)); },
                                        .complete = complete},
                                       launching.environment));
-  Supervisor supervisor(std::move(options),
-                        {*launching.household.keeper, lasting_link, *hub.release(), mailbox, launching.stop_signals});
+  Supervisor supervisor(std::move(options), {*launching.household.keeper, lasting_link, *hub.release(), mailbox,
+                                             launching.stop_signals, console});
   const auto watch = StartPreemptionWatch(launching.surroundings, [&](const Notice& notice) { mailbox.Post(notice); });
   const int code = supervisor.Run();
+  mailbox.Close();  // who still asks hears that the launcher is ending
   lasting_link.Leave("the launcher ends");
   launching.first_node = supervisor.first_node();
   if (watch != nullptr && code == exit_code::kPreempted) watch->Acknowledge();
@@ -230,8 +235,9 @@ int StoppedCode(int stop_signals) {
                                                                  : exit_code::kFailure;
 }
 
+// `console`: made here, after the fork of the keeper.
 absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, const Environment& environment,
-                        const Surroundings& surroundings) {
+                        const Surroundings& surroundings, std::optional<Console>& console) {
   Launching launching = {.options = options,
                          .plan = plan,
                          .environment = environment,
@@ -244,11 +250,12 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   const bool remembers = launching.memory != nullptr && launching.memory->standing().generation() > 0;
   ASSIGN_OR_RETURN(launching.household, MakeHousehold(plan, launching.endpoint_is_here, options, launching.security,
                                                       environment, remembers ? RegatherSeconds(plan.shape) : 0));
+  console.emplace();
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
   RETURN_IF_ERROR(FindRendezvous(launching));
   FindPlace(launching);
-  absl::StatusOr<int> code = Supervise(launching);
+  absl::StatusOr<int> code = Supervise(launching, *console);
   if (absl::IsCancelled(code.status())) code = StoppedCode(launching.stop_signals);
   launching.household.keeper->Finish();
   RemoveTree(launching.household.temp_folder).IgnoreError();  // the keeper has done it, unless it was killed
@@ -257,6 +264,13 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
     Tell(RequeueSlurmJob(*slurm, environment));
   }
   return code;
+}
+
+// Whether the user wants it to end, while the launcher waits for the terminal.
+bool StopIsPending() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+                                       sigismember(&pending, SIGHUP) == 1);
 }
 
 }  // namespace
@@ -276,9 +290,11 @@ int Launch(const LaunchOptions& options, const Program& program, const Environme
     return exit_code::kDone;
   }
   if (const std::string advice = SlurmAdvice(environment); !advice.empty() && plan->shape.one_node()) Tell(advice);
-  const absl::StatusOr<int> code = Run(*plan, options, environment, *surroundings);
+  std::optional<Console> console;
+  const absl::StatusOr<int> code = Run(*plan, options, environment, *surroundings, console);
+  if (!code.ok()) Tell(code.status().message());
+  if (console.has_value()) console->Flush(plan->job ? kFlushLogged : kFlushUnlogged, StopIsPending);
   if (code.ok()) return *code;
-  Tell(code.status().message());
   return absl::IsUnavailable(code.status()) ? exit_code::kUnavailable
          : absl::IsInternal(code.status())  ? exit_code::kFailure
                                             : exit_code::kUserError;

@@ -25,7 +25,7 @@ constexpr size_t kReadBytes = 64 << 10;
 constexpr int kAllRanks = -1;
 constexpr int kMaxReadsAtOnce = 64;  // a stream that never pauses must not hold us
 
-// Returns false when nobody reads any more, or the disk is full: the run goes on without.
+// To a file. Returns false when the disk is full: the run goes on without.
 bool WriteAll(int fd, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = write(fd, bytes.data(), bytes.size());
@@ -80,13 +80,14 @@ struct LogFile {
 }  // namespace
 
 struct RankLogs::Stream {
-  Stream(int number, int source, int console, Show how, bool coloured, std::shared_ptr<LogFile> log,
-         std::shared_ptr<LogFile> own)
+  Stream(int number, int source, ConsoleWriter& writer, bool keeps, Show how, bool coloured,
+         std::shared_ptr<LogFile> log, std::shared_ptr<LogFile> own)
       : fd(source),
         rank(number),
         prefix(RankPrefix(number, coloured)),
         show(how),
-        console_fd(console),
+        keeps_tail(keeps),
+        console(writer),
         file(std::move(log)),
         own_file(std::move(own)) {
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
@@ -99,21 +100,25 @@ struct RankLogs::Stream {
   const int rank;
   const std::string prefix;
   const Show show;
-  const int console_fd;
+  const bool keeps_tail;  // stderr
+  ConsoleWriter& console;
   std::shared_ptr<LogFile> file;      // null: none
   std::shared_ptr<LogFile> own_file;  // of this stream alone; null: none
   bool ended = false;
   LineSplitter lines;
 
-  void Deliver(const std::string& whole, LineTail& tail, absl::string_view hushed) {
+  // Whether reading it now loses nothing.
+  bool MayRead() const { return show == Show::kHidden || file != nullptr || own_file != nullptr || console.HasRoom(); }
+
+  void Deliver(const std::string& whole, LineTail& tail, absl::string_view hushed, ConsoleWriter::Urgency urgency) {
     if (whole.empty()) return;
     if (file != nullptr && !WriteAll(file->fd, whole)) {
       LOG(WARNING) << "cannot write the log of rank " << rank << ": " << ErrnoStatus(errno, "write", "log").message();
       file = nullptr;
     }
     const std::string shown = show == Show::kPrefixed ? Without(whole, hushed) : "";
-    if (!shown.empty()) WriteAll(console_fd, WithPrefix(prefix, shown));
-    if (console_fd == STDERR_FILENO) tail.Add(whole);
+    if (!shown.empty()) console.Write(WithPrefix(prefix, shown), urgency, ConsoleWriter::Place::kNewLine);
+    if (keeps_tail) tail.Add(whole);
   }
 };
 
@@ -123,11 +128,15 @@ std::string RankPrefix(int rank, bool coloured) {
   return absl::StrCat("\033[", kColours[static_cast<size_t>(rank) % std::size(kColours)], "m[", rank, "]\033[0m ");
 }
 
-RankLogs::RankLogs(LogColours colours)
-    : colours_(colours), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { Loop(); }) {}
+RankLogs::RankLogs(Console& console, LogColours colours)
+    : console_(console), colours_(colours), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  console_.WakeWhenRoom(wake_fd_);
+  thread_ = std::thread([this] { Loop(); });
+}
 
 RankLogs::~RankLogs() {
   Drain();
+  console_.WakeWhenRoom(-1);
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
@@ -150,8 +159,10 @@ absl::Status RankLogs::Add(const Rank& rank) {
   {
     absl::MutexLock lock(&mutex_);
     tails_[rank.rank].shown = rank.stderr_show != Show::kHidden;
-    streams_.emplace_back(rank.rank, rank.stdout_fd, STDOUT_FILENO, rank.show, colours_.out, file, out);
-    streams_.emplace_back(rank.rank, rank.stderr_fd, STDERR_FILENO, rank.stderr_show, colours_.err, file, err);
+    streams_.emplace_back(rank.rank, rank.stdout_fd, console_.Of(STDOUT_FILENO), /*keeps=*/false, rank.show,
+                          colours_.out, file, out);
+    streams_.emplace_back(rank.rank, rank.stderr_fd, console_.Of(STDERR_FILENO), /*keeps=*/true, rank.stderr_show,
+                          colours_.err, file, err);
   }
   eventfd_write(wake_fd_, 1);
   return absl::OkStatus();
@@ -178,7 +189,9 @@ bool RankLogs::WasShown(const std::string& line) {
 void RankLogs::Drain() {
   absl::MutexLock lock(&mutex_);
   PumpAll(kAllRanks);
-  for (Stream& stream : streams_) stream.Deliver(stream.lines.Flush(), tails_[stream.rank].lines, hushed_);
+  for (Stream& stream : streams_) {
+    stream.Deliver(stream.lines.Flush(), tails_[stream.rank].lines, hushed_, ConsoleWriter::Urgency::kUrgent);
+  }
   streams_.clear();
   tails_.clear();
   hushed_.clear();
@@ -190,28 +203,28 @@ void RankLogs::PumpAll(int rank) {
     for (int reads = 0; reads < kMaxReadsAtOnce && !stream.ended; ++reads) {
       pollfd ready = {stream.fd, POLLIN, 0};
       if (poll(&ready, 1, 0) <= 0) break;
-      stream.ended = !Pump(stream);
+      stream.ended = !Pump(stream, ConsoleWriter::Urgency::kUrgent);
     }
   }
 }
 
-bool RankLogs::Pump(Stream& stream) {
+bool RankLogs::Pump(Stream& stream, ConsoleWriter::Urgency urgency) {
   char buffer[kReadBytes];
   const ssize_t count = read(stream.fd, buffer, sizeof(buffer));
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) {
-    stream.Deliver(stream.lines.Flush(), tails_[stream.rank].lines, hushed_);
+    stream.Deliver(stream.lines.Flush(), tails_[stream.rank].lines, hushed_, urgency);
     return false;
   }
   const absl::string_view bytes(buffer, static_cast<size_t>(count));
-  if (stream.show == Show::kRaw && hushed_.empty()) WriteAll(stream.console_fd, bytes);
-  if (stream.show == Show::kRaw && !hushed_.empty()) WriteAll(stream.console_fd, Without(bytes, hushed_));
+  if (stream.show == Show::kRaw && hushed_.empty()) stream.console.Write(bytes, urgency);
+  if (stream.show == Show::kRaw && !hushed_.empty()) stream.console.Write(Without(bytes, hushed_), urgency);
   if (stream.own_file != nullptr && !WriteAll(stream.own_file->fd, bytes)) {
     LOG(WARNING) << "cannot write a file of rank " << stream.rank << ": "
                  << ErrnoStatus(errno, "write", "it").message();
     stream.own_file = nullptr;
   }
-  stream.Deliver(stream.lines.Take(bytes), tails_[stream.rank].lines, hushed_);
+  stream.Deliver(stream.lines.Take(bytes), tails_[stream.rank].lines, hushed_, urgency);
   return true;
 }
 
@@ -223,15 +236,18 @@ void RankLogs::Loop() {
       absl::MutexLock lock(&mutex_);
       if (stopping_) return;
       streams_.remove_if([](const Stream& stream) { return stream.ended; });
-      for (const Stream& stream : streams_) polls.push_back({stream.fd, POLLIN, 0});
+      for (const Stream& stream : streams_) {
+        if (stream.MayRead()) polls.push_back({stream.fd, POLLIN, 0});
+      }
     }
     if (poll(polls.data(), polls.size(), -1) <= 0) continue;
     eventfd_t ignored;
     eventfd_read(wake_fd_, &ignored);
     absl::MutexLock lock(&mutex_);
     for (Stream& stream : streams_) {
+      if (stream.ended || !stream.MayRead()) continue;
       pollfd ready = {stream.fd, POLLIN, 0};  // the list may have changed since the wait
-      if (!stream.ended && poll(&ready, 1, 0) > 0) stream.ended = !Pump(stream);
+      if (poll(&ready, 1, 0) > 0) stream.ended = !Pump(stream, ConsoleWriter::Urgency::kOutput);
     }
   }
 }

@@ -5,7 +5,9 @@
 // - kRaw passes bytes through as they come, so that a progress bar with \r works. kPrefixed shows whole lines with
 //   "[rank] " before them. kHidden shows nothing.
 // - The last lines of stderr stay in memory for the failure message.
-// A thread of its own moves the bytes: a terminal that does not read blocks the workers, not the launcher.
+// A thread of its own moves the bytes, and the console's writes to the terminal. A terminal that does not read blocks
+// nobody where a file keeps the output; output that no file keeps is left in its pipe until the terminal reads again, so
+// that nothing is lost and only its own program waits.
 // Threads: all methods may be called from any thread.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -20,6 +22,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "launcher/console.h"
 #include "launcher/line_splitter.h"
 
 namespace composer {
@@ -48,7 +51,8 @@ class RankLogs {
     std::string stderr_path;
   };
 
-  explicit RankLogs(LogColours colours = {});
+  // `console` outlives this.
+  explicit RankLogs(Console& console, LogColours colours = {});
   // Drains first.
   ~RankLogs();
   RankLogs(const RankLogs&) = delete;
@@ -76,10 +80,11 @@ class RankLogs {
   };
 
   void Loop();
-  // Reads once; false at the end of the stream.
-  bool Pump(Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Reads once; false at the end of the stream. kUrgent: also what the terminal has no room for.
+  bool Pump(Stream& stream, ConsoleWriter::Urgency urgency) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpAll(int rank) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  Console& console_;
   const LogColours colours_;
   absl::Mutex mutex_;
   std::list<Stream> streams_ ABSL_GUARDED_BY(mutex_);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -21,6 +22,8 @@
 
 namespace composer {
 namespace {
+
+constexpr absl::Duration kFlushPatience = absl::Seconds(1);  // with a terminal that takes nothing, at the end
 
 void Report(int fd, const std::string& line) {
   [[maybe_unused]] const ssize_t ignored = write(fd, line.data(), line.size());
@@ -66,6 +69,8 @@ int Serve(const ServeOptions& options) {
   prctl(PR_SET_NAME, "composer-serve");
   const sigset_t signals = StopSignals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
+  Console console;  // a rendezvous that waits for a terminal would hold up every node
+  const absl::Cleanup flush = [&console] { console.Flush(kFlushPatience); };
   const absl::StatusOr<Credentials> credentials = MakeCredentials(options.security);
   if (!credentials.ok()) return Refuse(options, credentials.status().message());
   auto server = RendezvousServer::Start({.job = options.job,

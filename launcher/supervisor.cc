@@ -36,7 +36,7 @@ absl::Time Now() { return RealClock::Get().Now(); }
 Supervisor::Supervisor(Options options, Parts parts)
     : options_(std::move(options)),
       parts_(parts),
-      logs_(options_.plan.colours),
+      logs_(parts_.console, options_.plan.colours),
       workers_(options_.plan, parts_.keeper, logs_),
       recorder_(options_.run_name, options_.plan.run_folder, options_.launched),
       budget_{.max_restarts = options_.max_restarts, .tally = {}},

@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "launcher/console.h"
 #include "launcher/control_server.h"
 #include "launcher/exit_barrier.h"
 #include "launcher/failure_message.h"
@@ -71,6 +72,7 @@ class Supervisor {
     WorkerHub& hub;
     Mailbox<SupervisorEvent>& mailbox;
     int stop_signals;
+    Console& console;
   };
 
   Supervisor(Options options, Parts parts);
@@ -93,7 +95,7 @@ class Supervisor {
   void Handle(const proto::Regroup& regroup);
   void Handle(const WorkerHub::Report& report);
   void Handle(const BarrierAnswer& answer);
-  void Handle(const ControlRequest& request);
+  void Handle(ControlRequest request);
   void Handle(const Notice& notice);
   void Handle(const ServeRequest& request);
   void Handle(const LookRequest& request);

@@ -3,8 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "launcher/console.h"
 #include "tests/support/processes.h"
@@ -93,10 +99,12 @@ struct Pipes {
 TEST(RankLogsTest, RawGoesThroughAsItComes) {
   testing::internal::CaptureStdout();
   Pipes pipes;
-  RankLogs logs;
+  Console console;
+  RankLogs logs(console);
   ASSERT_TRUE(logs.Add(pipes.Rank(0, RankLogs::Show::kRaw)).ok());
   pipes.Out("10%\r20%");
   logs.Drain();
+  EXPECT_TRUE(console.Flush(absl::Seconds(5)));
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "10%\r20%");
 }
 
@@ -104,13 +112,15 @@ TEST(RankLogsTest, PrefixedLinesAreWhole) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   Pipes a, b;
-  RankLogs logs;
+  Console console;
+  RankLogs logs(console);
   ASSERT_TRUE(logs.Add(a.Rank(0, RankLogs::Show::kPrefixed)).ok());
   ASSERT_TRUE(logs.Add(b.Rank(12, RankLogs::Show::kPrefixed)).ok());
   a.Out("one\ntw");
   b.Err("oops\n");
   a.Out("o\nrest");
   logs.Drain();
+  EXPECT_TRUE(console.Flush(absl::Seconds(5)));
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "[0] one\n[0] two\n[0] rest\n");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "[12] oops\n");
 }
@@ -119,7 +129,8 @@ TEST(RankLogsTest, FilesKeepBothStreamsAndAreAppendedTo) {
   TempDir dir;
   ASSERT_TRUE(AtomicWriteFile(dir.Path("log"), "before\n").ok());
   Pipes pipes;
-  RankLogs logs;
+  Console console;
+  RankLogs logs(console);
   ASSERT_TRUE(logs.Add(pipes.Rank(1, RankLogs::Show::kHidden, dir.Path("log"))).ok());
   pipes.Out("out\n");
   EXPECT_TRUE(WaitUntil([&] { return *ReadFile(dir.Path("log")) == "before\nout\n"; }, absl::Seconds(5)));
@@ -134,7 +145,8 @@ TEST(RankLogsTest, ALineThatWasToldIsNotShownAgain) {
   TempDir dir;
   testing::internal::CaptureStderr();
   Pipes raw, prefixed, hidden, late;
-  RankLogs logs;
+  Console console;
+  RankLogs logs(console);
   ASSERT_TRUE(logs.Add(hidden.Rank(2, RankLogs::Show::kHidden)).ok());
   hidden.Err("error: lr is -1\n");
   EXPECT_FALSE(logs.WasShown("error: lr is -1")) << "only its file has it";
@@ -149,13 +161,99 @@ TEST(RankLogsTest, ALineThatWasToldIsNotShownAgain) {
   late.Err(text + "\n");
   EXPECT_TRUE(logs.WasShown(text));
   logs.Drain();
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "10%\n20%[1] error: lr is -10\n" + text + "\n");
+  EXPECT_TRUE(console.Flush(absl::Seconds(5)));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "10%\n20%\n[1] error: lr is -10\n" + text + "\n");
+}
+
+// stdout is a pipe that nobody reads until Read.
+class BlockedStdout {
+ public:
+  BlockedStdout() : saved_(dup(STDOUT_FILENO)) {
+    fflush(stdout);
+    EXPECT_EQ(pipe(pipe_), 0);
+    dup2(pipe_[1], STDOUT_FILENO);
+    close(pipe_[1]);
+  }
+  ~BlockedStdout() {
+    Restore();
+    close(pipe_[0]);
+  }
+  void Restore() {
+    if (saved_ >= 0) dup2(saved_, STDOUT_FILENO), close(saved_);
+    saved_ = -1;
+  }
+  // Until `size` bytes are there or nothing comes for 5 s.
+  std::string Read(size_t size) {
+    std::string text;
+    char buffer[64 << 10];
+    while (text.size() < size) {
+      pollfd ready = {pipe_[0], POLLIN, 0};
+      if (poll(&ready, 1, 5000) <= 0) break;
+      const ssize_t count = read(pipe_[0], buffer, sizeof(buffer));
+      if (count <= 0) break;
+      text.append(buffer, static_cast<size_t>(count));
+    }
+    return text;
+  }
+
+ private:
+  int saved_;
+  int pipe_[2];
+};
+
+// A program on its own thread that writes numbered lines, about 20 bytes each.
+std::thread WriteLines(Pipes& pipes, int count, std::atomic<bool>& done) {
+  return std::thread([&pipes, count, &done] {
+    for (int i = 0; i < count; ++i) pipes.Out(absl::StrFormat("this is line %06d\n", i));
+    done = true;
+  });
+}
+
+TEST(RankLogsTest, ATerminalThatDoesNotReadStopsNobodyWhereAFileKeepsAll) {
+  TempDir dir;
+  constexpr int kLines = 200'000;  // 4 MB
+  BlockedStdout blocked;
+  Pipes pipes;
+  Console console;
+  RankLogs logs(console);
+  ASSERT_TRUE(logs.Add(pipes.Rank(0, RankLogs::Show::kRaw, dir.Path("log"))).ok());
+  std::atomic<bool> done = false;
+  std::thread program = WriteLines(pipes, kLines, done);
+  EXPECT_TRUE(WaitUntil([&] { return done.load(); }, absl::Seconds(20)));
+  pipes.Err("last words\n");
+  EXPECT_THAT(logs.StderrTail(0), ElementsAre("last words")) << "must not wait for the terminal";
+  logs.Drain();
+  EXPECT_EQ(ReadFile(dir.Path("log"))->size(), size_t{20} * kLines + 11);
+  EXPECT_FALSE(console.Flush(absl::Milliseconds(50)));
+  const std::string shown = blocked.Read(ConsoleWriter::kCapacity);
+  EXPECT_THAT(shown.substr(0, 40), "this is line 000000\nthis is line 000001\n");
+  program.join();
+}
+
+TEST(RankLogsTest, OutputThatNoFileKeepsWaitsForTheTerminal) {
+  constexpr int kLines = 200'000;
+  BlockedStdout blocked;
+  Pipes pipes;
+  Console console;
+  RankLogs logs(console);
+  ASSERT_TRUE(logs.Add(pipes.Rank(0, RankLogs::Show::kRaw)).ok());
+  std::atomic<bool> done = false;
+  std::thread program = WriteLines(pipes, kLines, done);
+  pipes.Err("last words\n");
+  EXPECT_THAT(logs.StderrTail(0), ElementsAre("last words"));
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_FALSE(done) << "4 MB fit nowhere";
+  const std::string shown = blocked.Read(size_t{20} * kLines);
+  EXPECT_EQ(shown.size(), size_t{20} * kLines);
+  EXPECT_TRUE(absl::EndsWith(shown, absl::StrFormat("this is line %06d\n", kLines - 1)));
+  program.join();
 }
 
 TEST(RankLogsTest, AMissingFolderIsAnError) {
   TempDir dir;
   Pipes pipes;
-  RankLogs logs;
+  Console console;
+  RankLogs logs(console);
   const absl::Status status = logs.Add(pipes.Rank(0, RankLogs::Show::kHidden, dir.Path("no/log")));
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr(dir.Path("no/log")));
