@@ -8,6 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "base/log.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "proto/control.grpc.pb.h"
 #include "rendezvous/grpc_settings.h"
@@ -19,6 +22,7 @@ namespace {
 constexpr int kMaxConnections = 64;  // of each socket
 constexpr int kMaxRequestBytes = 64 << 10;
 constexpr size_t kMaxWho = 200;
+constexpr absl::Duration kShutdownLimit = absl::Seconds(3);  // more than ControlServer::Options::complete takes
 
 }  // namespace
 
@@ -29,14 +33,16 @@ class ControlServer::Service final : public proto::Control::CallbackService {
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const proto::StatusRequest*,
                                    proto::JobStatus* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    handler_({.kind = ControlRequest::Kind::kStatus, .answer = [this, reactor, reply](const proto::JobStatus& status) {
-                *reply = status;
+    handler_({.kind = ControlRequest::Kind::kStatus,
+              .answer = ControlAnswer([this, reactor, reply](absl::StatusOr<proto::JobStatus> status) {
+                if (!status.ok()) return reactor->Finish(ToGrpc(status.status()));
+                *reply = *std::move(status);
                 if (!complete_) return reactor->Finish(grpc::Status::OK);
                 std::thread([complete = complete_, reactor, reply] {
                   complete(*reply);
                   reactor->Finish(grpc::Status::OK);
                 }).detach();
-              }});
+              })});
     return reactor;
   }
   grpc::ServerUnaryReactor* Save(grpc::CallbackServerContext* context, const proto::SaveRequest* request,
@@ -58,18 +64,23 @@ class ControlServer::Service final : public proto::Control::CallbackService {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     std::string who = asker.substr(0, kMaxWho);
     if (!absl::StartsWith(context->peer(), "unix:")) absl::StrAppend(&who, " at ", context->peer());
-    for (char& c : who) {
-      if (static_cast<unsigned char>(c) < ' ' || c == 127) c = '?';  // it goes to a terminal
-    }
-    handler_({.kind = kind, .who = std::move(who), .answer = [reactor](const proto::JobStatus&) {
-                reactor->Finish(grpc::Status::OK);
-              }});
+    handler_({.kind = kind,
+              .who = Printable(who),
+              .answer = ControlAnswer([reactor](const absl::StatusOr<proto::JobStatus>& status) {
+                reactor->Finish(ToGrpc(status.status()));
+              })});
     return reactor;
   }
 
   const Handler handler_;
   const std::function<void(proto::JobStatus&)> complete_;
 };
+
+ControlAnswer::~ControlAnswer() {
+  if (receiver_) receiver_(absl::UnavailableError("the job is ending"));
+}
+
+void ControlAnswer::Give(proto::JobStatus status) { std::exchange(receiver_, nullptr)(std::move(status)); }
 
 ControlServer::ControlServer() = default;
 
@@ -80,8 +91,9 @@ absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(const Option
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   result->service_ = std::make_unique<Service>(options);
   builder.RegisterService(result->service_.get());
-  ASSIGN_OR_RETURN(result->unix_,
-                   Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxConnections}));
+  ASSIGN_OR_RETURN(
+      result->unix_,
+      Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxConnections, .oldest_goes = true}));
   result->unix_->AddTo(builder, grpc::InsecureServerCredentials());
   if (options.port >= 0) {
     const bool local = absl::StartsWith(options.address, "127.") || options.address == "::1";
@@ -89,9 +101,10 @@ absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(const Option
       return absl::InvalidArgumentError(absl::StrCat(
           "--control-port on ", options.address, " needs the job's token or certificates: anybody could stop the job"));
     }
-    ASSIGN_OR_RETURN(
-        result->tcp_,
-        Listener::Open({.address = options.address, .port = options.port, .max_connections = kMaxConnections}));
+    ASSIGN_OR_RETURN(result->tcp_, Listener::Open({.address = options.address,
+                                                   .port = options.port,
+                                                   .max_connections = kMaxConnections,
+                                                   .oldest_goes = true}));
     result->tcp_->AddTo(builder, options.credentials.ForServer());
   }
   result->server_ = builder.BuildAndStart();
@@ -105,8 +118,19 @@ ControlServer::~ControlServer() {
   unix_.reset();
   tcp_.reset();
   if (server_ == nullptr) return;
-  server_->Shutdown(std::chrono::system_clock::now());
-  server_->Wait();
+  auto ended = std::make_shared<absl::Notification>();
+  std::thread shutdown([server = server_, ended] {
+    server->Shutdown(std::chrono::system_clock::now());
+    server->Wait();
+    ended->Notify();
+  });
+  if (ended->WaitForNotificationWithTimeout(kShutdownLimit)) {
+    shutdown.join();
+    return;
+  }
+  LOG(WARNING) << "a control request has no answer; leaving without";
+  shutdown.detach();
+  [[maybe_unused]] const auto* const still_used = service_.release();
 }
 
 int ControlServer::port() const { return tcp_ == nullptr ? 0 : tcp_->port(); }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "proto/control.pb.h"
@@ -20,11 +21,29 @@ namespace composer {
 
 class Listener;
 
+// Who asks waits for it, so it comes in any case: one that is dropped says that the launcher is ending. Any thread.
+class ControlAnswer {
+ public:
+  // kUnavailable: nobody was there to answer.
+  using Receiver = std::function<void(absl::StatusOr<proto::JobStatus>)>;
+
+  explicit ControlAnswer(Receiver receiver) : receiver_(std::move(receiver)) {}
+  ~ControlAnswer();
+  ControlAnswer(ControlAnswer&& other) noexcept : receiver_(std::exchange(other.receiver_, nullptr)) {}
+  ControlAnswer& operator=(ControlAnswer&&) = delete;
+
+  // At most once.
+  void Give(proto::JobStatus status);
+
+ private:
+  Receiver receiver_;
+};
+
 struct ControlRequest {
   enum class Kind { kStatus, kSave, kDrain, kStop };
   Kind kind = Kind::kStatus;
-  std::string who;                                      // who asks, for the message
-  std::function<void(const proto::JobStatus&)> answer;  // call it once, from any thread
+  std::string who;  // who asks, for the message
+  ControlAnswer answer;
 };
 
 class ControlServer {
@@ -43,6 +62,7 @@ class ControlServer {
 
   // Errors as Listener::Open.
   static absl::StatusOr<std::unique_ptr<ControlServer>> Start(const Options& options);
+  // Bounded: a server that still has an unanswered request after 3 s is left behind.
   ~ControlServer();
 
   int port() const;  // of TCP; 0: none
@@ -53,7 +73,7 @@ class ControlServer {
   ControlServer();
 
   std::unique_ptr<Service> service_;  // outlives the server
-  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Server> server_;
   std::unique_ptr<Listener> unix_;
   std::unique_ptr<Listener> tcp_;
 };

@@ -1,93 +1,228 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/http_server.h"
 
-#include <httplib.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include <thread>
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <list>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "launcher/http_request.h"
 #include "launcher/job_status.h"
+#include "launcher/mailbox.h"
+#include "rendezvous/listening_socket.h"
 
 namespace composer {
 namespace {
 
-constexpr size_t kThreads = 2;  // scrapers come one at a time
-constexpr size_t kMaxBody = 1024;
-constexpr time_t kIdleSeconds = 5;
+constexpr size_t kMaxConnections = 256;
+constexpr absl::Duration kRequestLimit = absl::Seconds(5);
+constexpr absl::Duration kStatusLimit = absl::Seconds(3);
+constexpr absl::Duration kResponseLimit = absl::Seconds(10);
+constexpr absl::Duration kLingerLimit = absl::Seconds(1);
+constexpr absl::Duration kWithoutDescriptors = absl::Milliseconds(20);
+
+struct Page {
+  const char* path;
+  const char* type;
+  std::string (*format)(const proto::JobStatus&);
+};
+constexpr Page kPages[] = {{"/metrics", "text/plain; version=0.0.4; charset=utf-8", PrometheusText},
+                           {"/status", "application/json", StatusJson}};
+
+struct StatusAnswer {
+  uint64_t connection;
+  absl::StatusOr<proto::JobStatus> status;
+};
+
+struct Connection {
+  enum class State {
+    kReading,    // the request
+    kWaiting,    // for the status
+    kWriting,    // the response
+    kLingering,  // until the peer closes: what it sent beside the request must not reset the connection
+  };
+  Connection(int socket, uint64_t number) : fd(socket), id(number), deadline(absl::Now() + kRequestLimit) {}
+  ~Connection() { close(fd); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  short Events() const {
+    return state == State::kWaiting ? 0 : static_cast<short>(state == State::kWriting ? POLLOUT : POLLIN);
+  }
+  void Respond(std::string text) {
+    response = std::move(text);
+    state = State::kWriting;
+    deadline = absl::Now() + kResponseLimit;
+  }
+
+  const int fd;
+  const uint64_t id;
+  State state = State::kReading;
+  absl::Time deadline;
+  std::string received;
+  std::string response;  // what is not sent yet
+  const Page* page = nullptr;
+  bool head = false;
+};
 
 }  // namespace
 
-class HttpServer::Implementation {
+class HttpServer::Loop {
  public:
-  explicit Implementation(Options options) : options_(std::move(options)) {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_tcp_nodelay(true);
-    server_.set_payload_max_length(kMaxBody);
-    server_.set_read_timeout(kIdleSeconds);
-    server_.set_write_timeout(kIdleSeconds);
-    server_.set_keep_alive_timeout(kIdleSeconds);
-    // SO_REUSEADDR alone: httplib's default lets two launchers share a port.
-    server_.set_socket_options([](socket_t fd) {
-      const int on = 1;
-      setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    });
-    server_.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-      Answer(response, "text/plain; version=0.0.4; charset=utf-8", PrometheusText);
-    });
-    server_.Get("/status", [this](const httplib::Request&, httplib::Response& response) {
-      Answer(response, "application/json", StatusJson);
-    });
-    server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
-      response.set_content("ok\n", "text/plain");
-    });
-  }
-  ~Implementation() {
-    server_.stop();
-    if (thread_.joinable()) thread_.join();
+  Loop(Options options, int listening)
+      : options_(std::move(options)), listening_(listening), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~Loop() {
+    close(listening_);
+    close(stop_);
   }
 
-  // The port; -1 when it cannot be had.
-  int Bind() {
-    if (options_.port == 0) return server_.bind_to_any_port(options_.address.c_str());
-    return server_.bind_to_port(options_.address.c_str(), options_.port) ? options_.port : -1;
-  }
-  void Serve() {
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
-    while (!server_.is_running()) std::this_thread::yield();  // stop() before this is lost
+  void Stop() { eventfd_write(stop_, 1); }
+
+  void Run() {
+    std::vector<pollfd> polls;
+    while (true) {
+      polls.assign({{listening_, static_cast<short>(accepts_ ? POLLIN : 0), 0},
+                    {stop_, POLLIN, 0},
+                    {answers_->fd(), POLLIN, 0}});
+      absl::Time wake = accepts_ ? absl::InfiniteFuture() : absl::Now() + kWithoutDescriptors;
+      for (const Connection& c : connections_) {
+        polls.push_back({c.fd, c.Events(), 0});
+        wake = std::min(wake, c.deadline);
+      }
+      poll(polls.data(), polls.size(), Milliseconds(wake));
+      if (polls[1].revents != 0) return;
+      size_t next = 3;
+      for (Connection& c : connections_) Serve(c, polls[next++].revents);
+      for (StatusAnswer& answer : answers_->Take()) Give(answer);
+      HandleTime(absl::Now());
+      connections_.remove_if([](const Connection& c) { return c.deadline == absl::InfinitePast(); });
+      if (polls[0].revents != 0 || !accepts_) Accept();
+    }
   }
 
  private:
-  void Answer(httplib::Response& response, const char* type, std::string (*format)(const proto::JobStatus&)) {
-    const std::optional<proto::JobStatus> status = options_.status();
-    if (!status.has_value()) {
-      response.status = 503;
-      return;
+  static int Milliseconds(absl::Time wake) {
+    if (wake == absl::InfiniteFuture()) return -1;
+    const absl::Duration wait = std::max(absl::ZeroDuration(), wake - absl::Now());
+    return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
+  }
+
+  static void End(Connection& c) { c.deadline = absl::InfinitePast(); }
+
+  void Accept() {
+    while (true) {
+      const int fd = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (fd < 0) {
+        accepts_ = errno == EAGAIN;  // else no descriptor is left: the connection that waits would wake us at once
+        return;
+      }
+      if (connections_.size() >= kMaxConnections) MakeRoom();
+      connections_.emplace_back(fd, next_id_++);
     }
-    response.set_header("Cache-Control", "no-store");
-    response.set_content(format(*status), type);
+  }
+
+  // In order of age.
+  void MakeRoom() {
+    const auto silent = std::find_if(connections_.begin(), connections_.end(),
+                                     [](const Connection& c) { return c.state == Connection::State::kReading; });
+    connections_.erase(silent == connections_.end() ? connections_.begin() : silent);
+  }
+
+  void Serve(Connection& c, short events) {
+    if (events == 0) return;
+    if (c.state == Connection::State::kWaiting) return End(c);  // an error or a hang-up
+    c.state == Connection::State::kWriting ? Write(c) : Read(c);
+  }
+
+  void Read(Connection& c) {
+    char buffer[kMaxHttpRequest];
+    const ssize_t count = read(c.fd, buffer, sizeof(buffer));
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) return End(c);
+    if (c.state == Connection::State::kLingering) return;
+    c.received.append(buffer, static_cast<size_t>(count));
+    const HttpRequest request = ParseHttpRequest(c.received);
+    if (request.status == 0) return;
+    c.head = request.head;
+    request.status == 200 ? Answer(c, request.path) : c.Respond(HttpResponse(request.status, c.head));
+  }
+
+  void Answer(Connection& c, const std::string& path) {
+    if (path == "/healthz") return c.Respond(HttpResponse(200, "text/plain", "ok\n", c.head));
+    const auto* const page =
+        std::find_if(std::begin(kPages), std::end(kPages), [&](const Page& p) { return p.path == path; });
+    if (page == std::end(kPages)) return c.Respond(HttpResponse(404, c.head));
+    c.page = page;
+    c.state = Connection::State::kWaiting;
+    c.deadline = absl::Now() + kStatusLimit;
+    options_.status([answers = answers_, id = c.id](absl::StatusOr<proto::JobStatus> status) {
+      answers->Post({id, std::move(status)});
+    });
+  }
+
+  void Give(const StatusAnswer& answer) {
+    const auto it = std::find_if(connections_.begin(), connections_.end(), [&](const Connection& c) {
+      return c.id == answer.connection && c.state == Connection::State::kWaiting;
+    });
+    if (it == connections_.end()) return;
+    it->Respond(answer.status.ok() ? HttpResponse(200, it->page->type, it->page->format(*answer.status), it->head)
+                                   : HttpResponse(503, it->head));
+  }
+
+  void Write(Connection& c) {
+    const ssize_t count = send(c.fd, c.response.data(), c.response.size(), MSG_NOSIGNAL);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count < 0) return End(c);
+    c.response.erase(0, static_cast<size_t>(count));
+    if (!c.response.empty()) return;
+    shutdown(c.fd, SHUT_WR);
+    c.state = Connection::State::kLingering;
+    c.deadline = absl::Now() + kLingerLimit;
+  }
+
+  void HandleTime(absl::Time now) {
+    for (Connection& c : connections_) {
+      if (now < c.deadline) continue;
+      c.state == Connection::State::kWaiting ? c.Respond(HttpResponse(503, c.head)) : End(c);
+    }
   }
 
   const Options options_;
-  httplib::Server server_;
-  std::thread thread_;
+  const int listening_;
+  const int stop_;
+  // The supervisor may answer when this is gone.
+  const std::shared_ptr<Mailbox<StatusAnswer>> answers_ = std::make_shared<Mailbox<StatusAnswer>>();
+  std::list<Connection> connections_;  // the oldest first
+  uint64_t next_id_ = 0;
+  bool accepts_ = true;
 };
 
 HttpServer::HttpServer() = default;
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(Options options) {
-  const std::string where = absl::StrCat(options.address, ":", options.port);
+  const absl::StatusOr<int> listening = ListenOnTcp(options.address, options.port);
+  if (!listening.ok()) return absl::InvalidArgumentError(absl::StrCat("--http-port: ", listening.status().message()));
   std::unique_ptr<HttpServer> server(new HttpServer);
-  server->implementation_ = std::make_unique<Implementation>(std::move(options));
-  server->port_ = server->implementation_->Bind();
-  if (server->port_ <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--http-port: cannot listen on ", where, ": in use, or no address of this machine"));
-  }
-  server->implementation_->Serve();
+  server->port_ = PortOf(*listening);
+  server->loop_ = std::make_unique<Loop>(std::move(options), *listening);
+  server->thread_ = std::thread([loop = server->loop_.get()] { loop->Run(); });
   return server;
 }
 
-HttpServer::~HttpServer() = default;
+HttpServer::~HttpServer() {
+  if (!thread_.joinable()) return;
+  loop_->Stop();
+  thread_.join();
+}
 
 }  // namespace composer

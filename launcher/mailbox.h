@@ -21,9 +21,11 @@ class Mailbox {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
+  // After Close it drops the value.
   void Post(T value) {
     {
       absl::MutexLock lock(&mutex_);
+      if (closed_) return;
       values_.push_back(std::move(value));
     }
     eventfd_write(fd_, 1);
@@ -36,12 +38,21 @@ class Mailbox {
     return std::exchange(values_, {});
   }
 
+  // Nobody takes any more: drops what is there and what comes.
+  void Close() {
+    std::vector<T> dropped;  // its destructors may do anything, without the lock
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+    dropped.swap(values_);
+  }
+
   int fd() const { return fd_; }
 
  private:
   const int fd_;
   absl::Mutex mutex_;
   std::vector<T> values_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace composer

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/observation.h"
 
-#include <future>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,18 +12,6 @@
 
 namespace composer {
 namespace {
-
-constexpr std::chrono::seconds kPatience(3);
-
-// Asks the supervisor and waits for its answer; nullopt: it has none, it is about to end.
-std::optional<proto::JobStatus> Ask(const ControlServer::Handler& handler) {
-  auto promise = std::make_shared<std::promise<proto::JobStatus>>();
-  std::future<proto::JobStatus> answer = promise->get_future();
-  handler({.kind = ControlRequest::Kind::kStatus,
-           .answer = [promise](const proto::JobStatus& status) { promise->set_value(status); }});
-  if (answer.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
-  return answer.get();
-}
 
 absl::StatusOr<std::unique_ptr<RegisteredRun>> Register(const Observation::Options& options, const std::string& socket,
                                                         const Environment& environment) {
@@ -86,7 +72,9 @@ absl::StatusOr<std::unique_ptr<Observation>> Observation::Start(const Options& o
     ASSIGN_OR_RETURN(result->http_,
                      HttpServer::Start({.address = options.flags.http_address,
                                         .port = options.flags.http_port,
-                                        .status = [handler = options.handler] { return Ask(handler); }}));
+                                        .status = [handler = options.handler](HttpServer::StatusReceiver receiver) {
+                                          handler({.answer = ControlAnswer(std::move(receiver))});
+                                        }}));
     if (options.flags.http_port == 0) Tell(absl::StrCat("http port ", result->http_->port()));
   }
   auto registered = Register(options, socket, environment);

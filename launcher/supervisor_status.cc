@@ -14,14 +14,14 @@
 
 namespace composer {
 
-void Supervisor::Handle(const ControlRequest& request) {
+void Supervisor::Handle(ControlRequest request) {
   if (request.kind == ControlRequest::Kind::kSave && state_ == State::kRunning) {
     Tell(absl::StrCat("asked by ", request.who, ": the workers checkpoint and go on"));
     parts_.hub.Save(request.who);
   }
   if (request.kind == ControlRequest::Kind::kDrain) Stop(kNoticeSignal, absl::StrCat("asked by ", request.who));
   if (request.kind == ControlRequest::Kind::kStop) StopNow(absl::StrCat("asked by ", request.who));
-  request.answer(Describe());
+  request.answer.Give(Describe());
 }
 
 void Supervisor::Handle(const LookRequest&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/listener.h"
 
-#include <netdb.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -11,35 +11,26 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "rendezvous/listening_socket.h"
 
 namespace composer {
 namespace {
 
-constexpr int kBacklog = 4096;  // capped by net.core.somaxconn
 constexpr absl::Duration kSweepEvery = absl::Milliseconds(50);
 constexpr absl::Duration kTellEvery = absl::Seconds(10);
 
 std::string Where(const Listener::Options& options) {
-  if (!options.unix_path.empty()) return options.unix_path;
-  const bool v6 = options.address.find(':') != std::string::npos;
-  return absl::StrCat(v6 ? "[" : "", options.address, v6 ? "]:" : ":", options.port);
-}
-
-absl::Status BindError(int error, const Listener::Options& options) {
-  if (error == EADDRINUSE)
-    return absl::AlreadyExistsError(absl::StrCat(Where(options), " is in use by another process"));
-  const std::string message = absl::StrCat("cannot listen on ", Where(options), ": ", std::strerror(error));
-  return error == EACCES ? absl::PermissionDeniedError(message) : absl::InvalidArgumentError(message);
+  return options.unix_path.empty() ? TcpAddress(options.address, options.port) : options.unix_path;
 }
 
 absl::StatusOr<int> OpenUnix(const Listener::Options& options) {
@@ -55,68 +46,12 @@ absl::StatusOr<int> OpenUnix(const Listener::Options& options) {
   if (fd < 0) return ErrnoStatus(errno, "make a socket for", options.unix_path);
   fchmod(fd, 0600);  // Linux takes the socket's mode, less the umask, for the file: never open to others
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
-      chmod(options.unix_path.c_str(), 0600) != 0 || listen(fd, kBacklog) != 0) {
+      chmod(options.unix_path.c_str(), 0600) != 0 || listen(fd, kListenBacklog) != 0) {
     const int error = errno;
     close(fd);
-    return BindError(error, options);
+    return BindError(error, options.unix_path);
   }
   return fd;
-}
-
-// A new socket, bound and listening; errno on failure.
-int ListenOn(const sockaddr* address, socklen_t size) {
-  const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  const int on = 1, off = 0;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (address->sa_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-  if (bind(fd, address, size) == 0 && listen(fd, kBacklog) == 0) return fd;
-  const int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
-}
-
-// Every address of both IPs; of IPv4 alone where the kernel has no IPv6.
-int ListenOnAll(int port) {
-  sockaddr_in6 v6{};
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = htons(static_cast<uint16_t>(port));
-  const int fd = ListenOn(reinterpret_cast<const sockaddr*>(&v6), sizeof(v6));
-  if (fd >= 0 || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)) return fd;
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(static_cast<uint16_t>(port));
-  return ListenOn(reinterpret_cast<const sockaddr*>(&v4), sizeof(v4));
-}
-
-absl::StatusOr<int> OpenTcp(const Listener::Options& options) {
-  if (options.address == "0.0.0.0" || options.address == "::") {
-    const int fd = ListenOnAll(options.port);
-    if (fd < 0) return BindError(errno, options);
-    return fd;
-  }
-  addrinfo hints{};
-  hints.ai_flags = AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(options.address.c_str(), std::to_string(options.port).c_str(), &hints, &found);
-      error != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot resolve ", Where(options), ": ", gai_strerror(error)));
-  }
-  const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
-  const int fd = ListenOn(found->ai_addr, found->ai_addrlen);
-  if (fd < 0) return BindError(errno, options);
-  return fd;
-}
-
-int PortOf(int fd) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
-  if (address.ss_family == AF_INET6) return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
-  return 0;
 }
 
 // The kernel asks the peer's kernel for a life sign: a host that is lost is noticed within 3 s, and asking costs no process
@@ -140,7 +75,8 @@ ino_t InodeOf(int fd) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(const Options& options) {
-  ASSIGN_OR_RETURN(const int fd, options.unix_path.empty() ? OpenTcp(options) : OpenUnix(options));
+  ASSIGN_OR_RETURN(const int fd,
+                   options.unix_path.empty() ? ListenOnTcp(options.address, options.port) : OpenUnix(options));
   return std::unique_ptr<Listener>(new Listener(options, fd, PortOf(fd)));
 }
 
@@ -189,7 +125,7 @@ void Listener::Accept() {
       continue;
     }
     if (options_.unix_path.empty()) PrepareTcp(fd);
-    open_[fd] = InodeOf(fd);
+    open_[fd] = {InodeOf(fd), accepted_++};
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = fd_;
     connection.fd = fd;
@@ -214,6 +150,7 @@ bool Listener::IsWelcome(int fd) {
 bool Listener::HasRoom() {
   const auto full = [this] { return open_.size() >= static_cast<size_t>(options_.max_connections); };
   if (full()) Sweep();
+  if (full() && options_.oldest_goes) EndOldest();
   if (!full()) return true;
   if (absl::Now() - told_at_ > kTellEvery) {
     told_at_ = absl::Now();
@@ -226,7 +163,17 @@ void Listener::Sweep() {
   if (absl::Now() - swept_at_ < kSweepEvery) return;
   swept_at_ = absl::Now();
   for (auto it = open_.begin(); it != open_.end();)
-    it = InodeOf(it->first) == it->second ? std::next(it) : open_.erase(it);
+    it = InodeOf(it->first) == it->second.inode ? std::next(it) : open_.erase(it);
+}
+
+// gRPC owns the descriptor, closes it when it likes and the number becomes another's: a copy, looked at before, is not.
+void Listener::EndOldest() {
+  const auto oldest = std::min_element(open_.begin(), open_.end(),
+                                       [](const auto& a, const auto& b) { return a.second.age < b.second.age; });
+  const int copy = fcntl(oldest->first, F_DUPFD_CLOEXEC, 0);
+  if (copy >= 0 && InodeOf(copy) == oldest->second.inode) shutdown(copy, SHUT_RDWR);
+  if (copy >= 0) close(copy);
+  open_.erase(oldest);
 }
 
 }  // namespace composer

@@ -30,7 +30,8 @@ class Listener {
     std::string address = "127.0.0.1";         // host or numeric address; 0.0.0.0 and :: are all, of both IPs
     int port = 0;                              // 0: any free one
     std::string unix_path;                     // not empty: a Unix socket instead; at most kMaxUnixPath bytes
-    int max_connections = 1024;                // more are closed at once
+    int max_connections = 1024;                // more are closed at once …
+    bool oldest_goes = false;                  // … or the oldest in their place: who holds all cannot lock others out
     uid_t only_user = static_cast<uid_t>(-1);  // Unix sockets: whose peers are served besides root's; -1: our own
   };
   static constexpr size_t kMaxUnixPath = 100;  // sun_path holds 108
@@ -59,13 +60,19 @@ class Listener {
   bool HasRoom();
   // Forgets the connections that gRPC has closed.
   void Sweep();
+  void EndOldest();
 
   const Options options_;
   const int fd_;
   const int port_;
   const int stop_fd_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  std::unordered_map<int, ino_t> open_;  // by descriptor, with the socket's inode: the number may be another's by now
+  struct Connection {
+    ino_t inode;   // of its socket: the descriptor may be another's by now
+    uint64_t age;  // the lowest is the oldest
+  };
+  std::unordered_map<int, Connection> open_;  // by descriptor
+  uint64_t accepted_ = 0;
   absl::Time swept_at_ = absl::InfinitePast();
   absl::Time told_at_ = absl::InfinitePast();
   std::thread thread_;

@@ -3,13 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include <atomic>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "launcher/control_client.h"
 #include "tests/launcher/launched.h"
 
 namespace composer {
@@ -50,6 +56,19 @@ class ControlTest : public testing::Test {
     Launched run(folder, "/usr/bin/env", words);
     const int code = run.Wait();
     return {code, run.out(), run.err()};
+  }
+  // The control socket of the one job.
+  std::string RunSocket() {
+    const std::string file = JoinPath(dir_.Path("runtime"), ListDir(dir_.Path("runtime"))->at(0));
+    return nlohmann::json::parse(*ReadFile(file))["socket"];
+  }
+  static int ConnectTo(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
   }
   // What follows `marker` on the launcher's stderr.
   static std::string Told(const Launched& run, const std::string& marker) {
@@ -168,6 +187,103 @@ TEST_F(ControlTest, LogsOfARankAcrossGenerations) {
   const Output none = Command({"logs", folder, "--rank=7"});
   EXPECT_EQ(none.code, 69);
   EXPECT_THAT(none.err, HasSubstr("rank 7 has no log under"));
+}
+
+// A pipe in the place of a terminal after Ctrl-S: full, and nobody reads.
+class BlockedTerminal {
+ public:
+  BlockedTerminal() {
+    EXPECT_EQ(pipe(fds_), 0);
+    const int flags = fcntl(fds_[1], F_GETFL);
+    fcntl(fds_[1], F_SETFL, flags | O_NONBLOCK);
+    while (write(fds_[1], "x", 1) == 1) ++filled_;
+    fcntl(fds_[1], F_SETFL, flags);
+  }
+  ~BlockedTerminal() {
+    close(fds_[0]);
+    close(fds_[1]);
+  }
+  // A shell command that runs its arguments with both streams there.
+  std::string Command() const { return absl::StrCat("exec \"$0\" \"$@\" >&", fds_[1], " 2>&", fds_[1]); }
+  // What was written since, until the last writer has gone.
+  std::string Read() {
+    close(std::exchange(fds_[1], -1));
+    std::string text;
+    char buffer[4096];
+    for (ssize_t count; (count = read(fds_[0], buffer, sizeof(buffer))) > 0;)
+      text.append(buffer, static_cast<size_t>(count));
+    return text.substr(filled_);
+  }
+
+ private:
+  int fds_[2];
+  size_t filled_ = 0;
+};
+
+TEST_F(ControlTest, ABlockedTerminalStopsNeitherSupervisionNorTheEnd) {
+  BlockedTerminal terminal;
+  std::vector<std::string> words = {"-c", terminal.Command(), Binary()};
+  for (const std::string& word : LongJob()) words.push_back(word);
+  words.insert(words.end(), {"die_rank=1", "die_step=40", "die_how=9"});
+  Launched run(dir_, "/bin/sh", words);
+  ASSERT_TRUE(Stepping());
+  ASSERT_TRUE(
+      WaitUntil([&] { return PathExists(dir_.Path("runs/job/logs/gen-002/rank-00000.log")); }, absl::Seconds(15)))
+      << "a dead rank is seen, its cause told and the world formed again";
+  const Output drained = Command({"drain", "job", "--wait"});
+  EXPECT_EQ(drained.code, 0) << drained.err;
+  EXPECT_EQ(run.Wait(absl::Seconds(2)), 75);
+  EXPECT_THAT(*ReadFile(dir_.Path("runs/job/summary.json")), HasSubstr("\"exit_code\": 75"));
+}
+
+TEST_F(ControlTest, NothingIsLostAtTheEndForALateReader) {
+  BlockedTerminal terminal;
+  Launched run(dir_, "/bin/sh", {"-c", terminal.Command(), Binary(), "-n1", "-c", "seq", "300000"});  // 2 MB
+  absl::SleepFor(absl::Seconds(1));
+  const std::string shown = terminal.Read();
+  EXPECT_EQ(run.Wait(), 0);
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 300'000);
+  EXPECT_THAT(shown, testing::EndsWith("299999\n300000\n"));
+}
+
+// Each request is answered, also those that arrive while the job ends: a launcher that waits for one would never end.
+TEST_F(ControlTest, RequestsDuringTheEndDoNotHoldItUp) {
+  Launched run(dir_, Binary(), {"-n1", "job.yaml", "steps=300", "step_ms=2", "save=5"});
+  ASSERT_TRUE(Stepping());
+  std::atomic<bool> ended = false;
+  std::vector<std::thread> askers;
+  const std::string socket = RunSocket();
+  for (int i = 0; i < 16; ++i) {
+    askers.emplace_back([&] {
+      auto client = ControlClient::Open(absl::StrCat("unix:", socket), Credentials());
+      while (client.ok() && !ended) {
+        if (const auto status = client->Status(); !status.ok()) {
+          EXPECT_THAT(std::string(status.status().message()), Not(HasSubstr("does not answer")));
+          break;
+        }
+      }
+    });
+  }
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  ended = true;
+  for (std::thread& asker : askers) asker.join();
+}
+
+TEST_F(ControlTest, ConnectionsThatAreHeldLockNobodyOut) {
+  Launched run(dir_, Binary(), LongJob());
+  ASSERT_TRUE(Stepping());
+  // As a client of gRPC begins, and no more: such a connection stays for as long as both sides live.
+  const std::string preface = std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + std::string("\0\0\0\4\0\0\0\0\0", 9);
+  std::vector<int> held;
+  for (int i = 0; i < 80; ++i) {
+    held.push_back(ConnectTo(RunSocket()));
+    EXPECT_EQ(send(held.back(), preface.data(), preface.size(), MSG_NOSIGNAL), static_cast<ssize_t>(preface.size()));
+  }
+  const Output status = Command({"status"});
+  EXPECT_EQ(status.code, 0) << status.err;
+  EXPECT_EQ(Command({"drain", "job", "--wait"}).code, 0);
+  EXPECT_EQ(run.Wait(), 75) << run.err();
+  for (const int fd : held) close(fd);
 }
 
 TEST_F(ControlTest, OverTcpOnlyWithTheToken) {
