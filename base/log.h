@@ -4,17 +4,11 @@
 
 #include <glog/logging.h>
 
-#include <functional>
-
 #include "absl/strings/string_view.h"
 
 namespace composer {
 
 // Logs go to stderr. `min_severity`: 0 info, 1 warning, 2 error. Installs no signal handler. Call once, before threads.
 void InitLogging(absl::string_view program, int min_severity);
-
-// From now on `write` gets each line, with its "\n" and control characters escaped, instead of stderr; null: stderr again.
-// It is called from any thread, one call at a time. What ends the process (CHECK, FATAL) goes to stderr in any case.
-void SendLogsTo(std::function<void(absl::string_view line)> write);
 
 }  // namespace composer
