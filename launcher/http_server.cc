@@ -23,7 +23,7 @@
 namespace composer {
 namespace {
 
-constexpr size_t kMaxConnections = 256;
+constexpr size_t kMaxHttpConnections = 256;
 constexpr absl::Duration kRequestLimit = absl::Seconds(5);
 constexpr absl::Duration kStatusLimit = absl::Seconds(3);
 constexpr absl::Duration kResponseLimit = absl::Seconds(10);
@@ -126,7 +126,7 @@ class HttpServer::Loop {
         accepts_ = errno == EAGAIN;  // else no descriptor is left: the connection that waits would wake us at once
         return;
       }
-      if (connections_.size() >= kMaxConnections) MakeRoom();
+      if (connections_.size() >= kMaxHttpConnections) MakeRoom();
       connections_.emplace_back(fd, next_id_++);
     }
   }

@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr absl::Duration kGcpPreemption = absl::Seconds(30);
 constexpr absl::Duration kGcpMaintenance = absl::Seconds(60);

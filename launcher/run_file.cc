@@ -24,7 +24,7 @@
 namespace composer {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxBytes = 64 << 10;
 constexpr size_t kMaxText = 4096;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 255;  // of a host name; also keeps the width of numbers small
 constexpr size_t kMaxTotalBytes = 64 << 20;
-constexpr int kMaxTasks = 65536;
+constexpr int kMaxTasksPerNode = 65536;
 
 absl::Status Bad(absl::string_view part, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("`", part.substr(0, 100), "` ", why));
@@ -140,7 +140,7 @@ absl::StatusOr<std::vector<int>> ParseTasksPerNode(absl::string_view text) {
         (open < part.size() && (!repeated || !ParseNumber(repeat, &nodes)))) {
       return Bad(part, "is not a count, as in 8 or 8(x4)");
     }
-    if (tasks < 1 || tasks > kMaxTasks) return Bad(part, absl::StrCat("must have 1 to ", kMaxTasks, " tasks"));
+    if (tasks < 1 || tasks > kMaxTasksPerNode) return Bad(part, absl::StrCat("must have 1 to ", kMaxTasks, " tasks"));
     if (nodes < 1) return Bad(part, "speaks of no node");
     if (nodes > kMaxSlurmNodes - counts.size()) return TooMany();
     counts.insert(counts.end(), nodes, static_cast<int>(tasks));

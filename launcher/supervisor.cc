@@ -29,9 +29,9 @@ constexpr absl::Duration kOwnStop = absl::Seconds(5);        // a tick this late
 // A rank that waits for a hung one on another node is never named before it.
 constexpr absl::Duration kRemotePatience = absl::Seconds(2);
 
-absl::Time Now() { return RealClock::Get().Now(); }
-
 }  // namespace
+
+absl::Time Supervisor::Now() { return RealClock::Get().Now(); }
 
 Supervisor::Supervisor(Options options, Parts parts)
     : options_(std::move(options)),

@@ -85,6 +85,8 @@ class Supervisor {
  private:
   enum class State { kJoining, kRunning, kEnding, kDone, kFinished };
 
+  static absl::Time Now();
+
   static constexpr absl::Duration kSignalLimit = absl::Seconds(30);  // for programs that only know signals
   static constexpr absl::Duration kExplainWait =
       absl::Milliseconds(3200);  // longer than a silent node stays undetected

@@ -18,8 +18,6 @@ namespace {
 
 constexpr absl::Duration kLeaveLimit = absl::Milliseconds(300);  // for workers that were told over the hub
 
-absl::Time Now() { return RealClock::Get().Now(); }
-
 }  // namespace
 
 // Every rank is to leave: those on the hub by its word, others by SIGTERM, all by SIGKILL in the end.

@@ -10,7 +10,6 @@
 namespace composer {
 namespace {
 
-constexpr size_t kMaxWorldIdBytes = 256;
 
 // Where a launcher of the job runs: another one there is its successor.
 std::string PlaceName(const proto::NodeInfo& node) { return absl::StrCat(node.hostname(), "/", node.node_rank()); }

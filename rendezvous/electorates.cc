@@ -11,7 +11,6 @@ namespace composer {
 namespace {
 
 constexpr int kMaxElectorates = 8;
-constexpr size_t kMaxWorldIdBytes = 256;
 
 int RankIn(const proto::Electorate& world, const Voter& voter) {
   for (const proto::Electorate& part : voter.parts) {

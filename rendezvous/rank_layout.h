@@ -12,6 +12,7 @@ namespace composer {
 // Bounds that keep a world size within int: more than any machine has, and more nodes than any job.
 inline constexpr int kMaxSlots = 1024;
 inline constexpr int kMaxNodes = 1'000'000;
+inline constexpr size_t kMaxWorldIdBytes = 256;
 
 class RankLayout {
  public:

@@ -9,7 +9,7 @@
 namespace composer {
 namespace {
 
-constexpr int64_t kMaxBytes = 1 << 20;
+constexpr int64_t kMaxConfigBytes = 1 << 20;
 
 void Merge(const AwsSections& sections, const std::string& name, AwsProfile& profile) {
   const auto section = sections.find(name);
@@ -49,9 +49,9 @@ AwsProfile ReadAwsProfile(const Environment& env) {
   profile.name = env.GetOr("AWS_PROFILE", env.GetOr("AWS_DEFAULT_PROFILE", "default"));
   const std::string folder = JoinPath(env.GetOr("HOME", "/"), ".aws");
   profile.file = env.GetOr("AWS_SHARED_CREDENTIALS_FILE", JoinPath(folder, "credentials"));
-  Merge(ParseAwsConfig(ReadFile(profile.file, kMaxBytes).value_or("")), profile.name, profile);
+  Merge(ParseAwsConfig(ReadFile(profile.file, kMaxConfigBytes).value_or("")), profile.name, profile);
   const std::string config = env.GetOr("AWS_CONFIG_FILE", JoinPath(folder, "config"));
-  Merge(ParseAwsConfig(ReadFile(config, kMaxBytes).value_or("")), profile.name, profile);
+  Merge(ParseAwsConfig(ReadFile(config, kMaxConfigBytes).value_or("")), profile.name, profile);
   return profile;
 }
 

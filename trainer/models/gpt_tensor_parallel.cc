@@ -18,7 +18,7 @@
 namespace composer {
 namespace {
 
-torch::nn::LayerNorm Norm(const GptOptions& options) {
+torch::nn::LayerNorm FullNorm(const GptOptions& options) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({options.width}));
 }
 
@@ -77,9 +77,9 @@ class TpGptBlock final : public Block {
   TpGptBlock(const GptOptions& options, Communicator& group)
       : group_(group),
         dropout_(options.dropout),
-        ln_1_(register_module("ln_1", Norm(options))),
+        ln_1_(register_module("ln_1", FullNorm(options))),
         attn_(register_module("attn", std::make_shared<TpAttention>(options, group))),
-        ln_2_(register_module("ln_2", Norm(options))),
+        ln_2_(register_module("ln_2", FullNorm(options))),
         mlp_(register_module("mlp", std::make_shared<TpFeedForward>(options, group))) {}
 
  protected:
@@ -131,7 +131,7 @@ class TpTransformer final : public torch::nn::Module {
       list->push_back(blocks.back());
     }
     register_module("blocks", list);
-    ln_f = register_module("ln_f", Norm(options));
+    ln_f = register_module("ln_f", FullNorm(options));
   }
 
   std::shared_ptr<VocabParallelWeight> wte;

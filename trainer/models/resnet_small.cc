@@ -97,19 +97,19 @@ class ResNetSmall final : public Classifier {
   torch::nn::Linear fc_{nullptr};
 };
 
-void CheckAtLeastOne(const char* field, int64_t value) {
+void CheckCount(const char* field, int64_t value) {
   TORCH_CHECK_VALUE(value >= 1, "resnet_small: ", field, " must be at least 1, got ", value);
 }
 
 }  // namespace
 
 std::shared_ptr<Model> MakeResNetSmall(const ResNetSmallOptions& options) {
-  CheckAtLeastOne("channels", options.channels);
-  CheckAtLeastOne("classes", options.classes);
-  CheckAtLeastOne("blocks", options.blocks);
-  CheckAtLeastOne("stem_stride", options.stem_stride);
+  CheckCount("channels", options.channels);
+  CheckCount("classes", options.classes);
+  CheckCount("blocks", options.blocks);
+  CheckCount("stem_stride", options.stem_stride);
   TORCH_CHECK_VALUE(!options.widths.empty(), "resnet_small: widths must name at least one stage");
-  for (const int64_t width : options.widths) CheckAtLeastOne("widths", width);
+  for (const int64_t width : options.widths) CheckCount("widths", width);
   return std::make_shared<ResNetSmall>(options);
 }
 

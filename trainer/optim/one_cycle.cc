@@ -5,36 +5,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "trainer/optim/bad_value.h"
 #include "trainer/optim/torch_schedules.h"
 
 namespace composer {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
-
-template <typename Value>
-absl::Status Bad(absl::string_view field, const Value& value, absl::string_view allowed) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, ", must be ", allowed));
-}
-
 absl::Status CheckRanges(const OneCycleSpec& spec) {
   const auto fraction = [](double x) { return x >= 0 && x < 1; };
-  if (!(spec.max_lr > 0)) return Bad("max_lr", spec.max_lr, "more than 0");
-  if (spec.total_steps < 0) return Bad("total_steps", spec.total_steps, "at least 1");
+  if (!(spec.max_lr > 0)) return BadValue("max_lr", spec.max_lr, "more than 0");
+  if (spec.total_steps < 0) return BadValue("total_steps", spec.total_steps, "at least 1");
   if (!(spec.pct_start >= 0 && spec.pct_start <= (spec.three_phase ? 0.5 : 1))) {
-    return Bad("pct_start", spec.pct_start, spec.three_phase ? "from 0 to 0.5 with three_phase" : "from 0 to 1");
+    return BadValue("pct_start", spec.pct_start, spec.three_phase ? "from 0 to 0.5 with three_phase" : "from 0 to 1");
   }
-  if (!fraction(spec.base_momentum)) return Bad("base_momentum", spec.base_momentum, "in [0, 1)");
-  if (!fraction(spec.max_momentum)) return Bad("max_momentum", spec.max_momentum, "in [0, 1)");
-  if (!(spec.div_factor > 0)) return Bad("div_factor", spec.div_factor, "more than 0");
-  if (!(spec.final_div_factor > 0)) return Bad("final_div_factor", spec.final_div_factor, "more than 0");
+  if (!fraction(spec.base_momentum)) return BadValue("base_momentum", spec.base_momentum, "in [0, 1)");
+  if (!fraction(spec.max_momentum)) return BadValue("max_momentum", spec.max_momentum, "in [0, 1)");
+  if (!(spec.div_factor > 0)) return BadValue("div_factor", spec.div_factor, "more than 0");
+  if (!(spec.final_div_factor > 0)) return BadValue("final_div_factor", spec.final_div_factor, "more than 0");
   if ((spec.epochs > 0) != (spec.steps_per_epoch > 0)) {
-    return Bad("epochs and steps_per_epoch", absl::StrCat(spec.epochs, " and ", spec.steps_per_epoch),
-               "given together, each at least 1");
+    return BadValue("epochs and steps_per_epoch", absl::StrCat(spec.epochs, " and ", spec.steps_per_epoch),
+                    "given together, each at least 1");
   }
   return absl::OkStatus();
 }
@@ -49,7 +44,7 @@ int64_t StepsOfRun(bool every_batch, const ScheduleContext& context) {
 }
 
 double Anneal(bool linear, double from, double to, double x) {
-  return linear ? from + (to - from) * x : to + (from - to) / 2 * (std::cos(kPi * x) + 1);
+  return linear ? from + (to - from) * x : to + (from - to) / 2 * (std::cos(std::numbers::pi * x) + 1);
 }
 
 class OneCycleScheduler final : public Scheduler {
@@ -65,9 +60,10 @@ class OneCycleScheduler final : public Scheduler {
   }
   absl::Status Check(const ScheduleContext& context) const override {
     if (context.scale_schedule_ratio != 1) {
-      return Bad("scale_schedule_ratio", context.scale_schedule_ratio, "1 with one_cycle_lr, which cannot be scaled");
+      return BadValue("scale_schedule_ratio", context.scale_schedule_ratio,
+                      "1 with one_cycle_lr, which cannot be scaled");
     }
-    if (context.initial_lr == 0) return Bad("lr", 0, "more than 0 for one_cycle_lr to change it");
+    if (context.initial_lr == 0) return BadValue("lr", 0, "more than 0 for one_cycle_lr to change it");
     return OneCycleSteps(spec_, context).status();
   }
 
@@ -111,8 +107,8 @@ absl::StatusOr<int64_t> OneCycleSteps(const OneCycleSpec& spec, const ScheduleCo
                                                    context.max_duration.ToString(), " are not known beforehand"));
   }
   if (total >= of_run) return total;
-  return Bad("total_steps", total,
-             absl::StrCat("at least the ", of_run, spec.every_batch ? " batches" : " epochs", " of the run"));
+  return BadValue("total_steps", total,
+                  absl::StrCat("at least the ", of_run, spec.every_batch ? " batches" : " epochs", " of the run"));
 }
 
 std::unique_ptr<Scheduler> MakeOneCycleScheduler(const OneCycleSpec& spec) {

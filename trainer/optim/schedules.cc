@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,6 @@
 namespace composer {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
 constexpr absl::string_view kWarmupSuffix = "_with_warmup";
 
 struct CurveName {
@@ -58,7 +58,9 @@ absl::StatusOr<Time> ConvertPositive(absl::string_view field, const Time& time, 
 
 double Count(const Timestamp& now, const Time& like) { return static_cast<double>(now.Get(like.unit())); }
 
-double Cosine(double x, double alpha_f) { return alpha_f + (1 - alpha_f) * (1 + std::cos(kPi * std::min(1.0, x))) / 2; }
+double Cosine(double x, double alpha_f) {
+  return alpha_f + (1 - alpha_f) * (1 + std::cos(std::numbers::pi * std::min(1.0, x))) / 2;
+}
 
 // Curves of x in [0, 1].
 double ShapeAt(const ScheduleSpec& spec, double x) {

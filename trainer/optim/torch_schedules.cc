@@ -5,45 +5,40 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "trainer/optim/bad_value.h"
 
 namespace composer {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
-
-template <typename Value>
-absl::Status Bad(absl::string_view field, const Value& value, absl::string_view allowed) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, ", must be ", allowed));
-}
-
 // int(ratio * count), a whole number of steps that is at least 1.
 absl::StatusOr<int64_t> ScaledCount(absl::string_view field, int64_t count, double ratio) {
-  if (count < 1) return Bad(field, count, "at least 1");
+  if (count < 1) return BadValue(field, count, "at least 1");
   const auto scaled = static_cast<int64_t>(static_cast<double>(count) * ratio);
   if (scaled >= 1) return scaled;
-  return Bad(field, count, absl::StrCat("more: scale_schedule_ratio ", ratio, " makes it 0"));
+  return BadValue(field, count, absl::StrCat("more: scale_schedule_ratio ", ratio, " makes it 0"));
 }
 
 absl::Status CheckRanges(const TorchScheduleSpec& spec, const ScheduleContext& context) {
   if (spec.curve == TorchCurve::kLinear) {
     if (!(spec.start_factor > 0 && spec.start_factor <= 1)) {
-      return Bad("start_factor", spec.start_factor, "more than 0 and at most 1");
+      return BadValue("start_factor", spec.start_factor, "more than 0 and at most 1");
     }
-    if (!(spec.end_factor >= 0 && spec.end_factor <= 1)) return Bad("end_factor", spec.end_factor, "from 0 to 1");
-    if (spec.total_iters < 1) return Bad("total_iters", spec.total_iters, "at least 1");
+    if (!(spec.end_factor >= 0 && spec.end_factor <= 1)) return BadValue("end_factor", spec.end_factor, "from 0 to 1");
+    if (spec.total_iters < 1) return BadValue("total_iters", spec.total_iters, "at least 1");
     if (context.scale_schedule_ratio != 1) {
-      return Bad("scale_schedule_ratio", context.scale_schedule_ratio, "1 with linear_lr, which cannot be scaled");
+      return BadValue("scale_schedule_ratio", context.scale_schedule_ratio, "1 with linear_lr, which cannot be scaled");
     }
   }
-  if (spec.t_mult < 1) return Bad("T_mult", spec.t_mult, "at least 1");
-  if (!(spec.eta_min >= 0)) return Bad("eta_min", spec.eta_min, "at least 0");
+  if (spec.t_mult < 1) return BadValue("T_mult", spec.t_mult, "at least 1");
+  if (!(spec.eta_min >= 0)) return BadValue("eta_min", spec.eta_min, "at least 0");
   if (spec.eta_min > 0 && context.initial_lr == 0) {
-    return Bad("eta_min", spec.eta_min, "0 where the optimizer's lr is 0");
+    return BadValue("eta_min", spec.eta_min, "0 where the optimizer's lr is 0");
   }
   return absl::OkStatus();
 }
@@ -61,7 +56,7 @@ double RestartProgress(double steps, double length, double multiple) {
 // x: 0 at the start of the curve, 1 at eta_min.
 double Cosine(double x, double eta_min, double initial_lr) {
   const double floor = eta_min == 0 ? 0 : eta_min / initial_lr;
-  return floor + (1 - floor) * (1 + std::cos(kPi * x)) / 2;
+  return floor + (1 - floor) * (1 + std::cos(std::numbers::pi * x)) / 2;
 }
 
 class TorchScheduler final : public Scheduler {
