@@ -10,7 +10,7 @@
 namespace composer {
 namespace {
 
-constexpr IntRange kCount = {.min = 1, .max = 1 << 20};
+constexpr IntRange kTextCount = {.min = 1, .max = 1 << 20};
 
 SamplingOptions ReadSampling(ConfigMap& config, uint64_t seed) {
   SamplingOptions sampling;
@@ -51,8 +51,8 @@ GenerateCallback ReadOne(ConfigMap config, uint64_t seed) {
   callback.interval = ReadTime(config, "interval", "1ep");
   GenerateOptions& options = callback.options;
   // Null, as it is for Composer: all prompts.
-  if (config.Has("batch_size")) options.batch_size = config.Int("batch_size", 1, kCount);
-  options.max_new_tokens = config.Int("max_new_tokens", options.max_new_tokens, kCount);
+  if (config.Has("batch_size")) options.batch_size = config.Int("batch_size", 1, kTextCount);
+  options.max_new_tokens = config.Int("max_new_tokens", options.max_new_tokens, kTextCount);
   options.eos_token_id = ReadEndTokens(config);
   options.use_cache = config.Bool("use_cache", true);
   options.summon_full_params = config.Bool("summon_full_params", false);

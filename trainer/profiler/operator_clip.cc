@@ -14,11 +14,11 @@ struct Edge {
   int64_t other_ns;  // the other end
 };
 
-struct Interval {
+struct OpInterval {
   int64_t begin, end;
 };
 
-Interval Clip(Interval op, const std::vector<Edge>& edges) {
+OpInterval Clip(OpInterval op, const std::vector<Edge>& edges) {
   const auto later = [](int64_t time, const Edge& edge) { return time < edge.time_ns; };
   for (auto edge = std::upper_bound(edges.begin(), edges.end(), op.begin, later);
        edge != edges.end() && edge->time_ns < op.end; ++edge) {
@@ -48,7 +48,7 @@ void ClipToSpans(absl::Span<const SpanRecord> spans, std::vector<OpEvent>& ops) 
   for (OpEvent& op : ops) {
     const auto edges = by_thread.find(op.thread);
     if (op.device >= 0 || edges == by_thread.end()) continue;
-    const Interval kept = Clip({op.begin_ns, op.begin_ns + op.duration_ns}, edges->second);
+    const OpInterval kept = Clip({op.begin_ns, op.begin_ns + op.duration_ns}, edges->second);
     op.begin_ns = kept.begin;
     op.duration_ns = kept.end - kept.begin;
   }
