@@ -14,13 +14,13 @@ namespace {
 
 using Fault = FakeS3::Fault;
 
-struct CrashCase {
+struct S3CrashCase {
   Fault last;  // what becomes of the request it dies at
   SaveWay way;
   int64_t part_bytes;
 };
 
-class CrashOnS3 : public testing::TestWithParam<CrashCase> {
+class CrashOnS3 : public testing::TestWithParam<S3CrashCase> {
  protected:
   void DieAt(int request) {
     bucket_.server.set_script([=, last = GetParam().last](int number, const HttpRequest&) {
@@ -90,8 +90,8 @@ TEST_P(CrashOnS3, AtEveryRequestOfOverwritingAValidCheckpointOfTheSameStep) {
   }
 }
 
-std::vector<CrashCase> AllCases() {
-  std::vector<CrashCase> cases;
+std::vector<S3CrashCase> AllS3Cases() {
+  std::vector<S3CrashCase> cases;
   for (const Fault last : {Fault::kLostRequest, Fault::kLostAnswer}) {
     for (const bool async : {false, true}) {
       for (const int ranks : {1, 2}) {
@@ -102,7 +102,7 @@ std::vector<CrashCase> AllCases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, CrashOnS3, testing::ValuesIn(AllCases()), [](const auto& test) {
+INSTANTIATE_TEST_SUITE_P(Cases, CrashOnS3, testing::ValuesIn(AllS3Cases()), [](const auto& test) {
   return NameOf(test.param.way) + (test.param.part_bytes > 1000 ? "Whole" : "InParts") +
          (test.param.last == Fault::kLostRequest ? "LostRequest" : "LostAnswer");
 });

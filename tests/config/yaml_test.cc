@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ConfigNode Parse(absl::string_view text) {
+ConfigNode ReadText(absl::string_view text) {
   absl::StatusOr<ConfigNode> node = ParseYaml(text, "t.yaml");
   EXPECT_TRUE(node.ok()) << node.status();
   return node.ok() ? *node : ConfigNode{};
@@ -24,7 +24,7 @@ std::string ErrorOf(absl::string_view text) {
 }
 
 TEST(ParseYaml, KeepsKindsAndMarks) {
-  const ConfigNode root = Parse("a: 1\nb:\n  - x\n  - 'y'\nc:\nd: {e: ~}\n");
+  const ConfigNode root = ReadText("a: 1\nb:\n  - x\n  - 'y'\nc:\nd: {e: ~}\n");
   ASSERT_TRUE(root.is_map());
   EXPECT_EQ(root.Keys(), (std::vector<std::string>{"a", "b", "c", "d"}));
   EXPECT_EQ(root.Find("a")->scalar, "1");
@@ -46,7 +46,7 @@ TEST(ParseYaml, ReportsEveryDuplicateKey) {
 }
 
 TEST(ParseYaml, MergesMaps) {
-  const ConfigNode root = Parse("base: &b {x: 1, y: 2}\nmore: &m {z: 3, y: 9}\nc:\n  y: 5\n  <<: [*b, *m]\n");
+  const ConfigNode root = ReadText("base: &b {x: 1, y: 2}\nmore: &m {z: 3, y: 9}\nc:\n  y: 5\n  <<: [*b, *m]\n");
   EXPECT_EQ(root.FindPath("c.x")->scalar, "1");
   EXPECT_EQ(root.FindPath("c.y")->scalar, "5");
   EXPECT_EQ(root.FindPath("c.z")->scalar, "3");
@@ -73,8 +73,8 @@ TEST(ParseYaml, BoundsHostileInput) {
 }
 
 TEST(ParseYaml, EmptyTextIsNull) {
-  EXPECT_TRUE(Parse("").is_null());
-  EXPECT_TRUE(Parse("# only a comment\n").is_null());
+  EXPECT_TRUE(ReadText("").is_null());
+  EXPECT_TRUE(ReadText("# only a comment\n").is_null());
 }
 
 bool Same(const ConfigNode& a, const ConfigNode& b) {
@@ -87,18 +87,18 @@ bool Same(const ConfigNode& a, const ConfigNode& b) {
 }
 
 TEST(ToYaml, ParsesToTheSameTree) {
-  const ConfigNode root = Parse(
+  const ConfigNode root = ReadText(
       "a: 1_000\nb: '12'\nc: [1, {d: e, f: ~}, [], {}]\ng: |\n  two\n  lines\nh: 'null'\ni: 10ep\n"
       "'true': \"tab\\t\\\"quote\\\" \\u00e9\"\nj: ''\nk: 'a: b #c'\n'<<': 1\n");
-  const ConfigNode again = Parse(ToYaml(root));
+  const ConfigNode again = ReadText(ToYaml(root));
   EXPECT_TRUE(Same(root, again)) << ToYaml(root) << "\nbecame\n" << ToYaml(again);
 }
 
 // yaml-cpp would write this text plain and lose its end.
 TEST(ToYaml, KeepsControlCharacters) {
-  ConfigNode root = Parse("a: x\n");
+  ConfigNode root = ReadText("a: x\n");
   root.Find("a")->scalar = "null,\x1d{a: b}]\r";
-  EXPECT_EQ(Parse(ToYaml(root)).Find("a")->scalar, root.Find("a")->scalar);
+  EXPECT_EQ(ReadText(ToYaml(root)).Find("a")->scalar, root.Find("a")->scalar);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 
 KillEvidence Sigkill() { return {.status = {.signal = SIGKILL}}; }
 
-struct Case {
+struct EvidenceCase {
   const char* name;
   KillEvidence evidence;
   Killer killer;
@@ -56,7 +56,7 @@ TEST(JudgeKillTest, Table) {
   crash.status = {.signal = SIGSEGV};
   KillEvidence done = counter;
   done.status = {};
-  const std::vector<Case> cases = {
+  const std::vector<EvidenceCase> cases = {
       {"we sent it", ours, Killer::kOurs, ""},
       {"the counter rose", counter, Killer::kOutOfMemory, "it held 3.0 GiB (cgroup's oom_kill counter)"},
       {"the log names it", named, Killer::kOutOfMemory,
@@ -71,7 +71,7 @@ TEST(JudgeKillTest, Table) {
       {"another signal", crash, Killer::kNobody, ""},
       {"it did not fail", done, Killer::kNobody, ""},
   };
-  for (const Case& c : cases) {
+  for (const EvidenceCase& c : cases) {
     const KillVerdict verdict = JudgeKill(c.evidence);
     EXPECT_EQ(verdict.killer, c.killer) << c.name << ": " << verdict.reason;
     EXPECT_THAT(verdict.reason, HasSubstr(c.says)) << c.name;

@@ -7,7 +7,6 @@
 namespace composer::simulated {
 namespace {
 
-constexpr double kKeepaliveLow = 1.5, kKeepaliveHigh = 2.9;  // seconds until a silent peer is noticed
 constexpr absl::Duration kShunFor = absl::Seconds(15);
 constexpr absl::Duration kPassingLimit = absl::Seconds(6);
 

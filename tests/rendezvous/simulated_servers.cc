@@ -7,7 +7,6 @@
 namespace composer::simulated {
 namespace {
 
-constexpr double kKeepaliveLow = 1.5, kKeepaliveHigh = 2.9;  // seconds until a silent peer is noticed
 constexpr absl::Duration kStall = absl::Milliseconds(1250);  // as rendezvous/service
 constexpr absl::Duration kSettle = absl::Seconds(5);         // as the launcher starts a rendezvous again
 constexpr absl::Duration kSuccessorGrace = absl::Seconds(8);

@@ -22,6 +22,8 @@
 
 namespace composer::simulated {
 
+inline constexpr double kKeepaliveLow = 1.5, kKeepaliveHigh = 2.9;  // seconds until a silent peer is noticed
+
 // One connection of an agent to a server's process. Its two ends learn of its end at different times.
 struct Stream {
   Coordinator::Session session = 0;

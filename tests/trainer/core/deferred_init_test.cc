@@ -24,19 +24,19 @@ class Built final : public torch::nn::Module {
 };
 using Constructor = std::function<void(Built&)>;
 
-struct Model {
+struct BuiltModel {
   std::shared_ptr<Built> module;
   std::unique_ptr<DeferredInit> init;
 };
 
-Model Build(const Constructor& fn, uint64_t seed = 1) {
-  Model model{nullptr, std::make_unique<DeferredInit>(seed)};
+BuiltModel Build(const Constructor& fn, uint64_t seed = 1) {
+  BuiltModel model{nullptr, std::make_unique<DeferredInit>(seed)};
   model.init->Build([&]() -> torch::nn::Module& { return *(model.module = std::make_shared<Built>(fn)); });
   return model;
 }
 
 std::map<std::string, at::Tensor> Filled(const Constructor& fn, uint64_t seed = 1) {
-  const Model model = Build(fn, seed);
+  const BuiltModel model = Build(fn, seed);
   model.init->FillAll();
   std::map<std::string, at::Tensor> result;
   for (const auto& item : model.module->named_parameters()) result[item.key()] = item.value();
@@ -60,7 +60,7 @@ void TwoLayers(Built& m) {
 }
 
 TEST(DeferredInit, ParametersHaveNoMemoryUntilTheyAreFilled) {
-  const Model model = Build(TwoLayers);
+  const BuiltModel model = Build(TwoLayers);
   for (const at::Tensor& param : model.module->parameters()) {
     EXPECT_TRUE(param.is_meta() && param.requires_grad() && param.is_leaf());
     EXPECT_TRUE(model.init->IsDeferred(param));
@@ -97,7 +97,7 @@ TEST(DeferredInit, ValuesAreOfTheConstructorsDistribution) {
 
 TEST(DeferredInit, AValueDependsOnSeedAndNameAlone) {
   const auto first = Filled(TwoLayers);
-  const Model model = Build(TwoLayers);
+  const BuiltModel model = Build(TwoLayers);
   torch::manual_seed(77);
   for (const char* name : {"b.weight", "a.bias", "a.weight", "b.bias"}) {
     EXPECT_TRUE(model.init->Values(model.module->named_parameters()[name]).equal(first.at(name))) << name;
@@ -162,7 +162,7 @@ TEST(DeferredInit, ConstructorsMayDoWhatTheyDo) {
 }
 
 TEST(DeferredInit, TiedParametersStayTied) {
-  const Model model = Build([](Built& m) {
+  const BuiltModel model = Build([](Built& m) {
     torch::nn::Linear one(4, 4), two(4, 4), three(4, 4);
     two->weight = one->weight;
     two->register_parameter("weight2", one->weight);
@@ -188,7 +188,7 @@ TEST(DeferredInit, ADrawThatTwoParametersNeedIsOne) {
 }
 
 TEST(DeferredInit, MembersThatAreNotRegisteredHaveValues) {
-  const Model model = Build([](Built& m) {
+  const BuiltModel model = Build([](Built& m) {
     m.member = torch::arange(6, torch::kFloat).view({2, 3}) / 2;
     m.members = {torch::randn({3}), torch::zeros({2})};
     TwoLayers(m);
@@ -233,7 +233,7 @@ TEST(DeferredInit, SaysWhatCannotBeDeferred) {
 }
 
 TEST(DeferredInit, UndeferredTensorsHaveMemoryAtOnce) {
-  const Model model = Build([](Built& m) {
+  const BuiltModel model = Build([](Built& m) {
     const UndeferredScope real;
     m.register_module("real", torch::nn::Linear(2, 2));
   });

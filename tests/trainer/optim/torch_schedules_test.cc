@@ -90,7 +90,7 @@ TEST(TorchSchedulesTest, ScaledWarmRestartsScale) {
   }
 }
 
-struct ErrorCase {
+struct TorchErrorCase {
   const char* scheduler;
   const char* args;
   double ratio;
@@ -99,7 +99,7 @@ struct ErrorCase {
 };
 
 TEST(TorchSchedulesTest, ErrorsNameFieldValueAndRange) {
-  const ErrorCase cases[] = {
+  const TorchErrorCase cases[] = {
       {"StepLR", R"({})", 1, 1, "step_size: 0, must be at least 1"},
       {"StepLR", R"({"step_size": 1})", 0.5, 1, "step_size: 1, must be more: scale_schedule_ratio 0.5 makes it 0"},
       {"CosineAnnealingLR", R"({"T_max": -2})", 1, 1, "T_max: -2, must be at least 1"},
@@ -121,7 +121,7 @@ TEST(TorchSchedulesTest, ErrorsNameFieldValueAndRange) {
       {"OneCycleLR", R"({"max_lr": 1, "max_momentum": 1})", 1, 1, "max_momentum: 1, must be in [0, 1)"},
       {"OneCycleLR", R"({"max_lr": 1, "div_factor": 0})", 1, 1, "div_factor: 0, must be more than 0"},
   };
-  for (const ErrorCase& c : cases) {
+  for (const TorchErrorCase& c : cases) {
     const auto scheduler = SchedulerOf({{"scheduler", c.scheduler}, {"args", Json::parse(c.args)}}, false);
     const absl::Status status = scheduler->Check({Time::Epochs(10), kBatchesPerEpoch, c.ratio, c.initial_lr});
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;
