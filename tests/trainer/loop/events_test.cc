@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const Json& Golden() {
+const Json& EventsGolden() {
   static const Json* golden = new Json(Json::parse(ReadFile("tests/golden/events.json").value()));
   return *golden;
 }
@@ -101,24 +101,25 @@ void ExpectOnRanks(const Json& run, const Sizes& sizes, int world_size) {
 }
 
 TEST(Events, AreComposersInOrderAndCount) {
-  ASSERT_EQ(Golden()["runs"].size(), 27u);
-  for (const Json& run : Golden()["runs"]) ExpectOnRanks(run, {}, 1);
+  ASSERT_EQ(EventsGolden()["runs"].size(), 27u);
+  for (const Json& run : EventsGolden()["runs"]) ExpectOnRanks(run, {}, 1);
 }
 
 TEST(Events, OfOneRanksBatchesAreTheSameOnEachOfTwo) {
-  for (const Json& run : Golden()["runs"]) ExpectOnRanks(run, {.rank_batch = 2, .microbatch = 1, .eval_batch = 2}, 2);
+  for (const Json& run : EventsGolden()["runs"])
+    ExpectOnRanks(run, {.rank_batch = 2, .microbatch = 1, .eval_batch = 2}, 2);
 }
 
 // The table of mosaicml's tests/test_events.py, on 1 and on 2 ranks, two evaluators.
 TEST(Events, AreComposersOnOneAndTwoRanks) {
-  ASSERT_EQ(Golden()["table"].size(), 4u);
-  for (const Json& run : Golden()["table"])
+  ASSERT_EQ(EventsGolden()["table"].size(), 4u);
+  for (const Json& run : EventsGolden()["table"])
     ExpectOnRanks(run, {.eval_batch = 8, .eval_batches = 5}, run["world"].get<int>());
 }
 
 TEST(Events, OfIterationsOfEpochsAreComposers) {
   int runs = 0;
-  for (const Json& run : Golden()["iterations"]) {
+  for (const Json& run : EventsGolden()["iterations"]) {
     if (TimeOf(run["settings"], "iteration_length", "").unit() != TimeUnit::kEpoch) continue;
     ExpectOnRanks(run, {}, 1);
     ExpectOnRanks(run, {.rank_batch = 2, .microbatch = 1, .eval_batch = 2}, 2);
@@ -136,7 +137,7 @@ bool IsOfIterations(const Json& event) {
 // trained on again and again. Ours ends after the same batches, and the epochs go on as if there were no iterations.
 TEST(Events, OfIterationsOfTokensEndWhereComposersDo) {
   int runs = 0;
-  for (Json run : Golden()["iterations"]) {
+  for (Json run : EventsGolden()["iterations"]) {
     if (TimeOf(run["settings"], "iteration_length", "").unit() != TimeUnit::kToken) continue;
     SCOPED_TRACE(run["name"].get<std::string>());
     Seen with, without;
@@ -161,7 +162,7 @@ TEST(Events, OfIterationsOfTokensEndWhereComposersDo) {
 
 // Composer accepts an eval_interval in iterations and then evaluates only at the end. Ours does what it says.
 TEST(Events, OfAnEvaluationAtEachIterationDifferFromComposers) {
-  const Json& runs = Golden()["iterations"];
+  const Json& runs = EventsGolden()["iterations"];
   const auto run = std::find_if(runs.begin(), runs.end(), [](const Json& r) { return r["name"] == "eval_1iter"; });
   ASSERT_NE(run, runs.end());
   EXPECT_EQ((*run)["evaluated_at"], Json({{0, 8}}));
@@ -172,7 +173,7 @@ TEST(Events, OfAnEvaluationAtEachIterationDifferFromComposers) {
 
 TEST(Events, StandaloneEvaluationHasItsOwnPair) {
   Seen seen;
-  TrainerOptions options = GoldenRun(Golden()["runs"][1], {}, "", 1, &seen);
+  TrainerOptions options = GoldenRun(EventsGolden()["runs"][1], {}, "", 1, &seen);
   auto trainer = Trainer::Create(std::move(options));
   ASSERT_TRUE(trainer.ok()) << trainer.status();
   seen = {};
@@ -186,7 +187,7 @@ TEST(Events, StandaloneEvaluationHasItsOwnPair) {
 }
 
 TEST(Events, NamesAreComposers) {
-  const Json& names = Golden()["all_events"];
+  const Json& names = EventsGolden()["all_events"];
   ASSERT_EQ(names.size(), static_cast<size_t>(kNumEvents));
   for (int i = 0; i < kNumEvents; ++i) EXPECT_EQ(EventName(static_cast<Event>(i)), names[static_cast<size_t>(i)]);
 }

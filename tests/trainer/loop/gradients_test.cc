@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const Json& Golden() {
+const Json& GradientsGolden() {
   static const Json* golden = new Json(Json::parse(ReadFile("tests/golden/gradients.json").value()));
   return *golden;
 }
@@ -59,7 +59,8 @@ std::unique_ptr<Optimizer> MakeSgd(Model& model) {
 TrainerOptions Options(const Json& run, std::vector<at::Tensor>* first_gradients) {
   TrainerOptions options = SmallRun();
   options.model = std::make_shared<TokenModel>();
-  options.train.dataset = MakeTensorRows(Rows(Golden()["inputs"]), Rows(Golden()["targets"]), /*tokens_per_sample=*/5);
+  options.train.dataset =
+      MakeTensorRows(Rows(GradientsGolden()["inputs"]), Rows(GradientsGolden()["targets"]), /*tokens_per_sample=*/5);
   options.train.shuffle = false;
   options.train.global_train_batch_size = 10;
   options.device_train_microbatch_size = run["microbatch"];
@@ -108,7 +109,7 @@ void ExpectAsGolden(const Json& run) {
 
 TEST(Gradients, OfMicrobatchesAreMosaicmls) {
   int runs = 0, by_tokens = 0;
-  for (const Json& run : Golden()["runs"]) {
+  for (const Json& run : GradientsGolden()["runs"]) {
     ExpectAsGolden(run);
     ++runs;
     by_tokens += run["by_tokens"] ? 1 : 0;
@@ -119,7 +120,7 @@ TEST(Gradients, OfMicrobatchesAreMosaicmls) {
 
 // Else the comparison would say nothing.
 TEST(Gradients, OfTheTwoWeightingsDiffer) {
-  const Json& runs = Golden()["runs"];
+  const Json& runs = GradientsGolden()["runs"];
   for (const Json& by_samples : runs) {
     for (const Json& by_tokens : runs) {
       if (by_samples["by_tokens"] || !by_tokens["by_tokens"] || by_samples["world"] != by_tokens["world"] ||

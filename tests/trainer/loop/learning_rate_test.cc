@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const Json& Golden() {
+const Json& LearningRateGolden() {
   static const Json* golden = new Json(Json::parse(ReadFile("tests/golden/learning_rates.json").value()));
   return *golden;
 }
@@ -55,7 +55,7 @@ void ExpectRates(const std::vector<double>& used, const Json& expected) {
 }
 
 TEST(LearningRate, IsTheSchedulesAtEachBatch) {
-  for (const Json& run : Golden()["runs"]) {
+  for (const Json& run : LearningRateGolden()["runs"]) {
     SCOPED_TRACE(run["schedulers"].dump());
     for (const int world_size : {1, 2}) {
       std::vector<std::vector<double>> used(2);
@@ -67,7 +67,7 @@ TEST(LearningRate, IsTheSchedulesAtEachBatch) {
 
 TEST(LearningRate, LagsAsComposersWhenAsked) {
   int lagging = 0;
-  for (const Json& run : Golden()["runs"]) {
+  for (const Json& run : LearningRateGolden()["runs"]) {
     if (!run["every_batch"]) continue;
     SCOPED_TRACE(run["schedulers"].dump());
     std::vector<double> used;
@@ -81,7 +81,7 @@ TEST(LearningRate, LagsAsComposersWhenAsked) {
 // A run that goes on in mid-epoch uses the rates of one that was never stopped, lagging or not.
 TEST(LearningRate, GoesOnAfterAResumption) {
   for (const bool compat : {false, true}) {
-    const Json& run = Golden()["runs"][1];
+    const Json& run = LearningRateGolden()["runs"][1];
     const TempDir folder;
     std::vector<double> used;
     const auto options = [&] {

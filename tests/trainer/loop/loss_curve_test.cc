@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const Json& Golden() {
+const Json& LossCurveGolden() {
   static const Json* golden = new Json(Json::parse(ReadFile("tests/golden/loss_curves.json").value()));
   return *golden;
 }
@@ -33,7 +33,7 @@ at::Tensor Integers(const Json& values) {
 
 std::shared_ptr<Model> MakeModel(const Json& curve) {
   if (curve["model"] == "mlp") return MakeMlp({64, 64, 64, 10});
-  const Json& gpt = Golden()["gpt"];
+  const Json& gpt = LossCurveGolden()["gpt"];
   GptOptions options;
   options.layers = gpt["layers"], options.heads = gpt["heads"], options.width = gpt["width"];
   options.context = gpt["context"], options.vocab = gpt["vocab"];
@@ -58,7 +58,7 @@ at::Tensor AllWeights(const std::vector<at::Tensor>& params) {
 }
 
 std::unique_ptr<Optimizer> MakeAdamW(Model& model) {
-  const Json& golden = Golden()["optimizer"];
+  const Json& golden = LossCurveGolden()["optimizer"];
   auto groups = MakeTestAdamW(model, golden["lr"])->groups();
   groups[0].weight_decay = golden["weight_decay"];
   AdamWOptions adam;
@@ -82,12 +82,12 @@ TrainerOptions CurveRun(const Json& curve, Precision precision) {
   return options;
 }
 
-struct Curve {
+struct LossCurve {
   std::vector<double> losses;
   at::Tensor weights;
 };
 
-Curve RunCurve(const Json& curve, Precision precision) {
+LossCurve RunCurve(const Json& curve, Precision precision) {
   const RunResult result = Train(CurveRun(curve, precision));
   EXPECT_TRUE(result.status.ok()) << result.status;
   std::vector<at::Tensor> params;
@@ -97,7 +97,7 @@ Curve RunCurve(const Json& curve, Precision precision) {
 
 // The norm of the difference of the weights relative to the golden's norm, estimated by its probes.
 double WeightDistance(const at::Tensor& weights, const Json& run) {
-  Draws draws(Golden()["seed"].get<uint32_t>());
+  Draws draws(LossCurveGolden()["seed"].get<uint32_t>());
   double squares = 0;
   for (const Json& expected : run["probes"]) {
     const at::Tensor probe = torch::empty({weights.numel()}, at::kDouble);
@@ -115,7 +115,7 @@ double LossDistance(const std::vector<double>& losses, const Json& expected) {
 }
 
 TEST(LossCurve, StartsFromTheGoldensWeightsAndData) {
-  for (const Json& curve : Golden()["curves"]) {
+  for (const Json& curve : LossCurveGolden()["curves"]) {
     SCOPED_TRACE(curve["model"].get<std::string>());
     const TrainerOptions options = CurveRun(curve, Precision::kFp32);
     const std::vector<at::Tensor> params = options.model->parameters();
@@ -128,10 +128,10 @@ TEST(LossCurve, StartsFromTheGoldensWeightsAndData) {
 }
 
 TEST(LossCurve, IsMosaicmls) {
-  for (const Json& curve : Golden()["curves"]) {
+  for (const Json& curve : LossCurveGolden()["curves"]) {
     for (const Json& run : curve["runs"]) {
       const bool mixed = run["precision"] == "amp_bf16";
-      const Curve ours = RunCurve(curve, mixed ? Precision::kAmpBf16 : Precision::kFp32);
+      const LossCurve ours = RunCurve(curve, mixed ? Precision::kAmpBf16 : Precision::kFp32);
       ASSERT_EQ(ours.losses.size(), 50u);
       const double loss = LossDistance(ours.losses, run["losses"]), weights = WeightDistance(ours.weights, run);
       RecordProperty(absl::StrCat(curve["model"].get<std::string>(), "_", run["precision"].get<std::string>()),

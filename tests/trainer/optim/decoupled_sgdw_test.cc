@@ -10,7 +10,7 @@
 namespace composer {
 namespace {
 
-at::Tensor Param(at::IntArrayRef shape, double value) { return torch::full(shape, value).requires_grad_(true); }
+at::Tensor SgdwParam(at::IntArrayRef shape, double value) { return torch::full(shape, value).requires_grad_(true); }
 
 TEST(DecoupledSGDWTest, AgreesWithComposer) {
   const auto make = [](std::vector<ParamGroup> groups, const nlohmann::json& args) {
@@ -24,7 +24,7 @@ TEST(DecoupledSGDWTest, IsItsFormula) {
   for (const SgdwOptions& options :
        {SgdwOptions{}, SgdwOptions{0.9}, SgdwOptions{0.9, 0.25}, SgdwOptions{0.9, 0, true}}) {
     const double lr0 = 0.1, wd = 0.05;
-    const at::Tensor param = Param({17}, 2.0);
+    const at::Tensor param = SgdwParam({17}, 2.0);
     DecoupledSGDW optimizer(OneGroup({param}, lr0, wd), options);
     double p = 2.0, buffer = 0;
     for (int t = 1; t <= 5; ++t) {
@@ -41,7 +41,7 @@ TEST(DecoupledSGDWTest, IsItsFormula) {
 }
 
 TEST(DecoupledSGDWTest, WithoutALearningRateTheWholeDecayApplies) {
-  const at::Tensor param = Param({3}, 1.0);
+  const at::Tensor param = SgdwParam({3}, 1.0);
   DecoupledSGDW optimizer(OneGroup({param}, 0, 0.1), {});
   param.mutable_grad() = torch::ones({3});
   optimizer.Step();
@@ -51,7 +51,7 @@ TEST(DecoupledSGDWTest, WithoutALearningRateTheWholeDecayApplies) {
 // With dampening the first update differs from the others, for each parameter at its own time.
 TEST(DecoupledSGDWTest, EveryParameterHasItsOwnFirstStep) {
   const SgdwOptions options{0.9, 0.5};
-  const at::Tensor a = Param({5}, 1.0), b = Param({5}, 1.0), alone = Param({5}, 1.0);
+  const at::Tensor a = SgdwParam({5}, 1.0), b = SgdwParam({5}, 1.0), alone = SgdwParam({5}, 1.0);
   DecoupledSGDW both(OneGroup({a, b}, 0.01, 0.1), options), single(OneGroup({alone}, 0.01, 0.1), options);
   for (int step = 0; step < 3; ++step) {
     a.mutable_grad() = torch::full({5}, 0.3);
@@ -69,7 +69,7 @@ TEST(DecoupledSGDWTest, GoesOnExactlyFromCopiedState) {
   const auto grad = [](int step) { return torch::linspace(-1, 1, 33) * (step + 1); };
   const SgdwOptions options{0.9, 0.5};
   for (const int saved_after : {0, 1, 3}) {
-    const at::Tensor a = Param({33}, 0.5);
+    const at::Tensor a = SgdwParam({33}, 0.5);
     DecoupledSGDW first(OneGroup({a}, 0.01, 0.01), options);
     for (int step = 0; step < saved_after; ++step) a.mutable_grad() = grad(step), first.Step();
     const at::Tensor b = a.detach().clone().requires_grad_(true);
@@ -84,10 +84,10 @@ TEST(DecoupledSGDWTest, GoesOnExactlyFromCopiedState) {
 }
 
 TEST(DecoupledSGDWTest, StateIsThereBeforeTheFirstStepAndNamed) {
-  DecoupledSGDW plain(OneGroup({Param({2, 3}, 0)}, 0.1, 0), {});
+  DecoupledSGDW plain(OneGroup({SgdwParam({2, 3}, 0)}, 0.1, 0), {});
   EXPECT_TRUE(plain.state().empty());
   const auto names = [](const SgdwOptions& options) {
-    DecoupledSGDW optimizer(OneGroup({Param({2, 3}, 0)}, 0.1, 0), options);
+    DecoupledSGDW optimizer(OneGroup({SgdwParam({2, 3}, 0)}, 0.1, 0), options);
     std::vector<std::string> result;
     for (const auto& [name, tensor] : optimizer.state()) result.push_back(name);
     return result;
@@ -100,7 +100,7 @@ TEST(DecoupledSGDWTest, RefusesBadOptions) {
   EXPECT_EQ(Validate(SgdwOptions{-1}).message(), "momentum: -1, must be >= 0");
   EXPECT_EQ(Validate(SgdwOptions{0.9, 0.1, true}).message(),
             "nesterov: needs momentum > 0 (is 0.9) and dampening 0 (is 0.1)");
-  EXPECT_THROW(DecoupledSGDW(OneGroup({Param({1}, 0)}, 0.1, 0), SgdwOptions{-1}), c10::ValueError);
+  EXPECT_THROW(DecoupledSGDW(OneGroup({SgdwParam({1}, 0)}, 0.1, 0), SgdwOptions{-1}), c10::ValueError);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-NamedTensors Model() {
+NamedTensors ModelTensors() {
   const auto param = [](at::IntArrayRef shape) { return torch::zeros(shape).requires_grad_(true); };
   return {{"body.weight", param({4, 4})},
           {"body.bias", param({4})},
@@ -20,7 +20,7 @@ NamedTensors Model() {
 }
 
 TEST(ParamGroupsTest, OneGroupByDefault) {
-  const auto groups = MakeParamGroups(Model(), {.lr = 0.1, .weight_decay = 0.01});
+  const auto groups = MakeParamGroups(ModelTensors(), {.lr = 0.1, .weight_decay = 0.01});
   ASSERT_TRUE(groups.ok()) << groups.status();
   ASSERT_EQ(groups->size(), 1u);
   EXPECT_THAT((*groups)[0].names, ElementsAre("body.weight", "body.bias", "norm.weight", "head.weight"));
@@ -31,7 +31,7 @@ TEST(ParamGroupsTest, OneGroupByDefault) {
 }
 
 TEST(ParamGroupsTest, BiasAndNormWithoutDecay) {
-  const auto groups = MakeParamGroups(Model(), {.lr = 0.1, .weight_decay = 0.01, .no_decay_on_bias_and_norm = true});
+  const auto groups = MakeParamGroups(ModelTensors(), {.lr = 0.1, .weight_decay = 0.01, .no_decay_on_bias_and_norm = true});
   ASSERT_TRUE(groups.ok()) << groups.status();
   ASSERT_EQ(groups->size(), 2u);
   EXPECT_THAT((*groups)[0].names, ElementsAre("body.weight", "head.weight"));
@@ -42,7 +42,7 @@ TEST(ParamGroupsTest, BiasAndNormWithoutDecay) {
 TEST(ParamGroupsTest, TheFirstMatchingRuleWins) {
   ParamGroupOptions options{.lr = 0.1, .weight_decay = 0.01, .no_decay_on_bias_and_norm = true};
   options.rules = {{"head.*", 1.0, std::nullopt}, {"*.weight", std::nullopt, 0.5}};
-  const auto groups = MakeParamGroups(Model(), options);
+  const auto groups = MakeParamGroups(ModelTensors(), options);
   ASSERT_TRUE(groups.ok()) << groups.status();
   ASSERT_EQ(groups->size(), 3u);
   EXPECT_THAT((*groups)[0].names, ElementsAre("body.weight", "norm.weight"));
@@ -55,7 +55,7 @@ TEST(ParamGroupsTest, TheFirstMatchingRuleWins) {
 }
 
 TEST(ParamGroupsTest, TypesAreKeptApart) {
-  NamedTensors model = Model();
+  NamedTensors model = ModelTensors();
   model[1].second = torch::zeros({4}, torch::kBFloat16).requires_grad_(true);
   const auto groups = MakeParamGroups(model, {});
   ASSERT_EQ(groups->size(), 2u);
@@ -63,10 +63,10 @@ TEST(ParamGroupsTest, TypesAreKeptApart) {
 }
 
 TEST(ParamGroupsTest, ErrorsNameTheField) {
-  EXPECT_EQ(MakeParamGroups(Model(), {.lr = -1}).status().message(), "lr: -1, must be >= 0");
-  EXPECT_EQ(MakeParamGroups(Model(), {.lr = 1, .weight_decay = -2}).status().message(),
+  EXPECT_EQ(MakeParamGroups(ModelTensors(), {.lr = -1}).status().message(), "lr: -1, must be >= 0");
+  EXPECT_EQ(MakeParamGroups(ModelTensors(), {.lr = 1, .weight_decay = -2}).status().message(),
             "weight_decay: -2, must be >= 0");
-  EXPECT_EQ(MakeParamGroups(Model(), {.rules = {{"tail.*", 1.0, {}}}}).status().message(),
+  EXPECT_EQ(MakeParamGroups(ModelTensors(), {.rules = {{"tail.*", 1.0, {}}}}).status().message(),
             "pattern `tail.*` matches no parameter; the first is `body.weight`");
   EXPECT_EQ(MakeParamGroups({{"frozen", torch::zeros({1})}}, {}).status().message(),
             "the model has no parameter that needs a gradient");

@@ -39,15 +39,15 @@ class Cell final : public Block {
   }
 };
 
-struct Net final : torch::nn::Module {
-  Net() {
+struct CellNet final : torch::nn::Module {
+  CellNet() {
     for (int i = 0; i < 3; ++i) cells.push_back(register_module("cell" + std::to_string(i), std::make_shared<Cell>()));
   }
   std::vector<std::shared_ptr<Cell>> cells;
 };
 
 TEST(WrapActivations, WrapsWhatIsChosenAndSaysSo) {
-  Net net;
+  CellNet net;
   ActivationOptions options;
   EXPECT_EQ(*WrapActivations(net, options, at::kCPU), "");
   EXPECT_FALSE(net.cells[0]->is_wrapped());
@@ -63,7 +63,7 @@ TEST(WrapActivations, WrapsWhatIsChosenAndSaysSo) {
 }
 
 TEST(WrapActivations, OffloadOnACpuSaysThatItDoesNothing) {
-  Net net;
+  CellNet net;
   ActivationOptions options;
   options.cpu_offload = true;
   EXPECT_THAT(*WrapActivations(net, options, at::kCPU), HasSubstr("activation_cpu_offload does nothing"));

@@ -9,8 +9,6 @@
 namespace composer {
 namespace {
 
-constexpr ShardingStrategy kGradOp = ShardingStrategy::kShardGradOp, kFull = ShardingStrategy::kFullShard;
-
 TensorRun Until(TensorRun run, int64_t batches, const std::string& folder) {
   run.batches = batches;
   run.folder = folder;

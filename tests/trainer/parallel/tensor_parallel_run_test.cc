@@ -19,9 +19,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr ShardingStrategy kNoShard = ShardingStrategy::kNoShard, kGradOp = ShardingStrategy::kShardGradOp,
-                           kFull = ShardingStrategy::kFullShard;
-
 // What one rank gives, on every rank.
 void ExpectSame(const std::vector<RunResult>& results, const RunResult& one, double tolerance) {
   for (const RunResult& result : results) {

@@ -19,6 +19,9 @@
 
 namespace composer {
 
+inline constexpr ShardingStrategy kNoShard = ShardingStrategy::kNoShard, kGradOp = ShardingStrategy::kShardGradOp,
+                                  kFull = ShardingStrategy::kFullShard;
+
 struct TensorRun {
   int ranks = 1;
   int tensor = 1;  // tensor_parallel_degree
