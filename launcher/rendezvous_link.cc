@@ -83,7 +83,7 @@ absl::Status RendezvousLink::Connect(const std::string& address, const proto::St
   if (handlers_.on_look) client->OnLook(handlers_.on_look);
   if (handlers_.on_spare) client->OnSpare(handlers_.on_spare);
   if (upstream_ == nullptr) {
-    upstream_ = std::make_shared<KeyValueUpstream>(client->channel());
+    upstream_ = std::make_shared<KeyValueUpstream>(options_.incarnation, client->channel());
   } else {
     upstream_->SetChannel(client->channel());
   }

@@ -17,8 +17,12 @@ constexpr absl::Duration kStall = absl::Milliseconds(1250);
 std::vector<KeyValueStore::Memory> Memories(const proto::Reattach& reattach) {
   std::vector<KeyValueStore::Memory> memories;
   memories.reserve(reattach.keys_size());
-  for (const proto::KeyMemory& key : reattach.keys())
-    memories.push_back({key.key(), key.value(), key.revision(), key.deleted()});
+  for (const proto::KeyMemory& key : reattach.keys()) {
+    KeyValueStore::Memory& memory =
+        memories.emplace_back(KeyValueStore::Memory{key.key(), key.value(), key.revision(), key.deleted(), {}});
+    for (const proto::ChangeMade& made : key.made())
+      memory.made.push_back({made.sender(), made.number(), made.revision(), made.sum()});
+  }
   return memories;
 }
 
