@@ -50,6 +50,7 @@ ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, con
           .last_call_seconds = options.last_call,
           .grow = plan.grow,
           .grace_seconds = options.rdzv_grace,
+          .blip_seconds = options.rdzv_blip,
           .place = place,
           .places = NumServers(plan.shape),
           .security = security,

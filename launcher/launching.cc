@@ -52,7 +52,8 @@ void FindPlace(Launching& launching) {
 }
 
 RendezvousPlaces PlacesOf(const Launching& launching) {
-  RendezvousPlaces places = {.self = launching.place, .grace = absl::Seconds(launching.options.rdzv_grace)};
+  RendezvousPlaces places = {.self = launching.place, .grace = absl::Seconds(launching.options.rdzv_grace),
+                             .blip = absl::Seconds(launching.options.rdzv_blip)};
   // Told not to serve: a `composer serve` of its own does.
   places.hosted = launching.plan.shape.hosting != Hosting::kNo || !launching.options.rdzv_conf.contains("is_host");
   const int servers = NumServers(launching.plan.shape);

@@ -15,8 +15,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "launcher/prober.h"
 #include "rendezvous/client.h"
 #include "rendezvous/key_value_upstream.h"
+#include "rendezvous/membership.h"
 #include "rendezvous/pace.h"
 #include "rendezvous/succession.h"
 
@@ -28,6 +30,7 @@ struct RendezvousPlaces {
   int self = -1;                     // this node's index in it; -1: it is not on it
   bool hosted = true;                // nodes of the job run them; false: a `composer serve` of its own
   absl::Duration grace = absl::Seconds(60);
+  absl::Duration blip = kBlip;  // MembershipPolicy.blip
 };
 
 class RendezvousLink {
@@ -104,6 +107,8 @@ class RendezvousLink {
 
   absl::Mutex mutex_;
   std::shared_ptr<RendezvousClient> client_ ABSL_GUARDED_BY(mutex_);
+  bool serves_ ABSL_GUARDED_BY(mutex_) = false;   // since another host was lost
+  proto::LifeSign host_ ABSL_GUARDED_BY(mutex_);  // of the launcher beside the rendezvous, as the last world told
   proto::RestartTally tally_ ABSL_GUARDED_BY(mutex_);
   bool join_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
@@ -112,6 +117,7 @@ class RendezvousLink {
   absl::Time done_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   std::optional<proto::FailureCause> untold_ ABSL_GUARDED_BY(mutex_);  // reported while the rendezvous was away
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  Prober prober_;
   std::thread thread_;
 };
 

@@ -84,6 +84,7 @@ int Serve(const ServeOptions& options) {
                                          .holds_tie = options.place == 0,
                                          .quorum_wait = QuorumWaitOf(options.place, options.places),
                                          .grace = absl::Seconds(options.grace_seconds),
+                                         .blip = absl::Seconds(options.blip_seconds),
                                          .settle = absl::Seconds(options.settle_seconds),
                                          .credentials = *credentials,
                                          .clock = &RealClock::Get()});
@@ -109,6 +110,7 @@ std::vector<std::string> ToArguments(const ServeOptions& options) {
                                         absl::StrCat("--last-call=", options.last_call_seconds),
                                         absl::StrCat("--grow=", NameOf(options.grow)),
                                         absl::StrCat("--rdzv-grace=", options.grace_seconds),
+                                        absl::StrCat("--rdzv-blip=", options.blip_seconds),
                                         absl::StrCat("--settle=", options.settle_seconds),
                                         absl::StrCat("--place=", options.place),
                                         absl::StrCat("--places=", options.places)};
@@ -162,6 +164,11 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
        .help = "how long a running world's nodes may take to come back after a restart",
        .fallback = "60",
        .set = IntoInt(&options.grace_seconds, 0, 86400)},
+      {.name = "rdzv-blip",
+       .metavar = "SECONDS",
+       .help = "how long a node that the others reach may be cut off; 0: it is lost at once",
+       .fallback = "10",
+       .set = IntoInt(&options.blip_seconds, 0, 3600)},
       {.name = "settle",
        .metavar = "SECONDS",
        .help = "form no world before, unless nodes tell of a running one; for a restart",

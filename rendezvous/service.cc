@@ -146,6 +146,8 @@ void RendezvousService::Dispatch(Stream* stream, const proto::NodeMessage& messa
           coordinator_.GenerationEnded(stream->session, caller.generation(), message.generation_ended().cause(), now));
     case proto::NodeMessage::kWorldTaken:
       return Deliver(coordinator_.WorldTaken(stream->session, caller.generation(), now));
+    case proto::NodeMessage::kProbed:
+      return Deliver(coordinator_.Probed(stream->session, message.probed(), now));
     case proto::NodeMessage::kReport:
       return coordinator_.Report(stream->session, message.report(), now);
     case proto::NodeMessage::kLeave:
