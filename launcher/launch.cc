@@ -178,15 +178,11 @@ absl::StatusOr<std::unique_ptr<PeerMemory>> StartPeerMemory(const Launching& lau
 
 // Connects the parts and runs the job. Mailbox, link, peer memory and hub are never destroyed: a thread of theirs may still wait for a
 // rendezvous that is gone, and the process is about to _exit.
-<<<<<<< HEAD
 absl::StatusOr<int> Supervise(Launching& launching, Console& console) {
-=======
-absl::StatusOr<int> Supervise(Launching& launching) {
   if (!launching.plan.shape.one_node()) {
     auto life = LifeSign::Show(launching.node_address.address, RandomName());
     if (life.ok()) launching.life = *std::move(life);  // else a broken connection is a lost node
   }
->>>>>>> fa01d14 (Rendezvous: a node that others reach may be cut off for 10 s)
   ASSIGN_OR_RETURN(const RendezvousClient::Options client, ClientOptions(launching));
   Supervisor::Options options = SupervisorOptions(launching, client.node);
   auto& mailbox = *new Mailbox<SupervisorEvent>();

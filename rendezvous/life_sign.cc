@@ -2,7 +2,6 @@
 #include "rendezvous/life_sign.h"
 
 #include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -14,38 +13,16 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "rendezvous/listening_socket.h"
 
 namespace composer {
 namespace {
 
-addrinfo* Resolve(const std::string& address, int port, int flags) {
+addrinfo* Resolve(const std::string& address, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags;
   addrinfo* found = nullptr;
-  const char* host = address.empty() ? nullptr : address.c_str();
-  return getaddrinfo(host, absl::StrCat(port).c_str(), &hints, &found) == 0 ? found : nullptr;
-}
-
-// A socket that listens at a free port there; -1: not an address of this machine.
-int ListenAt(const std::string& address) {
-  addrinfo* const found = Resolve(address, 0, AI_PASSIVE);
-  const absl::Cleanup free_found = [found] { found != nullptr ? freeaddrinfo(found) : void(); };
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) continue;
-    if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, 16) == 0) return fd;
-    close(fd);
-  }
-  return -1;
-}
-
-int PortOf(int fd) {
-  sockaddr_storage bound{};
-  socklen_t size = sizeof(bound);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
-  return bound.ss_family == AF_INET6 ? ntohs(reinterpret_cast<const sockaddr_in6&>(bound).sin6_port)
-                                     : ntohs(reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+  return getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found) == 0 ? found : nullptr;
 }
 
 // False: not within the time.
@@ -74,10 +51,10 @@ bool Says(const addrinfo& at, const std::string& word, absl::Time deadline) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LifeSign>> LifeSign::Show(const std::string& address, const std::string& word) {
-  int fd = ListenAt(address);
-  if (fd < 0) fd = ListenAt("");
-  if (fd < 0) return absl::UnavailableError("no port to listen on");
-  return std::unique_ptr<LifeSign>(new LifeSign(fd, PortOf(fd), address, word.substr(0, kMaxWordBytes)));
+  auto fd = ListenOnTcp(address, 0);
+  if (!fd.ok()) fd = ListenOnTcp("0.0.0.0", 0);
+  if (!fd.ok()) return fd.status();
+  return std::unique_ptr<LifeSign>(new LifeSign(*fd, PortOf(*fd), address, word.substr(0, kMaxWordBytes)));
 }
 
 LifeSign::LifeSign(int fd, int port, const std::string& address, const std::string& word)
@@ -115,7 +92,7 @@ bool SeesLife(const proto::LifeSign& place, absl::Duration limit) {
   if (place.port() < 1 || place.port() > 65535 || place.word().empty() || place.word().size() > LifeSign::kMaxWordBytes)
     return false;
   const absl::Time deadline = absl::Now() + limit;
-  addrinfo* const found = Resolve(place.address(), place.port(), 0);
+  addrinfo* const found = Resolve(place.address(), place.port());
   if (found == nullptr) return false;
   const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {

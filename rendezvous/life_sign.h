@@ -18,8 +18,8 @@ class LifeSign {
  public:
   static constexpr size_t kMaxWordBytes = 64;
 
-  // On a free port of `address`, or of all interfaces where that is not one of this machine's (NAT). kUnavailable: the kernel
-  // gives none. One thread.
+  // On a free port of `address`, or of all interfaces where that is not one of this machine's (NAT). Errors of ListenOnTcp.
+  // One thread.
   static absl::StatusOr<std::unique_ptr<LifeSign>> Show(const std::string& address, const std::string& word);
   ~LifeSign();
   LifeSign(const LifeSign&) = delete;
