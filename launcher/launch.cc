@@ -34,6 +34,9 @@
 namespace composer {
 namespace {
 
+// For the other nodes to hear how the job ended, before the rendezvous goes with this launcher. Longer than it takes to notice
+// that one is lost, or to upload a last checkpoint; a second signal ends it.
+constexpr absl::Duration kOthersPatience = absl::Seconds(20);
 constexpr absl::Duration kRosterPatience = absl::Seconds(1);
 // How long the end waits for a terminal, or a reader such as less, that takes nothing.
 constexpr absl::Duration kFlushLogged = absl::Seconds(5);     // the run folder has all of it
@@ -226,6 +229,8 @@ absl::StatusOr<int> Supervise(Launching& launching, Console& console) {
   const int code = supervisor.Run();
   mailbox.Close();  // who still asks hears that the launcher is ending
   lasting_link.Leave("the launcher ends");
+  const bool others_need_us = !launching.plan.shape.one_node() && (launching.serves || lasting_link.serves());
+  if (others_need_us) lasting_link.AwaitOthers(kOthersPatience, launching.stop_signals);
   launching.first_node = supervisor.first_node();
   if (watch != nullptr && code == exit_code::kPreempted) watch->Acknowledge();
   // One that found no majority does not forget: the job may go on elsewhere.

@@ -2,6 +2,7 @@
 #include "launcher/rendezvous_link.h"
 
 #include <grpcpp/client_context.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <utility>
@@ -23,6 +24,7 @@ constexpr absl::Duration kShunFor = absl::Seconds(15);   // a server without quo
 constexpr absl::Duration kPassingLimit =
     absl::Seconds(6);                                   // for a refusal that may pass: longer than a dead node lasts
 constexpr absl::Duration kShowLife = absl::Minutes(1);  // far below kMemoryLasts (node_memory.h)
+constexpr absl::Duration kOthersInterval = absl::Milliseconds(20);
 constexpr absl::Duration kServeInterval = absl::Seconds(2);
 
 absl::Time Now() { return RealClock::Get().Now(); }
@@ -161,6 +163,21 @@ void RendezvousLink::Leave(absl::string_view reason) {
     ending_ = true;
   }
   client()->Leave(reason);
+}
+
+void RendezvousLink::AwaitOthers(absl::Duration limit, int stop_signals) {
+  const absl::Time until = Now() + limit;
+  pollfd stop = {stop_signals, POLLIN, 0};
+  while (Now() < until) {
+    const auto roster = Roster(0, 0, false, absl::Seconds(1));
+    if (!roster.ok() || roster->in_world() == 0) return;  // not ok: it is gone
+    if (poll(&stop, 1, static_cast<int>(absl::ToInt64Milliseconds(kOthersInterval))) > 0) return;
+  }
+}
+
+bool RendezvousLink::serves() {
+  absl::MutexLock lock(&mutex_);
+  return serves_;
 }
 
 void RendezvousLink::LoseServer() {

@@ -69,6 +69,11 @@ class RendezvousLink {
   // This node's workers are done: a rendezvous that goes now need not be waited for as long.
   void WorkersEnded();
   void Leave(absl::string_view reason);
+  // Of the launcher beside the rendezvous, which goes with it: waits, after Leave, until all other nodes of the last world have
+  // heard of its end (they have left, or joined again) or are lost, at most `limit`, or until `stop_signals` is readable.
+  void AwaitOthers(absl::Duration limit, int stop_signals);
+  // The rendezvous runs beside this launcher, since another host was lost.
+  bool serves();
 
   // For the key-value proxy: follows the rendezvous.
   const std::shared_ptr<KeyValueUpstream>& upstream() const { return upstream_; }

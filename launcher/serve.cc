@@ -30,8 +30,13 @@ void Report(int fd, const std::string& line) {
   close(fd);
 }
 
-std::string Explain(const absl::Status& status, int port) {
+std::string Explain(const absl::Status& status, const ServeOptions& options) {
   if (!absl::IsAlreadyExists(status)) return std::string(status.message());
+  const int port = options.port;
+  if (options.of_launcher && options.report_fd < 0) {  // it was the job's before
+    return absl::StrCat("port ", port, " of the rendezvous is in use by another process (ss -ltnp 'sport = :", port,
+                        "' names it)");
+  }
   return absl::StrCat("port ", port,
                       " is in use: choose another --master_port, leave it out to get a free one, or end what listens "
                       "there (ss -ltnp 'sport = :",
@@ -88,7 +93,7 @@ int Serve(const ServeOptions& options) {
                                          .settle = absl::Seconds(options.settle_seconds),
                                          .credentials = *credentials,
                                          .clock = &RealClock::Get()});
-  if (!server.ok()) return Refuse(options, Explain(server.status(), options.port));
+  if (!server.ok()) return Refuse(options, Explain(server.status(), options));
   if (options.report_fd >= 0) {
     Report(options.report_fd, absl::StrCat("port ", (*server)->port(), "\n"));
   } else if (!options.of_launcher) {

@@ -7,7 +7,7 @@
 //   it re-attaches                          nothing has happened
 //   none of that for MembershipPolicy.blip  it is lost
 //   a successor comes from its place        it is lost
-// An asked node that is lost itself gives no answer; others are asked then. Beyond kMaxAbsences at a time nobody is asked:
+// An asked node that is lost or cut off itself gives no answer: after kAnswerLimit the others' count, or all are asked again. Beyond kMaxAbsences at a time nobody is asked:
 // it is we who are cut off.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -71,8 +71,7 @@ Coordinator::Outcome Coordinator::Probed(Session session, const proto::Probed& p
 
 bool Coordinator::Review(int seat, Absence& absence, Outcome& outcome) {
   if (seats_[seat].state != Seat::State::kExpected) return false;
-  const bool unanswered = now_ >= absence.next && !absence.asked.empty();
-  if (absence.asked.empty() ? absence.unreached : unanswered) {
+  if (absence.unreached && (absence.asked.empty() || now_ >= absence.next)) {
     return LoseAbsent(seat, "and no other node reaches it", outcome), false;
   }
   if (now_ >= absence.since + options_.policy.blip) {

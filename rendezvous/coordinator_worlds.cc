@@ -120,7 +120,9 @@ std::vector<Candidate> Coordinator::Candidates() const {
   std::vector<Candidate> candidates;
   for (const auto& [session, node] : nodes_) {
     if (!node.waiting) continue;
-    candidates.push_back({session, -1, node.info.node_rank(), node.arrival, node.info.node_group()});
+    // Where nobody was given a rank, node 0 is the one that serves: it comes first, whoever joins first.
+    const int64_t arrival = node.info.serves() ? -1 : node.arrival;
+    candidates.push_back({session, -1, node.info.node_rank(), arrival, node.info.node_group()});
     if (!node.voter.parts.empty() && node.voter.parts.back().node_rank() >= 0) veterans.push_back(&node);
   }
   std::sort(veterans.begin(), veterans.end(), [](const Node* a, const Node* b) {

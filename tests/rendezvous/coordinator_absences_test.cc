@@ -85,10 +85,16 @@ TEST_F(AbsenceTest, ANodeThatWasReachedAndThenIsNotIsLost) {
   EXPECT_EQ(Answer(5, "2", false).ended, 1u);
 }
 
-TEST_F(AbsenceTest, NoAnswerIsNoSignOfLife) {
+TEST_F(AbsenceTest, WhoGivesNoAnswerDoesNotCount) {
   Lose(2);
+  Answer(3, "2", false);
   EXPECT_EQ(After(absl::Milliseconds(1999)).ended, 0u);
-  EXPECT_EQ(After(absl::Milliseconds(1)).ended, 1u);
+  EXPECT_EQ(After(absl::Milliseconds(1)).ended, 1u) << "one does not reach it, two did not answer";
+}
+
+TEST_F(AbsenceTest, WhenNobodyAnswersAllAreAskedAgain) {
+  Lose(2);
+  EXPECT_THAT(Receivers(After(absl::Seconds(2))), ElementsAre(3, 4, 5));
 }
 
 TEST_F(AbsenceTest, OthersAreAskedWhenThoseThatWereAreLostToo) {
