@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/network_facts.h"
 #include "base/status_macros.h"
@@ -18,6 +19,8 @@ namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
 constexpr char kAllInterfaces[] = "0.0.0.0";  // Listener takes it for IPv6 as well
+
+constexpr absl::Duration kNode0First = absl::Seconds(2), kLookInterval = absl::Milliseconds(20);
 
 constexpr char kMemory[] = "/dev/shm";
 
@@ -31,7 +34,14 @@ absl::StatusOr<std::string> MakeTempFolder(const Environment& environment, bool 
 
 bool MayServe(const LaunchShape& shape, const ServeOptions& serve, bool endpoint_is_here) {
   if (shape.hosting != Hosting::kIfLocal) return shape.hosting == Hosting::kYes;
-  return endpoint_is_here && PortIsFree(serve.bind_address, serve.port);
+  const auto is_free = [&] { return PortIsFree(serve.bind_address, serve.port); };
+  if (!endpoint_is_here || !is_free()) return false;
+  const absl::Time wait_until = absl::Now() + (shape.node_rank > 0 ? kNode0First : absl::ZeroDuration());
+  while (absl::Now() < wait_until) {
+    absl::SleepFor(kLookInterval);
+    if (!is_free()) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -50,6 +60,7 @@ ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, con
           .last_call_seconds = options.last_call,
           .grow = plan.grow,
           .grace_seconds = options.rdzv_grace,
+          .blip_seconds = options.rdzv_blip,
           .place = place,
           .places = NumServers(plan.shape),
           .security = security,

@@ -23,7 +23,8 @@ struct Household {
 };
 
 // Whether this launcher is to serve the rendezvous: as the shape says; kIfLocal: when the endpoint is this machine's, its
-// port is free, and no other launcher has the run folder.
+// port is free, and no other launcher has the run folder. Where launchers share a host, a node of a higher rank gives node 0
+// kNode0First to be the one.
 // `settle_seconds`: of the rendezvous, when an earlier one may have formed a world (rendezvous/server.h).
 // kFailedPrecondition: the run folder has a launcher already, whose pid it names.
 absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is_here, const LaunchOptions& options,

@@ -34,6 +34,9 @@
 namespace composer {
 namespace {
 
+// For the other nodes to hear how the job ended, before the rendezvous goes with this launcher. Longer than it takes to notice
+// that one is lost, or to upload a last checkpoint; a second signal ends it.
+constexpr absl::Duration kOthersPatience = absl::Seconds(20);
 constexpr absl::Duration kRosterPatience = absl::Seconds(1);
 // How long the end waits for a terminal, or a reader such as less, that takes nothing.
 constexpr absl::Duration kFlushLogged = absl::Seconds(5);     // the run folder has all of it
@@ -94,6 +97,8 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
     node.set_free_port(port);
   }
   if (plan.shape.one_node()) return options;
+  node.set_serves(launching.serves);
+  if (launching.life != nullptr) *node.mutable_life() = launching.life->place();
   for (const auto& [key, path] : plan.data_paths) {
     proto::DataPath& data = *node.add_data_paths();
     data.set_key(key);
@@ -177,6 +182,10 @@ absl::StatusOr<std::unique_ptr<PeerMemory>> StartPeerMemory(const Launching& lau
 // Connects the parts and runs the job. Mailbox, link, peer memory and hub are never destroyed: a thread of theirs may still wait for a
 // rendezvous that is gone, and the process is about to _exit.
 absl::StatusOr<int> Supervise(Launching& launching, Console& console) {
+  if (!launching.plan.shape.one_node()) {
+    auto life = LifeSign::Show(launching.node_address.address, RandomName());
+    if (life.ok()) launching.life = *std::move(life);  // else a broken connection is a lost node
+  }
   ASSIGN_OR_RETURN(const RendezvousClient::Options client, ClientOptions(launching));
   Supervisor::Options options = SupervisorOptions(launching, client.node);
   auto& mailbox = *new Mailbox<SupervisorEvent>();
@@ -220,6 +229,8 @@ absl::StatusOr<int> Supervise(Launching& launching, Console& console) {
   const int code = supervisor.Run();
   mailbox.Close();  // who still asks hears that the launcher is ending
   lasting_link.Leave("the launcher ends");
+  const bool others_need_us = !launching.plan.shape.one_node() && (launching.serves || lasting_link.serves());
+  if (others_need_us) lasting_link.AwaitOthers(kOthersPatience, launching.stop_signals);
   launching.first_node = supervisor.first_node();
   if (watch != nullptr && code == exit_code::kPreempted) watch->Acknowledge();
   // One that found no majority does not forget: the job may go on elsewhere.

@@ -50,6 +50,7 @@ struct LaunchOptions {
   bool standalone = false;
   std::string local_addr;     // that this node's peers reach it at; "": found out
   double join_timeout = 600;  // seconds to wait for the rendezvous and for the other nodes
+  int rdzv_blip = 10;         // seconds that a node which others reach may be cut off from the rendezvous
   int rdzv_grace = 60;        // seconds that a running world waits for a rendezvous that is away
   double last_call = 1;       // seconds to wait for more nodes when the least number is there
   std::string grow;           // checkpoint, now, never; "": not given

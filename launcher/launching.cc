@@ -8,6 +8,11 @@
 #include "launcher/run_file.h"
 
 namespace composer {
+namespace {
+
+constexpr char kLoopback[] = "127.0.0.1";  // of what we serve ourselves
+
+}  // namespace
 
 void FindAddress(Launching& launching) {
   if (launching.plan.shape.one_node() && launching.plan.shape.hosting == Hosting::kYes) return;
@@ -29,7 +34,7 @@ absl::Status FindRendezvous(Launching& launching) {
   if (!port.ok() && launching.plan.shape.hosting == Hosting::kIfLocal) return absl::OkStatus();
   RETURN_IF_ERROR(port.status());
   launching.serves = true;
-  launching.rendezvous = {"127.0.0.1", *port};
+  launching.rendezvous = {kLoopback, *port};
   return absl::OkStatus();
 }
 
@@ -52,12 +57,17 @@ void FindPlace(Launching& launching) {
 }
 
 RendezvousPlaces PlacesOf(const Launching& launching) {
-  RendezvousPlaces places = {.self = launching.place, .grace = absl::Seconds(launching.options.rdzv_grace)};
+  RendezvousPlaces places = {.self = launching.place, .grace = absl::Seconds(launching.options.rdzv_grace),
+                             .blip = absl::Seconds(launching.options.rdzv_blip)};
   // Told not to serve: a `composer serve` of its own does.
   places.hosted = launching.plan.shape.hosting != Hosting::kNo || !launching.options.rdzv_conf.contains("is_host");
   const int servers = NumServers(launching.plan.shape);
-  for (int i = 0; i < servers && servers > 1; ++i)
-    places.servers.push_back(launching.plan.shape.endpoints[i].ToString());
+  const int own = launching.serves || launching.place > 0 ? launching.place : -1;
+  for (int i = 0; i < servers && servers > 1; ++i) {
+    Endpoint endpoint = launching.plan.shape.endpoints[i];
+    if (i == own) endpoint.host = kLoopback;  // whether its own name resolves here or not
+    places.servers.push_back(endpoint.ToString());
+  }
   return places;
 }
 

@@ -15,6 +15,7 @@
 #include "launcher/node_memory.h"
 #include "launcher/rendezvous_link.h"
 #include "launcher/surroundings.h"
+#include "rendezvous/life_sign.h"
 
 namespace composer {
 
@@ -33,6 +34,7 @@ struct Launching {
   Endpoint rendezvous;      // as this launcher reaches it
   bool first_node = false;  // of the last world
   JobSecurity security;
+  std::unique_ptr<LifeSign> life;      // of a job of several nodes
   std::unique_ptr<NodeMemory> memory;  // of a job with a list of rendezvous hosts, else null
 };
 

@@ -2,6 +2,7 @@
 #include "launcher/rendezvous_link.h"
 
 #include <grpcpp/client_context.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/status_macros.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/grpc_settings.h"
+#include "rendezvous/life_sign.h"
 #include "rendezvous/reach.h"
 
 namespace composer {
@@ -22,6 +24,7 @@ constexpr absl::Duration kShunFor = absl::Seconds(15);   // a server without quo
 constexpr absl::Duration kPassingLimit =
     absl::Seconds(6);                                   // for a refusal that may pass: longer than a dead node lasts
 constexpr absl::Duration kShowLife = absl::Minutes(1);  // far below kMemoryLasts (node_memory.h)
+constexpr absl::Duration kOthersInterval = absl::Milliseconds(20);
 constexpr absl::Duration kServeInterval = absl::Seconds(2);
 
 absl::Time Now() { return RealClock::Get().Now(); }
@@ -44,7 +47,10 @@ RendezvousLink::RendezvousLink(RendezvousClient::Options options, Handlers handl
         return std::move(places);
       }()),
       silent_until_(places_.servers.size(), absl::InfinitePast()),
-      shunned_until_(places_.servers.size(), absl::InfinitePast()) {}
+      shunned_until_(places_.servers.size(), absl::InfinitePast()),
+      prober_([this](const proto::Probed& probed) {
+        if (const auto client = this->client(); client != nullptr) client->Answer(probed);
+      }) {}
 
 absl::StatusOr<std::unique_ptr<RendezvousLink>> RendezvousLink::Start(RendezvousClient::Options options,
                                                                       Handlers handlers, const Limits& limits,
@@ -62,6 +68,12 @@ RendezvousLink::~RendezvousLink() {
     ending_ = true;
   }
   if (thread_.joinable()) thread_.join();
+  std::shared_ptr<RendezvousClient> client;
+  {
+    absl::MutexLock lock(&mutex_);
+    client.swap(client_);
+  }
+  client.reset();  // its handlers use the members that go now
 }
 
 absl::Status RendezvousLink::Connect(const std::string& address, const proto::Standing& standing,
@@ -70,6 +82,10 @@ absl::Status RendezvousLink::Connect(const std::string& address, const proto::St
   options.address = address;
   options.standing = standing;
   options.connect_timeout = timeout;
+  {
+    absl::MutexLock lock(&mutex_);
+    options.node.set_serves(options.node.serves() || serves_);
+  }
   ASSIGN_OR_RETURN(std::shared_ptr<RendezvousClient> client, RendezvousClient::Connect(std::move(options)));
   client->OnGenerationOver([this](const proto::GenerationOver& over) {
     if (over.cause().node_id().empty()) return LoseServer();
@@ -79,11 +95,12 @@ absl::Status RendezvousLink::Connect(const std::string& address, const proto::St
     }
     handlers_.on_generation_over(over);
   });
+  client->OnProbe([this](const proto::Probe& probe) { prober_.Ask(probe); });
   if (handlers_.on_regroup) client->OnRegroup(handlers_.on_regroup);
   if (handlers_.on_look) client->OnLook(handlers_.on_look);
   if (handlers_.on_spare) client->OnSpare(handlers_.on_spare);
   if (upstream_ == nullptr) {
-    upstream_ = std::make_shared<KeyValueUpstream>(client->channel());
+    upstream_ = std::make_shared<KeyValueUpstream>(options_.incarnation, client->channel());
   } else {
     upstream_->SetChannel(client->channel());
   }
@@ -148,6 +165,21 @@ void RendezvousLink::Leave(absl::string_view reason) {
   client()->Leave(reason);
 }
 
+void RendezvousLink::AwaitOthers(absl::Duration limit, int stop_signals) {
+  const absl::Time until = Now() + limit;
+  pollfd stop = {stop_signals, POLLIN, 0};
+  while (Now() < until) {
+    const auto roster = Roster(0, 0, false, absl::Seconds(1));
+    if (!roster.ok() || roster->in_world() == 0) return;  // not ok: it is gone
+    if (poll(&stop, 1, static_cast<int>(absl::ToInt64Milliseconds(kOthersInterval))) > 0) return;
+  }
+}
+
+bool RendezvousLink::serves() {
+  absl::MutexLock lock(&mutex_);
+  return serves_;
+}
+
 void RendezvousLink::LoseServer() {
   absl::MutexLock lock(&mutex_);
   if (ending_ || lost_) return;
@@ -209,6 +241,7 @@ void RendezvousLink::JoinOnce() {
     join_wanted_ = false;
     untold_.reset();
     if (world.ok()) broken_since_ = done_since_ = absl::InfiniteFuture();
+    if (world.ok()) host_ = world->host();
   }
   handlers_.on_world(std::move(world));
 }
@@ -219,7 +252,10 @@ bool RendezvousLink::SleepUnlessEnding(absl::Duration duration) {
 }
 
 SuccessionView RendezvousLink::Look() {
-  SuccessionView view{.self = handlers_.on_serve ? places_.self : -1, .hosted = places_.hosted, .grace = places_.grace};
+  SuccessionView view{.self = handlers_.on_serve ? places_.self : -1,
+                      .hosted = places_.hosted,
+                      .grace = places_.grace,
+                      .blip = places_.blip};
   for (size_t i = 0; i < places_.servers.size(); ++i) {
     Reach reach = ProbeReach(places_.servers[i], kReachLimit);
     const absl::Time now = Now();
@@ -227,6 +263,13 @@ SuccessionView RendezvousLink::Look() {
     if (reach == Reach::kServing && now < silent_until_[i]) reach = Reach::kMute;
     view.servers.push_back(reach);
   }
+  proto::LifeSign host;
+  {
+    absl::MutexLock lock(&mutex_);
+    host = host_;
+  }
+  const bool is_silent = view.servers[server_] == Reach::kSilent;
+  if (is_silent && SeesLife(host, Prober::kLimit)) view.lives = server_;
   absl::MutexLock lock(&mutex_);
   view.away_since = away_since_;
   view.broken_since = std::min(broken_since_, done_since_);
@@ -246,6 +289,10 @@ bool RendezvousLink::Recover() {
         if (Now() < serve_again_) break;
         serve_again_ = Now() + kServeInterval;
         LOG(WARNING) << "serving the rendezvous: " << decision.reason;
+        {
+          absl::MutexLock lock(&mutex_);
+          serves_ = true;
+        }
         handlers_.on_serve();
         break;
       case SuccessionDecision::Kind::kGiveUp:
@@ -265,8 +312,8 @@ bool RendezvousLink::AttachTo(int server) {
     return false;
   }
   if (!TellWhatWeKnow(*client())) return false;
-  server_ = server;
   absl::MutexLock lock(&mutex_);
+  if (std::exchange(server_, server) != server) host_.Clear();  // it was of another host
   lost_ = false;
   LOG(WARNING) << "the rendezvous is back at " << places_.servers[server] << " after "
                << absl::FormatDuration(absl::Trunc(Now() - away_since_, absl::Milliseconds(1)));

@@ -15,8 +15,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "launcher/prober.h"
 #include "rendezvous/client.h"
 #include "rendezvous/key_value_upstream.h"
+#include "rendezvous/membership.h"
 #include "rendezvous/pace.h"
 #include "rendezvous/succession.h"
 
@@ -28,6 +30,7 @@ struct RendezvousPlaces {
   int self = -1;                     // this node's index in it; -1: it is not on it
   bool hosted = true;                // nodes of the job run them; false: a `composer serve` of its own
   absl::Duration grace = absl::Seconds(60);
+  absl::Duration blip = kBlip;  // MembershipPolicy.blip
 };
 
 class RendezvousLink {
@@ -66,6 +69,11 @@ class RendezvousLink {
   // This node's workers are done: a rendezvous that goes now need not be waited for as long.
   void WorkersEnded();
   void Leave(absl::string_view reason);
+  // Of the launcher beside the rendezvous, which goes with it: waits, after Leave, until all other nodes of the last world have
+  // heard of its end (they have left, or joined again) or are lost, at most `limit`, or until `stop_signals` is readable.
+  void AwaitOthers(absl::Duration limit, int stop_signals);
+  // The rendezvous runs beside this launcher, since another host was lost.
+  bool serves();
 
   // For the key-value proxy: follows the rendezvous.
   const std::shared_ptr<KeyValueUpstream>& upstream() const { return upstream_; }
@@ -104,6 +112,8 @@ class RendezvousLink {
 
   absl::Mutex mutex_;
   std::shared_ptr<RendezvousClient> client_ ABSL_GUARDED_BY(mutex_);
+  bool serves_ ABSL_GUARDED_BY(mutex_) = false;   // since another host was lost
+  proto::LifeSign host_ ABSL_GUARDED_BY(mutex_);  // of the launcher beside the rendezvous, as the last world told
   proto::RestartTally tally_ ABSL_GUARDED_BY(mutex_);
   bool join_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
@@ -112,6 +122,7 @@ class RendezvousLink {
   absl::Time done_since_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   std::optional<proto::FailureCause> untold_ ABSL_GUARDED_BY(mutex_);  // reported while the rendezvous was away
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  Prober prober_;
   std::thread thread_;
 };
 

@@ -145,7 +145,10 @@ absl::StatusOr<RunFile> FindRun(const std::vector<RunFile>& runs, absl::string_v
       if (run.job == wanted || same_folder || absl::StrCat(run.pid) == wanted) found.push_back(run);
     }
   }
-  if (found.size() == 1) return found[0];
+  const bool one_job = std::all_of(found.begin(), found.end(), [&](const RunFile& run) {
+    return run.job == found[0].job && !run.run_folder.empty() && run.run_folder == found[0].run_folder;
+  });
+  if (found.size() == 1 || (found.size() > 1 && one_job)) return found[0];
   if (found.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(found.size(), " jobs of yours ",
                                                    wanted.empty() ? "run here" : absl::StrCat("match `", wanted, "`"),

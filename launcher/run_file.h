@@ -42,7 +42,8 @@ absl::StatusOr<std::string> RegistryFolder(const Environment& environment);
 std::vector<RunFile> ListRuns(const std::string& registry);
 
 // Pure. `wanted`: a run name, a job's name, a pid, or a run folder (any path to it); "": the only one there is.
-// kNotFound, with what runs and the nearest name; kInvalidArgument: several match.
+// kNotFound, with what runs and the nearest name; kInvalidArgument: several match. Launchers of one
+// job (its nodes share this machine) are one match, the oldest of them.
 absl::StatusOr<RunFile> FindRun(const std::vector<RunFile>& runs, absl::string_view wanted);
 
 // This process's entry; removed at the end.

@@ -30,8 +30,13 @@ void Report(int fd, const std::string& line) {
   close(fd);
 }
 
-std::string Explain(const absl::Status& status, int port) {
+std::string Explain(const absl::Status& status, const ServeOptions& options) {
   if (!absl::IsAlreadyExists(status)) return std::string(status.message());
+  const int port = options.port;
+  if (options.of_launcher && options.report_fd < 0) {  // it was the job's before
+    return absl::StrCat("port ", port, " of the rendezvous is in use by another process (ss -ltnp 'sport = :", port,
+                        "' names it)");
+  }
   return absl::StrCat("port ", port,
                       " is in use: choose another --master_port, leave it out to get a free one, or end what listens "
                       "there (ss -ltnp 'sport = :",
@@ -84,10 +89,11 @@ int Serve(const ServeOptions& options) {
                                          .holds_tie = options.place == 0,
                                          .quorum_wait = QuorumWaitOf(options.place, options.places),
                                          .grace = absl::Seconds(options.grace_seconds),
+                                         .blip = absl::Seconds(options.blip_seconds),
                                          .settle = absl::Seconds(options.settle_seconds),
                                          .credentials = *credentials,
                                          .clock = &RealClock::Get()});
-  if (!server.ok()) return Refuse(options, Explain(server.status(), options.port));
+  if (!server.ok()) return Refuse(options, Explain(server.status(), options));
   if (options.report_fd >= 0) {
     Report(options.report_fd, absl::StrCat("port ", (*server)->port(), "\n"));
   } else if (!options.of_launcher) {
@@ -109,6 +115,7 @@ std::vector<std::string> ToArguments(const ServeOptions& options) {
                                         absl::StrCat("--last-call=", options.last_call_seconds),
                                         absl::StrCat("--grow=", NameOf(options.grow)),
                                         absl::StrCat("--rdzv-grace=", options.grace_seconds),
+                                        absl::StrCat("--rdzv-blip=", options.blip_seconds),
                                         absl::StrCat("--settle=", options.settle_seconds),
                                         absl::StrCat("--place=", options.place),
                                         absl::StrCat("--places=", options.places)};
@@ -162,6 +169,11 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
        .help = "how long a running world's nodes may take to come back after a restart",
        .fallback = "60",
        .set = IntoInt(&options.grace_seconds, 0, 86400)},
+      {.name = "rdzv-blip",
+       .metavar = "SECONDS",
+       .help = "how long a node that the others reach may be cut off; 0: it is lost at once",
+       .fallback = "10",
+       .set = IntoInt(&options.blip_seconds, 0, 3600)},
       {.name = "settle",
        .metavar = "SECONDS",
        .help = "form no world before, unless nodes tell of a running one; for a restart",

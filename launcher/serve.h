@@ -22,6 +22,7 @@ struct ServeOptions {
   double last_call_seconds = 1;
   GrowPolicy grow = GrowPolicy::kAtCheckpoint;
   int grace_seconds = 60;  // for a running world's nodes to come back
+  int blip_seconds = 10;   // MembershipPolicy.blip
   int settle_seconds = 0;  // for nodes of a world that an earlier rendezvous formed to tell of it
   int place = 0;           // of this one in the list of hosts that may serve
   int places = 1;          // more than one: a world needs a majority of the last one

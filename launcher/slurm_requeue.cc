@@ -53,7 +53,7 @@ RequeueDecision DecideRequeue(const SlurmPlace& place, const absl::StatusOr<Slur
   if (facts->state != "RUNNING") {
     return {false, absl::StrCat(job, " is ", facts->state, " and not requeued: ", kAgain)};
   }
-  return {true, absl::StrCat(job, " is requeued, for the ", place.restarts + 1, ". time")};
+  return {true, absl::StrCat(job, " is requeued (restart ", place.restarts + 1, ")")};
 }
 
 std::string RequeueSlurmJob(const SlurmPlace& place, const Environment& environment) {

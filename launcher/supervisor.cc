@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervisor.h"
 
+#include <fcntl.h>
 #include <grpcpp/create_channel.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,7 +25,6 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
-constexpr absl::Duration kServeInterval = absl::Seconds(1);  // between two starts of the rendezvous
 constexpr absl::Duration kOwnStop = absl::Seconds(5);        // a tick this late: we were stopped ourselves
 // A rank that waits for a hung one on another node is never named before it.
 constexpr absl::Duration kRemotePatience = absl::Seconds(2);
@@ -44,8 +44,9 @@ Supervisor::Supervisor(Options options, Parts parts)
                                          ChannelSettings(Link::kLocal)),
                options_.job),
       meter_(options_.launched),
-      serves_(options_.serves),
-      served_at_(Now()) {}
+      serves_(options_.serves) {
+  serve_restarts_.OnStart(Now());
+}
 
 int Supervisor::Run() {
   parts_.link.Join(ToProto(budget_.tally));
@@ -202,8 +203,9 @@ void Supervisor::Handle(const ServeRequest&) {
 
 void Supervisor::OnServerGone(ExitStatus status) {
   if (!serves_) return;  // another launcher serves it
-  Tell(absl::StrCat("the rendezvous ", status.ToString(), "; starting it again, the workers go on"));
-  serve_at_ = std::max(Now(), served_at_ + kServeInterval);
+  const ServeRestarts::Decision decision = serve_restarts_.OnExit(status, Now());
+  serve_at_ = decision.at;
+  if (!decision.message.empty()) Tell(decision.message);
 }
 
 void Supervisor::OnWorkerGone() {
@@ -277,9 +279,12 @@ void Supervisor::HandleTime() {
   }
   if (now >= serve_at_) {
     serve_at_ = absl::InfiniteFuture();
-    served_at_ = now;
+    serve_restarts_.OnStart(now);
     const ProcessSpec spec = {.argv = options_.serve_argv, .environment = options_.plan.environment.ToStrings()};
-    parts_.keeper.Spawn(Keeper::kEarlyChildTag, spec, STDERR_FILENO, STDERR_FILENO).IgnoreError();  // its death is told
+    const int quiet = serve_restarts_.quiet() ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    const int output = quiet >= 0 ? quiet : STDERR_FILENO;
+    parts_.keeper.Spawn(Keeper::kEarlyChildTag, spec, output, output).IgnoreError();  // its death is told
+    if (quiet >= 0) close(quiet);
   }
 }
 

@@ -31,6 +31,7 @@
 #include "launcher/rendezvous_link.h"
 #include "launcher/restart_policy.h"
 #include "launcher/run_recorder.h"
+#include "launcher/serve_restarts.h"
 #include "launcher/stop_request.h"
 #include "launcher/worker_group.h"
 #include "launcher/worker_hub.h"
@@ -154,7 +155,7 @@ class Supervisor {
   absl::Time tick_at_ = absl::InfinitePast();
   bool serves_ = false;
   absl::Time serve_at_ = absl::InfiniteFuture();  // start the rendezvous again
-  absl::Time served_at_;
+  ServeRestarts serve_restarts_;
 };
 
 }  // namespace composer

@@ -141,7 +141,7 @@ void Supervisor::Finish(const Verdict& verdict) {
   state_ = State::kFinished;
   exit_code_ = verdict.exit_code;
   SaveSummary();
-  if (options_.plan.job) Tell(DescribeRun(recorder_.summary()));
+  if (options_.plan.job && first_node_) Tell(DescribeRun(recorder_.summary()));
 }
 
 void Supervisor::SaveSummary() {

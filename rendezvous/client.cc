@@ -44,6 +44,12 @@ void RendezvousClient::OnSpare(std::function<void(const proto::Spare&)> handler)
 
 void RendezvousClient::OnLook(std::function<void()> handler) { stream_->SetLookHandler(std::move(handler)); }
 
+void RendezvousClient::OnProbe(std::function<void(const proto::Probe&)> handler) {
+  stream_->SetProbeHandler(std::move(handler));
+}
+
+void RendezvousClient::Answer(const proto::Probed& probed) { stream_->Answer(probed); }
+
 void RendezvousClient::Report(const proto::NodeReport& report) { stream_->Report(report); }
 
 absl::Status RendezvousClient::ReportGenerationEnded(const proto::FailureCause& cause) {

@@ -79,6 +79,10 @@ class RendezvousClient {
   void OnLook(std::function<void()> handler);
   void Report(const proto::NodeReport& report);
 
+  // The rendezvous asks whether this node reaches another's launcher: answer with Answer, soon. As OnLook.
+  void OnProbe(std::function<void(const proto::Probe&)> handler);
+  void Answer(const proto::Probed& probed);
+
   // This node's workers are gone or going; the others are told. The first cause of a generation counts. kUnavailable:
   // the stream is over.
   absl::Status ReportGenerationEnded(const proto::FailureCause& cause);

@@ -92,6 +92,19 @@ void RendezvousClient::Stream::SetSpareHandler(std::function<void(const proto::S
   spare_handler_ = std::move(handler);
 }
 
+void RendezvousClient::Stream::SetProbeHandler(std::function<void(const proto::Probe&)> handler) {
+  absl::MutexLock lock(&mutex_);
+  probe_handler_ = std::move(handler);
+}
+
+void RendezvousClient::Stream::Answer(const proto::Probed& probed) {
+  absl::MutexLock lock(&mutex_);
+  if (over_.has_value()) return;
+  proto::NodeMessage message;
+  *message.mutable_probed() = probed;
+  Send(std::move(message));
+}
+
 void RendezvousClient::Stream::Report(const proto::NodeReport& report) {
   absl::MutexLock lock(&mutex_);
   if (over_.has_value()) return;
@@ -136,6 +149,7 @@ void RendezvousClient::Stream::OnReadDone(bool ok) {
   if (incoming_.has_regroup()) TakeRegroup(incoming_.regroup());
   if (incoming_.has_spare()) TakeSpare(incoming_.spare());
   if (incoming_.has_look()) TakeLook();
+  if (incoming_.has_probe()) TakeProbe(incoming_.probe());
   if (incoming_.has_reattached()) AnswerReattach(absl::OkStatus());
   if (incoming_.has_confirmed()) TakeConfirmed(incoming_.confirmed());
   StartRead(&incoming_);
@@ -240,6 +254,15 @@ void RendezvousClient::Stream::TakeLook() {
     handler = look_handler_;
   }
   if (handler) handler();
+}
+
+void RendezvousClient::Stream::TakeProbe(const proto::Probe& probe) {
+  std::function<void(const proto::Probe&)> handler;
+  {
+    absl::MutexLock lock(&mutex_);
+    handler = probe_handler_;
+  }
+  if (handler) handler(probe);
 }
 
 void RendezvousClient::Stream::AnswerReattach(absl::Status answer) {

@@ -29,7 +29,9 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   void SetRegroupHandler(std::function<void(const proto::Regroup&)> handler);
   void SetLookHandler(std::function<void()> handler);
   void SetSpareHandler(std::function<void(const proto::Spare&)> handler);
+  void SetProbeHandler(std::function<void(const proto::Probe&)> handler);
   void Report(const proto::NodeReport& report);
+  void Answer(const proto::Probed& probed);
   absl::Status ReportGenerationEnded(const proto::FailureCause& cause);
   void Leave(absl::string_view reason);
   void OnReadDone(bool ok) override;
@@ -45,6 +47,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   void TakeRegroup(const proto::Regroup& regroup);
   void TakeSpare(const proto::Spare& spare);
   void TakeLook();
+  void TakeProbe(const proto::Probe& probe);
   void AnswerReattach(absl::Status answer);
   void TakeGenerationOver(const proto::GenerationOver& over);
   absl::Status Explain(const grpc::Status& status) const;
@@ -60,6 +63,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   std::function<void(const proto::Regroup&)> regroup_handler_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const proto::Spare&)> spare_handler_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> look_handler_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(const proto::Probe&)> probe_handler_ ABSL_GUARDED_BY(mutex_);
   std::deque<proto::NodeMessage> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
   proto::Standing standing_ ABSL_GUARDED_BY(mutex_);
   std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);  // arrived, not yet returned

@@ -147,6 +147,8 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
   } else if (now_ < stalled_until_) {
     roll_.expected_until = roll_.expected > 0 ? std::max(roll_.expected_until, stalled_until_) : stalled_until_;
     Remove(it, Seat::State::kExpected);
+  } else if (options_.policy.blip > absl::ZeroDuration() && it->second.info.life().port() > 0) {
+    BeginAbsence(it, outcome);
   } else {
     const proto::NodeInfo info = it->second.info;
     Remove(it, Seat::State::kLost);
@@ -159,6 +161,11 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
 void Coordinator::Stalled(absl::Time now) {
   const bool was_settling = now_ < roll_.settled;
   stalled_until_ = Later(now) + kStallAllowance;
+  for (auto& [seat, absence] : absences_) {  // answers and the nodes themselves may be on their way
+    absence.since = now_;
+    absence.next = stalled_until_;
+    roll_.expected_until = std::max(roll_.expected_until, now_ + options_.policy.blip);
+  }
   if (was_settling) roll_.settled = std::max(roll_.settled, stalled_until_);
 }
 

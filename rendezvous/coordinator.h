@@ -6,7 +6,9 @@
 //   fresh --Reattach(g)--> running(g), recovering --all its nodes are back--> running(g)
 //                                                 --grace is over----------> idle
 //
-// A node of a running world that joins again, or whose stream ends without Leave, ends the generation. The first cause
+// A node of a running world that joins again, or is lost, ends the generation. When its stream ends without Leave it is
+// absent: other nodes are asked whether they reach its launcher. One that nobody reaches is lost; one that is reached has
+// MembershipPolicy.blip to re-attach, and then nothing has happened (coordinator_absences.cc). The first cause
 // is sent to every other node of the world. A later one is dropped, unless it explains the first (IsBetterCause) and
 // arrives before the next world forms: then it is sent to all of them. Leave does not end the generation of
 // the others, unless all have left.
@@ -27,8 +29,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -79,6 +83,8 @@ class Coordinator {
   Outcome GenerationEnded(Session session, uint64_t generation, const proto::FailureCause& cause, absl::Time now);
   // The world that was sent to it has reached the node.
   Outcome WorldTaken(Session session, uint64_t generation, absl::Time now);
+  // The answer to a Probe.
+  Outcome Probed(Session session, const proto::Probed& probed, absl::Time now);
   Outcome Leave(Session session, absl::Time now);
   // The stream ended; no effect after Leave.
   Outcome Lost(Session session, absl::Time now);
@@ -125,6 +131,16 @@ class Coordinator {
     int base_rank = -1;   // -1: not known yet
   };
 
+  // A node of the last world whose stream has ended, and may be only cut off from us.
+  struct Absence {
+    proto::NodeInfo info;
+    absl::Time since;
+    std::set<Session> asked;  // and have not answered
+    bool unreached = false;   // one has answered that it cannot reach the node, and none that it can
+    absl::Time next;          // ask again, or take no answer for an answer
+  };
+
+  static std::string PlaceName(const proto::NodeInfo& node);
   static std::string Describe(const proto::NodeInfo& node, int node_rank);
   absl::Time Later(absl::Time now) { return now_ = std::max(now_, now); }
   std::optional<proto::Refusal> Check(const proto::Caller& caller, const proto::NodeInfo& node) const;
@@ -152,6 +168,13 @@ class Coordinator {
   void Regroup(Outcome& outcome);
   void Dissolve(Outcome& outcome);
   void TellSpare(Session session, Outcome& outcome) const;
+  void DecideWorld(Outcome& outcome);
+  void BeginAbsence(Nodes::iterator it, Outcome& outcome);
+  void Ask(int seat, Absence& absence, Outcome& outcome);
+  // False: it is lost, or back.
+  bool Review(int seat, Absence& absence, Outcome& outcome);
+  void ReviewAbsences(Outcome& outcome);
+  void LoseAbsent(int seat, const std::string& why, Outcome& outcome);
   proto::RestartTally MostRestarts(const std::vector<Session>& members) const;
   std::pair<int64_t, int64_t> Page(int first_node_rank, int count) const;
 
@@ -175,6 +198,7 @@ class Coordinator {
   proto::FailureCause over_because_;  // of the last generation
   bool keys_open_ = false;            // of the running generation
   std::unordered_map<std::string, std::string> lost_places_;  // of members of the last world -> node_id
+  std::map<int, Absence> absences_;                           // by seat; at most kMaxAbsences
 };
 
 }  // namespace composer

@@ -58,6 +58,7 @@ proto::RosterReply Coordinator::Roster(int first_node_rank, int count) const {
   reply.set_nodes(static_cast<int>(seats_.size()));
   reply.set_waiting(roll_.waiting);
   reply.set_reason(reason_);
+  reply.set_in_world(roll_.present - roll_.present_waiting + (roll_.running ? roll_.expected : 0));
   const auto [begin, end] = Page(first_node_rank, count);
   for (int64_t rank = begin; rank < end; ++rank) {
     proto::NodePlacement& member = *reply.add_members();

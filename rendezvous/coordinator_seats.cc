@@ -11,10 +11,12 @@ namespace composer {
 namespace {
 
 
-// Where a launcher of the job runs: another one there is its successor.
-std::string PlaceName(const proto::NodeInfo& node) { return absl::StrCat(node.hostname(), "/", node.node_rank()); }
-
 }  // namespace
+
+// Where a launcher of the job runs: another one there is its successor.
+std::string Coordinator::PlaceName(const proto::NodeInfo& node) {
+  return absl::StrCat(node.hostname(), "/", node.node_rank());
+}
 
 std::string Coordinator::Describe(const proto::NodeInfo& node, int node_rank) {
   return absl::StrCat("node ", node_rank, " (", node.hostname(), ")");
@@ -55,6 +57,13 @@ Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& in
     slots_ += info.slots();
     const auto lost = lost_places_.find(PlaceName(info));
     if (lost != lost_places_.end() && lost->second != info.node_id()) roll_.broken = true;  // it is dead: replaced
+    for (auto& [seat, absence] : absences_) {
+      const bool succeeds = info.node_rank() >= 0 && PlaceName(absence.info) == PlaceName(info) &&
+                            absence.info.node_id() != info.node_id();
+      if (!succeeds) continue;
+      absence.asked.clear();
+      absence.unreached = roll_.broken = true;
+    }
     by_id_[info.node_id()] = session;
     if (info.node_rank() >= 0) by_given_rank_[info.node_rank()] = session;
   }
@@ -91,6 +100,7 @@ void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
   roll_.expected_until = now_ + options_.policy.grace;
   roll_.broken = keys_open_ = false;
   lost_places_.clear();
+  absences_.clear();
 }
 
 bool Coordinator::IsNewest(const proto::Standing& standing) const {
@@ -172,6 +182,7 @@ void Coordinator::Remove(Nodes::iterator it, Seat::State seat) {
   slots_ -= node.info.slots();
   by_id_.erase(node.info.node_id());
   by_given_rank_.erase(node.info.node_rank());
+  for (auto& [absent, absence] : absences_) absence.asked.erase(it->first);
   nodes_.erase(it);
 }
 

@@ -1,5 +1,7 @@
 // How worlds begin and end; what single messages do is in coordinator.cc.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -66,6 +68,13 @@ void Coordinator::NumberRanks() {
 }
 
 void Coordinator::Decide(Outcome& outcome) {
+  ReviewAbsences(outcome);
+  DecideWorld(outcome);
+  for (const auto& [seat, absence] : absences_)
+    wake_at_ = std::min({wake_at_, absence.next, absence.since + options_.policy.blip});
+}
+
+void Coordinator::DecideWorld(Outcome& outcome) {
   if (options_.policy.quorum) roll_.before = electorates_.votes();
   const auto all = static_cast<size_t>(options_.policy.max_nodes);
   roll_.all_here = nodes_.size() == all && by_given_rank_.size() == all && roll_.waiting == options_.policy.max_nodes;
@@ -90,7 +99,7 @@ void Coordinator::Decide(Outcome& outcome) {
       roll_.expected = 0;
       roll_.broken = roll_.broken || !keys_open_;  // after a restart they have had the grace
       EndGeneration(0, NodeCause("rendezvous", reason_, now_), outcome);
-      return Decide(outcome);  // once: nothing runs now
+      return DecideWorld(outcome);  // once: nothing runs now
   }
 }
 
@@ -104,21 +113,36 @@ proto::RestartTally Coordinator::MostRestarts(const std::vector<Session>& member
   return *most;
 }
 
-// Those who wait, with their ranks in the newest world that any of them was in: the last one may have reached nobody.
+// Those who wait, with their ranks in the newest world that any of them was in: the last one may have reached nobody. Who was
+// in an older one only (the newest never reached it) stands behind its members, as it stood there.
 std::vector<Candidate> Coordinator::Candidates() const {
-  proto::Electorate newest;
-  for (const auto& [session, node] : nodes_) {
-    if (!node.waiting || node.voter.parts.empty()) continue;
-    const proto::Electorate& part = node.voter.parts.back();
-    if (part.node_rank() >= 0 && part.generation() > newest.generation()) newest = part;
-  }
+  std::vector<const Node*> veterans;
   std::vector<Candidate> candidates;
   for (const auto& [session, node] : nodes_) {
     if (!node.waiting) continue;
-    const bool was_in_it =
-        !node.voter.parts.empty() && newest.generation() > 0 && node.voter.parts.back().world() == newest.world();
-    candidates.push_back({session, was_in_it ? node.voter.parts.back().node_rank() : -1, node.info.node_rank(),
-                          node.arrival, node.info.node_group()});
+    // Where nobody was given a rank, node 0 is the one that serves: it comes first, whoever joins first.
+    const int64_t arrival = node.info.serves() ? -1 : node.arrival;
+    candidates.push_back({session, -1, node.info.node_rank(), arrival, node.info.node_group()});
+    if (!node.voter.parts.empty() && node.voter.parts.back().node_rank() >= 0) veterans.push_back(&node);
+  }
+  std::sort(veterans.begin(), veterans.end(), [](const Node* a, const Node* b) {
+    const proto::Electorate &x = a->voter.parts.back(), &y = b->voter.parts.back();
+    return std::make_tuple(y.generation(), x.world(), x.node_rank()) <
+           std::make_tuple(x.generation(), y.world(), y.node_rank());
+  });
+  std::unordered_map<const Node*, int> ranks;
+  int next = 0;
+  for (const Node* const veteran : veterans) {
+    const proto::Electorate& part = veteran->voter.parts.back();
+    const proto::Electorate& newest = veterans.front()->voter.parts.back();
+    const bool was_in_newest = part.generation() == newest.generation() && part.world() == newest.world();
+    const int rank = was_in_newest ? part.node_rank() : next;
+    ranks[veteran] = rank;
+    next = std::max(next, rank + 1);
+  }
+  for (Candidate& candidate : candidates) {
+    const auto rank = ranks.find(&nodes_.at(candidate.id));
+    if (rank != ranks.end()) candidate.previous_rank = rank->second;
   }
   return candidates;
 }
@@ -151,7 +175,13 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
   world.set_master_address(first.address());
   world.set_master_port(first.free_port());
   world.set_reason(reason_);
+  if (const auto host = std::find_if(members.begin(), members.end(),
+                                     [this](Session session) { return nodes_.at(session).info.serves(); });
+      host != members.end()) {
+    *world.mutable_host() = nodes_.at(*host).info.life();
+  }
   seats_.assign(members.size(), Seat());
+  absences_.clear();
   for (int rank = 0; rank < layout.num_nodes(); ++rank) {
     Node& node = nodes_.at(members[rank]);
     node.waiting = false;

@@ -20,6 +20,7 @@ void KeyValueStore::Begin(uint64_t generation, bool resumed) {
     if (resumed && restoring_ == generation) {
       for (auto& [key, memory] : restored_) {
         revision_ = std::max(revision_, memory.revision);
+        log_.Restore(key, memory.made);
         if (memory.deleted) continue;
         total_bytes_ += key.size() + memory.value.size();
         entries_[key] = std::move(memory.value);
@@ -52,10 +53,32 @@ void KeyValueStore::Restore(uint64_t generation, std::vector<Memory> memories) {
   }
 }
 
-uint64_t KeyValueStore::NextRevision(uint64_t* revision) {
+void KeyValueStore::Commit(const Keys& keys, int64_t sum, Change* change) {
   ++revision_;
-  if (revision != nullptr) *revision = revision_;
-  return revision_;
+  if (change == nullptr) return;
+  log_.Add(change->id, keys, revision_, sum);
+  change->revision = revision_;
+  TellUnsettled(keys, *change);
+}
+
+absl::StatusOr<const MadeChange*> KeyValueStore::FindMade(const Keys& keys, Change* change) {
+  if (change == nullptr) return nullptr;
+  change->revision = 0;
+  ASSIGN_OR_RETURN(const MadeChange* const made, log_.Find(change->id));
+  if (made == nullptr) return nullptr;
+  change->revision = made->revision;
+  TellUnsettled(keys, *change);
+  return made;
+}
+
+void KeyValueStore::TellUnsettled(const Keys& keys, Change& change) const {
+  change.unsettled.clear();
+  for (const absl::string_view key : keys) {
+    for (MadeChange& made : log_.Unsettled(key)) {
+      const bool itself = made.sender == change.id.sender && made.number == change.id.number;
+      if (!itself) change.unsettled.push_back(std::move(made));
+    }
+  }
 }
 
 void KeyValueStore::End(uint64_t generation, absl::string_view why) {
@@ -81,6 +104,7 @@ void KeyValueStore::EndLocked(absl::string_view why, Calls& calls) {
   open_ = false;
   why_ended_ = std::string(why);
   entries_.clear();
+  log_.Clear();
   filed_.clear();
   total_bytes_ = 0;
   for (auto& [id, waiter] : waiters_) calls.emplace_back(std::move(waiter.done), CheckGeneration(generation_));
@@ -88,77 +112,38 @@ void KeyValueStore::EndLocked(absl::string_view why, Calls& calls) {
 }
 
 absl::Status KeyValueStore::Set(uint64_t generation, std::vector<std::pair<std::string, std::string>> entries,
-                                uint64_t* revision) {
+                                Change* change) {
   for (const auto& [key, value] : entries) RETURN_IF_ERROR(CheckSizes(key, value));
   Calls calls;
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(CheckGeneration(generation));
+    Keys keys;
     size_t num_bytes = 0;
-    for (const auto& [key, value] : entries) num_bytes += key.size() + value.size();
+    for (const auto& [key, value] : entries) {
+      keys.push_back(key);
+      num_bytes += key.size() + value.size();
+    }
+    ASSIGN_OR_RETURN(const MadeChange* const made, FindMade(keys, change));
+    if (made != nullptr) return absl::OkStatus();
     RETURN_IF_ERROR(CheckRoom(entries.size(), num_bytes));
-    NextRevision(revision);
     for (auto& [key, value] : entries) Store(key, std::move(value), calls);
+    Commit(keys, 0, change);
   }
   Run(calls);
   return absl::OkStatus();
 }
 
-KeyValueStore::WaiterId KeyValueStore::Get(uint64_t generation, std::vector<std::string> keys, bool with_values,
-                                           Callback done) {
-  absl::StatusOr<Values> answer = Values();
-  {
-    absl::MutexLock lock(&mutex_);
-    Waiter waiter{std::move(keys), 0, with_values, std::move(done)};
-    absl::Status status = CheckGeneration(generation);
-    for (const std::string& key : waiter.keys) status.Update(CheckSizes(key, ""));
-    if (status.ok() && FindMissing(waiter)) {
-      if (waiters_.size() < limits_.max_waiters) {
-        const WaiterId id = ++last_waiter_;
-        filed_[waiter.keys[waiter.missing]].push_back(id);
-        waiters_.emplace(id, std::move(waiter));
-        return id;
-      }
-      status = absl::ResourceExhaustedError(
-          absl::StrCat("key-value store: ", waiters_.size(), " calls are waiting already"));
-    }
-    answer = status.ok() ? Collect(waiter) : absl::StatusOr<Values>(status);
-    done = std::move(waiter.done);
-  }
-  done(std::move(answer));
-  return 0;
-}
-
-void KeyValueStore::Cancel(WaiterId id, const absl::Status& why) {
-  Callback done;
-  absl::Status answer;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto it = waiters_.find(id);
-    if (it == waiters_.end()) return;
-    const std::string& key = it->second.keys[it->second.missing];
-    answer =
-        absl::Status(why.code(), absl::StrCat(why.message(), ", key \"", absl::CHexEscape(key), "\" is not there"));
-    const auto filed = filed_.find(key);
-    if (filed != filed_.end()) {
-      std::vector<WaiterId>& ids = filed->second;
-      ids.erase(std::remove(ids.begin(), ids.end(), id), ids.end());
-      if (ids.empty()) filed_.erase(filed);
-    }
-    done = std::move(it->second.done);
-    waiters_.erase(it);
-  }
-  done(answer);
-}
-
 absl::StatusOr<int64_t> KeyValueStore::Add(uint64_t generation, const std::string& key, int64_t amount,
-                                           uint64_t* revision) {
+                                           Change* change) {
   RETURN_IF_ERROR(CheckSizes(key, ""));
   Calls calls;
   int64_t sum = 0;
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(CheckGeneration(generation));
+    ASSIGN_OR_RETURN(const MadeChange* const made, FindMade({key}, change));
+    if (made != nullptr) return made->sum;
     const auto it = entries_.find(key);
     int64_t current = 0;
     if (it != entries_.end() && !absl::SimpleAtoi(it->second, &current)) {
@@ -170,8 +155,8 @@ absl::StatusOr<int64_t> KeyValueStore::Add(uint64_t generation, const std::strin
     }
     std::string text = absl::StrCat(sum);
     RETURN_IF_ERROR(CheckRoom(1, key.size() + text.size()));
-    NextRevision(revision);
     Store(key, std::move(text), calls);
+    Commit({key}, sum, change);
   }
   Run(calls);
   return sum;
@@ -179,19 +164,20 @@ absl::StatusOr<int64_t> KeyValueStore::Add(uint64_t generation, const std::strin
 
 absl::StatusOr<std::string> KeyValueStore::CompareSet(uint64_t generation, const std::string& key,
                                                       const std::string& expected, std::string desired,
-                                                      uint64_t* revision) {
+                                                      Change* change) {
   RETURN_IF_ERROR(CheckSizes(key, desired));
-  if (revision != nullptr) *revision = 0;
   Calls calls;
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(CheckGeneration(generation));
+    ASSIGN_OR_RETURN(const MadeChange* const made, FindMade({key}, change));
+    if (made != nullptr) return desired;
     const auto it = entries_.find(key);
     if (it == entries_.end() && !expected.empty()) return expected;
     if (it != entries_.end() && it->second != expected) return it->second;
     RETURN_IF_ERROR(CheckRoom(1, key.size() + desired.size()));
-    NextRevision(revision);
     Store(key, desired, calls);
+    Commit({key}, 0, change);
   }
   Run(calls);
   return desired;
@@ -206,15 +192,16 @@ absl::StatusOr<bool> KeyValueStore::Check(uint64_t generation, const std::vector
   });
 }
 
-absl::StatusOr<bool> KeyValueStore::Delete(uint64_t generation, const std::string& key, uint64_t* revision) {
-  if (revision != nullptr) *revision = 0;
+absl::StatusOr<bool> KeyValueStore::Delete(uint64_t generation, const std::string& key, Change* change) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckGeneration(generation));
+  ASSIGN_OR_RETURN(const MadeChange* const made, FindMade({key}, change));
+  if (made != nullptr) return true;
   const auto it = entries_.find(key);
   if (it == entries_.end()) return false;
   total_bytes_ -= it->first.size() + it->second.size();
   entries_.erase(it);
-  NextRevision(revision);
+  Commit({key}, 0, change);
   return true;
 }
 
@@ -257,48 +244,6 @@ void KeyValueStore::Store(const std::string& key, std::string value, Calls& call
   total_bytes_ += (is_new ? key.size() : 0) + value.size() - it->second.size();
   it->second = std::move(value);
   if (is_new) Wake(key, calls);
-}
-
-void KeyValueStore::Wake(const std::string& key, Calls& calls) {
-  const auto filed = filed_.find(key);
-  if (filed == filed_.end()) return;
-  const std::vector<WaiterId> ids = std::move(filed->second);
-  filed_.erase(filed);
-  for (const WaiterId id : ids) {
-    const auto it = waiters_.find(id);
-    Waiter& waiter = it->second;
-    if (FindMissing(waiter)) {
-      filed_[waiter.keys[waiter.missing]].push_back(id);
-      continue;
-    }
-    calls.emplace_back(std::move(waiter.done), Collect(waiter));
-    waiters_.erase(it);
-  }
-}
-
-// Goes round from the last missing key: over a waiter's life that is one pass, as long as nothing is deleted.
-bool KeyValueStore::FindMissing(Waiter& waiter) const {
-  for (size_t i = 0; i < waiter.keys.size(); ++i) {
-    const size_t at = (waiter.missing + i) % waiter.keys.size();
-    if (entries_.count(waiter.keys[at]) > 0) continue;
-    waiter.missing = at;
-    return true;
-  }
-  return false;
-}
-
-absl::StatusOr<KeyValueStore::Values> KeyValueStore::Collect(const Waiter& waiter) const {
-  Values values;
-  if (!waiter.with_values) return values;
-  size_t num_bytes = 0;
-  for (const std::string& key : waiter.keys) num_bytes += entries_.at(key).size();
-  if (num_bytes > limits_.max_answer_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("get: ", num_bytes, " bytes in one answer, at most ",
-                                                     limits_.max_answer_bytes, " are allowed: ask for fewer keys"));
-  }
-  values.reserve(waiter.keys.size());
-  for (const std::string& key : waiter.keys) values.push_back(entries_.at(key));
-  return values;
 }
 
 void KeyValueStore::Run(Calls& calls) {

@@ -21,16 +21,19 @@ constexpr absl::Duration kRetryInterval = absl::Milliseconds(100);
 
 bool IsAway(const grpc::Status& status) { return status.error_code() == grpc::StatusCode::UNAVAILABLE; }
 
-proto::KeyMemory Change(const std::string& key, const std::string& value, uint64_t revision, bool deleted = false) {
+template <typename Reply>
+proto::KeyMemory Change(const std::string& key, const std::string& value, const Reply& answer, bool deleted = false) {
   proto::KeyMemory change;
   change.set_key(key);
   change.set_value(value);
-  change.set_revision(revision);
+  change.set_revision(answer.revision());
   change.set_deleted(deleted);
+  *change.mutable_made() = answer.unsettled();
   return change;
 }
 
-// One call on its way. Request and reply belong to the caller's side, which lives until OnDone.
+// One call on its way. The reply belongs to the caller's side, which lives until OnDone; a request that changes keys gets
+// its number.
 template <typename Request, typename Reply>
 class Forward final : public grpc::ServerUnaryReactor {
  public:
@@ -41,19 +44,22 @@ class Forward final : public grpc::ServerUnaryReactor {
       : caller_(context),
         upstream_(std::move(upstream)),
         method_(method),
-        request_(request),
+        request_(*request),
         reply_(reply),
         on_answer_(std::move(on_answer)) {
+    if constexpr (kChanges) *request_.mutable_id() = upstream_->NumberChange();
     Try();
   }
   void OnDone() override { delete this; }
 
  private:
+  static constexpr bool kChanges = requires(Request request) { request.mutable_id(); };
+
   void Try() {
     reply_->Clear();
     context_ = grpc::ClientContext::FromCallbackServerContext(*caller_);  // its deadline and cancellation
     stub_ = upstream_->stub();
-    (stub_->async()->*method_)(context_.get(), request_, reply_, [this](grpc::Status status) { Take(status); });
+    (stub_->async()->*method_)(context_.get(), &request_, reply_, [this](grpc::Status status) { Take(status); });
   }
 
   void Take(const grpc::Status& status) {
@@ -62,14 +68,15 @@ class Forward final : public grpc::ServerUnaryReactor {
       alarm_->Set(DeadlineAfter(kRetryInterval), [this](bool) { Try(); });
       return;
     }
-    if (status.ok() && on_answer_) on_answer_(*request_, *reply_);
+    if (status.ok() && on_answer_) on_answer_(request_, *reply_);
+    if constexpr (kChanges) upstream_->SettleChange(request_.id().number());
     Finish(status);
   }
 
   grpc::CallbackServerContext* const caller_;
   const std::shared_ptr<KeyValueUpstream> upstream_;
   const Method<Request, Reply> method_;
-  const Request* const request_;
+  Request request_;
   Reply* const reply_;
   const OnAnswer on_answer_;
   std::shared_ptr<proto::KeyValue::Stub> stub_;  // outlives its call
@@ -130,7 +137,7 @@ grpc::ServerUnaryReactor* KeyValueProxy::Set(grpc::CallbackServerContext* contex
       context, upstream_, &Stub::Set, request, reply,
       [upstream = upstream_](const proto::SetRequest& set, const proto::SetReply& answer) {
         for (const proto::KeyAndValue& entry : set.entries())
-          upstream->Remember(set.caller().generation(), Change(entry.key(), entry.value(), answer.revision()));
+          upstream->Remember(set.caller().generation(), Change(entry.key(), entry.value(), answer));
       });
 }
 
@@ -158,8 +165,7 @@ grpc::ServerUnaryReactor* KeyValueProxy::Add(grpc::CallbackServerContext* contex
   return new Forward<proto::AddRequest, proto::AddReply>(
       context, upstream_, &Stub::Add, request, reply,
       [upstream = upstream_](const proto::AddRequest& add, const proto::AddReply& answer) {
-        upstream->Remember(add.caller().generation(),
-                           Change(add.key(), std::to_string(answer.value()), answer.revision()));
+        upstream->Remember(add.caller().generation(), Change(add.key(), std::to_string(answer.value()), answer));
       });
 }
 
@@ -169,7 +175,7 @@ grpc::ServerUnaryReactor* KeyValueProxy::CompareSet(grpc::CallbackServerContext*
   return new Forward<proto::CompareSetRequest, proto::CompareSetReply>(
       context, upstream_, &Stub::CompareSet, request, reply,
       [upstream = upstream_](const proto::CompareSetRequest& set, const proto::CompareSetReply& answer) {
-        upstream->Remember(set.caller().generation(), Change(set.key(), set.desired(), answer.revision()));
+        upstream->Remember(set.caller().generation(), Change(set.key(), set.desired(), answer));
       });
 }
 
@@ -183,7 +189,7 @@ grpc::ServerUnaryReactor* KeyValueProxy::Delete(grpc::CallbackServerContext* con
   return new Forward<proto::DeleteRequest, proto::DeleteReply>(
       context, upstream_, &Stub::Delete, request, reply,
       [upstream = upstream_](const proto::DeleteRequest& erase, const proto::DeleteReply& answer) {
-        upstream->Remember(erase.caller().generation(), Change(erase.key(), "", answer.revision(), /*deleted=*/true));
+        upstream->Remember(erase.caller().generation(), Change(erase.key(), "", answer, /*deleted=*/true));
       });
 }
 

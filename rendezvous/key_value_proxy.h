@@ -3,8 +3,9 @@
 // call is tried again until its own deadline, so that workers do not notice. Reads of write-once keys are answered from
 // the launcher's cache; one read a key goes upstream. Holds no thread while a call waits.
 //
-// A change that was made but whose answer was lost with the coordinator is made again: what no launcher remembers is not
-// in the restored store.
+// A change whose answer was lost is sent again with the number that it had, so that it is made once (change_log.h). If the
+// answer was lost with the coordinator, the change is made again unless a launcher remembers it: what none remembers is not in
+// the restored store.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

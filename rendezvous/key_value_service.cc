@@ -16,6 +16,22 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const abs
   return reactor;
 }
 
+KeyValueStore::Change ChangeOf(const proto::ChangeId& id) {
+  return {.id = {id.sender(), id.number(), id.settled()}, .unsettled = {}};
+}
+
+template <typename Reply>
+void Tell(const KeyValueStore::Change& change, Reply* reply) {
+  reply->set_revision(change.revision);
+  for (const MadeChange& made : change.unsettled) {
+    proto::ChangeMade& told = *reply->add_unsettled();
+    told.set_sender(made.sender);
+    told.set_number(made.number);
+    told.set_revision(made.revision);
+    told.set_sum(made.sum);
+  }
+}
+
 }  // namespace
 
 absl::Status KeyValueService::CheckJob(const proto::Caller& caller) const {
@@ -25,14 +41,14 @@ absl::Status KeyValueService::CheckJob(const proto::Caller& caller) const {
 
 grpc::ServerUnaryReactor* KeyValueService::Set(grpc::CallbackServerContext* context, const proto::SetRequest* request,
                                                proto::SetReply* reply) {
-  uint64_t revision = 0;
   absl::Status status = CheckJob(request->caller());
   if (status.ok()) {
     std::vector<std::pair<std::string, std::string>> entries;
     entries.reserve(request->entries_size());
     for (const proto::KeyAndValue& entry : request->entries()) entries.emplace_back(entry.key(), entry.value());
-    status = store_->Set(request->caller().generation(), std::move(entries), &revision);
-    reply->set_revision(revision);
+    KeyValueStore::Change change = ChangeOf(request->id());
+    status = store_->Set(request->caller().generation(), std::move(entries), &change);
+    if (status.ok()) Tell(change, reply);
   }
   return Answer(context, status);
 }
@@ -46,9 +62,9 @@ grpc::ServerUnaryReactor* KeyValueService::Get(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* KeyValueService::Add(grpc::CallbackServerContext* context, const proto::AddRequest* request,
                                                proto::AddReply* reply) {
   if (absl::Status status = CheckJob(request->caller()); !status.ok()) return Answer(context, status);
-  uint64_t revision = 0;
-  const auto sum = store_->Add(request->caller().generation(), request->key(), request->amount(), &revision);
-  if (sum.ok()) reply->set_value(*sum), reply->set_revision(revision);
+  KeyValueStore::Change change = ChangeOf(request->id());
+  const auto sum = store_->Add(request->caller().generation(), request->key(), request->amount(), &change);
+  if (sum.ok()) reply->set_value(*sum), Tell(change, reply);
   return Answer(context, sum.status());
 }
 
@@ -56,10 +72,10 @@ grpc::ServerUnaryReactor* KeyValueService::CompareSet(grpc::CallbackServerContex
                                                       const proto::CompareSetRequest* request,
                                                       proto::CompareSetReply* reply) {
   if (absl::Status status = CheckJob(request->caller()); !status.ok()) return Answer(context, status);
-  uint64_t revision = 0;
+  KeyValueStore::Change change = ChangeOf(request->id());
   auto value = store_->CompareSet(request->caller().generation(), request->key(), request->expected(),
-                                  request->desired(), &revision);
-  if (value.ok()) reply->set_value(*std::move(value)), reply->set_revision(revision);
+                                  request->desired(), &change);
+  if (value.ok()) reply->set_value(*std::move(value)), Tell(change, reply);
   return Answer(context, value.status());
 }
 
@@ -74,9 +90,9 @@ grpc::ServerUnaryReactor* KeyValueService::Check(grpc::CallbackServerContext* co
 grpc::ServerUnaryReactor* KeyValueService::Delete(grpc::CallbackServerContext* context,
                                                   const proto::DeleteRequest* request, proto::DeleteReply* reply) {
   if (absl::Status status = CheckJob(request->caller()); !status.ok()) return Answer(context, status);
-  uint64_t revision = 0;
-  const auto deleted = store_->Delete(request->caller().generation(), request->key(), &revision);
-  if (deleted.ok()) reply->set_deleted(*deleted), reply->set_revision(revision);
+  KeyValueStore::Change change = ChangeOf(request->id());
+  const auto deleted = store_->Delete(request->caller().generation(), request->key(), &change);
+  if (deleted.ok()) reply->set_deleted(*deleted), Tell(change, reply);
   return Answer(context, deleted.status());
 }
 

@@ -28,6 +28,21 @@ void KeyValueUpstream::Enter(uint64_t generation) {
   cache_ = nullptr;
 }
 
+proto::ChangeId KeyValueUpstream::NumberChange() {
+  absl::MutexLock lock(&mutex_);
+  proto::ChangeId id;
+  id.set_sender(sender_);
+  id.set_number(++last_change_);
+  open_changes_.insert(last_change_);
+  id.set_settled(*open_changes_.begin() - 1);
+  return id;
+}
+
+void KeyValueUpstream::SettleChange(uint64_t number) {
+  absl::MutexLock lock(&mutex_);
+  open_changes_.erase(number);
+}
+
 void KeyValueUpstream::Remember(uint64_t generation, proto::KeyMemory change) {
   if (change.revision() == 0) return;  // nothing changed
   absl::MutexLock lock(&mutex_);

@@ -36,6 +36,7 @@ inline constexpr absl::Duration kSurvivorWait = absl::Seconds(15);
 // A survivor keeps its rank although a spare is quicker, if it comes within this time from the end of its world.
 inline constexpr absl::Duration kSurvivorPreference = absl::Seconds(1);
 inline constexpr absl::Duration kQuorumWait = absl::Seconds(10);
+inline constexpr absl::Duration kBlip = absl::Seconds(10);
 // Nodes that are added together come within seconds of each other: one regrouping for all of them.
 inline constexpr absl::Duration kGrowSettle = absl::Seconds(5);
 
@@ -56,6 +57,9 @@ struct MembershipPolicy {
   absl::Duration quorum_wait = kQuorumWait;
   // How long the nodes of a running world may take to come back to a coordinator that was restarted.
   absl::Duration grace = absl::Seconds(60);
+  // How long a node of a running world may be cut off from the rendezvous while other nodes reach its launcher
+  // (Coordinator, "absent"). 0: a broken connection is a lost node.
+  absl::Duration blip = kBlip;
 };
 
 // Who is here, in numbers, so that a decision costs the same for 2 nodes and for 100,000.

@@ -49,7 +49,8 @@ Coordinator::Options CoordinatorOptions(const RendezvousServer::Options& options
                      .quorum = options.quorum,
                      .holds_tie = options.holds_tie,
                      .quorum_wait = options.quorum_wait,
-                     .grace = options.grace},
+                     .grace = options.grace,
+                     .blip = options.blip},
           .settled = again ? options.clock->Now() + options.settle : absl::InfinitePast(),
           .numbering = {.random = RandomBits(), .may_be_first = !again && options.holds_tie}};
 }

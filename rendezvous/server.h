@@ -35,6 +35,7 @@ class RendezvousServer {
     bool holds_tie = true;
     absl::Duration quorum_wait = kQuorumWait;
     absl::Duration grace = absl::Seconds(60);  // for a running world's nodes to come back
+    absl::Duration blip = kBlip;               // for a node that others reach
     // A world of an earlier coordinator may be running: none is formed for so long, unless its nodes tell of it.
     absl::Duration settle = absl::ZeroDuration();
     Credentials credentials;            // None: for a port that only this machine reaches, or when the user insists

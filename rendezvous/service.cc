@@ -17,8 +17,12 @@ constexpr absl::Duration kStall = absl::Milliseconds(1250);
 std::vector<KeyValueStore::Memory> Memories(const proto::Reattach& reattach) {
   std::vector<KeyValueStore::Memory> memories;
   memories.reserve(reattach.keys_size());
-  for (const proto::KeyMemory& key : reattach.keys())
-    memories.push_back({key.key(), key.value(), key.revision(), key.deleted()});
+  for (const proto::KeyMemory& key : reattach.keys()) {
+    KeyValueStore::Memory& memory =
+        memories.emplace_back(KeyValueStore::Memory{key.key(), key.value(), key.revision(), key.deleted(), {}});
+    for (const proto::ChangeMade& made : key.made())
+      memory.made.push_back({made.sender(), made.number(), made.revision(), made.sum()});
+  }
   return memories;
 }
 
@@ -142,6 +146,8 @@ void RendezvousService::Dispatch(Stream* stream, const proto::NodeMessage& messa
           coordinator_.GenerationEnded(stream->session, caller.generation(), message.generation_ended().cause(), now));
     case proto::NodeMessage::kWorldTaken:
       return Deliver(coordinator_.WorldTaken(stream->session, caller.generation(), now));
+    case proto::NodeMessage::kProbed:
+      return Deliver(coordinator_.Probed(stream->session, message.probed(), now));
     case proto::NodeMessage::kReport:
       return coordinator_.Report(stream->session, message.report(), now);
     case proto::NodeMessage::kLeave:

@@ -37,6 +37,12 @@ SuccessionDecision GiveUp(const SuccessionView& view, const std::vector<std::str
   return {Kind::kGiveUp, -1, std::move(reason)};
 }
 
+// We are cut off from a server that the others may well reach.
+bool IsCutOff(const SuccessionView& view, absl::Time now) {
+  return view.lives >= 0 && view.lives < static_cast<int>(view.servers.size()) &&
+         view.servers[view.lives] == Reach::kSilent && now < view.away_since + view.blip;
+}
+
 // When a lone server is given up.
 absl::Time Patience(const SuccessionView& view) {
   const absl::Time end_of_grace = view.away_since + view.grace;
@@ -59,6 +65,9 @@ SuccessionDecision DecideSuccession(const SuccessionView& view, const std::vecto
       return {Kind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " is the only one that serves")};
   }
   const int count = static_cast<int>(view.servers.size());
+  if (IsCutOff(view, now) && now < view.away_since + view.grace) {
+    return {Kind::kWait, -1, absl::StrCat("the launcher on the host of ", names[view.lives], " lives")};
+  }
   if (count == 1) {
     const absl::Time patience = view.served ? Patience(view) : view.away_since + view.grace;
     if (now >= patience) return GiveUp(view, names, now);

@@ -8,6 +8,8 @@
 //   hosted, its host refuses connections, workers run        its launcher may start it again: wait for the grace
 //   hosted, refuses, this node's workers have ended as well  the launcher is gone too: give up after kLostHost
 //   it runs on its own (composer serve)                      wait for the grace
+// While the launcher on the silent host is reached, only the way to the rendezvous is cut, and the others are not: nobody
+// takes over or gives up before `blip` is over.
 // A list: the hosts serve in the order of the list, each when those before it have had kTakeover. A host on the list that
 // does not answer is passed over. Given up when all have had their turn and the grace is over.
 // Two sides of a cut network may both have a server then: MembershipPolicy.quorum lets at most one form worlds.
@@ -44,6 +46,8 @@ struct SuccessionView {
   absl::Time away_since;       // when the last server was lost, or this node began to look
   absl::Time broken_since = absl::InfiniteFuture();  // when this node's workers ended; InfiniteFuture: they run
   absl::Duration grace = absl::Seconds(60);
+  int lives = -1;  // index of the server whose host's launcher has just shown that it lives; -1: none that we know of
+  absl::Duration blip = absl::ZeroDuration();  // MembershipPolicy.blip
 };
 
 struct SuccessionDecision {

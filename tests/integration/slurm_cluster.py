@@ -5,6 +5,7 @@ The nodes are called n0, n1 ... Those names resolve inside of the cluster only: 
 another /etc/hosts. ctld and the slurmds stay in the foreground, so that they are children of the test."""
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -30,9 +31,15 @@ def find(program):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Outside of the range that the kernel takes ports from: nobody who asks for any port gets it before slurmd binds it."""
+    while True:
+        port = random.randrange(10000, 30000)
+        with socket.socket() as s:
+            try:
+                s.bind(("0.0.0.0", port))
+                return port
+            except OSError:
+                pass
 
 
 class Cluster:
@@ -127,12 +134,14 @@ class Cluster:
 
     def _write_conf(self):
         host = socket.gethostname().split(".")[0]
+        # The first job's id makes the rendezvous port: another cluster on this machine must not have the same. Time limits are
+        # for a machine that is busy with other tests; credentials expire soon, since a requeued job waits for that.
         lines = f"""ClusterName=composer
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={self.folder}/munge.sock,cred_expire=5
+AuthInfo=socket={self.folder}/munge.sock,cred_expire=10
 CredType=cred/munge
 StateSaveLocation={self.folder}/state
 SlurmdSpoolDir={self.folder}/spool/%n
@@ -148,7 +157,11 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
 JobRequeue=1
-KillWait=5
+KillWait=30
+MessageTimeout=60
+TCPTimeout=30
+SlurmdTimeout=300
+FirstJobId={random.randrange(1, 60_000_000)}
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
 SlurmdParameters=config_overrides
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP

@@ -123,7 +123,7 @@ class SlurmTest(harness.JobTest):
         self.wait_for_state(job, "COMPLETED", log)
         text = log.read_text()
         self.assertIn("SIGUSR1: the workers checkpoint and stop", text)
-        self.assertIn(f"Slurm job {job} is requeued, for the 1. time", text)
+        self.assertIn(f"Slurm job {job} is requeued (restart 1)", text)
         self.assertEqual(self.cluster.job(job)["Restarts"], "1")
         batches = [m["time/batch"] for m in self.metrics("again") if "time/batch" in m]
         self.assertEqual(sorted(set(batches)), sorted(batches), "no step was done twice")

@@ -1,6 +1,6 @@
 // Stands in for composer_worker in the launcher's tests: attaches to the hub, counts steps on its progress page, obeys.
-//   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [stubborn=1] [die_rank=R die_step=S die_how=9|<exit code>|hang] [die_delay_ms=N]
-// It resumes from F/fake-checkpoint. die_* happens in generations up to die_generations (default 1).
+//   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [stubborn=1] [die_rank=R die_step=S die_how=9|<exit code>|hang] [die_delay_ms=N] [linger_rank=R linger_ms=N]
+// It resumes from F/fake-checkpoint. linger_rank is done that much later than the others. die_* happens in generations up to die_generations (default 1).
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -57,6 +57,7 @@ class FakeWorker {
       if (step_ % settings_.Number("save", 10) == 0) Checkpoint();
     }
     Checkpoint();
+    if (rank_ == settings_.Number("linger_rank", -1)) usleep(1000 * settings_.Number("linger_ms", 0));
     return Leave(0, "");
   }
 

@@ -70,6 +70,19 @@ TEST(RunFile, TheLivingAreListedTheDeadRemoved) {
   EXPECT_TRUE(ListDir(dir.path())->empty());
 }
 
+TEST(RunFile, LaunchersOfOneJobAreOneMatch) {
+  RunFile first = kRun, second = kRun;
+  second.pid = first.pid + 1;
+  const auto found = FindRun({first, second}, first.job);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->pid, first.pid);
+  EXPECT_EQ(FindRun({first, second}, absl::StrCat(second.pid))->pid, second.pid);
+  second.run_folder = "/elsewhere";
+  EXPECT_EQ(FindRun({first, second}, first.job).status().code(), absl::StatusCode::kInvalidArgument);
+  first.run_folder = second.run_folder = "";
+  EXPECT_FALSE(FindRun({first, second}, first.job).ok()) << "programs have no folder that tells them apart";
+}
+
 TEST(RunFile, TheFolderMustBeOurs) {
   TempDir dir;
   Environment environment({{"COMPOSER_RUNTIME_DIR", dir.Path("r")}});

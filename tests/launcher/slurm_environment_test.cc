@@ -149,6 +149,26 @@ TEST(SlurmPlaceTest, TheFirstLauncherOfAHostServesInItsTurn) {
   EXPECT_EQ(place(OnePerNode(), 1), 1) << "one launcher a host: its rank";
 }
 
+// Node names that do not resolve: node 0 could not reach the rendezvous that it serves itself.
+TEST(SlurmPlaceTest, WhatALauncherServesItReachesByLoopback) {
+  const auto servers = [](int place, bool serves) {
+    LaunchOptions options;
+    LaunchPlan plan;
+    plan.shape.max_nodes = 3;
+    plan.shape.endpoints = {{"n0", 61000}, {"n1", 61001}, {"n2", 61002}};
+    const Environment none;
+    Surroundings surroundings;
+    Launching launching = {.options = options, .plan = plan, .environment = none, .surroundings = surroundings};
+    launching.place = place;
+    launching.serves = serves;
+    return PlacesOf(launching).servers;
+  };
+  EXPECT_THAT(servers(0, true), ElementsAre("127.0.0.1:61000", "n1:61001", "n2:61002"));
+  EXPECT_THAT(servers(1, false), ElementsAre("n0:61000", "127.0.0.1:61001", "n2:61002"));
+  EXPECT_THAT(servers(0, false), ElementsAre("n0:61000", "n1:61001", "n2:61002")) << "another process serves there";
+  EXPECT_THAT(servers(-1, false), ElementsAre("n0:61000", "n1:61001", "n2:61002"));
+}
+
 TEST(SlurmPlaceTest, OneTaskAGpu) {
   const SlurmPlace sees_all = Place(TaskPerGpu(), 2);
   EXPECT_EQ(sees_all.nodes.value, 6);

@@ -40,7 +40,7 @@ TEST(SlurmRequeueTest, FactsOfAJob) {
 
 TEST(SlurmRequeueTest, Decisions) {
   EXPECT_EQ(DecideRequeue(Place(), SlurmJobFacts{true, true, "RUNNING"}).reason,
-            "Slurm job 11 is requeued, for the 2. time");
+            "Slurm job 11 is requeued (restart 2)");
   EXPECT_TRUE(DecideRequeue(Place(), SlurmJobFacts{true, true, "RUNNING"}).requeue);
   EXPECT_FALSE(DecideRequeue(Place(), SlurmJobFacts{false, true, "RUNNING"}).requeue);
   EXPECT_THAT(DecideRequeue(Place(), SlurmJobFacts{false, true, "RUNNING"}).reason, HasSubstr("is no batch job"));

@@ -56,12 +56,20 @@ def open_tap(name):
     return fd
 
 
+def tcp_ports(frame):
+    """Source and destination of a TCP segment over IPv4; nothing of other frames."""
+    if len(frame) < 38 or frame[12:14] != b"\x08\x00" or frame[23] != 6:
+        return ()
+    return struct.unpack_from("!HH", frame, 14 + 4 * (frame[14] & 15))
+
+
 class Cable:
     """What the switch does with the frames of one host."""
 
     def __init__(self, fd):
         self.fd = fd
         self.passes_in = self.passes_out = True  # to the host, from the host
+        self.blocked_port = None                 # frames of this TCP port are dropped, either way; the others pass
         self.delay_s = 0.0                       # each way
         self.bytes_per_s = None                  # each way; None: as fast as it goes
         self.free_at = {"in": 0.0, "out": 0.0}   # when the last frame will be through
@@ -116,7 +124,7 @@ class Switch(threading.Thread):
     def forward(self, source, frame, order):
         to, sender = frame[:6], frame[6:12]
         self.where[sender] = source
-        if not source.passes_out:
+        if not source.passes_out or source.blocked_port in tcp_ports(frame):
             return
         known = self.where.get(to)
         for cable in ([known] if known else [c for c in self.cables if c is not source]):
@@ -135,7 +143,7 @@ class Switch(threading.Thread):
 
     @staticmethod
     def deliver(cable, frame):
-        if cable.passes_in:
+        if cable.passes_in and cable.blocked_port not in tcp_ports(frame):
             try:
                 os.write(cable.fd, frame)
             except OSError:
@@ -220,8 +228,13 @@ class Host:
         if outgoing:
             self.cable.passes_out = False
 
+    def block(self, port):
+        """One TCP port is cut off, silently; the rest of the network works."""
+        self.cable.blocked_port = port
+
     def mend(self):
         self.cable.passes_in = self.cable.passes_out = True
+        self.cable.blocked_port = None
 
     def slow(self, delay_s, bytes_per_s):
         """Both ways."""

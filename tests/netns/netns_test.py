@@ -246,6 +246,31 @@ class FaultsTest(NodesTest):
             self.expect_exit(node, 0)
         self.assertEqual(self.restarts(), 0)
 
+    def test_a_blip_of_the_way_to_the_rendezvous_ends_nothing(self):
+        """Workers do not use it; each launcher reaches the other one all the while."""
+        nodes = self.launch_all("steps=2500")
+        self.wait_for_step(20)
+        at = time.monotonic()
+        self.hosts[1].block(7501)
+        self.wait_for(lambda: nodes[1].said("the rendezvous is away", at), "node 1 notices", 15)
+        time.sleep(max(0, at + 7 - time.monotonic()))
+        self.hosts[1].mend()
+        self.wait_for(lambda: nodes[1].said("the rendezvous is back", at), "node 1 is back", 15)
+        for node in nodes:
+            self.expect_exit(node, 0, 60)
+        self.assertEqual(self.restarts(), 0)
+        self.assertEqual(len(self.causes()), 1, self.causes())
+
+    def test_cut_off_from_the_rendezvous_for_too_long(self):
+        nodes = self.launch_all("steps=2500", nodes="1:2", flags=("--rdzv-blip", 4))
+        self.wait_for_step(20)
+        self.hosts[1].block(7501)
+        self.expect_exit(nodes[1], 69, 30)
+        self.expect_no_process_left(1)
+        self.expect_exit(nodes[0], 0, 60)
+        self.assertIn("was not back within 4s", self.causes()[0])
+        self.assertEqual(self.restarts(), 1)
+
     def test_coordinator_killed(self):
         nodes = self.launch_all("steps=1200")
         self.wait_for_step(20)
@@ -269,6 +294,26 @@ class FaultsTest(NodesTest):
         self.expect_exit(node, 69)
         for word in (self.hosts[0].address, "7501"):
             self.assertIn(word, node.text())
+
+
+class EndOfTheJobTest(NodesTest):
+    """With a list: a node that has not heard of the end would serve, and wait for the others."""
+
+    def where_to_meet(self):
+        return ["--rdzv-endpoint", ",".join(f"{host.address}:7501" for host in self.hosts)]
+
+    def test_the_rendezvous_stays_until_all_have_heard_of_the_end(self):
+        nodes = self.launch_all("steps=40", "linger_rank=0", "linger_ms=4000")
+        done = lambda number: nodes[number].said(f"rank {number} starts") and not self.hosts[number].pid_of("composer_worker")
+        self.wait_for(lambda: done(1), "rank 1 is done")
+        time.sleep(0.3)  # its launcher waits for node 0
+        self.hosts[1].cut()
+        self.wait_for(lambda: done(0), "rank 0 is done")
+        time.sleep(0.5)
+        self.hosts[1].mend()
+        for node in nodes:
+            self.expect_exit(node, 0, 60)
+        self.assertFalse(nodes[1].said("serving it here"), self.transcript())
 
 
 class SpareHostTest(NodesTest):
@@ -332,6 +377,18 @@ class SuccessionTest(LostHost0Test):
             self.expect_no_process_left(number)
         self.assertEqual(self.summary()["world_size"], 2)
         self.assertEqual(self.summary()["steps"], 3000)
+
+    def test_a_blip_is_no_reason_to_take_over(self):
+        nodes = self.launch_all("steps=2500", count=3)
+        self.wait_for_step(20)
+        at = time.monotonic()
+        self.hosts[1].block(7501)
+        time.sleep(7)
+        self.hosts[1].mend()
+        for node in nodes:
+            self.expect_exit(node, 0, 60)
+            self.assertFalse(node.said("serving it here", at), self.transcript())
+        self.assertEqual(self.restarts(), 0)
 
     def test_power_off(self):
         nodes, at = self.lose_host_0(lambda host: host.power_off(), nodes="2:3")

@@ -20,12 +20,13 @@ class CoordinatorTest : public ::testing::Test {
   explicit CoordinatorTest(const MembershipPolicy& policy = {2, 3, absl::Seconds(1)})
       : coordinator_({.job = "job", .incarnation = "c1", .policy = policy}) {}
 
-  static proto::NodeInfo Info(Coordinator::Session session, const std::string& node_id, int given_rank = -1) {
+  proto::NodeInfo Info(Coordinator::Session session, const std::string& node_id, int given_rank = -1) const {
     proto::NodeInfo node;
     node.set_node_id(node_id.empty() ? absl::StrCat(session) : node_id);
     node.set_hostname(absl::StrCat("host", session));
     node.set_node_rank(given_rank);
     node.set_slots(2);
+    node.mutable_life()->set_port(shows_life_ ? 7000 + static_cast<int>(session) : 0);
     return node;
   }
   static proto::Caller FromJob() {
@@ -90,6 +91,7 @@ class CoordinatorTest : public ::testing::Test {
     return sessions;
   }
 
+  bool shows_life_ = false;  // the nodes' launchers can be probed
   ManualClock clock_;
   Coordinator coordinator_;
   std::map<Coordinator::Session, proto::Standing> standings_;

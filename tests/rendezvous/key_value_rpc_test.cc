@@ -19,7 +19,7 @@ class KeyValueRpcTest : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(client_->Join(kLong).ok());
     std::shared_ptr<grpc::Channel> channel = client_->channel();
     if (GetParam()) {
-      proxy_ = std::make_unique<KeyValueProxy>(std::make_shared<KeyValueUpstream>(channel));
+      proxy_ = std::make_unique<KeyValueProxy>(std::make_shared<KeyValueUpstream>("launcher", channel));
       grpc::ServerBuilder builder;
       ApplyServerSettings(builder);
       int port = 0;
@@ -117,7 +117,7 @@ class ProxyTest : public KeyValueRpcTest {
  protected:
   void SetUp() override {
     KeyValueRpcTest::SetUp();
-    upstream_ = std::make_shared<KeyValueUpstream>(client_->channel());
+    upstream_ = std::make_shared<KeyValueUpstream>("launcher", client_->channel());
     proxy_ = std::make_unique<KeyValueProxy>(upstream_);
     grpc::ServerBuilder builder;
     int port = 0;

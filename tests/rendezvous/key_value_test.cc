@@ -109,6 +109,65 @@ TEST_F(KeyValueTest, CheckDeleteCount) {
   EXPECT_EQ(*store_.Count(1), 1);
 }
 
+// Each change is sent twice, since its answer was lost, and something else happens in between.
+TEST_F(KeyValueTest, AChangeThatIsSentAgainIsMadeOnce) {
+  uint64_t number = 0;
+  const auto twice = [&](const auto& call, const auto& meanwhile) {
+    KeyValueStore::Change first{.id = {"a", ++number, number - 1}, .unsettled = {}}, again = first;
+    const auto answer = call(&first);
+    meanwhile();
+    EXPECT_EQ(call(&again), answer);
+    EXPECT_EQ(again.revision, first.revision);
+    return answer;
+  };
+  const auto value = [&](const std::string& key) {
+    Answer answer;
+    EXPECT_EQ(store_.Get(1, {key}, true, Into(answer)), 0u);
+    return (**answer)[0];
+  };
+  EXPECT_EQ(*twice([&](auto* change) { return store_.Add(1, "n", 3, change); }, [&] { *store_.Add(1, "n", 10); }), 3);
+  EXPECT_EQ(value("n"), "13") << "not 16";
+  EXPECT_TRUE(twice([&](auto* change) { return store_.Set(1, {{"k", "mine"}}, change); },
+                    [&] { ASSERT_TRUE(store_.Set(1, {{"k", "newer"}}).ok()); })
+                  .ok());
+  EXPECT_EQ(value("k"), "newer") << "no change of mine comes after it";
+  EXPECT_EQ(*twice([&](auto* change) { return store_.CompareSet(1, "lock", "", "mine", change); },
+                   [&] { EXPECT_EQ(*store_.CompareSet(1, "lock", "mine", "next"), "next"); }),
+            "mine")
+      << "I had it";
+  EXPECT_EQ(value("lock"), "next");
+  EXPECT_TRUE(*twice([&](auto* change) { return store_.Delete(1, "k", change); },
+                     [&] { ASSERT_TRUE(store_.Set(1, {{"k", "set again"}}).ok()); }));
+  EXPECT_EQ(value("k"), "set again");
+  KeyValueStore::Change late{.id = {"a", 1, 0}, .unsettled = {}};
+  EXPECT_TRUE(absl::IsAborted(store_.Add(1, "n", 3, &late).status())) << "its answer has arrived long ago";
+}
+
+TEST_F(KeyValueTest, ACallThatChangedNothingIsEvaluatedAgain) {
+  KeyValueStore::Change first{.id = {"a", 1, 0}, .unsettled = {}}, again = first;
+  EXPECT_FALSE(*store_.Delete(1, "k", &first));
+  EXPECT_EQ(first.revision, 0u);
+  ASSERT_TRUE(store_.Set(1, {{"k", "v"}}).ok());
+  EXPECT_TRUE(*store_.Delete(1, "k", &again));
+}
+
+// a's answer is lost, b's is not; the rendezvous is lost then, and b tells the next one what it remembers.
+TEST_F(KeyValueTest, AChangeThatAnotherNodeRemembersIsNotMadeAgainAfterARestart) {
+  KeyValueStore::Change lost{.id = {"a", 1, 0}, .unsettled = {}}, known{.id = {"b", 1, 0}, .unsettled = {}};
+  EXPECT_EQ(*store_.Add(1, "n", 1, &lost), 1);
+  EXPECT_EQ(*store_.Add(1, "n", 1, &known), 2);
+  ASSERT_THAT(known.unsettled, ElementsAre(MadeChange{"a", 1, 1, 1}));
+  KeyValueStore next;
+  next.Restore(1, {{"n", "2", known.revision, false, known.unsettled}});
+  next.Begin(1, /*resumed=*/true);
+  EXPECT_EQ(*next.Add(1, "n", 1, &lost), 1) << "as it was answered then";
+  EXPECT_EQ(lost.revision, 1u);
+  EXPECT_EQ(*next.Add(1, "n", 0), 2) << "not 3";
+  KeyValueStore nobody;  // whose node remembers nothing
+  nobody.Begin(1, /*resumed=*/true);
+  EXPECT_EQ(*nobody.Add(1, "n", 1, &lost), 1) << "then it must be made again";
+}
+
 TEST_F(KeyValueTest, EndOfTheGenerationAbortsWaitersAndDropsKeys) {
   Answer answer;
   store_.Get(1, {"a"}, true, Into(answer));
@@ -131,17 +190,17 @@ TEST(KeyValue, BeforeTheFirstWorldEverythingIsRefused) {
 }
 
 TEST_F(KeyValueTest, EachChangeHasARevisionAndNoChangeHasNone) {
-  uint64_t revision = 7;
-  ASSERT_TRUE(store_.Set(1, {{"a", "1"}, {"b", "2"}}, &revision).ok());
-  EXPECT_EQ(revision, 1u);
-  ASSERT_TRUE(store_.Add(1, "n", 1, &revision).ok());
-  EXPECT_EQ(revision, 2u);
-  ASSERT_TRUE(store_.CompareSet(1, "a", "other", "x", &revision).ok());
-  EXPECT_EQ(revision, 0u);
-  EXPECT_FALSE(*store_.Delete(1, "absent", &revision));
-  EXPECT_EQ(revision, 0u);
-  EXPECT_TRUE(*store_.Delete(1, "a", &revision));
-  EXPECT_EQ(revision, 3u);
+  KeyValueStore::Change change{.id = {}, .revision = 7, .unsettled = {}};
+  ASSERT_TRUE(store_.Set(1, {{"a", "1"}, {"b", "2"}}, &change).ok());
+  EXPECT_EQ(change.revision, 1u);
+  ASSERT_TRUE(store_.Add(1, "n", 1, &change).ok());
+  EXPECT_EQ(change.revision, 2u);
+  ASSERT_TRUE(store_.CompareSet(1, "a", "other", "x", &change).ok());
+  EXPECT_EQ(change.revision, 0u);
+  EXPECT_FALSE(*store_.Delete(1, "absent", &change));
+  EXPECT_EQ(change.revision, 0u);
+  EXPECT_TRUE(*store_.Delete(1, "a", &change));
+  EXPECT_EQ(change.revision, 3u);
 }
 
 TEST(KeyValue, RestoredKeysAreTheNewestThatAnybodyRemembers) {
@@ -153,9 +212,9 @@ TEST(KeyValue, RestoredKeysAreTheNewestThatAnybodyRemembers) {
   EXPECT_EQ(*store.Count(5), 2);
   EXPECT_EQ(*store.Add(5, "n", 1), 4);
   EXPECT_EQ(*store.CompareSet(5, "k", "new", "newer"), "newer");
-  uint64_t revision = 0;
-  ASSERT_TRUE(store.Set(5, {{"z", ""}}, &revision).ok());
-  EXPECT_EQ(revision, 12u) << "revisions go on";
+  KeyValueStore::Change change;
+  ASSERT_TRUE(store.Set(5, {{"z", ""}}, &change).ok());
+  EXPECT_EQ(change.revision, 12u) << "revisions go on";
   store.Restore(5, {{"k", "late", 99}});
   EXPECT_TRUE(*store.Check(5, {"k"}));
 }

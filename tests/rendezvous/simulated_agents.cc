@@ -10,16 +10,33 @@ namespace {
 constexpr absl::Duration kShunFor = absl::Seconds(15);
 constexpr absl::Duration kPassingLimit = absl::Seconds(6);
 
-proto::NodeInfo InfoOf(const Agent& agent, int a, bool given_ranks) {
+proto::NodeInfo InfoOf(const Agent& agent, int a, bool given_ranks, bool serves) {
   proto::NodeInfo info;
   info.set_node_id(agent.node_id);
   info.set_node_rank(given_ranks ? a : -1);
   info.set_hostname(absl::StrCat("host", a));
   info.set_slots(1 + a % 3);
+  info.mutable_life()->set_port(1 + a);
+  info.mutable_life()->set_word(absl::StrCat(agent.node_id, "/", agent.life));
+  info.set_serves(serves);
   return info;
 }
 
+constexpr double kProbeLimit = 0.25;  // seconds, as launcher/prober
+
 }  // namespace
+
+// Whether a process on the agent's host finds the other one alive.
+bool Simulation::Reaches(int a, const proto::LifeSign& life) const {
+  const int b = life.port() - 1;
+  const Agent& other = agents_[b];
+  if (other.state == State::kGone || HostIsLost(b) || life.word() != absl::StrCat(other.node_id, "/", other.life))
+    return false;
+  return std::none_of(partitions_.begin(), partitions_.end(), [&](const auto& partition) {
+    const auto side = [&](int host) { return (partition.first >> (host % 60)) % 2; };
+    return now_ < partition.second && side(a) != side(b);
+  });
+}
 
 void Simulation::SetState(Agent& agent, State state) {
   const auto count = [&](int change) {
@@ -169,7 +186,8 @@ void Simulation::Look(int a, int life) {
                       .served = agent.served,
                       .away_since = agent.away_since,
                       .broken_since = agent.broken_since,
-                      .grace = policy_.grace};
+                      .grace = policy_.grace,
+                      .blip = policy_.blip};
   static const std::vector<std::string> names = {"s0", "s1", "s2"};
   for (int s = 0; s < num_servers_; ++s) {
     view.servers.push_back(IsCut(a, s)                          ? Reach::kSilent
@@ -178,6 +196,8 @@ void Simulation::Look(int a, int life) {
                            : now_ < agent.shunned_until[s]      ? Reach::kShunned
                                                                 : Reach::kServing);
   }
+  const bool is_silent = agent.server >= 0 && view.servers[agent.server] == Reach::kSilent;
+  if (is_silent && agent.host.port() > 0 && Reaches(a, agent.host)) view.lives = agent.server;
   const SuccessionDecision decision = DecideSuccession(view, names, ClockOfAgent(a));
   switch (decision.kind) {
     case SuccessionDecision::Kind::kAttach:
@@ -197,6 +217,7 @@ void Simulation::AttachTo(int a, int s) {
   Agent& agent = agents_[a];
   agent.away = false;
   agent.served = true;
+  if (std::exchange(agent.server, s) != s) agent.host.Clear();
   agent.stream = std::make_shared<Stream>();
   agent.stream->session = ++last_session_;
   agent.stream->agent = a;
@@ -206,7 +227,8 @@ void Simulation::AttachTo(int a, int s) {
   if (agent.state == State::kLooking) SetState(agent, State::kJoining);
   if (agent.state == State::kRunning || agent.untold.has_value()) {
     proto::NodeMessage message;
-    *message.mutable_reattach()->mutable_node() = InfoOf(agent, a, given_ranks_);
+    *message.mutable_reattach()->mutable_node() =
+        InfoOf(agent, a, given_ranks_, hosted_ && a < num_servers_ && servers_[a].coordinator != nullptr);
     *message.mutable_reattach()->mutable_standing() = agent.standing;
     Send(agent.stream, std::move(message));
   }
@@ -221,7 +243,8 @@ void Simulation::AttachTo(int a, int s) {
 void Simulation::SendJoin(int a) {
   Agent& agent = agents_[a];
   proto::NodeMessage message;
-  *message.mutable_join()->mutable_node() = InfoOf(agent, a, given_ranks_);
+  *message.mutable_join()->mutable_node() =
+      InfoOf(agent, a, given_ranks_, hosted_ && a < num_servers_ && servers_[a].coordinator != nullptr);
   *message.mutable_join()->mutable_last() = agent.standing;
   Send(agent.stream, std::move(message));
 }
@@ -258,6 +281,7 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
       Send(stream, std::move(taken));
     }
     agent.wants_join = false;
+    agent.host = world.host();
     agent.refused_since = agent.broken_since = absl::InfiniteFuture();
     SetState(agent, State::kRunning);
     CheckRuns(world.id());
@@ -267,6 +291,14 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
   } else if (message.has_regroup()) {
     if (agent.state == State::kRunning && message.regroup().generation() == agent.standing.generation())
       EndWorkers(a, 0.05, 3);
+  } else if (message.has_probe()) {
+    const bool reached = Reaches(a, message.probe().life());
+    proto::NodeMessage answer;
+    answer.mutable_probed()->set_node_id(message.probe().node_id());
+    answer.mutable_probed()->set_reached(reached);
+    In(0.001, reached ? 0.02 : kProbeLimit, [this, stream, answer] {
+      if (stream->agent_end && agents_[stream->agent].stream == stream) Send(stream, answer);
+    });
   } else if (message.has_spare()) {
     if (agent.state == State::kJoining && message.spare().newest().generation() > agent.standing.generation())
       Believe(a, message.spare().newest());
@@ -301,6 +333,7 @@ void Simulation::Cut(int a, int s, absl::Duration length) {
 // Hosts on two sides, which do not hear each other.
 void Simulation::Part(uint64_t sides, absl::Duration length) {
   const auto side = [&](size_t host) { return (sides >> (host % 60)) % 2; };
+  partitions_.emplace_back(sides, now_ + length);
   for (size_t a = 0; a < agents_.size(); ++a) {
     for (int s = 0; s < num_servers_; ++s) {
       if (side(a) != (hosted_ ? side(s) : 0)) Cut(static_cast<int>(a), s, length);

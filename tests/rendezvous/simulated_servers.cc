@@ -102,6 +102,8 @@ void Simulation::Arrive(const StreamPtr& stream, const proto::NodeMessage& messa
                                                     message.generation_ended().cause(), ClockOf(s)));
     case proto::NodeMessage::kWorldTaken:
       return Deliver(s, coordinator.WorldTaken(stream->session, message.caller().generation(), ClockOf(s)));
+    case proto::NodeMessage::kProbed:
+      return Deliver(s, coordinator.Probed(stream->session, message.probed(), ClockOf(s)));
     case proto::NodeMessage::kLeave:
       stream->server_end = false;
       server.streams.erase(stream->session);

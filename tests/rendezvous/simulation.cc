@@ -46,6 +46,7 @@ void Simulation::Plan() {
   policy_.min_nodes = 1 + Pick(policy_.max_nodes);
   policy_.grow = static_cast<GrowPolicy>(Pick(3));
   policy_.quorum = list_;
+  if (Pick(4) == 0) policy_.blip = absl::ZeroDuration();
   given_ranks_ = Pick(2) == 0;
   lone_cuts_ = Pick(2) == 0;
   servers_.resize(num_servers_);
@@ -79,6 +80,9 @@ void Simulation::Make(const PlannedFault& fault) {
   // one or the other.
   const bool cuts = fault.kind == Fault::kCut || fault.kind == Fault::kCutMany || fault.kind == Fault::kPartition;
   if (!list_ && (lone_cuts_ ? fault.kind == Fault::kServerKilled : cuts)) return;
+  if (fault.kind == Fault::kAgentResets || fault.kind == Fault::kAgentFallsSilent) ExpectEndAfterDeath(a);
+  if (fault.kind == Fault::kCut) ExpectNoEndAfterCut(a, s, absl::Seconds(0.5 + 15 * fault.length));
+  Disturb(absl::Seconds(40 * fault.length));  // longer than any of them lasts
   switch (fault.kind) {
     case Fault::kWorkerFails:
       return FailWorker(a);
@@ -120,7 +124,9 @@ void Simulation::Make(const PlannedFault& fault) {
 
 void Simulation::Heal() {
   Note("the network heals, faults end");
+  Disturb(absl::ZeroDuration());
   for (Agent& agent : agents_) std::fill(agent.cut_until.begin(), agent.cut_until.end(), now_);
+  partitions_.clear();
 }
 
 // A world can form of those that are alive: enough of them, with a server, and in a list a majority of the last world.

@@ -18,6 +18,8 @@
 //                            connected to the server that forms it (half, with node rank 0), or the new one has all
 //                            agents there are, each with a rank it was given; of a first world, more
 //                            than half of max_nodes (half, at the first of the list)
+//   a lost node is noticed   one that dies, with nothing else going on, ends its world within 4 s
+//   a blip ends nothing      nor does a node that is cut off from its server, and not from others, for less than `blip`
 //   sizes                    min_nodes <= n <= max_nodes
 //   progress                 when faults stop and enough nodes are there, a world runs
 // SPDX-License-Identifier: Apache-2.0

@@ -122,6 +122,47 @@ void Simulation::CheckRuns(const std::string& id) {
   }
 }
 
+// What it does may take a while to settle.
+void Simulation::Disturb(absl::Duration length) {
+  calm_from_ = std::max(calm_from_, now_ + length + absl::Seconds(20));
+  ++num_disturbances_;
+}
+
+// Of an agent that is about to die.
+void Simulation::ExpectEndAfterDeath(int a) {
+  const Agent& agent = agents_[a];
+  const bool is_server = hosted_ && a < num_servers_;
+  if (!IsCalm() || is_server || agent.state != State::kRunning || agent.stream == nullptr) return;
+  At(now_ + absl::Seconds(4), [this, a, id = agent.standing.world(), disturbances = num_disturbances_ + 1] {
+    if (num_disturbances_ != disturbances) return;
+    for (size_t b = 0; b < agents_.size(); ++b) {
+      if (agents_[b].state == State::kRunning && agents_[b].standing.world() == id)
+        return Violate("agent ", b, " runs ", id, " 4 s after agent ", a, " died");
+    }
+  });
+}
+
+// Of an agent that is about to be cut off from a server; others that are attached there reach it.
+void Simulation::ExpectNoEndAfterCut(int a, int s, absl::Duration length) {
+  const Agent& agent = agents_[a];
+  const std::string id = agent.standing.world();
+  const auto attached = [&](const Agent& other) {
+    return other.state == State::kRunning && other.standing.world() == id && other.stream != nullptr &&
+           other.stream->server == s;
+  };
+  if (!IsCalm() || !attached(agent) || std::count_if(agents_.begin(), agents_.end(), attached) < 2) return;
+  if (hosted_ && (agent.host.port() == 0 || agent.server != s)) return;
+  constexpr absl::Duration kDetected = absl::Milliseconds(3500);  // both ends have noticed, and look again
+  const bool grows =
+      std::any_of(agents_.begin(), agents_.end(), [](const Agent& v) { return v.state == State::kJoining; });
+  if (grows || length + kDetected > policy_.blip) return;
+  At(now_ + length + kDetected, [this, a, id, length, disturbances = num_disturbances_ + 1] {
+    if (num_disturbances_ != disturbances) return;
+    if (agents_[a].state != State::kRunning || agents_[a].standing.world() != id || agents_[a].away)
+      Violate("agent ", a, " was cut off for ", absl::FormatDuration(length), ", and ", id, " is over for it");
+  });
+}
+
 bool Simulation::AllRun(const WorldRecord& world) const {
   return world.running > 0 && world.running + world.left == static_cast<int>(world.members.size());
 }

@@ -64,6 +64,8 @@ struct Agent {
   absl::Time broken_since;  // InfiniteFuture: workers run
   absl::Time refused_since = absl::InfiniteFuture();
   std::optional<proto::FailureCause> untold;
+  int server = -1;       // that it was attached to last
+  proto::LifeSign host;  // of the agent beside it
   absl::Duration clock_error;
   std::vector<absl::Time> shunned_until, cut_until;  // by server
 };
@@ -163,6 +165,7 @@ class Simulation {
   void Cut(int a, int s, absl::Duration length);
   void Part(uint64_t sides, absl::Duration length);
   bool IsCut(int a, int s) const { return now_ < agents_[a].cut_until[s] || servers_[s].host_lost; }
+  bool Reaches(int a, const proto::LifeSign& life) const;
   bool HostIsLost(int a) const { return hosted_ && a < num_servers_ && servers_[a].host_lost; }
 
   // simulated_servers.cc
@@ -184,6 +187,10 @@ class Simulation {
   bool Remembers(int life, const Life& earlier) const;
   void CheckBelief(int a, const proto::World& world);
   void CheckRuns(const std::string& id);
+  void Disturb(absl::Duration length);
+  bool IsCalm() const { return now_ >= calm_from_; }
+  void ExpectEndAfterDeath(int a);
+  void ExpectNoEndAfterCut(int a, int s, absl::Duration length);
   bool AllRun(const WorldRecord& world) const;
   bool IsAlive(const Life& life) const;
   const Agent* AgentBehind(const Life& life, int s) const;
@@ -204,6 +211,9 @@ class Simulation {
   std::vector<Server> servers_;
   std::vector<Agent> agents_;
   std::vector<PlannedFault> faults_;
+  std::vector<std::pair<uint64_t, absl::Time>> partitions_;  // sides, and until when
+  absl::Time calm_from_ = absl::InfinitePast();              // nothing that was done lasts until then
+  int num_disturbances_ = 0;
   Coordinator::Session last_session_ = 0;
   int num_processes_ = 0;
   std::map<std::string, WorldRecord> worlds_;                 // by id

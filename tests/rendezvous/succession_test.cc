@@ -23,11 +23,14 @@ struct Case {
   double now;     // the server was lost at 100
   Kind kind;
   int server;
+  int lives = -1;  // whose host's launcher is reached
 };
 
 void Check(const Case& c) {
   SCOPED_TRACE(c.name);
   SuccessionView view{.servers = c.servers, .self = c.self, .hosted = c.hosted, .away_since = At(100)};
+  view.lives = c.lives;
+  view.blip = absl::Seconds(10);
   view.broken_since = c.broken == kRuns ? absl::InfiniteFuture() : At(c.broken);
   const SuccessionDecision decision = DecideSuccession(view, {"a:1", "b:1", "c:1"}, At(c.now));
   EXPECT_EQ(decision.kind, c.kind) << decision.reason;
@@ -50,6 +53,22 @@ TEST(DecideSuccession, OneHost) {
       {"on its own, silent", {Reach::kSilent}, -1, false, kRuns, 159, Kind::kWait, -1},
       {"on its own, gone", {Reach::kRefused}, -1, false, 50, 159, Kind::kWait, -1},
       {"on its own, grace over", {Reach::kRefused}, -1, false, kRuns, 160, Kind::kGiveUp, -1},
+  };
+  for (const Case& c : cases) Check(c);
+}
+
+TEST(DecideSuccession, CutOffFromAServerWhoseHostLives) {
+  const auto R = Reach::kRefused, S = Reach::kServing, Q = Reach::kSilent, M = Reach::kMute;
+  const Case cases[] = {
+      {"waits", {Q}, -1, true, kRuns, 109.9, Kind::kWait, -1, 0},
+      {"not for ever", {Q}, -1, true, kRuns, 110, Kind::kGiveUp, -1, 0},
+      {"its workers are done", {Q}, -1, true, 90, 109.9, Kind::kWait, -1, 0},
+      {"its process is gone", {R}, -1, true, 50, 104, Kind::kGiveUp, -1, 0},
+      {"its process is frozen", {M}, -1, true, kRuns, 104, Kind::kGiveUp, -1, 0},
+      {"does not take over", {Q, R, R}, 1, true, kRuns, 109.9, Kind::kWait, -1, 0},
+      {"takes over then", {Q, R, R}, 1, true, kRuns, 110, Kind::kServe, 1, 0},
+      {"another has taken over", {Q, S, R}, 2, true, kRuns, 105, Kind::kAttach, 1, 0},
+      {"another one's host lives", {Q, Q, R}, 2, true, kRuns, 108, Kind::kWait, -1, 1},
   };
   for (const Case& c : cases) Check(c);
 }
