@@ -159,7 +159,8 @@ TEST_F(ProgressBarTest, TheBarFollowsTheWidthOfATerminalBehindAPipe) {
     EXPECT_EQ(Written().back(), '\n') << "what is said next begins a line of its own";
   }
   std::vector<size_t> widths;
-  for (const std::string drawing : absl::StrSplit(Written(), '\r', absl::SkipEmpty())) {
+  const std::vector<std::string> drawings = absl::StrSplit(Written(), '\r', absl::SkipEmpty());
+  for (const std::string& drawing : drawings) {
     size_t cells = 0;  // UTF-8: all but the bytes that go on
     for (const char c : drawing.substr(0, drawing.find('\x1b'))) cells += (c & 0xc0) != 0x80 ? 1 : 0;
     widths.push_back(cells);
