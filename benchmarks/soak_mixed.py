@@ -170,8 +170,8 @@ class Soak:
         temporary.write_text(json.dumps(self.state, indent=1))
         temporary.rename(self.state_file)
 
-    def fail(self, what):
-        print(f"FAILED after {len(self.state['done'])} faults: {what}\n{self.run.tail()}")
+    def fail(self, what, tail=""):
+        print(f"FAILED after {len(self.state['done'])} faults: {what}\n{tail}")
         self.state["failures"].append(what)
 
     def reference(self):
@@ -193,7 +193,7 @@ class Soak:
         if code == 0:
             return False
         if self.run.process and not self.run.expected_death:
-            self.fail(f"the launcher ended with {code} by itself, after {self.state['done'][-1:]}")
+            self.fail(f"the launcher ended with {code} by itself, after {self.state['done'][-1:]}", self.run.tail())
         deadline = time.monotonic() + GONE_LIMIT_S
         while (left := self.run.tagged()) and time.monotonic() < deadline:
             time.sleep(POLL_S)
@@ -214,7 +214,7 @@ class Soak:
             if condition(record):
                 return True
             if time.monotonic() > heard + RECOVERY_LIMIT_S:
-                self.fail(f"no step for {RECOVERY_LIMIT_S} s after {self.state['done'][-1:]}; living: {self.run.people()}")
+                self.fail(f"no step for {RECOVERY_LIMIT_S} s after {self.state['done'][-1:]}; living: {self.run.people()}", self.run.tail())
                 self.run.end_all()
                 self.run.expected_death, heard = True, time.monotonic()
             time.sleep(POLL_S)
@@ -263,7 +263,7 @@ class Soak:
             rng = random.Random(f"{self.state['seed']}-{number}")
             if not self.come_to(number, moment, rng):
                 break
-            writing = any((self.run.run_folder / "checkpoints").glob("*attempt*")) if self.run.run_folder.exists() else False
+            writing = any(not (folder / "manifest.json").exists() for folder in (self.run.run_folder / "checkpoints").glob("ep*"))
             hit = self.strike(kind, rng)
             self.state["done"].append({"fault": kind, "moment": moment, "step": self.run.last_record()[0], "hit": hit, "while_saving": writing})
             self.save()
@@ -308,7 +308,7 @@ class Soak:
                 self.fail(f"files are left: {left[:10]}")
         if left := sorted(path for path in things() - set(self.state["before"]) if not self.in_use(path)):
             self.fail(f"left: {left[:10]}")
-        if left := [str(path) for path in self.run.run_folder.rglob("*") if ".tmp-" in path.name or "attempt" in path.name]:
+        if left := [str(path) for path in self.run.run_folder.rglob("*") if ".tmp-" in path.name or path.name.endswith(".new")]:
             self.fail(f"left in the run folder: {left[:10]}")
 
     @staticmethod

@@ -56,11 +56,11 @@ class KubernetesTest(unittest.TestCase):
 
     def test_manifests(self):
         kinds = []
-        for name in ("job.yaml", "jobset.yaml", "rendezvous.yaml"):
+        for name in ("storage.yaml", "job.yaml", "jobset.yaml", "rendezvous.yaml"):
             for document in self.documents(name):
                 self.check(document)
                 kinds.append(document["kind"])
-        self.assertEqual(kinds, ["Service", "Job", "JobSet", "Service", "Deployment"])
+        self.assertEqual(kinds, ["PersistentVolumeClaim"] * 2 + ["Service", "Job", "JobSet", "Service", "Deployment"])
 
     def test_the_validator_sees_mistakes(self):
         job = self.documents("job.yaml")[1]
@@ -86,6 +86,34 @@ class KubernetesTest(unittest.TestCase):
             self.assertEqual([r["onExitCodes"]["containerName"] for r in spec["podFailurePolicy"]["rules"][:2]], [container["name"]] * 2)
         self.assertEqual(job["spec"]["template"]["spec"]["subdomain"], service["metadata"]["name"])
         self.assertTrue(service["spec"]["publishNotReadyAddresses"])
+
+    def pods(self):
+        """{file: pod template's spec} of the three that run our image."""
+        return {"job.yaml": self.documents("job.yaml")[1]["spec"]["template"]["spec"],
+                "jobset.yaml": self.documents("jobset.yaml")[0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"],
+                "rendezvous.yaml": self.documents("rendezvous.yaml")[1]["spec"]["template"]["spec"]}
+
+    def test_a_job_would_start_as_it_is(self):
+        claims = {claim["metadata"]["name"] for claim in self.documents("storage.yaml")}
+        customised = self.documents("kustomization.yaml")[0]
+        self.assertEqual(customised["resources"], ["storage.yaml", "job.yaml"])
+        image = f"{customised['images'][0]['name']}:{customised['images'][0]['newTag']}"
+        self.assertIn(f"docker build -f deploy/docker/Dockerfile -t {image} .", (harness.ROOT / "docs/kubernetes.md").read_text())
+        for name, pod in self.pods().items():
+            container = pod["containers"][0]
+            self.assertEqual(container["image"], image, name)
+            for volume in pod.get("volumes", []):
+                self.assertTrue("persistentVolumeClaim" not in volume or volume["persistentVolumeClaim"]["claimName"] in claims, volume)
+            mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
+            self.assertEqual(mounted, {volume["name"] for volume in pod.get("volumes", [])}, name)
+            secure = {**pod.get("securityContext", {}), **container["securityContext"]}
+            self.assertTrue(secure["runAsNonRoot"] and secure["runAsUser"] > 0, name)
+            if "serve" not in container["args"]:
+                self.assertEqual(secure["fsGroup"], secure["runAsUser"], "who may write to the volumes")
+                cpus = container["resources"]["requests"]["cpu"]
+                self.assertEqual(container["resources"]["limits"]["cpu"], cpus)
+                self.assertIn(f"--nproc-per-node={cpus}", container["args"])
+                self.assertIn({"name": "OMP_NUM_THREADS", "value": "1"}, container["env"])
 
     def test_the_arguments_are_flags_of_composer(self):
         for name, index in (("job.yaml", 1), ("jobset.yaml", 0)):
