@@ -28,8 +28,8 @@ class LineSplitter {
   void EndLine(std::string& whole);
 
   std::string rest_;
-  bool after_return_ = false;  // "\r" was the last byte: "\r\n" ends a line, all else redraws it
-  bool redrawn_ = false;       // rest_ is drawn over something
+  bool after_return_ = false;                      // "\r" was the last byte: "\r\n" ends a line, all else redraws it
+  bool redrawn_ = false;                           // rest_ is drawn over something
   absl::Time next_redraw_ = absl::InfinitePast();  // InfinitePast: nothing was redrawn yet
 };
 

@@ -13,10 +13,10 @@
 namespace composer {
 
 struct LaunchSummary {
-  int64_t launch = 1;        // counted from 1
-  int64_t started = 0;       // Unix seconds; 0: not known
-  double wall_seconds = 0;   // 0: not known
-  std::string exit_reason;   // RunSummary's, or "lost": nobody could write how it ended
+  int64_t launch = 1;       // counted from 1
+  int64_t started = 0;      // Unix seconds; 0: not known
+  double wall_seconds = 0;  // 0: not known
+  std::string exit_reason;  // RunSummary's, or "lost": nobody could write how it ended
   int64_t exit_code = 0;
   int64_t start_step = 0, end_step = 0;
   int64_t generations = 0, restarts = 0, recomputed_steps = 0;

@@ -98,8 +98,7 @@ std::string ToJson(const RunSummary& summary) {
   json["generations"] = NewestGenerations(summary.generations);
   json["all_launches"] = ToJsonObject(summary.AllLaunches());
   json["earlier_launches"] = Json::array();
-  for (const LaunchSummary& launch : summary.history.launches)
-    json["earlier_launches"].push_back(ToJsonObject(launch));
+  for (const LaunchSummary& launch : summary.history.launches) json["earlier_launches"].push_back(ToJsonObject(launch));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

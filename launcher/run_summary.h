@@ -16,7 +16,7 @@
 namespace composer {
 
 struct GenerationSummary {
-  int generation = 1;  // counted from 1 in each launch
+  int generation = 1;   // counted from 1 in each launch
   bool loaded = false;  // its workers have said where they start
   int64_t start_step = 0;
   int64_t start_samples = 0;

@@ -125,6 +125,18 @@ class KubernetesTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
 
 
+class DevTest(unittest.TestCase):
+    def test_setup_elsewhere_says_so_before_it_touches_anything(self):
+        with tempfile.TemporaryDirectory() as folder:
+            release = pathlib.Path(folder) / "os-release"
+            for text, named in (("ID=ubuntu\nVERSION_ID=\"24.04\"\n", "ubuntu 24.04"), ("ID=debian\nVERSION_ID=\"13\"\n", "debian 13"), ("", "unknown")):
+                release.write_text(text)
+                done = run(harness.ROOT / "dev", "setup", env={"PATH": "/usr/bin:/bin", "COMPOSER_OS_RELEASE": str(release)})
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(f"this is {named} on ", done.stderr)
+                self.assertIn("COMPOSER_ANY_SYSTEM=1", done.stderr)
+
+
 @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is not installed (Debian: systemd)")
 class SystemdTest(unittest.TestCase):
     def test_unit(self):

@@ -70,7 +70,8 @@ TEST(BarSeparatorTest, WhatIsSaidBesideABarBeginsALine) {
   EXPECT_EQ(bar.Take("\rbar 1\x1b[K\rbar 2\x1b"), "\rbar 1\x1b[K\rbar 2\x1b");
   EXPECT_EQ(bar.Take("[K"), "[K");
   EXPECT_EQ(bar.Take("stopped: drained\nmore\n"), "\nstopped: drained\nmore\n");
-  EXPECT_EQ(bar.Take("\rbar 3\x1b[KW1122 a warning\n\rbar 4\x1b[K\n"), "\rbar 3\x1b[K\nW1122 a warning\n\rbar 4\x1b[K\n");
+  EXPECT_EQ(bar.Take("\rbar 3\x1b[KW1122 a warning\n\rbar 4\x1b[K\n"),
+            "\rbar 3\x1b[K\nW1122 a warning\n\rbar 4\x1b[K\n");
   EXPECT_EQ(bar.Take("next\n"), "next\n");
   EXPECT_EQ(bar.Take("\x1b[31m\x1b[Kred\x1b[m\x1b[K by grep\n"), "\x1b[31m\x1b[Kred\x1b[m\x1b[K by grep\n");
 }

@@ -98,9 +98,9 @@ TEST(RunHistoryTest, ALaunchThatWasKilledAsAWholeIsThereAsItStood) {
 }
 
 TEST(RunHistoryTest, ASummaryOfAnOlderVersionIsOneLaunch) {
-  const RunHistory history = ParseHistory(
-      R"({"exit_reason":"done","exit_code":0,"steps":64,"restarts":2,"wall_seconds":9.5,)"
-      R"("generations":[{"start_step":3,"recomputed_steps":0},{"start_step":5,"recomputed_steps":4}]})");
+  const RunHistory history =
+      ParseHistory(R"({"exit_reason":"done","exit_code":0,"steps":64,"restarts":2,"wall_seconds":9.5,)"
+                   R"("generations":[{"start_step":3,"recomputed_steps":0},{"start_step":5,"recomputed_steps":4}]})");
   EXPECT_EQ(history.totals.launches, 1);
   EXPECT_EQ(history.totals.restarts, 2);
   EXPECT_EQ(history.totals.recomputed_steps, 4);

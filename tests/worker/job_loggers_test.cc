@@ -107,9 +107,8 @@ class JobLoggersTest : public ::testing::Test {
 TEST_F(JobLoggersTest, UploadsGoWhereTheKeysSayAndAreClosedLast) {
   const LoggingOptions logging =
       Read("{progress_bar: false, loggers: {remote_uploader_downloader: {bucket_uri: 's3://b/{run_name}'}}}");
-  EXPECT_THAT(Added(logging, WithStore()),
-              ElementsAre("JsonLines", "TableLines", "RemoteUploaderDownloader", "LogHyperparameters", "LRMonitor",
-                          "Throughput"));
+  EXPECT_THAT(Added(logging, WithStore()), ElementsAre("JsonLines", "TableLines", "RemoteUploaderDownloader",
+                                                       "LogHyperparameters", "LRMonitor", "Throughput"));
   EXPECT_EQ(opened_, "s3://b/r");
   ASSERT_TRUE(WriteBatch(*options_.loggers[0], 1).ok());
   ASSERT_TRUE(options_.loggers[2]->Close().ok());

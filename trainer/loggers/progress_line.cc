@@ -68,9 +68,8 @@ std::string RenderBar(const ProgressLine& line, int columns) {
   const size_t width = static_cast<size_t>(std::max(0, columns));
   const std::string details = Details(line);
   const double share = Share(line);
-  const std::string head = line.total <= 0
-                               ? absl::StrCat(line.title, ": ", line.done, line.unit)
-                               : absl::StrFormat("%s: %3d%%", line.title, static_cast<int>(share * 100));
+  const std::string head = line.total <= 0 ? absl::StrCat(line.title, ": ", line.done, line.unit)
+                                           : absl::StrFormat("%s: %3d%%", line.title, static_cast<int>(share * 100));
   const std::string tail =
       line.total <= 0 ? absl::StrCat(" ", details) : absl::StrCat(" ", line.done, "/", line.total, " ", details);
   if (head.size() + tail.size() > width && !line.metrics.empty()) {
