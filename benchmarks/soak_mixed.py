@@ -36,6 +36,7 @@ from bounded_job import processes_with
 STEPS_A_FAULT, SAVE, EVALUATE = 20, 10, 25
 RECOVERY_LIMIT_S = 90  # a stopped worker is noticed after 20 s
 GONE_LIMIT_S = 5
+MOST_FAILURES = 30
 POLL_S = 0.01
 # Of 200.
 KINDS = {"rank": 62, "two ranks": 24, "all ranks": 14, "spawner": 22, "launcher": 22, "launcher and spawner": 8,
@@ -173,6 +174,9 @@ class Soak:
     def fail(self, what, tail=""):
         print(f"FAILED after {len(self.state['done'])} faults: {what}\n{tail}")
         self.state["failures"].append(what)
+        if len(self.state["failures"]) >= MOST_FAILURES:
+            self.save()
+            raise SystemExit(f"soak: {MOST_FAILURES} failures, given up; {self.folder} is kept")
 
     def reference(self):
         undisturbed = Run(self.options, self.folder, "undisturbed", self.steps)
@@ -252,7 +256,8 @@ class Soak:
                 pass
         if kind == "stop launcher" and victims:
             time.sleep(rng.uniform(1, 4))
-            os.kill(victims[0], signal.SIGCONT)
+            if self.run.process.poll() is None:
+                os.kill(victims[0], signal.SIGCONT)
         return len(victims)
 
     def disturb(self):
@@ -272,8 +277,9 @@ class Soak:
         self.complete = len(self.state["done"]) == len(self.plan)
 
     def finish(self, undisturbed):
-        if not self.complete and time.monotonic() and self.run.process and self.run.process.poll() is None:
-            print(f"out of time after {len(self.state['done'])} faults: --folder {self.folder} goes on")
+        if not self.complete:
+            ended = self.run.process is not None and self.run.process.poll() == 0
+            print(f"{'the run ended' if ended else 'out of time'} after {len(self.state['done'])} faults: --folder {self.folder} goes on")
             self.run.end_all()
             self.save()
             return False

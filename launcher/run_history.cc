@@ -12,10 +12,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMaxBytes = 16 << 20;
-constexpr size_t kMaxText = 200;
+constexpr int64_t kMaxSummaryBytes = 16 << 20;
+constexpr size_t kMaxReason = 200;
 
-int64_t Count(const Json& json, const char* key) {
+int64_t CountIn(const Json& json, const char* key) {
   const auto it = json.find(key);
   if (it == json.end() || !it->is_number_integer()) return 0;
   constexpr int64_t kMost = int64_t{1} << 53;
@@ -23,52 +23,52 @@ int64_t Count(const Json& json, const char* key) {
   return std::clamp<int64_t>(it->get<int64_t>(), 0, kMost);
 }
 
-double Seconds(const Json& json, const char* key) {
+double SecondsIn(const Json& json, const char* key) {
   const auto it = json.find(key);
   const double seconds = it != json.end() && it->is_number() ? it->get<double>() : 0;
   return std::isfinite(seconds) && seconds > 0 ? seconds : 0;
 }
 
-std::string Text(const Json& json, const char* key) {
+std::string TextIn(const Json& json, const char* key) {
   const auto it = json.find(key);
-  return it != json.end() && it->is_string() ? it->get_ref<const std::string&>().substr(0, kMaxText) : "";
+  return it != json.end() && it->is_string() ? it->get_ref<const std::string&>().substr(0, kMaxReason) : "";
 }
 
 LaunchSummary ParseLaunch(const Json& json) {
-  return {.launch = std::max<int64_t>(1, Count(json, "launch")),
-          .started = Count(json, "started"),
-          .wall_seconds = Seconds(json, "wall_seconds"),
-          .exit_reason = Text(json, "exit_reason"),
-          .exit_code = Count(json, "exit_code"),
-          .start_step = Count(json, "start_step"),
-          .end_step = Count(json, "end_step"),
-          .generations = Count(json, "generations"),
-          .restarts = Count(json, "restarts"),
-          .recomputed_steps = Count(json, "recomputed_steps")};
+  return {.launch = std::max<int64_t>(1, CountIn(json, "launch")),
+          .started = CountIn(json, "started"),
+          .wall_seconds = SecondsIn(json, "wall_seconds"),
+          .exit_reason = TextIn(json, "exit_reason"),
+          .exit_code = CountIn(json, "exit_code"),
+          .start_step = CountIn(json, "start_step"),
+          .end_step = CountIn(json, "end_step"),
+          .generations = CountIn(json, "generations"),
+          .restarts = CountIn(json, "restarts"),
+          .recomputed_steps = CountIn(json, "recomputed_steps")};
 }
 
 // The launch that the summary itself is about.
 LaunchSummary ParseNewest(const Json& json) {
   LaunchSummary newest = ParseLaunch(json);
-  newest.end_step = Count(json, "steps");
-  newest.generations = Count(json, "generations_left_out");
+  newest.end_step = CountIn(json, "steps");
+  newest.generations = CountIn(json, "generations_left_out");
   if (newest.exit_reason == "running") newest.exit_reason = "lost";
   const auto generations = json.find("generations");
   if (generations == json.end() || !generations->is_array()) return newest;
   for (const Json& generation : *generations) {
     if (!generation.is_object()) continue;
-    if (newest.generations++ == 0) newest.start_step = Count(generation, "start_step");
-    newest.recomputed_steps += Count(generation, "recomputed_steps");
+    if (newest.generations++ == 0) newest.start_step = CountIn(generation, "start_step");
+    newest.recomputed_steps += CountIn(generation, "recomputed_steps");
   }
   return newest;
 }
 
 LaunchTotals ParseTotals(const Json& json) {
-  return {.launches = Count(json, "launches"),
-          .generations = Count(json, "generations"),
-          .restarts = Count(json, "restarts"),
-          .recomputed_steps = Count(json, "recomputed_steps"),
-          .wall_seconds = Seconds(json, "wall_seconds")};
+  return {.launches = CountIn(json, "launches"),
+          .generations = CountIn(json, "generations"),
+          .restarts = CountIn(json, "restarts"),
+          .recomputed_steps = CountIn(json, "recomputed_steps"),
+          .wall_seconds = SecondsIn(json, "wall_seconds")};
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ RunHistory ParseHistory(absl::string_view summary_json) {
 
 RunHistory ReadHistory(const std::string& run_folder) {
   if (run_folder.empty()) return {};
-  return ParseHistory(ReadFile(JoinPath(run_folder, "summary.json"), kMaxBytes).value_or(""));
+  return ParseHistory(ReadFile(JoinPath(run_folder, "summary.json"), kMaxSummaryBytes).value_or(""));
 }
 
 Json ToJsonObject(const LaunchSummary& launch) {

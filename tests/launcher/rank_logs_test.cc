@@ -23,23 +23,23 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const absl::Time kStart = absl::FromUnixSeconds(1000);
+const absl::Time kLogStart = absl::FromUnixSeconds(1000);
 
 TEST(LineSplitterTest, WholeLinesOnly) {
   LineSplitter lines;
-  EXPECT_EQ(lines.Take("ab", kStart), "");
-  EXPECT_EQ(lines.Take("c\nd\ne", kStart), "abc\nd\n");
-  EXPECT_EQ(lines.Take("\n", kStart), "e\n");
+  EXPECT_EQ(lines.Take("ab", kLogStart), "");
+  EXPECT_EQ(lines.Take("c\nd\ne", kLogStart), "abc\nd\n");
+  EXPECT_EQ(lines.Take("\n", kLogStart), "e\n");
   EXPECT_EQ(lines.Flush(), "");
-  EXPECT_EQ(lines.Take("last", kStart), "");
+  EXPECT_EQ(lines.Take("last", kLogStart), "");
   EXPECT_EQ(lines.Flush(), "last\n");
 }
 
 TEST(LineSplitterTest, AnEndlessLineComesInPieces) {
   LineSplitter lines;
   const std::string half(LineSplitter::kMaxLine / 2, 'x');
-  EXPECT_EQ(lines.Take(half, kStart), "");
-  EXPECT_EQ(lines.Take(half, kStart), half + half + "\n");
+  EXPECT_EQ(lines.Take(half, kLogStart), "");
+  EXPECT_EQ(lines.Take(half, kLogStart), half + half + "\n");
 }
 
 // Ten times a second a bar is drawn over itself; the log has a line every ten seconds, and the last one.
@@ -48,9 +48,9 @@ TEST(LineSplitterTest, RedrawsAreALineAnInterval) {
   std::string log;
   for (int i = 0; i <= 250; ++i) {
     const std::string bar = absl::StrCat("\rtrain: ", i, "%|███▌  | ", i, "/469 [loss=0.5]\x1b[K");
-    log += lines.Take(bar, kStart + absl::Milliseconds(100 * i));
+    log += lines.Take(bar, kLogStart + absl::Milliseconds(100 * i));
   }
-  log += lines.Take("\nstopped: drained\n", kStart + absl::Seconds(26));
+  log += lines.Take("\nstopped: drained\n", kLogStart + absl::Seconds(26));
   EXPECT_EQ(log,
             "train: 100% 100/469 [loss=0.5]\ntrain: 200% 200/469 [loss=0.5]\ntrain: 250% 250/469 [loss=0.5]\n"
             "stopped: drained\n");
@@ -58,9 +58,9 @@ TEST(LineSplitterTest, RedrawsAreALineAnInterval) {
 
 TEST(LineSplitterTest, ReturnsAtTheEndsOfLinesAreNoRedraws) {
   LineSplitter lines;
-  EXPECT_EQ(lines.Take("a\r\nb\r", kStart), "a\n");
-  EXPECT_EQ(lines.Take("\nc|  |d\n", kStart), "b\nc|  |d\n");
-  EXPECT_EQ(lines.Take("10%|#  | x\r20%|#  | x", kStart), "");
+  EXPECT_EQ(lines.Take("a\r\nb\r", kLogStart), "a\n");
+  EXPECT_EQ(lines.Take("\nc|  |d\n", kLogStart), "b\nc|  |d\n");
+  EXPECT_EQ(lines.Take("10%|#  | x\r20%|#  | x", kLogStart), "");
   EXPECT_EQ(lines.Flush(), "20%|#  | x\n");
 }
 

@@ -16,34 +16,34 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-absl::Time At(double seconds) { return absl::FromUnixSeconds(1000) + absl::Seconds(seconds); }
+absl::Time SecondOf(double seconds) { return absl::FromUnixSeconds(1000) + absl::Seconds(seconds); }
 
-ProgressSnapshot Page(int64_t batch) { return {.batch = batch, .samples = batch * 32}; }
+ProgressSnapshot PageAt(int64_t batch) { return {.batch = batch, .samples = batch * 32}; }
 
-proto::WorkerMessage Started(int64_t batch) {
+proto::WorkerMessage StartedAt(int64_t batch) {
   proto::WorkerMessage message;
   message.mutable_started()->set_batch(batch);
   return message;
 }
 
 // A launch with one restart: from `start` to `end`, then 2 steps again, then to `end` + 1.
-void Launch(RunRecorder& recorder, int64_t start, int64_t end) {
+void RecordLaunch(RunRecorder& recorder, int64_t start, int64_t end) {
   recorder.BeginGeneration(1, 2, 0);
-  recorder.OnReport(Started(start));
-  recorder.EndGeneration({Page(end)});
-  recorder.Conclude({.next = NextStep::kRestart, .reason = "killed"}, {}, At(2));
+  recorder.OnReport(StartedAt(start));
+  recorder.EndGeneration({PageAt(end)});
+  recorder.Conclude({.next = NextStep::kRestart, .reason = "killed"}, {}, SecondOf(2));
   recorder.BeginGeneration(2, 2, 1);
-  recorder.OnReport(Started(end - 2));
-  recorder.EndGeneration({Page(end + 1)});
-  recorder.Conclude({.next = NextStep::kPreempted, .exit_code = 75}, {}, At(4));
+  recorder.OnReport(StartedAt(end - 2));
+  recorder.EndGeneration({PageAt(end + 1)});
+  recorder.Conclude({.next = NextStep::kPreempted, .exit_code = 75}, {}, SecondOf(4));
 }
 
 TEST(RunHistoryTest, RestartsOfAllLaunchesAreCounted) {
   TempDir dir;
   for (int launch = 1; launch <= 20; ++launch) {
-    RunRecorder recorder("run", dir.path(), At(0), ReadHistory(dir.path()));
+    RunRecorder recorder("run", dir.path(), SecondOf(0), ReadHistory(dir.path()));
     EXPECT_EQ(recorder.summary().launch(), launch);
-    Launch(recorder, launch * 10, launch * 10 + 8);
+    RecordLaunch(recorder, launch * 10, launch * 10 + 8);
     ASSERT_TRUE(WriteSummary(recorder.summary()).ok());
     const std::string text = DescribeRun(recorder.summary());
     if (launch == 1) {
@@ -72,8 +72,8 @@ TEST(RunHistoryTest, RestartsOfAllLaunchesAreCounted) {
 TEST(RunHistoryTest, TheListIsBoundedAndTheTotalsGoOn) {
   TempDir dir;
   for (int launch = 1; launch <= 130; ++launch) {
-    RunRecorder recorder("run", dir.path(), At(0), ReadHistory(dir.path()));
-    Launch(recorder, 0, 5);
+    RunRecorder recorder("run", dir.path(), SecondOf(0), ReadHistory(dir.path()));
+    RecordLaunch(recorder, 0, 5);
     ASSERT_TRUE(WriteSummary(recorder.summary()).ok());
   }
   const RunHistory history = ReadHistory(dir.path());
@@ -86,9 +86,9 @@ TEST(RunHistoryTest, TheListIsBoundedAndTheTotalsGoOn) {
 
 TEST(RunHistoryTest, ALaunchThatWasKilledAsAWholeIsThereAsItStood) {
   TempDir dir;
-  RunRecorder recorder("run", dir.path(), At(0), ReadHistory(dir.path()));
+  RunRecorder recorder("run", dir.path(), SecondOf(0), ReadHistory(dir.path()));
   recorder.BeginGeneration(1, 2, 0);
-  ASSERT_TRUE(recorder.OnReport(Started(7)));
+  ASSERT_TRUE(recorder.OnReport(StartedAt(7)));
   ASSERT_TRUE(WriteSummary(recorder.summary()).ok());
   const RunHistory history = ReadHistory(dir.path());
   ASSERT_EQ(history.launches.size(), 1u);
