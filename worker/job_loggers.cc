@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "trainer/callbacks/log_hyperparameters.h"
 #include "trainer/callbacks/lr_monitor.h"
+#include "trainer/callbacks/speed_monitor.h"
 #include "trainer/callbacks/throughput.h"
 #include "trainer/core/name_template.h"
 #include "trainer/loggers/console_logger.h"
@@ -171,12 +172,13 @@ void AddProgressBar(const LoggingOptions& logging, const JobPlace& place, Traine
 
 // What every run's records have, unless the job says how: learning rates, samples and tokens a second.
 void AddUsualRecords(TrainerOptions& options) {
-  const auto has = [&options](absl::string_view name) {
-    return std::any_of(options.callbacks.begin(), options.callbacks.end(),
-                       [&](const auto& callback) { return callback->name() == name; });
-  };
-  if (!has("LRMonitor")) options.callbacks.push_back(std::make_unique<LRMonitor>());
-  if (!has("SpeedMonitor")) options.callbacks.push_back(std::make_unique<Throughput>());
+  bool rates = false, speed = false;
+  for (const auto& callback : options.callbacks) {
+    rates = rates || dynamic_cast<const LRMonitor*>(callback.get()) != nullptr;
+    speed = speed || dynamic_cast<const SpeedMonitor*>(callback.get()) != nullptr;
+  }
+  if (!rates) options.callbacks.push_back(std::make_unique<LRMonitor>());
+  if (!speed) options.callbacks.push_back(std::make_unique<Throughput>());
 }
 
 // Closed last, they upload what the others wrote when they were closed.
