@@ -6,7 +6,7 @@ import subprocess
 import harness
 
 # What the start of a library's file name is called in NOTICE.
-NAMES = {"absl": "Abseil", "brotli": "Brotli", "c10": "LibTorch", "cares": "c-ares", "cpp-httplib": "cpp-httplib", "crypto": "OpenSSL", "ssl": "OpenSSL",
+NAMES = {"absl": "Abseil", "address_sorting": "gRPC", "brotli": "Brotli", "c10": "LibTorch", "cares": "c-ares", "crypto": "OpenSSL", "ssl": "OpenSSL",
          "c": "GNU C library", "m": "GNU C library", "dl": "GNU C library", "pthread": "GNU C library", "ld-linux-x86-64": "GNU C library", "mvec": "GNU C library",
          "curl": "curl", "gcc_s": "libgcc", "glog": "glog", "gloo": "Gloo", "gpr": "gRPC", "grpc": "gRPC", "protobuf": "Protocol Buffers", "pugixml": "pugixml",
          "re2": "RE2", "stdc++": "libstdc++", "torch": "LibTorch", "upb": "upb", "xxhash": "xxHash", "yaml-cpp": "yaml-cpp", "z": "zlib", "zip": "libzip",
