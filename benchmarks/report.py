@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import statistics
 import subprocess
 
@@ -53,5 +54,8 @@ def write(folder, bench, samples, facts, host):
     if facts:
         text += [""] + [f"- {name}: {json.dumps(value)}" for name, value in facts.items()]
     markdown = "\n".join(text) + "\n"
-    (folder / f"{bench.NAME}.md").write_text(markdown)
+    page = folder / f"{bench.NAME}.md"
+    kept = getattr(bench, "KEPT_CHAPTER", None)  # of another driver
+    chapter = re.search(rf"^{kept}$.*", page.read_text(), re.S | re.M) if kept and page.exists() else None
+    page.write_text(markdown + (f"\n{chapter[0]}" if chapter else ""))
     return markdown

@@ -21,6 +21,7 @@ from bounded_job import BoundedJob, free_port, processes_with
 NAME = "soak"
 TITLE = "kill -9 of a random worker: seconds from the kill to the first new step (recovered kills only)"
 UNIT, REFERENCE = "s", "torchrun"
+KEPT_CHAPTER = "## Mixed faults"  # soak_mixed.py's
 RECOVERY_LIMIT_S = 40
 START_LIMIT_S = 60
 POLL_S = 0.005

@@ -8,7 +8,7 @@
 //   raw_loop_fsdp      raw_loop_loading with the model sharded over one rank: the price of the machinery alone
 //   trainer_bare       no logger, no train metrics, no callback
 //   trainer_fsdp       trainer_bare with `fsdp_config: {sharding_strategy: FULL_SHARD}` (one rank has nothing to shard)
-//   trainer            as a default job: train metrics, metrics.jsonl with a line a step, progress bar, hyperparameters
+//   trainer            as a default job: train metrics, metrics.jsonl with a line a step, lr, throughput, bar, hyperparameters
 //   trainer_monitors   and speed_monitor, lr_monitor, memory_monitor, nan_monitor, runtime_estimator, a schedule
 //   trainer_idle_profiler   trainer with a profiler whose window never comes
 //   trainer_profiled        trainer, recorded; only when asked for
@@ -35,6 +35,7 @@
 #include "trainer/callbacks/nan_monitor.h"
 #include "trainer/callbacks/runtime_estimator.h"
 #include "trainer/callbacks/speed_monitor.h"
+#include "trainer/callbacks/throughput.h"
 #include "trainer/core/random.h"
 #include "trainer/data/tensor_dataset.h"
 #include "trainer/loggers/json_lines.h"
@@ -176,6 +177,10 @@ class TrainerRun {
   void AddDefaults(TrainerOptions& options) const {
     options.loggers.push_back(JsonLines::Open(absl::StrCat(folder_, "/metrics.jsonl")).value());
     options.callbacks.push_back(std::make_unique<LogHyperparameters>(Hyperparameters{{"num_nodes", "1"}}));
+    if (extras_ != Extras::kMonitors) {
+      options.callbacks.push_back(std::make_unique<LRMonitor>());
+      options.callbacks.push_back(std::make_unique<Throughput>());
+    }
     static const int kNowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     ProgressBar::Options bar;
     bar.fd = kNowhere;

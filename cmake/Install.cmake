@@ -15,6 +15,14 @@ foreach(folder base storage checkpoint trainer)
 endforeach()
 install(DIRECTORY include/composer ${PROJECT_BINARY_DIR}/generated/composer DESTINATION include FILES_MATCHING PATTERN "*.h")
 install(FILES worker/plugin.h worker/plugin_config.h worker/plugin_registry.h DESTINATION include/composer/worker)
+install(FILES LICENSE NOTICE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# LibTorch beside the programs, so that the tree may be moved and the sources deleted: cmake --install build --component libtorch
+file(GLOB wheel_licenses ${LIBTORCH_ROOT}/*.dist-info)
+set(own_libtorch ${CMAKE_INSTALL_LIBDIR}/composer/libtorch)
+install(DIRECTORY ${LIBTORCH_ROOT}/torch/lib ${LIBTORCH_ROOT}/torch/include DESTINATION ${own_libtorch}/torch
+  COMPONENT libtorch EXCLUDE_FROM_ALL USE_SOURCE_PERMISSIONS)
+install(DIRECTORY ${LIBTORCH_ROOT}/nvidia ${wheel_licenses} DESTINATION ${own_libtorch}
+  COMPONENT libtorch EXCLUDE_FROM_ALL USE_SOURCE_PERMISSIONS)
 configure_package_config_file(cmake/ComposerConfig.cmake.in ${PROJECT_BINARY_DIR}/ComposerConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Composer)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ComposerConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -78,6 +78,11 @@ bool WantsColour(bool is_terminal, const Environment& environment) {
   return is_terminal && environment.GetOr("TERM", "") != "dumb";
 }
 
+std::string TerminalDevice() {
+  char name[256] = {};
+  return ttyname_r(STDERR_FILENO, name, sizeof(name)) == 0 ? name : "";
+}
+
 int TerminalColumns() {
   winsize size = {};
   if (isatty(STDERR_FILENO) == 0) return 0;

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -40,6 +41,8 @@ class Console {
 
 // Columns of the terminal on stderr; 0 when it is none.
 int TerminalColumns();
+// Its device, "/dev/pts/3"; "" when there is none or nobody knows.
+std::string TerminalDevice();
 
 // Whether what goes to a stream may be coloured: to a terminal, unless NO_COLOR is set to something or TERM is dumb;
 // elsewhere only with CLICOLOR_FORCE set to something but 0. Pure.

@@ -165,6 +165,10 @@ std::string DescribeStatus(const proto::JobStatus& s) {
       &text, "generation %d: %d rank%s on %d node%s, this is node %d; %d restart%s (%d without progress allowed)\n",
       s.generation(), s.world_size(), s.world_size() == 1 ? "" : "s", s.nodes(), s.nodes() == 1 ? "" : "s",
       s.node_rank(), s.restarts(), s.restarts() == 1 ? "" : "s", s.max_restarts());
+  if (s.launch() > 1) {
+    absl::StrAppendFormat(&text, "launch %d of the run; %d restart%s in all of them\n", s.launch(), s.total_restarts(),
+                          s.total_restarts() == 1 ? "" : "s");
+  }
   if (s.step() > 0) {
     absl::StrAppendFormat(&text, "step %d, %d samples, %.3g steps/s, goodput %.1f %%\n", s.step(), s.samples(),
                           s.steps_per_second(), 100 * s.goodput());
@@ -192,8 +196,10 @@ std::string StatusJson(const proto::JobStatus& s) {
                {"world_size", s.world_size()},
                {"nodes", s.nodes()},
                {"node_rank", s.node_rank()},
+               {"launch", s.launch()},
                {"restarts", s.restarts()},
                {"max_restarts", s.max_restarts()},
+               {"total_restarts", s.total_restarts()},
                {"last_cause", s.last_cause()},
                {"step", s.step()},
                {"samples", s.samples()},

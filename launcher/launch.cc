@@ -151,6 +151,7 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
                  .role = plan.role,
                  .interface = launching.node_address.interface,
                  .terminal_columns = TerminalColumns(),
+                 .terminal = TerminalDevice(),
                  .cpus = AllowedCpus()};
   if (const auto& slurm = launching.surroundings.slurm; slurm.has_value()) {
     result.plan.first_local_rank = slurm->first_local_rank;

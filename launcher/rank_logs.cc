@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -105,6 +106,7 @@ struct RankLogs::Stream {
   std::shared_ptr<LogFile> file;      // null: none
   std::shared_ptr<LogFile> own_file;  // of this stream alone; null: none
   bool ended = false;
+  BarSeparator bar;
   LineSplitter lines;
 
   // Whether reading it now loses nothing.
@@ -217,14 +219,15 @@ bool RankLogs::Pump(Stream& stream, ConsoleWriter::Urgency urgency) {
     return false;
   }
   const absl::string_view bytes(buffer, static_cast<size_t>(count));
-  if (stream.show == Show::kRaw && hushed_.empty()) stream.console.Write(bytes, urgency);
-  if (stream.show == Show::kRaw && !hushed_.empty()) stream.console.Write(Without(bytes, hushed_), urgency);
+  const absl::string_view text = stream.bar.Take(bytes);
+  if (stream.show == Show::kRaw && hushed_.empty()) stream.console.Write(text, urgency);
+  if (stream.show == Show::kRaw && !hushed_.empty()) stream.console.Write(Without(text, hushed_), urgency);
   if (stream.own_file != nullptr && !WriteAll(stream.own_file->fd, bytes)) {
     LOG(WARNING) << "cannot write a file of rank " << stream.rank << ": "
                  << ErrnoStatus(errno, "write", "it").message();
     stream.own_file = nullptr;
   }
-  stream.Deliver(stream.lines.Take(bytes), tails_[stream.rank].lines, hushed_, urgency);
+  stream.Deliver(stream.lines.Take(text, absl::Now()), tails_[stream.rank].lines, hushed_, urgency);
   return true;
 }
 

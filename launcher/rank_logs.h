@@ -1,6 +1,7 @@
 // Where the output of the workers goes: to a file for each rank, and to the launcher's own stdout and stderr.
 //
-// - Files get whole lines, stdout and stderr together, each line unbroken; they are appended to.
+// - Files get whole lines, stdout and stderr together, each line unbroken, of what is redrawn in place one line now and then
+//   (line_splitter.h); they are appended to.
 // - A stream may have a file of its own too, which gets its bytes as they come (--stdout, --redirects).
 // - kRaw passes bytes through as they come, so that a progress bar with \r works. kPrefixed shows whole lines with
 //   "[rank] " before them. kHidden shows nothing.

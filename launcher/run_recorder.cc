@@ -39,10 +39,12 @@ const char* GenerationEnd(NextStep next) {
 
 }  // namespace
 
-RunRecorder::RunRecorder(std::string run_name, std::string run_folder, absl::Time launched)
+RunRecorder::RunRecorder(std::string run_name, std::string run_folder, absl::Time launched, RunHistory history)
     : launched_(launched), failed_at_(launched), counted_from_(launched) {
   summary_.run_name = std::move(run_name);
   summary_.run_folder = std::move(run_folder);
+  summary_.started = absl::ToUnixSeconds(launched);
+  summary_.history = std::move(history);
 }
 
 void RunRecorder::BeginGeneration(int number, int world_size, int restarts) {
@@ -55,19 +57,27 @@ void RunRecorder::BeginGeneration(int number, int world_size, int restarts) {
   summary_.world_size = world_size;
 }
 
-void RunRecorder::OnReport(const proto::WorkerMessage& message) {
-  if (summary_.generations.empty()) return;
+bool RunRecorder::OnReport(const proto::WorkerMessage& message) {
+  if (summary_.generations.empty()) return false;
   GenerationSummary& current = summary_.generations.back();
   if (message.has_started()) {  // every rank says the same
+    const bool first = !std::exchange(current.loaded, true);
     current.start_checkpoint = message.started().checkpoint();
     current.start_step = current.end_step = message.started().batch();
     current.start_samples = current.end_samples = message.started().samples();
-    if (summary_.last_checkpoint.empty()) summary_.last_checkpoint = current.start_checkpoint;
-  } else if (message.has_checkpoint_saved()) {
+    if (summary_.last_checkpoint.empty() && !current.start_checkpoint.empty()) {
+      summary_.last_checkpoint = current.start_checkpoint;
+      summary_.last_checkpoint_step = current.start_step;
+    }
+    return first;
+  }
+  if (message.has_checkpoint_saved()) {
     summary_.last_checkpoint = message.checkpoint_saved().path();
+    summary_.last_checkpoint_step = message.checkpoint_saved().batch();
   } else if (message.has_exit_report() && !message.exit_report().metrics().empty()) {
     summary_.metrics = {message.exit_report().metrics().begin(), message.exit_report().metrics().end()};
   }
+  return false;
 }
 
 bool RunRecorder::Advanced(const std::vector<ProgressSnapshot>& pages) const {

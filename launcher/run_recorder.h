@@ -16,11 +16,12 @@ namespace composer {
 class RunRecorder {
  public:
   // `launched`: wall time; the first generation's first step counts from there.
-  RunRecorder(std::string run_name, std::string run_folder, absl::Time launched);
+  RunRecorder(std::string run_name, std::string run_folder, absl::Time launched, RunHistory history = {});
 
   // `number` and `restarts` are the job's: a launcher that came late has not seen all of them.
   void BeginGeneration(int number, int world_size, int restarts);
-  void OnReport(const proto::WorkerMessage& message);
+  // Whether it says first where the generation starts: the run is now under way.
+  bool OnReport(const proto::WorkerMessage& message);
   // A failure ends the generation; the next one's first step counts from `when`.
   void OnFailure(absl::Time when) { failed_at_ = when; }
   // The workers are gone; `pages` are theirs. Returns whether they came further than all generations before.

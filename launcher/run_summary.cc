@@ -13,6 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr size_t kMaxGenerations = 200;
+
 Json ToJsonObject(const GenerationSummary& g) {
   Json json = {{"generation", g.generation},
                {"start_step", g.start_step},
@@ -37,18 +39,43 @@ double SamplesPerSecond(const RunSummary& summary) {
   return static_cast<double>(summary.samples() - summary.generations.front().start_samples) / summary.wall_seconds;
 }
 
+// A generation that failed before it had loaded anything says nothing about the state.
+const GenerationSummary* NewestLoaded(const std::vector<GenerationSummary>& generations) {
+  for (auto it = generations.rbegin(); it != generations.rend(); ++it) {
+    if (it->loaded || it->end_step > 0) return &*it;
+  }
+  return nullptr;
+}
+
+Json NewestGenerations(const std::vector<GenerationSummary>& generations) {
+  Json list = Json::array();
+  for (size_t i = generations.size() - std::min(generations.size(), kMaxGenerations); i < generations.size(); ++i) {
+    list.push_back(ToJsonObject(generations[i]));
+  }
+  return list;
+}
+
 }  // namespace
 
 int64_t RunSummary::steps() const {
-  int64_t result = 0;
-  for (const GenerationSummary& g : generations) result = std::max(result, g.end_step);
-  return result;
+  const GenerationSummary* newest = NewestLoaded(generations);
+  return newest == nullptr ? 0 : newest->end_step;
 }
 
 int64_t RunSummary::samples() const {
-  int64_t result = 0;
-  for (const GenerationSummary& g : generations) result = std::max(result, g.end_samples);
-  return result;
+  const GenerationSummary* newest = NewestLoaded(generations);
+  return newest == nullptr ? 0 : newest->end_samples;
+}
+
+LaunchTotals RunSummary::AllLaunches() const {
+  LaunchSummary own;
+  own.generations = static_cast<int64_t>(generations.size());
+  own.restarts = restarts;
+  own.wall_seconds = wall_seconds;
+  for (const GenerationSummary& g : generations) own.recomputed_steps += g.recomputed_steps;
+  LaunchTotals totals = history.totals;
+  totals.Add(own);
+  return totals;
 }
 
 std::string ToJson(const RunSummary& summary) {
@@ -56,15 +83,22 @@ std::string ToJson(const RunSummary& summary) {
                {"exit_code", summary.exit_code},
                {"steps", summary.steps()},
                {"samples", summary.samples()},
+               {"launch", summary.launch()},
+               {"started", summary.started},
                {"restarts", summary.restarts},
                {"wall_seconds", summary.wall_seconds},
                {"last_checkpoint", summary.last_checkpoint},
+               {"last_checkpoint_step", summary.last_checkpoint_step},
                {"run_name", summary.run_name},
                {"world_size", summary.world_size}};
   json["metrics"] = Json::object();
   for (const auto& [name, value] : summary.metrics) json["metrics"][name] = value;
-  json["generations"] = Json::array();
-  for (const GenerationSummary& g : summary.generations) json["generations"].push_back(ToJsonObject(g));
+  if (summary.generations.size() > kMaxGenerations)
+    json["generations_left_out"] = summary.generations.size() - kMaxGenerations;
+  json["generations"] = NewestGenerations(summary.generations);
+  json["all_launches"] = ToJsonObject(summary.AllLaunches());
+  json["earlier_launches"] = Json::array();
+  for (const LaunchSummary& launch : summary.history.launches) json["earlier_launches"].push_back(ToJsonObject(launch));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -77,7 +111,16 @@ std::string DescribeRun(const RunSummary& summary) {
                                      summary.exit_reason, summary.steps(), summary.samples(), SamplesPerSecond(summary),
                                      summary.restarts, summary.restarts == 1 ? "" : "s", summary.wall_seconds);
   for (const auto& [name, value] : summary.metrics) absl::StrAppendFormat(&text, "  %s = %.4g\n", name, value);
-  if (!summary.last_checkpoint.empty()) absl::StrAppend(&text, "  last checkpoint: ", summary.last_checkpoint, "\n");
+  if (!summary.last_checkpoint.empty()) {
+    const int64_t lost = summary.steps() - summary.last_checkpoint_step;
+    const bool behind = lost > 0 && summary.last_checkpoint_step > 0;
+    absl::StrAppend(&text, "  last checkpoint: ", summary.last_checkpoint,
+                    behind ? absl::StrCat(" (of step ", summary.last_checkpoint_step, ")") : "", "\n");
+  }
+  if (const LaunchTotals all = summary.AllLaunches(); all.launches > 1) {
+    absl::StrAppendFormat(&text, "  all %d launches: %d restart%s, %d steps done again, %.1f s\n", all.launches,
+                          all.restarts, all.restarts == 1 ? "" : "s", all.recomputed_steps, all.wall_seconds);
+  }
   absl::StrAppend(&text, "  run folder: ", summary.run_folder, "\n");
   return text;
 }

@@ -11,11 +11,13 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "launcher/run_history.h"
 
 namespace composer {
 
 struct GenerationSummary {
-  int generation = 1;  // counted from 1 in each launch
+  int generation = 1;   // counted from 1 in each launch
+  bool loaded = false;  // its workers have said where they start
   int64_t start_step = 0;
   int64_t start_samples = 0;
   std::string start_checkpoint;  // "": from scratch
@@ -40,19 +42,26 @@ struct RunSummary {
   std::string exit_reason =
       "running";  // "running", "done", "preempted", "failed", "user_error", "budget_spent", "killed"
   int exit_code = 0;
-  int restarts = 0;
+  int restarts = 0;  // of this launch
   int world_size = 0;
+  int64_t started = 0;  // Unix seconds
   double wall_seconds = 0;
   std::string last_checkpoint;
+  int64_t last_checkpoint_step = 0;
   std::map<std::string, double> metrics;  // of the last evaluation
   std::vector<GenerationSummary> generations;
+  RunHistory history;  // of the launches before
 
-  int64_t steps() const;  // the furthest of all generations
+  // Of the state that the run ended with, or has now: not those that a restart threw away.
+  int64_t steps() const;
   int64_t samples() const;
+  int64_t launch() const { return history.totals.launches + 1; }
+  LaunchTotals AllLaunches() const;  // this one included
 };
 
-// One JSON object with keys exit_reason, exit_code, steps, samples, restarts, wall_seconds, last_checkpoint, run_name,
-// world_size, metrics, generations.
+// One JSON object with keys exit_reason, exit_code, steps, samples, launch, started, restarts, wall_seconds,
+// last_checkpoint, last_checkpoint_step, run_name, world_size, metrics, generations (of this launch, the newest 200;
+// before them generations_left_out), all_launches (totals), earlier_launches (the newest 100).
 std::string ToJson(const RunSummary& summary);
 
 // `<run folder>/summary.json`, atomically.

@@ -38,7 +38,7 @@ Supervisor::Supervisor(Options options, Parts parts)
       parts_(parts),
       logs_(parts_.console, options_.plan.colours),
       workers_(options_.plan, parts_.keeper, logs_),
-      recorder_(options_.run_name, options_.plan.run_folder, options_.launched),
+      recorder_(options_.run_name, options_.plan.run_folder, options_.launched, ReadHistory(options_.plan.run_folder)),
       budget_{.max_restarts = options_.max_restarts, .tally = {}},
       barrier_(grpc::CreateCustomChannel(parts_.hub.address(), grpc::InsecureChannelCredentials(),
                                          ChannelSettings(Link::kLocal)),
@@ -96,6 +96,7 @@ absl::Status Supervisor::StartWorkers(const proto::World& world) {
   place.cpus = static_cast<int>(options_.plan.cpus.size());
   place.job = options_.job;
   place.run_name = options_.run_name;
+  place.launch = options_.plan.job ? recorder_.summary().launch() : 0;
   place.hub = parts_.hub.address();
   if (!options_.plan.job) place.master_port = world.master_port();  // scripts bind it themselves
   first_node_ = place.node_rank == 0;
@@ -151,7 +152,7 @@ void Supervisor::Handle(const proto::Regroup& regroup) {
 void Supervisor::Handle(const WorkerHub::Report& report) {
   if (report.generation != generation_ || workers_.FindRank(report.rank) == nullptr) return;
   workers_.OnReport(report.rank, report.message);
-  recorder_.OnReport(report.message);
+  if (recorder_.OnReport(report.message)) SaveSummary();  // also of a launch that will be killed as a whole
 }
 
 void Supervisor::Handle(const BarrierAnswer& answer) {

@@ -68,8 +68,12 @@ proto::JobStatus Supervisor::Describe() const {
   status.set_goodput(meter_.Goodput(now));
   for (const GenerationSummary& g : summary.generations) {
     if (!g.cause.empty()) status.set_last_cause(g.cause);
-    status.set_step(std::max(status.step(), g.end_step));
-    status.set_samples(std::max(status.samples(), g.end_samples));
+  }
+  status.set_step(summary.steps());
+  status.set_samples(summary.samples());
+  if (options_.plan.job) {
+    status.set_launch(summary.launch());
+    status.set_total_restarts(summary.AllLaunches().restarts);
   }
   for (const Worker& worker : workers_.workers()) {
     *status.add_ranks() = DescribeRank(worker, worker.page.Read(), now);

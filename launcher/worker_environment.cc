@@ -44,7 +44,11 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   result.Set("COMPOSER_PROGRESS_PAGE", place.progress_page);
   if (!place.run_name.empty()) result.Set("COMPOSER_RUN_NAME", place.run_name);
   result.Remove("COMPOSER_TOKEN");  // the launcher's secret: user code prints and uploads its environment
+  result.Remove("COMPOSER_LAUNCH");
+  if (place.launch > 0) result.Set("COMPOSER_LAUNCH", absl::StrCat(place.launch));
   result.Remove("COMPOSER_TERMINAL_COLUMNS");
+  result.Remove("COMPOSER_TERMINAL");
+  if (place.terminal_columns > 0 && !place.terminal.empty()) result.Set("COMPOSER_TERMINAL", place.terminal);
   if (place.terminal_columns > 0) result.Set("COMPOSER_TERMINAL_COLUMNS", absl::StrCat(place.terminal_columns));
   SetUnlessGiven(result, "OMP_NUM_THREADS",
                  absl::StrCat(std::max(1, place.cpus / std::max(place.cpu_sharers, place.local_world_size))));

@@ -72,6 +72,7 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
     place.interface = plan_.interface;
     place.terminal_columns =
         PlanOutput(plan_.output, place).err.show == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
+    place.terminal = plan_.terminal;
     place.progress_page = absl::StrCat(plan_.temp_folder, "/progress-", attempt, "-", local_rank);
     RETURN_IF_ERROR(StartOne(place, keep_logs ? LogPath(plan_.run_folder, attempt, place.rank) : ""));
   }

@@ -36,6 +36,7 @@ struct WorkerPlan {
   std::string role = "default";
   std::string interface;     // see WorkerPlace
   int terminal_columns = 0;  // of the launcher's terminal; 0: none
+  std::string terminal;      // its device; "": not known
   std::vector<int> cpus;     // of this node
   int first_local_rank = 0;  // see WorkerPlace
   int node_workers = 0;

@@ -207,8 +207,9 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
 }
 
 absl::Status Trainer::Fit(const FitOptions& options) {
+  const RunStart start{state_.timestamp, own_history_};
   RETURN_IF_ERROR(ApplyFitOptions(options));
-  was_fitted_ = true;
+  if (!std::exchange(was_fitted_, true)) logger_.Start(start);
   absl::Status status = CatchTorch([this] { return loop_->Run(); });
   if (!status.ok()) {
     for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->FinishQuietly(PatienceWithSave(status));

@@ -95,6 +95,7 @@ class Trainer {
   RunCheckpoints* memory_ = nullptr;      // of one of savers_: the memory tier
   SavedDataSettings saved_data_;
   std::string resumed_from_;
+  bool own_history_ = false;  // resumed from a checkpoint of this run
   bool was_fitted_ = false;
   int64_t num_stores_ = 0;
 };

@@ -67,7 +67,8 @@ absl::Status Trainer::Start() {
   if (resumed_from_.empty()) {
     ASSIGN_OR_RETURN(resumed_from_, checkpoints_->Resume(state_, saved_data_));
   }
-  if (!resumed_from_.empty()) return absl::OkStatus();
+  own_history_ = !resumed_from_.empty();
+  if (own_history_) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string loaded, checkpoints_->LoadFrom(options_.load, state_, saved_data_));
   if (loaded.empty()) return absl::OkStatus();
   if (state_.rank == 0) LOG(INFO) << "loaded " << loaded;

@@ -9,6 +9,9 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "trainer/callbacks/log_hyperparameters.h"
+#include "trainer/callbacks/lr_monitor.h"
+#include "trainer/callbacks/speed_monitor.h"
+#include "trainer/callbacks/throughput.h"
 #include "trainer/core/name_template.h"
 #include "trainer/loggers/console_logger.h"
 #include "trainer/loggers/file_logger.h"
@@ -163,7 +166,19 @@ void AddProgressBar(const LoggingOptions& logging, const JobPlace& place, Traine
   bar.fd = logging.console_is_stdout ? 1 : 2;
   bar.in_place = IsTerminal(logging, place);
   bar.columns = place.terminal_columns;
+  bar.terminal = place.terminal;
   options.callbacks.push_back(std::make_unique<ProgressBar>(bar, RealClock::Get()));
+}
+
+// What every run's records have, unless the job says how: learning rates, samples and tokens a second.
+void AddUsualRecords(TrainerOptions& options) {
+  bool rates = false, speed = false;
+  for (const auto& callback : options.callbacks) {
+    rates = rates || dynamic_cast<const LRMonitor*>(callback.get()) != nullptr;
+    speed = speed || dynamic_cast<const SpeedMonitor*>(callback.get()) != nullptr;
+  }
+  if (!rates) options.callbacks.push_back(std::make_unique<LRMonitor>());
+  if (!speed) options.callbacks.push_back(std::make_unique<Throughput>());
 }
 
 // Closed last, they upload what the others wrote when they were closed.
@@ -201,9 +216,11 @@ absl::Status AddLoggers(const LoggingOptions& logging, const JobPlace& place, co
                            std::make_unique<LogHyperparameters>(RunSettings(logging, place, options)));
   if (place.rank != 0) return absl::OkStatus();
   if (logging.metrics_file) {
-    ASSIGN_OR_RETURN(auto file, JsonLines::Open(JoinPath(options.run_folder, "metrics.jsonl")));
+    const RecordOrigin origin{place.launch, place.generation};
+    ASSIGN_OR_RETURN(auto file, JsonLines::Open(JoinPath(options.run_folder, "metrics.jsonl"), origin));
     options.loggers.push_back(std::move(file));
-    options.loggers.push_back(std::make_unique<TableLines>(JoinPath(options.run_folder, "tables.jsonl")));
+    options.loggers.push_back(std::make_unique<TableLines>(JoinPath(options.run_folder, "tables.jsonl"), origin));
+    AddUsualRecords(options);
   }
   if (logging.log_to_console) AddConsole(logging, place, options);
   if (logging.progress_bar) AddProgressBar(logging, place, options);

@@ -17,8 +17,10 @@ struct JobPlace {
   int local_rank = 0, local_world_size = 1;
   int node_rank = 0;
   int64_t generation = 1;
+  int64_t launch = 0;  // how often the run was launched, this time included; 0: nobody counts
   bool stderr_is_terminal = false, stdout_is_terminal = false;  // that understands "\r"
   int terminal_columns = 80;
+  std::string terminal;          // the device, where a launcher stands between; "": not known
   std::string visible_gpus;      // CUDA_VISIBLE_DEVICES
   StoreOpener open_store;        // for places that are URLs
   std::function<bool()> leaves;  // whether the job was told to save and leave; empty: nobody tells it

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -160,9 +161,11 @@ JobPlace PlaceOf(const Life& life, const Environment& env) {
   place.open_store = [env](const std::string& where) { return OpenStore(where, env); };
   if (life.agent != nullptr) place.leaves = [agent = life.agent.get()] { return agent->drain_requested(); };
   place.generation = std::max<int64_t>(1, static_cast<int64_t>(life.place.generation));
+  if (!absl::SimpleAtoi(env.GetOr("COMPOSER_LAUNCH", ""), &place.launch)) place.launch = 0;
   place.stderr_is_terminal = isatty(STDERR_FILENO) == 1 || env.Get("COMPOSER_TERMINAL_COLUMNS").has_value();
   place.stdout_is_terminal = isatty(STDOUT_FILENO) == 1;
   if (env.GetOr("TERM", "") == "dumb") place.stderr_is_terminal = place.stdout_is_terminal = false;
+  place.terminal = env.GetOr("COMPOSER_TERMINAL", "");
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) place.terminal_columns = size.ws_col;
   if (const auto columns = env.Get("COMPOSER_TERMINAL_COLUMNS"))

@@ -56,11 +56,11 @@ class KubernetesTest(unittest.TestCase):
 
     def test_manifests(self):
         kinds = []
-        for name in ("job.yaml", "jobset.yaml", "rendezvous.yaml"):
+        for name in ("storage.yaml", "job.yaml", "jobset.yaml", "rendezvous.yaml"):
             for document in self.documents(name):
                 self.check(document)
                 kinds.append(document["kind"])
-        self.assertEqual(kinds, ["Service", "Job", "JobSet", "Service", "Deployment"])
+        self.assertEqual(kinds, ["PersistentVolumeClaim"] * 2 + ["Service", "Job", "JobSet", "Service", "Deployment"])
 
     def test_the_validator_sees_mistakes(self):
         job = self.documents("job.yaml")[1]
@@ -87,6 +87,34 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(job["spec"]["template"]["spec"]["subdomain"], service["metadata"]["name"])
         self.assertTrue(service["spec"]["publishNotReadyAddresses"])
 
+    def pods(self):
+        """{file: pod template's spec} of the three that run our image."""
+        return {"job.yaml": self.documents("job.yaml")[1]["spec"]["template"]["spec"],
+                "jobset.yaml": self.documents("jobset.yaml")[0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"],
+                "rendezvous.yaml": self.documents("rendezvous.yaml")[1]["spec"]["template"]["spec"]}
+
+    def test_a_job_would_start_as_it_is(self):
+        claims = {claim["metadata"]["name"] for claim in self.documents("storage.yaml")}
+        customised = self.documents("kustomization.yaml")[0]
+        self.assertEqual(customised["resources"], ["storage.yaml", "job.yaml"])
+        image = f"{customised['images'][0]['name']}:{customised['images'][0]['newTag']}"
+        self.assertIn(f"docker build -f deploy/docker/Dockerfile -t {image} .", (harness.ROOT / "docs/kubernetes.md").read_text())
+        for name, pod in self.pods().items():
+            container = pod["containers"][0]
+            self.assertEqual(container["image"], image, name)
+            for volume in pod.get("volumes", []):
+                self.assertTrue("persistentVolumeClaim" not in volume or volume["persistentVolumeClaim"]["claimName"] in claims, volume)
+            mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
+            self.assertEqual(mounted, {volume["name"] for volume in pod.get("volumes", [])}, name)
+            secure = {**pod.get("securityContext", {}), **container["securityContext"]}
+            self.assertTrue(secure["runAsNonRoot"] and secure["runAsUser"] > 0, name)
+            if "serve" not in container["args"]:
+                self.assertEqual(secure["fsGroup"], secure["runAsUser"], "who may write to the volumes")
+                cpus = container["resources"]["requests"]["cpu"]
+                self.assertEqual(container["resources"]["limits"]["cpu"], cpus)
+                self.assertIn(f"--nproc-per-node={cpus}", container["args"])
+                self.assertIn({"name": "OMP_NUM_THREADS", "value": "1"}, container["env"])
+
     def test_the_arguments_are_flags_of_composer(self):
         for name, index in (("job.yaml", 1), ("jobset.yaml", 0)):
             spec = self.documents(name)[index]["spec"]
@@ -95,6 +123,18 @@ class KubernetesTest(unittest.TestCase):
                      for a in spec["template"]["spec"]["containers"][0]["args"] if a.startswith("--")]
             done = run(harness.BIN / "composer", *flags, "--dry-run", "-c", "true", env={"PATH": "/usr/bin:/bin", "COMPOSER_TOKEN": "x" * 64})
             self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class DevTest(unittest.TestCase):
+    def test_setup_elsewhere_says_so_before_it_touches_anything(self):
+        with tempfile.TemporaryDirectory() as folder:
+            release = pathlib.Path(folder) / "os-release"
+            for text, named in (("ID=ubuntu\nVERSION_ID=\"24.04\"\n", "ubuntu 24.04"), ("ID=debian\nVERSION_ID=\"13\"\n", "debian 13"), ("", "unknown")):
+                release.write_text(text)
+                done = run(harness.ROOT / "dev", "setup", env={"PATH": "/usr/bin:/bin", "COMPOSER_OS_RELEASE": str(release)})
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(f"this is {named} on ", done.stderr)
+                self.assertIn("COMPOSER_ANY_SYSTEM=1", done.stderr)
 
 
 @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is not installed (Debian: systemd)")

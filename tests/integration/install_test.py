@@ -1,7 +1,22 @@
-"""cmake --install, then the examples build outside the project with find_package(Composer), and run."""
+"""cmake --install, then the examples build outside the project with find_package(Composer), and run; licenses come along."""
+import os
+import re
 import subprocess
 
 import harness
+
+# What the start of a library's file name is called in NOTICE.
+NAMES = {"absl": "Abseil", "address_sorting": "gRPC", "brotli": "Brotli", "c10": "LibTorch", "cares": "c-ares", "crypto": "OpenSSL", "ssl": "OpenSSL",
+         "c": "GNU C library", "m": "GNU C library", "dl": "GNU C library", "pthread": "GNU C library", "ld-linux-x86-64": "GNU C library", "mvec": "GNU C library",
+         "curl": "curl", "gcc_s": "libgcc", "glog": "glog", "gloo": "Gloo", "gpr": "gRPC", "grpc": "gRPC", "protobuf": "Protocol Buffers", "pugixml": "pugixml",
+         "re2": "RE2", "stdc++": "libstdc++", "torch": "LibTorch", "upb": "upb", "xxhash": "xxHash", "yaml-cpp": "yaml-cpp", "z": "zlib", "zip": "libzip",
+         "nccl": "NCCL", "cuda": "CUDA"}
+
+
+def needed(binary):
+    """Names of the libraries that a program asks for: "grpc++" of libgrpc++.so.1.51."""
+    text = subprocess.run(["readelf", "-d", binary], check=True, capture_output=True, text=True).stdout
+    return {re.sub(r"^lib", "", name.split(".so")[0]) for name in re.findall(r"\(NEEDED\).*\[(.*)\]", text)}
 
 
 class InstallTest(harness.JobTest):
@@ -10,6 +25,8 @@ class InstallTest(harness.JobTest):
         prefix, outside = self.folder / "prefix", self.folder / "outside"
         subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, capture_output=True)
         self.assertTrue((prefix / "bin/composer").exists())
+        self.check_licenses(prefix)
+        self.check_that_the_tree_may_be_moved(prefix)
         compiler = [line.split("=", 1)[1] for line in (build / "CMakeCache.txt").read_text().splitlines() if line.startswith("CMAKE_CXX_COMPILER:")][0]
         source = harness.ROOT / "examples/cpp"
         subprocess.run(["cmake", "-G", "Ninja", "-S", source, "-B", outside, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}",
@@ -19,6 +36,28 @@ class InstallTest(harness.JobTest):
         ran = subprocess.run([outside / "train_mlp"], capture_output=True, text=True, timeout=60)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("600 steps", ran.stdout)
+
+    def check_licenses(self, prefix):
+        [documents] = (prefix / "share/doc").iterdir()
+        self.assertIn("Apache License", (documents / "LICENSE").read_text())
+        notice = (documents / "NOTICE").read_text()
+        self.assertEqual(notice, (harness.ROOT / "NOTICE").read_text())
+        for binary in (prefix / "bin").iterdir():
+            for library in needed(binary):
+                names = [name for start, name in NAMES.items() if re.match(re.escape(start) + r"(\+\+|$|[_-])", library)]
+                self.assertTrue(names, f"{binary.name} is linked with {library}: name it in NOTICE and here")
+                for name in names:
+                    self.assertIn(name, notice)
+
+    def check_that_the_tree_may_be_moved(self, prefix):
+        """As after `cmake --install build --component libtorch`, whose gigabyte is not copied here."""
+        [lib] = [path for path in (prefix / "lib").parent.glob("lib*") if (path / "composer").is_dir()]
+        root = [line.split("=", 1)[1] for line in (harness.BIN.parent / "CMakeCache.txt").read_text().splitlines() if line.startswith("LIBTORCH_ROOT:")][0]
+        own = lib / "composer/libtorch"
+        own.symlink_to(root)
+        loaded = subprocess.run([prefix / "bin/composer_worker"], env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"}, capture_output=True, text=True).stdout
+        own.unlink()
+        self.assertRegex(loaded, rf"libtorch_cpu.so => {re.escape(str(prefix))}/")
 
 
 if __name__ == "__main__":

@@ -22,8 +22,21 @@ class RecoveryTest(harness.JobTest):
         self.assertEqual(summary["steps"], 40)
         for generation in summary["generations"][1:]:
             self.assertLessEqual(generation["recomputed_steps"], 10, summary)
+        self.check_records(name)
         self.assert_same_state(calm, self.newest_checkpoint(name))
         return summary
+
+    def check_records(self, name, launches=1):
+        """Each step is in metrics.jsonl once, with its rates, and says which start of the run wrote it."""
+        steps = [m for m in self.metrics(name) if "loss/train/total" in m]
+        self.assertEqual([m["time/batch"] for m in steps], list(range(1, 41)))
+        starts = [(m["launch"], m["generation"]) for m in steps]
+        self.assertEqual(starts, sorted(starts), "what a restart did again is cut off")
+        self.assertEqual(starts[-1][0], launches)
+        self.assertTrue(all(any(key.startswith("lr-") for key in m) for m in steps))
+        self.assertTrue(all("throughput/samples_per_sec" in m for m in steps if m["time/batch"] > 39))
+        summary = self.summary(name)
+        self.assertEqual((summary["launch"], summary["all_launches"]["launches"]), (launches, launches))
 
     def test_kill_either_rank_at_three_steps(self):
         calm = self.undisturbed()
@@ -99,6 +112,7 @@ class RecoveryTest(harness.JobTest):
         self.run_composer("-n", 2, job)
         summary = self.summary("drained")
         self.assertEqual(summary["generations"][-1]["start_step"], stopped["steps"])
+        self.check_records("drained", launches=2)
         self.assert_same_state(calm, self.newest_checkpoint("drained"))
 
     def test_a_real_kill_from_outside(self):
@@ -109,6 +123,25 @@ class RecoveryTest(harness.JobTest):
         out, err = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 0, err)
         self.check_recovery("murdered", calm)
+
+    def test_a_launch_that_is_killed_as_a_whole_counts(self):
+        job = self.write_job("lost", callbacks={"throttle": {"seconds": 0.02}})
+        process = self.start("-n", 2, job)
+        self.wait_for_batch("lost", 25)
+        process.kill()
+        process.communicate(timeout=30)
+        self.run_composer("-n", 2, job)
+        self.check_records("lost", launches=2)
+        [earlier] = self.summary("lost")["earlier_launches"]
+        self.assertEqual((earlier["launch"], earlier["exit_reason"]), (1, "lost"))
+
+    def test_records_of_another_life_of_the_run_are_kept(self):
+        job = self.write_job("again", save_interval="0ba", autoresume=False, max_duration="3ba")
+        for _ in range(2):
+            self.run_composer("-n", 1, job)
+        self.assertEqual([m["launch"] for m in self.metrics("again") if "loss/train/total" in m], [2] * 3)
+        kept = (self.run_folder("again") / "metrics-1.jsonl").read_text()
+        self.assertEqual(kept.count('"loss/train/total"'), 3)
 
     def test_the_budget_ends_and_says_so(self):
         job = self.write_job("doomed", callbacks={"fail_at": {"rank": 0, "batch": 3, "how": "exit", "every_generation": True}})

@@ -53,6 +53,11 @@ TEST(JobStatus, ForPeople) {
                     HasSubstr("2 restarts"), HasSubstr("step 120, 3840 samples"), HasSubstr("goodput 87.5 %"),
                     HasSubstr("last failure: rank 1 was killed"), HasSubstr("0.25"), HasSubstr("0.5s")));
   EXPECT_THAT(DescribeStatus({}), Not(HasSubstr("last failure")));
+  proto::JobStatus later = Sample();
+  later.set_launch(20);
+  later.set_total_restarts(71);
+  EXPECT_THAT(DescribeStatus(later), HasSubstr("launch 20 of the run; 71 restarts in all of them\n"));
+  EXPECT_EQ(nlohmann::json::parse(StatusJson(later))["total_restarts"], 71);
 }
 
 proto::JobStatus OfTwoNodes() {

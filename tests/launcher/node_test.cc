@@ -72,9 +72,11 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
                                                            .job = "run",
                                                            .run_name = "run",
                                                            .generation = 7,
+                                                           .launch = 4,
                                                            .hub = "unix:/tmp/hub",
                                                            .progress_page = "/tmp/page",
-                                                           .terminal_columns = 99});
+                                                           .terminal_columns = 99,
+                                                           .terminal = "/dev/pts/3"});
   const std::map<std::string, std::string> expected = {{"HOME", "/root"},
                                                        {"RANK", "5"},
                                                        {"LOCAL_RANK", "1"},
@@ -100,9 +102,11 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
                                                        {"PYTHONUNBUFFERED", "1"},
                                                        {"COMPOSER_JOB", "run"},
                                                        {"COMPOSER_NODE_ADDRESS", "10.0.0.2"},
+                                                       {"COMPOSER_TERMINAL", "/dev/pts/3"},
                                                        {"COMPOSER_TERMINAL_COLUMNS", "99"},
                                                        {"COMPOSER_RUN_NAME", "run"},
                                                        {"COMPOSER_GENERATION", "7"},
+                                                       {"COMPOSER_LAUNCH", "4"},
                                                        {"COMPOSER_HUB", "unix:/tmp/hub"},
                                                        {"COMPOSER_PROGRESS_PAGE", "/tmp/page"}};
   EXPECT_EQ(result.variables(), expected);

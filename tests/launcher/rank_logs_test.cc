@@ -23,21 +23,57 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+const absl::Time kLogStart = absl::FromUnixSeconds(1000);
+
 TEST(LineSplitterTest, WholeLinesOnly) {
   LineSplitter lines;
-  EXPECT_EQ(lines.Take("ab"), "");
-  EXPECT_EQ(lines.Take("c\nd\ne"), "abc\nd\n");
-  EXPECT_EQ(lines.Take("\n"), "e\n");
+  EXPECT_EQ(lines.Take("ab", kLogStart), "");
+  EXPECT_EQ(lines.Take("c\nd\ne", kLogStart), "abc\nd\n");
+  EXPECT_EQ(lines.Take("\n", kLogStart), "e\n");
   EXPECT_EQ(lines.Flush(), "");
-  EXPECT_EQ(lines.Take("last"), "");
+  EXPECT_EQ(lines.Take("last", kLogStart), "");
   EXPECT_EQ(lines.Flush(), "last\n");
 }
 
 TEST(LineSplitterTest, AnEndlessLineComesInPieces) {
   LineSplitter lines;
   const std::string half(LineSplitter::kMaxLine / 2, 'x');
-  EXPECT_EQ(lines.Take(half), "");
-  EXPECT_EQ(lines.Take(half), half + half + "\n");
+  EXPECT_EQ(lines.Take(half, kLogStart), "");
+  EXPECT_EQ(lines.Take(half, kLogStart), half + half + "\n");
+}
+
+// Ten times a second a bar is drawn over itself; the log has a line every ten seconds, and the last one.
+TEST(LineSplitterTest, RedrawsAreALineAnInterval) {
+  LineSplitter lines;
+  std::string log;
+  for (int i = 0; i <= 250; ++i) {
+    const std::string bar = absl::StrCat("\rtrain: ", i, "%|███▌  | ", i, "/469 [loss=0.5]\x1b[K");
+    log += lines.Take(bar, kLogStart + absl::Milliseconds(100 * i));
+  }
+  log += lines.Take("\nstopped: drained\n", kLogStart + absl::Seconds(26));
+  EXPECT_EQ(log,
+            "train: 100% 100/469 [loss=0.5]\ntrain: 200% 200/469 [loss=0.5]\ntrain: 250% 250/469 [loss=0.5]\n"
+            "stopped: drained\n");
+}
+
+TEST(LineSplitterTest, ReturnsAtTheEndsOfLinesAreNoRedraws) {
+  LineSplitter lines;
+  EXPECT_EQ(lines.Take("a\r\nb\r", kLogStart), "a\n");
+  EXPECT_EQ(lines.Take("\nc|  |d\n", kLogStart), "b\nc|  |d\n");
+  EXPECT_EQ(lines.Take("10%|#  | x\r20%|#  | x", kLogStart), "");
+  EXPECT_EQ(lines.Flush(), "20%|#  | x\n");
+}
+
+TEST(BarSeparatorTest, WhatIsSaidBesideABarBeginsALine) {
+  BarSeparator bar;
+  EXPECT_EQ(bar.Take("hello\n"), "hello\n");
+  EXPECT_EQ(bar.Take("\rbar 1\x1b[K\rbar 2\x1b"), "\rbar 1\x1b[K\rbar 2\x1b");
+  EXPECT_EQ(bar.Take("[K"), "[K");
+  EXPECT_EQ(bar.Take("stopped: drained\nmore\n"), "\nstopped: drained\nmore\n");
+  EXPECT_EQ(bar.Take("\rbar 3\x1b[KW1122 a warning\n\rbar 4\x1b[K\n"),
+            "\rbar 3\x1b[K\nW1122 a warning\n\rbar 4\x1b[K\n");
+  EXPECT_EQ(bar.Take("next\n"), "next\n");
+  EXPECT_EQ(bar.Take("\x1b[31m\x1b[Kred\x1b[m\x1b[K by grep\n"), "\x1b[31m\x1b[Kred\x1b[m\x1b[K by grep\n");
 }
 
 TEST(LineTailTest, KeepsTheLastLinesAsShown) {

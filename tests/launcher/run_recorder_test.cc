@@ -12,6 +12,7 @@
 namespace composer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 absl::Time At(double seconds) { return absl::FromUnixSeconds(1000) + absl::Seconds(seconds); }
@@ -28,9 +29,10 @@ proto::WorkerMessage Started(const std::string& checkpoint, int64_t batch) {
   return message;
 }
 
-proto::WorkerMessage Saved(const std::string& path) {
+proto::WorkerMessage Saved(const std::string& path, int64_t batch = 0) {
   proto::WorkerMessage message;
   message.mutable_checkpoint_saved()->set_path(path);
+  message.mutable_checkpoint_saved()->set_batch(batch);
   return message;
 }
 
@@ -79,6 +81,51 @@ TEST(RunRecorderTest, AKillAndARecovery) {
   EXPECT_EQ(json["generations"][1]["cause"], "again");
   EXPECT_EQ(json["metrics"]["metrics/eval/Accuracy"], 0.9);
   EXPECT_THAT(DescribeRun(summary), HasSubstr("done: 40 steps, 1280 samples (64.0 samples/s), 2 restarts, 20.0 s\n"));
+}
+
+// Killed at 240, restarted from 224, drained at 230: the run has 230 steps.
+TEST(RunRecorderTest, StepsThatWereThrownAwayDoNotCount) {
+  RunRecorder recorder("run", "/x", At(0));
+  recorder.BeginGeneration(1, 1, 0);
+  recorder.OnReport(Started("", 0));
+  recorder.OnReport(Saved("ba224", 224));
+  recorder.EndGeneration({Page(240, 1)});
+  recorder.Conclude({.next = NextStep::kRestart, .reason = "killed"}, {}, At(5));
+  EXPECT_EQ(recorder.summary().steps(), 240);
+  recorder.BeginGeneration(2, 1, 1);
+  EXPECT_EQ(recorder.summary().steps(), 240) << "nothing is loaded yet";
+  recorder.OnReport(Started("ba224", 224));
+  EXPECT_EQ(recorder.summary().steps(), 224);
+  recorder.EndGeneration({Page(230, 6)});
+  recorder.Conclude({.next = NextStep::kPreempted, .exit_code = 75}, {}, At(7));
+  EXPECT_EQ(recorder.summary().steps(), 230);
+  EXPECT_EQ(recorder.summary().samples(), 230 * 32);
+  EXPECT_THAT(DescribeRun(recorder.summary()),
+              AllOf(HasSubstr(": 230 steps, 7360 samples"), HasSubstr("last checkpoint: ba224 (of step 224)\n")));
+}
+
+TEST(RunRecorderTest, OnlyTheFirstWordOfAGenerationIsNews) {
+  RunRecorder recorder("run", "/x", At(0));
+  EXPECT_FALSE(recorder.OnReport(Started("", 0)));
+  recorder.BeginGeneration(1, 2, 0);
+  EXPECT_TRUE(recorder.OnReport(Started("", 0)));
+  EXPECT_FALSE(recorder.OnReport(Started("", 0)));
+  EXPECT_FALSE(recorder.OnReport(Saved("a", 1)));
+  recorder.BeginGeneration(2, 2, 1);
+  EXPECT_TRUE(recorder.OnReport(Started("a", 1)));
+}
+
+TEST(RunRecorderTest, TheSummaryKeepsTheNewestGenerationsOnly) {
+  RunRecorder recorder("run", "/x", At(0));
+  for (int number = 1; number <= 250; ++number) {
+    recorder.BeginGeneration(number, 1, number - 1);
+    recorder.EndGeneration({Page(number, 1)});
+  }
+  const nlohmann::json json = nlohmann::json::parse(ToJson(recorder.summary()));
+  EXPECT_EQ(json["generations"].size(), 200u);
+  EXPECT_EQ(json["generations"][0]["generation"], 51);
+  EXPECT_EQ(json["generations_left_out"], 50);
+  EXPECT_EQ(json["all_launches"]["generations"], 250);
 }
 
 TEST(RunRecorderTest, AGenerationWithoutASingleStep) {

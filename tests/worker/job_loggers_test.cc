@@ -8,6 +8,8 @@
 #include "storage/memory_store.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/named_keys.h"
+#include "trainer/callbacks/lr_monitor.h"
+#include "trainer/callbacks/speed_monitor.h"
 #include "trainer/core/state.h"
 #include "trainer/loggers/in_memory.h"
 
@@ -105,8 +107,8 @@ class JobLoggersTest : public ::testing::Test {
 TEST_F(JobLoggersTest, UploadsGoWhereTheKeysSayAndAreClosedLast) {
   const LoggingOptions logging =
       Read("{progress_bar: false, loggers: {remote_uploader_downloader: {bucket_uri: 's3://b/{run_name}'}}}");
-  EXPECT_THAT(Added(logging, WithStore()),
-              ElementsAre("JsonLines", "TableLines", "RemoteUploaderDownloader", "LogHyperparameters"));
+  EXPECT_THAT(Added(logging, WithStore()), ElementsAre("JsonLines", "TableLines", "RemoteUploaderDownloader",
+                                                       "LogHyperparameters", "LRMonitor", "Throughput"));
   EXPECT_EQ(opened_, "s3://b/r");
   ASSERT_TRUE(WriteBatch(*options_.loggers[0], 1).ok());
   ASSERT_TRUE(options_.loggers[2]->Close().ok());
@@ -165,11 +167,27 @@ TEST_F(JobLoggersTest, RankZeroHasTheLoggersAndEveryRankTheSettings) {
   const LoggingOptions logging = Read("{log_to_console: true, loggers: {tensorboard: , file_logger: }}");
   EXPECT_THAT(Added(logging, {.world_size = 2}),
               UnorderedElementsAre("TensorBoardLogger", "FileLogger", "JsonLines", "TableLines", "ConsoleLogger",
-                                   "LogHyperparameters", "ConsoleLogger", "ProgressBar"));
+                                   "LogHyperparameters", "LRMonitor", "Throughput", "ConsoleLogger", "ProgressBar"));
   EXPECT_EQ(options_.callbacks[0]->name(), "LogHyperparameters");  // before all others
   EXPECT_TRUE(PathExists(dir_.Path("metrics.jsonl")));
   EXPECT_THAT(Added(logging, {.rank = 1, .world_size = 2}), UnorderedElementsAre("FileLogger", "LogHyperparameters"));
   EXPECT_THAT(Added(Read("{progress_bar: false, metrics_file: false}"), {}), ElementsAre("LogHyperparameters"));
+}
+
+// Those of the job come first, and have more.
+TEST_F(JobLoggersTest, TheUsualRecordsGiveWayToTheJobsOwn) {
+  options_.callbacks.push_back(std::make_unique<LRMonitor>());
+  options_.callbacks.push_back(std::make_unique<SpeedMonitor>(SpeedMonitor::Options{}));
+  ASSERT_TRUE(AddLoggers(Read("{progress_bar: false}"), {}, facts_, options_).ok());
+  std::vector<std::string> names;
+  for (const auto& callback : options_.callbacks) names.push_back(callback->name());
+  EXPECT_THAT(names, ElementsAre("LogHyperparameters", "LRMonitor", "SpeedMonitor"));
+}
+
+TEST_F(JobLoggersTest, RecordsSayWhichStartOfTheRunTheyAreOf) {
+  ASSERT_TRUE(AddLoggers(Read("{progress_bar: false}"), {.generation = 4, .launch = 7}, facts_, options_).ok());
+  ASSERT_TRUE(WriteBatch(*options_.loggers[0], 1).ok());
+  EXPECT_THAT(*ReadFile(dir_.Path("metrics.jsonl")), HasSubstr("\"launch\":7,\"generation\":4,"));
 }
 
 TEST_F(JobLoggersTest, TheSettingsAreComposersAndAllKeysWhenAskedFor) {

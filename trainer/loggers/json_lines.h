@@ -1,35 +1,48 @@
-// metrics.jsonl: one flat JSON object a record. Time first, under Composer's names, then the metrics:
-//   {"time/epoch":0,"time/batch":12,"time/batch_in_epoch":12,"time/sample":1536,"wall":1793271123.4,"loss/train/total":0.41}
+// metrics.jsonl: one flat JSON object a record. Time first, under Composer's names, which start of the run it was, then
+// the metrics:
+//   {"time/epoch":0,"time/batch":12,"time/batch_in_epoch":12,"time/sample":1536,"wall":1793271123.400,"launch":1,
+//    "generation":2,"loss/train/total":0.41}
 // time/batch counts the steps done: the first step's line has 1. time/token is there when the data has tokens. `wall` is
-// unix seconds to the millisecond. Numbers read back as the same double; NaN and infinities are null.
+// unix seconds to the millisecond. Numbers read back as the same double; NaN and infinities are null. Each step is there
+// once: what a restart does again is cut off first (record_file.h).
 // Source of the names: mosaicml composer/trainer/trainer.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/line_file.h"
 #include "trainer/loggers/logger.h"
+#include "trainer/loggers/record_file.h"
 
 namespace composer {
 
 // About 2 us a record of 8 metrics, most of it write(); no allocation once the line's buffer has grown.
 class JsonLines final : public LoggerDestination {
  public:
-  static absl::StatusOr<std::unique_ptr<JsonLines>> Open(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<JsonLines>> Open(const std::string& path, const RecordOrigin& origin = {});
   std::string name() const override { return "JsonLines"; }
+  absl::Status Start(const RunStart& start) override;
   absl::Status Write(const MetricRecord& record) override;
 
  private:
-  explicit JsonLines(LineFile file) : file_(std::move(file)) {}
-  void Append(absl::string_view key, double value);
-  void Append(absl::string_view key, int64_t value);
+  JsonLines(std::string path, LineFile file, const RecordOrigin& origin);
+  void Append(absl::string_view quoted_key, double value);
+  void Append(absl::string_view quoted_key, int64_t value);
+  // `"name":`; the same as at the last record, as a rule.
+  absl::string_view QuotedKey(size_t place, absl::string_view name);
 
-  LineFile file_;
-  std::string line_;  // reused
+  const std::string path_;
+  const int64_t launch_;
+  const std::string origin_;  // as it stands in each line
+  std::optional<LineFile> file_;
+  std::vector<std::pair<std::string, std::string>> keys_;  // by place in the record: a name and how it is written
+  std::string line_;                                       // reused
 };
 
 }  // namespace composer

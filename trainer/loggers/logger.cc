@@ -53,6 +53,10 @@ void Logger::Log(MetricId id, double value) {
   pending_.push_back(id);
 }
 
+void Logger::Start(const RunStart& start) {
+  ForEach([&](LoggerDestination& destination) { return destination.Start(start); });
+}
+
 void Logger::Flush(const Timestamp& timestamp) {
   if (pending_.empty()) return;
   record_.clear();

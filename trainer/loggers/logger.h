@@ -56,12 +56,21 @@ struct TableRecord {
 // pandas' to_json(orient="split", index=False): {"columns":["a"],"data":[["1"]]}.
 std::string TableJson(const TableRecord& table);
 
+// Where a run starts to record. What a run has recorded beyond `timestamp` belongs to steps that were lost and are done
+// again.
+struct RunStart {
+  Timestamp timestamp;   // of the checkpoint; all zero from scratch
+  bool resumed = false;  // from a checkpoint of this run; else earlier records belong to another life of the run
+};
+
 // Where records go. Called on the training thread of rank 0 only, except for those that the job adds on every rank
 // (file_logger). What fails, or throws, is reported once and never stops training; the next call is tried again.
 class LoggerDestination {
  public:
   virtual ~LoggerDestination() = default;
   virtual std::string name() const = 0;
+  // Once, when the state is loaded and before training.
+  virtual absl::Status Start(const RunStart& start) { return absl::OkStatus(); }
   virtual absl::Status Write(const MetricRecord& record) = 0;
   // Once, before the first record.
   virtual absl::Status WriteHyperparameters(const Hyperparameters& hyperparameters) { return absl::OkStatus(); }
@@ -84,6 +93,7 @@ class Logger {
   MetricId Intern(absl::string_view name);
   void Log(MetricId id, double value);
   void Log(absl::string_view name, double value) { Log(Intern(name), value); }
+  void Start(const RunStart& start);
   // Hands what was logged since the last Flush to every destination; nothing logged: nothing written.
   void Flush(const Timestamp& timestamp);
   // Last value logged under this name, also after Flush; NaN: never.

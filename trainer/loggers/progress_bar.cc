@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/loggers/progress_bar.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -29,11 +30,25 @@ std::string Title(absl::string_view label, const State& state) {
   return absl::StrFormat("%-7s Epoch %d", label, state.previous_timestamp.epoch);
 }
 
+// Only to ask for its width: it must not become the terminal that controls this process.
+int OpenTerminal(const std::string& path) {
+  return path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+}
+
 }  // namespace
 
-ProgressBar::ProgressBar(const Options& options, const Clock& clock) : options_(options), clock_(clock) {}
+ProgressBar::ProgressBar(const Options& options, const Clock& clock)
+    : options_(options), terminal_fd_(OpenTerminal(options.terminal)), clock_(clock) {}
 
-ProgressBar::~ProgressBar() { EndLine(); }
+ProgressBar::~ProgressBar() {
+  EndLine();
+  if (terminal_fd_ >= 0) close(terminal_fd_);
+}
+
+absl::Status ProgressBar::Close(State& state, Logger& logger) {
+  EndLine();
+  return absl::OkStatus();
+}
 
 EventSet ProgressBar::events() const {
   return {Event::kFitStart,  Event::kBatchEnd,     Event::kEpochEnd, Event::kFitEnd,
@@ -162,10 +177,14 @@ void ProgressBar::EndLine() {
 }
 
 int ProgressBar::Columns() const {
-  winsize size{};
-  const bool known = ioctl(options_.fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  // One less than the width: some terminals wrap as soon as the last column is written.
-  return (known ? size.ws_col : options_.columns) - 1;
+  int columns = options_.columns;
+  for (const int fd : {options_.fd, terminal_fd_}) {
+    winsize size{};
+    if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) continue;
+    columns = size.ws_col;
+    break;
+  }
+  return columns - 1;  // some terminals wrap as soon as the last column is written
 }
 
 }  // namespace composer

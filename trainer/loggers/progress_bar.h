@@ -26,7 +26,10 @@ class ProgressBar final : public Callback {
   struct Options {
     int fd = 2;
     bool in_place = false;  // a terminal that understands "\r": not with TERM=dumb. No colours are used.
-    int columns = 80;       // where the terminal does not tell its width
+    // The width is asked of fd at each drawing, so that a window may change; where fd is a pipe to somebody's terminal,
+    // of the device `terminal` ("/dev/pts/3"; "": none); else it is `columns`.
+    std::string terminal;
+    int columns = 80;
     absl::Duration plain_interval = absl::Seconds(10);  // between plain lines of one epoch
     // Metrics to show and their short names, besides loss: metrics/<label>/<first>.
     std::vector<std::pair<std::string, std::string>> metrics = {{"MulticlassAccuracy", "acc"},
@@ -37,10 +40,14 @@ class ProgressBar final : public Callback {
   // clock outlives the bar.
   ProgressBar(const Options& options, const Clock& clock);
   ~ProgressBar() override;  // ends a line that is still open
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
 
   std::string name() const override { return "ProgressBar"; }
   EventSet events() const override;
   absl::Status Run(Event event, State& state, Logger& logger) override;
+  // What is said after the run begins a line of its own.
+  absl::Status Close(State& state, Logger& logger) override;
 
  private:
   struct Bar {
@@ -63,6 +70,7 @@ class ProgressBar final : public Callback {
   int Columns() const;
 
   Options options_;
+  const int terminal_fd_;  // -1: none
   const Clock& clock_;
   Bar train_, eval_;
   absl::Time next_draw_;

@@ -65,15 +65,20 @@ std::string Bar(double share, int width) {
 }  // namespace
 
 std::string RenderBar(const ProgressLine& line, int columns) {
+  const size_t width = static_cast<size_t>(std::max(0, columns));
   const std::string details = Details(line);
-  if (line.total <= 0) {
-    return absl::StrCat(line.title, ": ", line.done, line.unit, " ", details).substr(0, std::max(0, columns));
-  }
   const double share = Share(line);
-  const std::string head = absl::StrFormat("%s: %3d%%", line.title, static_cast<int>(share * 100));
-  const std::string tail = absl::StrCat(" ", line.done, "/", line.total, " ", details);
+  const std::string head = line.total <= 0 ? absl::StrCat(line.title, ": ", line.done, line.unit)
+                                           : absl::StrFormat("%s: %3d%%", line.title, static_cast<int>(share * 100));
+  const std::string tail =
+      line.total <= 0 ? absl::StrCat(" ", details) : absl::StrCat(" ", line.done, "/", line.total, " ", details);
+  if (head.size() + tail.size() > width && !line.metrics.empty()) {
+    ProgressLine shorter = line;
+    shorter.metrics.pop_back();
+    return RenderBar(shorter, columns);
+  }
   const int room = columns - static_cast<int>(head.size() + tail.size()) - 2;
-  if (room < kNarrowestBar) return absl::StrCat(head, tail).substr(0, std::max(0, columns));
+  if (line.total <= 0 || room < kNarrowestBar) return absl::StrCat(head, tail).substr(0, width);
   return absl::StrCat(head, "|", Bar(share, std::min(room, kWidestBar)), "|", tail);
 }
 

@@ -23,7 +23,8 @@ struct ProgressLine {
 };
 
 // "train   Epoch 0:  45%|████▌     | 210/469 [00:12<00:15, 17.1ba/s, loss=0.412, acc=0.85]", at most `columns` wide.
-// The bar takes up to 30 of the columns that the text leaves and goes when fewer than 3 are left.
+// The bar takes up to 30 of the columns that the text leaves and goes when fewer than 3 are left. Then the metrics go, the
+// last one first, and what is still too long is cut.
 std::string RenderBar(const ProgressLine& line, int columns);
 // "train   Epoch 0: 210/469 (45%) [00:12<00:15, 17.1ba/s, loss=0.412, acc=0.85]", for logs.
 std::string RenderPlain(const ProgressLine& line);

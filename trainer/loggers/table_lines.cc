@@ -8,6 +8,11 @@
 
 namespace composer {
 
+absl::Status TableLines::Start(const RunStart& start) {
+  file_.reset();  // it may be another file after this
+  return RewindRecords(path_, start, origin_.launch);
+}
+
 absl::Status TableLines::WriteTable(const TableRecord& record) {
   if (!file_.has_value()) {
     ASSIGN_OR_RETURN(LineFile file, LineFile::Open(path_));
@@ -18,6 +23,8 @@ absl::Status TableLines::WriteTable(const TableRecord& record) {
   json["time/batch"] = record.timestamp.batch;
   json["time/sample"] = record.timestamp.sample;
   json["wall"] = static_cast<double>(absl::ToUnixMillis(absl::Now())) / 1e3;
+  if (origin_.launch > 0) json["launch"] = origin_.launch;
+  json["generation"] = origin_.generation;
   json["table"] = std::string(record.name);
   json.update(nlohmann::ordered_json::parse(TableJson(record)));
   return file_->Append(json.dump() + "\n");

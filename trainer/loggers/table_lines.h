@@ -1,7 +1,8 @@
 // tables.jsonl: one JSON object a table, as metrics.jsonl has one a record:
-//   {"time/epoch":0,"time/batch":100,"time/sample":800,"wall":1793271123.4,"table":"generations",
-//    "columns":["prompt","generation"],"data":[["In the","beginning"]]}
-// Bytes that are no UTF-8 are replaced by U+FFFD. A run that starts again goes on in the same file.
+//   {"time/epoch":0,"time/batch":100,"time/sample":800,"wall":1793271123.4,"launch":1,"generation":2,
+//    "table":"generations","columns":["prompt","generation"],"data":[["In the","beginning"]]}
+// Bytes that are not UTF-8 are replaced by U+FFFD. Each table is there once: what a restart makes again is cut off first
+// (record_file.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,19 +12,22 @@
 
 #include "base/line_file.h"
 #include "trainer/loggers/logger.h"
+#include "trainer/loggers/record_file.h"
 
 namespace composer {
 
 // The file is made at the first table; its folder must be there.
 class TableLines final : public LoggerDestination {
  public:
-  explicit TableLines(std::string path) : path_(std::move(path)) {}
+  explicit TableLines(std::string path, const RecordOrigin& origin = {}) : path_(std::move(path)), origin_(origin) {}
   std::string name() const override { return "TableLines"; }
+  absl::Status Start(const RunStart& start) override;
   absl::Status Write(const MetricRecord& record) override { return absl::OkStatus(); }
   absl::Status WriteTable(const TableRecord& record) override;
 
  private:
   std::string path_;
+  const RecordOrigin origin_;
   std::optional<LineFile> file_;
 };
 

@@ -11,6 +11,7 @@ namespace composer {
 
 std::string ValueText(double value) {
   const double size = std::abs(value);
+  if (size >= 1e6 && size < 1e16 && value == std::floor(value)) return absl::StrFormat("%.0f", value);  // bytes, tokens
   if (size != 0 && (size < 1e-3 || size >= 1e16)) return absl::StrFormat("%.4g", value);
   return absl::StrFormat("%.4f", value);
 }

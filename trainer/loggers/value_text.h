@@ -8,7 +8,8 @@
 
 namespace composer {
 
-// "0.4123"; four digits also where Composer's four decimals would show nothing: "1e-05". "nan", "inf", "-inf".
+// "0.4123"; four digits also where Composer's four decimals would show nothing: "1e-05"; whole numbers of a
+// million and more without decimals. "nan", "inf", "-inf".
 // Source: mosaicml composer/loggers/logger.py, format_log_data_value().
 std::string ValueText(double value);
 // A hyperparameter: numbers, true, false and null as they are, the rest in quotes.

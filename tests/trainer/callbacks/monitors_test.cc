@@ -13,6 +13,7 @@
 #include "trainer/callbacks/runtime_estimator.h"
 #include "trainer/callbacks/speed_monitor.h"
 #include "trainer/callbacks/throttle.h"
+#include "trainer/callbacks/throughput.h"
 
 namespace composer {
 namespace {
@@ -160,6 +161,27 @@ TEST_F(MonitorTest, LearningRatesAreLoggedByGroup) {
   Step(monitor, absl::Seconds(1));
   EXPECT_EQ(logger_.Last("lr-DecoupledSGDW/group0"), 0.5);
   EXPECT_EQ(logger_.Last("lr-DecoupledSGDW/group1"), 0.25);
+}
+
+TEST_F(MonitorTest, ThroughputIsThatOfTheLastBatches) {
+  Throughput throughput;
+  ASSERT_TRUE(Fire(throughput, Event::kFitStart).ok());
+  const auto step = [&](absl::Duration took) {
+    state_.timestamp.ToNextBatch(/*samples=*/8, /*tokens=*/80, took);
+    ASSERT_TRUE(Fire(throughput, Event::kBatchEnd).ok());
+  };
+  step(absl::Seconds(100));  // the first is slow, and there is nothing to compare it with
+  EXPECT_TRUE(std::isnan(logger_.Last("throughput/samples_per_sec")));
+  step(absl::Seconds(2));
+  EXPECT_DOUBLE_EQ(logger_.Last("throughput/samples_per_sec"), 4);
+  EXPECT_DOUBLE_EQ(logger_.Last("throughput/tokens_per_sec"), 40);
+  for (size_t i = 0; i < Throughput::kWindow - 1; ++i) step(absl::Seconds(2));
+  EXPECT_DOUBLE_EQ(logger_.Last("throughput/samples_per_sec"), 4);
+  step(absl::Seconds(1));  // the oldest of 2 s is out
+  EXPECT_DOUBLE_EQ(logger_.Last("throughput/samples_per_sec"), 8.0 * 50 / (49 * 2 + 1));
+  ASSERT_TRUE(Fire(throughput, Event::kFitStart).ok());
+  step(absl::Seconds(1000));  // after a resume the window is empty
+  EXPECT_DOUBLE_EQ(logger_.Last("throughput/samples_per_sec"), 8.0 * 50 / (49 * 2 + 1));
 }
 
 TEST(ResidentMemoryTest, IsParsedFromProc) {

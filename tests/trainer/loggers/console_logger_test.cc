@@ -21,10 +21,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(ValueTextTest, FourDecimalsAndWhatTheyWouldHide) {
-  const std::pair<double, const char*> kCases[] = {{0.41234, "0.4123"}, {3, "3.0000"},
-                                                   {-12.5, "-12.5000"}, {0, "0.0000"},
-                                                   {1e-5, "1e-05"},     {1.2345e12, "1234500000000.0000"},
-                                                   {NAN, "nan"},        {-INFINITY, "-inf"}};
+  const std::pair<double, const char*> kCases[] = {{0.41234, "0.4123"},
+                                                   {3, "3.0000"},
+                                                   {-12.5, "-12.5000"},
+                                                   {0, "0.0000"},
+                                                   {1e-5, "1e-05"},
+                                                   {25276502016.0, "25276502016"},
+                                                   {1.2345e12, "1234500000000"},
+                                                   {NAN, "nan"},
+                                                   {-INFINITY, "-inf"}};
   for (const auto& [value, text] : kCases) EXPECT_EQ(ValueText(value), text);
   EXPECT_EQ(SettingText("0.1"), "0.1");
   EXPECT_EQ(SettingText("true"), "true");

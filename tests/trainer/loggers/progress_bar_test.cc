@@ -4,7 +4,10 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -16,7 +19,10 @@
 namespace composer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::Gt;
+using ::testing::Le;
 
 ProgressLine Line(int64_t done, int64_t total, int seconds) {
   ProgressLine line;
@@ -32,7 +38,11 @@ TEST(ProgressLineTest, Bars) {
   line.metrics = {{"loss", 0.41234}, {"acc", 0.85}};
   EXPECT_EQ(RenderBar(line, 87),
             "train   Epoch 0:  44%|████▍     | 210/469 [00:12<00:14, 17.5ba/s, loss=0.412, acc=0.85]");
-  EXPECT_EQ(RenderBar(line, 70), "train   Epoch 0:  44% 210/469 [00:12<00:14, 17.5ba/s, loss=0.412, acc=");
+  // What has no room goes as a whole, from the last.
+  EXPECT_EQ(RenderBar(line, 76), "train   Epoch 0:  44% 210/469 [00:12<00:14, 17.5ba/s, loss=0.412, acc=0.85]");
+  EXPECT_EQ(RenderBar(line, 70), "train   Epoch 0:  44%|█▎ | 210/469 [00:12<00:14, 17.5ba/s, loss=0.412]");
+  EXPECT_EQ(RenderBar(line, 64), "train   Epoch 0:  44%|████▍     | 210/469 [00:12<00:14, 17.5ba/s]");
+  EXPECT_EQ(RenderBar(line, 40), "train   Epoch 0:  44% 210/469 [00:12<00:");
   EXPECT_EQ(RenderBar(Line(0, 8, 0), 60), "train   Epoch 0:   0%|                       | 0/8 [00:00<?]");
   EXPECT_EQ(RenderBar(Line(8, 8, 4000), 200),
             absl::StrCat("train   Epoch 0: 100%|", std::string("██████████████████████████████"),
@@ -124,6 +134,39 @@ TEST_F(ProgressBarTest, OnATerminalABarIsOneLineRedrawnTenTimesASecondAtMost) {
   }
   ASSERT_EQ(Lines().size(), 3u);
   EXPECT_EQ(Written().back(), '\n');
+}
+
+// The launcher stands between the bar and the terminal, whose window the user pulls.
+TEST_F(ProgressBarTest, TheBarFollowsTheWidthOfATerminalBehindAPipe) {
+  const int master = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_TRUE(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+  const auto resize = [master](unsigned short columns) {
+    const winsize size{.ws_row = 24, .ws_col = columns};
+    ASSERT_EQ(ioctl(master, TIOCSWINSZ, &size), 0);
+  };
+  options_.in_place = true;
+  options_.terminal = ptsname(master);
+  state_.batches_per_epoch = 1000;
+  {
+    ProgressBar bar(options_, clock_);
+    Fire(bar, Event::kFitStart);
+    for (const unsigned short columns : {120, 60, 30, 90}) {
+      resize(columns);
+      Step(bar, absl::Seconds(1), 0.5);
+    }
+    State state;
+    EXPECT_TRUE(bar.Close(state, logger_).ok());
+    EXPECT_EQ(Written().back(), '\n') << "what is said next begins a line of its own";
+  }
+  std::vector<size_t> widths;
+  const std::vector<std::string> drawings = absl::StrSplit(Written(), '\r', absl::SkipEmpty());
+  for (const std::string& drawing : drawings) {
+    size_t cells = 0;  // UTF-8: all but the bytes that go on
+    for (const char c : drawing.substr(0, drawing.find('\x1b'))) cells += (c & 0xc0) != 0x80 ? 1 : 0;
+    widths.push_back(cells);
+  }
+  EXPECT_THAT(widths, ElementsAre(AllOf(Gt(60u), Le(119u)), 59u, 29u, AllOf(Gt(59u), Le(89u))));
+  close(master);
 }
 
 TEST_F(ProgressBarTest, ARunInBatchesHasOneBarAndAResumedOneCountsItsOwnRate) {
