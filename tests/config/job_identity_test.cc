@@ -31,6 +31,7 @@ TEST_F(ReadJobIdentityTest, Defaults) {
   EXPECT_EQ(job->run_name, "train");
   EXPECT_EQ(job->run_folder, AbsolutePath("runs/train"));
   EXPECT_EQ(job->max_restarts, 3);
+  EXPECT_EQ(job->startup_limits.attach, absl::Seconds(60));
   EXPECT_EQ(job->nproc, 0);
 }
 
