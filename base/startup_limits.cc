@@ -14,13 +14,13 @@
 namespace composer {
 namespace {
 
-constexpr double kMaxSeconds = 30.0 * 24 * 3600;
+constexpr double kMaxStartupSeconds = 30.0 * 24 * 3600;
 
-struct Phase {
+struct StartupPhaseLimit {
   absl::string_view name;
   absl::Duration StartupLimits::*limit;
 };
-constexpr std::array<Phase, 5> kPhases = {{{"attach", &StartupLimits::attach},
+constexpr std::array<StartupPhaseLimit, 5> kStartupPhases = {{{"attach", &StartupLimits::attach},
                                            {"group", &StartupLimits::group},
                                            {"build", &StartupLimits::build},
                                            {"load", &StartupLimits::load},
@@ -30,16 +30,16 @@ constexpr std::array<Phase, 5> kPhases = {{{"attach", &StartupLimits::attach},
 
 std::vector<std::string> StartupPhaseNames() {
   std::vector<std::string> names;
-  for (const Phase& phase : kPhases) names.emplace_back(phase.name);
+  for (const StartupPhaseLimit& phase : kStartupPhases) names.emplace_back(phase.name);
   return names;
 }
 
 absl::Status SetStartupLimit(absl::string_view phase, double seconds, StartupLimits& limits) {
   const std::string name = absl::StrReplaceAll(phase, {{"-", "_"}});
-  for (const Phase& known : kPhases) {
+  for (const StartupPhaseLimit& known : kStartupPhases) {
     if (known.name != name) continue;
-    if (!(seconds >= 0 && seconds <= kMaxSeconds)) {
-      return absl::InvalidArgumentError(absl::StrCat(name, ": must be from 0 to ", kMaxSeconds, " seconds"));
+    if (!(seconds >= 0 && seconds <= kMaxStartupSeconds)) {
+      return absl::InvalidArgumentError(absl::StrCat(name, ": must be from 0 to ", kMaxStartupSeconds, " seconds"));
     }
     limits.*known.limit = seconds == 0 ? absl::InfiniteDuration() : absl::Seconds(seconds);
     return absl::OkStatus();

@@ -130,6 +130,11 @@ absl::Status Keeper::Restart() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return ErrnoStatus(errno, "make", "socket pair");
+  if (!cgroup_.empty()) {  // some kernels kill whatever is born into a cgroup that was killed before
+    const std::string name = BaseName(cgroup_);
+    RemoveCgroup(cgroup_);
+    cgroup_ = MakeJobCgroup(name);
+  }
   std::vector<int> inherited = options_.held;
   if (warden_.alive_fd >= 0) inherited.push_back(warden_.alive_fd);
   const std::string socket = absl::StrCat(ends[1]), held = absl::StrJoin(inherited, ",");

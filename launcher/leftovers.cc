@@ -18,11 +18,11 @@
 namespace composer {
 namespace {
 
-constexpr absl::string_view kPrefix = "composer-";
-constexpr size_t kRandom = 6;  // of mkdtemp
+constexpr absl::string_view kTempPrefix = "composer-";
+constexpr size_t kTempRandom = 6;  // of mkdtemp
 
 bool IsOurName(absl::string_view name) {
-  return absl::ConsumePrefix(&name, kPrefix) && name.size() == kRandom &&
+  return absl::ConsumePrefix(&name, kTempPrefix) && name.size() == kTempRandom &&
          std::all_of(name.begin(), name.end(), [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); });
 }
 
@@ -32,9 +32,9 @@ bool IsUnfinished(absl::string_view name) {
   return at != absl::string_view::npos && at + 5 < name.size() && absl::ascii_isdigit(name[at + 5]);
 }
 
-class Cleaner {
+class LeftoverCleaner {
  public:
-  Cleaner(absl::Duration untouched, absl::Time now) : untouched_(untouched), now_(now) {}
+  LeftoverCleaner(absl::Duration untouched, absl::Time now) : untouched_(untouched), now_(now) {}
 
   void ClearTempFolder(const std::string& path) {
     if (!IsOld(path, S_IFDIR)) return;
@@ -80,7 +80,7 @@ absl::StatusOr<int> OwnTempFolder(const std::string& folder) {
 }
 
 std::vector<std::string> ClearLeftovers(const LeftoverPlaces& places, absl::Time now) {
-  Cleaner cleaner(places.untouched, now);
+  LeftoverCleaner cleaner(places.untouched, now);
   const auto names = [](const std::string& folder) { return ListDir(folder).value_or(std::vector<std::string>()); };
   for (const std::string& root : places.temp_roots) {
     for (const std::string& name : names(root)) {

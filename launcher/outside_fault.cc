@@ -16,11 +16,11 @@
 namespace composer {
 namespace {
 
-constexpr std::array<int, 5> kFaults = {ENOSPC, EDQUOT, EROFS, EIO, ESTALE};
-constexpr off_t kRoom = 1 << 20;
+constexpr std::array<int, 5> kOutsideErrors = {ENOSPC, EDQUOT, EROFS, EIO, ESTALE};
+constexpr off_t kRoomBytes = 1 << 20;
 
-bool IsFault(int error) {
-  for (const int fault : kFaults) {
+bool IsOutsideError(int error) {
+  for (const int fault : kOutsideErrors) {
     if (error == fault) return true;
   }
   return false;
@@ -40,7 +40,7 @@ std::string PathAround(absl::string_view before, absl::string_view after) {
 }  // namespace
 
 std::optional<OutsideFault> FindOutsideFault(absl::string_view text) {
-  for (const int fault : kFaults) {
+  for (const int fault : kOutsideErrors) {
     const std::string what = std::strerror(fault);
     const size_t at = text.find(what);
     if (at == absl::string_view::npos) continue;
@@ -54,11 +54,11 @@ bool HasRoom(const std::string& path) {
   while (!IsDirectory(folder) && folder.size() > 1) folder = DirName(folder);
   const std::string probe = JoinPath(folder, absl::StrCat(".composer-room-", getpid()));
   const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return !IsFault(errno);
-  const int error = posix_fallocate(fd, 0, kRoom);
+  if (fd < 0) return !IsOutsideError(errno);
+  const int error = posix_fallocate(fd, 0, kRoomBytes);
   close(fd);
   unlink(probe.c_str());
-  return !IsFault(error);
+  return !IsOutsideError(error);
 }
 
 }  // namespace composer

@@ -11,8 +11,8 @@
 namespace composer {
 namespace {
 
-constexpr absl::string_view kStep = "step ";
-constexpr size_t kMaxError = 300;  // bytes of a reported error that are compared
+constexpr absl::string_view kErrorStep = "step ";
+constexpr size_t kMaxErrorText = 300;  // bytes of a reported error that are compared
 constexpr size_t kMaxSaid = 200;  // bytes of a worker's last line that a reason repeats
 
 bool IsFailure(const WorkerExit& exit) {
@@ -41,8 +41,8 @@ bool ComesAgain(const GenerationResult& result, const std::string& before) {
 }
 
 // "at step 17" of a reported error.
-std::string PlaceOf(absl::string_view error) {
-  const bool has_step = absl::StartsWith(error, kStep);
+std::string PlaceOfError(absl::string_view error) {
+  const bool has_step = absl::StartsWith(error, kErrorStep);
   return has_step ? absl::StrCat("at ", error.substr(0, error.find(':'))) : "in the program";
 }
 
@@ -106,7 +106,7 @@ Verdict Spend(const GenerationResult& result, int cause, const RestartBudget& bu
   const char* kind = result.trained ? " without progress" : " before training began";
   if (ComesAgain(result, budget.tally.user_error)) {
     return GiveUp(exit_code::kBudgetSpent, cause, budget.tally, what,
-                  absl::StrCat("the same error ", PlaceOf(budget.tally.user_error),
+                  absl::StrCat("the same error ", PlaceOfError(budget.tally.user_error),
                                " twice: it would only come again, giving up"));
   }
   if (spent > budget.max_restarts) {
@@ -194,7 +194,7 @@ std::string HowItEnded(const WorkerExit& exit) {
 }
 
 std::string ReportedError(int64_t step, absl::string_view message) {
-  return absl::StrCat(kStep, step, ": ", message.substr(0, message.find('\n')).substr(0, kMaxError));
+  return absl::StrCat(kErrorStep, step, ": ", message.substr(0, message.find('\n')).substr(0, kMaxErrorText));
 }
 
 absl::Duration RestartDelay(const RestartTally& tally) {

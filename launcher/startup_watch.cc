@@ -14,12 +14,12 @@ constexpr int64_t kLeastBytes = 1 << 20;
 constexpr int64_t kBytesPerSecond = 16 << 10;
 constexpr int kAttachStretch = 10;
 
-struct PhaseWords {
+struct StartWords {
   const char* doing;
   const char* name;  // in --startup-limits
 };
 
-PhaseWords WordsOf(StartupPhase phase) {
+StartWords StartWordsOf(StartupPhase phase) {
   switch (phase) {
     case StartupPhase::kSpawn:
       return {"being started", "attach"};
@@ -38,7 +38,7 @@ PhaseWords WordsOf(StartupPhase phase) {
   return {"in its first step", "first_step"};
 }
 
-absl::Duration LimitOf(StartupPhase phase, const StartupLimits& limits) {
+absl::Duration StartLimitOf(StartupPhase phase, const StartupLimits& limits) {
   switch (phase) {
     case StartupPhase::kSpawn:
     case StartupPhase::kAttach:
@@ -57,18 +57,18 @@ absl::Duration LimitOf(StartupPhase phase, const StartupLimits& limits) {
   return absl::InfiniteDuration();
 }
 
-std::string Seconds(absl::Duration duration) { return absl::StrCat(absl::ToInt64Seconds(duration), "s"); }
+std::string IdleSeconds(absl::Duration duration) { return absl::StrCat(absl::ToInt64Seconds(duration), "s"); }
 
-std::optional<Hang> Judge(const StartupActivity& worker, absl::Time now, const StartupLimits& limits) {
-  const absl::Duration limit = LimitOf(worker.phase, limits);
-  const auto [doing, name] = WordsOf(worker.phase);
+std::optional<Hang> JudgeStart(const StartupActivity& worker, absl::Time now, const StartupLimits& limits) {
+  const absl::Duration limit = StartLimitOf(worker.phase, limits);
+  const auto [doing, name] = StartWordsOf(worker.phase);
   const std::string option = absl::StrCat("--startup-limits ", name, "=", absl::ToInt64Seconds(limit));
   if (now - worker.last_progress > limit) {
-    return Hang{worker.rank, absl::StrCat("no progress for ", Seconds(now - worker.last_progress), " while ", doing,
+    return Hang{worker.rank, absl::StrCat("no progress for ", IdleSeconds(now - worker.last_progress), " while ", doing,
                                           " (", option, ")")};
   }
   if (worker.phase <= StartupPhase::kAttach && now - worker.since > limit * kAttachStretch) {
-    return Hang{worker.rank, absl::StrCat("no heartbeat ", Seconds(now - worker.since), " after its start, though busy (",
+    return Hang{worker.rank, absl::StrCat("no heartbeat ", IdleSeconds(now - worker.since), " after its start, though busy (",
                                           kAttachStretch, " times ", option, ")")};
   }
   return std::nullopt;
@@ -81,8 +81,8 @@ std::optional<Hang> FindStuckStart(const std::vector<StartupActivity>& workers, 
   StartupPhase earliest = StartupPhase::kOver;
   for (const StartupActivity& worker : workers) {
     if (worker.phase != StartupPhase::kOver && now - worker.stopped_since > stopped) {
-      return Hang{worker.rank, absl::StrCat("stopped for ", Seconds(now - worker.stopped_since), " while ",
-                                            WordsOf(worker.phase).doing)};
+      return Hang{worker.rank, absl::StrCat("stopped for ", IdleSeconds(now - worker.stopped_since), " while ",
+                                            StartWordsOf(worker.phase).doing)};
     }
     earliest = std::min(earliest, worker.phase);
   }
@@ -90,7 +90,7 @@ std::optional<Hang> FindStuckStart(const std::vector<StartupActivity>& workers, 
   absl::Time since = absl::InfiniteFuture();
   for (const StartupActivity& worker : workers) {
     if (worker.phase != earliest || worker.last_progress >= since) continue;
-    auto hang = Judge(worker, now, limits);
+    auto hang = JudgeStart(worker, now, limits);
     if (!hang.has_value()) continue;
     longest = std::move(hang);
     since = worker.last_progress;

@@ -149,7 +149,7 @@ class FakeWorker {
     if (code == 0) (*report.mutable_exit_report()->mutable_metrics())["metrics/eval/Accuracy"] = 0.5;
     Send(report);
     stream_->WritesDone();
-    usleep(20'000);
+    for (int i = 0; i < 200 && listening_; ++i) usleep(10'000);  // until the launcher has it all
     return code;
   }
 
@@ -159,6 +159,7 @@ class FakeWorker {
       if (message.has_drain()) draining_ = true;
       if (message.has_generation_over()) over_ = true;
     }
+    listening_ = false;
   }
 
   void Send(proto::WorkerMessage& message) {
@@ -176,6 +177,7 @@ class FakeWorker {
   std::unique_ptr<grpc::ClientReaderWriter<proto::WorkerMessage, proto::LauncherMessage>> stream_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> over_ = false;
+  std::atomic<bool> listening_ = true;
   int step_ = 0;
 };
 
@@ -190,7 +192,9 @@ int main(int argc, char** argv) {
       settings.values[word.substr(0, equals)] = word.substr(equals + 1);
   }
   const composer::Environment environment = composer::Environment::FromProcess();
-  const bool chosen = environment.GetOr("RANK", "") == settings.values["die_rank"];
-  if (settings.values["start"] == "birth" && chosen && environment.GetOr("COMPOSER_GENERATION", "") == "1") pause();
+  const std::map<std::string, std::string>& values = settings.values;
+  const bool chosen = values.contains("die_rank") && values.at("die_rank") == environment.GetOr("RANK", "");
+  const bool birth = values.contains("start") && values.at("start") == "birth";
+  if (birth && chosen && environment.GetOr("COMPOSER_GENERATION", "") == "1") pause();
   _exit(composer::FakeWorker(std::move(settings), environment).Run());
 }
