@@ -41,8 +41,9 @@ absl::StatusOr<ProgressPage> ProgressPage::Map(const std::string& path, int open
   const int fd = open(path.c_str(), open_flags | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return ErrnoStatus(errno, "open progress page", path);
   const absl::Cleanup close_fd = [fd] { close(fd); };
-  if ((open_flags & O_CREAT) != 0 && ftruncate(fd, kPageBytes) != 0)
-    return ErrnoStatus(errno, "size progress page", path);
+  // Reserved, not only sized: the first store into a page that a full disk cannot hold would be a SIGBUS.
+  if (const int error = (open_flags & O_CREAT) != 0 ? posix_fallocate(fd, 0, kPageBytes) : 0; error != 0)
+    return ErrnoStatus(error, "size progress page", path);
   struct stat info;
   if (fstat(fd, &info) != 0) return ErrnoStatus(errno, "stat progress page", path);
   if (info.st_size != kPageBytes)

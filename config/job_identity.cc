@@ -45,6 +45,13 @@ void CollectPaths(const ConfigNode& node, const std::string& at,
   }
 }
 
+void ReadStartupLimits(ConfigMap map, StartupLimits& limits) {
+  for (const std::string& phase : map.Keys()) {
+    const absl::Status status = SetStartupLimit(phase, map.Double(phase, 0), limits);
+    if (!status.ok()) map.Reject(phase, status.message());
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const std::vector<std::string>& overrides,
@@ -61,6 +68,7 @@ absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const 
   job.run_folder = root.String("run_folder", "runs/{run_name}");
   job.run_folder = AbsolutePath(absl::StrReplaceAll(job.run_folder, {{"{run_name}", job.run_name}}));
   job.max_restarts = static_cast<int>(root.Int("max_restarts", 3, {.min = 0, .max = INT_MAX}));
+  if (root.Has("startup_limits")) ReadStartupLimits(root.Map("startup_limits"), job.startup_limits);
   if (root.Has("nproc")) job.nproc = static_cast<int>(root.Int("nproc", 1, {.min = 1, .max = 4096}));
   job.peer_memory = root.Has("save_memory_interval");
   job.config_hash = ConfigHash(document);

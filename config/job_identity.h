@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/env.h"
+#include "base/startup_limits.h"
 
 namespace composer {
 
@@ -18,6 +19,7 @@ struct JobIdentity {
   // Key `run_folder`, default "runs/{run_name}"; absolute, {run_name} replaced.
   std::string run_folder;
   int max_restarts = 3;      // key `max_restarts`, from 0
+  StartupLimits startup_limits;  // key `startup_limits`: a map of phases to seconds
   int nproc = 0;             // key `nproc`, from 1; 0: not given
   bool peer_memory = false;  // key `save_memory_interval` is given: launchers keep snapshots for their workers
   std::string config_hash;

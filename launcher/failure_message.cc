@@ -32,9 +32,8 @@ std::vector<std::string> ShownLines(const FailureReport& report) {
 }  // namespace
 
 std::string DescribeFailure(const FailureReport& report) {
-  const std::string what =
-      report.exit.hang.empty() ? report.exit.status.ToString() : absl::StrCat("hung: ", report.exit.hang);
-  std::string text = absl::StrCat("rank ", report.exit.rank, " on ", report.node, " (pid ", report.pid, ") ", what);
+  std::string text = absl::StrCat("rank ", report.exit.rank, " on ", report.node, " (pid ", report.pid, ") ",
+                                  HowItEnded(report.exit));
   if (!report.exit.kill.empty() && report.exit.hang.empty()) absl::StrAppend(&text, ": ", report.exit.kill);
   if (!report.last_word.empty()) absl::StrAppend(&text, ": ", report.last_word);
   std::string tail;
@@ -90,6 +89,8 @@ proto::RestartTally ToProto(const RestartTally& tally) {
   message.set_spent(tally.spent);
   message.set_start_spent(tally.start_spent);
   message.set_restarts(tally.restarts);
+  message.set_stalls(tally.stalls);
+  message.set_trained_world(tally.trained_world);
   message.set_user_error(tally.user_error);
   return message;
 }
@@ -98,6 +99,8 @@ RestartTally FromProto(const proto::RestartTally& tally) {
   return {.spent = std::clamp(tally.spent(), 0, kMaxCount),
           .start_spent = std::clamp(tally.start_spent(), 0, kMaxCount),
           .restarts = std::clamp(tally.restarts(), 0, kMaxCount),
+          .stalls = std::clamp(tally.stalls(), 0, kMaxCount),
+          .trained_world = std::clamp(tally.trained_world(), 0, kMaxCount),
           .user_error = tally.user_error()};
 }
 

@@ -1,6 +1,6 @@
 // Which worker hangs? Pure; the supervisor feeds it what the progress pages and the heartbeats say.
 //
-// A worker that trains must finish a step within max(3 x its 99th percentile step time, 20 s); one that has begun to send
+// A worker that has done its first step must finish each further one within max(3 x its 99th percentile step time, 20 s); one that has begun to send
 // heartbeats must send another within 20 s, whatever its phase. When several are over a limit the one without a heartbeat
 // is named first (the others wait for it), then the one with the fewest steps, then the lowest rank.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/startup_limits.h"
 
 namespace composer {
 
@@ -19,14 +20,15 @@ struct HangLimits {
   absl::Duration no_step = absl::Seconds(20);
   absl::Duration no_heartbeat = absl::Seconds(20);
   double step_factor = 3;
+  StartupLimits startup;  // until the first step is done, see startup_watch.h
 };
 
 struct WorkerActivity {
   int rank = 0;
-  bool training = false;  // in phase TRAINING
+  bool training = false;  // in phase TRAINING, its first step is done
   int64_t batch = 0;
   absl::Time last_step;                                // when `batch` last grew or training began
-  absl::Time last_heartbeat = absl::InfiniteFuture();  // InfiniteFuture: none yet, not judged
+  absl::Time last_heartbeat = absl::InfiniteFuture();  // InfiniteFuture: none yet, not judged here
   absl::Duration p99_step;                             // 0: not known
 };
 

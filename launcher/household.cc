@@ -10,8 +10,12 @@
 
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/network_facts.h"
 #include "base/status_macros.h"
+#include "launcher/job_cgroup.h"
+#include "launcher/leftovers.h"
+#include "launcher/run_file.h"
 #include "rendezvous/succession.h"
 
 namespace composer {
@@ -29,7 +33,11 @@ absl::StatusOr<std::string> MakeTempFolder(const Environment& environment, bool 
   std::string path =
       JoinPath(in_memory && has_memory ? kMemory : environment.GetOr("TMPDIR", "/tmp"), "composer-XXXXXX");
   if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, "cannot make a temporary folder", path);
-  return AbsolutePath(path);
+  path = AbsolutePath(path);
+  const absl::StatusOr<int> owner = OwnTempFolder(path);  // held by this process and the keeper until they end
+  if (owner.ok()) return path;
+  RemoveTree(path).IgnoreError();
+  return owner.status();
 }
 
 bool MayServe(const LaunchShape& shape, const ServeOptions& serve, bool endpoint_is_here) {
@@ -82,6 +90,7 @@ absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is
   }
   ASSIGN_OR_RETURN(household.temp_folder, MakeTempFolder(environment, plan.peer_memory));
   Keeper::Options keeper = {.temp_folder = household.temp_folder};
+  if (household.lock != nullptr) keeper.held = {household.lock->fd()};
   int port_pipe[2] = {-1, -1};
   if (serves) {
     if (pipe2(port_pipe, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
@@ -93,6 +102,16 @@ absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is
   if (serves) close(port_pipe[1]);
   household.serve_port_fd = port_pipe[0];
   return household;
+}
+
+void ClearLeftoversOfOthers(const LaunchPlan& plan, const Household& household, const Environment& environment) {
+  const std::vector<std::string> removed =
+      ClearLeftovers({.temp_roots = {kMemory, environment.GetOr("TMPDIR", "/tmp")},
+                      .cgroup_root = JobCgroupRoot(),
+                      .run_folder = household.lock != nullptr ? plan.run_folder : ""},
+                     absl::Now());
+  for (const std::string& path : removed) LOG(INFO) << "removed " << path << ", which a dead launcher had left";
+  if (const auto registry = RegistryFolder(environment); registry.ok()) ListRuns(*registry);
 }
 
 }  // namespace composer

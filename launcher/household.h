@@ -31,6 +31,9 @@ absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is
                                         const JobSecurity& security, const Environment& environment,
                                         int settle_seconds);
 
+// Clears what dead launchers of this user have left here (leftovers.h, run_file.h).
+void ClearLeftoversOfOthers(const LaunchPlan& plan, const Household& household, const Environment& environment);
+
 // How many of the endpoints may serve: those of several nodes, at most kMaxServers.
 int NumServers(const LaunchShape& shape);
 

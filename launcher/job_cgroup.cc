@@ -33,19 +33,24 @@ std::optional<std::string> UnifiedCgroup(absl::string_view proc_self_cgroup) {
   return std::nullopt;
 }
 
-std::string MakeJobCgroup(const std::string& name) {
+std::string JobCgroupRoot() {
   const std::optional<std::string> ours = UnifiedCgroup(ReadFile("/proc/self/cgroup", kMaxFileBytes).value_or(""));
   if (!ours.has_value()) return "";
   for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
     const std::string above = absl::StrCat(root, *ours == "/" ? "" : *ours);
     // Of the cgroup above we must be able to move processes out.
-    if (!IsUnified(above) || access(JoinPath(above, "cgroup.procs").c_str(), W_OK) != 0) continue;
-    const std::string folder = JoinPath(above, name);
-    if (mkdir(folder.c_str(), 0755) != 0) return "";
-    if (access(JoinPath(folder, "cgroup.kill").c_str(), W_OK) == 0) return folder;
-    rmdir(folder.c_str());
-    return "";
+    if (IsUnified(above) && access(JoinPath(above, "cgroup.procs").c_str(), W_OK) == 0) return above;
   }
+  return "";
+}
+
+std::string MakeJobCgroup(const std::string& name) {
+  const std::string above = JobCgroupRoot();
+  if (above.empty()) return "";
+  const std::string folder = JoinPath(above, name);
+  if (mkdir(folder.c_str(), 0755) != 0) return "";
+  if (access(JoinPath(folder, "cgroup.kill").c_str(), W_OK) == 0) return folder;
+  rmdir(folder.c_str());
   return "";
 }
 

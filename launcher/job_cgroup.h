@@ -21,6 +21,9 @@ namespace composer {
 // Our place in the v2 hierarchy, from /proc/self/cgroup: "/user.slice/…"; nullopt: there is none. Pure.
 std::optional<std::string> UnifiedCgroup(absl::string_view proc_self_cgroup);
 
+// Where cgroups of jobs are made: below our own; "" where that is not possible.
+std::string JobCgroupRoot();
+
 // A new, empty cgroup `name` below our own; its folder, or "" where that is not possible, or the kernel has no cgroup.kill
 // (before 5.14).
 std::string MakeJobCgroup(const std::string& name);

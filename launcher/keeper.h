@@ -37,6 +37,7 @@ class Keeper {
         // and no cgroup (job_cgroup.h) either
     std::function<void()> early_child;  // runs in a process of its own from the very start; its tag is kEarlyChildTag
     int early_child_fd = -1;            // for the early child alone: the keeper closes its copy
+    std::vector<int> held;  // descriptors that must stay open for as long as a process of the job lives: locks
   };
   static constexpr int kEarlyChildTag = -1;
 
@@ -58,23 +59,41 @@ class Keeper {
 
   // Readable when TakeEvents has something.
   int fd() const { return socket_; }
-  // Everything there is now, in the order it happened. kUnavailable: the keeper is gone; call KillRemains.
+  // Everything there is now, in the order it happened. kUnavailable: the keeper is gone; call KillRemains, then Restart.
   absl::StatusOr<std::vector<KeeperEvent>> TakeEvents();
 
-  // After the keeper's death its children are ours: ends them all.
-  void KillRemains();
+  // After the keeper's death its children are ours: ends them all. False: some are left, in an uninterruptible wait.
+  bool KillRemains();
+  // How the keeper ended; ok() when that was not seen. After KillRemains.
+  ExitStatus exit() const { return exit_; }
+  // A new keeper in place of the one that is gone, without an early child. It is executed anew (RunRestartedKeeper),
+  // since this process has threads by now.
+  absl::Status Restart();
+  // A keeper that is stopped, or waits for a child that was stopped before its exec, does nothing of what it is asked.
+  bool IsStuck() const;
+  // Ends a keeper that is stuck: TakeEvents tells of it.
+  void KillStuck();
 
   // Ends every process of the job and the keeper, and waits for that.
   void Finish();
 
  private:
-  Keeper(int socket, pid_t pid, Warden warden, std::string cgroup)
-      : socket_(socket), pid_(pid), warden_(warden), cgroup_(std::move(cgroup)) {}
+  Keeper(int socket, pid_t pid, Warden warden, std::string cgroup, Options options)
+      : socket_(socket), pid_(pid), warden_(warden), cgroup_(std::move(cgroup)), options_(std::move(options)) {}
 
+  void Reap();
+
+  bool finished_ = false;
   int socket_;
-  pid_t pid_;  // 0 after Finish
+  pid_t pid_;  // 0 after Finish, and after the keeper's death
+  ExitStatus exit_;
   Warden warden_;
-  const std::string cgroup_;
+  std::string cgroup_;
+  const Options options_;
 };
+
+// main() of a keeper that Restart has executed: argv[1] is kKeeperCommand. Returns an exit code.
+inline constexpr char kKeeperCommand[] = "launch-keeper";
+int RunRestartedKeeper(int argc, char** argv);
 
 }  // namespace composer

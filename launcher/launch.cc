@@ -2,13 +2,16 @@
 #include "launcher/launch.h"
 
 #include <grpc/grpc.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -25,6 +28,7 @@
 #include "launcher/meeting.h"
 #include "launcher/node_resources.h"
 #include "launcher/observation.h"
+#include "launcher/outside_fault.h"
 #include "launcher/peer_memory.h"
 #include "launcher/restart_policy.h"
 #include "launcher/slurm_requeue.h"
@@ -132,6 +136,7 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
   result.run_name = plan.run_name;
   result.max_restarts = plan.max_restarts;
   result.min_nodes = plan.shape.min_nodes;
+  result.hang_limits.startup = plan.startup_limits;
   result.node_id = node.node_id();
   result.host = node.hostname();
   result.rendezvous_port = launching.rendezvous.port;
@@ -240,6 +245,21 @@ absl::StatusOr<int> Supervise(Launching& launching, Console& console) {
   return code;
 }
 
+// What an operator can mend is waited for, with one message: a full disk, or a run folder that was written before and cannot
+// be now. kCancelled: a signal, which stays unread.
+absl::StatusOr<Household> MakeHouseholdWhenThereIsRoom(const Launching& launching, int settle_seconds) {
+  for (bool told = false;; told = true) {
+    auto household = MakeHousehold(launching.plan, launching.endpoint_is_here, launching.options, launching.security,
+                                   launching.environment, settle_seconds);
+    const bool is_new = !launching.plan.run_folder.empty() && !IsDirectory(launching.plan.run_folder);
+    const auto fault = FindOutsideFault(household.status().message());
+    if (!fault.has_value() || (is_new && fault->what == std::strerror(EROFS))) return household;
+    if (!told) Tell(absl::StrCat(household.status().message(), "; waiting until that has changed"));
+    pollfd signal = {launching.stop_signals, POLLIN, 0};
+    if (poll(&signal, 1, 1000) > 0) return absl::CancelledError("a signal");
+  }
+}
+
 // A launcher that was told to stop before it had anything to stop.
 int StoppedCode(int stop_signals) {
   signalfd_siginfo info;
@@ -260,8 +280,10 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   ASSIGN_OR_RETURN(launching.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
   launching.memory = OpenMemory(plan, environment, absl::StrCat(HostName(), "-", RandomName()));
   const bool remembers = launching.memory != nullptr && launching.memory->standing().generation() > 0;
-  ASSIGN_OR_RETURN(launching.household, MakeHousehold(plan, launching.endpoint_is_here, options, launching.security,
-                                                      environment, remembers ? RegatherSeconds(plan.shape) : 0));
+  auto household = MakeHouseholdWhenThereIsRoom(launching, remembers ? RegatherSeconds(plan.shape) : 0);
+  if (absl::IsCancelled(household.status())) return StoppedCode(launching.stop_signals);
+  ASSIGN_OR_RETURN(launching.household, std::move(household));
+  ClearLeftoversOfOthers(plan, launching.household, environment);
   console.emplace();
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
@@ -307,9 +329,9 @@ int Launch(const LaunchOptions& options, const Program& program, const Environme
   if (!code.ok()) Tell(code.status().message());
   if (console.has_value()) console->Flush(plan->job ? kFlushLogged : kFlushUnlogged, StopIsPending);
   if (code.ok()) return *code;
-  return absl::IsUnavailable(code.status()) ? exit_code::kUnavailable
-         : absl::IsInternal(code.status())  ? exit_code::kFailure
-                                            : exit_code::kUserError;
+  return absl::IsUnavailable(code.status())                                    ? exit_code::kUnavailable
+         : absl::IsInternal(code.status()) || IsOutsideFault(code.status()) ? exit_code::kFailure
+                                                                               : exit_code::kUserError;
 }
 
 }  // namespace composer

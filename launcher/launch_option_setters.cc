@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/startup_limits.h"
 #include "rendezvous/rank_layout.h"
 
 namespace composer {
@@ -41,6 +42,15 @@ OptionSetter IntoLocalRanks(std::vector<int>* target) {
       ranks.push_back(rank);
     }
     *target = std::move(ranks);
+    return absl::OkStatus();
+  };
+}
+
+OptionSetter IntoStartupLimits(std::string* target) {
+  return [target](absl::string_view value) -> absl::Status {
+    StartupLimits checked;
+    if (absl::Status status = SetStartupLimits(value, checked); !status.ok()) return status;
+    *target = std::string(value);
     return absl::OkStatus();
   };
 }

@@ -21,6 +21,8 @@ OptionSetter IntoConf(std::map<std::string, std::string>* target);
 OptionSetter IntoNodes(int* min, int* max);
 // From 0 to 30 days.
 OptionSetter IntoSeconds(double* target);
+// base/startup_limits.h's text.
+OptionSetter IntoStartupLimits(std::string* target);
 OptionSetter IntoStreams(StreamChoice* target);
 // A name of printable characters.
 OptionSetter IntoNodeGroup(std::string* target);

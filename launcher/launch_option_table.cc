@@ -161,7 +161,14 @@ OptionGroup Programs(LaunchOptions& o) {
             .metavar = "N",
             .help = "restarts without progress before giving up",
             .fallback = "3 for YAML jobs, 0 for programs",
-            .set = IntoInt(&o.max_restarts, 0, kMaxRestarts)}}};
+            .set = IntoInt(&o.max_restarts, 0, kMaxRestarts)},
+           {.name = "startup-limits",
+            .environment = {"COMPOSER_STARTUP_LIMITS"},
+            .metavar = "PHASE=SECONDS,...",
+            .help = "how long a worker of a job may make no progress in attach, group, build, load, first_step; 0: "
+                    "without limit",
+            .fallback = "60, 300, 600, 900, 1200",
+            .set = IntoStartupLimits(&o.startup_limits)}}};
 }
 
 OptionGroup Output(LaunchOptions& o) {

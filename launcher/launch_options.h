@@ -62,6 +62,7 @@ struct LaunchOptions {
   bool expand_vars = false;  // $NAME and ~ in the program's arguments
   std::string role = "default";
 
+  std::string startup_limits;  // base/startup_limits.h; "": not given
   int max_restarts = -1;  // -1: not given (the job's, else 3 for YAML jobs and 0 for programs)
 
   SecurityFlags security;

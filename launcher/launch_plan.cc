@@ -83,6 +83,7 @@ absl::Status PlanJob(const LaunchOptions& options, const Program& program, const
   plan.argv.insert(plan.argv.begin() + 1, absl::StrCat("--run_folder=", identity.run_folder));
   plan.max_restarts = options.max_restarts >= 0 ? options.max_restarts : identity.max_restarts;
   SettleDefault(plan, options, "max-restarts", plan.max_restarts, "the YAML file or its default");
+  plan.startup_limits = identity.startup_limits;
   plan.values.push_back({"run_name", plan.run_name, "the YAML file or its default"});
   plan.values.push_back({"run_folder", plan.run_folder, "the YAML file or its default"});
   return Shape(options, identity.nproc, environment, platform, plan);
@@ -122,6 +123,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const LaunchOptions& options, const Pr
   plan.role = options.role;
   RETURN_IF_ERROR(
       (program.kind == Program::Kind::kJob ? PlanJob : PlanProgram)(options, program, environment, platform, plan));
+  RETURN_IF_ERROR(SetStartupLimits(options.startup_limits, plan.startup_limits));
   RETURN_IF_ERROR(Growth(options, plan));
   Group(options, platform, plan);
   ASSIGN_OR_RETURN(plan.output, MakeOutputOptions(options, plan.name, plan.job, environment));

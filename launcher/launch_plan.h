@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "base/env.h"
 #include "base/options.h"
+#include "base/startup_limits.h"
 #include "launcher/launch_options.h"
 #include "launcher/launch_shape.h"
 #include "launcher/output_plan.h"
@@ -32,6 +33,7 @@ struct LaunchPlan {
   GrowPolicy grow = GrowPolicy::kNever;
   std::string node_group;  // "": none
   int max_restarts = 0;
+  StartupLimits startup_limits;
   OutputOptions output;
   std::string role;
   std::vector<OptionValue> values;  // with origins, for --explain

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/init_process.h"
+#include "launcher/keeper.h"
 #include "launcher/launch.h"
 #include "launcher/launch_docs.h"
 #include "launcher/restart_policy.h"
@@ -73,6 +75,9 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace composer
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], composer::kKeeperCommand) == 0) {
+    _exit(composer::RunRestartedKeeper(argc, argv));
+  }
   if (getpid() == 1) {
     if (const auto code = composer::RunUnderInit(); code.has_value()) _exit(*code);
   }

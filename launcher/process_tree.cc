@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
 
@@ -66,6 +67,44 @@ std::string WaitChannel(pid_t pid) {
   const std::string name = ReadFile(absl::StrCat("/proc/", pid, "/wchan"), kMaxProcFileBytes).value_or("");
   const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
   return plain ? name : "";
+}
+
+absl::Duration CpuTimeOf(absl::string_view proc_stat, int64_t ticks_per_second) {
+  const size_t name_end = proc_stat.rfind(')');  // the name may hold anything
+  if (name_end == absl::string_view::npos || ticks_per_second <= 0) return absl::ZeroDuration();
+  const std::vector<absl::string_view> fields = absl::StrSplit(proc_stat.substr(name_end + 1), ' ', absl::SkipEmpty());
+  constexpr size_t kUtime = 11;  // field 14 of proc(5); the first here is field 3
+  int64_t sum = 0;
+  for (size_t i = kUtime; i < kUtime + 4; ++i) {
+    int64_t ticks = 0;
+    if (i >= fields.size() || !absl::SimpleAtoi(fields[i], &ticks) || ticks < 0) return absl::ZeroDuration();
+    sum += ticks;
+  }
+  return absl::Seconds(1) * (static_cast<double>(sum) / static_cast<double>(ticks_per_second));
+}
+
+int64_t BytesOf(absl::string_view proc_io) {
+  int64_t sum = 0;
+  for (absl::string_view line : absl::StrSplit(proc_io, '\n')) {
+    for (const absl::string_view name : {"rchar: ", "wchar: ", "read_bytes: "}) {
+      absl::string_view number = line;
+      int64_t bytes = 0;
+      if (absl::ConsumePrefix(&number, name) && absl::SimpleAtoi(number, &bytes) && bytes > 0) sum += bytes;
+    }
+  }
+  return sum;
+}
+
+ProcessWork WorkOf(pid_t pid) {
+  ProcessWork work;
+  const char state = ProcessState(pid);
+  work.stopped = state == 'T' || state == 't';
+  for (const pid_t member : WithDescendants({pid})) {
+    const std::string folder = absl::StrCat("/proc/", member);
+    work.cpu += CpuTimeOf(ReadFile(folder + "/stat", kMaxProcFileBytes).value_or(""), sysconf(_SC_CLK_TCK));
+    work.bytes += BytesOf(ReadFile(folder + "/io", kMaxProcFileBytes).value_or(""));
+  }
+  return work;
 }
 
 bool KillChildren(const std::function<bool(pid_t)>& doomed, absl::Duration limit) {

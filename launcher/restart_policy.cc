@@ -3,23 +3,48 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "launcher/outside_fault.h"
 #include "launcher/user_error.h"
 
 namespace composer {
 namespace {
 
+constexpr absl::string_view kErrorStep = "step ";
+constexpr size_t kMaxErrorText = 300;  // bytes of a reported error that are compared
 constexpr size_t kMaxSaid = 200;  // bytes of a worker's last line that a reason repeats
 
 bool IsFailure(const WorkerExit& exit) {
-  if (!exit.hang.empty()) return true;
+  if (!exit.hang.empty() || !exit.lost.empty()) return true;
   return !exit.ended_by_us && !exit.after_news && !exit.status.ok() && exit.status.code != exit_code::kPreempted;
 }
 
 bool IsCollateralLooking(const WorkerExit& exit) { return exit.status.code == exit_code::kUnavailable; }
 
 // What the launcher returns when this exit alone decides.
-int OwnCode(const WorkerExit& exit) { return exit.hang.empty() ? exit.status.ShellCode() : exit_code::kFailure; }
+int OwnCode(const WorkerExit& exit) {
+  return exit.hang.empty() && exit.lost.empty() ? exit.status.ShellCode() : exit_code::kFailure;
+}
+
+// An error that comes again whenever the program gets there; "": it may be the weather.
+std::string Deterministic(const WorkerExit& exit) {
+  if (!exit.error.empty() && OwnCode(exit) == exit_code::kFailure) return exit.error;
+  return UserError(exit.status, exit.last_line);
+}
+
+// Every rank may have met it, and another one may have been the first to say so. A reported error names its step.
+bool ComesAgain(const GenerationResult& result, const std::string& before) {
+  return !before.empty() && std::any_of(result.exits.begin(), result.exits.end(), [&](const WorkerExit& exit) {
+    return Deterministic(exit) == before && (!result.progress || exit.error == before);
+  });
+}
+
+// "at step 17" of a reported error.
+std::string PlaceOfError(absl::string_view error) {
+  const bool has_step = absl::StartsWith(error, kErrorStep);
+  return has_step ? absl::StrCat("at ", error.substr(0, error.find(':'))) : "in the program";
+}
 
 bool AllEndedWith(const GenerationResult& result, std::initializer_list<int> codes) {
   return std::all_of(result.exits.begin(), result.exits.end(), [&](const WorkerExit& exit) {
@@ -40,8 +65,37 @@ RestartTally Charge(const GenerationResult& result, const RestartTally& before, 
     tally.start_spent = 0;
     tally.spent = result.progress ? 1 : before.spent + 1;
   }
+  tally.stalls = 0;
   tally.user_error = std::move(user_error);
   return tally;
+}
+
+// Try again, at no cost, until the world outside is as it was.
+Verdict Stall(const GenerationResult& result, int cause, const RestartBudget& budget, const std::string& what) {
+  Verdict verdict = {NextStep::kRestart, 0, cause, budget.tally, what};
+  verdict.tally.stalls = result.progress ? 1 : budget.tally.stalls + 1;
+  verdict.tally.user_error.clear();
+  ++verdict.tally.restarts;
+  return verdict;
+}
+
+std::optional<Verdict> FindStall(const GenerationResult& result, int cause, const RestartBudget& budget,
+                                 const std::string& what) {
+  if (cause < 0 || budget.max_restarts == 0) return std::nullopt;
+  const WorkerExit& exit = result.exits[cause];
+  if (const auto fault = FindOutsideFault(exit.last_line); fault.has_value() && exit.hang.empty()) {
+    Verdict verdict = Stall(result, cause, budget, what);
+    verdict.room = fault->path.empty() ? "." : fault->path;
+    verdict.decision = absl::StrCat(fault->what, ": trying again, at no cost, until that has changed");
+    return verdict;
+  }
+  const int trained = budget.tally.trained_world;
+  const bool other_size = trained != 0 && result.world_size != 0 && result.world_size != trained && !result.trained;
+  if (OwnCode(exit) != exit_code::kUserError || !other_size) return std::nullopt;
+  Verdict verdict = Stall(result, cause, budget, what);
+  verdict.decision = absl::StrCat("the run has trained on ", trained, " ranks and cannot on ", result.world_size,
+                                  ": waiting for more nodes");
+  return verdict;
 }
 
 // Restart or 93, by the budget that the failure is charged to.
@@ -50,9 +104,10 @@ Verdict Spend(const GenerationResult& result, int cause, const RestartBudget& bu
   RestartTally tally = Charge(result, budget.tally, std::move(user_error));
   const int spent = result.trained ? tally.spent : tally.start_spent;
   const char* kind = result.trained ? " without progress" : " before training began";
-  if (!tally.user_error.empty() && !result.progress && tally.user_error == budget.tally.user_error) {
+  if (ComesAgain(result, budget.tally.user_error)) {
     return GiveUp(exit_code::kBudgetSpent, cause, budget.tally, what,
-                  "the same error in the program twice: it would only come again, giving up");
+                  absl::StrCat("the same error ", PlaceOfError(budget.tally.user_error),
+                               " twice: it would only come again, giving up"));
   }
   if (spent > budget.max_restarts) {
     return GiveUp(exit_code::kBudgetSpent, cause, budget.tally, what,
@@ -72,13 +127,17 @@ Verdict AfterFailure(const GenerationResult& result, int cause, const RestartBud
   const std::string what = cause >= 0                   ? DescribeExit(result.exits[cause])
                            : !result.remote.has_value() ? "the workers were ended"
                                                         : result.remote->cause;
-  const int own_code = cause >= 0 ? OwnCode(result.exits[cause]) : exit_code::kUnavailable;
+  int own_code = cause >= 0 ? OwnCode(result.exits[cause]) : exit_code::kUnavailable;
+  if (auto stall = FindStall(result, cause, budget, what); stall.has_value()) return *std::move(stall);
+  // Not the user's mistake, whatever code a layer below has made of it.
+  if (own_code == exit_code::kUserError && FindOutsideFault(result.exits[cause].last_line).has_value()) {
+    own_code = exit_code::kFailure;
+  }
   if (own_code == exit_code::kUserError || own_code == exit_code::kBudgetSpent) {
     return GiveUp(own_code, cause, budget.tally, what, "not retried");
   }
   if (budget.max_restarts == 0) return GiveUp(own_code, cause, budget.tally, what);
-  return Spend(result, cause, budget, what,
-               cause >= 0 ? UserError(result.exits[cause].status, result.exits[cause].last_line) : "");
+  return Spend(result, cause, budget, what, cause >= 0 ? Deterministic(result.exits[cause]) : "");
 }
 
 Verdict AfterStopRequest(const GenerationResult& result, int cause, const RestartBudget& budget) {
@@ -121,6 +180,7 @@ std::string RoleOf(const std::vector<WorkerExit>& exits, int index, int first_ca
   const WorkerExit& exit = exits[index];
   if (index == first_cause) return "first cause";
   if (!exit.hang.empty()) return "collateral: it waited for others and was ended";
+  if (!exit.lost.empty()) return "collateral: it ended with the process that had started it";
   if (exit.ended_by_us) return "collateral: ended by the launcher";
   if (exit.status.ok()) return "done";
   if (exit.status.signal == 0 && exit.status.code == exit_code::kPreempted) return "preempted";
@@ -128,9 +188,25 @@ std::string RoleOf(const std::vector<WorkerExit>& exits, int index, int first_ca
   return "collateral: it failed after the first cause";
 }
 
+std::string HowItEnded(const WorkerExit& exit) {
+  if (!exit.hang.empty()) return absl::StrCat("hung: ", exit.hang);
+  return exit.lost.empty() ? exit.status.ToString() : absl::StrCat("was lost: ", exit.lost);
+}
+
+std::string ReportedError(int64_t step, absl::string_view message) {
+  return absl::StrCat(kErrorStep, step, ": ", message.substr(0, message.find('\n')).substr(0, kMaxErrorText));
+}
+
+absl::Duration RestartDelay(const RestartTally& tally) {
+  constexpr int kLongest = 60;  // seconds
+  const int failures = std::max({tally.spent, tally.start_spent, tally.stalls});
+  if (failures <= 1) return absl::ZeroDuration();
+  return absl::Seconds(std::min(kLongest, 1 << std::min(failures - 2, 10)));
+}
+
 std::string DescribeExit(const WorkerExit& exit) {
-  if (!exit.hang.empty()) return absl::StrCat("rank ", exit.rank, " hung: ", exit.hang);
-  std::string text = absl::StrCat("rank ", exit.rank, " ", exit.status.ToString());
+  std::string text = absl::StrCat("rank ", exit.rank, " ", HowItEnded(exit));
+  if (!exit.hang.empty() || !exit.lost.empty()) return text;
   if (!exit.kill.empty()) absl::StrAppend(&text, ": ", exit.kill);
   if (exit.status.signal == 0 && exit.status.code != 0 && !exit.last_line.empty()) {
     absl::StrAppend(&text, ": ", absl::string_view(exit.last_line).substr(0, kMaxSaid));
@@ -138,7 +214,9 @@ std::string DescribeExit(const WorkerExit& exit) {
   return text;
 }
 
-Verdict DecideNextStep(const GenerationResult& result, const RestartBudget& budget) {
+namespace {
+
+Verdict Decide(const GenerationResult& result, const RestartBudget& budget) {
   bool certain = false;
   int cause = FirstCause(result.exits, &certain);
   const bool ran = !result.exits.empty();
@@ -176,6 +254,14 @@ Verdict DecideNextStep(const GenerationResult& result, const RestartBudget& budg
     return verdict;
   }
   return AfterFailure(result, cause, budget);
+}
+
+}  // namespace
+
+Verdict DecideNextStep(const GenerationResult& result, const RestartBudget& budget) {
+  Verdict verdict = Decide(result, budget);
+  if (result.trained && result.world_size != 0) verdict.tally.trained_world = result.world_size;
+  return verdict;
 }
 
 }  // namespace composer

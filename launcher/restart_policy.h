@@ -11,6 +11,13 @@
 // Beginning to train refills the start-up budget, steps beyond the furthest so far refill the run's. When one is spent the
 // launcher ends with 93, or, when there was none (max_restarts 0), with the first failure's own code.
 // The same error that only a user can mend (user_error.h), twice with the same words and no progress between: 93 at once.
+// So is an error that a worker has reported, with the same words at the same step: the step would fail again.
+//
+// A failure that only the world outside can mend is a stall: it costs nothing and is tried again for as long as it takes,
+// never 64 or 93. Stalls are a full or failing disk (outside_fault.h), and a user error in a world of another size than the
+// run has trained on, which waits for its nodes to come back.
+//
+// The first restart is immediate; without progress each further one waits twice as long as the one before (RestartDelay).
 //
 // A checkpointed stop (75) ends the job, unless it was another node that had to stop and the world may do without it: the
 // nodes that are left then go on, at no cost.
@@ -22,10 +29,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "base/exit_code.h"
 #include "base/process.h"
 
@@ -36,9 +46,11 @@ struct WorkerExit {
   ExitStatus status;
   bool ended_by_us = false;  // we had sent it a signal before
   std::string hang;         // why we took it for hung; empty: we did not. A hung worker is a cause although we ended it
+  std::string lost;         // it ended with the process that had started it: how that one ended; empty: it did not
   std::string kill;         // who killed it, as far as the host tells (KillVerdict); empty: nothing to say
   bool after_news = false;  // it had been told to leave, and ended long enough after that: not a cause
   std::string last_line;    // its last word, else the last line of its stderr; empty: it said nothing
+  std::string error;        // the error that it reported, with its step: "step 17: index out of range"; empty: none
 };
 
 // Restarts so far.
@@ -46,8 +58,17 @@ struct RestartTally {
   int spent = 0;           // of the run's budget, since the last progress
   int start_spent = 0;     // of the start-up budget, since the last generation that trained
   int restarts = 0;        // since the launch
-  std::string user_error;  // that the last generation ended with; empty: it did not
+  int stalls = 0;          // in a row, without progress between
+  int trained_world = 0;   // ranks of the last generation that trained; 0: none has
+  std::string user_error;  // that the last generation ended with, or the error it reported; empty: it did not
 };
+
+// WorkerExit::error of what a worker reported: its first line is compared.
+std::string ReportedError(int64_t step, absl::string_view message);
+
+// How long to wait before the restart that a verdict with this tally decides: 0, 1, 2, 4, … 60 s. All nodes of a job have
+// the same tally, so they wait as long.
+absl::Duration RestartDelay(const RestartTally& tally);
 
 struct RestartBudget {
   int max_restarts = 0;
@@ -63,6 +84,7 @@ struct Verdict {
   RestartTally tally;    // the new one
   std::string reason;    // what happened: "rank 1 was killed by SIGKILL (9)"
   std::string decision;  // what follows, when that is not plain: "restart 1 of 3"
+  std::string room;      // a stall for want of room on this node: where there must be some; "": not so
   bool stopped = false;  // because we were asked to stop
 };
 
@@ -82,6 +104,7 @@ struct GenerationResult {
       false;                // workers answer a stop with a checkpoint and 75 (our own workers do, scripts do not)
   bool may_shrink = false;  // the world may be formed again with fewer nodes than it had
   bool killed = false;      // a second signal: everything was ended at once
+  int world_size = 0;       // ranks of the generation; 0: there was none
   bool trained = true;      // a rank began to train; true for programs, of which we do not know
   bool progress = false;    // optimizer steps beyond the furthest of earlier generations
 };
@@ -95,6 +118,9 @@ int FirstCause(const std::vector<WorkerExit>& exits, bool* certain);
 // What each of the exits was, for the log and the summary: "first cause", "collateral: its peers were gone (69)",
 // "collateral: ended by the launcher", "done", "preempted". `first_cause` as in Verdict.
 std::string RoleOf(const std::vector<WorkerExit>& exits, int index, int first_cause);
+
+// "was killed by SIGKILL (9)", "hung: no step for 21s", "was lost: …".
+std::string HowItEnded(const WorkerExit& exit);
 
 // "rank 1 was killed by SIGKILL (9): out of memory …", "rank 0 hung: no step for 21s", "rank 2 exited with 1: KeyError: 'lr'".
 std::string DescribeExit(const WorkerExit& exit);

@@ -52,6 +52,12 @@ bool Take(const Json& json, const char* key, T& into) {
 
 std::string ProcStat(int64_t pid) { return ReadFile(absl::StrCat("/proc/", pid, "/stat"), 4096).value_or(""); }
 
+// "pid:[4026531836]"; "": not told.
+std::string PidNamespace() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
+}
+
 std::string NameOf(const RunFile& run) { return absl::StrCat(run.job, " (pid ", run.pid, ")"); }
 
 std::string Names(const std::vector<RunFile>& runs) {
@@ -71,7 +77,7 @@ std::string Canonical(absl::string_view path) {
 
 std::string RunFileJson(const RunFile& run) {
   const Json json = {{"job", run.job},       {"run_folder", run.run_folder},
-                     {"pid", run.pid},       {"pid_start", run.pid_start},
+                     {"pid", run.pid},       {"pid_start", run.pid_start}, {"pid_namespace", run.pid_namespace},
                      {"socket", run.socket}, {"started", run.started}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -85,6 +91,7 @@ absl::StatusOr<RunFile> ParseRunFile(absl::string_view text) {
       !Take(json, "pid", run.pid) || !Take(json, "pid_start", run.pid_start) || !Take(json, "started", run.started)) {
     return Bad("a field is missing or of another type");
   }
+  if (json.contains("pid_namespace") && !Take(json, "pid_namespace", run.pid_namespace)) return Bad("no pid_namespace");
   if (run.pid < 1 || run.pid > std::numeric_limits<pid_t>::max()) return Bad("no pid");
   return run;
 }
@@ -115,12 +122,14 @@ absl::StatusOr<std::string> RegistryFolder(const Environment& environment) {
 
 std::vector<RunFile> ListRuns(const std::string& registry) {
   std::vector<RunFile> runs;
+  const std::string own_namespace = PidNamespace();
   for (const std::string& name : ListDir(registry).value_or(std::vector<std::string>())) {
     if (!absl::EndsWith(name, ".json") || runs.size() >= kMaxRuns) continue;
     const std::string path = JoinPath(registry, name);
     const auto text = ReadFile(path, kMaxBytes);
     if (!text.ok()) continue;
     auto run = ParseRunFile(*text);
+    if (run.ok() && !run->pid_namespace.empty() && run->pid_namespace != own_namespace) continue;
     if (run.ok() && IsAlive(*run)) {
       runs.push_back(*std::move(run));
     } else {
@@ -163,6 +172,7 @@ absl::StatusOr<RunFile> FindRun(const std::vector<RunFile>& runs, absl::string_v
 absl::StatusOr<std::unique_ptr<RegisteredRun>> RegisteredRun::Make(const std::string& registry, RunFile run) {
   run.pid = getpid();
   run.pid_start = StartOf(ProcStat(run.pid));
+  run.pid_namespace = PidNamespace();
   run.started = absl::ToUnixSeconds(absl::Now());
   const std::string path = JoinPath(registry, absl::StrCat(run.pid, ".json"));
   const std::string fresh = path + ".new";  // readers see all of it or nothing; it need not outlive a power cut

@@ -23,6 +23,7 @@ struct RunFile {
   uint64_t pid_start = 0;  // when it began, in clock ticks since boot; a pid may be used again
   std::string socket;      // of its control service
   int64_t started = 0;     // Unix seconds
+  std::string pid_namespace;  // that the pid counts in: containers may share the folder; "": not said
 
   friend bool operator==(const RunFile&, const RunFile&) = default;
 };
@@ -38,7 +39,8 @@ bool IsAlive(const RunFile& run);
 // Makes the folder. kPermissionDenied: it is somebody else's, or open to others.
 absl::StatusOr<std::string> RegistryFolder(const Environment& environment);
 
-// The living, oldest first; files of the dead are removed.
+// The living, oldest first; files of the dead are removed. Of those in another process namespace nothing can be said: they
+// are neither listed nor removed.
 std::vector<RunFile> ListRuns(const std::string& registry);
 
 // Pure. `wanted`: a run name, a job's name, a pid, or a run folder (any path to it); "": the only one there is.

@@ -18,6 +18,7 @@ class RunLock {
   static absl::StatusOr<std::unique_ptr<RunLock>> Take(const std::string& run_folder,
                                                        absl::Duration patience = absl::Seconds(2));
   ~RunLock();
+  int fd() const { return fd_; }
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 

@@ -115,8 +115,7 @@ void RunRecorder::Conclude(const Verdict& verdict, const std::vector<WorkerExit>
   ended.decision = verdict.decision;
   for (int i = 0; i < static_cast<int>(exits.size()); ++i) {
     const WorkerExit& exit = exits[i];
-    const std::string how = exit.hang.empty() ? exit.status.ToString() : absl::StrCat("hung: ", exit.hang);
-    ended.exits.push_back({exit.rank, how, RoleOf(exits, i, verdict.first_cause)});
+    ended.exits.push_back({exit.rank, HowItEnded(exit), RoleOf(exits, i, verdict.first_cause)});
   }
 }
 

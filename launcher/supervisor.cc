@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/node_resources.h"
+#include "launcher/outside_fault.h"
 #include "launcher/placement.h"
 #include "rendezvous/grpc_settings.h"
 
@@ -25,6 +26,9 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
+constexpr absl::Duration kKeeperPatience = absl::Seconds(10);  // from a SIGKILL to the worker's end
+constexpr absl::Duration kQuickDeath = absl::Seconds(1);       // of a keeper
+constexpr int kMaxQuickDeaths = 5;
 constexpr absl::Duration kOwnStop = absl::Seconds(5);        // a tick this late: we were stopped ourselves
 // A rank that waits for a hung one on another node is never named before it.
 constexpr absl::Duration kRemotePatience = absl::Seconds(2);
@@ -72,7 +76,7 @@ void Supervisor::WaitForEvents() {
 
 absl::Time Supervisor::NextWake() const {
   const absl::Time tick = state_ == State::kRunning ? tick_at_ : absl::InfiniteFuture();
-  return std::min({tick, kill_at_, serve_at_, explain_until_});
+  return std::min({tick, kill_at_, start_kill_at_, keeper_at_, join_at_, serve_at_, explain_until_});
 }
 
 void Supervisor::Handle(absl::StatusOr<proto::World> world) {
@@ -82,7 +86,11 @@ void Supervisor::Handle(absl::StatusOr<proto::World> world) {
     return Fail(refused ? exit_code::kUserError : exit_code::kUnavailable,
                 absl::StrCat(state_ == State::kJoining ? "cannot join: " : "", world.status().message()));
   }
-  if (absl::Status status = StartWorkers(*world); !status.ok()) {
+  absl::Status status = StartWorkers(*world);
+  if (IsOutsideFault(status)) {
+    workers_.OnStartFailed(status);
+    OnWorkerGone();
+  } else if (!status.ok()) {
     Fail(absl::IsUnavailable(status) ? exit_code::kFailure : exit_code::kUserError, std::string(status.message()));
   }
 }
@@ -107,7 +115,8 @@ absl::Status Supervisor::StartWorkers(const proto::World& world) {
   reported_ = -1;
   remote_.reset();
   regrouping_.clear();
-  kill_at_ = explain_until_ = absl::InfiniteFuture();
+  kill_at_ = start_kill_at_ = keeper_at_ = explain_until_ = absl::InfiniteFuture();
+  world_size_ = place.world_size;
   tick_at_ = Now() + kTick;
   parts_.hub.BeginGeneration(generation_);
   recorder_.BeginGeneration(static_cast<int>(generation_), world.world_size(), budget_.tally.restarts);
@@ -170,10 +179,7 @@ void Supervisor::Handle(const Notice& notice) { Stop(kNoticeSignal, DescribeNoti
 
 void Supervisor::HandleKeeper() {
   const auto events = parts_.keeper.TakeEvents();
-  if (!events.ok()) {
-    parts_.keeper.KillRemains();
-    return Fail(exit_code::kFailure, "the keeper process died; every worker was ended");
-  }
+  if (!events.ok()) return OnKeeperGone();
   for (const KeeperEvent& event : *events) {
     if (event.tag == Keeper::kEarlyChildTag) {
       if (event.kind != KeeperEvent::Kind::kStarted) OnServerGone(event.exit);
@@ -193,6 +199,23 @@ void Supervisor::HandleKeeper() {
     if (event.kind != KeeperEvent::Kind::kStarted) OnWorkerGone();
     if (state_ == State::kFinished) return;
   }
+}
+
+// Its workers have ended with it, and the rendezvous if it was served here. They can all be started again.
+void Supervisor::OnKeeperGone() {
+  const bool killed = parts_.keeper.KillRemains();
+  const std::string how = absl::StrCat("composer-keeper, which starts the workers, ", parts_.keeper.exit().ToString());
+  quick_deaths_ = Now() - keeper_since_ < kQuickDeath ? quick_deaths_ + 1 : 0;
+  keeper_since_ = Now();
+  if (!killed) return Fail(exit_code::kFailure, how + "; a process of the job cannot be killed");
+  if (quick_deaths_ > kMaxQuickDeaths) return Fail(exit_code::kFailure, how + " again and again; giving up");
+  if (absl::Status status = parts_.keeper.Restart(); !status.ok()) {
+    return Fail(exit_code::kFailure, absl::StrCat(how, " and cannot be started again: ", status.message()));
+  }
+  if (serves_) serve_at_ = Now();
+  if (state_ != State::kRunning && state_ != State::kEnding) return Tell(how + "; it was started again");
+  workers_.OnKeeperGone(how);
+  OnWorkerGone();
 }
 
 void Supervisor::Handle(const ServeRequest&) {
@@ -256,6 +279,7 @@ void Supervisor::Stop(int signal, const std::string& reason) {
     Tell(absl::StrCat(reason, ": the workers checkpoint and stop",
                       signal == SIGTERM || signal == SIGINT ? "; again to kill them now" : ""));
     parts_.hub.Drain(reason);
+    start_kill_at_ = Now() + kStartLimit;
   } else {
     if (signal == kNoticeSignal) Tell(absl::StrCat(reason, ": the workers get SIGTERM"));
     workers_.Signal(passed_on);
@@ -266,15 +290,25 @@ void Supervisor::Stop(int signal, const std::string& reason) {
 void Supervisor::HandleTime() {
   const absl::Time now = Now();
   if (now >= explain_until_) return EndGeneration();
+  if (now >= start_kill_at_) {
+    start_kill_at_ = absl::InfiniteFuture();
+    if (state_ == State::kRunning && !workers_.AllStarted()) {
+      Tell("the workers have not begun to train: they are killed, there is nothing to save");
+      kill_at_ = now;
+    }
+  }
   if (now >= kill_at_) {
     kill_at_ = absl::InfiniteFuture();
     workers_.Signal(SIGKILL);
+    keeper_at_ = now + kKeeperPatience;
   }
+  if (now >= keeper_at_) WatchKeeper();
+  if (now >= join_at_) JoinWhenReady();
   if (state_ == State::kRunning && now >= tick_at_) {
     if (now > tick_at_ + kOwnStop) workers_.ForgiveSilence(now);
     HangLimits limits = options_.hang_limits;
     if (nodes_ > 1) limits.no_step += kRemotePatience;
-    workers_.KillHung(now, limits);
+    if (workers_.KillHung(now, limits)) keeper_at_ = now + kKeeperPatience;
     Measure(now);
     tick_at_ = now + kTick;
   }
@@ -287,6 +321,14 @@ void Supervisor::HandleTime() {
     parts_.keeper.Spawn(Keeper::kEarlyChildTag, spec, output, output).IgnoreError();  // its death is told
     if (quiet >= 0) close(quiet);
   }
+}
+
+// A worker was killed and its end is not told.
+void Supervisor::WatchKeeper() {
+  keeper_at_ = workers_.AllGone() ? absl::InfiniteFuture() : Now() + kKeeperPatience;
+  if (keeper_at_ == absl::InfiniteFuture() || !parts_.keeper.IsStuck()) return;
+  Tell("composer-keeper, which starts the workers, does not do what it is asked: it is killed");
+  parts_.keeper.KillStuck();
 }
 
 }  // namespace composer

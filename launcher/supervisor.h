@@ -89,6 +89,7 @@ class Supervisor {
   static absl::Time Now();
 
   static constexpr absl::Duration kSignalLimit = absl::Seconds(30);  // for programs that only know signals
+  static constexpr absl::Duration kStartLimit = absl::Seconds(10);   // for workers that start: there is nothing to save
   static constexpr absl::Duration kExplainWait =
       absl::Milliseconds(3200);  // longer than a silent node stays undetected
 
@@ -103,6 +104,7 @@ class Supervisor {
   void Handle(const ServeRequest& request);
   void Handle(const LookRequest& request);
   void HandleKeeper();
+  void OnKeeperGone();
   void HandleStopSignal();
   void HandleTime();
 
@@ -117,6 +119,9 @@ class Supervisor {
   void Announce(const WorkerExit& cause);
   void SaveSummary();
   void EndGeneration();
+  void JoinAgain(const Verdict& verdict);
+  void JoinWhenReady();
+  void WatchKeeper();
   void Conclude(const Verdict& verdict);
   void Finish(const Verdict& verdict);
   void Fail(int code, const std::string& reason);
@@ -140,6 +145,7 @@ class Supervisor {
   int exit_code_ = 0;
   uint64_t generation_ = 0;  // the rendezvous's number
   int nodes_ = 1;            // of its world
+  int world_size_ = 0;       // its ranks
   bool announced_ = false;   // its first cause was told
   bool all_done_ = false;    // on every node
   int reported_ = -1;        // index of the exit that the other nodes heard of; -1: none
@@ -151,6 +157,14 @@ class Supervisor {
   bool first_node_ = true;       // of the last world
   bool writes_summary_ = false;  // one node of the world does
   absl::Time kill_at_ = absl::InfiniteFuture();
+  absl::Time start_kill_at_ = absl::InfiniteFuture();  // those who are asked to stop and still start are killed
+  absl::Time keeper_at_ = absl::InfiniteFuture();      // look whether the keeper does what it is asked
+  absl::Time join_at_ = absl::InfiniteFuture();        // the pause before a restart is over
+  std::string room_;                                   // the restart waits for room there; "": it does not
+  absl::Time room_until_ = absl::InfinitePast();       // for so long
+  std::string stalled_by_;                             // the stall that was told, and need not be again; "": none
+  int quick_deaths_ = 0;                               // of keepers, one right after the other
+  absl::Time keeper_since_ = absl::InfinitePast();
   absl::Time explain_until_ = absl::InfiniteFuture();  // all are gone, the decision waits
   absl::Time tick_at_ = absl::InfinitePast();
   bool serves_ = false;

@@ -11,12 +11,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "launcher/console.h"
+#include "launcher/outside_fault.h"
 #include "launcher/supervisor.h"
 
 namespace composer {
 namespace {
 
 constexpr absl::Duration kLeaveLimit = absl::Milliseconds(300);  // for workers that were told over the hub
+constexpr absl::Duration kRoomPatience = absl::Seconds(60);
+constexpr absl::Duration kRoomLook = absl::Seconds(1);
 
 }  // namespace
 
@@ -48,8 +51,12 @@ void Supervisor::ReportCause() {
 }
 
 FailureReport Supervisor::Report(const WorkerExit& exit) {
-  const Worker& worker = *workers_.FindRank(exit.rank);
-  FailureReport report = {.exit = exit, .node = options_.host, .pid = worker.pid, .last_word = worker.last_word};
+  FailureReport report = {.exit = exit, .node = options_.host, .last_word = exit.last_line};
+  const Worker* found = workers_.FindRank(exit.rank);
+  if (found == nullptr) return report;  // it could not be started
+  const Worker& worker = *found;
+  report.pid = worker.pid;
+  report.last_word = worker.last_word;
   report.stderr_tail = logs_.StderrTail(exit.rank);
   if (options_.plan.job)
     report.log_path = LogPath(options_.plan.run_folder, static_cast<int>(worker.place.generation), exit.rank);
@@ -58,6 +65,7 @@ FailureReport Supervisor::Report(const WorkerExit& exit) {
 
 void Supervisor::Announce(const WorkerExit& cause) {
   announced_ = true;
+  if (!stalled_by_.empty() && DescribeExit(cause) == stalled_by_) return;
   FailureReport report = Report(cause);
   // Every rank finds the same mistake of the user's, and says so: once is enough.
   if (cause.status.code == exit_code::kUserError && !report.last_word.empty() &&
@@ -84,6 +92,7 @@ GenerationResult Supervisor::Result() const {
           .checkpoints_on_stop = options_.plan.job,
           .may_shrink = nodes_ > options_.min_nodes,
           .killed = killed_,
+          .world_size = running ? world_size_ : 0,
           .trained = !running || workers_.Trained(),
           .progress = running && recorder_.Advanced(workers_.Progress())};
 }
@@ -113,11 +122,31 @@ void Supervisor::EndGeneration() {
   Conclude(verdict);
   budget_.tally = verdict.tally;
   state_ = State::kJoining;
-  kill_at_ = absl::InfiniteFuture();
+  kill_at_ = start_kill_at_ = keeper_at_ = absl::InfiniteFuture();
   parts_.keeper.Sweep();
-  parts_.link.Join(ToProto(budget_.tally));
+  JoinAgain(verdict);
   logs_.Drain();
   SaveSummary();
+}
+
+// After the pause that the restarts before this one call for, and as long as there is no room where some is needed. Not for
+// ever: what is left of the last save may be what fills the disk, and a start clears that away.
+void Supervisor::JoinAgain(const Verdict& verdict) {
+  const bool stalls = verdict.next == NextStep::kRestart && verdict.tally.stalls > 0;
+  stalled_by_ = stalls ? verdict.reason : "";
+  join_at_ = Now() + RestartDelay(verdict.tally);
+  room_ = verdict.tally.stalls <= 1 ? "" : verdict.room == "." ? options_.plan.run_folder : verdict.room;
+  room_until_ = Now() + kRoomPatience;
+  if (join_at_ <= Now()) JoinWhenReady();
+}
+
+void Supervisor::JoinWhenReady() {
+  if (state_ == State::kJoining && !room_.empty() && Now() < room_until_ && !HasRoom(room_)) {
+    join_at_ = Now() + kRoomLook;
+    return;
+  }
+  join_at_ = absl::InfiniteFuture();
+  if (state_ == State::kJoining) parts_.link.Join(ToProto(budget_.tally));
 }
 
 // Says and notes, once, how a generation ended and what follows.
@@ -125,12 +154,17 @@ void Supervisor::Conclude(const Verdict& verdict) {
   const bool ended = state_ != State::kJoining;
   const std::vector<WorkerExit> exits = ended ? workers_.exits() : std::vector<WorkerExit>();
   const std::string collateral = verdict.next == NextStep::kDone ? "" : DescribeCollateral(exits, verdict.first_cause);
+  const bool told = !stalled_by_.empty() && verdict.next == NextStep::kRestart && verdict.reason == stalled_by_;
+  const absl::Duration delay =
+      verdict.next == NextStep::kRestart ? RestartDelay(verdict.tally) : absl::ZeroDuration();
   LOG(INFO) << "generation " << generation_ << ": " << verdict.reason << "; " << verdict.decision
             << (collateral.empty() ? "" : "; ") << collateral;
-  if (verdict.next != NextStep::kDone) {
+  if (verdict.next != NextStep::kDone && !told) {
     if (!announced_ && verdict.first_cause < 0) Tell(verdict.reason);
     if (!collateral.empty() && verdict.exit_code != exit_code::kUserError) Tell(collateral);
-    if (!verdict.decision.empty()) Tell(verdict.decision);
+    const std::string pause =
+        delay == absl::ZeroDuration() ? "" : absl::StrCat(", after a pause of ", absl::FormatDuration(delay));
+    if (!verdict.decision.empty()) Tell(verdict.decision + pause);
   }
   recorder_.Conclude(verdict, exits, absl::Now());
 }

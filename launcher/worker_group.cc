@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,7 @@
 #include "base/status_macros.h"
 #include "launcher/argument_expansion.h"
 #include "launcher/node_resources.h"
+#include "launcher/outside_fault.h"
 #include "launcher/process_tree.h"
 #include "proto/worker.pb.h"
 
@@ -44,6 +46,30 @@ std::string DescribeState(pid_t pid) {
   return where == "0" ? "; its main thread computes" : absl::StrCat("; its main thread waits in the kernel's ", where);
 }
 
+StartupPhase StartupPhaseOf(const Worker& worker, const ProgressSnapshot& page, bool job) {
+  if (worker.pid == 0) return StartupPhase::kSpawn;
+  if (page.first_step_unix_micros != 0 || (!job && !worker.attached)) return StartupPhase::kOver;
+  if (page.heartbeat + worker.heartbeats == 0) return StartupPhase::kAttach;
+  switch (page.phase) {
+    case proto::PHASE_STARTING:
+    case proto::PHASE_CONNECTING:
+      return StartupPhase::kGroup;
+    case proto::PHASE_BUILDING:
+      return StartupPhase::kBuild;
+    case proto::PHASE_LOADING:
+      return StartupPhase::kLoad;
+    case proto::PHASE_TRAINING:
+      return StartupPhase::kFirstStep;
+    default:  // an evaluation before the first step, or no step is left to do
+      return StartupPhase::kOver;
+  }
+}
+
+// Looking costs some hundred small reads: a start that takes a second never pays for it.
+absl::Duration LookInterval(const StartupLimits& limits) {
+  return std::clamp(limits.attach / 4, absl::Milliseconds(250), absl::Seconds(5));
+}
+
 }  // namespace
 
 std::string LogPath(const std::string& run_folder, int attempt, int rank) {
@@ -54,7 +80,8 @@ WorkerGroup::WorkerGroup(WorkerPlan plan, Keeper& keeper, RankLogs& logs)
     : plan_(std::move(plan)), keeper_(keeper), logs_(logs) {}
 
 absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
-  for (const Worker& worker : workers_) RETURN_IF_ERROR(RemoveFile(worker.place.progress_page));
+  for (const Worker& worker : workers_) RemoveFile(worker.place.progress_page).IgnoreError();
+  first_rank_ = first.rank;
   workers_.clear();
   exits_.clear();
   told_at_ = absl::InfiniteFuture();
@@ -104,7 +131,11 @@ absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& 
                              .stderr_show = output.err.show,
                              .stdout_path = output.out.path,
                              .stderr_path = output.err.path}));
-  workers_.push_back({.place = place, .page = std::move(page), .activity = ActivityTracker(place.rank)});
+  workers_.push_back({.place = place,
+                      .page = std::move(page),
+                      .activity = ActivityTracker(place.rank),
+                      .startup = StartupTracker(place.rank, RealClock::Get().Now()),
+                      .look_at = absl::InfinitePast()});
   const Environment environment = WorkerEnvironment(plan_.environment, place);
   const ProcessSpec spec = {.argv = ArgumentsOf(environment),
                             .environment = environment.ToStrings(),
@@ -129,7 +160,14 @@ void WorkerGroup::OnStarted(int local_rank, pid_t pid) {
 
 void WorkerGroup::OnSpawnFailed(int local_rank, const absl::Status& failure) {
   LOG(ERROR) << failure.message();
-  OnExited(local_rank, {.code = exit_code::kUserError});
+  workers_.at(local_rank).last_word = std::string(failure.message());
+  OnExited(local_rank, {.code = IsOutsideFault(failure) ? exit_code::kFailure : exit_code::kUserError});
+}
+
+void WorkerGroup::OnStartFailed(const absl::Status& failure) {
+  exits_.push_back({.rank = first_rank_ + static_cast<int>(workers_.size()), .status = {.code = exit_code::kFailure}});
+  exits_.back().last_line = std::string(failure.message());
+  Signal(SIGKILL);
 }
 
 void WorkerGroup::OnExited(int local_rank, ExitStatus status) {
@@ -137,6 +175,7 @@ void WorkerGroup::OnExited(int local_rank, ExitStatus status) {
   worker.gone = true;
   WorkerExit exit = {.rank = worker.place.rank, .status = status, .ended_by_us = worker.signalled, .hang = worker.hang};
   exit.after_news = RealClock::Get().Now() > told_at_ + kNewsDelay;
+  if (!status.ok()) exit.error = worker.error;
   if (!status.ok() && !worker.signalled) {
     exit.kill = KilledBy(worker, status);
     exit.last_line = worker.last_word;
@@ -145,6 +184,17 @@ void WorkerGroup::OnExited(int local_rank, ExitStatus status) {
     if (!tail.empty()) exit.last_line = tail.back();
   }
   exits_.push_back(std::move(exit));
+}
+
+void WorkerGroup::OnKeeperGone(const std::string& how) {
+  bool explained = FirstCause(exits_, nullptr) >= 0;
+  for (Worker& worker : workers_) {
+    if (worker.gone) continue;
+    worker.gone = true;
+    const bool cause = !std::exchange(explained, true) && !worker.signalled;
+    exits_.push_back({.rank = worker.place.rank, .status = {.signal = SIGKILL}, .ended_by_us = !cause});
+    if (cause) exits_.back().lost = how;
+  }
 }
 
 std::string WorkerGroup::KilledBy(const Worker& worker, ExitStatus status) {
@@ -164,7 +214,10 @@ void WorkerGroup::OnReport(int rank, const proto::WorkerMessage& message) {
     ++worker->heartbeats;
     worker->resident_bytes = message.progress().resident_bytes();
   }
-  if (message.has_exit_report()) worker->last_word = message.exit_report().message();
+  if (!message.has_exit_report()) return;
+  const proto::ExitReport& report = message.exit_report();
+  worker->last_word = report.message();
+  if (report.code() != 0) worker->error = ReportedError(report.batch(), report.message());
 }
 
 void WorkerGroup::Signal(int signal, bool only_unattached) {
@@ -182,24 +235,50 @@ void WorkerGroup::SignalOne(Worker& worker, int signal) {
   }
 }
 
-void WorkerGroup::KillHung(absl::Time now, const HangLimits& limits) {
+bool WorkerGroup::KillHung(absl::Time now, const HangLimits& limits) {
   std::vector<WorkerActivity> running;
+  std::vector<StartupActivity> starting;
   for (Worker& worker : workers_) {
     if (worker.gone) continue;
     const ProgressSnapshot seen = worker.page.Read();
-    worker.activity.Observe({seen.phase == proto::PHASE_TRAINING, seen.batch, seen.heartbeat + worker.heartbeats}, now);
+    const bool training = seen.phase == proto::PHASE_TRAINING && seen.first_step_unix_micros != 0;
+    worker.activity.Observe({training, seen.batch, seen.heartbeat + worker.heartbeats}, now);
     running.push_back(worker.activity.activity());
+    ObserveStartup(worker, seen, now, LookInterval(limits.startup));
+    starting.push_back(worker.startup.activity());
   }
-  const std::optional<Hang> hang = FindHang(running, now, limits);
-  if (!hang.has_value()) return;
+  std::optional<Hang> hang = FindHang(running, now, limits);
+  if (!hang.has_value()) hang = FindStuckStart(starting, now, limits.startup, limits.no_heartbeat);
+  if (!hang.has_value()) return false;
   Worker* worker = FindRank(hang->rank);
-  if (worker == nullptr || !worker->hang.empty()) return;
+  if (worker == nullptr || !worker->hang.empty()) return false;
   worker->hang = absl::StrCat(hang->reason, DescribeState(worker->pid));
   SignalOne(*worker, SIGKILL);
+  return true;
+}
+
+void WorkerGroup::ObserveStartup(Worker& worker, const ProgressSnapshot& page, absl::Time now,
+                                 absl::Duration interval) {
+  const StartupPhase phase = StartupPhaseOf(worker, page, plan_.job);
+  std::optional<ProcessWork> work;
+  if (phase != StartupPhase::kOver && worker.pid != 0 && now >= worker.look_at) {
+    if (worker.look_at != absl::InfinitePast()) work = WorkOf(worker.pid);
+    worker.look_at = now + interval;
+  }
+  worker.startup.Observe(phase, work, now);
 }
 
 void WorkerGroup::ForgiveSilence(absl::Time now) {
-  for (Worker& worker : workers_) worker.activity.Restart(now);
+  for (Worker& worker : workers_) {
+    worker.activity.Restart(now);
+    worker.startup.Restart(now);
+  }
+}
+
+bool WorkerGroup::AllStarted() const {
+  return std::all_of(workers_.begin(), workers_.end(), [this](const Worker& w) {
+    return w.gone || StartupPhaseOf(w, w.page.Read(), plan_.job) == StartupPhase::kOver;
+  });
 }
 
 bool WorkerGroup::AllGone() const {

@@ -17,6 +17,7 @@
 #include "launcher/output_plan.h"
 #include "launcher/rank_logs.h"
 #include "launcher/restart_policy.h"
+#include "launcher/startup_watch.h"
 #include "launcher/worker_environment.h"
 #include "proto/worker.pb.h"
 
@@ -60,7 +61,10 @@ struct Worker {
   bool gone = false;
   int64_t resident_bytes = -1;  // when last heard of
   std::string last_word;        // out of its ExitReport
+  std::string error;            // ReportedError of it
   ActivityTracker activity;
+  StartupTracker startup;
+  absl::Time look_at;  // when to look at its process next, while it starts
 };
 
 class WorkerGroup {
@@ -70,10 +74,16 @@ class WorkerGroup {
   // Starts one worker for each local rank. `first` is local rank 0's place; `attempt` names the log folder.
   absl::Status Start(const WorkerPlace& first, int attempt);
 
+  // Start has failed for a reason that is nobody's mistake: the rank that could not be started has ended with 70 and these
+  // words, those before it are killed.
+  void OnStartFailed(const absl::Status& failure);
+
   // Events of the keeper with the tag of a worker.
   void OnStarted(int local_rank, pid_t pid);
   void OnSpawnFailed(int local_rank, const absl::Status& failure);
   void OnExited(int local_rank, ExitStatus status);
+  // The keeper has ended, and all its workers with it. `how`: for people; the first one is the cause, if there is none yet.
+  void OnKeeperGone(const std::string& how);
   // What the hub hears of a worker.
   void OnReport(int rank, const proto::WorkerMessage& message);
 
@@ -83,13 +93,16 @@ class WorkerGroup {
   // Signals every worker that is not gone; `only_unattached` leaves out those who listen to the hub.
   void Signal(int signal, bool only_unattached = false);
 
-  // Looks at the progress pages; a hung worker is marked and killed, its exit follows.
-  void KillHung(absl::Time now, const HangLimits& limits);
+  // Looks at the progress pages and, of workers that start, at their processes now and then; a hung worker is marked and killed, its exit follows.
+  // Whether there was one.
+  bool KillHung(absl::Time now, const HangLimits& limits);
   // The launcher itself was stopped until now: nobody hangs.
   void ForgiveSilence(absl::Time now);
 
   bool AllGone() const;
   bool AllAttached() const;
+  // Each has done its first step of this generation, or has ended. Programs, which do not say, have once they run.
+  bool AllStarted() const;
   const std::vector<WorkerExit>& exits() const { return exits_; }  // in the order they were seen
   std::vector<ProgressSnapshot> Progress() const;
   // A rank has begun to train; always true of programs, which do not say.
@@ -101,6 +114,7 @@ class WorkerGroup {
  private:
   absl::Status StartOne(const WorkerPlace& place, const std::string& log_path);
   std::vector<std::string> ArgumentsOf(const Environment& environment) const;
+  void ObserveStartup(Worker& worker, const ProgressSnapshot& page, absl::Time now, absl::Duration interval);
   void SignalOne(Worker& worker, int signal);
   std::string KilledBy(const Worker& worker, ExitStatus status);
 
@@ -109,6 +123,7 @@ class WorkerGroup {
   RankLogs& logs_;
   std::vector<Worker> workers_;  // by local rank
   std::vector<WorkerExit> exits_;
+  int first_rank_ = 0;
   OomWatch oom_watch_{OomWatch::Places{}};
   absl::Time told_at_ = absl::InfiniteFuture();
 };

@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 }
 
 absl::Status Trainer::Build() {
-  supervision_->OnPhase(RunPhase::kLoading);
+  supervision_->OnPhase(RunPhase::kBuilding);
   if (options_.virtual_shards != 0) at::set_num_threads(1);
   if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   ASSIGN_OR_RETURN(parallel_, ParallelModel::Make(options_, *communicator_));
@@ -74,6 +74,7 @@ absl::Status Trainer::Build() {
       std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_, save_thread_);
   RETURN_IF_ERROR(engine_->Run(Event::kInit));
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
+  supervision_->OnPhase(RunPhase::kLoading);
   RETURN_IF_ERROR(Start());
   RETURN_IF_ERROR(BuildData());
   RETURN_IF_ERROR(CheckSchedulers());

@@ -149,7 +149,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.run_folder = source.run_folder.empty() ? identity.run_folder : source.run_folder;
   ConfigReader reader(document);
   ConfigMap root = reader.root();
-  for (const char* key : {"run_name", "run_folder", "max_restarts", "nproc"}) reader.MakeKnown(document, key);
+  for (const char* key : {"run_name", "run_folder", "max_restarts", "startup_limits", "nproc"}) reader.MakeKnown(document, key);
   job.options.run_name = job.run_name;
   job.options.run_folder = job.run_folder;
   job.plugins = std::make_shared<PluginRegistry>(BuiltInNames());

@@ -184,6 +184,7 @@ absl::Status Train(Life& life, const JobSource& source, const Environment& env) 
   RETURN_IF_ERROR(PrepareRunFolder(job, life.place.rank));
   if (job.gpu) RETURN_IF_ERROR(UseGpu(life));
   RETURN_IF_ERROR(Connect(life, job));
+  life.supervision->OnPhase(RunPhase::kBuilding);
   return CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(life, env)));
     options.device = life.device;

@@ -31,6 +31,7 @@ TEST_F(ReadJobIdentityTest, Defaults) {
   EXPECT_EQ(job->run_name, "train");
   EXPECT_EQ(job->run_folder, AbsolutePath("runs/train"));
   EXPECT_EQ(job->max_restarts, 3);
+  EXPECT_EQ(job->startup_limits.attach, absl::Seconds(60));
   EXPECT_EQ(job->nproc, 0);
 }
 
@@ -49,6 +50,17 @@ TEST_F(ReadJobIdentityTest, FolderHasThePlaceholderReplaced) {
   EXPECT_EQ(job->run_folder, "/tmp/x/k/y");
   EXPECT_EQ(job->nproc, 4);
   EXPECT_EQ(job->max_restarts, 0);
+}
+
+TEST_F(ReadJobIdentityTest, StartupLimitsAreAMapOfPhases) {
+  const absl::StatusOr<JobIdentity> job = Read("startup_limits: {attach: 5, first_step: 0}\n");
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->startup_limits.attach, absl::Seconds(5));
+  EXPECT_EQ(job->startup_limits.first_step, absl::InfiniteDuration());
+  EXPECT_EQ(job->startup_limits.load, StartupLimits().load);
+  const std::string message(Read("startup_limits: {atach: 5, load: -1}\n").status().message());
+  EXPECT_THAT(message, HasSubstr("did you mean `attach`"));
+  EXPECT_THAT(message, HasSubstr("load: must be from 0"));
 }
 
 TEST_F(ReadJobIdentityTest, ReportsAllBadValues) {

@@ -193,22 +193,6 @@ time.sleep(0.5)
         print("  OOM-kill of a helper: " + err.splitlines()[0])
 
 
-class FullDiskTest(harness.JobTest):
-    def test_a_full_disk_is_named(self):
-        disk = self.folder / "runs"
-        disk.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], capture_output=True).returncode != 0:
-            self.skipTest("mounting a small tmpfs is not permitted here")
-        self.addCleanup(subprocess.run, ["umount", "-l", disk])
-        job = self.write_job("full", model={"name": "mlp", "sizes": [32, 512, 512, 10]})
-        process = self.start("-n", 2, "--max-restarts", 1, job)
-        _, err = process.communicate(timeout=60)
-        self.assertNotEqual(process.returncode, 0, err)
-        first = next(line for line in err.splitlines() if line.startswith("composer: "))
-        self.assertRegex(first, r"rank \d on .* exited with 70: .*No space left on device", err)
-        print("  full disk: " + first[:160])
-
-
 class OneNodeDiffersTest(harness.JobTest):
     def both(self, first, second, port):
         """Two launchers on this machine as two nodes; returns their (code, stderr)."""

@@ -71,7 +71,7 @@ class OrphansTest(harness.JobTest):
         return [str(harness.BIN / "composer"), "-n", "2", "-c", sys.executable, "-c", RANK, *words]
 
     def environment(self):
-        return dict(super().environment(), FOLDER=str(self.folder), TMPDIR=str(self.folder))
+        return dict(super().environment(), FOLDER=str(self.folder), TMPDIR=str(self.folder), COMPOSER_RUNTIME_DIR=str(self.folder / "runtime"))
 
     def begin(self, *words, **options):
         """(process, every pid of the job) once both ranks have started everything."""
@@ -120,6 +120,29 @@ class OrphansTest(harness.JobTest):
         os.kill(keeper[0], signal.SIGKILL)
         self.assertEqual(process.wait(PATIENCE_S), 70)
         self.expect_all_gone(pids, at, "kill -9 keeper")
+
+    def test_what_is_left_of_a_launch_killed_as_a_whole_goes_at_the_next_start(self):
+        process, pids = self.begin("stubborn")
+        doomed = [p for p in pids if command_name(p).startswith(("composer", "launch-warden"))]
+        self.assertGreaterEqual(len(doomed), 4, "launcher, keeper, rendezvous, warden")
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in doomed:
+                os.kill(pid, number)
+        process.wait()
+        for pid in filter(alive, pids):  # the daemons: nobody was left to find them
+            os.kill(pid, signal.SIGKILL)
+        left = list(self.folder.glob("composer-*"))
+        entries = list((self.folder / "runtime").glob("*.json"))
+        self.assertEqual((len(left), len(entries)), (1, 1), "the temporary folder, and what `composer status` reads")
+        cgroup = [p for p in pathlib.Path("/sys/fs/cgroup").rglob(left[0].name)]
+        for _ in range(2):  # the second time as a launch an hour later
+            subprocess.run([str(harness.BIN / "composer"), "-n", "1", "-c", "true"], env=self.environment(), check=True)
+            self.assertEqual([p for p in entries if p.exists()], [], "its process is dead: that is certain at once")
+            if left[0].exists():
+                for path in left + cgroup:
+                    with contextlib.suppress(OSError):
+                        os.utime(path, (time.time() - 3600,) * 2)
+        self.assertEqual([p for p in left + cgroup if p.exists()], [])
 
     def test_sigkill_of_what_started_the_launcher(self):
         """As when srun's or ssh's own process is killed and its children get SIGKILL as a group."""

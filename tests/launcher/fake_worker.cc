@@ -1,5 +1,6 @@
 // Stands in for composer_worker in the launcher's tests: attaches to the hub, counts steps on its progress page, obeys.
 //   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [stubborn=1] [die_rank=R die_step=S die_how=9|<exit code>|hang] [die_delay_ms=N] [linger_rank=R linger_ms=N]
+//   die_how=error: an error that is reported; full: a disk that is; start=birth|attached|group|load: die_rank never gets further
 // It resumes from F/fake-checkpoint. linger_rank is done that much later than the others. die_* happens in generations up to die_generations (default 1).
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/grpcpp.h>
@@ -40,11 +41,16 @@ class FakeWorker {
         stream_(stub_->Attach(&context_)) {}
 
   int Run() {
+    if (Is("start", "attached")) return Sleep();  // has its page and stream, says nothing
     proto::WorkerMessage hello;
     hello.mutable_hello()->set_rank(rank_);
     Send(hello);
     std::thread([this] { Listen(); }).detach();
     std::fprintf(stderr, "rank %d starts\n", rank_);
+    page_.Beat();
+    if (Is("start", "group")) return Sleep(proto::PHASE_CONNECTING);
+    if (Is("start", "load")) return Sleep(proto::PHASE_LOADING);
+    if (Is("start", "refused")) return Leave(64, "cannot run so");
     Resume();
     while (step_ < settings_.Number("steps", 20)) {
       if (over_) return Leave(69, "a peer failed");
@@ -74,6 +80,22 @@ class FakeWorker {
     Send(message);
     page_.SetPhase(proto::PHASE_TRAINING);
     WaitForPeers();
+  }
+
+  // Setting `start`: how the rank `die_rank` starts in generations up to die_generations.
+  bool Is(const std::string& name, const std::string& value) const {
+    const auto it = settings_.values.find(name);
+    return it != settings_.values.end() && it->second == value && rank_ == settings_.Number("die_rank", -1) &&
+           std::stoi(environment_.GetOr("COMPOSER_GENERATION", "1")) <= settings_.Number("die_generations", 1);
+  }
+
+  // Idle for ever, with heartbeats once it has said in which phase.
+  int Sleep(int phase = -1) {
+    if (phase >= 0) page_.SetPhase(phase);
+    while (true) {
+      if (phase >= 0) page_.Beat();
+      usleep(100'000);
+    }
   }
 
   bool Stopped() const { return over_ || (draining_ && settings_.Number("stubborn", 0) == 0); }
@@ -109,6 +131,8 @@ class FakeWorker {
     const std::string how = settings_.values.at("die_how");
     usleep(1000 * settings_.Number("die_delay_ms", 0));
     std::fprintf(stderr, "rank %d is about to go: %s\n", rank_, how.c_str());
+    if (how == "error") _exit(Leave(70, "layers.1: shapes do not fit"));
+    if (how == "full") _exit(Leave(70, "cannot write " + settings_.values.at("--run_folder") + "/x: No space left on device"));
     if (how == "9") kill(getpid(), SIGKILL);
     if (how == "hang") {
       kill(getpid(), SIGSTOP);
@@ -121,10 +145,12 @@ class FakeWorker {
     proto::WorkerMessage report;
     report.mutable_exit_report()->set_rank(rank_);
     report.mutable_exit_report()->set_message(message);
+    report.mutable_exit_report()->set_code(code == 0 ? 0 : 13);
+    report.mutable_exit_report()->set_batch(step_);
     if (code == 0) (*report.mutable_exit_report()->mutable_metrics())["metrics/eval/Accuracy"] = 0.5;
     Send(report);
     stream_->WritesDone();
-    usleep(20'000);
+    for (int i = 0; i < 200 && listening_; ++i) usleep(10'000);  // until the launcher has it all
     return code;
   }
 
@@ -134,6 +160,7 @@ class FakeWorker {
       if (message.has_drain()) draining_ = true;
       if (message.has_generation_over()) over_ = true;
     }
+    listening_ = false;
   }
 
   void Send(proto::WorkerMessage& message) {
@@ -151,6 +178,7 @@ class FakeWorker {
   std::unique_ptr<grpc::ClientReaderWriter<proto::WorkerMessage, proto::LauncherMessage>> stream_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> over_ = false;
+  std::atomic<bool> listening_ = true;
   int step_ = 0;
 };
 
@@ -164,5 +192,10 @@ int main(int argc, char** argv) {
     if (const size_t equals = word.find('='); equals != std::string::npos)
       settings.values[word.substr(0, equals)] = word.substr(equals + 1);
   }
-  _exit(composer::FakeWorker(std::move(settings), composer::Environment::FromProcess()).Run());
+  const composer::Environment environment = composer::Environment::FromProcess();
+  const std::map<std::string, std::string>& values = settings.values;
+  const bool chosen = values.contains("die_rank") && values.at("die_rank") == environment.GetOr("RANK", "");
+  const bool birth = values.contains("start") && values.at("start") == "birth";
+  if (birth && chosen && environment.GetOr("COMPOSER_GENERATION", "") == "1") pause();
+  _exit(composer::FakeWorker(std::move(settings), environment).Run());
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "launcher/process_tree.h"
 #include "tests/launcher/launched.h"
@@ -37,6 +38,25 @@ class JobTest : public testing::Test {
   bool Reached(int step) {
     return WaitUntil([&] { return std::atoi(ReadFile(Run("fake-checkpoint")).value_or("0").c_str()) >= step; },
                      absl::Seconds(10));
+  }
+
+  // A process below the launcher with this name, 0: there is none.
+  static pid_t ChildOf(pid_t launcher, const std::string& name) {
+    for (const pid_t pid : WithDescendants({launcher})) {
+      if (ReadFile(absl::StrCat("/proc/", pid, "/comm")).value_or("") == name + "\n") return pid;
+    }
+    return 0;
+  }
+  // The worker with this variable.
+  static pid_t WorkerOf(pid_t launcher, const std::string& variable) {
+    for (const pid_t pid : WithDescendants({launcher})) {
+      const std::string environment = ReadFile(absl::StrCat("/proc/", pid, "/environ")).value_or("");
+      if (absl::StrContains(absl::StrCat(std::string(1, '\0'), environment),
+                            absl::StrCat(std::string(1, '\0'), variable, std::string(1, '\0')))) {
+        return pid;
+      }
+    }
+    return 0;
   }
 
   TempDir dir_;
@@ -169,6 +189,98 @@ TEST_F(JobTest, AStoppedWorkerIsFoundAndReplaced) {
   EXPECT_EQ(run.Wait(absl::Seconds(40)), 0) << run.err();
   EXPECT_THAT(run.err(), AllOf(HasSubstr("rank 1 on "), HasSubstr("hung: no heartbeat for 20s")));
   EXPECT_EQ(Summary()["restarts"], 1);
+}
+
+TEST_F(JobTest, AWorkerThatHangsInItsStartIsFoundInEachPhase) {
+  const struct {
+    const char* start;
+    const char* limit;
+    const char* said;
+  } phases[] = {{"birth", "attach=2", "while attaching to its launcher (--startup-limits attach=2)"},
+                {"group", "group=2", "while forming the process group (--startup-limits group=2)"},
+                {"load", "load=2", "while loading the checkpoint (--startup-limits load=2)"}};
+  for (const auto& phase : phases) {
+    Launched run(dir_, Binary(),
+                 Job({absl::StrCat("start=", phase.start), "die_rank=1", "steps=5", absl::StrCat("run_name=", phase.start)},
+                     {"-n2", absl::StrCat("--startup-limits=", phase.limit)}));
+    EXPECT_EQ(run.Wait(absl::Seconds(30)), 0) << run.err();
+    EXPECT_THAT(run.err(), AllOf(HasSubstr("rank 1 on "), HasSubstr("hung: no progress for "), HasSubstr(phase.said),
+                                 HasSubstr("its main thread waits in the kernel's"), HasSubstr("restart 1 of 3")))
+        << phase.start;
+  }
+}
+
+TEST_F(JobTest, AWorkerStoppedAtItsBirthIsFound) {
+  Launched run(dir_, Binary(), Job({"start=birth", "die_rank=1", "steps=5"}));
+  pid_t worker = 0;
+  ASSERT_TRUE(WaitUntil([&] { return (worker = WorkerOf(run.pid(), "RANK=1")) != 0; }, absl::Seconds(10)));
+  kill(worker, SIGSTOP);
+  EXPECT_EQ(run.Wait(absl::Seconds(60)), 0) << run.err();
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("hung: stopped for 2"), HasSubstr("its process is stopped (SIGSTOP")));
+}
+
+TEST_F(JobTest, OneSigtermEndsAJobWhoseWorkersHangInTheirStart) {
+  for (const char* start : {"birth", "group"}) {
+    Launched run(dir_, Binary(), Job({absl::StrCat("start=", start), "die_rank=1", "steps=5"}));
+    pid_t worker = 0;
+    ASSERT_TRUE(WaitUntil([&] { return (worker = WorkerOf(run.pid(), "RANK=1")) != 0; }, absl::Seconds(10)));
+    kill(worker, SIGSTOP);
+    run.Signal(SIGTERM);
+    EXPECT_EQ(run.Wait(absl::Seconds(20)), 75) << run.err();
+    EXPECT_THAT(run.err(), HasSubstr("there is nothing to save"));
+    EXPECT_FALSE(IsAlive(worker));
+  }
+}
+
+TEST_F(JobTest, AStoppedKeeperDoesNotKeepTheJobFromItsEnd) {
+  Launched run(dir_, Binary(), Job({"steps=100000", "stubborn=1"}));
+  ASSERT_TRUE(Reached(1));
+  kill(ChildOf(run.pid(), "composer-keeper"), SIGSTOP);
+  run.Signal(SIGINT);
+  absl::SleepFor(absl::Milliseconds(50));
+  run.Signal(SIGINT);
+  EXPECT_EQ(run.Wait(absl::Seconds(30)), 130) << run.err();
+}
+
+TEST_F(JobTest, AKilledKeeperCostsARestart) {
+  Launched run(dir_, Binary(), Job({"steps=200", "step_ms=10", "save=5"}));
+  for (const int step : {10, 60}) {
+    ASSERT_TRUE(Reached(step)) << run.err();
+    kill(ChildOf(run.pid(), "composer-keeper"), SIGKILL);
+  }
+  EXPECT_EQ(run.Wait(absl::Seconds(40)), 0) << run.err();
+  EXPECT_THAT(run.err(), HasSubstr("was lost: composer-keeper, which starts the workers, was killed by SIGKILL (9)"));
+  EXPECT_EQ(Summary()["restarts"], 2);
+  EXPECT_EQ(Summary()["steps"], 200);
+}
+
+TEST_F(JobTest, NothingIsLeftOfALauncherThatIsKilledAfterItsKeeper) {
+  Launched run(dir_, Binary(), Job({"steps=100000", "save=5"}));
+  ASSERT_TRUE(Reached(10));
+  kill(ChildOf(run.pid(), "composer-keeper"), SIGKILL);
+  ASSERT_TRUE(WaitUntil([&] { return PathExists(Run("logs/gen-002/rank-00001.log")) && WorkerOf(run.pid(), "RANK=1") != 0; },
+                        absl::Seconds(10)));
+  const std::vector<pid_t> family = WithDescendants({run.pid()});
+  EXPECT_GE(family.size(), 5u);
+  run.Signal(SIGKILL);
+  for (const pid_t pid : family) EXPECT_TRUE(WaitUntil([&] { return !IsAlive(pid); }, absl::Seconds(2))) << pid;
+}
+
+TEST_F(JobTest, TheSameErrorAtTheSameStepIsNotTriedAgain) {
+  Launched run(dir_, Binary(), Job({"steps=30", "die_rank=1", "die_step=14", "die_how=error", "die_generations=99"}));
+  EXPECT_EQ(run.Wait(), 93) << run.err();
+  EXPECT_THAT(run.err(), HasSubstr("the same error at step 14 twice"));
+  EXPECT_EQ(Summary()["restarts"], 1);
+}
+
+TEST_F(JobTest, AFullDiskIsWaitedForAtNoCost) {
+  Launched run(dir_, Binary(),
+               Job({"steps=30", "die_rank=1", "die_step=14", "die_how=full", "die_generations=3"}, {"-n2", "--max-restarts=1"}));
+  EXPECT_EQ(run.Wait(absl::Seconds(40)), 0) << run.err();
+  EXPECT_EQ(Summary()["restarts"], 3);
+  const std::string err = run.err();
+  EXPECT_THAT(err, HasSubstr("No space left on device: trying again, at no cost"));
+  EXPECT_EQ(err.find("trying again, at no cost"), err.rfind("trying again, at no cost")) << "it is told once: " << err;
 }
 
 // The rendezvous process of a launcher, 0: there is none now.

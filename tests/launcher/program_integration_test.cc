@@ -155,7 +155,7 @@ TEST_F(ProgramTest, ADaemonOfADeadGenerationIsEnded) {
   EXPECT_EQ(run.Wait(), 0) << run.err();
 }
 
-TEST_F(ProgramTest, WhenTheKeeperDiesEverythingEnds) {
+TEST_F(ProgramTest, WhenTheKeeperDiesAndThereAreNoRestartsEverythingEnds) {
   Launched run(dir_, Composer(), Shell(1, "echo $$ > worker; sleep 1000; true"));
   const pid_t worker = WaitForPidFile(dir_.Path("worker"));
   const std::vector<pid_t> children = ChildrenOf(run.pid());
@@ -163,7 +163,7 @@ TEST_F(ProgramTest, WhenTheKeeperDiesEverythingEnds) {
   kill(children[1], SIGKILL);
   EXPECT_EQ(run.Wait(), 70);
   EXPECT_FALSE(IsAlive(worker));
-  EXPECT_THAT(run.err(), HasSubstr("keeper process died"));
+  EXPECT_THAT(run.err(), HasSubstr("composer-keeper, which starts the workers, was killed by SIGKILL (9)"));
   ExpectNothingLeft();
 }
 

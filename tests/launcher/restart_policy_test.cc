@@ -156,6 +156,113 @@ TEST(RestartPolicyTest, TheSameUserErrorTwiceIsEnough) {
   EXPECT_EQ(DecideNextStep(Exits({Said(0, 1, error)}), none).exit_code, 1) << "without a budget its own code";
 }
 
+WorkerExit Reported(int rank, int64_t step, const std::string& message, int code = 70) {
+  WorkerExit exit = Said(rank, code, message);
+  exit.error = ReportedError(step, message);
+  return exit;
+}
+
+TEST(RestartPolicyTest, TheSameReportedErrorAtTheSameStepIsNotTriedAgain) {
+  const std::string error = "blocks.3.fc: Given groups=1, weight of size [32, 17, 5]\n  in conv1d";
+  const RestartBudget fresh = {.max_restarts = 5};
+  GenerationResult first = Exits({Reported(0, 17, error), EndedByUs(1, 9)});
+  first.progress = true;
+  const Verdict once = DecideNextStep(first, fresh);
+  ASSERT_EQ(once.next, NextStep::kRestart);
+  const RestartBudget seen = {.max_restarts = 5, .tally = once.tally};
+
+  for (const bool progress : {false, true}) {
+    GenerationResult again = first;
+    again.progress = progress;  // a rank may have been one step behind at the first end
+    const Verdict twice = DecideNextStep(again, seen);
+    EXPECT_EQ(twice.next, NextStep::kGiveUp);
+    EXPECT_EQ(twice.exit_code, exit_code::kBudgetSpent);
+    EXPECT_EQ(twice.decision, "the same error at step 17 twice: it would only come again, giving up");
+  }
+  EXPECT_EQ(DecideNextStep(Exits({Reported(1, 17, "another"), Reported(0, 17, error)}), seen).next, NextStep::kGiveUp)
+      << "all ranks have it, another one was quicker";
+  EXPECT_EQ(DecideNextStep(Exits({Reported(0, 18, error)}), seen).next, NextStep::kRestart) << "another step";
+  EXPECT_EQ(DecideNextStep(Exits({Reported(0, 17, "something else")}), seen).next, NextStep::kRestart);
+  EXPECT_EQ(DecideNextStep(Exits({Reported(0, 17, error, 69)}), seen).next, NextStep::kRestart) << "a peer was away";
+  EXPECT_EQ(DecideNextStep(Exits({Signal(0, 11)}), seen).tally.user_error, "");
+}
+
+TEST(RestartPolicyTest, WhatAnOperatorCanMendIsTriedAgainForEver) {
+  RestartBudget budget = {.max_restarts = 2, .tally = {.spent = 2, .start_spent = 2}};
+  const std::string full = "saving a checkpoint: cannot write /runs/a/x: No space left on device";
+  for (int attempt = 1; attempt <= 20; ++attempt) {
+    RestartTally next;
+    for (const int code : {70, 64, 1}) {
+      const Verdict verdict = DecideNextStep(Exits({Reported(0, 5, full, code), Code(1, 69)}), budget);
+      ASSERT_EQ(verdict.next, NextStep::kRestart) << attempt << " " << code << verdict.decision;
+      EXPECT_EQ(verdict.tally.spent, 2) << "at no cost";
+      EXPECT_EQ(verdict.tally.start_spent, 2);
+      EXPECT_EQ(verdict.tally.stalls, attempt);
+      EXPECT_EQ(verdict.room, "/runs/a/x");
+      next = verdict.tally;
+    }
+    budget.tally = next;
+  }
+  GenerationResult further = Exits({Reported(0, 9, full)});
+  further.progress = true;
+  EXPECT_EQ(DecideNextStep(further, budget).tally.stalls, 1);
+  const Verdict other = DecideNextStep(Exits({Signal(0, 9)}), {.max_restarts = 9, .tally = budget.tally});
+  EXPECT_EQ(other.tally.stalls, 0);
+  EXPECT_EQ(other.tally.spent, 3);
+  const RestartBudget none = {.max_restarts = 0};
+  EXPECT_EQ(DecideNextStep(Exits({Reported(0, 5, full, 64)}), none).exit_code, 70) << "nobody's mistake";
+  EXPECT_EQ(DecideNextStep(Exits({Reported(0, 5, full, 70)}), none).next, NextStep::kGiveUp);
+}
+
+TEST(RestartPolicyTest, AUserErrorInAWorldOfAnotherSizeWaitsForItsNodes) {
+  const auto in_world = [](int ranks, bool trained, std::vector<WorkerExit> exits) {
+    GenerationResult result = Exits(std::move(exits));
+    result.world_size = ranks;
+    result.trained = trained;
+    return result;
+  };
+  const std::string words = "virtual_shards: 12 runs on 1, 3, 6, 12 ranks, not on 2";
+  RestartBudget budget = {.max_restarts = 3};
+  EXPECT_EQ(DecideNextStep(in_world(2, false, {Said(0, 64, words)}), budget).exit_code, 64) << "refused at the start";
+
+  const Verdict lost = DecideNextStep(in_world(3, true, {Signal(0, 9)}), budget);
+  EXPECT_EQ(lost.tally.trained_world, 3);
+  budget.tally = lost.tally;
+  for (int attempt = 1; attempt <= 9; ++attempt) {
+    const Verdict verdict = DecideNextStep(in_world(2, false, {Said(0, 64, words), Said(1, 64, words)}), budget);
+    ASSERT_EQ(verdict.next, NextStep::kRestart);
+    EXPECT_EQ(verdict.tally.stalls, attempt);
+    EXPECT_EQ(verdict.tally.spent, lost.tally.spent);
+    EXPECT_EQ(verdict.decision, "the run has trained on 3 ranks and cannot on 2: waiting for more nodes");
+    budget.tally = verdict.tally;
+  }
+  EXPECT_EQ(DecideNextStep(in_world(3, false, {Said(0, 64, words)}), budget).exit_code, 64) << "it is not the size";
+}
+
+TEST(RestartPolicyTest, RestartsWaitLongerEachTimeTheFirstOneNotAtAll) {
+  EXPECT_EQ(RestartDelay({}), absl::ZeroDuration());
+  const std::vector<int> seconds = {0, 1, 2, 4, 8, 16, 32, 60, 60, 60};
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    const int failures = static_cast<int>(i) + 1;
+    EXPECT_EQ(RestartDelay({.spent = failures}), absl::Seconds(seconds[i])) << failures;
+    EXPECT_EQ(RestartDelay({.start_spent = failures}), absl::Seconds(seconds[i])) << failures;
+    EXPECT_EQ(RestartDelay({.stalls = failures}), absl::Seconds(seconds[i])) << failures;
+  }
+  EXPECT_EQ(RestartDelay({.stalls = 1'000'000'000}), absl::Seconds(60));
+}
+
+TEST(RestartPolicyTest, WorkersThatEndedWithTheirKeeper) {
+  WorkerExit lost = Signal(0, 9);
+  lost.lost = "composer-keeper was killed by SIGKILL (9)";
+  const std::vector<WorkerExit> exits = {lost, EndedByUs(1, 9)};
+  const Verdict verdict = DecideNextStep(Exits(exits), {.max_restarts = 3});
+  EXPECT_EQ(verdict.next, NextStep::kRestart);
+  EXPECT_EQ(verdict.tally.spent, 1);
+  EXPECT_EQ(verdict.reason, "rank 0 was lost: composer-keeper was killed by SIGKILL (9)");
+  EXPECT_EQ(DecideNextStep(Exits(exits), {.max_restarts = 0}).exit_code, 70) << "not the program's signal";
+  EXPECT_EQ(RoleOf(exits, 1, verdict.first_cause), "collateral: ended by the launcher");
+}
+
 RemoteEnd Remote(bool collateral, std::optional<Verdict> verdict = std::nullopt) {
   return {.cause = "rank 5 failed (node b)", .collateral = collateral, .verdict = std::move(verdict)};
 }

@@ -83,6 +83,15 @@ TEST(RunFile, LaunchersOfOneJobAreOneMatch) {
   EXPECT_FALSE(FindRun({first, second}, first.job).ok()) << "programs have no folder that tells them apart";
 }
 
+TEST(RunFile, OfAnotherProcessNamespaceNothingIsSaid) {
+  TempDir dir;
+  RunFile elsewhere = kRun;
+  elsewhere.pid_namespace = "pid:[1]";
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("42.json"), RunFileJson(elsewhere)).ok());
+  EXPECT_TRUE(ListRuns(dir.path()).empty());
+  EXPECT_TRUE(PathExists(dir.Path("42.json"))) << "its launcher may live in another container";
+}
+
 TEST(RunFile, TheFolderMustBeOurs) {
   TempDir dir;
   Environment environment({{"COMPOSER_RUNTIME_DIR", dir.Path("r")}});

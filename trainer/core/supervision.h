@@ -8,7 +8,7 @@
 
 namespace composer {
 
-enum class RunPhase { kStarting, kConnecting, kLoading, kTraining, kEvaluating, kSaving, kDone };
+enum class RunPhase { kStarting, kConnecting, kBuilding, kLoading, kTraining, kEvaluating, kSaving, kDone };
 
 // Threads: called from the training thread.
 class Supervision {
