@@ -25,8 +25,9 @@ namespace composer {
 
 class KeyValueUpstream {
  public:
-  // Deleted keys are remembered too, the newest of them: an older value may be remembered by another node.
-  static constexpr size_t kMaxDeleted = 10'000;
+  // Deleted keys are remembered too, the newest of them: an older value may be remembered by another node. A save deletes
+  // about five, so this bounds what saves add to a launcher's memory (300 kB).
+  static constexpr size_t kMaxDeleted = 1'000;
 
   explicit KeyValueUpstream(const std::shared_ptr<grpc::Channel>& channel) { SetChannel(channel); }
 
