@@ -96,6 +96,7 @@ class Trainer {
   SavedDataSettings saved_data_;
   std::string resumed_from_;
   bool was_fitted_ = false;
+  bool peers_are_gone_ = false;
   int64_t num_stores_ = 0;
 };
 
