@@ -7,9 +7,19 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "storage/checksum.h"
 
 namespace composer {
+namespace {
+
+constexpr absl::string_view kAttempt = "attempt-";
+
+std::string AttemptPrefix(absl::string_view run_name) {
+  return absl::StrCat(kAttempt, absl::Hex(static_cast<uint32_t>(Xxh3(run_name) >> 32), absl::kZeroPad8));
+}
+
+}  // namespace
 
 std::string CheckpointName::ToString() const { return absl::StrCat("ep", epoch, "-ba", batch); }
 
@@ -36,15 +46,17 @@ std::string AttemptKey(absl::string_view checkpoint, absl::string_view attempt) 
 
 std::string RankFileName(int rank) { return absl::StrFormat("rank-%05d.safetensors", rank); }
 
-std::string RandomAttemptName() {
+std::string NewAttemptName(absl::string_view run_name) {
   std::random_device random;
-  const uint64_t number = (uint64_t{random()} << 32) | random();
-  return absl::StrCat("attempt-", absl::Hex(number, absl::kZeroPad16));
+  return absl::StrCat(AttemptPrefix(run_name), absl::Hex(random(), absl::kZeroPad8));
+}
+
+bool IsAttemptOf(absl::string_view run_name, absl::string_view attempt) {
+  return IsAttemptName(attempt) && absl::StartsWith(attempt, AttemptPrefix(run_name));
 }
 
 bool IsAttemptName(absl::string_view text) {
-  constexpr absl::string_view kPrefix = "attempt-";
-  return absl::StartsWith(text, kPrefix) && ParseChecksum(text.substr(kPrefix.size())).has_value();
+  return absl::ConsumePrefix(&text, kAttempt) && ParseChecksum(text).has_value();
 }
 
 bool IsRankFileName(absl::string_view text) {

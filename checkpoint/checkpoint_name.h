@@ -1,7 +1,8 @@
-// Where things are in a folder of checkpoints (docs/checkpoint_format.md). Pure, but for RandomAttemptName.
+// Where things are in a folder of checkpoints (docs/checkpoint_format.md). Pure, but for NewAttemptName.
 //   ep{epoch}-ba{batch}/manifest.json                           the commit: a checkpoint is there when this is
 //   ep{epoch}-ba{batch}/attempt-{16 hex}/rank-00000.safetensors  one attempt's data, one file a rank that has any
 //   latest                                                       a hint for people: the newest one's name
+//   lease/{number}.json                                          who saves here (checkpoint/lease.h)
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -33,8 +34,11 @@ std::string ManifestKey(absl::string_view checkpoint);
 std::string AttemptKey(absl::string_view checkpoint, absl::string_view attempt);
 std::string RankFileName(int rank);
 
-// "attempt-" and 16 random hexadecimal digits.
-std::string RandomAttemptName();
+// "attempt-" and 16 hexadecimal digits: 8 that are the same for all attempts of a run, and 8 random ones.
+std::string NewAttemptName(absl::string_view run_name);
+// Whether an attempt's name is of this run. One in 2^32 of another run's, or of an attempt by a composer that drew all 16
+// digits, looks as if it were.
+bool IsAttemptOf(absl::string_view run_name, absl::string_view attempt);
 
 // Exact rules for names that come out of a file.
 bool IsAttemptName(absl::string_view text);

@@ -24,8 +24,7 @@ struct StepFolder {
   std::vector<std::string> remains;  // beside the manifest
 };
 
-absl::StatusOr<std::map<CheckpointName, StepFolder>> StepFolders(ObjectStore& store) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(""));
+std::map<CheckpointName, StepFolder> StepFoldersOf(const std::vector<std::string>& keys) {
   std::map<CheckpointName, StepFolder> steps;
   for (const std::string& key : keys) {
     const std::vector<std::string> parts = absl::StrSplit(key, absl::MaxSplits('/', 2));
@@ -43,14 +42,38 @@ absl::StatusOr<std::map<CheckpointName, StepFolder>> StepFolders(ObjectStore& st
   return steps;
 }
 
-absl::Status DeleteUncommitted(ObjectStore& store, const std::string& name, const StepFolder& step) {
-  if (!step.committed) return store.DeleteTree(name);
-  for (const std::string& key : step.remains) RETURN_IF_ERROR(store.Delete(key));
+absl::StatusOr<std::map<CheckpointName, StepFolder>> StepFolders(ObjectStore& store) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(""));
+  return StepFoldersOf(keys);
+}
+
+absl::Status MayWrite(const CleanupScope& scope) {
+  return scope.may_write == nullptr ? absl::OkStatus() : scope.may_write();
+}
+
+// The attempt that the step's manifest names now; "": there is no manifest. nullopt: it cannot be read.
+std::optional<std::string> NamedAttempt(ObjectStore& store, const std::string& name) {
   const absl::StatusOr<Manifest> manifest = ReadManifest(store, name);
-  if (!manifest.ok()) return absl::OkStatus();
+  if (absl::IsNotFound(manifest.status())) return "";
+  return manifest.ok() ? std::optional<std::string>(manifest->attempt) : std::nullopt;
+}
+
+absl::Status DeleteUncommitted(ObjectStore& store, const std::string& name, const StepFolder& step,
+                               const std::string& run_name) {
+  if (step.committed && step.attempts.size() < 2 && step.remains.empty()) return absl::OkStatus();
+  // Read again: it may have been committed since the list was made.
+  const std::optional<std::string> named = NamedAttempt(store, name);
+  if (!named.has_value()) return absl::OkStatus();
+  std::vector<std::string> own;
+  bool all_own = true;
   for (const std::string& attempt : step.attempts) {
-    if (attempt != manifest->attempt) RETURN_IF_ERROR(store.DeleteTree(AttemptKey(name, attempt)));
+    if (attempt == *named) continue;
+    IsAttemptOf(run_name, attempt) ? own.push_back(attempt) : void(all_own = false);
   }
+  if (named->empty() && all_own) return store.DeleteTree(name);
+  for (const std::string& attempt : own) RETURN_IF_ERROR(store.DeleteTree(AttemptKey(name, attempt)));
+  if (!all_own) return absl::OkStatus();
+  for (const std::string& key : step.remains) RETURN_IF_ERROR(store.Delete(key));
   return absl::OkStatus();
 }
 
@@ -92,23 +115,26 @@ absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name) {
   return std::all_of(left.begin(), left.end(), IsRemains) ? store.DeleteTree(folder) : absl::OkStatus();
 }
 
-absl::Status DeleteInterrupted(ObjectStore& store) {
+absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope) {
   ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(""));
+  const std::map<CheckpointName, StepFolder> steps = StepFoldersOf(keys);
+  RETURN_IF_ERROR(MayWrite(scope));
   for (const std::string& key : keys) {
     if (IsRemains(key) && !absl::StrContains(key, '/')) RETURN_IF_ERROR(store.Delete(key));
   }
-  ASSIGN_OR_RETURN(const auto steps, StepFolders(store));
-  for (const auto& [name, step] : steps) RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step));
+  for (const auto& [name, step] : steps)
+    RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, scope.run_name));
   return absl::OkStatus();
 }
 
-absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep) {
+absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope) {
   ASSIGN_OR_RETURN(const auto steps, StepFolders(store));
+  RETURN_IF_ERROR(MayWrite(scope));
   std::vector<CheckpointName> committed;
   for (const auto& [name, step] : steps) {
     if (step.committed) committed.push_back(name);
     if (name == just_saved && step.attempts.size() > 1)
-      RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step));
+      RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, scope.run_name));
   }
   for (const CheckpointName& name : CheckpointsToDelete(committed, just_saved, keep)) {
     RETURN_IF_ERROR(store.Delete(ManifestKey(name.ToString())));

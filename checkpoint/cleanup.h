@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,21 @@ absl::StatusOr<std::vector<std::string>> UnfinishedAttempts(ObjectStore& store);
 // Not another attempt at its step, which may be a save under way; when the manifest cannot be read, all that is there.
 absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name);
 
-// What saves left that never committed: attempts that their step's manifest does not name, remains of cut-off writes. A
-// step whose manifest cannot be read is left alone: it may be needed to see what happened, and is replaced when its
-// step is saved again. Must not run beside a save into the same folder.
-absl::Status DeleteInterrupted(ObjectStore& store);
+// Whose leftovers a clean-up may take.
+struct CleanupScope {
+  std::string run_name;  // the attempts of this run, and no other's
+  std::function<absl::Status()>
+      may_write;  // does this process still hold the folder (lease.h)? Empty: nobody else saves
+};
 
-// After `just_saved` was committed: other attempts at that step, and the checkpoints that retention.h names.
-absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep);
+// What saves of this run left that never committed: attempts that their step's manifest does not name, and remains of
+// cut-off writes. Attempts of other runs stay. A step whose manifest cannot be read is left alone: it may be needed to see
+// what happened, and is replaced when its step is saved again. may_write is asked after the list was made, so that a
+// launch that has taken over meanwhile has nothing in it; its error is returned, and nothing deleted.
+absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope);
+
+// After `just_saved` was committed: other attempts of this run at that step, and the checkpoints that retention.h names.
+// may_write: as above.
+absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope);
 
 }  // namespace composer

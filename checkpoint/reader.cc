@@ -195,11 +195,13 @@ absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store) {
   return choice;
 }
 
-absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange) {
+absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange, VerifyDepth depth,
+                                                  std::optional<CheckpointName> before) {
   const bool leads = exchange.rank() == 0;
   const VerifyShare share{static_cast<size_t>(exchange.rank()), static_cast<size_t>(exchange.world_size())};
   absl::StatusOr<std::vector<CheckpointName>> names = std::vector<CheckpointName>{};  // oldest first, of rank 0 only
   if (leads) names = CommittedCheckpoints(store);
+  if (before && names.ok()) std::erase_if(*names, [&](const CheckpointName& name) { return name >= *before; });
   CheckpointChoice choice;
   for (;;) {
     absl::StatusOr<std::string> newest = "";
@@ -210,7 +212,7 @@ absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchan
     }
     ASSIGN_OR_RETURN(const std::string candidate, exchange.Broadcast(std::move(newest)));
     if (candidate.empty()) return choice;
-    const VerifyResult verdict = VerifyCheckpoint(store, candidate, share);
+    const VerifyResult verdict = VerifyCheckpoint(store, candidate, share, depth);
     absl::StatusOr<std::string> own = verdict.problems.empty() ? "" : PlainText(verdict.problems[0].message());
     if (!verdict.unknown.ok()) own = CannotTell(verdict.unknown, store.Location(candidate));
     const auto reasons = exchange.Gather(own);

@@ -3,15 +3,18 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "checkpoint/byte_exchange.h"
+#include "checkpoint/checkpoint_name.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/rank_exchange.h"
 #include "checkpoint/state_dict.h"
+#include "checkpoint/verify.h"
 #include "storage/object_store.h"
 
 namespace composer {
@@ -26,8 +29,10 @@ struct CheckpointChoice {
 absl::StatusOr<CheckpointChoice> FindNewestValid(ObjectStore& store);
 
 // The same on all ranks. Rank 0 lists; all verify a candidate together, each its share of it, and rank 0 tells what came
-// of it.
-absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange);
+// of it. depth: kFrame when it is loaded next, so that its bytes are read once. before: only older ones than this.
+absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchange& exchange,
+                                                  VerifyDepth depth = VerifyDepth::kEverything,
+                                                  std::optional<CheckpointName> before = std::nullopt);
 
 // How much of a checkpoint to load, and what may be amiss.
 struct LoadSelection {

@@ -25,8 +25,8 @@ absl::Status CheckNoOtherRunIsAhead(ObjectStore& store, const SaverOptions& opti
 }
 
 // Where DeleteInterrupted finds it when the process dies in between.
-absl::Status ProbeWrites(ObjectStore& store) {
-  const std::string key = absl::StrCat(AttemptKey(CheckpointName().ToString(), RandomAttemptName()), "/writable");
+absl::Status ProbeWrites(ObjectStore& store, const std::string& run_name) {
+  const std::string key = absl::StrCat(AttemptKey(CheckpointName().ToString(), NewAttemptName(run_name)), "/writable");
   RETURN_IF_ERROR(store.PutIfAbsent(key, {"can this run save here?\n"}));
   return store.Delete(key);
 }
@@ -38,7 +38,7 @@ absl::Status CheckSaveFolder(ObjectStore& store, RankExchange& exchange, const S
   absl::Status status;
   if (exchange.rank() == 0) {
     status = CheckNoOtherRunIsAhead(store, options, now);
-    if (status.ok() && probe_writes) status = ProbeWrites(store);
+    if (status.ok() && probe_writes) status = ProbeWrites(store, options.run_name);
   }
   return exchange.Broadcast(status.ok() ? absl::StatusOr<std::string>("") : status).status();
 }

@@ -79,12 +79,15 @@ absl::StatusOr<std::string> Saver::SaveSnapshot(const absl::Status& taken, const
 
 absl::StatusOr<std::string> Saver::StartAttempt(CheckpointName step) {
   if (step.epoch < 0 || step.batch < 0) return absl::InvalidArgumentError("a negative step");
+  RETURN_IF_ERROR(MayWrite());  // before anything is written that another launch would have to clean up
   if (!cleaned_up_) CleanUp();
-  return RandomAttemptName();
+  return NewAttemptName(options_.run_name);
 }
 
+absl::Status Saver::MayWrite() const { return options_.may_write == nullptr ? absl::OkStatus() : options_.may_write(); }
+
 void Saver::CleanUp() {
-  const absl::Status status = DeleteInterrupted(store_);
+  const absl::Status status = DeleteInterrupted(store_, {options_.run_name, options_.may_write});
   WarnIfError(status, "cannot clean up after interrupted saves");
   cleaned_up_ = status.ok();
 }
@@ -135,6 +138,7 @@ absl::Status Saver::CheckFilesAreThere(const Manifest& manifest) {
 }
 
 absl::Status Saver::PutManifest(const std::string& name, absl::string_view text) {
+  RETURN_IF_ERROR(MayWrite());
   const absl::Status created = store_.PutIfAbsent(ManifestKey(name), {text});
   if (created.code() != absl::StatusCode::kAlreadyExists) return created;
   const VerifyResult old = VerifyCheckpoint(store_, name);
@@ -145,6 +149,7 @@ absl::Status Saver::PutManifest(const std::string& name, absl::string_view text)
     return absl::AlreadyExistsError(absl::StrCat(store_.Location(name), " is a valid checkpoint of run \"",
                                                  old.manifest.run_name, "\"; save_overwrite: true replaces it"));
   }
+  RETURN_IF_ERROR(MayWrite());  // verifying may have taken long
   return store_.Put(ManifestKey(name), {text});
 }
 
@@ -154,7 +159,8 @@ void Saver::AfterCommit(CheckpointName step) {
     WarnIfError(store_.Put(options_.latest, {absl::StrCat(step.ToString(), "\n")}),
                 "cannot write the hint to the newest");
   }
-  WarnIfError(DeleteOld(store_, step, options_.keep), "cannot delete old checkpoints");
+  WarnIfError(DeleteOld(store_, step, options_.keep, {options_.run_name, options_.may_write}),
+              "cannot delete old checkpoints");
 }
 
 }  // namespace composer

@@ -1,6 +1,6 @@
 // Saves checkpoints, all ranks together, into one folder of them (the store).
 //
-// A save writes below a path of its own, `ep1-ba20/attempt-<random>/`, one file a rank, each synced; then rank 0
+// A save writes below a path of its own, `ep1-ba20/attempt-<run and random>/`, one file a rank, each synced; then rank 0
 // creates the manifest, and that is the moment the checkpoint comes into being. Whatever fails before leaves all older
 // ones as they were, and what it left is cleaned up at once, or, after a crash, by the first save of the next run. A
 // step that has a manifest already gets the new one in its place, at one instant, when the old one is refused (damaged)
@@ -12,6 +12,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct SaverOptions {
   bool overwrite = false;                        // replace a valid checkpoint of the same step that another run wrote
   std::string latest = std::string(kLatestKey);  // the hint's key; "": none
   Clock* clock = &RealClock::Get();
+  // Does this launch still hold the folder (FolderLease::Check)? Asked on rank 0 before a save, before its commit and before
+  // anything is deleted; an error is the save's. Empty: nobody else saves there.
+  std::function<absl::Status()> may_write;
 };
 
 class Saver {
@@ -60,6 +64,7 @@ class Saver {
                                      absl::Span<const std::string> parts);
   absl::Status CheckFilesAreThere(const Manifest& manifest);
   absl::Status PutManifest(const std::string& name, absl::string_view text);
+  absl::Status MayWrite() const;
   void CleanUp();
   void AfterCommit(CheckpointName step);
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "checkpoint/tools/commands.h"
+#include "checkpoint/tools/printable_stream.h"
 
 namespace composer {
 namespace {
@@ -47,11 +48,13 @@ int RunCheckpointTool(const std::vector<std::string>& args, const StoreOpener& o
   for (const Command& command : kCommands) {
     names.emplace_back(command.name);
     if (command.name != args[0]) continue;
-    const absl::StatusOr<int> code = command.run({args.begin() + 1, args.end()}, ToolContext{open, out, err, now});
+    PrintableStream plain_out(out), plain_err(err);
+    const absl::StatusOr<int> code =
+        command.run({args.begin() + 1, args.end()}, ToolContext{open, plain_out, plain_err, now});
     if (code.ok()) return *code;
-    err << "composer checkpoint " << args[0] << ": " << code.status().message() << "\n";
+    plain_err << "composer checkpoint " << args[0] << ": " << code.status().message() << "\n";
     if (absl::IsInvalidArgument(code.status()))
-      err << "usage: composer checkpoint " << command.name << " " << command.arguments << "\n";
+      plain_err << "usage: composer checkpoint " << command.name << " " << command.arguments << "\n";
     return kToolUserError;
   }
   err << "composer checkpoint: cannot do `" << absl::StrJoin(args, " ") << "`" << DidYouMean(args[0], names) << "\n"

@@ -173,7 +173,8 @@ absl::Status ReadBoxes(ObjectStore& store, const std::string& checkpoint, const 
   return absl::OkStatus();
 }
 
-VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint, VerifyShare share) try {
+VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint, VerifyShare share,
+                              VerifyDepth depth) try {
   absl::StatusOr<Manifest> read = ReadManifest(store, checkpoint);
   if (!read.ok()) return Verdict({}, {read.status()});
   const Manifest manifest = *std::move(read);
@@ -185,6 +186,7 @@ VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint,
   for (const FileFrame& frame : frames) {
     if (!frame.status.ok()) problems.push_back(frame.status);
   }
+  if (depth == VerifyDepth::kFrame) return Verdict(manifest, std::move(problems));
   const LoadPlan plan = PlanVerify(manifest);
   const std::vector<ChunkRun> runs = RunsOf(plan);
   std::mutex mutex;

@@ -37,8 +37,13 @@ struct VerifyShare {
   size_t count = 1;
   bool Has(size_t i) const { return i % count == index; }
 };
+enum class VerifyDepth {
+  kFrame,       // the manifest, and of each file the length and the header: what a load does not look at
+  kEverything,  // also each tensor's bytes, which a load verifies as it reads them
+};
 // Large checkpoints are read by several threads.
-VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint, VerifyShare share = {});
+VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint, VerifyShare share = {},
+                              VerifyDepth depth = VerifyDepth::kEverything);
 
 // One box of a tensor with its bytes; `check` is OK, or what is wrong with them (then `bytes` is empty or not to be
 // used).

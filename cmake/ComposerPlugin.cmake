@@ -16,4 +16,7 @@ function(composer_plugin)
   add_library(${ARG_NAME} MODULE ${ARG_SRCS})
   set_target_properties(${ARG_NAME} PROPERTIES PREFIX lib CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
   target_link_libraries(${ARG_NAME} PRIVATE Composer::plugin ${ARG_DEPS})
+  if(TARGET composer_interface)  # in Composer's own build
+    add_dependencies(${ARG_NAME} composer_interface)
+  endif()
 endfunction()

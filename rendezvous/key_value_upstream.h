@@ -28,8 +28,9 @@ namespace composer {
 
 class KeyValueUpstream {
  public:
-  // Deleted keys are remembered too, the newest of them: an older value may be remembered by another node.
-  static constexpr size_t kMaxDeleted = 10'000;
+  // Deleted keys are remembered too, the newest of them: an older value may be remembered by another node. A save deletes
+  // about five, so this bounds what saves add to a launcher's memory (300 kB).
+  static constexpr size_t kMaxDeleted = 1'000;
 
   // `sender`: of this launcher's changes and of no other's; at most ChangeLog::kMaxSenderBytes.
   KeyValueUpstream(std::string sender, const std::shared_ptr<grpc::Channel>& channel) : sender_(std::move(sender)) {

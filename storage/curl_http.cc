@@ -93,6 +93,12 @@ size_t TakeBody(char* data, size_t size, size_t count, void* user) {
   return bytes;
 }
 
+// Called about once a second, and more often while bytes move.
+int AbortIfGivenUp(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  const auto* const given_up = static_cast<Transfer*>(user)->request->given_up;
+  return given_up != nullptr && *given_up ? 1 : 0;
+}
+
 using HeaderList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
 
 HeaderList HeadersOf(const HttpRequest& request) {
@@ -188,6 +194,9 @@ absl::StatusOr<HttpResponse> CurlHttp::Send(const HttpRequest& request) {
   curl_easy_setopt(curl, CURLOPT_HEADERDATA, &transfer);
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, TakeBody);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, AbortIfGivenUp);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
   SetLimits(curl, request);
   SetMethod(curl, request, transfer);
   const CURLcode code = curl_easy_perform(curl);
@@ -197,6 +206,7 @@ absl::StatusOr<HttpResponse> CurlHttp::Send(const HttpRequest& request) {
   const auto say = [&](absl::string_view what) { return absl::StrCat(request.method, " ", url, ": ", what); };
   if (transfer.too_long) return absl::OutOfRangeError(say("the answer is longer than what was asked for"));
   if (transfer.too_large) return absl::ResourceExhaustedError(say("the answer is too large"));
+  if (code == CURLE_ABORTED_BY_CALLBACK) return absl::CancelledError(say("given up"));
   if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
     return absl::InvalidArgumentError(say(curl_easy_strerror(code)));
   if (code != CURLE_OK) return absl::UnavailableError(say(error[0] != '\0' ? error : curl_easy_strerror(code)));

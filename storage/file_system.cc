@@ -48,6 +48,26 @@ absl::Status WritePieces(int fd, absl::Span<const absl::string_view> pieces, con
   return fsync(fd) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "cannot sync", path);
 }
 
+absl::Status NotRegular(const std::string& path) {
+  return absl::DataLossError(absl::StrCat(path, ": not a regular file"));
+}
+
+// Not a refusal of this very file, but what a file system says that does not know the call.
+bool IsUnknownCall(int error) {
+  return error == EPERM || error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL ||
+         error == EMLINK || error == EXDEV;
+}
+
+absl::Status ReserveAndRename(const std::string& from, const std::string& to) {
+  const int fd = open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) return ErrnoStatus(errno, "cannot create", to);
+  close(fd);
+  if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  const absl::Status status = ErrnoStatus(errno, "cannot rename to", to);
+  unlink(to.c_str());
+  return status;
+}
+
 class PosixFileSystem final : public FileSystem {
  public:
   absl::Status WriteNewFile(const std::string& path, absl::Span<const absl::string_view> pieces) override {
@@ -62,9 +82,7 @@ class PosixFileSystem final : public FileSystem {
     return rename(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "cannot rename to", to);
   }
 
-  absl::Status Link(const std::string& from, const std::string& to) override {
-    return link(from.c_str(), to.c_str()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "cannot create", to);
-  }
+  absl::Status Link(const std::string& from, const std::string& to) override { return TakeFreeName(from, to); }
 
   absl::Status Remove(const std::string& path) override {
     return std::remove(path.c_str()) == 0 || errno == ENOENT ? absl::OkStatus()
@@ -79,12 +97,22 @@ class PosixFileSystem final : public FileSystem {
 
   absl::Status SyncFolder(const std::string& path) override { return SyncDir(path); }
 
-  absl::StatusOr<int64_t> Size(const std::string& path) override { return FileSize(path); }
+  absl::StatusOr<int64_t> Size(const std::string& path) override {
+    struct stat info;
+    if (stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, "cannot stat", path);
+    if (!S_ISREG(info.st_mode)) return NotRegular(path);
+    return int64_t{info.st_size};
+  }
 
   absl::Status Read(const std::string& path, int64_t offset, absl::Span<char> into) override {
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // A FIFO would wait for a writer; of a device, opening alone may do something, but that needs a device there.
+    const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 && errno == ENXIO) return NotRegular(path);
     if (fd < 0) return ErrnoStatus(errno, "cannot open", path);
     const absl::Cleanup close_file = [fd] { close(fd); };
+    struct stat info;
+    if (fstat(fd, &info) != 0) return ErrnoStatus(errno, "cannot stat", path);
+    if (!S_ISREG(info.st_mode)) return NotRegular(path);
     while (!into.empty()) {
       const ssize_t count = pread(fd, into.data(), into.size(), offset);
       if (count < 0 && errno == EINTR) continue;
@@ -113,6 +141,18 @@ class PosixFileSystem final : public FileSystem {
 };
 
 }  // namespace
+
+absl::Status TakeFreeName(const std::string& from, const std::string& to, NameBy first) {
+  if (first == NameBy::kLink) {
+    if (link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    if (!IsUnknownCall(errno)) return ErrnoStatus(errno, "cannot create", to);
+  }
+  if (first != NameBy::kReserve) {
+    if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return absl::OkStatus();
+    if (!IsUnknownCall(errno)) return ErrnoStatus(errno, "cannot create", to);
+  }
+  return ReserveAndRename(from, to);
+}
 
 FileSystem& RealFileSystem() {
   static PosixFileSystem* const file_system = new PosixFileSystem;

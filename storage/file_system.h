@@ -28,7 +28,8 @@ class FileSystem {
   virtual absl::Status WriteNewFile(const std::string& path, absl::Span<const absl::string_view> pieces) = 0;
   // Replaces `to` at one instant.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
-  // A second name for the file; kAlreadyExists when `to` is taken.
+  // Gives the file the name `to`, at one instant, when that is free; kAlreadyExists when it is taken: of many exactly one
+  // gets it. `from` may be there still afterwards.
   virtual absl::Status Link(const std::string& from, const std::string& to) = 0;
   // A file, or an empty folder. OK when it is not there.
   virtual absl::Status Remove(const std::string& path) = 0;
@@ -37,6 +38,7 @@ class FileSystem {
   // After it the names in this folder (not deeper) are on disk.
   virtual absl::Status SyncFolder(const std::string& path) = 0;
 
+  // Of a regular file; anything else (a FIFO, a device, a folder) is kDataLoss, here and in Read, and is not opened.
   virtual absl::StatusOr<int64_t> Size(const std::string& path) = 0;
   // Fills `into`; kOutOfRange when the file ends before.
   virtual absl::Status Read(const std::string& path, int64_t offset, absl::Span<char> into) = 0;
@@ -46,5 +48,14 @@ class FileSystem {
 
 // The machine's own.
 FileSystem& RealFileSystem();
+
+// How a file system can create a name that must be free: with a second name for a file (POSIX); with a rename that
+// replaces nothing, where there are no hard links (exFAT, SMB, many FUSE); or by creating an empty file under the name
+// first, and replacing that, where there is neither (old NFS, gcsfuse). The last one is safe among writers, but a reader
+// may see the empty file, and a crash may leave it: a manifest without content is refused, and replaced by the next save.
+enum class NameBy { kLink, kRename, kReserve };
+// FileSystem::Link of the machine's own, beginning with `first`; each way that the file system does not know is followed
+// by the next.
+absl::Status TakeFreeName(const std::string& from, const std::string& to, NameBy first = NameBy::kLink);
 
 }  // namespace composer

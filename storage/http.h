@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -27,7 +28,8 @@ struct HttpRequest {
   // HttpResponse::body.
   absl::Span<char> into;
   absl::Duration timeout = absl::Minutes(10);
-  int64_t max_body_bytes = 64 << 20;  // of HttpResponse::body; more is kResourceExhausted
+  int64_t max_body_bytes = 64 << 20;            // of HttpResponse::body; more is kResourceExhausted
+  const std::atomic<bool>* given_up = nullptr;  // once true: kCancelled soon. Null: never
 };
 
 struct HttpResponse {
@@ -44,7 +46,7 @@ class Http {
  public:
   virtual ~Http() = default;
   // OK with any status the server answered. kUnavailable: no (whole) answer came, with the reason; the request may have
-  // been carried out. kInvalidArgument: not a request.
+  // been carried out. kInvalidArgument: not a request. kCancelled: given up.
   virtual absl::StatusOr<HttpResponse> Send(const HttpRequest& request) = 0;
 };
 

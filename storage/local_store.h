@@ -1,8 +1,8 @@
 // Objects as files below one folder, which is created by the first Put. Several processes may share it (also over NFS).
 //
-// Put writes `.put-<random>-<name>` beside the target, syncs it, renames it (PutIfAbsent: links it, so that one of many
-// writers wins), and then syncs every folder from the file's up to the root's parent: it may be someone else who
-// created them and has not synced yet.
+// Put writes `.put-<random>-<name>` beside the target, syncs it, renames it (PutIfAbsent: takes a name that is free,
+// TakeFreeName in file_system.h, so that one of many writers wins), and then syncs every folder from the file's up to the
+// root's parent: it may be someone else who created them and has not synced yet.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

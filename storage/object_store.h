@@ -51,6 +51,10 @@ class ObjectStore {
   // Everything below the folder, remains included. Not atomic: a crash may leave any part of it.
   virtual absl::Status DeleteTree(const std::string& folder) = 0;
 
+  // Calls that wait for a server return kCancelled soon, and so do all later ones: for an owner that must leave. Stores
+  // that never wait for one do nothing.
+  virtual void GiveUp() {}
+
   // Where the key is, for people: a path or a URL.
   virtual std::string Location(const std::string& key) const = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/s3_requests.h"
 
+#include <algorithm>
 #include <optional>
 #include <random>
 #include <utility>
@@ -13,6 +14,8 @@
 
 namespace composer {
 namespace {
+
+constexpr absl::Duration kSlice = absl::Milliseconds(100);  // of a wait between two looks at given_up
 
 double Uniform() {
   thread_local std::mt19937_64 generator(std::random_device{}());
@@ -38,7 +41,7 @@ absl::Status S3Requests::Sign(HttpRequest& request) {
   // TLS already protects the body; hashing it again would cost as much as sending it.
   const bool tls = absl::StartsWith(request.origin, "https://");
   const std::string hash = tls && !request.body.empty() ? std::string(kUnsignedPayload) : Sha256Hex(request.body);
-  SignRequest(key, {bucket_.region, "s3"}, absl::Now() + absl::Seconds(skew_seconds_.load()), hash, request);
+  SignRequest(key, {bucket_.region, "s3"}, clock_.Now() + absl::Seconds(skew_seconds_.load()), hash, request);
   return absl::OkStatus();
 }
 
@@ -46,15 +49,25 @@ void S3Requests::CorrectClock(const HttpResponse& response) {
   absl::Time server;
   std::string error;
   if (!absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT", std::string(response.Header("date")), &server, &error)) return;
-  skew_seconds_ = absl::ToInt64Seconds(server - absl::Now());
+  skew_seconds_ = absl::ToInt64Seconds(server - clock_.Now());
   LOG(WARNING) << "this machine's clock is " << -skew_seconds_.load() << " s ahead of " << bucket_.endpoint
                << ": requests are signed with the server's time";
+}
+
+absl::Status S3Requests::Wait(absl::Duration delay) {
+  const absl::Time end = clock_.Now() + delay;
+  for (absl::Duration left = delay; left > absl::ZeroDuration(); left = end - clock_.Now()) {
+    if (given_up_) break;
+    clock_.SleepFor(std::min(left, kSlice));
+  }
+  return given_up_ ? absl::CancelledError("given up") : absl::OkStatus();
 }
 
 absl::StatusOr<S3Answer> S3Requests::Send(HttpRequest request) {
   request.origin = bucket_.path_style ? bucket_.endpoint : VirtualOrigin(bucket_.endpoint, bucket_.name);
   request.path =
       bucket_.path_style ? absl::StrCat("/", bucket_.name, "/", request.path) : absl::StrCat("/", request.path);
+  request.given_up = &given_up_;
   const absl::Time began = clock_.Now();
   S3Answer answer;
   bool renewed = false;
@@ -81,7 +94,7 @@ absl::StatusOr<S3Answer> S3Requests::Send(HttpRequest request) {
     answer.was_repeated = true;
     const auto delay = DelayBeforeRetry(retry_, tries, clock_.Now() - began, Uniform(), wait);
     if (!delay) return absl::UnavailableError(absl::StrCat(failure.message(), " (after ", tries, " tries)"));
-    clock_.SleepFor(*delay);
+    RETURN_IF_ERROR(Wait(*delay));
   }
 }
 

@@ -40,13 +40,16 @@ class S3Requests {
       : bucket_(std::move(bucket)), http_(http), keys_(keys), clock_(clock), retry_(retry) {}
 
   // method, path (of the object: "a/b", or "" for the bucket), query, headers, body and into are the caller's. Any
-  // answer that is not worth a retry is OK: see StatusOfAnswer. kUnavailable when the budget is spent.
+  // answer that is not worth a retry is OK: see StatusOfAnswer. kUnavailable when the budget is spent; kCancelled soon
+  // after GiveUp.
   absl::StatusOr<S3Answer> Send(HttpRequest request);
+  void GiveUp() { given_up_ = true; }
   const S3Bucket& bucket() const { return bucket_; }
 
  private:
   absl::Status Sign(HttpRequest& request);
   void CorrectClock(const HttpResponse& response);
+  absl::Status Wait(absl::Duration delay);
 
   const S3Bucket bucket_;
   Http& http_;
@@ -54,6 +57,7 @@ class S3Requests {
   Clock& clock_;
   const RetryPolicy retry_;
   std::atomic<int64_t> skew_seconds_{0};  // server's time - ours
+  std::atomic<bool> given_up_{false};
 };
 
 }  // namespace composer

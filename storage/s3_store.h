@@ -41,6 +41,7 @@ class S3Store final : public ObjectStore {
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
   absl::Status Delete(const std::string& key) override;
   absl::Status DeleteTree(const std::string& folder) override;
+  void GiveUp() override { requests_.GiveUp(); }
   std::string Location(const std::string& key) const override;
 
  private:

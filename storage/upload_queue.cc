@@ -14,11 +14,11 @@
 #include "absl/synchronization/mutex.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "storage/mapped_file.h"
 
 namespace composer {
 namespace {
 
-constexpr int64_t kMaxFileBytes = int64_t{16} << 30;
 constexpr size_t kNamesShown = 20;
 
 }  // namespace
@@ -54,8 +54,8 @@ class UploadQueue::Line {
   absl::Status Flush(absl::Duration timeout);
   // Until the queue ends.
   void Work();
-  // False: a thread still uploads when the time is up.
-  bool End(absl::Duration limit);
+  // Gives the store up when a thread still uploads as the time is up.
+  void End(absl::Duration limit);
 
  private:
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -78,14 +78,14 @@ class UploadQueue::Line {
 };
 
 UploadQueue::UploadQueue(std::shared_ptr<ObjectStore> store, UploadQueueOptions options)
-    : line_(std::make_shared<Line>(std::move(store), options, std::max(1, options.threads))),
+    : line_(std::make_unique<Line>(std::move(store), options, std::max(1, options.threads))),
       leave_limit_(options.leave_limit) {
-  for (int i = 0; i < std::max(1, options.threads); ++i) threads_.emplace_back([line = line_] { line->Work(); });
+  for (int i = 0; i < std::max(1, options.threads); ++i) threads_.emplace_back([line = line_.get()] { line->Work(); });
 }
 
 UploadQueue::~UploadQueue() {
-  const bool all_left = line_->End(leave_limit_);
-  for (std::thread& thread : threads_) all_left ? thread.join() : thread.detach();
+  line_->End(leave_limit_);
+  for (std::thread& thread : threads_) thread.join();
 }
 
 absl::Status UploadQueue::Add(std::string key, std::string staged) {
@@ -94,14 +94,13 @@ absl::Status UploadQueue::Add(std::string key, std::string staged) {
 absl::Status UploadQueue::TakeFailures() { return line_->TakeFailures(); }
 absl::Status UploadQueue::Flush(absl::Duration timeout) { return line_->Flush(timeout); }
 
-bool UploadQueue::Line::End(absl::Duration limit) {
+void UploadQueue::Line::End(absl::Duration limit) {
   absl::MutexLock lock(&mutex_);
   ends_ = true;
   const auto all_left = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return threads_ == 0; };
-  const bool left = mutex_.AwaitWithTimeout(absl::Condition(&all_left), limit);
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&all_left), limit)) store_->GiveUp();
   for (const Upload& upload : waiting_) RemoveFile(upload.staged).IgnoreError();
   waiting_.clear();
-  return left;
 }
 
 absl::Status UploadQueue::Line::Add(Upload upload) {
@@ -196,9 +195,10 @@ absl::Status UploadQueue::Line::Put(const Upload& upload) {
 }
 
 absl::Status UploadQueue::Line::PutOnce(const Upload& upload) try {
-  ASSIGN_OR_RETURN(const std::string content, ReadFile(upload.staged, kMaxFileBytes));
-  return store_->Put(upload.key, {content});
-} catch (const std::exception& error) {  // no memory for the file
+  // Its pages are the page cache's: a large file takes no memory that the training could lack.
+  ASSIGN_OR_RETURN(const auto file, MappedFile::Open(upload.staged));
+  return store_->Put(upload.key, {file->bytes()});
+} catch (const std::exception& error) {  // out of memory
   return absl::InternalError(error.what());
 }
 

@@ -1,6 +1,6 @@
 // Files on their way to a store, in the background: at most `max_waiting` wait, each is tried `attempts` times, and of a
 // key only the newest content matters, so a file that still waits is replaced by a newer one of its key. Two uploads of
-// one key never overlap and never swap.
+// one key never overlap and never swap. Files are not read into memory, whatever their size.
 //
 // Threads: every method may be called from any thread. No exception leaves it.
 // SPDX-License-Identifier: Apache-2.0
@@ -34,8 +34,9 @@ absl::Duration UploadDelay(int next, absl::Duration first_delay, double random);
 class UploadQueue {
  public:
   UploadQueue(std::shared_ptr<ObjectStore> store, UploadQueueOptions options);
-  // What still waits is dropped; an upload under way is finished, not tried again. One that takes longer than
-  // leave_limit (a store that does not answer) is left to end by itself: it holds on to what it needs.
+  // What still waits is dropped; an upload under way is finished, not tried again. When one takes longer than leave_limit
+  // (a store that does not answer), the store is given up (ObjectStore::GiveUp): nothing else may need it then. Returns
+  // when the threads have ended.
   ~UploadQueue();
 
   // Uploads the file `staged` as `key`, then removes it; from now on the file is the queue's. kResourceExhausted when too
@@ -51,10 +52,9 @@ class UploadQueue {
   struct Upload {
     std::string key, staged;
   };
-  // What the uploading threads need; theirs too, as one may outlive the queue.
-  class Line;
+  class Line;  // what the uploading threads share
 
-  const std::shared_ptr<Line> line_;
+  const std::unique_ptr<Line> line_;
   const absl::Duration leave_limit_;
   std::vector<std::thread> threads_;
 };

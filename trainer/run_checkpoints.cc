@@ -8,25 +8,16 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "checkpoint/complete_choice.h"
-#include "checkpoint/reader.h"
 #include "checkpoint/save_folder.h"
 #include "storage/local_store.h"
-#include "trainer/checkpoint_exchange.h"
 #include "trainer/eval_loop.h"
-#include "trainer/load_checkpoint.h"
-#include "trainer/load_tensors.h"
+#include "trainer/run_lease.h"
 #include "trainer/torch_status.h"
 
 namespace composer {
 namespace {
 
 constexpr absl::Duration kWorthTelling = absl::Milliseconds(100);
-
-absl::Status DoesNotFit(const absl::Status& status, const std::string& location, absl::string_view advice) {
-  const bool mismatch = status.code() == absl::StatusCode::kFailedPrecondition;
-  return Annotate(status, absl::StrCat("cannot go on from ", location, mismatch ? advice : ""));
-}
 
 }  // namespace
 
@@ -41,6 +32,15 @@ RunCheckpoints::RunCheckpoints(const SaveOptions& options, Communicator& communi
   };
   exchange_ = exchange("train");
   save_exchange_ = exchange("save");
+}
+
+RunCheckpoints::~RunCheckpoints() {
+  async_.reset();
+  ReleaseFolder();
+}
+
+void RunCheckpoints::ReleaseFolder() {
+  if (lease_ != nullptr) lease_->Release();
 }
 
 absl::Status RunCheckpoints::OpenFolder() {
@@ -70,6 +70,14 @@ absl::Status RunCheckpoints::Open(const State& state) {
   if (folder_ != nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(OpenFolder());
   if (folder_ == nullptr) return absl::OkStatus();
+  if (!options_.best_effort) {
+    absl::StatusOr<std::unique_ptr<FolderLease>> lease = TakeRunLease(folder_, exchange_, state, launch_);
+    if (!lease.ok()) {
+      folder_ = nullptr;
+      return Annotate(lease.status(), "save_folder");
+    }
+    lease_ = *std::move(lease);
+  }
   const SaverOptions saving = OptionsOfSaver(state);
   if (options_.save_async && thread_ != nullptr) {
     async_ = std::make_unique<AsyncSaver>(*folder_, save_exchange_, saving, thread_, state.device.is_cuda());
@@ -80,73 +88,24 @@ absl::Status RunCheckpoints::Open(const State& state) {
 }
 
 SaverOptions RunCheckpoints::OptionsOfSaver(const State& state) const {
-  return {.run_name = state.run_name,
-          .keep = options_.save_num_checkpoints_to_keep,
-          .overwrite = options_.save_overwrite,
-          .latest = options_.save_latest};
+  SaverOptions saving = {.run_name = state.run_name,
+                         .keep = options_.save_num_checkpoints_to_keep,
+                         .overwrite = options_.save_overwrite,
+                         .latest = options_.save_latest};
+  if (lease_ != nullptr) saving.may_write = [lease = lease_.get()] { return lease->Check(); };
+  return saving;
 }
 
 absl::Status RunCheckpoints::CheckFolder(const State& state) {
+  first_state_.reset();  // nothing more is loaded
   if (folder_ == nullptr || options_.best_effort) return absl::OkStatus();
   const CheckpointName now{state.timestamp.epoch, state.timestamp.batch};
   return Annotate(CheckSaveFolder(*folder_, exchange_, OptionsOfSaver(state), now, IsRemotePlace(options_.save_folder)),
                   "save_folder");
 }
 
-absl::StatusOr<std::optional<CheckpointName>> RunCheckpoints::Newest() {
-  if (!choice_.has_value()) {
-    choice_.emplace();
-    if (folder_ != nullptr && options_.autoresume) {
-      ASSIGN_OR_RETURN(
-          choice_, options_.best_effort ? ChooseComplete(*folder_, exchange_) : ChooseCheckpoint(*folder_, exchange_));
-    }
-    if (communicator_.rank() == 0) {
-      for (const std::string& reason : choice_->refused) LOG(WARNING) << "checkpoint refused: " << reason;
-    }
-  }
-  return CheckpointName::Parse(choice_->checkpoint);
-}
-
-absl::StatusOr<std::string> RunCheckpoints::Resume(State& state, SavedDataSettings& data) {
-  ASSIGN_OR_RETURN(const std::optional<CheckpointName> newest, Newest());
-  if (!newest.has_value()) return "";
-  absl::Status loaded = Load(newest->ToString(), state, data);
-  if (options_.best_effort) loaded = AgreeOn(loaded, exchange_);
-  RETURN_IF_ERROR(loaded);
-  last_saved_ = newest;
-  return last_location_ = folder_->Location(newest->ToString());
-}
-
-absl::Status RunCheckpoints::Load(const std::string& checkpoint, State& state, SavedDataSettings& data) {
-  const std::string location = folder_->Location(checkpoint);
-  SharingDecision sharing;  // of a place that may go, each rank reads for itself
-  if (!options_.best_effort) {
-    ASSIGN_OR_RETURN(sharing, AgreeOnSharing(exchange_, IsRemotePlace(options_.save_folder)));
-  }
-  CommunicatorExchange bytes(communicator_);
-  const absl::StatusOr<StateDict> loaded =
-      LoadTensors(*folder_, checkpoint, {}, {}, sharing.share ? &bytes : nullptr, state);
-  RETURN_IF_ERROR(DoesNotFit(loaded.status(), location,
-                             " (another model or optimizer? use another run_name, or autoresume: false)"));
-  const StateDict& dict = *loaded;
-  if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)
-    return absl::DataLossError(absl::StrCat("cannot go on from ", location, ": it has no timestamp or data settings"));
-  RETURN_IF_ERROR(Annotate(RestoreSmallState(dict.small, {}, state, data), location));
-  if (static_cast<uint64_t>(data.seed) != state.seed) {
-    return absl::InvalidArgumentError(absl::StrCat("seed: ", state.seed, ", but the checkpoint was trained with ",
-                                                   data.seed, "; the order of samples depends on it"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> RunCheckpoints::LoadFrom(const LoadOptions& load, State& state, SavedDataSettings& data) {
-  if (load.load_path.empty()) return "";
-  CommunicatorExchange bytes(communicator_);
-  return LoadFromPath(load, exchange_, state, data, &bytes);
-}
-
 bool RunCheckpoints::IsDue(Event event, const State& state) const {
-  if (folder_ == nullptr) return false;
+  if (!saves()) return false;
   const TimeUnit unit = options_.save_interval.unit();
   const Event when = unit == TimeUnit::kEpoch       ? Event::kEpochCheckpoint
                      : unit == TimeUnit::kIteration ? Event::kIterationCheckpoint
@@ -158,7 +117,7 @@ bool RunCheckpoints::IsDue(Event event, const State& state) const {
 
 void RunCheckpoints::Save(State& state) {
   const CheckpointName name{state.timestamp.epoch, state.timestamp.batch};
-  if (folder_ == nullptr || last_saved_ == name || !MakeRoom(name)) return;
+  if (!saves() || last_saved_ == name || !MakeRoom(name)) return;
   supervision_.OnPhase(RunPhase::kSaving);
   BroadcastBuffers(state, communicator_);
   const StateDict dict = Collect(state);
@@ -202,7 +161,7 @@ bool RunCheckpoints::MakeRoom(CheckpointName name) {
                                          " for it (save_overlap: skip passes it over)"))
                  << "; a longer save_interval avoids both. This is said once.";
   }
-  return !skip;
+  return !skip && saves();
 }
 
 void RunCheckpoints::Report(const SaveOutcome& outcome) {
@@ -218,7 +177,7 @@ void RunCheckpoints::ReportBestEffort(const SaveOutcome& outcome) {
     last_location_ = *outcome.location;
     return;
   }
-  folder_ = nullptr;  // the same on all ranks, as the outcome is
+  given_up_ = true;  // the same on all ranks, as the outcome is
   if (communicator_.rank() == 0)
     LOG(WARNING) << "no more snapshots in " << options_.save_folder << ": " << outcome.location.status().message();
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "checkpoint/run_identity.h"
 #include "trainer/callbacks/oom_observer.h"
 #include "trainer/core/out_of_memory_facts.h"
 #include "trainer/optim/apply_schedulers.h"
@@ -30,6 +31,7 @@ absl::Duration PatienceWithSave(const absl::Status& failure) {
 }  // namespace
 
 Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
+  if (options_.launch.id.empty()) options_.launch.id = RandomId();
   if (options_.communicator == nullptr) own_communicator_ = std::make_unique<LocalCommunicator>();
   if (options_.supervision == nullptr) own_supervision_ = std::make_unique<Supervision>();
   communicator_ = options_.communicator != nullptr ? options_.communicator : own_communicator_.get();
@@ -42,6 +44,9 @@ void Trainer::Close() {
   communicator_->set_tracer(nullptr);  // it outlives the callbacks that trace
   if (engine_ != nullptr) engine_->Close();
   logger_.Close();
+  // After a failure that starts the ranks again, they take the folders over; releasing them would only take time.
+  if (checkpoints_ == nullptr || peers_are_gone_) return;
+  for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->ReleaseFolder();
 }
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options) {
@@ -65,6 +70,7 @@ absl::Status Trainer::Build() {
   for (const SaveOptions& save : options_.checkpoint_savers) {
     auto saver =
         std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("saver"), *supervision_, save_thread_);
+    saver->checkpoints().SetLaunch(options_.launch);
     savers_.push_back(saver.get());
     state_.callbacks.push_back(std::move(saver));
   }
@@ -72,6 +78,7 @@ absl::Status Trainer::Build() {
   engine_ = std::make_unique<Engine>(state_, logger_, std::move(options_.engine));
   checkpoints_ =
       std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_, save_thread_);
+  checkpoints_->SetLaunch(options_.launch);
   RETURN_IF_ERROR(engine_->Run(Event::kInit));
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
   supervision_->OnPhase(RunPhase::kLoading);
@@ -214,6 +221,7 @@ absl::Status Trainer::Fit(const FitOptions& options) {
   absl::Status status = CatchTorch([this] { return loop_->Run(); });
   if (!status.ok()) {
     for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->FinishQuietly(PatienceWithSave(status));
+    peers_are_gone_ = absl::IsUnavailable(status);
   }
   return Explained(std::move(status));
 }
@@ -268,6 +276,7 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
     options.autoresume = false;
     for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->Finish();  // one saver at a time in a folder
     RunCheckpoints once(options, *communicator_, StoreFor("once"), *supervision_, /*thread=*/nullptr);
+    once.SetLaunch(options_.launch);
     RETURN_IF_ERROR(once.Open(state_));
     once.SetDataSettings(saved_data_);
     once.SaveNow(state_);

@@ -97,6 +97,7 @@ class Trainer {
   std::string resumed_from_;
   bool own_history_ = false;  // resumed from a checkpoint of this run
   bool was_fitted_ = false;
+  bool peers_are_gone_ = false;
   int64_t num_stores_ = 0;
 };
 

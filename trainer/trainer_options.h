@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "checkpoint/run_identity.h"
 #include "storage/file_system.h"
 #include "storage/object_store.h"
 #include "trainer/core/callback.h"
@@ -150,6 +151,8 @@ struct TrainerOptions {
   Communicator* communicator = nullptr;
   Supervision* supervision = nullptr;
   Clock* clock = nullptr;
+
+  LaunchId launch;  // of the launcher that started this rank; without one an id is drawn
 };
 
 // device_train_microbatch_size: start with the whole batch, find what fits (core/microbatch_policy.h).

@@ -44,6 +44,7 @@ void Trainer::AddMemoryTier() {
 absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
   if (memory_ == nullptr) return "";
   RETURN_IF_ERROR(memory_->Open(state_));
+  RETURN_IF_ERROR(checkpoints_->KeepFirstState(state_));
   const absl::StatusOr<std::optional<CheckpointName>> snapshot = memory_->Newest();
   ASSIGN_OR_RETURN(const std::optional<CheckpointName> durable, checkpoints_->Newest());
   if (!snapshot.ok()) {
@@ -51,8 +52,8 @@ absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
     return "";
   }
   if (!snapshot->has_value() || (durable.has_value() && **snapshot <= *durable)) return "";
-  absl::StatusOr<std::string> location = memory_->Resume(state_, saved_data_);
-  if (location.ok()) return location;
+  const absl::StatusOr<std::optional<std::string>> location = memory_->Resume(state_, saved_data_);
+  if (location.ok()) return location->value_or("");
   const absl::Status status = location.status();
   if (state_.rank == 0) LOG(WARNING) << "not from memory: " << status.message();
   if (durable.has_value()) return "";
@@ -63,9 +64,13 @@ absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
 
 absl::Status Trainer::Start() {
   RETURN_IF_ERROR(checkpoints_->Open(state_));
-  ASSIGN_OR_RETURN(resumed_from_, ResumeFromMemory());
-  if (resumed_from_.empty()) {
-    ASSIGN_OR_RETURN(resumed_from_, checkpoints_->Resume(state_, saved_data_));
+  for (std::optional<std::string> resumed; !resumed.has_value();) {
+    ASSIGN_OR_RETURN(resumed, ResumeFromMemory());
+    if (resumed->empty()) {
+      ASSIGN_OR_RETURN(resumed,
+                       checkpoints_->Resume(state_, saved_data_));  // nullopt: damaged, there may be an older one
+    }
+    resumed_from_ = resumed.value_or("");
   }
   own_history_ = !resumed_from_.empty();
   if (own_history_) return absl::OkStatus();

@@ -16,6 +16,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <composer/interface.h>
 #include <composer/version.h>
 #include <torch/headeronly/version.h>
 
@@ -36,13 +37,13 @@ namespace composer {
 
 inline constexpr char kPluginNoteOwner[] = "Composer";
 inline constexpr uint32_t kPluginNoteType = 1;
-// Counts up when a method of an interface above changes: its vtable's order is in no size.
-inline constexpr uint32_t kPluginInterface = 2;
+// Counts up when this note, or the entry point, changes. What the headers say is in the note.
+inline constexpr uint32_t kPluginInterface = 3;
 
 // The note's content. Plain data of the same layout for every compiler; texts end with a zero.
 struct PluginInfo {
   uint32_t interface_version;
-  uint32_t layout;    // of the structs that plugins and Composer share
+  char headers[24];   // kInterfaceHash: of the headers that plugins and Composer share
   char name[64];      // as COMPOSER_PLUGIN gave it
   char composer[32];  // versions: Composer's, LibTorch's
   char torch[32];
@@ -65,28 +66,21 @@ struct PluginInfo {
 #else
 #define COMPOSER_MACHINE_ "aarch64"
 #endif
-inline constexpr char kPluginToolchain[] = COMPOSER_STANDARD_LIBRARY_ ", Abseil " COMPOSER_TEXT_(
-    ABSL_LTS_RELEASE_VERSION) " (" COMPOSER_TEXT_(ABSL_OPTION_INLINE_NAMESPACE_NAME) "), " COMPOSER_MACHINE_;
+// composer_plugin() of CMake gives them; without, classes of LibTorch have another layout.
+#if defined(NDEBUG) && defined(C10_USE_GLOG)
+#define COMPOSER_DEFINITIONS_ ""
+#else
+#define COMPOSER_DEFINITIONS_ ", no NDEBUG or C10_USE_GLOG"
+#endif
+inline constexpr char kPluginToolchain[] =
+    COMPOSER_STANDARD_LIBRARY_ ", Abseil " COMPOSER_TEXT_(ABSL_LTS_RELEASE_VERSION) " (" COMPOSER_TEXT_(
+        ABSL_OPTION_INLINE_NAMESPACE_NAME) "), " COMPOSER_MACHINE_ COMPOSER_DEFINITIONS_;
 #if defined(__clang__)
 inline constexpr char kPluginCompiler[] = "clang " __clang_version__;
 #else
 inline constexpr char kPluginCompiler[] = "GCC " __VERSION__;
 #endif
 static_assert(__cplusplus >= 202002L, "a plugin needs -std=c++20 or later");
-
-// FNV-1a over the sizes that change when a struct does.
-constexpr uint32_t PluginLayout() {
-  uint32_t hash = 2166136261;
-  for (const uint64_t value :
-       {sizeof(State),           sizeof(Batch),        sizeof(Loss),      sizeof(Model),      sizeof(LanguageModel),
-        sizeof(GenerateOptions), sizeof(Dataset),      sizeof(Optimizer), sizeof(ParamGroup), sizeof(Scheduler),
-        sizeof(ScheduleContext), sizeof(Algorithm),    sizeof(Callback),  sizeof(Logger),     sizeof(LoggerDestination),
-        sizeof(MetricRecord),    sizeof(MetricValue),  sizeof(Metric),    sizeof(Time),       sizeof(Timestamp),
-        sizeof(RunPlace),        sizeof(PluginConfig), size_t{kNumEvents}}) {
-    hash = (hash ^ static_cast<uint32_t>(value)) * 16777619;
-  }
-  return hash;
-}
 
 template <size_t kSize>
 constexpr void CopyText(char (&to)[kSize], const char* from) {
@@ -107,7 +101,7 @@ constexpr PluginNote MakePluginNote(const char* name) {
   PluginNote note;
   CopyText(note.owner, kPluginNoteOwner);
   note.content.interface_version = kPluginInterface;
-  note.content.layout = PluginLayout();
+  CopyText(note.content.headers, kInterfaceHash);
   CopyText(note.content.name, name);
   CopyText(note.content.composer, kVersion);
   CopyText(note.content.torch, TORCH_VERSION);

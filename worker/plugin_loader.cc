@@ -78,11 +78,10 @@ absl::Status CheckPluginInfo(const PluginInfo& info) {
   if (Text(info.composer) != kVersion) return differs("Composer", Text(info.composer), kVersion);
   if (Text(info.torch) != TORCH_VERSION) return differs("LibTorch", Text(info.torch), TORCH_VERSION);
   if (Text(info.toolchain) != kPluginToolchain) return differs("the toolchain", Text(info.toolchain), kPluginToolchain);
-  if (info.layout != PluginLayout())
-    return absl::InvalidArgumentError(absl::StrCat("built with other headers of Composer ", kVersion, " (by ",
-                                                   Text(info.compiler),
-                                                   "): the structs it shares with this composer_worker have other "
-                                                   "sizes; build it again"));
+  if (Text(info.headers) != kInterfaceHash)
+    return absl::InvalidArgumentError(
+        absl::StrCat("built with other headers of Composer ", kVersion, " (", Text(info.headers), ", by ",
+                     Text(info.compiler), ") than this composer_worker (", kInterfaceHash, "): build it again"));
   return absl::OkStatus();
 }
 

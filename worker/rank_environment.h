@@ -6,6 +6,7 @@
 //   COMPOSER_HUB             gRPC address of the launcher's WorkerHub and KeyValue, "unix:/path"
 //   COMPOSER_JOB             the job's name at the rendezvous
 //   COMPOSER_GENERATION      the world's generation, from 1
+//   COMPOSER_LAUNCH          random, of the launcher that started this rank
 //   COMPOSER_PROGRESS_PAGE   path of the worker's progress page (base/progress_page.h)
 //   COMPOSER_PEER_MEMORY     folder in memory for snapshots, of this launcher's workers (worker/peer_store.h)
 //   COMPOSER_PEER_ADDRESS    "host:port" at which other launchers reach it
@@ -29,6 +30,7 @@ struct RankEnvironment {
   int local_world_size = 1;
   int node_rank = 0;
   uint64_t generation = 0;  // 0: no launcher
+  std::string launch;       // "": no launcher
   std::string job;
   std::string hub_address;         // empty: no launcher
   std::string progress_page_path;  // empty: none

@@ -190,6 +190,7 @@ absl::Status Train(Life& life, const JobSource& source, const Environment& env) 
     options.device = life.device;
     options.communicator = life.communicator.get();
     options.store = life.store;
+    options.launch = {life.place.launch, life.place.generation};
     options.memory = life.memory;
     options.supervision = life.supervision.get();
     ASSIGN_OR_RETURN(life.trainer, Trainer::Create(std::move(options)));

@@ -106,7 +106,7 @@ absl::StatusOr<int> ListTool(const std::vector<std::string>& args, const ToolCon
   if (as_json) {
     nlohmann::json array = nlohmann::json::array();
     for (const Listed& listed : all) array.push_back(AsJson(*place.store, listed, verify));
-    context.out << array.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    context.out << array.dump(2, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace) << "\n";
   } else if (all.empty()) {
     context.out << "no checkpoints in " << place.store->Location("") << "\n";
   } else {

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "checkpoint/tools/commands.h"
 #include "checkpoint/verify.h"
@@ -11,23 +12,24 @@ namespace composer {
 namespace {
 
 void PrintManifest(const std::string& location, const Manifest& manifest, std::ostream& out) {
-  out << "checkpoint  " << location << "\nrun         " << manifest.run_name << "\nsaved at    " << manifest.saved_at
-      << "\nstep        epoch " << manifest.step.epoch << ", batch " << manifest.step.batch << ", " << manifest.samples
-      << " samples\nworld size  " << manifest.world_size << "\nsize        " << HumanBytes(manifest.TensorBytesTotal())
-      << " in " << manifest.tensors.size() << " tensors, " << manifest.files.size() << " files\n\ntensors\n";
+  out << "checkpoint  " << location << "\nrun         " << Printable(manifest.run_name) << "\nsaved at    "
+      << Printable(manifest.saved_at) << "\nstep        epoch " << manifest.step.epoch << ", batch "
+      << manifest.step.batch << ", " << manifest.samples << " samples\nworld size  " << manifest.world_size
+      << "\nsize        " << HumanBytes(manifest.TensorBytesTotal()) << " in " << manifest.tensors.size()
+      << " tensors, " << manifest.files.size() << " files\n\ntensors\n";
   size_t width = 0;
-  for (const TensorEntry& tensor : manifest.tensors) width = std::max(width, tensor.name.size());
+  for (const TensorEntry& tensor : manifest.tensors) width = std::max(width, Printable(tensor.name).size());
   for (const TensorEntry& tensor : manifest.tensors) {
     int64_t bytes = 0;
     for (const Box& box : tensor.boxes) bytes += box.end - box.begin;
-    out << absl::StrFormat("  %-*s  %-4s  %9s  [%s]\n", static_cast<int>(width), tensor.name, tensor.dtype,
+    out << absl::StrFormat("  %-*s  %-4s  %9s  [%s]\n", static_cast<int>(width), Printable(tensor.name), tensor.dtype,
                            HumanBytes(bytes), absl::StrJoin(tensor.shape, ", "));
   }
   out << "\nsmall state\n";
   constexpr size_t kShown = 200;
   for (const auto& [key, text] : manifest.small) {
-    out << "  " << key << " = " << text.substr(0, kShown);
-    if (text.size() > kShown) out << "… (" << text.size() << " bytes)";
+    out << "  " << Printable(key) << " = " << Printable(text.substr(0, kShown));
+    if (text.size() > kShown) out << " (" << text.size() << " bytes)";
     out << "\n";
   }
 }

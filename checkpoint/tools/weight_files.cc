@@ -11,13 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "checkpoint/dtype.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/tools/mapped_file.h"
 #include "checkpoint/tools/torch_archive.h"
 #include "checkpoint/tools/torch_pickle.h"
 #include "checkpoint/tools/weight_names.h"
+#include "storage/mapped_file.h"
 
 namespace composer {
 namespace {
@@ -144,6 +145,8 @@ absl::StatusOr<ImportedWeights> ReadWeights(const std::string& source, absl::str
   for (const std::string& path : files) RETURN_IF_ERROR(ReadOne(path, key, &weights));
   absl::flat_hash_set<absl::string_view> names;
   for (const auto& [name, tensor] : weights.tensors) {
+    if (absl::StrContains(name, '\0'))
+      return absl::DataLossError(absl::StrCat(source, ": the name of a tensor has a NUL: `", Printable(name), "`"));
     if (!names.insert(name).second) return absl::DataLossError(absl::StrCat(source, ": `", name, "` is in two files"));
   }
   if (weights.tensors.empty()) return absl::InvalidArgumentError(absl::StrCat(source, " has no tensors"));

@@ -2,7 +2,9 @@
 #include "base/file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -15,6 +17,15 @@ TEST(File, AtomicWriteReplacesAndLeavesNoTemporary) {
   ASSERT_TRUE(AtomicWriteFile(path, "two").ok());
   EXPECT_EQ(*ReadFile(path), "two");
   EXPECT_EQ(*ListDir(dir.path()), std::vector<std::string>{"a.txt"});
+}
+
+// Of another container, whose process has the same number.
+TEST(File, AtomicWriteTakesNoOnesTemporaryFile) {
+  TempDir dir;
+  const std::string path = dir.Path("a.txt"), others = absl::StrCat(path, ".tmp-", getpid());
+  ASSERT_TRUE(MakeDirs(others).ok());
+  EXPECT_TRUE(AtomicWriteFile(path, "one").ok());
+  EXPECT_TRUE(IsDirectory(others));
 }
 
 TEST(File, ErrorsNameThePathAndHaveTheRightCode) {

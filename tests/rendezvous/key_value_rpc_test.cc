@@ -162,6 +162,25 @@ TEST_P(ProxyTest, AMeshReadsEachKeyOnceANode) {
   EXPECT_EQ(upstream_->num_reads(), kRanks) << "not one a rank";
 }
 
+// L7: each of 1,500 saves added its keys to the launcher's memory.
+TEST(KeyValueUpstream, KeysThatComeAndGoTakeNoMoreAndMoreMemory) {
+  KeyValueUpstream upstream(grpc::CreateChannel("unix:/nowhere", grpc::InsecureChannelCredentials()));
+  uint64_t revision = 0;
+  const auto change = [&](const std::string& key, bool deleted) {
+    proto::KeyMemory memory;
+    memory.set_key(key);
+    memory.set_revision(++revision);
+    memory.set_deleted(deleted);
+    upstream.Remember(1, memory);
+  };
+  change("lasting", false);
+  for (int save = 0; save < 1500; ++save) {
+    for (int key = 0; key < 5; ++key) change(absl::StrCat(save, "/", key), false);
+    for (int key = 0; key < 5; ++key) change(absl::StrCat(save, "/", key), true);
+  }
+  EXPECT_EQ(upstream.Memories(1).size(), 1001u);
+}
+
 TEST_P(ProxyTest, RemembersTheNewestChangesForARestartedRendezvous) {
   ASSERT_TRUE(Set(*stub_, CallerOf(1), "k", "old").ok());
   ASSERT_TRUE(Set(*stub_, CallerOf(1), "k", "new").ok());

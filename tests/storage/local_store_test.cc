@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "tests/support/power_cut_disk.h"
 #include "tests/support/temp_dir.h"
@@ -27,6 +30,35 @@ constexpr int kMoreStepsThanAPut = 40;
 std::string Content(ObjectStore& store, const std::string& key) {
   const auto content = GetObject(store, key, 1 << 20);
   return content.ok() ? *content : std::string(absl::StatusCodeToString(content.status().code()));
+}
+
+// R11: on a file system without hard links no checkpoint was ever committed.
+TEST(TakeFreeName, OfManyExactlyOneGetsTheNameWhateverTheFileSystemKnows) {
+  for (const NameBy by : {NameBy::kLink, NameBy::kRename, NameBy::kReserve}) {
+    TempDir dir;
+    std::atomic<int> taken{0};
+    std::atomic<int> winner{-1};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&, i] {
+        const std::string from = dir.Path(absl::StrCat("from-", i));
+        ASSERT_TRUE(AtomicWriteFile(from, absl::StrCat("content ", i)).ok());
+        const absl::Status status = TakeFreeName(from, dir.Path("to"), by);
+        if (status.ok()) {
+          ++taken;
+          winner = i;
+        } else {
+          EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists) << status;
+          EXPECT_EQ(*ReadFile(from), absl::StrCat("content ", i)) << "the loser's file stays";
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(taken, 1);
+    EXPECT_EQ(*ReadFile(dir.Path("to")), absl::StrCat("content ", winner.load()));
+    EXPECT_EQ(TakeFreeName(dir.Path("nothing"), dir.Path("to2"), by).code(), absl::StatusCode::kNotFound);
+    EXPECT_FALSE(PathExists(dir.Path("to2")));
+  }
 }
 
 class PowerCut : public testing::TestWithParam<Loses> {};

@@ -38,6 +38,33 @@ INSTANTIATE_TEST_SUITE_P(Gcs, ObjectStoreSuite, testing::Values([] {
                            return NewStore(S3Bucket::CreateOnly::kGenerationMatch, S3Store::kPartBytes);
                          }));
 
+// R15: signed with the machine's clock, beside the one that decides when keys expire and how long to wait.
+TEST(S3Store, RequestsAreSignedWithItsClock) {
+  FakeBucket bucket;
+  bucket.clock.Advance(absl::Hours(24));
+  std::string date;
+  bucket.server.set_script([&](int, const HttpRequest& request) {
+    for (const auto& [name, value] : request.headers) {
+      if (name == "x-amz-date") date = value;
+    }
+    return Fault::kNone;
+  });
+  S3Store store = bucket.Store();
+  ASSERT_TRUE(store.Put("k", {"x"}).ok());
+  EXPECT_EQ(date, "19700102T000000Z");
+}
+
+TEST(S3Store, GivenUpItTriesNoLonger) {
+  FakeBucket bucket;
+  S3Store store = bucket.Store();
+  bucket.server.set_script([&](int number, const HttpRequest&) {
+    if (number == 2) store.GiveUp();
+    return Fault::kSlowDown;
+  });
+  EXPECT_EQ(store.Put("k", {"x"}).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(bucket.server.requests(), 3);
+}
+
 TEST(S3Store, KeepsToItsPrefix) {
   FakeBucket bucket;
   S3Store store = bucket.Store();

@@ -3,8 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "base/file.h"
 #include "storage/memory_store.h"
@@ -152,6 +157,68 @@ TEST_F(Uploads, MoreThanMayWaitAreRefused) {
     ASSERT_TRUE(queue.Flush(absl::Seconds(20)).ok());
   }
   EXPECT_EQ(gated->inner.List("")->size(), 2u);
+  EXPECT_THAT(*ListDir(dir_.path()), IsEmpty());
+}
+
+// R13: a large file was read into the memory of the training process.
+TEST_F(Uploads, ALargeFileTakesNoMemory) {
+  constexpr int64_t kBytes = int64_t{512} << 20;
+  class Measuring final : public FaultStore {
+   public:
+    using FaultStore::FaultStore;
+    absl::Status Put(const std::string& key, Pieces pieces) override {
+      for (const absl::string_view piece : pieces) bytes += static_cast<int64_t>(piece.size());
+      anonymous = AnonymousBytes();
+      return absl::OkStatus();
+    }
+    static int64_t AnonymousBytes() {
+      for (const absl::string_view line : absl::StrSplit(*ReadFile("/proc/self/status"), '\n')) {
+        int64_t kilobytes = 0;
+        const std::vector<absl::string_view> words = absl::StrSplit(line, absl::ByAnyChar("\t "), absl::SkipEmpty());
+        if (words.size() > 1 && words[0] == "RssAnon:" && absl::SimpleAtoi(words[1], &kilobytes))
+          return kilobytes << 10;
+      }
+      return -1;
+    }
+    int64_t bytes = 0, anonymous = 0;
+  };
+  const auto store = std::make_shared<Measuring>(*store_);
+  const std::string path = Staged("");
+  ASSERT_EQ(truncate(path.c_str(), kBytes), 0);
+  const int64_t before = Measuring::AnonymousBytes();
+  UploadQueue queue(store, options_);
+  ASSERT_TRUE(queue.Add("x", path).ok());
+  ASSERT_TRUE(queue.Flush(absl::Seconds(60)).ok());
+  ASSERT_TRUE(queue.TakeFailures().ok());
+  EXPECT_EQ(store->bytes, kBytes);
+  EXPECT_LT(store->anonymous - before, kBytes / 8);
+}
+
+// R13: its thread went on behind the back of a program that had ended.
+TEST_F(Uploads, AStoreThatDoesNotAnswerIsGivenUpAndNoThreadIsLeft) {
+  class Hanging final : public FaultStore {
+   public:
+    using FaultStore::FaultStore;
+    absl::Status Put(const std::string& key, Pieces pieces) override {
+      began.Notify();
+      const bool told = given_up.WaitForNotificationWithTimeout(absl::Seconds(20));
+      ended = true;
+      return told ? absl::CancelledError("given up") : absl::OkStatus();
+    }
+    void GiveUp() override { given_up.Notify(); }
+    absl::Notification began, given_up;
+    std::atomic<bool> ended{false};
+  };
+  const auto store = std::make_shared<Hanging>(*store_);
+  {
+    options_.leave_limit = absl::ZeroDuration();
+    UploadQueue queue(store, options_);
+    ASSERT_TRUE(queue.Add("x", Staged("1")).ok());
+    store->began.WaitForNotification();
+  }
+  EXPECT_TRUE(store->given_up.HasBeenNotified());
+  EXPECT_TRUE(store->ended);
+  EXPECT_EQ(store.use_count(), 1);
   EXPECT_THAT(*ListDir(dir_.path()), IsEmpty());
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
@@ -65,6 +66,24 @@ class PluginTest : public ::testing::Test {
     return ReadJob({.yaml_path = dir_.Path("job.yaml"), .run_folder = dir_.Path("run")}, Environment());
   }
   std::string Error(const std::string& changes) { return std::string(Read(changes).status().message()); }
+
+  // What CMake makes of the source's headers, in a copy of them after `change` (a shell command, or FLAGS=…).
+  std::string HashOfHeaders(const std::string& change) {
+    const std::string copy = dir_.Path(absl::StrCat("source", ++copies_));
+    const bool flags = absl::StartsWith(change, "FLAGS=");
+    const std::string command = absl::StrCat(
+        "mkdir -p ", copy,
+        "/generated && cd " COMPOSER_SOURCE_DIR
+        " && cp -r --parents base storage checkpoint trainer include worker/plugin*.h ",
+        copy, " && cp -r " COMPOSER_GENERATED_DIR "/composer ", copy, "/generated && cd ", copy, " && ",
+        change.empty() || flags ? "true" : change,
+        " && " CMAKE_PROGRAM " -DROOT=$PWD -DGENERATED=$PWD/generated '-DFLAGS=",
+        flags ? change.substr(6) : COMPOSER_INTERFACE_FLAGS, "' -P " COMPOSER_SOURCE_DIR "/cmake/InterfaceHash.cmake");
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    const std::string header = ReadFile(copy + "/generated/composer/interface.h").value();
+    const size_t at = header.find("kInterfaceHash[] = \"");
+    return at == std::string::npos ? header : header.substr(at + 20, 16);
+  }
 
   TempDir dir_;
   std::string library_;
@@ -178,6 +197,15 @@ TEST_F(PluginTest, WhatAFactoryDoesWrongNamesIt) {
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("no_data"), HasSubstr("/data/x")));
 }
 
+// R7: of members that changed places, new enumerators and other virtual functions the sizes said nothing.
+TEST_F(PluginTest, AnyOtherHeaderIsAnotherInterface) {
+  const std::string same = HashOfHeaders("");
+  EXPECT_EQ(same, kInterfaceHash);
+  EXPECT_NE(HashOfHeaders("sed -i 's/kInit,/kFirst,/' trainer/core/event.h"), same);
+  EXPECT_NE(HashOfHeaders("touch trainer/new.h"), same);
+  EXPECT_NE(HashOfHeaders("FLAGS=-DX"), same);
+}
+
 TEST_F(PluginTest, AWrongVersionIsRefusedBeforeAnythingRuns) {
   const PluginInfo info = ReadPluginInfo(dir_.Path("libgood.so")).value();
   EXPECT_STREQ(info.name, "test_plugin");
@@ -197,7 +225,8 @@ TEST_F(PluginTest, AWrongVersionIsRefusedBeforeAnythingRuns) {
               AllOf(HasSubstr("built for Composer 9.8.7, but this composer_worker has "), HasSubstr(kVersion)));
   EXPECT_THAT(with([](PluginInfo& i) { CopyText(i.torch, "2.99.0"); }), HasSubstr("built for LibTorch 2.99.0"));
   EXPECT_THAT(with([](PluginInfo& i) { CopyText(i.toolchain, "libc++"); }), HasSubstr("toolchain libc++"));
-  EXPECT_THAT(with([](PluginInfo& i) { i.layout ^= 1; }), HasSubstr("built with other headers of Composer "));
+  EXPECT_THAT(with([](PluginInfo& i) { i.headers[3] ^= 1; }), HasSubstr("built with other headers of Composer "));
+  EXPECT_EQ(std::string(info.headers), HashOfHeaders(""));
   // A text that fills its field without a zero.
   EXPECT_THAT(with([](PluginInfo& i) { std::fill(std::begin(i.torch), std::end(i.torch), 'x'); }), HasSubstr("xxxx,"));
   EXPECT_FALSE(PathExists(witness));

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -17,7 +19,9 @@ namespace composer {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class Tools : public testing::Test {
  protected:
@@ -58,6 +62,44 @@ TEST_F(Tools, ShowOfAFolderFallsBackAndSaysWhy) {
   EXPECT_EQ(Run({"show", dir_.Path("run")}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("/ep0-ba1\n"));
   EXPECT_THAT(err_.str(), AllOf(HasSubstr("refused: "), HasSubstr("checksum mismatch of tensor")));
+}
+
+// L6: a forged manifest moved the cursor, and a name with a line end made lines of its own.
+TEST_F(Tools, HostileTextNeverReachesTheTerminal) {
+  StateDict state = MakeState(3);
+  state.tensors.emplace_back("w\x1b]0;owned\a\nrun         forged", torch::zeros({2}));
+  state.small["key\x1b[2J"] = "\"\\u001b[31m\"";
+  ASSERT_TRUE(Saver(store_, RankExchange(), {.run_name = "x\x1b[2J\x7f\xc2\x9b"}).Save(state, {0, 3}, 30).ok());
+  const std::string one = dir_.Path("run/checkpoints/ep0-ba1");
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"show", dir_.Path("run")},
+                                             {"diff", one, dir_.Path("run")},
+                                             {"verify", dir_.Path("run")},
+                                             {"list", dir_.Path("run")},
+                                             {"list", "--json", dir_.Path("run")},
+                                             {"show", "no\x1b[2J"},
+                                             {"export", dir_.Path("run"), dir_.Path("out/x\x1b[1m.safetensors")}}) {
+    Run(args);
+    for (const char c : out_.str() + err_.str())
+      ASSERT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= ' ') << args[0] << ": " << out_.str() << err_.str();
+    EXPECT_THAT(out_.str() + err_.str(), Not(AnyOf(HasSubstr("\x7f"), HasSubstr("\xc2\x9b")))) << args[0];
+    EXPECT_THAT(out_.str(), Not(HasSubstr("\nrun         forged"))) << args[0];
+  }
+}
+
+// L2: opening it waited for a writer, for ever.
+TEST_F(Tools, WhatIsNoFileIsDamageAndIsNotWaitedFor) {
+  for (const char* key : {"ep0-ba8/manifest.json", "ep0-ba9/manifest.json"})
+    ASSERT_TRUE(MakeDirs(DirName(dir_.Path(std::string("run/checkpoints/") + key))).ok());
+  ASSERT_EQ(mkfifo(dir_.Path("run/checkpoints/ep0-ba9/manifest.json").c_str(), 0600), 0);
+  ASSERT_EQ(symlink("/dev/zero", dir_.Path("run/checkpoints/ep0-ba8/manifest.json").c_str()), 0);
+  for (const char* command : {"list", "verify", "show"}) {
+    Run({command, dir_.Path("run")});
+    EXPECT_THAT(err_.str(), AllOf(HasSubstr("ep0-ba9/manifest.json: not a regular file"),
+                                  HasSubstr("ep0-ba8/manifest.json: not a regular file")))
+        << command;
+  }
+  EXPECT_EQ(FindNewestValid(store_)->checkpoint, "ep0-ba2");
 }
 
 TEST_F(Tools, DiffExitsWithZeroOnlyWhenEqual) {

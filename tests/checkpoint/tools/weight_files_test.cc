@@ -42,6 +42,18 @@ std::string TypeName(at::ScalarType type) {
   return names.at(type);
 }
 
+// L6: what prints as `a` and compares as another name.
+TEST(WeightFiles, ANameWithNulIsRefused) {
+  TempDir dir;
+  const std::string header = R"({"a\u0000b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("x.safetensors"), file + header + std::string(4, '\0')).ok());
+  const auto weights = ReadWeights(dir.Path("x.safetensors"), "");
+  EXPECT_EQ(weights.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(weights.status().message()), HasSubstr("`a\\x00b`"));
+}
+
 class WeightFile : public testing::TestWithParam<const char*> {};
 
 TEST_P(WeightFile, HoldsWhatItsWriterPutIn) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/tools/mapped_file.h"
+#include "storage/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -15,12 +15,12 @@
 namespace composer {
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus(errno, "open", path);
   const absl::Cleanup close_fd = [fd] { close(fd); };
   struct stat stat{};
   if (fstat(fd, &stat) != 0) return ErrnoStatus(errno, "stat", path);
-  if (!S_ISREG(stat.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is no regular file"));
+  if (!S_ISREG(stat.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
   const size_t size = static_cast<size_t>(stat.st_size);
   if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile(""));
   void* const memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
