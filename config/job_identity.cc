@@ -4,10 +4,12 @@
 #include <climits>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "config/config_map.h"
 #include "config/document.h"
 #include "config/plugin_files.h"
@@ -17,6 +19,7 @@ namespace {
 
 bool IsRunName(absl::string_view name) {
   if (name.empty() || name.size() > 200 || name == "." || name == "..") return false;
+  if (FirstBadUtf8(name) != absl::string_view::npos) return false;
   for (char c : name) {
     if (c == '/' || absl::ascii_iscntrl(static_cast<unsigned char>(c))) return false;
   }
@@ -55,10 +58,11 @@ absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const 
   JobIdentity job;
   job.run_name = root.String("run_name", DefaultRunName(yaml_path, env));
   if (!IsRunName(job.run_name)) {
-    root.Reject("run_name", absl::StrCat("`", job.run_name,
-                                         "` cannot name a run: 1 to 200 bytes without `/` or control characters"));
+    root.Reject("run_name", absl::StrCat("`", absl::CHexEscape(job.run_name),
+                                         "` cannot name a run: 1 to 200 bytes of UTF-8 without `/` or control characters"));
   }
   job.run_folder = root.String("run_folder", "runs/{run_name}");
+  if (job.run_folder.empty()) root.Reject("run_folder", "must not be empty");
   job.run_folder = AbsolutePath(absl::StrReplaceAll(job.run_folder, {{"{run_name}", job.run_name}}));
   job.max_restarts = static_cast<int>(root.Int("max_restarts", 3, {.min = 0, .max = INT_MAX}));
   if (root.Has("nproc")) job.nproc = static_cast<int>(root.Int("nproc", 1, {.min = 1, .max = 4096}));
