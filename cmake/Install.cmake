@@ -14,6 +14,7 @@ foreach(folder base storage checkpoint trainer)
   install(DIRECTORY ${folder} DESTINATION include/composer FILES_MATCHING PATTERN "*.h")
 endforeach()
 install(DIRECTORY include/composer ${PROJECT_BINARY_DIR}/generated/composer DESTINATION include FILES_MATCHING PATTERN "*.h")
+install(FILES config/plugin_note.h DESTINATION include/composer/config)
 install(FILES worker/plugin.h worker/plugin_config.h worker/plugin_registry.h DESTINATION include/composer/worker)
 configure_package_config_file(cmake/ComposerConfig.cmake.in ${PROJECT_BINARY_DIR}/ComposerConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Composer)

@@ -74,10 +74,9 @@ std::string Cut(const std::string& value) {
 
 std::string ValueOf(const std::string& value) { return value.empty() ? "(not given)" : Cut(value); }
 
-std::map<std::string, std::string> ByPath(const KeptConfig& config) {
-  std::map<std::string, std::string> values;
-  for (Setting& setting : ListSettings(config.root)) values[setting.path] = std::move(setting.value);
-  return values;
+void ForgetWritten(ConfigNode& node) {
+  node.written.clear();
+  for (ConfigNode& child : node.children) ForgetWritten(child);
 }
 
 bool SameHash(const KeptConfig& a, const KeptConfig& b, const std::string& path) {
@@ -103,21 +102,35 @@ ChangeClass ClassOfChange(absl::string_view path) {
   return ChangeClass::kNotable;
 }
 
+KeptConfig KeepConfig(const ConfigNode& effective,
+                      const std::function<std::string(absl::string_view path, absl::string_view value)>& hash) {
+  ConfigNode resolved = effective;
+  ForgetWritten(resolved);
+  const std::vector<Setting> values = ListSettings(resolved), shown = ListSettings(effective);
+  KeptConfig kept;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    const std::string& path = shown[i].path;
+    const bool secret = IsSecretKey(path.substr(path.rfind('.') + 1));
+    const bool hidden = secret || values[i].value != shown[i].value;
+    kept.settings[path] = secret && values[i].value == shown[i].value ? "***" : shown[i].value;
+    if (hidden) kept.hashes[path] = hash(path, values[i].value);
+  }
+  return kept;
+}
+
 std::vector<ConfigChange> CompareConfigs(const KeptConfig& before, const KeptConfig& after) {
   std::vector<ConfigChange> changes;
-  const std::map<std::string, std::string> old = ByPath(before), now = ByPath(after);
-  for (const Setting& setting : ListSettings(after.root)) {
-    const auto it = old.find(setting.path);
-    const std::string was = it == old.end() ? "" : it->second;
-    if (!SameValue(was, setting.value)) {
-      changes.push_back({setting.path, was, setting.value, ClassOfChange(setting.path)});
-    } else if (!SameHash(before, after, setting.path)) {
-      changes.push_back({setting.path, setting.value, absl::StrCat(setting.value, " with another value"),
-                         ClassOfChange(setting.path)});
+  for (const auto& [path, value] : after.settings) {
+    const auto it = before.settings.find(path);
+    const std::string was = it == before.settings.end() ? "" : it->second;
+    if (!SameValue(was, value)) {
+      changes.push_back({path, was, value, ClassOfChange(path)});
+    } else if (!SameHash(before, after, path)) {
+      changes.push_back({path, value, absl::StrCat(value, " with another value"), ClassOfChange(path)});
     }
   }
-  for (const Setting& setting : ListSettings(before.root)) {
-    if (now.count(setting.path) == 0) changes.push_back({setting.path, setting.value, "", ClassOfChange(setting.path)});
+  for (const auto& [path, value] : before.settings) {
+    if (after.settings.count(path) == 0) changes.push_back({path, value, "", ClassOfChange(path)});
   }
   return changes;
 }

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,14 +27,21 @@ struct ConfigChange {
   bool operator==(const ConfigChange&) const = default;
 };
 
-// A configuration as it is kept: effective (effective_config.h), without the values of the environment.
+// A configuration as it is kept in files: every setting in force by its path (effective_config.h), without secrets.
 struct KeptConfig {
-  ConfigNode root;
-  // Of settings with a part out of the environment: path -> a keyed hash of the value. A path that only one of two has says nothing.
+  std::map<std::string, std::string> settings;
+  // Of settings whose value is not shown, since it is from the environment or its key looks like a secret's: a keyed hash of it. A path that
+  // only one of two configurations has a hash of says nothing.
   std::map<std::string, std::string> hashes;
+
+  bool operator==(const KeptConfig&) const = default;
 };
 
-// In the order of `after`, then what is gone.
+// hash: of (path, value).
+KeptConfig KeepConfig(const ConfigNode& effective,
+                      const std::function<std::string(absl::string_view path, absl::string_view value)>& hash);
+
+// In the order of paths; what is gone comes last.
 std::vector<ConfigChange> CompareConfigs(const KeptConfig& before, const KeptConfig& after);
 
 // How a change of this setting is to be taken.

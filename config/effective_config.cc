@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "config/value_check.h"
@@ -138,6 +140,15 @@ std::vector<Setting> ListSettings(const ConfigNode& root) {
   std::vector<Setting> settings;
   List(root, "", settings);
   return settings;
+}
+
+bool IsSecretKey(absl::string_view key) {
+  const std::string name = absl::AsciiStrToLower(key);
+  // As a word of the key, so that max_tokens and tokenizer are none.
+  for (const char* word : {"token", "key", "secret", "password"}) {
+    if (name == word || absl::EndsWith(name, absl::StrCat("_", word))) return true;
+  }
+  return false;
 }
 
 }  // namespace composer

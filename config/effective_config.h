@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "config/node.h"
 #include "config/schema.h"
 
@@ -24,5 +25,8 @@ struct Setting {
 };
 // The leaves of a tree, in its order; an empty map or list is one, too.
 std::vector<Setting> ListSettings(const ConfigNode& root);
+
+// Does a key of this name hold a secret: token, key, secret, password, also as its last word (`api_key`)?
+bool IsSecretKey(absl::string_view key);
 
 }  // namespace composer

@@ -12,6 +12,7 @@
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "config/renamed_keys.h"
 
 namespace composer {
 namespace {
@@ -106,7 +107,10 @@ class Interpolator {
     if (absl::ConsumePrefix(&reference, "oc.env:") || absl::ConsumePrefix(&reference, "env:")) {
       return FromEnvironment(reference, depth);
     }
-    const ConfigNode* found = root_.FindPath(reference);
+    const absl::string_view top = reference.substr(0, reference.find('.'));
+    const std::string key = AcceptedKey(top);
+    const ConfigNode* found =
+        key.empty() ? root_.FindPath(reference) : root_.FindPath(absl::StrCat(key, reference.substr(top.size())));
     if (found == nullptr) return absl::InvalidArgumentError(NoSuchValue(reference, root_));
     return ExpandAll(*found, depth + 1);
   }

@@ -12,7 +12,6 @@
 #include "base/utf8.h"
 #include "config/config_map.h"
 #include "config/document.h"
-#include "config/plugin_files.h"
 
 namespace composer {
 namespace {
@@ -52,7 +51,7 @@ void CollectPaths(const ConfigNode& node, const std::string& at,
 
 absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const std::vector<std::string>& overrides,
                                             const Environment& env) {
-  ASSIGN_OR_RETURN(const ConfigNode document, LoadConfig({yaml_path}, overrides, env));
+  ASSIGN_OR_RETURN(ConfigNode document, LoadConfig({yaml_path}, overrides, env));
   ConfigReader reader(document);
   ConfigMap root = reader.root();
   JobIdentity job;
@@ -66,6 +65,7 @@ absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const 
   job.run_folder = AbsolutePath(absl::StrReplaceAll(job.run_folder, {{"{run_name}", job.run_name}}));
   job.max_restarts = static_cast<int>(root.Int("max_restarts", 3, {.min = 0, .max = INT_MAX}));
   if (root.Has("nproc")) job.nproc = static_cast<int>(root.Int("nproc", 1, {.min = 1, .max = 4096}));
+  job.resume_changes = root.StringList("resume_changes", {});
   job.peer_memory = root.Has("save_memory_interval");
   job.config_hash = ConfigHash(document);
   for (const char* key : {"train_dataloader", "eval_dataloader"}) {
@@ -73,7 +73,8 @@ absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const 
   }
   const std::vector<std::string> plugins = ReadPluginFiles(root, yaml_path);
   RETURN_IF_ERROR(reader.status());
-  ASSIGN_OR_RETURN(job.plugin_hash, HashPlugins(plugins));
+  ASSIGN_OR_RETURN(job.plugins, ReadPluginFacts(plugins));
+  job.document = std::move(document);
   return job;
 }
 

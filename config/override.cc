@@ -14,6 +14,7 @@
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "config/renamed_keys.h"
 #include "config/yaml.h"
 
 namespace composer {
@@ -54,6 +55,7 @@ absl::StatusOr<Override> Split(absl::string_view text) {
     if (part.empty()) return Invalid(result, "expected key=value with a dotted key such as optimizer.lr");
   }
   if (result.path.size() > 32) return Invalid(result, "nested too deep");
+  if (const std::string key = AcceptedKey(result.path[0]); !key.empty()) result.path[0] = key;
   return result;
 }
 

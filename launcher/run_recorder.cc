@@ -59,6 +59,7 @@ void RunRecorder::OnReport(const proto::WorkerMessage& message) {
   if (summary_.generations.empty()) return;
   GenerationSummary& current = summary_.generations.back();
   if (message.has_started()) {  // every rank says the same
+    started_ = true;
     current.start_checkpoint = message.started().checkpoint();
     current.start_step = current.end_step = message.started().batch();
     current.start_samples = current.end_samples = message.started().samples();

@@ -12,7 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/private_file.h"
 #include "base/status_macros.h"
+#include "config/yaml.h"
 #include "rendezvous/grpc_settings.h"
 #include "storage/open_store.h"
 #include "trainer/parallel/c10d_communicator.h"
@@ -170,18 +172,19 @@ JobPlace PlaceOf(const Life& life, const Environment& env) {
   return place;
 }
 
-absl::Status PrepareRunFolder(const Job& job, int rank) {
-  if (rank != 0) return absl::OkStatus();
-  RETURN_IF_ERROR(MakeDirs(JoinPath(job.run_folder, "logs")));
-  return AtomicWriteFile(JoinPath(job.run_folder, "config.yaml"), job.resolved_yaml);
+// What the run resumes from is settled, and nothing refused it: the file of an earlier launch is replaced only now.
+absl::Status WriteConfig(const std::string& run_folder, const ConfigNode& effective) {
+  return WritePrivateFile(JoinPath(run_folder, "config.yaml"), ToShownYaml(effective));
 }
 
 absl::Status Train(Life& life, const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
-  RETURN_IF_ERROR(PrepareRunFolder(job, life.place.rank));
+  if (life.place.rank == 0) RETURN_IF_ERROR(MakePrivateDir(JoinPath(job.run_folder, "logs")));
   if (job.gpu) RETURN_IF_ERROR(UseGpu(life));
   RETURN_IF_ERROR(Connect(life, job));
   return CatchTorch([&]() -> absl::Status {
+    const ConfigNode effective = job.effective;
+    const std::string run_folder = job.run_folder;
     ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(life, env)));
     options.device = life.device;
     options.communicator = life.communicator.get();
@@ -189,6 +192,7 @@ absl::Status Train(Life& life, const JobSource& source, const Environment& env) 
     options.memory = life.memory;
     options.supervision = life.supervision.get();
     ASSIGN_OR_RETURN(life.trainer, Trainer::Create(std::move(options)));
+    if (life.place.rank == 0) RETURN_IF_ERROR(WriteConfig(run_folder, effective));
     return life.trainer->Fit();
   });
 }
@@ -216,11 +220,13 @@ int RunWorker(const JobSource& source, const Environment& env) {
     return ExitCodeFor(place.status().code());
   }
   life.place = *std::move(place);
+  JobSource placed = source;
+  placed.world_size = life.place.world_size;
   if (!life.place.has_launcher() && life.place.spans_nodes()) {
     life.place.node_address = AddressTowards(life.place.master_address);
   }
   absl::Status status = Attach(life);
-  if (status.ok()) status = Train(life, source, env);
+  if (status.ok()) status = Train(life, placed, env);
   const int code = ExitCodeFor(status.code());
   if (life.trainer != nullptr) life.trainer->Close();
   if (life.tcp_store != nullptr && status.ok()) LeaveTcpStore(life.place, *life.tcp_store, kLeaveLimit);
