@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "config/effective_config.h"
 #include "config/name_advice.h"
 #include "config/scalar.h"
 #include "config/value_check.h"
@@ -196,6 +198,22 @@ absl::Status CheckJob(const ConfigNode& document, const JobCheck& check) {
   Checker(document, check, reader).CheckMap(document, "", {check.schema.Find("map", "job")});
   CheckJobRules(document, check.world_size, reader);
   return reader.status();
+}
+
+absl::Status WithPlace(const ConfigNode& effective, const absl::Status& status) {
+  const absl::string_view message = status.message();
+  const absl::string_view path = message.substr(0, message.find(": "));
+  const ConfigNode* node = &effective;
+  SourceMark place = effective.mark;
+  bool found = false;
+  for (absl::string_view part : absl::StrSplit(path, '.')) {
+    node = node->FindPath(part);
+    if (node == nullptr) break;
+    found = true;
+    if (node->mark.source != kDefaultSource && !node->mark.source.empty()) place = node->mark;
+  }
+  if (!found || place.source.empty() || path.size() == message.size()) return status;
+  return absl::Status(status.code(), absl::StrCat(place.ToString(), ": ", message));
 }
 
 }  // namespace composer

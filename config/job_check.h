@@ -23,6 +23,10 @@ struct JobCheck {
 // OK, or kInvalidArgument with a line for each mistake, in the order of the file where possible.
 absl::Status CheckJob(const ConfigNode& document, const JobCheck& check);
 
+// An error whose message begins with a setting's path ("model.vocab_size: …"), with the setting's place in front: that of the nearest part of the path that
+// was written by someone. Others stay as they are. effective: effective_config.h, or the document itself.
+absl::Status WithPlace(const ConfigNode& effective, const absl::Status& status);
+
 // The part of it that is not about one value (job_rules.cc). Mistakes go to the reader.
 void CheckJobRules(const ConfigNode& document, int world_size, ConfigReader& reader);
 

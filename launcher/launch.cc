@@ -20,7 +20,6 @@
 #include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/data_fingerprint.h"
-#include "launcher/job_file.h"
 #include "launcher/job_roster.h"
 #include "launcher/launching.h"
 #include "launcher/meeting.h"
@@ -251,7 +250,6 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   const bool remembers = launching.memory != nullptr && launching.memory->standing().generation() > 0;
   ASSIGN_OR_RETURN(launching.household, MakeHousehold(plan, launching.endpoint_is_here, options, launching.security,
                                                       environment, remembers ? RegatherSeconds(plan.shape) : 0));
-  if (launching.household.lock != nullptr) RETURN_IF_ERROR(RememberJobFile(plan.run_folder, plan.job_file));
   console.emplace();
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
@@ -290,12 +288,6 @@ int Launch(const LaunchOptions& options, const Program& program, const Environme
     std::printf("%s", (options.explain ? ExplainOptions(plan->values) : DescribePlan(*plan)).c_str());
     std::fflush(stdout);
     return exit_code::kDone;
-  }
-  if (plan->job && !plan->any_job_file) {
-    if (const absl::Status status = CheckJobFile(plan->run_folder, plan->job_file); !status.ok()) {
-      Tell(status.message());
-      return exit_code::kUserError;
-    }
   }
   if (const std::string advice = SlurmAdvice(environment); !advice.empty() && plan->shape.one_node()) Tell(advice);
   std::optional<Console> console;

@@ -251,17 +251,30 @@ absl::Status AddResume(const Job& job, const JobPlace& place, TrainerOptions& op
 
 }  // namespace
 
+absl::Status OpenData(Job& job) {
+  const auto open = [&](const DatasetFactory& make, absl::string_view key) -> absl::StatusOr<std::shared_ptr<const Dataset>> {
+    absl::StatusOr<std::shared_ptr<const Dataset>> dataset = make();
+    const bool of_file = absl::IsNotFound(dataset.status()) || absl::IsPermissionDenied(dataset.status());
+    if (!dataset.ok()) return Annotate(dataset.status(), absl::StrCat(key, of_file ? ".path" : ""));
+    return dataset;
+  };
+  ASSIGN_OR_RETURN(job.options.train.dataset, open(job.train_dataset, "train_dataloader"));
+  for (size_t i = 0; i < job.evaluations.size(); ++i) {
+    const ConfigNode* list = job.effective.Find("eval_dataloader");
+    const std::string key = list != nullptr && list->is_list() ? absl::StrCat("eval_dataloader.", i) : "eval_dataloader";
+    ASSIGN_OR_RETURN(job.evaluations[i].options.dataset, open(job.evaluations[i].dataset, key));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place) {
+  RETURN_IF_ERROR(OpenData(job));
   TrainerOptions options = std::move(job.options);
   RETURN_IF_ERROR(AddResume(job, place, options));
   SeedForConstruction(options.seed);
   options.make_model = job.model;
   WarnOfWideGroups(place, options.tensor_parallel_degree);
-  ASSIGN_OR_RETURN(options.train.dataset, job.train_dataset());
-  for (Job::Evaluation& evaluation : job.evaluations) {
-    ASSIGN_OR_RETURN(evaluation.options.dataset, evaluation.dataset());
-    options.evaluators.push_back(evaluation.options);
-  }
+  for (const Job::Evaluation& evaluation : job.evaluations) options.evaluators.push_back(evaluation.options);
   options.visible_devices = place.visible_gpus;
   options.save.open_store = options.load.open_store = place.open_store;
   for (SaveOptions& saver : options.checkpoint_savers) saver.open_store = place.open_store;

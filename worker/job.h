@@ -68,6 +68,9 @@ struct JobSource {
 // kInvalidArgument with one line for each mistake in the file; kNotFound for a missing file.
 absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env);
 
+// Opens the data: options.train.dataset and the evaluations'. An error begins with the key: "train_dataloader.path: …".
+absl::Status OpenData(Job& job);
+
 // Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); Status for data that can't be read.
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place);
 

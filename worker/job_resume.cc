@@ -98,7 +98,7 @@ absl::StatusOr<KeptConfig> ParseKept(const std::string& text) {
 
 absl::StatusOr<std::string> JudgeResume(const ResumePoint& point, const KeptConfig& now,
                                         const std::vector<std::string>& resume_changes) {
-  std::string said = absl::StrCat("resuming from ", BaseName(point.location), " of ", Date(point.saved_at), " (", point.location, ")");
+  std::string said = absl::StrCat("resuming from ", BaseName(point.location), point.saved_at.empty() ? "" : absl::StrCat(" of ", Date(point.saved_at)), " (", point.location, ")");
   if (point.configuration.empty()) return said;
   ASSIGN_OR_RETURN(KeptConfig before, ParseKept(point.configuration));
   const auto key_of = [](const KeptConfig& kept) { return kept.hashes.count("") == 0 ? "" : kept.hashes.at(""); };

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/private_file.h"
 #include "base/status_macros.h"
+#include "config/job_check.h"
 #include "config/yaml.h"
 #include "rendezvous/grpc_settings.h"
 #include "storage/open_store.h"
@@ -28,6 +29,7 @@
 #include "worker/peer_meeting.h"
 #include "worker/process_group.h"
 #include "worker/rank_environment.h"
+#include "worker/sample_check.h"
 #include "worker/slurm_rank.h"
 #include "worker/store.h"
 #include "worker/tcp_meeting.h"
@@ -177,24 +179,41 @@ absl::Status WriteConfig(const std::string& run_folder, const ConfigNode& effect
   return WritePrivateFile(JoinPath(run_folder, "config.yaml"), ToShownYaml(effective));
 }
 
+struct FirstStep {
+  ModelFactory make_model;
+  std::shared_ptr<const Dataset> dataset;
+  uint64_t seed;
+};
+
+// An error of LibTorch's in the first step: when the model does not take the data at all, that is the user's to mend, and no restart helps.
+absl::Status Explained(const absl::Status& status, const FirstStep& first) {
+  if (!absl::IsInternal(status) && !absl::IsOutOfRange(status)) return status;
+  const absl::Status trial = CheckSamples(first.make_model, *first.dataset, first.seed).status();
+  return trial.code() == absl::StatusCode::kInvalidArgument ? trial : status;
+}
+
 absl::Status Train(Life& life, const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
   if (life.place.rank == 0) RETURN_IF_ERROR(MakePrivateDir(JoinPath(job.run_folder, "logs")));
   if (job.gpu) RETURN_IF_ERROR(UseGpu(life));
   RETURN_IF_ERROR(Connect(life, job));
-  return CatchTorch([&]() -> absl::Status {
-    const ConfigNode effective = job.effective;
-    const std::string run_folder = job.run_folder;
+  const ConfigNode effective = job.effective;
+  const std::string run_folder = job.run_folder;
+  const absl::Status status = CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(life, env)));
     options.device = life.device;
     options.communicator = life.communicator.get();
     options.store = life.store;
     options.memory = life.memory;
     options.supervision = life.supervision.get();
+    const FirstStep first_step = {options.make_model, options.train.dataset, options.seed};
     ASSIGN_OR_RETURN(life.trainer, Trainer::Create(std::move(options)));
     if (life.place.rank == 0) RETURN_IF_ERROR(WriteConfig(run_folder, effective));
-    return life.trainer->Fit();
+    const int64_t begin = life.trainer->state().timestamp.batch;
+    const absl::Status status = life.trainer->Fit();
+    return life.trainer->state().timestamp.batch == begin ? Explained(status, first_step) : status;
   });
+  return status.code() == absl::StatusCode::kInvalidArgument ? WithPlace(effective, status) : status;
 }
 
 proto::ExitReport ReportOf(const Life& life, const absl::Status& status) {
