@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
+#include "base/utf8.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -203,12 +205,16 @@ absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, con
       result.values.push_back({option.name, option.fallback, "default"});
       continue;
     }
-    if (absl::Status status = option.set(it->second.value); !status.ok()) {
+    absl::Status status = FirstBadUtf8(it->second.value) == absl::string_view::npos
+                              ? option.set(it->second.value)
+                              : absl::InvalidArgumentError("must be valid UTF-8");
+    if (!status.ok()) {
       const absl::string_view origin = it->second.origin;
       const absl::string_view written = origin.substr(origin.find(' ') + 1);
       const std::string name =
           absl::StrContains(Canonical(written), Canonical(option.name)) ? "" : absl::StrCat(" (--", option.name, ")");
-      return absl::InvalidArgumentError(absl::StrCat(written, name, ": `", it->second.value, "` ", status.message()));
+      return absl::InvalidArgumentError(absl::StrCat(written, name, ": `", FirstBadUtf8(it->second.value) == absl::string_view::npos ? it->second.value
+                                                                                              : absl::CHexEscape(it->second.value), "` ", status.message()));
     }
     result.values.push_back(it->second);
   }

@@ -11,7 +11,7 @@
 namespace composer {
 
 // Members of the small state, at any depth, that say when and as which run it was saved, not what was computed:
-// run_name, run_folder, save_folder, load_path, saved_at, world_size, hostname, and whatever ends in `_wct` (wall-clock
+// run_name, run_folder, save_folder, load_path, saved_at, world_size, hostname, configuration, and whatever ends in `_wct` (wall-clock
 // time). They and all below them are not compared.
 bool IsRunIdentity(absl::string_view member);
 

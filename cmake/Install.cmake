@@ -14,6 +14,7 @@ foreach(folder base storage checkpoint trainer)
   install(DIRECTORY ${folder} DESTINATION include/composer FILES_MATCHING PATTERN "*.h")
 endforeach()
 install(DIRECTORY include/composer ${PROJECT_BINARY_DIR}/generated/composer DESTINATION include FILES_MATCHING PATTERN "*.h")
+install(FILES config/plugin_note.h DESTINATION include/composer/config)
 install(FILES worker/plugin.h worker/plugin_config.h worker/plugin_registry.h DESTINATION include/composer/worker)
 install(FILES LICENSE NOTICE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # LibTorch beside the programs, so that the tree may be moved and the sources deleted: cmake --install build --component libtorch

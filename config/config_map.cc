@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "config/renamed_keys.h"
@@ -69,7 +70,27 @@ void ConfigReader::RejectUnknown(const ConfigNode& node, const std::string& path
   }
 }
 
+namespace {
+
+std::string AsYaml(int64_t value) { return absl::StrCat(value); }
+std::string AsYaml(double value) { return absl::StrFormat("%.17g", value); }
+std::string AsYaml(absl::string_view value) { return std::string(value); }
+template <typename T>
+std::string AsYaml(const std::vector<T>& values) {
+  return absl::StrCat("[", absl::StrJoin(values, ", ", [](std::string* out, const T& value) { out->append(AsYaml(value)); }), "]");
+}
+
+}  // namespace
+
+template <typename Value, typename Range>
+void ConfigMap::Note(absl::string_view key, absl::string_view type, const Value& fallback, const Range& range) const {
+  if (!reader_->records()) return;
+  reader_->Note({path_, std::string(key), std::string(type), AsYaml(fallback), static_cast<double>(range.min),
+                 static_cast<double>(range.max), {}});
+}
+
 bool ConfigMap::Has(absl::string_view key) const {
+  if (reader_->records()) reader_->Note({path_, std::string(key)});
   if (node_ == nullptr) return false;
   reader_->MakeKnown(*node_, key);
   const ConfigNode* value = node_->Find(key);
@@ -106,6 +127,7 @@ std::string ConfigMap::String(absl::string_view key) {
 }
 
 std::string ConfigMap::String(absl::string_view key, absl::string_view fallback) {
+  Note(key, "text", fallback, DoubleRange{});
   const ConfigNode* value = Ask(key);
   if (value == nullptr) return std::string(fallback);
   return ValueOr(ParseStringScalar(*value), std::string(fallback), [&](auto message) { Reject(key, message); });
@@ -117,6 +139,7 @@ bool ConfigMap::Is(absl::string_view key, absl::string_view word) {
 }
 
 int64_t ConfigMap::Int(absl::string_view key, int64_t fallback, IntRange range) {
+  Note(key, "int", fallback, range);
   const ConfigNode* value = Ask(key);
   if (value == nullptr) return fallback;
   const absl::StatusOr<int64_t> parsed = ParseIntScalar(*value);
@@ -132,6 +155,7 @@ int64_t ConfigMap::RequiredInt(absl::string_view key, IntRange range) {
 }
 
 double ConfigMap::Double(absl::string_view key, double fallback, DoubleRange range) {
+  Note(key, "number", fallback, range);
   const ConfigNode* value = Ask(key);
   if (value == nullptr) return fallback;
   const absl::StatusOr<double> parsed = ParseDoubleScalar(*value);
@@ -147,12 +171,14 @@ double ConfigMap::RequiredDouble(absl::string_view key, DoubleRange range) {
 }
 
 bool ConfigMap::Bool(absl::string_view key, bool fallback) {
+  Note(key, "bool", absl::string_view(fallback ? "true" : "false"), DoubleRange{});
   const ConfigNode* value = Ask(key);
   if (value == nullptr) return fallback;
   return ValueOr(ParseBoolScalar(*value), fallback, [&](auto message) { Reject(key, message); });
 }
 
 std::string ConfigMap::Time(absl::string_view key, absl::string_view fallback) {
+  Note(key, "time", fallback, DoubleRange{});
   const ConfigNode* value = Ask(key);
   if (value == nullptr) return std::string(fallback);
   if (value->is_scalar()) return value->scalar;
@@ -164,11 +190,13 @@ std::string ConfigMap::Choice(absl::string_view key, absl::Span<const absl::stri
                               absl::string_view fallback) {
   const std::string value = String(key, fallback);
   const std::vector<std::string> names(allowed.begin(), allowed.end());
+  if (reader_->records()) reader_->Note({path_, std::string(key), "choice", std::string(fallback), 0, 0, names});
   for (const std::string& name : names) {
     if (value == name) return value;
   }
   if (value == fallback) return value;
-  Reject(key, absl::StrCat("`", value, "` is not one of ", absl::StrJoin(names, ", "), DidYouMean(value, names)));
+  const ConfigNode* node = node_ == nullptr ? nullptr : node_->Find(key);
+  Reject(key, absl::StrCat(node == nullptr ? value : node->Describe(), " is not one of ", absl::StrJoin(names, ", "), DidYouMean(value, names)));
   return std::string(fallback);
 }
 
@@ -201,14 +229,17 @@ std::vector<T> ConfigMap::NumberList(absl::string_view key, std::vector<T> fallb
 }
 
 std::vector<int64_t> ConfigMap::IntList(absl::string_view key, std::vector<int64_t> fallback, IntRange range) {
+  Note(key, "ints", fallback, range);
   return NumberList(key, std::move(fallback), range, ParseIntScalar);
 }
 
 std::vector<double> ConfigMap::DoubleList(absl::string_view key, std::vector<double> fallback, DoubleRange range) {
+  Note(key, "numbers", fallback, range);
   return NumberList(key, std::move(fallback), range, ParseDoubleScalar);
 }
 
 std::vector<std::string> ConfigMap::StringList(absl::string_view key, std::vector<std::string> fallback) {
+  Note(key, "texts", fallback, DoubleRange{});
   const ConfigNode* value = Ask(key);
   if (value == nullptr) return fallback;
   if (value->is_scalar()) return {value->scalar};

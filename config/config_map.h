@@ -41,6 +41,16 @@ struct DoubleRange {
 
 class ConfigMap;
 
+// A question that a reader asked of the document: for the comparison with the table of keys (schema.h).
+struct ConfigAsk {
+  std::string path;  // of the map
+  std::string key;
+  std::string type;      // "int", "number", "bool", "text", "time", "choice", "ints", "numbers", "texts"; "": whether it is there
+  std::string fallback;  // as YAML; "": none
+  double min = -std::numeric_limits<double>::infinity(), max = std::numeric_limits<double>::infinity();
+  std::vector<std::string> words;  // of a choice
+};
+
 // Owns what was asked for and what was wrong. The document must outlive it, and it its maps. One thread.
 class ConfigReader {
  public:
@@ -60,6 +70,12 @@ class ConfigReader {
   // Marks a map as opened, and a key of it as known.
   void Open(const ConfigNode& map) { asked_[&map]; }
   void MakeKnown(const ConfigNode& map, absl::string_view key) { asked_[&map].insert(std::string(key)); }
+  // From now on, what is asked is noted there.
+  void Record(std::vector<ConfigAsk>* asks) { asks_ = asks; }
+  void Note(ConfigAsk ask) {
+    if (asks_ != nullptr) asks_->push_back(std::move(ask));
+  }
+  bool records() const { return asks_ != nullptr; }
 
  private:
   void RejectUnknown(const ConfigNode& node, const std::string& path);
@@ -67,6 +83,7 @@ class ConfigReader {
   const ConfigNode& document_;
   std::map<const ConfigNode*, std::set<std::string>> asked_;
   std::vector<std::string> errors_;
+  std::vector<ConfigAsk>* asks_ = nullptr;
 };
 
 // A view of one map; cheap to copy. A map that is not in the document reads as empty.
@@ -122,6 +139,8 @@ class ConfigMap {
  private:
   // The key's value, null when not given; makes the key known.
   const ConfigNode* Ask(absl::string_view key);
+  template <typename Value, typename Range>
+  void Note(absl::string_view key, absl::string_view type, const Value& fallback, const Range& range) const;
   void Missing(absl::string_view key);
   template <typename T, typename Range, typename Parse>
   std::vector<T> NumberList(absl::string_view key, std::vector<T> fallback, const Range& range, Parse parse);

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "config/interpolation.h"
 #include "config/override.h"
+#include "config/renamed_keys.h"
 #include "config/yaml.h"
 
 namespace composer {
@@ -25,6 +26,7 @@ absl::StatusOr<ConfigNode> LoadFile(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat(node.mark.ToString(), ": expected `key: value` lines, got ", node.Describe()));
   }
+  RETURN_IF_ERROR(AcceptForeignKeys(node));
   return node;
 }
 
@@ -63,6 +65,7 @@ absl::StatusOr<ConfigNode> LoadConfig(const std::vector<std::string>& paths, con
     Merge(std::move(file), root);
   }
   for (const std::string& text : overrides) RETURN_IF_ERROR(ApplyOverride(text, root));
+  RETURN_IF_ERROR(AcceptForeignKeys(root));
   RETURN_IF_ERROR(Interpolate(env, root));
   return root;
 }

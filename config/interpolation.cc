@@ -11,6 +11,8 @@
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
+#include "config/renamed_keys.h"
 
 namespace composer {
 namespace {
@@ -61,14 +63,16 @@ class Interpolator {
   absl::StatusOr<ConfigNode> Expand(const ConfigNode& node, int depth) {
     if (depth > kMaxDepth) return absl::InvalidArgumentError("refers to itself");
     const absl::string_view text = node.scalar;
+    const int read_before = variables_read_;
     ConfigNode result = node;
     if (absl::StartsWith(text, "${") && PastClosingBrace(text, 2) == text.size()) {
       ASSIGN_OR_RETURN(ConfigNode value, Lookup(text.substr(2, text.size() - 3), depth));
       value.mark = node.mark;
       result.AssignValue(std::move(value));
-      return result;
+    } else {
+      ASSIGN_OR_RETURN(result.scalar, ExpandText(text, depth));
     }
-    ASSIGN_OR_RETURN(result.scalar, ExpandText(text, depth));
+    if (result.children.empty() && variables_read_ != read_before) result.written = std::string(text);
     return result;
   }
 
@@ -103,7 +107,10 @@ class Interpolator {
     if (absl::ConsumePrefix(&reference, "oc.env:") || absl::ConsumePrefix(&reference, "env:")) {
       return FromEnvironment(reference, depth);
     }
-    const ConfigNode* found = root_.FindPath(reference);
+    const absl::string_view top = reference.substr(0, reference.find('.'));
+    const std::string key = AcceptedKey(top);
+    const ConfigNode* found =
+        key.empty() ? root_.FindPath(reference) : root_.FindPath(absl::StrCat(key, reference.substr(top.size())));
     if (found == nullptr) return absl::InvalidArgumentError(NoSuchValue(reference, root_));
     return ExpandAll(*found, depth + 1);
   }
@@ -123,11 +130,14 @@ class Interpolator {
   }
 
   absl::StatusOr<ConfigNode> FromEnvironment(absl::string_view reference, int depth) {
+    ++variables_read_;
     const size_t comma = reference.find(',');
     const absl::string_view name = reference.substr(0, comma);
     ConfigNode result;
     result.kind = ConfigNode::Kind::kScalar;
     if (const std::optional<std::string> value = env_.Get(name)) {
+      if (FirstBadUtf8(*value) != absl::string_view::npos)
+        return absl::InvalidArgumentError(absl::StrCat("the environment variable ", name, " is not valid UTF-8"));
       result.scalar = *value;
     } else if (comma == absl::string_view::npos) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -143,6 +153,7 @@ class Interpolator {
   const Environment& env_;
   const ConfigNode& root_;
   int replacements_ = 0;
+  int variables_read_ = 0;  // of the environment
   std::vector<std::string> errors_;
 };
 

@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "base/env.h"
 #include "base/startup_limits.h"
+#include "config/node.h"
+#include "config/plugin_files.h"
 
 namespace composer {
 
@@ -22,13 +24,15 @@ struct JobIdentity {
   StartupLimits startup_limits;  // key `startup_limits`: a map of phases to seconds
   int nproc = 0;             // key `nproc`, from 1; 0: not given
   bool peer_memory = false;  // key `save_memory_interval` is given: launchers keep snapshots for their workers
+  std::vector<std::string> resume_changes;  // key `resume_changes`
   std::string config_hash;
-  std::string plugin_hash;  // of the files under `plugins`, see HashPlugins; "": there are none
+  ConfigNode document;   // resolved
+  PluginFacts plugins;
   // Every `path` (or `paths`) under train_dataloader and eval_dataloader: "train_dataloader.path" and its value.
   std::vector<std::pair<std::string, std::string>> data_paths;
 };
 
-// Unknown keys are not looked at. Errors as LoadConfig's; all bad values are reported at once.
+// Keys of others are not looked at (job_check.h does). Errors as LoadConfig's; all bad values are reported at once.
 absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const std::vector<std::string>& overrides,
                                             const Environment& env);
 

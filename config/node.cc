@@ -42,6 +42,7 @@ void ConfigNode::AssignValue(ConfigNode value) {
   kind = value.kind;
   scalar = std::move(value.scalar);
   quoted = value.quoted;
+  written = std::move(value.written);
   mark = std::move(value.mark);
   children = std::move(value.children);
 }
@@ -65,7 +66,7 @@ std::string ConfigNode::Describe() const {
     case Kind::kScalar:
       break;
   }
-  const std::string text = scalar.size() <= kShown ? scalar : absl::StrCat(scalar.substr(0, kShown), "...");
+  const std::string text = shown().size() <= kShown ? shown() : absl::StrCat(shown().substr(0, kShown), "...");
   return quoted ? absl::StrCat("the string \"", text, "\"") : absl::StrCat("`", text, "`");
 }
 

@@ -27,6 +27,9 @@ struct ConfigNode {
   Kind kind = Kind::kNull;
   std::string scalar;   // kScalar: the text without quotes
   bool quoted = false;  // kScalar: written in quotes, so never a number or a boolean
+  // kScalar with a part out of the environment: the text as it was written, "${oc.env:KEY}", since the value may be a secret: files, logs and
+  // messages have this one. "": no part is.
+  std::string written;
   std::vector<ConfigNode> children;
   std::string key;  // in a map
   SourceMark key_mark;
@@ -46,6 +49,8 @@ struct ConfigNode {
   void AssignValue(ConfigNode value);
   // The keys of a map.
   std::vector<std::string> Keys() const;
+  // What people may see of a scalar.
+  const std::string& shown() const { return written.empty() ? scalar : written; }
   // For messages: "a map", "a list", "nothing", "`text`" (long ones cut), "the string \"text\"".
   std::string Describe() const;
 };

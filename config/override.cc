@@ -6,12 +6,15 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
+#include "config/renamed_keys.h"
 #include "config/yaml.h"
 
 namespace composer {
@@ -52,6 +55,7 @@ absl::StatusOr<Override> Split(absl::string_view text) {
     if (part.empty()) return Invalid(result, "expected key=value with a dotted key such as optimizer.lr");
   }
   if (result.path.size() > 32) return Invalid(result, "nested too deep");
+  if (const std::string key = AcceptedKey(result.path[0]); !key.empty()) result.path[0] = key;
   return result;
 }
 
@@ -115,6 +119,8 @@ absl::Status Delete(const Override& override, ConfigNode& root) {
 }  // namespace
 
 absl::Status ApplyOverride(absl::string_view text, ConfigNode& root) {
+  if (FirstBadUtf8(text) != absl::string_view::npos)
+    return absl::InvalidArgumentError(absl::StrCat("command line `", absl::CHexEscape(text.substr(0, 200)), "`: not valid UTF-8"));
   ASSIGN_OR_RETURN(const Override override, Split(text));
   if (override.action == Action::kDelete) return Delete(override, root);
   ASSIGN_OR_RETURN(ConfigNode value, ParseYamlValue(override.value, override.source));

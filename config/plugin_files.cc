@@ -5,12 +5,14 @@
 #include <xxhash.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/elf_note.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 
@@ -38,14 +40,23 @@ std::vector<std::string> ReadPluginFiles(ConfigMap& root, const std::string& yam
   return paths;
 }
 
-absl::StatusOr<std::string> HashPlugins(const std::vector<std::string>& paths) {
+absl::StatusOr<PluginFacts> ReadPluginFacts(const std::vector<std::string>& paths) {
+  PluginFacts facts;
+  facts.schema = BuiltInSchema();
   std::string hashes;
   for (const std::string& path : paths) {
     ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxPluginBytes));
     absl::StrAppendFormat(&hashes, "%016x", XXH3_64bits(bytes.data(), bytes.size()));
+    absl::StatusOr<std::string> table = FindElfNote(bytes, kPluginNoteOwner, kPluginKeysNoteType);
+    if (!table.ok()) {
+      facts.open_names = true;  // what is wrong with the file, if anything is, is said by who loads it
+      continue;
+    }
+    table->resize(strnlen(table->data(), table->size()));
+    RETURN_IF_ERROR(Annotate(facts.schema.Add(*table), absl::StrCat("plugin ", path, ": its table of keys")));
   }
-  if (hashes.size() <= 16) return hashes;
-  return absl::StrFormat("%016x", XXH3_64bits(hashes.data(), hashes.size()));
+  facts.hash = hashes.size() <= 16 ? hashes : absl::StrFormat("%016x", XXH3_64bits(hashes.data(), hashes.size()));
+  return facts;
 }
 
 }  // namespace composer

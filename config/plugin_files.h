@@ -1,4 +1,5 @@
-// The `plugins` of a job: which files they are, and one hash over them that all nodes of a run must agree on. Nothing is loaded here.
+// The `plugins` of a job: which files they are, one hash over them that all nodes of a run must agree on, and the keys that they add to a job's file.
+// Nothing is loaded here.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,6 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "config/config_map.h"
+#include "config/plugin_note.h"
+#include "config/schema.h"
 
 namespace composer {
 
@@ -16,8 +19,15 @@ inline constexpr int64_t kMaxPluginBytes = int64_t{1} << 30;
 // Absolute paths of files that exist, in the order of writing; a missing file, a folder or the same file twice goes to the reader as an error.
 std::vector<std::string> ReadPluginFiles(ConfigMap& root, const std::string& yaml_path);
 
-// 16 hex digits over the files' contents, in their order; "" for no files. Their paths do not count: they may differ between nodes.
-// Errors as ReadFile's.
-absl::StatusOr<std::string> HashPlugins(const std::vector<std::string>& paths);
+struct PluginFacts {
+  // 16 hex digits over the files' contents, in their order; "" for no files. Their paths do not count: they may differ between nodes.
+  std::string hash;
+  // The built-in table of keys and those that the plugins bring.
+  Schema schema;
+  // A plugin brings no table: names that the schema lacks may be its.
+  bool open_names = false;
+};
+// Errors as ReadFile's, and kInvalidArgument for a table that cannot be read.
+absl::StatusOr<PluginFacts> ReadPluginFacts(const std::vector<std::string>& paths);
 
 }  // namespace composer

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/renamed_keys.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace composer {
@@ -22,7 +24,7 @@ constexpr RenamedKey kRenamedKeys[] = {
     {"batch_size", "global_train_batch_size", "the samples of one step over all ranks"},
     {"microbatch_size", "device_train_microbatch_size", "the samples of one forward and backward pass"},
     {"eval_batch_size", "eval_dataloader", "its `batch_size`, the samples of one rank"},
-    {"device_eval_batch_size", "eval_dataloader", "its `batch_size`, the samples of one rank"},
+    {"device_eval_batch_size", "eval_dataloader", "its `batch_size`, the samples of one rank; there is none here"},
     {"global_eval_batch_size", "eval_dataloader", "its `batch_size`, the samples of one rank"},
     {"device_eval_microbatch_size", "eval_dataloader", "its `device_eval_microbatch_size`"},
     {"max_epochs", "max_duration", "as in 10ep"},
@@ -49,6 +51,11 @@ constexpr RenamedKey kRenamedKeys[] = {
     {"subset_num_batches", "train_subset_num_batches", ""},
     {"metrics", "eval_dataloader", "its `metric_names`"},
 };
+
+// Those that mean the same by another name, so that they are simply taken.
+constexpr absl::string_view kAccepted[] = {"optimizer",  "scheduler",  "lr_scheduler", "train_loader", "eval_loader", "eval_loaders",
+                                           "evaluators", "max_epochs", "num_epochs",   "epochs",       "seed_all",    "global_seed"};
+constexpr absl::string_view kEvalBatchSize = "device_eval_batch_size";
 
 constexpr absl::string_view kCheckpointNames =
     "checkpoints are folders with names of their own, ep1-ba20, below `save_folder`";
@@ -97,6 +104,42 @@ constexpr MissingKey kMissingKeys[] = {
 };
 
 }  // namespace
+
+std::string AcceptedKey(absl::string_view top_key) {
+  const bool accepted = std::find(std::begin(kAccepted), std::end(kAccepted), top_key) != std::end(kAccepted);
+  for (const RenamedKey& entry : kRenamedKeys) {
+    if (accepted && top_key == entry.old_key) return std::string(entry.new_key);
+  }
+  return "";
+}
+
+absl::Status AcceptForeignKeys(ConfigNode& root) {
+  for (ConfigNode& child : root.children) {
+    const std::string key = AcceptedKey(child.key);
+    if (key.empty()) continue;
+    if (const ConfigNode* other = root.Find(key)) {
+      return absl::InvalidArgumentError(absl::StrCat(child.key_mark.ToString(), ": ", child.key, ": is another name of `", key,
+                                                     "`, which is given at ", other->key_mark.ToString()));
+    }
+    child.key = key;
+  }
+  const auto size = std::find_if(root.children.begin(), root.children.end(),
+                                 [](const ConfigNode& child) { return child.key == kEvalBatchSize; });
+  ConfigNode* evaluations = root.Find("eval_dataloader");
+  if (size == root.children.end() || evaluations == nullptr) return absl::OkStatus();
+  ConfigNode batch_size = *size;
+  batch_size.key = "batch_size";
+  root.children.erase(size);
+  evaluations = root.Find("eval_dataloader");
+  const auto give = [&](ConfigNode& evaluation) {
+    if (evaluation.is_map() && evaluation.Find("batch_size") == nullptr) evaluation.children.push_back(batch_size);
+  };
+  give(*evaluations);
+  for (ConfigNode& item : evaluations->children) {
+    if (evaluations->is_list()) give(item);
+  }
+  return absl::OkStatus();
+}
 
 std::string RenamedKeyAdvice(absl::string_view path) {
   for (const RenamedKey& entry : kRenamedKeys) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/utf8.h"
 
 namespace composer {
 namespace {
@@ -202,17 +203,18 @@ void EmitText(const std::string& text, bool quoted, YAML::Emitter& out) {
   out << text;
 }
 
-void Emit(const ConfigNode& node, YAML::Emitter& out) {
+void Emit(const ConfigNode& node, bool shown, YAML::Emitter& out) {
   switch (node.kind) {
     case ConfigNode::Kind::kNull:
+      if (shown && !node.written.empty()) return EmitText(node.written, /*quoted=*/false, out);
       out << YAML::Null;
       return;
     case ConfigNode::Kind::kScalar:
-      EmitText(node.scalar, node.quoted, out);
+      EmitText(shown ? node.shown() : node.scalar, node.quoted, out);
       return;
     case ConfigNode::Kind::kList:
       out << YAML::BeginSeq;
-      for (const ConfigNode& child : node.children) Emit(child, out);
+      for (const ConfigNode& child : node.children) Emit(child, shown, out);
       out << YAML::EndSeq;
       return;
     case ConfigNode::Kind::kMap:
@@ -221,15 +223,25 @@ void Emit(const ConfigNode& node, YAML::Emitter& out) {
         out << YAML::Key;
         EmitText(child.key, /*quoted=*/false, out);
         out << YAML::Value;
-        Emit(child, out);
+        Emit(child, shown, out);
       }
       out << YAML::EndMap;
   }
 }
 
+absl::Status NotUtf8(absl::string_view text, size_t bad, const std::string& source) {
+  const absl::string_view before = text.substr(0, bad);
+  const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+  const SourceMark mark{source, 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n')),
+                        1 + static_cast<int>(bad - line_begin)};
+  return absl::InvalidArgumentError(absl::StrCat(mark.ToString(), ": the byte 0x", absl::Hex(static_cast<uint8_t>(text[bad])),
+                                                 " is not valid UTF-8: save the file as UTF-8"));
+}
+
 }  // namespace
 
 absl::StatusOr<ConfigNode> ParseYaml(absl::string_view text, const std::string& source) {
+  if (const size_t bad = FirstBadUtf8(text); bad != absl::string_view::npos) return NotUtf8(text, bad, source);
   TreeBuilder builder(source);
   std::vector<std::string> errors;
   try {
@@ -246,7 +258,9 @@ absl::StatusOr<ConfigNode> ParseYaml(absl::string_view text, const std::string& 
     errors.push_back(absl::StrCat(mark.ToString(), ": ", error.msg));
   }
   if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
-  return builder.TakeRoot();
+  ConfigNode root = builder.TakeRoot();
+  if (root.mark.source.empty()) root.mark.source = source;  // of an empty text
+  return root;
 }
 
 absl::StatusOr<ConfigNode> ParseYamlValue(absl::string_view text, const std::string& source) {
@@ -257,7 +271,13 @@ absl::StatusOr<ConfigNode> ParseYamlValue(absl::string_view text, const std::str
 
 std::string ToYaml(const ConfigNode& node) {
   YAML::Emitter out;
-  Emit(node, out);
+  Emit(node, /*shown=*/false, out);
+  return absl::StrCat(out.c_str(), "\n");
+}
+
+std::string ToShownYaml(const ConfigNode& node) {
+  YAML::Emitter out;
+  Emit(node, /*shown=*/true, out);
   return absl::StrCat(out.c_str(), "\n");
 }
 

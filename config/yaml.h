@@ -13,7 +13,7 @@
 namespace composer {
 
 // kInvalidArgument with one line an error: "train.yaml:7:3: `seed` is given twice (first at train.yaml:2:1)".
-// Empty text is a null node.
+// Empty text is a null node, marked with the source. Text that is not valid UTF-8 is refused at its first bad byte.
 absl::StatusOr<ConfigNode> ParseYaml(absl::string_view text, const std::string& source);
 
 // The same for the value of an override; marks have no lines.
@@ -21,5 +21,7 @@ absl::StatusOr<ConfigNode> ParseYamlValue(absl::string_view text, const std::str
 
 // Block style; what it gives parses to an equal tree.
 std::string ToYaml(const ConfigNode& node);
+// The same for files that others may read: values out of the environment as they were written (ConfigNode::written).
+std::string ToShownYaml(const ConfigNode& node);
 
 }  // namespace composer

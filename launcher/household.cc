@@ -14,6 +14,7 @@
 #include "base/network_facts.h"
 #include "base/status_macros.h"
 #include "launcher/job_cgroup.h"
+#include "launcher/job_file.h"
 #include "launcher/leftovers.h"
 #include "launcher/run_file.h"
 #include "rendezvous/succession.h"
@@ -86,7 +87,11 @@ absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is
     auto lock = RunLock::Take(plan.run_folder);
     if (!lock.ok() && plan.shape.hosting != Hosting::kIfLocal) return lock.status();
     serves = lock.ok();
-    if (serves) household.lock = *std::move(lock);
+    if (serves) {
+      household.lock = *std::move(lock);
+      if (!plan.any_job_file) RETURN_IF_ERROR(CheckJobFile(plan.run_folder, plan.job_file));
+      RETURN_IF_ERROR(RememberJobFile(plan.run_folder, plan.job_file));
+    }
   }
   ASSIGN_OR_RETURN(household.temp_folder, MakeTempFolder(environment, plan.peer_memory));
   Keeper::Options keeper = {.temp_folder = household.temp_folder};

@@ -5,10 +5,15 @@
 
 #include <algorithm>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
+#include "config/config_changes.h"
+#include "config/effective_config.h"
+#include "config/job_check.h"
 #include "config/job_identity.h"
 #include "launcher/node_resources.h"
 
@@ -64,6 +69,16 @@ absl::Status Shape(const LaunchOptions& options, int job_nproc, const Environmen
   return absl::OkStatus();
 }
 
+// Every setting of the job that is in force.
+void ExplainJob(const JobIdentity& identity, LaunchPlan& plan) {
+  const ConfigNode effective = EffectiveConfig(identity.document, identity.plugins.schema);
+  plan.values.push_back({"run_name", plan.run_name, effective.Find("run_name") == nullptr ? "default" : effective.Find("run_name")->mark.ToString()});
+  plan.values.push_back({"run_folder", plan.run_folder, effective.Find("run_folder")->mark.ToString()});
+  for (const Setting& setting : ListSettings(effective)) {
+    if (setting.path != "run_name" && setting.path != "run_folder") plan.values.push_back({setting.path, setting.value, setting.origin});
+  }
+}
+
 absl::Status PlanJob(const LaunchOptions& options, const Program& program, const Environment& environment,
                      const PlatformShape& platform, LaunchPlan& plan) {
   ASSIGN_OR_RETURN(const JobIdentity identity, ReadJobIdentity(program.yaml, program.overrides, environment));
@@ -76,7 +91,7 @@ absl::Status PlanJob(const LaunchOptions& options, const Program& program, const
   plan.name = options.rdzv_id.empty() || options.rdzv_id == "none" ? identity.run_name : options.rdzv_id;
   plan.run_folder = identity.run_folder;
   plan.config_hash = identity.config_hash;
-  plan.plugin_hash = identity.plugin_hash;
+  plan.plugin_hash = identity.plugins.hash;
   plan.peer_memory = identity.peer_memory;
   plan.data_paths = identity.data_paths;
   plan.argv = program.argv;
@@ -84,9 +99,13 @@ absl::Status PlanJob(const LaunchOptions& options, const Program& program, const
   plan.max_restarts = options.max_restarts >= 0 ? options.max_restarts : identity.max_restarts;
   SettleDefault(plan, options, "max-restarts", plan.max_restarts, "the YAML file or its default");
   plan.startup_limits = identity.startup_limits;
-  plan.values.push_back({"run_name", plan.run_name, "the YAML file or its default"});
-  plan.values.push_back({"run_folder", plan.run_folder, "the YAML file or its default"});
-  return Shape(options, identity.nproc, environment, platform, plan);
+  plan.job_file = program.yaml;
+  plan.any_job_file = MayChange(identity.resume_changes, "job_file");
+  RETURN_IF_ERROR(Shape(options, identity.nproc, environment, platform, plan));
+  RETURN_IF_ERROR(CheckJob(identity.document, {identity.plugins.schema, identity.plugins.open_names,
+                                               plan.shape.slots * plan.shape.max_nodes}));
+  if (options.explain) ExplainJob(identity, plan);
+  return absl::OkStatus();
 }
 
 absl::Status PlanProgram(const LaunchOptions& options, const Program& program, const Environment& environment,
@@ -98,6 +117,7 @@ absl::Status PlanProgram(const LaunchOptions& options, const Program& program, c
   plan.name = BaseName(options.words.empty() ? program.argv[0] : options.words[0]);
   if (plan.shape.one_node()) absl::StrAppend(&plan.name, "-", getpid());
   if (!options.rdzv_id.empty() && options.rdzv_id != "none") plan.name = options.rdzv_id;
+  if (FirstBadUtf8(plan.name) != absl::string_view::npos) plan.name = absl::CHexEscape(plan.name);
   plan.max_restarts = std::max(0, options.max_restarts);
   SettleDefault(plan, options, "max-restarts", plan.max_restarts, "default");
   return absl::OkStatus();

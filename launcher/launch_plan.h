@@ -23,6 +23,8 @@ struct LaunchPlan {
   std::string name;        // of the job at the rendezvous
   std::string run_name;    // "" for programs
   std::string run_folder;  // absolute; "" for programs
+  std::string job_file;       // the YAML file
+  bool any_job_file = false;  // resume_changes permits to continue another file's run
   std::string config_hash;
   std::string plugin_hash;
   std::vector<std::pair<std::string, std::string>> data_paths;  // key in the YAML file, path

@@ -62,6 +62,7 @@ bool RunRecorder::OnReport(const proto::WorkerMessage& message) {
   GenerationSummary& current = summary_.generations.back();
   if (message.has_started()) {  // every rank says the same
     const bool first = !std::exchange(current.loaded, true);
+    started_ = true;
     current.start_checkpoint = message.started().checkpoint();
     current.start_step = current.end_step = message.started().batch();
     current.start_samples = current.end_samples = message.started().samples();

@@ -34,6 +34,8 @@ class RunRecorder {
   void Amend(const std::string& cause);
 
   const RunSummary& summary() const { return summary_; }
+  // Has training begun in this launch?
+  bool started() const { return started_; }
 
  private:
   const absl::Time launched_;
@@ -41,6 +43,7 @@ class RunRecorder {
   absl::Time counted_from_;      // failed_at_ as of the current generation's begin
   int64_t furthest_common_ = 0;  // step that all ranks had done in an earlier generation
   int64_t furthest_ = 0;         // step reached by earlier generations
+  bool started_ = false;
   RunSummary summary_;
 };
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "launcher/console.h"
 #include "launcher/outside_fault.h"
@@ -180,6 +181,8 @@ void Supervisor::Finish(const Verdict& verdict) {
 
 void Supervisor::SaveSummary() {
   if (!writes_summary_) return;
+  // A launch that was refused, or failed, before it trained has nothing to say of the run that an earlier one has recorded.
+  if (!recorder_.started() && PathExists(JoinPath(options_.plan.run_folder, "summary.json"))) return;
   if (absl::Status status = WriteSummary(recorder_.summary()); !status.ok()) Tell(status.message());
 }
 

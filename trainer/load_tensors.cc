@@ -66,8 +66,10 @@ AlgorithmLoadPlan PlanAlgorithmLoad(const std::vector<std::string>& keys, const 
 }
 
 absl::StatusOr<StateDict> LoadTensors(ObjectStore& store, const std::string& checkpoint, const LoadSelection& selection,
-                                      const AlgorithmSelection& wanted, ByteExchange* bytes, const State& state) {
+                                      const AlgorithmSelection& wanted, ByteExchange* bytes, const State& state,
+                                      const std::function<absl::Status(const Manifest&)>& inspect) {
   const auto prepare = [&](const Manifest& manifest, LoadSelection& selected, StateDict& into) -> absl::Status {
+    if (inspect != nullptr) RETURN_IF_ERROR(inspect(manifest));
     const std::vector<std::string> keys = AlgorithmKeys(state);
     const AlgorithmLoadPlan plan = PlanAlgorithmLoad(keys, manifest, selected.ignore, wanted);
     for (size_t i = 0; i < keys.size(); ++i)

@@ -12,6 +12,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,9 @@ AlgorithmLoadPlan PlanAlgorithmLoad(const std::vector<std::string>& keys, const 
                                     const std::vector<std::string>& ignore, const AlgorithmSelection& wanted);
 
 // LoadCheckpoint into the live tensors of state; the small state comes back, RestoreSmallState is the caller's. Algorithms
-// are prepared by the plan, also when the load fails then.
+// are prepared by the plan, also when the load fails then. inspect: sees the manifest first, and may refuse; null: nobody does.
 absl::StatusOr<StateDict> LoadTensors(ObjectStore& store, const std::string& checkpoint, const LoadSelection& selection,
-                                      const AlgorithmSelection& wanted, ByteExchange* bytes, const State& state);
+                                      const AlgorithmSelection& wanted, ByteExchange* bytes, const State& state,
+                                      const std::function<absl::Status(const Manifest&)>& inspect = nullptr);
 
 }  // namespace composer

@@ -16,7 +16,7 @@ namespace {
 
 absl::Status DoesNotFit(const absl::Status& status, const std::string& location, absl::string_view advice) {
   const bool mismatch = status.code() == absl::StatusCode::kFailedPrecondition;
-  return Annotate(status, absl::StrCat("cannot go on from ", location, mismatch ? advice : ""));
+  return Annotate(status, absl::StrCat("cannot resume from ", location, mismatch ? advice : ""));
 }
 
 }  // namespace
@@ -101,23 +101,27 @@ absl::Status RunCheckpoints::Load(const std::string& checkpoint, State& state, S
     ASSIGN_OR_RETURN(sharing, AgreeOnSharing(exchange_, IsRemotePlace(options_.save_folder)));
   }
   CommunicatorExchange bytes(communicator_);
-  absl::StatusOr<StateDict> loaded = LoadTensors(*folder_, checkpoint, {}, {}, sharing.share ? &bytes : nullptr, state);
+  absl::Status refused;
+  const auto inspect = [&](const Manifest& manifest) {
+    if (options_.on_resume == nullptr) return absl::OkStatus();
+    const auto configuration = manifest.small.find(kConfigurationKey);
+    return refused = options_.on_resume(
+               {location, manifest.saved_at, configuration == manifest.small.end() ? "" : configuration->second});
+  };
+  absl::StatusOr<StateDict> loaded =
+      LoadTensors(*folder_, checkpoint, {}, {}, sharing.share ? &bytes : nullptr, state, inspect);
   if (first_state_.has_value()) {
     ASSIGN_OR_RETURN(const std::string damage, AgreeOnDamage(loaded.status()));
     *damaged = !damage.empty();
     if (*damaged) return absl::DataLossError(damage);
   }
+  RETURN_IF_ERROR(refused);
   RETURN_IF_ERROR(DoesNotFit(loaded.status(), location,
                              " (another model or optimizer? use another run_name, or autoresume: false)"));
   const StateDict& dict = *loaded;
   if (dict.small.count("timestamp") == 0 || dict.small.count("data") == 0)
-    return absl::DataLossError(absl::StrCat("cannot go on from ", location, ": it has no timestamp or data settings"));
-  RETURN_IF_ERROR(Annotate(RestoreSmallState(dict.small, {}, state, data), location));
-  if (static_cast<uint64_t>(data.seed) != state.seed) {
-    return absl::InvalidArgumentError(absl::StrCat("seed: ", state.seed, ", but the checkpoint was trained with ",
-                                                   data.seed, "; the order of samples depends on it"));
-  }
-  return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat("cannot resume from ", location, ": it has no timestamp or data settings"));
+  return Annotate(RestoreSmallState(dict.small, {}, state, data), location);
 }
 
 absl::StatusOr<std::string> RunCheckpoints::LoadFrom(const LoadOptions& load, State& state, SavedDataSettings& data) {

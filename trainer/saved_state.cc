@@ -170,6 +170,7 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
                                  {"seed", state.seed},
                                  {"virtual_shards", data.virtual_shards}}
                       .dump();
+  if (!data.configuration.empty() && state.rank == 0) small[kConfigurationKey] = data.configuration;
   if (state.lagging) small["lagging"] = state.lagging->ToJson();
   if (state.scaler) small["scaler"] = state.scaler->SaveState();
   if (state.auto_microbatch) small["auto_microbatch"] = state.auto_microbatch->SaveState();

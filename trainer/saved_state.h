@@ -22,7 +22,11 @@ struct SavedDataSettings {
   int64_t dataset_size = 0;
   int64_t seed = 0;
   int64_t virtual_shards = 0;
+  std::string configuration;  // TrainerOptions::configuration; rank 0 saves it
 };
+
+// The key of the configuration in a checkpoint's small state.
+inline constexpr char kConfigurationKey[] = "configuration";
 
 // The live tensors: `model/<name>`, and unless weights_only `optimizer/<name>` and `algorithms/<algorithm>/<name>`; no
 // small state. Of a sharded model the parameters and what is kept beside them are in `sharded`, this rank's pieces of them
@@ -36,7 +40,7 @@ std::vector<std::string> AlgorithmKeys(const State& state);
 // Composer's names of what to ignore begin with `state/`, ours do not: without it.
 std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns);
 
-// Key -> JSON: timestamp, data, scaler, auto_microbatch, schedulers/<i>, callbacks/<name>, algorithms/<name>; only
+// Key -> JSON: timestamp, data, configuration, scaler, auto_microbatch, schedulers/<i>, callbacks/<name>, algorithms/<name>; only
 // `timestamp` with weights_only.
 std::map<std::string, std::string> SavedSmallState(const State& state, const SavedDataSettings& data,
                                                    bool weights_only);

@@ -4,10 +4,13 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/run_identity.h"
@@ -214,10 +217,31 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
   return CheckSchedulers();
 }
 
+// has_ended is what rank 0 knows: others may not see the run's folder.
+absl::StatusOr<bool> Trainer::NothingToDo() {
+  const int64_t now = state_.timestamp.Get(state_.max_duration.unit());
+  if (was_fitted_ || resumed_from_.empty() || now < state_.max_duration.count()) return false;
+  double ended = state_.rank == 0 && options_.has_ended ? 1 : 0;
+  if (state_.world_size > 1)
+    RETURN_IF_ERROR(CatchTorch([&] { communicator_->AllReduceSum(absl::MakeSpan(&ended, 1)); }));
+  if (ended == 0) return false;
+  if (state_.rank == 0) {
+    absl::FPrintF(stderr, "nothing to do: already at %s (max_duration: %s)\n", Time(now, state_.max_duration.unit()).ToString(),
+                  state_.max_duration.ToString());
+  }
+  return true;
+}
+
 absl::Status Trainer::Fit(const FitOptions& options) {
   const RunStart start{state_.timestamp, own_history_};
   RETURN_IF_ERROR(ApplyFitOptions(options));
-  if (!std::exchange(was_fitted_, true)) logger_.Start(start);
+  ASSIGN_OR_RETURN(const bool nothing_to_do, NothingToDo());
+  const bool again = std::exchange(was_fitted_, true);
+  if (nothing_to_do) {
+    supervision_->OnPhase(RunPhase::kDone);
+    return absl::OkStatus();
+  }
+  if (!again) logger_.Start(start);
   absl::Status status = CatchTorch([this] { return loop_->Run(); });
   if (!status.ok()) {
     for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->FinishQuietly(PatienceWithSave(status));

@@ -25,7 +25,8 @@ class Trainer {
 
   // Trains to max_duration. OK when the run is complete; kCancelled after a drain (a checkpoint is committed);
   // otherwise the error, by torch_status.h. May be called again with a duration or reset_time: without, a run that is
-  // complete is kInvalidArgument, except at the first call, so that a finished job may be started again.
+  // complete is kInvalidArgument, except at the first call, so that a finished job may be started again: its end (evaluation, FIT_END) is then
+  // done once more, unless TrainerOptions::has_ended.
   absl::Status Fit(const FitOptions& options = {});
   // Runs every evaluator once (EVAL_STANDALONE_START/END).
   absl::Status Eval();
@@ -67,12 +68,16 @@ class Trainer {
   absl::Status BuildEvaluators(DataLoader::Options loader);
   void AddMemoryTier();
   absl::StatusOr<std::string> ResumeFromMemory();
+  bool MayChange(absl::string_view setting) const;  // TrainerOptions::may_change
+  absl::Status CheckSeed() const;
+  void KeepPlaceInEpoch(int64_t global_batch, int64_t batches_per_epoch);
   absl::Status Start();  // the timestamp, weights and data settings to begin with
   absl::Status CheckSchedulers() const;
   absl::Status CheckGenerate();
   // Out of memory with the advice of core/out_of_memory.h, and told to the OOMObservers; other errors as they are.
   absl::Status Explained(absl::Status status);
   absl::Status ApplyFitOptions(const FitOptions& options);
+  absl::StatusOr<bool> NothingToDo();  // the same on all ranks
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
   std::vector<RunCheckpoints*> AllCheckpoints() const;
 

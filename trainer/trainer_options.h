@@ -10,6 +10,8 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "checkpoint/run_identity.h"
 #include "storage/file_system.h"
@@ -60,6 +62,13 @@ struct EvaluatorOptions {
 // What becomes of a save that is due while the one before it is still being written.
 enum class SaveOverlap { kWait, kSkip };
 
+// A checkpoint that a run is about to resume from.
+struct ResumePoint {
+  std::string location;
+  std::string saved_at;       // RFC 3339, UTC
+  std::string configuration;  // SavedDataSettings::configuration as it was saved; "": an older checkpoint has none
+};
+
 struct SaveOptions {
   std::string save_folder;  // a path, or a URL that open_store knows; "": no checkpoints
   Time save_interval = Time::Epochs(1);
@@ -74,6 +83,8 @@ struct SaveOptions {
   // A failed save is warned of, and ends these saves instead of the run; the supervision does not hear of them, and the
   // newest one is chosen without reading it (complete_choice.h). For places that may go at any time.
   bool best_effort = false;
+  // Called on every rank with the checkpoint that is to be resumed from, before anything of it is loaded; an error ends the run. Empty: none.
+  std::function<absl::Status(const ResumePoint&)> on_resume;
   FileSystem* files = nullptr;  // of a local save_folder. Null: the machine's; must outlive the trainer
   StoreOpener open_store;       // for a save_folder that is a URL; empty: paths only
 };
@@ -115,6 +126,13 @@ struct TrainerOptions {
   std::shared_ptr<ObjectStore> memory;
   Time save_memory_interval = Time::Batches(10);
   LoadOptions load;
+  // Saved in every checkpoint and handed to SaveOptions::on_resume by a run that resumes: what the run was configured with, as JSON. "": nothing.
+  std::string configuration;
+  // Settings that may differ from the checkpoint's although its state depends on them: "global_train_batch_size", "train_dataloader", "seed",
+  // "virtual_shards". Null: none may. By dotted path.
+  std::function<bool(absl::string_view)> may_change;
+  // An earlier process of this run came to its end, FIT_END included: when there is nothing left to train, the first Fit does nothing. Rank 0's counts.
+  bool has_ended = false;
   std::string visible_devices;   // CUDA_VISIBLE_DEVICES, to find the GPU in what the driver says; "": all
   at::Device device = at::kCPU;  // the model is moved there before the optimizer is made
   Precision precision = Precision::kFp32;

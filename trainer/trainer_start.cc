@@ -33,6 +33,7 @@ void Trainer::AddMemoryTier() {
   save.save_overwrite = true;
   save.best_effort = true;
   save.autoresume = options_.save.autoresume;
+  save.on_resume = options_.save.on_resume;
   save.open_store = [store = options_.memory](const std::string&) { return store; };
   auto saver = std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("memory"), *supervision_, save_thread_);
   memory_ = &saver->checkpoints();
@@ -62,6 +63,27 @@ absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
   return Annotate(status, "the snapshot in memory is damaged and there is no checkpoint yet");
 }
 
+namespace {
+
+constexpr absl::string_view kPermit = "keep that value, start a new run (another run_name, or autoresume: false), or permit it by resume_changes: [";
+
+}  // namespace
+
+bool Trainer::MayChange(absl::string_view setting) const { return options_.may_change != nullptr && options_.may_change(setting); }
+
+absl::Status Trainer::CheckSeed() const {
+  if (saved_data_.seed == static_cast<int64_t>(state_.seed) || MayChange("seed")) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("seed: ", state_.seed, ", but checkpoint ", resumed_from_,
+                                                 " was trained with ", saved_data_.seed,
+                                                 ", and the order of samples depends on it; ", kPermit, "seed]"));
+}
+
+// Of another batch size, data set or seed, the epoch goes on after as many samples as were seen of it.
+void Trainer::KeepPlaceInEpoch(int64_t global_batch, int64_t batches_per_epoch) {
+  Timestamp& now = state_.timestamp;
+  now.batch_in_epoch = std::min(now.sample_in_epoch / global_batch, batches_per_epoch - 1);
+}
+
 absl::Status Trainer::Start() {
   RETURN_IF_ERROR(checkpoints_->Open(state_));
   for (std::optional<std::string> resumed; !resumed.has_value();) {
@@ -73,13 +95,13 @@ absl::Status Trainer::Start() {
     resumed_from_ = resumed.value_or("");
   }
   own_history_ = !resumed_from_.empty();
-  if (own_history_) return absl::OkStatus();
+  if (own_history_) return CheckSeed();
   ASSIGN_OR_RETURN(const std::string loaded, checkpoints_->LoadFrom(options_.load, state_, saved_data_));
   if (loaded.empty()) return absl::OkStatus();
   if (state_.rank == 0) LOG(INFO) << "loaded " << loaded;
   if (saved_data_.global_train_batch_size == 0) return absl::OkStatus();  // weights only
   resumed_from_ = loaded;
-  // The order of samples goes on as it was.
+  // The order of samples stays as it was.
   if (saved_data_.seed != static_cast<int64_t>(state_.seed)) {
     LOG(WARNING) << "seed: " << state_.seed << " gives way to that of " << loaded << ", " << saved_data_.seed;
     state_.seed = static_cast<uint64_t>(saved_data_.seed);
@@ -91,9 +113,9 @@ absl::Status Trainer::Start() {
 absl::StatusOr<int> Trainer::SettleVirtualShards() const {
   const int64_t wanted = options_.virtual_shards, saved = resumed_from_.empty() ? 0 : saved_data_.virtual_shards;
   if (wanted == 0) return 0;
-  if (saved > 0 && wanted > 0 && saved != wanted) {
+  if (saved > 0 && wanted > 0 && saved != wanted && !MayChange("virtual_shards")) {
     return absl::InvalidArgumentError(absl::StrCat("virtual_shards: ", wanted, ", but checkpoint ", resumed_from_,
-                                                   " was trained with ", saved, "; keep that value"));
+                                                   " was trained with ", saved, "; ", kPermit, "virtual_shards]"));
   }
   const int64_t shards = wanted > 0 ? wanted : saved > 0 ? saved : DefaultVirtualShards(state_.world_size);
   RETURN_IF_ERROR(
@@ -107,21 +129,23 @@ absl::Status Trainer::BuildData() {
   const TrainDataOptions& train = options_.train;
   const bool resumed = !resumed_from_.empty();
   const int64_t configured = train.global_train_batch_size;  // 0: not given
-  if (resumed && configured > 0 && configured != saved_data_.global_train_batch_size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("global_train_batch_size: ", configured, ", but checkpoint ", resumed_from_, " was trained with ",
-                     saved_data_.global_train_batch_size,
-                     "; keep that value, or start a new run (another run_name, or autoresume: false)"));
+  const bool other_batch = resumed && configured > 0 && configured != saved_data_.global_train_batch_size;
+  if (other_batch && !MayChange("global_train_batch_size")) {
+    return absl::InvalidArgumentError(absl::StrCat("global_train_batch_size: ", configured, ", but checkpoint ",
+                                                   resumed_from_, " was trained with ",
+                                                   saved_data_.global_train_batch_size, "; ", kPermit,
+                                                   "global_train_batch_size]"));
   }
-  if (resumed && saved_data_.dataset_size != train.dataset->size()) {
+  const bool other_data = resumed && saved_data_.dataset_size != train.dataset->size();
+  if (other_data && !MayChange("train_dataloader")) {
     return absl::InvalidArgumentError(absl::StrCat("train_dataloader: the dataset has ", train.dataset->size(),
                                                    " samples, but checkpoint ", resumed_from_, " was trained on ",
-                                                   saved_data_.dataset_size));
+                                                   saved_data_.dataset_size, "; ", kPermit, "train_dataloader]"));
   }
-  int64_t global_batch = resumed ? saved_data_.global_train_batch_size : configured;
+  int64_t global_batch = resumed && !other_batch ? saved_data_.global_train_batch_size : configured;
   if (global_batch == 0) global_batch = train.device_train_batch_size * state_.data_ranks;
   const SavedDataSettings settings{global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed),
-                                   virtual_shards};
+                                   virtual_shards, options_.configuration};
   saved_data_ = settings;
   checkpoints_->SetDataSettings(settings);
   for (CheckpointSaver* saver : savers_) saver->SetDataSettings(settings);
@@ -144,6 +168,7 @@ absl::Status Trainer::BuildData() {
   train_loader_ = std::make_shared<DataLoader>(train.dataset, of_training);
   train_batches_ = std::make_unique<Prefetcher>(train_loader_, train.prefetch);
   state_.batches_per_epoch = train_loader_->batches_per_epoch();
+  if (other_batch || other_data) KeepPlaceInEpoch(global_batch, state_.batches_per_epoch);
   if (state_.auto_microbatch) {
     state_.auto_microbatch->LimitTo((global_batch + state_.data_ranks - 1) / state_.data_ranks);
     state_.device_train_microbatch_size = state_.auto_microbatch->size();

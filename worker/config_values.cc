@@ -3,9 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "config/effective_config.h"
 #include "config/scalar.h"
 
 namespace composer {
@@ -24,6 +23,7 @@ Json ToJson(const ConfigNode& node) {
     for (const ConfigNode& child : node.children) json.push_back(ToJson(child));
     return json;
   }
+  if (!node.written.empty()) return node.written;
   if (node.is_null()) return nullptr;
   if (const auto whole = ParseIntScalar(node); whole.ok()) return *whole;
   if (const auto number = ParseDoubleScalar(node); number.ok()) return *number;
@@ -31,24 +31,15 @@ Json ToJson(const ConfigNode& node) {
   return node.scalar;
 }
 
-// As a word of the key, so that max_tokens and tokenizer are none.
-bool IsSecret(absl::string_view key) {
-  const std::string name = absl::AsciiStrToLower(key);
-  for (const char* word : {"token", "key", "secret", "password"}) {
-    if (name == word || absl::EndsWith(name, absl::StrCat("_", word))) return true;
-  }
-  return false;
-}
-
 void Flatten(const ConfigNode& node, const std::string& path, bool is_secret, Hyperparameters& flat) {
   if (!node.is_map() && !node.is_list()) {
-    flat.emplace_back(path, node.is_null() ? "null" : is_secret ? "***" : node.scalar);
+    flat.emplace_back(path, node.is_null() ? "null" : is_secret ? "***" : node.shown());
     return;
   }
   for (size_t i = 0; i < node.children.size(); ++i) {
     const ConfigNode& child = node.children[i];
     const std::string name = node.is_map() ? child.key : absl::StrCat(i);
-    const bool hide = is_secret || (node.is_map() && IsSecret(child.key));
+    const bool hide = is_secret || (node.is_map() && IsSecretKey(child.key));
     Flatten(child, path.empty() ? name : absl::StrCat(path, "/", name), hide, flat);
   }
 }

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/job.h"
 
+#include <algorithm>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "config/document.h"
+#include "config/effective_config.h"
+#include "config/job_check.h"
 #include "config/job_identity.h"
 #include "config/plugin_files.h"
-#include "config/yaml.h"
 #include "storage/dying_file_system.h"
 #include "trainer/core/random.h"
 #include "worker/config_values.h"
@@ -17,6 +21,7 @@
 #include "worker/job_generate.h"
 #include "worker/job_metrics.h"
 #include "worker/job_parallelism.h"
+#include "worker/job_resume.h"
 #include "worker/job_time.h"
 #include "worker/plugin_loader.h"
 
@@ -133,6 +138,18 @@ PluginRegistry::Names BuiltInNames() {
 }
 
 // Before anything else: the names in the rest of the file may be theirs.
+ConfigNode EffectiveOf(const JobIdentity& identity) {
+  ConfigNode effective = EffectiveConfig(identity.document, identity.plugins.schema);
+  if (effective.Find("run_name") != nullptr) return effective;
+  ConfigNode name;
+  name.kind = ConfigNode::Kind::kScalar;
+  name.key = "run_name";
+  name.scalar = identity.run_name;
+  name.mark = name.key_mark = SourceMark{"the file's name"};
+  effective.children.insert(effective.children.begin(), std::move(name));
+  return effective;
+}
+
 void LoadPlugins(ConfigMap& root, const std::string& yaml_path, PluginRegistry& registry) {
   for (const std::string& path : ReadPluginFiles(root, yaml_path)) {
     if (const absl::Status status = LoadPlugin(path, registry); !status.ok()) root.Reject("plugins", status.message());
@@ -143,11 +160,14 @@ void LoadPlugins(ConfigMap& root, const std::string& yaml_path, PluginRegistry& 
 
 absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(const JobIdentity identity, ReadJobIdentity(source.yaml_path, source.overrides, env));
-  ASSIGN_OR_RETURN(const ConfigNode document, LoadConfig({source.yaml_path}, source.overrides, env));
+  const ConfigNode& document = identity.document;
+  if (source.asks == nullptr)
+    RETURN_IF_ERROR(CheckJob(document, {identity.plugins.schema, identity.plugins.open_names, source.world_size}));
   Job job;
   job.run_name = identity.run_name;
   job.run_folder = source.run_folder.empty() ? identity.run_folder : source.run_folder;
   ConfigReader reader(document);
+  reader.Record(source.asks);
   ConfigMap root = reader.root();
   for (const char* key : {"run_name", "run_folder", "max_restarts", "startup_limits", "nproc"}) reader.MakeKnown(document, key);
   job.options.run_name = job.run_name;
@@ -181,8 +201,9 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.fatal_write = ReadFatalWrite(root);
   job.logging = ReadLogging(root, plugins);
   job.profiler = ReadProfiler(root);
+  job.resume_changes = root.StringList("resume_changes", {});
   RETURN_IF_ERROR(reader.Finish());
-  job.resolved_yaml = ToYaml(document);
+  job.effective = EffectiveOf(identity);
   job.model_json = ConfigJson(document.Find("model"));
   job.logging.config = FlatConfig(document);
   return job;
@@ -209,18 +230,51 @@ void WarnOfWideGroups(const JobPlace& place, int tensor_parallel_degree) {
                << place.local_world_size << " ranks of a node: groups span nodes, and their collectives are slow";
 }
 
+// What the checkpoints keep of the configuration, and what becomes of one of them when the run resumes.
+absl::Status AddResume(const Job& job, const JobPlace& place, TrainerOptions& options) {
+  ASSIGN_OR_RETURN(const KeptConfig kept, KeepConfigOfRun(job.effective, job.run_folder, /*make_key=*/place.rank == 0));
+  options.configuration = SerializeKept(kept);
+  options.may_change = [changes = job.resume_changes](absl::string_view path) { return MayChange(changes, path); };
+  options.save.on_resume = [kept, changes = job.resume_changes, rank = place.rank](const ResumePoint& point) {
+    const absl::StatusOr<std::string> said = JudgeResume(point, kept, changes);
+    if (said.ok() && rank == 0) absl::FPrintF(stderr, "%s\n", *said);
+    return said.status();
+  };
+  // These write at the end of a complete run whenever it is started again.
+  const std::vector<Setting> settings = ListSettings(job.effective);
+  const bool writes_at_end = std::any_of(settings.begin(), settings.end(), [](const Setting& setting) {
+    return absl::StrContains(setting.path, ".export_for_inference") || absl::StrContains(setting.path, ".generate.");
+  });
+  options.has_ended = place.rank == 0 && place.generation == 1 && !writes_at_end && HasEnded(job.run_folder);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
+absl::Status OpenData(Job& job) {
+  const auto open = [&](const DatasetFactory& make, absl::string_view key) -> absl::StatusOr<std::shared_ptr<const Dataset>> {
+    absl::StatusOr<std::shared_ptr<const Dataset>> dataset = make();
+    const bool of_file = absl::IsNotFound(dataset.status()) || absl::IsPermissionDenied(dataset.status());
+    if (!dataset.ok()) return Annotate(dataset.status(), absl::StrCat(key, of_file ? ".path" : ""));
+    return dataset;
+  };
+  ASSIGN_OR_RETURN(job.options.train.dataset, open(job.train_dataset, "train_dataloader"));
+  for (size_t i = 0; i < job.evaluations.size(); ++i) {
+    const ConfigNode* list = job.effective.Find("eval_dataloader");
+    const std::string key = list != nullptr && list->is_list() ? absl::StrCat("eval_dataloader.", i) : "eval_dataloader";
+    ASSIGN_OR_RETURN(job.evaluations[i].options.dataset, open(job.evaluations[i].dataset, key));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place) {
+  RETURN_IF_ERROR(OpenData(job));
   TrainerOptions options = std::move(job.options);
+  RETURN_IF_ERROR(AddResume(job, place, options));
   SeedForConstruction(options.seed);
   options.make_model = job.model;
   WarnOfWideGroups(place, options.tensor_parallel_degree);
-  ASSIGN_OR_RETURN(options.train.dataset, job.train_dataset());
-  for (Job::Evaluation& evaluation : job.evaluations) {
-    ASSIGN_OR_RETURN(evaluation.options.dataset, evaluation.dataset());
-    options.evaluators.push_back(evaluation.options);
-  }
+  for (const Job::Evaluation& evaluation : job.evaluations) options.evaluators.push_back(evaluation.options);
   options.visible_devices = place.visible_gpus;
   options.save.open_store = options.load.open_store = place.open_store;
   for (SaveOptions& saver : options.checkpoint_savers) saver.open_store = place.open_store;

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/env.h"
+#include "config/config_map.h"
 #include "config/node.h"
 #include "trainer/trainer_options.h"
 #include "worker/host_group.h"
@@ -50,18 +51,25 @@ struct Job {
   LoggingOptions logging;
   std::optional<ProfilerOptions> profiler;
 
-  std::string resolved_yaml;  // for run_folder/config.yaml
-  std::string model_json;     // the key `model`
+  ConfigNode effective;  // every setting in force; shown for run_folder/config.yaml
+  std::vector<std::string> resume_changes;
+  std::string model_json;  // the key `model`
 };
 
 struct JobSource {
   std::string yaml_path;
   std::vector<std::string> overrides;  // key=value
   std::string run_folder;              // as the launcher gave it; "": from the YAML
+  int world_size = 0;                  // 0: not known
+  // For the test that compares the readers with the table of keys: what they ask for is noted there, and the table is not consulted.
+  std::vector<ConfigAsk>* asks = nullptr;
 };
 
 // kInvalidArgument with one line for each mistake in the file; kNotFound for a missing file.
 absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env);
+
+// Opens the data: options.train.dataset and the evaluations'. An error begins with the key: "train_dataloader.path: …".
+absl::Status OpenData(Job& job);
 
 // Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); Status for data that can't be read.
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place);

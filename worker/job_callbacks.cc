@@ -289,7 +289,7 @@ std::vector<CallbackFactory> ReadCallbacks(ConfigMap root, const PluginTables& p
       const PluginCallbackFactory make = ReadWithPlugin(entry.name, plugin->second, entry.map);
       factories.push_back([make](const JobPlace&, const JobFacts&) { return make(); });
     } else {
-      entry.map.Reject("", UnknownName(entry.name, CallbackNames(), plugins.callbacks));
+      entry.map.Reject("", UnknownNameOf(entry.name, CallbackNames(), plugins.callbacks));
       entry.map.IgnoreRest();
     }
   }

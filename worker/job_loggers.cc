@@ -130,7 +130,7 @@ std::vector<LoggerFactory> ReadLoggers(ConfigMap root, const PluginTables& plugi
     } else if (const auto plugin = plugins.loggers.find(entry.name); plugin != plugins.loggers.end()) {
       factories.push_back(OfPlugin(ReadWithPlugin(entry.name, plugin->second, entry.map)));
     } else {
-      entry.map.Reject("", UnknownName(entry.name, LoggerNames(), plugins.loggers));
+      entry.map.Reject("", UnknownNameOf(entry.name, LoggerNames(), plugins.loggers));
       entry.map.IgnoreRest();
     }
   }

@@ -17,6 +17,7 @@
 #include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
 #include "worker/exit_codes.h"
+#include "worker/validate.h"
 #include "worker/worker.h"
 
 namespace composer {
@@ -72,9 +73,9 @@ int Run(std::vector<std::string> args) {
     return Usage();
   }
   if (command != "validate") return RunWorker(*source, env);
-  const absl::StatusOr<Job> job = ReadJob(*source, env);
-  if (!job.ok()) return Fail(job.status());
-  absl::PrintF("%s: valid (run %s in %s)\n", source->yaml_path, job->run_name, job->run_folder);
+  const absl::StatusOr<std::string> found = ValidateJob(*source, env);
+  if (!found.ok()) return Fail(found.status());
+  absl::PrintF("%s: valid (%s)\n", source->yaml_path, *found);
   return exit_code::kDone;
 }
 

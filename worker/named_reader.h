@@ -11,11 +11,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "config/config_map.h"
+#include "config/name_advice.h"
 #include "trainer/torch_status.h"
 #include "worker/plugin_registry.h"
 
@@ -35,16 +34,12 @@ std::vector<std::string> NamesOf(const Rows& rows) {
   return names;
 }
 
-// "`mpl` is not one of gpt, mlp; of plugins: my_mlp (did you mean `mlp`?)".
+// UnknownName (config/name_advice.h) among the built-in names and the plugins'.
 template <typename Factory>
-std::string UnknownName(const std::string& name, std::vector<std::string> built_in,
-                        const PluginTable<Factory>& plugins) {
-  std::vector<std::string> added;
-  for (const auto& [key, entry] : plugins) added.push_back(key);
-  std::string message = absl::StrCat("`", name, "` is not one of ", absl::StrJoin(built_in, ", "));
-  if (!added.empty()) absl::StrAppend(&message, built_in.empty() ? "" : "; of plugins: ", absl::StrJoin(added, ", "));
-  built_in.insert(built_in.end(), added.begin(), added.end());
-  return message + DidYouMean(name, built_in);
+std::string UnknownNameOf(const std::string& name, std::vector<std::string> built_in,
+                          const PluginTable<Factory>& plugins) {
+  for (const auto& [key, entry] : plugins) built_in.push_back(key);
+  return UnknownName(name, built_in);
 }
 
 // A plugin's factory with what it throws or forgets put into words: the thing's name and the plugin's. Throws StatusError.
@@ -86,7 +81,7 @@ Factory ReadNamed(ConfigMap config, absl::Span<const NamedReader<Factory>> built
   }
   if (const auto it = plugins.find(name); it != plugins.end()) return ReadWithPlugin(name, it->second, config);
   for (const NamedReader<Factory>& row : built_in) other_names.emplace_back(row.name);
-  config.Reject("name", UnknownName(name, other_names, plugins));
+  config.Reject("name", UnknownNameOf(name, other_names, plugins));
   config.IgnoreRest();
   return nullptr;
 }
@@ -106,7 +101,7 @@ std::vector<Factory> ReadNamedMaps(ConfigMap root, absl::string_view key,
     } else if (plugin != plugins.end()) {
       factories.push_back(ReadWithPlugin(entry.name, plugin->second, entry.map));
     } else {
-      entry.map.Reject("", UnknownName(entry.name, NamesOf(built_in), plugins));
+      entry.map.Reject("", UnknownNameOf(entry.name, NamesOf(built_in), plugins));
       entry.map.IgnoreRest();
     }
   }

@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "absl/base/config.h"
+#include "config/plugin_note.h"
 #include "trainer/core/event.h"
 #include "trainer/core/state.h"
 #include "trainer/data/batch.h"
@@ -35,7 +36,6 @@
 
 namespace composer {
 
-inline constexpr char kPluginNoteOwner[] = "Composer";
 inline constexpr uint32_t kPluginNoteType = 1;
 // Counts up when this note, or the entry point, changes. What the headers say is in the note.
 inline constexpr uint32_t kPluginInterface = 3;
@@ -110,7 +110,35 @@ constexpr PluginNote MakePluginNote(const char* name) {
   return note;
 }
 
+// The same for the table of keys.
+template <size_t kSize>
+struct PluginKeysNote {
+  uint32_t owner_size = sizeof(kPluginNoteOwner);
+  uint32_t content_size = (kSize + 3) / 4 * 4;
+  uint32_t type = kPluginKeysNoteType;
+  char owner[12] = {};
+  char table[(kSize + 3) / 4 * 4] = {};
+};
+
+template <size_t kSize>
+constexpr PluginKeysNote<kSize> MakePluginKeysNote(const char (&table)[kSize]) {
+  PluginKeysNote<kSize> note;
+  CopyText(note.owner, kPluginNoteOwner);
+  for (size_t i = 0; i < kSize; ++i) note.table[i] = table[i];
+  return note;
+}
+
 }  // namespace composer
+
+// The keys of what the plugin registers, as text, so that `composer` checks them before it starts anything:
+//   COMPOSER_PLUGIN_KEYS(R"(
+//   [model tiny] A tiny model.
+//   width | int 1.. | 64 | Hidden units.
+//   )");
+// The format: docs/plugins.md. Kinds: model, dataset, optimizer, scheduler, algorithm, callback, logger, metric. At most once in a library.
+#define COMPOSER_PLUGIN_KEYS(table)                                                                      \
+  [[gnu::used, gnu::section(".note.composer"),                                                           \
+    gnu::aligned(4)]] static constexpr auto kComposerPluginKeys = ::composer::MakePluginKeysNote(table)
 
 #define COMPOSER_PLUGIN(plugin_name, registry)                                                             \
   static void ComposerFillRegistry(::composer::PluginRegistry&);                                           \

@@ -13,7 +13,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/private_file.h"
 #include "base/status_macros.h"
+#include "config/job_check.h"
+#include "config/yaml.h"
 #include "rendezvous/grpc_settings.h"
 #include "storage/open_store.h"
 #include "trainer/parallel/c10d_communicator.h"
@@ -27,6 +30,7 @@
 #include "worker/peer_meeting.h"
 #include "worker/process_group.h"
 #include "worker/rank_environment.h"
+#include "worker/sample_check.h"
 #include "worker/slurm_rank.h"
 #include "worker/store.h"
 #include "worker/tcp_meeting.h"
@@ -173,19 +177,33 @@ JobPlace PlaceOf(const Life& life, const Environment& env) {
   return place;
 }
 
-absl::Status PrepareRunFolder(const Job& job, int rank) {
-  if (rank != 0) return absl::OkStatus();
-  RETURN_IF_ERROR(MakeDirs(JoinPath(job.run_folder, "logs")));
-  return AtomicWriteFile(JoinPath(job.run_folder, "config.yaml"), job.resolved_yaml);
+// What the run resumes from is settled, and nothing refused it: the file of an earlier launch is replaced only now.
+absl::Status WriteConfig(const std::string& run_folder, const ConfigNode& effective) {
+  return WritePrivateFile(JoinPath(run_folder, "config.yaml"), ToShownYaml(effective));
+}
+
+struct FirstStep {
+  ModelFactory make_model;
+  std::shared_ptr<const Dataset> dataset;
+  uint64_t seed;
+};
+
+// An error of LibTorch's in the first step: when the model does not take the data at all, that is the user's to mend, and no restart helps.
+absl::Status Explained(const absl::Status& status, const FirstStep& first) {
+  if (!absl::IsInternal(status) && !absl::IsOutOfRange(status)) return status;
+  const absl::Status trial = CheckSamples(first.make_model, *first.dataset, first.seed).status();
+  return trial.code() == absl::StatusCode::kInvalidArgument ? trial : status;
 }
 
 absl::Status Train(Life& life, const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
-  RETURN_IF_ERROR(PrepareRunFolder(job, life.place.rank));
+  if (life.place.rank == 0) RETURN_IF_ERROR(MakePrivateDir(JoinPath(job.run_folder, "logs")));
   if (job.gpu) RETURN_IF_ERROR(UseGpu(life));
   RETURN_IF_ERROR(Connect(life, job));
   life.supervision->OnPhase(RunPhase::kBuilding);
-  return CatchTorch([&]() -> absl::Status {
+  const ConfigNode effective = job.effective;
+  const std::string run_folder = job.run_folder;
+  const absl::Status status = CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(life, env)));
     options.device = life.device;
     options.communicator = life.communicator.get();
@@ -193,9 +211,14 @@ absl::Status Train(Life& life, const JobSource& source, const Environment& env) 
     options.launch = {life.place.launch, life.place.generation};
     options.memory = life.memory;
     options.supervision = life.supervision.get();
+    const FirstStep first_step = {options.make_model, options.train.dataset, options.seed};
     ASSIGN_OR_RETURN(life.trainer, Trainer::Create(std::move(options)));
-    return life.trainer->Fit();
+    if (life.place.rank == 0) RETURN_IF_ERROR(WriteConfig(run_folder, effective));
+    const int64_t begin = life.trainer->state().timestamp.batch;
+    const absl::Status status = life.trainer->Fit();
+    return life.trainer->state().timestamp.batch == begin ? Explained(status, first_step) : status;
   });
+  return status.code() == absl::StatusCode::kInvalidArgument ? WithPlace(effective, status) : status;
 }
 
 proto::ExitReport ReportOf(const Life& life, const absl::Status& status) {
@@ -221,11 +244,13 @@ int RunWorker(const JobSource& source, const Environment& env) {
     return ExitCodeFor(place.status().code());
   }
   life.place = *std::move(place);
+  JobSource placed = source;
+  placed.world_size = life.place.world_size;
   if (!life.place.has_launcher() && life.place.spans_nodes()) {
     life.place.node_address = AddressTowards(life.place.master_address);
   }
   absl::Status status = Attach(life);
-  if (status.ok()) status = Train(life, source, env);
+  if (status.ok()) status = Train(life, placed, env);
   const int code = ExitCodeFor(status.code());
   if (life.trainer != nullptr) life.trainer->Close();
   if (life.tcp_store != nullptr && status.ok()) LeaveTcpStore(life.place, *life.tcp_store, kLeaveLimit);

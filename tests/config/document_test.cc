@@ -47,5 +47,32 @@ TEST(ConfigHash, DependsOnValuesOnly) {
   EXPECT_EQ(hash("a: 1\n").size(), 16u);
 }
 
+TEST_F(LoadConfigTest, ForeignNamesThatMeanTheSameAreTaken) {
+  const std::string path = Write("job.yaml",
+                                 "optimizer: {name: sgd, lr: 1}\nscheduler: {name: constant}\ntrain_loader: {name: x}\n"
+                                 "eval_loader: [{name: a}, {name: b, batch_size: 3}]\ndevice_eval_batch_size: 4\nrate: ${optimizer.lr}\n");
+  const absl::StatusOr<ConfigNode> root = LoadConfig({path}, {"optimizer.lr=2"}, Environment());
+  ASSERT_TRUE(root.ok()) << root.status();
+  EXPECT_EQ(ToYaml(*root),
+            "optimizers:\n  name: sgd\n  lr: 2\nschedulers:\n  name: constant\ntrain_dataloader:\n  name: x\neval_dataloader:\n"
+            "  - name: a\n    batch_size: 4\n  - name: b\n    batch_size: 3\nrate: 2\n");
+  const std::string both = Write("both.yaml", "optimizer: {name: sgd}\noptimizers: {name: sgd}\n");
+  EXPECT_THAT(std::string(LoadConfig({both}, {}, Environment()).status().message()),
+              testing::HasSubstr("optimizer: is another name of `optimizers`, which is given at"));
+}
+
+TEST_F(LoadConfigTest, TextThatIsNotUtf8IsRefusedAtItsPlace) {
+  const std::string path = Write("latin1.yaml", "seed: 1\nrun_name: M\xfcller\n");
+  EXPECT_THAT(std::string(LoadConfig({path}, {}, Environment()).status().message()),
+              testing::HasSubstr("latin1.yaml:2:12: the byte 0xfc is not valid UTF-8"));
+  const std::string good = Write("good.yaml", "seed: 1\n");
+  EXPECT_THAT(std::string(LoadConfig({good}, {"run_name=m\xff"}, Environment()).status().message()),
+              testing::HasSubstr("command line `run_name=m\\xff`: not valid UTF-8"));
+  Environment env;
+  env.Set("N", "m\xff");
+  EXPECT_THAT(std::string(LoadConfig({good}, {"run_name=${oc.env:N}"}, env).status().message()),
+              testing::HasSubstr("the environment variable N is not valid UTF-8"));
+}
+
 }  // namespace
 }  // namespace composer

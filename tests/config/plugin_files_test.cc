@@ -52,16 +52,16 @@ TEST_F(PluginFilesTest, ErrorsNameTheEntry) {
 
 TEST_F(PluginFilesTest, HashIsOverContentsInOrder) {
   const std::string one = dir_.Path("jobs/libone.so"), two = dir_.Path("jobs/lib/libtwo.so");
-  const std::string hash = HashPlugins({one, two}).value();
+  const std::string hash = ReadPluginFacts({one, two}).value().hash;
   EXPECT_EQ(hash.size(), 16u);
-  EXPECT_NE(hash, HashPlugins({two, one}).value());
-  EXPECT_NE(hash, HashPlugins({one}).value());
-  EXPECT_EQ(HashPlugins({}).value(), "");
+  EXPECT_NE(hash, ReadPluginFacts({two, one}).value().hash);
+  EXPECT_NE(hash, ReadPluginFacts({one}).value().hash);
+  EXPECT_EQ(ReadPluginFacts({}).value().hash, "");
   ASSERT_TRUE(AtomicWriteFile(dir_.Path("copy.so"), "one").ok());
-  EXPECT_EQ(HashPlugins({dir_.Path("copy.so"), two}).value(), hash);
+  EXPECT_EQ(ReadPluginFacts({dir_.Path("copy.so"), two}).value().hash, hash);
   ASSERT_TRUE(AtomicWriteFile(two, "twO").ok());
-  EXPECT_NE(HashPlugins({one, two}).value(), hash);
-  EXPECT_EQ(HashPlugins({dir_.Path("gone.so")}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(ReadPluginFacts({one, two}).value().hash, hash);
+  EXPECT_EQ(ReadPluginFacts({dir_.Path("gone.so")}).status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class ControlTest : public testing::Test {
     std::filesystem::create_directory(dir_.Path("bin"));
     std::filesystem::copy(COMPOSER_BINARY, dir_.Path("bin/composer"));
     std::filesystem::copy(FAKE_WORKER_BINARY, dir_.Path("bin/composer_worker"));
-    ASSERT_TRUE(AtomicWriteFile(dir_.Path("job.yaml"), "max_duration: 1ep\n").ok());
+    ASSERT_TRUE(AtomicWriteFile(dir_.Path("job.yaml"), kFakeJob).ok());
   }
   std::string Binary() { return dir_.Path("bin/composer"); }
   std::vector<std::string> LongJob(std::vector<std::string> flags = {}) {

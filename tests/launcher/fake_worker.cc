@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "base/env.h"
 #include "base/progress_page.h"
 #include "proto/worker.grpc.pb.h"
@@ -188,7 +189,8 @@ class FakeWorker {
 int main(int argc, char** argv) {
   composer::Settings settings;
   for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
+    std::string word = argv[i];
+    if (absl::StartsWith(word, "variables.")) word.erase(0, 10);
     if (const size_t equals = word.find('='); equals != std::string::npos)
       settings.values[word.substr(0, equals)] = word.substr(equals + 1);
   }

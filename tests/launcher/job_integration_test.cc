@@ -25,7 +25,7 @@ class JobTest : public testing::Test {
     std::filesystem::create_directory(dir_.Path("bin"));
     std::filesystem::copy(COMPOSER_BINARY, dir_.Path("bin/composer"));
     std::filesystem::copy(FAKE_WORKER_BINARY, dir_.Path("bin/composer_worker"));
-    ASSERT_TRUE(AtomicWriteFile(dir_.Path("job.yaml"), "max_duration: 1ep\n").ok());
+    ASSERT_TRUE(AtomicWriteFile(dir_.Path("job.yaml"), kFakeJob).ok());
   }
   std::vector<std::string> Job(std::vector<std::string> settings, std::vector<std::string> flags = {"-n2"}) {
     flags.push_back("job.yaml");

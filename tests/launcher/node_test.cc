@@ -223,18 +223,19 @@ TEST_F(ProgramTest, Errors) {
 TEST(LaunchPlanTest, FlagsWinOverTheYamlFile) {
   TempDir dir;
   ASSERT_TRUE(AtomicWriteFile(dir.Path("job.yaml"), absl::StrCat("run_name: x\nrun_folder: ", dir.path(),
-                                                                 "/out\nnproc: 3\nmax_restarts: 5\n"))
+                                                                 "/out\nnproc: 3\nmax_restarts: 5\nmodel: {name: mlp}\nmax_duration: 1ep\n"
+                                                                 "train_dataloader: {name: gaussian_classification}\n"))
                   .ok());
   const Program program = {.kind = Program::Kind::kJob,
-                           .argv = {"/bin/sh", dir.Path("job.yaml"), "a=1"},
+                           .argv = {"/bin/sh", dir.Path("job.yaml"), "global_train_batch_size=1"},
                            .yaml = dir.Path("job.yaml"),
-                           .overrides = {"a=1"}};
+                           .overrides = {"global_train_batch_size=1"}};
   auto plan = MakeLaunchPlan({}, program, {});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->shape.slots, 3);
   EXPECT_EQ(plan->max_restarts, 5);
   EXPECT_EQ(plan->run_name, "x");
-  EXPECT_THAT(plan->argv, ElementsAre("/bin/sh", "--run_folder=" + dir.Path("out"), dir.Path("job.yaml"), "a=1"));
+  EXPECT_THAT(plan->argv, ElementsAre("/bin/sh", "--run_folder=" + dir.Path("out"), dir.Path("job.yaml"), "global_train_batch_size=1"));
   LaunchOptions flags;
   flags.nproc = "2";
   flags.max_restarts = 0;

@@ -195,8 +195,8 @@ class JobNodesTest : public NodesTest {
 };
 
 TEST_F(JobNodesTest, OneRunFolderForAllNodes) {
-  Launched& first = Start(Job(0, "steps: 5\n"), Binary());
-  Launched& second = Start(Job(1, "steps: 5\n"), Binary());
+  Launched& first = Start(Job(0, kFakeJob), Binary());
+  Launched& second = Start(Job(1, kFakeJob), Binary());
   EXPECT_EQ(first.Wait(), 0) << first.err();
   EXPECT_EQ(second.Wait(), 0) << second.err();
   EXPECT_TRUE(PathExists(dir_.Path("run/logs/gen-001/rank-00000.log")));
@@ -205,9 +205,9 @@ TEST_F(JobNodesTest, OneRunFolderForAllNodes) {
 }
 
 TEST_F(JobNodesTest, AnotherConfigurationIsRefused) {
-  Launched& first = Start(Job(0, "steps: 5\n"), Binary());
+  Launched& first = Start(Job(0, kFakeJob), Binary());
   absl::SleepFor(absl::Milliseconds(500));
-  Launched& second = Start(Job(1, "steps: 6\n"), Binary());
+  Launched& second = Start(Job(1, absl::StrCat(kFakeJob, "seed: 6\n")), Binary());
   EXPECT_EQ(second.Wait(), 64);
   EXPECT_THAT(second.err(), AllOf(HasSubstr("config_hash"), HasSubstr("all nodes of a job must have the same")));
   first.Signal(SIGTERM);
@@ -216,7 +216,8 @@ TEST_F(JobNodesTest, AnotherConfigurationIsRefused) {
 
 TEST_F(JobNodesTest, AnotherViewOfTheDataIsRefused) {
   // The same words, but a path that depends on the node.
-  const std::string yaml = "train_dataloader: {name: text_bytes, path: data}\n";
+  const std::string yaml =
+      "model: {name: gpt}\ntrain_dataloader: {name: text_bytes, path: data}\nglobal_train_batch_size: 1\nmax_duration: 1ep\n";
   Launched& first = Start(Job(0, yaml), Binary());
   absl::SleepFor(absl::Milliseconds(500));
   outputs_.push_back(std::make_unique<TempDir>());

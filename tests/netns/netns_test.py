@@ -7,6 +7,7 @@ real one (default: beside composer; its tests are skipped when it is not built).
 SPDX-License-Identifier: Apache-2.0"""
 import json
 import os
+import re
 import pathlib
 import shutil
 import signal
@@ -37,6 +38,11 @@ TINY_JOB = {
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
+def for_fake_worker(setting):
+    """Its words are no keys of a job: they travel as variables."""
+    return f"variables.{setting}" if re.match(r"(steps|step_ms|save|stubborn|die_\w+)=", setting) else setting
+
+
 class NodesTest(unittest.TestCase):
     HOSTS = 2
     WORKER = FAKE_WORKER
@@ -51,7 +57,8 @@ class NodesTest(unittest.TestCase):
         shutil.copy(BIN / "composer", self.folder / "bin/composer")
         os.symlink(self.WORKER, self.folder / "bin/composer_worker")
         self.job = self.folder / "job.yaml"
-        self.job.write_text(json.dumps({"run_name": "job", "run_folder": str(self.folder / "run"), "max_duration": "1ep"}))
+        self.job.write_text(json.dumps({"run_name": "job", "run_folder": str(self.folder / "run"), "max_duration": "1ep", "global_train_batch_size": 1,
+                                        "model": {"name": "mlp"}, "train_dataloader": {"name": "gaussian_classification"}}))
         network = hosts.Network(self.HOSTS)
         self.hosts = network.__enter__()
         self.addCleanup(network.__exit__)
@@ -62,7 +69,7 @@ class NodesTest(unittest.TestCase):
 
     def launch(self, number, *settings, nodes="2", flags=(), node_rank=None):
         argv = [self.folder / "bin/composer", "-n", 1, "--nnodes", nodes, "--node_rank", number if node_rank is None else node_rank,
-                *self.where_to_meet(), *flags, self.job, *settings]
+                *self.where_to_meet(), *flags, self.job, *map(for_fake_worker, settings)]
         drop = ("RANK", "WORLD_SIZE", "LOCAL_", "NODE_RANK", "MASTER_", "COMPOSER_", "TORCHELASTIC_", "SLURM_", "PET_")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
         environment["TMPDIR"] = str(self.folder)

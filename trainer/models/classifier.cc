@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/classifier.h"
 
+#include <c10/util/Exception.h>
+
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/metrics/accuracy.h"
 #include "trainer/metrics/cross_entropy.h"
@@ -8,7 +10,13 @@
 namespace composer {
 
 Loss Classifier::loss(const at::Tensor& outputs, const Batch& batch) {
-  return SoftCrossEntropy(outputs, batch.targets);
+  try {
+    return SoftCrossEntropy(outputs, batch.targets);
+  } catch (const c10::IndexError& error) {
+    TORCH_CHECK_VALUE(false, "model: it has ", outputs.size(-1), " classes, which the data's labels do not fit: ",
+                      error.what_without_backtrace());
+    throw;
+  }
 }
 
 MetricList Classifier::metrics(bool is_train) const {

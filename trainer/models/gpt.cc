@@ -107,9 +107,10 @@ class Transformer final : public torch::nn::Module {
   }
 
   at::Tensor forward(const at::Tensor& tokens) {
-    TORCH_CHECK_VALUE(tokens.dim() == 2 && tokens.size(1) <= context_, "gpt: expected inputs [B, T] with T up to ",
-                      context_, " (context), got ", tokens.sizes());
-    at::Tensor x = wte_->forward(tokens) + wpe_->weight.slice(0, 0, tokens.size(1));
+    TORCH_CHECK_VALUE(tokens.dim() == 2, "gpt: expected inputs [B, T], got ", tokens.sizes());
+    TORCH_CHECK_VALUE(tokens.size(1) <= context_, "model.max_seq_len: the model takes ", context_,
+                      " tokens, but a sample has ", tokens.size(1));
+    at::Tensor x = Embed(tokens) + wpe_->weight.slice(0, 0, tokens.size(1));
     if (dropout_ > 0) x = at::dropout(x, dropout_, is_training());
     for (const auto& block : blocks_) x = block->forward(x);
     return ln_f_->forward(x);
@@ -128,6 +129,16 @@ class Transformer final : public torch::nn::Module {
   const at::Tensor& token_embedding() const { return wte_->weight; }
 
  private:
+  at::Tensor Embed(const at::Tensor& tokens) {
+    try {
+      return wte_->forward(tokens);
+    } catch (const c10::IndexError&) {
+      const int64_t vocab = wte_->options.num_embeddings(), largest = tokens.max().item<int64_t>();
+      TORCH_CHECK_VALUE(largest < vocab, "model.vocab_size: token ", largest, " >= vocab_size ", vocab);
+      throw;
+    }
+  }
+
   int64_t context_;
   double dropout_;
   torch::nn::Embedding wte_;

@@ -25,6 +25,9 @@ class Mlp final : public Classifier {
  protected:
   at::Tensor Logits(const at::Tensor& inputs) override {
     at::Tensor x = inputs.dim() == 2 ? inputs : inputs.flatten(1);
+    const int64_t features = layers_[0]->options.in_features();
+    TORCH_CHECK_VALUE(x.size(1) == features, "model.sizes: begins with ", features, ", but a sample has ", x.size(1),
+                      " features");
     for (size_t i = 0; i < layers_.size(); ++i) {
       x = layers_[i]->forward(x);
       if (i + 1 < layers_.size()) x = x.relu_();

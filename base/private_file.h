@@ -1,0 +1,18 @@
+// Files and folders that their owner alone may read, since they may hold secrets.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace composer {
+
+// As AtomicWriteFile (file.h), mode 0600 from the first byte on.
+absl::Status WritePrivateFile(const std::string& path, absl::string_view content);
+
+// Makes the folder with mode 0700, and those above it as MakeDirs. One that is there keeps its mode.
+absl::Status MakePrivateDir(const std::string& path);
+
+}  // namespace composer

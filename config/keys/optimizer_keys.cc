@@ -1,0 +1,93 @@
+// Optimizers.
+// SPDX-License-Identifier: Apache-2.0
+#include "config/keys/tables.h"
+
+namespace composer {
+
+const char kOptimizerKeys[] = R"(
+[map param_group] Parameters with settings of their own.
+pattern | text 1.. | required | fnmatch pattern of their names.
+lr | number 0.. | (the optimizer's) | Learning rate.
+weight_decay | number 0.. | (the optimizer's) | Weight decay.
+
+[map groups] Keys of every optimizer.
+no_decay_on_bias_and_norm | bool | false | No weight decay on biases and norms.
+param_groups | list map param_group | [] | Parameters with settings of their own; the first pattern that matches counts.
+
+[optimizer adam] torch's Adam.
+lr | number 0.. | 1e-3 | Learning rate.
+betas | numbers | [0.9, 0.999] | Decay of the averages of the gradient and of its square.
+eps | number | 1e-8 | Added to the denominator.
+weight_decay | number 0.. | 0 | Weight decay.
+amsgrad | bool | false | The AMSGrad variant.
+include groups
+
+[optimizer adamw] torch's AdamW.
+lr | number 0.. | 1e-3 | Learning rate.
+betas | numbers | [0.9, 0.999] | Decay of the averages of the gradient and of its square.
+eps | number | 1e-8 | Added to the denominator.
+weight_decay | number 0.. | 1e-2 | Weight decay.
+amsgrad | bool | false | The AMSGrad variant.
+include groups
+
+[optimizer decoupled_adamw] Composer's DecoupledAdamW: weight decay does not depend on the learning rate.
+lr | number 0.. | 1e-3 | Learning rate.
+betas | numbers | [0.9, 0.95] | Decay of the averages of the gradient and of its square.
+eps | number | 1e-8 | Added to the denominator.
+weight_decay | number 0.. | 1e-5 | Weight decay.
+amsgrad | bool | false | The AMSGrad variant.
+include groups
+
+[optimizer sgd] torch's SGD.
+lr | number 0.. | 1e-3 | Learning rate.
+momentum | number | 0 | Momentum.
+dampening | number | 0 | Dampening of the momentum.
+weight_decay | number 0.. | 0 | Weight decay.
+nesterov | bool | false | Nesterov's momentum.
+include groups
+
+[optimizer decoupled_sgdw] Composer's DecoupledSGDW.
+lr | number 0.. | 0.1 | Learning rate.
+momentum | number | 0 | Momentum.
+dampening | number | 0 | Dampening of the momentum.
+weight_decay | number 0.. | 0 | Weight decay.
+nesterov | bool | false | Nesterov's momentum.
+include groups
+
+[optimizer rmsprop] torch's RMSprop.
+lr | number 0.. | 1e-2 | Learning rate.
+alpha | number | 0.99 | Decay of the average of the squared gradient.
+eps | number | 1e-8 | Added to the denominator.
+weight_decay | number 0.. | 0 | Weight decay.
+momentum | number | 0 | Momentum.
+centered | bool | false | Subtract the average gradient.
+include groups
+
+[optimizer lion] Lion.
+lr | number 0.. | 1e-4 | Learning rate.
+betas | numbers | [0.9, 0.99] | Of the update, and of the average.
+weight_decay | number 0.. | 0 | Weight decay.
+include groups
+
+[map muon_adamw] The AdamW of what Muon does not take.
+lr | number 0.. | 1e-3 | Learning rate.
+betas | numbers | [0.9, 0.999] | Decay of the averages.
+eps | number | 1e-8 | Added to the denominator.
+weight_decay | number 0.. | 1e-2 | Weight decay.
+amsgrad | bool | false | The AMSGrad variant.
+patterns | texts | ["*embed*", "*emb.weight", "*wte.weight", "*wpe.weight", "*head.weight"] | Matrices that are AdamW's, too.
+
+[optimizer muon] Muon for matrices, AdamW for the rest.
+lr | number 0.. | 1e-3 | Learning rate.
+weight_decay | number 0.. | 0.1 | Weight decay.
+momentum | number | 0.95 | Momentum.
+nesterov | bool | true | Nesterov's momentum.
+ns_steps | int 0..99 | 5 | Steps of the Newton-Schulz iteration.
+ns_coefficients | numbers | [3.4445, -4.775, 2.0315] | Its coefficients.
+eps | number | 1e-7 | Added to the norm.
+adjust_lr_fn | one of original, match_rms_adamw | original | How the learning rate depends on a matrix's shape.
+adamw | map muon_adamw | {} | The AdamW of what Muon does not take.
+include groups
+)";
+
+}  // namespace composer

@@ -1,0 +1,12 @@
+// How the ELF notes of a plugin are told from others (worker/plugin.h).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace composer {
+
+inline constexpr char kPluginNoteOwner[] = "Composer";
+inline constexpr uint32_t kPluginKeysNoteType = 2;
+
+}  // namespace composer

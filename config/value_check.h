@@ -1,0 +1,22 @@
+// One value of a job's file against a type of the table of keys (schema.h). Pure functions.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "config/node.h"
+#include "config/schema.h"
+
+namespace composer {
+
+// What is wrong with a value that has no sections below it: where, and what in words. Empty: nothing. Maps and named things are
+// only looked at as far as being maps or lists.
+std::vector<std::pair<SourceMark, std::string>> ValueProblems(const ConfigNode& value, const std::vector<ValueType>& types);
+
+// The type among them that the value has the form of; null: none.
+const ValueType* TypeOf(const ConfigNode& value, const std::vector<ValueType>& types);
+
+}  // namespace composer

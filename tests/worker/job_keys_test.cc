@@ -1,0 +1,229 @@
+// The table of keys (config/keys) against what the worker's readers really ask for: every key of every section, its type, range and default.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "config/scalar.h"
+#include "config/schema.h"
+#include "config/yaml.h"
+#include "tests/support/temp_dir.h"
+#include "worker/job.h"
+#include "worker/job_metrics.h"
+
+namespace composer {
+namespace {
+
+using Kind = ValueType::Kind;
+
+constexpr char kModel[] = "model: {name: mlp}\n";
+constexpr char kData[] = "train_dataloader: {name: gaussian_classification}\n";
+constexpr char kRest[] = "max_duration: 1ep\nglobal_train_batch_size: 8\n";
+
+// A value of the first type that has one.
+std::string Sample(const KeyRow& row) {
+  if (!row.fallback.empty() && row.fallback != "{}" && row.fallback != "[]") return row.fallback;
+  const ValueType& type = row.types[0];
+  const double least = std::isfinite(type.min) ? type.min : 1;
+  switch (type.kind) {
+    case Kind::kInt:
+    case Kind::kNumber: return absl::StrCat(std::max(least, std::min(1.0, type.max)));
+    case Kind::kBool: return "true";
+    case Kind::kChoice: return type.words[0];
+    case Kind::kTime:
+    case Kind::kInterval: return "1ep";
+    case Kind::kTimes: return "[1ep]";
+    case Kind::kInts:
+    case Kind::kNumbers: return "[1]";
+    case Kind::kTexts: return "[x]";
+    case Kind::kText: return "x";
+    default: return "{}";
+  }
+}
+
+// "{name: adamw, lr: 1e-3, …}"; all: else the required ones only.
+std::string MapOf(const KeySection& section, bool all, const std::string& name, const KeySection* more = nullptr) {
+  std::string text = name.empty() ? "{" : absl::StrCat("{name: ", name, ", ");
+  for (const KeySection* part : {&section, more}) {
+    for (const KeyRow& row : part == nullptr ? std::vector<KeyRow>() : part->rows) {
+      if (all || row.required) absl::StrAppend(&text, row.key, ": ", Sample(row), ", ");
+    }
+  }
+  return text + "}";
+}
+
+struct Case {
+  std::string path;  // of the section's map
+  std::string yaml;  // with @ for it
+};
+
+// Where a section is read. Sections that others include have no place of their own.
+Case CaseOf(const KeySection& section) {
+  const std::string& name = section.name;
+  const auto job = [](absl::string_view model, absl::string_view data, absl::string_view more) {
+    return absl::StrCat(model.empty() ? kModel : model, data.empty() ? kData : data, kRest, more, "\n");
+  };
+  if (section.kind == "model") return {"model", job("model: @\n", "", "")};
+  if (section.kind == "dataset") return {"train_dataloader", job("", "train_dataloader: @\n", "")};
+  if (section.kind == "optimizer") return {"optimizers", job("", "", "optimizers: @")};
+  if (section.kind == "scheduler") return {"schedulers", job("", "", "schedulers: @")};
+  if (section.kind == "metric")
+    return {absl::StrCat("model.eval_metrics.", name), job(absl::StrCat("model: {name: torchscript, path: x, eval_metrics: {", name, ": @}}\n"), "", "")};
+  if (section.kind != "map")
+    return {absl::StrCat(section.kind, "s.", name), job("", "", absl::StrCat(section.kind, "s: {", name, ": @}"))};
+  static const auto& kMaps = *new std::map<std::string, Case>{
+      {"eval_loader", {"eval_dataloader", job("", "", "eval_dataloader: @")}},
+      {"param_group", {"optimizers.param_groups", job("", "", "optimizers: {name: sgd, param_groups: @}")}},
+      {"muon_adamw", {"optimizers.adamw", job("", "", "optimizers: {name: muon, adamw: @}")}},
+      {"ddp", {"ddp_config", job("", "", "ddp_config: @")}},
+      {"parallelism", {"parallelism_config", job("", "", "parallelism_config: @")}},
+      {"fsdp", {"parallelism_config.fsdp", job("", "", "parallelism_config: {fsdp: @}")}},
+      {"mixed_precision", {"parallelism_config.fsdp.mixed_precision", job("", "", "parallelism_config: {fsdp: {mixed_precision: @}}")}},
+      {"tensor_parallel", {"parallelism_config.tp", job("", "", "parallelism_config: {tp: @}")}},
+      {"profiler", {"profiler", job("", "", "profiler: @")}},
+      {"profiler_schedule", {"profiler.schedule", job("", "", "profiler: {schedule: @}")}},
+      {"trace_handler", {"profiler.json_trace_handler", job("", "", "profiler: {json_trace_handler: @}")}},
+  };
+  const auto it = kMaps.find(name);
+  return it == kMaps.end() ? Case{} : it->second;
+}
+
+class JobKeysTest : public ::testing::Test {
+ protected:
+  std::vector<ConfigAsk> AsksOf(const std::string& yaml) {
+    const std::string path = dir_.Path("job.yaml");
+    std::ofstream(path) << yaml;
+    std::vector<ConfigAsk> asks;
+    JobSource source;
+    source.yaml_path = path;
+    source.asks = &asks;
+    ReadJob(source, Environment()).IgnoreError();  // samples need not fit together
+    EXPECT_FALSE(asks.empty()) << yaml;
+    return asks;
+  }
+
+  TempDir dir_;
+};
+
+bool SameYaml(const std::string& a, const std::string& b) {
+  const auto first = ParseYamlValue(a, "a"), second = ParseYamlValue(b, "b");
+  if (!first.ok() || !second.ok()) return a == b;
+  const auto same = [](const ConfigNode& x, const ConfigNode& y, const auto& self) -> bool {
+    if (x.children.size() != y.children.size()) return false;
+    for (size_t i = 0; i < x.children.size(); ++i) {
+      if (!self(x.children[i], y.children[i], self)) return false;
+    }
+    const auto m = ParseDoubleScalar(x), n = ParseDoubleScalar(y);
+    return m.ok() && n.ok() ? *m == *n : x.scalar == y.scalar;
+  };
+  return same(*first, *second, same);
+}
+
+double Bound(double value) { return std::abs(value) > 9e18 ? std::copysign(INFINITY, value) : value; }
+
+void Compare(const KeyRow& row, const ConfigAsk& ask, const std::string& where) {
+  static const auto& kKinds = *new std::map<std::string, std::set<Kind>>{
+      {"int", {Kind::kInt}}, {"number", {Kind::kNumber}}, {"bool", {Kind::kBool, Kind::kChoice}},
+      {"text", {Kind::kText, Kind::kChoice}}, {"choice", {Kind::kChoice, Kind::kText}},
+      {"time", {Kind::kTime, Kind::kInterval}}, {"ints", {Kind::kInts}}, {"numbers", {Kind::kNumbers}},
+      {"texts", {Kind::kTexts, Kind::kTimes}}};
+  if (ask.type.empty()) return;
+  const ValueType* type = nullptr;
+  for (const ValueType& candidate : row.types) {
+    if (kKinds.at(ask.type).count(candidate.kind) > 0) type = &candidate;
+  }
+  ASSERT_NE(type, nullptr) << where << ": the table says `" << row.type_text << "`, the reader asks for " << ask.type;
+  const bool ranged = ask.type == "int" || ask.type == "number" || ask.type == "ints" || ask.type == "numbers";
+  if (ranged && row.types.size() == 1) {
+    EXPECT_EQ(type->min, Bound(ask.min)) << where;
+    EXPECT_EQ(type->max, Bound(ask.max)) << where;
+  }
+  if (ask.type == "choice" && type->kind == Kind::kChoice)
+    EXPECT_EQ(std::set(type->words.begin(), type->words.end()), std::set(ask.words.begin(), ask.words.end())) << where;
+  if (!row.fallback.empty() && row.otherwise.empty() && !ask.fallback.empty())
+    EXPECT_TRUE(SameYaml(row.fallback, ask.fallback)) << where << ": the table's default is " << row.fallback << ", the reader's " << ask.fallback;
+}
+
+TEST_F(JobKeysTest, TheTableIsWhatTheReadersAskFor) {
+  const Schema& schema = BuiltInSchema();
+  for (const auto& [id, section] : schema.sections()) {
+    const Case place = CaseOf(section);
+    if (place.path.empty()) continue;
+    const KeySection* more = section.kind == "dataset"        ? schema.Find("map", "train_loader")
+                             : section.name == "eval_loader" ? schema.Find("dataset", "gaussian_classification")
+                                                             : nullptr;
+    const bool named = absl::StrContains("model dataset optimizer scheduler", section.kind);
+    const std::string name = named ? section.name : section.name == "eval_loader" ? "gaussian_classification" : "";
+    std::map<std::string, std::vector<ConfigAsk>> asked;
+    for (const bool all : {false, true}) {
+      const std::string map = MapOf(section, all, name, more);
+      for (ConfigAsk& ask : AsksOf(absl::StrReplaceAll(place.yaml, {{"@", map}}))) {
+        if (ask.path == place.path) asked[ask.key].push_back(std::move(ask));
+      }
+    }
+    asked.erase("name");
+    for (const KeySection* part : {&section, more}) {
+      if (part == nullptr) continue;
+      for (const KeyRow& row : part->rows) {
+        const std::string where = absl::StrCat("[", id.first, " ", id.second, "] ", row.key);
+        const auto it = asked.find(row.key);
+        if (it == asked.end() && row.types[0].kind == Kind::kMap) continue;  // read as a whole
+        ASSERT_NE(it, asked.end()) << where << ": no reader asks for it";
+        for (const ConfigAsk& ask : it->second) Compare(row, ask, where);
+        asked.erase(it);
+      }
+    }
+    for (const auto& [key, asks] : asked) ADD_FAILURE() << "[" << id.first << " " << id.second << "] has no row for `" << key << "`";
+  }
+}
+
+TEST_F(JobKeysTest, TheTopIsWhatTheReadersAskFor) {
+  const KeySection& top = *BuiltInSchema().Find("map", "job");
+  std::string all = absl::StrCat(kModel, kData);
+  for (const KeyRow& row : top.rows) {
+    const Kind kind = row.types[0].kind;
+    const bool plain = kind != Kind::kNamed && kind != Kind::kNamedList && kind != Kind::kMap && kind != Kind::kNames;
+    if (plain && row.key != "plugins") absl::StrAppend(&all, row.key, ": ", row.key == "run_folder" ? "x" : Sample(row), "\n");
+  }
+  std::map<std::string, std::vector<ConfigAsk>> asked;
+  for (const std::string& yaml : {absl::StrCat(kModel, kData, kRest), all}) {
+    for (ConfigAsk& ask : AsksOf(yaml)) {
+      if (ask.path.empty()) asked[ask.key].push_back(std::move(ask));
+    }
+  }
+  // Read before the rest, by config/job_identity.h; the launcher's; nobody's.
+  const std::set<std::string> elsewhere = {"run_name", "run_folder", "max_restarts", "nproc", "variables"};
+  for (const KeyRow& row : top.rows) {
+    if (elsewhere.count(row.key) > 0) continue;
+    ASSERT_EQ(asked.count(row.key), 1u) << row.key << ": no reader asks for it";
+    for (const ConfigAsk& ask : asked[row.key]) Compare(row, ask, row.key);
+    asked.erase(row.key);
+  }
+  for (const auto& [key, asks] : asked) ADD_FAILURE() << "the table has no row for `" << key << "`";
+}
+
+// Every name that a reader knows has a section, and the other way round.
+TEST_F(JobKeysTest, NamesAreTheSame) {
+  const auto expect = [](const char* kind, std::vector<std::string> names) {
+    std::sort(names.begin(), names.end());
+    EXPECT_EQ(BuiltInSchema().Names(kind), names) << kind;
+  };
+  expect("model", ModelNames());
+  expect("dataset", DatasetNames());
+  expect("optimizer", OptimizerNames());
+  expect("scheduler", SchedulerNames());
+  expect("algorithm", AlgorithmNames());
+  expect("callback", CallbackNames());
+  expect("logger", LoggerNames());
+  expect("metric", MetricReaderNames());
+}
+
+}  // namespace
+}  // namespace composer
