@@ -41,7 +41,11 @@ absl::Status JsonLines::Write(const MetricRecord& record) {
   Append("time/batch", now.batch);
   Append("time/batch_in_epoch", now.batch_in_epoch);
   Append("time/sample", now.sample);
-  if (now.token > 0) Append("time/token", now.token);
+  Append("time/sample_in_epoch", now.sample_in_epoch);
+  if (now.token > 0) {
+    Append("time/token", now.token);
+    Append("time/token_in_epoch", now.token_in_epoch);
+  }
   Append("wall", static_cast<double>(absl::ToUnixMillis(absl::Now())) / 1e3);
   for (const MetricValue& metric : record.metrics) Append(metric.name, metric.value);
   line_.back() = '}';
