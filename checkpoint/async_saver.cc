@@ -17,7 +17,7 @@ AsyncSaver::AsyncSaver(ObjectStore& store, RankExchange exchange, SaverOptions o
 
 AsyncSaver::~AsyncSaver() {
   given_up_->store(true);
-  if (in_flight_) Take().location.status().IgnoreError();
+  if (in_flight_ && !thread_->TakeBack(ticket_)) Take().location.status().IgnoreError();
 }
 
 absl::Status AsyncSaver::TakeSnapshot(const StateDict& state) {
@@ -28,7 +28,7 @@ absl::Status AsyncSaver::TakeSnapshot(const StateDict& state) {
 void AsyncSaver::Start(const StateDict& state, CheckpointName step, int64_t samples) {
   in_flight_ = true;
   const absl::Status taken = TakeSnapshot(state);
-  thread_->Run([this, taken, step, samples] {
+  ticket_ = thread_->Run([this, taken, step, samples] {
     SetOutcome({step, saver_.SaveSnapshot(taken, snapshotter_.snapshot(), step, samples)});
   });
 }

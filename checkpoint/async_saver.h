@@ -31,7 +31,8 @@ class AsyncSaver {
   // store: outlives this object. pinned: host_buffer.h.
   AsyncSaver(ObjectStore& store, RankExchange exchange, SaverOptions options, std::shared_ptr<SaveThread> thread,
              bool pinned = false);
-  // Gives up a save in flight where it waits for other ranks (they may be gone), and waits for the rest of it.
+  // Gives up a save in flight where it waits for other ranks (they may be gone), and waits for the rest of it; one that has
+  // not begun, behind another saver's, is dropped.
   ~AsyncSaver();
   AsyncSaver(const AsyncSaver&) = delete;
   AsyncSaver& operator=(const AsyncSaver&) = delete;
@@ -60,6 +61,7 @@ class AsyncSaver {
   Snapshotter snapshotter_;  // while in flight: the SaveThread's
   Saver saver_;              // the same
   bool in_flight_ = false;
+  SaveThread::Ticket ticket_ = 0;  // of the save in flight
   std::atomic<bool> ended_{false};
   std::atomic<bool> failed_{false};
   absl::Mutex mutex_;

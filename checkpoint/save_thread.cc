@@ -17,10 +17,16 @@ SaveThread::~SaveThread() {
   if (thread.joinable()) thread.join();
 }
 
-void SaveThread::Run(std::function<void()> job) {
+SaveThread::Ticket SaveThread::Run(std::function<void()> job) {
   const absl::MutexLock lock(&mutex_);
-  jobs_.push_back(std::move(job));
+  jobs_.push_back({++last_ticket_, std::move(job)});
   if (!thread_.joinable()) thread_ = std::thread([this] { Work(); });
+  return last_ticket_;
+}
+
+bool SaveThread::TakeBack(Ticket ticket) {
+  const absl::MutexLock lock(&mutex_);
+  return std::erase_if(jobs_, [ticket](const Job& job) { return job.ticket == ticket; }) > 0;
 }
 
 void SaveThread::Work() {
@@ -31,7 +37,7 @@ void SaveThread::Work() {
       const absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &SaveThread::HasNews));
       if (jobs_.empty()) return;
-      job = std::move(jobs_.front());
+      job = std::move(jobs_.front().run);
       jobs_.pop_front();
     }
     job();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <thread>
@@ -19,14 +20,22 @@ class SaveThread {
   SaveThread(const SaveThread&) = delete;
   SaveThread& operator=(const SaveThread&) = delete;
 
-  void Run(std::function<void()> job) ABSL_LOCKS_EXCLUDED(mutex_);
+  using Ticket = int64_t;
+  Ticket Run(std::function<void()> job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes back a job that has not begun and never will then; false: it has, or has ended.
+  bool TakeBack(Ticket ticket) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  struct Job {
+    Ticket ticket;
+    std::function<void()> run;
+  };
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closing_ || !jobs_.empty(); }
 
   absl::Mutex mutex_;
-  std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_ ABSL_GUARDED_BY(mutex_);  // begins with the first job
 };

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "trainer/core/autocast.h"
+#include "trainer/core/error_place.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/torch_status.h"
 
@@ -33,9 +34,15 @@ namespace {
 void RunEvalMicrobatch(State& state, Engine& engine, const MetricList& metrics) {
   ThrowIfError(engine.Run(Event::kEvalBeforeForward));
   if (state.batch.num_samples > 0) {
-    const WholeModelScope whole(state.sharding);
-    const AutocastScope autocast(state.precision, state.device.type());
-    state.outputs = state.model->eval_forward(state.batch);
+    WholeModelScope whole(state.sharding);
+    try {
+      const AutocastScope autocast(state.precision, state.device.type());
+      state.outputs = state.model->eval_forward(state.batch);
+    } catch (...) {
+      RethrowWithPlace(state, absl::StrCat("evaluation ", state.eval_label, ", its batch ",
+                                           state.eval_timestamp.batch + 1, ", after batch ", state.timestamp.batch));
+    }
+    whole.End();
   } else if (state.sharding != nullptr) {
     state.sharding->SkipForward();
   }
@@ -63,18 +70,44 @@ void RunEvalBatch(const Evaluator& evaluator, int64_t most, State& state, Engine
   ThrowIfError(engine.Run(Event::kEvalBatchEnd));
 }
 
-// All sums of all metrics in one collective.
-void SumOverRanks(const MetricList& metrics, Communicator& communicator) {
+// All sums of all metrics in one collective, and the tokens of the evaluation.
+void SumOverRanks(const MetricList& metrics, Communicator& communicator, Timestamp& time) {
   if (communicator.world_size() == 1) return;
-  std::vector<double> sums;
+  std::vector<double> sums = {static_cast<double>(time.token)};  // exact up to 2^53
   for (const auto& metric : metrics) {
     const auto own = metric->sums();
     sums.insert(sums.end(), own.begin(), own.end());
   }
   communicator.AllReduceSum(absl::MakeSpan(sums));
-  size_t next = 0;
+  time.token = time.token_in_epoch = time.token_in_iteration = static_cast<int64_t>(sums[0]);
+  size_t next = 1;
   for (const auto& metric : metrics) {
     for (double& sum : metric->sums()) sum = sums[next++];
+  }
+}
+
+// Elements that share memory, as those of an expanded tensor, once.
+at::Tensor WithoutRepeats(at::Tensor tensor) {
+  for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+    if (tensor.stride(dim) == 0 && tensor.size(dim) > 1) tensor = tensor.narrow(dim, 0, 1);
+  }
+  return tensor;
+}
+
+// tensors: of one dtype. One collective.
+void BroadcastTogether(const std::vector<at::Tensor>& tensors, Communicator& communicator) {
+  std::vector<at::Tensor> parts, flat;
+  for (const at::Tensor& tensor : tensors) {
+    parts.push_back(WithoutRepeats(tensor));
+    flat.push_back(parts.back().to(communicator.device()).reshape(-1));
+  }
+  const at::Tensor all = at::cat(flat);
+  communicator.Broadcast(all, 0);
+  if (communicator.rank() == 0) return;
+  int64_t begin = 0;
+  for (const at::Tensor& part : parts) {
+    part.copy_(all.narrow(0, begin, part.numel()).view(part.sizes()));
+    begin += part.numel();
   }
 }
 
@@ -105,7 +138,7 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
     RunEvalBatch(evaluator, (samples + state.data_ranks - 1) / state.data_ranks, state, engine);
     state.eval_timestamp.ToNextBatch(samples, state.batch.num_tokens, absl::ZeroDuration());
   }
-  SumOverRanks(evaluator.metrics, communicator);
+  SumOverRanks(evaluator.metrics, communicator, state.eval_timestamp);
   for (const auto& metric : evaluator.metrics) {
     logger.Log(absl::StrCat("metrics/", evaluator.label, "/", metric->name()), metric->Compute());
   }
@@ -143,12 +176,25 @@ absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<s
 void BroadcastBuffers(const State& state, Communicator& communicator) {
   if (communicator.world_size() == 1) return;
   const torch::NoGradGuard no_grad;
-  for (const at::Tensor& buffer : state.model->buffers()) communicator.Broadcast(buffer, 0);
+  std::vector<at::Tensor> tensors = state.model->buffers();
   for (const auto& algorithm : state.algorithms) {
     for (const KeptTensor& kept : algorithm->tensors()) {
-      if (!kept.param.defined()) communicator.Broadcast(kept.tensor, 0);
+      if (!kept.param.defined()) tensors.push_back(kept.tensor);
     }
   }
+  // By dtype, in the order of the first of each; the same on all ranks.
+  std::vector<std::vector<at::Tensor>> groups;
+  for (at::Tensor& tensor : tensors) {
+    if (tensor.numel() == 0) continue;
+    const auto fits = [&tensor](const std::vector<at::Tensor>& group) {
+      int64_t bytes = static_cast<int64_t>(tensor.nbytes());
+      for (const at::Tensor& other : group) bytes += static_cast<int64_t>(other.nbytes());
+      return group[0].scalar_type() == tensor.scalar_type() && bytes <= kBroadcastBytes;
+    };
+    const auto group = std::find_if(groups.begin(), groups.end(), fits);
+    (group == groups.end() ? groups.emplace_back() : *group).push_back(tensor);
+  }
+  for (const std::vector<at::Tensor>& group : groups) BroadcastTogether(group, communicator);
 }
 
 }  // namespace composer

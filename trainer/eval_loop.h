@@ -31,8 +31,9 @@ struct Evaluator {
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state);
 
 // Emits EVAL_START … EVAL_END, logs metrics/<label>/<metric> and flushes them as one record. The model is in evaluation
-// mode meanwhile; with several ranks rank 0's buffers are broadcast first. communicator: of the ranks with other samples. Throws what the model or the collectives
-// throw.
+// mode meanwhile; with several ranks rank 0's buffers are broadcast first. State::eval_timestamp counts the samples of all
+// ranks; tokens are this rank's until the ranks add them up, with the metrics, before EVAL_END. communicator: of the ranks with
+// other samples. Throws what the model or the collectives throw.
 void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator, Logger& logger);
 
 // Those metrics whose name one of the patterns is found in (a regular expression, or plain text; case ignored); all when
@@ -40,7 +41,8 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
 absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<std::string>& patterns);
 
 // Buffers of the model (BatchNorm's running statistics), and what algorithms keep whole on every rank = rank 0's, as DDP's
-// broadcast does.
+// broadcast does: one collective for each dtype and kBroadcastBytes of them.
+inline constexpr int64_t kBroadcastBytes = 32 << 20;
 void BroadcastBuffers(const State& state, Communicator& communicator);
 
 }  // namespace composer

@@ -73,7 +73,7 @@ class Generation {
     gathered_ = whole ? nullptr : sharding;
     if (whole) sharding->BeginWhole();
     const auto end = absl::MakeCleanup([&] {
-      if (whole) sharding->EndForward();
+      if (whole) sharding->AbandonForward();
     });
     const size_t batch = options_.batch_size == 0 ? share.most : static_cast<size_t>(options_.batch_size);
     for (size_t n = 0; n < share.most; n += batch)
@@ -132,9 +132,12 @@ class Generation {
       std::copy(one ? row.tokens.end() - 1 : row.tokens.begin(), row.tokens.end(), place);
       place += columns;
     }
-    const WholeModelScope scope(gathered_);
+    WholeModelScope scope(gathered_);
     const AutocastScope autocast(state_.precision, state_.device.type());
-    return decoder_.NextLogits(tokens.to(state_.device), lengths, cache).to(at::kCPU, at::kFloat).contiguous();
+    at::Tensor logits = decoder_.NextLogits(tokens.to(state_.device), lengths, cache);
+    logits = logits.to(at::kCPU, at::kFloat).contiguous();
+    scope.End();
+    return logits;
   }
 
   void Append(const at::Tensor& logits, uint64_t place, std::vector<Row>& rows) {

@@ -24,9 +24,12 @@ std::vector<at::Tensor> RunPredict(const DataLoader& loader, Prefetcher& batches
     ThrowIfError(engine.Run(Event::kPredictBatchStart));
     ThrowIfError(engine.Run(Event::kPredictBeforeForward));
     if (state.batch.num_samples > 0) {
-      const WholeModelScope whole(state.sharding);
-      const AutocastScope autocast(state.precision, state.device.type());
-      state.outputs = state.model->forward(state.batch);
+      WholeModelScope whole(state.sharding);
+      {
+        const AutocastScope autocast(state.precision, state.device.type());
+        state.outputs = state.model->forward(state.batch);
+      }
+      whole.End();
     } else if (state.sharding != nullptr) {
       state.sharding->SkipForward();
     }

@@ -62,6 +62,7 @@ class RehearsedRun {
     state_.device = options.device;
     state_.model = made.model;
     state_.precision = options.precision;
+    state_.nan = NanPolicy(OnNan::kContinue);  // weights without values may give anything
     if (options.precision == Precision::kAmpFp16) state_.scaler.emplace(GradScaler::Options{});
     state_.accumulate_train_batch_on_tokens = options.accumulate_train_batch_on_tokens;
     if (options.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);

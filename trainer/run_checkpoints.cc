@@ -110,8 +110,16 @@ bool RunCheckpoints::IsDue(Event event, const State& state) const {
   const Event when = unit == TimeUnit::kEpoch       ? Event::kEpochCheckpoint
                      : unit == TimeUnit::kIteration ? Event::kIterationCheckpoint
                                                     : Event::kBatchCheckpoint;
-  if (event != when) return false;
   const Time interval = CountedInterval(options_.save_interval, state.max_duration, state.batches_per_epoch);
+  // A share of a run in epochs may fall on the end of one: its EPOCH_END, where algorithms have their last word (EMA in
+  // epochs), comes before the save then.
+  const bool waits = unit == TimeUnit::kDuration && state.max_duration.unit() == TimeUnit::kEpoch;
+  if (waits && event == Event::kEpochCheckpoint) {
+    Timestamp before = state.timestamp;
+    before.batch -= 1;
+    return IntervalCrossed(interval, before, state.timestamp);
+  }
+  if (event != when || (waits && state.timestamp.batch_in_epoch == state.batches_per_epoch)) return false;
   return IntervalCrossed(interval, state.previous_timestamp, state.timestamp);
 }
 

@@ -173,6 +173,7 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
   if (!data.configuration.empty() && state.rank == 0) small[kConfigurationKey] = data.configuration;
   if (state.lagging) small["lagging"] = state.lagging->ToJson();
   if (state.scaler) small["scaler"] = state.scaler->SaveState();
+  if (std::string json = state.nan.SaveState(); !json.empty()) small["nan"] = std::move(json);
   if (state.auto_microbatch) small["auto_microbatch"] = state.auto_microbatch->SaveState();
   for (size_t i = 0; i < state.schedulers.size(); ++i) {
     if (std::string json = state.schedulers[i]->SaveState(); !json.empty())
@@ -204,6 +205,7 @@ absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::s
   if (state.scaler) {
     RETURN_IF_ERROR(restore("scaler", [&](const std::string& json) { return state.scaler->LoadState(json); }));
   }
+  RETURN_IF_ERROR(restore("nan", [&](const std::string& json) { return state.nan.LoadState(json); }));
   if (state.auto_microbatch) {
     RETURN_IF_ERROR(
         restore("auto_microbatch", [&](const std::string& json) { return state.auto_microbatch->LoadState(json); }));

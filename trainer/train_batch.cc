@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "trainer/core/autocast.h"
+#include "trainer/core/error_place.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/parallel/gradient_reducer.h"
 #include "trainer/parallel/tensor_parallel_sync.h"
@@ -29,7 +33,7 @@ double TokenScale(int64_t global_samples) {
 std::vector<int64_t> LossTokensByRow(const Batch& batch) {
   const bool countable = batch.targets.defined() && at::isIntegralType(batch.targets.scalar_type(), false);
   if (!countable) return {};
-  const at::Tensor rows = batch.targets.ne(-100).view({batch.num_samples, -1}).sum(1).cpu();
+  const at::Tensor rows = batch.targets.ne(-100).reshape({batch.num_samples, -1}).sum(1).cpu();
   const int64_t* data = rows.data_ptr<int64_t>();
   return {data, data + rows.numel()};
 }
@@ -75,7 +79,7 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
       world_size_(communicator.world_size()),
       weight_(torch::ones({}, torch::device(state.device))) {
   params_ = TrainableOnce(*state.model);
-  if (state.auto_microbatch) {
+  if (state.auto_microbatch || state.nan.on_nan() == OnNan::kSkip) {
     buffers_ = state.model->buffers();
     for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(buffer.clone());
   }
@@ -90,7 +94,7 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
     sync_ = own_sync_.get();
   }
   if (tensor == nullptr) return;
-  tensor_sync_ = std::make_unique<TensorParallelSync>(sync_, *tensor, TailLength(state));
+  tensor_sync_ = std::make_unique<TensorParallelSync>(sync_, *tensor, TailLength(state), params_);
   sync_ = tensor_sync_.get();
 }
 
@@ -99,7 +103,7 @@ StepMessage TrainBatch::Run(const Request& request) {
   for (const at::Tensor& param : params_) param.mutable_grad().reset();
   for (const auto& metric : state_.train_metrics) metric->Reset();
   losses_.Reset();
-  if (state_.auto_microbatch) CopyAll(buffers_, saved_buffers_);
+  CopyAll(buffers_, saved_buffers_);
   if (elastic_ != nullptr) elastic_->BeginStep(request.global_samples);
   StepMessage message = request.message;
   message.samples = state_.batch.num_samples;
@@ -127,7 +131,8 @@ StepMessage TrainBatch::Run(const Request& request) {
   state_.step = {loss * factor, agreed.samples, agreed.tokens};
   const bool finite = PrepareGradients(factor);
   ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
-  if (finite) {
+  const bool gradients_finite = state_.scaler || (sync_ == nullptr ? check_.finite() : sync_->gradients_finite());
+  if (finite && MayUpdate(gradients_finite)) {
     const TraceSpan span(state_.tracer, kOptimizerSpan);
     state_.optimizer->Step();
   }
@@ -195,15 +200,25 @@ void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
     }
     if (elastic_ != nullptr) elastic_->BeginLeaf(plan[i].leaf, losses_);
     TakeRows(whole, plan[i]);
-    RunForward(request.measure);
+    WithPlace("forward", [&] { RunForward(request.measure); });
     if (counts) losses_.Add(weights[i], state_.loss, state_.loss_parts);
     if (last && sync_ != nullptr && elastic_ == nullptr) {
       FillTail(message);
       sync_->Arm(counts ? state_.loss : at::Tensor());
     }
-    if (counts) RunBackward(weights[i]);
+    if (counts) WithPlace("backward", [&] { RunBackward(weights[i]); });
     if (sync_ != nullptr) sync_->EndPass();
     if (elastic_ != nullptr) elastic_->EndLeaf(plan[i].leaf, losses_);
+  }
+}
+
+template <typename Fn>
+void TrainBatch::WithPlace(absl::string_view stage, const Fn& fn) {
+  try {
+    fn();
+  } catch (...) {
+    RethrowWithPlace(state_, absl::StrCat(stage, " of batch ", state_.timestamp.batch + 1, " (epoch ",
+                                          state_.timestamp.epoch, ")"));
   }
 }
 
@@ -253,6 +268,7 @@ void TrainBatch::RunBackward(double weight) {
 }
 
 void TrainBatch::OnOutOfMemory(const StepMessage& message) {
+  TakeFailingModule();
   const absl::Status status = StatusFromCurrentException();
   if (!IsOutOfMemory(status)) throw;
   state_.outputs.reset();
@@ -265,6 +281,7 @@ void TrainBatch::OnOutOfMemory(const StepMessage& message) {
 StepMessage TrainBatch::ReduceOverRanks(const StepMessage& message) {
   if (sync_ == nullptr) {
     StepMessage own = message;
+    CheckOwnGradients();  // before the first wait for the GPU
     own.weighted_loss = static_cast<float>(losses_.total());
     for (size_t i = 0; i < own.weighted_parts.size(); ++i)
       own.weighted_parts[i] = static_cast<float>(losses_.parts()[i]);
@@ -294,6 +311,47 @@ double TrainBatch::FactorAfterSum(const Request& request, const StepMessage& agr
                     "accumulate_train_batch_on_tokens: the global batch has no token that generates loss (all targets "
                     "are -100)");
   return sync_ == nullptr ? 1 : TokenScale(request.global_samples) / static_cast<double>(agreed.loss_tokens);
+}
+
+void TrainBatch::CheckOwnGradients() {
+  check_.Reset();
+  if (state_.scaler) return;
+  if (state_.device.is_cpu()) {
+    for (const at::Tensor& param : params_) check_.Add(param.grad());
+    return;
+  }
+  std::vector<at::Tensor> grads;
+  for (const at::Tensor& param : params_) grads.push_back(param.grad());
+  check_.Add(grads);
+}
+
+bool TrainBatch::MayUpdate(bool gradients_finite) {
+  const double loss = state_.step.loss;
+  const NanPolicy::Action action = state_.nan.OnStep(std::isfinite(loss) && gradients_finite);
+  if (action == NanPolicy::Action::kUpdate && state_.nan.in_a_row() == 0) return true;
+  const std::string what = absl::StrCat(
+      std::isfinite(loss) ? absl::StrCat("a gradient of batch ", state_.timestamp.batch + 1, " (epoch ",
+                                         state_.timestamp.epoch, ") is NaN or infinite, at a loss of ", loss)
+                          : absl::StrCat("the loss of batch ", state_.timestamp.batch + 1, " (epoch ",
+                                         state_.timestamp.epoch, ") is ", std::isnan(loss) ? "NaN" : "infinite"));
+  if (action == NanPolicy::Action::kStop) ThrowIfError(NotFinite(what));
+  if (state_.nan.is_first() && state_.rank == 0)
+    LOG(WARNING) << what << (action == NanPolicy::Action::kSkip ? ": the step is skipped (on_nan: skip)"
+                                                                : ": training goes on (on_nan: continue)");
+  if (action == NanPolicy::Action::kUpdate) return true;
+  const torch::NoGradGuard no_grad;
+  CopyAll(saved_buffers_, buffers_);
+  return false;
+}
+
+absl::Status TrainBatch::NotFinite(const std::string& what) const {
+  const int64_t in_a_row = state_.nan.in_a_row();
+  return absl::InvalidArgumentError(absl::StrCat(
+      what, in_a_row > 1 ? absl::StrCat(", the ", in_a_row, "th such step in a row") : "",
+      "; the parameters were not updated, and no checkpoint of this step is saved. Try a lower learning rate or a longer "
+      "warm-up",
+      state_.precision != Precision::kFp32 ? ", precision: fp32" : "", ", and look for bad values in the data",
+      in_a_row > 1 ? "" : "; on_nan: skip leaves such steps out"));
 }
 
 bool TrainBatch::PrepareGradients(double factor) {

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "trainer/core/engine.h"
 #include "trainer/core/state.h"
 #include "trainer/elastic_step.h"
 #include "trainer/loss_sums.h"
 #include "trainer/parallel/communicator.h"
 #include "trainer/parallel/ddp_options.h"
+#include "trainer/parallel/finite_check.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/step_message.h"
 
@@ -29,6 +31,9 @@ namespace composer {
 // Out of memory (IsOutOfMemory) with auto_microbatch: the rank completes the
 // step's collectives and its flag makes all ranks discard the step: weights, optimizer, buffers and metrics are as
 // before. Without: StatusError(OutOfMemoryStatus).
+//
+// A loss or gradients that are NaN or infinite (State::nan): each rank looks at its gradients before they are summed, and what
+// it finds travels with the sums, so that all ranks stop, or skip the update, at the same step.
 class TrainBatch {
  public:
   // All must outlive this object; the model's parameters must be final. sync: how gradients are summed over ranks, with
@@ -63,6 +68,9 @@ class TrainBatch {
   void RunMicrobatches(const Request& request, StepMessage& message);
   // The rows of a microbatch of the whole rank batch, as what the step works on.
   void TakeRows(const Batch& whole, const Microbatch& microbatch);
+  // fn; an error in it names module, batch and samples (core/error_place.h).
+  template <typename Fn>
+  void WithPlace(absl::string_view stage, const Fn& fn);
   void RunForward(bool measure);
   void ComputeLoss();
   void RunBackward(double weight);
@@ -72,6 +80,11 @@ class TrainBatch {
   void Discard();
   // What the summed gradients and losses lack: (number of loss tokens) when it was not known before.
   double FactorAfterSum(const Request& request, const StepMessage& agreed) const;
+  // After AFTER_TRAIN_BATCH: may the optimizer make its step? Throws StatusError kInvalidArgument, which is not tried again,
+  // when the run is to stop.
+  bool MayUpdate(bool gradients_finite);
+  absl::Status NotFinite(const std::string& what) const;
+  void CheckOwnGradients();
   // Scales gradients; false: they are not finite, on this rank or another, and the update must be skipped.
   bool PrepareGradients(double factor);
   // The tail is a StepMessage, then the sums of the train metrics.
@@ -88,7 +101,9 @@ class TrainBatch {
   int world_size_;
   at::Tensor weight_;  // scalar; the gradient that backward starts from
   LossSums losses_;
-  std::vector<at::Tensor> buffers_, saved_buffers_;  // the model's, and as they were before the step (auto_microbatch)
+  // The model's, and as they were before the step; with auto_microbatch or on_nan: skip, which take a step back.
+  std::vector<at::Tensor> buffers_, saved_buffers_;
+  FiniteCheck check_;  // of the gradients of one rank alone
 };
 
 }  // namespace composer

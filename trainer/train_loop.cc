@@ -200,6 +200,8 @@ void TrainLoop::LogStep(const StepMessage& agreed, bool measured) {
   for (size_t i = part_ids_.size(); i < names.size(); ++i)
     part_ids_.push_back(parts_.logger.Intern(absl::StrCat("loss/train/", names[i])));
   for (size_t i = 0; i < part_ids_.size(); ++i) parts_.logger.Log(part_ids_[i], agreed.weighted_parts[i]);
+  if (const int64_t skipped = state_.nan.skipped_steps(); skipped > 0)
+    parts_.logger.Log("nan/skipped_steps", static_cast<double>(skipped));
   if (!measured) return;
   for (size_t i = 0; i < metric_ids_.size(); ++i) parts_.logger.Log(metric_ids_[i], state_.train_metrics[i]->Compute());
 }

@@ -87,7 +87,7 @@ absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
   RETURN_IF_ERROR(Start());
   RETURN_IF_ERROR(BuildData());
-  RETURN_IF_ERROR(CheckSchedulers());
+  RETURN_IF_ERROR(CheckSchedulers(state_.max_duration));
   RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
   if (resumed_from_.empty()) parallel_->ShareFirstWeights(state_);
@@ -141,6 +141,7 @@ void Trainer::BuildState() {
   state_.max_duration = ScaledMaxDuration(options_);
   state_.iteration_length = options_.iteration_length;
   if (options_.composer_compat) state_.lagging.emplace();
+  state_.nan = NanPolicy(options_.on_nan.value_or(options_.composer_compat ? OnNan::kContinue : OnNan::kStop));
   state_.precision = options_.precision;
   if (options_.precision == Precision::kAmpFp16) state_.scaler.emplace(GradScaler::Options{});
   state_.device_train_microbatch_size = std::max<int64_t>(0, options_.device_train_microbatch_size);
@@ -152,9 +153,9 @@ void Trainer::BuildState() {
   }
 }
 
-absl::Status Trainer::CheckSchedulers() const {
-  if (state_.max_duration.count() == 0) return absl::OkStatus();  // Fit will say it
-  const ScheduleContext context{state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
+absl::Status Trainer::CheckSchedulers(const Time& max_duration) const {
+  if (max_duration.count() == 0) return absl::OkStatus();  // Fit will say it
+  const ScheduleContext context{max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
   return Annotate(composer::CheckSchedulers(state_.schedulers, context, *state_.optimizer), "schedulers");
 }
 
@@ -181,28 +182,26 @@ std::vector<std::pair<std::string, double>> Trainer::eval_results() const {
   return results;
 }
 
-absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
-  if (options.reset_time) state_.timestamp = state_.previous_timestamp = Timestamp();
-  if (options.reset_time && state_.lagging) state_.lagging = Timestamp();
-  if (options.reset_time && !options.duration) state_.max_duration = ScaledMaxDuration(options_);
+absl::StatusOr<Time> Trainer::MaxDurationOf(const FitOptions& options) const {
+  const Timestamp now = options.reset_time ? Timestamp() : state_.timestamp;
+  Time max_duration = options.reset_time ? ScaledMaxDuration(options_) : state_.max_duration;
   if (options.duration) {
     RETURN_IF_ERROR(ValidateDuration("duration", *options.duration, options_));
     const TimeUnit unit = options.duration->unit();
-    state_.max_duration = Time(state_.timestamp.Get(unit) + options.duration->count(), unit);
+    max_duration = Time(now.Get(unit) + options.duration->count(), unit);
   }
-  if (state_.max_duration.count() == 0)
+  if (max_duration.count() == 0)
     return absl::InvalidArgumentError("max_duration: required, of the trainer or as Fit's duration");
-  const bool complete = state_.timestamp.Get(state_.max_duration.unit()) >= state_.max_duration.count();
+  const bool complete = now.Get(max_duration.unit()) >= max_duration.count();
   if (complete && was_fitted_) {
     return absl::InvalidArgumentError(
-        absl::StrCat("max_duration: ", state_.max_duration.ToString(),
+        absl::StrCat("max_duration: ", max_duration.ToString(),
                      " is reached already; give Fit a duration to train longer, or reset_time to begin anew"));
   }
-  if (options.precision) {
-    state_.precision = *options.precision;
-    if (state_.precision != Precision::kAmpFp16) state_.scaler.reset();
-    if (state_.precision == Precision::kAmpFp16 && !state_.scaler) state_.scaler.emplace(GradScaler::Options{});
-  }
+  return max_duration;
+}
+
+absl::Status Trainer::CheckMicrobatchOf(const FitOptions& options) const {
   if (options.device_train_microbatch_size) {
     if (options_.virtual_shards != 0) {
       return absl::InvalidArgumentError(
@@ -212,9 +211,25 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
     }
     if (state_.auto_microbatch || *options.device_train_microbatch_size < 0)
       return absl::InvalidArgumentError("device_train_microbatch_size: auto is settled when the trainer is made");
-    state_.device_train_microbatch_size = *options.device_train_microbatch_size;
   }
-  return CheckSchedulers();
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
+  ASSIGN_OR_RETURN(const Time max_duration, MaxDurationOf(options));
+  RETURN_IF_ERROR(CheckMicrobatchOf(options));
+  RETURN_IF_ERROR(CheckSchedulers(max_duration));
+  // Nothing fails from here on.
+  state_.max_duration = max_duration;
+  if (options.reset_time) state_.timestamp = state_.previous_timestamp = Timestamp();
+  if (options.reset_time && state_.lagging) state_.lagging = Timestamp();
+  if (options.device_train_microbatch_size)
+    state_.device_train_microbatch_size = *options.device_train_microbatch_size;
+  if (!options.precision) return absl::OkStatus();
+  state_.precision = *options.precision;
+  if (state_.precision != Precision::kAmpFp16) state_.scaler.reset();
+  if (state_.precision == Precision::kAmpFp16 && !state_.scaler) state_.scaler.emplace(GradScaler::Options{});
+  return absl::OkStatus();
 }
 
 // has_ended is what rank 0 knows: others may not see the run's folder.
@@ -269,7 +284,7 @@ absl::StatusOr<std::vector<at::Tensor>> Trainer::Predict(const PredictOptions& o
     loader.world_size = state_.data_ranks;
     loader.subset_num_batches = options.subset_num_batches;
     const auto shared = std::make_shared<DataLoader>(options.dataset, loader);
-    Prefetcher batches(shared, options.prefetch);
+    Prefetcher batches(shared, options.prefetch, /*num_epochs=*/1);
     outputs = RunPredict(*shared, batches, options.return_outputs, state_, *engine_);
   })));
   return outputs;

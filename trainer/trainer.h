@@ -72,10 +72,13 @@ class Trainer {
   absl::Status CheckSeed() const;
   void KeepPlaceInEpoch(int64_t global_batch, int64_t batches_per_epoch);
   absl::Status Start();  // the timestamp, weights and data settings to begin with
-  absl::Status CheckSchedulers() const;
+  absl::Status CheckSchedulers(const Time& max_duration) const;
   absl::Status CheckGenerate();
   // Out of memory with the advice of core/out_of_memory.h, and told to the OOMObservers; other errors as they are.
   absl::Status Explained(absl::Status status);
+  // What Fit is to do, checked before anything of the state changes.
+  absl::StatusOr<Time> MaxDurationOf(const FitOptions& options) const;
+  absl::Status CheckMicrobatchOf(const FitOptions& options) const;
   absl::Status ApplyFitOptions(const FitOptions& options);
   absl::StatusOr<bool> NothingToDo();  // the same on all ranks
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);

@@ -148,8 +148,10 @@ struct TrainerOptions {
   // round differently with other numbers.
   int virtual_shards = 0;
   // As Composer where Composer is wrong: a schedule's factor is that of one batch earlier; of several schedules the last
-  // alone counts.
+  // alone counts; on_nan is kContinue.
   bool composer_compat = false;
+  // What a step with a loss or gradients that are NaN or infinite does. Not given: kStop.
+  std::optional<OnNan> on_nan;
 
   // Spreads parameters, gradients and optimizer state over ranks; without: every rank has everything (DDP). Only
   // optimizers that work element by element can be used then, not Muon.

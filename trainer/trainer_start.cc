@@ -185,7 +185,7 @@ absl::Status Trainer::BuildEvaluators(DataLoader::Options loader) {
     Evaluator evaluator;
     evaluator.label = options.label;
     evaluator.loader = std::make_shared<DataLoader>(options.dataset, loader);
-    evaluator.batches = std::make_unique<Prefetcher>(evaluator.loader, options.prefetch);
+    evaluator.batches = std::make_unique<Prefetcher>(evaluator.loader, options.prefetch, /*num_epochs=*/1);
     ASSIGN_OR_RETURN(evaluator.metrics, SelectMetrics(state_.model->metrics(/*is_train=*/false), options.metric_names));
     evaluator.eval_interval = options.eval_interval;
     evaluator.device_eval_microbatch_size = options.device_eval_microbatch_size;

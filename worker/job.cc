@@ -94,6 +94,12 @@ Precision ReadPrecision(ConfigMap& root, bool gpu) {
   return name == "fp32" ? Precision::kFp32 : name == "amp_bf16" ? Precision::kAmpBf16 : Precision::kAmpFp16;
 }
 
+OnNan ReadOnNan(ConfigMap& root, bool composer_compat) {
+  const std::string name =
+      root.Choice("on_nan", {"stop", "skip", "continue"}, composer_compat ? "continue" : "stop");
+  return name == "stop" ? OnNan::kStop : name == "skip" ? OnNan::kSkip : OnNan::kContinue;
+}
+
 // 0: not elastic.
 int ReadVirtualShards(ConfigMap& root) {
   const bool elastic = root.Choice("determinism", {"none", "elastic"}, "none") == "elastic";
@@ -125,6 +131,7 @@ void ReadTraining(ConfigMap root, Job& job) {
   options.train_metrics_interval = root.Int("train_metrics_interval", 1, {.min = 0});
   options.scale_schedule_ratio = root.Double("scale_schedule_ratio", 1, {.min = 1e-6});
   options.composer_compat = root.Bool("composer_compat", false);
+  options.on_nan = ReadOnNan(root, options.composer_compat);
   job.gpu = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu";
   options.precision = ReadPrecision(root, job.gpu);
   ReadCollectives(root, job);

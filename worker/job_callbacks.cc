@@ -6,7 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "trainer/callbacks/activation_monitor.h"
 #include "trainer/callbacks/early_stopper.h"
@@ -128,6 +130,15 @@ CallbackFactory ReadImageVisualizer(ConfigMap config) {
 CallbackFactory ReadMemoryMonitor(ConfigMap config) {
   MemoryMonitor::Options options;
   options.interval = config.Int("interval", options.interval, kCount);
+  ConfigMap keys = config.Map("memory_keys");
+  const std::vector<std::string> allowed = DeviceMemoryKeys();
+  for (const std::string& key : keys.Keys()) {
+    if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
+      keys.Reject(key, absl::StrCat("is not one of ", absl::StrJoin(allowed, ", "), DidYouMean(key, allowed)));
+    } else {
+      options.memory_keys.emplace_back(key, keys.String(key));
+    }
+  }
   return Fixed<MemoryMonitor>(options);
 }
 
@@ -196,22 +207,28 @@ CallbackFactory ReadOptimizerMonitor(ConfigMap config) {
   return Fixed<OptimizerMonitor>(options);
 }
 
+absl::Duration ReadTimeUnit(ConfigMap& config) {
+  static constexpr std::pair<absl::string_view, int> kUnits[] = {
+      {"seconds", 1}, {"minutes", 60}, {"hours", 3600}, {"days", 86400}};
+  const std::string unit = config.Choice("time_unit", {"seconds", "minutes", "hours", "days"}, "hours");
+  for (const auto& [name, seconds] : kUnits) {
+    if (unit == name) return absl::Seconds(seconds);
+  }
+  return absl::Hours(1);
+}
+
 CallbackFactory ReadRuntimeEstimator(ConfigMap config) {
   RuntimeEstimator::Options options;
+  options.time_unit = ReadTimeUnit(config);
   options.skip_batches = static_cast<int>(config.Int("skip_batches", options.skip_batches, {.min = 0, .max = 1 << 20}));
   return Fixed<RuntimeEstimator>(options);
 }
 
 CallbackFactory ReadSpeedMonitor(ConfigMap config) {
-  static constexpr std::pair<absl::string_view, int> kUnits[] = {
-      {"seconds", 1}, {"minutes", 60}, {"hours", 3600}, {"days", 86400}};
   SpeedMonitor::Options options;
   options.window_size = static_cast<int>(config.Int("window_size", options.window_size, {.min = 1, .max = 1 << 20}));
   options.gpu_flops_available = config.Double("gpu_flops_available", 0, {.min = 0});
-  const std::string unit = config.Choice("time_unit", {"seconds", "minutes", "hours", "days"}, "hours");
-  for (const auto& [name, seconds] : kUnits) {
-    if (unit == name) options.time_unit = absl::Seconds(seconds);
-  }
+  options.time_unit = ReadTimeUnit(config);
   return [=](const JobPlace& place, const JobFacts&) {
     SpeedMonitor::Options own = options;
     own.visible_devices = place.visible_gpus;

@@ -65,12 +65,13 @@ void ReadCurve(ConfigMap& config, ScheduleSpec& spec) {
   }
 }
 
-SchedulerFactory ReadComposerSchedule(ConfigMap& config, ScheduleSpec spec, bool every_batch) {
+SchedulerFactory ReadComposerSchedule(ConfigMap& config, ScheduleSpec spec, bool every_batch, bool composer_compat) {
   ReadCurve(config, spec);
   spec.every_epoch = !every_batch;
   if (spec.t_warmup.has_value()) {
     ReadScheduleTime(config, "t_warmup", *spec.t_warmup);
     spec.scale_warmup = config.Bool("scale_warmup", false);
+    spec.composer_warmup = composer_compat;
   }
   return [spec] { return MakeScheduler(spec); };
 }
@@ -181,12 +182,13 @@ std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root, const PluginTables&
   for (ConfigMap& config : configs) names.push_back(config.Has("name") ? config.String("name") : "");
   const bool any_torch = std::any_of(names.begin(), names.end(), [](const auto& name) { return FindTorch(name); });
   const bool every_batch = root.Bool("step_schedulers_every_batch", !any_torch);
+  const bool composer_compat = root.Bool("composer_compat", false);
   std::vector<SchedulerFactory> factories;
   for (size_t i = 0; i < configs.size(); ++i) {
     if (const TorchRow* row = FindTorch(names[i])) {
       factories.push_back(row->read(configs[i], every_batch));
     } else if (const absl::StatusOr<ScheduleSpec> spec = ScheduleByName(names[i]); spec.ok()) {
-      factories.push_back(ReadComposerSchedule(configs[i], *spec, every_batch));
+      factories.push_back(ReadComposerSchedule(configs[i], *spec, every_batch, composer_compat));
     } else {
       factories.push_back(ReadNamed<SchedulerFactory>(configs[i], {}, plugins.schedulers, SchedulerNames()));
     }

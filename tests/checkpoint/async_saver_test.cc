@@ -218,6 +218,24 @@ TEST(AsyncSaver, SeveralShareAThreadAndWriteInTurn) {
   EXPECT_TRUE(first.Take().location.ok());
 }
 
+// The first may wait for ranks that are gone.
+TEST(AsyncSaver, OneThatWaitsBehindAnotherIsDroppedAtOnce) {
+  MemoryStore memory, other;
+  GateStore store(memory);
+  const auto thread = std::make_shared<SaveThread>();
+  AsyncSaver first(store, RankExchange(), {.run_name = "r"}, thread);
+  first.Start(MakeState(1), {0, 1}, 0);
+  {
+    AsyncSaver second(other, RankExchange(), {.run_name = "r"}, thread);
+    second.Start(MakeState(1), {0, 1}, 0);
+    EXPECT_FALSE(second.has_ended());
+  }
+  EXPECT_FALSE(first.has_ended()) << "its destructor has not waited for the first";
+  store.Open();
+  EXPECT_TRUE(first.Take().location.ok());
+  EXPECT_TRUE(other.List("").value().empty());
+}
+
 TEST(AsyncSaver, AStateWithoutTensorsOrBytes) {
   MemoryStore store;
   AsyncSaver saver(store, RankExchange(), {.run_name = "r"}, std::make_shared<SaveThread>());

@@ -23,7 +23,7 @@ except ImportError as error:
 
 IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")
 ALL = {"scalars": 0, "tensors": 0}  # no sampling
-TIME = {"time/epoch", "time/batch", "time/batch_in_epoch", "time/sample", "time/token", "wall"}
+TIME = {"time/epoch", "time/batch", "time/batch_in_epoch", "time/sample", "time/sample_in_epoch", "time/token", "time/token_in_epoch", "wall"}
 
 
 def float32(value):

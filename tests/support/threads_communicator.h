@@ -32,16 +32,21 @@ class ThreadsExchange {
   }
 
   // Adds this rank's tensor to collective number `sequence`; Result blocks until all ranks have.
-  void Contribute(int64_t sequence, int rank, const at::Tensor& tensor) {
+  void Contribute(int64_t sequence, int rank, const at::Tensor& tensor, uint16_t unit) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    rounds_[sequence].tensors[rank] = tensor.clone();
+    Round& round = rounds_[sequence];
+    round.mixed = round.mixed || (!round.tensors.empty() && round.unit != unit);
+    round.unit = unit;
+    round.tensors[rank] = tensor.clone();
     changed_.notify_all();
   }
-  // All ranks' tensors by rank, flat. The round's memory is freed once every rank has asked.
+  // All ranks' tensors by rank, flat. The round's memory is freed once every rank has asked. Throws when they are of
+  // different units.
   std::vector<at::Tensor> Result(int64_t sequence) {
     std::unique_lock<std::mutex> lock(mutex_);
     Round& round = rounds_[sequence];
     changed_.wait(lock, [&] { return static_cast<int>(round.tensors.size()) == size_; });
+    TORCH_CHECK(!round.mixed, "collective ", sequence, ": the ranks' tensors are of different units");
     std::vector<at::Tensor> result;
     for (const auto& [rank, tensor] : round.tensors) result.push_back(tensor.view(-1));
     if (++round.served == size_) rounds_.erase(sequence);
@@ -52,6 +57,8 @@ class ThreadsExchange {
   struct Round {
     std::map<int, at::Tensor> tensors;
     int served = 0;
+    uint16_t unit = 0;
+    bool mixed = false;
   };
   int size_;
   std::mutex mutex_;
@@ -117,7 +124,7 @@ class ThreadsCommunicator final : public Communicator {
     pending->exchange = &exchange_;
     pending->sequence = num_collectives();
     pending->finish = std::move(finish);
-    exchange_.Contribute(pending->sequence, rank_, mine.detach());
+    exchange_.Contribute(pending->sequence, rank_, mine.detach(), TakeUnit());
     return pending;
   }
 

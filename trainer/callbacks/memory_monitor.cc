@@ -22,7 +22,22 @@ double Gigabytes(int64_t bytes) {
   return rounded;
 }
 
-absl::Status LogMemory(const State& state, Logger& logger) {
+struct Entry {
+  const char* key;   // torch.cuda.memory_stats'
+  const char* name;  // Composer's
+  int64_t DeviceMemory::* value;
+};
+constexpr Entry kEntries[] = {{"allocated_bytes.all.current", "current_allocated_mem", &DeviceMemory::allocated},
+                              {"active_bytes.all.current", "current_active_mem", &DeviceMemory::active},
+                              {"inactive_split_bytes.all.current", "current_inactive_mem", &DeviceMemory::inactive},
+                              {"reserved_bytes.all.current", "current_reserved_mem", &DeviceMemory::reserved},
+                              {"allocated_bytes.all.peak", "peak_allocated_mem", &DeviceMemory::peak_allocated},
+                              {"active_bytes.all.peak", "peak_active_mem", &DeviceMemory::peak_active},
+                              {"inactive_split_bytes.all.peak", "peak_inactive_mem", &DeviceMemory::peak_inactive},
+                              {"reserved_bytes.all.peak", "peak_reserved_mem", &DeviceMemory::peak_reserved},
+                              {"num_alloc_retries", "alloc_retries", &DeviceMemory::alloc_retries}};
+
+absl::Status LogMemory(const MemoryMonitor::Options& options, const State& state, Logger& logger) {
   if (state.device.is_cpu()) {
     ASSIGN_OR_RETURN(const ResidentMemory memory, ReadResidentMemory());
     logger.Log("memory/current_resident_mem", Gigabytes(memory.current_bytes));
@@ -30,27 +45,39 @@ absl::Status LogMemory(const State& state, Logger& logger) {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const DeviceMemory memory, ReadDeviceMemory(state.device));
-  for (const auto& [name, value] : DeviceMemoryMetrics(memory)) logger.Log(absl::StrCat("memory/", name), value);
+  for (const auto& [name, value] : DeviceMemoryMetrics(memory, options.memory_keys))
+    logger.Log(absl::StrCat("memory/", name), value);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-std::vector<std::pair<std::string, double>> DeviceMemoryMetrics(const DeviceMemory& memory) {
-  return {{"current_allocated_mem", Gigabytes(memory.allocated)},
-          {"current_active_mem", Gigabytes(memory.active)},
-          {"current_inactive_mem", Gigabytes(memory.inactive)},
-          {"current_reserved_mem", Gigabytes(memory.reserved)},
-          {"peak_allocated_mem", Gigabytes(memory.peak_allocated)},
-          {"peak_active_mem", Gigabytes(memory.peak_active)},
-          {"peak_inactive_mem", Gigabytes(memory.peak_inactive)},
-          {"peak_reserved_mem", Gigabytes(memory.peak_reserved)},
-          {"alloc_retries", static_cast<double>(memory.alloc_retries)}};
+std::vector<std::string> DeviceMemoryKeys() {
+  std::vector<std::string> keys;
+  for (const Entry& entry : kEntries) keys.emplace_back(entry.key);
+  return keys;
+}
+
+std::vector<std::pair<std::string, double>> DeviceMemoryMetrics(
+    const DeviceMemory& memory, const std::vector<std::pair<std::string, std::string>>& keys) {
+  std::vector<std::pair<std::string, double>> metrics;
+  const auto add = [&](const Entry& entry, const std::string& name) {
+    const int64_t value = memory.*entry.value;
+    const bool bytes = entry.value != &DeviceMemory::alloc_retries;
+    metrics.emplace_back(name, bytes ? Gigabytes(value) : static_cast<double>(value));
+  };
+  for (const Entry& entry : kEntries) {
+    if (keys.empty()) add(entry, entry.name);
+    for (const auto& [key, name] : keys) {
+      if (key == entry.key) add(entry, name);
+    }
+  }
+  return metrics;
 }
 
 absl::Status MemoryMonitor::Run(Event event, State& state, Logger& logger) {
   if (failed_ || state.timestamp.batch % std::max<int64_t>(1, options_.interval) != 0) return absl::OkStatus();
-  if (const absl::Status status = LogMemory(state, logger); !status.ok()) {
+  if (const absl::Status status = LogMemory(options_, state, logger); !status.ok()) {
     failed_ = true;
     LOG(WARNING) << "memory is not monitored: " << status;
   }

@@ -6,6 +6,8 @@
 //   memory/current_{allocated,active,inactive,reserved}_mem
 //   memory/peak_{allocated,active,inactive,reserved}_mem     since the process started
 //   memory/alloc_retries                                     how often the cache had to be emptied
+// memory_keys chooses among them and names them anew, by torch's names: allocated_bytes.all.current, active_bytes,
+// inactive_split_bytes and reserved_bytes, each .all.current or .all.peak, and num_alloc_retries.
 // CPU, which Composer's has nothing for:
 //   memory/current_resident_mem   resident pages now, /proc/self/statm
 //   memory/peak_resident_mem      the most it ever was, VmHWM of /proc/self/status
@@ -30,6 +32,7 @@ class MemoryMonitor final : public Callback {
  public:
   struct Options {
     int64_t interval = 10;  // batches; a reading costs some 50 microseconds
+    std::vector<std::pair<std::string, std::string>> memory_keys;  // torch's name, ours; empty: all, as above
   };
   explicit MemoryMonitor(const Options& options) : options_(options) {}
 
@@ -42,7 +45,10 @@ class MemoryMonitor final : public Callback {
   bool failed_ = false;
 };
 
-// The metrics of a GPU's allocator, without "memory/".
-std::vector<std::pair<std::string, double>> DeviceMemoryMetrics(const DeviceMemory& memory);
+// The metrics of a GPU's allocator, without "memory/"; those of `keys`, or all.
+std::vector<std::pair<std::string, double>> DeviceMemoryMetrics(
+    const DeviceMemory& memory, const std::vector<std::pair<std::string, std::string>>& keys = {});
+// The names that memory_keys may have.
+std::vector<std::string> DeviceMemoryKeys();
 
 }  // namespace composer

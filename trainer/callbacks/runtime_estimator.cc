@@ -55,7 +55,7 @@ void RuntimeEstimator::OnBatchEnd(const State& state, Logger& logger) {
   if (now.fraction <= start_->fraction) return;
   double seconds = (now.seconds - start_->seconds) / (now.fraction - start_->fraction) * (1 - now.fraction);
   if (eval_fraction_ > 0) seconds += std::max(0.0, eval_seconds_ / eval_fraction_ - eval_seconds_);
-  logger.Log(id_, seconds / 3600);
+  logger.Log(id_, seconds / absl::ToDoubleSeconds(options_.time_unit));
 }
 
 std::string RuntimeEstimator::SaveState() const {

@@ -1,4 +1,4 @@
-// Logs how long the run still takes: time/remaining_estimate, in hours, at every batch end after the first.
+// Logs how long the run still takes: time/remaining_estimate, in time_unit, at every batch end after the first.
 //
 //   f = share of max_duration done; t = seconds of training; f0, t0 = the same after this process's first batch, which
 //   is skipped since it is slow
@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "trainer/core/callback.h"
 #include "trainer/core/time.h"
@@ -25,6 +26,7 @@ class RuntimeEstimator final : public Callback {
  public:
   struct Options {
     int skip_batches = 1;  // of this process, before the measurement starts
+    absl::Duration time_unit = absl::Hours(1);  // of what is logged: a second, a minute, an hour or a day
   };
   // The clock, which times the evaluations, outlives the estimator.
   explicit RuntimeEstimator(const Options& options, const Clock& clock = RealClock::Get())

@@ -18,15 +18,16 @@
 
 namespace composer {
 
-// All methods but Find and those of numbers are collectives: every rank calls them, in the same order.
+// All methods but Find, AbandonForward and those of numbers are collectives: every rank calls them, in the same order.
 class ModelSharding {
  public:
   virtual ~ModelSharding() = default;
 
   // Around a forward pass without gradients: parameters outside of the blocks are whole between the two, those of a
-  // block while it runs.
+  // block while it runs. AbandonForward ends one that has failed on this rank: it is no collective.
   virtual void BeginForward() = 0;
   virtual void EndForward() = 0;
+  virtual void AbandonForward() = 0;
   // In place of such a pass on a rank that has no samples while others have.
   virtual void SkipForward() = 0;
   // All parameters are whole until EndForward: in between each rank may make any number of passes, for which neither
@@ -57,14 +58,19 @@ class ModelSharding {
   virtual std::vector<std::pair<std::string, at::Tensor>> WholeParameters() = 0;
 };
 
-// BeginForward and EndForward for a scope, also one that is left by an exception. Null: nothing.
+// BeginForward and EndForward for a scope; AbandonForward when the scope is left without End, by an exception. Null: nothing.
 class WholeModelScope {
  public:
   explicit WholeModelScope(ModelSharding* sharding) : sharding_(sharding) {
     if (sharding_ != nullptr) sharding_->BeginForward();
   }
   ~WholeModelScope() {
+    if (sharding_ != nullptr) sharding_->AbandonForward();
+  }
+  // The pass is over.
+  void End() {
     if (sharding_ != nullptr) sharding_->EndForward();
+    sharding_ = nullptr;
   }
   WholeModelScope(const WholeModelScope&) = delete;
   WholeModelScope& operator=(const WholeModelScope&) = delete;

@@ -15,6 +15,7 @@
 #include "trainer/core/callback.h"
 #include "trainer/core/grad_scaler.h"
 #include "trainer/core/microbatch_policy.h"
+#include "trainer/core/nan_policy.h"
 #include "trainer/core/time.h"
 #include "trainer/core/tracer.h"
 #include "trainer/data/batch.h"
@@ -82,6 +83,7 @@ struct State {
   int64_t device_train_microbatch_size = 0;         // 0: the whole rank batch
   std::optional<MicrobatchPolicy> auto_microbatch;  // there: it sets device_train_microbatch_size
   std::optional<GradScaler> scaler;                 // with kAmpFp16
+  NanPolicy nan;                                    // what a step that is not finite does
   Precision precision = Precision::kFp32;
   double scale_schedule_ratio = 1;
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "trainer/core/error_place.h"
 
 namespace composer {
 namespace {
@@ -82,12 +83,12 @@ Batch DataLoader::Load(int64_t epoch, int64_t batch_in_epoch) const {
     batch.sample_ids = std::move(ids);
     return batch;
   } catch (c10::Error& error) {
-    error.add_context(where());
+    error.add_context(absl::StrCat(where(), ", ", SamplesText(ids), StackText(error)));
     throw;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    TORCH_CHECK(false, where(), ": ", error.what());
+    TORCH_CHECK(false, where(), ", ", SamplesText(ids), ": ", error.what());
   }
 }
 

@@ -27,8 +27,10 @@ struct Prefetcher::Shared {
 
   std::shared_ptr<const DataLoader> loader;
   Options options;
+  int64_t end = 0;  // no batch from here on
   std::vector<std::thread> threads;
   absl::Mutex mutex;
+  std::vector<char> left ABSL_GUARDED_BY(mutex);  // by worker: it is at its end
   bool stop ABSL_GUARDED_BY(mutex) = false;
   bool timed_out ABSL_GUARDED_BY(mutex) = false;
   // Batches are numbered through all epochs. [begin, next): asked for, loaded or being loaded.
@@ -38,7 +40,10 @@ struct Prefetcher::Shared {
   std::map<int64_t, std::shared_ptr<Slot>> slots ABSL_GUARDED_BY(mutex);
 
   int64_t ahead() const { return static_cast<int64_t>(options.num_workers) * options.prefetch_factor; }
-  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return stop || (asked && next <= begin + ahead()); }
+  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return stop || (asked && next < end && next <= begin + ahead()); }
+  bool AllLeft() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+    return std::all_of(left.begin(), left.end(), [](char worker) { return worker != 0; });
+  }
 
   Batch LoadNow(int64_t number) const {
     const int64_t per_epoch = loader->batches_per_epoch();
@@ -56,45 +61,61 @@ struct Prefetcher::Shared {
   }
 };
 
-Prefetcher::Prefetcher(std::shared_ptr<const DataLoader> loader, const Options& options)
+Prefetcher::Prefetcher(std::shared_ptr<const DataLoader> loader, const Options& options, int64_t num_epochs)
     : shared_(std::make_shared<Shared>()) {
   TORCH_CHECK_VALUE(options.timeout == absl::ZeroDuration() || options.num_workers > 0,
                     "dataloader timeout: needs num_workers of at least 1, a thread that can be waited for");
   shared_->loader = std::move(loader);
   shared_->options = options;
-  for (int i = 0; i < options.num_workers; ++i) shared_->threads.emplace_back(RunWorker, shared_);
+  shared_->end = std::min(num_epochs, kManyEpochs) * shared_->loader->batches_per_epoch();
+  {
+    const absl::MutexLock lock(&shared_->mutex);
+    shared_->left.resize(static_cast<size_t>(options.num_workers));
+  }
+  for (int i = 0; i < options.num_workers; ++i)
+    shared_->threads.emplace_back(RunWorker, shared_, static_cast<size_t>(i));
 }
 
 Prefetcher::~Prefetcher() {
-  bool timed_out;
+  std::vector<char> left;
   {
     const absl::MutexLock lock(&shared_->mutex);
     shared_->stop = true;
-    timed_out = shared_->timed_out;
+    shared_->mutex.AwaitWithTimeout(absl::Condition(shared_.get(), &Shared::AllLeft),
+                                    shared_->timed_out ? absl::Seconds(1) : absl::InfiniteDuration());
+    left = shared_->left;
   }
-  for (std::thread& thread : shared_->threads) timed_out ? thread.detach() : thread.join();
+  for (size_t i = 0; i < left.size(); ++i) {
+    std::thread& thread = shared_->threads[i];
+    left[i] != 0 ? thread.join() : thread.detach();
+  }
 }
 
-void Prefetcher::RunWorker(std::shared_ptr<Shared> shared) {
+void Prefetcher::RunWorker(std::shared_ptr<Shared> shared, size_t worker) {
+  LoadBatches(*shared);
+  const absl::MutexLock lock(&shared->mutex);
+  shared->left[worker] = 1;
+}
+
+void Prefetcher::LoadBatches(Shared& shared) {
   for (;;) {
     int64_t number;
     std::shared_ptr<Shared::Slot> slot;
     {
-      const absl::MutexLock lock(&shared->mutex);
-      shared->mutex.Await(
-          absl::Condition(+[](Shared* s) ABSL_SHARED_LOCKS_REQUIRED(s->mutex) { return s->HasWork(); }, shared.get()));
-      if (shared->stop) return;
-      number = shared->next++;
-      slot = shared->slots[number] = std::make_shared<Shared::Slot>();
+      const absl::MutexLock lock(&shared.mutex);
+      shared.mutex.Await(absl::Condition(&shared, &Shared::HasWork));
+      if (shared.stop) return;
+      number = shared.next++;
+      slot = shared.slots[number] = std::make_shared<Shared::Slot>();
     }
     Batch batch;
     std::exception_ptr error;
     try {
-      batch = shared->LoadNow(number);
+      batch = shared.LoadNow(number);
     } catch (...) {
       error = std::current_exception();
     }
-    const absl::MutexLock lock(&shared->mutex);
+    const absl::MutexLock lock(&shared.mutex);
     slot->batch = std::move(batch);
     slot->error = error;
     slot->ready = true;

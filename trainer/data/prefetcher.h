@@ -26,9 +26,13 @@ class Prefetcher {
     bool pin_memory = false;
   };
 
+  static constexpr int64_t kManyEpochs = int64_t{1} << 40;
+
   // The loader must outlive the prefetcher, and its dataset's Load be safe from several threads (as dataset.h says).
-  Prefetcher(std::shared_ptr<const DataLoader> loader, const Options& options);
-  // Waits for batches that are being loaded, but not for one that timed out: its thread stays behind.
+  // num_epochs: nothing is loaded ahead of the end of the last one.
+  Prefetcher(std::shared_ptr<const DataLoader> loader, const Options& options, int64_t num_epochs = kManyEpochs);
+  // Waits for batches that are being loaded. After a time-out only for a second: a thread that is still in the dataset's
+  // Load then stays behind, and shares the loader.
   ~Prefetcher();
 
   // As DataLoader::Load, with its exceptions; StatusError(kDeadlineExceeded) that names loader, epoch, batch and its
@@ -37,7 +41,8 @@ class Prefetcher {
 
  private:
   struct Shared;
-  static void RunWorker(std::shared_ptr<Shared> shared);
+  static void RunWorker(std::shared_ptr<Shared> shared, size_t worker);
+  static void LoadBatches(Shared& shared);
 
   std::shared_ptr<Shared> shared_;
 };

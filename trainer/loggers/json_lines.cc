@@ -57,7 +57,11 @@ absl::Status JsonLines::Write(const MetricRecord& record) {
   Append("\"time/batch\":", now.batch);
   Append("\"time/batch_in_epoch\":", now.batch_in_epoch);
   Append("\"time/sample\":", now.sample);
-  if (now.token > 0) Append("\"time/token\":", now.token);
+  Append("\"time/sample_in_epoch\":", now.sample_in_epoch);
+  if (now.token > 0) {
+    Append("\"time/token\":", now.token);
+    Append("\"time/token_in_epoch\":", now.token_in_epoch);
+  }
   const int64_t millis = absl::ToUnixMillis(absl::Now());
   Append("\"wall\":", millis / 1000);
   const int64_t rest = 1000 + millis % 1000;  // three digits behind a 1, which becomes the point

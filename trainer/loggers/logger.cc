@@ -41,6 +41,7 @@ Logger::MetricId Logger::Intern(absl::string_view name) {
   ids_.emplace(name, id);
   last_.push_back(std::numeric_limits<double>::quiet_NaN());
   is_pending_.push_back(false);
+  was_logged_.push_back(false);
   pending_.reserve(names_.size());
   record_.reserve(names_.size());
   return id;
@@ -48,6 +49,7 @@ Logger::MetricId Logger::Intern(absl::string_view name) {
 
 void Logger::Log(MetricId id, double value) {
   last_[id] = value;
+  was_logged_[id] = true;
   if (destinations_.empty() || is_pending_[id]) return;
   is_pending_[id] = true;
   pending_.push_back(id);
@@ -81,6 +83,11 @@ void Logger::ForEach(const std::function<absl::Status(LoggerDestination&)>& call
 double Logger::Last(absl::string_view name) const {
   const auto found = ids_.find(name);
   return found == ids_.end() ? std::numeric_limits<double>::quiet_NaN() : last_[found->second];
+}
+
+bool Logger::WasLogged(absl::string_view name) const {
+  const auto found = ids_.find(name);
+  return found != ids_.end() && was_logged_[found->second];
 }
 
 void Logger::LogHyperparameters(const Hyperparameters& hyperparameters) {

@@ -98,6 +98,8 @@ class Logger {
   void Flush(const Timestamp& timestamp);
   // Last value logged under this name, also after Flush; NaN: never.
   double Last(absl::string_view name) const;
+  // Whether anything was, NaN included.
+  bool WasLogged(absl::string_view name) const;
 
   // At once, to every destination.
   void LogHyperparameters(const Hyperparameters& hyperparameters);
@@ -120,6 +122,7 @@ class Logger {
   absl::flat_hash_map<std::string, MetricId> ids_;
   std::vector<std::unique_ptr<std::string>> names_;  // stable addresses
   std::vector<double> last_;
+  std::vector<bool> was_logged_;     // by id
   std::vector<bool> is_pending_;     // by id
   std::vector<MetricId> pending_;    // logged since the last Flush, in order
   std::vector<MetricValue> record_;  // scratch of Flush

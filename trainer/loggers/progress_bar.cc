@@ -152,7 +152,7 @@ ProgressLine ProgressBar::EvalLine(const State& state) const {
 
 void ProgressBar::AddMetrics(const std::string& label, const Logger& logger, ProgressLine& line) const {
   const auto add = [&](const std::string& name, const std::string& shown) {
-    if (const double value = logger.Last(name); !std::isnan(value)) line.metrics.emplace_back(shown, value);
+    if (logger.WasLogged(name)) line.metrics.emplace_back(shown, logger.Last(name));
   };
   if (label == "train") add("loss/train/total", "loss");
   for (const auto& [metric, shown] : options_.metrics) add(absl::StrCat("metrics/", label, "/", metric), shown);

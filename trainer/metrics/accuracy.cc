@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,6 +35,15 @@ class Accuracy final : public SummedMetric {
   }
 
  private:
+  // torch's argmax: the first of the largest, and NaN is larger than any number.
+  static int64_t ArgMax(const float* row, int64_t classes) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < classes; ++i) {
+      if (!(row[i] <= row[best]) && !std::isnan(row[best])) best = i;
+    }
+    return best;
+  }
+
   // A plain loop: a chain of tensor operations costs ten times as much for a small batch.
   void CountOnCpu(const at::Tensor& outputs, const at::Tensor& targets) {
     const int64_t classes = outputs.size(-1), rows = targets.numel();
@@ -44,7 +53,7 @@ class Accuracy final : public SummedMetric {
     for (int64_t i = 0; i < rows; ++i, row += classes) {
       if (ignore_index_ && target[i] == *ignore_index_) continue;
       ++counted;
-      right += std::max_element(row, row + classes) - row == target[i];
+      right += ArgMax(row, classes) == target[i];
     }
     sums_.Add(static_cast<double>(right), static_cast<double>(counted));
   }

@@ -3,7 +3,6 @@
 
 #include <torch/torch.h>
 
-#include <limits>
 #include <vector>
 
 namespace composer {
@@ -50,7 +49,7 @@ double CountedMetric::Compute() const {
     counts[i] = {sums[i], sums[n + i], sums[2 * n + i]};
     any = any || counts[i].predicted > 0 || counts[i].actual > 0;
   }
-  return any ? FromCounts(counts) : std::numeric_limits<double>::quiet_NaN();
+  return any ? FromCounts(counts) : OfNothing();
 }
 
 }  // namespace composer

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -40,6 +41,8 @@ class CountedMetric : public SummedMetric {
  protected:
   // counts: one for each class.
   virtual double FromCounts(absl::Span<const ClassCount> counts) const = 0;
+  // The value when nothing was counted.
+  virtual double OfNothing() const { return std::numeric_limits<double>::quiet_NaN(); }
 
  private:
   int64_t num_classes_;

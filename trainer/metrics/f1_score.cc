@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/metrics/f1_score.h"
 
-#include <limits>
-
 #include "trainer/metrics/class_counts.h"
 
 namespace composer {
 namespace {
 
-// `empty` when the class is neither predicted nor true.
-double Score(const ClassCount& count, double empty) {
+// 0 when the class is neither predicted nor true, as torchmetrics has it.
+double Score(const ClassCount& count) {
   const double total = count.predicted + count.actual;
-  return total == 0 ? empty : 2 * count.right / total;
+  return total == 0 ? 0 : 2 * count.right / total;
 }
 
 class BinaryF1Score final : public CountedMetric {
@@ -20,8 +18,9 @@ class BinaryF1Score final : public CountedMetric {
 
  private:
   double FromCounts(absl::Span<const ClassCount> counts) const override {
-    return Score(counts[1], std::numeric_limits<double>::quiet_NaN());
+    return Score(counts[1]);
   }
+  double OfNothing() const override { return 0; }
 };
 
 class MulticlassF1Score final : public CountedMetric {
@@ -37,12 +36,13 @@ class MulticlassF1Score final : public CountedMetric {
       all = {all.right + count.right, all.predicted + count.predicted, all.actual + count.actual};
       const double occurs = count.predicted + count.actual > 0 ? 1 : 0;
       const double weight = average_ == F1Average::kWeighted ? count.actual : occurs;
-      scores += weight * Score(count, 0);
+      scores += weight * Score(count);
       weights += weight;
     }
-    if (average_ == F1Average::kMicro) return Score(all, 0);
+    if (average_ == F1Average::kMicro) return Score(all);
     return weights == 0 ? 0 : scores / weights;
   }
+  double OfNothing() const override { return 0; }
 
   F1Average average_;
 };

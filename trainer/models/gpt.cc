@@ -14,6 +14,12 @@
 namespace composer {
 namespace {
 
+// As torch's F.linear, one operation: torch::nn::Linear adds the bias by itself to an input of three dimensions, which rounds
+// twice in bfloat16.
+at::Tensor Apply(const torch::nn::Linear& layer, const at::Tensor& x) {
+  return at::linear(x, layer->weight, layer->bias);
+}
+
 class Attention final : public torch::nn::Module {
  public:
   explicit Attention(const GptOptions& options)
@@ -28,12 +34,12 @@ class Attention final : public torch::nn::Module {
     const int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
     // [B, T, 3, H, W/H] -> three times [B, H, T, W/H].
     const std::vector<at::Tensor> parts =
-        qkv_->forward(x).view({batch, tokens, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
+        Apply(qkv_, x).view({batch, tokens, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
     const at::Tensor y = inputs.size() > 1
                              ? CachedAttention(parts[0], parts[1], parts[2], inputs)
                              : at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {},
                                                                 is_training() ? dropout_ : 0.0, /*is_causal=*/true);
-    return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, width})));
+    return call.Output(Apply(proj_, y.transpose(1, 2).reshape({batch, tokens, width})));
   }
 
  private:
@@ -51,7 +57,7 @@ class FeedForward final : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& x) {
     ModuleCall call(*this, x);
-    return call.Output(proj_->forward(at::gelu(fc_->forward(x), "tanh")));
+    return call.Output(Apply(proj_, at::gelu(Apply(fc_, x), "tanh")));
   }
 
  private:

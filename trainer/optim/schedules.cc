@@ -128,11 +128,13 @@ absl::Status CheckCoversRun(const Time& t_max, const ScheduleContext& context) {
 }
 
 absl::StatusOr<double> WithWarmup(const ScheduleSpec& spec, const Timestamp& now, const ScheduleContext& context) {
-  const double warmup_ratio = spec.scale_warmup ? context.scale_schedule_ratio : 1;
-  ASSIGN_OR_RETURN(const Time warmup, Convert("t_warmup", *spec.t_warmup, context, warmup_ratio));
+  const double ramp_ratio = spec.scale_warmup ? context.scale_schedule_ratio : 1;
+  ASSIGN_OR_RETURN(const Time ramp_end, Convert("t_warmup", *spec.t_warmup, context, ramp_ratio));
+  ASSIGN_OR_RETURN(const Time warmup,
+                   Convert("t_warmup", *spec.t_warmup, context, spec.composer_warmup ? 1 : ramp_ratio));
   const double time = Count(now, warmup);
   const bool starts_at_alpha_i = spec.curve == Curve::kConstant || spec.curve == Curve::kLinear;
-  const double ramp = (starts_at_alpha_i ? spec.alpha_i : 1) * time / warmup.value();
+  const double ramp = (starts_at_alpha_i ? spec.alpha_i : 1) * (time < ramp_end.value() ? time / ramp_end.value() : 1);
   if (spec.curve == Curve::kMultiStep) {
     ASSIGN_OR_RETURN(const double stepped, MultiStep(spec, now, context));
     return time < warmup.value() ? ramp : stepped;

@@ -17,8 +17,9 @@
 //
 // Conversion of times: "dur" is that share of max_duration, in batches when max_duration is in epochs; "ep" becomes
 // batches; other units stay. Then all but "dur" are multiplied by scale_schedule_ratio (max_duration is expected to be
-// scaled already), and cut to whole counts. t_warmup is scaled only with scale_warmup. Composer, with scale_warmup,
-// ends the warm-up at the unscaled time (a plateau or a jump); here it ends where its ramp does.
+// scaled already), and cut to whole counts. t_warmup is scaled only with scale_warmup. Composer, with scale_warmup, scales
+// the ramp alone and ends the warm-up at the unscaled time (a plateau or a jump); here it ends where its ramp does, unless
+// composer_warmup.
 //
 // Source: mosaicml composer/optim/scheduler.py. Golden: tests/golden/schedulers.json.
 // SPDX-License-Identifier: Apache-2.0
@@ -51,6 +52,7 @@ struct ScheduleSpec {
   std::vector<Time> milestones;
   std::optional<Time> t_warmup;  // for constant, linear, cosine, polynomial and multi_step
   bool scale_warmup = false;
+  bool composer_warmup = false;  // with scale_warmup: as Composer's
   // Stepped every epoch (step_schedulers_every_batch: false): the factor changes at the starts of epochs only.
   bool every_epoch = false;
 };

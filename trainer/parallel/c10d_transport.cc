@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -46,7 +47,7 @@ void C10dTransport::Run(const CollectiveCall& call, const void* input, void* out
         std::vector<at::Tensor> tensors = {Bytes(output, call.numel * ElementSize(call))};
         c10d::BroadcastOptions options;
         options.rootRank = call.root;
-        backend_->broadcast(tensors, options)->wait();
+        Await(backend_->broadcast(tensors, options));
       }
     }
   });
@@ -54,6 +55,32 @@ void C10dTransport::Run(const CollectiveCall& call, const void* input, void* out
   if (call_error_) throw StatusError(status);
   // Gloo reports a lost peer as a plain error of its own: whatever it throws means that a peer or the network is gone.
   throw StatusError(absl::UnavailableError(absl::StrCat(status.message(), OthersLastCalls())));
+}
+
+C10dTransport::~C10dTransport() {
+  if (!abandoned_) return;
+  // Its destructor would wait for the peers; the collective uses both.
+  new c10::intrusive_ptr<c10d::Backend>(std::move(backend_));
+  new at::Tensor(std::move(scratch_));
+}
+
+void C10dTransport::Await(const c10::intrusive_ptr<c10d::Work>& work) {
+  constexpr auto kLook = std::chrono::milliseconds(100);
+  for (;;) {
+    try {
+      work->wait(kLook);
+      return;
+    } catch (const std::exception&) {
+      if (work->isCompleted()) {
+        work->wait();  // its own error, if it has one
+        return;
+      }
+    }
+    if (!aborted_.load()) continue;
+    abandoned_ = true;
+    new c10::intrusive_ptr<c10d::Work>(work);
+    throw StatusError(absl::UnavailableError("aborted"));
+  }
 }
 
 void C10dTransport::CheckCalls(const CollectiveCall& call) {
@@ -65,7 +92,7 @@ void C10dTransport::CheckCalls(const CollectiveCall& call) {
     const std::string text = call.ToString();
     last_calls_->set(absl::StrCat("last_call/", rank()), std::vector<uint8_t>(text.begin(), text.end()));
   }
-  backend_->_allgather_base(all, mine)->wait();
+  Await(backend_->_allgather_base(all, mine));
   std::vector<CollectiveCall> calls;
   for (int rank = 0; rank < world_size(); ++rank) {
     CollectiveCall::Words theirs;
@@ -112,7 +139,7 @@ void C10dTransport::AllReduce(const CollectiveCall& call, void* data) {
   const int64_t bytes = call.numel * ElementSize(call);
   if (world_size() == 2 && c10::isFloatingType(call.dtype)) {
     std::vector<at::Tensor> tensors = {View(data, call.numel, call.dtype)};
-    backend_->allreduce(tensors)->wait();
+    Await(backend_->allreduce(tensors));
   } else if (bytes <= kSmall) {
     std::byte* all = Scratch(world_size() * bytes);
     AllGather(call, data, all);
@@ -131,7 +158,7 @@ void C10dTransport::AllReduceInParts(const CollectiveCall& call, std::byte* data
   at::Tensor received = Bytes(scratch, ranks * mine * width), sent = Bytes(data, call.numel * width);
   std::vector<int64_t> receive_sizes(static_cast<size_t>(ranks), mine * width), send_sizes;
   for (int64_t rank = 0; rank < ranks; ++rank) send_sizes.push_back(length(rank) * width);
-  backend_->alltoall_base(received, sent, receive_sizes, send_sizes)->wait();
+  Await(backend_->alltoall_base(received, sent, receive_sizes, send_sizes));
   std::byte* own = data + rank() * part * width;
   SumRuns(call.dtype, scratch, own, mine, own);
   if (call.numel % ranks == 0) {
@@ -151,7 +178,7 @@ void C10dTransport::AllReduceInParts(const CollectiveCall& call, std::byte* data
 void C10dTransport::AllGather(const CollectiveCall& call, const void* input, void* output) {
   const int64_t bytes = call.numel * ElementSize(call);
   at::Tensor all = Bytes(output, world_size() * bytes), mine = Bytes(input, bytes);
-  backend_->_allgather_base(all, mine)->wait();
+  Await(backend_->_allgather_base(all, mine));
 }
 
 void C10dTransport::ReduceScatter(const CollectiveCall& call, const std::byte* input, void* output) {
@@ -159,7 +186,7 @@ void C10dTransport::ReduceScatter(const CollectiveCall& call, const std::byte* i
   at::Tensor received = Bytes(Scratch(world_size() * bytes), world_size() * bytes),
              sent = Bytes(input, world_size() * bytes);
   std::vector<int64_t> sizes(static_cast<size_t>(world_size()), bytes);
-  backend_->alltoall_base(received, sent, sizes, sizes)->wait();
+  Await(backend_->alltoall_base(received, sent, sizes, sizes));
   SumRuns(call.dtype, static_cast<const std::byte*>(received.const_data_ptr()), input + rank() * bytes, call.numel,
           output);
 }

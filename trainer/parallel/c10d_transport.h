@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
@@ -21,12 +22,18 @@ class C10dTransport final : public HostTransport {
   // collective, so that a time-out can say who is where; may be null.
   explicit C10dTransport(c10::intrusive_ptr<c10d::Backend> backend, bool check_calls = false,
                          c10::intrusive_ptr<c10d::Store> last_calls = nullptr);
+  ~C10dTransport() override;
   int rank() const override { return backend_->getRank(); }
   int world_size() const override { return backend_->getSize(); }
   void Run(const CollectiveCall& call, const void* input, void* output) override;
-  void Abort() override {}  // Gloo cannot: it waits until its peers' sockets close
+  // Gloo itself cannot: its threads wait until the peers' sockets close. Run no longer waits for them, and what they use is
+  // never freed.
+  void Abort() override { aborted_.store(true); }
+  bool abandoned() const override { return abandoned_; }
 
  private:
+  // Waits for a collective; throws StatusError kUnavailable once it is aborted.
+  void Await(const c10::intrusive_ptr<c10d::Work>& work);
   void CheckCalls(const CollectiveCall& call);
   void AllReduce(const CollectiveCall& call, void* data);
   void AllReduceInParts(const CollectiveCall& call, std::byte* data);
@@ -40,6 +47,8 @@ class C10dTransport final : public HostTransport {
   c10::intrusive_ptr<c10d::Backend> backend_;
   bool check_calls_;
   c10::intrusive_ptr<c10d::Store> last_calls_;
+  std::atomic<bool> aborted_{false};
+  bool abandoned_ = false;   // a collective is still under way in the backend
   bool call_error_ = false;  // what was thrown is about the calls, not of the backend
   at::Tensor scratch_;       // bytes; grows to the largest need
 };

@@ -20,6 +20,7 @@ struct CollectiveCall {
   int root = 0;          // broadcast
   int64_t numel = 0;     // of the tensor; of one rank's part in all-gather and reduce-scatter
   int64_t sequence = 0;  // the how-manyth collective of its group, from 1
+  uint16_t unit = 0;     // whose tensor it is (Communicator::set_unit); 0: of nothing in particular
 
   using Words = std::array<uint64_t, 3>;
   Words Encode() const;

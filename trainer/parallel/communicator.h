@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/types/span.h"
 #include "trainer/core/tracer.h"
@@ -58,6 +59,10 @@ class Communicator {
   // of one is a LocalCommunicator. Throws what connecting throws.
   std::unique_ptr<Communicator> Split(int color, const std::string& name);
 
+  // Whose tensor the next collective is about, from 1: a part of the call that transports compare among ranks before data
+  // moves, so that one rank's tensor is never mistaken for another of the same size. It is 0 again after that collective.
+  void set_unit(uint16_t unit) { unit_ = unit; }
+
   // Where spans of collectives that begin from now on go, and of the waits for them; null, as at first: nowhere. What was
   // set before is not used any more, not even by a collective that is under way. A backend of its own (NCCL) is traced by
   // its kernels instead.
@@ -83,6 +88,8 @@ class Communicator {
     ++num_collectives_;
     bytes_sent_ += bytes;
   }
+  // For the collective that starts.
+  uint16_t TakeUnit() { return std::exchange(unit_, uint16_t{0}); }
 
  private:
   int64_t PartsOfOthers(const at::Tensor& whole) const {
@@ -90,6 +97,7 @@ class Communicator {
   }
 
   Tracer* tracer_ = nullptr;
+  uint16_t unit_ = 0;
   int64_t num_collectives_ = 0;
   int64_t bytes_sent_ = 0;
 };

@@ -120,9 +120,11 @@ void FlatShard::StartUnshard() {
   options_.pool->Fill(whole_, whole_bytes_);
   state_ = WholeState::kGathering;
   if (shard_.scalar_type() == whole_.scalar_type() && shard_.device() == whole_.device()) {
+    options_.shard->set_unit(options_.unit);
     gather_ = options_.shard->StartAllGather(whole_, shard_);
   } else {
     own_.copy_(shard_, /*non_blocking=*/true);
+    options_.shard->set_unit(options_.unit);
     gather_ = options_.shard->StartAllGather(whole_, own_);
   }
 }
@@ -153,6 +155,7 @@ std::vector<at::Tensor> FlatShard::GatherWhole() {
   if (whole_bytes_ == 0) return result;
   const at::Tensor own = shard_.to(whole_.device());
   const at::Tensor all = at::empty({layout_.numel()}, own.options());
+  options_.shard->set_unit(options_.unit);
   options_.shard->StartAllGather(all, own)->Wait();
   for (const FlatParam& param : layout_.params)
     result.push_back(
@@ -189,20 +192,23 @@ void FlatShard::FillRest() {
   }
 }
 
-void FlatShard::StartReduce(absl::Span<const float> tail) {
+void FlatShard::StartReduce(FiniteCheck& check, absl::Span<const float> tail) {
   const torch::NoGradGuard no_grad;
   if (!reduce_has_memory_ && reduce_bytes_ > 0) options_.pool->Fill(reduce_, reduce_bytes_);
   reduce_has_memory_ = true;
   FillRest();
-  for (const at::Tensor& place : tails_) {
-    if (tail.empty()) {
-      place.zero_();
-    } else {
-      place.copy_(at::from_blob(const_cast<float*>(tail.data()), {static_cast<int64_t>(tail.size())}, at::kFloat));
+  for (const at::Tensor& place : tails_) place.zero_();
+  check.Add(reduce_);
+  if (!tail.empty()) {
+    const auto length = static_cast<int64_t>(tail.size());
+    for (const at::Tensor& place : tails_) {
+      place.copy_(at::from_blob(const_cast<float*>(tail.data()), {length}, at::kFloat));
+      check.WriteTo(place.narrow(0, length - 1, 1));
     }
   }
   std::fill(taken_.begin(), taken_.end(), 0);
   num_taken_ = 0;
+  options_.shard->set_unit(options_.unit);
   reducing_ = options_.shard->StartReduceScatterSum(own_reduce_, reduce_);
 }
 
@@ -216,6 +222,7 @@ void FlatShard::FinishReduce(bool first, bool last) {
   if (reduce_bytes_ > 0) options_.pool->Empty(reduce_);
   reduce_has_memory_ = false;
   if (!last || options_.replicate == nullptr) return;
+  options_.replicate->set_unit(options_.unit);
   replicating_ = options_.replicate->StartAllReduceSum(gradient_);
   if (options_.overlap) return;
   replicating_->Wait();

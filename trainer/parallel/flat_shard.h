@@ -21,6 +21,7 @@
 
 #include "absl/types/span.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/finite_check.h"
 #include "trainer/parallel/flat_layout.h"
 #include "trainer/parallel/initial_weights.h"
 #include "trainer/parallel/memory_pool.h"
@@ -38,6 +39,7 @@ class FlatShard {
     at::ScalarType reduce_dtype = at::kFloat;
     bool cpu_offload = false;  // shard and its gradient in host memory
     bool overlap = true;       // false: a sum over replicas is waited for where it starts
+    uint16_t unit = 0;         // names its collectives (Communicator::set_unit)
     int64_t tail_length = 0;   // floats that are summed over all ranks with the gradients
     MemoryPool* pool = nullptr;
     const InitialWeights* weights = nullptr;  // of the parameters; used by the constructor only
@@ -58,8 +60,9 @@ class FlatShard {
   // The gradient of parameter `index` is complete in its .grad: takes it.
   void TakeGradient(size_t index);
   bool HasAllGradients() const { return num_taken_ == params_.size(); }
-  // Starts the reduce-scatter; gradients that did not come count as zeros. tail: tail_length floats, or empty (zeros).
-  void StartReduce(absl::Span<const float> tail = {});
+  // Starts the reduce-scatter; gradients that did not come count as zeros. check: looks at this rank's gradients. tail:
+  // tail_length floats, or empty (zeros); what check has found so far goes into the last of them.
+  void StartReduce(FiniteCheck& check, absl::Span<const float> tail = {});
   // Waits for it and adds the result to the shard's gradient. first: it replaces what is there. last: starts the sum
   // over replicas.
   void FinishReduce(bool first, bool last);

@@ -5,6 +5,9 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "trainer/torch_status.h"
 
 namespace composer {
 
@@ -63,7 +66,10 @@ void Fsdp::BeginPass() {
   TORCH_CHECK(in_step_ && !in_pass_ && pass_ + 1 < passes_, "fsdp: pass ", pass_ + 2, " of a step of ", passes_);
   ++pass_;
   in_pass_ = true;
-  recorded_.clear();
+  made_backward_ = false;
+  open_.reset();
+  first_forwards_.clear();
+  pass_order_.Begin(PassOrder::Pass::kTraining);
   for (Unit& unit : units_) {
     unit.calls_pending = 0;
     unit.forward_done = unit.backward_begun = unit.reduced = false;
@@ -71,16 +77,44 @@ void Fsdp::BeginPass() {
   Unshard(units_[0]);
 }
 
+void Fsdp::Make(PassOrder::Move move) {
+  const bool asks = (in_pass_ || in_forward_) && ranks_.world->world_size() > 1;
+  if (asks) pass_order_.Make(move, [this](size_t u) { return units_[u].name; });
+  open_ = move;
+}
+
+void Fsdp::Do(PassOrder::Move move) {
+  switch (move.kind) {
+    case PassOrder::Kind::kForward:
+      Forward(move.unit);
+      LeaveForward(move.unit);
+      return;
+    case PassOrder::Kind::kBackward:
+      return Backward(move.unit);
+    case PassOrder::Kind::kReduce:
+      return Reduce(move.unit);
+  }
+}
+
+void Fsdp::Follow(bool whole) {
+  if (open_) Do(*std::exchange(open_, std::nullopt));
+  if (ranks_.world->world_size() == 1 || order_.empty()) return;
+  while (const auto move = pass_order_.Follow(whole, [this](size_t u) { return units_[u].name; })) Do(*move);
+}
+
 void Fsdp::ForwardBegin(size_t u) {
+  Make({PassOrder::Kind::kForward, u});
+  Forward(u);
+}
+
+void Fsdp::Forward(size_t u) {
   Unit& unit = units_[u];
-  if (in_pass_ && !unit.forward_done) recorded_.push_back(u);
   Unshard(unit);
   if (options_.forward_prefetch && !unit.forward_done) Prefetch(u, 1, options_.forward_prefetch_limit);
 }
 
 void Fsdp::ForwardEnd(size_t u, const at::Tensor& output) {
   Unit& unit = units_[u];
-  unit.forward_done = true;
   if (in_pass_ && at::GradMode::is_enabled() && output.requires_grad()) {
     ++unit.calls_pending;
     output.register_hook([this, u](const at::Tensor&) {
@@ -88,15 +122,29 @@ void Fsdp::ForwardEnd(size_t u, const at::Tensor& output) {
       BackwardBegin(u);
     });
   }
-  if (!keeps_whole() && !is_whole_) Reshard(unit);
+  LeaveForward(u);
+  open_.reset();
+}
+
+void Fsdp::LeaveForward(size_t u) {
+  if (in_pass_ && !units_[u].forward_done) first_forwards_.push_back(u);
+  units_[u].forward_done = true;
+  if (!keeps_whole() && !is_whole_) Reshard(units_[u]);
 }
 
 void Fsdp::BackwardBegin(size_t u) {
   Unit& unit = units_[u];
   TORCH_CHECK(in_pass_, "fsdp: backward through block ", unit.name, " outside of a training step");
   if (!unit.backward_begun) ReduceBegun();
-  unit.backward_begun = true;
-  Unshard(unit);
+  made_backward_ = true;
+  Make({PassOrder::Kind::kBackward, u});
+  Backward(u);
+  open_.reset();
+}
+
+void Fsdp::Backward(size_t u) {
+  units_[u].backward_begun = true;
+  Unshard(units_[u]);
   if (options_.backward_prefetch == BackwardPrefetch::kPre) Prefetch(u, -1, options_.backward_prefetch_limit);
 }
 
@@ -114,20 +162,26 @@ void Fsdp::OnGradient(size_t u, size_t s, size_t param) {
     if (shard->trainable() && !shard->HasAllGradients()) return;
   }
   // Frozen parameters may still be needed for the gradient of the input.
-  if (unit.all_trainable) Reduce(u);
+  if (!unit.all_trainable) return;
+  Make({PassOrder::Kind::kReduce, u});
+  Reduce(u);
+  open_.reset();
 }
 
 void Fsdp::ReduceBegun() {
   for (size_t i = order_.size(); i-- > 0;) {
     const Unit& unit = units_[order_[i]];
-    if (unit.backward_begun && !unit.reduced && unit.calls_pending == 0) Reduce(order_[i]);
+    if (!unit.backward_begun || unit.reduced || unit.calls_pending > 0) continue;
+    Make({PassOrder::Kind::kReduce, order_[i]});
+    Reduce(order_[i]);
+    open_.reset();
   }
 }
 
-void Fsdp::StartReduce(Unit& unit, absl::Span<const float> tail) {
+void Fsdp::StartReduce(Unit& unit, absl::Span<float> tail) {
   FinishReduceInFlight();
   for (const auto& shard : unit.shards) {
-    if (shard->trainable()) shard->StartReduce(&shard == &unit.shards[0] ? tail : absl::Span<const float>());
+    if (shard->trainable()) shard->StartReduce(check_, &shard == &unit.shards[0] ? tail : absl::Span<float>());
   }
   in_flight_ = &unit;
   in_flight_is_first_ = pass_ == 0;
@@ -153,36 +207,48 @@ void Fsdp::Reduce(size_t u) {
   if (options_.backward_prefetch == BackwardPrefetch::kPost) Prefetch(u, -1, options_.backward_prefetch_limit);
 }
 
-void Fsdp::EndPass() {
+void Fsdp::EndPass() { EndPass(made_backward_); }
+
+void Fsdp::EndPass(bool whole) {
   if (!in_pass_) return;
   const torch::NoGradGuard no_grad;
-  const std::vector<size_t> order = order_;
-  for (const size_t u : order) {
-    if (units_[u].forward_done) continue;
-    ForwardBegin(u);
-    ForwardEnd(u, {});
-  }
-  for (size_t i = order.size(); i-- > 0;) {
-    Unit& unit = units_[order[i]];
-    unit.calls_pending = 0;
-    if (!unit.backward_begun) BackwardBegin(order[i]);
-    if (!unit.reduced) Reduce(order[i]);
-  }
-  if (recorded_.size() == order_.size() && recorded_ != order_) {
-    order_ = recorded_;
-    for (size_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
-  }
+  Follow(whole);
+  DoRest();
   in_pass_ = false;
   if (!is_last_pass()) StartReduce(units_[0], {});
 }
 
+void Fsdp::DoRest() {
+  for (Unit& unit : units_) unit.calls_pending = 0;
+  const auto make = [this](PassOrder::Move move) {
+    pass_order_.MakeUnasked(move);
+    Do(move);
+  };
+  for (const size_t u : order_) {
+    if (!units_[u].forward_done) make({PassOrder::Kind::kForward, u});
+  }
+  for (size_t i = order_.size(); i-- > 0;) {
+    const size_t u = order_[i];
+    if (!units_[u].backward_begun) make({PassOrder::Kind::kBackward, u});
+    if (!units_[u].reduced) make({PassOrder::Kind::kReduce, u});
+  }
+  if (first_forwards_ == order_) return;
+  order_ = std::move(first_forwards_);
+  for (size_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
+}
+
 void Fsdp::Finish() {
-  EndPass();
+  EndPass(/*whole=*/false);
   while (!is_last_pass()) {
     BeginPass();
-    EndPass();
+    EndPass(/*whole=*/false);
   }
-  StartReduce(units_[0], tail_);
+  float* const own = tail_.data() + tail().size();
+  own[0] = 1;
+  own[1] = static_cast<float>(pass_order_.digest() & 0xfff);
+  own[2] = static_cast<float>(pass_order_.digest() >> 12);
+  own[3] = 0;
+  StartReduce(units_[0], absl::MakeSpan(tail_));
   for (Unit& unit : units_) Reshard(unit);
   FinishReduceInFlight();
   for (const Unit& unit : units_) {
@@ -193,6 +259,19 @@ void Fsdp::Finish() {
     }
   }
   in_step_ = false;
+  check_.Reset();
+  finite_ = own[3] == 0;
+  CheckSameOrder();
+}
+
+void Fsdp::CheckSameOrder() {
+  const float* const sums = tail_.data() + tail().size();
+  const auto low = static_cast<float>(pass_order_.digest() & 0xfff);
+  const auto high = static_cast<float>(pass_order_.digest() >> 12);
+  if (sums[1] == sums[0] * low && sums[2] == sums[0] * high) return;
+  throw StatusError(absl::InternalError(
+      "the ranks have run the blocks of the model in different orders, which sharding does not allow: blocks must not "
+      "depend on a rank's samples"));
 }
 
 int64_t Fsdp::num_collectives_per_step() const {
@@ -209,11 +288,15 @@ int64_t Fsdp::num_collectives_per_step() const {
 
 void Fsdp::BeginForward() {
   for (Unit& unit : units_) unit.forward_done = false;
+  open_.reset();
+  pass_order_.Begin(PassOrder::Pass::kForwardOnly);
+  in_forward_ = true;
   Unshard(units_[0]);
 }
 
 void Fsdp::BeginWhole() {
   BeginForward();
+  in_forward_ = false;
   is_whole_ = true;
   for (const size_t u : order_) {
     Unshard(units_[u]);
@@ -223,17 +306,20 @@ void Fsdp::BeginWhole() {
 }
 
 void Fsdp::EndForward() {
-  is_whole_ = false;
+  if (in_forward_) Follow(/*whole=*/true);
+  AbandonForward();
+}
+
+void Fsdp::AbandonForward() {
+  is_whole_ = in_forward_ = false;
   for (Unit& unit : units_) Reshard(unit);
 }
 
 void Fsdp::SkipForward() {
+  const torch::NoGradGuard no_grad;
   BeginForward();
-  for (const size_t u : order_) {
-    ForwardBegin(u);
-    ForwardEnd(u, {});
-  }
-  EndForward();
+  Follow(/*whole=*/false);
+  AbandonForward();
 }
 
 const ModelSharding::Piece* Fsdp::Find(const at::Tensor& param) const {

@@ -39,7 +39,11 @@ struct Fsdp::Hook final : torch::autograd::PostAccumulateGradHook {
 
 Fsdp::Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& options, int tail_length,
            const FirstValues* first)
-    : ranks_(ranks), options_(options), pool_(ranks.shard->device()), tail_(static_cast<size_t>(tail_length)) {
+    : ranks_(ranks),
+      options_(options),
+      pool_(ranks.shard->device()),
+      tail_(static_cast<size_t>(tail_length) + kOwnTail),
+      pass_order_(*ranks.world) {
   const torch::NoGradGuard no_grad;
   for (const auto& item : model.named_parameters()) named_.emplace_back(item.key(), item.value());
   const InitialWeights weights(first, *ranks.world, options.sync_module_states);
@@ -90,6 +94,7 @@ void Fsdp::AddShards(Unit& unit, const NamedParams& params, const InitialWeights
       options.tail_length = has_tail ? static_cast<int64_t>(tail_.size()) : 0;
       options.reduce_dtype = is_root ? at::kFloat : options_.reduce_dtype;
       if (by_dtype[i].first == at::kDouble) options.param_dtype = options.reduce_dtype = at::kDouble;
+      options.unit = last_unit_ = last_unit_ == UINT16_MAX ? 1 : last_unit_ + 1;
       unit.shards.push_back(std::make_unique<FlatShard>(by_dtype[i].second, trainable, options));
       unit.all_trainable = unit.all_trainable && trainable;
       options.param_dtype = options_.param_dtype;

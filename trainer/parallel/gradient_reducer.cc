@@ -34,7 +34,7 @@ GradientReducer::GradientReducer(std::vector<at::Tensor> params, Communicator& c
     TORCH_CHECK_VALUE(param.scalar_type() == at::kFloat, "GradientReducer: parameters must be float32, one is ",
                       param.scalar_type());
   }
-  tail_.resize(static_cast<size_t>(options_.tail_length) + params_.size());
+  tail_.resize(first_flag() + params_.size());
   received_.resize(tail_.size());
   BuildBuckets(Reversed(params_.size()));
   ordered_ = !options_.order_by_graph || buckets_.size() == 1;
@@ -156,7 +156,7 @@ void GradientReducer::OnGradient(size_t index) {
   if (!armed_ || slot.ready) return;
   const torch::NoGradGuard no_grad;
   at::Tensor& grad = params_[index].mutable_grad();
-  tail_[static_cast<size_t>(options_.tail_length) + index] = grad.defined() ? 1 : 0;
+  tail_[first_flag() + index] = grad.defined() ? 1 : 0;
   if (grad.defined()) {
     if (grad.data_ptr() != slot.view.data_ptr()) slot.view.copy_(grad);
   } else {
@@ -172,6 +172,7 @@ void GradientReducer::StartReadyBuckets() {
   while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].num_missing == 0) {
     Bucket& bucket = buckets_[next_bucket_++];
     const bool is_last = next_bucket_ == buckets_.size();
+    check_.Add(GradientsOf(bucket));
     if (is_last) WriteTail();
     Start(bucket);
     if (is_last && compresses()) tail_pending_ = communicator_.StartAllReduceSum(tail_flat_);
@@ -180,6 +181,12 @@ void GradientReducer::StartReadyBuckets() {
 
 void GradientReducer::WriteTail() {
   tail_flat_.copy_(at::from_blob(tail_.data(), {static_cast<int64_t>(tail_.size())}, at::kFloat));
+  check_.WriteTo(tail_flat_.narrow(0, options_.tail_length, 1));
+}
+
+at::Tensor GradientReducer::GradientsOf(const Bucket& bucket) const {
+  const bool has_tail = &bucket == &buckets_.back() && !compresses();
+  return has_tail ? bucket.flat.narrow(0, 0, bucket.flat.numel() - tail_flat_.numel()) : bucket.flat;
 }
 
 void GradientReducer::Start(Bucket& bucket) {
@@ -222,7 +229,7 @@ void GradientReducer::EndRound() {
 }
 
 void GradientReducer::ForgetUnused() {
-  const float* has_gradient = received_.data() + options_.tail_length;
+  const float* has_gradient = received_.data() + first_flag();
   for (size_t i = 0; i < params_.size(); ++i) {
     if (has_gradient[i] == 0) params_[i].mutable_grad().reset();
   }
@@ -232,6 +239,8 @@ void GradientReducer::Finish() {
   while (rounds_left_ > 1) EndPass();
   EndRound();
   has_sums_ = false;
+  check_.Reset();
+  finite_ = received_[first_flag() - 1] == 0;
   std::copy(received_.begin(), received_.begin() + options_.tail_length, tail_.begin());
 }
 

@@ -9,7 +9,7 @@
 //
 // A parameter that no rank has a gradient for keeps none (.grad is undefined), so that an optimizer passes it by; one that
 // only some ranks have a gradient for has zeros on the others. As torch's DDP with find_unused_parameters; here always: a
-// float for each parameter travels with the tail.
+// float for each parameter travels with the tail, and one that says whether this rank's gradients are finite.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,6 +22,7 @@
 #include "absl/types/span.h"
 #include "trainer/parallel/communicator.h"
 #include "trainer/parallel/ddp_options.h"
+#include "trainer/parallel/finite_check.h"
 #include "trainer/parallel/gradient_sync.h"
 
 namespace composer {
@@ -60,6 +61,7 @@ class GradientReducer final : public GradientSync {
   void Finish() override;
   // The last bucket is on its way: what the tail says of this rank can no longer change.
   bool tail_sent() const override { return armed_ && rounds_left_ == 1 && next_bucket_ == buckets_.size(); }
+  bool gradients_finite() const override { return finite_; }
   int64_t num_collectives_per_step() const override { return num_buckets() + (compresses() ? 1 : 0); }
 
   int64_t num_buckets() const { return static_cast<int64_t>(buckets_.size()); }
@@ -91,6 +93,9 @@ class GradientReducer final : public GradientSync {
   void OnGradient(size_t index);
   void StartReadyBuckets();
   void Start(Bucket& bucket);
+  // The gradients of a bucket, without the tail.
+  at::Tensor GradientsOf(const Bucket& bucket) const;
+  size_t first_flag() const { return static_cast<size_t>(options_.tail_length) + 1; }
   void Receive(Bucket& bucket);
   void WriteTail();
   void ForgetUnused();
@@ -102,7 +107,8 @@ class GradientReducer final : public GradientSync {
   Options options_;
   std::vector<Slot> slots_;  // one a parameter
   std::vector<Bucket> buckets_;
-  std::vector<float> tail_;      // the caller's, then for each parameter: has a gradient
+  // The caller's; not 0 when a gradient is not finite; for each parameter: has a gradient.
+  std::vector<float> tail_;
   std::vector<float> received_;  // the same, summed
   at::Tensor tail_flat_;         // where it travels: the end of the last bucket, or with compression by itself
   std::unique_ptr<PendingCollective> tail_pending_;
@@ -110,6 +116,8 @@ class GradientReducer final : public GradientSync {
   int64_t rounds_left_ = 1;  // with the one under way
   bool ordered_ = false;
   bool armed_ = false;
+  FiniteCheck check_;      // of this step's gradients
+  bool finite_ = true;     // of all ranks
   bool has_sums_ = false;  // an earlier round of this step has ended: .grad is a sum over ranks
 };
 

@@ -39,6 +39,9 @@ class GradientSync {
   // again until tail_sent(); read after Finish.
   virtual absl::Span<float> tail() = 0;
   virtual bool tail_sent() const = 0;
+  // After Finish, the same on all ranks: no rank's gradients of the step held NaN or infinity. They are looked at before they
+  // are summed, and what is found travels with the tail.
+  virtual bool gradients_finite() const = 0;
   // Collectives of a step with one pass.
   virtual int64_t num_collectives_per_step() const = 0;
 };

@@ -140,7 +140,7 @@ std::unique_ptr<PendingCollective> HostCommunicator::Start(CollectiveKind kind, 
                     output.device());
   auto task = std::make_shared<Task>();
   const at::Tensor& small = kind == CollectiveKind::kAllGather ? input : output;
-  task->call = {kind, small.scalar_type(), root, small.numel(), num_collectives()};
+  task->call = {kind, small.scalar_type(), root, small.numel(), num_collectives(), TakeUnit()};
   bool at_once = static_cast<int64_t>(std::max(output.nbytes(), input.nbytes())) <= options_.inline_bytes;
   task->output = std::move(output);
   task->input = std::move(input);
@@ -203,6 +203,7 @@ void HostCommunicator::Work(const Task* until) {
       Run(*task, lock);
       broken_ = task->error;
     }
+    if (transport_->abandoned()) new std::pair(task->output, task->input);  // never freed
     task->output.reset();
     task->input.reset();
     task->done = true;

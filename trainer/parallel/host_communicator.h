@@ -34,7 +34,7 @@ class HostCommunicator final : public Communicator {
   explicit HostCommunicator(std::unique_ptr<HostTransport> transport) : HostCommunicator(std::move(transport), {}) {}
   HostCommunicator(std::unique_ptr<HostTransport> transport, Options options, GroupFactory new_group = nullptr,
                    std::string name = "");
-  // Drops what has not begun and aborts what has; with a transport that cannot abort this waits for the peers.
+  // Drops what has not begun and aborts what has; waits for no peer.
   ~HostCommunicator() override;
 
   int rank() const override { return transport_->rank(); }

@@ -23,6 +23,9 @@ class HostTransport {
   virtual void Run(const CollectiveCall& call, const void* input, void* output) = 0;
   // The collective under way and all later ones fail soon, where the transport can do that.
   virtual void Abort() = 0;
+  // Whether a collective that was aborted goes on in a backend and may still write to its memory, which must never be freed
+  // then. From the thread of Run.
+  virtual bool abandoned() const { return false; }
 };
 
 }  // namespace composer

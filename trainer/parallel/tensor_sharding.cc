@@ -52,6 +52,10 @@ void TensorSharding::EndForward() {
   if (fsdp_ != nullptr) fsdp_->EndForward();
 }
 
+void TensorSharding::AbandonForward() {
+  if (fsdp_ != nullptr) fsdp_->AbandonForward();
+}
+
 // The ranks of a tensor-parallel group have samples or have none together.
 void TensorSharding::SkipForward() {
   if (fsdp_ != nullptr) fsdp_->SkipForward();

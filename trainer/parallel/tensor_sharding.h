@@ -27,6 +27,7 @@ class TensorSharding final : public ModelSharding {
 
   void BeginForward() override;
   void EndForward() override;
+  void AbandonForward() override;
   void SkipForward() override;
   void BeginWhole() override;
   bool keeps_whole() const override { return fsdp_ == nullptr || fsdp_->keeps_whole(); }

@@ -121,6 +121,24 @@ TEST_F(MonitorTest, BadSavedStateIsRefusedByName) {
             "saved state: total_eval_seconds is missing or no number");
 }
 
+TEST_F(MonitorTest, RemainingTimeInAnotherUnit) {
+  RuntimeEstimator estimator({.time_unit = absl::Minutes(1)}, clock_);  // 2 epochs of 4 batches
+  ASSERT_TRUE(Fire(estimator, Event::kFitStart).ok());
+  Step(estimator, absl::Hours(50));
+  Step(estimator, absl::Hours(1));
+  EXPECT_DOUBLE_EQ(logger_.Last("time/remaining_estimate"), 6 * 60);
+}
+
+TEST(DeviceMemoryMetrics, KeysChooseAndName) {
+  DeviceMemory memory;
+  memory.active = 2'000'000'000, memory.peak_reserved = 3'000'000'000, memory.alloc_retries = 4;
+  EXPECT_EQ(DeviceMemoryMetrics(memory).size(), DeviceMemoryKeys().size());
+  const auto chosen = DeviceMemoryMetrics(
+      memory, {{"num_alloc_retries", "retries"}, {"active_bytes.all.current", "a"}, {"reserved_bytes.all.peak", "b"}});
+  const std::vector<std::pair<std::string, double>> expected = {{"a", 2}, {"b", 3}, {"retries", 4}};
+  EXPECT_EQ(chosen, expected);
+}
+
 TEST_F(MonitorTest, RemainingTimeSkipsTheFirstBatchAndAddsEvaluations) {
   RuntimeEstimator estimator({}, clock_);  // 2 epochs of 4 batches
   ASSERT_TRUE(Fire(estimator, Event::kFitStart).ok());

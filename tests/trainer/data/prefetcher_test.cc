@@ -63,6 +63,17 @@ TEST(Prefetcher, LoadsNoFurtherAheadThanAsked) {
   EXPECT_LE(data->loads, 1 + 2 * 3 + 1);
 }
 
+TEST(Prefetcher, LoadsNothingOfAnEpochThatNeverComes) {
+  const auto data = std::make_shared<Numbers>();
+  {
+    Prefetcher prefetcher(Loader(data), {.num_workers = 2, .prefetch_factor = 3}, /*num_epochs=*/1);
+    for (int times = 0; times < 2; ++times) {
+      for (int n = 0; n < 5; ++n) EXPECT_EQ(prefetcher.Load(0, n).num_samples, 4);
+    }
+  }
+  EXPECT_EQ(data->loads, 10);
+}
+
 TEST(Prefetcher, AnErrorComesWithItsBatchAndOnlyThen) {
   const auto data = std::make_shared<Numbers>();
   const auto loader = Loader(data);

@@ -36,18 +36,22 @@ TEST(JsonLinesTest, ARecordIsOneFlatObject) {
   const std::string path = dir.Path("metrics.jsonl");
   Timestamp now;
   now.epoch = 1, now.batch = 12, now.batch_in_epoch = 2, now.sample = 1536;
+  now.sample_in_epoch = 256, now.token = 7, now.token_in_epoch = 5;
   const double before = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   ASSERT_TRUE(WriteOne(path, {{"loss/train/total", 0.1}, {"count", 3}}, now).ok());
   ASSERT_EQ(Lines(path).size(), 1u);
   const Json json = Json::parse(Lines(path)[0]);
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("time/epoch", "time/batch", "time/batch_in_epoch", "time/sample", "wall", "generation",
+  EXPECT_THAT(keys, ElementsAre("time/epoch", "time/batch", "time/batch_in_epoch", "time/sample",
+                                "time/sample_in_epoch", "time/token", "time/token_in_epoch", "wall", "generation",
                                 "loss/train/total", "count"));
   EXPECT_EQ(json["time/epoch"], 1);
   EXPECT_EQ(json["time/batch"], 12);
   EXPECT_EQ(json["time/batch_in_epoch"], 2);
   EXPECT_EQ(json["time/sample"], 1536);
+  EXPECT_EQ(json["time/sample_in_epoch"], 256);
+  EXPECT_EQ(json["time/token_in_epoch"], 5);
   EXPECT_EQ(json["loss/train/total"].get<double>(), 0.1);
   EXPECT_NEAR(json["wall"].get<double>(), before, 10);
 }

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
@@ -115,6 +116,18 @@ TEST_F(ProgressBarTest, PlainLinesAreOneAnIntervalAndOneAnEpochAndAnEvaluation) 
                                    "train   Epoch 0: 4/4 (100%) [00:16<00:00, 4.00s/ba, loss=0.5]",
                                    "eval    Epoch 0: 2ba [00:02, 1.00ba/s, acc=0.875]",
                                    "train   Epoch 1: 4/4 (100%) [00:04<00:00, 1.00ba/s, loss=0.25]"));
+}
+
+TEST_F(ProgressBarTest, ALossThatIsNaNIsShown) {
+  ProgressBar bar(options_, clock_);
+  Fire(bar, Event::kFitStart);
+  for (const double loss : {0.5, 0.5, static_cast<double>(NAN), static_cast<double>(INFINITY)})
+    Step(bar, absl::Seconds(11), loss);
+  EndEpoch(bar);
+  const std::vector<std::string> lines = Lines();
+  ASSERT_GE(lines.size(), 4u);
+  EXPECT_THAT(lines[2], ::testing::HasSubstr("loss=nan]"));
+  EXPECT_THAT(lines[3], ::testing::HasSubstr("loss=inf]"));
 }
 
 TEST_F(ProgressBarTest, OnATerminalABarIsOneLineRedrawnTenTimesASecondAtMost) {

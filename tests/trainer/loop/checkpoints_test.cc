@@ -37,6 +37,11 @@ TEST(Checkpoints, IntervalInEveryUnitAndOnceAtTheEnd) {
   EXPECT_THAT(SavedWith(Time::Samples(30), Time::Batches(8)), ElementsAre("ep0-ba4", "ep1-ba8"));
   EXPECT_THAT(SavedWith(Time::Tokens(200), Time::Batches(6)), ElementsAre("ep0-ba3", "ep0-ba5", "ep1-ba6"));
   EXPECT_THAT(SavedWith(Time::Duration(0.5), Time::Batches(9)), ElementsAre("ep0-ba5", "ep1-ba9"));
+  // At the end of an epoch after its EPOCH_END, where algorithms have their last word.
+  EXPECT_THAT(SavedWith(Time::Duration(0.5), Time::Epochs(2)), ElementsAre("ep1-ba5", "ep2-ba10"));
+  EXPECT_THAT(SavedWith(Time::Duration(1), Time::Epochs(2)), ElementsAre("ep2-ba10"));
+  EXPECT_THAT(SavedWith(Time::Duration(0.25), Time::Epochs(2)),
+              ElementsAre("ep0-ba3", "ep1-ba6", "ep1-ba9", "ep2-ba10"));
   EXPECT_THAT(SavedWith(Time::Batches(0), Time::Epochs(2)), ElementsAre("ep2-ba10")) << "only at the end";
 }
 

@@ -6,7 +6,11 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tests/trainer/loop/small_run.h"
+#include "trainer/core/block.h"
+#include "trainer/core/error_place.h"
 #include "trainer/models/classifier.h"
 
 namespace composer {
@@ -63,7 +67,10 @@ TEST(Errors, ALossWithoutAGradient) {
 }
 
 TEST(Errors, ANaNIsReportedAsTheLossAndTrainingGoesOn) {
-  const RunResult result = TrainLoss([](const at::Tensor& rows) { return rows.mean() * std::nan(""); });
+  TrainerOptions options = SmallRun();
+  options.model = std::make_shared<LossModel>([](const at::Tensor& rows) { return rows.mean() * std::nan(""); });
+  options.on_nan = OnNan::kContinue;
+  const RunResult result = Train(std::move(options));
   EXPECT_TRUE(result.status.ok()) << result.status;
   ASSERT_EQ(result.losses.size(), 10u);
   for (const double loss : result.losses) EXPECT_TRUE(std::isnan(loss));
@@ -72,6 +79,7 @@ TEST(Errors, ANaNIsReportedAsTheLossAndTrainingGoesOn) {
 TEST(Errors, ANaNOnOneRankReachesAll) {
   const auto results = TrainOnRanks(2, [](int rank) {
     TrainerOptions options = SmallRun();
+    options.on_nan = OnNan::kContinue;
     if (rank == 1) {
       AddCallback(options, {Event::kAfterLoss}, [](State& state) {
         if (state.timestamp.batch == 2) state.loss = state.loss * std::nan("");
@@ -109,9 +117,97 @@ TEST(Errors, ADatasetThatFails) {
   options.train.dataset = std::make_shared<Failing>();
   const absl::Status status = Train(std::move(options)).status;
   EXPECT_FALSE(status.ok());
-  for (const char* part : {"sample 7: the file is gone", "train loader, epoch 0, batch 0"}) {
+  for (const char* part : {"sample 7: the file is gone", "train loader, epoch 0, batch 0, samples ", " (8)", "\n  at "}) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(part));
   }
+}
+
+// Its second layer gets a wrong shape in batch 3 and later.
+class FaultyModel final : public Classifier {
+ public:
+  class Layer final : public Block {
+   public:
+    explicit Layer(const int* passes) : passes_(passes), weight_(register_parameter("weight", torch::eye(8))) {}
+    at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
+      return at::linear(passes_ != nullptr && *passes_ > 2 ? inputs[0].slice(1, 0, 7) : inputs[0], weight_);
+    }
+
+   private:
+    const int* passes_;
+    at::Tensor weight_;
+  };
+  FaultyModel() {
+    torch::nn::ModuleList list;
+    layers_ = {std::make_shared<Layer>(nullptr), std::make_shared<Layer>(&passes_)};
+    for (const auto& layer : layers_) list->push_back(layer);
+    register_module("layers", list);
+  }
+
+ protected:
+  at::Tensor Logits(const at::Tensor& inputs) override {
+    const at::Tensor x = layers_[1]->forward(layers_[0]->forward(inputs));
+    passes_ += is_training() ? 1 : 9;
+    return x.slice(1, 0, 4);
+  }
+
+ private:
+  int passes_ = 0;
+  std::vector<std::shared_ptr<Layer>> layers_;
+};
+
+TEST(Errors, AnErrorOfTheModelHasAPlace) {
+  TrainerOptions options = SmallRun();
+  options.model = std::make_shared<FaultyModel>();
+  options.device_train_microbatch_size = 4;
+  std::vector<int64_t> ids;
+  AddCallback(options, {Event::kBeforeForward}, [&ids](State& state) { ids = state.batch.sample_ids; });
+  const absl::Status status = Train(std::move(options)).status;
+  const std::string message(status.message());
+  EXPECT_THAT(message, testing::StartsWith("mat1 and mat2 shapes"));
+  EXPECT_THAT(message, HasSubstr("\n  in model.layers.1, forward of batch 2 (epoch 0), samples "));
+  EXPECT_THAT(message, HasSubstr(absl::StrCat("samples ", absl::StrJoin(ids, ", "), " (4)\n  at ")));
+  EXPECT_THAT(message, HasSubstr("addmm")) << "the native stack";
+  EXPECT_THAT(message, testing::Not(HasSubstr("0x"))) << "the same error has the same text";
+}
+
+TEST(Errors, AnErrorOfAnEvaluationHasAPlace) {
+  TrainerOptions options = SmallRun();
+  options.model = std::make_shared<FaultyModel>();
+  EvaluatorOptions eval;
+  eval.dataset = MakeRows(8);
+  eval.batch_size = 4;
+  eval.eval_interval = Time::Batches(2);
+  options.evaluators.push_back(eval);
+  const std::string message(Train(std::move(options)).status.message());
+  EXPECT_THAT(message, HasSubstr("\n  in model.layers.1, evaluation eval, its batch 2, after batch 2, samples 4, 5, 6, 7 (4)"));
+}
+
+TEST(Errors, AnErrorInBackwardHasAPlace) {
+  TrainerOptions options = SmallRun();
+  AddCallback(options, {Event::kInit}, [](State& state) {
+    state.model->parameters()[0].register_hook([](const at::Tensor& grad) -> at::Tensor {
+      throw std::runtime_error("a hook of mine");
+    });
+  });
+  const std::string message(Train(std::move(options)).status.message());
+  EXPECT_THAT(message, HasSubstr("a hook of mine"));
+  EXPECT_THAT(message, HasSubstr("\n  in model, backward of batch 1 (epoch 0), samples "));
+}
+
+TEST(Errors, FramesWithoutAddressesAndNoise) {
+  const char* const backtrace =
+      "Exception raised from meta at LinearAlgebra.cpp:150 (most recent call first):\n"
+      "frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x9d (0x7f01 in /usr/lib/libc10.so)\n"
+      "frame #1: at::native::addmm(at::Tensor const&) + 0x1d (0x7f02 in /usr/lib/libtorch_cpu.so)\n"
+      "frame #2: <unknown function> + 0x11 (0x7f03 in /usr/lib/libtorch_cpu.so)\n"
+      "frame #3: mine::Net::forward(composer::Batch const&) + 0x44 (0x5f in /home/me/net.so)\n"
+      "frame #4: main + 0x8 (0x55 in ./train)\n"
+      "frame #5: __libc_start_main + 0x8 (0x55 in /lib/libc.so.6)\n";
+  EXPECT_EQ(FramesOf(backtrace),
+            "\n  at at::native::addmm(at::Tensor const&) (libtorch_cpu.so)"
+            "\n  at mine::Net::forward(composer::Batch const&) (net.so)\n  at main (train)");
+  EXPECT_EQ(FramesOf(""), "");
+  EXPECT_EQ(FramesOf("frame #1\nframe #2: \nframe #3: f\n"), "\n  at  ()\n  at f ()");
 }
 
 TEST(Errors, BadOptionsAreNamed) {

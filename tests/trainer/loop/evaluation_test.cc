@@ -6,7 +6,9 @@
 
 #include <cmath>
 
+#include "tests/support/spawn_ranks.h"
 #include "tests/trainer/loop/small_run.h"
+#include "trainer/eval_loop.h"
 
 namespace composer {
 namespace {
@@ -21,6 +23,43 @@ TrainerOptions WithEvaluator(const ModelShape& shape = {}, Time interval = Time:
   evaluator.eval_interval = interval;
   options.evaluators.push_back(evaluator);
   return options;
+}
+
+TEST(Evaluation, BuffersOfAnyLayoutAreSharedTogether) {
+  ThreadsExchange exchange(3);
+  SpawnRanks(3, [&](int rank) {
+    ThreadsCommunicator communicator(exchange, rank);
+    State state;
+    state.model = MakeTestModel();
+    const auto add = [&](const char* name, const at::Tensor& tensor) { state.model->register_buffer(name, tensor); };
+    const float value = static_cast<float>(rank) + 1;
+    add("plain", torch::full({3}, value));
+    add("transposed", torch::full({2, 3}, value).t());
+    add("expanded", torch::full({1, 2}, value).expand({4, 2}));
+    add("empty", torch::empty({0}));
+    add("count", torch::full({}, rank + 1, at::kLong));
+    add("half", torch::full({2}, value, at::kHalf));
+    BroadcastBuffers(state, communicator);
+    for (const auto& item : state.model->named_buffers())
+      EXPECT_TRUE(item.value().eq(1).all().item<bool>()) << item.key() << " on rank " << rank;
+    EXPECT_EQ(communicator.num_collectives(), 3) << "one for each dtype";
+  });
+}
+
+TEST(Evaluation, TokensAreThoseOfAllRanks) {
+  for (const int size : {1, 3}) {
+    std::vector<int64_t> tokens(static_cast<size_t>(size));
+    TrainOnRanks(size, [&](int rank) {
+      TrainerOptions options = WithEvaluator();
+      options.evaluators[0].dataset = MakeRows(23, 8, 4, /*tokens_per_sample=*/10, /*start=*/5);
+      AddCallback(options, {Event::kEvalEnd}, [&tokens, rank](State& state) {
+        tokens[static_cast<size_t>(rank)] = state.eval_timestamp.token;
+        EXPECT_EQ(state.eval_timestamp.sample, 23);
+      });
+      return options;
+    });
+    for (const int64_t all : tokens) EXPECT_EQ(all, 230);
+  }
 }
 
 TEST(Evaluation, IsExactOnAnyNumberOfRanks) {

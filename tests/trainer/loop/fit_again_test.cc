@@ -46,6 +46,20 @@ TEST(FitAgain, ResetTimeBeginsAnew) {
   EXPECT_EQ(trainer->state().timestamp.batch, 5);
 }
 
+TEST(FitAgain, WhatIsRefusedChangesNothing) {
+  const auto trainer = Make(SmallRun());
+  ASSERT_TRUE(trainer->Fit().ok());
+  const auto refused = [&](const FitOptions& options) {
+    EXPECT_EQ(trainer->Fit(options).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(trainer->state().timestamp.batch, 10);
+    EXPECT_EQ(trainer->state().max_duration, Time::Epochs(2));
+    EXPECT_EQ(trainer->state().precision, Precision::kFp32);
+  };
+  refused({.duration = Time::Batches(0), .reset_time = true});
+  refused({.duration = Time::Epochs(1), .device_train_microbatch_size = -3, .precision = Precision::kAmpBf16});
+  refused({.reset_time = true, .device_train_microbatch_size = -3});
+}
+
 TEST(FitAgain, ACompleteRunNeedsToBeToldHowLong) {
   const auto trainer = Make(SmallRun());
   ASSERT_TRUE(trainer->Fit().ok());

@@ -40,6 +40,7 @@ struct Shape {
   bool tied = false;      // the head's weight is a block's parameter, too
   bool reversed = false;  // the blocks run against the order of the model
   bool twice = false;     // a block that runs twice
+  bool equal = false;     // blocks of one size: another one's weights would fit
 };
 
 class BlockModel final : public Classifier {
@@ -47,7 +48,7 @@ class BlockModel final : public Classifier {
   explicit BlockModel(const Shape& shape) : shape_(shape), in_(8, 8), head_(8, 8) {
     register_module("in", in_);
     for (const int64_t width : {5, 16, 40}) {
-      blocks_.push_back(std::make_shared<TestBlock>(width));
+      blocks_.push_back(std::make_shared<TestBlock>(shape.equal ? 16 : width));
       register_module("block" + std::to_string(blocks_.size()), blocks_.back());
     }
     register_module("head", head_);

@@ -371,8 +371,9 @@ TEST(Fsdp, AStepHasTheCollectivesOfTheGradientsAndParametersOnly) {
     ASSERT_TRUE(results[0].status.ok()) << results[0].status;
     const int64_t gathers = strategy == ShardingStrategy::kFullShard ? 1 + 2 * 3 : 4;
     EXPECT_EQ(results[0].collectives_per_step, gathers + 4);
-    // Two epochs of 5 batches, each with one to agree on stopping.
-    EXPECT_EQ(results[0].num_collectives, 10 * results[0].collectives_per_step + 2);
+    // Two epochs of 5 batches, each with one to agree on stopping; in the very first pass one before each of the three
+    // blocks' forwards, backwards and reductions, and one at its end, to agree on their order.
+    EXPECT_EQ(results[0].num_collectives, 10 * results[0].collectives_per_step + 2 + 10);
   }
 }
 

@@ -149,10 +149,11 @@ TEST_F(GenerateOnRanks, ParametersInBfloat16GoThroughTheCache) {
   }
 }
 
-// 20 passes of a root and 3 blocks; or these once; and the texts.
+// 20 passes of a root and 3 blocks; or these once; and the texts. In the first pass also one before each block, and one at the
+// end, to agree on their order.
 TEST_F(GenerateOnRanks, SummonedParametersAreGatheredOnce) {
   GenerateOptions options;
-  EXPECT_EQ(Generate({"FULL_SHARD", kFull}, 2, golden_.prompts, options)[0].collectives, 20 * 4 + 1);
+  EXPECT_EQ(Generate({"FULL_SHARD", kFull}, 2, golden_.prompts, options)[0].collectives, 20 * 4 + 1 + 4);
   options.summon_full_params = true;
   EXPECT_EQ(Generate({"FULL_SHARD", kFull}, 2, golden_.prompts, options)[0].collectives, 4 + 1);
   options.summon_full_params = false;

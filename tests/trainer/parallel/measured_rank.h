@@ -25,13 +25,22 @@ class MarkedCommunicator final : public Communicator {
   int rank() const override { return inner_.rank(); }
   int world_size() const override { return inner_.world_size(); }
   std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override {
-    return Mark([&] { return inner_.StartAllReduceSum(tensor); });
+    return Mark([&] {
+      inner_.set_unit(TakeUnit());
+      return inner_.StartAllReduceSum(tensor);
+    });
   }
   std::unique_ptr<PendingCollective> StartAllGather(at::Tensor output, at::Tensor input) override {
-    return Mark([&] { return inner_.StartAllGather(output, input); });
+    return Mark([&] {
+      inner_.set_unit(TakeUnit());
+      return inner_.StartAllGather(output, input);
+    });
   }
   std::unique_ptr<PendingCollective> StartReduceScatterSum(at::Tensor output, at::Tensor input) override {
-    return Mark([&] { return inner_.StartReduceScatterSum(output, input); });
+    return Mark([&] {
+      inner_.set_unit(TakeUnit());
+      return inner_.StartReduceScatterSum(output, input);
+    });
   }
   void Broadcast(at::Tensor tensor, int root) override {
     recorder_.SetPhase(kCollective);

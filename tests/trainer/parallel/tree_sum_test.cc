@@ -72,9 +72,9 @@ TEST(TreeSum, RefusesDtypesWithoutASum) {
 }
 
 TEST(CollectiveCall, GoesThroughItsWords) {
-  const CollectiveCall call{CollectiveKind::kBroadcast, c10::ScalarType::BFloat16, 4095, int64_t{1} << 40, 77};
+  const CollectiveCall call{CollectiveKind::kBroadcast, c10::ScalarType::BFloat16, 4095, int64_t{1} << 40, 77, 65535};
   EXPECT_EQ(CollectiveCall::Decode(call.Encode()), call);
-  EXPECT_EQ(call.ToString(), "broadcast number 77 (BFloat16, 1099511627776 elements from rank 4095)");
+  EXPECT_EQ(call.ToString(), "broadcast number 77 (BFloat16, 1099511627776 elements from rank 4095 of unit 65535)");
   EXPECT_EQ(CollectiveCall::Decode({~uint64_t{0}, 1, 2}).ToString(), "no collective yet");
   EXPECT_EQ(CollectiveCall::Decode({0xff02, 1, 2}).kind, CollectiveKind::kNone) << "a dtype that does not exist";
 }

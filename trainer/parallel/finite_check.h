@@ -1,0 +1,30 @@
+// Whether the gradients of a step are finite, found without a host wait: on a CPU they are scanned where they lie, on a GPU
+// one kernel a call leaves the verdict there.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace composer {
+
+// Threads: one at a time.
+class FiniteCheck {
+ public:
+  void Reset();
+  // Looks at all elements. Floating point; undefined tensors and those without elements count as finite.
+  void Add(const at::Tensor& tensor);
+  void Add(const std::vector<at::Tensor>& tensors);
+  // Makes slot, one floating point element on the tensors' device, something other than 0 (NaN is, too) when an element was
+  // NaN or infinite; otherwise it is left alone. Does not wait.
+  void WriteTo(const at::Tensor& slot) const;
+  // Waits for the GPU.
+  bool finite() const;
+
+ private:
+  bool found_on_cpu_ = false;
+  at::Tensor on_device_;  // scalar, float: NaN or 0; undefined: nothing was looked at
+};
+
+}  // namespace composer
