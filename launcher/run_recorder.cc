@@ -65,6 +65,7 @@ void RunRecorder::OnReport(const proto::WorkerMessage& message) {
     if (summary_.last_checkpoint.empty()) summary_.last_checkpoint = current.start_checkpoint;
   } else if (message.has_checkpoint_saved()) {
     summary_.last_checkpoint = message.checkpoint_saved().path();
+    summary_.last_checkpoint_step = message.checkpoint_saved().batch();
   } else if (message.has_exit_report() && !message.exit_report().metrics().empty()) {
     summary_.metrics = {message.exit_report().metrics().begin(), message.exit_report().metrics().end()};
   }

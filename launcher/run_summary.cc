@@ -37,6 +37,14 @@ double SamplesPerSecond(const RunSummary& summary) {
   return static_cast<double>(summary.samples() - summary.generations.front().start_samples) / summary.wall_seconds;
 }
 
+// The names in the file are for programs.
+absl::string_view EndInWords(absl::string_view reason) {
+  if (reason == "preempted") return "stopped after a checkpoint";
+  if (reason == "user_error") return "failed";
+  if (reason == "budget_spent") return "gave up, no restart is left";
+  return reason;
+}
+
 }  // namespace
 
 int64_t RunSummary::steps() const {
@@ -73,9 +81,11 @@ absl::Status WriteSummary(const RunSummary& summary) {
 }
 
 std::string DescribeRun(const RunSummary& summary) {
-  std::string text = absl::StrFormat("%s: %d steps, %d samples (%.1f samples/s), %d restart%s, %.1f s\n",
-                                     summary.exit_reason, summary.steps(), summary.samples(), SamplesPerSecond(summary),
-                                     summary.restarts, summary.restarts == 1 ? "" : "s", summary.wall_seconds);
+  std::string text = absl::StrFormat("%s: %d steps, %d samples (%.1f samples/s), %d restart%s, %.1f s%s\n",
+                                     EndInWords(summary.exit_reason), summary.steps(), summary.samples(),
+                                     SamplesPerSecond(summary), summary.restarts, summary.restarts == 1 ? "" : "s",
+                                     summary.wall_seconds,
+                                     summary.exit_reason == "preempted" ? "; run the same command again to continue" : "");
   for (const auto& [name, value] : summary.metrics) absl::StrAppendFormat(&text, "  %s = %.4g\n", name, value);
   if (!summary.last_checkpoint.empty()) absl::StrAppend(&text, "  last checkpoint: ", summary.last_checkpoint, "\n");
   absl::StrAppend(&text, "  run folder: ", summary.run_folder, "\n");

@@ -14,7 +14,8 @@ void PrintManifest(const std::string& location, const Manifest& manifest, std::o
   out << "checkpoint  " << location << "\nrun         " << manifest.run_name << "\nsaved at    " << manifest.saved_at
       << "\nstep        epoch " << manifest.step.epoch << ", batch " << manifest.step.batch << ", " << manifest.samples
       << " samples\nworld size  " << manifest.world_size << "\nsize        " << HumanBytes(manifest.TensorBytesTotal())
-      << " in " << manifest.tensors.size() << " tensors, " << manifest.files.size() << " files\n\ntensors\n";
+      << " in " << Counted(manifest.tensors.size(), "tensor") << ", " << Counted(manifest.files.size(), "file")
+      << "\n\ntensors\n";
   size_t width = 0;
   for (const TensorEntry& tensor : manifest.tensors) width = std::max(width, tensor.name.size());
   for (const TensorEntry& tensor : manifest.tensors) {
