@@ -14,8 +14,8 @@
 namespace composer {
 namespace {
 
-constexpr absl::Duration kLook = absl::Milliseconds(100);
-constexpr int64_t kMaxSummary = 16 << 20;
+constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
+constexpr int64_t kSummaryLimit = 16 << 20;
 
 std::string Who(absl::string_view command) {
   return absl::StrCat("composer ", command, " (user ", getuid(), ", pid ", getpid(), ")");
@@ -24,7 +24,7 @@ std::string Who(absl::string_view command) {
 // How it ended, by its own account; "" for a program, or where the summary is not of this machine.
 std::string DescribeEnd(const std::string& run_folder) {
   if (run_folder.empty()) return "";
-  const absl::StatusOr<std::string> text = ReadFile(JoinPath(run_folder, "summary.json"), kMaxSummary);
+  const absl::StatusOr<std::string> text = ReadFile(JoinPath(run_folder, "summary.json"), kSummaryLimit);
   if (!text.ok()) return "";
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return "";
@@ -46,7 +46,7 @@ absl::StatusOr<std::string> WaitForSave(ControlClient& client, const AskedJob& a
       return Printable(absl::StrCat(asked.name, " saved ", status->last_checkpoint()));
     if (!status.ok() || status->state() == "finished")
       return absl::UnavailableError(absl::StrCat(asked.name, " has ended, and saved nothing after step ", asked.step));
-    absl::SleepFor(kLook);
+    absl::SleepFor(kLookEvery);
   }
 }
 
@@ -88,7 +88,7 @@ absl::StatusOr<AskedJob> AskJob(ControlClient& client, JobChange change) {
 absl::StatusOr<std::string> WaitForJob(ControlClient& client, const std::optional<RunFile>& run, const AskedJob& asked,
                                        JobChange change) {
   if (change == JobChange::kSave) return WaitForSave(client, asked);
-  while (run.has_value() ? IsAlive(*run) : client.Status().ok()) absl::SleepFor(kLook);
+  while (run.has_value() ? IsAlive(*run) : client.Status().ok()) absl::SleepFor(kLookEvery);
   return Printable(absl::StrCat(asked.name, " has ended", run.has_value() ? DescribeEnd(asked.run_folder) : ""));
 }
 
