@@ -67,6 +67,31 @@ std::string RoffOption(const Option& option) {
   return absl::StrCat(text, "\n");
 }
 
+// Prints the jobs that run, one a line.
+std::string JobsOf(const ProgramDocs& docs) { return absl::StrCat(docs.name, " --print-completion jobs 2>/dev/null"); }
+
+std::string FishText(const std::string& text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
+}
+
+std::string BashReply(const std::vector<std::string>& words) {
+  return absl::StrCat("mapfile -t COMPREPLY < <(compgen -W ", Quoted(absl::StrJoin(words, " ")), " -- \"$word\")");
+}
+
+// A function of a subcommand and the place of the word after it, from 1.
+std::string BashCommands(const ProgramDocs& docs, const std::string& function) {
+  std::string text = absl::StrCat(function, "() {\n  case $1 in\n");
+  for (const ProgramDocs::Command& c : docs.commands) {
+    if (c.flags.empty()) continue;
+    absl::StrAppend(&text, "    ", c.name, ")\n      if [[ $word == -* ]]; then\n        ", BashReply(c.flags), "\n");
+    if (!c.words.empty()) absl::StrAppend(&text, "      elif (($2 == 1)); then\n        ", BashReply(c.words), "\n");
+    if (c.takes_job)
+      absl::StrAppend(&text, "      else\n        mapfile -t COMPREPLY < <(compgen -W \"$(", JobsOf(docs), ")\" -- \"$word\")\n");
+    absl::StrAppend(&text, "      fi ;;\n");
+  }
+  return absl::StrCat(text, "  esac\n}\n");
+}
+
 }  // namespace
 
 std::string BashCompletion(const ProgramDocs& docs) {
@@ -81,26 +106,26 @@ std::string BashCompletion(const ProgramDocs& docs) {
       without_choices.insert(without_choices.end(), spellings.begin(), spellings.end());
       continue;
     }
-    absl::StrAppend(&cases, "    ", absl::StrJoin(spellings, "|"), ") mapfile -t COMPREPLY < <(compgen -W ",
-                    Quoted(absl::StrJoin(option.choices, " ")), " -- \"$word\"); return ;;\n");
+    absl::StrAppend(&cases, "    ", absl::StrJoin(spellings, "|"), ") ", BashReply(option.choices), "; return ;;\n");
   }
   const std::string function = absl::StrCat("_", Identifier(docs.name));
-  return absl::StrCat("# bash completion of ", docs.name, "\n", function, "() {\n",
-                      "  local word=${COMP_WORDS[COMP_CWORD]} i=1\n  COMPREPLY=()\n",
-                      "  # Past the program its own words follow: file names.\n",
-                      "  while ((i < COMP_CWORD)); do\n    case ${COMP_WORDS[i]} in\n", "      ",
-                      absl::StrJoin(with_value, "|"), ") ((i += 1)) ;;\n",
-                      "      --) return ;;\n      -*|=) ;;\n      *) return ;;\n    esac\n    ((i += 1))\n  done\n",
-                      "  case ${COMP_WORDS[COMP_CWORD-1]} in\n", cases, "    ", absl::StrJoin(without_choices, "|"),
-                      ") return ;;\n  esac\n  if [[ $word == -* ]]; then\n    mapfile -t COMPREPLY < <(compgen -W ",
-                      Quoted(absl::StrJoin(flags, " ")),
-                      " -- \"$word\")\n  else\n    mapfile -t COMPREPLY < <(compgen -W ",
-                      Quoted(absl::StrJoin(CommandNames(docs), " ")), " -- \"$word\"; compgen -f -- \"$word\")\n  fi\n",
-                      "}\ncomplete -o default -o bashdefault -F ", function, " ", docs.name, "\n");
+  return absl::StrCat(
+      "# bash completion of ", docs.name, "\n", BashCommands(docs, absl::StrCat(function, "_command")), function,
+      "() {\n  local word=${COMP_WORDS[COMP_CWORD]} i=1\n  COMPREPLY=()\n",
+      "  # Past the program its own words follow: file names, or those of a subcommand.\n",
+      "  while ((i < COMP_CWORD)); do\n    case ${COMP_WORDS[i]} in\n", "      ", absl::StrJoin(with_value, "|"),
+      ") ((i += 1)) ;;\n      --) return ;;\n      -*|=) ;;\n      *) ", function,
+      "_command \"${COMP_WORDS[i]}\" $((COMP_CWORD - i)); return ;;\n    esac\n    ((i += 1))\n  done\n",
+      "  case ${COMP_WORDS[COMP_CWORD-1]} in\n", cases, "    ", absl::StrJoin(without_choices, "|"),
+      ") return ;;\n  esac\n  if [[ $word == -* ]]; then\n    ", BashReply(flags),
+      "\n  else\n    mapfile -t COMPREPLY < <(compgen -W ", Quoted(absl::StrJoin(CommandNames(docs), " ")),
+      " -- \"$word\"; compgen -f -- \"$word\")\n  fi\n}\ncomplete -o default -o bashdefault -F ", function, " ",
+      docs.name, "\n");
 }
 
 std::string ZshCompletion(const ProgramDocs& docs) {
-  std::string text = absl::StrCat("#compdef ", docs.name, "\n_arguments -S \\\n");
+  std::string text = absl::StrCat("#compdef ", docs.name,
+                                  "\nlocal context state line\ntypeset -A opt_args\n_arguments -C -S \\\n");
   for (const Option& option : Shown(docs)) {
     for (const std::string& spelling : Spellings(option)) {
       const bool value = !option.metavar.empty() && option.implied.empty();
@@ -112,10 +137,39 @@ std::string ZshCompletion(const ProgramDocs& docs) {
       absl::StrAppend(&text, "  ", Quoted(spec), " \\\n");
     }
   }
-  return absl::StrCat(text, "  ",
-                      Quoted(absl::StrCat("1:program:_alternative \"commands:command:(",
-                                          absl::StrJoin(CommandNames(docs), " "), ")\" \"files:file:_files\"")),
-                      " \\\n  '*:argument:_files'\n");
+  absl::StrAppend(&text, "  ",
+                  Quoted(absl::StrCat("1:program:_alternative \"commands:command:(",
+                                      absl::StrJoin(CommandNames(docs), " "), ")\" \"files:file:_files\"")),
+                  " \\\n  '*::argument:->argument'\n[[ $state == argument ]] || return\ncase $line[1] in\n");
+  for (const ProgramDocs::Command& c : docs.commands) {
+    if (c.flags.empty()) continue;
+    absl::StrAppend(&text, "  ", c.name, ") if [[ $PREFIX == -* ]]; then compadd -- ", absl::StrJoin(c.flags, " "));
+    if (!c.words.empty()) absl::StrAppend(&text, "; elif ((CURRENT == 1)); then compadd -- ", absl::StrJoin(c.words, " "));
+    absl::StrAppend(&text, "; else ", c.takes_job ? absl::StrCat("compadd -- ${(f)\"$(", JobsOf(docs), ")\"}") : "_files",
+                    "; fi ;;\n");
+  }
+  return absl::StrCat(text, "  *) _files ;;\nesac\n");
+}
+
+std::string FishCompletion(const ProgramDocs& docs) {
+  const std::string begin = absl::StrCat("complete -c ", docs.name, " -n ");
+  std::string text = absl::StrCat("# fish completion of ", docs.name, "\n");
+  for (const Option& option : Shown(docs)) {
+    absl::StrAppend(&text, begin, "__fish_use_subcommand -l ", option.name);
+    for (const std::string& alias : option.aliases) absl::StrAppend(&text, " -l ", alias);
+    if (option.short_name != 0) absl::StrAppend(&text, " -s ", std::string(1, option.short_name));
+    if (!option.choices.empty()) absl::StrAppend(&text, " -x -a ", FishText(absl::StrJoin(option.choices, " ")));
+    if (option.choices.empty() && !option.metavar.empty() && option.implied.empty()) absl::StrAppend(&text, " -r");
+    absl::StrAppend(&text, " -d ", FishText(option.help), "\n");
+  }
+  for (const ProgramDocs::Command& c : docs.commands) {
+    absl::StrAppend(&text, begin, "__fish_use_subcommand -a ", c.name, " -d ", FishText(c.help), "\n");
+    const std::string seen = absl::StrCat(begin, FishText(absl::StrCat("__fish_seen_subcommand_from ", c.name)));
+    for (const std::string& flag : c.flags) absl::StrAppend(&text, seen, " -l ", flag.substr(2), "\n");
+    if (!c.words.empty()) absl::StrAppend(&text, seen, " -a ", FishText(absl::StrJoin(c.words, " ")), "\n");
+    if (c.takes_job) absl::StrAppend(&text, seen, " -f -a ", FishText(absl::StrCat("(", JobsOf(docs), ")")), "\n");
+  }
+  return text;
 }
 
 std::string ManPage(const ProgramDocs& docs) {

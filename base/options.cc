@@ -158,34 +158,6 @@ void ReadEnvironment(const std::vector<Option>& table, const Environment& enviro
   }
 }
 
-std::string Spelling(const Option& option) {
-  std::string text = option.short_name != 0 ? absl::StrFormat("-%c, ", option.short_name) : "    ";
-  absl::StrAppend(&text, "--", option.name);
-  if (option.metavar.empty()) return text;
-  return option.implied.empty() ? absl::StrCat(text, " ", option.metavar)
-                                : absl::StrCat(text, "[=", option.metavar, "]");
-}
-
-constexpr size_t kHelpColumns = 110;
-
-// The lines after the first are indented.
-std::string Wrap(const std::string& text, size_t indent) {
-  std::string result;
-  size_t column = indent;
-  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
-    if (!result.empty() && column + 1 + word.size() > kHelpColumns) {
-      absl::StrAppend(&result, "\n", std::string(indent, ' '));
-      column = indent;
-    } else if (!result.empty()) {
-      result += ' ';
-      ++column;
-    }
-    absl::StrAppend(&result, word);
-    column += word.size();
-  }
-  return result;
-}
-
 }  // namespace
 
 bool ParsedOptions::Given(absl::string_view name) const {
@@ -225,32 +197,6 @@ std::vector<Option> Flatten(const std::vector<OptionGroup>& groups) {
   std::vector<Option> table;
   for (const OptionGroup& group : groups) table.insert(table.end(), group.options.begin(), group.options.end());
   return table;
-}
-
-std::string OptionsHelp(const std::vector<Option>& table) {
-  size_t width = 0;
-  for (const Option& option : table) {
-    if (!option.hidden) width = std::max(width, Spelling(option).size());
-  }
-  std::string text;
-  for (const Option& option : table) {
-    if (option.hidden) continue;
-    std::string description = option.help;
-    if (!option.fallback.empty()) absl::StrAppend(&description, " [", option.fallback, "]");
-    if (!option.environment.empty()) absl::StrAppend(&description, " (env ", option.environment.front(), ")");
-    absl::StrAppendFormat(&text, "  %-*s  %s\n", width, Spelling(option), Wrap(description, width + 4));
-  }
-  return text;
-}
-
-std::string ExplainOptions(const std::vector<OptionValue>& values) {
-  std::string text;
-  size_t width = 0;
-  for (const OptionValue& v : values) width = std::max(width, v.name.size());
-  for (const OptionValue& v : values) {
-    absl::StrAppendFormat(&text, "%-*s %-24s %s\n", width, v.name, v.value.empty() ? "-" : v.value, v.origin);
-  }
-  return text;
 }
 
 OptionSetter IntoString(std::string* target) {

@@ -1,5 +1,5 @@
-// Command-line options as one table: parsing, the origin of each value and --help all come from it; so do the shell
-// completion and the manual page (base/option_docs.h).
+// Command-line options as one table: parsing, the origin of each value, --help (base/option_help.h), the
+// shell completion and the manual page (base/option_docs.h) all come from it.
 //
 //   std::vector<Option> table = {{.name = "nproc", .aliases = {"nproc-per-node"}, .short_name = 'n', .environment =
 //   {"LOCAL_WORLD_SIZE"}, .metavar = "N", .help = "workers on this node", .fallback = "1", .set = IntoInt(&n, 1, 9)}};
@@ -70,12 +70,6 @@ absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, con
 
 // All options of all groups.
 std::vector<Option> Flatten(const std::vector<OptionGroup>& groups);
-
-// One aligned line an option, for --help.
-std::string OptionsHelp(const std::vector<Option>& table);
-
-// The values with their origins, one a line, for --explain.
-std::string ExplainOptions(const std::vector<OptionValue>& values);
 
 // Setters. The targets must outlive the parse.
 OptionSetter IntoString(std::string* target);

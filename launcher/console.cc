@@ -5,17 +5,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <string>
 
 #include "absl/base/const_init.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "base/exit_code.h"
 #include "base/log_forwarding.h"
+#include "base/option_help.h"
 #include "base/printable.h"
 
 namespace composer {
 namespace {
+
+constexpr size_t kWideHelp = 110;  // longer lines are hard to read
 
 // stderr is the process's, and so is its writer: those who say something there know nothing of each other.
 absl::Mutex g_mutex(absl::kConstInit);
@@ -40,6 +46,12 @@ bool AreOneFile(int a, int b) {
 
 void Tell(absl::string_view text) {
   WriteLine(absl::StrCat("composer: ", PrintableText(absl::StripSuffix(text, "\n")), "\n"));
+}
+
+void TellError(absl::string_view text) {
+  const bool coloured = WantsColour(isatty(STDERR_FILENO) != 0, Environment::FromProcess());
+  WriteLine(absl::StrCat(coloured ? "\033[31mcomposer:\033[0m " : "composer: ",
+                         PrintableText(absl::StripSuffix(text, "\n")), "\n"));
 }
 
 Console::Console()
@@ -81,6 +93,17 @@ bool WantsColour(bool is_terminal, const Environment& environment) {
 std::string TerminalDevice() {
   char name[256] = {};
   return ttyname_r(STDERR_FILENO, name, sizeof(name)) == 0 ? name : "";
+}
+
+size_t HelpColumns() {
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kHelpColumns;
+  return std::min<size_t>(size.ws_col, kWideHelp);
+}
+
+int PrintHelp(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  return std::fflush(stdout) == 0 ? exit_code::kDone : exit_code::kFailure;
 }
 
 int TerminalColumns() {

@@ -39,10 +39,19 @@ class Console {
   const std::unique_ptr<ConsoleWriter> out_;  // null: err_ is its writer
 };
 
+// The same for what went wrong, with a red "composer:" where colour is wanted.
+void TellError(absl::string_view text);
+
 // Columns of the terminal on stderr; 0 when it is none.
 int TerminalColumns();
 // Its device, "/dev/pts/3"; "" when there is none or nobody knows.
 std::string TerminalDevice();
+
+// Columns for --help on stdout: at most 110 of a terminal, 80 elsewhere.
+size_t HelpColumns();
+
+// To stdout; returns the exit code.
+int PrintHelp(const std::string& text);
 
 // Whether what goes to a stream may be coloured: to a terminal, unless NO_COLOR is set to something or TERM is dumb;
 // elsewhere only with CLICOLOR_FORCE set to something but 0. Pure.

@@ -14,10 +14,13 @@
 #include "absl/time/clock.h"
 #include "base/exit_code.h"
 #include "base/file.h"
+#include "base/option_help.h"
 #include "base/options.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/control_client.h"
+#include "launcher/job_requests.h"
 #include "launcher/job_security.h"
 #include "launcher/job_status.h"
 #include "launcher/log_follower.h"
@@ -37,7 +40,7 @@ struct Arguments {
   SecurityFlags security;
   bool help = false;
   bool json = false, watch = false;  // status
-  bool wait = false;                 // drain, stop
+  bool wait = false, all = false;    // save, drain, stop
   bool follow = false;               // logs
   int rank = 0, generation = 0, lines = -1;
 };
@@ -59,10 +62,14 @@ std::vector<Option> StatusOptions(Arguments& a) {
       {.name = "watch", .short_name = 'w', .help = "again each second until the job ends", .set = IntoBool(&a.watch)}};
 }
 
-std::vector<Option> NoOptions(Arguments& a) { return {}; }
+std::vector<Option> SaveOptions(Arguments& a) {
+  return {{.name = "wait", .help = "return when the checkpoint is there, and say where", .set = IntoBool(&a.wait)},
+          {.name = "all", .help = "every job of yours on this machine", .set = IntoBool(&a.all)}};
+}
 
 std::vector<Option> EndOptions(Arguments& a) {
-  return {{.name = "wait", .help = "return when the launcher has ended", .set = IntoBool(&a.wait)}};
+  return {{.name = "wait", .help = "return when the launcher has ended, and say how", .set = IntoBool(&a.wait)},
+          {.name = "all", .help = "every job of yours on this machine", .set = IntoBool(&a.all)}};
 }
 
 std::vector<Option> LogsOptions(Arguments& a) {
@@ -89,7 +96,7 @@ std::vector<Option> LogsOptions(Arguments& a) {
 
 int ExitCode(const absl::Status& status) {
   if (status.ok()) return exit_code::kDone;
-  Tell(status.message());
+  TellError(status.message());
   const bool usage =
       absl::IsInvalidArgument(status) || absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
   return usage ? exit_code::kUserError : exit_code::kUnavailable;
@@ -155,41 +162,60 @@ absl::Status Status(const Arguments& a, const Environment& environment) {
   while (true) {
     const absl::StatusOr<proto::JobStatus> status = target->client.Status();
     if (!status.ok()) return a.watch && absl::IsUnavailable(status.status()) ? absl::OkStatus() : status.status();
-    Print(absl::StrCat(clear ? kClear : "", a.json ? StatusJson(*status) : DescribeStatus(*status)));
+    Print(absl::StrCat(clear ? kClear : "", a.json ? StatusJson(*status) : PrintableText(DescribeStatus(*status))));
     if (!a.watch || status->state() == "finished") return absl::OkStatus();
     absl::SleepFor(kWatchEvery);
   }
 }
 
-std::string Who(absl::string_view command) {
-  return absl::StrCat("composer ", command, " (user ", getuid(), ", pid ", getpid(), ")");
+// Whom a command that changes something is for: it never guesses.
+absl::StatusOr<std::vector<Target>> Choose(const Arguments& a, const Environment& environment) {
+  std::vector<Target> targets;
+  if (!a.at.empty()) {
+    ASSIGN_OR_RETURN(Target target, Reach(a, environment));
+    targets.push_back(std::move(target));
+    return targets;
+  }
+  ASSIGN_OR_RETURN(const std::string registry, RegistryFolder(environment));
+  ASSIGN_OR_RETURN(const std::vector<RunFile> runs, ChooseRuns(ListRuns(registry), a.job, a.all));
+  for (const RunFile& run : runs) {
+    ASSIGN_OR_RETURN(ControlClient client, ControlClient::Open(absl::StrCat("unix:", run.socket), Credentials()));
+    targets.push_back({run, std::move(client)});
+  }
+  return targets;
 }
 
-absl::Status WaitForEnd(Target& target) {
-  while (target.run.has_value() ? IsAlive(*target.run) : target.client.Status().ok()) absl::SleepFor(kFollowEvery);
-  return absl::OkStatus();
+// All hear of it before any is waited for. The first error, but each job is asked.
+absl::Status ChangeJobs(const Arguments& a, const Environment& environment, JobChange change) {
+  ASSIGN_OR_RETURN(std::vector<Target> targets, Choose(a, environment));
+  absl::Status result;
+  std::vector<std::function<absl::StatusOr<std::string>()>> waits;
+  for (Target& target : targets) {
+    const absl::StatusOr<AskedJob> asked = AskJob(target.client, change);
+    if (!asked.ok()) {
+      result.Update(asked.status());
+      continue;
+    }
+    Print(asked->said + "\n");
+    waits.push_back([&target, asked = *asked, change] { return WaitForJob(target.client, target.run, asked, change); });
+  }
+  for (const auto& wait : waits) {
+    if (!a.wait) break;
+    const absl::StatusOr<std::string> ended = wait();
+    if (ended.ok()) Print(*ended + "\n");
+    result.Update(ended.status());
+  }
+  return result;
 }
 
 absl::Status Save(const Arguments& a, const Environment& environment) {
-  ASSIGN_OR_RETURN(Target target, Reach(a, environment));
-  ASSIGN_OR_RETURN(const proto::JobStatus status, target.client.Status());
-  if (status.run_name().empty())
-    return absl::InvalidArgumentError(absl::StrCat(status.job(), " is no YAML job: a program cannot be asked to save"));
-  if (status.state() != "running")
-    return absl::UnavailableError(absl::StrCat(status.job(), " is ", status.state(), ": nobody is there to save"));
-  return target.client.Save(Who("save"));
+  return ChangeJobs(a, environment, JobChange::kSave);
 }
-
 absl::Status Drain(const Arguments& a, const Environment& environment) {
-  ASSIGN_OR_RETURN(Target target, Reach(a, environment));
-  RETURN_IF_ERROR(target.client.Drain(Who("drain")));
-  return a.wait ? WaitForEnd(target) : absl::OkStatus();
+  return ChangeJobs(a, environment, JobChange::kDrain);
 }
-
 absl::Status Stop(const Arguments& a, const Environment& environment) {
-  ASSIGN_OR_RETURN(Target target, Reach(a, environment));
-  RETURN_IF_ERROR(target.client.Stop(Who("stop")));
-  return a.wait ? WaitForEnd(target) : absl::OkStatus();
+  return ChangeJobs(a, environment, JobChange::kStop);
 }
 
 absl::Status CopyNew(LogFollower& log, bool& any) {
@@ -227,7 +253,7 @@ absl::Status Logs(const Arguments& a, const Environment& environment) {
   const std::string folder = run.ok() ? run->run_folder : a.job;
   if (folder.empty())
     return absl::NotFoundError(absl::StrCat(
-        run->job, " is no YAML job and keeps no logs of its own: see --log-dir and --redirects of its launch"));
+        run->job, " is not a YAML job and keeps no logs of its own: see --log-dir and --redirects of its launch"));
   ASSIGN_OR_RETURN(const std::vector<int> generations, LogGenerations(folder, a.rank));
   LogFollower log(folder, a.rank);
   RETURN_IF_ERROR(log.Open(a.generation > 0 ? a.generation : generations.back(), a.lines));
@@ -239,32 +265,54 @@ absl::Status Logs(const Arguments& a, const Environment& environment) {
 struct Command {
   std::vector<Option> (*options)(Arguments&);
   absl::Status (*run)(const Arguments&, const Environment&);
+  const char* job;  // its place in the usage
   const char* help;
 };
 
+constexpr char kWhich[] = " JOB is a run name, a run folder or the launcher's pid";
+
 const std::map<std::string, Command, std::less<>>& Commands() {
   static const auto& commands = *new std::map<std::string, Command, std::less<>>{
-      {"status", {StatusOptions, Status, "how a job is doing: nodes, ranks, step, restarts, last cause"}},
-      {"save", {NoOptions, Save, "a job checkpoints after the next step and goes on"}},
-      {"drain", {EndOptions, Drain, "a job checkpoints and stops, as on SIGTERM"}},
-      {"stop", {EndOptions, Stop, "a job ends now, without a checkpoint"}},
-      {"logs", {LogsOptions, Logs, "the output of a rank of a YAML job"}}};
+      {"status", {StatusOptions, Status, "[JOB]", "Shows how a job is doing: nodes, ranks, step, restarts, last cause."}},
+      {"save", {SaveOptions, Save, "JOB", "Lets a job save a checkpoint after its next step and go on."}},
+      {"drain", {EndOptions, Drain, "JOB", "Lets a job save a checkpoint and stop, as SIGTERM does."}},
+      {"stop", {EndOptions, Stop, "JOB", "Ends a job now, without a checkpoint."}},
+      {"logs", {LogsOptions, Logs, "[JOB]", "Prints the output of a rank of a YAML job."}}};
   return commands;
+}
+
+std::vector<Option> TableOf(const Command& command, Arguments& arguments) {
+  std::vector<Option> table = command.options(arguments);
+  for (Option& option : CommonOptions(arguments)) table.push_back(std::move(option));
+  return table;
 }
 
 }  // namespace
 
+std::vector<Option> ControlCommandOptions(const std::string& name) {
+  Arguments unused;
+  return TableOf(Commands().find(name)->second, unused);
+}
+
+std::string RunningJobs(const Environment& environment) {
+  std::string text;
+  const absl::StatusOr<std::string> registry = RegistryFolder(environment);
+  if (!registry.ok()) return text;
+  for (const RunFile& run : ListRuns(*registry)) absl::StrAppend(&text, Printable(run.job), "\n");
+  return text;
+}
+
 int RunControlCommand(const std::string& name, const std::vector<std::string>& words, const Environment& environment) {
   const Command& command = Commands().find(name)->second;
   Arguments arguments;
-  std::vector<Option> table = command.options(arguments);
-  for (Option& option : CommonOptions(arguments)) table.push_back(std::move(option));
+  const std::vector<Option> table = TableOf(command, arguments);
   const absl::Status parsed = Parse(table, words, environment, arguments.job);
   if (!parsed.ok()) return ExitCode(parsed);
   if (arguments.help) {
-    Print(absl::StrCat("composer ", name, " [flags] [run name, run folder or pid]: ", command.help, "\n",
-                       OptionsHelp(table)));
-    return exit_code::kDone;
+    const bool guesses = command.job[0] == '[';
+    return PrintHelp(CommandHelp(absl::StrCat("composer ", name, " [flags] ", command.job),
+                      absl::StrCat(command.help, kWhich, guesses ? "; without it, your only job here is meant." : "."),
+                      table, HelpColumns()));
   }
   return ExitCode(command.run(arguments, environment));
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/exit_code.h"
+#include "base/option_help.h"
 #include "base/options.h"
 #include "launcher/console.h"
 #include "launcher/doctor_checks.h"
@@ -34,7 +35,7 @@ std::string AsJson(const std::vector<Finding>& findings) {
 }
 
 int UserError(absl::string_view message) {
-  Tell(message);
+  TellError(message);
   return exit_code::kUserError;
 }
 
@@ -55,9 +56,9 @@ int DoctorCommand(const std::vector<std::string>& arguments, const Environment& 
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok()) return UserError(parsed.status().message());
   if (help) {
-    std::printf("composer doctor [flags] [HOST:PORT]: check this machine, and whether it reaches HOST:PORT\n%s",
-                OptionsHelp(table).c_str());
-    return exit_code::kDone;
+    return PrintHelp(CommandHelp("composer doctor [flags] [HOST:PORT]",
+                                 "Checks this machine, and whether it reaches HOST:PORT, and says what to fix.", table,
+                                 HelpColumns()));
   }
   if (parsed->rest.size() > 1) return UserError("doctor takes one HOST:PORT");
   std::vector<Endpoint> endpoints;

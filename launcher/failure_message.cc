@@ -29,6 +29,11 @@ std::vector<std::string> ShownLines(const FailureReport& report) {
   return shown;
 }
 
+bool MissesModule(const FailureReport& report) {
+  return absl::StartsWith(report.exit.last_line, "ModuleNotFoundError:") ||
+         absl::StartsWith(report.exit.last_line, "ImportError:");
+}
+
 }  // namespace
 
 std::string DescribeFailure(const FailureReport& report) {
@@ -39,6 +44,7 @@ std::string DescribeFailure(const FailureReport& report) {
   std::string tail;
   for (const std::string& line : ShownLines(report)) absl::StrAppend(&tail, "\n  | ", line);
   if (!tail.empty()) absl::StrAppend(&text, "\n  the last lines of its stderr:", tail);
+  if (!report.python.empty() && MissesModule(report)) absl::StrAppend(&text, "\n  it ran under ", report.python);
   if (!report.log_path.empty()) absl::StrAppend(&text, "\n  its log: ", report.log_path);
   return text;
 }

@@ -20,6 +20,7 @@ struct FailureReport {
   std::string last_word;                 // the worker's own message in its ExitReport; "": none
   std::vector<std::string> stderr_tail;  // last lines; empty: none, or shown already
   std::string log_path;                  // "": no log file
+  std::string python;                    // the interpreter of a script: named when it misses a module; "": none
 };
 
 // "rank 1 on node-a (pid 77) was killed by SIGKILL (9)" and, indented below, the rest: at most 16 lines.

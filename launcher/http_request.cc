@@ -41,7 +41,7 @@ size_t EndOfHead(absl::string_view received) {
 
 }  // namespace
 
-HttpRequest ParseHttpRequest(absl::string_view received) {
+HttpRequestHead ParseHttpRequest(absl::string_view received) {
   if (EndOfHead(received.substr(0, kMaxHttpRequest)) == absl::string_view::npos)
     return {.status = received.size() < kMaxHttpRequest ? 0 : 431};
   const absl::string_view line = absl::StripSuffix(received.substr(0, received.find('\n')), "\r");
@@ -49,7 +49,7 @@ HttpRequest ParseHttpRequest(absl::string_view received) {
   if (words.size() != 3 || !absl::StartsWith(words[1], "/") || !absl::StartsWith(words[2], "HTTP/"))
     return {.status = 400};
   if (!absl::StartsWith(words[2], "HTTP/1.")) return {.status = 505};
-  HttpRequest request = {.status = 200, .head = words[0] == "HEAD"};
+  HttpRequestHead request = {.status = 200, .head = words[0] == "HEAD"};
   if (words[0] != "GET" && !request.head) return {.status = 405};
   request.path = std::string(words[1].substr(0, words[1].find('?')));
   return request;

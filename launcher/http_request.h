@@ -11,14 +11,14 @@ namespace composer {
 
 inline constexpr size_t kMaxHttpRequest = 8 << 10;  // bytes of its head
 
-struct HttpRequest {
+struct HttpRequestHead {
   int status = 0;  // 200: understood; 400, 405, 431, 505: refused; 0: more must come
   bool head = false;
   std::string path;  // without the query
 };
 
 // `received`: all bytes so far.
-HttpRequest ParseHttpRequest(absl::string_view received);
+HttpRequestHead ParseHttpRequest(absl::string_view received);
 
 // A whole response that ends its connection. `head`: without the body, but with its length.
 std::string HttpResponse(int status, absl::string_view content_type, absl::string_view body, bool head);

@@ -151,7 +151,7 @@ class HttpServer::Loop {
     if (count <= 0) return End(c);
     if (c.state == Connection::State::kLingering) return;
     c.received.append(buffer, static_cast<size_t>(count));
-    const HttpRequest request = ParseHttpRequest(c.received);
+    const HttpRequestHead request = ParseHttpRequest(c.received);
     if (request.status == 0) return;
     c.head = request.head;
     request.status == 200 ? Answer(c, request.path) : c.Respond(HttpResponse(request.status, c.head));

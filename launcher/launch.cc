@@ -20,6 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/option_help.h"
 #include "base/status_macros.h"
 #include "launcher/console.h"
 #include "launcher/data_fingerprint.h"
@@ -315,7 +316,7 @@ int Launch(const LaunchOptions& options, const Program& program, const Environme
   auto plan = surroundings.ok() ? MakeLaunchPlan(options, program, environment, ToPlatform(*surroundings))
                                 : surroundings.status();
   if (!plan.ok()) {
-    Tell(plan.status().message());
+    TellError(plan.status().message());
     return exit_code::kUserError;
   }
   for (OptionValue& value : Explain(*surroundings)) plan->values.push_back(std::move(value));
@@ -327,7 +328,7 @@ int Launch(const LaunchOptions& options, const Program& program, const Environme
   if (const std::string advice = SlurmAdvice(environment); !advice.empty() && plan->shape.one_node()) Tell(advice);
   std::optional<Console> console;
   const absl::StatusOr<int> code = Run(*plan, options, environment, *surroundings, console);
-  if (!code.ok()) Tell(code.status().message());
+  if (!code.ok()) TellError(code.status().message());
   if (console.has_value()) console->Flush(plan->job ? kFlushLogged : kFlushUnlogged, StopIsPending);
   if (code.ok()) return *code;
   return absl::IsUnavailable(code.status())                                    ? exit_code::kUnavailable

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/launch_docs.h"
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/option_help.h"
+#include "launcher/console.h"
 #include "launcher/launch_option_table.h"
 #include "launcher/subcommands.h"
 
@@ -14,29 +16,32 @@ namespace {
 constexpr char kSummary[] = "trains neural networks and keeps the training alive";
 
 constexpr char kExitCodes[] =
-    "0 done, 64 wrong usage, 69 a peer or service is unavailable, 70 failure, 75 preempted after a checkpoint (run "
-    "the\n"
-    "same command again), 93 restarts spent, 128+n killed by signal n.";
+    "0 done, 64 wrong usage, 69 a peer or service is unavailable, 70 failure,\n"
+    "75 stopped after a checkpoint (run the same command again), 93 restarts spent,\n"
+    "128+n killed by signal n.";
 
 constexpr char kNodes[] =
-    "Two nodes of 8 workers, as the Python launcher takes it, once on each with its node_rank:\n\n"
-    "composer -n 8 --world_size 16 --node_rank 0 --master_addr 10.0.0.1 --master_port 7501 job.yaml\n\n"
+    "Two nodes of 8 workers, as the Python launcher takes it, once on each with its\n"
+    "node_rank:\n\n"
+    "composer -n 8 --world_size 16 --node_rank 0 --master_addr 10.0.0.1 job.yaml\n\n"
     "One to four nodes, as torchrun takes it:\n\n"
-    "composer --nnodes 1:4 --nproc-per-node 8 --rdzv-endpoint 10.0.0.1:7501 job.yaml\n\n"
-    "Node 0, or the node that has the address of the endpoint, serves the rendezvous; the others try to reach it for\n"
-    "--join-timeout seconds. --explain shows every setting and where it is from.";
+    "composer --nnodes 1:4 -n 8 --rdzv-endpoint 10.0.0.1:7501 job.yaml\n\n"
+    "Node 0, or the node that has the address of the endpoint, serves the rendezvous;\n"
+    "the others try to reach it for --join-timeout seconds. --explain shows every\n"
+    "setting and where it is from.";
 
 }  // namespace
 
 ProgramDocs LaunchDocs() {
   LaunchOptions unused;
   ProgramDocs docs = {.name = "composer", .version = COMPOSER_VERSION, .summary = kSummary};
-  docs.usage = {"composer [flags] job.yaml [key=value ...]        train, as the YAML file says",
-                "composer [flags] plugin.so job.yaml [...]        the same, with a plugin's models and data",
-                "composer [flags] script.py [arguments ...]       start a Python script on N ranks",
-                "composer [flags] -m module [arguments ...]       start a Python module",
-                "composer [flags] -c program [arguments ...]      start any other program on N ranks"};
-  for (const Subcommand& command : Subcommands()) docs.commands.push_back({command.name, command.usage, command.help});
+  docs.usage = {"composer [flags] job.yaml [key=value ...]  train, as the YAML file says",
+                "composer [flags] plugin.so job.yaml [...]  the same, with a plugin's models",
+                "composer [flags] script.py [arguments]     start a Python script on N ranks",
+                "composer [flags] -m module [arguments]     start a Python module",
+                "composer [flags] -c program [arguments]    start any other program on N ranks"};
+  for (const Subcommand& c : Subcommands())
+    docs.commands.push_back({c.name, c.usage, c.help, c.words, c.flags, c.takes_job});
   docs.options = LaunchOptionTable(unused);
   docs.sections = {{"several nodes", kNodes}, {"exit status", kExitCodes}};
   return docs;
@@ -44,23 +49,24 @@ ProgramDocs LaunchDocs() {
 
 std::string LaunchHelp() {
   const ProgramDocs docs = LaunchDocs();
+  const size_t columns = HelpColumns();
   std::string text = absl::StrCat("composer ", docs.summary, ".\n\nusage:\n");
   for (const std::string& line : docs.usage) absl::StrAppend(&text, "  ", line, "\n");
-  for (const ProgramDocs::Command& command : docs.commands) {
-    const std::string spelled = absl::StrCat("composer ", command.name, " ", command.usage);
-    absl::StrAppendFormat(&text, "  %-47s  %s\n", spelled, command.help);
-  }
+  std::vector<std::pair<std::string, std::string>> commands;
+  for (const ProgramDocs::Command& c : docs.commands) commands.emplace_back(absl::StrCat(c.name, " ", c.usage), c.help);
+  absl::StrAppend(&text, "\ncommands (composer COMMAND --help says more):\n", TwoColumns(commands, columns));
   absl::StrAppend(&text, "\nflags (- and _ are equal in names):\n");
   for (const OptionGroup& group : docs.options) {
-    const std::string lines = OptionsHelp(group.options);
+    const std::string lines = OptionsHelp(group.options, columns);
     if (!lines.empty()) absl::StrAppend(&text, "\n", group.title, ":\n", lines);
   }
-  return absl::StrCat(text, "\nexit codes: ", kExitCodes, "\n");
+  return absl::StrCat(text, "\nexit codes:\n", kExitCodes, "\n");
 }
 
 std::string LaunchCompletion(absl::string_view kind) {
   if (kind == "bash") return BashCompletion(LaunchDocs());
   if (kind == "zsh") return ZshCompletion(LaunchDocs());
+  if (kind == "fish") return FishCompletion(LaunchDocs());
   return ManPage(LaunchDocs());
 }
 

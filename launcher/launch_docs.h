@@ -14,7 +14,7 @@ ProgramDocs LaunchDocs();
 // The whole text of --help.
 std::string LaunchHelp();
 
-// kind: bash, zsh, man.
+// kind: bash, zsh, fish, man.
 std::string LaunchCompletion(absl::string_view kind);
 
 }  // namespace composer

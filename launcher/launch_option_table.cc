@@ -17,8 +17,8 @@ OptionGroup Workers(LaunchOptions& o) {
             .short_name = 'n',
             .environment = {"PET_NPROC_PER_NODE", "LOCAL_WORLD_SIZE"},
             .metavar = "N",
-            .help = "workers on this node; auto: one a GPU, else one a CPU",
-            .fallback = "one a GPU, else 1",
+            .help = "workers on this node; auto: one per GPU, else one per CPU",
+            .fallback = "one per GPU, else 1",
             .set = IntoWorkers(&o.nproc),
             .choices = {"auto", "cpu", "gpu"}},
            {.name = "world-size",
@@ -234,9 +234,9 @@ OptionGroup Others(LaunchOptions& o) {
            {.name = "dry-run", .help = "print what would be started, and stop", .set = IntoBool(&o.dry_run)},
            {.name = "print-completion",
             .metavar = "SHELL",
-            .help = "print the completion of bash or zsh, or man for the manual page",
-            .set = IntoChoice(&o.print_completion, {"bash", "zsh", "man"}),
-            .choices = {"bash", "zsh", "man"}},
+            .help = "print the completion of bash, fish or zsh, or man for the manual page",
+            .set = IntoChoice(&o.print_completion, {"bash", "fish", "zsh", "man", "jobs"}),
+            .choices = {"bash", "fish", "zsh", "man"}},
            {.name = "version", .help = "print the version", .set = IntoBool(&o.version)},
            {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&o.help)}}};
 }

@@ -38,6 +38,12 @@ absl::Status ApplyConf(LaunchOptions& options) {
   return absl::OkStatus();
 }
 
+// What is done instead of a launch is not a setting of it.
+bool IsAction(absl::string_view name) {
+  static constexpr absl::string_view kActions[] = {"dry-run", "explain", "help", "print-completion", "version"};
+  return std::find(std::begin(kActions), std::end(kActions), name) != std::end(kActions);
+}
+
 }  // namespace
 
 const OptionValue* LaunchOptions::Given(absl::string_view name) const {
@@ -54,6 +60,7 @@ absl::StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>&
   const std::vector<Option> table = Flatten(LaunchOptionTable(options));
   for (size_t i = 0; i < parsed.values.size(); ++i) {  // what has no effect is told only to those who gave it
     OptionValue& value = parsed.values[i];
+    if (IsAction(value.name)) continue;
     if (!table[i].hidden || value.origin != "default") options.values.push_back(std::move(value));
   }
   options.words = std::move(parsed.rest);

@@ -72,10 +72,10 @@ absl::Status Decision::Slots() {
   if (given == "gpu" && query_.gpus == 0) return Refuse("nproc is `gpu`, but this node shows no GPU");
   if (given == "gpu" || (given == "auto" && query_.gpus > 0)) {
     shape_.slots = query_.gpus;
-    Settle("nproc", shape_.slots, absl::StrCat(options_.Given("nproc")->origin, ", one a GPU"));
+    Settle("nproc", shape_.slots, absl::StrCat(options_.Given("nproc")->origin, ", one per GPU"));
   } else if (given == "cpu" || given == "auto") {
     shape_.slots = std::max(1, query_.cpus);
-    Settle("nproc", shape_.slots, absl::StrCat(options_.Given("nproc")->origin, ", one a CPU"));
+    Settle("nproc", shape_.slots, absl::StrCat(options_.Given("nproc")->origin, ", one per CPU"));
   } else if (!given.empty()) {
     int number = 0;
     if (!absl::SimpleAtoi(given, &number)) return Refuse("nproc is `", given, "`, it must be a number");
@@ -87,7 +87,7 @@ absl::Status Decision::Slots() {
     Settle("nproc", shape_.slots = query_.job_nproc, "the YAML file");
   } else {
     shape_.slots = std::max(1, query_.gpus);
-    Settle("nproc", shape_.slots, query_.gpus > 0 ? "one a GPU" : "default");
+    Settle("nproc", shape_.slots, query_.gpus > 0 ? "one per GPU" : "default");
   }
   if (shape_.slots > kMaxSlots) return Refuse(QuoteSlots(), ": a node has at most ", kMaxSlots, " workers");
   return absl::OkStatus();

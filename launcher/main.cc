@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/console.h"
+#include "launcher/control_commands.h"
 #include "launcher/init_process.h"
 #include "launcher/keeper.h"
 #include "launcher/launch.h"
@@ -22,13 +23,8 @@
 namespace composer {
 namespace {
 
-int PrintAndLeave(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  return std::fflush(stdout) == 0 ? exit_code::kDone : exit_code::kFailure;
-}
-
 int UserError(absl::string_view message) {
-  Tell(message);
+  TellError(message);
   return exit_code::kUserError;
 }
 
@@ -52,9 +48,10 @@ int Main(const std::vector<std::string>& arguments) {
   const Environment environment = Environment::FromProcess();
   const auto options = ParseArguments(arguments, environment);
   if (!options.ok()) return UserError(options.status().message());
-  if (options->version) return PrintAndLeave(absl::StrCat("composer ", COMPOSER_VERSION, "\n"));
-  if (options->help) return PrintAndLeave(LaunchHelp());
-  if (!options->print_completion.empty()) return PrintAndLeave(LaunchCompletion(options->print_completion));
+  if (options->version) return PrintHelp(absl::StrCat("composer ", COMPOSER_VERSION, "\n"));
+  if (options->help) return PrintHelp(LaunchHelp());
+  if (options->print_completion == "jobs") return PrintHelp(RunningJobs(environment));
+  if (!options->print_completion.empty()) return PrintHelp(LaunchCompletion(options->print_completion));
   if (options->words.empty()) return UserError("nothing to run: composer job.yaml, composer -c program, or --help");
   InitLogging("composer", options->verbose ? 0 : 1);
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
@@ -64,7 +61,8 @@ int Main(const std::vector<std::string>& arguments) {
                                     .module = options->module,
                                     .worker_path = worker,
                                     .script = options->run_path,
-                                    .subcommands = SubcommandNames()},
+                                    .subcommands = SubcommandNames(),
+                                    .advise = AdviceFor},
                                    environment);
   if (!program.ok()) return UserError(program.status().message());
   if (program->kind == Program::Kind::kSubcommand) return RunSubcommand(*program, worker, environment);

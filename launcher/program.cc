@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "config/override.h"
 
@@ -63,10 +62,16 @@ absl::StatusOr<Program> PluginJob(const ProgramQuery& query) {
   return YamlJob(job);
 }
 
-absl::Status NotFound(const ProgramQuery& query) {
+// A bare word may be a mistyped subcommand: what the PATH happens to hold under that name is not run on N ranks.
+absl::Status NotFound(const ProgramQuery& query, const Environment& environment) {
   const std::string& word = query.words[0];
-  return absl::InvalidArgumentError(
-      absl::StrCat("`", word, "` is no file, program or subcommand", DidYouMean(word, query.subcommands)));
+  const std::string what = absl::StrCat("`", word, "` is not a subcommand, a .yaml or a .py file");
+  if (IsExecutableFile(word)) return absl::InvalidArgumentError(absl::StrCat(what, "; to run the program here: ./", word));
+  const std::string next = query.words.size() > 1 && IsYaml(query.words[1]) ? query.words[1] : "";
+  const std::string advice = query.advise ? query.advise(word, next) : "";
+  if (absl::StartsWith(advice, " (") || FindExecutable(word, environment).empty())
+    return absl::InvalidArgumentError(absl::StrCat(what, advice));
+  return absl::InvalidArgumentError(absl::StrCat(what, "; to run the program on each rank: composer -c ", word));
 }
 
 }  // namespace
@@ -93,11 +98,12 @@ absl::StatusOr<Program> FindProgram(const ProgramQuery& query, const Environment
     if (IsYaml(word)) return YamlJob(query);
     if (absl::EndsWith(word, ".so")) return PluginJob(query);
     if (query.script || absl::EndsWith(word, ".py")) return Python(query, environment);
+    if (!absl::StrContains(word, '/')) return NotFound(query, environment);
   }
   std::string path = FindExecutable(word, environment);
   if (path.empty() && IsExecutableFile(word)) path = AbsolutePath(word);  // in the current folder, which PATH lacks
-  if (path.empty() && PathExists(word)) return absl::InvalidArgumentError(absl::StrCat(word, " is not executable"));
-  if (path.empty()) return NotFound(query);
+  if (path.empty() && PathExists(word)) return absl::InvalidArgumentError(absl::StrCat(word, " is not executable, a .yaml or a .py file"));
+  if (path.empty()) return absl::InvalidArgumentError(absl::StrCat("no such program: ", word));
   Program program{.argv = {path}};
   program.argv.insert(program.argv.end(), query.words.begin() + 1, query.words.end());
   return program;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,12 @@ struct ProgramQuery {
   std::string worker_path;         // composer_worker, beside this binary
   bool script = false;             // --run-path: a Python script, whatever its name
   std::vector<std::string> subcommands = {};
+  // See AdviceFor in subcommands.h; empty: no advice.
+  std::function<std::string(const std::string& word, const std::string& next)> advise = {};
 };
 
-// kInvalidArgument, naming the word and the nearest right name: no such file, subcommand or program; a YAML job with
+// A first word without a `/` is a subcommand, a .yaml, .so or .py file, or after -c a program of the PATH; nothing else.
+// kInvalidArgument, naming the word and what to write instead: no such file, subcommand or program; a YAML job with
 // something else than key=value after it.
 absl::StatusOr<Program> FindProgram(const ProgramQuery& query, const Environment& environment);
 

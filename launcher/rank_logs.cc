@@ -50,13 +50,13 @@ std::string WithPrefix(absl::string_view prefix, absl::string_view lines) {
   return result;
 }
 
-// `text` without the lines that are `line`, which has its "\n".
-std::string Without(absl::string_view text, absl::string_view line) {
+// `text` without those lines, which have their "\n".
+std::string Without(absl::string_view text, const std::vector<std::string>& lines) {
   std::string result;
   while (!text.empty()) {
     const size_t end = text.find('\n');
     const absl::string_view head = text.substr(0, end == absl::string_view::npos ? end : end + 1);
-    if (line.empty() || head != line) result.append(head.data(), head.size());
+    if (std::find(lines.begin(), lines.end(), head) == lines.end()) result.append(head.data(), head.size());
     text.remove_prefix(head.size());
   }
   return result;
@@ -112,7 +112,8 @@ struct RankLogs::Stream {
   // Whether reading it now loses nothing.
   bool MayRead() const { return show == Show::kHidden || file != nullptr || own_file != nullptr || console.HasRoom(); }
 
-  void Deliver(const std::string& whole, LineTail& tail, absl::string_view hushed, ConsoleWriter::Urgency urgency) {
+  void Deliver(const std::string& whole, LineTail& tail, const std::vector<std::string>& hushed,
+               ConsoleWriter::Urgency urgency) {
     if (whole.empty()) return;
     if (file != nullptr && !WriteAll(file->fd, whole)) {
       LOG(WARNING) << "cannot write the log of rank " << rank << ": " << ErrnoStatus(errno, "write", "log").message();
@@ -180,12 +181,23 @@ std::vector<std::string> RankLogs::StderrTail(int rank) {
 bool RankLogs::WasShown(const std::string& line) {
   absl::MutexLock lock(&mutex_);
   PumpAll(kAllRanks);
-  hushed_ = absl::StrCat(line, "\n");
+  hushed_.push_back(absl::StrCat(line, "\n"));
   const std::string kept = line.substr(0, LineTail::kMaxColumns);
   return std::any_of(tails_.begin(), tails_.end(), [&](const auto& entry) {
     const std::vector<std::string> lines = entry.second.lines.lines();
     return entry.second.shown && std::find(lines.begin(), lines.end(), kept) != lines.end();
   });
+}
+
+void RankLogs::Hush(const std::string& line) {
+  absl::MutexLock lock(&mutex_);
+  hushed_.push_back(absl::StrCat(line, "\n"));
+}
+
+bool RankLogs::ShowsStderr(int rank) {
+  absl::MutexLock lock(&mutex_);
+  const auto it = tails_.find(rank);
+  return it != tails_.end() && it->second.shown;
 }
 
 void RankLogs::Drain() {

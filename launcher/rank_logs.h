@@ -69,6 +69,12 @@ class RankLogs {
   // again from every rank. The files get it all the same.
   bool WasShown(const std::string& line);
 
+  // The terminal shows such a line no more, when it comes by itself: it says what the launcher has said.
+  void Hush(const std::string& line);
+
+  // Whether the terminal gets this rank's stderr.
+  bool ShowsStderr(int rank);
+
   // Takes what the pipes hold now and forgets all ranks; call when the workers are gone. Does not wait for the ends of
   // pipes that a daemon still holds.
   void Drain();
@@ -89,7 +95,7 @@ class RankLogs {
   const LogColours colours_;
   absl::Mutex mutex_;
   std::list<Stream> streams_ ABSL_GUARDED_BY(mutex_);
-  std::string hushed_ ABSL_GUARDED_BY(mutex_);  // a line with its end; "": none
+  std::vector<std::string> hushed_ ABSL_GUARDED_BY(mutex_);  // lines with their ends
   std::map<int, Tail> tails_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int wake_fd_;

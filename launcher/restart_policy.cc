@@ -239,7 +239,8 @@ Verdict Decide(const GenerationResult& result, const RestartBudget& budget) {
               "another node had to stop, a checkpoint is saved",
               "going on with the nodes that are left"};
     }
-    return {NextStep::kPreempted, exit_code::kPreempted, -1, budget.tally, "preempted after a checkpoint"};
+    return {NextStep::kPreempted, exit_code::kPreempted, -1, budget.tally,
+            result.checkpoints_on_stop ? "preempted after a checkpoint" : "the program asks to be run again (75)"};
   }
   const bool remote_first = RemoteComesFirst(result, cause, certain);
   if (remote_first) cause = -1;

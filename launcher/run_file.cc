@@ -73,6 +73,23 @@ std::string Canonical(absl::string_view path) {
   return text;
 }
 
+std::vector<RunFile> Matching(const std::vector<RunFile>& runs, absl::string_view wanted) {
+  std::vector<RunFile> found;
+  const std::string folder = Canonical(wanted);
+  for (const RunFile& run : runs) {
+    const bool same_folder = !run.run_folder.empty() && Canonical(run.run_folder) == folder;
+    if (run.job == wanted || same_folder || absl::StrCat(run.pid) == wanted) found.push_back(run);
+  }
+  return found;
+}
+
+absl::Status NoSuchJob(const std::vector<RunFile>& runs, absl::string_view wanted) {
+  std::vector<std::string> known;
+  for (const RunFile& run : runs) known.push_back(run.job);
+  return absl::NotFoundError(absl::StrCat("no job `", wanted, "` of yours runs on this machine",
+                                          DidYouMean(wanted, known), "; running: ", Names(runs)));
+}
+
 }  // namespace
 
 std::string RunFileJson(const RunFile& run) {
@@ -142,31 +159,31 @@ std::vector<RunFile> ListRuns(const std::string& registry) {
   return runs;
 }
 
-absl::StatusOr<RunFile> FindRun(const std::vector<RunFile>& runs, absl::string_view wanted) {
+absl::StatusOr<std::vector<RunFile>> ChooseRuns(const std::vector<RunFile>& runs, absl::string_view wanted, bool all) {
+  if (all && !wanted.empty())
+    return absl::InvalidArgumentError(absl::StrCat("either `", wanted, "` or --all, not both"));
   if (runs.empty()) return absl::NotFoundError("no job of yours runs on this machine");
-  std::vector<RunFile> found;
-  if (wanted.empty()) {
-    found = runs;
-  } else {
-    const std::string folder = Canonical(wanted);
-    for (const RunFile& run : runs) {
-      const bool same_folder = !run.run_folder.empty() && Canonical(run.run_folder) == folder;
-      if (run.job == wanted || same_folder || absl::StrCat(run.pid) == wanted) found.push_back(run);
-    }
-  }
-  const bool one_job = std::all_of(found.begin(), found.end(), [&](const RunFile& run) {
-    return run.job == found[0].job && !run.run_folder.empty() && run.run_folder == found[0].run_folder;
+  if (all) return runs;
+  if (wanted.empty())
+    return absl::InvalidArgumentError(absl::StrCat("say which job, by name or pid, or --all; running: ", Names(runs)));
+  std::vector<RunFile> found = Matching(runs, wanted);
+  if (found.empty()) return NoSuchJob(runs, wanted);
+  const bool one_run = !found[0].run_folder.empty() && std::all_of(found.begin(), found.end(), [&](const RunFile& run) {
+    return run.job == found[0].job && run.run_folder == found[0].run_folder;
   });
-  if (found.size() == 1 || (found.size() > 1 && one_job)) return found[0];
-  if (found.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(found.size(), " jobs of yours ",
-                                                   wanted.empty() ? "run here" : absl::StrCat("match `", wanted, "`"),
-                                                   ": say which by name or pid: ", Names(found)));
+  if (found.size() == 1 || one_run) return found;
+  return absl::InvalidArgumentError(
+      absl::StrCat(found.size(), " jobs of yours match `", wanted, "`: say which by pid: ", Names(found)));
+}
+
+absl::StatusOr<RunFile> FindRun(const std::vector<RunFile>& runs, absl::string_view wanted) {
+  if (runs.size() == 1 && wanted.empty()) return runs[0];
+  if (runs.size() > 1 && wanted.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(runs.size(), " jobs of yours run here: say which by name or pid: ", Names(runs)));
   }
-  std::vector<std::string> known;
-  for (const RunFile& run : runs) known.push_back(run.job);
-  return absl::NotFoundError(absl::StrCat("no job `", wanted, "` of yours runs on this machine",
-                                          DidYouMean(wanted, known), "; running: ", Names(runs)));
+  ASSIGN_OR_RETURN(const std::vector<RunFile> found, ChooseRuns(runs, wanted, /*all=*/false));
+  return found[0];
 }
 
 absl::StatusOr<std::unique_ptr<RegisteredRun>> RegisteredRun::Make(const std::string& registry, RunFile run) {

@@ -43,10 +43,13 @@ absl::StatusOr<std::string> RegistryFolder(const Environment& environment);
 // are neither listed nor removed.
 std::vector<RunFile> ListRuns(const std::string& registry);
 
-// Pure. `wanted`: a run name, a job's name, a pid, or a run folder (any path to it); "": the only one there is.
-// kNotFound, with what runs and the nearest name; kInvalidArgument: several match. Launchers of one
-// job (its nodes share this machine) are one match, the oldest of them.
+// Pure. `wanted`: a run name, a job's name, a pid, or a run folder (any path to it); "": the only one there is. Of several
+// launchers of one run the oldest. kNotFound, with what runs and the nearest name; kInvalidArgument: several match.
 absl::StatusOr<RunFile> FindRun(const std::vector<RunFile>& runs, absl::string_view wanted);
+
+// Pure. For commands that change a job, and so never guess which: the launchers of the run that `wanted` names, or all of
+// all jobs. kInvalidArgument, with what runs: neither is given, or both. Else as FindRun.
+absl::StatusOr<std::vector<RunFile>> ChooseRuns(const std::vector<RunFile>& runs, absl::string_view wanted, bool all);
 
 // This process's entry; removed at the end.
 class RegisteredRun {

@@ -47,7 +47,7 @@ struct RunSummary {
   int64_t started = 0;  // Unix seconds
   double wall_seconds = 0;
   std::string last_checkpoint;
-  int64_t last_checkpoint_step = 0;
+  int64_t last_checkpoint_step = 0;       // of a save of this launch, not in the file; 0: none
   std::map<std::string, double> metrics;  // of the last evaluation
   std::vector<GenerationSummary> generations;
   RunHistory history;  // of the launches before

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/option_help.h"
 #include "base/options.h"
 #include "launcher/console.h"
 #include "launcher/endpoint.h"
@@ -56,7 +57,7 @@ const char* NameOf(GrowPolicy policy) {
 }
 
 int Refuse(const ServeOptions& options, absl::string_view error) {
-  options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : Tell(error);
+  options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : TellError(error);
   return exit_code::kUserError;
 }
 
@@ -187,13 +188,13 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
   for (Option& option : SecurityOptions(&security)) table.push_back(std::move(option));
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok() || !parsed->rest.empty()) {
-    Tell(parsed.ok() ? absl::StrCat("serve takes no argument `", parsed->rest[0], "`")
+    TellError(parsed.ok() ? absl::StrCat("serve takes no argument `", parsed->rest[0], "`")
                      : std::string(parsed.status().message()));
     return exit_code::kUserError;
   }
   if (help) {
-    std::printf("composer serve: the rendezvous of one job\n%s", OptionsHelp(table).c_str());
-    return exit_code::kDone;
+    return PrintHelp(CommandHelp("composer serve [flags]", "Runs the rendezvous of one job alone, and prints its port.",
+                                 table, HelpColumns()));
   }
   auto chosen = ChooseSecurity(security, environment, !IsLoopbackName(options.bind_address));
   if (!chosen.ok()) return Refuse(options, chosen.status().message());

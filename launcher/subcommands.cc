@@ -3,13 +3,18 @@
 
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/exit_code.h"
+#include "base/nearest_name.h"
+#include "base/option_help.h"
 #include "launcher/console.h"
 #include "launcher/control_commands.h"
 #include "launcher/doctor.h"
+#include "launcher/launch_docs.h"
 #include "launcher/serve.h"
 
 namespace composer {
@@ -22,7 +27,7 @@ std::function<int(const SubcommandCall&)> OfWorker(const std::string& name) {
     for (const std::string& word : call.arguments) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     execv(call.worker_path.c_str(), argv.data());
-    Tell(absl::StrCat("`composer ", name, "` needs ", call.worker_path, ", which cannot be started"));
+    TellError(absl::StrCat("`composer ", name, "` needs ", call.worker_path, ", which cannot be started"));
     return exit_code::kUserError;
   };
 }
@@ -32,32 +37,87 @@ std::function<int(const SubcommandCall&)> Control(const std::string& name) {
 }
 
 int PrintVersion(const SubcommandCall& call) {
-  if (!call.arguments.empty()) {
-    Tell(absl::StrCat("version takes no argument `", call.arguments[0], "`"));
+  const std::string first = call.arguments.empty() ? "" : call.arguments[0];
+  if (first == "--help" || first == "-h") return PrintHelp(CommandHelp("composer version", "Prints the version.", {}));
+  if (!first.empty()) {
+    TellError(absl::StrCat("version takes no argument `", first, "`"));
     return exit_code::kUserError;
   }
-  std::printf("composer %s\n", COMPOSER_VERSION);
-  return std::fflush(stdout) == 0 ? exit_code::kDone : exit_code::kFailure;
+  return PrintHelp(absl::StrCat("composer ", COMPOSER_VERSION, "\n"));
 }
+
+// `composer help`, `composer help COMMAND`: the same as --help.
+int Help(const SubcommandCall& call) {
+  if (call.arguments.empty() || call.arguments[0] == "run" || call.arguments[0][0] == '-') return PrintHelp(LaunchHelp());
+  const auto& table = Subcommands();
+  const auto it =
+      std::find_if(table.begin(), table.end(), [&](const Subcommand& s) { return s.name == call.arguments[0]; });
+  if (it != table.end()) {
+    std::vector<std::string> arguments(call.arguments.begin() + 1, call.arguments.end());
+    arguments.emplace_back("--help");
+    return it->run({arguments, call.environment, call.worker_path});
+  }
+  TellError(absl::StrCat("there is no command `", call.arguments[0], "`", AdviceFor(call.arguments[0], "")));
+  return exit_code::kUserError;
+}
+
+std::vector<std::string> FlagsOf(const std::string& control_command) {
+  std::vector<std::string> flags;
+  for (const Option& option : ControlCommandOptions(control_command)) flags.push_back(absl::StrCat("--", option.name));
+  return flags;
+}
+
+// What people write who know other tools.
+constexpr struct {
+  absl::string_view word, advice;
+} kOtherWords[] = {
+    {"train", "a job needs no subcommand: composer job.yaml"},
+    {"launch", "a job needs no subcommand: composer job.yaml"},
+    {"start", "a job needs no subcommand: composer job.yaml"},
+    {"resume", "the command that started a job resumes it: composer job.yaml"},
+    {"continue", "the command that started a job resumes it: composer job.yaml"},
+    {"restart", "the command that started a job resumes it: composer job.yaml"},
+    {"ls", "`composer status` shows what runs"},
+    {"list", "`composer status` shows what runs, `composer checkpoint list` what is saved"},
+    {"ps", "`composer status` shows what runs"},
+    {"ckpt", "did you mean `checkpoint`?"},
+    {"check", "did you mean `validate`?"},
+    {"log", "did you mean `logs`?"},
+};
 
 }  // namespace
 
 const std::vector<Subcommand>& Subcommands() {
   static const auto& table = *new std::vector<Subcommand>{
       {"run", "[flags] PROGRAM ...", "the same as without a subcommand", nullptr},
-      {"serve", "[--port PORT] [--job NAME]", "run the rendezvous alone",
-       [](const SubcommandCall& call) { return ServeCommand(call.arguments, call.environment); }},
-      {"status", "[--json] [--watch] [JOB]", "how a job is doing", Control("status")},
-      {"save", "[JOB]", "let a job checkpoint and go on", Control("save")},
-      {"drain", "[--wait] [JOB]", "let a job checkpoint and stop", Control("drain")},
-      {"stop", "[--wait] [JOB]", "end a job now", Control("stop")},
-      {"logs", "[--rank N] [--follow] [JOB]", "the output of a rank", Control("logs")},
-      {"doctor", "[--json] [HOST:PORT]", "check this machine and say what to mend",
-       [](const SubcommandCall& call) { return DoctorCommand(call.arguments, call.environment); }},
-      {"validate", "job.yaml [key=value ...]", "check a YAML file", OfWorker("validate")},
-      {"checkpoint", "COMMAND ...", "list, show, verify, diff, export, import, prune", OfWorker("checkpoint")},
-      {"trace", "merge FOLDER [OUTPUT]", "join the traces of the ranks", OfWorker("trace")},
-      {"version", "", "print the version", PrintVersion},
+      {"serve",
+       "[--port PORT] [--job NAME]",
+       "run the rendezvous alone",
+       [](const SubcommandCall& call) { return ServeCommand(call.arguments, call.environment); },
+       {},
+       {"--port", "--job", "--bind", "--nodes", "--last-call", "--grow", "--rdzv-grace", "--token-file", "--help"}},
+      {"status", "[--json] [--watch] [JOB]", "show how a job is doing", Control("status"), {}, FlagsOf("status"), true},
+      {"save", "[--wait] JOB", "let a job checkpoint and go on", Control("save"), {}, FlagsOf("save"), true, true},
+      {"drain", "[--wait] JOB", "let a job checkpoint and stop", Control("drain"), {}, FlagsOf("drain"), true, true},
+      {"stop", "[--wait] JOB", "end a job now", Control("stop"), {}, FlagsOf("stop"), true, true},
+      {"logs", "[--rank N] [--follow] [JOB]", "print the output of a rank", Control("logs"), {}, FlagsOf("logs"), true},
+      {"doctor",
+       "[--json] [HOST:PORT]",
+       "check this machine and say what to fix",
+       [](const SubcommandCall& call) { return DoctorCommand(call.arguments, call.environment); },
+       {},
+       {"--json", "--run-folder", "--help"}},
+      {"validate", "job.yaml [key=value ...]", "check a YAML file", OfWorker("validate"), {}, {"--help"}},
+      {"checkpoint",
+       "COMMAND ...",
+       "list, show, verify, diff, export, import, prune",
+       OfWorker("checkpoint"),
+       {"list", "show", "verify", "diff", "export", "import", "prune"},
+       {"--json", "--verify", "--dtype", "--max-shard-size", "--rename", "--overwrite", "--key", "--run-name", "--keep",
+        "--dry-run", "--force", "--help"}},
+      {"trace", "merge FOLDER [OUTPUT]", "join the traces of the ranks", OfWorker("trace"), {"merge"}, {"--help"}},
+      {"version", "", "print the version", PrintVersion, {}, {"--help"}},
+      {"help", "[COMMAND]", "print this, or the help of a command", Help},
   };
   return table;
 }
@@ -66,6 +126,19 @@ std::vector<std::string> SubcommandNames() {
   std::vector<std::string> names;
   for (const Subcommand& command : Subcommands()) names.push_back(command.name);
   return names;
+}
+
+std::string AdviceFor(const std::string& word, const std::string& next) {
+  for (const auto& other : kOtherWords) {
+    if (other.word != absl::AsciiStrToLower(word)) continue;
+    return absl::StrCat(" (", next.empty() ? other.advice : absl::StrReplaceAll(other.advice, {{"job.yaml", next}}), ")");
+  }
+  std::vector<std::string> harmless;
+  for (const Subcommand& command : Subcommands()) {
+    if (!command.changes_jobs) harmless.push_back(command.name);
+  }
+  const std::string near = DidYouMean(word, harmless);
+  return near.empty() ? "; composer --help lists the commands" : near;
 }
 
 }  // namespace composer

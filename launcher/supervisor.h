@@ -147,6 +147,7 @@ class Supervisor {
   int nodes_ = 1;            // of its world
   int world_size_ = 0;       // its ranks
   bool announced_ = false;   // its first cause was told
+  bool told_by_worker_ = false;  // the cause is the user's mistake, and a rank has shown it
   bool all_done_ = false;    // on every node
   int reported_ = -1;        // index of the exit that the other nodes heard of; -1: none
   std::optional<RemoteEnd> remote_;

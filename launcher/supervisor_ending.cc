@@ -29,6 +29,7 @@ void Supervisor::BeginEnding(const std::string& cause) {
   state_ = State::kEnding;
   recorder_.OnFailure(absl::Now());
   ReportCause();
+  logs_.Hush(absl::StrCat("leaving: the generation is over: ", cause));  // what each worker says then: the log has it
   parts_.hub.EndGeneration(cause);
   workers_.OnNews(Now());
   const bool patient = !options_.plan.job && !workers_.AllAttached();
@@ -59,6 +60,7 @@ FailureReport Supervisor::Report(const WorkerExit& exit) {
   report.pid = worker.pid;
   report.last_word = worker.last_word;
   report.stderr_tail = logs_.StderrTail(exit.rank);
+  if (BaseName(options_.plan.argv[0]) == "python3") report.python = options_.plan.argv[0];
   if (options_.plan.job)
     report.log_path = LogPath(options_.plan.run_folder, static_cast<int>(worker.place.generation), exit.rank);
   return report;
@@ -68,13 +70,15 @@ void Supervisor::Announce(const WorkerExit& cause) {
   announced_ = true;
   if (!stalled_by_.empty() && DescribeExit(cause) == stalled_by_) return;
   FailureReport report = Report(cause);
-  // Every rank finds the same mistake of the user's, and says so: once is enough.
-  if (cause.status.code == exit_code::kUserError && !report.last_word.empty() &&
-      logs_.WasShown(absl::StrCat("error: ", report.last_word))) {
+  // Every rank finds the same mistake of the user's, and says so: once is enough, and nothing else needs to be read.
+  told_by_worker_ = cause.status.code == exit_code::kUserError && !report.last_word.empty() &&
+                    logs_.WasShown(absl::StrCat("error: ", report.last_word));
+  if (told_by_worker_) {
     report.last_word.clear();
-    report.stderr_tail.clear();
+    report.log_path.clear();
   }
-  Tell(DescribeFailure(report));
+  if (told_by_worker_ || logs_.ShowsStderr(cause.rank)) report.stderr_tail.clear();
+  TellError(absl::StrCat(DescribeFailure(report), told_by_worker_ ? ": not retried" : ""));
 }
 
 // Nothing here says why, and another node may.
@@ -161,11 +165,12 @@ void Supervisor::Conclude(const Verdict& verdict) {
   LOG(INFO) << "generation " << generation_ << ": " << verdict.reason << "; " << verdict.decision
             << (collateral.empty() ? "" : "; ") << collateral;
   if (verdict.next != NextStep::kDone && !told) {
-    if (!announced_ && verdict.first_cause < 0) Tell(verdict.reason);
+    const bool says_run = verdict.next == NextStep::kPreempted && options_.plan.job;  // DescribeRun does
+    if (!announced_ && verdict.first_cause < 0 && !says_run) Tell(verdict.reason);
     if (!collateral.empty() && verdict.exit_code != exit_code::kUserError) Tell(collateral);
     const std::string pause =
         delay == absl::ZeroDuration() ? "" : absl::StrCat(", after a pause of ", absl::FormatDuration(delay));
-    if (!verdict.decision.empty()) Tell(verdict.decision + pause);
+    if (!verdict.decision.empty() && !told_by_worker_) Tell(verdict.decision + pause);
   }
   recorder_.Conclude(verdict, exits, absl::Now());
 }
@@ -176,7 +181,8 @@ void Supervisor::Finish(const Verdict& verdict) {
   state_ = State::kFinished;
   exit_code_ = verdict.exit_code;
   SaveSummary();
-  if (options_.plan.job && first_node_) Tell(DescribeRun(recorder_.summary()));
+  const bool nothing_ran = told_by_worker_ && recorder_.summary().steps() == 0;
+  if (options_.plan.job && first_node_ && !nothing_ran) Tell(DescribeRun(recorder_.summary()));
 }
 
 void Supervisor::SaveSummary() {
@@ -187,7 +193,7 @@ void Supervisor::SaveSummary() {
 }
 
 void Supervisor::Fail(int code, const std::string& reason) {
-  Tell(reason);
+  TellError(reason);
   announced_ = true;
   Finish({.next = NextStep::kGiveUp, .exit_code = code, .first_cause = -1, .reason = reason});
 }

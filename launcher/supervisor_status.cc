@@ -63,6 +63,7 @@ proto::JobStatus Supervisor::Describe() const {
   status.set_restarts(summary.restarts);
   status.set_max_restarts(options_.max_restarts);
   status.set_last_checkpoint(summary.last_checkpoint);
+  status.set_last_checkpoint_step(summary.last_checkpoint_step);
   status.set_wall_seconds(absl::ToDoubleSeconds(now - options_.launched));
   status.set_steps_per_second(meter_.StepsPerSecond(now));
   status.set_goodput(meter_.Goodput(now));

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/private_file.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "config/job_check.h"
 #include "config/yaml.h"
@@ -254,8 +255,10 @@ int RunWorker(const JobSource& source, const Environment& env) {
   const int code = ExitCodeFor(status.code());
   if (life.trainer != nullptr) life.trainer->Close();
   if (life.tcp_store != nullptr && status.ok()) LeaveTcpStore(life.place, *life.tcp_store, kLeaveLimit);
-  if (!status.ok())
-    absl::FPrintF(stderr, "%s: %s\n", code == exit_code::kPreempted ? "stopped" : "error", status.message());
+  const bool launcher_says = life.agent != nullptr && code == exit_code::kPreempted;
+  if (!status.ok() && !launcher_says)
+    absl::FPrintF(stderr, "%s: %s\n", code == exit_code::kPreempted ? "stopped" : "error",
+                  PrintableText(status.message()));
   if (life.agent != nullptr && life.supervision != nullptr) life.agent->Finish(ReportOf(life, status));
   return code;
 }

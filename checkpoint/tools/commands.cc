@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/env.h"
+#include "base/file.h"
+#include "base/option_help.h"
 #include "base/status_macros.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/tools/weight_names.h"
@@ -17,6 +19,8 @@ absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Op
                                                             const std::vector<std::string>& args, size_t paths) {
   std::vector<std::string> found;
   const Environment none;
+  const bool wants_help = std::any_of(args.begin(), args.end(), [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+  if (wants_help) return absl::CancelledError(OptionsHelp(table));
   // One flag at a time, so that each `set` sees every value of a flag that is given more than once.
   for (size_t i = 0; i < args.size();) {
     if (args[i].size() < 2 || args[i][0] != '-') {
@@ -37,8 +41,17 @@ absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Op
   return found;
 }
 
+absl::StatusOr<CheckpointPlace> FindAnyCheckpoint(const std::string& path, const ToolContext& context) {
+  if (!IsRemotePlace(path) && PathExists(path) && !IsDirectory(path) && BaseName(path) != "manifest.json") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is a file, not a checkpoint; `composer checkpoint import` makes one of safetensors and "
+                           "torch.save weights"));
+  }
+  return FindCheckpointPlace(path, context.open);
+}
+
 absl::StatusOr<CheckpointPlace> FindOneCheckpoint(const std::string& path, const ToolContext& context) {
-  ASSIGN_OR_RETURN(CheckpointPlace place, FindCheckpointPlace(path, context.open));
+  ASSIGN_OR_RETURN(CheckpointPlace place, FindAnyCheckpoint(path, context));
   if (!place.checkpoint.empty()) return place;
   ASSIGN_OR_RETURN(const CheckpointChoice choice, FindNewestValid(*place.store));
   for (const std::string& reason : choice.refused) context.err << "refused: " << reason << "\n";
@@ -49,7 +62,7 @@ absl::StatusOr<CheckpointPlace> FindOneCheckpoint(const std::string& path, const
 }
 
 absl::StatusOr<CheckpointPlace> FindCheckpointFolder(const std::string& path, const ToolContext& context) {
-  ASSIGN_OR_RETURN(CheckpointPlace place, FindCheckpointPlace(path, context.open));
+  ASSIGN_OR_RETURN(CheckpointPlace place, FindAnyCheckpoint(path, context));
   if (place.checkpoint.empty()) return place;
   return absl::InvalidArgumentError(absl::StrCat(path, " is one checkpoint; the folder of them is wanted"));
 }
@@ -65,6 +78,10 @@ Option RenameOption(std::vector<RenameRule>* rules) {
         rules->push_back(std::move(rule));
         return absl::OkStatus();
       }};
+}
+
+std::string Counted(size_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
 
 std::string HumanBytes(int64_t bytes) {

@@ -27,6 +27,7 @@ struct ToolContext {
 };
 
 // Flags may stand anywhere; `paths`: exactly this many arguments that are none. kInvalidArgument otherwise.
+// kCancelled: --help was asked for; the message is the text of the flags.
 absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Option>& table,
                                                             const std::vector<std::string>& args, size_t paths);
 
@@ -39,6 +40,8 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
 absl::StatusOr<int> ImportTool(const std::vector<std::string>& args, const ToolContext& context);
 absl::StatusOr<int> PruneTool(const std::vector<std::string>& args, const ToolContext& context);
 
+// A checkpoint or a folder of them; kInvalidArgument for a file of weights, with what to do.
+absl::StatusOr<CheckpointPlace> FindAnyCheckpoint(const std::string& path, const ToolContext& context);
 // One checkpoint; where the path is that of a folder its newest valid one, and those refused are named on context.err.
 absl::StatusOr<CheckpointPlace> FindOneCheckpoint(const std::string& path, const ToolContext& context);
 // A folder of checkpoints; kInvalidArgument for the path of a single one.
@@ -47,6 +50,9 @@ absl::StatusOr<CheckpointPlace> FindCheckpointFolder(const std::string& path, co
 // `--rename FROM=TO`, as often as wanted.
 struct RenameRule;
 Option RenameOption(std::vector<RenameRule>* rules);
+
+// "1 file", "2 files"
+std::string Counted(size_t count, absl::string_view what);
 
 // "1.5 MB"
 std::string HumanBytes(int64_t bytes);

@@ -20,7 +20,7 @@ absl::StatusOr<int> DiffTool(const std::vector<std::string>& args, const ToolCon
   const std::vector<std::string> differences = DiffStates(states[0], states[1]);
   for (const std::string& line : differences) context.out << line << "\n";
   if (!differences.empty()) return kToolDifferent;
-  context.out << "equal, bit for bit: " << states[0].tensors.size() << " tensors and the small state\n";
+  context.out << "equal, bit for bit: " << Counted(states[0].tensors.size(), "tensor") << " and the small state\n";
   return kToolDone;
 }
 

@@ -61,10 +61,13 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
     folder = DirName(folder);
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> into, OpenPlace(context.open, folder));
-  ASSIGN_OR_RETURN(const std::vector<std::string> written,
-                   ExportWeights(*place.store, place.checkpoint, *into, wanted));
+  const absl::StatusOr<std::vector<std::string>> written =
+      ExportWeights(*place.store, place.checkpoint, *into, wanted);
+  if (absl::IsAlreadyExists(written.status()))
+    return absl::AlreadyExistsError(absl::StrCat(written.status().message(), "; --overwrite replaces what is there"));
+  RETURN_IF_ERROR(written.status());
   context.out << "exported  " << place.store->Location(place.checkpoint) << "\n";
-  for (const std::string& key : written) context.out << "wrote     " << into->Location(key) << "\n";
+  for (const std::string& key : *written) context.out << "wrote     " << into->Location(key) << "\n";
   return kToolDone;
 }
 

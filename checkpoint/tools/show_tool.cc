@@ -15,8 +15,9 @@ void PrintManifest(const std::string& location, const Manifest& manifest, std::o
   out << "checkpoint  " << location << "\nrun         " << Printable(manifest.run_name) << "\nsaved at    "
       << Printable(manifest.saved_at) << "\nstep        epoch " << manifest.step.epoch << ", batch "
       << manifest.step.batch << ", " << manifest.samples << " samples\nworld size  " << manifest.world_size
-      << "\nsize        " << HumanBytes(manifest.TensorBytesTotal()) << " in " << manifest.tensors.size()
-      << " tensors, " << manifest.files.size() << " files\n\ntensors\n";
+      << "\nsize        " << HumanBytes(manifest.TensorBytesTotal()) << " in "
+      << Counted(manifest.tensors.size(), "tensor") << ", " << Counted(manifest.files.size(), "file")
+      << "\n\ntensors\n";
   size_t width = 0;
   for (const TensorEntry& tensor : manifest.tensors) width = std::max(width, Printable(tensor.name).size());
   for (const TensorEntry& tensor : manifest.tensors) {

@@ -9,7 +9,7 @@ namespace composer {
 
 absl::StatusOr<int> VerifyTool(const std::vector<std::string>& args, const ToolContext& context) {
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments({}, args, 1));
-  ASSIGN_OR_RETURN(const CheckpointPlace place, FindCheckpointPlace(paths[0], context.open));
+  ASSIGN_OR_RETURN(const CheckpointPlace place, FindAnyCheckpoint(paths[0], context));
   std::vector<std::string> names = {place.checkpoint};
   if (place.checkpoint.empty()) {
     ASSIGN_OR_RETURN(const std::vector<CheckpointName> committed, CommittedCheckpoints(*place.store));
@@ -24,8 +24,8 @@ absl::StatusOr<int> VerifyTool(const std::vector<std::string>& args, const ToolC
     all_valid = all_valid && verdict.problems.empty();
     for (const absl::Status& problem : verdict.problems) context.err << name << ": " << problem.message() << "\n";
     context.out << place.store->Location(name) << (verdict.problems.empty() ? "  valid  " : "  DAMAGED  ")
-                << HumanBytes(verdict.manifest.TensorBytesTotal()) << " in " << verdict.manifest.tensors.size()
-                << " tensors\n";
+                << HumanBytes(verdict.manifest.TensorBytesTotal()) << " in "
+                << Counted(verdict.manifest.tensors.size(), "tensor") << "\n";
   }
   return all_valid ? kToolDone : kToolDamaged;
 }

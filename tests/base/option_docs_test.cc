@@ -18,7 +18,7 @@ ProgramDocs Docs() {
           .version = "1.2",
           .summary = "sails - or sinks",
           .usage = {".ship [flags] PORT"},
-          .commands = {{"sink", "[--fast]", "ends it"}},
+          .commands = {{"sink", "[--fast]", "ends it's life", {"now", "later"}, {"--fast"}, true}},
           .options = {{"crew",
                        {{.name = "sailors",
                          .aliases = {"hands"},
@@ -47,6 +47,17 @@ TEST(OptionDocsTest, ZshTextIsQuoted) {
       ZshCompletion(Docs()),
       AllOf(HasSubstr("#compdef ship\n"), HasSubstr("'--hands[how many; it'\\''s \\[all\\]\\: yes]:N:(few many)'"),
             HasSubstr("'--drunk[a switch]'"), HasSubstr("'--song[to sing]:FILE:_files'"), Not(HasSubstr("secret"))));
+}
+
+TEST(OptionDocsTest, FishKnowsCommandsFlagsAndJobs) {
+  EXPECT_THAT(
+      FishCompletion(Docs()),
+      AllOf(HasSubstr("complete -c ship -n __fish_use_subcommand -l sailors -l hands -s n -x -a 'few many' -d 'how many;"),
+            HasSubstr("complete -c ship -n __fish_use_subcommand -l song -r -d 'to sing'\n"),
+            HasSubstr("-n __fish_use_subcommand -a sink -d 'ends it\\'s life'\n"),
+            HasSubstr("-n '__fish_seen_subcommand_from sink' -l fast\n"),
+            HasSubstr("-n '__fish_seen_subcommand_from sink' -a 'now later'\n"),
+            HasSubstr("-f -a '(ship --print-completion jobs 2>/dev/null)'\n"), Not(HasSubstr("secret"))));
 }
 
 TEST(OptionDocsTest, ManPageEscapesWhatRoffWouldTake) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/options.h"
+#include "base/option_help.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -161,6 +162,27 @@ TEST(OptionsTest, ExplainShowsValueAndOrigin) {
   EXPECT_EQ(ExplainOptions({{"nproc", "2", "flag -n"}, {"job", "", "default"}}),
             "nproc 2                        flag -n\n"
             "job   -                        default\n");
+  // Values of some length widen their column, longer ones leave it; a default that is only described is not a value.
+  EXPECT_EQ(ExplainOptions({{"folder", "/a/folder/with/a/long/name/x", "flag"},
+                            {"path", std::string(50, 'p'), "the YAML file"},
+                            {"nproc", "one per GPU, else 1", "default"}}),
+            "folder /a/folder/with/a/long/name/x flag\n"
+            "path   " + std::string(50, 'p') + "\n" + std::string(35, ' ') + " the YAML file\n"
+            "nproc  -                            default: one per GPU, else 1\n");
+}
+
+TEST(OptionsTest, HelpStaysWithinTheWidth) {
+  const std::string help = TwoColumns({{"-n, --nproc N", "how many workers there are on this node, which is a number"},
+                                       {"--a-flag-with-a-name-that-is-much-too-long N", "beside it there is no room"}},
+                                      50);
+  EXPECT_EQ(help,
+            "  -n, --nproc N                       how many\n"
+            "                                      workers there are on\n"
+            "                                      this node, which is\n"
+            "                                      a number\n"
+            "  --a-flag-with-a-name-that-is-much-too-long N\n"
+            "                                      beside it there is\n"
+            "                                      no room\n");
 }
 
 }  // namespace

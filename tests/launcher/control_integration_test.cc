@@ -140,7 +140,7 @@ TEST_F(ControlTest, DrainCheckpointsAndStops) {
 TEST_F(ControlTest, StopEndsNow) {
   Launched run(dir_, Binary(), {"-n2", "job.yaml", "steps=100000", "stubborn=1", "step_ms=2", "save=5"});
   ASSERT_TRUE(Stepping());
-  EXPECT_EQ(Command({"stop", "--wait"}).code, 0);
+  EXPECT_EQ(Command({"stop", "job", "--wait"}).code, 0);
   EXPECT_EQ(run.Wait(absl::Seconds(2)), 143) << run.err();
   EXPECT_THAT(run.err(), HasSubstr("asked by composer stop"));
 }
@@ -170,8 +170,42 @@ TEST_F(ControlTest, SeveralJobsMustBeTold) {
   EXPECT_THAT(status.err, HasSubstr("2 jobs of yours run here: say which"));
   EXPECT_EQ(Command({"stop", absl::StrCat(one.pid()), "--wait"}).code, 0);
   EXPECT_NE(one.Wait(), -1);
-  EXPECT_EQ(Command({"stop", "--wait"}).code, 0);  // the only one now
+  EXPECT_EQ(Command({"stop", "--all", "--wait"}).code, 0);
   EXPECT_NE(two.Wait(), -1);
+}
+
+TEST_F(ControlTest, WhatChangesAJobNeverGuessesWhich) {
+  Launched run(dir_, Binary(), LongJob());
+  ASSERT_TRUE(Stepping());
+  const std::string name = absl::StrCat("job (pid ", run.pid(), ")");
+  for (const std::string command : {"stop", "drain", "save"}) {
+    const Output unnamed = Command({command});
+    EXPECT_EQ(unnamed.code, 64) << command;
+    EXPECT_THAT(unnamed.err, AllOf(HasSubstr("say which job, by name or pid, or --all"), HasSubstr(name)));
+    EXPECT_EQ(Command({command, "job", "--all"}).code, 64) << command;
+    EXPECT_EQ(Command({command, "jbo"}).code, 69) << command;
+  }
+  EXPECT_EQ(Command({"status"}).code, 0) << "it still runs";
+  const Output drained = Command({"drain", "--all", "--wait"});
+  EXPECT_EQ(drained.code, 0) << drained.err;
+  EXPECT_THAT(drained.out, AllOf(HasSubstr("draining " + name + ": its workers save a checkpoint and stop\n"),
+                                 HasSubstr(name + " has ended at step "), HasSubstr("runs/job/fake-checkpoint\n")));
+  EXPECT_EQ(run.Wait(), 75) << run.err();
+  EXPECT_EQ(Command({"drain", "--all"}).code, 69);
+}
+
+TEST_F(ControlTest, SaveSaysWhereAndWaits) {
+  Launched run(dir_, Binary(), {"-n2", "job.yaml", "steps=100000", "step_ms=2", "save=1000000"});
+  ASSERT_TRUE(WaitUntil([&] { return absl::StrContains(Command({"status"}).out, "steps/s"); }, absl::Seconds(15)));
+  const Output asked = Command({"save", "job"});
+  EXPECT_EQ(asked.code, 0) << asked.err;
+  EXPECT_THAT(asked.out, HasSubstr("save a checkpoint after the next step and go on; the newest so far: none"));
+  const Output saved = Command({"save", "job", "--wait"});
+  EXPECT_EQ(saved.code, 0) << saved.err;
+  EXPECT_THAT(saved.out, HasSubstr("saved " + dir_.Path("runs/job/fake-checkpoint")));
+  const Output stopped = Command({"stop", "job", "--wait"});
+  EXPECT_THAT(stopped.out, AllOf(HasSubstr("are killed now, without a checkpoint"), HasSubstr("has ended at step ")));
+  EXPECT_EQ(run.Wait(), 143);
 }
 
 TEST_F(ControlTest, LogsOfARankAcrossGenerations) {

@@ -25,7 +25,7 @@ class DocsTest : public testing::Test {
   }
   // What TAB offers for the last of the words.
   std::string Complete(const std::string& words, int last) {
-    const std::string script = absl::StrCat("source ./bash && COMP_WORDS=(", words, ") COMP_CWORD=", last,
+    const std::string script = absl::StrCat("export PATH=./path:$PATH; source ./bash && COMP_WORDS=(", words, ") COMP_CWORD=", last,
                                             " && _composer; echo \"${COMPREPLY[*]}\"");
     Launched shell(dir_, "/bin/bash", {"-c", script});
     EXPECT_EQ(shell.Wait(), 0) << shell.err();
@@ -43,7 +43,19 @@ TEST_F(DocsTest, BashCompletes) {
   EXPECT_EQ(Complete("composer -n 2 valid", 3), "validate\n");
   EXPECT_EQ(Complete("composer -n 2 ba", 3), "bash\n");  // the file that SetUp wrote
   EXPECT_EQ(Complete("composer -n 2 train.py --w", 4), "\n");
+  EXPECT_EQ(Complete("composer checkpoint ''", 2), "list show verify diff export import prune\n");
+  EXPECT_EQ(Complete("composer checkpoint prune --k", 3), "--key --keep\n");
+  EXPECT_EQ(Complete("composer status --j", 2), "--json\n");
+  EXPECT_EQ(Complete("composer -n 2 drain --w", 4), "--wait\n");
   EXPECT_THAT(Complete("composer --", 1), AllOf(HasSubstr("--nproc-per-node"), HasSubstr("--log-dir")));
+}
+
+TEST_F(DocsTest, BashCompletesTheNamesOfRunningJobs) {
+  ASSERT_TRUE(MakeDirs(dir_.Path("path")).ok());
+  ASSERT_EQ(symlink(COMPOSER_BINARY, dir_.Path("path/composer").c_str()), 0);
+  Launched job(dir_, COMPOSER_BINARY, {"--rdzv-id=a-long-sleep", "-c", "sleep", "60"});
+  ASSERT_TRUE(WaitUntil([&] { return !ListDir(dir_.Path("runtime")).value_or(std::vector<std::string>()).empty(); }, absl::Seconds(10)));
+  EXPECT_EQ(Complete("composer stop ''", 2), "a-long-sleep\n");
 }
 
 TEST_F(DocsTest, ZshHasAllFlags) {

@@ -31,6 +31,15 @@ TEST(DescribeFailureTest, CauseFirstAndOneScreen) {
   EXPECT_LT(text.size(), 12 * 220 + 200u);
 }
 
+TEST(DescribeFailureTest, AMissingModuleNamesTheInterpreter) {
+  FailureReport report = {.exit = {.rank = 0, .status = {.code = 1}, .last_line = "ModuleNotFoundError: No module named 'torch'"},
+                          .node = "n1",
+                          .python = "/usr/bin/python3"};
+  EXPECT_THAT(DescribeFailure(report), HasSubstr("\n  it ran under /usr/bin/python3"));
+  report.exit.last_line = "ValueError: 3";
+  EXPECT_THAT(DescribeFailure(report), Not(HasSubstr("python3")));
+}
+
 TEST(DescribeRanksTest, Ranges) {
   EXPECT_EQ(DescribeRanks({}), "");
   EXPECT_EQ(DescribeRanks({4}), "4");

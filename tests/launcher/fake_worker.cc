@@ -61,7 +61,7 @@ class FakeWorker {
       ++step_;
       page_.RecordStep(step_, 32 * step_, 1.0 / step_);
       WaitForPeers();
-      if (step_ % settings_.Number("save", 10) == 0) Checkpoint();
+      if (step_ % settings_.Number("save", 10) == 0 || saving_.exchange(false)) Checkpoint();
     }
     Checkpoint();
     if (rank_ == settings_.Number("linger_rank", -1)) usleep(1000 * settings_.Number("linger_ms", 0));
@@ -159,6 +159,7 @@ class FakeWorker {
     proto::LauncherMessage message;
     while (stream_->Read(&message)) {
       if (message.has_drain()) draining_ = true;
+      if (message.has_save()) saving_ = true;
       if (message.has_generation_over()) over_ = true;
     }
     listening_ = false;
@@ -178,6 +179,7 @@ class FakeWorker {
   std::unique_ptr<proto::WorkerHub::Stub> stub_;
   std::unique_ptr<grpc::ClientReaderWriter<proto::WorkerMessage, proto::LauncherMessage>> stream_;
   std::atomic<bool> draining_ = false;
+  std::atomic<bool> saving_ = false;
   std::atomic<bool> over_ = false;
   std::atomic<bool> listening_ = true;
   int step_ = 0;

@@ -51,7 +51,7 @@ TEST(ParseHttpRequestTest, GetAndHeadOnly) {
       {endless + "\r\n\r\n", 431, ""},
   };
   for (const auto& c : cases) {
-    const HttpRequest request = ParseHttpRequest(c.received);
+    const HttpRequestHead request = ParseHttpRequest(c.received);
     EXPECT_EQ(request.status, c.status) << c.received.substr(0, 100);
     EXPECT_EQ(request.path, c.path);
   }

@@ -170,7 +170,7 @@ TEST(LaunchShapeTest, SaysWhereItHasThingsFrom) {
   EXPECT_EQ(origin(*shape, "nnodes"), "2 <- world-size / nproc");
   EXPECT_EQ(origin(*shape, "rendezvous"), "a:29500 <- master-addr");
   shape = Decide("", {}, {.gpus = 2});
-  EXPECT_EQ(origin(*shape, "nproc"), "2 <- one a GPU");
+  EXPECT_EQ(origin(*shape, "nproc"), "2 <- one per GPU");
   shape = Decide("-n 2", {{"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}, {"MASTER_PORT", "9"}});
   EXPECT_EQ(origin(*shape, "world-size"), "- <- environment WORLD_SIZE does not count: it equals LOCAL_WORLD_SIZE");
   EXPECT_EQ(origin(*shape, "master-port"), "any free one <- one node: MASTER_PORT of the environment does not count");

@@ -13,6 +13,7 @@
 #include "launcher/placement.h"
 #include "launcher/program.h"
 #include "launcher/run_lock.h"
+#include "launcher/subcommands.h"
 #include "launcher/worker_environment.h"
 #include "tests/support/temp_dir.h"
 
@@ -21,9 +22,11 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(CpuShareTest, EqualContiguousShares) {
   const std::vector<int> cpus = {0, 2, 4, 6, 8};
@@ -166,7 +169,8 @@ class ProgramTest : public testing::Test {
                         .module = module,
                         .worker_path = "/bin/composer_worker",
                         .script = script,
-                        .subcommands = {"serve", "checkpoint", "validate"}},
+                        .subcommands = {"serve", "checkpoint", "validate"},
+                        .advise = AdviceFor},
                        Environment(Variables{{"PATH", "/nowhere:" + dir_.path()}}));
   }
 
@@ -185,7 +189,7 @@ TEST_F(ProgramTest, Kinds) {
   EXPECT_THAT(Find({"pkg.mod", "x"}, false, true)->argv, ElementsAre(python, "-m", "pkg.mod", "x"));
   EXPECT_EQ(Find({"pkg.mod", "x"}, false, true)->first_argument, 3u);
   EXPECT_EQ(Find({py, "-n"})->first_argument, 2u);
-  EXPECT_EQ(Find({"tool", "x"})->first_argument, 1u);
+  EXPECT_EQ(Find({"tool", "x"}, true)->first_argument, 1u);
   EXPECT_THAT(Find({dir_.Path("plain"), "x"}, false, false, true)->argv, ElementsAre(python, dir_.Path("plain"), "x"));
   EXPECT_THAT(Find({yaml, "~a", "+b=1"})->overrides, ElementsAre("~a", "+b=1"));
   const auto plugin = Find({dir_.Path("mine.so"), yaml, "a=1"});
@@ -193,7 +197,7 @@ TEST_F(ProgramTest, Kinds) {
   EXPECT_EQ(plugin->kind, Program::Kind::kJob);
   EXPECT_EQ(plugin->yaml, yaml);
   EXPECT_THAT(plugin->overrides, ElementsAre("a=1", "plugins=[\"" + dir_.Path("mine.so") + "\"]"));
-  EXPECT_THAT(Find({"tool", "x"})->argv, ElementsAre(tool, "x"));
+  EXPECT_THAT(Find({"tool", "x"}, true)->argv, ElementsAre(tool, "x"));
   EXPECT_THAT(Find({tool})->argv, ElementsAre(tool));
   EXPECT_EQ(Find({"serve"})->kind, Program::Kind::kSubcommand);
   EXPECT_THAT(Find({"checkpoint", "show", "x"})->argv, ElementsAre("checkpoint", "show", "x"));
@@ -211,6 +215,11 @@ TEST_F(ProgramTest, Errors) {
       {{dir_.Path("no.py")}, "no such file"},
       {{dir_.Path("plain")}, "is not executable"},
       {{"validat"}, "did you mean `validate`?"},
+      {{"tool", "x"}, "to run the program on each rank: composer -c tool"},  // of the PATH
+      {{"train"}, "`train` is not a subcommand, a .yaml or a .py file (a job needs no subcommand: composer job.yaml)"},
+      {{"train", "mine.yaml"}, "composer mine.yaml)"},
+      {{"zzz"}, "composer --help lists the commands"},
+      {{dir_.Path("zzz")}, "no such program"},
       {{dir_.Path("mine.so")}, "is a plugin: the YAML file of a job that uses it must follow"},
   };
   for (const Case& c : cases) {
@@ -218,6 +227,16 @@ TEST_F(ProgramTest, Errors) {
     ASSERT_EQ(program.status().code(), absl::StatusCode::kInvalidArgument) << c.message;
     EXPECT_THAT(std::string(program.status().message()), HasSubstr(c.message));
   }
+}
+
+// Whatever the user mistypes, the advice ends no job.
+TEST(AdviceTest, NeverChangesAJob) {
+  for (const char* word : {"stpo", "sto", "stopp", "Stop", "drian", "drai", "drain-", "kill", "sav", "save_", "step", "train"}) {
+    EXPECT_THAT(AdviceFor(word, ""), AllOf(Not(HasSubstr("stop")), Not(HasSubstr("drain")), Not(HasSubstr("save")))) << word;
+  }
+  EXPECT_THAT(AdviceFor("stauts", ""), HasSubstr("did you mean `status`?"));
+  EXPECT_THAT(AdviceFor("ls", ""), HasSubstr("composer status"));
+  EXPECT_THAT(AdviceFor("resume", "a.yaml"), HasSubstr("composer a.yaml"));
 }
 
 TEST(LaunchPlanTest, FlagsWinOverTheYamlFile) {

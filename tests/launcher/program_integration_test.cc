@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "launcher/node_resources.h"
 #include "launcher/process_tree.h"
+#include "launcher/subcommands.h"
 #include "tests/launcher/launched.h"
 
 namespace composer {
@@ -203,9 +205,14 @@ TEST_F(ProgramTest, UserErrors) {
       {{"missing.py"}, "no such file: missing.py"},
       {{"chekpoint", "show"}, "did you mean `checkpoint`?"},
       {{"-c", "-m", "x"}, "exclude each other"},
-      {{"-c", "no-such-program"}, "no file, program or subcommand"},
+      {{"-c", "no-such-program"}, "no such program: no-such-program"},
       {{"--master_port=70000", "-c", "true"}, "from 0 to 65535"},
-      {{"stdout"}, "is not executable"},
+      {{"./stdout"}, "is not executable"},
+      {{"stat"}, "did you mean `status`?"},
+      {{"hostname"}, "to run the program on each rank: composer -c hostname"},
+      {{"-n", "2", "true"}, "composer -c true"},
+      {{"train", "a.yaml"}, "(a job needs no subcommand: composer a.yaml)"},
+      {{"help", "trian"}, "there is no command `trian`"},
   };
   for (const Case& c : cases) {
     Launched run(dir_, Composer(), c.arguments);
@@ -305,7 +312,7 @@ TEST_F(ProgramTest, VersionHelpExplainDryRun) {
       {{"--help"}, "--max-restarts N"},
       {{"--explain", "-n", "3", "-c", "true"}, "nproc              3                        flag -n"},
       {{"--dry-run", "-n", "3", "-c", "true"}, "3 workers: "},
-      {{"--dry-run", "--nnodes=1:2", "--rdzv-endpoint=x:1", "true"}, "rendezvous: x:1, served by the machine that has"},
+      {{"--dry-run", "--nnodes=1:2", "--rdzv-endpoint=x:1", "-c", "true"}, "rendezvous: x:1, served by the machine that has"},
       {{"--print-completion", "bash"}, "complete -o default"},
       {{"--print-completion=man"}, ".SH SYNOPSIS"},
   };
@@ -313,6 +320,23 @@ TEST_F(ProgramTest, VersionHelpExplainDryRun) {
     Launched run(dir_, Composer(), arguments);
     EXPECT_EQ(run.Wait(), 0);
     EXPECT_THAT(run.out(), HasSubstr(text));
+  }
+}
+
+// The names come from the table itself; those of composer_worker's commands are in tests/integration/help_test.py.
+TEST_F(ProgramTest, EveryCommandOfTheLauncherHasHelp) {
+  for (const Subcommand& command : Subcommands()) {
+    if (command.name == "validate" || command.name == "checkpoint" || command.name == "trace") continue;
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{command.name, "--help"}, {"help", command.name}, {command.name, "-h"}}) {
+      Launched run(dir_, Composer(), words);
+      EXPECT_EQ(run.Wait(), 0) << command.name << run.err();
+      const bool general = command.name == "run" || command.name == "help";
+      EXPECT_THAT(run.out(), HasSubstr(general ? "\nusage:\n" : absl::StrCat("usage: composer ", command.name)));
+      EXPECT_EQ(run.err(), "");
+      for (const absl::string_view line : absl::StrSplit(run.out(), '\n')) EXPECT_LE(line.size(), 80u) << line;
+      for (const std::string& flag : command.flags) EXPECT_THAT(run.out(), HasSubstr(flag)) << command.name;
+    }
   }
 }
 

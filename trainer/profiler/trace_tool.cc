@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/profiler/trace_tool.h"
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "trainer/profiler/trace_merge.h"
 
@@ -8,14 +10,19 @@ namespace composer {
 namespace {
 
 constexpr int kDone = 0, kUsageError = 64, kFailed = 70;
+constexpr char kUsage[] =
+    "usage: composer trace merge FOLDER [OUTPUT]\n\n"
+    "Joins the traces of the ranks in a folder into one file, OUTPUT or\n"
+    "FOLDER/merged_trace.json, for Perfetto and chrome://tracing.\n";
 
 }  // namespace
 
 int RunTraceTool(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  if (args.size() < 2 || args.size() > 3 || args[0] != "merge") {
-    err << "usage: composer_worker trace merge FOLDER [OUTPUT]\n"
-           "Joins the traces of ranks in a folder into one (OUTPUT: FOLDER/merged_trace.json).\n";
-    return kUsageError;
+  const bool wants_help = std::any_of(args.begin(), args.end(),
+                                      [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+  if (wants_help || args.size() < 2 || args.size() > 3 || args[0] != "merge") {
+    (wants_help ? out : err) << kUsage;
+    return wants_help ? kDone : kUsageError;
   }
   const absl::StatusOr<std::vector<std::string>> traces = TracesIn(args[1]);
   if (!traces.ok() || traces->empty()) {

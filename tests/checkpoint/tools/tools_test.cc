@@ -225,6 +225,34 @@ TEST_F(Tools, ExportAndImportNameWhatTheyDoNotTake) {
   EXPECT_FALSE(PathExists(dir_.Path("again")));
 }
 
+TEST_F(Tools, EveryCommandHasHelp) {
+  for (const std::string command : {"list", "show", "verify", "diff", "export", "import", "prune"}) {
+    for (const char* flag : {"--help", "-h"}) {
+      EXPECT_EQ(Run({command, flag}), 0) << command;
+      EXPECT_THAT(out_.str(), testing::StartsWith("usage: composer checkpoint " + command + " "));
+      EXPECT_EQ(err_.str(), "");
+    }
+  }
+  EXPECT_EQ(Run({"prune", dir_.Path("run"), "--keep=1", "--help"}), 0);
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("--keep N"), HasSubstr("--dry-run")));
+  EXPECT_EQ(Run({"verify", dir_.Path("run")}), 0) << "nothing was deleted";
+  EXPECT_THAT(out_.str(), HasSubstr("ep0-ba1"));
+}
+
+TEST_F(Tools, AFileOfWeightsIsNamedAsOneAndOverwriteIsNamedWhereItHelps) {
+  ASSERT_TRUE(AtomicWriteFile(dir_.Path("x.safetensors"), "").ok());
+  for (const char* command : {"show", "verify"}) {
+    EXPECT_EQ(Run({command, dir_.Path("x.safetensors")}), 64);
+    EXPECT_THAT(err_.str(), HasSubstr("x.safetensors is a file, not a checkpoint; `composer checkpoint import`"));
+  }
+  StateDict state;
+  for (const auto& [name, tensor] : MakeState(5).tensors) state.tensors.emplace_back("model/" + name, tensor);
+  ASSERT_TRUE(Saver(store_, RankExchange(), {.run_name = "r"}).Save(state, {0, 9}, 1).ok());
+  EXPECT_EQ(Run({"export", dir_.Path("run"), dir_.Path("hf")}), 0) << err_.str();
+  EXPECT_EQ(Run({"export", dir_.Path("run"), dir_.Path("hf")}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("--overwrite replaces what is there"));
+}
+
 TEST_F(Tools, UsageAndUnreadablePaths) {
   for (const std::vector<std::string>& args :
        std::vector<std::vector<std::string>>{{}, {"show"}, {"diff", "a"}, {"verify", "a", "b"}, {"shwo", "a"}}) {

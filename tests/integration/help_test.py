@@ -1,0 +1,55 @@
+"""--help of every command and subcommand, those of composer_worker too: exit code 0, and the right text on stdout."""
+import re
+import unittest
+
+import harness
+
+SHELL_WORDS = r"\n    (\w+)\)\n      if \[\[ \$word == -\* \]\]; then\n        mapfile -t COMPREPLY < <\(compgen -W '([^']*)'"
+
+
+class HelpTest(harness.JobTest):
+    def help(self, *words):
+        out, err = self.run_composer(*words, code=0)
+        self.assertEqual(err, "", words)
+        for line in out.splitlines():
+            self.assertLessEqual(len(line), 100, line)
+        return out
+
+    def commands(self):
+        """The names of the command table, as `composer --help` lists them."""
+        text = self.help("--help")
+        lines = text[text.index("\ncommands"):text.index("\nflags")].splitlines()[2:]
+        return [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")]
+
+    def test_every_command(self):
+        commands = self.commands()
+        for name in ("run", "serve", "status", "save", "drain", "stop", "logs", "doctor", "validate", "checkpoint", "trace", "version", "help"):
+            self.assertIn(name, commands)
+        for name in commands:
+            for words in ((name, "--help"), (name, "-h"), ("help", name)):
+                with self.subTest(words=words):
+                    text = self.help(*words)
+                    self.assertIn("usage:" if name in ("run", "help") else f"usage: composer {name}", text)
+
+    def test_every_subcommand(self):
+        listed = self.help("checkpoint", "--help")
+        names = re.findall(r"composer checkpoint (\w+)", listed)
+        self.assertEqual(names, ["list", "show", "verify", "diff", "export", "import", "prune"])
+        flags = set()
+        for name in names:
+            text = self.help("checkpoint", name, "--help")
+            self.assertTrue(text.startswith(f"usage: composer checkpoint {name} "), text)
+            flags |= set(re.findall(r"^ {2,}(?:-\w, )? *(--[a-z-]+)", text, re.MULTILINE))
+        self.assertIn("usage: composer trace merge FOLDER", self.help("trace", "merge", "--help"))
+        # The completion offers what the commands take.
+        completion, _ = self.run_composer("--print-completion", "bash", code=0)
+        offered = dict(re.findall(SHELL_WORDS, completion))
+        self.assertEqual(set(offered["checkpoint"].split()) - {"--help"}, flags)
+
+    def test_an_unknown_subcommand_is_named(self):
+        _, err = self.run_composer("checkpoint", "lst", code=64)
+        self.assertIn("did you mean `list`?", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
