@@ -21,7 +21,6 @@ std::string Below(const std::string& path, absl::string_view key) {
   return path.empty() ? std::string(key) : absl::StrCat(path, ".", key);
 }
 
-bool IsGiven(const ConfigNode* node) { return node != nullptr && !node->is_null(); }
 
 class Checker {
  public:

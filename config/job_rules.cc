@@ -12,7 +12,6 @@
 namespace composer {
 namespace {
 
-bool IsGiven(const ConfigNode* node) { return node != nullptr && !node->is_null(); }
 
 std::string TextOr(const ConfigNode* node, absl::string_view fallback) {
   return IsGiven(node) && node->is_scalar() ? node->scalar : std::string(fallback);

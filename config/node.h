@@ -55,4 +55,7 @@ struct ConfigNode {
   std::string Describe() const;
 };
 
+// Whether a key was written with a value; null: it was not written.
+inline bool IsGiven(const ConfigNode* node) { return node != nullptr && !node->is_null(); }
+
 }  // namespace composer

@@ -19,7 +19,7 @@
 namespace composer {
 namespace {
 
-constexpr int kMaxConnections = 64;  // of each socket
+constexpr int kMaxControlConnections = 64;  // of each socket
 constexpr int kMaxRequestBytes = 64 << 10;
 constexpr size_t kMaxWho = 200;
 constexpr absl::Duration kShutdownLimit = absl::Seconds(3);  // more than ControlServer::Options::complete takes
@@ -93,7 +93,7 @@ absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(const Option
   builder.RegisterService(result->service_.get());
   ASSIGN_OR_RETURN(
       result->unix_,
-      Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxConnections, .oldest_goes = true}));
+      Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxControlConnections, .oldest_goes = true}));
   result->unix_->AddTo(builder, grpc::InsecureServerCredentials());
   if (options.port >= 0) {
     const bool local = absl::StartsWith(options.address, "127.") || options.address == "::1";
@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(const Option
     }
     ASSIGN_OR_RETURN(result->tcp_, Listener::Open({.address = options.address,
                                                    .port = options.port,
-                                                   .max_connections = kMaxConnections,
+                                                   .max_connections = kMaxControlConnections,
                                                    .oldest_goes = true}));
     result->tcp_->AddTo(builder, options.credentials.ForServer());
   }

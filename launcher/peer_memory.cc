@@ -19,7 +19,7 @@
 namespace composer {
 namespace {
 
-constexpr int kMaxConnections = 4096;  // one from each other node that sends here
+constexpr int kMaxPeerConnections = 4096;  // one from each other node that sends here
 constexpr int kMaxMessage = static_cast<int>(MemoryFolder::kChunkBytes) + (64 << 10);
 constexpr absl::Duration kConnectLimit = absl::Seconds(5);
 constexpr absl::Duration kShortCall = absl::Seconds(10);  // a list, a removal
@@ -185,7 +185,7 @@ absl::StatusOr<std::unique_ptr<PeerMemory>> PeerMemory::Start(const Options& opt
   std::unique_ptr<PeerMemory> memory(new PeerMemory);
   memory->service_ = std::make_unique<Server>(options.folder, options.job);
   memory->relay_ = std::make_unique<Relay>(*memory->service_, options.credentials);
-  ASSIGN_OR_RETURN(memory->listener_, Listener::Open({.address = options.address, .max_connections = kMaxConnections}));
+  ASSIGN_OR_RETURN(memory->listener_, Listener::Open({.address = options.address, .max_connections = kMaxPeerConnections}));
   grpc::ServerBuilder builder;
   ApplyServerSettings(builder);
   builder.SetMaxReceiveMessageSize(kMaxMessage);

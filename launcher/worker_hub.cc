@@ -18,7 +18,7 @@
 
 namespace composer {
 
-constexpr int kMaxConnections = 16 * 1024;  // a worker has a few
+constexpr int kMaxWorkerConnections = 16 * 1024;  // a worker has a few
 
 class WorkerHub::Service final : public proto::WorkerHub::CallbackService {
  public:
@@ -140,7 +140,7 @@ WorkerHub::WorkerHub(Options options)
 
 absl::StatusOr<std::unique_ptr<WorkerHub>> WorkerHub::Start(Options options) {
   ASSIGN_OR_RETURN(auto listener,
-                   Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxConnections}));
+                   Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxWorkerConnections}));
   std::unique_ptr<WorkerHub> hub(new WorkerHub(std::move(options)));
   grpc::ServerBuilder builder;
   ApplyServerSettings(builder, Link::kLocal);

@@ -26,7 +26,7 @@ addrinfo* Resolve(const std::string& address, int port) {
 }
 
 // False: not within the time.
-bool WaitFor(int fd, short events, absl::Time deadline) {
+bool IsReadyBy(int fd, short events, absl::Time deadline) {
   const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());
   pollfd ready{fd, events, 0};
   return poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))))) > 0;
@@ -38,7 +38,7 @@ bool Says(const addrinfo& at, const std::string& word, absl::Time deadline) {
   const absl::Cleanup close_fd = [fd] { close(fd); };
   if (connect(fd, at.ai_addr, at.ai_addrlen) != 0 && errno != EINPROGRESS) return false;
   std::string heard;
-  while (heard.size() < word.size() && WaitFor(fd, POLLIN, deadline)) {
+  while (heard.size() < word.size() && IsReadyBy(fd, POLLIN, deadline)) {
     char buffer[LifeSign::kMaxWordBytes];
     const ssize_t count = recv(fd, buffer, sizeof(buffer), 0);
     if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;

@@ -164,7 +164,7 @@ TEST_P(ProxyTest, AMeshReadsEachKeyOnceANode) {
 
 // L7: each of 1,500 saves added its keys to the launcher's memory.
 TEST(KeyValueUpstream, KeysThatComeAndGoTakeNoMoreAndMoreMemory) {
-  KeyValueUpstream upstream(grpc::CreateChannel("unix:/nowhere", grpc::InsecureChannelCredentials()));
+  KeyValueUpstream upstream("a launcher", grpc::CreateChannel("unix:/nowhere", grpc::InsecureChannelCredentials()));
   uint64_t revision = 0;
   const auto change = [&](const std::string& key, bool deleted) {
     proto::KeyMemory memory;

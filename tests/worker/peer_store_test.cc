@@ -41,8 +41,7 @@ struct Node {
     memory = *std::move(started);
     auto served = WorkerHub::Start({.socket_path = dir.Path("hub"),
                                     .job = job,
-                                    .upstream = std::make_shared<KeyValueUpstream>(
-                                        grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())),
+                                    .upstream = std::make_shared<KeyValueUpstream>("launcher", grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())),
                                     .handler = [](const WorkerHub::Report&) {},
                                     .more_services = {memory->relay()}});
     EXPECT_TRUE(served.ok()) << served.status();

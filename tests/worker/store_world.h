@@ -32,7 +32,7 @@ class StoreWorld {
     options.node.set_slots(3);
     client_ = *RendezvousClient::Connect(options);
     EXPECT_TRUE(client_->Join(absl::Seconds(20)).ok());
-    proxy_ = std::make_unique<KeyValueProxy>(std::make_shared<KeyValueUpstream>(client_->channel()));
+    proxy_ = std::make_unique<KeyValueProxy>(std::make_shared<KeyValueUpstream>("launcher", client_->channel()));
     const std::string address = absl::StrCat("unix:", folder_.path(), "/hub");
     grpc::ServerBuilder builder;
     ApplyServerSettings(builder, Link::kLocal);

@@ -18,7 +18,7 @@ namespace {
 using testing::HasSubstr;
 using Kind = PassOrder::Kind;
 
-constexpr ShardingStrategy kStrategies[] = {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard};
+constexpr ShardingStrategy kOrderedStrategies[] = {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard};
 
 // Blocks of one size that run against the order of the model: gathered in another order, each gets another's weights.
 const std::pair<const char*, Shape> kShapes[] = {{"reversed", {.reversed = true, .equal = true}},
@@ -43,7 +43,7 @@ void ExpectAsOneProcess(int ranks, const std::function<TrainerOptions()>& option
 
 TEST(PassOrder, ARankWithoutSamplesInTheFirstStep) {
   for (const auto& [name, shape] : kShapes) {
-    for (const ShardingStrategy strategy : kStrategies) {
+    for (const ShardingStrategy strategy : kOrderedStrategies) {
       for (const int replicate : {1, 2}) {
         SCOPED_TRACE(testing::Message() << name << ", strategy " << static_cast<int>(strategy) << ", " << replicate);
         Case c;
@@ -74,7 +74,7 @@ TEST(PassOrder, ARankWithFewerMicrobatches) {
 
 TEST(PassOrder, LeavesWithoutSamplesInTheFirstPass) {
   for (const auto& [name, shape] : kShapes) {
-    for (const ShardingStrategy strategy : kStrategies) {
+    for (const ShardingStrategy strategy : kOrderedStrategies) {
       SCOPED_TRACE(testing::Message() << name << ", strategy " << static_cast<int>(strategy));
       Case c;
       c.shape = shape;
@@ -92,7 +92,7 @@ TEST(PassOrder, LeavesWithoutSamplesInTheFirstPass) {
 
 TEST(PassOrder, EvaluationFirst) {
   for (const auto& [name, shape] : kShapes) {
-    for (const ShardingStrategy strategy : kStrategies) {
+    for (const ShardingStrategy strategy : kOrderedStrategies) {
       SCOPED_TRACE(testing::Message() << name << ", strategy " << static_cast<int>(strategy));
       const auto evaluate = [&](int ranks) {
         ThreadsExchange exchange(ranks);
