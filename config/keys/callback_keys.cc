@@ -75,6 +75,7 @@ event | text | before_load | The event.
 
 [callback memory_monitor] Logs memory.
 interval | int 1..1073741824 | 10 | Batches.
+memory_keys | map | - | A GPU's numbers to log: torch's name, and ours.
 
 [callback memory_snapshot] Records all allocations of some batches.
 skip_batches | int 0.. | 1 | Batches before it begins.
@@ -114,6 +115,7 @@ log_optimizer_metrics | bool | true | The optimizer's, too.
 
 [callback runtime_estimator] The time that is left.
 skip_batches | int 0..1048576 | 1 | Batches before it begins.
+time_unit | one of seconds, minutes, hours, days | hours | Of times.
 
 [callback sample_recorder] Writes the ids of every batch.
 

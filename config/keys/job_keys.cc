@@ -38,6 +38,7 @@ fsdp_config | map fsdp | - | Composer's older key for parallelism_config.fsdp.
 seed | int 0.. | 0 | Of weights, sample order and everything random.
 deterministic_mode | bool | false | An operation without a deterministic implementation is an error.
 composer_compat | bool | false | As Composer where it is wrong.
+on_nan | one of stop, skip, continue | stop; continue when composer_compat is true | What a step does whose loss or gradients are NaN or infinite.
 train_metrics_interval | int 0.. | 1 | Batches between train metrics; 0: never.
 save_folder | text 1.. | ({run_folder}/checkpoints) | Where checkpoints go: a path or a URL.
 save_filename | text 1.. | ep{epoch}-ba{batch} | Names of checkpoints.

@@ -26,10 +26,11 @@ std::string Check(const std::string& text, JobCheck check = {BuiltInSchema()}) {
 TEST(JobCheck, AcceptsWhatIsRight) {
   EXPECT_EQ(Check(kGood), "");
   EXPECT_EQ(Check(std::string(kGood) +
-                  "save_interval: 0.5dur\neval_interval: 0\ncallbacks: [lr_monitor, {fail_at: {rank: 1}}]\n"
+                  "save_interval: 0.5dur\neval_interval: 0\ncallbacks: [lr_monitor, {fail_at: {rank: 1}}, "
+                  "{memory_monitor: {memory_keys: {num_alloc_retries: a}}}, {runtime_estimator: {time_unit: days}}]\n"
                   "schedulers: {name: cosine_annealing_with_warmup, t_warmup: 2ba}\nseed:\n"
                   "fsdp_config: {activation_checkpointing: 2, auto_wrap: [GptBlock], mixed_precision: PURE}\n"
-                  "optimizers: {name: adamw, param_groups: [{pattern: '*.bias', lr: 0}]}\n"
+                  "optimizers: {name: adamw, param_groups: [{pattern: '*.bias', lr: 0}]}\non_nan: skip\n"
                   "eval_dataloader: [{name: gaussian_classification, label: a}, {name: text_bytes, path: x, label: b}]\n"),
             "");
 }
@@ -59,6 +60,7 @@ TEST(JobCheck, NamesFieldAndPlaceOfWhatIsWrong) {
       {"save_interval: 2iter", "save_interval: iterations need an iteration_length"},
       {"callbacks: {lr_moniter: }", "(did you mean `lr_monitor`?)"},
       {"schedulers: {name: CosineAnnealingWithWarmupScheduler}", "(did you mean `cosine_annealing_with_warmup`"},
+      {"on_nan: stopp", "on_nan: `stopp` is not one of stop, skip, continue"},
       {"lr: 0.1", "lr: unknown key (did you mean `optimizers.lr`?)"},
       {"num_workers: 2", "num_workers: unknown key (did you mean `train_dataloader.num_workers`"},
       {"model.lr: 1", "unknown key"},

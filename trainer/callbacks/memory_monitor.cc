@@ -22,12 +22,12 @@ double Gigabytes(int64_t bytes) {
   return rounded;
 }
 
-struct Entry {
+struct StatEntry {
   const char* key;   // torch.cuda.memory_stats'
   const char* name;  // Composer's
   int64_t DeviceMemory::* value;
 };
-constexpr Entry kEntries[] = {{"allocated_bytes.all.current", "current_allocated_mem", &DeviceMemory::allocated},
+constexpr StatEntry kStatEntries[] = {{"allocated_bytes.all.current", "current_allocated_mem", &DeviceMemory::allocated},
                               {"active_bytes.all.current", "current_active_mem", &DeviceMemory::active},
                               {"inactive_split_bytes.all.current", "current_inactive_mem", &DeviceMemory::inactive},
                               {"reserved_bytes.all.current", "current_reserved_mem", &DeviceMemory::reserved},
@@ -54,19 +54,19 @@ absl::Status LogMemory(const MemoryMonitor::Options& options, const State& state
 
 std::vector<std::string> DeviceMemoryKeys() {
   std::vector<std::string> keys;
-  for (const Entry& entry : kEntries) keys.emplace_back(entry.key);
+  for (const StatEntry& entry : kStatEntries) keys.emplace_back(entry.key);
   return keys;
 }
 
 std::vector<std::pair<std::string, double>> DeviceMemoryMetrics(
     const DeviceMemory& memory, const std::vector<std::pair<std::string, std::string>>& keys) {
   std::vector<std::pair<std::string, double>> metrics;
-  const auto add = [&](const Entry& entry, const std::string& name) {
+  const auto add = [&](const StatEntry& entry, const std::string& name) {
     const int64_t value = memory.*entry.value;
     const bool bytes = entry.value != &DeviceMemory::alloc_retries;
     metrics.emplace_back(name, bytes ? Gigabytes(value) : static_cast<double>(value));
   };
-  for (const Entry& entry : kEntries) {
+  for (const StatEntry& entry : kStatEntries) {
     if (keys.empty()) add(entry, entry.name);
     for (const auto& [key, name] : keys) {
       if (key == entry.key) add(entry, name);

@@ -30,7 +30,7 @@ std::string PathOf(const torch::nn::Module* module, Model& model) {
 // Frames that say nothing of the error: how it was made, and how functions are called.
 bool IsNoise(absl::string_view function) {
   for (const char* part : {"c10::Error", "c10::detail::torch", "c10::ValueError", "c10::Dispatcher", "c10::impl::wrap",
-                           "at::_ops::", "<unknown function>", "composer::TrainBatch", "composer::TrainLoop"}) {
+                           "at::_ops::", "<unknown function>", "composer::TrainBatch", "composer::TrainLoop", "__libc_start_"}) {
     if (absl::StrContains(function, part)) return true;
   }
   return false;

@@ -117,7 +117,7 @@ TEST(Errors, ADatasetThatFails) {
   options.train.dataset = std::make_shared<Failing>();
   const absl::Status status = Train(std::move(options)).status;
   EXPECT_FALSE(status.ok());
-  for (const char* part : {"sample 7: the file is gone", "train loader, epoch 0, batch 0, samples ", " (8)", "\n  at "}) {
+  for (const char* part : {"sample 7: the file is gone", "train loader, epoch 0, batch 0, samples ", " (8)"}) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(part));
   }
 }
@@ -166,7 +166,7 @@ TEST(Errors, AnErrorOfTheModelHasAPlace) {
   EXPECT_THAT(message, testing::StartsWith("mat1 and mat2 shapes"));
   EXPECT_THAT(message, HasSubstr("\n  in model.layers.1, forward of batch 2 (epoch 0), samples "));
   EXPECT_THAT(message, HasSubstr(absl::StrCat("samples ", absl::StrJoin(ids, ", "), " (4)\n  at ")));
-  EXPECT_THAT(message, HasSubstr("addmm")) << "the native stack";
+  EXPECT_THAT(message, HasSubstr("\n  at at::native::linear(")) << "the native stack";
   EXPECT_THAT(message, testing::Not(HasSubstr("0x"))) << "the same error has the same text";
 }
 

@@ -28,10 +28,10 @@ const Way kWays[] = {{"one rank", 1, {}},
                      {"one rank, elastic", 1, {}, true},
                      {"one rank, sharded", 1, ShardingStrategy::kFullShard},
                      {"DDP", 3, {}},
-                     {"DDP, elastic", 3, {}, true},
+                     {"DDP, elastic", 2, {}, true},
                      {"SHARD_GRAD_OP", 3, ShardingStrategy::kShardGradOp},
                      {"FULL_SHARD", 3, ShardingStrategy::kFullShard},
-                     {"FULL_SHARD, elastic", 3, ShardingStrategy::kFullShard, true}};
+                     {"FULL_SHARD, elastic", 2, ShardingStrategy::kFullShard, true}};
 
 // On the last rank, which has the fewest samples, at these batches.
 void Spoil(TrainerOptions& options, Where where, std::vector<int64_t> batches) {
@@ -60,7 +60,7 @@ std::vector<RunResult> TrainWay(const Way& way, const std::function<void(Trainer
   return TrainOnRanks(way.ranks, [&](int rank) {
     TrainerOptions options = SmallRun(shape);
     if (way.strategy) options.fsdp.emplace().strategy = *way.strategy;
-    if (way.elastic) options.virtual_shards = 3;
+    if (way.elastic) options.virtual_shards = 4;
     change(options, rank);
     return options;
   });
@@ -83,7 +83,7 @@ TEST(OnNan, StopsAllRanksAtTheStepBeforeTheUpdate) {
                                                     : "a gradient of batch 7 (epoch 1) is NaN or infinite"));
         EXPECT_EQ(result.losses.size(), 6) << "the steps before";
       }
-      EXPECT_EQ(Checkpoints(dir.Path("saves")).back(), "ep1-ba6");
+      ASSERT_THAT(Checkpoints(dir.Path("saves")), testing::ElementsAre("ep0-ba2", "ep0-ba4", "ep1-ba6"));
       for (const auto& [name, tensor] : NewestCheckpoint(dir.Path("saves")).tensors)
         EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
     }

@@ -3,6 +3,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "absl/synchronization/notification.h"
 #include "tests/conformance/communicator_suite.h"
 #include "tests/support/threads_communicator.h"
 #include "trainer/parallel/c10d_communicator.h"
@@ -69,6 +70,42 @@ TEST(C10dCommunicator, ALostPeerIsUnavailable) {
     const absl::Status status = CatchTorch([&] { communicator->AllReduceSum(tensor); });
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("all-reduce number 2 failed: "));
+  });
+}
+
+// Tells when a collective has begun.
+class FirstAllReduce final : public Tracer {
+ public:
+  Span Begin(const TraceName& name) override {
+    if (name.name == kAllReduceSpan.name && !begun.HasBeenNotified()) begun.Notify();
+    return 0;
+  }
+  void End(Span span) override {}
+  void Instant(const TraceName& name) override {}
+  void Counter(const TraceName& name, double value) override {}
+  absl::Notification begun;
+};
+
+// Gloo's own threads wait for rank 1, which does not come as long as the other is not gone.
+TEST(HostCommunicator, ADestructorWaitsForNoPeer) {
+  const RankFactory make = MakeOrderedGlooGroup(2);
+  absl::Notification gone;
+  SpawnRanks(2, [&](int rank) {
+    std::unique_ptr<Communicator> communicator = make(rank);
+    at::Tensor tensor = torch::ones({1 << 20});  // more than what runs in the caller
+    communicator->AllReduceSum(tensor);
+    if (rank == 1) {
+      EXPECT_TRUE(gone.WaitForNotificationWithTimeout(absl::Seconds(15)));
+      return;
+    }
+    FirstAllReduce tracer;
+    communicator->set_tracer(&tracer);
+    std::unique_ptr<PendingCollective> pending = communicator->StartAllReduceSum(tensor);
+    tracer.begun.WaitForNotification();
+    pending.reset();
+    tensor.reset();
+    communicator.reset();
+    gone.Notify();
   });
 }
 

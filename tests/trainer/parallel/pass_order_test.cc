@@ -18,14 +18,14 @@ namespace {
 using testing::HasSubstr;
 using Kind = PassOrder::Kind;
 
-constexpr ShardingStrategy kOrderedStrategies[] = {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard};
+constexpr ShardingStrategy kShardingStrategies[] = {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard};
 
 // Blocks of one size that run against the order of the model: gathered in another order, each gets another's weights.
 const std::pair<const char*, Shape> kShapes[] = {{"reversed", {.reversed = true, .equal = true}},
                                                  {"twice", {.reversed = true, .twice = true, .equal = true}},
                                                  {"frozen", {.frozen = true, .reversed = true, .equal = true}}};
 
-void ExpectAsOneProcess(int ranks, const std::function<TrainerOptions()>& options, const FsdpOptions& fsdp) {
+void ExpectWhatOneProcessGives(int ranks, const std::function<TrainerOptions()>& options, const FsdpOptions& fsdp) {
   const RunResult one = Train(options());
   ASSERT_TRUE(one.status.ok()) << one.status;
   const auto results = TrainOnRanks(ranks, [&](int) {
@@ -43,7 +43,7 @@ void ExpectAsOneProcess(int ranks, const std::function<TrainerOptions()>& option
 
 TEST(PassOrder, ARankWithoutSamplesInTheFirstStep) {
   for (const auto& [name, shape] : kShapes) {
-    for (const ShardingStrategy strategy : kOrderedStrategies) {
+    for (const ShardingStrategy strategy : kShardingStrategies) {
       for (const int replicate : {1, 2}) {
         SCOPED_TRACE(testing::Message() << name << ", strategy " << static_cast<int>(strategy) << ", " << replicate);
         Case c;
@@ -55,7 +55,7 @@ TEST(PassOrder, ARankWithoutSamplesInTheFirstStep) {
           result.train.dataset = MakeRows(2);  // each batch is a short last one
           return result;
         };
-        ExpectAsOneProcess(4, options, c.fsdp);
+        ExpectWhatOneProcessGives(4, options, c.fsdp);
       }
     }
   }
@@ -68,13 +68,13 @@ TEST(PassOrder, ARankWithFewerMicrobatches) {
     c.shape = shape;
     c.microbatch = 1;
     c.global_batch = 5;  // 2, 1, 1 and 1 on 4 ranks
-    ExpectAsOneProcess(4, [&c] { return OptionsOf(c); }, c.fsdp);
+    ExpectWhatOneProcessGives(4, [&c] { return OptionsOf(c); }, c.fsdp);
   }
 }
 
 TEST(PassOrder, LeavesWithoutSamplesInTheFirstPass) {
   for (const auto& [name, shape] : kShapes) {
-    for (const ShardingStrategy strategy : kOrderedStrategies) {
+    for (const ShardingStrategy strategy : kShardingStrategies) {
       SCOPED_TRACE(testing::Message() << name << ", strategy " << static_cast<int>(strategy));
       Case c;
       c.shape = shape;
@@ -85,14 +85,14 @@ TEST(PassOrder, LeavesWithoutSamplesInTheFirstPass) {
         result.virtual_shards = 8;
         return result;
       };
-      ExpectAsOneProcess(4, options, c.fsdp);
+      ExpectWhatOneProcessGives(4, options, c.fsdp);
     }
   }
 }
 
 TEST(PassOrder, EvaluationFirst) {
   for (const auto& [name, shape] : kShapes) {
-    for (const ShardingStrategy strategy : kOrderedStrategies) {
+    for (const ShardingStrategy strategy : kShardingStrategies) {
       SCOPED_TRACE(testing::Message() << name << ", strategy " << static_cast<int>(strategy));
       const auto evaluate = [&](int ranks) {
         ThreadsExchange exchange(ranks);
