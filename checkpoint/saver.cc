@@ -69,6 +69,8 @@ absl::StatusOr<std::string> Saver::SaveSnapshot(const absl::Status& taken, const
             ? parts.status()
             : Commit(snapshot.names,
                      {.run_name = options_.run_name, .step = step, .samples = samples, .attempt = *attempt}, *parts);
+    // Of a launch that was taken over, the other one's clean-up may be what failed the save.
+    if (const absl::Status held = location.ok() ? absl::OkStatus() : MayWrite(); !held.ok()) location = held;
     if (!location.ok()) CleanUp();
   }
   location = exchange_.Broadcast(std::move(location));

@@ -7,7 +7,10 @@
 #include <atomic>
 #include <functional>
 #include <thread>
+#include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "checkpoint/cleanup.h"
 #include "checkpoint/reader.h"
@@ -242,6 +245,32 @@ TEST(FolderLease, AFencedLaunchCommitsNothingAndDeletesNothing) {
     EXPECT_EQ(*CommittedCheckpoints(*store), (std::vector<CheckpointName>{{0, 1}, {0, 2}, {0, 4}}));
     EXPECT_TRUE(UnfinishedAttempts(*store)->empty());
   }
+}
+
+// It used to say that its files are not there, and to ask whether the folder is shared.
+TEST(FolderLease, ASaveUnderWayWhenTheFolderIsTakenOverSaysSo) {
+  struct Interrupted final : FaultStore {
+    using FaultStore::FaultStore;
+    absl::Status Put(const std::string& key, Pieces pieces) override {
+      const absl::Status status = FaultStore::Put(key, pieces);
+      if (absl::EndsWith(key, ".safetensors") && meanwhile) std::exchange(meanwhile, nullptr)();
+      return status;
+    }
+    std::function<void()> meanwhile;
+  };
+  MemoryStore memory;
+  auto store = std::make_shared<Interrupted>(memory);
+  ManualClock clock;
+  auto first = Launch("first").Take(store, clock);
+  std::unique_ptr<FolderLease> second;
+  store->meanwhile = [&] {
+    second = *Launch("second").Take(store, clock);
+    ASSERT_TRUE(DeleteInterrupted(*store, {"run"}).ok());
+  };
+  const auto saved = SaveOne(*store, 1, {.run_name = "run", .may_write = [&] { return (*first)->Check(); }});
+  EXPECT_EQ(saved.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(saved.status().message()), HasSubstr("a later launch of this run"));
+  EXPECT_TRUE(second->Check().ok());
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ TrainerOptions RunWithBuffers(const std::string& folder) {
 
 std::string DataFileOf(const std::string& folder, const std::string& checkpoint) {
   LocalStore store(folder);
-  for (const std::string& key : store.List(checkpoint).value()) {
+  const std::vector<std::string> keys = store.List(checkpoint).value();
+  for (const std::string& key : keys) {
     if (absl::EndsWith(key, ".safetensors")) return folder + "/" + key;
   }
   return "";
