@@ -42,7 +42,7 @@ TEST(ProgressLineTest, Bars) {
   // What has no room goes as a whole, from the last.
   EXPECT_EQ(RenderBar(line, 76), "train   Epoch 0:  44% 210/469 [00:12<00:14, 17.5ba/s, loss=0.412, acc=0.85]");
   EXPECT_EQ(RenderBar(line, 70), "train   Epoch 0:  44%|█▎ | 210/469 [00:12<00:14, 17.5ba/s, loss=0.412]");
-  EXPECT_EQ(RenderBar(line, 64), "train   Epoch 0:  44%|████▍     | 210/469 [00:12<00:14, 17.5ba/s]");
+  EXPECT_EQ(RenderBar(line, 64), "train   Epoch 0:  44%|████     | 210/469 [00:12<00:14, 17.5ba/s]");
   EXPECT_EQ(RenderBar(line, 40), "train   Epoch 0:  44% 210/469 [00:12<00:");
   EXPECT_EQ(RenderBar(Line(0, 8, 0), 60), "train   Epoch 0:   0%|                       | 0/8 [00:00<?]");
   EXPECT_EQ(RenderBar(Line(8, 8, 4000), 200),
