@@ -37,7 +37,7 @@ STEPS_A_FAULT, SAVE, EVALUATE = 20, 10, 25
 RECOVERY_LIMIT_S = 90  # a stopped worker is noticed after 20 s
 GONE_LIMIT_S = 5
 MOST_FAILURES = 30
-POLL_S = 0.01
+POLL_S = 0.005
 # Of 200.
 KINDS = {"rank": 62, "two ranks": 24, "all ranks": 14, "spawner": 22, "launcher": 22, "launcher and spawner": 8,
          "rendezvous": 24, "stop worker": 8, "stop launcher": 10, "everything": 6}
@@ -158,7 +158,7 @@ class Soak:
         rng = random.Random(self.state["seed"])
         count = self.state["faults"]
         self.plan = list(zip(spread(KINDS, count, rng), spread(MOMENTS, count, rng)))
-        self.steps = STEPS_A_FAULT * (count + 2)
+        self.steps = STEPS_A_FAULT * (count + 4)
         self.run = Run(options, self.folder, "disturbed", self.steps)
         self.began = time.monotonic()
 
@@ -233,7 +233,9 @@ class Soak:
         after = time.time()
         target = STEPS_A_FAULT * (number + 1)
         every = {"step": 1, "save": SAVE, "evaluation": EVALUATE}[moment]
-        if not self.wait_until(lambda record: record[0] >= target and record[0] % every == 0 and record[1] > after):
+        target = max(target, self.run.last_record()[0] + 1)
+        target += -target % every  # the next save or evaluation
+        if not self.wait_until(lambda record: record[0] >= target and record[1] > after):
             return False
         time.sleep(rng.uniform(0, 0.2 if moment == "step" else 0.06))
         return True
