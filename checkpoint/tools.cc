@@ -25,7 +25,7 @@ constexpr Command kCommands[] = {
      "Reads a checkpoint again and checks every checksum; of a folder, all of them.", VerifyTool},
     {"diff", "A B",
      "Compares two checkpoints, bit by bit.", DiffTool},
-    {"export", "PATH OUT [--dtype bf16] [--max-shard-size 5GB] [--rename FROM=TO] [--overwrite]",
+    {"export", "PATH OUT [--dtype bf16] [--max-shard-size 5GB] [--overwrite]",
      "Writes the model's weights as safetensors. OUT: a folder, or a file x.safetensors.", ExportTool},
     {"import", "SRC FOLDER [--rename FROM=TO] [--key A/B] [--run-name NAME] [--overwrite]",
      "Makes a checkpoint of weights in safetensors or torch.save files.", ImportTool},

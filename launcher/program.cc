@@ -25,7 +25,7 @@ absl::StatusOr<Program> YamlJob(const ProgramQuery& query) {
   if (!PathExists(program.yaml)) return absl::InvalidArgumentError(absl::StrCat("no such file: ", program.yaml));
   program.overrides.assign(query.words.begin() + 1, query.words.end());
   for (const std::string& word : program.overrides) {
-    if (LooksLikeOverride(word)) continue;
+    if (!absl::StartsWith(word, "-") && LooksLikeOverride(word)) continue;
     const char* hint = word[0] == '-' ? " (flags come before the YAML file)" : "";
     return absl::InvalidArgumentError(
         absl::StrCat("after ", program.yaml, " come settings key=value, not `", word, "`", hint));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "checkpoint/diff.h"
 #include "checkpoint/reader.h"
@@ -18,7 +19,7 @@ absl::StatusOr<int> DiffTool(const std::vector<std::string>& args, const ToolCon
     states.push_back(std::move(state));
   }
   const std::vector<std::string> differences = DiffStates(states[0], states[1]);
-  for (const std::string& line : differences) context.out << line << "\n";
+  for (const std::string& line : differences) context.out << Printable(line) << "\n";
   if (!differences.empty()) return kToolDifferent;
   context.out << "equal, bit for bit: " << Counted(states[0].tensors.size(), "tensor") << " and the small state\n";
   return kToolDone;

@@ -174,15 +174,14 @@ TEST(OptionsTest, ExplainShowsValueAndOrigin) {
 TEST(OptionsTest, HelpStaysWithinTheWidth) {
   const std::string help = TwoColumns({{"-n, --nproc N", "how many workers there are on this node, which is a number"},
                                        {"--a-flag-with-a-name-that-is-much-too-long N", "beside it there is no room"}},
-                                      50);
+                                      50);  // 24 columns at least for the second part
   EXPECT_EQ(help,
-            "  -n, --nproc N                       how many\n"
-            "                                      workers there are on\n"
-            "                                      this node, which is\n"
-            "                                      a number\n"
+            "  -n, --nproc N                       how many workers there\n"
+            "                                      are on this node, which\n"
+            "                                      is a number\n"
             "  --a-flag-with-a-name-that-is-much-too-long N\n"
-            "                                      beside it there is\n"
-            "                                      no room\n");
+            "                                      beside it there is no\n"
+            "                                      room\n");
 }
 
 }  // namespace

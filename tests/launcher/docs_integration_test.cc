@@ -37,7 +37,7 @@ class DocsTest : public testing::Test {
 };
 
 TEST_F(DocsTest, BashCompletes) {
-  EXPECT_EQ(Complete("composer --rdzv-b", 1), "--rdzv-backend\n");
+  EXPECT_EQ(Complete("composer --rdzv-ba", 1), "--rdzv-backend\n");
   EXPECT_EQ(Complete("composer --rdzv-backend c", 2), "c10d\n");
   EXPECT_EQ(Complete("composer -n ''", 2), "auto cpu gpu\n");
   EXPECT_EQ(Complete("composer -n 2 valid", 3), "validate\n");
