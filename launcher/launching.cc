@@ -10,7 +10,7 @@
 namespace composer {
 namespace {
 
-constexpr char kLoopback[] = "127.0.0.1";  // of what we serve ourselves
+constexpr char kOwnHost[] = "127.0.0.1";  // of what we serve ourselves
 
 }  // namespace
 
@@ -34,7 +34,7 @@ absl::Status FindRendezvous(Launching& launching) {
   if (!port.ok() && launching.plan.shape.hosting == Hosting::kIfLocal) return absl::OkStatus();
   RETURN_IF_ERROR(port.status());
   launching.serves = true;
-  launching.rendezvous = {kLoopback, *port};
+  launching.rendezvous = {kOwnHost, *port};
   return absl::OkStatus();
 }
 
@@ -57,7 +57,8 @@ void FindPlace(Launching& launching) {
 }
 
 RendezvousPlaces PlacesOf(const Launching& launching) {
-  RendezvousPlaces places = {.self = launching.place, .grace = absl::Seconds(launching.options.rdzv_grace),
+  RendezvousPlaces places = {.self = launching.place,
+                             .grace = absl::Seconds(launching.options.rdzv_grace),
                              .blip = absl::Seconds(launching.options.rdzv_blip)};
   // Told not to serve: a `composer serve` of its own does.
   places.hosted = launching.plan.shape.hosting != Hosting::kNo || !launching.options.rdzv_conf.contains("is_host");
@@ -65,7 +66,7 @@ RendezvousPlaces PlacesOf(const Launching& launching) {
   const int own = launching.serves || launching.place > 0 ? launching.place : -1;
   for (int i = 0; i < servers && servers > 1; ++i) {
     Endpoint endpoint = launching.plan.shape.endpoints[i];
-    if (i == own) endpoint.host = kLoopback;  // whether its own name resolves here or not
+    if (i == own) endpoint.host = kOwnHost;  // whether its own name resolves here or not
     places.servers.push_back(endpoint.ToString());
   }
   return places;

@@ -311,11 +311,12 @@ class EndOfTheJobTest(NodesTest):
 
     def test_the_rendezvous_stays_until_all_have_heard_of_the_end(self):
         nodes = self.launch_all("steps=40", "linger_rank=0", "linger_ms=4000")
-        done = lambda number: nodes[number].said(f"rank {number} starts") and not self.hosts[number].pid_of("composer_worker")
-        self.wait_for(lambda: done(1), "rank 1 is done")
+        worker = lambda number: self.hosts[number].pid_of("composer_worker")
+        self.wait_for(lambda: worker(0) and worker(1), "both ranks")
+        self.wait_for(lambda: not worker(1), "rank 1 is done")
         time.sleep(0.3)  # its launcher waits for node 0
         self.hosts[1].cut()
-        self.wait_for(lambda: done(0), "rank 0 is done")
+        self.wait_for(lambda: not worker(0), "rank 0 is done")
         time.sleep(0.5)
         self.hosts[1].mend()
         for node in nodes:

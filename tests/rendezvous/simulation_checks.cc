@@ -94,7 +94,11 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
       if (member.first == stream->agent && Remembers(stream->life, member)) there.insert(member);
     }
   }
-  const auto is_left = [&](const Life& life) { return left_.count(life) > 0; };
+  // It, or a later process of its host that was the same node: its place is nobody's.
+  const auto is_left = [&](const Life& life) {
+    const auto later = left_.lower_bound(life);
+    return later != left_.end() && later->first == life.first;
+  };
   const int of = static_cast<int>(members.size() - std::count_if(members.begin(), members.end(), is_left));
   if (!IsMajority(static_cast<int>(there.size()), of, there.count(last->second.members[0]) > 0)) {
     Violate("generation ", world.generation, " forms with ", there.size(), " of the ", of, " nodes of ", last->first);
