@@ -8,10 +8,6 @@
 #include "rendezvous/rank_layout.h"
 
 namespace composer {
-namespace {
-
-
-}  // namespace
 
 // Where a launcher of the job runs: another one there is its successor.
 std::string Coordinator::PlaceName(const proto::NodeInfo& node) {

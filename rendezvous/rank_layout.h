@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+
 #include <vector>
 
 namespace composer {
