@@ -18,6 +18,7 @@ constexpr absl::Duration kPatience = absl::Seconds(240);   // in which a world m
 Simulation::Simulation(const SimulationOptions& options) : options_(options), random_(options.seed) {
   now_ = absl::UnixEpoch() + absl::Hours(1);
   end_ = now_ + kFaultTime + kPatience;
+  calm_from_ = now_ + absl::Seconds(30);  // all have come
   Plan();
   PlanFaults();
 }

@@ -155,7 +155,7 @@ void Simulation::ExpectNoEndAfterCut(int a, int s, absl::Duration length) {
            other.stream->server == s;
   };
   if (!IsCalm() || !attached(agent) || std::count_if(agents_.begin(), agents_.end(), attached) < 2) return;
-  if (hosted_ && (agent.host.port() == 0 || agent.server != s)) return;
+  if (hosted_ && (agent.host.port() == 0 || agent.server != s || a == s)) return;
   constexpr absl::Duration kDetected = absl::Milliseconds(3500);  // both ends have noticed, and look again
   const bool grows =
       std::any_of(agents_.begin(), agents_.end(), [](const Agent& v) { return v.state == State::kJoining; });
