@@ -36,6 +36,7 @@ from bounded_job import processes_with
 STEPS_A_FAULT, SAVE, EVALUATE = 20, 10, 25
 RECOVERY_LIMIT_S = 90  # a stopped worker is noticed after 20 s
 GONE_LIMIT_S = 5
+LEFT_LIMIT_S = 20  # what another job has without naming it in a process is gone by then
 MOST_FAILURES = 30
 POLL_S = 0.005
 # Of 200.
@@ -314,7 +315,12 @@ class Soak:
         for sub in ("run", "tmp"):
             if left := [str(path) for path in (self.folder / sub).rglob("*")]:
                 self.fail(f"files are left: {left[:10]}")
-        if left := sorted(path for path in things() - set(self.state["before"]) if not self.in_use(path)):
+        for _ in range(LEFT_LIMIT_S):  # other jobs of this machine come and go
+            left = sorted(path for path in things() - set(self.state["before"]) if not self.in_use(path))
+            if not left:
+                break
+            time.sleep(1)
+        if left:
             self.fail(f"left: {left[:10]}")
         if left := [str(path) for path in self.run.run_folder.rglob("*") if ".tmp-" in path.name or path.name.endswith(".new")]:
             self.fail(f"left in the run folder: {left[:10]}")
