@@ -91,6 +91,7 @@
 #include "trainer/callbacks/speed_monitor.h"
 #include "trainer/callbacks/system_metrics_monitor.h"
 #include "trainer/callbacks/threshold_stopper.h"
+#include "trainer/callbacks/throughput.h"
 
 // Loggers.
 #include "trainer/loggers/console_logger.h"
