@@ -50,6 +50,9 @@ std::string Wrap(absl::string_view text, size_t indent, size_t columns) {
   return result;
 }
 
+// A default that depends on the rest is words, not a value.
+bool IsDescribed(const OptionValue& v) { return v.origin == "default" && absl::StrContains(v.value, ' '); }
+
 }  // namespace
 
 std::string TwoColumns(const std::vector<std::pair<std::string, std::string>>& rows, size_t columns) {
@@ -82,11 +85,11 @@ std::string ExplainOptions(const std::vector<OptionValue>& values) {
   size_t name_width = 0, value_width = kValueColumn;
   for (const OptionValue& v : values) {
     name_width = std::max(name_width, v.name.size());
-    if (v.value.size() <= kMaxValue) value_width = std::max(value_width, v.value.size());
+    if (!IsDescribed(v) && v.value.size() <= kMaxValue) value_width = std::max(value_width, v.value.size());
   }
   std::string text;
   for (const OptionValue& v : values) {
-    const bool described = v.origin == "default" && absl::StrContains(v.value, ' ');
+    const bool described = IsDescribed(v);
     const std::string value = v.value.empty() || described ? "-" : v.value;
     const std::string origin = described ? absl::StrCat("default: ", v.value) : v.origin;
     const std::string gap = value.size() > value_width ? "\n" + std::string(name_width + 1 + value_width, ' ') : "";

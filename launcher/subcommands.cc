@@ -38,7 +38,7 @@ std::function<int(const SubcommandCall&)> Control(const std::string& name) {
 
 int PrintVersion(const SubcommandCall& call) {
   const std::string first = call.arguments.empty() ? "" : call.arguments[0];
-  if (first == "--help" || first == "-h") return PrintHelp(CommandHelp("composer version", "Prints the version.", {}));
+  if (first == "--help" || first == "-h") return PrintHelp(CommandHelp("composer version [--help]", "Prints the version.", {}));
   if (!first.empty()) {
     TellError(absl::StrCat("version takes no argument `", first, "`"));
     return exit_code::kUserError;

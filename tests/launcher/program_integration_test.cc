@@ -66,7 +66,8 @@ TEST_F(ProgramTest, TheFirstFailureByTimeIsNamedAndGivesTheCode) {
                Shell(3, "if test $RANK = 1; then echo bad luck >&2; exit 7; fi; trap 'exit 9' TERM; sleep 10 & wait"));
   EXPECT_EQ(run.Wait(), 7);
   EXPECT_THAT(run.err(),
-              AllOf(HasSubstr("composer: rank 1 on "), HasSubstr(") exited with 7\n"), HasSubstr("  | bad luck\n")));
+              AllOf(HasSubstr("composer: rank 1 on "), HasSubstr(") exited with 7\n"), HasSubstr("[1] bad luck\n"), Not(HasSubstr("  | bad luck"))))
+      << "what the terminal has shown is not repeated";
   EXPECT_THAT(run.err(), Not(HasSubstr("rank 0 on")));
   ExpectNothingLeft();
 }
