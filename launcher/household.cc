@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/network_facts.h"
+#include "base/private_file.h"
 #include "base/status_macros.h"
 #include "launcher/job_cgroup.h"
 #include "launcher/job_file.h"
@@ -91,6 +92,7 @@ absl::StatusOr<Household> MakeHousehold(const LaunchPlan& plan, bool endpoint_is
       household.lock = *std::move(lock);
       if (!plan.any_job_file) RETURN_IF_ERROR(CheckJobFile(plan.run_folder, plan.job_file));
       RETURN_IF_ERROR(RememberJobFile(plan.run_folder, plan.job_file));
+      RETURN_IF_ERROR(MakePrivateDir(JoinPath(plan.run_folder, "logs")));  // whatever a worker prints is there
     }
   }
   ASSIGN_OR_RETURN(household.temp_folder, MakeTempFolder(environment, plan.peer_memory));
