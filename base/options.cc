@@ -15,8 +15,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
-#include "base/utf8.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace composer {
 namespace {
@@ -185,8 +185,11 @@ absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, con
       const absl::string_view written = origin.substr(origin.find(' ') + 1);
       const std::string name =
           absl::StrContains(Canonical(written), Canonical(option.name)) ? "" : absl::StrCat(" (--", option.name, ")");
-      return absl::InvalidArgumentError(absl::StrCat(written, name, ": `", FirstBadUtf8(it->second.value) == absl::string_view::npos ? it->second.value
-                                                                                              : absl::CHexEscape(it->second.value), "` ", status.message()));
+      return absl::InvalidArgumentError(absl::StrCat(written, name, ": `",
+                                                     FirstBadUtf8(it->second.value) == absl::string_view::npos
+                                                         ? it->second.value
+                                                         : absl::CHexEscape(it->second.value),
+                                                     "` ", status.message()));
     }
     result.values.push_back(it->second);
   }

@@ -8,7 +8,8 @@
 
 namespace composer {
 
-// Where the first byte is that does not belong to valid UTF-8 (RFC 3629: no overlong forms, no surrogates, at most U+10FFFF); npos: nowhere.
+// Where the first byte is that does not belong to valid UTF-8 (RFC 3629: no overlong forms, no surrogates, at most
+// U+10FFFF); npos: nowhere.
 size_t FirstBadUtf8(absl::string_view text);
 
 }  // namespace composer

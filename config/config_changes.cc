@@ -26,7 +26,8 @@ struct ClassRow {
 };
 // The first that holds the path counts; what is not here is notable.
 constexpr ClassRow kClasses[] = {
-    // How samples are fetched, and where they lie: another machine has other paths. Their number is compared when they are opened.
+    // How samples are fetched, and where they lie: another machine has other paths. Their number is compared when
+    // they are opened.
     {"train_dataloader.num_workers", ChangeClass::kHarmless},
     {"train_dataloader.prefetch_factor", ChangeClass::kHarmless},
     {"train_dataloader.timeout", ChangeClass::kHarmless},
@@ -136,9 +137,8 @@ std::vector<ConfigChange> CompareConfigs(const KeptConfig& before, const KeptCon
 }
 
 bool MayChange(const std::vector<std::string>& resume_changes, absl::string_view path) {
-  return std::any_of(resume_changes.begin(), resume_changes.end(), [&](const std::string& permitted) {
-    return permitted == "allow" || IsWithin(path, permitted);
-  });
+  return std::any_of(resume_changes.begin(), resume_changes.end(),
+                     [&](const std::string& permitted) { return permitted == "allow" || IsWithin(path, permitted); });
 }
 
 std::string DescribeChanges(const std::vector<ConfigChange>& changes) {

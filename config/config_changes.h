@@ -1,5 +1,5 @@
-// What is different between the configuration that a checkpoint was made with and that of a run that is about to resume from it, and whether
-// the checkpoint's state still means something. Pure functions.
+// What is different between the configuration that a checkpoint was made with and that of a run that is about to
+// resume from it, and whether the checkpoint's state still means something. Pure functions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,8 +30,8 @@ struct ConfigChange {
 // A configuration as it is kept in files: every setting in force by its path (effective_config.h), without secrets.
 struct KeptConfig {
   std::map<std::string, std::string> settings;
-  // Of settings whose value is not shown, since it is from the environment or its key looks like a secret's: a keyed hash of it. A path that
-  // only one of two configurations has a hash of says nothing.
+  // Of settings whose value is not shown, since it is from the environment or its key looks like a secret's: a keyed
+  // hash of it. A path that only one of two configurations has a hash of says nothing.
   std::map<std::string, std::string> hashes;
 
   bool operator==(const KeptConfig&) const = default;

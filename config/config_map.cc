@@ -77,7 +77,8 @@ std::string AsYaml(double value) { return absl::StrFormat("%.17g", value); }
 std::string AsYaml(absl::string_view value) { return std::string(value); }
 template <typename T>
 std::string AsYaml(const std::vector<T>& values) {
-  return absl::StrCat("[", absl::StrJoin(values, ", ", [](std::string* out, const T& value) { out->append(AsYaml(value)); }), "]");
+  return absl::StrCat(
+      "[", absl::StrJoin(values, ", ", [](std::string* out, const T& value) { out->append(AsYaml(value)); }), "]");
 }
 
 }  // namespace
@@ -85,8 +86,13 @@ std::string AsYaml(const std::vector<T>& values) {
 template <typename Value, typename Range>
 void ConfigMap::Note(absl::string_view key, absl::string_view type, const Value& fallback, const Range& range) const {
   if (!reader_->records()) return;
-  reader_->Note({path_, std::string(key), std::string(type), AsYaml(fallback), static_cast<double>(range.min),
-                 static_cast<double>(range.max), {}});
+  reader_->Note({path_,
+                 std::string(key),
+                 std::string(type),
+                 AsYaml(fallback),
+                 static_cast<double>(range.min),
+                 static_cast<double>(range.max),
+                 {}});
 }
 
 bool ConfigMap::Has(absl::string_view key) const {
@@ -196,7 +202,8 @@ std::string ConfigMap::Choice(absl::string_view key, absl::Span<const absl::stri
   }
   if (value == fallback) return value;
   const ConfigNode* node = node_ == nullptr ? nullptr : node_->Find(key);
-  Reject(key, absl::StrCat(node == nullptr ? value : node->Describe(), " is not one of ", absl::StrJoin(names, ", "), DidYouMean(value, names)));
+  Reject(key, absl::StrCat(node == nullptr ? value : node->Describe(), " is not one of ", absl::StrJoin(names, ", "),
+                           DidYouMean(value, names)));
   return std::string(fallback);
 }
 

@@ -45,7 +45,8 @@ class ConfigMap;
 struct ConfigAsk {
   std::string path;  // of the map
   std::string key;
-  std::string type;      // "int", "number", "bool", "text", "time", "choice", "ints", "numbers", "texts"; "": whether it is there
+  std::string
+      type;  // "int", "number", "bool", "text", "time", "choice", "ints", "numbers", "texts"; "": whether it is there
   std::string fallback;  // as YAML; "": none
   double min = -std::numeric_limits<double>::infinity(), max = std::numeric_limits<double>::infinity();
   std::vector<std::string> words;  // of a choice

@@ -116,9 +116,11 @@ void List(const ConfigNode& node, const std::string& path, std::vector<Setting>&
   const auto add = [&](std::string value) { settings.push_back({path, std::move(value), node.mark.ToString()}); };
   if (IsPlain(node)) return add(ShownOf(node));
   if (node.is_list() && std::all_of(node.children.begin(), node.children.end(), IsPlain)) {
-    return add(absl::StrCat("[", absl::StrJoin(node.children, ", ", [](std::string* out, const ConfigNode& item) {
-                              absl::StrAppend(out, ShownOf(item));
-                            }), "]"));
+    return add(absl::StrCat(
+        "[",
+        absl::StrJoin(node.children, ", ",
+                      [](std::string* out, const ConfigNode& item) { absl::StrAppend(out, ShownOf(item)); }),
+        "]"));
   }
   if (node.children.empty()) return add("{}");
   for (size_t i = 0; i < node.children.size(); ++i) {

@@ -13,8 +13,9 @@ namespace composer {
 
 inline constexpr char kDefaultSource[] = "default";
 
-// The document with a value for each key that has a default; what was added is marked kDefaultSource. Keys whose default follows from other
-// settings in ways that only the run knows, and those without one, are left out. document: resolved. What the schema does not know stays.
+// The document with a value for each key that has a default; what was added is marked kDefaultSource. Keys whose
+// default follows from other settings in ways that only the run knows, and those without one, are left out. document:
+// resolved. What the schema does not know stays.
 ConfigNode EffectiveConfig(const ConfigNode& document, const Schema& schema);
 
 // One setting, for people.

@@ -3,7 +3,8 @@
 //   ${oc.env:VAR}             the environment; an error when it is not set. ${env:VAR} is the same.
 //   ${oc.env:VAR,default}     with a default, which may hold `${…}` itself
 //   \${                       a plain `${`
-// What comes out of the environment counts as unquoted, so `nproc: ${env:N}` is a number, and may be a secret: ConfigNode::written keeps
+// What comes out of the environment counts as unquoted, so `nproc: ${env:N}` is a number, and may be a secret:
+// ConfigNode::written keeps
 // the text that names it, also of what refers to such a value.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -153,8 +153,7 @@ class Checker {
                   const ValueType& type) {
     const KeySection* section = check_.schema.Find(type.section, name);
     if (section == nullptr) {
-      if (!check_.open_names)
-        reader_.Fail(place.mark, path, UnknownName(name, check_.schema.Names(type.section)));
+      if (!check_.open_names) reader_.Fail(place.mark, path, UnknownName(name, check_.schema.Names(type.section)));
       return;
     }
     ConfigNode empty;

@@ -64,8 +64,9 @@ absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const 
   JobIdentity job;
   job.run_name = root.String("run_name", DefaultRunName(yaml_path, env));
   if (!IsRunName(job.run_name)) {
-    root.Reject("run_name", absl::StrCat("`", absl::CHexEscape(job.run_name),
-                                         "` cannot name a run: 1 to 200 bytes of UTF-8 without `/` or control characters"));
+    root.Reject("run_name",
+                absl::StrCat("`", absl::CHexEscape(job.run_name),
+                             "` cannot name a run: 1 to 200 bytes of UTF-8 without `/` or control characters"));
   }
   job.run_folder = root.String("run_folder", "runs/{run_name}");
   if (job.run_folder.empty()) root.Reject("run_folder", "must not be empty");

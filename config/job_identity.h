@@ -20,13 +20,13 @@ struct JobIdentity {
   std::string run_name;
   // Key `run_folder`, default "runs/{run_name}"; absolute, {run_name} replaced.
   std::string run_folder;
-  int max_restarts = 3;      // key `max_restarts`, from 0
+  int max_restarts = 3;          // key `max_restarts`, from 0
   StartupLimits startup_limits;  // key `startup_limits`: a map of phases to seconds
-  int nproc = 0;             // key `nproc`, from 1; 0: not given
-  bool peer_memory = false;  // key `save_memory_interval` is given: launchers keep snapshots for their workers
+  int nproc = 0;                 // key `nproc`, from 1; 0: not given
+  bool peer_memory = false;      // key `save_memory_interval` is given: launchers keep snapshots for their workers
   std::vector<std::string> resume_changes;  // key `resume_changes`
   std::string config_hash;
-  ConfigNode document;   // resolved
+  ConfigNode document;  // resolved
   PluginFacts plugins;
   // Every `path` (or `paths`) under train_dataloader and eval_dataloader: "train_dataloader.path" and its value.
   std::vector<std::pair<std::string, std::string>> data_paths;

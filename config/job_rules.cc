@@ -12,7 +12,6 @@
 namespace composer {
 namespace {
 
-
 std::string TextOr(const ConfigNode* node, absl::string_view fallback) {
   return IsGiven(node) && node->is_scalar() ? node->scalar : std::string(fallback);
 }
@@ -98,7 +97,8 @@ void CheckIterations(const ConfigNode& document, ConfigReader& reader) {
     const ConfigNode* node = document.Find(key);
     const std::optional<Time> time = TimeAt(node);
     if (time && time->unit() == TimeUnit::kIteration)
-      reader.Fail(node->mark, key, "iterations need an iteration_length; else use ep, ba, sp, tok or a wall-clock time");
+      reader.Fail(node->mark, key,
+                  "iterations need an iteration_length; else use ep, ba, sp, tok or a wall-clock time");
   }
 }
 

@@ -20,7 +20,8 @@ constexpr size_t kShortList = 8;
 // "CosineAnnealingWithWarmupScheduler" -> "cosineannealingwithwarmup": without case, `_` and what kind of thing it is.
 std::string Bare(absl::string_view name) {
   std::string bare = absl::StrReplaceAll(absl::AsciiStrToLower(name.substr(0, 64)), {{"_", ""}, {"-", ""}});
-  for (absl::string_view kind : {"scheduler", "optimizer", "callback", "logger", "algorithm", "metric", "dataset", "model"}) {
+  for (absl::string_view kind :
+       {"scheduler", "optimizer", "callback", "logger", "algorithm", "metric", "dataset", "model"}) {
     if (bare.size() > kind.size() && absl::EndsWith(bare, kind)) {
       bare.resize(bare.size() - kind.size());
       break;

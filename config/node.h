@@ -27,7 +27,8 @@ struct ConfigNode {
   Kind kind = Kind::kNull;
   std::string scalar;   // kScalar: the text without quotes
   bool quoted = false;  // kScalar: written in quotes, so never a number or a boolean
-  // kScalar with a part out of the environment: the text as it was written, "${oc.env:KEY}", since the value may be a secret: files, logs and
+  // kScalar with a part out of the environment: the text as it was written, "${oc.env:KEY}", since the value may be a
+  // secret: files, logs and
   // messages have this one. "": no part is.
   std::string written;
   std::vector<ConfigNode> children;

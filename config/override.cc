@@ -120,7 +120,8 @@ absl::Status Delete(const Override& override, ConfigNode& root) {
 
 absl::Status ApplyOverride(absl::string_view text, ConfigNode& root) {
   if (FirstBadUtf8(text) != absl::string_view::npos)
-    return absl::InvalidArgumentError(absl::StrCat("command line `", absl::CHexEscape(text.substr(0, 200)), "`: not valid UTF-8"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("command line `", absl::CHexEscape(text.substr(0, 200)), "`: not valid UTF-8"));
   ASSIGN_OR_RETURN(const Override override, Split(text));
   if (override.action == Action::kDelete) return Delete(override, root);
   ASSIGN_OR_RETURN(ConfigNode value, ParseYamlValue(override.value, override.source));

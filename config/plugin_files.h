@@ -1,4 +1,5 @@
-// The `plugins` of a job: which files they are, one hash over them that all nodes of a run must agree on, and the keys that they add to a job's file.
+// The `plugins` of a job: which files they are, one hash over them that all nodes of a run must agree on, and the
+// keys that they add to a job's file.
 // Nothing is loaded here.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -15,12 +16,15 @@ namespace composer {
 
 inline constexpr int64_t kMaxPluginBytes = int64_t{1} << 30;
 
-// root.plugins: [./libmine.so, /opt/libtheirs.so], or one of them. A path that is not absolute starts at the YAML file's folder.
-// Absolute paths of files that exist, in the order of writing; a missing file, a folder or the same file twice goes to the reader as an error.
+// root.plugins: [./libmine.so, /opt/libtheirs.so], or one of them. A path that is not absolute starts at the YAML
+// file's folder.
+// Absolute paths of files that exist, in the order of writing; a missing file, a folder or the same file twice goes
+// to the reader as an error.
 std::vector<std::string> ReadPluginFiles(ConfigMap& root, const std::string& yaml_path);
 
 struct PluginFacts {
-  // 16 hex digits over the files' contents, in their order; "" for no files. Their paths do not count: they may differ between nodes.
+  // 16 hex digits over the files' contents, in their order; "" for no files. Their paths do not count: they may
+  // differ between nodes.
   std::string hash;
   // The built-in table of keys and those that the plugins bring.
   Schema schema;

@@ -53,8 +53,9 @@ constexpr RenamedKey kRenamedKeys[] = {
 };
 
 // Those that mean the same by another name, so that they are simply taken.
-constexpr absl::string_view kAccepted[] = {"optimizer",  "scheduler",  "lr_scheduler", "train_loader", "eval_loader", "eval_loaders",
-                                           "evaluators", "max_epochs", "num_epochs",   "epochs",       "seed_all",    "global_seed"};
+constexpr absl::string_view kAccepted[] = {"optimizer",   "scheduler",    "lr_scheduler", "train_loader",
+                                           "eval_loader", "eval_loaders", "evaluators",   "max_epochs",
+                                           "num_epochs",  "epochs",       "seed_all",     "global_seed"};
 constexpr absl::string_view kEvalBatchSize = "device_eval_batch_size";
 
 constexpr absl::string_view kCheckpointNames =
@@ -118,8 +119,9 @@ absl::Status AcceptForeignKeys(ConfigNode& root) {
     const std::string key = AcceptedKey(child.key);
     if (key.empty()) continue;
     if (const ConfigNode* other = root.Find(key)) {
-      return absl::InvalidArgumentError(absl::StrCat(child.key_mark.ToString(), ": ", child.key, ": is another name of `", key,
-                                                     "`, which is given at ", other->key_mark.ToString()));
+      return absl::InvalidArgumentError(absl::StrCat(child.key_mark.ToString(), ": ", child.key,
+                                                     ": is another name of `", key, "`, which is given at ",
+                                                     other->key_mark.ToString()));
     }
     child.key = key;
   }

@@ -132,10 +132,9 @@ absl::StatusOr<KeyRow> ParseRow(absl::string_view line) {
   return row;
 }
 
-// "n_heads divides d_model", "at most one of a, b", "one of a, b, c".
+// "n_heads divides d_model", "at most one of a, b".
 absl::StatusOr<KeyRule> ParseRule(absl::string_view text) {
   if (absl::ConsumePrefix(&text, "at most one of ")) return KeyRule{KeyRule::Kind::kAtMostOne, Words(text, ',')};
-  if (absl::ConsumePrefix(&text, "one of ")) return KeyRule{KeyRule::Kind::kAtLeastOne, Words(text, ',')};
   const std::vector<std::string> keys = absl::StrSplit(text, " divides ");
   if (keys.size() == 2) return KeyRule{KeyRule::Kind::kDivides, keys};
   return absl::InvalidArgumentError(absl::StrCat("`", text, "` is not a rule"));

@@ -1,6 +1,6 @@
-// The keys that a job's file may have: names, types, ranges, defaults and what they mean, in one table of text (config/keys/*.cc; a plugin's own is
-// in a note of its file). Torch-free, so that the launcher checks a job before it starts anything; the worker's readers are compared with it key by
-// key in tests/worker/job_keys_test.cc.
+// The keys that a job's file may have: names, types, ranges, defaults and what they mean, in one table of text
+// (config/keys/*.cc; a plugin's own is in a note of its file). Torch-free, so that the launcher checks a job before
+// it starts anything; the worker's readers are compared with it key by key in tests/worker/job_keys_test.cc.
 //
 //   [model mlp] A multilayer perceptron.                 a section: of a kind, with a name
 //   sizes | ints 1..16777216 | [64, 10] | Neurons of each layer.        key | type | default | meaning
@@ -10,14 +10,16 @@
 // Types, several joined by ` or `:
 //   bool                 text [1..]          (at least so many bytes)     one of A, B, C     any
 //   int [1..9]           number [0..1]       ends are included; either may be missing; `0<..`: more than 0
-//   time [RULES]         `>0`, `>=0`, and the units that are allowed: `time >0 ep, ba`. Shares of the run (dur) are at most 1
+//   time [RULES]         `>0`, `>=0`, and the units that are allowed: `time >0 ep, ba`. Shares of the run (dur) are
+//   at most 1
 //   interval             a time of at least one batch (a bare number) or epoch
 //   ints [1..], numbers, texts, times       lists; texts and times also of one value that is no list
 //   map [NAME]           with the keys of [map NAME]; without a name: any;  list map NAME: a list of these, or one
 //   named KIND           with `name`, one of the sections of that kind;  named list KIND: a list of these, or one;
 //                        `with NAME`: and the keys of [map NAME]
 //   names KIND           a map whose keys are names of sections, or a list of such
-// Default: a YAML value; `required`; `-` for none; `(words)` when it follows from other settings; `A; B when KEY is VALUE` (KEY at the top).
+// Default: a YAML value; `required`; `-` for none; `(words)` when it follows from other settings; `A; B when KEY is
+// VALUE` (KEY at the top).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -35,8 +37,23 @@ namespace composer {
 
 struct ValueType {
   enum class Kind {
-    kBool, kText, kChoice, kAny, kInt, kNumber, kTime, kInterval, kInts, kNumbers, kTexts, kTimes,
-    kMap, kMapList, kNamed, kNamedList, kNames,
+    kBool,
+    kText,
+    kChoice,
+    kAny,
+    kInt,
+    kNumber,
+    kTime,
+    kInterval,
+    kInts,
+    kNumbers,
+    kTexts,
+    kTimes,
+    kMap,
+    kMapList,
+    kNamed,
+    kNamedList,
+    kNames,
   };
   Kind kind = Kind::kAny;
   double min = -std::numeric_limits<double>::infinity(), max = std::numeric_limits<double>::infinity();
@@ -61,7 +78,7 @@ struct KeyRow {
 };
 
 struct KeyRule {
-  enum class Kind { kDivides, kAtMostOne, kAtLeastOne };
+  enum class Kind { kDivides, kAtMostOne };
   Kind kind;
   std::vector<std::string> keys;
 };

@@ -41,15 +41,15 @@ std::string TextProblem(const ConfigNode& value, const ValueType& type) {
 }
 
 std::string ChoiceProblem(const ConfigNode& value, const ValueType& type) {
-  if (!value.is_scalar()) return absl::StrCat("expected one of ", absl::StrJoin(type.words, ", "), ", got ", value.Describe());
+  if (!value.is_scalar())
+    return absl::StrCat("expected one of ", absl::StrJoin(type.words, ", "), ", got ", value.Describe());
   if (std::find(type.words.begin(), type.words.end(), value.scalar) != type.words.end()) return "";
   return absl::StrCat(value.Describe(), " is not one of ", absl::StrJoin(type.words, ", "),
                       DidYouMean(value.scalar, type.words));
 }
 
 std::string TimeProblem(const ConfigNode& value, const ValueType& type, TimeUnit bare_unit = TimeUnit::kEpoch) {
-  if (!value.is_scalar())
-    return absl::StrCat("expected a time such as 10ep, 500ba or 1dur, got ", value.Describe());
+  if (!value.is_scalar()) return absl::StrCat("expected a time such as 10ep, 500ba or 1dur, got ", value.Describe());
   const absl::StatusOr<Time> time = ParseTime(value.scalar, bare_unit);
   if (!time.ok()) return std::string(time.status().message());
   if (time->value() < type.min) return absl::StrCat("must not be negative, got ", time->ToString());
@@ -95,14 +95,22 @@ Problems ProblemsOfType(const ConfigNode& value, const ValueType& type) {
     return one(is_so ? "" : absl::StrCat("expected ", what, ", got ", value.Describe()));
   };
   switch (type.kind) {
-    case Kind::kAny: return {};
-    case Kind::kBool: return one(std::string(ParseBoolScalar(value).status().message()));
-    case Kind::kText: return one(TextProblem(value, type));
-    case Kind::kChoice: return one(ChoiceProblem(value, type));
-    case Kind::kInt: return one(IntProblem(value, type));
-    case Kind::kNumber: return one(NumberProblem(value, type));
-    case Kind::kTime: return one(TimeProblem(value, type));
-    case Kind::kInterval: return one(IntervalProblem(value));
+    case Kind::kAny:
+      return {};
+    case Kind::kBool:
+      return one(std::string(ParseBoolScalar(value).status().message()));
+    case Kind::kText:
+      return one(TextProblem(value, type));
+    case Kind::kChoice:
+      return one(ChoiceProblem(value, type));
+    case Kind::kInt:
+      return one(IntProblem(value, type));
+    case Kind::kNumber:
+      return one(NumberProblem(value, type));
+    case Kind::kTime:
+      return one(TimeProblem(value, type));
+    case Kind::kInterval:
+      return one(IntervalProblem(value));
     case Kind::kInts:
       return ListProblems(value, "numbers", false, [&](const ConfigNode& item) { return IntProblem(item, type); });
     case Kind::kNumbers:
@@ -112,10 +120,13 @@ Problems ProblemsOfType(const ConfigNode& value, const ValueType& type) {
     case Kind::kTimes:
       return ListProblems(value, "times", true, [&](const ConfigNode& item) { return TimeProblem(item, type); });
     case Kind::kMap:
-    case Kind::kNamed: return expected(value.is_map(), "a map");
+    case Kind::kNamed:
+      return expected(value.is_map(), "a map");
     case Kind::kMapList:
-    case Kind::kNamedList: return expected(value.is_map() || value.is_list(), "a list of maps");
-    case Kind::kNames: return expected(value.is_map() || value.is_list(), "a map of names, or a list of them");
+    case Kind::kNamedList:
+      return expected(value.is_map() || value.is_list(), "a list of maps");
+    case Kind::kNames:
+      return expected(value.is_map() || value.is_list(), "a map of names, or a list of them");
   }
   return {};
 }

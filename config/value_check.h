@@ -12,9 +12,10 @@
 
 namespace composer {
 
-// What is wrong with a value that has no sections below it: where, and what in words. Empty: nothing. Maps and named things are
-// only looked at as far as being maps or lists.
-std::vector<std::pair<SourceMark, std::string>> ValueProblems(const ConfigNode& value, const std::vector<ValueType>& types);
+// What is wrong with a value that has no sections below it: where, and what in words. Empty: nothing. Maps and named
+// things are only looked at as far as being maps or lists.
+std::vector<std::pair<SourceMark, std::string>> ValueProblems(const ConfigNode& value,
+                                                              const std::vector<ValueType>& types);
 
 // The type among them that the value has the form of; null: none.
 const ValueType* TypeOf(const ConfigNode& value, const std::vector<ValueType>& types);

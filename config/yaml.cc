@@ -234,7 +234,8 @@ absl::Status NotUtf8(absl::string_view text, size_t bad, const std::string& sour
   const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
   const SourceMark mark{source, 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n')),
                         1 + static_cast<int>(bad - line_begin)};
-  return absl::InvalidArgumentError(absl::StrCat(mark.ToString(), ": the byte 0x", absl::Hex(static_cast<uint8_t>(text[bad])),
+  return absl::InvalidArgumentError(absl::StrCat(mark.ToString(), ": the byte 0x",
+                                                 absl::Hex(static_cast<uint8_t>(text[bad])),
                                                  " is not valid UTF-8: save the file as UTF-8"));
 }
 

@@ -29,9 +29,10 @@ absl::Status CheckJobFile(const std::string& run_folder, const std::string& job_
   absl::StripTrailingAsciiWhitespace(&*remembered);
   const std::string now = AbsolutePath(job_file);
   if (*remembered == now || SameFile(*remembered, now) || !PathExists(*remembered)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "run_name: the run in ", run_folder, " belongs to ", *remembered, ", not to ", now,
-      ": give this job a run_name of its own (run_name=NAME), or continue that run all the same with resume_changes=job_file"));
+  return absl::InvalidArgumentError(absl::StrCat("run_name: the run in ", run_folder, " belongs to ", *remembered,
+                                                 ", not to ", now,
+                                                 ": give this job a run_name of its own (run_name=NAME), or continue "
+                                                 "that run all the same with resume_changes=job_file"));
 }
 
 absl::Status RememberJobFile(const std::string& run_folder, const std::string& job_file) {

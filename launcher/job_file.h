@@ -1,5 +1,5 @@
-// Whose run folder is this? The default run name is the name of the job's file, so that two projects with a train.yaml each would continue each
-// other's run: the folder remembers the file that it belongs to.
+// Whose run folder is this? The default run name is the name of the job's file, so that two projects with a
+// train.yaml each would continue each other's run: the folder remembers the file that it belongs to.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace composer {
 
-// kInvalidArgument: the folder belongs to another file that is still there. OK also when nothing is remembered, or a file that is gone (it was moved).
+// kInvalidArgument: the folder belongs to another file that is still there. OK also when nothing is remembered, or a
+// file that is gone (it was moved).
 absl::Status CheckJobFile(const std::string& run_folder, const std::string& job_file);
 
 // Remembers `job_file`. The folder is there.

@@ -72,10 +72,13 @@ absl::Status Shape(const LaunchOptions& options, int job_nproc, const Environmen
 // Every setting of the job that is in force.
 void ExplainJob(const JobIdentity& identity, LaunchPlan& plan) {
   const ConfigNode effective = EffectiveConfig(identity.document, identity.plugins.schema);
-  plan.values.push_back({"run_name", plan.run_name, effective.Find("run_name") == nullptr ? "default" : effective.Find("run_name")->mark.ToString()});
+  plan.values.push_back(
+      {"run_name", plan.run_name,
+       effective.Find("run_name") == nullptr ? "default" : effective.Find("run_name")->mark.ToString()});
   plan.values.push_back({"run_folder", plan.run_folder, effective.Find("run_folder")->mark.ToString()});
   for (const Setting& setting : ListSettings(effective)) {
-    if (setting.path != "run_name" && setting.path != "run_folder") plan.values.push_back({setting.path, setting.value, setting.origin});
+    if (setting.path != "run_name" && setting.path != "run_folder")
+      plan.values.push_back({setting.path, setting.value, setting.origin});
   }
 }
 

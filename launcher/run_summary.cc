@@ -115,15 +115,16 @@ absl::Status WriteSummary(const RunSummary& summary) {
 }
 
 std::string DescribeRun(const RunSummary& summary) {
-  const bool idle = std::all_of(summary.generations.begin(), summary.generations.end(),
-                                [](const GenerationSummary& g) { return g.start_step > 0 && g.end_step == g.start_step; });
+  const bool idle = std::all_of(summary.generations.begin(), summary.generations.end(), [](const GenerationSummary& g) {
+    return g.start_step > 0 && g.end_step == g.start_step;
+  });
   if (summary.exit_reason == "done" && !summary.generations.empty() && idle)
-    return absl::StrCat("done: no step was left to do, ", summary.steps(), " were done before\n  run folder: ", summary.run_folder, "\n");
-  std::string text = absl::StrFormat("%s: %d steps, %d samples (%.1f samples/s), %d restart%s, %.1f s%s\n",
-                                     EndInWords(summary.exit_reason), summary.steps(), summary.samples(),
-                                     SamplesPerSecond(summary), summary.restarts, summary.restarts == 1 ? "" : "s",
-                                     summary.wall_seconds,
-                                     summary.exit_reason == "preempted" ? "; run the same command again to continue" : "");
+    return absl::StrCat("done: no step was left to do, ", summary.steps(),
+                        " were done before\n  run folder: ", summary.run_folder, "\n");
+  std::string text = absl::StrFormat(
+      "%s: %d steps, %d samples (%.1f samples/s), %d restart%s, %.1f s%s\n", EndInWords(summary.exit_reason),
+      summary.steps(), summary.samples(), SamplesPerSecond(summary), summary.restarts, summary.restarts == 1 ? "" : "s",
+      summary.wall_seconds, summary.exit_reason == "preempted" ? "; run the same command again to continue" : "");
   for (const auto& [name, value] : summary.metrics) absl::StrAppendFormat(&text, "  %s = %.4g\n", name, value);
   if (!summary.last_checkpoint.empty()) {
     const int64_t lost = summary.steps() - summary.last_checkpoint_step;

@@ -223,8 +223,7 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
   state_.max_duration = max_duration;
   if (options.reset_time) state_.timestamp = state_.previous_timestamp = Timestamp();
   if (options.reset_time && state_.lagging) state_.lagging = Timestamp();
-  if (options.device_train_microbatch_size)
-    state_.device_train_microbatch_size = *options.device_train_microbatch_size;
+  if (options.device_train_microbatch_size) state_.device_train_microbatch_size = *options.device_train_microbatch_size;
   if (!options.precision) return absl::OkStatus();
   state_.precision = *options.precision;
   if (state_.precision != Precision::kAmpFp16) state_.scaler.reset();
@@ -241,8 +240,8 @@ absl::StatusOr<bool> Trainer::NothingToDo() {
     RETURN_IF_ERROR(CatchTorch([&] { communicator_->AllReduceSum(absl::MakeSpan(&ended, 1)); }));
   if (ended == 0) return false;
   if (state_.rank == 0) {
-    absl::FPrintF(stderr, "nothing to do: already at %s (max_duration: %s)\n", Time(now, state_.max_duration.unit()).ToString(),
-                  state_.max_duration.ToString());
+    absl::FPrintF(stderr, "nothing to do: already at %s (max_duration: %s)\n",
+                  Time(now, state_.max_duration.unit()).ToString(), state_.max_duration.ToString());
   }
   return true;
 }

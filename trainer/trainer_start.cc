@@ -65,11 +65,14 @@ absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
 
 namespace {
 
-constexpr absl::string_view kPermit = "keep that value, start a new run (another run_name, or autoresume: false), or permit it by resume_changes: [";
+constexpr absl::string_view kPermit =
+    "keep that value, start a new run (another run_name, or autoresume: false), or permit it by resume_changes: [";
 
 }  // namespace
 
-bool Trainer::MayChange(absl::string_view setting) const { return options_.may_change != nullptr && options_.may_change(setting); }
+bool Trainer::MayChange(absl::string_view setting) const {
+  return options_.may_change != nullptr && options_.may_change(setting);
+}
 
 absl::Status Trainer::CheckSeed() const {
   if (saved_data_.seed == static_cast<int64_t>(state_.seed) || MayChange("seed")) return absl::OkStatus();
@@ -131,10 +134,9 @@ absl::Status Trainer::BuildData() {
   const int64_t configured = train.global_train_batch_size;  // 0: not given
   const bool other_batch = resumed && configured > 0 && configured != saved_data_.global_train_batch_size;
   if (other_batch && !MayChange("global_train_batch_size")) {
-    return absl::InvalidArgumentError(absl::StrCat("global_train_batch_size: ", configured, ", but checkpoint ",
-                                                   resumed_from_, " was trained with ",
-                                                   saved_data_.global_train_batch_size, "; ", kPermit,
-                                                   "global_train_batch_size]"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("global_train_batch_size: ", configured, ", but checkpoint ", resumed_from_, " was trained with ",
+                     saved_data_.global_train_batch_size, "; ", kPermit, "global_train_batch_size]"));
   }
   const bool other_data = resumed && saved_data_.dataset_size != train.dataset->size();
   if (other_data && !MayChange("train_dataloader")) {

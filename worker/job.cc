@@ -95,8 +95,7 @@ Precision ReadPrecision(ConfigMap& root, bool gpu) {
 }
 
 OnNan ReadOnNan(ConfigMap& root, bool composer_compat) {
-  const std::string name =
-      root.Choice("on_nan", {"stop", "skip", "continue"}, composer_compat ? "continue" : "stop");
+  const std::string name = root.Choice("on_nan", {"stop", "skip", "continue"}, composer_compat ? "continue" : "stop");
   return name == "stop" ? OnNan::kStop : name == "skip" ? OnNan::kSkip : OnNan::kContinue;
 }
 
@@ -176,7 +175,8 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ConfigReader reader(document);
   reader.Record(source.asks);
   ConfigMap root = reader.root();
-  for (const char* key : {"run_name", "run_folder", "max_restarts", "startup_limits", "nproc"}) reader.MakeKnown(document, key);
+  for (const char* key : {"run_name", "run_folder", "max_restarts", "startup_limits", "nproc"})
+    reader.MakeKnown(document, key);
   job.options.run_name = job.run_name;
   job.options.run_folder = job.run_folder;
   job.plugins = std::make_shared<PluginRegistry>(BuiltInNames());
@@ -259,7 +259,8 @@ absl::Status AddResume(const Job& job, const JobPlace& place, TrainerOptions& op
 }  // namespace
 
 absl::Status OpenData(Job& job) {
-  const auto open = [&](const DatasetFactory& make, absl::string_view key) -> absl::StatusOr<std::shared_ptr<const Dataset>> {
+  const auto open = [&](const DatasetFactory& make,
+                        absl::string_view key) -> absl::StatusOr<std::shared_ptr<const Dataset>> {
     absl::StatusOr<std::shared_ptr<const Dataset>> dataset = make();
     const bool of_file = absl::IsNotFound(dataset.status()) || absl::IsPermissionDenied(dataset.status());
     if (!dataset.ok()) return Annotate(dataset.status(), absl::StrCat(key, of_file ? ".path" : ""));
@@ -268,7 +269,8 @@ absl::Status OpenData(Job& job) {
   ASSIGN_OR_RETURN(job.options.train.dataset, open(job.train_dataset, "train_dataloader"));
   for (size_t i = 0; i < job.evaluations.size(); ++i) {
     const ConfigNode* list = job.effective.Find("eval_dataloader");
-    const std::string key = list != nullptr && list->is_list() ? absl::StrCat("eval_dataloader.", i) : "eval_dataloader";
+    const std::string key =
+        list != nullptr && list->is_list() ? absl::StrCat("eval_dataloader.", i) : "eval_dataloader";
     ASSIGN_OR_RETURN(job.evaluations[i].options.dataset, open(job.evaluations[i].dataset, key));
   }
   return absl::OkStatus();

@@ -1,4 +1,5 @@
-// A job's YAML read into what a Trainer is made of. Keys are Composer's Trainer argument names; docs/configuration.md lists them.
+// A job's YAML read into what a Trainer is made of. Keys are Composer's Trainer argument names; docs/configuration.md
+// lists them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -61,7 +62,8 @@ struct JobSource {
   std::vector<std::string> overrides;  // key=value
   std::string run_folder;              // as the launcher gave it; "": from the YAML
   int world_size = 0;                  // 0: not known
-  // For the test that compares the readers with the table of keys: what they ask for is noted there, and the table is not consulted.
+  // For the test that compares the readers with the table of keys: what they ask for is noted there, and the table is
+  // not consulted.
   std::vector<ConfigAsk>* asks = nullptr;
 };
 
@@ -71,7 +73,8 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env);
 // Opens the data: options.train.dataset and the evaluations'. An error begins with the key: "train_dataloader.path: …".
 absl::Status OpenData(Job& job);
 
-// Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); Status for data that can't be read.
+// Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); Status for data that
+// can't be read.
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place);
 
 }  // namespace composer

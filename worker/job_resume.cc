@@ -55,10 +55,11 @@ absl::Status Refused(const ResumePoint& point, const std::vector<ConfigChange>& 
     const std::string top = change.path.substr(0, change.path.find('.'));
     if (std::find(tops.begin(), tops.end(), top) == tops.end()) tops.push_back(top);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      tops[0], ": cannot resume from ", point.location, " of ", Date(point.saved_at), ", whose state belongs to other settings: ",
-      DescribeChanges(changes), "; set these back, start a new run (another run_name), or permit it by resume_changes: [",
-      absl::StrJoin(tops, ", "), "]"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(tops[0], ": cannot resume from ", point.location, " of ", Date(point.saved_at),
+                   ", whose state belongs to other settings: ", DescribeChanges(changes),
+                   "; set these back, start a new run (another run_name), or permit it by resume_changes: [",
+                   absl::StrJoin(tops, ", "), "]"));
 }
 
 }  // namespace
@@ -68,7 +69,8 @@ absl::StatusOr<KeptConfig> KeepConfigOfRun(const ConfigNode& effective, const st
   KeptConfig kept = KeepConfig(effective, [](absl::string_view, absl::string_view) { return ""; });
   if (kept.hashes.empty()) return kept;
   ASSIGN_OR_RETURN(key, KeyOfRun(run_folder, make_key));
-  kept = KeepConfig(effective, [&](absl::string_view path, absl::string_view value) { return KeyedHash(key, path, value); });
+  kept = KeepConfig(effective,
+                    [&](absl::string_view path, absl::string_view value) { return KeyedHash(key, path, value); });
   if (key.empty()) kept.hashes.clear();
   // Hashes of another key are told by this one.
   if (!key.empty()) kept.hashes[""] = KeyedHash(key, "", "");
@@ -98,7 +100,9 @@ absl::StatusOr<KeptConfig> ParseKept(const std::string& text) {
 
 absl::StatusOr<std::string> JudgeResume(const ResumePoint& point, const KeptConfig& now,
                                         const std::vector<std::string>& resume_changes) {
-  std::string said = absl::StrCat("resuming from ", BaseName(point.location), point.saved_at.empty() ? "" : absl::StrCat(" of ", Date(point.saved_at)), " (", point.location, ")");
+  std::string said =
+      absl::StrCat("resuming from ", BaseName(point.location),
+                   point.saved_at.empty() ? "" : absl::StrCat(" of ", Date(point.saved_at)), " (", point.location, ")");
   if (point.configuration.empty()) return said;
   ASSIGN_OR_RETURN(KeptConfig before, ParseKept(point.configuration));
   const auto key_of = [](const KeptConfig& kept) { return kept.hashes.count("") == 0 ? "" : kept.hashes.at(""); };

@@ -136,9 +136,9 @@ constexpr PluginKeysNote<kSize> MakePluginKeysNote(const char (&table)[kSize]) {
 //   width | int 1.. | 64 | Hidden units.
 //   )");
 // The format: docs/plugins.md. Kinds: model, dataset, optimizer, scheduler, algorithm, callback, logger, metric. At most once in a library.
-#define COMPOSER_PLUGIN_KEYS(table)                                                                      \
-  [[gnu::used, gnu::section(".note.composer"),                                                           \
-    gnu::aligned(4)]] static constexpr auto kComposerPluginKeys = ::composer::MakePluginKeysNote(table)
+#define COMPOSER_PLUGIN_KEYS(table)                                                                          \
+  [[gnu::used, gnu::section(".note.composer"), gnu::aligned(4)]] static constexpr auto kComposerPluginKeys = \
+      ::composer::MakePluginKeysNote(table)
 
 #define COMPOSER_PLUGIN(plugin_name, registry)                                                             \
   static void ComposerFillRegistry(::composer::PluginRegistry&);                                           \

@@ -37,9 +37,11 @@ std::string ShapeOf(const at::Tensor& tensor) {
 // The first line of an error; where it does not begin with a key, what was tried.
 absl::Status Refused(const absl::Status& status, const Batch& batch) {
   const absl::string_view message = status.message().substr(0, status.message().find('\n'));
-  if (absl::StartsWith(message, "model.") || absl::StartsWith(message, "model: ")) return absl::InvalidArgumentError(message);
-  return absl::InvalidArgumentError(absl::StrCat("model: does not take the samples of the data (inputs ", ShapeOf(batch.inputs),
-                                                 ", targets ", ShapeOf(batch.targets), "): ", message));
+  if (absl::StartsWith(message, "model.") || absl::StartsWith(message, "model: "))
+    return absl::InvalidArgumentError(message);
+  return absl::InvalidArgumentError(absl::StrCat("model: does not take the samples of the data (inputs ",
+                                                 ShapeOf(batch.inputs), ", targets ", ShapeOf(batch.targets),
+                                                 "): ", message));
 }
 
 }  // namespace

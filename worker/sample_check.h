@@ -20,8 +20,9 @@ struct SampleCheck {
   std::string not_tried;
 };
 
-// At most kTriedSamples, spread over the data set, through forward and loss on the CPU, without gradients. Models with more than kLargestTrial bytes of
-// parameters are only built. kInvalidArgument, which begins with the key ("model", "model.vocab_size"): what the model said of them.
+// At most kTriedSamples, spread over the data set, through forward and loss on the CPU, without gradients. Models
+// with more than kLargestTrial bytes of parameters are only built. kInvalidArgument, which begins with the key
+// ("model", "model.vocab_size"): what the model said of them.
 inline constexpr int64_t kTriedSamples = 8;
 inline constexpr int64_t kLargestTrial = int64_t{2} << 30;
 absl::StatusOr<SampleCheck> CheckSamples(const ModelFactory& make_model, const Dataset& dataset, uint64_t seed);

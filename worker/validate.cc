@@ -25,7 +25,8 @@ absl::Status CheckOptions(Job& job) {
   options.make_model = job.model;
   options.make_optimizer = job.optimizer;
   for (const Job::Evaluation& evaluation : job.evaluations) options.evaluators.push_back(evaluation.options);
-  if (options.tensor_parallel_degree == 1 && !options.fsdp.has_value()) RETURN_IF_ERROR(Validate(options, /*world_size=*/1));
+  if (options.tensor_parallel_degree == 1 && !options.fsdp.has_value())
+    RETURN_IF_ERROR(Validate(options, /*world_size=*/1));
   job.options = std::move(options);
   return absl::OkStatus();
 }
@@ -33,7 +34,8 @@ absl::Status CheckOptions(Job& job) {
 absl::Status CheckSchedules(const Job& job) {
   const TrainDataOptions& train = job.options.train;
   DataLoader::Options loader;
-  loader.global_batch_size = std::max<int64_t>(1, train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size);
+  loader.global_batch_size = std::max<int64_t>(
+      1, train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size);
   loader.drop_last = train.drop_last;
   loader.subset_num_batches = train.train_subset_num_batches;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
@@ -42,7 +44,8 @@ absl::Status CheckSchedules(const Job& job) {
   const DataLoader batches(train.dataset, loader);
   const ConstructedModel made = ConstructModel(job.model, job.options.seed);
   const std::unique_ptr<Optimizer> optimizer = job.optimizer(*made.model);
-  const ScheduleContext context{ScaledMaxDuration(job.options), batches.batches_per_epoch(), job.options.scale_schedule_ratio};
+  const ScheduleContext context{ScaledMaxDuration(job.options), batches.batches_per_epoch(),
+                                job.options.scale_schedule_ratio};
   return Annotate(CheckSchedulers(schedulers, context, *optimizer), "schedulers");
 }
 

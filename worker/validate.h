@@ -10,8 +10,9 @@
 
 namespace composer {
 
-// Reads the file, opens the data, builds the model without memory for its parameters, sends a few samples through it, and makes optimizer and schedules.
-// Writes nothing. A line of what was found; else as ReadJob, with file, line and column.
+// Reads the file, opens the data, builds the model without memory for its parameters, sends a few samples through it,
+// and makes optimizer and schedules. Writes nothing. A line of what was found; else as ReadJob, with file, line and
+// column.
 absl::StatusOr<std::string> ValidateJob(const JobSource& source, const Environment& env);
 
 }  // namespace composer

@@ -5,10 +5,18 @@
 namespace composer {
 
 const char kJobKeys[] = R"(
+[map startup_limits] Seconds that a worker may make no progress in a phase of its start-up; 0: any time.
+attach | number 0.. | 60 | Until it has reached its launcher.
+group | number 0.. | 300 | Until the group of ranks is formed.
+build | number 0.. | 600 | Until the job is built.
+load | number 0.. | 900 | Until a checkpoint is loaded.
+first_step | number 0.. | 1200 | Until the first step is done.
+
 [map job] A training job. Names are those of Composer's Trainer where it has them.
 run_name | text 1.. | (the file's name, or COMPOSER_RUN_NAME, RUN_NAME) | The name of the run: 1 to 200 bytes without `/` and control characters.
 run_folder | text 1.. | runs/{run_name} | Where everything of the run goes.
 max_restarts | int 0..2147483647 | 3 | Failures in a row without progress before giving up; `--max-restarts` wins.
+startup_limits | map startup_limits | {} | How long each phase of a worker's start-up may take.
 nproc | int 1..4096 | (1) | Ranks of this node; `-n` wins.
 plugins | texts | [] | Shared libraries whose names may be used in the rest of the file; a relative path starts at the file's folder.
 variables | map | - | Values for `${variables.x}`; nothing reads them otherwise.

@@ -1,4 +1,5 @@
-// The tables of keys, in the format of config/schema.h. A new key is a row; a new model, data set, … is a section; a new file is an entry below.
+// The tables of keys, in the format of config/schema.h. A new key is a row; a new model, data set, … is a section; a
+// new file is an entry below.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +17,8 @@ extern const char kLoggerKeys[];
 extern const char kMetricKeys[];
 
 // What is included comes before what includes it.
-inline constexpr const char* kKeyTables[] = {kDataKeys,        kModelKeys,    kOptimizerKeys, kSchedulerKeys, kParallelismKeys,
-                                             kAlgorithmKeys,   kCallbackKeys, kLoggerKeys,    kMetricKeys,    kJobKeys};
+inline constexpr const char* kKeyTables[] = {kDataKeys,        kModelKeys,     kOptimizerKeys, kSchedulerKeys,
+                                             kParallelismKeys, kAlgorithmKeys, kCallbackKeys,  kLoggerKeys,
+                                             kMetricKeys,      kJobKeys};
 
 }  // namespace composer

@@ -15,14 +15,14 @@ TEST(FirstBadUtf8, FindsTheFirstByteThatDoesNotBelong) {
       {"plain", absl::string_view::npos},
       {"ä€😀", absl::string_view::npos},
       {"m\xff", 1},
-      {"ab\xc3", 2},                 // cut off
-      {"\xc0\xaf", 0},               // overlong
-      {"\xe0\x80\xaf", 0},           // overlong
-      {"\xed\xa0\x80", 0},           // a surrogate
-      {"\xf4\x90\x80\x80", 0},       // beyond U+10FFFF
+      {"ab\xc3", 2},            // cut off
+      {"\xc0\xaf", 0},          // overlong
+      {"\xe0\x80\xaf", 0},      // overlong
+      {"\xed\xa0\x80", 0},      // a surrogate
+      {"\xf4\x90\x80\x80", 0},  // beyond U+10FFFF
       {"\xf4\x8f\xbf\xbf", absl::string_view::npos},
       {"x\x80", 1},
-      {"M\xfcller", 1},              // Latin-1
+      {"M\xfcller", 1},  // Latin-1
   };
   for (const auto& c : kCases) EXPECT_EQ(FirstBadUtf8(c.text), c.at) << c.text;
 }

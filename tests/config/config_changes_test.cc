@@ -14,7 +14,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::string Reversed(absl::string_view path, absl::string_view value) { return std::string(value.rbegin(), value.rend()); }
+std::string Reversed(absl::string_view path, absl::string_view value) {
+  return std::string(value.rbegin(), value.rend());
+}
 
 KeptConfig Kept(const char* text, const Environment& env = {}) {
   ConfigNode document = *ParseYaml(text, "t.yaml");
@@ -23,9 +25,11 @@ KeptConfig Kept(const char* text, const Environment& env = {}) {
 }
 
 TEST(CompareConfigs, ClassifiesWhatChanged) {
-  const KeptConfig before = Kept("model: {name: mlp}\ntrain_dataloader: {name: gaussian_classification}\noptimizers: {name: adamw, lr: 0.001}\n");
+  const KeptConfig before = Kept(
+      "model: {name: mlp}\ntrain_dataloader: {name: gaussian_classification}\noptimizers: {name: adamw, lr: 0.001}\n");
   const KeptConfig after = Kept(
-      "model: {name: mlp, sizes: [64, 10]}\ntrain_dataloader: {name: gaussian_classification, num_workers: 2, seed: 1}\n"
+      "model: {name: mlp, sizes: [64, 10]}\ntrain_dataloader: {name: gaussian_classification, num_workers: 2, seed: "
+      "1}\n"
       "optimizers: {name: adamw, lr: 0.5}\nprogress_bar: false\nseed: 0\ncallbacks: {lr_monitor: }\n");
   EXPECT_THAT(CompareConfigs(before, after),
               ElementsAre(ConfigChange{"callbacks.lr_monitor", "", "{}", ChangeClass::kNotable},
@@ -38,7 +42,8 @@ TEST(CompareConfigs, ClassifiesWhatChanged) {
 }
 
 TEST(CompareConfigs, ADefaultThatIsWrittenDownIsNoChange) {
-  EXPECT_THAT(CompareConfigs(Kept("optimizers: {name: adamw}"), Kept("optimizers: {name: adamw, lr: 0.001}\nseed: 0")), IsEmpty());
+  EXPECT_THAT(CompareConfigs(Kept("optimizers: {name: adamw}"), Kept("optimizers: {name: adamw, lr: 0.001}\nseed: 0")),
+              IsEmpty());
 }
 
 TEST(CompareConfigs, ComparesSecretsByHashAlone) {
@@ -53,7 +58,8 @@ TEST(CompareConfigs, ComparesSecretsByHashAlone) {
   EXPECT_THAT(CompareConfigs(before, before), IsEmpty());
   KeptConfig after = Kept(text, other);
   EXPECT_THAT(CompareConfigs(before, after),
-              ElementsAre(ConfigChange{"load_path", "a/${oc.env:X}", "a/${oc.env:X} with another value", ChangeClass::kHarmless}));
+              ElementsAre(ConfigChange{"load_path", "a/${oc.env:X}", "a/${oc.env:X} with another value",
+                                       ChangeClass::kHarmless}));
   after.hashes.clear();
   EXPECT_THAT(CompareConfigs(before, after), IsEmpty()) << "one side has no hash";
 }

@@ -48,13 +48,15 @@ TEST(ConfigHash, DependsOnValuesOnly) {
 }
 
 TEST_F(LoadConfigTest, ForeignNamesThatMeanTheSameAreTaken) {
-  const std::string path = Write("job.yaml",
-                                 "optimizer: {name: sgd, lr: 1}\nscheduler: {name: constant}\ntrain_loader: {name: x}\n"
-                                 "eval_loader: [{name: a}, {name: b, batch_size: 3}]\ndevice_eval_batch_size: 4\nrate: ${optimizer.lr}\n");
+  const std::string path =
+      Write("job.yaml",
+            "optimizer: {name: sgd, lr: 1}\nscheduler: {name: constant}\ntrain_loader: {name: x}\n"
+            "eval_loader: [{name: a}, {name: b, batch_size: 3}]\ndevice_eval_batch_size: 4\nrate: ${optimizer.lr}\n");
   const absl::StatusOr<ConfigNode> root = LoadConfig({path}, {"optimizer.lr=2"}, Environment());
   ASSERT_TRUE(root.ok()) << root.status();
   EXPECT_EQ(ToYaml(*root),
-            "optimizers:\n  name: sgd\n  lr: 2\nschedulers:\n  name: constant\ntrain_dataloader:\n  name: x\neval_dataloader:\n"
+            "optimizers:\n  name: sgd\n  lr: 2\nschedulers:\n  name: constant\ntrain_dataloader:\n  name: "
+            "x\neval_dataloader:\n"
             "  - name: a\n    batch_size: 4\n  - name: b\n    batch_size: 3\nrate: 2\n");
   const std::string both = Write("both.yaml", "optimizer: {name: sgd}\noptimizers: {name: sgd}\n");
   EXPECT_THAT(std::string(LoadConfig({both}, {}, Environment()).status().message()),

@@ -24,7 +24,8 @@ std::map<std::string, Setting> Effective(const std::string& text, const Environm
 TEST(EffectiveConfig, HoldsEveryDefaultWithItsOrigin) {
   auto settings = Effective(
       "model: {name: gpt, d_model: 64}\ndevice: gpu\neval_dataloader: [{name: text_bytes, path: x}]\n"
-      "callbacks: [lr_monitor, {early_stopper: {monitor: a/b}}]\nloggers: {tensorboard: }\nparallelism_config: {fsdp: {}}\n");
+      "callbacks: [lr_monitor, {early_stopper: {monitor: a/b}}]\nloggers: {tensorboard: }\nparallelism_config: {fsdp: "
+      "{}}\n");
   EXPECT_EQ(settings["optimizers.name"].value, "decoupled_sgdw");
   EXPECT_EQ(settings["optimizers.lr"].value, "0.1");
   EXPECT_EQ(settings["optimizers.lr"].origin, "default");
@@ -45,8 +46,10 @@ TEST(EffectiveConfig, HoldsEveryDefaultWithItsOrigin) {
 TEST(EffectiveConfig, AValueOfTheEnvironmentStaysAsItIsWritten) {
   Environment env;
   env.Set("SECRET", "hunter2");
-  ConfigNode document = *ParseYaml("variables: {k: '${oc.env:SECRET}', m: {x: 'a-${variables.k}'}}\nload_path: x-${variables.m.x}\n"
-                                   "save_folder: ${oc.env:NONE,}\nrun_name: plain\n", "t.yaml");
+  ConfigNode document = *ParseYaml(
+      "variables: {k: '${oc.env:SECRET}', m: {x: 'a-${variables.k}'}}\nload_path: x-${variables.m.x}\n"
+      "save_folder: ${oc.env:NONE,}\nrun_name: plain\n",
+      "t.yaml");
   ASSERT_TRUE(Interpolate(env, document).ok());
   EXPECT_EQ(document.Find("load_path")->scalar, "x-a-hunter2");
   const std::string shown = ToShownYaml(document);
@@ -63,7 +66,8 @@ TEST(BuiltInSchema, DefaultsHaveTheirType) {
       if (row.fallback.empty()) continue;
       const auto value = ParseYamlValue(row.fallback, "default");
       ASSERT_TRUE(value.ok()) << name.first << " " << name.second << " " << row.key;
-      EXPECT_NE(TypeOf(*value, row.types), nullptr) << name.first << " " << name.second << " " << row.key << ": " << row.fallback;
+      EXPECT_NE(TypeOf(*value, row.types), nullptr)
+          << name.first << " " << name.second << " " << row.key << ": " << row.fallback;
     }
   }
 }

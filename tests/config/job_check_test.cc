@@ -25,14 +25,15 @@ std::string Check(const std::string& text, JobCheck check = {BuiltInSchema()}) {
 
 TEST(JobCheck, AcceptsWhatIsRight) {
   EXPECT_EQ(Check(kGood), "");
-  EXPECT_EQ(Check(std::string(kGood) +
-                  "save_interval: 0.5dur\neval_interval: 0\ncallbacks: [lr_monitor, {fail_at: {rank: 1}}, "
-                  "{memory_monitor: {memory_keys: {num_alloc_retries: a}}}, {runtime_estimator: {time_unit: days}}]\n"
-                  "schedulers: {name: cosine_annealing_with_warmup, t_warmup: 2ba}\nseed:\n"
-                  "fsdp_config: {activation_checkpointing: 2, auto_wrap: [GptBlock], mixed_precision: PURE}\n"
-                  "optimizers: {name: adamw, param_groups: [{pattern: '*.bias', lr: 0}]}\non_nan: skip\n"
-                  "eval_dataloader: [{name: gaussian_classification, label: a}, {name: text_bytes, path: x, label: b}]\n"),
-            "");
+  EXPECT_EQ(
+      Check(std::string(kGood) +
+            "save_interval: 0.5dur\neval_interval: 0\ncallbacks: [lr_monitor, {fail_at: {rank: 1}}, "
+            "{memory_monitor: {memory_keys: {num_alloc_retries: a}}}, {runtime_estimator: {time_unit: days}}]\n"
+            "schedulers: {name: cosine_annealing_with_warmup, t_warmup: 2ba}\nseed:\n"
+            "fsdp_config: {activation_checkpointing: 2, auto_wrap: [GptBlock], mixed_precision: PURE}\n"
+            "optimizers: {name: adamw, param_groups: [{pattern: '*.bias', lr: 0}]}\non_nan: skip\n"
+            "eval_dataloader: [{name: gaussian_classification, label: a}, {name: text_bytes, path: x, label: b}]\n"),
+      "");
 }
 
 TEST(JobCheck, NamesFieldAndPlaceOfWhatIsWrong) {
@@ -48,8 +49,10 @@ TEST(JobCheck, NamesFieldAndPlaceOfWhatIsWrong) {
       {"device_train_batch_size: 3", "device_train_batch_size: `global_train_batch_size` is given, too"},
       {"schedulers: {name: cosine_annealing_with_warmup, t_warmup: -5ba}", "schedulers.t_warmup: must not be negative"},
       {"schedulers: {name: cosine_annealing_with_warmup}", "schedulers.t_warmup: is required"},
-      {"schedulers: {name: linear_with_warmup, t_warmup: 5sp}", "schedulers.t_warmup: must be in the unit of t_max (1dur)"},
-      {"schedulers: [{name: linear_with_warmup, t_warmup: 5ba, t_max: 8ba}]", "schedulers.0.t_max: ends before max_duration"},
+      {"schedulers: {name: linear_with_warmup, t_warmup: 5sp}",
+       "schedulers.t_warmup: must be in the unit of t_max (1dur)"},
+      {"schedulers: [{name: linear_with_warmup, t_warmup: 5ba, t_max: 8ba}]",
+       "schedulers.0.t_max: ends before max_duration"},
       {"schedulers: {name: step, step_size: 0ba}", "schedulers.step_size: must be more than 0, got 0ba"},
       {"schedulers: {name: linear, t_max: 0ba}", "schedulers.t_max: must be more than 0"},
       {"callbacks: {fail_at: {rank: 99}}", "callbacks.fail_at.rank: must be less than the number of ranks, 2, got 99"},
@@ -65,7 +68,8 @@ TEST(JobCheck, NamesFieldAndPlaceOfWhatIsWrong) {
       {"num_workers: 2", "num_workers: unknown key (did you mean `train_dataloader.num_workers`"},
       {"model.lr: 1", "unknown key"},
   };
-  for (const auto& c : kCases) EXPECT_THAT(Check(std::string(kGood) + c.text, {BuiltInSchema(), false, 2}), HasSubstr(c.message));
+  for (const auto& c : kCases)
+    EXPECT_THAT(Check(std::string(kGood) + c.text, {BuiltInSchema(), false, 2}), HasSubstr(c.message));
 }
 
 TEST(JobCheck, ChecksDurationAndModel) {
@@ -77,8 +81,10 @@ TEST(JobCheck, ChecksDurationAndModel) {
   EXPECT_THAT(with("{name: gpt, d_model: 100, n_heads: 3}", "1ep"),
               HasSubstr("t.yaml:1:43: model.n_heads: n_heads (3) must divide d_model (100)"));
   EXPECT_THAT(with("{name: gpt, n_heads: 3}", "1ep"), HasSubstr("n_heads (3) must divide d_model (128)"));
-  for (const char* bad : {"0ba", "-5ba", "0.5dur", "1dur", "soon"}) EXPECT_THAT(with("{name: mlp}", bad), HasSubstr("t.yaml:4:15: max_duration: "));
-  EXPECT_THAT(with("{name: mpl}", "1ep"), HasSubstr("`mpl` is not one of gpt, mlp, resnet_small, torchscript (did you mean `mlp`?)"));
+  for (const char* bad : {"0ba", "-5ba", "0.5dur", "1dur", "soon"})
+    EXPECT_THAT(with("{name: mlp}", bad), HasSubstr("t.yaml:4:15: max_duration: "));
+  EXPECT_THAT(with("{name: mpl}", "1ep"),
+              HasSubstr("`mpl` is not one of gpt, mlp, resnet_small, torchscript (did you mean `mlp`?)"));
   EXPECT_THAT(Check(""), HasSubstr("model: is required"));
 }
 

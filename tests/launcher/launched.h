@@ -22,7 +22,8 @@ namespace composer {
 
 // A job that the launcher takes, for fake_worker.
 inline constexpr char kFakeJob[] =
-    "model: {name: mlp}\ntrain_dataloader: {name: gaussian_classification}\nglobal_train_batch_size: 1\nmax_duration: 1ep\n";
+    "model: {name: mlp}\ntrain_dataloader: {name: gaussian_classification}\nglobal_train_batch_size: 1\nmax_duration: "
+    "1ep\n";
 
 // `steps=20` behind the job's file is a word for fake_worker, and no key of a job: it travels as `variables.steps=20`.
 inline void PassToFakeWorker(std::vector<std::string>& arguments) {

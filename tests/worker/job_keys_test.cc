@@ -1,4 +1,5 @@
-// The table of keys (config/keys) against what the worker's readers really ask for: every key of every section, its type, range and default.
+// The table of keys (config/keys) against what the worker's readers really ask for: every key of every section, its
+// type, range and default.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,17 +35,26 @@ std::string Sample(const KeyRow& row) {
   const double least = std::isfinite(type.min) ? type.min : 1;
   switch (type.kind) {
     case Kind::kInt:
-    case Kind::kNumber: return absl::StrCat(std::max(least, std::min(1.0, type.max)));
-    case Kind::kBool: return "true";
-    case Kind::kChoice: return type.words[0];
+    case Kind::kNumber:
+      return absl::StrCat(std::max(least, std::min(1.0, type.max)));
+    case Kind::kBool:
+      return "true";
+    case Kind::kChoice:
+      return type.words[0];
     case Kind::kTime:
-    case Kind::kInterval: return "1ep";
-    case Kind::kTimes: return "[1ep]";
+    case Kind::kInterval:
+      return "1ep";
+    case Kind::kTimes:
+      return "[1ep]";
     case Kind::kInts:
-    case Kind::kNumbers: return "[1]";
-    case Kind::kTexts: return "[x]";
-    case Kind::kText: return "x";
-    default: return "{}";
+    case Kind::kNumbers:
+      return "[1]";
+    case Kind::kTexts:
+      return "[x]";
+    case Kind::kText:
+      return "x";
+    default:
+      return "{}";
   }
 }
 
@@ -75,7 +85,8 @@ Case CaseOf(const KeySection& section) {
   if (section.kind == "optimizer") return {"optimizers", job("", "", "optimizers: @")};
   if (section.kind == "scheduler") return {"schedulers", job("", "", "schedulers: @")};
   if (section.kind == "metric")
-    return {absl::StrCat("model.eval_metrics.", name), job(absl::StrCat("model: {name: torchscript, path: x, eval_metrics: {", name, ": @}}\n"), "", "")};
+    return {absl::StrCat("model.eval_metrics.", name),
+            job(absl::StrCat("model: {name: torchscript, path: x, eval_metrics: {", name, ": @}}\n"), "", "")};
   if (section.kind != "map")
     return {absl::StrCat(section.kind, "s.", name), job("", "", absl::StrCat(section.kind, "s: {", name, ": @}"))};
   static const auto& kMaps = *new std::map<std::string, Case>{
@@ -85,7 +96,8 @@ Case CaseOf(const KeySection& section) {
       {"ddp", {"ddp_config", job("", "", "ddp_config: @")}},
       {"parallelism", {"parallelism_config", job("", "", "parallelism_config: @")}},
       {"fsdp", {"parallelism_config.fsdp", job("", "", "parallelism_config: {fsdp: @}")}},
-      {"mixed_precision", {"parallelism_config.fsdp.mixed_precision", job("", "", "parallelism_config: {fsdp: {mixed_precision: @}}")}},
+      {"mixed_precision",
+       {"parallelism_config.fsdp.mixed_precision", job("", "", "parallelism_config: {fsdp: {mixed_precision: @}}")}},
       {"tensor_parallel", {"parallelism_config.tp", job("", "", "parallelism_config: {tp: @}")}},
       {"profiler", {"profiler", job("", "", "profiler: @")}},
       {"profiler_schedule", {"profiler.schedule", job("", "", "profiler: {schedule: @}")}},
@@ -129,11 +141,15 @@ bool SameYaml(const std::string& a, const std::string& b) {
 double Bound(double value) { return std::abs(value) > 9e18 ? std::copysign(INFINITY, value) : value; }
 
 void Compare(const KeyRow& row, const ConfigAsk& ask, const std::string& where) {
-  static const auto& kKinds = *new std::map<std::string, std::set<Kind>>{
-      {"int", {Kind::kInt}}, {"number", {Kind::kNumber}}, {"bool", {Kind::kBool, Kind::kChoice}},
-      {"text", {Kind::kText, Kind::kChoice}}, {"choice", {Kind::kChoice, Kind::kText}},
-      {"time", {Kind::kTime, Kind::kInterval}}, {"ints", {Kind::kInts}}, {"numbers", {Kind::kNumbers}},
-      {"texts", {Kind::kTexts, Kind::kTimes}}};
+  static const auto& kKinds = *new std::map<std::string, std::set<Kind>>{{"int", {Kind::kInt}},
+                                                                         {"number", {Kind::kNumber}},
+                                                                         {"bool", {Kind::kBool, Kind::kChoice}},
+                                                                         {"text", {Kind::kText, Kind::kChoice}},
+                                                                         {"choice", {Kind::kChoice, Kind::kText}},
+                                                                         {"time", {Kind::kTime, Kind::kInterval}},
+                                                                         {"ints", {Kind::kInts}},
+                                                                         {"numbers", {Kind::kNumbers}},
+                                                                         {"texts", {Kind::kTexts, Kind::kTimes}}};
   if (ask.type.empty()) return;
   const ValueType* type = nullptr;
   for (const ValueType& candidate : row.types) {
@@ -148,7 +164,8 @@ void Compare(const KeyRow& row, const ConfigAsk& ask, const std::string& where) 
   if (ask.type == "choice" && type->kind == Kind::kChoice)
     EXPECT_EQ(std::set(type->words.begin(), type->words.end()), std::set(ask.words.begin(), ask.words.end())) << where;
   if (!row.fallback.empty() && row.otherwise.empty() && !ask.fallback.empty())
-    EXPECT_TRUE(SameYaml(row.fallback, ask.fallback)) << where << ": the table's default is " << row.fallback << ", the reader's " << ask.fallback;
+    EXPECT_TRUE(SameYaml(row.fallback, ask.fallback))
+        << where << ": the table's default is " << row.fallback << ", the reader's " << ask.fallback;
 }
 
 TEST_F(JobKeysTest, TheTableIsWhatTheReadersAskFor) {
@@ -156,7 +173,7 @@ TEST_F(JobKeysTest, TheTableIsWhatTheReadersAskFor) {
   for (const auto& [id, section] : schema.sections()) {
     const Case place = CaseOf(section);
     if (place.path.empty()) continue;
-    const KeySection* more = section.kind == "dataset"        ? schema.Find("map", "train_loader")
+    const KeySection* more = section.kind == "dataset"       ? schema.Find("map", "train_loader")
                              : section.name == "eval_loader" ? schema.Find("dataset", "gaussian_classification")
                                                              : nullptr;
     const bool named = absl::StrContains("model dataset optimizer scheduler", section.kind);
@@ -180,7 +197,8 @@ TEST_F(JobKeysTest, TheTableIsWhatTheReadersAskFor) {
         asked.erase(it);
       }
     }
-    for (const auto& [key, asks] : asked) ADD_FAILURE() << "[" << id.first << " " << id.second << "] has no row for `" << key << "`";
+    for (const auto& [key, asks] : asked)
+      ADD_FAILURE() << "[" << id.first << " " << id.second << "] has no row for `" << key << "`";
   }
 }
 
@@ -190,7 +208,8 @@ TEST_F(JobKeysTest, TheTopIsWhatTheReadersAskFor) {
   for (const KeyRow& row : top.rows) {
     const Kind kind = row.types[0].kind;
     const bool plain = kind != Kind::kNamed && kind != Kind::kNamedList && kind != Kind::kMap && kind != Kind::kNames;
-    if (plain && row.key != "plugins") absl::StrAppend(&all, row.key, ": ", row.key == "run_folder" ? "x" : Sample(row), "\n");
+    if (plain && row.key != "plugins")
+      absl::StrAppend(&all, row.key, ": ", row.key == "run_folder" ? "x" : Sample(row), "\n");
   }
   std::map<std::string, std::vector<ConfigAsk>> asked;
   for (const std::string& yaml : {absl::StrCat(kModel, kData, kRest), all}) {
@@ -199,7 +218,7 @@ TEST_F(JobKeysTest, TheTopIsWhatTheReadersAskFor) {
     }
   }
   // Read before the rest, by config/job_identity.h; the launcher's; nobody's.
-  const std::set<std::string> elsewhere = {"run_name", "run_folder", "max_restarts", "nproc", "variables"};
+  const std::set<std::string> elsewhere = {"run_name", "run_folder", "max_restarts", "nproc", "variables", "startup_limits"};
   for (const KeyRow& row : top.rows) {
     if (elsewhere.count(row.key) > 0) continue;
     ASSERT_EQ(asked.count(row.key), 1u) << row.key << ": no reader asks for it";

@@ -13,8 +13,8 @@ Loss Classifier::loss(const at::Tensor& outputs, const Batch& batch) {
   try {
     return SoftCrossEntropy(outputs, batch.targets);
   } catch (const c10::IndexError& error) {
-    TORCH_CHECK_VALUE(false, "model: it has ", outputs.size(-1), " classes, which the data's labels do not fit: ",
-                      error.what_without_backtrace());
+    TORCH_CHECK_VALUE(false, "model: it has ", outputs.size(-1),
+                      " classes, which the data's labels do not fit: ", error.what_without_backtrace());
     throw;
   }
 }
