@@ -218,7 +218,8 @@ TEST_F(JobKeysTest, TheTopIsWhatTheReadersAskFor) {
     }
   }
   // Read before the rest, by config/job_identity.h; the launcher's; nobody's.
-  const std::set<std::string> elsewhere = {"run_name", "run_folder", "max_restarts", "nproc", "variables", "startup_limits"};
+  const std::set<std::string> elsewhere = {"run_name", "run_folder", "max_restarts",
+                                           "nproc",    "variables",  "startup_limits"};
   for (const KeyRow& row : top.rows) {
     if (elsewhere.count(row.key) > 0) continue;
     ASSERT_EQ(asked.count(row.key), 1u) << row.key << ": no reader asks for it";
