@@ -107,7 +107,7 @@ class SlurmTest(harness.JobTest):
         self.addCleanup(end)
         return job, self.folder / f"{job}.log"
 
-    def wait_for_state(self, job, state, log, timeout=60):
+    def wait_for_state(self, job, state, log, timeout=150):
         deadline = time.monotonic() + timeout
         while self.cluster.job(job)["JobState"] != state:
             if time.monotonic() > deadline:

@@ -40,7 +40,7 @@ TINY_JOB = {
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 def for_fake_worker(setting):
     """Its words are no keys of a job: they travel as variables."""
-    return f"variables.{setting}" if re.match(r"(steps|step_ms|save|stubborn|die_\w+)=", setting) else setting
+    return f"variables.{setting}" if re.match(r"(steps|step_ms|save|stubborn|die_\w+|linger_\w+)=", setting) else setting
 
 
 class NodesTest(unittest.TestCase):
