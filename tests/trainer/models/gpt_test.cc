@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include "trainer/core/autocast.h"
+
 namespace composer {
 namespace {
 
@@ -51,6 +53,33 @@ TEST(Gpt, NamesAndSize) {
   EXPECT_EQ(count(untied), count(model) + 11 * 16);
   EXPECT_THAT(untied->named_parameters().keys(), Contains("lm_head.weight"));
   EXPECT_EQ(model->flops_per_sample(), 8 * (6 * (2 * 12 * 256 + 11 * 16) + 12 * 2 * 16 * 8));
+}
+
+// Product and bias are one operation, F.linear, at each place: with two, bfloat16 rounds in between.
+TEST(Gpt, HasTheBitsOfTorchsFunctionsInBfloat16) {
+  torch::manual_seed(7);
+  GptOptions options = Small();
+  options.layers = 1;
+  const auto model = MakeGpt(options);
+  const torch::NoGradGuard no_grad;
+  for (const at::Tensor& param : model->parameters()) param.normal_(0, 0.5);
+  const Batch batch = Tokens(torch::arange(3 * 8, at::kLong).remainder(11).view({3, 8}));
+  const AutocastScope autocast(Precision::kAmpBf16, at::kCPU);
+  const auto of = [params = model->named_parameters()](const std::string& name) { return params["transformer." + name]; };
+  const auto linear = [&](const std::string& name, const at::Tensor& x) {
+    return at::linear(x, of("blocks.0." + name + ".weight"), of("blocks.0." + name + ".bias"));
+  };
+  const auto norm = [&](const std::string& name, const at::Tensor& x) {
+    return at::layer_norm(x, {16}, of(name + ".weight"), of(name + ".bias"));
+  };
+  at::Tensor x = at::embedding(of("wte.weight"), batch.inputs) + of("wpe.weight");
+  const auto qkv = linear("attn.qkv", norm("blocks.0.ln_1", x)).view({3, 8, 3, 2, 8}).permute({2, 0, 3, 1, 4}).unbind(0);
+  const at::Tensor y = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, 0.0, /*is_causal=*/true);
+  x = x + linear("attn.proj", y.transpose(1, 2).reshape({3, 8, 16}));
+  x = x + linear("mlp.proj", at::gelu(linear("mlp.fc", norm("blocks.0.ln_2", x)), "tanh"));
+  const at::Tensor expected = at::linear(norm("ln_f", x), of("wte.weight")), ours = model->forward(batch);
+  EXPECT_EQ(ours.scalar_type(), at::kBFloat16);
+  EXPECT_TRUE(ours.equal(expected)) << (ours - expected).abs().max();
 }
 
 TEST(Gpt, StartsAsGpt2) {
