@@ -26,6 +26,9 @@ constexpr absl::Duration kPassingLimit =
 constexpr absl::Duration kShowLife = absl::Minutes(1);  // far below kMemoryLasts (node_memory.h)
 constexpr absl::Duration kOthersInterval = absl::Milliseconds(20);
 constexpr absl::Duration kServeInterval = absl::Seconds(2);
+constexpr absl::Duration kAtOnce = absl::Seconds(1);  // an attempt to join that ends so soon
+constexpr absl::Duration kFirstJoinPause = absl::Milliseconds(50);
+constexpr absl::Duration kLastJoinPause = absl::Seconds(10);
 
 absl::Time Now() { return RealClock::Get().Now(); }
 
@@ -233,9 +236,12 @@ void RendezvousLink::JoinOnce() {
   }
   const bool final = world.ok() || absl::IsInvalidArgument(world.status()) || absl::IsDeadlineExceeded(world.status());
   if (!final) {
-    if (sent_away) SleepUnlessEnding(2 * pace_.look);
+    const bool at_once = now - asked < kAtOnce;
+    join_pause_ = at_once ? std::clamp(2 * join_pause_, kFirstJoinPause, kLastJoinPause) : absl::ZeroDuration();
+    SleepUnlessEnding(sent_away ? 2 * pace_.look : join_pause_);
     return LoseServer();
   }
+  join_pause_ = absl::ZeroDuration();
   {
     absl::MutexLock lock(&mutex_);
     join_wanted_ = false;

@@ -108,6 +108,7 @@ class RendezvousLink {
   std::vector<absl::Time> silent_until_;  // accepted a connection, but did not answer
   std::vector<absl::Time> shunned_until_;
   absl::Time refused_since_ = absl::InfiniteFuture();
+  absl::Duration join_pause_;  // before the next attempt, while attempts are answered at once and in vain
   absl::Time serve_again_ = absl::InfinitePast();
 
   absl::Mutex mutex_;

@@ -68,7 +68,7 @@ FailureReport Supervisor::Report(const WorkerExit& exit) {
 
 void Supervisor::Announce(const WorkerExit& cause) {
   announced_ = true;
-  if (!stalled_by_.empty() && DescribeExit(cause) == stalled_by_) return;
+  if (!stalled_by_.empty() && DecideNextStep(Result(), budget_).decision == stalled_by_) return;
   FailureReport report = Report(cause);
   // Every rank finds the same mistake of the user's, and says so: once is enough, and nothing else needs to be read.
   told_by_worker_ = cause.status.code == exit_code::kUserError && !report.last_word.empty() &&
@@ -138,7 +138,7 @@ void Supervisor::EndGeneration() {
 // ever: what is left of the last save may be what fills the disk, and a start clears that away.
 void Supervisor::JoinAgain(const Verdict& verdict) {
   const bool stalls = verdict.next == NextStep::kRestart && verdict.tally.stalls > 0;
-  stalled_by_ = stalls ? verdict.reason : "";
+  stalled_by_ = stalls ? verdict.decision : "";
   join_at_ = Now() + RestartDelay(verdict.tally);
   room_ = verdict.tally.stalls <= 1 ? "" : verdict.room == "." ? options_.plan.run_folder : verdict.room;
   room_until_ = Now() + kRoomPatience;
@@ -159,9 +159,8 @@ void Supervisor::Conclude(const Verdict& verdict) {
   const bool ended = state_ != State::kJoining;
   const std::vector<WorkerExit> exits = ended ? workers_.exits() : std::vector<WorkerExit>();
   const std::string collateral = verdict.next == NextStep::kDone ? "" : DescribeCollateral(exits, verdict.first_cause);
-  const bool told = !stalled_by_.empty() && verdict.next == NextStep::kRestart && verdict.reason == stalled_by_;
-  const absl::Duration delay =
-      verdict.next == NextStep::kRestart ? RestartDelay(verdict.tally) : absl::ZeroDuration();
+  const bool told = !stalled_by_.empty() && verdict.next == NextStep::kRestart && verdict.decision == stalled_by_;
+  const absl::Duration delay = verdict.next == NextStep::kRestart ? RestartDelay(verdict.tally) : absl::ZeroDuration();
   LOG(INFO) << "generation " << generation_ << ": " << verdict.reason << "; " << verdict.decision
             << (collateral.empty() ? "" : "; ") << collateral;
   if (verdict.next != NextStep::kDone && !told) {
@@ -189,7 +188,9 @@ void Supervisor::SaveSummary() {
   if (!writes_summary_) return;
   // A launch that was refused, or failed, before it trained has nothing to say of the run that an earlier one has recorded.
   if (!recorder_.started() && PathExists(JoinPath(options_.plan.run_folder, "summary.json"))) return;
-  if (absl::Status status = WriteSummary(recorder_.summary()); !status.ok()) Tell(status.message());
+  const absl::Status status = WriteSummary(recorder_.summary());
+  const bool told = !stalled_by_.empty() && IsOutsideFault(status);  // what stalls the job stalls its summary
+  if (!status.ok() && !told) Tell(status.message());
 }
 
 void Supervisor::Fail(int code, const std::string& reason) {

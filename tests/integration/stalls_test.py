@@ -97,13 +97,13 @@ class WorldTest(growth_test.GrowthTest):
     def test_survivors_wait_for_the_node_without_which_they_cannot_train(self):
         job = self.write_job("twelve", determinism="elastic", virtual_shards=12, global_train_batch_size=24, save_interval="5ba",
                              max_duration="80ba", callbacks={"throttle": {"seconds": 0.1}})
-        nodes = [self.node(rank, job, nodes="2:3") for rank in (0, 1, 2)]
+        nodes = [self.node(rank, "--last-call", 4, job, nodes="2:3") for rank in (0, 1, 2)]  # the first world has all three
         self.train_on("twelve", 3)
         nodes[2].kill()
         nodes[2].wait()
-        time.sleep(6)  # two ranks are refused with 64, again and again
+        time.sleep(15)  # two ranks are refused with 64, again and again
         self.assertEqual([node.poll() for node in nodes[:2]], [None, None])
-        nodes[2] = self.node(2, job, nodes="2:3")
+        nodes[2] = self.node(2, "--last-call", 4, job, nodes="2:3")
         errors = [self.expect_done(node) for node in nodes]
         self.assertIn("the run has trained on 3 ranks and cannot on 2: waiting for more nodes", errors[0] + errors[1])
         self.assertEqual(self.summary("twelve")["steps"], 80)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "rendezvous/server.h"
 
 namespace composer {
@@ -24,10 +25,10 @@ std::unique_ptr<RendezvousServer> Serve(int port = 0, absl::Duration settle = ab
 
 class LinkTest : public testing::Test {
  protected:
-  void Start(RendezvousPlaces places) {
+  void Start(RendezvousPlaces places, const std::string& job = "job") {
     RendezvousClient::Options options;
     options.address = places.servers[0];
-    options.job = "job";
+    options.job = job;
     options.incarnation = "i";
     options.node.set_node_id("n");
     options.node.set_hostname("host");
@@ -116,6 +117,20 @@ TEST_F(LinkTest, TheNextOfTheListServesAndTheGenerationGoesOn) {
   EXPECT_TRUE(CallsWork());
   EXPECT_EQ(overs_, 0);
   link_->Leave("done");
+}
+
+// Whatever the reason, nothing is tried and told a hundred times a second.
+TEST_F(LinkTest, AServerThatAnswersAtOnceAndInVainIsAskedLessAndLessOften) {
+  auto server = Serve();
+  Start({.servers = {absl::StrCat("127.0.0.1:", server->port())}}, "not UTF-8: \xff");
+  testing::internal::CaptureStderr();
+  link_->Join({});
+  absl::SleepFor(absl::Seconds(2));
+  link_->Leave("done");
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::vector<std::string> parts = absl::StrSplit(said, "the rendezvous is away");
+  EXPECT_GT(parts.size(), 2u) << said;
+  EXPECT_LT(parts.size(), 15u) << "after 50, 100, 200, 400, 800 ms";
 }
 
 TEST_F(LinkTest, WithoutAListAndWithoutWorkersItGivesUpSoonAndSaysWhy) {
