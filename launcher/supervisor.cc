@@ -161,6 +161,7 @@ void Supervisor::Handle(const proto::Regroup& regroup) {
 void Supervisor::Handle(const WorkerHub::Report& report) {
   if (report.generation != generation_ || workers_.FindRank(report.rank) == nullptr) return;
   workers_.OnReport(report.rank, report.message);
+  if (report.message.has_checkpoint_saved()) stalled_by_.clear();  // it is over: the next one is told again
   if (recorder_.OnReport(report.message)) SaveSummary();  // also of a launch that will be killed as a whole
 }
 
