@@ -1,4 +1,4 @@
-// The seam to where bytes are kept: a folder (local_store.h), memory (memory_store.h), later object storage.
+// The seam to where bytes are kept: a folder (local_store.h), memory (memory_store.h), S3, GCS or OCI (s3_store.h).
 //
 // An object is a key and its bytes, written whole: a reader sees all of it or nothing. There is no rename and no
 // append, since object storage has none. A key is `a/b/c`: one or more parts of [A-Za-z0-9._-] joined by '/', none

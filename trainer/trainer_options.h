@@ -1,5 +1,6 @@
-// What a Trainer is made of. Names and defaults are Composer's Trainer arguments (mosaicml composer/trainer/trainer.py)
-// unless said.
+// What a Trainer is made of. Names are Composer's Trainer arguments (mosaicml composer/trainer/trainer.py). Defaults are,
+// too, but for: make_optimizer is required, seed is 0 (there: drawn), save.autoresume is true, checkpoints are named
+// ep{epoch}-ba{batch}.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

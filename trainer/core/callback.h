@@ -57,7 +57,9 @@ class Algorithm {
   virtual bool Match(Event event, const State& state) const = 0;
   virtual absl::Status Apply(Event event, State& state, Logger& logger) = 0;
 
-  // What the trainer and the passes ask of an algorithm; must not change after construction.
+  // What an algorithm says of itself; must not change after construction. The trainer acts on interpolates_loss alone
+  // so far: what the others promise, the user has to see to (ddp_config.find_unused_parameters; the job file names the
+  // algorithms when it loads).
   // Mixes the losses of two targets itself, so that another that does the same would spoil it.
   virtual bool interpolates_loss() const { return false; }
   // Some parameters may get no gradient in a step.

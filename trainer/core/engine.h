@@ -41,7 +41,7 @@ class Engine {
     return listened_.Has(event) || state_.tracer != nullptr ? Dispatch(event) : absl::OkStatus();
   }
 
-  // An algorithm that the run's checkpoint asks for: goes to the end of state.algorithms.
+  // One more algorithm, at the end of state.algorithms. The trainer itself adds none after construction.
   void Add(std::unique_ptr<Algorithm> algorithm);
 
   // Callback::Close of every callback, in their order, once; also to be called after an error. What goes wrong in one

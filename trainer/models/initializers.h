@@ -1,4 +1,4 @@
-// Composer's ways to initialise a model's layers, by name.
+// Composer's ways to initialise a model's layers, by name. For C++ programs; jobs have no key for them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
