@@ -58,8 +58,9 @@ std::optional<std::string> NamedAttempt(ObjectStore& store, const std::string& n
   return manifest.ok() ? std::optional<std::string>(manifest->attempt) : std::nullopt;
 }
 
+// run_name: whose attempts; null: everybody's.
 absl::Status DeleteUncommitted(ObjectStore& store, const std::string& name, const StepFolder& step,
-                               const std::string& run_name) {
+                               const std::string* run_name) {
   if (step.committed && step.attempts.size() < 2 && step.remains.empty()) return absl::OkStatus();
   // Read again: it may have been committed since the list was made.
   const std::optional<std::string> named = NamedAttempt(store, name);
@@ -68,7 +69,7 @@ absl::Status DeleteUncommitted(ObjectStore& store, const std::string& name, cons
   bool all_own = true;
   for (const std::string& attempt : step.attempts) {
     if (attempt == *named) continue;
-    IsAttemptOf(run_name, attempt) ? own.push_back(attempt) : void(all_own = false);
+    run_name == nullptr || IsAttemptOf(*run_name, attempt) ? own.push_back(attempt) : void(all_own = false);
   }
   if (named->empty() && all_own) return store.DeleteTree(name);
   for (const std::string& attempt : own) RETURN_IF_ERROR(store.DeleteTree(AttemptKey(name, attempt)));
@@ -123,7 +124,7 @@ absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope) {
     if (IsRemains(key) && !absl::StrContains(key, '/')) RETURN_IF_ERROR(store.Delete(key));
   }
   for (const auto& [name, step] : steps)
-    RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, scope.run_name));
+    RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, &scope.run_name));
   return absl::OkStatus();
 }
 
@@ -134,7 +135,7 @@ absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, 
   for (const auto& [name, step] : steps) {
     if (step.committed) committed.push_back(name);
     if (name == just_saved && step.attempts.size() > 1)
-      RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, scope.run_name));
+      RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, nullptr));
   }
   for (const CheckpointName& name : CheckpointsToDelete(committed, just_saved, keep)) {
     RETURN_IF_ERROR(store.Delete(ManifestKey(name.ToString())));

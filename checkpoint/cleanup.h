@@ -38,7 +38,8 @@ struct CleanupScope {
 // launch that has taken over meanwhile has nothing in it; its error is returned, and nothing deleted.
 absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope);
 
-// After `just_saved` was committed: other attempts of this run at that step, and the checkpoints that retention.h names.
+// After `just_saved` was committed: other attempts at that step, whosever they are (the name is taken: they can commit no
+// more; one of them may be what a damaged checkpoint consisted of), and the checkpoints that retention.h names.
 // may_write: as above.
 absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope);
 

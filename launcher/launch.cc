@@ -167,7 +167,7 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
     result.plan.first_cpu_share = sharing.first;
     result.plan.deaf = plan.job;
   }
-  result.plan.environment.Set("COMPOSER_LAUNCH", RandomName());
+  result.plan.environment.Set("COMPOSER_LAUNCH_ID", RandomName());
   PassToken(launching.security, result.plan.environment);  // to a restarted rendezvous; workers do not get it
   return result;
 }

@@ -42,7 +42,7 @@ absl::StatusOr<RankEnvironment> ReadRankEnvironment(const Environment& environme
   ASSIGN_OR_RETURN(result.master_port, ReadNumber(environment, "MASTER_PORT", 0, 0, 65535));
   ASSIGN_OR_RETURN(result.generation,
                    ReadNumber(environment, "COMPOSER_GENERATION", 0, 0, std::numeric_limits<int64_t>::max()));
-  if (environment.Get("COMPOSER_HUB").has_value()) result.launch = environment.GetOr("COMPOSER_LAUNCH", "");
+  if (environment.Get("COMPOSER_HUB").has_value()) result.launch = environment.GetOr("COMPOSER_LAUNCH_ID", "");
   result.job = environment.GetOr("COMPOSER_JOB", "");
   result.hub_address = environment.GetOr("COMPOSER_HUB", "");
   result.progress_page_path = environment.GetOr("COMPOSER_PROGRESS_PAGE", "");

@@ -20,7 +20,7 @@ class OneFolderTest(harness.JobTest):
 
     def test_another_run_is_refused(self):
         shared = str(self.folder / "shared")
-        change = dict(save_folder=shared, max_duration="600ba", save_interval="5ba", callbacks=SLOW)
+        change = dict(save_folder=shared, max_duration="1000ba", save_interval="5ba", callbacks=SLOW)
         first = self.start("-n", 2, self.write_job("one", **change))
         self.wait_for_batch("one", 10)
         for name, advice in (("two", "save_folder may contain {run_name}"), ("three", "the same run_folder")):
@@ -33,7 +33,7 @@ class OneFolderTest(harness.JobTest):
         err = self.ended(first, 0, timeout=120)
         self.assertNotIn("attempt", err)
         self.assertEqual(self.summary("one")["restarts"], 0)
-        self.assertEqual(self.assert_all_valid(shared)[-1]["batch"], 600)
+        self.assertEqual(self.assert_all_valid(shared)[-1]["batch"], 1000)
         # It has ended, and said so: nobody waits.
         self.run_composer("-n", 1, self.write_job("four", save_folder=shared, save_overwrite=True, autoresume=False), timeout=30)
 
@@ -57,7 +57,7 @@ class OneFolderTest(harness.JobTest):
         first = self.start("-n", 1, self.write_job("run", **change))
         self.wait_for_batch("run", 10)
         shutil.copytree(self.run_folder("run"), self.run_folder("copy"), ignore=shutil.ignore_patterns(".lock", "*.tmp*"))
-        second = self.start("-n", 1, self.write_job("copied", **dict(change, run_name="run", run_folder=str(self.run_folder("copy")))))
+        second = self.start("-n", 1, self.write_job("copied", **dict(change, run_name="run", run_folder=str(self.run_folder("copy")), resume_changes=["job_file"])))
         self.assertIn("is in use by run", self.ended(second, 64))
         self.ended(first, 0, timeout=120)
 
