@@ -105,7 +105,8 @@ absl::Status WriteAndSync(int fd, absl::string_view content, const std::string& 
 }  // namespace
 
 absl::Status AtomicWriteFile(const std::string& path, absl::string_view content) {
-  const std::string temporary = absl::StrCat(path, ".tmp-", getpid(), "-", absl::Hex(std::random_device()(), absl::kZeroPad8));
+  const std::string temporary =
+      absl::StrCat(path, ".tmp-", getpid(), "-", absl::Hex(std::random_device()(), absl::kZeroPad8));
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) return ErrnoStatus(errno, "cannot create", temporary);
   absl::Status status = WriteAndSync(fd, content, path);

@@ -86,7 +86,8 @@ std::string BashCommands(const ProgramDocs& docs, const std::string& function) {
     absl::StrAppend(&text, "    ", c.name, ")\n      if [[ $word == -* ]]; then\n        ", BashReply(c.flags), "\n");
     if (!c.words.empty()) absl::StrAppend(&text, "      elif (($2 == 1)); then\n        ", BashReply(c.words), "\n");
     if (c.takes_job)
-      absl::StrAppend(&text, "      else\n        mapfile -t COMPREPLY < <(compgen -W \"$(", JobsOf(docs), ")\" -- \"$word\")\n");
+      absl::StrAppend(&text, "      else\n        mapfile -t COMPREPLY < <(compgen -W \"$(", JobsOf(docs),
+                      ")\" -- \"$word\")\n");
     absl::StrAppend(&text, "      fi ;;\n");
   }
   return absl::StrCat(text, "  esac\n}\n");
@@ -124,8 +125,8 @@ std::string BashCompletion(const ProgramDocs& docs) {
 }
 
 std::string ZshCompletion(const ProgramDocs& docs) {
-  std::string text = absl::StrCat("#compdef ", docs.name,
-                                  "\nlocal context state line\ntypeset -A opt_args\n_arguments -C -S \\\n");
+  std::string text =
+      absl::StrCat("#compdef ", docs.name, "\nlocal context state line\ntypeset -A opt_args\n_arguments -C -S \\\n");
   for (const Option& option : Shown(docs)) {
     for (const std::string& spelling : Spellings(option)) {
       const bool value = !option.metavar.empty() && option.implied.empty();
@@ -144,9 +145,10 @@ std::string ZshCompletion(const ProgramDocs& docs) {
   for (const ProgramDocs::Command& c : docs.commands) {
     if (c.flags.empty()) continue;
     absl::StrAppend(&text, "  ", c.name, ") if [[ $PREFIX == -* ]]; then compadd -- ", absl::StrJoin(c.flags, " "));
-    if (!c.words.empty()) absl::StrAppend(&text, "; elif ((CURRENT == 1)); then compadd -- ", absl::StrJoin(c.words, " "));
-    absl::StrAppend(&text, "; else ", c.takes_job ? absl::StrCat("compadd -- ${(f)\"$(", JobsOf(docs), ")\"}") : "_files",
-                    "; fi ;;\n");
+    if (!c.words.empty())
+      absl::StrAppend(&text, "; elif ((CURRENT == 1)); then compadd -- ", absl::StrJoin(c.words, " "));
+    absl::StrAppend(&text, "; else ",
+                    c.takes_job ? absl::StrCat("compadd -- ${(f)\"$(", JobsOf(docs), ")\"}") : "_files", "; fi ;;\n");
   }
   return absl::StrCat(text, "  *) _files ;;\nesac\n");
 }

@@ -11,9 +11,9 @@
 namespace composer {
 namespace {
 
-constexpr size_t kMaxFirst = 34;    // columns of a first part that has others beside it
-constexpr size_t kMinSecond = 24;   // columns of the second part, on however narrow a terminal
-constexpr size_t kMaxValue = 40;    // of --explain
+constexpr size_t kMaxFirst = 34;   // columns of a first part that has others beside it
+constexpr size_t kMinSecond = 24;  // columns of the second part, on however narrow a terminal
+constexpr size_t kMaxValue = 40;   // of --explain
 constexpr size_t kValueColumn = 24;
 
 std::string Spelling(const Option& option) {
@@ -61,7 +61,8 @@ std::string TwoColumns(const std::vector<std::pair<std::string, std::string>>& r
   const size_t indent = width + 4;
   std::string text;
   for (const auto& [first, second] : rows) {
-    const std::string gap = first.size() > width ? "\n" + std::string(indent, ' ') : std::string(indent - 2 - first.size(), ' ');
+    const std::string gap =
+        first.size() > width ? "\n" + std::string(indent, ' ') : std::string(indent - 2 - first.size(), ' ');
     absl::StrAppend(&text, "  ", first, second.empty() ? "" : gap, Wrap(second, indent, columns), "\n");
   }
   return text;
@@ -93,7 +94,8 @@ std::string ExplainOptions(const std::vector<OptionValue>& values) {
     const std::string value = v.value.empty() || described ? "-" : v.value;
     const std::string origin = described ? absl::StrCat("default: ", v.value) : v.origin;
     const std::string gap = value.size() > value_width ? "\n" + std::string(name_width + 1 + value_width, ' ') : "";
-    absl::StrAppendFormat(&text, "%-*s %-*s%s %s\n", name_width, v.name, gap.empty() ? value_width : 0, value, gap, origin);
+    absl::StrAppendFormat(&text, "%-*s %-*s%s %s\n", name_width, v.name, gap.empty() ? value_width : 0, value, gap,
+                          origin);
   }
   return text;
 }

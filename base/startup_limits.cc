@@ -18,13 +18,13 @@ constexpr double kMaxStartupSeconds = 30.0 * 24 * 3600;
 
 struct StartupPhaseLimit {
   absl::string_view name;
-  absl::Duration StartupLimits::*limit;
+  absl::Duration StartupLimits::* limit;
 };
 constexpr std::array<StartupPhaseLimit, 5> kStartupPhases = {{{"attach", &StartupLimits::attach},
-                                           {"group", &StartupLimits::group},
-                                           {"build", &StartupLimits::build},
-                                           {"load", &StartupLimits::load},
-                                           {"first_step", &StartupLimits::first_step}}};
+                                                              {"group", &StartupLimits::group},
+                                                              {"build", &StartupLimits::build},
+                                                              {"load", &StartupLimits::load},
+                                                              {"first_step", &StartupLimits::first_step}}};
 
 }  // namespace
 

@@ -17,20 +17,16 @@ struct Command {
   absl::StatusOr<int> (*run)(const std::vector<std::string>&, const ToolContext&);
 };
 constexpr Command kCommands[] = {
-    {"list", "FOLDER [--json] [--verify]",
-     "Lists the checkpoints of a folder: step, size, state, age.", ListTool},
-    {"show", "PATH",
-     "Shows one checkpoint: step, time, world size, tensors, small state.", ShowTool},
-    {"verify", "PATH",
-     "Reads a checkpoint again and checks every checksum; of a folder, all of them.", VerifyTool},
-    {"diff", "A B",
-     "Compares two checkpoints, bit by bit.", DiffTool},
+    {"list", "FOLDER [--json] [--verify]", "Lists the checkpoints of a folder: step, size, state, age.", ListTool},
+    {"show", "PATH", "Shows one checkpoint: step, time, world size, tensors, small state.", ShowTool},
+    {"verify", "PATH", "Reads a checkpoint again and checks every checksum; of a folder, all of them.", VerifyTool},
+    {"diff", "A B", "Compares two checkpoints, bit by bit.", DiffTool},
     {"export", "PATH OUT [--dtype bf16] [--max-shard-size 5GB] [--overwrite]",
      "Writes the model's weights as safetensors. OUT: a folder, or a file x.safetensors.", ExportTool},
     {"import", "SRC FOLDER [--rename FROM=TO] [--key A/B] [--run-name NAME] [--overwrite]",
      "Makes a checkpoint of weights in safetensors or torch.save files.", ImportTool},
-    {"prune", "FOLDER --keep N [--dry-run] [--force]",
-     "Deletes all but the newest checkpoints of a folder.", PruneTool},
+    {"prune", "FOLDER --keep N [--dry-run] [--force]", "Deletes all but the newest checkpoints of a folder.",
+     PruneTool},
 };
 
 constexpr char kPaths[] =
@@ -65,7 +61,8 @@ int RunCheckpointTool(const std::vector<std::string>& args, const StoreOpener& o
     if (absl::IsCancelled(code.status())) {
       const absl::string_view flags = code.status().message();
       out << "usage: composer checkpoint " << command.name << " " << command.arguments << "\n\n"
-          << command.help << "\n" << kPaths << (flags.empty() ? "" : "\n") << flags;
+          << command.help << "\n"
+          << kPaths << (flags.empty() ? "" : "\n") << flags;
       return kToolDone;
     }
     plain_err << "composer checkpoint " << args[0] << ": " << code.status().message() << "\n";

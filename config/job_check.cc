@@ -21,7 +21,6 @@ std::string Below(const std::string& path, absl::string_view key) {
   return path.empty() ? std::string(key) : absl::StrCat(path, ".", key);
 }
 
-
 class Checker {
  public:
   Checker(const ConfigNode& document, const JobCheck& check, ConfigReader& reader)

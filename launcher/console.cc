@@ -50,8 +50,8 @@ void Tell(absl::string_view text) {
 
 void TellError(absl::string_view text) {
   const bool coloured = WantsColour(isatty(STDERR_FILENO) != 0, Environment::FromProcess());
-  WriteLine(absl::StrCat(coloured ? "\033[31mcomposer:\033[0m " : "composer: ",
-                         PrintableText(absl::StripSuffix(text, "\n")), "\n"));
+  WriteLine(absl::StrCat(
+      coloured ? "\033[31mcomposer:\033[0m " : "composer: ", PrintableText(absl::StripSuffix(text, "\n")), "\n"));
 }
 
 Console::Console()

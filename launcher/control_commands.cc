@@ -273,7 +273,8 @@ constexpr char kWhich[] = " JOB is a run name, a run folder or the launcher's pi
 
 const std::map<std::string, Command, std::less<>>& Commands() {
   static const auto& commands = *new std::map<std::string, Command, std::less<>>{
-      {"status", {StatusOptions, Status, "[JOB]", "Shows how a job is doing: nodes, ranks, step, restarts, last cause."}},
+      {"status",
+       {StatusOptions, Status, "[JOB]", "Shows how a job is doing: nodes, ranks, step, restarts, last cause."}},
       {"save", {SaveOptions, Save, "JOB", "Lets a job save a checkpoint after its next step and go on."}},
       {"drain", {EndOptions, Drain, "JOB", "Lets a job save a checkpoint and stop, as SIGTERM does."}},
       {"stop", {EndOptions, Stop, "JOB", "Ends a job now, without a checkpoint."}},
@@ -310,9 +311,10 @@ int RunControlCommand(const std::string& name, const std::vector<std::string>& w
   if (!parsed.ok()) return ExitCode(parsed);
   if (arguments.help) {
     const bool guesses = command.job[0] == '[';
-    return PrintHelp(CommandHelp(absl::StrCat("composer ", name, " [flags] ", command.job),
-                      absl::StrCat(command.help, kWhich, guesses ? "; without it, your only job here is meant." : "."),
-                      table, HelpColumns()));
+    return PrintHelp(
+        CommandHelp(absl::StrCat("composer ", name, " [flags] ", command.job),
+                    absl::StrCat(command.help, kWhich, guesses ? "; without it, your only job here is meant." : "."),
+                    table, HelpColumns()));
   }
   return ExitCode(command.run(arguments, environment));
 }

@@ -91,9 +91,9 @@ absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(const Option
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   result->service_ = std::make_unique<Service>(options);
   builder.RegisterService(result->service_.get());
-  ASSIGN_OR_RETURN(
-      result->unix_,
-      Listener::Open({.unix_path = options.socket_path, .max_connections = kMaxControlConnections, .oldest_goes = true}));
+  ASSIGN_OR_RETURN(result->unix_, Listener::Open({.unix_path = options.socket_path,
+                                                  .max_connections = kMaxControlConnections,
+                                                  .oldest_goes = true}));
   result->unix_->AddTo(builder, grpc::InsecureServerCredentials());
   if (options.port >= 0) {
     const bool local = absl::StartsWith(options.address, "127.") || options.address == "::1";

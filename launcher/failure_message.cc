@@ -37,8 +37,8 @@ bool MissesModule(const FailureReport& report) {
 }  // namespace
 
 std::string DescribeFailure(const FailureReport& report) {
-  std::string text = absl::StrCat("rank ", report.exit.rank, " on ", report.node, " (pid ", report.pid, ") ",
-                                  HowItEnded(report.exit));
+  std::string text =
+      absl::StrCat("rank ", report.exit.rank, " on ", report.node, " (pid ", report.pid, ") ", HowItEnded(report.exit));
   if (!report.exit.kill.empty() && report.exit.hang.empty()) absl::StrAppend(&text, ": ", report.exit.kill);
   if (!report.last_word.empty()) absl::StrAppend(&text, ": ", report.last_word);
   std::string tail;

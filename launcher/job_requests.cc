@@ -61,13 +61,15 @@ absl::StatusOr<AskedJob> AskJob(ControlClient& client, JobChange change) {
   switch (change) {
     case JobChange::kSave: {
       if (!trains)
-        return absl::InvalidArgumentError(absl::StrCat(asked.name, " is not a YAML job: a program cannot be asked to save"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(asked.name, " is not a YAML job: a program cannot be asked to save"));
       if (status.state() != "running")
         return absl::UnavailableError(absl::StrCat(asked.name, " is ", status.state(), ": no worker is there to save"));
       RETURN_IF_ERROR(client.Save(Who("save")));
       const std::string& last = status.last_checkpoint();
-      asked.said = absl::StrCat(asked.name, ": its workers save a checkpoint after the next step and go on; the newest so far: ",
-                                last.empty() ? "none" : last);
+      asked.said =
+          absl::StrCat(asked.name, ": its workers save a checkpoint after the next step and go on; the newest so far: ",
+                       last.empty() ? "none" : last);
       break;
     }
     case JobChange::kDrain:

@@ -15,10 +15,10 @@ namespace composer {
 enum class JobChange { kSave, kDrain, kStop };
 
 struct AskedJob {
-  std::string name;         // "mnist (pid 42)"
-  std::string said;         // what happens now, one line
-  std::string run_folder;   // "" for programs
-  int64_t step = 0;         // when it was asked
+  std::string name;        // "mnist (pid 42)"
+  std::string said;        // what happens now, one line
+  std::string run_folder;  // "" for programs
+  int64_t step = 0;        // when it was asked
 };
 
 // kInvalidArgument: a program cannot save. kUnavailable: nobody is there to do it, or the launcher does not answer.

@@ -139,8 +139,8 @@ absl::Status Keeper::Restart() {
   if (warden_.alive_fd >= 0) inherited.push_back(warden_.alive_fd);
   const std::string socket = absl::StrCat(ends[1]), held = absl::StrJoin(inherited, ",");
   inherited.push_back(ends[1]);
-  const std::array<const char*, 7> argv = {"composer",      kKeeperCommand, socket.c_str(), options_.temp_folder.c_str(),
-                                           cgroup_.c_str(), held.c_str(),   nullptr};
+  const std::array<const char*, 7> argv = {
+      "composer", kKeeperCommand, socket.c_str(), options_.temp_folder.c_str(), cgroup_.c_str(), held.c_str(), nullptr};
   sigset_t all, before;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);

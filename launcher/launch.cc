@@ -331,9 +331,9 @@ int Launch(const LaunchOptions& options, const Program& program, const Environme
   if (!code.ok()) TellError(code.status().message());
   if (console.has_value()) console->Flush(plan->job ? kFlushLogged : kFlushUnlogged, StopIsPending);
   if (code.ok()) return *code;
-  return absl::IsUnavailable(code.status())                                    ? exit_code::kUnavailable
+  return absl::IsUnavailable(code.status())                                 ? exit_code::kUnavailable
          : absl::IsInternal(code.status()) || IsOutsideFault(code.status()) ? exit_code::kFailure
-                                                                               : exit_code::kUserError;
+                                                                            : exit_code::kUserError;
 }
 
 }  // namespace composer

@@ -63,7 +63,7 @@ struct LaunchOptions {
   std::string role = "default";
 
   std::string startup_limits;  // base/startup_limits.h; "": not given
-  int max_restarts = -1;  // -1: not given (the job's, else 3 for YAML jobs and 0 for programs)
+  int max_restarts = -1;       // -1: not given (the job's, else 3 for YAML jobs and 0 for programs)
 
   SecurityFlags security;
   ObservationFlags observation;

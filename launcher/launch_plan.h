@@ -19,10 +19,10 @@
 namespace composer {
 
 struct LaunchPlan {
-  bool job = false;        // a YAML job: has a run name and a run folder
-  std::string name;        // of the job at the rendezvous
-  std::string run_name;    // "" for programs
-  std::string run_folder;  // absolute; "" for programs
+  bool job = false;           // a YAML job: has a run name and a run folder
+  std::string name;           // of the job at the rendezvous
+  std::string run_name;       // "" for programs
+  std::string run_folder;     // absolute; "" for programs
   std::string job_file;       // the YAML file
   bool any_job_file = false;  // resume_changes permits to continue another file's run
   std::string config_hash;

@@ -23,7 +23,8 @@ constexpr size_t kTempRandom = 6;  // of mkdtemp
 
 bool IsOurName(absl::string_view name) {
   return absl::ConsumePrefix(&name, kTempPrefix) && name.size() == kTempRandom &&
-         std::all_of(name.begin(), name.end(), [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); });
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); });
 }
 
 // "summary.json.tmp-4711", and what may follow the pid.

@@ -185,7 +185,8 @@ absl::StatusOr<std::unique_ptr<PeerMemory>> PeerMemory::Start(const Options& opt
   std::unique_ptr<PeerMemory> memory(new PeerMemory);
   memory->service_ = std::make_unique<Server>(options.folder, options.job);
   memory->relay_ = std::make_unique<Relay>(*memory->service_, options.credentials);
-  ASSIGN_OR_RETURN(memory->listener_, Listener::Open({.address = options.address, .max_connections = kMaxPeerConnections}));
+  ASSIGN_OR_RETURN(memory->listener_,
+                   Listener::Open({.address = options.address, .max_connections = kMaxPeerConnections}));
   grpc::ServerBuilder builder;
   ApplyServerSettings(builder);
   builder.SetMaxReceiveMessageSize(kMaxMessage);

@@ -66,7 +66,8 @@ absl::StatusOr<Program> PluginJob(const ProgramQuery& query) {
 absl::Status NotFound(const ProgramQuery& query, const Environment& environment) {
   const std::string& word = query.words[0];
   const std::string what = absl::StrCat("`", word, "` is not a subcommand, a .yaml or a .py file");
-  if (IsExecutableFile(word)) return absl::InvalidArgumentError(absl::StrCat(what, "; to run the program here: ./", word));
+  if (IsExecutableFile(word))
+    return absl::InvalidArgumentError(absl::StrCat(what, "; to run the program here: ./", word));
   const std::string next = query.words.size() > 1 && IsYaml(query.words[1]) ? query.words[1] : "";
   const std::string advice = query.advise ? query.advise(word, next) : "";
   if (absl::StartsWith(advice, " (") || FindExecutable(word, environment).empty())
@@ -102,7 +103,8 @@ absl::StatusOr<Program> FindProgram(const ProgramQuery& query, const Environment
   }
   std::string path = FindExecutable(word, environment);
   if (path.empty() && IsExecutableFile(word)) path = AbsolutePath(word);  // in the current folder, which PATH lacks
-  if (path.empty() && PathExists(word)) return absl::InvalidArgumentError(absl::StrCat(word, " is not executable, a .yaml or a .py file"));
+  if (path.empty() && PathExists(word))
+    return absl::InvalidArgumentError(absl::StrCat(word, " is not executable, a .yaml or a .py file"));
   if (path.empty()) return absl::InvalidArgumentError(absl::StrCat("no such program: ", word));
   Program program{.argv = {path}};
   program.argv.insert(program.argv.end(), query.words.begin() + 1, query.words.end());

@@ -13,7 +13,7 @@ namespace {
 
 constexpr absl::string_view kErrorStep = "step ";
 constexpr size_t kMaxErrorText = 300;  // bytes of a reported error that are compared
-constexpr size_t kMaxSaid = 200;  // bytes of a worker's last line that a reason repeats
+constexpr size_t kMaxSaid = 200;       // bytes of a worker's last line that a reason repeats
 
 bool IsFailure(const WorkerExit& exit) {
   if (!exit.hang.empty() || !exit.lost.empty()) return true;

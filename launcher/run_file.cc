@@ -93,9 +93,13 @@ absl::Status NoSuchJob(const std::vector<RunFile>& runs, absl::string_view wante
 }  // namespace
 
 std::string RunFileJson(const RunFile& run) {
-  const Json json = {{"job", run.job},       {"run_folder", run.run_folder},
-                     {"pid", run.pid},       {"pid_start", run.pid_start}, {"pid_namespace", run.pid_namespace},
-                     {"socket", run.socket}, {"started", run.started}};
+  const Json json = {{"job", run.job},
+                     {"run_folder", run.run_folder},
+                     {"pid", run.pid},
+                     {"pid_start", run.pid_start},
+                     {"pid_namespace", run.pid_namespace},
+                     {"socket", run.socket},
+                     {"started", run.started}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -17,12 +17,12 @@
 namespace composer {
 
 struct RunFile {
-  std::string job;         // the name at the rendezvous
-  std::string run_folder;  // absolute; "" for programs
-  int64_t pid = 0;         // of the launcher
-  uint64_t pid_start = 0;  // when it began, in clock ticks since boot; a pid may be used again
-  std::string socket;      // of its control service
-  int64_t started = 0;     // Unix seconds
+  std::string job;            // the name at the rendezvous
+  std::string run_folder;     // absolute; "" for programs
+  int64_t pid = 0;            // of the launcher
+  uint64_t pid_start = 0;     // when it began, in clock ticks since boot; a pid may be used again
+  std::string socket;         // of its control service
+  int64_t started = 0;        // Unix seconds
   std::string pid_namespace;  // that the pid counts in: containers may share the folder; "": not said
 
   friend bool operator==(const RunFile&, const RunFile&) = default;

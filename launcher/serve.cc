@@ -189,7 +189,7 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok() || !parsed->rest.empty()) {
     TellError(parsed.ok() ? absl::StrCat("serve takes no argument `", parsed->rest[0], "`")
-                     : std::string(parsed.status().message()));
+                          : std::string(parsed.status().message()));
     return exit_code::kUserError;
   }
   if (help) {

@@ -68,8 +68,8 @@ std::optional<Hang> JudgeStart(const StartupActivity& worker, absl::Time now, co
                                           " (", option, ")")};
   }
   if (worker.phase <= StartupPhase::kAttach && now - worker.since > limit * kAttachStretch) {
-    return Hang{worker.rank, absl::StrCat("no heartbeat ", IdleSeconds(now - worker.since), " after its start, though busy (",
-                                          kAttachStretch, " times ", option, ")")};
+    return Hang{worker.rank, absl::StrCat("no heartbeat ", IdleSeconds(now - worker.since),
+                                          " after its start, though busy (", kAttachStretch, " times ", option, ")")};
   }
   return std::nullopt;
 }

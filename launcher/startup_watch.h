@@ -27,8 +27,8 @@ enum class StartupPhase { kSpawn, kAttach, kGroup, kBuild, kLoad, kFirstStep, kO
 struct StartupActivity {
   int rank = 0;
   StartupPhase phase = StartupPhase::kSpawn;
-  absl::Time since;                                    // when it entered the phase
-  absl::Time last_progress;                            // from `since` on
+  absl::Time since;                                   // when it entered the phase
+  absl::Time last_progress;                           // from `since` on
   absl::Time stopped_since = absl::InfiniteFuture();  // InfiniteFuture: it is not stopped
 };
 

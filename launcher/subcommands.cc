@@ -38,7 +38,8 @@ std::function<int(const SubcommandCall&)> Control(const std::string& name) {
 
 int PrintVersion(const SubcommandCall& call) {
   const std::string first = call.arguments.empty() ? "" : call.arguments[0];
-  if (first == "--help" || first == "-h") return PrintHelp(CommandHelp("composer version [--help]", "Prints the version.", {}));
+  if (first == "--help" || first == "-h")
+    return PrintHelp(CommandHelp("composer version [--help]", "Prints the version.", {}));
   if (!first.empty()) {
     TellError(absl::StrCat("version takes no argument `", first, "`"));
     return exit_code::kUserError;
@@ -48,7 +49,8 @@ int PrintVersion(const SubcommandCall& call) {
 
 // `composer help`, `composer help COMMAND`: the same as --help.
 int Help(const SubcommandCall& call) {
-  if (call.arguments.empty() || call.arguments[0] == "run" || call.arguments[0][0] == '-') return PrintHelp(LaunchHelp());
+  if (call.arguments.empty() || call.arguments[0] == "run" || call.arguments[0][0] == '-')
+    return PrintHelp(LaunchHelp());
   const auto& table = Subcommands();
   const auto it =
       std::find_if(table.begin(), table.end(), [&](const Subcommand& s) { return s.name == call.arguments[0]; });
@@ -131,7 +133,8 @@ std::vector<std::string> SubcommandNames() {
 std::string AdviceFor(const std::string& word, const std::string& next) {
   for (const auto& other : kOtherWords) {
     if (other.word != absl::AsciiStrToLower(word)) continue;
-    return absl::StrCat(" (", next.empty() ? other.advice : absl::StrReplaceAll(other.advice, {{"job.yaml", next}}), ")");
+    return absl::StrCat(" (", next.empty() ? other.advice : absl::StrReplaceAll(other.advice, {{"job.yaml", next}}),
+                        ")");
   }
   std::vector<std::string> harmless;
   for (const Subcommand& command : Subcommands()) {

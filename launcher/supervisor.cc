@@ -29,7 +29,7 @@ constexpr absl::Duration kTick = absl::Milliseconds(500);
 constexpr absl::Duration kKeeperPatience = absl::Seconds(10);  // from a SIGKILL to the worker's end
 constexpr absl::Duration kQuickDeath = absl::Seconds(1);       // of a keeper
 constexpr int kMaxQuickDeaths = 5;
-constexpr absl::Duration kOwnStop = absl::Seconds(5);        // a tick this late: we were stopped ourselves
+constexpr absl::Duration kOwnStop = absl::Seconds(5);  // a tick this late: we were stopped ourselves
 // A rank that waits for a hung one on another node is never named before it.
 constexpr absl::Duration kRemotePatience = absl::Seconds(2);
 
@@ -162,7 +162,7 @@ void Supervisor::Handle(const WorkerHub::Report& report) {
   if (report.generation != generation_ || workers_.FindRank(report.rank) == nullptr) return;
   workers_.OnReport(report.rank, report.message);
   if (report.message.has_checkpoint_saved()) stalled_by_.clear();  // it is over: the next one is told again
-  if (recorder_.OnReport(report.message)) SaveSummary();  // also of a launch that will be killed as a whole
+  if (recorder_.OnReport(report.message)) SaveSummary();           // also of a launch that will be killed as a whole
 }
 
 void Supervisor::Handle(const BarrierAnswer& answer) {

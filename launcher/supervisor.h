@@ -143,13 +143,13 @@ class Supervisor {
 
   State state_ = State::kJoining;
   int exit_code_ = 0;
-  uint64_t generation_ = 0;  // the rendezvous's number
-  int nodes_ = 1;            // of its world
-  int world_size_ = 0;       // its ranks
-  bool announced_ = false;   // its first cause was told
+  uint64_t generation_ = 0;      // the rendezvous's number
+  int nodes_ = 1;                // of its world
+  int world_size_ = 0;           // its ranks
+  bool announced_ = false;       // its first cause was told
   bool told_by_worker_ = false;  // the cause is the user's mistake, and a rank has shown it
-  bool all_done_ = false;    // on every node
-  int reported_ = -1;        // index of the exit that the other nodes heard of; -1: none
+  bool all_done_ = false;        // on every node
+  int reported_ = -1;            // index of the exit that the other nodes heard of; -1: none
   std::optional<RemoteEnd> remote_;
   std::string regrouping_;  // why the workers were asked to stop, so that the world can form again; "": they were not
   StopHistory stop_;

@@ -30,7 +30,7 @@ struct WorkerPlace {
   std::string run_name;   // COMPOSER_RUN_NAME; "": the variable stays as inherited
   uint64_t generation = 0;
   int64_t launch = 0;  // of the run; 0: of a program
-  std::string hub;  // "unix:/path"
+  std::string hub;     // "unix:/path"
   std::string progress_page;
   std::string role = "default";
   int terminal_columns = 0;  // of the terminal that shows this rank's output as it is; 0: none does

@@ -217,8 +217,8 @@ void TrainBatch::WithPlace(absl::string_view stage, const Fn& fn) {
   try {
     fn();
   } catch (...) {
-    RethrowWithPlace(state_, absl::StrCat(stage, " of batch ", state_.timestamp.batch + 1, " (epoch ",
-                                          state_.timestamp.epoch, ")"));
+    RethrowWithPlace(
+        state_, absl::StrCat(stage, " of batch ", state_.timestamp.batch + 1, " (epoch ", state_.timestamp.epoch, ")"));
   }
 }
 
@@ -336,8 +336,9 @@ bool TrainBatch::MayUpdate(bool gradients_finite) {
                                          state_.timestamp.epoch, ") is ", std::isnan(loss) ? "NaN" : "infinite"));
   if (action == NanPolicy::Action::kStop) ThrowIfError(NotFinite(what));
   if (state_.nan.is_first() && state_.rank == 0)
-    LOG(WARNING) << what << (action == NanPolicy::Action::kSkip ? ": the step is skipped (on_nan: skip)"
-                                                                : ": training goes on (on_nan: continue)");
+    LOG(WARNING) << what
+                 << (action == NanPolicy::Action::kSkip ? ": the step is skipped (on_nan: skip)"
+                                                        : ": training goes on (on_nan: continue)");
   if (action == NanPolicy::Action::kUpdate) return true;
   const torch::NoGradGuard no_grad;
   CopyAll(saved_buffers_, buffers_);
@@ -348,7 +349,8 @@ absl::Status TrainBatch::NotFinite(const std::string& what) const {
   const int64_t in_a_row = state_.nan.in_a_row();
   return absl::InvalidArgumentError(absl::StrCat(
       what, in_a_row > 1 ? absl::StrCat(", the ", in_a_row, "th such step in a row") : "",
-      "; the parameters were not updated, and no checkpoint of this step is saved. Try a lower learning rate or a longer "
+      "; the parameters were not updated, and no checkpoint of this step is saved. Try a lower learning rate or a "
+      "longer "
       "warm-up",
       state_.precision != Precision::kFp32 ? ", precision: fp32" : "", ", and look for bad values in the data",
       in_a_row > 1 ? "" : "; on_nan: skip leaves such steps out"));

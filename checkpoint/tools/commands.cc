@@ -19,7 +19,8 @@ absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Op
                                                             const std::vector<std::string>& args, size_t paths) {
   std::vector<std::string> found;
   const Environment none;
-  const bool wants_help = std::any_of(args.begin(), args.end(), [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+  const bool wants_help =
+      std::any_of(args.begin(), args.end(), [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
   if (wants_help) return absl::CancelledError(OptionsHelp(table));
   // One flag at a time, so that each `set` sees every value of a flag that is given more than once.
   for (size_t i = 0; i < args.size();) {
@@ -44,8 +45,9 @@ absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Op
 absl::StatusOr<CheckpointPlace> FindAnyCheckpoint(const std::string& path, const ToolContext& context) {
   if (!IsRemotePlace(path) && PathExists(path) && !IsDirectory(path) && BaseName(path) != "manifest.json") {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " is a file, not a checkpoint; `composer checkpoint import` makes one of safetensors and "
-                           "torch.save weights"));
+        absl::StrCat(path,
+                     " is a file, not a checkpoint; `composer checkpoint import` makes one of safetensors and "
+                     "torch.save weights"));
   }
   return FindCheckpointPlace(path, context.open);
 }

@@ -61,8 +61,7 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
     folder = DirName(folder);
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> into, OpenPlace(context.open, folder));
-  const absl::StatusOr<std::vector<std::string>> written =
-      ExportWeights(*place.store, place.checkpoint, *into, wanted);
+  const absl::StatusOr<std::vector<std::string>> written = ExportWeights(*place.store, place.checkpoint, *into, wanted);
   if (absl::IsAlreadyExists(written.status()))
     return absl::AlreadyExistsError(absl::StrCat(written.status().message(), "; --overwrite replaces what is there"));
   RETURN_IF_ERROR(written.status());

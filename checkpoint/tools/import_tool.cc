@@ -52,8 +52,8 @@ absl::StatusOr<int> ImportTool(const std::vector<std::string>& args, const ToolC
   Saver saver(*store, RankExchange(),
               {.run_name = run_name.empty() ? Stem(paths[0]) : run_name, .keep = -1, .overwrite = overwrite});
   ASSIGN_OR_RETURN(const std::string location, saver.Save(state, step, 0));
-  context.out << "imported  " << Counted(state.tensors.size(), "tensor") << " of " << paths[0] << "\ncheckpoint  " << location
-              << "\nload it with load_path: " << location << ", load_weights_only: true\n";
+  context.out << "imported  " << Counted(state.tensors.size(), "tensor") << " of " << paths[0] << "\ncheckpoint  "
+              << location << "\nload it with load_path: " << location << ", load_weights_only: true\n";
   return kToolDone;
 }
 

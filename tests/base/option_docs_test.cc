@@ -52,7 +52,8 @@ TEST(OptionDocsTest, ZshTextIsQuoted) {
 TEST(OptionDocsTest, FishKnowsCommandsFlagsAndJobs) {
   EXPECT_THAT(
       FishCompletion(Docs()),
-      AllOf(HasSubstr("complete -c ship -n __fish_use_subcommand -l sailors -l hands -s n -x -a 'few many' -d 'how many;"),
+      AllOf(HasSubstr(
+                "complete -c ship -n __fish_use_subcommand -l sailors -l hands -s n -x -a 'few many' -d 'how many;"),
             HasSubstr("complete -c ship -n __fish_use_subcommand -l song -r -d 'to sing'\n"),
             HasSubstr("-n __fish_use_subcommand -a sink -d 'ends it\\'s life'\n"),
             HasSubstr("-n '__fish_seen_subcommand_from sink' -l fast\n"),

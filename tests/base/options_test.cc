@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/options.h"
-#include "base/option_help.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/option_help.h"
 
 namespace composer {
 namespace {
@@ -167,8 +168,10 @@ TEST(OptionsTest, ExplainShowsValueAndOrigin) {
                             {"path", std::string(50, 'p'), "the YAML file"},
                             {"nproc", "one per GPU, else 1", "default"}}),
             "folder /a/folder/with/a/long/name/x flag\n"
-            "path   " + std::string(50, 'p') + "\n" + std::string(35, ' ') + " the YAML file\n"
-            "nproc  -                            default: one per GPU, else 1\n");
+            "path   " +
+                std::string(50, 'p') + "\n" + std::string(35, ' ') +
+                " the YAML file\n"
+                "nproc  -                            default: one per GPU, else 1\n");
 }
 
 TEST(OptionsTest, HelpStaysWithinTheWidth) {

@@ -22,8 +22,8 @@ TEST(StartupLimitsTest, BadTextChangesNothing) {
   const struct {
     const char* text;
     const char* said;
-  } cases[] = {{"atach=3", "did you mean `attach`"}, {"attach", "phase=seconds"},   {"attach=soon", "phase=seconds"},
-               {"attach=-1", "from 0 to"},           {"group=nan", "from 0 to"},    {"load=9e9", "from 0 to"},
+  } cases[] = {{"atach=3", "did you mean `attach`"}, {"attach", "phase=seconds"}, {"attach=soon", "phase=seconds"},
+               {"attach=-1", "from 0 to"},           {"group=nan", "from 0 to"},  {"load=9e9", "from 0 to"},
                {"attach=3,build", "phase=seconds"}};
   for (const auto& c : cases) {
     StartupLimits limits;

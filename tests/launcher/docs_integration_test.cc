@@ -25,8 +25,8 @@ class DocsTest : public testing::Test {
   }
   // What TAB offers for the last of the words.
   std::string Complete(const std::string& words, int last) {
-    const std::string script = absl::StrCat("export PATH=./path:$PATH; source ./bash && COMP_WORDS=(", words, ") COMP_CWORD=", last,
-                                            " && _composer; echo \"${COMPREPLY[*]}\"");
+    const std::string script = absl::StrCat("export PATH=./path:$PATH; source ./bash && COMP_WORDS=(", words,
+                                            ") COMP_CWORD=", last, " && _composer; echo \"${COMPREPLY[*]}\"");
     Launched shell(dir_, "/bin/bash", {"-c", script});
     EXPECT_EQ(shell.Wait(), 0) << shell.err();
     EXPECT_EQ(shell.err(), "");
@@ -54,7 +54,8 @@ TEST_F(DocsTest, BashCompletesTheNamesOfRunningJobs) {
   ASSERT_TRUE(MakeDirs(dir_.Path("path")).ok());
   ASSERT_EQ(symlink(COMPOSER_BINARY, dir_.Path("path/composer").c_str()), 0);
   Launched job(dir_, COMPOSER_BINARY, {"--rdzv-id=a-long-sleep", "-c", "sleep", "60"});
-  ASSERT_TRUE(WaitUntil([&] { return !ListDir(dir_.Path("runtime")).value_or(std::vector<std::string>()).empty(); }, absl::Seconds(10)));
+  ASSERT_TRUE(WaitUntil([&] { return !ListDir(dir_.Path("runtime")).value_or(std::vector<std::string>()).empty(); },
+                        absl::Seconds(10)));
   EXPECT_EQ(Complete("composer stop ''", 2), "a-long-sleep\n");
 }
 

@@ -32,9 +32,10 @@ TEST(DescribeFailureTest, CauseFirstAndOneScreen) {
 }
 
 TEST(DescribeFailureTest, AMissingModuleNamesTheInterpreter) {
-  FailureReport report = {.exit = {.rank = 0, .status = {.code = 1}, .last_line = "ModuleNotFoundError: No module named 'torch'"},
-                          .node = "n1",
-                          .python = "/usr/bin/python3"};
+  FailureReport report = {
+      .exit = {.rank = 0, .status = {.code = 1}, .last_line = "ModuleNotFoundError: No module named 'torch'"},
+      .node = "n1",
+      .python = "/usr/bin/python3"};
   EXPECT_THAT(DescribeFailure(report), HasSubstr("\n  it ran under /usr/bin/python3"));
   report.exit.last_line = "ValueError: 3";
   EXPECT_THAT(DescribeFailure(report), Not(HasSubstr("python3")));

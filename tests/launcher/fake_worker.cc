@@ -133,7 +133,8 @@ class FakeWorker {
     usleep(1000 * settings_.Number("die_delay_ms", 0));
     std::fprintf(stderr, "rank %d is about to go: %s\n", rank_, how.c_str());
     if (how == "error") _exit(Leave(70, "layers.1: shapes do not fit"));
-    if (how == "full") _exit(Leave(70, "cannot write " + settings_.values.at("--run_folder") + "/x: No space left on device"));
+    if (how == "full")
+      _exit(Leave(70, "cannot write " + settings_.values.at("--run_folder") + "/x: No space left on device"));
     if (how == "9") kill(getpid(), SIGKILL);
     if (how == "hang") {
       kill(getpid(), SIGSTOP);

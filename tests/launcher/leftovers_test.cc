@@ -51,8 +51,8 @@ TEST_F(LeftoversTest, ATemporaryFolderGoesWhenItsOwnerIsDead) {
 }
 
 TEST_F(LeftoversTest, WhatIsNotOursStays) {
-  Folder("composer-abcdef");               // no owner file: somebody's own
-  Folder("composer-1000");                 // the registry
+  Folder("composer-abcdef");  // no owner file: somebody's own
+  Folder("composer-1000");    // the registry
   close(*OwnTempFolder(Folder("other-abcdef")));
   close(*OwnTempFolder(Folder("composer-abcdefg")));
   close(*OwnTempFolder(Folder("target")));

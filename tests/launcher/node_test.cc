@@ -231,8 +231,10 @@ TEST_F(ProgramTest, Errors) {
 
 // Whatever the user mistypes, the advice ends no job.
 TEST(AdviceTest, NeverChangesAJob) {
-  for (const char* word : {"stpo", "sto", "stopp", "Stop", "drian", "drai", "drain-", "kill", "sav", "save_", "step", "train"}) {
-    EXPECT_THAT(AdviceFor(word, ""), AllOf(Not(HasSubstr("stop")), Not(HasSubstr("drain")), Not(HasSubstr("save")))) << word;
+  for (const char* word :
+       {"stpo", "sto", "stopp", "Stop", "drian", "drai", "drain-", "kill", "sav", "save_", "step", "train"}) {
+    EXPECT_THAT(AdviceFor(word, ""), AllOf(Not(HasSubstr("stop")), Not(HasSubstr("drain")), Not(HasSubstr("save"))))
+        << word;
   }
   EXPECT_THAT(AdviceFor("stauts", ""), HasSubstr("did you mean `status`?"));
   EXPECT_THAT(AdviceFor("ls", ""), HasSubstr("composer status"));
@@ -241,9 +243,10 @@ TEST(AdviceTest, NeverChangesAJob) {
 
 TEST(LaunchPlanTest, FlagsWinOverTheYamlFile) {
   TempDir dir;
-  ASSERT_TRUE(AtomicWriteFile(dir.Path("job.yaml"), absl::StrCat("run_name: x\nrun_folder: ", dir.path(),
-                                                                 "/out\nnproc: 3\nmax_restarts: 5\nmodel: {name: mlp}\nmax_duration: 1ep\n"
-                                                                 "train_dataloader: {name: gaussian_classification}\n"))
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("job.yaml"),
+                              absl::StrCat("run_name: x\nrun_folder: ", dir.path(),
+                                           "/out\nnproc: 3\nmax_restarts: 5\nmodel: {name: mlp}\nmax_duration: 1ep\n"
+                                           "train_dataloader: {name: gaussian_classification}\n"))
                   .ok());
   const Program program = {.kind = Program::Kind::kJob,
                            .argv = {"/bin/sh", dir.Path("job.yaml"), "global_train_batch_size=1"},
@@ -254,7 +257,8 @@ TEST(LaunchPlanTest, FlagsWinOverTheYamlFile) {
   EXPECT_EQ(plan->shape.slots, 3);
   EXPECT_EQ(plan->max_restarts, 5);
   EXPECT_EQ(plan->run_name, "x");
-  EXPECT_THAT(plan->argv, ElementsAre("/bin/sh", "--run_folder=" + dir.Path("out"), dir.Path("job.yaml"), "global_train_batch_size=1"));
+  EXPECT_THAT(plan->argv, ElementsAre("/bin/sh", "--run_folder=" + dir.Path("out"), dir.Path("job.yaml"),
+                                      "global_train_batch_size=1"));
   LaunchOptions flags;
   flags.nproc = "2";
   flags.max_restarts = 0;

@@ -217,7 +217,8 @@ TEST_F(JobNodesTest, AnotherConfigurationIsRefused) {
 TEST_F(JobNodesTest, AnotherViewOfTheDataIsRefused) {
   // The same words, but a path that depends on the node.
   const std::string yaml =
-      "model: {name: gpt}\ntrain_dataloader: {name: text_bytes, path: data}\nglobal_train_batch_size: 1\nmax_duration: 1ep\n";
+      "model: {name: gpt}\ntrain_dataloader: {name: text_bytes, path: data}\nglobal_train_batch_size: 1\nmax_duration: "
+      "1ep\n";
   Launched& first = Start(Job(0, yaml), Binary());
   absl::SleepFor(absl::Milliseconds(500));
   outputs_.push_back(std::make_unique<TempDir>());

@@ -65,8 +65,8 @@ TEST_F(ProgramTest, TheFirstFailureByTimeIsNamedAndGivesTheCode) {
   Launched run(dir_, Composer(),
                Shell(3, "if test $RANK = 1; then echo bad luck >&2; exit 7; fi; trap 'exit 9' TERM; sleep 10 & wait"));
   EXPECT_EQ(run.Wait(), 7);
-  EXPECT_THAT(run.err(),
-              AllOf(HasSubstr("composer: rank 1 on "), HasSubstr(") exited with 7\n"), HasSubstr("[1] bad luck\n"), Not(HasSubstr("  | bad luck"))))
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("composer: rank 1 on "), HasSubstr(") exited with 7\n"),
+                               HasSubstr("[1] bad luck\n"), Not(HasSubstr("  | bad luck"))))
       << "what the terminal has shown is not repeated";
   EXPECT_THAT(run.err(), Not(HasSubstr("rank 0 on")));
   ExpectNothingLeft();
@@ -313,7 +313,8 @@ TEST_F(ProgramTest, VersionHelpExplainDryRun) {
       {{"--help"}, "--max-restarts N"},
       {{"--explain", "-n", "3", "-c", "true"}, "nproc              3                        flag -n"},
       {{"--dry-run", "-n", "3", "-c", "true"}, "3 workers: "},
-      {{"--dry-run", "--nnodes=1:2", "--rdzv-endpoint=x:1", "-c", "true"}, "rendezvous: x:1, served by the machine that has"},
+      {{"--dry-run", "--nnodes=1:2", "--rdzv-endpoint=x:1", "-c", "true"},
+       "rendezvous: x:1, served by the machine that has"},
       {{"--print-completion", "bash"}, "complete -o default"},
       {{"--print-completion=man"}, ".SH SYNOPSIS"},
   };

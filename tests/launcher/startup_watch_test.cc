@@ -36,7 +36,9 @@ TEST(StartupWatchTest, Table) {
   const std::vector<Case> cases = {
       {"nobody", {}, -1, ""},
       {"at the limit", {In(0, StartupPhase::kAttach, 60)}, -1, ""},
-      {"never attached", {In(0, StartupPhase::kAttach, 61)}, 0,
+      {"never attached",
+       {In(0, StartupPhase::kAttach, 61)},
+       0,
        "no progress for 61s while attaching to its launcher (--startup-limits attach=60)"},
       {"never spawned", {In(3, StartupPhase::kSpawn, 61)}, 3, "no progress for 61s while being started"},
       {"busy before its first heartbeat", {In(0, StartupPhase::kAttach, 0, 600)}, -1, ""},

@@ -47,7 +47,8 @@ class WorkerHubTest : public testing::Test {
     auto hub =
         WorkerHub::Start({.socket_path = dir_.Path("hub"),
                           .job = "job",
-                          .upstream = std::make_shared<KeyValueUpstream>("launcher", grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())),
+                          .upstream = std::make_shared<KeyValueUpstream>(
+                              "launcher", grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())),
                           .handler = [this](const WorkerHub::Report& report) {
                             absl::MutexLock lock(&mutex_);
                             seen_.push_back(absl::StrCat(report.rank, report.message.has_hello()      ? " hello"

@@ -39,11 +39,13 @@ struct Node {
         PeerMemory::Start({.folder = folder(), .job = job, .address = "127.0.0.1", .credentials = credentials});
     EXPECT_TRUE(started.ok()) << started.status();
     memory = *std::move(started);
-    auto served = WorkerHub::Start({.socket_path = dir.Path("hub"),
-                                    .job = job,
-                                    .upstream = std::make_shared<KeyValueUpstream>("launcher", grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())),
-                                    .handler = [](const WorkerHub::Report&) {},
-                                    .more_services = {memory->relay()}});
+    auto served =
+        WorkerHub::Start({.socket_path = dir.Path("hub"),
+                          .job = job,
+                          .upstream = std::make_shared<KeyValueUpstream>(
+                              "launcher", grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())),
+                          .handler = [](const WorkerHub::Report&) {},
+                          .more_services = {memory->relay()}});
     EXPECT_TRUE(served.ok()) << served.status();
     hub = *std::move(served);
   }

@@ -27,15 +27,16 @@ struct StatEntry {
   const char* name;  // Composer's
   int64_t DeviceMemory::* value;
 };
-constexpr StatEntry kStatEntries[] = {{"allocated_bytes.all.current", "current_allocated_mem", &DeviceMemory::allocated},
-                              {"active_bytes.all.current", "current_active_mem", &DeviceMemory::active},
-                              {"inactive_split_bytes.all.current", "current_inactive_mem", &DeviceMemory::inactive},
-                              {"reserved_bytes.all.current", "current_reserved_mem", &DeviceMemory::reserved},
-                              {"allocated_bytes.all.peak", "peak_allocated_mem", &DeviceMemory::peak_allocated},
-                              {"active_bytes.all.peak", "peak_active_mem", &DeviceMemory::peak_active},
-                              {"inactive_split_bytes.all.peak", "peak_inactive_mem", &DeviceMemory::peak_inactive},
-                              {"reserved_bytes.all.peak", "peak_reserved_mem", &DeviceMemory::peak_reserved},
-                              {"num_alloc_retries", "alloc_retries", &DeviceMemory::alloc_retries}};
+constexpr StatEntry kStatEntries[] = {
+    {"allocated_bytes.all.current", "current_allocated_mem", &DeviceMemory::allocated},
+    {"active_bytes.all.current", "current_active_mem", &DeviceMemory::active},
+    {"inactive_split_bytes.all.current", "current_inactive_mem", &DeviceMemory::inactive},
+    {"reserved_bytes.all.current", "current_reserved_mem", &DeviceMemory::reserved},
+    {"allocated_bytes.all.peak", "peak_allocated_mem", &DeviceMemory::peak_allocated},
+    {"active_bytes.all.peak", "peak_active_mem", &DeviceMemory::peak_active},
+    {"inactive_split_bytes.all.peak", "peak_inactive_mem", &DeviceMemory::peak_inactive},
+    {"reserved_bytes.all.peak", "peak_reserved_mem", &DeviceMemory::peak_reserved},
+    {"num_alloc_retries", "alloc_retries", &DeviceMemory::alloc_retries}};
 
 absl::Status LogMemory(const MemoryMonitor::Options& options, const State& state, Logger& logger) {
   if (state.device.is_cpu()) {

@@ -31,7 +31,7 @@ namespace composer {
 class MemoryMonitor final : public Callback {
  public:
   struct Options {
-    int64_t interval = 10;  // batches; a reading costs some 50 microseconds
+    int64_t interval = 10;                                         // batches; a reading costs some 50 microseconds
     std::vector<std::pair<std::string, std::string>> memory_keys;  // torch's name, ours; empty: all, as above
   };
   explicit MemoryMonitor(const Options& options) : options_(options) {}

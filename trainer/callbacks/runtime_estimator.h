@@ -25,7 +25,7 @@ namespace composer {
 class RuntimeEstimator final : public Callback {
  public:
   struct Options {
-    int skip_batches = 1;  // of this process, before the measurement starts
+    int skip_batches = 1;                       // of this process, before the measurement starts
     absl::Duration time_unit = absl::Hours(1);  // of what is logged: a second, a minute, an hour or a day
   };
   // The clock, which times the evaluations, outlives the estimator.

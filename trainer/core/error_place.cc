@@ -29,8 +29,9 @@ std::string PathOf(const torch::nn::Module* module, Model& model) {
 
 // Frames that say nothing of the error: how it was made, and how functions are called.
 bool IsNoise(absl::string_view function) {
-  for (const char* part : {"c10::Error", "c10::detail::torch", "c10::ValueError", "c10::Dispatcher", "c10::impl::wrap",
-                           "at::_ops::", "<unknown function>", "composer::TrainBatch", "composer::TrainLoop", "__libc_start_"}) {
+  for (const char* part :
+       {"c10::Error", "c10::detail::torch", "c10::ValueError", "c10::Dispatcher", "c10::impl::wrap",
+        "at::_ops::", "<unknown function>", "composer::TrainBatch", "composer::TrainLoop", "__libc_start_"}) {
     if (absl::StrContains(function, part)) return true;
   }
   return false;
@@ -87,9 +88,9 @@ void RethrowWithPlace(const State& state, absl::string_view where) {
   }
   const absl::Status status = StatusFromCurrentException();
   if (absl::IsUnavailable(status) || IsOutOfMemory(status)) throw;
-  throw StatusError(absl::Status(
-      status.code(), absl::StrCat(status.message(), "\n  in ", PathOf(module, *state.model), ", ", where, ", ",
-                                  SamplesText(state.batch.sample_ids), stack)));
+  throw StatusError(
+      absl::Status(status.code(), absl::StrCat(status.message(), "\n  in ", PathOf(module, *state.model), ", ", where,
+                                               ", ", SamplesText(state.batch.sample_ids), stack)));
 }
 
 }  // namespace composer

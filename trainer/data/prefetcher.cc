@@ -40,7 +40,9 @@ struct Prefetcher::Shared {
   std::map<int64_t, std::shared_ptr<Slot>> slots ABSL_GUARDED_BY(mutex);
 
   int64_t ahead() const { return static_cast<int64_t>(options.num_workers) * options.prefetch_factor; }
-  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return stop || (asked && next < end && next <= begin + ahead()); }
+  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
+    return stop || (asked && next < end && next <= begin + ahead());
+  }
   bool AllLeft() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
     return std::all_of(left.begin(), left.end(), [](char worker) { return worker != 0; });
   }

@@ -17,9 +17,7 @@ class BinaryF1Score final : public CountedMetric {
   explicit BinaryF1Score(std::optional<int64_t> ignore_index) : CountedMetric("BinaryF1Score", 2, ignore_index) {}
 
  private:
-  double FromCounts(absl::Span<const ClassCount> counts) const override {
-    return Score(counts[1]);
-  }
+  double FromCounts(absl::Span<const ClassCount> counts) const override { return Score(counts[1]); }
   double OfNothing() const override { return 0; }
 };
 

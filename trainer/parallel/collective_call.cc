@@ -7,8 +7,8 @@
 namespace composer {
 
 CollectiveCall::Words CollectiveCall::Encode() const {
-  return {static_cast<uint64_t>(kind) | static_cast<uint64_t>(dtype) << 8 |
-              static_cast<uint64_t>(unit) << 16 | static_cast<uint64_t>(root) << 32,
+  return {static_cast<uint64_t>(kind) | static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(unit) << 16 |
+              static_cast<uint64_t>(root) << 32,
           static_cast<uint64_t>(numel), static_cast<uint64_t>(sequence)};
 }
 
@@ -17,8 +17,9 @@ CollectiveCall CollectiveCall::Decode(const Words& words) {
   if (kind > static_cast<uint64_t>(CollectiveKind::kBroadcast) ||
       dtype >= static_cast<uint64_t>(c10::ScalarType::NumOptions))
     return {};
-  return {static_cast<CollectiveKind>(kind), static_cast<c10::ScalarType>(dtype), static_cast<int>(words[0] >> 32),
-          static_cast<int64_t>(words[1]), static_cast<int64_t>(words[2]), static_cast<uint16_t>(words[0] >> 16)};
+  return {static_cast<CollectiveKind>(kind), static_cast<c10::ScalarType>(dtype),
+          static_cast<int>(words[0] >> 32),  static_cast<int64_t>(words[1]),
+          static_cast<int64_t>(words[2]),    static_cast<uint16_t>(words[0] >> 16)};
 }
 
 std::string CollectiveCall::ToString() const {

@@ -80,8 +80,6 @@ void FiniteCheck::WriteTo(const at::Tensor& slot) const {
   if (on_device_.defined()) slot.add_(on_device_.view_as(slot));
 }
 
-bool FiniteCheck::finite() const {
-  return !found_on_cpu_ && (!on_device_.defined() || on_device_.item<float>() == 0);
-}
+bool FiniteCheck::finite() const { return !found_on_cpu_ && (!on_device_.defined() || on_device_.item<float>() == 0); }
 
 }  // namespace composer

@@ -26,9 +26,9 @@
 #include "trainer/core/block.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/parallel/communicator.h"
+#include "trainer/parallel/finite_check.h"
 #include "trainer/parallel/flat_shard.h"
 #include "trainer/parallel/fsdp_options.h"
-#include "trainer/parallel/finite_check.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/pass_order.h"
 #include "trainer/parallel/shard_plan.h"
@@ -145,8 +145,8 @@ class Fsdp final : public GradientSync, public ModelSharding {
   std::vector<std::shared_ptr<Wrapper>> wrappers_;  // of units_[1…]
   absl::flat_hash_map<const void*, Piece> pieces_;  // by the parameter's TensorImpl
   NamedParams named_;                               // the model's names, also those that share a tensor
-  std::vector<float> tail_;  // the caller's and kOwnTail
-  uint16_t last_unit_ = 0;   // of the shards made so far
+  std::vector<float> tail_;                         // the caller's and kOwnTail
+  uint16_t last_unit_ = 0;                          // of the shards made so far
 
   PassOrder pass_order_;
   std::optional<PassOrder::Move> open_;  // agreed and not done: what failed in it is tried again at the pass's end

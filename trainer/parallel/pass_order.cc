@@ -81,8 +81,8 @@ std::optional<PassOrder::Move> PassOrder::Agree(uint64_t own, NameOf name) {
       absl::StrAppend(&said, rank == 0 ? "" : "; ", "rank ", rank, ": ",
                       TextOf(static_cast<uint64_t>(words[rank]), name));
     }
-    throw StatusError(absl::InternalError(
-        absl::StrCat("the ranks run the blocks of the model in different orders, which sharding does not allow: ", said)));
+    throw StatusError(absl::InternalError(absl::StrCat(
+        "the ranks run the blocks of the model in different orders, which sharding does not allow: ", said)));
   }
   if (move != kNone) return Decode(move);
   known().agreed = whole;

@@ -61,8 +61,8 @@ class PassOrder {
   Communicator& world_;
   Known known_[2];
   Pass pass_ = Pass::kTraining;
-  size_t place_ = 0;       // in known().moves
-  bool strayed_ = false;   // this rank has left the known order in this pass
+  size_t place_ = 0;      // in known().moves
+  bool strayed_ = false;  // this rank has left the known order in this pass
   uint32_t digest_ = 2166136261;
 };
 

@@ -18,8 +18,8 @@ constexpr char kUsage[] =
 }  // namespace
 
 int RunTraceTool(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
-  const bool wants_help = std::any_of(args.begin(), args.end(),
-                                      [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+  const bool wants_help =
+      std::any_of(args.begin(), args.end(), [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
   if (wants_help || args.size() < 2 || args.size() > 3 || args[0] != "merge") {
     (wants_help ? out : err) << kUsage;
     return wants_help ? kDone : kUsageError;

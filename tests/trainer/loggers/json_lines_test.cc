@@ -43,9 +43,9 @@ TEST(JsonLinesTest, ARecordIsOneFlatObject) {
   const Json json = Json::parse(Lines(path)[0]);
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("time/epoch", "time/batch", "time/batch_in_epoch", "time/sample",
-                                "time/sample_in_epoch", "time/token", "time/token_in_epoch", "wall", "generation",
-                                "loss/train/total", "count"));
+  EXPECT_THAT(keys,
+              ElementsAre("time/epoch", "time/batch", "time/batch_in_epoch", "time/sample", "time/sample_in_epoch",
+                          "time/token", "time/token_in_epoch", "wall", "generation", "loss/train/total", "count"));
   EXPECT_EQ(json["time/epoch"], 1);
   EXPECT_EQ(json["time/batch"], 12);
   EXPECT_EQ(json["time/batch_in_epoch"], 2);

@@ -54,10 +54,12 @@ TEST_F(RewindRecordsTest, WhatIsDoneAgainIsCutOff) {
       {RecordLine(0, 1) + "{\"time/epoch\":0,\"time/batch\":2,\"a\":", StartAt(0, 5), RecordLine(0, 1)},
       {RecordLine(0, 1) + "{\"time/epoch\":0,\"time/ba\n" + RecordLine(0, 2) + RecordLine(0, 3), StartAt(0, 2),
        RecordLine(0, 1) + "{\"time/epoch\":0,\"time/ba\n" + RecordLine(0, 2)},
-      {RecordLine(0, 1) + long_line + RecordLine(0, 3) + long_line, StartAt(0, 2), RecordLine(0, 1) + long_line + RecordLine(0, 3) + long_line},
+      {RecordLine(0, 1) + long_line + RecordLine(0, 3) + long_line, StartAt(0, 2),
+       RecordLine(0, 1) + long_line + RecordLine(0, 3) + long_line},
       {RecordLine(0, 1) + long_line + RecordLine(0, 3), StartAt(0, 1), RecordLine(0, 1)},
       // What older versions left, each restart's lines behind the others': the newest pass alone is rewound.
-      {RecordLine(0, 1) + RecordLine(0, 4) + RecordLine(0, 2) + RecordLine(0, 3), StartAt(0, 2), RecordLine(0, 1) + RecordLine(0, 4) + RecordLine(0, 2)},
+      {RecordLine(0, 1) + RecordLine(0, 4) + RecordLine(0, 2) + RecordLine(0, 3), StartAt(0, 2),
+       RecordLine(0, 1) + RecordLine(0, 4) + RecordLine(0, 2)},
       // No file of records.
       {"my notes\nof yesterday\n", StartAt(0, 2), "my notes\nof yesterday\n"},
       {"\n", StartAt(0, 2), "\n"},
@@ -85,7 +87,8 @@ TEST_F(RewindRecordsTest, ARunThatBeginsAnewKeepsTheRecordsOfOtherLaunches) {
   EXPECT_EQ(Rewound(of_second, StartAt(0, 0, false), 2), "") << "a restart before the first checkpoint";
   EXPECT_EQ(Rewound(of_second, StartAt(0, 0, false), 3), "(no file)");
   EXPECT_EQ(*ReadFile(dir_.Path("metrics-2.jsonl")), of_second);
-  EXPECT_EQ(Rewound(RecordLine(0, 1), StartAt(0, 5, false), 0), "(no file)") << "nobody counts, load_path of another run";
+  EXPECT_EQ(Rewound(RecordLine(0, 1), StartAt(0, 5, false), 0), "(no file)")
+      << "nobody counts, load_path of another run";
   EXPECT_EQ(*ReadFile(dir_.Path("metrics-3.jsonl")), RecordLine(0, 1));
   EXPECT_FALSE(PathExists(dir_.Path("metrics-4.jsonl")));
 }

@@ -179,15 +179,15 @@ TEST(Errors, AnErrorOfAnEvaluationHasAPlace) {
   eval.eval_interval = Time::Batches(2);
   options.evaluators.push_back(eval);
   const std::string message(Train(std::move(options)).status.message());
-  EXPECT_THAT(message, HasSubstr("\n  in model.layers.1, evaluation eval, its batch 2, after batch 2, samples 4, 5, 6, 7 (4)"));
+  EXPECT_THAT(message,
+              HasSubstr("\n  in model.layers.1, evaluation eval, its batch 2, after batch 2, samples 4, 5, 6, 7 (4)"));
 }
 
 TEST(Errors, AnErrorInBackwardHasAPlace) {
   TrainerOptions options = SmallRun();
   AddCallback(options, {Event::kInit}, [](State& state) {
-    state.model->parameters()[0].register_hook([](const at::Tensor& grad) -> at::Tensor {
-      throw std::runtime_error("a hook of mine");
-    });
+    state.model->parameters()[0].register_hook(
+        [](const at::Tensor& grad) -> at::Tensor { throw std::runtime_error("a hook of mine"); });
   });
   const std::string message(Train(std::move(options)).status.message());
   EXPECT_THAT(message, HasSubstr("a hook of mine"));

@@ -119,16 +119,15 @@ TEST(OnNan, SkipLeavesTheSameStepOutOnAllRanks) {
 TEST(OnNan, ASkippedStepLeavesBuffersAlone) {
   for (const int ranks : {1, 2}) {
     const Way way = {"", ranks, {}};
-    const auto results = TrainWay(
-        way,
-        [&](TrainerOptions& options, int) {
-          options.on_nan = OnNan::kSkip;
-          // Bad samples: the running statistics of the whole batch are NaN.
-          AddCallback(options, {Event::kBatchStart}, [](State& state) {
-            if (state.timestamp.batch == 4) state.batch.inputs = state.batch.inputs * NAN;
-          });
-        },
-        {.batch_norm = true});
+    const auto results = TrainWay(way,
+                                  [&](TrainerOptions& options, int) {
+                                    options.on_nan = OnNan::kSkip;
+                                    // Bad samples: the running statistics of the whole batch are NaN.
+                                    AddCallback(options, {Event::kBatchStart}, [](State& state) {
+                                      if (state.timestamp.batch == 4) state.batch.inputs = state.batch.inputs * NAN;
+                                    });
+                                  },
+                                  {.batch_norm = true});
     for (const RunResult& result : results) {
       ASSERT_TRUE(result.status.ok()) << result.status;
       for (const auto& [name, tensor] : result.tensors)
@@ -147,8 +146,7 @@ TEST(OnNan, TooManyInARowEndTheRun) {
   });
   for (const RunResult& result : results) {
     EXPECT_EQ(result.losses.size(), 14);
-    EXPECT_THAT(std::string(result.status.message()),
-                HasSubstr("a gradient of batch 15 (epoch 2) is NaN or infinite"));
+    EXPECT_THAT(std::string(result.status.message()), HasSubstr("a gradient of batch 15 (epoch 2) is NaN or infinite"));
     EXPECT_THAT(std::string(result.status.message()), HasSubstr("the 11th such step in a row"));
   }
 }
@@ -173,9 +171,8 @@ TEST(OnNan, TheScalersStepsAreItsOwn) {
   options.precision = Precision::kAmpFp16;
   Spoil(options, Where::kInfiniteGradient, {3});
   std::vector<int64_t> counts(2);
-  AddCallback(options, {Event::kBatchEnd}, [&counts](State& state) {
-    counts = {state.scaler->skipped_steps(), state.nan.in_a_row()};
-  });
+  AddCallback(options, {Event::kBatchEnd},
+              [&counts](State& state) { counts = {state.scaler->skipped_steps(), state.nan.in_a_row()}; });
   const RunResult result = Train(std::move(options));
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_GE(counts[0], 1);

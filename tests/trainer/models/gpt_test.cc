@@ -65,7 +65,9 @@ TEST(Gpt, HasTheBitsOfTorchsFunctionsInBfloat16) {
   for (const at::Tensor& param : model->parameters()) param.normal_(0, 0.5);
   const Batch batch = Tokens(torch::arange(3 * 8, at::kLong).remainder(11).view({3, 8}));
   const AutocastScope autocast(Precision::kAmpBf16, at::kCPU);
-  const auto of = [params = model->named_parameters()](const std::string& name) { return params["transformer." + name]; };
+  const auto of = [params = model->named_parameters()](const std::string& name) {
+    return params["transformer." + name];
+  };
   const auto linear = [&](const std::string& name, const at::Tensor& x) {
     return at::linear(x, of("blocks.0." + name + ".weight"), of("blocks.0." + name + ".bias"));
   };
@@ -73,7 +75,8 @@ TEST(Gpt, HasTheBitsOfTorchsFunctionsInBfloat16) {
     return at::layer_norm(x, {16}, of(name + ".weight"), of(name + ".bias"));
   };
   at::Tensor x = at::embedding(of("wte.weight"), batch.inputs) + of("wpe.weight");
-  const auto qkv = linear("attn.qkv", norm("blocks.0.ln_1", x)).view({3, 8, 3, 2, 8}).permute({2, 0, 3, 1, 4}).unbind(0);
+  const auto qkv =
+      linear("attn.qkv", norm("blocks.0.ln_1", x)).view({3, 8, 3, 2, 8}).permute({2, 0, 3, 1, 4}).unbind(0);
   const at::Tensor y = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], {}, 0.0, /*is_causal=*/true);
   x = x + linear("attn.proj", y.transpose(1, 2).reshape({3, 8, 16}));
   x = x + linear("mlp.proj", at::gelu(linear("mlp.fc", norm("blocks.0.ln_2", x)), "tanh"));

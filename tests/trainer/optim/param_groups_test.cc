@@ -31,7 +31,8 @@ TEST(ParamGroupsTest, OneGroupByDefault) {
 }
 
 TEST(ParamGroupsTest, BiasAndNormWithoutDecay) {
-  const auto groups = MakeParamGroups(ModelTensors(), {.lr = 0.1, .weight_decay = 0.01, .no_decay_on_bias_and_norm = true});
+  const auto groups =
+      MakeParamGroups(ModelTensors(), {.lr = 0.1, .weight_decay = 0.01, .no_decay_on_bias_and_norm = true});
   ASSERT_TRUE(groups.ok()) << groups.status();
   ASSERT_EQ(groups->size(), 2u);
   EXPECT_THAT((*groups)[0].names, ElementsAre("body.weight", "head.weight"));

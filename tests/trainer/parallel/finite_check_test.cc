@@ -28,7 +28,8 @@ TEST(FiniteCheck, EveryPlaceOfEveryType) {
         values[i] = fine;
         EXPECT_TRUE(IsFinite(values)) << dtype << " " << fine;
       }
-      for (const double bad : {static_cast<double>(INFINITY), -static_cast<double>(INFINITY), std::nan(""), -std::nan("")}) {
+      for (const double bad :
+           {static_cast<double>(INFINITY), -static_cast<double>(INFINITY), std::nan(""), -std::nan("")}) {
         values[i] = bad;
         EXPECT_FALSE(IsFinite(values)) << dtype << " " << bad << " at " << i;
       }
