@@ -27,7 +27,9 @@ void ReadMilestones(ConfigMap& config, ScheduleSpec& spec) {
 
 // Only the keys that the curve reads are known.
 void ReadCurve(ConfigMap& config, ScheduleSpec& spec) {
-  const auto number = [&](absl::string_view key, double& value) { value = config.Double(key, value); };
+  const auto number = [&](absl::string_view key, double& value, DoubleRange range = {}) {
+    value = config.Double(key, value, range);
+  };
   switch (spec.curve) {
     case Curve::kConstant:
       number("alpha", spec.alpha_i);
@@ -58,7 +60,7 @@ void ReadCurve(ConfigMap& config, ScheduleSpec& spec) {
       ReadMilestones(config, spec);
       break;
     case Curve::kWarmRestarts:
-      number("t_mult", spec.t_mult);
+      number("t_mult", spec.t_mult, {.min = 1});
       number("alpha_f", spec.alpha_f);
       ReadScheduleTime(config, "t_0", spec.period);
       break;

@@ -102,8 +102,8 @@ TEST(JobArgumentsTest, AllMistakesOfAFileAreSaidAtOnceWithTheirPlaces) {
   const std::string error(job.status().message());
   for (const char* part :
        {":1:15: model.name: `mpl` is not one of ", "did you mean `mlp`?", "train_dataloader.path: is required",
-        "global_train_batch_size: required", "max_duration: required", ":5:13: callbacks.0: `speed_monitr`",
-        ":6:10: loggers: expected a map, got `3`", ":3:1: optimizer: unknown key; use `optimizers`",
+        "global_train_batch_size: is required", "max_duration: is required", ":5:13: callbacks.0: `speed_monitr`",
+        ":6:10: loggers: expected a map of names, or a list of them, got `3`",
         ":4:1: max_duratoin: unknown key (did you mean `max_duration`?)",
         ":7:1: spin_dataloaders: unknown key; leave it out"})
     EXPECT_THAT(error, HasSubstr(part));

@@ -267,7 +267,7 @@ TEST_F(JobCallbacksTest, ValuesOutOfRangeAreNamedWithWhatIsAllowed) {
 
 TEST_F(JobCallbacksTest, UnknownNamesHaveTheNearestAndPluginsNamesComeAfter) {
   const std::string error = Error("{callbacks: {speed_monitr: {window: 3}}}");
-  EXPECT_THAT(error, HasSubstr("callbacks.speed_monitr: `speed_monitr` is not one of activation_monitor, "));
+  EXPECT_THAT(error, HasSubstr("callbacks.speed_monitr: `speed_monitr` is not one of the 22 names that docs/"));
   EXPECT_THAT(error, HasSubstr("(did you mean `speed_monitor`?)"));
   EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 0) << "its keys are errors, too: " << error;
 
@@ -282,8 +282,7 @@ TEST_F(JobCallbacksTest, UnknownNamesHaveTheNearestAndPluginsNamesComeAfter) {
   ASSERT_EQ(made.size(), 3u);
   EXPECT_EQ(made[0]->name(), "Throttle");
   EXPECT_EQ(made[1]->name(), "LRMonitor");
-  EXPECT_THAT(Error("{callbacks: {my_monitr: }}", plugins),
-              HasSubstr("throttle; of plugins: my_monitor (did you mean"));
+  EXPECT_THAT(Error("{callbacks: {my_monitr: }}", plugins), HasSubstr("(did you mean `my_monitor`?)"));
   EXPECT_THAT(Error("{callbacks: {my_monitor: {pase: 1}}}", plugins),
               HasSubstr("my_monitor.pase: unknown key (did you mean `pause`?)"));
 }

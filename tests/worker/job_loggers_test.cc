@@ -255,9 +255,8 @@ TEST_F(JobLoggersTest, PluginsNamesComeAfterAndAreRankZeros) {
   EXPECT_THAT(Added(logging, {}), ElementsAre("Nothing", "LogHyperparameters"));
   EXPECT_EQ(told, absl::StrCat("r ", dir_.path(), " 7"));
   EXPECT_THAT(Added(logging, {.rank = 1, .world_size = 2}), ElementsAre("LogHyperparameters"));
-  EXPECT_THAT(
-      Error("{loggers: {mime: }}", plugins),
-      HasSubstr("file_logger, remote_uploader_downloader, tensorboard; of plugins: mine (did you mean `mine`?)"));
+  EXPECT_THAT(Error("{loggers: {mime: }}", plugins),
+              HasSubstr("file_logger, remote_uploader_downloader, tensorboard, mine (did you mean `mine`?)"));
   const LoggingOptions failing = Read("{loggers: {mine: {port: 0}}}", plugins);
   EXPECT_THAT(std::string(AddLoggers(failing, {}, facts_, options_).message()), HasSubstr("nobody listens"));
 }

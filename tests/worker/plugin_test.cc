@@ -146,11 +146,10 @@ TEST_F(PluginTest, KeysOfPluginsAreCheckedLikeBuiltInOnes) {
       {"eval_dataloader: {name: points}\n", "eval_dataloader.slope: is required"},
       {"eval_dataloader: {name: points, slope: 1, size: 0}\n", "must be at least 1, got 0"},
       {"eval_dataloader: {name: pionts, slope: 1}\n",
-       "`pionts` is not one of fashion_mnist, gaussian_classification, text_bytes; of plugins: no_data, points (did "
-       "you "
-       "mean `points`?)"},
-      {"callbacks: {ends_late: }\n", "of plugins: ends_early"},
-      {"algorithms: {double: {alpha: 1}}\n", "of plugins: doubles (did you mean `doubles`?)"},
+       "`pionts` is not one of fashion_mnist, gaussian_classification, text_bytes, no_data, points (did you mean "
+       "`points`?)"},
+      {"callbacks: {ends_erly: }\n", "did you mean `ends_early`?"},
+      {"algorithms: {double: {alpha: 1}}\n", "`double` is not one of ema, doubles (did you mean `doubles`?)"},
       {"schedulers: {name: haf}\n", "did you mean `half`?"},
   };
   for (const auto& c : cases) {
@@ -273,14 +272,16 @@ TEST_F(PluginTest, RegistrationsThatFail) {
 TEST_F(PluginTest, ErrorsOfPluginsComeAloneAndWithTheirPlace) {
   EXPECT_TRUE(AtomicWriteFile(dir_.Path("text.so"), "text").ok());
   const auto error = [&](const std::string& plugins) {
-    const std::string yaml = "max_duration: 1ep\nplugins: [" + plugins + "]\nmodle: 1\n";
+    const std::string yaml = "max_duration: 1ep\nplugins: [" + plugins +
+                             "]\nmodel: {name: mlp}\ntrain_dataloader: {name: gaussian_classification}\n"
+                             "global_train_batch_size: 8\ncallbacks: {plugins_own: }\n";
     EXPECT_TRUE(AtomicWriteFile(dir_.Path("job.yaml"), yaml).ok());
     return std::string(ReadJob({.yaml_path = dir_.Path("job.yaml")}, Environment()).status().message());
   };
   EXPECT_THAT(error("./text.so, gone.so"),
-              AllOf(HasSubstr("job.yaml:2:10: plugins: `gone.so`: "), Not(HasSubstr("modle"))));
+              AllOf(HasSubstr("job.yaml:2:10: plugins: `gone.so`: "), Not(HasSubstr("plugins_own"))));
   EXPECT_THAT(error("./text.so"), AllOf(HasSubstr("job.yaml:2:10: plugins: plugin "),
-                                        HasSubstr("text.so: not a shared library"), Not(HasSubstr("modle"))));
+                                        HasSubstr("text.so: not a shared library"), Not(HasSubstr("plugins_own"))));
 }
 
 }  // namespace
