@@ -11,7 +11,7 @@ namespace {
 AlgorithmFactory ReadEma(ConfigMap config) {
   EmaArguments arguments;
   if (config.Has("half_life")) arguments.half_life = ReadTime(config, "half_life", "");
-  if (config.Has("smoothing")) arguments.smoothing = config.Double("smoothing", 0, {.min = 0, .max = 1});
+  if (config.Has("smoothing")) arguments.smoothing = config.Double("smoothing", 0.5, {.min = 0, .max = 1});
   arguments.ema_start = ReadTime(config, "ema_start", "0.0dur");
   if (config.Has("update_interval")) arguments.update_interval = ReadTime(config, "update_interval", "");
   const absl::StatusOr<EmaOptions> options = ResolveEma(arguments);

@@ -172,6 +172,7 @@ TEST(LaunchOptionsTest, EveryVariable) {
       {"COMPOSER_TLS_KEY", "/k", [](const LaunchOptions& o) { return o.security.tls.key == "/k"; }},
       {"COMPOSER_TLS_CA", "/a", [](const LaunchOptions& o) { return o.security.tls.authority == "/a"; }},
       {"COMPOSER_TLS_SERVER_NAME", "n", [](const LaunchOptions& o) { return o.security.tls.server_name == "n"; }},
+      {"COMPOSER_STARTUP_LIMITS", "attach=5", [](const LaunchOptions& o) { return o.startup_limits == "attach=5"; }},
       {"COMPOSER_INSECURE", "1", [](const LaunchOptions& o) { return o.security.insecure; }},
       {"COMPOSER_HTTP_PORT", "0", [](const LaunchOptions& o) { return o.observation.http_port == 0; }},
       {"COMPOSER_HTTP_ADDRESS", "::1", [](const LaunchOptions& o) { return o.observation.http_address == "::1"; }},
@@ -239,7 +240,7 @@ TEST(LaunchDocsTest, HelpNamesEveryFlagAndSubcommand) {
     EXPECT_FALSE(option.help.empty()) << option.name;
   }
   for (const std::string& name : SubcommandNames()) {
-    EXPECT_THAT(help, HasSubstr("composer " + name));
+    EXPECT_THAT(help, HasSubstr("\n  " + name + " ")) << name;
     EXPECT_THAT(man, HasSubstr("composer " + name));
   }
 }

@@ -14,8 +14,11 @@ class GateStore final : public ObjectStore {
  public:
   // inner: outlives it.
   explicit GateStore(ObjectStore& inner) : inner_(inner) {}
-  // Once.
-  void Open() { gate_.Notify(); }
+  // From one thread.
+  void Open() {
+    if (!gate_.HasBeenNotified()) gate_.Notify();
+  }
+  void GiveUp() override { Open(); }
 
   absl::Status Put(const std::string& key, Pieces pieces) override {
     gate_.WaitForNotification();

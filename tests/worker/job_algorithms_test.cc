@@ -41,7 +41,7 @@ TEST(JobAlgorithms, MistakesAreNamed) {
       {"{ema: {half_life: 100ba, update_interval: 1ep}}", "algorithms.ema: update_interval: 1ep and half_life: 100ba"},
       {"{ema: {half_life: 10sp}}", "algorithms.ema: half_life: 10sp, allowed are batches"},
       {"{ema: {half_life: soon}}", "algorithms.ema.half_life"},
-      {"{ema: {smoothing: 1.5}}", "algorithms.ema: smoothing: 1.5, allowed are numbers between 0 and 1"},
+      {"{ema: {smoothing: 1.5}}", "algorithms.ema.smoothing: must be at most 1, got 1.5"},
       {"{ema: {smoothing: much}}", "algorithms.ema.smoothing: expected a number, got `much`"},
       {"{ema: {half_live: 10ba}}", "algorithms.ema.half_live: unknown key (did you mean `half_life`?)"},
       {"{emma: {}}", "`emma` is not one of ema (did you mean `ema`?)"}};

@@ -59,13 +59,15 @@ int64_t MeasuredPeak(int ranks, const MakeOptions& make_options) {
 }
 
 // Prints a row of docs/results/fsdp_memory.md: planned, and how much more was measured.
-void ExpectPlanned(const char* name, const MakeOptions& make_options) {
+// autocast_rank: of the one rank that casts its float32 weights, at::linear allocates by the number of rows: the plan
+// then goes by the growth of the sum.
+void ExpectPlanned(const char* name, const MakeOptions& make_options, bool autocast_rank = false) {
   std::string row = absl::StrCat("| ", name, " |");
   for (const int ranks : {1, 2, 4, 8}) {
     SCOPED_TRACE(testing::Message() << name << ", " << ranks << " ranks");
     const PlannedStep step = PlanStep(make_options(ranks), ranks);
     ASSERT_EQ(step.not_counted, "");
-    EXPECT_TRUE(step.by_allocation);
+    EXPECT_TRUE(step.by_allocation || (autocast_rank && ranks == 1));
     const int64_t measured = MeasuredPeak(ranks, make_options);
     const double ratio = static_cast<double>(measured) / static_cast<double>(step.peak);
     row += absl::StrFormat(" %.3f MB (%+.2f %%) |", static_cast<double>(step.peak) / 1e6, 100 * (ratio - 1));
@@ -164,12 +166,15 @@ TEST(MemoryPlan, UnevenShares) {
 
 TEST(MemoryPlan, AmpBf16) {
   for (const bool long_sequences : {true, false}) {
-    ExpectPlanned(long_sequences ? "… amp_bf16" : "few tokens, amp_bf16", [=](int ranks) {
-      TrainerOptions options = long_sequences ? LongSequences(ranks) : FewTokens(ranks);
-      options.precision = Precision::kAmpBf16;
-      if (options.fsdp) options.fsdp->param_dtype = at::kBFloat16;
-      return options;
-    });
+    ExpectPlanned(
+        long_sequences ? "… amp_bf16" : "few tokens, amp_bf16",
+        [=](int ranks) {
+          TrainerOptions options = long_sequences ? LongSequences(ranks) : FewTokens(ranks);
+          options.precision = Precision::kAmpBf16;
+          if (options.fsdp) options.fsdp->param_dtype = at::kBFloat16;
+          return options;
+        },
+        /*autocast_rank=*/true);
   }
 }
 
