@@ -99,7 +99,7 @@ TEST_F(NodesTest, ElasticLaunchersFindTheirHost) {
                                               absl::StrCat("--rdzv-endpoint=localhost:", port_),
                                               "--rdzv-id=job",
                                               "--last-call=2",
-                                              "sh",
+                                              "/bin/sh",
                                               "-c",
                                               absl::StrCat("cd ", dir_.path(), ";", kPrint)};
   Launched& one = Start(arguments);
@@ -117,7 +117,7 @@ TEST_F(NodesTest, AStandAloneRendezvous) {
                                               "--nproc-per-node=1",
                                               "--rdzv-id=job",
                                               absl::StrCat("--rdzv-endpoint=127.0.0.1:", port_),
-                                              "sh",
+                                              "/bin/sh",
                                               "-c",
                                               absl::StrCat("cd ", dir_.path(), ";", kPrint)};
   ASSERT_TRUE(WaitUntil([&] { return std::atoi(serve.out().c_str()) > 0; }, absl::Seconds(10)));
