@@ -23,7 +23,7 @@ constexpr Command kCommands[] = {
     {"diff", "A B", "Compares two checkpoints, bit by bit.", DiffTool},
     {"export", "PATH OUT [--dtype bf16] [--max-shard-size 5GB] [--overwrite]",
      "Writes the model's weights as safetensors. OUT: a folder, or a file x.safetensors.", ExportTool},
-    {"import", "SRC FOLDER [--rename FROM=TO] [--key A/B] [--run-name NAME] [--overwrite]",
+    {"import", "SRC FOLDER [--rename A=B] [--key A/B] [--run-name N] [--overwrite]",
      "Makes a checkpoint of weights in safetensors or torch.save files.", ImportTool},
     {"prune", "FOLDER --keep N [--dry-run] [--force]", "Deletes all but the newest checkpoints of a folder.",
      PruneTool},

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/first_state.h"
 
+#include <sys/resource.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
 #include "base/status_macros.h"
 #include "trainer/core/machine_stats.h"
 #include "trainer/saved_state.h"
@@ -44,9 +52,27 @@ absl::Status FirstState::Restore(State& state) const {
   return absl::OkStatus();
 }
 
+namespace {
+
+// What RLIMIT_DATA leaves this process; a large number without a limit.
+int64_t DataLimitLeft() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return std::numeric_limits<int64_t>::max();
+  constexpr size_t kData = 5;  // of proc(5)'s statm: pages of data and stack
+  const absl::StatusOr<std::string> statm = ReadFile("/proc/self/statm", 4096);
+  const std::vector<std::string> pages = absl::StrSplit(statm.value_or(""), ' ');
+  int64_t data = 0;
+  if (pages.size() <= kData || !absl::SimpleAtoi(pages[kData], &data)) return 0;
+  return static_cast<int64_t>(limit.rlim_cur) - data * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
 int64_t FirstStateLimit(int world_size) {
   const absl::StatusOr<MachineMemory> memory = ReadMachineMemory();
-  return memory.ok() ? memory->available / 2 / std::max(1, world_size) : 0;
+  const int64_t machine = memory.ok() ? memory->available / 2 / std::max(1, world_size) : 0;
+  return std::min(machine, DataLimitLeft() / 4);
 }
 
 }  // namespace composer

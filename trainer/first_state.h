@@ -29,7 +29,8 @@ class FirstState {
   std::vector<Kept> kept_;
 };
 
-// Bytes that a copy may take on each rank of so many: half of the machine's free memory, as if all were on it.
+// Bytes that a copy may take on each rank of so many: half of the machine's free memory, as if all were on it, and a
+// quarter of what RLIMIT_DATA leaves.
 int64_t FirstStateLimit(int world_size);
 
 }  // namespace composer
