@@ -196,6 +196,12 @@ absl::Status Explained(const absl::Status& status, const FirstStep& first) {
   return trial.code() == absl::StatusCode::kInvalidArgument ? trial : status;
 }
 
+// A mistake of the user's is in the job's file: where in the model it showed, and a stack, say no more.
+absl::Status WithoutStack(const absl::Status& status) {
+  if (!absl::IsInvalidArgument(status)) return status;
+  return absl::InvalidArgumentError(status.message().substr(0, status.message().find('\n')));
+}
+
 absl::Status Train(Life& life, const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
   if (life.place.rank == 0) RETURN_IF_ERROR(MakePrivateDir(JoinPath(job.run_folder, "logs")));
@@ -217,7 +223,7 @@ absl::Status Train(Life& life, const JobSource& source, const Environment& env) 
     if (life.place.rank == 0) RETURN_IF_ERROR(WriteConfig(run_folder, effective));
     const int64_t begin = life.trainer->state().timestamp.batch;
     const absl::Status status = life.trainer->Fit();
-    return life.trainer->state().timestamp.batch == begin ? Explained(status, first_step) : status;
+    return WithoutStack(life.trainer->state().timestamp.batch == begin ? Explained(status, first_step) : status);
   });
   return status.code() == absl::StatusCode::kInvalidArgument ? WithPlace(effective, status) : status;
 }

@@ -54,7 +54,7 @@ FAULTS = [
     Fault("kill -9 by someone", r"^rank 1 was killed by SIGKILL \(9\): .*(someone else sent it|not by the launcher)", signal_rank(1, signal.SIGKILL)),
     Fault("frozen rank (SIGSTOP)", r"^rank 1 hung: no heartbeat for 2\ds; its process is stopped", signal_rank(1, signal.SIGSTOP), timeout=HANG_S + 30),
     Fault("hung training thread, its agent's heartbeats go on", r"^rank 1 hung: no step for 2\d(\.\d+)?s \(limit 20s\) at step 1\d(; its main thread waits in the kernel.s \w+)?", job=fail_at(1, "hang"), timeout=HANG_S + 30),
-    Fault("bad config", r"^rank \d exited with 64: .*lr", job={"optimizers": {"name": "decoupled_adamw", "lr": -1}}, code=64, restarts=0),
+    Fault("bad config", r"^rank \d exited with 64: .*model.sizes", job={"model": {"name": "mlp", "sizes": [31, 10]}}, code=64, restarts=0),
     Fault("no restarts left", r"^rank 0 was killed by SIGSEGV", signal_rank(0, signal.SIGSEGV), flags=("--max-restarts", "0"), code=139, restarts=0),
     Fault("the same failure until the budget is spent", r"^rank 1 exited with 70", flags=("--max-restarts", "2"), code=93, restarts=2,
           job={"callbacks": {"fail_at": {"rank": 1, "batch": 3, "how": "exit", "every_generation": True}}}, also="giving up"),
@@ -99,13 +99,13 @@ class FaultMatrixTest(harness.JobTest):
 
 
 class UserErrorTest(harness.JobTest):
-    """A mistake of the user's is found by every rank, and told once."""
-    WHAT = "optimizers.lr: must be at least 0, got -1"
+    """A mistake that only the workers can see is found by every rank, and reported once."""
+    WHAT = "model.sizes: "
 
     def check(self, *flags, shown=1):
         for round_number in range(3 * ROUNDS):
             name = f"wrong-{len(flags)}-{round_number}"
-            job = self.write_job(name, optimizers={"name": "decoupled_adamw", "lr": -1})
+            job = self.write_job(name, model={"name": "mlp", "sizes": [31, 10]})
             _, err = self.run_composer(*flags, job, code=64)
             self.assertIn(err.count(self.WHAT), range(1, shown + 1), err)
             self.assertRegex(err, r"composer: rank \d on .* exited with 64")
