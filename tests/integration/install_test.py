@@ -1,5 +1,4 @@
 """cmake --install, then the examples build outside the project with find_package(Composer), and run; licenses come along."""
-import os
 import re
 import subprocess
 
