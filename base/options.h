@@ -1,5 +1,5 @@
 // Command-line options as one table: parsing, the origin of each value, --help (base/option_help.h), the
-// shell completion and the manual page (base/option_docs.h) all come from it.
+// shell completion and the manual page (launcher/options/option_docs.h) all come from it.
 //
 //   std::vector<Option> table = {{.name = "nproc", .aliases = {"nproc-per-node"}, .short_name = 'n', .environment =
 //   {"LOCAL_WORLD_SIZE"}, .metavar = "N", .help = "workers on this node", .fallback = "1", .set = IntoInt(&n, 1, 9)}};

@@ -19,10 +19,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "checkpoint/rank_exchange.h"
-#include "checkpoint/reader.h"
-#include "checkpoint/reshard.h"
-#include "checkpoint/saver.h"
+#include "checkpoint/exchange/rank_exchange.h"
+#include "checkpoint/format/reshard.h"
+#include "checkpoint/load/reader.h"
+#include "checkpoint/save/saver.h"
 #include "storage/local_store.h"
 
 namespace composer {

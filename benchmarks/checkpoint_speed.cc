@@ -22,11 +22,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "checkpoint/cleanup.h"
-#include "checkpoint/rank_exchange.h"
-#include "checkpoint/reader.h"
-#include "checkpoint/saver.h"
-#include "checkpoint/verify.h"
+#include "checkpoint/exchange/rank_exchange.h"
+#include "checkpoint/folder/cleanup.h"
+#include "checkpoint/folder/verify.h"
+#include "checkpoint/load/reader.h"
+#include "checkpoint/save/saver.h"
 #include "storage/local_store.h"
 
 namespace composer {

@@ -30,7 +30,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
-#include "checkpoint/async_saver.h"
+#include "checkpoint/save/async_saver.h"
 #include "storage/local_store.h"
 
 namespace composer {

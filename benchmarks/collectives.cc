@@ -21,10 +21,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "trainer/parallel/c10d_communicator.h"
-#include "trainer/torch_status.h"
-#include "worker/host_group.h"
-#include "worker/process_group.h"
+#include "trainer/collectives/c10d_communicator.h"
+#include "trainer/collectives/host_group.h"
+#include "trainer/collectives/process_group.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 namespace {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "trainer/generate_loop.h"
+#include "trainer/core/communicator.h"
+#include "trainer/loop/generate_loop.h"
 #include "trainer/models/gpt.h"
-#include "trainer/parallel/local_communicator.h"
 
 namespace composer {
 namespace {

@@ -26,8 +26,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/grpc_settings.h"
 #include "rendezvous/server.h"
+#include "rendezvous/transport/grpc_settings.h"
 
 namespace composer {
 namespace {

@@ -1,6 +1,6 @@
 """Bench `respawn`: kill -9 of one of 2 workers, to both new workers attached. Goal: at most 500 ms.
 
-Ours: until both workers of the new generation beat on their progress pages (base/progress_page.h), which they do when they attach to
+Ours: until both workers of the new generation beat on their progress pages (contract/progress_page.h), which they do when they attach to
 their launcher, with LibTorch loaded; small GPT, one job that is killed again and again. torchrun: until both ranks of the next
 attempt have imported torch.distributed and are about to connect; a fresh job for each kill. Polled every millisecond.
 SPDX-License-Identifier: Apache-2.0

@@ -15,7 +15,7 @@ foreach(folder base storage checkpoint trainer)
 endforeach()
 install(DIRECTORY include/composer ${PROJECT_BINARY_DIR}/generated/composer DESTINATION include FILES_MATCHING PATTERN "*.h")
 install(FILES config/plugin_note.h DESTINATION include/composer/config)
-install(FILES worker/plugin.h worker/plugin_config.h worker/plugin_registry.h DESTINATION include/composer/worker)
+install(FILES job/plugin/plugin.h job/plugin/plugin_config.h job/plugin/plugin_registry.h DESTINATION include/composer/job/plugin)
 install(FILES LICENSE NOTICE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # LibTorch beside the programs, so that the tree may be moved and the sources deleted: cmake --install build --component libtorch
 file(GLOB wheel_licenses ${LIBTORCH_ROOT}/*.dist-info)

@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "base/env.h"
-#include "base/startup_limits.h"
 #include "config/node.h"
 #include "config/plugin_files.h"
+#include "contract/startup_limits.h"
 
 namespace composer {
 

@@ -5,9 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/time.h"
 #include "config/job_check.h"
 #include "config/scalar.h"
-#include "trainer/core/time.h"
 
 namespace composer {
 namespace {

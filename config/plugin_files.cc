@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/elf_note.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "config/elf_note.h"
 
 namespace composer {
 

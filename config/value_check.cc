@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
+#include "base/time.h"
 #include "config/scalar.h"
-#include "trainer/core/time.h"
 
 namespace composer {
 namespace {

@@ -14,11 +14,11 @@
 #include "base/network_facts.h"
 #include "base/private_file.h"
 #include "base/status_macros.h"
-#include "launcher/job_cgroup.h"
-#include "launcher/job_file.h"
-#include "launcher/leftovers.h"
-#include "launcher/run_file.h"
-#include "rendezvous/succession.h"
+#include "launcher/control/run_file.h"
+#include "launcher/options/job_file.h"
+#include "launcher/process/job_cgroup.h"
+#include "launcher/process/leftovers.h"
+#include "rendezvous/failover/succession.h"
 
 namespace composer {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "base/env.h"
-#include "launcher/keeper.h"
-#include "launcher/launch_plan.h"
-#include "launcher/run_lock.h"
-#include "launcher/serve.h"
+#include "launcher/options/launch_plan.h"
+#include "launcher/process/keeper.h"
+#include "launcher/rendezvous/serve.h"
+#include "launcher/supervise/run_lock.h"
 
 namespace composer {
 

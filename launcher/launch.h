@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/env.h"
-#include "launcher/launch_options.h"
-#include "launcher/program.h"
+#include "launcher/options/launch_options.h"
+#include "launcher/options/program.h"
 
 namespace composer {
 

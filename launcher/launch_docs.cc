@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/console.h"
 #include "base/option_help.h"
-#include "launcher/console.h"
-#include "launcher/launch_option_table.h"
+#include "launcher/options/launch_option_table.h"
 #include "launcher/subcommands.h"
 
 namespace composer {

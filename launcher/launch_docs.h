@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "base/option_docs.h"
+#include "launcher/options/option_docs.h"
 
 namespace composer {
 

@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "launcher/endpoint.h"
-#include "launcher/run_file.h"
+#include "launcher/control/run_file.h"
+#include "launcher/options/endpoint.h"
 
 namespace composer {
 namespace {

@@ -9,12 +9,12 @@
 #include "absl/time/time.h"
 #include "base/env.h"
 #include "launcher/household.h"
-#include "launcher/launch_options.h"
-#include "launcher/launch_plan.h"
-#include "launcher/node_address.h"
-#include "launcher/node_memory.h"
-#include "launcher/rendezvous_link.h"
-#include "launcher/surroundings.h"
+#include "launcher/options/launch_options.h"
+#include "launcher/options/launch_plan.h"
+#include "launcher/platform/surroundings.h"
+#include "launcher/rendezvous/node_address.h"
+#include "launcher/rendezvous/node_memory.h"
+#include "launcher/rendezvous/rendezvous_link.h"
 #include "rendezvous/life_sign.h"
 
 namespace composer {

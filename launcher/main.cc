@@ -8,17 +8,18 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "base/console.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "launcher/console.h"
-#include "launcher/control_commands.h"
-#include "launcher/init_process.h"
-#include "launcher/keeper.h"
+#include "launcher/control/control_commands.h"
 #include "launcher/launch.h"
 #include "launcher/launch_docs.h"
-#include "launcher/restart_policy.h"
+#include "launcher/options/print_help.h"
+#include "launcher/process/init_process.h"
+#include "launcher/process/keeper.h"
 #include "launcher/subcommands.h"
+#include "launcher/supervise/restart_policy.h"
 
 namespace composer {
 namespace {

@@ -8,14 +8,15 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/exit_code.h"
+#include "base/console.h"
 #include "base/nearest_name.h"
 #include "base/option_help.h"
-#include "launcher/console.h"
-#include "launcher/control_commands.h"
-#include "launcher/doctor.h"
+#include "contract/exit_code.h"
+#include "launcher/control/control_commands.h"
+#include "launcher/doctor/doctor.h"
 #include "launcher/launch_docs.h"
-#include "launcher/serve.h"
+#include "launcher/options/print_help.h"
+#include "launcher/rendezvous/serve.h"
 
 namespace composer {
 namespace {

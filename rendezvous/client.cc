@@ -5,7 +5,7 @@
 
 #include "base/status_macros.h"
 #include "rendezvous/client_stream.h"
-#include "rendezvous/open_channel.h"
+#include "rendezvous/transport/open_channel.h"
 
 namespace composer {
 

@@ -22,7 +22,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "proto/rendezvous.pb.h"
-#include "rendezvous/credentials.h"
+#include "rendezvous/transport/credentials.h"
 
 namespace composer {
 

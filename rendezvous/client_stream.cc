@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "rendezvous/failure_cause.h"
-#include "rendezvous/grpc_settings.h"
+#include "rendezvous/transport/grpc_settings.h"
+#include "rendezvous/worlds/failure_cause.h"
 
 namespace composer {
 

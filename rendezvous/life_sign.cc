@@ -13,7 +13,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "rendezvous/listening_socket.h"
+#include "rendezvous/transport/listening_socket.h"
 
 namespace composer {
 namespace {

@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
-#include "rendezvous/grpc_settings.h"
-#include "rendezvous/key_value_service.h"
-#include "rendezvous/listener.h"
-#include "rendezvous/rank_layout.h"
 #include "rendezvous/service.h"
+#include "rendezvous/store/key_value_service.h"
+#include "rendezvous/transport/grpc_settings.h"
+#include "rendezvous/transport/listener.h"
+#include "rendezvous/worlds/rank_layout.h"
 
 namespace composer {
 namespace {

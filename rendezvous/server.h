@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "rendezvous/credentials.h"
-#include "rendezvous/membership.h"
+#include "rendezvous/membership/membership.h"
+#include "rendezvous/transport/credentials.h"
 
 namespace grpc {
 class Server;

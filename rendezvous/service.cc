@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "rendezvous/grpc_settings.h"
+#include "rendezvous/transport/grpc_settings.h"
 
 namespace composer {
 namespace {

@@ -13,8 +13,8 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/coordinator.h"
-#include "rendezvous/key_value.h"
+#include "rendezvous/membership/coordinator.h"
+#include "rendezvous/store/key_value.h"
 
 namespace composer {
 

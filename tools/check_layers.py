@@ -1,32 +1,44 @@
 #!/usr/bin/env python3
-"""Who may include whom (docs/architecture.md). Fails on an include that goes up or sideways, and on torch, gRPC, glog, yaml or json where they do not belong."""
+"""Who may include whom (docs/architecture.md). Fails on an include that goes up or sideways, on a circle of rooms, on a room with more than 25
+units, on more inner edges than agreed, and on torch, gRPC, glog, yaml or json where they do not belong. --edges prints every edge."""
+import collections
 import pathlib
 import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+MAX_UNITS = 25  # a unit: a .h/.cc pair
+MAX_EDGES = {"launcher": 55, "trainer": 75}
 MAY_INCLUDE = {
     "base": {"base"},
+    "contract": {"base", "contract"},
     "proto": {"proto"},
-    "config": {"base", "config"},
+    "config": {"base", "contract", "config"},
     "storage": {"base", "storage"},
+    "fault": {"base", "storage", "fault"},
     "rendezvous": {"base", "proto", "rendezvous"},
-    "launcher": {"base", "proto", "config", "storage", "rendezvous", "launcher"},
+    "launcher": {"base", "contract", "proto", "config", "storage", "rendezvous", "launcher"},
     "checkpoint": {"base", "storage", "checkpoint"},
     "trainer": {"base", "storage", "checkpoint", "trainer"},
-    "worker": {"base", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "worker"},
+    "job": {"base", "contract", "config", "storage", "fault", "checkpoint", "trainer", "job"},
+    "worker": {"base", "contract", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "job", "worker"},
 }
-# Inside trainer: a lower number never includes a higher one; equal numbers only their own folder.
-TRAINER_LEVEL = {"core": 0, "data": 1, "loss": 1, "metrics": 1, "optim": 1, "parallel": 1, "models": 2,
-                 "algorithms": 3, "callbacks": 3, "loggers": 3, "profiler": 3, "": 4}
-# Headers that are pure interfaces and sit below their folder's level.
-INTERFACES = {"trainer/data/batch.h", "trainer/data/dataset.h", "trainer/metrics/metric.h", "trainer/models/model.h", "trainer/optim/optimizer.h",
-              "trainer/optim/scheduler.h", "trainer/loggers/logger.h", "trainer/torch_status.h", "trainer/loss/soft_cross_entropy.h"}
-# Torch-free though it lies in the trainer: the launcher checks a job's times.
-TIME = "trainer/core/time.h"
+# The rooms of each folder, from the ground up. A room includes only rooms of lower lines, "" is the folder itself.
+LEVELS = {
+    "rendezvous": ["worlds", "failover", "transport", "store", "membership", ""],
+    "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor", "supervise", ""],
+    "config": ["keys", ""],
+    "checkpoint": ["exchange format", "folder", "load save", "tools"],
+    "job": ["plugin", ""],
+    "worker": ["cuda", ""],
+    "trainer": [
+        "step loss", "core", "init options", "collectives", "parallel/activations", "data metrics memory optim algorithms loggers profiler",
+        "parallel/fsdp parallel/ddp parallel/tensor elastic", "parallel/norms models", "callbacks/stops callbacks/monitors callbacks/memory",
+        "callbacks/output", "resume", "loop", ""],
+}
 LIBRARIES = [
-    (re.compile(r"^(torch|ATen|c10)/"), {"checkpoint", "trainer", "worker"}),
+    (re.compile(r"^(torch|ATen|c10)/"), {"checkpoint", "trainer", "job", "worker"}),
     (re.compile(r"^grpc"), {"rendezvous", "launcher", "worker"}),
     (re.compile(r"^glog/"), {"base"}),
     (re.compile(r"^yaml-cpp/"), {"config"}),
@@ -34,26 +46,37 @@ LIBRARIES = [
 INCLUDE = re.compile(r'^\s*#include\s+[<"]([^>"]+)[>"]')
 
 
-def trainer_folder(path):
-    parts = path.split("/")
-    return parts[1] if len(parts) > 2 else ""
+def room_of(path):
+    return str(pathlib.PurePosixPath(path).parent)
 
 
-def violations(path, text):
-    layer = path.split("/")[0]
+def level_of(room):
+    """The line of LEVELS that has the room: None for folders without rooms."""
+    top, _, inner = room.partition("/")
+    for level, names in enumerate(LEVELS.get(top, [])):
+        if inner in (names.split() or [""]):
+            return level
+    return None
+
+
+def includes_of(path, text):
     for number, line in enumerate(text.splitlines(), 1):
-        match = INCLUDE.match(line)
-        if not match:
-            continue
-        target = match.group(1)
-        top = target.split("/")[0]
-        where = f"{path}:{number}: "
-        if top in MAY_INCLUDE and "/" in target and top not in MAY_INCLUDE[layer] and (layer, target) != ("config", TIME):
+        if match := INCLUDE.match(line):
+            yield f"{path}:{number}: ", match.group(1)
+
+
+def violations(path, text, edges):
+    layer, room = path.split("/")[0], room_of(path)
+    if layer in LEVELS and level_of(room) is None:
+        yield f"{path}: {room} is not a room: add it to LEVELS"
+    for where, target in includes_of(path, text):
+        top, other = target.split("/")[0], room_of(target)
+        if top in MAY_INCLUDE and "/" in target and top not in MAY_INCLUDE[layer]:
             yield where + f"{layer} may not include {target}"
-        if layer == "trainer" and top == "trainer" and target not in INTERFACES:
-            own, other = trainer_folder(path), trainer_folder(target)
-            if own != other and TRAINER_LEVEL[other] >= TRAINER_LEVEL[own]:
-                yield where + f"trainer/{own} may not include {target}"
+        if top == layer and other != room:
+            edges[layer][room, other] += 1
+            if level_of(other) is not None and level_of(room) is not None and level_of(other) >= level_of(room):
+                yield where + f"{room} may not include {target}"
         for pattern, layers in LIBRARIES:
             if pattern.match(target) and layer not in layers:
                 yield where + f"{layer} may not include <{target}>"
@@ -63,13 +86,27 @@ def violations(path, text):
         yield f"{path}: only base/env.cc reads the environment"
 
 
+def product_files():
+    command = ["git", "ls-files", "-co", "--exclude-standard", "*.h", "*.cc", "*.cu"]
+    files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    return [path for path in files if path.split("/")[0] in MAY_INCLUDE and (ROOT / path).exists()]
+
+
 def main():
-    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.h", "*.cc", "*.cu"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    files = product_files()
+    edges = collections.defaultdict(collections.Counter)
     found = []
     for path in files:
-        if path.split("/")[0] in MAY_INCLUDE and (ROOT / path).exists():
-            found += violations(path, (ROOT / path).read_text())
-    print("\n".join(found) if found else f"layers: {len(files)} files, all as they should be")
+        found += violations(path, (ROOT / path).read_text(), edges)
+    units = collections.Counter(room_of(unit) for unit in {str(pathlib.PurePosixPath(path).with_suffix("")) for path in files})
+    found += [f"{room}: {count} units, more than {MAX_UNITS}: give it rooms by idea" for room, count in sorted(units.items()) if count > MAX_UNITS]
+    found += [f"{layer}: {len(edges[layer])} inner edges, more than {most}" for layer, most in MAX_EDGES.items() if len(edges[layer]) > most]
+    if "--edges" in sys.argv:
+        for layer in sorted(edges):
+            for (room, other), count in sorted(edges[layer].items()):
+                print(f"{room} -> {other} ({count})")
+    print("\n".join(found) if found else f"layers: {len(files)} files in {len(units)} rooms, all as they should be")
+    print("inner edges: " + ", ".join(f"{layer} {len(edges[layer])}" for layer in sorted(edges)))
     return 1 if found else 0
 
 

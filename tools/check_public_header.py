@@ -8,9 +8,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ["data", "loss", "metrics", "models", "optim", "algorithms", "callbacks", "loggers", "profiler"]
 # Parts of what is promised, without a use of their own.
 INTERNAL = {
-    "callbacks/fail_at.h", "callbacks/throttle.h",  # rehearsals, for YAML jobs
-    "callbacks/activation_recorder.h", "callbacks/allocation_growth.h", "callbacks/allocation_recorder.h", "callbacks/image_tensors.h", "callbacks/log_hyperparameters.h",
-    "callbacks/memory_pickle.h", "callbacks/mlperf_line.h", "callbacks/monitored_metric.h", "callbacks/saved_numbers.h",
+    "callbacks/stops/fail_at.h", "callbacks/stops/throttle.h",  # rehearsals, for YAML jobs
+    "callbacks/output/image_tensors.h", "callbacks/output/log_hyperparameters.h",
+    "callbacks/memory/memory_pickle.h", "callbacks/output/mlperf_line.h", "callbacks/stops/monitored_metric.h",
     "data/gzip_file.h",
     "loggers/crc32c.h", "loggers/png.h", "loggers/progress_line.h", "loggers/proto_writer.h", "loggers/tensorboard_events.h", "loggers/value_text.h",
     "loss/one_hot.h",
@@ -40,15 +40,15 @@ def main():
     seen, others = reachable("include/composer/composer.h")
     found = []
     for folder in FOLDERS:
-        for path in sorted((ROOT / "trainer" / folder).glob("*.h")):
-            name = f"{folder}/{path.name}"
+        for path in sorted((ROOT / "trainer" / folder).rglob("*.h")):
+            name = str(path.relative_to(ROOT / "trainer"))
             if name in INTERNAL:
                 continue
             if f"trainer/{name}" not in seen:
                 found.append(f"trainer/{name}: include it in include/composer/composer.h, or name it in INTERNAL here")
     found += [f"tools/check_public_header.py: {name} does not exist" for name in sorted(INTERNAL) if not (ROOT / "trainer" / name).exists()]
     found += [f"{path}: a public header may not include <{name}>" for name, path in sorted(others) if name == "torch/torch.h"]
-    installed = ("include/", "base/", "storage/", "checkpoint/", "trainer/", "worker/plugin", "config/plugin_note.h")
+    installed = ("include/", "base/", "storage/", "checkpoint/", "trainer/", "job/plugin/", "config/plugin_note.h")
     found += [f"{path}: reached by the public header, but not installed" for path in sorted(seen) if not path.startswith(installed)]
     print("\n".join(found) if found else f"public header: {len(seen)} headers behind it")
     return 1 if found else 0

@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "trainer/parallel/pass_sum.h"
+#include "trainer/parallel/fsdp/pass_sum.h"
 #include "trainer/parallel_model.h"
 
 namespace composer {

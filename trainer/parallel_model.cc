@@ -4,11 +4,12 @@
 #include <torch/torch.h>
 
 #include "base/status_macros.h"
-#include "trainer/core/deferred_ops.h"
-#include "trainer/eval_loop.h"
+#include "trainer/collectives/broadcast_buffers.h"
+#include "trainer/init/deferred_ops.h"
+#include "trainer/loop/eval_loop.h"
+#include "trainer/loop/train_batch.h"
 #include "trainer/rehearsal.h"
 #include "trainer/step_shape.h"
-#include "trainer/train_batch.h"
 
 namespace composer {
 

@@ -6,15 +6,15 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "trainer/construct_model.h"
+#include "trainer/collectives/mesh.h"
 #include "trainer/core/state.h"
-#include "trainer/parallel/fsdp.h"
-#include "trainer/parallel/memory_plan.h"
-#include "trainer/parallel/mesh.h"
-#include "trainer/parallel/part_values.h"
-#include "trainer/parallel/tensor_sharding.h"
-#include "trainer/trainer_options.h"
-#include "trainer/virtual_shards.h"
+#include "trainer/elastic/virtual_shards.h"
+#include "trainer/init/construct_model.h"
+#include "trainer/options/trainer_options.h"
+#include "trainer/parallel/fsdp/fsdp.h"
+#include "trainer/parallel/fsdp/memory_plan.h"
+#include "trainer/parallel/tensor/part_values.h"
+#include "trainer/parallel/tensor/tensor_sharding.h"
 
 namespace composer {
 

@@ -15,14 +15,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "trainer/callbacks/allocation_growth.h"
-#include "trainer/construct_model.h"
+#include "trainer/collectives/rehearsal_communicator.h"
 #include "trainer/core/random.h"
-#include "trainer/parallel/fsdp.h"
-#include "trainer/parallel/rehearsal_communicator.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/init/construct_model.h"
+#include "trainer/loop/train_batch.h"
+#include "trainer/memory/allocation_growth.h"
+#include "trainer/parallel/activations/wrap_activations.h"
+#include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/step_shape.h"
-#include "trainer/torch_status.h"
-#include "trainer/train_batch.h"
 
 namespace composer {
 namespace {

@@ -18,8 +18,8 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "trainer/parallel/memory_plan.h"
-#include "trainer/trainer_options.h"
+#include "trainer/options/trainer_options.h"
+#include "trainer/parallel/fsdp/memory_plan.h"
 
 namespace composer {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
-#include "trainer/virtual_shards.h"
+#include "trainer/elastic/virtual_shards.h"
 
 namespace composer {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "trainer/parallel/mesh.h"
-#include "trainer/trainer_options.h"
+#include "trainer/collectives/mesh.h"
+#include "trainer/options/trainer_options.h"
 
 namespace composer {
 

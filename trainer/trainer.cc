@@ -13,14 +13,15 @@
 #include "absl/types/span.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "checkpoint/run_identity.h"
-#include "trainer/callbacks/oom_observer.h"
-#include "trainer/core/out_of_memory_facts.h"
+#include "checkpoint/format/run_identity.h"
+#include "trainer/callbacks/memory/oom_observer.h"
+#include "trainer/core/communicator.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/loop/predict_loop.h"
+#include "trainer/memory/out_of_memory_facts.h"
 #include "trainer/optim/apply_schedulers.h"
 #include "trainer/optim/muon.h"
-#include "trainer/parallel/local_communicator.h"
-#include "trainer/predict_loop.h"
-#include "trainer/torch_status.h"
+#include "trainer/parallel/activations/wrap_activations.h"
 
 namespace composer {
 namespace {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "trainer/checkpoint_saver.h"
+#include "trainer/loop/train_loop.h"
+#include "trainer/options/trainer_options.h"
 #include "trainer/parallel_model.h"
-#include "trainer/train_loop.h"
-#include "trainer/trainer_options.h"
+#include "trainer/resume/checkpoint_saver.h"
 
 namespace composer {
 

@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "trainer/torch_status.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/elastic/virtual_shards.h"
 #include "trainer/trainer.h"
-#include "trainer/virtual_shards.h"
 
 namespace composer {
 

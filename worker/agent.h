@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "base/progress_page.h"
+#include "contract/progress_page.h"
 #include "proto/worker.pb.h"
 
 namespace composer {

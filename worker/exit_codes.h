@@ -10,7 +10,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "base/exit_code.h"
+#include "contract/exit_code.h"
 
 namespace composer {
 

@@ -15,11 +15,11 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/printable.h"
-#include "checkpoint/tools.h"
+#include "checkpoint/tools/tools.h"
+#include "job/validate.h"
 #include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
 #include "worker/exit_codes.h"
-#include "worker/validate.h"
 #include "worker/worker.h"
 
 namespace composer {

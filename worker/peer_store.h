@@ -1,5 +1,5 @@
 // Snapshots in the memory of the job's nodes as an ObjectStore: the fast, small tier of checkpoints beside save_folder.
-// launcher/peer_memory.h is the other side.
+// launcher/peer_memory/peer_memory.h is the other side.
 //
 // An object is written into the memory of this node and of the next one of the world; List, Size and Read know those of
 // all nodes (what is read and not here is copied here first); Delete reaches all. So any one node may be lost with nothing lost,

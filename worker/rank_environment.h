@@ -7,7 +7,7 @@
 //   COMPOSER_JOB             the job's name at the rendezvous
 //   COMPOSER_GENERATION      the world's generation, from 1
 //   COMPOSER_LAUNCH_ID       random, of the launcher that started this rank
-//   COMPOSER_PROGRESS_PAGE   path of the worker's progress page (base/progress_page.h)
+//   COMPOSER_PROGRESS_PAGE   path of the worker's progress page (contract/progress_page.h)
 //   COMPOSER_PEER_MEMORY     folder in memory for snapshots, of this launcher's workers (worker/peer_store.h)
 //   COMPOSER_PEER_ADDRESS    "host:port" at which other launchers reach it
 //   GROUP_WORLD_SIZE         launchers in the world

@@ -3,7 +3,7 @@
 //
 // Behaves as c10d::HashStore does, with the keys of one generation. Every call throws c10::DistStoreError when a key did
 // not appear in time, when the generation is over (the message says which and why) and when the store is gone;
-// c10::ValueError for keys or values past the limits (rendezvous/key_value.h). Queues and listKeys throw
+// c10::ValueError for keys or values past the limits (rendezvous/store/key_value.h). Queues and listKeys throw
 // c10::NotImplementedError.
 // Threads: calls may come from any thread; setTimeout is not synchronised with them (as in c10d).
 // SPDX-License-Identifier: Apache-2.0

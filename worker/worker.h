@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/env.h"
-#include "worker/job.h"
+#include "job/job.h"
 
 namespace composer {
 

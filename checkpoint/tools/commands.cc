@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/option_help.h"
 #include "base/status_macros.h"
-#include "checkpoint/reader.h"
+#include "checkpoint/load/reader.h"
 #include "checkpoint/tools/weight_names.h"
 
 namespace composer {

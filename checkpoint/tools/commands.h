@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/options.h"
-#include "checkpoint/checkpoint_place.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/checkpoint_place.h"
+#include "checkpoint/format/manifest.h"
 #include "storage/object_store.h"
 
 namespace composer {

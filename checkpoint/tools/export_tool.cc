@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "checkpoint/dtype.h"
+#include "checkpoint/format/dtype.h"
 #include "checkpoint/tools/commands.h"
 #include "checkpoint/tools/weight_export.h"
 

@@ -6,9 +6,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
-#include "checkpoint/cleanup.h"
+#include "checkpoint/folder/cleanup.h"
+#include "checkpoint/folder/verify.h"
 #include "checkpoint/tools/commands.h"
-#include "checkpoint/verify.h"
 
 namespace composer {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "checkpoint/checkpoint_name.h"
+#include "checkpoint/format/checkpoint_name.h"
 
 namespace composer {
 
@@ -26,7 +26,7 @@ std::vector<PruneDecision> PlanPrune(std::vector<CheckpointName> committed, std:
 
 struct FolderUse {
   std::vector<absl::Time> saved;        // when its newest checkpoints were, as their manifests say; any order
-  std::vector<std::string> unfinished;  // UnfinishedAttempts (checkpoint/cleanup.h)
+  std::vector<std::string> unfinished;  // UnfinishedAttempts (checkpoint/folder/cleanup.h)
 };
 // Why a run may be saving into the folder at this moment; "" when none seems to. It may when an attempt is unfinished, or
 // when the newest checkpoint is younger than twice the longest time between two of `saved`, at least kQuietAtLeast and at

@@ -3,11 +3,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "checkpoint/cleanup.h"
-#include "checkpoint/reader.h"
+#include "checkpoint/folder/cleanup.h"
+#include "checkpoint/folder/verify.h"
+#include "checkpoint/load/reader.h"
 #include "checkpoint/tools/commands.h"
 #include "checkpoint/tools/prune_plan.h"
-#include "checkpoint/verify.h"
 
 namespace composer {
 namespace {

@@ -5,8 +5,8 @@
 #include "absl/strings/str_join.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "checkpoint/folder/verify.h"
 #include "checkpoint/tools/commands.h"
-#include "checkpoint/verify.h"
 
 namespace composer {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "checkpoint/cleanup.h"
+#include "checkpoint/folder/cleanup.h"
+#include "checkpoint/folder/verify.h"
 #include "checkpoint/tools/commands.h"
-#include "checkpoint/verify.h"
 
 namespace composer {
 

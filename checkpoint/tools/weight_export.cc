@@ -13,9 +13,9 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "checkpoint/dtype.h"
-#include "checkpoint/safetensors.h"
-#include "checkpoint/verify.h"
+#include "checkpoint/folder/verify.h"
+#include "checkpoint/format/dtype.h"
+#include "checkpoint/format/safetensors.h"
 
 namespace composer {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "checkpoint/json_text.h"
+#include "checkpoint/format/json_text.h"
 
 namespace composer {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "checkpoint/verify.h"
+#include "checkpoint/folder/verify.h"
 #include "storage/memory_store.h"
 #include "tests/checkpoint/rank_threads.h"
 

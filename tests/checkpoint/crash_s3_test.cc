@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/cleanup.h"
-#include "checkpoint/verify.h"
+#include "checkpoint/folder/cleanup.h"
+#include "checkpoint/folder/verify.h"
 #include "tests/checkpoint/save_in_ways.h"
 #include "tests/support/fake_bucket.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/verify.h"
+#include "checkpoint/folder/verify.h"
 #include "storage/memory_store.h"
 #include "tests/checkpoint/sharded_states.h"
 #include "tests/checkpoint/thread_exchange.h"

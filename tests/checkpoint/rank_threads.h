@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/rank_exchange.h"
-#include "checkpoint/reader.h"
-#include "checkpoint/saver.h"
+#include "checkpoint/exchange/rank_exchange.h"
+#include "checkpoint/load/reader.h"
+#include "checkpoint/save/saver.h"
 
 namespace composer {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "checkpoint/async_saver.h"
+#include "checkpoint/save/async_saver.h"
 #include "tests/checkpoint/rank_threads.h"
 
 namespace composer {

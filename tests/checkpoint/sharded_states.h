@@ -12,7 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "checkpoint/reshard.h"
+#include "checkpoint/format/reshard.h"
 #include "storage/object_store.h"
 #include "tests/checkpoint/rank_threads.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/byte_exchange.h"
+#include "checkpoint/exchange/byte_exchange.h"
 
 namespace composer {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "tests/support/spawn_ranks.h"
-#include "trainer/parallel/communicator.h"
-#include "trainer/parallel/mesh.h"
-#include "trainer/parallel/tree_sum.h"
+#include "trainer/collectives/mesh.h"
+#include "trainer/collectives/tree_sum.h"
+#include "trainer/core/communicator.h"
 
 namespace composer {
 

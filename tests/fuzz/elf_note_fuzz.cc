@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/elf_note.h"
+#include "config/elf_note.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "launcher/kill_evidence.h"
-#include "launcher/user_error.h"
+#include "launcher/process/kill_evidence.h"
+#include "launcher/supervise/user_error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);

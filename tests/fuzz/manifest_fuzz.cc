@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "checkpoint/load_plan.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/reshard.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/folder/load_plan.h"
+#include "checkpoint/format/manifest.h"
+#include "checkpoint/format/reshard.h"
+#include "checkpoint/format/safetensors.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "launcher/job_cgroup.h"
-#include "launcher/node_memory.h"
+#include "launcher/process/job_cgroup.h"
+#include "launcher/rendezvous/node_memory.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);

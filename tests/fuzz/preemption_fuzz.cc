@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "launcher/preemption_notice.h"
-#include "launcher/preemption_spec.h"
+#include "launcher/platform/preemption_notice.h"
+#include "launcher/platform/preemption_spec.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_join.h"
-#include "launcher/slurm_nodelist.h"
+#include "launcher/platform/slurm_nodelist.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);

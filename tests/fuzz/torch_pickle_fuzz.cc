@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/format/safetensors.h"
 #include "checkpoint/tools/pickle.h"
 #include "checkpoint/tools/torch_pickle.h"
 

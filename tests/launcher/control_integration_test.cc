@@ -15,7 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "launcher/control_client.h"
+#include "launcher/control/control_client.h"
 #include "tests/launcher/launched.h"
 
 namespace composer {

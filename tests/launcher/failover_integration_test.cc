@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "launcher/node_resources.h"
-#include "launcher/process_tree.h"
+#include "launcher/process/process_tree.h"
+#include "launcher/workers/node_resources.h"
 #include "tests/launcher/launched.h"
 #include "tests/rendezvous/test_authority.h"
 
@@ -197,7 +197,7 @@ TEST_F(FailoverTest, AJobStartedAnewIsNotHeldUpByANodeThatRemembers) {
   EXPECT_THAT(Memories(2), IsEmpty());
 }
 
-// In a large job a frozen launcher is noticed late (rendezvous/pace.h): a peer's worker has left with 69 by then, and was
+// In a large job a frozen launcher is noticed late (rendezvous/worlds/pace.h): a peer's worker has left with 69 by then, and was
 // told first. The loss that explains it takes its place.
 TEST_F(FailoverTest, ABetterCauseThatCameSecondIsNamed) {
   const std::vector<std::string> flags = {"--nnodes=2:4000", "--last-call=2", "--max-restarts=1", "--rdzv-endpoint",

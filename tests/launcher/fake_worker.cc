@@ -16,7 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "base/env.h"
-#include "base/progress_page.h"
+#include "contract/progress_page.h"
 #include "proto/worker.grpc.pb.h"
 
 namespace composer {

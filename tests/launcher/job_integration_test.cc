@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "launcher/process_tree.h"
+#include "launcher/process/process_tree.h"
 #include "tests/launcher/launched.h"
 
 namespace composer {

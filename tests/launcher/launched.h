@@ -30,7 +30,8 @@ inline void PassToFakeWorker(std::vector<std::string>& arguments) {
   bool settings = false;
   for (std::string& argument : arguments) {
     const std::string key = argument.substr(0, argument.find_first_of("=."));
-    if (settings && key[0] != '-' && BuiltInSchema().Find("map", "job")->Find(key) == nullptr) argument.insert(0, "variables.");
+    if (settings && key[0] != '-' && BuiltInSchema().Find("map", "job")->Find(key) == nullptr)
+      argument.insert(0, "variables.");
     settings = settings || absl::EndsWith(argument, ".yaml");
   }
 }

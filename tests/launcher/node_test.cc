@@ -8,13 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "launcher/launch_plan.h"
-#include "launcher/node_resources.h"
-#include "launcher/placement.h"
-#include "launcher/program.h"
-#include "launcher/run_lock.h"
+#include "launcher/options/launch_plan.h"
+#include "launcher/options/program.h"
 #include "launcher/subcommands.h"
-#include "launcher/worker_environment.h"
+#include "launcher/supervise/run_lock.h"
+#include "launcher/workers/node_resources.h"
+#include "launcher/workers/placement.h"
+#include "launcher/workers/worker_environment.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {

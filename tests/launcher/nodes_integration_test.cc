@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "launcher/node_resources.h"
+#include "launcher/workers/node_resources.h"
 #include "tests/launcher/launched.h"
 
 namespace composer {

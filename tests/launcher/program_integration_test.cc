@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "launcher/node_resources.h"
-#include "launcher/process_tree.h"
+#include "launcher/process/process_tree.h"
 #include "launcher/subcommands.h"
+#include "launcher/workers/node_resources.h"
 #include "tests/launcher/launched.h"
 
 namespace composer {

@@ -10,8 +10,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "launcher/node_resources.h"
-#include "launcher/process_tree.h"
+#include "launcher/process/process_tree.h"
+#include "launcher/workers/node_resources.h"
 #include "tests/launcher/launched.h"
 
 namespace composer {

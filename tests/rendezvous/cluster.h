@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client.h"
-#include "rendezvous/grpc_settings.h"
 #include "rendezvous/server.h"
+#include "rendezvous/transport/grpc_settings.h"
 
 namespace composer {
 

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "rendezvous/coordinator.h"
+#include "rendezvous/membership/coordinator.h"
 
 namespace composer {
 

@@ -1,6 +1,6 @@
 // A coordinator that was started again, or was itself stopped for a while: what it learns from its nodes.
 // SPDX-License-Identifier: Apache-2.0
-#include "rendezvous/coordinator.h"
+#include "rendezvous/membership/coordinator.h"
 #include "tests/rendezvous/coordinator_fixture.h"
 
 namespace composer {

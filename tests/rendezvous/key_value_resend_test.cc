@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "rendezvous/key_value_proxy.h"
+#include "rendezvous/store/key_value_proxy.h"
 #include "tests/rendezvous/cluster.h"
 
 namespace composer {

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "rendezvous/key_value_proxy.h"
+#include "rendezvous/store/key_value_proxy.h"
 #include "tests/rendezvous/cluster.h"
 
 namespace composer {

@@ -16,10 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client.h"
-#include "rendezvous/grpc_settings.h"
-#include "rendezvous/key_value_service.h"
-#include "rendezvous/listener.h"
 #include "rendezvous/server.h"
+#include "rendezvous/store/key_value_service.h"
+#include "rendezvous/transport/grpc_settings.h"
+#include "rendezvous/transport/listener.h"
 #include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
 

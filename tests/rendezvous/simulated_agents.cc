@@ -68,7 +68,7 @@ void Simulation::Forget(Agent& agent) {
   agent.standing.Clear();
 }
 
-// What a launcher of a list of hosts keeps on its host's disk (launcher/node_memory.h).
+// What a launcher of a list of hosts keeps on its host's disk (launcher/rendezvous/node_memory.h).
 void Simulation::Remember(Agent& agent) const {
   if (!list_) return;
   agent.remembered_id = agent.node_id;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/coordinator.h"
-#include "rendezvous/succession.h"
+#include "rendezvous/failover/succession.h"
+#include "rendezvous/membership/coordinator.h"
 #include "tests/rendezvous/simulation.h"
 
 namespace composer::simulated {

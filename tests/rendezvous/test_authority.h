@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
-#include "rendezvous/credentials.h"
-#include "rendezvous/grpc_settings.h"
+#include "rendezvous/transport/credentials.h"
+#include "rendezvous/transport/grpc_settings.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {

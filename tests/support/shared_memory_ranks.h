@@ -7,9 +7,9 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "trainer/parallel/host_communicator.h"
-#include "trainer/parallel/shared_memory_transport.h"
-#include "trainer/torch_status.h"
+#include "trainer/collectives/host_communicator.h"
+#include "trainer/collectives/shared_memory_transport.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/parallel/communicator.h"
-#include "trainer/parallel/tree_sum.h"
+#include "trainer/collectives/tree_sum.h"
+#include "trainer/core/communicator.h"
 
 namespace composer {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/worker.grpc.pb.h"
-#include "rendezvous/grpc_settings.h"
+#include "rendezvous/transport/grpc_settings.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {

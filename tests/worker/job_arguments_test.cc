@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "job/job.h"
 #include "tests/support/temp_dir.h"
-#include "worker/job.h"
 
 namespace composer {
 namespace {

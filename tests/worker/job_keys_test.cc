@@ -15,9 +15,9 @@
 #include "config/scalar.h"
 #include "config/schema.h"
 #include "config/yaml.h"
+#include "job/job.h"
+#include "job/job_metrics.h"
 #include "tests/support/temp_dir.h"
-#include "worker/job.h"
-#include "worker/job_metrics.h"
 
 namespace composer {
 namespace {

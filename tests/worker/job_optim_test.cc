@@ -6,8 +6,8 @@
 
 #include "config/config_map.h"
 #include "config/yaml.h"
-#include "worker/job_optimizer.h"
-#include "worker/job_scheduler.h"
+#include "job/job_optimizer.h"
+#include "job/job_scheduler.h"
 
 namespace composer {
 namespace {

@@ -9,7 +9,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "tests/support/spawn_ranks.h"
-#include "trainer/parallel/c10d_communicator.h"
+#include "trainer/collectives/c10d_communicator.h"
 #include "worker/cuda/cuda_loader.h"
 
 namespace composer {

@@ -10,9 +10,9 @@
 #include <fstream>
 
 #include "absl/time/clock.h"
-#include "launcher/peer_memory.h"
-#include "launcher/worker_hub.h"
-#include "rendezvous/key_value_upstream.h"
+#include "launcher/peer_memory/peer_memory.h"
+#include "launcher/workers/worker_hub.h"
+#include "rendezvous/store/key_value_upstream.h"
 #include "tests/conformance/object_store_suite.h"
 #include "tests/support/temp_dir.h"
 

@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/client.h"
-#include "rendezvous/grpc_settings.h"
-#include "rendezvous/key_value_proxy.h"
 #include "rendezvous/server.h"
+#include "rendezvous/store/key_value_proxy.h"
+#include "rendezvous/transport/grpc_settings.h"
 #include "tests/support/temp_dir.h"
 #include "worker/store.h"
 

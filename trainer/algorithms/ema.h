@@ -23,7 +23,7 @@
 
 #include "trainer/algorithms/ema_options.h"
 #include "trainer/core/callback.h"
-#include "trainer/models/model.h"
+#include "trainer/core/model.h"
 
 namespace composer {
 

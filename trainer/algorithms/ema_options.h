@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "trainer/core/time.h"
+#include "base/time.h"
 
 namespace composer {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/data/batch.h"
+#include "trainer/core/batch.h"
 
 #include <torch/torch.h>
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "trainer/torch_status.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 namespace {

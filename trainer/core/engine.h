@@ -13,9 +13,9 @@
 #include "trainer/core/callback.h"
 #include "trainer/core/event.h"
 #include "trainer/core/event_spans.h"
+#include "trainer/core/logger.h"
 #include "trainer/core/passes.h"
 #include "trainer/core/state.h"
-#include "trainer/loggers/logger.h"
 
 namespace composer {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "trainer/torch_status.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 namespace {

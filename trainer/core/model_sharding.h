@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/core/tensor_split.h"
+#include "checkpoint/format/tensor_split.h"
 
 namespace composer {
 

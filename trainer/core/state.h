@@ -12,17 +12,17 @@
 #include <utility>
 #include <vector>
 
+#include "base/time.h"
+#include "trainer/core/batch.h"
 #include "trainer/core/callback.h"
-#include "trainer/core/grad_scaler.h"
+#include "trainer/core/metric.h"
 #include "trainer/core/microbatch_policy.h"
-#include "trainer/core/nan_policy.h"
-#include "trainer/core/time.h"
+#include "trainer/core/model.h"
+#include "trainer/core/optimizer.h"
+#include "trainer/core/scheduler.h"
 #include "trainer/core/tracer.h"
-#include "trainer/data/batch.h"
-#include "trainer/metrics/metric.h"
-#include "trainer/models/model.h"
-#include "trainer/optim/optimizer.h"
-#include "trainer/optim/scheduler.h"
+#include "trainer/step/grad_scaler.h"
+#include "trainer/step/nan_policy.h"
 
 namespace composer {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/batch.h"
-#include "trainer/data/dataset.h"
+#include "trainer/core/batch.h"
+#include "trainer/core/dataset.h"
 #include "trainer/data/sample_order.h"
 
 namespace composer {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "trainer/data/dataset.h"
+#include "trainer/core/dataset.h"
 #include "trainer/data/split.h"
 
 namespace composer {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "trainer/torch_status.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 

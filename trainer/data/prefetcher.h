@@ -10,21 +10,14 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/time/time.h"
 #include "trainer/data/data_loader.h"
+#include "trainer/options/prefetch_options.h"
 
 namespace composer {
 
 class Prefetcher {
  public:
-  struct Options {
-    int num_workers = 0;      // threads; 0: batches are loaded when asked for, by the caller
-    int prefetch_factor = 2;  // batches ahead a worker, >= 1
-    // The longest wait for one batch; zero: for ever. Needs a worker: the caller's own thread can't be interrupted.
-    absl::Duration timeout = absl::ZeroDuration();
-    // Batches are copied into page-locked memory, from which a GPU copies without waiting.
-    bool pin_memory = false;
-  };
+  using Options = PrefetchOptions;
 
   static constexpr int64_t kManyEpochs = int64_t{1} << 40;
 

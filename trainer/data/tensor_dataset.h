@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "trainer/data/dataset.h"
+#include "trainer/core/dataset.h"
 
 namespace composer {
 

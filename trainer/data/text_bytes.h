@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "trainer/data/dataset.h"
+#include "trainer/core/dataset.h"
 #include "trainer/data/split.h"
 
 namespace composer {

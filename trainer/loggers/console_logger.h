@@ -17,9 +17,9 @@
 
 #include <memory>
 
+#include "base/time.h"
 #include "trainer/core/callback.h"
-#include "trainer/core/time.h"
-#include "trainer/loggers/logger.h"
+#include "trainer/core/logger.h"
 
 namespace composer {
 

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "base/line_file.h"
-#include "trainer/loggers/logger.h"
+#include "trainer/core/logger.h"
 
 namespace composer {
 

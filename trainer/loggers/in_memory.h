@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "trainer/loggers/logger.h"
+#include "trainer/core/logger.h"
 
 namespace composer {
 

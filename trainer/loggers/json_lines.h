@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/line_file.h"
-#include "trainer/loggers/logger.h"
+#include "trainer/core/logger.h"
 #include "trainer/loggers/record_file.h"
 
 namespace composer {

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "trainer/core/logger.h"
 #include "trainer/core/state.h"
-#include "trainer/loggers/logger.h"
 
 namespace composer {
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "trainer/loggers/logger.h"
+#include "trainer/core/logger.h"
 
 namespace composer {
 

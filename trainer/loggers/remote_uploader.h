@@ -17,7 +17,7 @@
 
 #include "absl/time/time.h"
 #include "storage/upload_queue.h"
-#include "trainer/loggers/logger.h"
+#include "trainer/core/logger.h"
 
 namespace composer {
 

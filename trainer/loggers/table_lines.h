@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/line_file.h"
-#include "trainer/loggers/logger.h"
+#include "trainer/core/logger.h"
 #include "trainer/loggers/record_file.h"
 
 namespace composer {

@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "trainer/loggers/logger.h"
+#include "trainer/core/logger.h"
 
 namespace composer {
 

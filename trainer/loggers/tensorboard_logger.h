@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "trainer/loggers/logger.h"
+#include "trainer/core/logger.h"
 
 namespace composer {
 

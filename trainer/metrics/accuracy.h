@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "trainer/metrics/metric.h"
+#include "trainer/core/metric.h"
 
 namespace composer {
 

@@ -9,7 +9,7 @@
 #include <functional>
 #include <memory>
 
-#include "trainer/metrics/metric.h"
+#include "trainer/core/metric.h"
 
 namespace composer {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "trainer/metrics/metric.h"
+#include "trainer/core/metric.h"
 
 namespace composer {
 

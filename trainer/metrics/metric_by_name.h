@@ -10,9 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "trainer/core/metric.h"
 #include "trainer/metrics/f1_score.h"
 #include "trainer/metrics/loss_metric.h"
-#include "trainer/metrics/metric.h"
 
 namespace composer {
 

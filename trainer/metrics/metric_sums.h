@@ -10,7 +10,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
-#include "trainer/metrics/metric.h"
+#include "trainer/core/metric.h"
 
 namespace composer {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "trainer/metrics/metric.h"
+#include "trainer/core/metric.h"
 
 namespace composer {
 

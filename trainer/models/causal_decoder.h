@@ -1,4 +1,4 @@
-// What text generation (trainer/generate_loop.h) needs of a language model besides being a Model: the logits of the token
+// What text generation (trainer/loop/generate_loop.h) needs of a language model besides being a Model: the logits of the token
 // that comes next, and, to have them without computing everything again, a cache of what the tokens so far left behind.
 // A model of a plugin or a program is generated from when it derives from this, too; from LanguageModel, it does.
 // SPDX-License-Identifier: Apache-2.0

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trainer/models/model.h"
+#include "trainer/core/model.h"
 
 namespace composer {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "trainer/models/model.h"
+#include "trainer/core/model.h"
 
 namespace composer {
 

@@ -11,9 +11,9 @@
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/models/attention_cache.h"
 #include "trainer/models/language_model.h"
-#include "trainer/parallel/tensor_parallel.h"
-#include "trainer/parallel/tensor_rank_random.h"
-#include "trainer/parallel/vocab_parallel.h"
+#include "trainer/parallel/tensor/tensor_parallel.h"
+#include "trainer/parallel/tensor/tensor_rank_random.h"
+#include "trainer/parallel/tensor/vocab_parallel.h"
 
 namespace composer {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "trainer/core/communicator.h"
 #include "trainer/models/gpt.h"
-#include "trainer/parallel/communicator.h"
 
 namespace composer {
 

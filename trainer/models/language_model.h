@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trainer/core/model.h"
 #include "trainer/metrics/cross_entropy.h"
 #include "trainer/models/causal_decoder.h"
-#include "trainer/models/model.h"
 
 namespace composer {
 

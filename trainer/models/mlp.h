@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/models/model.h"
+#include "trainer/core/model.h"
 
 namespace composer {
 

@@ -10,16 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "trainer/options/generate_options.h"
 
 namespace composer {
-
-struct SamplingOptions {
-  bool do_sample = false;  // false: the likeliest token, the first of equals; nothing below counts then
-  double temperature = 1;  // > 0: logits are divided by it
-  int64_t top_k = 50;      // only so many of the likeliest tokens, and those equal to the last of them; 0: all
-  double top_p = 1;        // (0, 1]: of these, the likeliest until their probabilities make this much
-  uint64_t seed = 0;
-};
 
 // kInvalidArgument naming the field, its value and what is allowed.
 absl::Status Validate(const SamplingOptions& options);

@@ -13,12 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
-#include "trainer/core/deferred_ops.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/init/deferred_ops.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/metrics/accuracy.h"
 #include "trainer/metrics/cross_entropy.h"
 #include "trainer/models/torchscript_call.h"
-#include "trainer/torch_status.h"
 
 namespace composer {
 namespace {

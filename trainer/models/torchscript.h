@@ -26,8 +26,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/metrics/metric.h"
-#include "trainer/models/model.h"
+#include "trainer/core/metric.h"
+#include "trainer/core/model.h"
 
 namespace composer {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/batch.h"
+#include "trainer/core/batch.h"
 
 namespace composer {
 

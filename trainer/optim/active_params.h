@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "trainer/optim/optimizer.h"
+#include "trainer/core/optimizer.h"
 
 namespace composer {
 

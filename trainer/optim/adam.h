@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/core/optimizer.h"
 #include "trainer/optim/adam_group.h"
-#include "trainer/optim/optimizer.h"
 
 namespace composer {
 

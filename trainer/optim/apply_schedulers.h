@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "trainer/core/time.h"
-#include "trainer/optim/optimizer.h"
-#include "trainer/optim/scheduler.h"
+#include "base/time.h"
+#include "trainer/core/optimizer.h"
+#include "trainer/core/scheduler.h"
 
 namespace composer {
 

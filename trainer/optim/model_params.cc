@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "trainer/torch_status.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 

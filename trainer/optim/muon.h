@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "trainer/core/optimizer.h"
 #include "trainer/optim/active_params.h"
 #include "trainer/optim/adam_group.h"
 #include "trainer/optim/muon_groups.h"
 #include "trainer/optim/newton_schulz.h"
-#include "trainer/optim/optimizer.h"
 
 namespace composer {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "trainer/optim/optimizer.h"
+#include "trainer/core/optimizer.h"
 #include "trainer/optim/param_groups.h"
 
 namespace composer {

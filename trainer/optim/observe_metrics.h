@@ -4,8 +4,8 @@
 
 #include "absl/strings/string_view.h"
 #include "trainer/core/event.h"
-#include "trainer/loggers/logger.h"
-#include "trainer/optim/scheduler.h"
+#include "trainer/core/logger.h"
+#include "trainer/core/scheduler.h"
 
 namespace composer {
 

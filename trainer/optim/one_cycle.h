@@ -21,8 +21,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "trainer/core/time.h"
-#include "trainer/optim/scheduler.h"
+#include "base/time.h"
+#include "trainer/core/scheduler.h"
 
 namespace composer {
 

@@ -19,7 +19,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "trainer/optim/scheduler.h"
+#include "trainer/core/scheduler.h"
 
 namespace composer {
 

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "trainer/core/optimizer.h"
 #include "trainer/optim/active_params.h"
-#include "trainer/optim/optimizer.h"
 
 namespace composer {
 

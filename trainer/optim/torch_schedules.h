@@ -24,8 +24,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "trainer/core/time.h"
-#include "trainer/optim/scheduler.h"
+#include "base/time.h"
+#include "trainer/core/scheduler.h"
 
 namespace composer {
 

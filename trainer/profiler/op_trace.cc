@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "trainer/core/torch_status.h"
 #include "trainer/profiler/operator_clip.h"
-#include "trainer/torch_status.h"
 
 namespace composer {
 namespace {

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/time.h"
 #include "trainer/core/callback.h"
-#include "trainer/core/time.h"
 #include "trainer/profiler/op_trace.h"
 #include "trainer/profiler/schedule.h"
 #include "trainer/profiler/span_recorder.h"

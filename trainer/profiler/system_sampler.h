@@ -20,7 +20,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "trainer/core/machine_stats.h"
+#include "base/machine_stats.h"
 #include "trainer/profiler/proc_stats.h"
 #include "trainer/profiler/timeline.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/name_template.h"
 #include "base/nearest_name.h"
-#include "trainer/core/name_template.h"
 
 namespace composer {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "trainer/core/time.h"
+#include "base/time.h"
 
 namespace composer {
 

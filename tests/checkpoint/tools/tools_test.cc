@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/tools.h"
+#include "checkpoint/tools/tools.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

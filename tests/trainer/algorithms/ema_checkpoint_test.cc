@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/diff.h"
+#include "checkpoint/format/diff.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/algorithms/ema_runs.h"
 

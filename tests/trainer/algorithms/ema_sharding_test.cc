@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "checkpoint/diff.h"
+#include "checkpoint/format/diff.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/algorithms/ema_runs.h"
 #include "tests/trainer/parallel/fsdp_runs.h"

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/algorithms/ema_runs.h"
-#include "trainer/callbacks/export_for_inference.h"
+#include "trainer/callbacks/output/export_for_inference.h"
 
 namespace composer {
 namespace {

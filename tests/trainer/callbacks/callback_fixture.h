@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "trainer/core/logger.h"
 #include "trainer/core/state.h"
 #include "trainer/loggers/in_memory.h"
-#include "trainer/loggers/logger.h"
 
 namespace composer {
 

@@ -6,14 +6,14 @@
 #include <cmath>
 
 #include "tests/trainer/callbacks/callback_fixture.h"
-#include "trainer/callbacks/device_peaks.h"
-#include "trainer/callbacks/lr_monitor.h"
-#include "trainer/callbacks/memory_monitor.h"
-#include "trainer/callbacks/nan_monitor.h"
-#include "trainer/callbacks/runtime_estimator.h"
-#include "trainer/callbacks/speed_monitor.h"
-#include "trainer/callbacks/throttle.h"
-#include "trainer/callbacks/throughput.h"
+#include "trainer/callbacks/monitors/device_peaks.h"
+#include "trainer/callbacks/monitors/lr_monitor.h"
+#include "trainer/callbacks/monitors/memory_monitor.h"
+#include "trainer/callbacks/monitors/nan_monitor.h"
+#include "trainer/callbacks/monitors/runtime_estimator.h"
+#include "trainer/callbacks/monitors/speed_monitor.h"
+#include "trainer/callbacks/monitors/throughput.h"
+#include "trainer/callbacks/stops/throttle.h"
 
 namespace composer {
 namespace {

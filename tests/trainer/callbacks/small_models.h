@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "trainer/models/model.h"
-#include "trainer/optim/optimizer.h"
+#include "trainer/core/model.h"
+#include "trainer/core/optimizer.h"
 
 namespace composer {
 

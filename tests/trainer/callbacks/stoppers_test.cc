@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "tests/trainer/callbacks/callback_fixture.h"
-#include "trainer/callbacks/early_stopper.h"
-#include "trainer/callbacks/threshold_stopper.h"
+#include "trainer/callbacks/stops/early_stopper.h"
+#include "trainer/callbacks/stops/threshold_stopper.h"
 
 namespace composer {
 namespace {

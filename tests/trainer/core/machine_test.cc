@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/machine_stats.h"
+#include "base/name_template.h"
 #include "base/nvml.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/core/machine_stats.h"
-#include "trainer/core/name_template.h"
-#include "trainer/core/out_of_memory.h"
+#include "trainer/memory/out_of_memory.h"
 
 namespace composer {
 namespace {

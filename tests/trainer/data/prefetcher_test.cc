@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "absl/synchronization/notification.h"
-#include "trainer/torch_status.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "checkpoint/reader.h"
+#include "checkpoint/load/reader.h"
 #include "storage/local_store.h"
 #include "storage/memory_store.h"
 #include "tests/support/fault_store.h"

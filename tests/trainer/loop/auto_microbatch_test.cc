@@ -8,7 +8,7 @@
 
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
-#include "trainer/torch_status.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
-#include "trainer/parallel/pass_sum.h"
-#include "trainer/parallel/tree_accumulator.h"
-#include "trainer/parallel/tree_sum.h"
-#include "trainer/virtual_shards.h"
+#include "trainer/collectives/tree_sum.h"
+#include "trainer/elastic/tree_accumulator.h"
+#include "trainer/elastic/virtual_shards.h"
+#include "trainer/parallel/fsdp/pass_sum.h"
 
 namespace composer {
 namespace {

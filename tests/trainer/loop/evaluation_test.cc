@@ -8,7 +8,8 @@
 
 #include "tests/support/spawn_ranks.h"
 #include "tests/trainer/loop/small_run.h"
-#include "trainer/eval_loop.h"
+#include "trainer/collectives/broadcast_buffers.h"
+#include "trainer/loop/eval_loop.h"
 
 namespace composer {
 namespace {

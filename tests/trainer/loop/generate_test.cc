@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "tests/trainer/loop/golden_gpt.h"
 #include "tests/trainer/parallel/tensor_parallel_runs.h"
+#include "trainer/core/communicator.h"
+#include "trainer/core/torch_status.h"
 #include "trainer/models/language_model.h"
-#include "trainer/parallel/local_communicator.h"
-#include "trainer/torch_status.h"
 
 namespace composer {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tests/trainer/loop/small_run.h"
-#include "trainer/generate_loop.h"
+#include "trainer/loop/generate_loop.h"
 #include "trainer/models/gpt.h"
 
 namespace composer {

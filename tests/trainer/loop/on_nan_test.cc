@@ -9,7 +9,7 @@
 
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
-#include "trainer/callbacks/nan_monitor.h"
+#include "trainer/callbacks/monitors/nan_monitor.h"
 
 namespace composer {
 namespace {

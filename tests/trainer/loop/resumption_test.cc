@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/diff.h"
+#include "checkpoint/format/diff.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/optim/schedules.h"

@@ -7,8 +7,8 @@
 #include "tests/support/fault_store.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
-#include "trainer/parallel/local_communicator.h"
-#include "trainer/run_checkpoints.h"
+#include "trainer/core/communicator.h"
+#include "trainer/resume/run_checkpoints.h"
 
 namespace composer {
 namespace {

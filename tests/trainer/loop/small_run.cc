@@ -10,8 +10,8 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "checkpoint/checkpoint_name.h"
-#include "checkpoint/reader.h"
+#include "checkpoint/format/checkpoint_name.h"
+#include "checkpoint/load/reader.h"
 #include "storage/local_store.h"
 #include "tests/support/spawn_ranks.h"
 #include "trainer/core/model_sharding.h"

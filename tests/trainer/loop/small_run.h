@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/state_dict.h"
+#include "checkpoint/format/state_dict.h"
 #include "tests/support/threads_communicator.h"
 #include "trainer/trainer.h"
 

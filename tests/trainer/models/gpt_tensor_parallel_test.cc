@@ -13,8 +13,9 @@
 
 #include "tests/support/spawn_ranks.h"
 #include "tests/support/threads_communicator.h"
-#include "trainer/parallel/activation_options.h"
-#include "trainer/parallel/tensor_parallel.h"
+#include "trainer/options/activation_options.h"
+#include "trainer/parallel/activations/wrap_activations.h"
+#include "trainer/parallel/tensor/tensor_parallel.h"
 
 namespace composer {
 namespace {

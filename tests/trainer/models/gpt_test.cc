@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "trainer/core/autocast.h"
+#include "trainer/loop/autocast.h"
 
 namespace composer {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/core/autocast.h"
-#include "trainer/torch_status.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/loop/autocast.h"
 
 namespace composer {
 namespace {

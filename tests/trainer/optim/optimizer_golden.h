@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/optim/optimizer.h"
+#include "trainer/core/optimizer.h"
 
 namespace composer {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "trainer/core/time.h"
+#include "base/time.h"
 #include "trainer/optim/one_cycle.h"
 #include "trainer/optim/schedules.h"
 #include "trainer/optim/torch_schedules.h"

@@ -10,8 +10,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "trainer/torch_status.h"
-#include "worker/host_group.h"
+#include "trainer/collectives/host_group.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 namespace {

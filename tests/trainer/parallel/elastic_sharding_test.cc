@@ -7,7 +7,7 @@
 
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/parallel/fsdp_runs.h"
-#include "trainer/parallel/gradient_norm.h"
+#include "trainer/parallel/norms/gradient_norm.h"
 
 namespace composer {
 namespace {

@@ -18,7 +18,7 @@
 #include "trainer/models/classifier.h"
 #include "trainer/models/gpt.h"
 #include "trainer/optim/sgd.h"
-#include "trainer/parallel/fsdp.h"
+#include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/rehearsal.h"
 
 namespace composer {

@@ -9,7 +9,7 @@
 #include "tests/trainer/loop/small_run.h"
 #include "tests/trainer/parallel/measured_rank.h"
 #include "trainer/models/gpt.h"
-#include "trainer/parallel/fsdp.h"
+#include "trainer/parallel/fsdp/fsdp.h"
 
 namespace composer {
 namespace {

@@ -23,9 +23,9 @@
 #include <map>
 
 #include "tests/trainer/parallel/fsdp_runs.h"
-#include "trainer/parallel/activation_checkpoint.h"
-#include "trainer/parallel/activation_offload.h"
-#include "trainer/parallel/saved_tensors.h"
+#include "trainer/parallel/activations/activation_checkpoint.h"
+#include "trainer/parallel/activations/activation_offload.h"
+#include "trainer/parallel/activations/saved_tensors.h"
 
 namespace composer {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/parallel/fsdp_runs.h"
-#include "trainer/callbacks/export_for_inference.h"
+#include "trainer/callbacks/output/export_for_inference.h"
 
 namespace composer {
 namespace {

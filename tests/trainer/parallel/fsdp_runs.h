@@ -13,7 +13,7 @@
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/core/block.h"
 #include "trainer/models/classifier.h"
-#include "trainer/parallel/fsdp_options.h"
+#include "trainer/options/fsdp_options.h"
 
 namespace composer {
 

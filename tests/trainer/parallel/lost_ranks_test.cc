@@ -14,9 +14,9 @@
 #include "tests/support/processes.h"
 #include "tests/support/spawn_ranks.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/parallel/shared_memory_transport.h"
-#include "trainer/torch_status.h"
-#include "worker/host_group.h"
+#include "trainer/collectives/host_group.h"
+#include "trainer/collectives/shared_memory_transport.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tests/support/threads_communicator.h"
-#include "trainer/callbacks/allocation_recorder.h"
-#include "trainer/parallel/communicator.h"
+#include "trainer/core/communicator.h"
+#include "trainer/memory/allocation_recorder.h"
 
 namespace composer {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "trainer/parallel/memory_plan.h"
+#include "trainer/parallel/fsdp/memory_plan.h"
 #include "trainer/rehearsal.h"
 #include "trainer/step_shape.h"
 

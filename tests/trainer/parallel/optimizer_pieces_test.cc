@@ -16,7 +16,7 @@
 #include "trainer/optim/lion.h"
 #include "trainer/optim/rmsprop.h"
 #include "trainer/optim/sgd.h"
-#include "trainer/parallel/flat_layout.h"
+#include "trainer/parallel/fsdp/flat_layout.h"
 
 namespace composer {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "tests/trainer/parallel/fsdp_runs.h"
 #include "tests/trainer/parallel/tensor_parallel_runs.h"
-#include "trainer/callbacks/optimizer_monitor.h"
+#include "trainer/callbacks/monitors/optimizer_monitor.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/loggers/in_memory.h"
-#include "trainer/parallel/gradient_norm.h"
-#include "trainer/parallel/tensor_rank_random.h"
+#include "trainer/parallel/norms/gradient_norm.h"
+#include "trainer/parallel/tensor/tensor_rank_random.h"
 
 namespace composer {
 namespace {

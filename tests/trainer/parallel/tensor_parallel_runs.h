@@ -15,7 +15,7 @@
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/models/gpt_tensor_parallel.h"
 #include "trainer/optim/decoupled_adamw.h"
-#include "trainer/parallel/tensor_parallel.h"
+#include "trainer/parallel/tensor/tensor_parallel.h"
 
 namespace composer {
 

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
+#include "trainer/core/logger.h"
 #include "trainer/core/state.h"
-#include "trainer/loggers/logger.h"
 
 namespace composer {
 namespace {

@@ -1,0 +1,45 @@
+// How the ranks pass on what one of them read of a checkpoint: the seam to the training process group, which is idle while
+// a checkpoint is loaded. All ranks make the same calls in the same order, with the same sizes and roots.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "checkpoint/exchange/rank_exchange.h"
+
+namespace composer {
+
+class ByteExchange {
+ public:
+  virtual ~ByteExchange() = default;
+  virtual int rank() const = 0;
+  virtual int world_size() const = 0;
+  // `bytes` becomes root's. kUnavailable when a rank is lost.
+  virtual absl::Status Broadcast(absl::Span<char> bytes, int root) = 0;
+  // Whether it is true on all ranks.
+  virtual absl::StatusOr<bool> All(bool value) = 0;
+  // The exchange of the ranks that give the same color, ranked as here; a collective. It must not outlive this one.
+  // Errors may be of some ranks only.
+  virtual absl::StatusOr<std::unique_ptr<ByteExchange>> Split(int color) = 0;
+};
+
+// Is each stored byte read by one rank only, and passed on?
+struct SharingFacts {
+  int world_size = 1;
+  int hosts = 1;              // that the ranks run on
+  bool remote_store = false;  // object storage
+};
+struct SharingDecision {
+  bool share = false;
+  std::string reason;
+};
+SharingDecision DecideSharing(const SharingFacts& facts);
+
+// The same on all ranks, which tell each other their host's name.
+absl::StatusOr<SharingDecision> AgreeOnSharing(RankExchange& exchange, bool remote_store);
+
+}  // namespace composer

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/folder/cleanup.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "checkpoint/folder/retention.h"
+#include "checkpoint/folder/verify.h"
+
+namespace composer {
+namespace {
+
+// What lies in one step's folder, without the data files.
+struct StepFolder {
+  bool committed = false;
+  std::set<std::string> attempts;
+  std::vector<std::string> remains;  // beside the manifest
+};
+
+std::map<CheckpointName, StepFolder> StepFoldersOf(const std::vector<std::string>& keys) {
+  std::map<CheckpointName, StepFolder> steps;
+  for (const std::string& key : keys) {
+    const std::vector<std::string> parts = absl::StrSplit(key, absl::MaxSplits('/', 2));
+    const auto name = CheckpointName::Parse(parts[0]);
+    if (!name || parts.size() < 2) continue;
+    StepFolder& step = steps[*name];
+    if (key == ManifestKey(parts[0])) {
+      step.committed = true;
+    } else if (parts.size() == 3 && IsAttemptName(parts[1])) {
+      step.attempts.insert(parts[1]);
+    } else if (IsRemains(key)) {
+      step.remains.push_back(key);
+    }
+  }
+  return steps;
+}
+
+absl::StatusOr<std::map<CheckpointName, StepFolder>> StepFolders(ObjectStore& store) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(""));
+  return StepFoldersOf(keys);
+}
+
+absl::Status MayWrite(const CleanupScope& scope) {
+  return scope.may_write == nullptr ? absl::OkStatus() : scope.may_write();
+}
+
+// The attempt that the step's manifest names now; "": there is no manifest. nullopt: it cannot be read.
+std::optional<std::string> NamedAttempt(ObjectStore& store, const std::string& name) {
+  const absl::StatusOr<Manifest> manifest = ReadManifest(store, name);
+  if (absl::IsNotFound(manifest.status())) return "";
+  return manifest.ok() ? std::optional<std::string>(manifest->attempt) : std::nullopt;
+}
+
+// run_name: whose attempts; null: everybody's.
+absl::Status DeleteUncommitted(ObjectStore& store, const std::string& name, const StepFolder& step,
+                               const std::string* run_name) {
+  if (step.committed && step.attempts.size() < 2 && step.remains.empty()) return absl::OkStatus();
+  // Read again: it may have been committed since the list was made.
+  const std::optional<std::string> named = NamedAttempt(store, name);
+  if (!named.has_value()) return absl::OkStatus();
+  std::vector<std::string> own;
+  bool all_own = true;
+  for (const std::string& attempt : step.attempts) {
+    if (attempt == *named) continue;
+    run_name == nullptr || IsAttemptOf(*run_name, attempt) ? own.push_back(attempt) : void(all_own = false);
+  }
+  if (named->empty() && all_own) return store.DeleteTree(name);
+  for (const std::string& attempt : own) RETURN_IF_ERROR(store.DeleteTree(AttemptKey(name, attempt)));
+  if (!all_own) return absl::OkStatus();
+  for (const std::string& key : step.remains) RETURN_IF_ERROR(store.Delete(key));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CheckpointName>> CommittedCheckpoints(ObjectStore& store) {
+  ASSIGN_OR_RETURN(const auto steps, StepFolders(store));
+  std::vector<CheckpointName> committed;
+  for (const auto& [name, step] : steps) {
+    if (step.committed) committed.push_back(name);
+  }
+  return committed;
+}
+
+absl::StatusOr<std::vector<std::string>> UnfinishedAttempts(ObjectStore& store) {
+  ASSIGN_OR_RETURN(const auto steps, StepFolders(store));
+  std::vector<std::string> unfinished;
+  for (const auto& [name, step] : steps) {
+    std::string named;
+    if (step.committed) {
+      const absl::StatusOr<Manifest> manifest = ReadManifest(store, name.ToString());
+      if (!manifest.ok()) continue;
+      named = manifest->attempt;
+    }
+    for (const std::string& attempt : step.attempts) {
+      if (attempt != named) unfinished.push_back(AttemptKey(name.ToString(), attempt));
+    }
+  }
+  return unfinished;
+}
+
+absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name) {
+  const std::string folder = name.ToString();
+  const absl::StatusOr<Manifest> manifest = ReadManifest(store, folder);
+  RETURN_IF_ERROR(store.Delete(ManifestKey(folder)));  // first: what a crash leaves is no checkpoint
+  if (!manifest.ok()) return store.DeleteTree(folder);
+  RETURN_IF_ERROR(store.DeleteTree(AttemptKey(folder, manifest->attempt)));
+  ASSIGN_OR_RETURN(const std::vector<std::string> left, store.List(folder));
+  return std::all_of(left.begin(), left.end(), IsRemains) ? store.DeleteTree(folder) : absl::OkStatus();
+}
+
+absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(""));
+  const std::map<CheckpointName, StepFolder> steps = StepFoldersOf(keys);
+  RETURN_IF_ERROR(MayWrite(scope));
+  for (const std::string& key : keys) {
+    if (IsRemains(key) && !absl::StrContains(key, '/')) RETURN_IF_ERROR(store.Delete(key));
+  }
+  for (const auto& [name, step] : steps)
+    RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, &scope.run_name));
+  return absl::OkStatus();
+}
+
+absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope) {
+  ASSIGN_OR_RETURN(const auto steps, StepFolders(store));
+  RETURN_IF_ERROR(MayWrite(scope));
+  std::vector<CheckpointName> committed;
+  for (const auto& [name, step] : steps) {
+    if (step.committed) committed.push_back(name);
+    if (name == just_saved && step.attempts.size() > 1)
+      RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, nullptr));
+  }
+  for (const CheckpointName& name : CheckpointsToDelete(committed, just_saved, keep)) {
+    RETURN_IF_ERROR(store.Delete(ManifestKey(name.ToString())));
+    RETURN_IF_ERROR(store.DeleteTree(name.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace composer

@@ -1,0 +1,57 @@
+// Is a checkpoint whole? Everything it consists of is read and every checksum computed again.
+// `checkpoint` is a folder of the store with a manifest in it: `ep1-ba20`. No torch.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "checkpoint/format/manifest.h"
+#include "storage/object_store.h"
+
+namespace composer {
+
+// Parsed and complete. kNotFound; kDataLoss with location and reason; kFailedPrecondition for another format version.
+absl::StatusOr<Manifest> ReadManifest(ObjectStore& store, const std::string& checkpoint);
+
+// Its two halves, for ranks of which one reads and all parse.
+absl::StatusOr<std::string> ReadManifestText(ObjectStore& store, const std::string& checkpoint);
+absl::StatusOr<Manifest> ParseManifestOf(ObjectStore& store, const std::string& checkpoint, absl::string_view text);
+
+struct VerifyResult {
+  Manifest manifest;                   // empty when the manifest is among the problems
+  std::vector<absl::Status> problems;  // empty: valid. Each names the file and what is wrong with it
+  // Not OK: it could not be looked at, through no fault of its own: out of memory (kResourceExhausted), or the store does
+  // not answer, or not to us (kUnavailable, kDeadlineExceeded, kPermissionDenied). Then there is neither of the others.
+  absl::Status unknown;
+};
+// Of the files' frames and the runs of chunks that there are to verify, every `count`-th from the `index`-th on: so many
+// ranks do it together. The manifest is always read.
+struct VerifyShare {
+  size_t index = 0;
+  size_t count = 1;
+  bool Has(size_t i) const { return i % count == index; }
+};
+enum class VerifyDepth {
+  kFrame,       // the manifest, and of each file the length and the header: what a load does not look at
+  kEverything,  // also each tensor's bytes, which a load verifies as it reads them
+};
+// Large checkpoints are read by several threads.
+VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint, VerifyShare share = {},
+                              VerifyDepth depth = VerifyDepth::kEverything);
+
+// One box of a tensor with its bytes; `check` is OK, or what is wrong with them (then `bytes` is empty or not to be
+// used).
+using BoxVisitor = absl::FunctionRef<absl::Status(const TensorEntry& tensor, const Box& box, absl::string_view bytes,
+                                                  const absl::Status& check)>;
+
+// Visits the boxes of all files in file order, reading runs of neighbours at once into one buffer (8 MB, or the largest
+// box). Ends with the first error that the visitor returns.
+absl::Status ReadBoxes(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest, BoxVisitor visit);
+
+}  // namespace composer

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/format/checkpoint_place.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "checkpoint/format/checkpoint_name.h"
+#include "storage/local_store.h"
+
+namespace composer {
+
+namespace {
+
+// Of a URL: what its last part is called tells a checkpoint from a folder.
+absl::StatusOr<CheckpointPlace> FindRemote(std::string url, const StoreOpener& open) {
+  while (url.back() == '/') url.pop_back();
+  if (BaseName(url) == "manifest.json") url = DirName(url);
+  if (const std::string name = BaseName(url); CheckpointName::Parse(name).has_value()) {
+    ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(open, DirName(url)));
+    return CheckpointPlace{std::move(store), name};
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> of_run, OpenPlace(open, url + "/checkpoints"));
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, of_run->List(""));
+  if (!keys.empty()) return CheckpointPlace{std::move(of_run), ""};
+  ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> folder, OpenPlace(open, url));
+  return CheckpointPlace{std::move(folder), ""};
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointPlace> FindCheckpointPlace(const std::string& argument, const StoreOpener& open) {
+  if (IsRemotePlace(argument)) return FindRemote(argument, open);
+  std::string path = AbsolutePath(argument);
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (BaseName(path) == "manifest.json") path = DirName(path);
+  if (!IsDirectory(path)) return absl::NotFoundError(absl::StrCat("there is no folder ", path));
+  if (PathExists(JoinPath(path, "manifest.json"))) {
+    const std::string name = BaseName(path);
+    RETURN_IF_ERROR(CheckKey(name));
+    return CheckpointPlace{std::make_shared<LocalStore>(DirName(path)), name};
+  }
+  const std::string of_run = JoinPath(path, "checkpoints");
+  return CheckpointPlace{std::make_shared<LocalStore>(IsDirectory(of_run) ? of_run : path), ""};
+}
+
+}  // namespace composer

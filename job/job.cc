@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/job.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "config/effective_config.h"
+#include "config/job_check.h"
+#include "config/job_identity.h"
+#include "config/plugin_files.h"
+#include "fault/dying_file_system.h"
+#include "job/config_values.h"
+#include "job/job_checkpoints.h"
+#include "job/job_ddp.h"
+#include "job/job_generate.h"
+#include "job/job_metrics.h"
+#include "job/job_parallelism.h"
+#include "job/job_resume.h"
+#include "job/plugin/job_time.h"
+#include "job/plugin/plugin_loader.h"
+#include "trainer/core/random.h"
+
+namespace composer {
+namespace {
+
+constexpr int64_t kMaxSamples = int64_t{1} << 36;
+
+// torch's DataLoader arguments.
+PrefetchOptions ReadPrefetch(ConfigMap& loader, const Job& job) {
+  PrefetchOptions options;
+  options.num_workers = static_cast<int>(loader.Int("num_workers", options.num_workers, {.min = 0, .max = 256}));
+  options.prefetch_factor =
+      static_cast<int>(loader.Int("prefetch_factor", options.prefetch_factor, {.min = 1, .max = 1024}));
+  options.timeout = absl::Seconds(loader.Double("timeout", 0, {.min = 0}));
+  options.pin_memory = loader.Bool("pin_memory", job.gpu);
+  if (options.timeout > absl::ZeroDuration() && options.num_workers == 0)
+    loader.Reject("timeout", "needs num_workers of at least 1: a thread that can be waited for");
+  if (options.pin_memory && !job.gpu) loader.Reject("pin_memory", "needs device: gpu");
+  return options;
+}
+
+void ReadTrainData(ConfigMap root, Job& job) {
+  TrainDataOptions& train = job.options.train;
+  ConfigMap loader = root.Map("train_dataloader");
+  if (!loader.exists()) root.Reject("train_dataloader", "required");
+  train.label = root.String("train_dataloader_label", "train");
+  train.global_train_batch_size = root.Int("global_train_batch_size", 0, {.min = 1});
+  train.device_train_batch_size = root.Int("device_train_batch_size", 0, {.min = 1});
+  train.train_subset_num_batches = root.Int("train_subset_num_batches", -1, {.min = -1});
+  if (!loader.exists()) return;
+  train.device_train_batch_size = loader.Int("batch_size", train.device_train_batch_size, {.min = 1});
+  train.shuffle = loader.Bool("shuffle", true);
+  train.drop_last = loader.Bool("drop_last", false);
+  train.prefetch = ReadPrefetch(loader, job);
+  job.train_dataset = ReadDataset(loader, job.plugins->tables());
+  if (train.global_train_batch_size == 0 && train.device_train_batch_size == 0) {
+    root.Reject("global_train_batch_size",
+                "required: the samples of one step over all ranks (or device_train_batch_size, those of one rank)");
+  }
+}
+
+void ReadEvaluation(ConfigMap root, Job& job) {
+  const Time interval = ReadTime(root, "eval_interval", "1ep");
+  const int64_t subset = root.Int("eval_subset_num_batches", -1, {.min = -1});
+  for (ConfigMap loader : root.MapList("eval_dataloader")) {
+    Job::Evaluation evaluation;
+    evaluation.options.label = loader.String("label", "eval");
+    evaluation.options.batch_size = loader.Int("batch_size", evaluation.options.batch_size, {.min = 1});
+    evaluation.options.subset_num_batches = loader.Int("subset_num_batches", subset, {.min = -1});
+    evaluation.options.eval_interval =
+        loader.Has("eval_interval") ? ReadTime(loader, "eval_interval", "1ep") : interval;
+    evaluation.options.metric_names = loader.StringList("metric_names", {});
+    evaluation.options.device_eval_microbatch_size =
+        loader.Int("device_eval_microbatch_size", 0, {.min = 1, .max = kMaxSamples});
+    evaluation.options.prefetch = ReadPrefetch(loader, job);
+    evaluation.dataset = ReadDataset(loader, job.plugins->tables());
+    job.evaluations.push_back(std::move(evaluation));
+  }
+}
+
+int64_t ReadMicrobatchSize(ConfigMap& root) {
+  constexpr absl::string_view kKey = "device_train_microbatch_size";
+  return root.Is(kKey, "auto") ? kAutoMicrobatch : root.Int(kKey, 0, {.min = 1, .max = kMaxSamples});
+}
+
+Precision ReadPrecision(ConfigMap& root, bool gpu) {
+  // On a GPU half the bits are the point; Composer's own default there, amp_fp16, needs loss scaling.
+  const std::string name = root.Choice("precision", {"fp32", "amp_bf16", "amp_fp16"}, gpu ? "amp_bf16" : "fp32");
+  return name == "fp32" ? Precision::kFp32 : name == "amp_bf16" ? Precision::kAmpBf16 : Precision::kAmpFp16;
+}
+
+OnNan ReadOnNan(ConfigMap& root, bool composer_compat) {
+  const std::string name = root.Choice("on_nan", {"stop", "skip", "continue"}, composer_compat ? "continue" : "stop");
+  return name == "stop" ? OnNan::kStop : name == "skip" ? OnNan::kSkip : OnNan::kContinue;
+}
+
+// 0: not elastic.
+int ReadVirtualShards(ConfigMap& root) {
+  const bool elastic = root.Choice("determinism", {"none", "elastic"}, "none") == "elastic";
+  const int64_t shards = root.Int("virtual_shards", kDefaultVirtualShards, {.min = 1, .max = 4096});
+  if (!elastic && shards != kDefaultVirtualShards) root.Reject("virtual_shards", "needs determinism: elastic");
+  return elastic ? static_cast<int>(shards) : 0;
+}
+
+void ReadCollectives(ConfigMap& root, Job& job) {
+  job.dist_timeout_seconds = root.Double("dist_timeout", 300, {.min = 1});
+  job.debug_collectives = root.Bool("debug_collectives", false);
+  const std::string means = root.Choice("collectives", {"auto", "gloo", "shared_memory"}, "auto");
+  job.collectives = means == "auto"   ? HostCollectives::kAuto
+                    : means == "gloo" ? HostCollectives::kGloo
+                                      : HostCollectives::kSharedMemory;
+  if (job.gpu && means != "auto") root.Reject("collectives", "needs device: cpu; GPUs use NCCL");
+}
+
+void ReadTraining(ConfigMap root, Job& job) {
+  TrainerOptions& options = job.options;
+  if (!root.Has("max_duration")) root.Reject("max_duration", "required: \"10ep\", \"500ba\", \"1h30m\"");
+  options.max_duration = ReadTime(root, "max_duration", "1ep");
+  if (root.Has("iteration_length")) options.iteration_length = ReadTime(root, "iteration_length", "1ep");
+  options.seed = static_cast<uint64_t>(root.Int("seed", 0, {.min = 0}));
+  options.deterministic_mode = root.Bool("deterministic_mode", false);
+  options.virtual_shards = ReadVirtualShards(root);
+  options.device_train_microbatch_size = ReadMicrobatchSize(root);
+  options.accumulate_train_batch_on_tokens = root.Bool("accumulate_train_batch_on_tokens", false);
+  options.train_metrics_interval = root.Int("train_metrics_interval", 1, {.min = 0});
+  options.scale_schedule_ratio = root.Double("scale_schedule_ratio", 1, {.min = 1e-6});
+  options.composer_compat = root.Bool("composer_compat", false);
+  options.on_nan = ReadOnNan(root, options.composer_compat);
+  job.gpu = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu";
+  options.precision = ReadPrecision(root, job.gpu);
+  ReadCollectives(root, job);
+  options.fsdp = ReadParallelism(root, options.precision);
+}
+
+PluginRegistry::Names BuiltInNames() {
+  return {{"model", ModelNames()},         {"dataset", DatasetNames()},     {"optimizer", OptimizerNames()},
+          {"scheduler", SchedulerNames()}, {"algorithm", AlgorithmNames()}, {"callback", CallbackNames()},
+          {"logger", LoggerNames()},       {"metric", MetricReaderNames()}};
+}
+
+// Before anything else: the names in the rest of the file may be theirs.
+ConfigNode EffectiveOf(const JobIdentity& identity) {
+  ConfigNode effective = EffectiveConfig(identity.document, identity.plugins.schema);
+  if (effective.Find("run_name") != nullptr) return effective;
+  ConfigNode name;
+  name.kind = ConfigNode::Kind::kScalar;
+  name.key = "run_name";
+  name.scalar = identity.run_name;
+  name.mark = name.key_mark = SourceMark{"the file's name"};
+  effective.children.insert(effective.children.begin(), std::move(name));
+  return effective;
+}
+
+void LoadPlugins(ConfigMap& root, const std::string& yaml_path, PluginRegistry& registry) {
+  for (const std::string& path : ReadPluginFiles(root, yaml_path)) {
+    if (const absl::Status status = LoadPlugin(path, registry); !status.ok()) root.Reject("plugins", status.message());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
+  ASSIGN_OR_RETURN(const JobIdentity identity, ReadJobIdentity(source.yaml_path, source.overrides, env));
+  const ConfigNode& document = identity.document;
+  if (source.asks == nullptr)
+    RETURN_IF_ERROR(CheckJob(document, {identity.plugins.schema, identity.plugins.open_names, source.world_size}));
+  Job job;
+  job.run_name = identity.run_name;
+  job.run_folder = source.run_folder.empty() ? identity.run_folder : source.run_folder;
+  ConfigReader reader(document);
+  reader.Record(source.asks);
+  ConfigMap root = reader.root();
+  for (const char* key : {"run_name", "run_folder", "max_restarts", "startup_limits", "nproc"})
+    reader.MakeKnown(document, key);
+  job.options.run_name = job.run_name;
+  job.options.run_folder = job.run_folder;
+  job.plugins = std::make_shared<PluginRegistry>(BuiltInNames());
+  LoadPlugins(root, source.yaml_path, *job.plugins);
+  RETURN_IF_ERROR(reader.status());
+  const PluginTables& plugins = job.plugins->tables();
+  ConfigMap model = root.Map("model");
+  job.options.tensor_parallel_degree = ReadTensorParallelDegree(root);
+  if (model.exists()) job.model = ReadModel(model, plugins);
+  // What is wrong with the model is said once.
+  if (model.exists() && job.options.tensor_parallel_degree > 1 && reader.status().ok())
+    job.options.split_model = ReadModelSplitter(model);
+  if (!model.exists()) root.Reject("model", "required");
+  ReadTraining(root, job);
+  ReadTrainData(root, job);
+  ReadEvaluation(root, job);
+  job.options.ddp = ReadDdp(root, job.options.fsdp);
+  job.options.activations = ReadActivations(root);
+  job.options.save = ReadSaving(root, job.run_name, job.run_folder);
+  if (root.Has("save_memory_interval"))
+    job.options.save_memory_interval = ReadTime(root, "save_memory_interval", "10ba");
+  job.options.load = ReadLoading(root);
+  job.options.checkpoint_savers = ReadCheckpointSavers(root);
+  job.options.generate = ReadGenerate(root, job.options.seed);
+  job.optimizer = ReadOptimizer(root, plugins);
+  job.schedulers = ReadSchedulers(root, plugins);
+  job.algorithms = ReadAlgorithms(root, plugins);
+  job.callbacks = ReadCallbacks(root, plugins);
+  job.fatal_write = ReadFatalWrite(root);
+  job.logging = ReadLogging(root, plugins);
+  job.profiler = ReadProfiler(root);
+  job.resume_changes = root.StringList("resume_changes", {});
+  RETURN_IF_ERROR(reader.Finish());
+  job.effective = EffectiveOf(identity);
+  job.model_json = ConfigJson(document.Find("model"));
+  job.logging.config = FlatConfig(document);
+  return job;
+}
+
+namespace {
+
+JobFacts FactsOf(const Job& job, const TrainerOptions& options, int data_ranks) {
+  JobFacts facts;
+  facts.run_name = options.run_name;
+  facts.run_folder = options.run_folder;
+  facts.model_json = job.model_json;
+  const TrainDataOptions& train = options.train;
+  facts.global_batch_size =
+      train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size * data_ranks;
+  facts.train_samples = train.dataset->size();
+  if (!options.evaluators.empty()) facts.eval_samples = options.evaluators[0].dataset->size();
+  return facts;
+}
+
+void WarnOfWideGroups(const JobPlace& place, int tensor_parallel_degree) {
+  if (place.rank != 0 || place.local_world_size % tensor_parallel_degree == 0) return;
+  LOG(WARNING) << "tensor_parallel_degree " << tensor_parallel_degree << " does not divide the "
+               << place.local_world_size << " ranks of a node: groups span nodes, and their collectives are slow";
+}
+
+// What the checkpoints keep of the configuration, and what becomes of one of them when the run resumes.
+absl::Status AddResume(const Job& job, const JobPlace& place, TrainerOptions& options) {
+  ASSIGN_OR_RETURN(const KeptConfig kept, KeepConfigOfRun(job.effective, job.run_folder, /*make_key=*/place.rank == 0));
+  options.configuration = SerializeKept(kept);
+  options.may_change = [changes = job.resume_changes](absl::string_view path) { return MayChange(changes, path); };
+  options.save.on_resume = [kept, changes = job.resume_changes, rank = place.rank](const ResumePoint& point) {
+    const absl::StatusOr<std::string> said = JudgeResume(point, kept, changes);
+    if (said.ok() && rank == 0) absl::FPrintF(stderr, "%s\n", *said);
+    return said.status();
+  };
+  // These write at the end of a complete run whenever it is started again.
+  const std::vector<Setting> settings = ListSettings(job.effective);
+  const bool writes_at_end = std::any_of(settings.begin(), settings.end(), [](const Setting& setting) {
+    return absl::StrContains(setting.path, ".export_for_inference") || absl::StrContains(setting.path, ".generate.");
+  });
+  options.has_ended = place.rank == 0 && place.generation == 1 && !writes_at_end && HasEnded(job.run_folder);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status OpenData(Job& job) {
+  const auto open = [&](const DatasetFactory& make,
+                        absl::string_view key) -> absl::StatusOr<std::shared_ptr<const Dataset>> {
+    absl::StatusOr<std::shared_ptr<const Dataset>> dataset = make();
+    const bool of_file = absl::IsNotFound(dataset.status()) || absl::IsPermissionDenied(dataset.status());
+    if (!dataset.ok()) return Annotate(dataset.status(), absl::StrCat(key, of_file ? ".path" : ""));
+    return dataset;
+  };
+  ASSIGN_OR_RETURN(job.options.train.dataset, open(job.train_dataset, "train_dataloader"));
+  for (size_t i = 0; i < job.evaluations.size(); ++i) {
+    const ConfigNode* list = job.effective.Find("eval_dataloader");
+    const std::string key =
+        list != nullptr && list->is_list() ? absl::StrCat("eval_dataloader.", i) : "eval_dataloader";
+    ASSIGN_OR_RETURN(job.evaluations[i].options.dataset, open(job.evaluations[i].dataset, key));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place) {
+  RETURN_IF_ERROR(OpenData(job));
+  TrainerOptions options = std::move(job.options);
+  RETURN_IF_ERROR(AddResume(job, place, options));
+  SeedForConstruction(options.seed);
+  options.make_model = job.model;
+  WarnOfWideGroups(place, options.tensor_parallel_degree);
+  for (const Job::Evaluation& evaluation : job.evaluations) options.evaluators.push_back(evaluation.options);
+  options.visible_devices = place.visible_gpus;
+  options.save.open_store = options.load.open_store = place.open_store;
+  for (SaveOptions& saver : options.checkpoint_savers) saver.open_store = place.open_store;
+  options.make_optimizer = job.optimizer;
+  for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
+  for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());
+  const JobFacts facts = FactsOf(job, options, place.world_size / options.tensor_parallel_degree);
+  for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place, facts));
+  if (const auto part = job.fatal_write(place))
+    options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long
+  RETURN_IF_ERROR(AddLoggers(job.logging, place, facts, options));
+  // The last, so that it sees what the others do.
+  if (job.profiler) options.callbacks.push_back(std::make_unique<Profiler>(*job.profiler));
+  return options;
+}
+
+}  // namespace composer

@@ -1,0 +1,80 @@
+// A job's YAML read into what a Trainer is made of. Keys are Composer's Trainer argument names; docs/configuration.md
+// lists them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/env.h"
+#include "config/config_map.h"
+#include "config/node.h"
+#include "job/job_algorithms.h"
+#include "job/job_callbacks.h"
+#include "job/job_data.h"
+#include "job/job_loggers.h"
+#include "job/job_model.h"
+#include "job/job_optimizer.h"
+#include "job/job_profiler.h"
+#include "job/job_scheduler.h"
+#include "job/plugin/plugin_registry.h"
+#include "trainer/collectives/host_group.h"
+#include "trainer/options/trainer_options.h"
+
+namespace composer {
+
+// Everything the YAML says, checked, nothing built yet.
+struct Job {
+  std::string run_name;
+  std::string run_folder;  // absolute
+  double dist_timeout_seconds = 300;
+  bool gpu = false;  // device: gpu
+  HostCollectives collectives = HostCollectives::kAuto;
+  bool debug_collectives = false;
+
+  std::shared_ptr<PluginRegistry> plugins;  // what the factories below may come from
+  TrainerOptions options;                   // without the parts below
+  ModelFactory model;
+  DatasetFactory train_dataset;
+  struct Evaluation {
+    EvaluatorOptions options;
+    DatasetFactory dataset;
+  };
+  std::vector<Evaluation> evaluations;
+  OptimizerFactory optimizer;
+  std::vector<SchedulerFactory> schedulers;
+  std::vector<AlgorithmFactory> algorithms;
+  std::vector<CallbackFactory> callbacks;
+  FatalWrite fatal_write;
+  LoggingOptions logging;
+  std::optional<ProfilerOptions> profiler;
+
+  ConfigNode effective;  // every setting in force; shown for run_folder/config.yaml
+  std::vector<std::string> resume_changes;
+  std::string model_json;  // the key `model`
+};
+
+struct JobSource {
+  std::string yaml_path;
+  std::vector<std::string> overrides;  // key=value
+  std::string run_folder;              // as the launcher gave it; "": from the YAML
+  int world_size = 0;                  // 0: not known
+  // For the test that compares the readers with the table of keys: what they ask for is noted there, and the table is
+  // not consulted.
+  std::vector<ConfigAsk>* asks = nullptr;
+};
+
+// kInvalidArgument with one line for each mistake in the file; kNotFound for a missing file.
+absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env);
+
+// Opens the data: options.train.dataset and the evaluations'. An error begins with the key: "train_dataloader.path: …".
+absl::Status OpenData(Job& job);
+
+// Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); Status for data that
+// can't be read.
+absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place);
+
+}  // namespace composer

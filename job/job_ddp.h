@@ -1,0 +1,21 @@
+// ddp_sync_strategy and ddp_config of a job: how gradients of a model that every rank holds whole are summed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "config/config_map.h"
+#include "trainer/options/activation_options.h"
+#include "trainer/options/ddp_options.h"
+#include "trainer/options/fsdp_options.h"
+
+namespace composer {
+
+// fsdp: a reduce_dtype of bfloat16 with NO_SHARD is gradient_compression bf16.
+DdpOptions ReadDdp(ConfigMap& root, const std::optional<FsdpOptions>& fsdp);
+
+// activation_checkpointing, activation_checkpointing_reentrant and activation_cpu_offload of the map that ReadParallelism
+// reads; they need no sharding.
+ActivationOptions ReadActivations(ConfigMap& root);
+
+}  // namespace composer

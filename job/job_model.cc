@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/job_model.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "job/job_metrics.h"
+#include "job/named_reader.h"
+#include "trainer/models/gpt.h"
+#include "trainer/models/gpt_tensor_parallel.h"
+#include "trainer/models/mlp.h"
+#include "trainer/models/resnet_small.h"
+#include "trainer/models/torchscript.h"
+
+namespace composer {
+namespace {
+
+constexpr IntRange kSize = {.min = 1, .max = 1 << 24};
+
+ModelFactory ReadMlp(ConfigMap config) {
+  const std::vector<int64_t> sizes = config.IntList("sizes", {64, 64, 64, 10}, kSize);
+  return [=] { return MakeMlp(sizes); };
+}
+
+ModelFactory ReadResNetSmall(ConfigMap config) {
+  ResNetSmallOptions options;
+  options.channels = config.Int("in_channels", options.channels, kSize);
+  options.classes = config.Int("num_classes", options.classes, kSize);
+  options.widths = config.IntList("widths", options.widths, kSize);
+  options.blocks = config.Int("blocks", options.blocks, kSize);
+  options.stem_stride = config.Int("stem_stride", options.stem_stride, {.min = 1, .max = 4});
+  options.image_size = config.Int("image_size", options.image_size, kSize);
+  return [=] { return MakeResNetSmall(options); };
+}
+
+// Names as in llm-foundry's mpt_causal_lm.
+GptOptions ReadGptOptions(ConfigMap& config) {
+  GptOptions options;
+  options.layers = config.Int("n_layers", options.layers, kSize);
+  options.heads = config.Int("n_heads", options.heads, kSize);
+  options.width = config.Int("d_model", options.width, kSize);
+  options.context = config.Int("max_seq_len", options.context, kSize);
+  options.vocab = config.Int("vocab_size", options.vocab, kSize);
+  options.tied_head = config.Bool("tie_word_embeddings", options.tied_head);
+  options.dropout = config.Double("dropout", options.dropout, {.min = 0, .max = 0.99});
+  return options;
+}
+
+ModelFactory ReadGpt(ConfigMap config) {
+  return [options = ReadGptOptions(config)] { return MakeGpt(options); };
+}
+
+ModelSplitter ReadGptSplitter(ConfigMap config) {
+  return [options = ReadGptOptions(config)](const Model& whole, Communicator& group) {
+    return MakeTensorParallelGpt(options, whole, group);
+  };
+}
+
+// Names in the order of their enumerators.
+constexpr absl::string_view kTasks[] = {"classifier", "language_model", "custom"};
+constexpr absl::string_view kLosses[] = {"default",  "module",  "cross_entropy", "binary_cross_entropy_with_logits",
+                                         "mse_loss", "l1_loss", "nll_loss"};
+constexpr char kTorchScript[] = "torchscript";
+
+template <typename Enum, size_t kSize>
+Enum ReadEnum(ConfigMap& config, absl::string_view key, const absl::string_view (&names)[kSize], Enum fallback) {
+  const std::string name = config.Choice(key, names, names[static_cast<size_t>(fallback)]);
+  return static_cast<Enum>(std::find(std::begin(names), std::end(names), name) - std::begin(names));
+}
+
+ModelFactory ReadTorchScript(ConfigMap config, const PluginTables& plugins) {
+  TorchScriptOptions options;
+  options.path = config.String("path");
+  options.task = ReadEnum(config, "task", kTasks, options.task);
+  options.loss = ReadEnum(config, "loss", kLosses, options.loss);
+  options.num_classes = config.Int("num_classes", options.num_classes, kSize);
+  options.train_metrics = ReadMetrics(config, "train_metrics", plugins);
+  options.eval_metrics = ReadMetrics(config, "eval_metrics", plugins);
+  return [=] { return LoadTorchScript(options); };
+}
+
+constexpr NamedReader<ModelFactory> kModels[] = {
+    {"gpt", ReadGpt},
+    {"mlp", ReadMlp},
+    {"resnet_small", ReadResNetSmall},
+};
+
+constexpr NamedReader<ModelSplitter> kSplitters[] = {
+    {"gpt", ReadGptSplitter},
+};
+
+}  // namespace
+
+ModelSplitter ReadModelSplitter(ConfigMap config) {
+  const std::string name = config.String("name");
+  for (const NamedReader<ModelSplitter>& row : kSplitters) {
+    if (name == row.name) return row.read(config);
+  }
+  config.Reject("name", absl::StrCat("`", name, "` cannot be split over ranks: parallelism_config.tp needs one of ",
+                                     absl::StrJoin(NamesOf(kSplitters), ", ")));
+  return nullptr;
+}
+
+std::vector<std::string> ModelNames() {
+  std::vector<std::string> names = NamesOf(kModels);
+  names.emplace_back(kTorchScript);
+  return names;
+}
+
+ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins) {
+  if (config.Has("name") && config.String("name") == kTorchScript) return ReadTorchScript(config, plugins);
+  return ReadNamed<ModelFactory>(config, kModels, plugins.models, {kTorchScript});
+}
+
+}  // namespace composer

@@ -1,0 +1,27 @@
+// Models by name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config_map.h"
+#include "job/plugin/plugin_registry.h"
+#include "trainer/core/communicator.h"
+
+namespace composer {
+
+// The built-in ones.
+std::vector<std::string> ModelNames();
+
+// For tensor parallelism: this rank's part of the model that ReadModel's factory made from the same keys. An error when
+// the model cannot be split.
+using ModelSplitter = std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)>;
+ModelSplitter ReadModelSplitter(ConfigMap config);
+
+// Reads the keys of the model that `name` chooses. Errors go to the reader; the factory must not be called after one. It throws c10::ValueError or StatusError.
+ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins);
+
+}  // namespace composer

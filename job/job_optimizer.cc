@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/job_optimizer.h"
+
+#include <algorithm>
+
+#include "job/named_reader.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/optim/adam.h"
+#include "trainer/optim/decoupled_adamw.h"
+#include "trainer/optim/decoupled_sgdw.h"
+#include "trainer/optim/lion.h"
+#include "trainer/optim/model_params.h"
+#include "trainer/optim/muon.h"
+#include "trainer/optim/rmsprop.h"
+#include "trainer/optim/sgd.h"
+
+namespace composer {
+namespace {
+
+ParamGroupOptions ReadGroups(ConfigMap& config, double usual_lr, double usual_decay) {
+  ParamGroupOptions options;
+  options.lr = config.Double("lr", usual_lr, {.min = 0});
+  options.weight_decay = config.Double("weight_decay", usual_decay, {.min = 0});
+  options.no_decay_on_bias_and_norm = config.Bool("no_decay_on_bias_and_norm", false);
+  for (ConfigMap rule : config.MapList("param_groups")) {
+    ParamGroupRule read;
+    read.pattern = rule.String("pattern");
+    if (rule.Has("lr")) read.lr = rule.RequiredDouble("lr", {.min = 0});
+    if (rule.Has("weight_decay")) read.weight_decay = rule.RequiredDouble("weight_decay", {.min = 0});
+    options.rules.push_back(read);
+  }
+  return options;
+}
+
+void ReadBetas(ConfigMap& config, double& beta1, double& beta2) {
+  const std::vector<double> betas = config.DoubleList("betas", {beta1, beta2});
+  if (betas.size() != 2) config.Reject("betas", "expected two numbers");
+  if (betas.size() == 2) beta1 = betas[0], beta2 = betas[1];
+}
+
+// The optimizer, once its groups and its options are read.
+template <typename Made, typename Options>
+OptimizerFactory Factory(ConfigMap& config, const ParamGroupOptions& groups, const Options& options) {
+  if (const absl::Status status = Validate(options); !status.ok()) config.Reject("name", status.message());
+  return [=](Model& model) { return std::make_unique<Made>(ParamGroupsOf(model, groups), options); };
+}
+
+template <typename Options>
+Options ReadAdamOptions(ConfigMap& config) {
+  Options options;
+  ReadBetas(config, options.beta1, options.beta2);
+  options.eps = config.Double("eps", options.eps);
+  options.amsgrad = config.Bool("amsgrad", options.amsgrad);
+  return options;
+}
+
+OptimizerFactory ReadAdam(ConfigMap config) {
+  return Factory<Adam>(config, ReadGroups(config, 1e-3, 0), ReadAdamOptions<AdamOptions>(config));
+}
+
+OptimizerFactory ReadAdamW(ConfigMap config) {
+  return Factory<AdamW>(config, ReadGroups(config, 1e-3, 1e-2), ReadAdamOptions<AdamOptions>(config));
+}
+
+OptimizerFactory ReadDecoupledAdamW(ConfigMap config) {
+  return Factory<DecoupledAdamW>(config, ReadGroups(config, 1e-3, 1e-5), ReadAdamOptions<AdamWOptions>(config));
+}
+
+SgdOptions ReadSgdOptions(ConfigMap& config) {
+  SgdOptions options;
+  options.momentum = config.Double("momentum", options.momentum);
+  options.dampening = config.Double("dampening", options.dampening);
+  options.nesterov = config.Bool("nesterov", options.nesterov);
+  return options;
+}
+
+OptimizerFactory ReadSgd(ConfigMap config) {
+  return Factory<SGD>(config, ReadGroups(config, 1e-3, 0), ReadSgdOptions(config));
+}
+
+OptimizerFactory ReadDecoupledSgdw(ConfigMap config) {
+  return Factory<DecoupledSGDW>(config, ReadGroups(config, 0.1, 0), ReadSgdOptions(config));
+}
+
+OptimizerFactory ReadRmsprop(ConfigMap config) {
+  RmspropOptions options;
+  options.alpha = config.Double("alpha", options.alpha);
+  options.eps = config.Double("eps", options.eps);
+  options.momentum = config.Double("momentum", options.momentum);
+  options.centered = config.Bool("centered", options.centered);
+  return Factory<RMSprop>(config, ReadGroups(config, 1e-2, 0), options);
+}
+
+OptimizerFactory ReadLion(ConfigMap config) {
+  LionOptions options;
+  ReadBetas(config, options.beta1, options.beta2);
+  return Factory<Lion>(config, ReadGroups(config, 1e-4, 0), options);
+}
+
+MuonOptions ReadMuonOptions(ConfigMap& config) {
+  MuonOptions options;
+  options.momentum = config.Double("momentum", options.momentum);
+  options.nesterov = config.Bool("nesterov", options.nesterov);
+  NewtonSchulz& iteration = options.newton_schulz;
+  iteration.steps = static_cast<int>(config.Int("ns_steps", iteration.steps, {.min = 0, .max = 99}));
+  iteration.eps = config.Double("eps", iteration.eps);
+  const std::array<double, 3>& usual = iteration.coefficients;
+  const std::vector<double> coefficients = config.DoubleList("ns_coefficients", {usual[0], usual[1], usual[2]});
+  if (coefficients.size() != 3) config.Reject("ns_coefficients", "expected three numbers");
+  if (coefficients.size() == 3) std::copy(coefficients.begin(), coefficients.end(), iteration.coefficients.begin());
+  const std::string adjust = config.Choice("adjust_lr_fn", {"original", "match_rms_adamw"}, "original");
+  options.adjust_lr_fn = adjust == "original" ? MuonLr::kOriginal : MuonLr::kMatchRmsAdamW;
+  return options;
+}
+
+OptimizerFactory ReadMuon(ConfigMap config) {
+  MuonOptions options = ReadMuonOptions(config);
+  MuonGroupOptions groups;
+  const ParamGroupOptions read = ReadGroups(config, groups.lr, groups.weight_decay);
+  groups.lr = read.lr;
+  groups.weight_decay = read.weight_decay;
+  groups.no_decay_on_bias_and_norm = read.no_decay_on_bias_and_norm;
+  groups.rules = read.rules;
+  ConfigMap adamw = config.Map("adamw");
+  options.adamw = ReadAdamOptions<AdamOptions>(adamw);
+  groups.adamw_lr = adamw.Double("lr", groups.adamw_lr, {.min = 0});
+  groups.adamw_weight_decay = adamw.Double("weight_decay", groups.adamw_weight_decay, {.min = 0});
+  groups.adamw_patterns = adamw.StringList("patterns", groups.adamw_patterns);
+  if (const absl::Status status = Validate(options); !status.ok()) config.Reject("name", status.message());
+  return [=](Model& model) {
+    absl::StatusOr<MuonGroups> made = MakeMuonGroups(NamedParametersOf(model), groups);
+    ThrowIfError(made.status());
+    return std::make_unique<Muon>(*std::move(made), options);
+  };
+}
+
+constexpr NamedReader<OptimizerFactory> kOptimizers[] = {
+    {"adam", ReadAdam},
+    {"adamw", ReadAdamW},
+    {"decoupled_adamw", ReadDecoupledAdamW},
+    {"decoupled_sgdw", ReadDecoupledSgdw},
+    {"lion", ReadLion},
+    {"muon", ReadMuon},
+    {"rmsprop", ReadRmsprop},
+    {"sgd", ReadSgd},
+};
+
+}  // namespace
+
+std::vector<std::string> OptimizerNames() { return NamesOf(kOptimizers); }
+
+OptimizerFactory ReadOptimizer(ConfigMap root, const PluginTables& plugins) {
+  ConfigMap config = root.Map("optimizers");
+  if (!config.exists()) return ReadDecoupledSgdw(config);
+  return ReadNamed<OptimizerFactory>(config, kOptimizers, plugins.optimizers);
+}
+
+}  // namespace composer

@@ -1,0 +1,20 @@
+// What a job's YAML says of parallelism: `parallelism_config: {fsdp: {…}, tp: {…}}`, or the older `fsdp_config: {…}`.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "config/config_map.h"
+#include "trainer/core/state.h"
+#include "trainer/options/fsdp_options.h"
+
+namespace composer {
+
+// Nothing when neither is given. precision: the run's, which mixed_precision DEFAULT and PURE follow. Errors go to the
+// reader.
+std::optional<FsdpOptions> ReadParallelism(ConfigMap& root, Precision precision);
+
+// `parallelism_config: {tp: {tensor_parallel_degree: …}}`; 1 when it is not given.
+int ReadTensorParallelDegree(ConfigMap& root);
+
+}  // namespace composer

@@ -1,0 +1,20 @@
+// Schedulers by name: Composer's, and torch's with `_lr` at the end.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config_map.h"
+#include "job/plugin/plugin_registry.h"
+
+namespace composer {
+
+// root.schedulers: one map or a list of them, {name: cosine_annealing_with_warmup, t_warmup: 50ba, …}; their factors
+// multiply. root.step_schedulers_every_batch: when they step; not given: as in Composer every batch, but every epoch
+// when one of them is torch's. Errors go to the reader.
+std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root, const PluginTables& plugins);
+// The built-in ones.
+std::vector<std::string> SchedulerNames();
+
+}  // namespace composer

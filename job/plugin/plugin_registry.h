@@ -1,0 +1,103 @@
+// What plugins add to the names that a job's YAML may use. One registry a job; made by the worker, filled by the plugins, read by job_*.cc.
+//
+// A name stands for a reader: it takes the keys beside the name and gives the factory that builds the thing later. A reader must not build
+// or open anything itself: it also runs for `composer validate`. Factories may throw what LibTorch throws; a StatusOr carries its Status on.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "job/plugin/plugin_config.h"
+#include "trainer/core/callback.h"
+#include "trainer/core/dataset.h"
+#include "trainer/core/logger.h"
+#include "trainer/core/metric.h"
+#include "trainer/core/model.h"
+#include "trainer/core/optimizer.h"
+#include "trainer/core/scheduler.h"
+
+namespace composer {
+
+// Where the run writes. run_folder exists when a logger is made.
+struct RunPlace {
+  std::string run_name;
+  std::string run_folder;  // absolute
+};
+
+using ModelFactory = std::function<std::shared_ptr<Model>()>;
+using DatasetFactory = std::function<absl::StatusOr<std::shared_ptr<const Dataset>>()>;
+using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(Model&)>;  // of the model's final parameters
+using SchedulerFactory = std::function<std::unique_ptr<Scheduler>()>;
+using AlgorithmFactory = std::function<std::unique_ptr<Algorithm>()>;
+using PluginCallbackFactory = std::function<std::unique_ptr<Callback>()>;
+using PluginLoggerFactory =
+    std::function<absl::StatusOr<std::unique_ptr<LoggerDestination>>(const RunPlace&)>;  // rank 0's
+using MetricFactory = std::function<std::unique_ptr<Metric>()>;
+
+template <typename Factory>
+using PluginReader = std::function<Factory(PluginConfig& config)>;
+
+template <typename Factory>
+struct PluginEntry {
+  std::string plugin;  // the file, for messages
+  PluginReader<Factory> read;
+};
+template <typename Factory>
+using PluginTable = std::map<std::string, PluginEntry<Factory>, std::less<>>;
+
+struct PluginTables {
+  PluginTable<ModelFactory> models;
+  PluginTable<DatasetFactory> datasets;
+  PluginTable<OptimizerFactory> optimizers;
+  PluginTable<SchedulerFactory> schedulers;
+  PluginTable<AlgorithmFactory> algorithms;
+  PluginTable<PluginCallbackFactory> callbacks;
+  PluginTable<PluginLoggerFactory> loggers;
+  PluginTable<MetricFactory> metrics;
+};
+
+// Threads: one.
+class PluginRegistry {
+ public:
+  // Names that plugins may not take: {"model", {"mlp", …}}, {"dataset", …}, "optimizer", "scheduler", "algorithm", "callback", "logger", "metric".
+  using Names = std::map<std::string, std::vector<std::string>, std::less<>>;
+  explicit PluginRegistry(Names built_in = {});
+  PluginRegistry(const PluginRegistry&) = delete;
+  PluginRegistry& operator=(const PluginRegistry&) = delete;
+
+  // For plugins. A name is letters, digits, `_`, `-` and `.`, and starts with a letter; it must be new among the built-in ones and those of all plugins.
+  // A bad one is noted, and the job ends with an error that names it and the plugin.
+  void AddModel(absl::string_view name, PluginReader<ModelFactory> read);
+  void AddDataset(absl::string_view name, PluginReader<DatasetFactory> read);
+  void AddOptimizer(absl::string_view name, PluginReader<OptimizerFactory> read);
+  void AddScheduler(absl::string_view name, PluginReader<SchedulerFactory> read);
+  void AddAlgorithm(absl::string_view name, PluginReader<AlgorithmFactory> read);
+  void AddCallback(absl::string_view name, PluginReader<PluginCallbackFactory> read);
+  void AddLogger(absl::string_view name, PluginReader<PluginLoggerFactory> read);
+  void AddMetric(absl::string_view name, PluginReader<MetricFactory> read);
+
+  // For the host. What is added inside `fill` is this plugin's. kInvalidArgument with a line for each bad name, or when fill throws or adds nothing.
+  absl::Status Fill(const std::string& plugin, const std::function<void(PluginRegistry&)>& fill);
+  const PluginTables& tables() const { return tables_; }
+
+ private:
+  template <typename Factory>
+  void Add(absl::string_view kind, absl::string_view name, PluginReader<Factory> read, PluginTable<Factory>& table);
+  std::string Problem(absl::string_view kind, absl::string_view name) const;
+
+  Names built_in_;
+  PluginTables tables_;
+  std::string plugin_;  // being filled
+  std::vector<std::string> errors_;
+  int added_ = 0;
+};
+
+}  // namespace composer

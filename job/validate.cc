@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/validate.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "config/job_check.h"
+#include "job/sample_check.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/data/data_loader.h"
+#include "trainer/init/construct_model.h"
+#include "trainer/optim/apply_schedulers.h"
+
+namespace composer {
+namespace {
+
+// What the trainer says of the options, as far as they are known without a world.
+absl::Status CheckOptions(Job& job) {
+  TrainerOptions options = std::move(job.options);
+  options.make_model = job.model;
+  options.make_optimizer = job.optimizer;
+  for (const Job::Evaluation& evaluation : job.evaluations) options.evaluators.push_back(evaluation.options);
+  if (options.tensor_parallel_degree == 1 && !options.fsdp.has_value())
+    RETURN_IF_ERROR(Validate(options, /*world_size=*/1));
+  job.options = std::move(options);
+  return absl::OkStatus();
+}
+
+absl::Status CheckSchedules(const Job& job) {
+  const TrainDataOptions& train = job.options.train;
+  DataLoader::Options loader;
+  loader.global_batch_size = std::max<int64_t>(
+      1, train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size);
+  loader.drop_last = train.drop_last;
+  loader.subset_num_batches = train.train_subset_num_batches;
+  std::vector<std::unique_ptr<Scheduler>> schedulers;
+  for (const SchedulerFactory& make : job.schedulers) schedulers.push_back(make());
+  if (schedulers.empty()) return absl::OkStatus();
+  const DataLoader batches(train.dataset, loader);
+  const ConstructedModel made = ConstructModel(job.model, job.options.seed);
+  const std::unique_ptr<Optimizer> optimizer = job.optimizer(*made.model);
+  const ScheduleContext context{ScaledMaxDuration(job.options), batches.batches_per_epoch(),
+                                job.options.scale_schedule_ratio};
+  return Annotate(CheckSchedulers(schedulers, context, *optimizer), "schedulers");
+}
+
+absl::StatusOr<std::string> Check(Job job) {
+  RETURN_IF_ERROR(OpenData(job));
+  RETURN_IF_ERROR(CheckOptions(job));
+  ASSIGN_OR_RETURN(const SampleCheck check, CheckSamples(job.model, *job.options.train.dataset, job.options.seed));
+  for (const Job::Evaluation& evaluation : job.evaluations)
+    RETURN_IF_ERROR(CheckSamples(job.model, *evaluation.options.dataset, job.options.seed).status());
+  RETURN_IF_ERROR(CatchTorch([&] { return CheckSchedules(job); }));
+  return absl::StrFormat("run %s in %s; %d samples, %d parameters%s", job.run_name, job.run_folder,
+                         job.options.train.dataset->size(), check.parameters,
+                         check.not_tried.empty() ? "" : absl::StrCat("; shapes were not tried: ", check.not_tried));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ValidateJob(const JobSource& source, const Environment& env) {
+  ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
+  const ConfigNode effective = job.effective;
+  absl::StatusOr<std::string> found = absl::InternalError("");
+  const absl::Status status = CatchTorch([&] {
+    found = Check(std::move(job));
+    return found.status();
+  });
+  return status.ok() ? found : WithPlace(effective, status);
+}
+
+}  // namespace composer

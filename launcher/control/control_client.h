@@ -1,0 +1,33 @@
+// A launcher's control service, as `composer status`, `save`, `drain` and `stop` use it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/control.grpc.pb.h"
+#include "rendezvous/transport/credentials.h"
+
+namespace composer {
+
+class ControlClient {
+ public:
+  // `address`: unix:/path or host:port. Errors of OpenChannel.
+  static absl::StatusOr<ControlClient> Open(const std::string& address, const Credentials& credentials);
+
+  // kUnavailable: the launcher has ended, or does not answer within 5 s.
+  absl::StatusOr<proto::JobStatus> Status();
+  absl::Status Save(const std::string& who);
+  absl::Status Drain(const std::string& who);
+  absl::Status Stop(const std::string& who);
+
+ private:
+  explicit ControlClient(const std::shared_ptr<grpc::Channel>& channel) : stub_(proto::Control::NewStub(channel)) {}
+  std::unique_ptr<proto::Control::Stub> stub_;
+};
+
+}  // namespace composer

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/control/http_server.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <list>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/mailbox.h"
+#include "launcher/control/http_request.h"
+#include "launcher/control/job_status.h"
+#include "rendezvous/transport/listening_socket.h"
+
+namespace composer {
+namespace {
+
+constexpr size_t kMaxHttpConnections = 256;
+constexpr absl::Duration kRequestLimit = absl::Seconds(5);
+constexpr absl::Duration kStatusLimit = absl::Seconds(3);
+constexpr absl::Duration kResponseLimit = absl::Seconds(10);
+constexpr absl::Duration kLingerLimit = absl::Seconds(1);
+constexpr absl::Duration kWithoutDescriptors = absl::Milliseconds(20);
+
+struct Page {
+  const char* path;
+  const char* type;
+  std::string (*format)(const proto::JobStatus&);
+};
+constexpr Page kPages[] = {{"/metrics", "text/plain; version=0.0.4; charset=utf-8", PrometheusText},
+                           {"/status", "application/json", StatusJson}};
+
+struct StatusAnswer {
+  uint64_t connection;
+  absl::StatusOr<proto::JobStatus> status;
+};
+
+struct Connection {
+  enum class State {
+    kReading,    // the request
+    kWaiting,    // for the status
+    kWriting,    // the response
+    kLingering,  // until the peer closes: what it sent beside the request must not reset the connection
+  };
+  Connection(int socket, uint64_t number) : fd(socket), id(number), deadline(absl::Now() + kRequestLimit) {}
+  ~Connection() { close(fd); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  short Events() const {
+    return state == State::kWaiting ? 0 : static_cast<short>(state == State::kWriting ? POLLOUT : POLLIN);
+  }
+  void Respond(std::string text) {
+    response = std::move(text);
+    state = State::kWriting;
+    deadline = absl::Now() + kResponseLimit;
+  }
+
+  const int fd;
+  const uint64_t id;
+  State state = State::kReading;
+  absl::Time deadline;
+  std::string received;
+  std::string response;  // what is not sent yet
+  const Page* page = nullptr;
+  bool head = false;
+};
+
+}  // namespace
+
+class HttpServer::Loop {
+ public:
+  Loop(Options options, int listening)
+      : options_(std::move(options)), listening_(listening), stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~Loop() {
+    close(listening_);
+    close(stop_);
+  }
+
+  void Stop() { eventfd_write(stop_, 1); }
+
+  void Run() {
+    std::vector<pollfd> polls;
+    while (true) {
+      polls.assign({{listening_, static_cast<short>(accepts_ ? POLLIN : 0), 0},
+                    {stop_, POLLIN, 0},
+                    {answers_->fd(), POLLIN, 0}});
+      absl::Time wake = accepts_ ? absl::InfiniteFuture() : absl::Now() + kWithoutDescriptors;
+      for (const Connection& c : connections_) {
+        polls.push_back({c.fd, c.Events(), 0});
+        wake = std::min(wake, c.deadline);
+      }
+      poll(polls.data(), polls.size(), Milliseconds(wake));
+      if (polls[1].revents != 0) return;
+      size_t next = 3;
+      for (Connection& c : connections_) Serve(c, polls[next++].revents);
+      for (StatusAnswer& answer : answers_->Take()) Give(answer);
+      HandleTime(absl::Now());
+      connections_.remove_if([](const Connection& c) { return c.deadline == absl::InfinitePast(); });
+      if (polls[0].revents != 0 || !accepts_) Accept();
+    }
+  }
+
+ private:
+  static int Milliseconds(absl::Time wake) {
+    if (wake == absl::InfiniteFuture()) return -1;
+    const absl::Duration wait = std::max(absl::ZeroDuration(), wake - absl::Now());
+    return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
+  }
+
+  static void End(Connection& c) { c.deadline = absl::InfinitePast(); }
+
+  void Accept() {
+    while (true) {
+      const int fd = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (fd < 0) {
+        accepts_ = errno == EAGAIN;  // else no descriptor is left: the connection that waits would wake us at once
+        return;
+      }
+      if (connections_.size() >= kMaxHttpConnections) MakeRoom();
+      connections_.emplace_back(fd, next_id_++);
+    }
+  }
+
+  // In order of age.
+  void MakeRoom() {
+    const auto silent = std::find_if(connections_.begin(), connections_.end(),
+                                     [](const Connection& c) { return c.state == Connection::State::kReading; });
+    connections_.erase(silent == connections_.end() ? connections_.begin() : silent);
+  }
+
+  void Serve(Connection& c, short events) {
+    if (events == 0) return;
+    if (c.state == Connection::State::kWaiting) return End(c);  // an error or a hang-up
+    c.state == Connection::State::kWriting ? Write(c) : Read(c);
+  }
+
+  void Read(Connection& c) {
+    char buffer[kMaxHttpRequest];
+    const ssize_t count = read(c.fd, buffer, sizeof(buffer));
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) return End(c);
+    if (c.state == Connection::State::kLingering) return;
+    c.received.append(buffer, static_cast<size_t>(count));
+    const HttpRequestHead request = ParseHttpRequest(c.received);
+    if (request.status == 0) return;
+    c.head = request.head;
+    request.status == 200 ? Answer(c, request.path) : c.Respond(HttpResponse(request.status, c.head));
+  }
+
+  void Answer(Connection& c, const std::string& path) {
+    if (path == "/healthz") return c.Respond(HttpResponse(200, "text/plain", "ok\n", c.head));
+    const auto* const page =
+        std::find_if(std::begin(kPages), std::end(kPages), [&](const Page& p) { return p.path == path; });
+    if (page == std::end(kPages)) return c.Respond(HttpResponse(404, c.head));
+    c.page = page;
+    c.state = Connection::State::kWaiting;
+    c.deadline = absl::Now() + kStatusLimit;
+    options_.status([answers = answers_, id = c.id](absl::StatusOr<proto::JobStatus> status) {
+      answers->Post({id, std::move(status)});
+    });
+  }
+
+  void Give(const StatusAnswer& answer) {
+    const auto it = std::find_if(connections_.begin(), connections_.end(), [&](const Connection& c) {
+      return c.id == answer.connection && c.state == Connection::State::kWaiting;
+    });
+    if (it == connections_.end()) return;
+    it->Respond(answer.status.ok() ? HttpResponse(200, it->page->type, it->page->format(*answer.status), it->head)
+                                   : HttpResponse(503, it->head));
+  }
+
+  void Write(Connection& c) {
+    const ssize_t count = send(c.fd, c.response.data(), c.response.size(), MSG_NOSIGNAL);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count < 0) return End(c);
+    c.response.erase(0, static_cast<size_t>(count));
+    if (!c.response.empty()) return;
+    shutdown(c.fd, SHUT_WR);
+    c.state = Connection::State::kLingering;
+    c.deadline = absl::Now() + kLingerLimit;
+  }
+
+  void HandleTime(absl::Time now) {
+    for (Connection& c : connections_) {
+      if (now < c.deadline) continue;
+      c.state == Connection::State::kWaiting ? c.Respond(HttpResponse(503, c.head)) : End(c);
+    }
+  }
+
+  const Options options_;
+  const int listening_;
+  const int stop_;
+  // The supervisor may answer when this is gone.
+  const std::shared_ptr<Mailbox<StatusAnswer>> answers_ = std::make_shared<Mailbox<StatusAnswer>>();
+  std::list<Connection> connections_;  // the oldest first
+  uint64_t next_id_ = 0;
+  bool accepts_ = true;
+};
+
+HttpServer::HttpServer() = default;
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(Options options) {
+  const absl::StatusOr<int> listening = ListenOnTcp(options.address, options.port);
+  if (!listening.ok()) return absl::InvalidArgumentError(absl::StrCat("--http-port: ", listening.status().message()));
+  std::unique_ptr<HttpServer> server(new HttpServer);
+  server->port_ = PortOf(*listening);
+  server->loop_ = std::make_unique<Loop>(std::move(options), *listening);
+  server->thread_ = std::thread([loop = server->loop_.get()] { loop->Run(); });
+  return server;
+}
+
+HttpServer::~HttpServer() {
+  if (!thread_.joinable()) return;
+  loop_->Stop();
+  thread_.join();
+}
+
+}  // namespace composer

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/control/job_requests.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/file.h"
+#include "base/printable.h"
+#include "base/status_macros.h"
+
+namespace composer {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
+constexpr int64_t kSummaryLimit = 16 << 20;
+
+std::string Who(absl::string_view command) {
+  return absl::StrCat("composer ", command, " (user ", getuid(), ", pid ", getpid(), ")");
+}
+
+// How it ended, by its own account; "" for a program, or where the summary is not of this machine.
+std::string DescribeEnd(const std::string& run_folder) {
+  if (run_folder.empty()) return "";
+  const absl::StatusOr<std::string> text = ReadFile(JoinPath(run_folder, "summary.json"), kSummaryLimit);
+  if (!text.ok()) return "";
+  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return "";
+  const auto string = [&json](const char* key) {
+    const auto it = json.find(key);
+    return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
+  };
+  std::string end;
+  if (const auto it = json.find("steps"); it != json.end() && it->is_number_integer())
+    absl::StrAppend(&end, " at step ", it->get<int64_t>());
+  const std::string checkpoint = string("last_checkpoint");
+  return absl::StrCat(end, "; last checkpoint: ", checkpoint.empty() ? "none" : checkpoint);
+}
+
+absl::StatusOr<std::string> WaitForSave(ControlClient& client, const AskedJob& asked) {
+  while (true) {
+    const absl::StatusOr<proto::JobStatus> status = client.Status();
+    if (status.ok() && status->last_checkpoint_step() > asked.step)
+      return Printable(absl::StrCat(asked.name, " saved ", status->last_checkpoint()));
+    if (!status.ok() || status->state() == "finished")
+      return absl::UnavailableError(absl::StrCat(asked.name, " has ended, and saved nothing after step ", asked.step));
+    absl::SleepFor(kLookEvery);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<AskedJob> AskJob(ControlClient& client, JobChange change) {
+  ASSIGN_OR_RETURN(const proto::JobStatus status, client.Status());
+  const bool trains = !status.run_name().empty();
+  AskedJob asked = {.name = absl::StrCat(status.job(), " (pid ", status.pid(), ")"),
+                    .run_folder = status.run_folder(),
+                    .step = status.step()};
+  switch (change) {
+    case JobChange::kSave: {
+      if (!trains)
+        return absl::InvalidArgumentError(
+            absl::StrCat(asked.name, " is not a YAML job: a program cannot be asked to save"));
+      if (status.state() != "running")
+        return absl::UnavailableError(absl::StrCat(asked.name, " is ", status.state(), ": no worker is there to save"));
+      RETURN_IF_ERROR(client.Save(Who("save")));
+      const std::string& last = status.last_checkpoint();
+      asked.said =
+          absl::StrCat(asked.name, ": its workers save a checkpoint after the next step and go on; the newest so far: ",
+                       last.empty() ? "none" : last);
+      break;
+    }
+    case JobChange::kDrain:
+      RETURN_IF_ERROR(client.Drain(Who("drain")));
+      asked.said = absl::StrCat("draining ", asked.name,
+                                trains ? ": its workers save a checkpoint and stop" : ": its programs get SIGTERM");
+      break;
+    case JobChange::kStop:
+      RETURN_IF_ERROR(client.Stop(Who("stop")));
+      asked.said = absl::StrCat("stopping ", asked.name, ": its ", trains ? "workers" : "programs", " are killed now",
+                                trains ? ", without a checkpoint" : "");
+      break;
+  }
+  asked.said = Printable(asked.said);
+  return asked;
+}
+
+absl::StatusOr<std::string> WaitForJob(ControlClient& client, const std::optional<RunFile>& run, const AskedJob& asked,
+                                       JobChange change) {
+  if (change == JobChange::kSave) return WaitForSave(client, asked);
+  while (run.has_value() ? IsAlive(*run) : client.Status().ok()) absl::SleepFor(kLookEvery);
+  return Printable(absl::StrCat(asked.name, " has ended", run.has_value() ? DescribeEnd(asked.run_folder) : ""));
+}
+
+}  // namespace composer

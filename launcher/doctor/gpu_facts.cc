@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/doctor/gpu_facts.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/nvml.h"
+
+namespace composer {
+namespace {
+
+GpuFacts ReadGpu(const Nvml& nvml, int device, std::string name) {
+  GpuFacts gpu;
+  gpu.name = std::move(name);
+  if (const auto memory = nvml.MemoryOf(device); memory.ok()) {
+    gpu.memory_bytes = memory->total_bytes;
+    gpu.memory_used = memory->used_bytes;
+  }
+  gpu.temperature = nvml.TemperatureCelsius(device).value_or(-1);
+  gpu.ecc_errors = nvml.MemoryErrors(device).value_or(-1);
+  gpu.throttle_reasons = nvml.ThrottleReasons(device).value_or(0);
+  return gpu;
+}
+
+}  // namespace
+
+DriverFacts ReadDriverFacts(const std::string& library) {
+  DriverFacts facts;
+  const auto nvml = Nvml::Load(library);
+  if (absl::IsNotFound(nvml.status())) {
+    facts.error = absl::StrCat("cannot load ", library, ": the NVIDIA driver is not installed, or not visible in here");
+  } else if (!nvml.ok()) {
+    facts.error = absl::StrCat("NVML does not start: ", nvml.status().message(), " (nvidia-smi says more)");
+  }
+  if (!facts.error.empty()) return facts;
+  facts.driver = (*nvml)->DriverVersion().value_or("");
+  const absl::StatusOr<int> count = (*nvml)->DeviceCount();
+  if (!count.ok()) facts.error = absl::StrCat("NVML does not count the GPUs: ", count.status().message());
+  for (int device = 0; device < count.value_or(0); ++device) {
+    absl::StatusOr<std::string> name = (*nvml)->Name(device);
+    if (name.ok()) {
+      facts.gpus.push_back(ReadGpu(**nvml, device, *std::move(name)));
+    } else {
+      facts.error = absl::StrCat("GPU ", device, " does not answer: it may have fallen off the bus (dmesg | grep Xid)");
+    }
+  }
+  return facts;
+}
+
+}  // namespace composer

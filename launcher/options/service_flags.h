@@ -1,0 +1,32 @@
+// Flags of every command that serves or connects: who may take part, and which ports show the job.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "rendezvous/transport/credentials.h"
+
+namespace composer {
+
+struct SecurityFlags {
+  bool insecure = false;
+  std::string token_file;
+  TlsFiles tls;
+};
+
+// The table entries of `flags`, for every command that serves or connects.
+std::vector<Option> SecurityOptions(SecurityFlags* flags);
+
+struct ObservationFlags {
+  int http_port = -1;  // -1: none; 0: any free one
+  std::string http_address = "127.0.0.1";
+  int control_port = -1;  // as http_port
+  std::string control_address = "127.0.0.1";
+};
+
+// The table entries of `flags`.
+std::vector<Option> ObservationOptions(ObservationFlags* flags);
+
+}  // namespace composer

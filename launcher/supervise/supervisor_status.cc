@@ -1,0 +1,104 @@
+// The supervisor's answers to those who ask from outside (control_server.h), and what it measures for them.
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/console.h"
+#include "launcher/control/rank_status.h"
+#include "launcher/supervise/stop_request.h"
+#include "launcher/supervise/supervisor.h"
+
+namespace composer {
+
+void Supervisor::Handle(ControlRequest request) {
+  if (request.kind == ControlRequest::Kind::kSave && state_ == State::kRunning) {
+    Tell(absl::StrCat("asked by ", request.who, ": the workers checkpoint and go on"));
+    parts_.hub.Save(request.who);
+  }
+  if (request.kind == ControlRequest::Kind::kDrain) Stop(kNoticeSignal, absl::StrCat("asked by ", request.who));
+  if (request.kind == ControlRequest::Kind::kStop) StopNow(absl::StrCat("asked by ", request.who));
+  request.answer.Give(Describe());
+}
+
+void Supervisor::Handle(const LookRequest&) {
+  const proto::JobStatus own = Describe();
+  proto::NodeReport report;
+  report.set_state(own.state());
+  report.set_generation(own.generation());
+  report.set_restarts(own.restarts());
+  report.set_last_cause(own.last_cause());
+  *report.mutable_ranks() = own.ranks();
+  parts_.link.Report(report);
+}
+
+// As two SIGTERMs of a person who means it.
+void Supervisor::StopNow(const std::string& reason) {
+  if (state_ == State::kFinished) return;
+  Tell(absl::StrCat(reason, ": killing all workers"));
+  stop_signal_ = SIGTERM;
+  if (state_ == State::kJoining) return Finish(DecideNextStep(Result(), budget_));
+  if (state_ == State::kDone) return EndGeneration();
+  killed_ = true;
+  kill_at_ = absl::InfinitePast();
+}
+
+proto::JobStatus Supervisor::Describe() const {
+  static constexpr const char* kStates[] = {"joining", "running", "ending", "done", "finished"};
+  const absl::Time now = RealClock::Get().Now();
+  const RunSummary& summary = recorder_.summary();
+  proto::JobStatus status;
+  status.set_job(options_.job);
+  status.set_run_name(options_.run_name);
+  status.set_run_folder(options_.plan.run_folder);
+  status.set_host(options_.host);
+  status.set_pid(getpid());
+  status.set_version(COMPOSER_VERSION);
+  status.set_state(kStates[static_cast<int>(state_)]);
+  status.set_generation(generation_);
+  status.set_attempt(static_cast<int>(summary.generations.size()));
+  status.set_restarts(summary.restarts);
+  status.set_max_restarts(options_.max_restarts);
+  status.set_last_checkpoint(summary.last_checkpoint);
+  status.set_last_checkpoint_step(summary.last_checkpoint_step);
+  status.set_wall_seconds(absl::ToDoubleSeconds(now - options_.launched));
+  status.set_steps_per_second(meter_.StepsPerSecond(now));
+  status.set_goodput(meter_.Goodput(now));
+  for (const GenerationSummary& g : summary.generations) {
+    if (!g.cause.empty()) status.set_last_cause(g.cause);
+  }
+  status.set_step(summary.steps());
+  status.set_samples(summary.samples());
+  if (options_.plan.job) {
+    status.set_launch(summary.launch());
+    status.set_total_restarts(summary.AllLaunches().restarts);
+  }
+  for (const Worker& worker : workers_.workers()) {
+    *status.add_ranks() = DescribeRank(worker, worker.page.Read(), now);
+    status.set_world_size(worker.place.world_size);
+    status.set_nodes(worker.place.nodes);
+    status.set_node_rank(worker.place.node_rank);
+  }
+  if (state_ != State::kRunning) return status;
+  status.set_step(0);  // of the ranks: after a restart the run may be behind its furthest step
+  for (const proto::RankStatus& rank : status.ranks()) {
+    status.set_step(std::max(status.step(), rank.step()));
+    status.set_samples(std::max(status.samples(), rank.samples()));
+  }
+  return status;
+}
+
+void Supervisor::Measure(absl::Time now) {
+  int64_t step = 0;
+  bool training = false;
+  for (const ProgressSnapshot& page : workers_.Progress()) {
+    step = std::max(step, page.batch);
+    training = training || page.phase == proto::PHASE_TRAINING;
+  }
+  meter_.Observe(step, training, now);
+}
+
+}  // namespace composer

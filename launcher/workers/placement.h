@@ -1,0 +1,14 @@
+// Where a node stands in a world. Pure.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "launcher/workers/worker_environment.h"
+#include "proto/rendezvous.pb.h"
+
+namespace composer {
+
+// The place of this node's local rank 0, as far as the world says it. kInternal: the world has no place for the node.
+absl::StatusOr<WorkerPlace> PlaceOf(const proto::World& world);
+
+}  // namespace composer

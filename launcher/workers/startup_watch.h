@@ -1,0 +1,56 @@
+// Which worker is stuck in its start-up? Pure; the worker group feeds it what the progress pages and /proc say.
+//
+//   spawn --process--> attach --first heartbeat--> group --ranks connected--> build --model, data--> load --checkpoint--> first step
+//
+// A worker is stuck when it has stayed in a phase for that phase's limit without progress. Progress is computing (at least
+// 5 % of a CPU, in the process or one that it has started) and moving bytes (16 KiB/s), so that a large checkpoint or a
+// long compilation is never ended while it gets on; heartbeats alone are not progress. Before the first heartbeat nothing takes
+// long: there the worker has ten times the limit in all, progress or not. A stopped process (SIGSTOP) is stuck after the time
+// that a heartbeat may be late.
+//
+// Of several workers only those in the earliest phase are judged: the others wait for them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "contract/startup_limits.h"
+#include "launcher/process/process_tree.h"
+#include "launcher/workers/hang_detector.h"
+
+namespace composer {
+
+enum class StartupPhase { kSpawn, kAttach, kGroup, kBuild, kLoad, kFirstStep, kOver };
+
+struct StartupActivity {
+  int rank = 0;
+  StartupPhase phase = StartupPhase::kSpawn;
+  absl::Time since;                                   // when it entered the phase
+  absl::Time last_progress;                           // from `since` on
+  absl::Time stopped_since = absl::InfiniteFuture();  // InfiniteFuture: it is not stopped
+};
+
+// `stopped`: how long a process may be stopped.
+std::optional<Hang> FindStuckStart(const std::vector<StartupActivity>& workers, absl::Time now,
+                                   const StartupLimits& limits, absl::Duration stopped);
+
+// Follows one worker through its start-up.
+class StartupTracker {
+ public:
+  StartupTracker(int rank, absl::Time now) { activity_ = {.rank = rank, .since = now, .last_progress = now}; }
+
+  // `work`: absent when nobody has looked.
+  void Observe(StartupPhase phase, const std::optional<ProcessWork>& work, absl::Time now);
+  // Forgives the time until now: the launcher itself was stopped.
+  void Restart(absl::Time now);
+
+  const StartupActivity& activity() const { return activity_; }
+
+ private:
+  StartupActivity activity_;
+  ProcessWork mark_;  // at last_progress
+};
+
+}  // namespace composer

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rendezvous/membership/coordinator.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/membership/admission.h"
+#include "rendezvous/worlds/failure_cause.h"
+#include "rendezvous/worlds/rank_layout.h"
+
+namespace composer {
+
+Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& caller, const proto::Join& join,
+                                       absl::Time now) {
+  Outcome outcome;
+  Later(now);
+  int vacated = -1;
+  if (const auto known = nodes_.find(session); known != nodes_.end()) {
+    Node& node = known->second;
+    const bool sent_before_its_world = join.last().generation() < node.told;
+    if (node.waiting || sent_before_its_world) return outcome;
+    node.info.set_free_port(join.node().free_port());
+  } else if (Refuse(session, caller, join.node(), outcome) || !TakeOver(session, join.node(), &vacated, outcome)) {
+    return outcome;
+  }
+  Learn(join.last(), outcome);
+  Node& node = Admit(session, join.node());
+  node.voter = VoterOf(node.info.node_id(), join.last());
+  node.tally = join.tally();
+  TidyText(*node.tally.mutable_user_error(), kMaxCauseMessageBytes);
+  Sit(session, node, join.last());
+  Hear(session, join.last(), outcome);
+  GiveUpSeat(vacated, session, node.info, outcome);
+  if (roll_.running && node.seat >= 0 && !roll_.regrouping) {
+    EndGeneration(session,
+                  NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.seat), " joined again"), now_,
+                            /*vague=*/true),
+                  outcome);
+  }
+  if (node.seat >= 0) roll_.broken = true;
+  StartWaiting(node);
+  EndIfAllHaveGone(outcome);
+  if (roll_.running && node.seat < 0) TellSpare(session, outcome);
+  Decide(outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller& caller,
+                                           const proto::Reattach& reattach, absl::Time now) {
+  Outcome outcome;
+  Later(now);
+  int vacated = -1;
+  if (nodes_.count(session) > 0 || Refuse(session, caller, reattach.node(), outcome) ||
+      !TakeOver(session, reattach.node(), &vacated, outcome)) {
+    return outcome;
+  }
+  const proto::Standing& standing = reattach.standing();
+  Learn(standing, outcome);
+  Node& node = Admit(session, reattach.node());
+  node.voter = VoterOf(node.info.node_id(), standing);
+  Sit(session, node, standing);
+  GiveUpSeat(vacated, session, node.info, outcome);
+  auto answer = std::make_shared<proto::CoordinatorMessage>();
+  if (roll_.running && node.seat >= 0) {
+    answer->mutable_reattached()->set_generation(roll_.last_generation);
+    if (!keys_open_) outcome.restore = roll_.last_generation;
+  } else {
+    answer->mutable_generation_over()->set_generation(standing.generation());
+    *answer->mutable_generation_over()->mutable_cause() = NodeCause(
+        "rendezvous",
+        IsNewest(standing) ? over_because_.message()
+                           : absl::StrCat("generation ", standing.generation(),
+                                          " went on without this node: the newest is ", roll_.last_generation),
+        now_);
+  }
+  outcome.messages.push_back({session, std::move(answer), false});
+  Hear(session, standing, outcome);
+  if (roll_.regrouping && node.seat >= 0) outcome.messages.push_back({session, regroup_, false});  // perhaps missed
+  ResumeIfAllAreBack(outcome);
+  Decide(outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::GenerationEnded(Session session, uint64_t generation,
+                                                  const proto::FailureCause& cause, absl::Time now) {
+  Outcome outcome;
+  Later(now);
+  const auto it = nodes_.find(session);
+  if (it == nodes_.end() || it->second.seat < 0 || it->second.waiting || generation != roll_.last_generation)
+    return outcome;
+  roll_.broken = true;
+  if (roll_.running) {
+    EndGeneration(session, cause, outcome);
+  } else {
+    AmendCause(session, cause, outcome);
+  }
+  Decide(outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::WorldTaken(Session session, uint64_t generation, absl::Time now) {
+  Outcome outcome;
+  Later(now);
+  const auto it = nodes_.find(session);
+  if (it == nodes_.end() || it->second.told != generation || generation != roll_.last_generation) return outcome;
+  proto::Standing standing;
+  standing.set_generation(generation);
+  standing.set_world(world_);
+  electorates_.Tell(it->second.voter, standing.mutable_before());
+  Hear(session, standing, outcome);
+  Decide(outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::Leave(Session session, absl::Time now) {
+  Outcome outcome;
+  Later(now);
+  const auto it = nodes_.find(session);
+  if (it == nodes_.end()) return outcome;
+  Remove(it, Seat::State::kLeft);
+  EndIfAllHaveGone(outcome);
+  Decide(outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
+  Outcome outcome;
+  Later(now);
+  const auto it = nodes_.find(session);
+  if (it == nodes_.end()) return outcome;
+  const int seat = it->second.seat;
+  const auto was_lost = [&](const proto::NodeInfo& info) {
+    return NodeCause(
+        info.node_id(),
+        absl::StrCat(Describe(info, seat), " was lost: its connection to the rendezvous ended without a farewell"),
+        now_);
+  };
+  if (!roll_.running || seat < 0) {
+    const bool explains = !roll_.running && seat >= 0 && !it->second.waiting && now_ >= stalled_until_;
+    const proto::NodeInfo info = it->second.info;
+    Remove(it, Seat::State::kLost);
+    if (explains) AmendCause(session, was_lost(info), outcome);
+  } else if (it->second
+                 .waiting) {  // its workers ended in good order, for the world to grow; it may be back for its seat
+    Remove(it, Seat::State::kLost);
+    EndIfAllHaveGone(outcome);
+  } else if (now_ < stalled_until_) {
+    roll_.expected_until = roll_.expected > 0 ? std::max(roll_.expected_until, stalled_until_) : stalled_until_;
+    Remove(it, Seat::State::kExpected);
+  } else if (options_.policy.blip > absl::ZeroDuration() && it->second.info.life().port() > 0) {
+    BeginAbsence(it, outcome);
+  } else {
+    const proto::NodeInfo info = it->second.info;
+    Remove(it, Seat::State::kLost);
+    EndGeneration(session, was_lost(info), outcome);
+  }
+  Decide(outcome);
+  return outcome;
+}
+
+void Coordinator::Stalled(absl::Time now) {
+  const bool was_settling = now_ < roll_.settled;
+  stalled_until_ = Later(now) + kStallAllowance;
+  for (auto& [seat, absence] : absences_) {  // answers and the nodes themselves may be on their way
+    absence.since = now_;
+    absence.next = stalled_until_;
+    roll_.expected_until = std::max(roll_.expected_until, now_ + options_.policy.blip);
+  }
+  if (was_settling) roll_.settled = std::max(roll_.settled, stalled_until_);
+}
+
+Coordinator::Outcome Coordinator::Tick(absl::Time now) {
+  Outcome outcome;
+  Later(now);
+  Decide(outcome);
+  return outcome;
+}
+
+std::optional<proto::Refusal> Coordinator::Check(const proto::Caller& caller, const proto::NodeInfo& info) const {
+  AdmissionTerms terms{.job = options_.job,
+                       .nodes = options_.policy.min_nodes == options_.policy.max_nodes ? options_.policy.max_nodes : 0,
+                       .others = static_cast<int>(nodes_.size()),
+                       .slots = slots_};
+  const auto is_other = [&](const Node& node) { return node.info.node_id() != info.node_id(); };
+  // At most one connected node has this node_id, so one of the first two is another.
+  for (auto it = nodes_.begin(); it != nodes_.end() && terms.example == nullptr; ++it) {
+    if (is_other(it->second)) terms.example = &it->second.info;
+  }
+  if (const auto self = by_id_.find(info.node_id()); self != by_id_.end()) {
+    --terms.others;
+    terms.slots -= nodes_.at(self->second).info.slots();
+  }
+  const auto same = by_given_rank_.find(info.node_rank());
+  if (same != by_given_rank_.end() && is_other(nodes_.at(same->second)))
+    terms.same_rank = &nodes_.at(same->second).info;
+  const auto refusal = CheckAdmission(caller.job(), info, terms);
+  if (!refusal.has_value()) return std::nullopt;
+  proto::Refusal message;
+  message.set_field(refusal->field);
+  message.set_message(refusal->message);
+  message.set_passing(refusal->passing);
+  return message;
+}
+
+bool Coordinator::Refuse(Session session, const proto::Caller& caller, const proto::NodeInfo& info,
+                         Outcome& outcome) const {
+  std::optional<proto::Refusal> refusal = Check(caller, info);
+  if (!refusal.has_value()) return false;
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  *message->mutable_refusal() = *std::move(refusal);
+  outcome.messages.push_back({session, std::move(message), /*last=*/true});
+  return true;
+}
+
+}  // namespace composer

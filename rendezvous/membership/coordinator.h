@@ -1,0 +1,204 @@
+// The membership of one job as a state machine: messages and `now` in, messages out. It decides nothing itself
+// (membership.h, node_order.h and admission.h do) and has no lock, clock, timer or socket: the service holds a lock
+// around each call and delivers the outcome.
+//
+//   idle --a world forms--> running(g) --first cause, a lost node, or all have left--> idle --> running(g + 1) ...
+//   fresh --Reattach(g)--> running(g), recovering --all its nodes are back--> running(g)
+//                                                 --grace is over----------> idle
+//
+// A node of a running world that joins again, or is lost, ends the generation. When its stream ends without Leave it is
+// absent: other nodes are asked whether they reach its launcher. One that nobody reaches is lost; one that is reached has
+// MembershipPolicy.blip to re-attach, and then nothing has happened (coordinator_absences.cc). The first cause
+// is sent to every other node of the world. A later one is dropped, unless it explains the first (IsBetterCause) and
+// arrives before the next world forms: then it is sent to all of them. Leave does not end the generation of
+// the others, unless all have left.
+//
+// Forgetting: a coordinator that was restarted knows nothing. Every Join and Reattach carries the node's Standing, from
+// which it learns the newest world: that it runs (Reattach, or a spare's Join) or is over (a member's Join). The same
+// state serves a coordinator that was itself stopped for a while (Stalled): nodes whose connections broke meanwhile are
+// expected back, not lost.
+//
+// Stale and doubled messages change nothing: those of a stream that is over or was replaced by a newer one of its node,
+// a Join of a node that waits, a Join that does not know the running world its sender is in, a report of another
+// generation.
+//
+// Cost: a message is O(1), but for those that form or end a world of n nodes: O(n log n) and O(n), each of which answers
+// n messages. `now` may jump back; it then stands still.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/rendezvous.pb.h"
+#include "rendezvous/failover/electorates.h"
+#include "rendezvous/membership/membership.h"
+#include "rendezvous/worlds/generation.h"
+#include "rendezvous/worlds/node_order.h"
+
+namespace composer {
+
+class Coordinator {
+ public:
+  using Session = uint64_t;  // one stream of one node; grows, is never used twice; not 0
+
+  struct Options {
+    std::string job;
+    std::string incarnation;  // of this process, so that its worlds' ids are its own
+    MembershipPolicy policy;
+    absl::Time settled = absl::InfinitePast();  // until then a world may be running that nobody has told us of
+    Numbering numbering;
+  };
+
+  struct Outgoing {
+    Session session = 0;
+    std::shared_ptr<const proto::CoordinatorMessage> message;  // may be shared
+    bool last = false;                                         // the stream ends after it (a refusal)
+  };
+  struct Outcome {
+    std::vector<Outgoing> messages;
+    uint64_t ended = 0;  // generation that is over: its keys go. 0: none
+    std::string why_ended;
+    uint64_t restore = 0;           // the Reattach's keys are of this generation, and wanted. 0: they are not
+    uint64_t begun = 0;             // generation whose keys open, before the messages are sent. 0: none
+    bool resumed = false;           // begun: with the restored keys
+    std::vector<Session> replaced;  // streams to end: their node came back on another one
+  };
+
+  explicit Coordinator(Options options) : options_(std::move(options)), electorates_(options_.policy.holds_tie) {
+    roll_.settled = options_.settled;
+  }
+
+  Outcome Join(Session session, const proto::Caller& caller, const proto::Join& join, absl::Time now);
+  Outcome Reattach(Session session, const proto::Caller& caller, const proto::Reattach& reattach, absl::Time now);
+  Outcome GenerationEnded(Session session, uint64_t generation, const proto::FailureCause& cause, absl::Time now);
+  // The world that was sent to it has reached the node.
+  Outcome WorldTaken(Session session, uint64_t generation, absl::Time now);
+  // The answer to a Probe.
+  Outcome Probed(Session session, const proto::Probed& probed, absl::Time now);
+  Outcome Leave(Session session, absl::Time now);
+  // The stream ended; no effect after Leave.
+  Outcome Lost(Session session, absl::Time now);
+  // Call at wake_at() or later.
+  Outcome Tick(absl::Time now);
+  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes, and
+  // nodes of a running world that wanted to tell it so before `settled` still may.
+  void Stalled(absl::Time now);
+  static constexpr absl::Duration kStallAllowance = absl::Seconds(6);
+
+  // When to call Tick; InfiniteFuture: no need.
+  absl::Time wake_at() const { return wake_at_; }
+  // Why no world has formed yet, or why the last one did.
+  const std::string& reason() const { return reason_; }
+  // A page of the newest world's members, with what they have reported. O(count).
+  proto::RosterReply Roster(int first_node_rank, int count) const;
+
+  // Asks the members of that page to report; none is asked again at once.
+  Outcome Look(int first_node_rank, int count, absl::Time now);
+  // A node's answer; of a stream that is over, or with more ranks than a node can have: ignored.
+  void Report(Session session, const proto::NodeReport& report, absl::Time now);
+
+  const RollCall& roll() const { return roll_; }
+
+ private:
+  struct Node {
+    proto::NodeInfo info;
+    int64_t arrival = 0;
+    uint64_t told = 0;  // the newest generation that this stream's node was a member of
+    int seat = -1;      // node rank in the last world; -1: was not in it
+    bool waiting = false;
+    Voter voter;                // as it last said of itself
+    proto::RestartTally tally;  // as of its last Join
+    proto::NodeReport report;
+    absl::Time reported = absl::InfinitePast();
+    absl::Time looked = absl::InfinitePast();  // when it was last asked
+  };
+  using Nodes = std::unordered_map<Session, Node>;
+  // A place in the last world, by node rank.
+  struct Seat {
+    enum class State { kExpected, kPresent, kLost, kLeft };
+    State state = State::kExpected;
+    Session session = 0;  // kPresent
+    int base_rank = -1;   // -1: not known yet
+  };
+
+  // A node of the last world whose stream has ended, and may be only cut off from us.
+  struct Absence {
+    proto::NodeInfo info;
+    absl::Time since;
+    std::set<Session> asked;  // and have not answered
+    bool unreached = false;   // one has answered that it cannot reach the node, and none that it can
+    absl::Time next;          // ask again, or take no answer for an answer
+  };
+
+  static std::string PlaceName(const proto::NodeInfo& node);
+  static std::string Describe(const proto::NodeInfo& node, int node_rank);
+  absl::Time Later(absl::Time now) { return now_ = std::max(now_, now); }
+  std::optional<proto::Refusal> Check(const proto::Caller& caller, const proto::NodeInfo& node) const;
+  bool Refuse(Session session, const proto::Caller& caller, const proto::NodeInfo& info, Outcome& outcome) const;
+  // False: the message is from a stream that a newer one of the same node has replaced.
+  bool TakeOver(Session session, const proto::NodeInfo& info, int* vacated, Outcome& outcome);
+  Node& Admit(Session session, const proto::NodeInfo& info);
+  void Learn(const proto::Standing& standing, Outcome& outcome);
+  bool IsNewest(const proto::Standing& standing) const;
+  bool Sit(Session session, Node& node, const proto::Standing& standing);
+  void Hear(Session session, const proto::Standing& standing, Outcome& outcome);
+  void StartWaiting(Node& node);
+  void StopWaiting(Node& node);
+  void Vacate(Node& node, Seat::State state);
+  void Remove(Nodes::iterator it, Seat::State seat);
+  void EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome);
+  void AmendCause(Session reporter, proto::FailureCause cause, Outcome& outcome);
+  void EndIfAllHaveGone(Outcome& outcome);
+  void GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& info, Outcome& outcome);
+  void ResumeIfAllAreBack(Outcome& outcome);
+  void NumberRanks();
+  void Decide(Outcome& outcome);
+  std::vector<Candidate> Candidates() const;
+  void Form(bool anew, Outcome& outcome);
+  void Regroup(Outcome& outcome);
+  void Dissolve(Outcome& outcome);
+  void TellSpare(Session session, Outcome& outcome) const;
+  void DecideWorld(Outcome& outcome);
+  void BeginAbsence(Nodes::iterator it, Outcome& outcome);
+  void Ask(int seat, Absence& absence, Outcome& outcome);
+  // False: it is lost, or back.
+  bool Review(int seat, Absence& absence, Outcome& outcome);
+  void ReviewAbsences(Outcome& outcome);
+  void LoseAbsent(int seat, const std::string& why, Outcome& outcome);
+  proto::RestartTally MostRestarts(const std::vector<Session>& members) const;
+  std::pair<int64_t, int64_t> Page(int first_node_rank, int count) const;
+
+  const Options options_;
+  Nodes nodes_;
+  std::unordered_map<std::string, Session> by_id_;  // node_id -> its stream
+  std::unordered_map<int, Session> by_given_rank_;
+  int64_t slots_ = 0;  // of all nodes_
+  std::vector<Seat> seats_;
+  std::string world_;       // id of the last world
+  bool own_world_ = false;  // this process formed it
+  RollCall roll_;
+  Electorates electorates_;  // none, unless the policy asks for a quorum
+  int64_t num_arrivals_ = 0;
+  absl::Time now_ = absl::InfinitePast();
+  absl::Time stalled_until_ = absl::InfinitePast();
+  absl::Time wake_at_ = absl::InfiniteFuture();
+  std::string reason_;
+  std::shared_ptr<const proto::CoordinatorMessage>
+      regroup_;                       // what the running world was asked, while it is regrouping
+  proto::FailureCause over_because_;  // of the last generation
+  bool keys_open_ = false;            // of the running generation
+  std::unordered_map<std::string, std::string> lost_places_;  // of members of the last world -> node_id
+  std::map<int, Absence> absences_;                           // by seat; at most kMaxAbsences
+};
+
+}  // namespace composer

@@ -1,0 +1,104 @@
+// Nodes of a world whose connection broke without a farewell: lost, or only cut off from this process?
+//
+// Up to kProbers other nodes of the world are asked whether they reach the node's launcher:
+//   one reaches it                          they are asked again kProbeInterval later
+//   all that answer cannot reach it         it is lost: its process, its host or its network is gone
+//   nobody is here who could be asked       it is waited for: all are cut off from us, and perhaps not from each other
+//   it re-attaches                          nothing has happened
+//   none of that for MembershipPolicy.blip  it is lost
+//   a successor comes from its place        it is lost
+// An asked node that is lost or cut off itself gives no answer: after kAnswerLimit the others' count, or all are asked again. Beyond kMaxAbsences at a time nobody is asked:
+// it is we who are cut off.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/membership/coordinator.h"
+#include "rendezvous/worlds/failure_cause.h"
+
+namespace composer {
+namespace {
+
+constexpr size_t kProbers = 3;
+constexpr size_t kMaxSeatsLookedAt = 64;  // for somebody to ask
+constexpr size_t kMaxAbsences = 64;
+constexpr absl::Duration kProbeInterval = absl::Seconds(1);
+constexpr absl::Duration kAnswerLimit =
+    absl::Seconds(2);  // a node that is busy answers late, one that is lost is noticed
+
+}  // namespace
+
+void Coordinator::BeginAbsence(Nodes::iterator it, Outcome& outcome) {
+  const int seat = it->second.seat;
+  const absl::Time until = now_ + options_.policy.blip;
+  roll_.expected_until = roll_.expected > 0 ? std::max(roll_.expected_until, until) : until;
+  Absence absence{.info = it->second.info, .since = now_, .asked = {}, .next = absl::InfiniteFuture()};
+  Remove(it, Seat::State::kExpected);
+  if (absences_.size() >= kMaxAbsences) return;
+  Ask(seat, absences_[seat] = std::move(absence), outcome);
+}
+
+void Coordinator::Ask(int seat, Absence& absence, Outcome& outcome) {
+  absence.asked.clear();
+  absence.unreached = false;
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  message->mutable_probe()->set_node_id(absence.info.node_id());
+  *message->mutable_probe()->mutable_life() = absence.info.life();
+  const size_t size = seats_.size();
+  for (size_t i = 1; i < std::min(size, kMaxSeatsLookedAt) && absence.asked.size() < kProbers; ++i) {
+    const Session session = seats_[(static_cast<size_t>(seat) + i) % size].session;
+    if (session == 0) continue;
+    absence.asked.insert(session);
+    outcome.messages.push_back({session, message, false});
+  }
+  absence.next = now_ + (absence.asked.empty() ? kProbeInterval : kAnswerLimit);
+}
+
+Coordinator::Outcome Coordinator::Probed(Session session, const proto::Probed& probed, absl::Time now) {
+  Outcome outcome;
+  Later(now);
+  for (auto& [seat, absence] : absences_) {
+    if (absence.info.node_id() != probed.node_id() || absence.asked.erase(session) == 0) continue;
+    absence.unreached = !probed.reached();
+    if (!probed.reached()) continue;
+    absence.asked.clear();
+    absence.next = now_ + kProbeInterval;
+  }
+  Decide(outcome);
+  return outcome;
+}
+
+bool Coordinator::Review(int seat, Absence& absence, Outcome& outcome) {
+  if (seats_[seat].state != Seat::State::kExpected) return false;
+  if (absence.unreached && (absence.asked.empty() || now_ >= absence.next)) {
+    return LoseAbsent(seat, "and no other node reaches it", outcome), false;
+  }
+  if (now_ >= absence.since + options_.policy.blip) {
+    LoseAbsent(seat, absl::StrCat("and was not back within ", absl::FormatDuration(options_.policy.blip)), outcome);
+    return false;
+  }
+  const bool no_answer = absence.asked.empty() && absence.next > now_ + kProbeInterval;  // all that were asked are lost
+  if (now_ >= absence.next || no_answer) Ask(seat, absence, outcome);
+  return true;
+}
+
+void Coordinator::ReviewAbsences(Outcome& outcome) {
+  for (auto it = absences_.begin(); it != absences_.end();)
+    it = Review(it->first, it->second, outcome) ? std::next(it) : absences_.erase(it);
+}
+
+// Where the generation is over already, this may be why.
+void Coordinator::LoseAbsent(int seat, const std::string& why, Outcome& outcome) {
+  const proto::NodeInfo& info = absences_.at(seat).info;
+  seats_[seat].state = Seat::State::kLost;
+  --roll_.expected;
+  lost_places_[PlaceName(info)] = info.node_id();
+  proto::FailureCause cause = NodeCause(
+      info.node_id(),
+      absl::StrCat(Describe(info, seat), " was lost: its connection to the rendezvous ended without a farewell, ", why),
+      now_);
+  roll_.running ? EndGeneration(0, std::move(cause), outcome) : AmendCause(0, std::move(cause), outcome);
+}
+
+}  // namespace composer

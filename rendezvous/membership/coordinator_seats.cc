@@ -1,0 +1,185 @@
+// What a coordinator knows of each node, and of its seat in the last world; what messages do is in coordinator.cc.
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/membership/coordinator.h"
+#include "rendezvous/worlds/failure_cause.h"
+#include "rendezvous/worlds/rank_layout.h"
+
+namespace composer {
+
+// Where a launcher of the job runs: another one there is its successor.
+std::string Coordinator::PlaceName(const proto::NodeInfo& node) {
+  return absl::StrCat(node.hostname(), "/", node.node_rank());
+}
+
+std::string Coordinator::Describe(const proto::NodeInfo& node, int node_rank) {
+  return absl::StrCat("node ", node_rank, " (", node.hostname(), ")");
+}
+
+// Whether the old stream's node is lost is decided by what the new one says: until then its seat is free for it.
+bool Coordinator::TakeOver(Session session, const proto::NodeInfo& info, int* vacated, Outcome& outcome) {
+  const auto old = by_id_.find(info.node_id());
+  if (old == by_id_.end()) return true;
+  if (old->second > session) {
+    outcome.replaced.push_back(session);
+    return false;
+  }
+  outcome.replaced.push_back(old->second);
+  const auto it = nodes_.find(old->second);
+  *vacated = it->second.seat;
+  Remove(it, Seat::State::kExpected);
+  return true;
+}
+
+// A node on a new stream did not claim its seat.
+void Coordinator::GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& info, Outcome& outcome) {
+  if (seat < 0 || seat >= static_cast<int>(seats_.size()) || seats_[seat].state != Seat::State::kExpected) return;
+  seats_[seat].state = Seat::State::kLost;
+  --roll_.expected;
+  if (!roll_.running) return;
+  EndGeneration(newcomer,
+                NodeCause(info.node_id(), absl::StrCat(Describe(info, seat), " joined again"), now_,
+                          /*vague=*/true),
+                outcome);
+}
+
+// What a node said of itself at its first message holds for its stream.
+Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& info) {
+  const auto [it, is_new] = nodes_.try_emplace(session);
+  if (is_new) {
+    it->second.info = info;
+    slots_ += info.slots();
+    const auto lost = lost_places_.find(PlaceName(info));
+    if (lost != lost_places_.end() && lost->second != info.node_id()) roll_.broken = true;  // it is dead: replaced
+    for (auto& [seat, absence] : absences_) {
+      const bool succeeds = info.node_rank() >= 0 && PlaceName(absence.info) == PlaceName(info) &&
+                            absence.info.node_id() != info.node_id();
+      if (!succeeds) continue;
+      absence.asked.clear();
+      absence.unreached = roll_.broken = true;
+    }
+    by_id_[info.node_id()] = session;
+    if (info.node_rank() >= 0) by_given_rank_[info.node_rank()] = session;
+  }
+  return it->second;
+}
+
+// A newer world than any we know of: ours was made without knowledge of it, or there was none.
+void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
+  if (standing.generation() <= roll_.last_generation || standing.generation() > kMaxGeneration ||
+      standing.nodes() < 1 || standing.nodes() > kMaxNodes || standing.node_rank() >= standing.nodes() ||
+      standing.world().empty() || !Electorates::IsValid(standing.before()) ||
+      standing.world().size() > kMaxWorldIdBytes) {
+    return;
+  }
+  if (roll_.running) {
+    EndGeneration(
+        0, NodeCause("rendezvous", absl::StrCat("a newer world is known, generation ", standing.generation()), now_),
+        outcome);
+  }
+  for (auto& [session, node] : nodes_) node.seat = -1;
+  seats_.assign(standing.nodes(), Seat());
+  world_ = standing.world();
+  own_world_ = false;
+  roll_.last_generation = standing.generation();
+  roll_.running = true;
+  roll_.regrouping = false;
+  roll_.members = roll_.expected = standing.nodes();
+  roll_.present = roll_.present_waiting = 0;
+  roll_.first_present = roll_.first_waiting = false;
+  electorates_.Learn(standing.before());
+  for (const auto& [session, node] : nodes_) {
+    if (node.waiting) electorates_.StartWaiting(node.voter);
+  }
+  roll_.expected_until = now_ + options_.policy.grace;
+  roll_.broken = keys_open_ = false;
+  lost_places_.clear();
+  absences_.clear();
+}
+
+bool Coordinator::IsNewest(const proto::Standing& standing) const {
+  return standing.generation() == roll_.last_generation && standing.generation() > 0 && standing.world() == world_;
+}
+
+bool Coordinator::Sit(Session session, Node& node, const proto::Standing& standing) {
+  if (node.seat >= 0 || !IsNewest(standing) || standing.node_rank() < 0 ||
+      standing.node_rank() >= static_cast<int>(seats_.size())) {
+    return false;
+  }
+  Seat& seat = seats_[standing.node_rank()];
+  if (seat.state == Seat::State::kPresent || (seat.state == Seat::State::kLeft && roll_.running)) return false;
+  if (seat.state == Seat::State::kExpected) --roll_.expected;
+  if (seat.state == Seat::State::kLeft) ++roll_.members;
+  seat.state = Seat::State::kPresent;
+  seat.session = session;
+  node.seat = standing.node_rank();
+  node.told = standing.generation();
+  ++roll_.present;
+  if (node.seat == 0) roll_.first_present = true;
+  return true;
+}
+
+// A node's standing shows that it has heard of the newest world: the worlds before that have less and less of a say.
+void Coordinator::Hear(Session session, const proto::Standing& standing, Outcome& outcome) {
+  if (!options_.policy.quorum || !IsNewest(standing)) return;
+  std::shared_ptr<proto::CoordinatorMessage> confirmed;
+  const auto tell = [&](Session receiver) {
+    if (confirmed == nullptr) {
+      confirmed = std::make_shared<proto::CoordinatorMessage>();
+      confirmed->mutable_confirmed()->set_generation(roll_.last_generation);
+    }
+    outcome.messages.push_back({receiver, confirmed, false});
+  };
+  if (electorates_.empty()) {
+    if (standing.before_size() > 0) tell(session);
+    return;
+  }
+  if (standing.before_size() > 0 && !electorates_.Hear(nodes_.at(session).voter)) return;
+  electorates_.Clear();
+  for (const auto& [receiver, node] : nodes_) tell(receiver);
+}
+
+void Coordinator::StartWaiting(Node& node) {
+  node.waiting = true;
+  node.arrival = num_arrivals_++;
+  ++roll_.waiting;
+  if (node.seat >= 0) ++roll_.present_waiting;
+  if (node.seat == 0) roll_.first_waiting = true;
+  electorates_.StartWaiting(node.voter);
+  if (roll_.waiting == options_.policy.min_nodes) roll_.min_reached = now_;
+  roll_.last_waiting = now_;
+}
+
+void Coordinator::StopWaiting(Node& node) {
+  if (!std::exchange(node.waiting, false)) return;
+  --roll_.waiting;
+  electorates_.StopWaiting(node.voter);
+}
+
+void Coordinator::Vacate(Node& node, Seat::State state) {
+  if (node.seat < 0) return;
+  seats_[node.seat].state = state;
+  seats_[node.seat].session = 0;
+  --roll_.present;
+  if (node.waiting) --roll_.present_waiting;
+  if (node.seat == 0) roll_.first_present = roll_.first_waiting = false;
+  if (state == Seat::State::kExpected) ++roll_.expected;
+  if (state == Seat::State::kLeft) --roll_.members;
+  node.seat = -1;
+}
+
+void Coordinator::Remove(Nodes::iterator it, Seat::State seat) {
+  Node& node = it->second;
+  if (node.seat >= 0 && seat == Seat::State::kLost) lost_places_[PlaceName(node.info)] = node.info.node_id();
+  Vacate(node, seat);
+  StopWaiting(node);
+  slots_ -= node.info.slots();
+  by_id_.erase(node.info.node_id());
+  by_given_rank_.erase(node.info.node_rank());
+  for (auto& [absent, absence] : absences_) absence.asked.erase(it->first);
+  nodes_.erase(it);
+}
+
+}  // namespace composer

@@ -1,0 +1,259 @@
+// How worlds begin and end; what single messages do is in coordinator.cc.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/membership/coordinator.h"
+#include "rendezvous/worlds/failure_cause.h"
+#include "rendezvous/worlds/node_order.h"
+#include "rendezvous/worlds/rank_layout.h"
+
+namespace composer {
+void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome) {
+  roll_.running = roll_.regrouping = keys_open_ = false;
+  roll_.ended = now_;
+  TidyCause(cause);
+  over_because_ = cause;
+  outcome.ended = roll_.last_generation;
+  outcome.why_ended = over_because_.message();
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  message->mutable_generation_over()->set_generation(roll_.last_generation);
+  *message->mutable_generation_over()->mutable_cause() = std::move(cause);
+  for (const Seat& seat : seats_) {
+    if (seat.session == 0 || seat.session == reporter || nodes_.at(seat.session).waiting) continue;
+    outcome.messages.push_back({seat.session, message, false});
+  }
+}
+
+// The generation is over, and what was told of it was not the cause.
+void Coordinator::AmendCause(Session reporter, proto::FailureCause cause, Outcome& outcome) {
+  if (!IsBetterCause(cause, over_because_)) return;
+  TidyCause(cause);
+  over_because_ = cause;
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  message->mutable_generation_over()->set_generation(roll_.last_generation);
+  *message->mutable_generation_over()->mutable_cause() = std::move(cause);
+  for (const Seat& seat : seats_) {
+    if (seat.session != 0 && seat.session != reporter) outcome.messages.push_back({seat.session, message, false});
+  }
+}
+
+// All have left, or have ended their workers for the world to grow: nobody needs to be told.
+void Coordinator::EndIfAllHaveGone(Outcome& outcome) {
+  if (!roll_.running || roll_.expected > 0 || roll_.present_waiting < roll_.present) return;
+  roll_.broken = true;
+  over_because_ = NodeCause("rendezvous", roll_.regrouping ? "the world grows" : "all nodes have left", now_);
+  roll_.running = roll_.regrouping = keys_open_ = false;
+  roll_.ended = now_;
+  outcome.ended = roll_.last_generation;
+  outcome.why_ended = over_because_.message();
+}
+
+void Coordinator::ResumeIfAllAreBack(Outcome& outcome) {
+  if (!roll_.running || roll_.expected > 0 || keys_open_) return;
+  NumberRanks();
+  keys_open_ = true;
+  outcome.begun = roll_.last_generation;
+  outcome.resumed = true;
+}
+
+void Coordinator::NumberRanks() {
+  int base_rank = 0;
+  for (Seat& seat : seats_) {
+    seat.base_rank = base_rank;
+    if (seat.session != 0) base_rank += nodes_.at(seat.session).info.slots();
+  }
+}
+
+void Coordinator::Decide(Outcome& outcome) {
+  ReviewAbsences(outcome);
+  DecideWorld(outcome);
+  for (const auto& [seat, absence] : absences_)
+    wake_at_ = std::min({wake_at_, absence.next, absence.since + options_.policy.blip});
+}
+
+void Coordinator::DecideWorld(Outcome& outcome) {
+  if (options_.policy.quorum) roll_.before = electorates_.votes();
+  const auto all = static_cast<size_t>(options_.policy.max_nodes);
+  roll_.all_here = nodes_.size() == all && by_given_rank_.size() == all && roll_.waiting == options_.policy.max_nodes;
+  MembershipDecision decision = DecideMembership(roll_, options_.policy, now_);
+  using Kind = MembershipDecision::Kind;
+  wake_at_ = decision.kind == Kind::kWait ? decision.until : absl::InfiniteFuture();
+  reason_ = std::move(decision.reason);
+  switch (decision.kind) {
+    case Kind::kNothing:
+    case Kind::kWait:
+      return;
+    case Kind::kForm:
+      return Form(decision.anew, outcome);
+    case Kind::kRegroup:
+      return Regroup(outcome);
+    case Kind::kDissolve:
+      return Dissolve(outcome);
+    case Kind::kEnd:
+      for (Seat& seat : seats_) {
+        if (seat.state == Seat::State::kExpected) seat.state = Seat::State::kLost;
+      }
+      roll_.expected = 0;
+      roll_.broken = roll_.broken || !keys_open_;  // after a restart they have had the grace
+      EndGeneration(0, NodeCause("rendezvous", reason_, now_), outcome);
+      return DecideWorld(outcome);  // once: nothing runs now
+  }
+}
+
+// Restarts are the job's: a node that was not there for all of them has counted fewer.
+proto::RestartTally Coordinator::MostRestarts(const std::vector<Session>& members) const {
+  const proto::RestartTally* most = &nodes_.at(members[0]).tally;
+  for (const Session session : members) {
+    const proto::RestartTally& tally = nodes_.at(session).tally;
+    if (tally.restarts() > most->restarts()) most = &tally;
+  }
+  return *most;
+}
+
+// Those who wait, with their ranks in the newest world that any of them was in: the last one may have reached nobody. Who was
+// in an older one only (the newest never reached it) stands behind its members, as it stood there.
+std::vector<Candidate> Coordinator::Candidates() const {
+  std::vector<const Node*> veterans;
+  std::vector<Candidate> candidates;
+  for (const auto& [session, node] : nodes_) {
+    if (!node.waiting) continue;
+    // Where nobody was given a rank, node 0 is the one that serves: it comes first, whoever joins first.
+    const int64_t arrival = node.info.serves() ? -1 : node.arrival;
+    candidates.push_back({session, -1, node.info.node_rank(), arrival, node.info.node_group()});
+    if (!node.voter.parts.empty() && node.voter.parts.back().node_rank() >= 0) veterans.push_back(&node);
+  }
+  std::sort(veterans.begin(), veterans.end(), [](const Node* a, const Node* b) {
+    const proto::Electorate &x = a->voter.parts.back(), &y = b->voter.parts.back();
+    return std::make_tuple(y.generation(), x.world(), x.node_rank()) <
+           std::make_tuple(x.generation(), y.world(), y.node_rank());
+  });
+  std::unordered_map<const Node*, int> ranks;
+  int next = 0;
+  for (const Node* const veteran : veterans) {
+    const proto::Electorate& part = veteran->voter.parts.back();
+    const proto::Electorate& newest = veterans.front()->voter.parts.back();
+    const bool was_in_newest = part.generation() == newest.generation() && part.world() == newest.world();
+    const int rank = was_in_newest ? part.node_rank() : next;
+    ranks[veteran] = rank;
+    next = std::max(next, rank + 1);
+  }
+  for (Candidate& candidate : candidates) {
+    const auto rank = ranks.find(&nodes_.at(candidate.id));
+    if (rank != ranks.end()) candidate.previous_rank = rank->second;
+  }
+  return candidates;
+}
+
+void Coordinator::Form(bool anew, Outcome& outcome) {
+  const std::vector<Session> members = OrderNodes(Candidates(), options_.policy.max_nodes);
+  for (auto& [session, node] : nodes_) node.seat = -1;
+  std::vector<int> slots;
+  for (const Session session : members) slots.push_back(nodes_.at(session).info.slots());
+  const RankLayout layout(slots);
+  const proto::NodeInfo& first = nodes_.at(members[0]).info;
+
+  if (options_.policy.quorum) {
+    if (anew) electorates_.Clear();
+    if (anew || roll_.last_generation == 0) {
+      electorates_.Follow(0, "", options_.policy.max_nodes);
+    } else {
+      electorates_.Follow(roll_.last_generation, world_, roll_.members);
+    }
+  }
+  proto::CoordinatorMessage message;
+  proto::World& world = *message.mutable_world();
+  *world.mutable_tally() = MostRestarts(members);
+  world.set_confirm(options_.policy.quorum);
+  roll_.last_generation = NextGeneration(roll_.last_generation, std::exchange(own_world_, true), options_.numbering);
+  world.set_generation(roll_.last_generation);
+  world.set_id(world_ = absl::StrCat(options_.incarnation, "-", roll_.last_generation));
+  world.set_world_size(layout.world_size());
+  world.set_nodes(layout.num_nodes());
+  world.set_master_address(first.address());
+  world.set_master_port(first.free_port());
+  world.set_reason(reason_);
+  if (const auto host = std::find_if(members.begin(), members.end(),
+                                     [this](Session session) { return nodes_.at(session).info.serves(); });
+      host != members.end()) {
+    *world.mutable_host() = nodes_.at(*host).info.life();
+  }
+  seats_.assign(members.size(), Seat());
+  absences_.clear();
+  for (int rank = 0; rank < layout.num_nodes(); ++rank) {
+    Node& node = nodes_.at(members[rank]);
+    node.waiting = false;
+    --roll_.waiting;
+    node.seat = rank;
+    node.told = roll_.last_generation;
+    seats_[rank] = {Seat::State::kPresent, members[rank], layout.base_rank(rank)};
+    world.set_node_rank(rank);
+    world.set_base_rank(layout.base_rank(rank));
+    world.set_slots(node.info.slots());
+    world.set_node_address(node.info.address());
+    world.clear_before();
+    electorates_.Tell(node.voter, world.mutable_before());
+    outcome.messages.push_back({members[rank], std::make_shared<proto::CoordinatorMessage>(message), false});
+  }
+  roll_.running = keys_open_ = true;
+  roll_.members = roll_.present = layout.num_nodes();
+  roll_.present_waiting = roll_.expected = 0;
+  roll_.first_present = true;
+  roll_.first_waiting = false;
+  roll_.broken = false;
+  lost_places_.clear();
+  roll_.min_reached = now_;  // for spares that wait already, should the rest be too few
+  outcome.begun = roll_.last_generation;
+  if (roll_.waiting == 0) return;
+  for (const auto& [session, node] : nodes_) {
+    if (!node.waiting) continue;
+    electorates_.StartWaiting(node.voter);
+    TellSpare(session, outcome);
+  }
+}
+
+void Coordinator::TellSpare(Session session, Outcome& outcome) const {
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  proto::Spare& spare = *message->mutable_spare();
+  spare.mutable_newest()->set_generation(roll_.last_generation);
+  spare.mutable_newest()->set_world(world_);
+  spare.mutable_newest()->set_nodes(static_cast<int>(seats_.size()));
+  spare.mutable_newest()->set_node_rank(-1);
+  electorates_.Tell(nodes_.at(session).voter, spare.mutable_newest()->mutable_before());
+  spare.set_reason(absl::StrCat("generation ", roll_.last_generation, " runs on ", roll_.members, " of at most ",
+                                options_.policy.max_nodes, " nodes"));
+  outcome.messages.push_back({session, std::move(message), false});
+}
+
+void Coordinator::Regroup(Outcome& outcome) {
+  roll_.regrouping = true;
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  proto::Regroup& regroup = *message->mutable_regroup();
+  regroup.set_generation(roll_.last_generation);
+  regroup.set_checkpoint(options_.policy.grow == GrowPolicy::kAtCheckpoint);
+  regroup.set_reason(reason_);
+  regroup_ = message;
+  for (const Seat& seat : seats_) {
+    if (seat.session != 0) outcome.messages.push_back({seat.session, message, false});
+  }
+}
+
+void Coordinator::Dissolve(Outcome& outcome) {
+  auto message = std::make_shared<proto::CoordinatorMessage>();
+  message->mutable_refusal()->set_field("quorum");
+  message->mutable_refusal()->set_message(reason_);
+  message->mutable_refusal()->set_passing(true);
+  for (auto it = nodes_.begin(); it != nodes_.end();) {
+    const auto next = std::next(it);
+    if (it->second.waiting) {
+      outcome.messages.push_back({it->first, message, /*last=*/true});
+      Remove(it, Seat::State::kLost);
+    }
+    it = next;
+  }
+  roll_.ended = now_;  // those who come back have the same time again to become enough
+}
+
+}  // namespace composer

@@ -1,0 +1,79 @@
+// A launcher's way to the store of the rendezvous, wherever that is at the moment, and what the launcher keeps of it:
+//   - the newest change of each key that its workers made, for a coordinator that was restarted (Reattach);
+//   - the values of keys that never change (write_once), so that its workers' reads cost one read a key and node;
+//   - which of its changes are on their way: they are numbered, so that one that is sent again is made once (change_log.h).
+// One generation at a time: a newer one drops what an older one left.
+// Threads: all methods may be called from any thread.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/channel.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/store/key_value.h"
+
+namespace composer {
+
+class KeyValueUpstream {
+ public:
+  // Deleted keys are remembered too, the newest of them: an older value may be remembered by another node. A save deletes
+  // about five, so this bounds what saves add to a launcher's memory (300 kB).
+  static constexpr size_t kMaxDeleted = 1'000;
+
+  // `sender`: of this launcher's changes and of no other's; at most ChangeLog::kMaxSenderBytes.
+  KeyValueUpstream(std::string sender, const std::shared_ptr<grpc::Channel>& channel) : sender_(std::move(sender)) {
+    SetChannel(channel);
+  }
+
+  // Calls from now on go there.
+  void SetChannel(const std::shared_ptr<grpc::Channel>& channel);
+  std::shared_ptr<proto::KeyValue::Stub> stub() const;
+
+  // For a new change: sent with it, each time.
+  proto::ChangeId NumberChange();
+  // It is sent no more: answered, or given up.
+  void SettleChange(uint64_t number);
+  // A change that the store has acknowledged.
+  void Remember(uint64_t generation, proto::KeyMemory change);
+  std::vector<proto::KeyMemory> Memories(uint64_t generation) const;
+
+  // Where write-once reads of the generation wait. nullptr: an older generation than the newest.
+  std::shared_ptr<KeyValueStore> Cache(uint64_t generation);
+  // True for the one caller that is to read the key upstream and put it into the cache.
+  bool ClaimRead(uint64_t generation, const std::string& key);
+  // That read failed: the next one to ask may try.
+  void ReleaseRead(uint64_t generation, const std::string& key);
+
+  // Keys read upstream so far, by calls through this launcher.
+  int64_t num_reads() const { return num_reads_; }
+  void CountReads(int64_t count) { num_reads_ += count; }
+
+ private:
+  void Enter(uint64_t generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string sender_;
+  mutable absl::Mutex mutex_;
+  uint64_t last_change_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<uint64_t> open_changes_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<proto::KeyValue::Stub> stub_ ABSL_GUARDED_BY(mutex_);
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::string, proto::KeyMemory> memories_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> deleted_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<KeyValueStore> cache_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_set<std::string> claimed_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<int64_t> num_reads_ = 0;
+};
+
+}  // namespace composer

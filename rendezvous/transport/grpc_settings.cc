@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rendezvous/transport/grpc_settings.h"
+
+#include <grpc/support/log.h>
+
+#include <algorithm>
+#include <string>
+
+#include "absl/synchronization/mutex.h"
+#include "base/log.h"
+
+namespace composer {
+namespace {
+
+int Millis(absl::Duration duration) { return static_cast<int>(absl::ToInt64Milliseconds(duration)); }
+
+// Every failure reaches us as a Status that says more: gRPC's own lines are for debugging (glog's -v=1).
+// Debian's Abseil looks for deadlocks at every lock of every absl::Mutex, gRPC's own too, in one graph of them all: with
+// 10,000 connections that is most of a process's time. Builds for development keep it.
+void PrepareGrpc() {
+  gpr_set_log_function(
+      [](gpr_log_func_args* args) { VLOG(1) << "grpc " << args->file << ":" << args->line << " " << args->message; });
+#ifdef NDEBUG
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+#endif
+}
+
+}  // namespace
+
+grpc::ChannelArguments ChannelSettings(Link link, const Pace& pace) {
+  PrepareGrpc();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Millis(pace.max_backoff));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   Millis(pace.connect_timeout));  // in spite of its name: of one attempt
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  if (link == Link::kLocal) return arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(pace.client_keepalive_time));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(pace.keepalive_timeout));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  return arguments;
+}
+
+void ApplyServerSettings(grpc::ServerBuilder& builder, Link link, const Pace& pace) {
+  PrepareGrpc();
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Millis(pace.handshake_timeout));
+  if (link == Link::kLocal) return;
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(pace.keepalive_time));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(pace.keepalive_timeout));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, Millis(pace.keepalive_time) / 2);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+std::chrono::system_clock::time_point DeadlineAfter(absl::Duration duration) {
+  // A year is as good as for ever, and adds to the clock without overflow.
+  return std::chrono::system_clock::now() + absl::ToChronoMicroseconds(std::min(duration, absl::Hours(24 * 365)));
+}
+
+}  // namespace composer

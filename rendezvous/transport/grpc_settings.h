@@ -1,0 +1,42 @@
+// How every gRPC channel and server of Composer is set up, and the cast between the two Status types (their code
+// numbers are the same).
+//
+// Over a network, keepalive on both sides, as often as the job's Pace says: a peer that vanished without a TCP reset (power,
+// cable, SIGSTOP) is noticed within keepalive_time + keepalive_timeout. No HTTP proxy: a *_proxy variable must not send
+// control traffic away. gRPC's own log lines go to VLOG(1).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/status.h>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "rendezvous/worlds/pace.h"
+
+namespace composer {
+
+inline constexpr int kMaxMessageBytes = 64 << 20;  // a larger one ends its call with RESOURCE_EXHAUSTED
+inline constexpr int kMaxCallsPerConnection =
+    16 * 1024;  // at once; a launcher passes on the waiting Gets of its workers
+inline constexpr int kMaxMetadataBytes = 16 << 10;
+
+enum class Link {
+  kNetwork,
+  kLocal,  // a Unix socket: the kernel tells of a peer's death; one that is only stopped (Ctrl-Z) is not lost
+};
+
+// Tries again 100 ms to Pace::max_backoff after a failure, with some jitter. Every channel has connections of its own.
+grpc::ChannelArguments ChannelSettings(Link link = Link::kNetwork, const Pace& pace = {});
+
+// Also SO_REUSEPORT off: a port in use is an error, not a share of its connections.
+void ApplyServerSettings(grpc::ServerBuilder& builder, Link link = Link::kNetwork, const Pace& pace = {});
+
+grpc::Status ToGrpc(const absl::Status& status);
+absl::Status FromGrpc(const grpc::Status& status);
+
+// A deadline as gRPC takes it; more than a year becomes a year.
+std::chrono::system_clock::time_point DeadlineAfter(absl::Duration duration);
+
+}  // namespace composer

@@ -1,0 +1,19 @@
+// The user's PEM files, read and judged before they are used, so that a mistake is named and not a failed handshake.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "rendezvous/transport/credentials.h"
+
+namespace composer {
+
+// kInvalidArgument, naming the file: it cannot be read, or is larger than a megabyte.
+absl::StatusOr<TlsPems> ReadTlsFiles(const TlsFiles& files);
+
+// Pure. kInvalidArgument, naming the file of `names`: no PEM, the key is not the certificate's, not valid at `now`, not
+// signed by the authority.
+absl::Status CheckPems(const TlsPems& pems, const TlsFiles& names, absl::Time now);
+
+}  // namespace composer

@@ -1,0 +1,56 @@
+// The key `algorithms` of a job's YAML: names, keys, defaults, mistakes.
+// SPDX-License-Identifier: Apache-2.0
+#include "job/job_algorithms.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/yaml.h"
+
+namespace composer {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<AlgorithmFactory> Read(const std::string& yaml, std::string& message) {
+  const ConfigNode document = ParseYaml(yaml, "job.yaml").value();
+  ConfigReader reader(document);
+  std::vector<AlgorithmFactory> factories = ReadAlgorithms(reader.root(), {});
+  message = std::string(reader.Finish().message());
+  return factories;
+}
+
+TEST(JobAlgorithms, Ema) {
+  for (const char* arguments :
+       {"", "{}", "{half_life: 100ba}", "{half_life: 2ep}",
+        "{half_life: 100ba, update_interval: 20ba, ema_start: 0.5dur}", "{half_life: null, smoothing: 0.99}",
+        "{smoothing: 0.99, update_interval: 1ep, ema_start: 1000sp}"}) {
+    SCOPED_TRACE(arguments);
+    std::string message;
+    const auto factories = Read(std::string("algorithms: {ema: ") + arguments + "}", message);
+    EXPECT_THAT(message, IsEmpty());
+    ASSERT_EQ(factories.size(), 1u);
+    EXPECT_EQ(factories[0]()->name(), "EMA");
+  }
+}
+
+TEST(JobAlgorithms, MistakesAreNamed) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"{ema: {half_life: 100ba, smoothing: 0.9}}", "algorithms.ema: smoothing: 0.9 and half_life: 100ba"},
+      {"{ema: {half_life: 100ba, update_interval: 1ep}}", "algorithms.ema: update_interval: 1ep and half_life: 100ba"},
+      {"{ema: {half_life: 10sp}}", "algorithms.ema: half_life: 10sp, allowed are batches"},
+      {"{ema: {half_life: soon}}", "algorithms.ema.half_life"},
+      {"{ema: {smoothing: 1.5}}", "algorithms.ema.smoothing: must be at most 1, got 1.5"},
+      {"{ema: {smoothing: much}}", "algorithms.ema.smoothing: expected a number, got `much`"},
+      {"{ema: {half_live: 10ba}}", "algorithms.ema.half_live: unknown key (did you mean `half_life`?)"},
+      {"{emma: {}}", "`emma` is not one of ema (did you mean `ema`?)"}};
+  for (const auto& [yaml, expected] : rows) {
+    std::string message;
+    Read(std::string("algorithms: ") + yaml, message);
+    EXPECT_THAT(message, HasSubstr(expected));
+  }
+}
+
+}  // namespace
+}  // namespace composer

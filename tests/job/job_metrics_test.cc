@@ -1,0 +1,111 @@
+// The metrics of a job's YAML: the map under a model's train_metrics and eval_metrics.
+// SPDX-License-Identifier: Apache-2.0
+#include "job/job_metrics.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "tests/worker/named_keys.h"
+#include "trainer/metrics/metric_by_name.h"
+
+namespace composer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::vector<NamedKeys>& Rows() {
+  static const auto& rows = *new std::vector<NamedKeys>{
+      {"BinaryF1Score", "BinaryF1Score", 0, {{"ignore_index", "-1"}}},
+      {"CrossEntropy", "CrossEntropy", 0, {{"ignore_index", "0"}, {"batch_mean", "true"}}},
+      {"Dice", "Dice", 1, {{"num_classes", "3"}, {"batch_mean", "true"}}},
+      {"LanguageCrossEntropy", "LanguageCrossEntropy", 0, {{"ignore_index", "0"}}},
+      {"LanguagePerplexity", "LanguagePerplexity", 0, {{"ignore_index", "0"}}},
+      {"MIoU", "MIoU", 1, {{"num_classes", "3"}, {"ignore_index", "0"}}},
+      {"MaskedAccuracy", "MaskedAccuracy", 0, {{"ignore_index", "0"}}},
+      {"MulticlassAccuracy", "MulticlassAccuracy", 0, {}},
+      {"MulticlassF1Score",
+       "MulticlassF1Score",
+       1,
+       {{"num_classes", "3"}, {"average", "micro"}, {"ignore_index", "0"}}},
+  };
+  return rows;
+}
+
+std::vector<std::unique_ptr<Metric>> Made(const std::string& yaml, const PluginTables& plugins = {}) {
+  std::optional<std::vector<MetricFactory>> factories;
+  EXPECT_EQ(ErrorOf(yaml, [&](ConfigMap& root) { factories = ReadMetrics(root, "eval_metrics", plugins); }), "")
+      << yaml;
+  std::vector<std::unique_ptr<Metric>> made;
+  for (const MetricFactory& make : factories.value_or(std::vector<MetricFactory>())) made.push_back(make());
+  return made;
+}
+
+std::string Error(const std::string& yaml, const PluginTables& plugins = {}) {
+  return ErrorOf(yaml, [&](ConfigMap& root) { ReadMetrics(root, "eval_metrics", plugins); });
+}
+
+TEST(JobMetricsTest, TheTableIsThatOfTheMetricsButForTheOneThatNeedsALossFunction) {
+  EXPECT_EQ(NamesOfRows(Rows()), MetricReaderNames());
+  std::vector<std::string> names = MetricNames();
+  std::erase(names, "LossMetric");
+  EXPECT_EQ(names, MetricReaderNames());
+}
+
+TEST(JobMetricsTest, EveryNameIsMade) {
+  for (const NamedKeys& row : Rows()) {
+    for (const std::string& yaml : {MinimalYaml("eval_metrics", row), YamlOf("eval_metrics", row.name, row.keys)}) {
+      const auto made = Made(yaml);
+      ASSERT_EQ(made.size(), 1u) << yaml;
+      EXPECT_EQ(made[0]->name(), row.made);
+    }
+  }
+}
+
+TEST(JobMetricsTest, EveryKeyIsReadAndNoOther) {
+  CheckKeys("eval_metrics", Rows(), [](ConfigMap& root) { ReadMetrics(root, "eval_metrics", {}); });
+}
+
+TEST(JobMetricsTest, KeysReachTheMetric) {
+  // Two right of three; the wrong one has the class to ignore.
+  Batch batch;
+  batch.targets = torch::tensor({1, 2, 0});
+  const at::Tensor outputs = torch::eye(3).index_select(0, torch::tensor({1, 2, 1}));
+  const auto value = [&](const std::string& keys) {
+    auto metric = std::move(Made(absl::StrCat("{eval_metrics: {MaskedAccuracy: {", keys, "}}}"))[0]);
+    metric->Update(outputs, batch);
+    return metric->Compute();
+  };
+  EXPECT_NEAR(value(""), 2.0 / 3, 1e-6);
+  EXPECT_NEAR(value("ignore_index: 0"), 1, 1e-6);
+}
+
+TEST(JobMetricsTest, NotGivenIsNotNone) {
+  std::optional<std::vector<MetricFactory>> factories;
+  const auto read = [&](ConfigMap& root) { factories = ReadMetrics(root, "eval_metrics", {}); };
+  EXPECT_EQ(ErrorOf("{}", read), "");
+  EXPECT_EQ(factories, std::nullopt);
+  EXPECT_EQ(ErrorOf("{eval_metrics: {}}", read), "");
+  ASSERT_TRUE(factories.has_value());
+  EXPECT_TRUE(factories->empty());
+  EXPECT_EQ(Made("{eval_metrics: [MulticlassAccuracy, CrossEntropy]}").size(), 2u);
+}
+
+TEST(JobMetricsTest, MistakesAreNamedAndPluginsNamesComeAfter) {
+  EXPECT_THAT(Error("{eval_metrics: {Acuracy: }}"),
+              HasSubstr("`Acuracy` is not one of the 9 names that docs/configuration.md lists"));
+  EXPECT_THAT(Error("{eval_metrics: {MulticlasAccuracy: }}"), HasSubstr("did you mean `MulticlassAccuracy`?"));
+  EXPECT_THAT(Error("{eval_metrics: {MIoU: {num_classes: 0}}}"), HasSubstr("num_classes: must be at least 1, got 0"));
+  EXPECT_THAT(Error("{eval_metrics: {Dice: {num_classes: 1}}}"), HasSubstr("Dice needs at least 2"));
+  EXPECT_THAT(Error("{eval_metrics: {MulticlassF1Score: {num_classes: 2, average: mico}}}"), HasSubstr("`micro`"));
+  PluginTables plugins;
+  plugins.metrics["mine"] = {
+      "libmine.so", [](PluginConfig&) -> MetricFactory { return [] { return *MetricByName("CrossEntropy"); }; }};
+  EXPECT_EQ(Made("{eval_metrics: {mine: }}", plugins)[0]->name(), "CrossEntropy");
+  EXPECT_THAT(Error("{eval_metrics: {mime: }}", plugins),
+              HasSubstr("is not one of the 10 names that docs/configuration.md lists (did you mean `mine`?)"));
+}
+
+}  // namespace
+}  // namespace composer

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/validate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "tests/support/temp_dir.h"
+
+namespace composer {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ValidateTest : public ::testing::Test {
+ protected:
+  std::string Validate(const std::string& text) {
+    EXPECT_TRUE(AtomicWriteFile(dir_.Path("t.yaml"), text).ok());
+    JobSource source;
+    source.yaml_path = dir_.Path("t.yaml");
+    const absl::StatusOr<std::string> found = ValidateJob(source, Environment());
+    if (!found.ok()) EXPECT_THAT(std::string(found.status().message()), HasSubstr("t.yaml:")) << "the place";
+    return found.ok() ? *found : std::string(found.status().message());
+  }
+  std::string Text() {
+    EXPECT_TRUE(AtomicWriteFile(dir_.Path("text.txt"), std::string(2000, 't')).ok());
+    return dir_.Path("text.txt");
+  }
+  TempDir dir_;
+};
+
+constexpr char kLength[] = "global_train_batch_size: 8\nmax_duration: 10ba\n";
+
+TEST_F(ValidateTest, SaysWhatItFound) {
+  EXPECT_THAT(
+      Validate(absl::StrCat("model: {name: mlp}\ntrain_dataloader: {name: gaussian_classification}\n", kLength)),
+      HasSubstr("4096 samples, 8970 parameters"));
+}
+
+TEST_F(ValidateTest, DataAndModelMustFit) {
+  const auto mlp = [&](const char* sizes) {
+    return Validate(absl::StrCat("model:\n  name: mlp\n  sizes: ", sizes,
+                                 "\ntrain_dataloader: {name: gaussian_classification}\n", kLength));
+  };
+  EXPECT_THAT(mlp("[63, 10]"), HasSubstr("t.yaml:3:10: model.sizes: begins with 63, but a sample has 64 features"));
+  EXPECT_THAT(mlp("[64, 2]"), HasSubstr("model: it has 2 classes, which the data's labels do not fit"));
+  const auto gpt = [&](const char* keys) {
+    return Validate(absl::StrCat("model: {name: gpt, n_layers: 1, d_model: 16, ", keys,
+                                 "}\ntrain_dataloader: {name: text_bytes, path: ", Text(), "}\n", kLength));
+  };
+  EXPECT_THAT(gpt("vocab_size: 50"), HasSubstr("model.vocab_size: token 116 >= vocab_size 50"));
+  EXPECT_THAT(gpt("max_seq_len: 64"), HasSubstr("model.max_seq_len: the model takes 64 tokens, but a sample has 128"));
+  EXPECT_THAT(gpt("dropout: 0"), HasSubstr("parameters"));
+}
+
+TEST_F(ValidateTest, OpensTheData) {
+  const std::string error = Validate(
+      absl::StrCat("model: {name: gpt}\ntrain_dataloader:\n  name: text_bytes\n  path: nosuch.txt\n", kLength));
+  EXPECT_THAT(error, HasSubstr("t.yaml:4:9: train_dataloader.path: "));
+  EXPECT_THAT(error, HasSubstr("nosuch.txt"));
+}
+
+TEST_F(ValidateTest, ChecksSchedulesAgainstTheLengthOfTheRun) {
+  EXPECT_THAT(Validate("model: {name: mlp}\ntrain_dataloader: {name: "
+                       "gaussian_classification}\nglobal_train_batch_size: 8\nmax_duration: 2ep\n"
+                       "schedulers: {name: cosine_annealing_with_warmup, t_warmup: 1ba, t_max: 5ba}\n"),
+              HasSubstr("schedulers: "));
+}
+
+TEST_F(ValidateTest, AModelThatIsTooLargeToTryIsOnlyBuilt) {
+  EXPECT_THAT(Validate(absl::StrCat(
+                  "model: {name: mlp, sizes: [64, 16000000, 10]}\ntrain_dataloader: {name: gaussian_classification}\n",
+                  kLength)),
+              HasSubstr("shapes were not tried: its parameters take"));
+}
+
+}  // namespace
+}  // namespace composer

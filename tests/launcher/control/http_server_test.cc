@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/control/http_server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "launcher/control/http_request.h"
+#include "tests/support/processes.h"
+
+namespace composer {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(ParseHttpRequestTest, GetAndHeadOnly) {
+  const std::string endless = "GET /metrics HTTP/1.1\r\n" + std::string(kMaxHttpRequest, 'x');
+  const struct {
+    std::string received;
+    int status;
+    std::string path;
+  } cases[] = {
+      {"", 0, ""},
+      {"GET /metrics HTTP/1.1\r\nHost: a\r\n", 0, ""},
+      {"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", 200, "/metrics"},
+      {"GET /metrics?name[]=x HTTP/1.0\n\n", 200, "/metrics"},
+      {"HEAD / HTTP/1.1\r\n\r\nrest", 200, "/"},
+      {"POST /metrics HTTP/1.1\r\n\r\n", 405, ""},
+      {"GET /metrics HTTP/2.0\r\n\r\n", 505, ""},
+      {"GET metrics HTTP/1.1\r\n\r\n", 400, ""},
+      {"GET /a b HTTP/1.1\r\n\r\n", 400, ""},
+      {"\r\n\r\n", 400, ""},
+      {std::string("\0\xff\r\n\r\n", 6), 400, ""},
+      {endless, 431, ""},
+      {endless.substr(0, kMaxHttpRequest - 1), 0, ""},
+      {endless + "\r\n\r\n", 431, ""},
+  };
+  for (const auto& c : cases) {
+    const HttpRequestHead request = ParseHttpRequest(c.received);
+    EXPECT_EQ(request.status, c.status) << c.received.substr(0, 100);
+    EXPECT_EQ(request.path, c.path);
+  }
+  EXPECT_TRUE(ParseHttpRequest("HEAD / HTTP/1.1\r\n\r\n").head);
+  EXPECT_THAT(HttpResponse(200, "text/plain", "ok\n", true),
+              AllOf(HasSubstr("Content-Length: 3"), EndsWith("\r\n\r\n")));
+}
+
+// A client's end. Its receives give up after 5 s.
+class Client {
+ public:
+  explicit Client(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  }
+  ~Client() { close(fd_); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void Send(absl::string_view text) { [[maybe_unused]] auto sent = send(fd_, text.data(), text.size(), MSG_NOSIGNAL); }
+  // Until the server closes.
+  std::string Receive() {
+    std::string text;
+    char buffer[4096];
+    pollfd ready = {fd_, POLLIN, 0};
+    while (poll(&ready, 1, 5000) > 0) {
+      const ssize_t count = recv(fd_, buffer, sizeof(buffer), 0);
+      if (count <= 0) return text;
+      text.append(buffer, static_cast<size_t>(count));
+    }
+    return text + "(no end)";
+  }
+  std::string Ask(absl::string_view path) {
+    Send(absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: here\r\n\r\n"));
+    return Receive();
+  }
+
+ private:
+  const int fd_;
+};
+
+proto::JobStatus AStatus() {
+  proto::JobStatus status;
+  status.set_job("a job");
+  status.set_state("running");
+  return status;
+}
+
+std::unique_ptr<HttpServer> Serve(std::function<void(HttpServer::StatusReceiver)> status = {}) {
+  if (!status) status = [](const HttpServer::StatusReceiver& receiver) { receiver(AStatus()); };
+  return HttpServer::Start({.status = std::move(status)}).value();
+}
+
+TEST(HttpServerTest, ServesItsPages) {
+  const auto server = Serve();
+  EXPECT_THAT(Client(server->port()).Ask("/healthz"),
+              AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), EndsWith("\r\n\r\nok\n")));
+  EXPECT_THAT(Client(server->port()).Ask("/metrics"),
+              AllOf(HasSubstr("version=0.0.4"), HasSubstr("composer_running{job=\"a job\"")));
+  EXPECT_THAT(Client(server->port()).Ask("/status?x=1"),
+              AllOf(HasSubstr("application/json"), HasSubstr("\"job\": \"a job\"")));
+  EXPECT_THAT(Client(server->port()).Ask("/"), StartsWith("HTTP/1.1 404 Not Found\r\n"));
+  Client post(server->port());
+  post.Send("POST /status HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + std::string(100'000, 'x'));
+  EXPECT_THAT(post.Receive(), AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("Allow: GET, HEAD")));
+}
+
+TEST(HttpServerTest, APortInUseIsTheUsersError) {
+  const auto server = Serve();
+  const auto second = HttpServer::Start({.port = server->port(), .status = [](const auto&) {}});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(second.status().message()), AllOf(HasSubstr("--http-port"), HasSubstr("in use")));
+}
+
+TEST(HttpServerTest, NoStatusIs503AndHoldsUpNobody) {
+  absl::Mutex mutex;
+  std::vector<HttpServer::StatusReceiver> waiting;
+  auto server = Serve([&](HttpServer::StatusReceiver receiver) {
+    absl::MutexLock lock(&mutex);
+    waiting.push_back(std::move(receiver));
+  });
+  Client refused(server->port()), late(server->port());
+  refused.Send("GET /status HTTP/1.1\r\n\r\n");
+  late.Send("GET /metrics HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(WaitUntil([&] { return absl::MutexLock(&mutex), waiting.size() == 2; }, absl::Seconds(5)));
+  EXPECT_THAT(Client(server->port()).Ask("/healthz"), HasSubstr("200 OK"));
+  waiting[0](absl::UnavailableError("the job is ending"));
+  EXPECT_THAT(refused.Receive(), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(late.Receive(), StartsWith("HTTP/1.1 503 "));  // after 3 s
+  server.reset();
+  waiting[1](AStatus());  // nobody is there any more
+}
+
+// Slow and idle clients, at the numbers of the attack that the port did not survive.
+TEST(HttpServerTest, IdleAndDrippingConnectionsDoNotKeepTheHealthCheckAway) {
+  const auto server = Serve();
+  std::vector<std::unique_ptr<Client>> idle, dripping;
+  for (int i = 0; i < 16; ++i) {
+    idle.push_back(std::make_unique<Client>(server->port()));
+    dripping.push_back(std::make_unique<Client>(server->port()));
+    dripping.back()->Send("GET /healthz HTTP/1.1\r\n");
+  }
+  for (int round = 0; round < 5; ++round) {
+    for (const auto& client : dripping) client->Send(absl::StrCat("X-", round, ": y\r\n"));
+    Client probe(server->port());
+    EXPECT_THAT(probe.Ask("/healthz"), HasSubstr("200 OK"));
+  }
+  for (int i = 0; i < 500; ++i) {  // more than may be open: the oldest go
+    idle.push_back(std::make_unique<Client>(server->port()));
+    idle.back()->Send("GET /hea");
+  }
+  EXPECT_THAT(Client(server->port()).Ask("/healthz"), HasSubstr("200 OK"));
+  EXPECT_EQ(idle.front()->Receive(), "");
+  idle.back()->Send("lthz HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(idle.back()->Receive(), HasSubstr("200 OK")) << "a slow one within its time";
+  EXPECT_EQ(idle[idle.size() - 2]->Receive(), "") << "closed after some seconds";
+}
+
+}  // namespace
+}  // namespace composer

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/process/process_spec.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/process.h"
+
+namespace composer {
+namespace {
+
+TEST(ProcessSpecTest, SurvivesTheJourney) {
+  const ProcessSpec spec = {
+      .argv = {"/bin/x", "", "a b\nc"}, .environment = {"A=1", "B="}, .folder = "/tmp", .cpus = {0, 5}, .deaf = true};
+  const auto copy = DecodeProcessSpec(EncodeProcessSpec(spec));
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_EQ(copy->argv, spec.argv);
+  EXPECT_EQ(copy->environment, spec.environment);
+  EXPECT_EQ(copy->folder, spec.folder);
+  EXPECT_EQ(copy->cpus, spec.cpus);
+  EXPECT_TRUE(copy->deaf);
+  EXPECT_FALSE(DecodeProcessSpec(EncodeProcessSpec({.argv = {"/bin/x"}}))->deaf);
+}
+
+TEST(ProcessSpecTest, ADeafProcessOutlivesPoliteSignals) {
+  const int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  const std::string script = "for s in TERM INT HUP USR1 USR2; do kill -$s $$; done; exit 7";
+  for (const bool deaf : {false, true}) {
+    const auto pid = SpawnProcess({.argv = {"/bin/sh", "-c", script}, .deaf = deaf}, null_fd, null_fd);
+    ASSERT_TRUE(pid.ok()) << pid.status();
+    int status = 0;
+    ASSERT_EQ(waitpid(*pid, &status, 0), *pid);
+    EXPECT_EQ(ExitStatus::FromWait(status).ToString(), deaf ? "exited with 7" : "was killed by SIGTERM (15)");
+  }
+  close(null_fd);
+}
+
+TEST(ProcessSpecTest, RefusesWhatEncodeDidNotMake) {
+  const std::string good = EncodeProcessSpec({.argv = {"/bin/x"}, .environment = {"A=1"}});
+  for (size_t cut = 0; cut < good.size(); ++cut) EXPECT_FALSE(DecodeProcessSpec(good.substr(0, cut)).ok()) << cut;
+  EXPECT_FALSE(DecodeProcessSpec(good + "x").ok());
+  EXPECT_FALSE(DecodeProcessSpec(EncodeProcessSpec({})).ok());  // nothing to run
+  EXPECT_FALSE(DecodeProcessSpec(std::string("99999999999\0x\0", 14)).ok());
+  EXPECT_FALSE(DecodeProcessSpec(EncodeProcessSpec({.argv = {"/bin/x"}, .cpus = {-1}})).ok());
+  EXPECT_FALSE(DecodeProcessSpec(EncodeProcessSpec({.argv = {"/bin/x"}, .cpus = {1 << 20}})).ok());
+}
+
+}  // namespace
+}  // namespace composer

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/step/step_message.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace composer {
+namespace {
+
+TEST(StepMessage, SumsOverManyRanksAreExact) {
+  StepMessage own;
+  own.samples = (int64_t{1} << 36) - 1;
+  own.tokens = 23456789012;
+  own.stop_votes = 1;
+  std::vector<float> sum(StepMessage::kLength, 0.0F), one(StepMessage::kLength);
+  constexpr int kRanks = 4096;
+  own.Encode(absl::MakeSpan(one));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    for (int i = 0; i < StepMessage::kLength; ++i) sum[static_cast<size_t>(i)] += one[static_cast<size_t>(i)];
+  }
+  const StepMessage total = StepMessage::Decode(sum);
+  EXPECT_EQ(total.samples, own.samples * kRanks);
+  EXPECT_EQ(total.tokens, own.tokens * kRanks);
+  EXPECT_EQ(total.stop_votes, kRanks);
+  EXPECT_EQ(total.drain_votes, 0);
+}
+
+}  // namespace
+}  // namespace composer

@@ -1,0 +1,60 @@
+// Logs what the machine of rank 0 is doing, at most once every `interval`, at BATCH_START and EVAL_BATCH_START. Names are
+// Composer's:
+//
+//   cpu_percentage                                        all processors, since the last reading (none at the first)
+//   cpu_memory_{total,available,percent,used,free,active,inactive,buffers,cached,shared,slab}          bytes, percent
+//   disk_memory_{total,used,free,percent}                 of the file system of the run folder (Composer: of /)
+//   network_{bytes,packets}_{sent,recv}, network_{err,drop}{in,out}                                    since boot
+//   {min,max}_{gpu_percentage,memory_percentage,gpu_temperature_C,gpu_power_usage_W}   over the machine's GPUs
+//   with log_all_data instead: gpu_percentage_rank_<i>, …, i = NVML's number of the GPU, which is the local rank
+//     where ranks have GPUs in order
+//
+// Composer's gathers every rank's numbers as Python objects at every batch, and has the rank in the names of min and max,
+// so that a chart breaks whenever another rank becomes the hottest. Here the GPUs of the node are asked directly; other
+// nodes are not.
+// Source: mosaicml composer/callbacks/system_metrics_monitor.py.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/machine_stats.h"
+#include "base/nvml.h"
+#include "trainer/core/callback.h"
+
+namespace composer {
+
+// What cannot be measured is warned of once and not logged. A reading costs some 100 us, and 1 ms a GPU.
+class SystemMetricsMonitor final : public Callback {
+ public:
+  struct Options {
+    bool log_all_data = false;
+    absl::Duration interval = absl::Seconds(1);  // 0: at every batch
+    std::string proc = "/proc";
+    std::string nvml_library = "libnvidia-ml.so.1";
+  };
+  // clock outlives the monitor.
+  explicit SystemMetricsMonitor(Options options, const Clock& clock = RealClock::Get());
+
+  std::string name() const override { return "SystemMetricsMonitor"; }
+  EventSet events() const override { return {Event::kFitStart, Event::kBatchStart, Event::kEvalBatchStart}; }
+  absl::Status Run(Event event, State& state, Logger& logger) override;
+
+ private:
+  void Start(const State& state);
+  absl::Status LogMachine(const State& state, Logger& logger);
+  absl::Status LogGpus(Logger& logger) const;
+  void WarnOnce(const absl::Status& status);
+
+  Options options_;
+  const Clock& clock_;
+  std::unique_ptr<Nvml> nvml_;  // null: no GPUs
+  std::optional<CpuTimes> cpu_;
+  absl::Time next_;
+  bool warned_ = false;
+};
+
+}  // namespace composer

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/callbacks/output/export_for_inference.h"
+
+#include <torch/torch.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "checkpoint/format/dtype.h"
+#include "checkpoint/format/safetensors.h"
+#include "checkpoint/save/writer.h"
+#include "storage/local_store.h"
+#include "trainer/core/callback.h"
+#include "trainer/core/logger.h"
+#include "trainer/core/model_sharding.h"
+#include "trainer/core/state.h"
+
+namespace composer {
+namespace {
+
+constexpr char kWeights[] = "model.safetensors", kConfig[] = "config.json";
+
+absl::Status WriteSafetensors(LocalStore& store, const std::vector<HostTensor>& tensors) {
+  std::vector<SafetensorsEntry> entries;
+  absl::flat_hash_map<std::string, absl::string_view> bytes;
+  for (const HostTensor& tensor : tensors) {
+    RETURN_IF_ERROR(StoredBytes(tensor.name, tensor.data).status());
+    entries.push_back({tensor.name, std::string(DTypeName(tensor.data.scalar_type())), tensor.data.sizes().vec()});
+    bytes[tensor.name] = {static_cast<const char*>(tensor.data.const_data_ptr()), tensor.data.nbytes()};
+  }
+  ASSIGN_OR_RETURN(const std::string header, LayOutSafetensors(&entries));
+  std::vector<absl::string_view> pieces = {header};
+  for (const SafetensorsEntry& entry : entries) pieces.push_back(bytes[entry.name]);
+  return store.Put(kWeights, pieces);
+}
+
+std::string ConfigJson(const std::string& model_json, const State& state) {
+  nlohmann::ordered_json config;
+  const auto model = nlohmann::ordered_json::parse(model_json, nullptr, /*allow_exceptions=*/false);
+  config["model"] = model.is_discarded() ? nlohmann::ordered_json() : model;
+  config["training"] = {{"run_name", state.run_name},
+                        {"epoch", state.timestamp.epoch},
+                        {"batch", state.timestamp.batch},
+                        {"sample", state.timestamp.sample},
+                        {"token", state.timestamp.token}};
+  config["composer_version"] = COMPOSER_VERSION;
+  return config.dump(2) + "\n";
+}
+
+}  // namespace
+
+absl::Status ExportModel(const Model& model, const std::string& folder, const std::string& config_json,
+                         const std::vector<std::pair<std::string, at::Tensor>>& whole) {
+  std::vector<HostTensor> tensors;
+  for (const auto& [name, tensor] : whole) tensors.push_back(ToHost(name, tensor));
+  if (whole.empty()) {
+    for (const auto& item : model.named_parameters()) tensors.push_back(ToHost(item.key(), item.value()));
+  }
+  for (const auto& item : model.named_buffers()) tensors.push_back(ToHost(item.key(), item.value()));
+  LocalStore store(folder);
+  RETURN_IF_ERROR(WriteSafetensors(store, tensors));
+  return store.Put(kConfig, {config_json});
+}
+
+absl::Status ExportForInference::Run(Event event, State& state, Logger& logger) {
+  const InferenceWeightsScope weights(state.algorithms);
+  std::vector<std::pair<std::string, at::Tensor>> whole;
+  if (state.sharding != nullptr) whole = state.sharding->WholeParameters();  // a collective
+  if (state.rank != 0) return absl::OkStatus();
+  if (options_.folder.empty() && state.run_folder.empty())
+    return absl::FailedPreconditionError("export_for_inference needs a folder (save_path) or a run_folder to write to");
+  const std::string folder = options_.folder.empty() ? JoinPath(state.run_folder, "export") : options_.folder;
+  RETURN_IF_ERROR(ExportModel(*state.model, folder, ConfigJson(options_.model_json, state), whole));
+  LOG(INFO) << "export_for_inference: the model is in " << folder;
+  for (const char* name : {kWeights, kConfig}) logger.LogFile(absl::StrCat("export/", name), JoinPath(folder, name));
+  return absl::OkStatus();
+}
+
+}  // namespace composer

@@ -1,0 +1,41 @@
+// Hands the loggers the first images of a batch, every `interval` batches (or epochs) of training and at the start of each
+// evaluation: Images/Train, Images/Eval. With mode segmentation also Images/Train/prediction (the class with the largest
+// output) and Images/Train/ground_truth, as colours. Batches that are no images (image_tensors.h) are left alone.
+// Source: mosaicml composer/callbacks/image_visualizer.py.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/time.h"
+#include "trainer/core/callback.h"
+
+namespace composer {
+
+class ImageVisualizer final : public Callback {
+ public:
+  enum class Mode {
+    kInput,
+    kSegmentation,  // outputs [B, classes, H, W], targets [B, H, W] or as the outputs
+  };
+  struct Options {
+    Time interval = Time::Batches(100);  // kBatch or kEpoch, at least 1
+    Mode mode = Mode::kInput;
+    int64_t num_images = 8;  // at most; as many as the microbatch has
+    bool channels_last = false;
+  };
+  explicit ImageVisualizer(const Options& options) : options_(options) {}
+
+  std::string name() const override { return "ImageVisualizer"; }
+  EventSet events() const override;
+  absl::Status Run(Event event, State& state, Logger& logger) override;
+
+ private:
+  bool IsDue(Event event, const State& state);
+
+  Options options_;
+  int64_t last_ = -1;   // when training images were last logged, in the interval's unit
+  bool shown_ = false;  // images of the running evaluation are logged: its first batch may be several microbatches
+};
+
+}  // namespace composer

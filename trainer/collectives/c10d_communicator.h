@@ -1,0 +1,39 @@
+// Collectives of a c10d backend as it is (NCCL; also Gloo), called directly: no dispatcher in between. The order of sums
+// is the backend's.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "trainer/core/communicator.h"
+
+namespace composer {
+
+class C10dCommunicator final : public Communicator {
+ public:
+  // Connects a group of `size` ranks under a name that no other group has; all of them call it.
+  using GroupFactory = std::function<c10::intrusive_ptr<c10d::Backend>(const std::string& name, int rank, int size)>;
+  // device: where the backend wants its tensors; Gloo's is the CPU. Without a factory Split throws.
+  explicit C10dCommunicator(c10::intrusive_ptr<c10d::Backend> backend, at::Device device = at::kCPU,
+                            GroupFactory new_group = nullptr, std::string name = "")
+      : backend_(std::move(backend)), device_(device), new_group_(std::move(new_group)), name_(std::move(name)) {}
+  int rank() const override { return backend_->getRank(); }
+  int world_size() const override { return backend_->getSize(); }
+  at::Device device() const override { return device_; }
+  bool sums_in_tree_order() const override { return false; }
+  std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) override;
+  std::unique_ptr<PendingCollective> StartAllGather(at::Tensor output, at::Tensor input) override;
+  std::unique_ptr<PendingCollective> StartReduceScatterSum(at::Tensor output, at::Tensor input) override;
+  void Broadcast(at::Tensor tensor, int root) override;
+
+ private:
+  std::unique_ptr<Communicator> NewGroup(const std::string& name, int rank, int size) override;
+
+  c10::intrusive_ptr<c10d::Backend> backend_;
+  at::Device device_;
+  GroupFactory new_group_;
+  std::string name_;  // "" or "<group>/": before the names of groups that are split off
+};
+
+}  // namespace composer

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/core/logger.h"
+
+#include <exception>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/log.h"
+
+namespace composer {
+namespace {
+
+// A destination of a plugin may throw; a run must not end for it.
+absl::Status Call(const std::function<absl::Status(LoggerDestination&)>& call, LoggerDestination& destination) {
+  try {
+    return call(destination);
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+}  // namespace
+
+std::string TableJson(const TableRecord& table) {
+  nlohmann::ordered_json json;
+  json["columns"] = std::vector<std::string>(table.columns.begin(), table.columns.end());
+  json["data"] = std::vector<std::vector<std::string>>(table.rows.begin(), table.rows.end());
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
+}
+
+void Logger::AddDestination(std::unique_ptr<LoggerDestination> destination) {
+  destinations_.push_back(Slot{std::move(destination)});
+}
+
+Logger::MetricId Logger::Intern(absl::string_view name) {
+  const auto found = ids_.find(name);
+  if (found != ids_.end()) return found->second;
+  const MetricId id = static_cast<MetricId>(names_.size());
+  names_.push_back(std::make_unique<std::string>(name));
+  ids_.emplace(name, id);
+  last_.push_back(std::numeric_limits<double>::quiet_NaN());
+  is_pending_.push_back(false);
+  was_logged_.push_back(false);
+  pending_.reserve(names_.size());
+  record_.reserve(names_.size());
+  return id;
+}
+
+void Logger::Log(MetricId id, double value) {
+  last_[id] = value;
+  was_logged_[id] = true;
+  if (destinations_.empty() || is_pending_[id]) return;
+  is_pending_[id] = true;
+  pending_.push_back(id);
+}
+
+void Logger::Start(const RunStart& start) {
+  ForEach([&](LoggerDestination& destination) { return destination.Start(start); });
+}
+
+void Logger::Flush(const Timestamp& timestamp) {
+  if (pending_.empty()) return;
+  record_.clear();
+  for (MetricId id : pending_) {
+    record_.push_back(MetricValue{*names_[id], last_[id]});
+    is_pending_[id] = false;
+  }
+  pending_.clear();
+  ForEach([&](LoggerDestination& destination) { return destination.Write(MetricRecord{timestamp, record_}); });
+}
+
+void Logger::ForEach(const std::function<absl::Status(LoggerDestination&)>& call) {
+  for (Slot& slot : destinations_) {
+    const absl::Status status = Call(call, *slot.destination);
+    if (status.ok() || slot.failed) continue;
+    slot.failed = true;
+    LOG(WARNING) << "something is missing from " << slot.destination->name()
+                 << ", training goes on; further failures are not reported: " << status;
+  }
+}
+
+double Logger::Last(absl::string_view name) const {
+  const auto found = ids_.find(name);
+  return found == ids_.end() ? std::numeric_limits<double>::quiet_NaN() : last_[found->second];
+}
+
+bool Logger::WasLogged(absl::string_view name) const {
+  const auto found = ids_.find(name);
+  return found != ids_.end() && was_logged_[found->second];
+}
+
+void Logger::LogHyperparameters(const Hyperparameters& hyperparameters) {
+  ForEach([&](LoggerDestination& destination) { return destination.WriteHyperparameters(hyperparameters); });
+}
+
+void Logger::LogImages(const ImageRecord& record) {
+  ForEach([&](LoggerDestination& destination) { return destination.WriteImages(record); });
+}
+
+void Logger::LogTable(const TableRecord& record) {
+  ForEach([&](LoggerDestination& destination) { return destination.WriteTable(record); });
+}
+
+void Logger::LogFile(absl::string_view name, const std::string& path) {
+  ForEach([&](LoggerDestination& destination) { return destination.TakeFile(name, path); });
+}
+
+void Logger::Close() {
+  for (Slot& slot : destinations_) {
+    const absl::Status status = Call([](LoggerDestination& d) { return d.Close(); }, *slot.destination);
+    if (!status.ok() && !slot.failed) LOG(WARNING) << "closing " << slot.destination->name() << ": " << status;
+  }
+  destinations_.clear();
+}
+
+}  // namespace composer

@@ -1,0 +1,59 @@
+// A schedule is a pure function: where the run is -> factor on the initial learning rate. The one exception follows a
+// metric and has a small state (reduce_lr_on_plateau.h).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "base/time.h"
+
+namespace composer {
+
+// What a schedule may depend on besides the time.
+struct ScheduleContext {
+  Time max_duration;              // not kDuration
+  int64_t batches_per_epoch = 0;  // 0: not known
+  double scale_schedule_ratio = 1;
+  double initial_lr = 1;  // of the parameter group that is asked about, for schedules with absolute learning rates
+};
+
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+  // Class name: "ReduceLROnPlateau". Keys the saved state.
+  virtual std::string name() const { return "Scheduler"; }
+  // lr of the step that starts at `now` = initial_lr * Factor(now, context). (Composer lags one step; ours does not.)
+  virtual double Factor(const Timestamp& now, const ScheduleContext& context) const = 0;
+  // Momentum (beta1) of that step; nullopt: what it is.
+  virtual std::optional<double> Momentum(const Timestamp& now, const ScheduleContext& context) const {
+    return std::nullopt;
+  }
+  // kInvalidArgument when the schedule cannot be computed in this run. To be asked once before training; Factor throws
+  // c10::ValueError with the same message.
+  virtual absl::Status Check(const ScheduleContext& context) const { return absl::OkStatus(); }
+  // True when Composer's Trainer gives the step the factor of the step before: ApplySchedulers.
+  virtual bool lags_in_composer() const { return false; }
+
+  // For schedules that follow a metric (observe_metrics.h calls them); all others keep no state.
+  // The name under which it is logged, "loss/train/total"; "": follows none.
+  virtual absl::string_view monitor() const { return ""; }
+  virtual bool observes_every_batch() const { return false; }  // else every epoch
+  // The metric's new value, a number, equal on all ranks.
+  virtual void Observe(double value) {}
+  // One JSON value for the checkpoint; "" when there is nothing to keep.
+  virtual std::string SaveState() const { return ""; }
+  virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
+};
+
+using SchedulerList = std::vector<std::unique_ptr<Scheduler>>;
+
+// The start of the epoch that `now` is in: where schedules that are stepped every epoch look. Pure.
+Timestamp StartOfEpoch(const Timestamp& now);
+
+}  // namespace composer

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loop/eval_loop.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "trainer/collectives/broadcast_buffers.h"
+#include "trainer/core/error_place.h"
+#include "trainer/core/model_sharding.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/loop/autocast.h"
+
+namespace composer {
+
+bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state) {
+  const Time interval = CountedInterval(evaluator.eval_interval, state.max_duration, state.batches_per_epoch);
+  if (interval.value() <= 0 || evaluator.last_batch == state.timestamp.batch) return false;
+  if (event == Event::kFitEnd) return true;
+  const Event when = interval.unit() == TimeUnit::kEpoch       ? Event::kEpochEnd
+                     : interval.unit() == TimeUnit::kIteration ? Event::kIterationEnd
+                                                               : Event::kBatchEnd;
+  if (event != when) return false;
+  return IntervalCrossed(interval, state.previous_timestamp, state.timestamp);
+}
+
+namespace {
+
+// One forward pass; the batch may be empty on this rank.
+void RunEvalMicrobatch(State& state, Engine& engine, const MetricList& metrics) {
+  ThrowIfError(engine.Run(Event::kEvalBeforeForward));
+  if (state.batch.num_samples > 0) {
+    WholeModelScope whole(state.sharding);
+    try {
+      const AutocastScope autocast(state.precision, state.device.type());
+      state.outputs = state.model->eval_forward(state.batch);
+    } catch (...) {
+      RethrowWithPlace(state, absl::StrCat("evaluation ", state.eval_label, ", its batch ",
+                                           state.eval_timestamp.batch + 1, ", after batch ", state.timestamp.batch));
+    }
+    whole.End();
+  } else if (state.sharding != nullptr) {
+    state.sharding->SkipForward();
+  }
+  ThrowIfError(engine.Run(Event::kEvalAfterForward));
+  if (state.batch.num_samples == 0) return;
+  for (const auto& metric : metrics) metric->Update(state.outputs, state.batch);
+}
+
+// most: the samples of the rank that has the most.
+void RunEvalBatch(const Evaluator& evaluator, int64_t most, State& state, Engine& engine) {
+  ThrowIfError(engine.Run(Event::kEvalBatchStart));
+  const int64_t samples = state.batch.num_samples, wanted = evaluator.device_eval_microbatch_size;
+  if (wanted <= 0 || wanted >= most) {
+    RunEvalMicrobatch(state, engine, evaluator.metrics);
+  } else {
+    const Batch whole = state.batch;
+    for (int64_t begin = 0; begin == 0 || begin < samples; begin += wanted) {
+      if (wanted < samples) state.batch = whole.Slice(begin, std::min(begin + wanted, samples));
+      RunEvalMicrobatch(state, engine, evaluator.metrics);
+    }
+    state.batch = whole;
+    const auto passes = [wanted](int64_t size) { return std::max<int64_t>(1, (size + wanted - 1) / wanted); };
+    for (int64_t i = passes(samples); i < passes(most) && state.sharding != nullptr; ++i) state.sharding->SkipForward();
+  }
+  ThrowIfError(engine.Run(Event::kEvalBatchEnd));
+}
+
+// All sums of all metrics in one collective, and the tokens of the evaluation.
+void SumOverRanks(const MetricList& metrics, Communicator& communicator, Timestamp& time) {
+  if (communicator.world_size() == 1) return;
+  std::vector<double> sums = {static_cast<double>(time.token)};  // exact up to 2^53
+  for (const auto& metric : metrics) {
+    const auto own = metric->sums();
+    sums.insert(sums.end(), own.begin(), own.end());
+  }
+  communicator.AllReduceSum(absl::MakeSpan(sums));
+  time.token = time.token_in_epoch = time.token_in_iteration = static_cast<int64_t>(sums[0]);
+  size_t next = 1;
+  for (const auto& metric : metrics) {
+    for (double& sum : metric->sums()) sum = sums[next++];
+  }
+}
+
+bool IsFoundIn(const std::string& pattern, const std::string& name) {
+  if (absl::StrContains(absl::AsciiStrToLower(name), absl::AsciiStrToLower(pattern))) return true;
+  try {
+    return std::regex_search(name, std::regex(pattern, std::regex::icase));
+  } catch (const std::regex_error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator, Logger& logger) {
+  const torch::NoGradGuard no_grad;
+  BroadcastBuffers(state, communicator);
+  state.model->eval();
+  state.eval_label = evaluator.label;
+  state.eval_batches = evaluator.loader->batches_per_epoch();
+  state.eval_timestamp = Timestamp();
+  const Batch train_batch = state.batch;
+  for (const auto& metric : evaluator.metrics) metric->Reset();
+  ThrowIfError(engine.Run(Event::kEvalStart));
+  for (int64_t n = 0; n < evaluator.loader->batches_per_epoch(); ++n) {
+    state.batch = evaluator.batches->Load(/*epoch=*/0, n).To(state.device);
+    const int64_t samples = evaluator.loader->global_samples(n);
+    RunEvalBatch(evaluator, (samples + state.data_ranks - 1) / state.data_ranks, state, engine);
+    state.eval_timestamp.ToNextBatch(samples, state.batch.num_tokens, absl::ZeroDuration());
+  }
+  SumOverRanks(evaluator.metrics, communicator, state.eval_timestamp);
+  for (const auto& metric : evaluator.metrics) {
+    logger.Log(absl::StrCat("metrics/", evaluator.label, "/", metric->name()), metric->Compute());
+  }
+  evaluator.last_batch = state.timestamp.batch;
+  ThrowIfError(engine.Run(Event::kEvalEnd));
+  logger.Flush(state.timestamp);
+  state.batch = train_batch;
+  state.outputs = at::Tensor();
+  state.model->train();
+}
+
+absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<std::string>& patterns) {
+  if (patterns.empty()) return metrics;
+  std::vector<std::string> names;
+  for (const auto& metric : metrics) names.push_back(metric->name());
+  std::vector<bool> chosen(metrics.size(), false);
+  for (const std::string& pattern : patterns) {
+    bool found = false;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!IsFoundIn(pattern, names[i])) continue;
+      found = chosen[i] = true;
+    }
+    if (!found) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("metric_names: `", pattern, "` matches no metric; the model has ", absl::StrJoin(names, ", ")));
+    }
+  }
+  MetricList selected;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    if (chosen[i]) selected.push_back(std::move(metrics[i]));
+  }
+  return selected;
+}
+
+}  // namespace composer

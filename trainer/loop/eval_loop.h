@@ -1,0 +1,43 @@
+// Runs one evaluator: every sample once, whatever the number of ranks, metrics exact.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trainer/core/communicator.h"
+#include "trainer/core/engine.h"
+#include "trainer/core/logger.h"
+#include "trainer/core/state.h"
+#include "trainer/data/prefetcher.h"
+
+namespace composer {
+
+struct Evaluator {
+  std::string label;
+  std::shared_ptr<const DataLoader> loader;  // not shuffled, nothing dropped, uneven shares
+  std::unique_ptr<Prefetcher> batches;       // of loader
+  MetricList metrics;
+  Time eval_interval;
+  int64_t device_eval_microbatch_size = 0;  // samples of a forward pass; 0: the whole batch
+  int64_t last_batch = -1;                  // of the training, when it last ran
+};
+
+// Should it run at this event (kBatchEnd, kEpochEnd, kIterationEnd or kFitEnd)? Epoch intervals fire at kEpochEnd, those
+// in iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did. Source: mosaicml composer/core/evaluator.py,
+// evaluate_periodically().
+bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state);
+
+// Emits EVAL_START … EVAL_END, logs metrics/<label>/<metric> and flushes them as one record. The model is in evaluation
+// mode meanwhile; with several ranks rank 0's buffers are broadcast first. State::eval_timestamp counts the samples of all
+// ranks; tokens are this rank's until the ranks add them up, with the metrics, before EVAL_END. communicator: of the ranks with
+// other samples. Throws what the model or the collectives throw.
+void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator, Logger& logger);
+
+// Those metrics whose name one of the patterns is found in (a regular expression, or plain text; case ignored); all when
+// there are no patterns. kInvalidArgument: a pattern that matches none, with the names there are.
+absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<std::string>& patterns);
+
+}  // namespace composer

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loop/generate_loop.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "trainer/core/callback.h"
+#include "trainer/core/model_sharding.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/loop/autocast.h"
+
+namespace composer {
+
+absl::StatusOr<CausalDecoder*> DecoderOf(Model& model) {
+  auto* decoder = dynamic_cast<CausalDecoder*>(&model);
+  if (decoder != nullptr) return decoder;
+  return absl::InvalidArgumentError(
+      "generate: the model is no language model; it must be a gpt, or derive from LanguageModel or CausalDecoder "
+      "(trainer/models/causal_decoder.h)");
+}
+
+absl::Status Validate(const GenerateOptions& options, const TokenLists& prompts, const CausalDecoder& decoder) {
+  const auto refuse = [](auto... parts) { return absl::InvalidArgumentError(absl::StrCat("generate: ", parts...)); };
+  if (options.max_new_tokens < 1) return refuse("max_new_tokens must be at least 1, got ", options.max_new_tokens);
+  if (options.batch_size < 0) return refuse("batch_size must be at least 0 (0: all), got ", options.batch_size);
+  for (const int64_t eos : options.eos_token_id) {
+    if (eos < 0 || eos >= decoder.vocab())
+      return refuse("eos_token_id must be from 0 to ", decoder.vocab() - 1, " (the model's vocabulary), got ", eos);
+  }
+  RETURN_IF_ERROR(Annotate(Validate(options.sampling), "generate"));
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].empty()) return refuse("prompts[", i, "] is empty: there must be a token to go on from");
+    const auto tokens = static_cast<int64_t>(prompts[i].size());
+    if (tokens > decoder.context() - options.max_new_tokens) {
+      return refuse("prompts[", i, "] of ", tokens, " tokens and max_new_tokens ", options.max_new_tokens,
+                    " are more than the model's ", decoder.context(), " (max_seq_len)");
+    }
+    for (const int64_t token : prompts[i]) {
+      if (token < 0 || token >= decoder.vocab())
+        return refuse("prompts[", i, "] has token ", token, ", the model's vocabulary ends at ", decoder.vocab() - 1);
+    }
+  }
+  return absl::OkStatus();
+}
+
+PromptShare ShareOf(size_t prompts, int rank, int ranks) {
+  const auto r = static_cast<size_t>(rank), n = static_cast<size_t>(ranks);
+  return {prompts * r / n, prompts * (r + 1) / n, (prompts + n - 1) / n};
+}
+
+namespace {
+
+// The prompts of one rank.
+class Generation {
+ public:
+  Generation(const TokenLists& prompts, const GenerateOptions& options, CausalDecoder& decoder, State& state,
+             Communicator& data_ranks)
+      : prompts_(prompts), options_(options), decoder_(decoder), state_(state), data_ranks_(data_ranks) {}
+
+  // New tokens of the rank's own prompts.
+  TokenLists Run(const PromptShare& share) {
+    const torch::NoGradGuard no_grad;
+    const bool was_training = state_.model->is_training();
+    state_.model->eval();
+    const auto restore = absl::MakeCleanup([&] { state_.model->train(was_training); });
+    ModelSharding* const sharding = state_.sharding;
+    const bool whole = sharding != nullptr && (options_.summon_full_params || sharding->keeps_whole());
+    gathered_ = whole ? nullptr : sharding;
+    if (whole) sharding->BeginWhole();
+    const auto end = absl::MakeCleanup([&] {
+      if (whole) sharding->AbandonForward();
+    });
+    const size_t batch = options_.batch_size == 0 ? share.most : static_cast<size_t>(options_.batch_size);
+    for (size_t n = 0; n < share.most; n += batch)
+      RunBatch(std::min(share.begin + n, share.end), std::min(share.begin + n + batch, share.end));
+    return std::move(results_);
+  }
+
+ private:
+  struct Row {
+    size_t sample;  // the prompt's number
+    std::vector<int64_t> tokens;
+    bool done = false;
+  };
+
+  void RunBatch(size_t begin, size_t end) {
+    std::vector<Row> rows;
+    int64_t longest = 0;
+    for (size_t i = begin; i < end; ++i) {
+      rows.push_back({i, prompts_[i]});
+      longest = std::max(longest, static_cast<int64_t>(prompts_[i].size()));
+    }
+    std::unique_ptr<DecoderCache> cache;
+    // The last new token is not looked at.
+    if (options_.use_cache && !rows.empty())
+      cache = decoder_.NewCache(static_cast<int64_t>(rows.size()), longest + options_.max_new_tokens - 1);
+    for (int64_t place = 0; place < options_.max_new_tokens && AnyIsOpen(rows); ++place) {
+      if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.done; })) {
+        gathered_->SkipForward();
+      } else {
+        Append(Forward(rows, place == 0, cache.get()), static_cast<uint64_t>(place), rows);
+      }
+    }
+    for (Row& row : rows)
+      results_.emplace_back(row.tokens.begin() + static_cast<int64_t>(prompts_[row.sample].size()), row.tokens.end());
+  }
+
+  // On this rank; where all must make the same passes, on any.
+  bool AnyIsOpen(const std::vector<Row>& rows) {
+    const bool own = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.done; });
+    if (gathered_ == nullptr) return own;
+    if (options_.eos_token_id.empty() || data_ranks_.world_size() == 1) return own || data_ranks_.world_size() > 1;
+    double open = own ? 1 : 0;
+    data_ranks_.AllReduceSum(absl::MakeSpan(&open, 1));
+    return open > 0;
+  }
+
+  // Logits [B, vocab] on the host.
+  at::Tensor Forward(const std::vector<Row>& rows, bool first, DecoderCache* cache) {
+    std::vector<int64_t> lengths;
+    for (const Row& row : rows) lengths.push_back(static_cast<int64_t>(row.tokens.size()));
+    const bool one = cache != nullptr && !first;
+    const int64_t columns = one ? 1 : *std::max_element(lengths.begin(), lengths.end());
+    const at::Tensor tokens = at::zeros({static_cast<int64_t>(rows.size()), columns}, at::kLong);
+    int64_t* place = tokens.mutable_data_ptr<int64_t>();
+    for (const Row& row : rows) {
+      std::copy(one ? row.tokens.end() - 1 : row.tokens.begin(), row.tokens.end(), place);
+      place += columns;
+    }
+    WholeModelScope scope(gathered_);
+    const AutocastScope autocast(state_.precision, state_.device.type());
+    at::Tensor logits = decoder_.NextLogits(tokens.to(state_.device), lengths, cache);
+    logits = logits.to(at::kCPU, at::kFloat).contiguous();
+    scope.End();
+    return logits;
+  }
+
+  void Append(const at::Tensor& logits, uint64_t place, std::vector<Row>& rows) {
+    const auto vocab = static_cast<size_t>(logits.size(1));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Row& row = rows[i];
+      if (row.done) continue;
+      const absl::Span<const float> own(static_cast<const float*>(logits.const_data_ptr()) + i * vocab, vocab);
+      const SamplingOptions& sampling = options_.sampling;
+      const int64_t token = ChooseToken(own, sampling, TokenUniform(sampling.seed, row.sample, place));
+      row.tokens.push_back(token);
+      row.done =
+          std::find(options_.eos_token_id.begin(), options_.eos_token_id.end(), token) != options_.eos_token_id.end();
+    }
+  }
+
+  const TokenLists& prompts_;
+  const GenerateOptions& options_;
+  CausalDecoder& decoder_;
+  State& state_;
+  Communicator& data_ranks_;
+  ModelSharding* gathered_ = nullptr;  // not null: for each pass, by all ranks
+  TokenLists results_;
+};
+
+// All ranks' lists, which are runs of one of `prompts` lists, on every rank.
+TokenLists AllRanks(const TokenLists& own, size_t prompts, int64_t width, Communicator& data_ranks) {
+  const int ranks = data_ranks.world_size();
+  if (ranks == 1) return own;
+  const auto most = static_cast<int64_t>(ShareOf(prompts, 0, ranks).most);
+  const at::Tensor mine = at::full({most, width + 1}, -1, at::kLong);
+  for (size_t i = 0; i < own.size(); ++i)
+    std::copy(own[i].begin(), own[i].end(), mine.mutable_data_ptr<int64_t>() + static_cast<int64_t>(i) * (width + 1));
+  const at::Tensor sent = mine.to(data_ranks.device());
+  const at::Tensor gathered = at::empty({ranks, most, width + 1}, sent.options());
+  data_ranks.StartAllGather(gathered, sent)->Wait();
+  const at::Tensor all = gathered.cpu();
+  TokenLists lists;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const PromptShare share = ShareOf(prompts, rank, ranks);
+    for (size_t i = share.begin; i < share.end; ++i) {
+      const at::Tensor row = all[rank][static_cast<int64_t>(i - share.begin)];
+      const int64_t* begin = row.mutable_data_ptr<int64_t>();
+      lists.emplace_back(begin, std::find(begin, begin + width, -1));
+    }
+  }
+  return lists;
+}
+
+TokenLists Encoded(const std::vector<std::string>& prompts, const CausalDecoder& decoder) {
+  TokenLists tokens;
+  for (const std::string& prompt : prompts) tokens.push_back(decoder.Encode(prompt));
+  return tokens;
+}
+
+CausalDecoder& DecoderOrThrow(Model& model) {
+  const absl::StatusOr<CausalDecoder*> decoder = DecoderOf(model);
+  ThrowIfError(decoder.status());
+  return **decoder;
+}
+
+}  // namespace
+
+TokenLists GenerateTokens(const TokenLists& prompts, const GenerateOptions& options, State& state,
+                          Communicator& data_ranks) {
+  CausalDecoder& decoder = DecoderOrThrow(*state.model);
+  ThrowIfError(Validate(options, prompts, decoder));
+  if (prompts.empty()) return {};
+  const PromptShare share = ShareOf(prompts.size(), data_ranks.rank(), data_ranks.world_size());
+  const InferenceWeightsScope weights(state.algorithms);
+  const TokenLists own = Generation(prompts, options, decoder, state, data_ranks).Run(share);
+  return AllRanks(own, prompts.size(), options.max_new_tokens, data_ranks);
+}
+
+std::vector<std::string> GenerateTexts(const std::vector<std::string>& prompts, const GenerateOptions& options,
+                                       State& state, Communicator& data_ranks) {
+  const CausalDecoder& decoder = DecoderOrThrow(*state.model);
+  std::vector<std::string> texts;
+  for (std::vector<int64_t>& tokens : GenerateTokens(Encoded(prompts, decoder), options, state, data_ranks)) {
+    const auto& eos = options.eos_token_id;
+    if (!tokens.empty() && std::find(eos.begin(), eos.end(), tokens.back()) != eos.end()) tokens.pop_back();
+    texts.push_back(decoder.Decode(tokens));
+  }
+  return texts;
+}
+
+bool GenerateIsDue(const GenerateCallback& callback, Event event, const State& state) {
+  if (callback.last_batch == state.timestamp.batch) return false;
+  if (event == Event::kFitEnd) return true;
+  const Time interval = CountedInterval(callback.interval, state.max_duration, state.batches_per_epoch);
+  const Event when = interval.unit() == TimeUnit::kEpoch       ? Event::kEpochCheckpoint
+                     : interval.unit() == TimeUnit::kIteration ? Event::kIterationCheckpoint
+                                                               : Event::kBatchCheckpoint;
+  return event == when && IntervalCrossed(interval, state.previous_timestamp, state.timestamp);
+}
+
+void RunGenerate(GenerateCallback& callback, State& state, Communicator& data_ranks, Logger& logger) {
+  callback.last_batch = state.timestamp.batch;
+  const std::vector<std::string> texts = GenerateTexts(callback.prompts, callback.options, state, data_ranks);
+  const std::vector<std::string> columns = {"prompt", "generation"};
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < texts.size(); ++i) rows.push_back({callback.prompts[i], texts[i]});
+  logger.LogTable({state.timestamp, "generations", columns, rows});
+}
+
+}  // namespace composer

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loop/predict_loop.h"
+
+#include <torch/torch.h>
+
+#include "absl/cleanup/cleanup.h"
+#include "trainer/core/model_sharding.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/loop/autocast.h"
+
+namespace composer {
+
+std::vector<at::Tensor> RunPredict(const DataLoader& loader, Prefetcher& batches, bool return_outputs, State& state,
+                                   Engine& engine) {
+  const torch::NoGradGuard no_grad;
+  const bool was_training = state.model->is_training();
+  state.model->eval();
+  const auto restore = absl::MakeCleanup([&] { state.model->train(was_training); });
+  state.predict_timestamp = Timestamp();
+  std::vector<at::Tensor> outputs;
+  ThrowIfError(engine.Run(Event::kPredictStart));
+  for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
+    state.batch = batches.Load(/*epoch=*/0, n).To(state.device);
+    ThrowIfError(engine.Run(Event::kPredictBatchStart));
+    ThrowIfError(engine.Run(Event::kPredictBeforeForward));
+    if (state.batch.num_samples > 0) {
+      WholeModelScope whole(state.sharding);
+      {
+        const AutocastScope autocast(state.precision, state.device.type());
+        state.outputs = state.model->forward(state.batch);
+      }
+      whole.End();
+    } else if (state.sharding != nullptr) {
+      state.sharding->SkipForward();
+    }
+    ThrowIfError(engine.Run(Event::kPredictAfterForward));
+    if (return_outputs && state.batch.num_samples > 0) outputs.push_back(state.outputs.cpu());
+    state.predict_timestamp.ToNextBatch(loader.global_samples(n), state.batch.num_tokens, absl::ZeroDuration());
+    ThrowIfError(engine.Run(Event::kPredictBatchEnd));
+  }
+  ThrowIfError(engine.Run(Event::kPredictEnd));
+  state.outputs.reset();
+  return outputs;
+}
+
+}  // namespace composer

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/options/trainer_options.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "trainer/options/mesh_shape.h"
+
+namespace composer {
+namespace {
+
+template <typename Value>
+absl::Status Bad(absl::string_view field, const Value& value, absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, " is not allowed; ", allowed));
+}
+
+absl::Status ValidateData(const TrainDataOptions& train, int data_ranks) {
+  if (train.dataset == nullptr) return absl::InvalidArgumentError("train_dataloader: required");
+  if (train.dataset->size() == 0) return absl::InvalidArgumentError("train_dataloader: the dataset is empty");
+  if (train.global_train_batch_size < 0)
+    return Bad("global_train_batch_size", train.global_train_batch_size, "it must be at least 1");
+  if (train.device_train_batch_size < 0)
+    return Bad("device_train_batch_size", train.device_train_batch_size, "it must be at least 1");
+  if (train.global_train_batch_size == 0 && train.device_train_batch_size == 0) {
+    return absl::InvalidArgumentError(
+        "global_train_batch_size: required (or device_train_batch_size, the samples of one rank)");
+  }
+  if (train.global_train_batch_size > 0 && train.global_train_batch_size < data_ranks) {
+    return Bad(
+        "global_train_batch_size", train.global_train_batch_size,
+        absl::StrCat("each of the ", data_ranks, " ranks needs at least one sample: raise it or use fewer ranks"));
+  }
+  return absl::OkStatus();
+}
+
+// Iterations are counted only where they have a length.
+absl::Status ValidateUnit(absl::string_view field, const Time& time, const TrainerOptions& options) {
+  if (time.unit() != TimeUnit::kIteration || options.iteration_length.count() > 0) return absl::OkStatus();
+  return Bad(field, time.ToString(),
+             "iterations need an iteration_length; else use ep, ba, sp, tok, dur or a wall-clock time");
+}
+
+absl::Status ValidateTimes(const TrainerOptions& options) {
+  if (!(options.scale_schedule_ratio > 0))
+    return Bad("scale_schedule_ratio", options.scale_schedule_ratio, "it must be more than 0");
+  const Time& max_duration = options.max_duration;
+  if (max_duration.value() != 0) {
+    RETURN_IF_ERROR(ValidateDuration("max_duration", max_duration, options));
+    if (ScaledMaxDuration(options).value() <= 0)
+      return Bad("scale_schedule_ratio", options.scale_schedule_ratio,
+                 absl::StrCat("it makes max_duration (", max_duration.ToString(), ") 0"));
+  }
+  const Time& iteration = options.iteration_length;
+  if (iteration.value() < 0 ||
+      (iteration.value() > 0 && iteration.unit() != TimeUnit::kEpoch && iteration.unit() != TimeUnit::kToken))
+    return Bad("iteration_length", iteration.ToString(), "it is a number of epochs or tokens");
+  RETURN_IF_ERROR(ValidateUnit("save_interval", options.save.save_interval, options));
+  for (const EvaluatorOptions& evaluator : options.evaluators)
+    RETURN_IF_ERROR(ValidateUnit("eval_interval", evaluator.eval_interval, options));
+  return absl::OkStatus();
+}
+
+absl::Status ValidateSave(const SaveOptions& save, const TrainerOptions& options, int world_size) {
+  const int keep = save.save_num_checkpoints_to_keep;
+  if (keep == 0 || keep < -1)
+    return Bad("save_num_checkpoints_to_keep", keep, "it must be at least 1, or -1 to keep all");
+  if (world_size > 1 && !save.save_folder.empty() && options.store == nullptr)
+    return absl::InvalidArgumentError("store: several ranks need one to coordinate checkpoints");
+  return ValidateUnit("save_interval", save.save_interval, options);
+}
+
+absl::Status ValidateElastic(const TrainerOptions& options) {
+  if (options.virtual_shards == 0) return absl::OkStatus();
+  if (options.device_train_microbatch_size == kAutoMicrobatch) {
+    return absl::InvalidArgumentError(
+        "device_train_microbatch_size: auto does not go with determinism: elastic, where it is part of the result; "
+        "give "
+        "a number of samples");
+  }
+  const bool sharded = options.fsdp && options.fsdp->strategy != ShardingStrategy::kNoShard;
+  if (sharded && options.fsdp->reduce_dtype != at::kFloat) {
+    return Bad("fsdp mixed_precision reduce_dtype", c10::toString(options.fsdp->reduce_dtype),
+               "determinism: elastic sums gradients in float32: use FULL, DEFAULT, or reduce_dtype: float32");
+  }
+  if (options.ddp.sync_strategy == DdpSyncStrategy::kMultiAutoSync)
+    return absl::InvalidArgumentError(
+        "determinism: elastic sums once a step: not with ddp_sync_strategy multi_auto_sync");
+  if (options.ddp.gradient_compression != GradientCompression::kNone)
+    return absl::InvalidArgumentError("determinism: elastic needs ddp_config gradient_compression: none");
+  if (!options.device.is_cpu())
+    return absl::InvalidArgumentError("determinism: elastic needs device: cpu: NCCL's sums have an order of their own");
+  return absl::OkStatus();
+}
+
+absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators) {
+  std::set<std::string> labels;
+  for (const EvaluatorOptions& evaluator : evaluators) {
+    if (evaluator.dataset == nullptr || evaluator.dataset->size() == 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("eval_dataloader ", evaluator.label, ": the dataset is missing or empty"));
+    if (evaluator.batch_size < 1)
+      return Bad(absl::StrCat("eval_dataloader ", evaluator.label, " batch_size"), evaluator.batch_size,
+                 "it must be at least 1");
+    if (!labels.insert(evaluator.label).second)
+      return Bad("eval_dataloader label", evaluator.label, "another evaluation has this label: each needs its own");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTensorParallel(const TrainerOptions& options) {
+  if (options.tensor_parallel_degree <= 1) return absl::OkStatus();
+  if (!options.split_model)
+    return Bad("tensor_parallel_degree", options.tensor_parallel_degree,
+               "needs split_model: how the model is split over ranks");
+  if (options.virtual_shards != 0)
+    return absl::InvalidArgumentError(
+        "determinism: elastic does not go with tensor_parallel_degree: sums inside a split matrix product depend on "
+        "it");
+  if (options.device_train_microbatch_size == kAutoMicrobatch)
+    return absl::InvalidArgumentError(
+        "device_train_microbatch_size: auto does not go with tensor_parallel_degree: a rank that runs out of memory "
+        "within a layer would leave its group waiting; give a number of samples");
+  return absl::OkStatus();
+}
+
+absl::Status ValidateMesh(const TrainerOptions& options, int world_size) {
+  RETURN_IF_ERROR(ValidateTensorParallel(options));
+  MeshShape mesh;
+  RETURN_IF_ERROR(PlanMesh(options.fsdp ? &*options.fsdp : nullptr, options.tensor_parallel_degree, world_size, mesh));
+  if (options.fsdp && options.fsdp->cpu_offload && mesh.replicate > 1 && mesh.shard > 1 && !options.device.is_cpu())
+    return Bad("fsdp cpu_offload", "true", "gradients in host memory can't be summed over replicas of a GPU run");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateDuration(absl::string_view field, const Time& duration, const TrainerOptions& options) {
+  if (duration.unit() == TimeUnit::kDuration)
+    return Bad(field, duration.ToString(),
+               "it can't be a fraction of itself: use ep, ba, sp, tok or a wall-clock time");
+  if (duration.value() <= 0) return Bad(field, duration.ToString(), "it must be more than 0");
+  return ValidateUnit(field, duration, options);
+}
+
+Time ScaledMaxDuration(const TrainerOptions& options) {
+  const Time& time = options.max_duration;
+  if (time.unit() == TimeUnit::kDuration) return time;
+  return Time(static_cast<int64_t>(time.value() * options.scale_schedule_ratio), time.unit());
+}
+
+absl::Status Validate(const TrainerOptions& options, int world_size) {
+  if (options.model == nullptr && !options.make_model) return absl::InvalidArgumentError("model: required");
+  if (options.model != nullptr && options.make_model)
+    return absl::InvalidArgumentError("make_model: the model is given, too; give one of them");
+  if (!options.make_optimizer) return absl::InvalidArgumentError("optimizers: required");
+  if (options.device_train_microbatch_size < 0 && options.device_train_microbatch_size != kAutoMicrobatch)
+    return Bad("device_train_microbatch_size", options.device_train_microbatch_size,
+               "it must be at least 1, 0 for the whole batch, or auto");
+  RETURN_IF_ERROR(ValidateSave(options.save, options, world_size));
+  for (const SaveOptions& saver : options.checkpoint_savers) {
+    if (saver.save_folder.empty()) return absl::InvalidArgumentError("checkpoint_saver: a folder is required");
+    RETURN_IF_ERROR(Annotate(ValidateSave(saver, options, world_size), "checkpoint_saver"));
+  }
+  RETURN_IF_ERROR(ValidateElastic(options));
+  RETURN_IF_ERROR(ValidateMesh(options, world_size));
+  RETURN_IF_ERROR(ValidateTimes(options));
+  RETURN_IF_ERROR(ValidateEvaluators(options.evaluators));
+  return ValidateData(options.train, world_size / options.tensor_parallel_degree);
+}
+
+}  // namespace composer

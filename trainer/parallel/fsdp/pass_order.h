@@ -1,0 +1,69 @@
+// The order in which the ranks of a sharded run go through the units of the model: the same on all of them.
+//
+// A pass is a list of moves: forward of a block, backward into it, reduction of its gradients; each has collectives. The
+// first pass of a kind (training, forward only) is agreed move by move, with a small all-gather before each: every rank says
+// which move it is about to make, a rank that has none of its own left (no samples, out of memory, a microbatch without
+// loss) says so and makes the others'. From then on the order is known, and such a rank goes through it by itself.
+//
+// A model may leave the known order, as long as all ranks do so alike. Transports of host memory compare the unit in each
+// call; for the others the ranks compare a digest of all moves at the end of each step.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "trainer/core/communicator.h"
+
+namespace composer {
+
+// Threads: one at a time (the training thread, autograd's inside backward).
+class PassOrder {
+ public:
+  enum class Pass : uint8_t { kTraining, kForwardOnly };
+  enum class Kind : uint8_t { kForward = 1, kBackward, kReduce };
+  struct Move {
+    Kind kind;
+    size_t unit;
+    bool operator==(const Move&) const = default;
+  };
+  using NameOf = absl::FunctionRef<std::string(size_t unit)>;
+
+  // world: the ranks that go through the model together; it must outlive this object.
+  explicit PassOrder(Communicator& world) : world_(world) {}
+
+  void Begin(Pass pass);
+  // This rank is about to make a move of its own. Throws StatusError kInternal on all ranks when they are about to make
+  // different ones and the order is not known yet.
+  void Make(Move move, NameOf name);
+  // This rank has no move of its own (left) in this pass: the next one of the others; nullopt when the pass is over.
+  // whole: what this rank has made is a complete pass as the model wants it, so that later ones can go by it.
+  std::optional<Move> Follow(bool whole, NameOf name);
+  // A move that every rank makes at this place without asking, as all of them know that it is missing.
+  void MakeUnasked(Move move) { Digest(move); }
+
+  // Of all moves since the beginning, 24 bits.
+  uint32_t digest() const { return digest_ >> 8 ^ (digest_ & 0xff); }
+
+ private:
+  struct Known {
+    std::vector<Move> moves;
+    bool agreed = false;
+  };
+  Known& known() { return known_[static_cast<size_t>(pass_)]; }
+  // What all ranks say; a move of one of them, or nullopt when none makes one.
+  std::optional<Move> Agree(uint64_t own, NameOf name);
+  void Digest(Move move);
+
+  Communicator& world_;
+  Known known_[2];
+  Pass pass_ = Pass::kTraining;
+  size_t place_ = 0;      // in known().moves
+  bool strayed_ = false;  // this rank has left the known order in this pass
+  uint32_t digest_ = 2166136261;
+};
+
+}  // namespace composer

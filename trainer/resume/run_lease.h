@@ -1,0 +1,23 @@
+// Takes the lease of a folder of checkpoints for a run: all ranks together, rank 0 holds it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/exchange/rank_exchange.h"
+#include "checkpoint/folder/folder_lease.h"
+#include "checkpoint/format/run_identity.h"
+#include "storage/object_store.h"
+#include "trainer/core/state.h"
+
+namespace composer {
+
+// All ranks call it. Rank 0 has the lease, the others null; an error is all ranks'. Blocks as FolderLease::Acquire does.
+// The run is known by state.run_folder's id (checkpoint/format/run_identity.h), the first that a rank finds in its folder, which
+// is made when none has one; without a run folder by its name alone.
+absl::StatusOr<std::unique_ptr<FolderLease>> TakeRunLease(std::shared_ptr<ObjectStore> folder, RankExchange& exchange,
+                                                          const State& state, const LaunchId& launch,
+                                                          const FolderLeaseOptions& options = {});
+
+}  // namespace composer

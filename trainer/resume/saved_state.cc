@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/resume/saved_state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "checkpoint/format/reshard.h"
+#include "checkpoint/load/reader.h"
+#include "trainer/core/model_sharding.h"
+
+namespace composer {
+namespace {
+
+using SmallState = std::map<std::string, std::string>;
+
+constexpr absl::string_view kAlgorithms = "algorithms/";
+
+// A name for each part, so that two callbacks of one class do not collide.
+template <typename Parts, typename Visit>
+void VisitNamed(absl::string_view prefix, const Parts& parts, const Visit& visit) {
+  std::map<std::string, int> seen;
+  for (const auto& part : parts) {
+    const int copy = seen[part->name()]++;
+    visit(copy == 0 ? absl::StrCat(prefix, part->name()) : absl::StrCat(prefix, part->name(), "#", copy + 1), *part);
+  }
+}
+
+template <typename Parts>
+void SaveParts(absl::string_view prefix, const Parts& parts, SmallState& small) {
+  VisitNamed(prefix, parts, [&](const std::string& key, const auto& part) {
+    if (std::string json = part.SaveState(); !json.empty()) small[key] = std::move(json);
+  });
+}
+
+template <typename Parts>
+absl::Status LoadParts(absl::string_view prefix, const Parts& parts, const std::vector<std::string>& exclude,
+                       const SmallState& small) {
+  absl::Status status;
+  VisitNamed(prefix, parts, [&](const std::string& key, auto& part) {
+    const auto it = small.find(key);
+    if (it == small.end() || !status.ok() || Matches(exclude, part.name())) return;
+    status = Annotate(part.LoadState(it->second), key);
+  });
+  return status;
+}
+
+absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) {
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const std::pair<const char*, int64_t*> fields[] = {{"global_train_batch_size", &data.global_train_batch_size},
+                                                     {"dataset_size", &data.dataset_size},
+                                                     {"seed", &data.seed}};
+  for (const auto& [field, value] : fields) {
+    if (!json.is_object() || !json.contains(field) || !json[field].is_number_integer())
+      return absl::DataLossError(absl::StrCat("the checkpoint's data settings have no ", field));
+    *value = json[field].get<int64_t>();
+  }
+  const auto shards = json.find("virtual_shards");  // older checkpoints have none
+  if (shards != json.end() && !shards->is_number_integer())
+    return absl::DataLossError("the checkpoint's data settings: virtual_shards is no number");
+  data.virtual_shards = shards == json.end() ? 0 : shards->get<int64_t>();
+  return absl::OkStatus();
+}
+
+// values: of `box` of a rank's tensor. The parts that lie in one piece in the whole tensor.
+void AddShards(const TensorSplit& split, const BoxExtent& box, const at::Tensor& values, std::vector<Shard>& shards) {
+  const auto dim = static_cast<size_t>(split.dim);
+  for (TensorSplit::Box& part : split.ToWhole(box)) {
+    const int64_t begin = part.local.offset[dim] - box.offset[dim];
+    shards.push_back({std::move(part.offset), values.narrow(split.dim, begin, part.local.shape[dim])});
+  }
+}
+
+// local: the piece.
+ShardedTensor AsSharded(std::string name, const at::Tensor& local, const ModelSharding::Piece& piece) {
+  const std::vector<int64_t>& whole = piece.split == nullptr ? piece.shape : piece.split->shape;
+  ShardedTensor sharded{std::move(name), whole, local.scalar_type(), {}, piece.writes};
+  const at::Tensor flat = local.view(-1);
+  int64_t begin = 0;
+  for (BoxExtent& box : FlatRangeToBoxes(piece.shape, piece.begin, piece.end)) {
+    const int64_t numel = Volume(box.shape);
+    const at::Tensor values = flat.narrow(0, begin, numel).view(box.shape);
+    begin += numel;
+    if (piece.split == nullptr) {
+      sharded.shards.push_back({std::move(box.offset), values});
+    } else {
+      AddShards(*piece.split, box, values, sharded.shards);
+    }
+  }
+  return sharded;
+}
+
+struct KeptByAlgorithm {
+  std::string key;
+  KeptTensor kept;
+};
+
+std::vector<KeptByAlgorithm> KeptTensors(const State& state) {
+  std::vector<KeptByAlgorithm> all;
+  VisitNamed(kAlgorithms, state.algorithms, [&](const std::string& key, const Algorithm& algorithm) {
+    for (KeptTensor& kept : algorithm.tensors()) all.push_back({key, std::move(kept)});
+  });
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> AlgorithmKeys(const State& state) {
+  std::vector<std::string> keys;
+  VisitNamed(kAlgorithms, state.algorithms, [&](const std::string& key, const Algorithm&) { keys.push_back(key); });
+  return keys;
+}
+
+StateDict SavedTensors(const State& state, bool weights_only) {
+  StateDict dict;
+  std::vector<KeptByAlgorithm> all_kept = KeptTensors(state);
+  absl::flat_hash_map<absl::string_view, KeptByAlgorithm*> stand_ins;
+  for (KeptByAlgorithm& item : all_kept) {
+    if (item.kept.stands_for_model) stand_ins.emplace(item.kept.name, &item);
+  }
+  // Sharded like this parameter, when that is sharded.
+  const auto add = [&](std::string name, const at::Tensor& tensor, const at::Tensor& param) {
+    const ModelSharding::Piece* piece =
+        state.sharding == nullptr || !param.defined() ? nullptr : state.sharding->Find(param);
+    if (piece == nullptr || tensor.sizes() != param.sizes()) {
+      dict.tensors.emplace_back(std::move(name), tensor);
+    } else {
+      dict.sharded.push_back(AsSharded(std::move(name), tensor, *piece));
+    }
+  };
+  const auto add_model = [&](const std::string& name, at::Tensor tensor, const at::Tensor& param) {
+    if (const auto found = stand_ins.find(name); found != stand_ins.end())
+      std::swap(tensor, found->second->kept.tensor);
+    add(absl::StrCat("model/", name), tensor, param);
+  };
+  const auto named = state.model->named_parameters();
+  absl::flat_hash_map<absl::string_view, at::Tensor> params;
+  params.reserve(named.size());
+  for (const auto& item : named) {
+    params.emplace(item.key(), item.value());
+    add_model(item.key(), item.value().detach(), item.value());
+  }
+  for (const auto& item : state.model->named_buffers()) add_model(item.key(), item.value(), {});
+  if (weights_only) return dict;
+  for (const KeptByAlgorithm& item : all_kept)
+    add(absl::StrCat(item.key, "/", item.kept.name), item.kept.tensor.detach(), item.kept.param);
+  for (auto& [name, tensor] : state.optimizer->state()) {
+    const auto param = params.find(absl::string_view(name).substr(0, name.rfind('/')));
+    add(absl::StrCat("optimizer/", name), tensor, param == params.end() ? at::Tensor() : param->second);
+  }
+  return dict;
+}
+
+std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns) {
+  constexpr absl::string_view kPrefix = "state/";
+  for (std::string& pattern : patterns) {
+    if (absl::StartsWith(pattern, kPrefix)) pattern.erase(0, kPrefix.size());
+  }
+  return patterns;
+}
+
+SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bool weights_only) {
+  SmallState small;
+  small["timestamp"] = state.timestamp.ToJson();
+  if (weights_only) return small;
+  small["data"] = nlohmann::json{{"global_train_batch_size", data.global_train_batch_size},
+                                 {"dataset_size", data.dataset_size},
+                                 {"seed", state.seed},
+                                 {"virtual_shards", data.virtual_shards}}
+                      .dump();
+  if (!data.configuration.empty() && state.rank == 0) small[kConfigurationKey] = data.configuration;
+  if (state.lagging) small["lagging"] = state.lagging->ToJson();
+  if (state.scaler) small["scaler"] = state.scaler->SaveState();
+  if (std::string json = state.nan.SaveState(); !json.empty()) small["nan"] = std::move(json);
+  if (state.auto_microbatch) small["auto_microbatch"] = state.auto_microbatch->SaveState();
+  for (size_t i = 0; i < state.schedulers.size(); ++i) {
+    if (std::string json = state.schedulers[i]->SaveState(); !json.empty())
+      small[absl::StrCat("schedulers/", i)] = std::move(json);
+  }
+  SaveParts("callbacks/", state.callbacks, small);
+  SaveParts(kAlgorithms, state.algorithms, small);
+  return small;
+}
+
+absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::string>& exclude_algorithms,
+                               State& state, SavedDataSettings& data) {
+  const auto restore = [&](const std::string& key, const auto& fn) {
+    const auto it = small.find(key);
+    return it == small.end() ? absl::OkStatus() : Annotate(fn(it->second), key);
+  };
+  RETURN_IF_ERROR(restore("timestamp", [&](const std::string& json) -> absl::Status {
+    ASSIGN_OR_RETURN(state.timestamp, Timestamp::FromJson(json));
+    state.previous_timestamp = state.timestamp;
+    return absl::OkStatus();
+  }));
+  if (state.lagging) {
+    RETURN_IF_ERROR(restore("lagging", [&](const std::string& json) -> absl::Status {
+      ASSIGN_OR_RETURN(state.lagging, Timestamp::FromJson(json));
+      return absl::OkStatus();
+    }));
+  }
+  RETURN_IF_ERROR(restore("data", [&](const std::string& json) { return ReadDataSettings(json, data); }));
+  if (state.scaler) {
+    RETURN_IF_ERROR(restore("scaler", [&](const std::string& json) { return state.scaler->LoadState(json); }));
+  }
+  RETURN_IF_ERROR(restore("nan", [&](const std::string& json) { return state.nan.LoadState(json); }));
+  if (state.auto_microbatch) {
+    RETURN_IF_ERROR(
+        restore("auto_microbatch", [&](const std::string& json) { return state.auto_microbatch->LoadState(json); }));
+  }
+  for (size_t i = 0; i < state.schedulers.size(); ++i) {
+    RETURN_IF_ERROR(restore(absl::StrCat("schedulers/", i),
+                            [&](const std::string& json) { return state.schedulers[i]->LoadState(json); }));
+  }
+  RETURN_IF_ERROR(LoadParts("callbacks/", state.callbacks, {}, small));
+  return LoadParts(kAlgorithms, state.algorithms, exclude_algorithms, small);
+}
+
+}  // namespace composer

@@ -1,0 +1,54 @@
+// What a checkpoint holds of a run, and how it goes back into one.
+//
+// Saved: model parameters and buffers (rank 0's), optimizer state, timestamp, seed, data settings, gradient scaler,
+// microbatch size, states of schedulers, callbacks and algorithms, tensors of algorithms. Not saved, since they are functions of the
+// timestamp: schedules, sample order, random numbers.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "checkpoint/format/state_dict.h"
+#include "trainer/core/state.h"
+
+namespace composer {
+
+// What the checkpoint says of the data; the run must go on with the same.
+struct SavedDataSettings {
+  int64_t global_train_batch_size = 0;
+  int64_t dataset_size = 0;
+  int64_t seed = 0;
+  int64_t virtual_shards = 0;
+  std::string configuration;  // TrainerOptions::configuration; rank 0 saves it
+};
+
+// The key of the configuration in a checkpoint's small state.
+inline constexpr char kConfigurationKey[] = "configuration";
+
+// The live tensors: `model/<name>`, and unless weights_only `optimizer/<name>` and `algorithms/<algorithm>/<name>`; no
+// small state. Of a sharded model the parameters and what is kept beside them are in `sharded`, this rank's pieces of them
+// under the same names. Where an algorithm's tensor stands for the model's (core/callback.h), `model/<name>` is that one;
+// of several the first algorithm's.
+StateDict SavedTensors(const State& state, bool weights_only);
+
+// The algorithms' keys, `algorithms/<name>`, in their order: a second one of a name is `algorithms/<name>#2`.
+std::vector<std::string> AlgorithmKeys(const State& state);
+
+// Composer's names of what to ignore begin with `state/`, ours do not: without it.
+std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns);
+
+// Key -> JSON: timestamp, data, configuration, scaler, auto_microbatch, schedulers/<i>, callbacks/<name>, algorithms/<name>; only
+// `timestamp` with weights_only.
+std::map<std::string, std::string> SavedSmallState(const State& state, const SavedDataSettings& data,
+                                                   bool weights_only);
+
+// The other way. A key that is not there leaves its part of the state as it is. exclude_algorithms: fnmatch patterns of
+// names whose state is passed over. kDataLoss when a value can't be read.
+absl::Status RestoreSmallState(const std::map<std::string, std::string>& small,
+                               const std::vector<std::string>& exclude_algorithms, State& state,
+                               SavedDataSettings& data);
+
+}  // namespace composer

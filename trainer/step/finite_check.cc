@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/step/finite_check.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <cstdint>
+
+namespace composer {
+namespace {
+
+// An element is NaN or infinite when all bits of its exponent are set: then adding one to the exponent reaches the sign bit.
+// Plain integer operations, which compilers turn into vector ones.
+template <typename Bits>
+bool AllFinite(const void* data, int64_t n, Bits exponent_one) {
+  const Bits* const bits = static_cast<const Bits*>(data);
+  constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
+  constexpr auto kMagnitude = static_cast<Bits>(~kSign);
+  Bits seen = 0;
+  for (int64_t i = 0; i < n; ++i) seen |= static_cast<Bits>(static_cast<Bits>(bits[i] & kMagnitude) + exponent_one);
+  return (seen & kSign) == 0;
+}
+
+bool AllFiniteOnCpu(const at::Tensor& tensor) {
+  const at::Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
+  const void* const data = dense.const_data_ptr();
+  const int64_t n = dense.numel();
+  switch (dense.scalar_type()) {
+    case at::kFloat:
+      return AllFinite<uint32_t>(data, n, uint32_t{1} << 23);
+    case at::kDouble:
+      return AllFinite<uint64_t>(data, n, uint64_t{1} << 52);
+    case at::kBFloat16:
+      return AllFinite<uint16_t>(data, n, uint16_t{1} << 7);
+    case at::kHalf:
+      return AllFinite<uint16_t>(data, n, uint16_t{1} << 10);
+    default:
+      return at::isfinite(dense).all().item<bool>();
+  }
+}
+
+}  // namespace
+
+void FiniteCheck::Reset() {
+  found_on_cpu_ = false;
+  on_device_.reset();
+}
+
+void FiniteCheck::Add(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.numel() == 0) return;
+  if (tensor.is_cpu()) {
+    found_on_cpu_ = found_on_cpu_ || !AllFiniteOnCpu(tensor);
+  } else {
+    Add(std::vector<at::Tensor>{tensor});
+  }
+}
+
+void FiniteCheck::Add(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> elsewhere;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined() || tensor.numel() == 0) continue;
+    if (tensor.is_cpu()) {
+      Add(tensor);
+    } else {
+      elsewhere.push_back(tensor);
+    }
+  }
+  if (elsewhere.empty()) return;
+  const at::NoGradGuard no_grad;
+  // The largest magnitude cannot overflow; times 0 it is NaN for NaN and infinity.
+  std::vector<at::Tensor> largest = at::_foreach_norm(elsewhere, INFINITY);
+  for (at::Tensor& norm : largest) norm = norm.to(at::kFloat);
+  const at::Tensor verdict = at::stack(largest).mul_(0).sum();
+  on_device_ = on_device_.defined() ? on_device_ + verdict : verdict;
+}
+
+void FiniteCheck::WriteTo(const at::Tensor& slot) const {
+  const at::NoGradGuard no_grad;
+  if (found_on_cpu_) slot.fill_(1);
+  if (on_device_.defined()) slot.add_(on_device_.view_as(slot));
+}
+
+bool FiniteCheck::finite() const { return !found_on_cpu_ && (!on_device_.defined() || on_device_.item<float>() == 0); }
+
+}  // namespace composer
