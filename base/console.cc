@@ -43,11 +43,11 @@ bool AreOneFile(int a, int b) {
 
 }  // namespace
 
-void Tell(absl::string_view text) {
+void PrintToUser(absl::string_view text) {
   WriteLine(absl::StrCat("composer: ", PrintableText(absl::StripSuffix(text, "\n")), "\n"));
 }
 
-void TellError(absl::string_view text) {
+void PrintErrorToUser(absl::string_view text) {
   const bool coloured = WantsColour(isatty(STDERR_FILENO) != 0, Environment::FromProcess());
   WriteLine(absl::StrCat(
       coloured ? "\033[31mcomposer:\033[0m " : "composer: ", PrintableText(absl::StripSuffix(text, "\n")), "\n"));
@@ -78,7 +78,7 @@ void Console::WakeWhenRoom(int wake_fd) {
 
 bool Console::Flush(absl::Duration patience, const std::function<bool()>& interrupted) {
   const bool written = out_ == nullptr || out_->Flush(patience, interrupted);
-  if (!written) Tell("the end of the output is missing: nobody read it in time");
+  if (!written) PrintToUser("the end of the output is missing: nobody read it in time");
   return err_->Flush(patience, interrupted) && written;
 }
 

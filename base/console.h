@@ -15,10 +15,10 @@
 namespace composer {
 
 // Writes "composer: <text>\n", on a line of its own and not torn by the output of the workers. Control characters, which
-// text from elsewhere may hold, are escaped. While a Console exists it writes, and Tell never waits for the terminal.
-void Tell(absl::string_view text);
+// text from elsewhere may hold, are escaped. While a Console exists it writes, and PrintToUser never waits for the terminal.
+void PrintToUser(absl::string_view text);
 
-// Both streams, written by threads: from its construction on neither Tell nor LOG nor the output of the workers makes
+// Both streams, written by threads: from its construction on neither PrintToUser nor LOG nor the output of the workers makes
 // anybody wait for the terminal. At most one at a time; only after the last fork. Threads: all methods from any.
 class Console {
  public:
@@ -40,7 +40,7 @@ class Console {
 };
 
 // The same for what went wrong, with a red "composer:" where colour is wanted.
-void TellError(absl::string_view text);
+void PrintErrorToUser(absl::string_view text);
 
 // Columns of the terminal on stderr; 0 when it is none.
 int TerminalColumns();

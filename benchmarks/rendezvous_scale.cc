@@ -47,7 +47,7 @@ class Agent final : public grpc::ClientBidiReactor<proto::NodeMessage, proto::Co
  public:
   Agent(int index, int agents, const std::string& address, Tally* tally) : index_(index), tally_(tally) {
     channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                         ChannelSettings(Link::kNetwork, PaceOf(agents)));
+                                         ChannelSettings(Link::kNetwork, TimeoutsOf(agents)));
   }
   bool Connect() { return channel_->WaitForConnected(DeadlineAfter(kLimit)); }
 
@@ -68,7 +68,7 @@ class Agent final : public grpc::ClientBidiReactor<proto::NodeMessage, proto::Co
     node.set_slots(8);
     node.set_config_hash("0123456789abcdef0123456789abcdef");
     node.set_version("0.1.0");
-    *outgoing_.mutable_join()->mutable_last() = standing_;
+    *outgoing_.mutable_join()->mutable_last() = record_;
     Send();
   }
   void Fail() {
@@ -85,10 +85,10 @@ class Agent final : public grpc::ClientBidiReactor<proto::NodeMessage, proto::Co
     ++tally_->received;
     tally_->received_bytes += static_cast<int64_t>(incoming_.ByteSizeLong());
     if (incoming_.has_world()) {
-      standing_.set_generation(incoming_.world().generation());
-      standing_.set_world(incoming_.world().id());
-      standing_.set_nodes(incoming_.world().nodes());
-      standing_.set_node_rank(incoming_.world().node_rank());
+      record_.set_generation(incoming_.world().generation());
+      record_.set_world(incoming_.world().id());
+      record_.set_nodes(incoming_.world().nodes());
+      record_.set_node_rank(incoming_.world().node_rank());
       ++tally_->worlds;
     }
     if (incoming_.has_generation_over()) ++tally_->overs;
@@ -99,7 +99,7 @@ class Agent final : public grpc::ClientBidiReactor<proto::NodeMessage, proto::Co
  private:
   void Send() {
     outgoing_.mutable_caller()->set_job("scale");
-    outgoing_.mutable_caller()->set_generation(standing_.generation());
+    outgoing_.mutable_caller()->set_generation(record_.generation());
     outgoing_.mutable_caller()->set_incarnation(absl::StrCat("incarnation", index_));
     ++tally_->sent;
     tally_->sent_bytes += static_cast<int64_t>(outgoing_.ByteSizeLong());
@@ -113,7 +113,7 @@ class Agent final : public grpc::ClientBidiReactor<proto::NodeMessage, proto::Co
   grpc::ClientContext context_;
   proto::NodeMessage outgoing_;
   proto::CoordinatorMessage incoming_;
-  proto::Standing standing_;
+  proto::MembershipRecord record_;
 };
 
 int ServeChild(int agents, int port_fd) {

@@ -108,7 +108,7 @@ class Run:
             if argv[0].endswith(b"composer_worker"):
                 found["workers"].append(pid)
                 parents.add(parent)
-            elif re.search("keeper|spawn", name):
+            elif re.search("spawn", name):
                 found["spawner"].append(pid)
             elif b"serve" in argv or "serve" in name:
                 found["rendezvous"].append(pid)

@@ -23,18 +23,18 @@
 #include "base/file.h"
 #include "base/option_help.h"
 #include "base/status_macros.h"
+#include "launcher/control/control_plane.h"
 #include "launcher/control/job_roster.h"
-#include "launcher/control/observation.h"
-#include "launcher/launching.h"
+#include "launcher/launch_context.h"
 #include "launcher/options/data_fingerprint.h"
 #include "launcher/peer_memory/peer_memory.h"
 #include "launcher/platform/slurm_requeue.h"
-#include "launcher/rendezvous/meeting.h"
+#include "launcher/rendezvous/connect.h"
 #include "launcher/supervise/restart_policy.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/workers/node_resources.h"
 #include "launcher/workers/outside_fault.h"
-#include "rendezvous/worlds/pace.h"
+#include "rendezvous/worlds/timeouts.h"
 
 namespace composer {
 namespace {
@@ -72,11 +72,11 @@ int TakeStopSignals() {
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launching) {
-  const LaunchPlan& plan = launching.plan;
+absl::StatusOr<RendezvousClient::Options> ClientOptions(const LaunchContext& context) {
+  const LaunchPlan& plan = context.plan;
   RendezvousClient::Options options;
-  ASSIGN_OR_RETURN(options.credentials, MakeCredentials(launching.security));
-  options.address = launching.rendezvous.ToString();
+  ASSIGN_OR_RETURN(options.credentials, MakeCredentials(context.security));
+  options.address = context.rendezvous.ToString();
   options.job = plan.name;
   options.incarnation = RandomName();
   options.clock = &RealClock::Get();
@@ -84,13 +84,13 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
   proto::NodeInfo& node = options.node;
   node.set_hostname(HostName());
   node.set_node_id(absl::StrCat(node.hostname(), "-", options.incarnation));
-  if (NodeMemory* const memory = launching.memory.get(); memory != nullptr) {
+  if (NodeMemory* const memory = context.memory.get(); memory != nullptr) {
     node.set_node_id(memory->node_id());
-    options.standing = memory->standing();
-    options.remember = [memory](const proto::Standing& standing) { memory->Write(standing); };
+    options.record = memory->record();
+    options.remember = [memory](const proto::MembershipRecord& record) { memory->Write(record); };
   }
   node.set_node_rank(plan.shape.node_rank);
-  node.set_address(launching.node_address.address);
+  node.set_address(context.node_address.address);
   node.set_slots(plan.shape.slots);
   node.set_expected_world_size(plan.shape.world_size);
   node.set_config_hash(plan.config_hash);
@@ -102,8 +102,8 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
     node.set_free_port(port);
   }
   if (plan.shape.one_node()) return options;
-  node.set_serves(launching.serves);
-  if (launching.life != nullptr) *node.mutable_life() = launching.life->place();
+  node.set_serves(context.serves);
+  if (context.life != nullptr) *node.mutable_life() = context.life->place();
   for (const auto& [key, path] : plan.data_paths) {
     proto::DataPath& data = *node.add_data_paths();
     data.set_key(key);
@@ -114,24 +114,24 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const Launching& launchi
 }
 
 int RegatherSeconds(const LaunchShape& shape) {
-  return static_cast<int>(absl::ToInt64Seconds(PaceOf(shape.max_nodes).regather));
+  return static_cast<int>(absl::ToInt64Seconds(TimeoutsOf(shape.max_nodes).regather));
 }
 
-std::vector<std::string> ServeArguments(const Launching& launching) {
-  if (!launching.serves && launching.place < 1) return {};
-  const int place = launching.serves ? 0 : launching.place;
-  ServeOptions serve = PlanServe(launching.plan, launching.options, launching.security, place);
-  if (launching.serves) serve.port = launching.rendezvous.port;
+std::vector<std::string> ServeArguments(const LaunchContext& context) {
+  if (!context.serves && context.place < 1) return {};
+  const int place = context.serves ? 0 : context.place;
+  ServeOptions serve = PlanServe(context.plan, context.options, context.security, place);
+  if (context.serves) serve.port = context.rendezvous.port;
   // The host before it is lost, and with it a part of the world.
-  if (place > 0) serve.grace_seconds = std::min(serve.grace_seconds, RegatherSeconds(launching.plan.shape));
-  serve.settle_seconds = RegatherSeconds(launching.plan.shape);
+  if (place > 0) serve.grace_seconds = std::min(serve.grace_seconds, RegatherSeconds(context.plan.shape));
+  serve.settle_seconds = RegatherSeconds(context.plan.shape);
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
   for (std::string& argument : ToArguments(serve)) argv.push_back(std::move(argument));
   return argv;
 }
 
-Supervisor::Options SupervisorOptions(const Launching& launching, const proto::NodeInfo& node) {
-  const LaunchPlan& plan = launching.plan;
+Supervisor::Options SupervisorOptions(const LaunchContext& context, const proto::NodeInfo& node) {
+  const LaunchPlan& plan = context.plan;
   Supervisor::Options result;
   result.job = plan.name;
   result.run_name = plan.run_name;
@@ -140,48 +140,48 @@ Supervisor::Options SupervisorOptions(const Launching& launching, const proto::N
   result.hang_limits.startup = plan.startup_limits;
   result.node_id = node.node_id();
   result.host = node.hostname();
-  result.rendezvous_port = launching.rendezvous.port;
-  result.launched = launching.launched;
-  result.serve_argv = ServeArguments(launching);
-  result.serves = launching.serves;
+  result.rendezvous_port = context.rendezvous.port;
+  result.launched = context.launched;
+  result.serve_argv = ServeArguments(context);
+  result.serves = context.serves;
   result.plan = {.argv = plan.argv,
-                 .environment = launching.environment,
+                 .environment = context.environment,
                  .job = plan.job,
                  .run_folder = plan.run_folder,
-                 .temp_folder = launching.household.temp_folder,
+                 .temp_folder = context.resources.temp_folder,
                  .tee = plan.output.tee.all == 3,
                  .output = plan.output,
-                 .colours = {.out = WantsColour(isatty(STDOUT_FILENO) != 0, launching.environment),
-                             .err = WantsColour(isatty(STDERR_FILENO) != 0, launching.environment)},
+                 .colours = {.out = WantsColour(isatty(STDOUT_FILENO) != 0, context.environment),
+                             .err = WantsColour(isatty(STDERR_FILENO) != 0, context.environment)},
                  .first_argument = plan.first_argument,
                  .role = plan.role,
-                 .interface = launching.node_address.interface,
+                 .interface = context.node_address.interface,
                  .terminal_columns = TerminalColumns(),
                  .terminal = TerminalDevice(),
                  .cpus = AllowedCpus()};
-  if (const auto& slurm = launching.surroundings.slurm; slurm.has_value()) {
+  if (const auto& slurm = context.platform.slurm; slurm.has_value()) {
     result.plan.first_local_rank = slurm->first_local_rank;
     result.plan.node_workers = slurm->local_world_size;
     const CpuSharing sharing = ShareCpus(*slurm, static_cast<int>(result.plan.cpus.size()), plan.shape.slots);
     result.plan.cpu_sharers = sharing.workers;
     result.plan.first_cpu_share = sharing.first;
-    result.plan.deaf = plan.job;
+    result.plan.blocks_signals = plan.job;
   }
   result.plan.environment.Set("COMPOSER_LAUNCH_ID", RandomName());
-  PassToken(launching.security, result.plan.environment);  // to a restarted rendezvous; workers do not get it
+  PassToken(context.security, result.plan.environment);  // to a restarted rendezvous; workers do not get it
   return result;
 }
 
 // This node's share of the memory tier, when the job wants it; null otherwise. `workers`: told where it is.
-absl::StatusOr<std::unique_ptr<PeerMemory>> StartPeerMemory(const Launching& launching, const Credentials& credentials,
-                                                            Environment& workers) {
-  if (!launching.plan.peer_memory) return nullptr;
-  const std::string folder = JoinPath(launching.household.temp_folder, "snapshots");
+absl::StatusOr<std::unique_ptr<PeerMemory>> StartPeerMemory(const LaunchContext& context,
+                                                            const Credentials& credentials, Environment& workers) {
+  if (!context.plan.peer_memory) return nullptr;
+  const std::string folder = JoinPath(context.resources.temp_folder, "snapshots");
   workers.Set("COMPOSER_PEER_MEMORY", folder);
-  if (launching.plan.shape.one_node()) return nullptr;
+  if (context.plan.shape.one_node()) return nullptr;
   ASSIGN_OR_RETURN(auto memory, PeerMemory::Start({.folder = folder,
-                                                   .job = launching.plan.name,
-                                                   .address = launching.node_address.address,
+                                                   .job = context.plan.name,
+                                                   .address = context.node_address.address,
                                                    .credentials = credentials}));
   workers.Set("COMPOSER_PEER_ADDRESS", memory->address());
   return memory;
@@ -189,25 +189,25 @@ absl::StatusOr<std::unique_ptr<PeerMemory>> StartPeerMemory(const Launching& lau
 
 // Connects the parts and runs the job. Mailbox, link, peer memory and hub are never destroyed: a thread of theirs may still wait for a
 // rendezvous that is gone, and the process is about to _exit.
-absl::StatusOr<int> Supervise(Launching& launching, Console& console) {
-  if (!launching.plan.shape.one_node()) {
-    auto life = LifeSign::Show(launching.node_address.address, RandomName());
-    if (life.ok()) launching.life = *std::move(life);  // else a broken connection is a lost node
+absl::StatusOr<int> Supervise(LaunchContext& context, Console& console) {
+  if (!context.plan.shape.one_node()) {
+    auto life = Liveness::Show(context.node_address.address, RandomName());
+    if (life.ok()) context.life = *std::move(life);  // else a broken connection is a lost node
   }
-  ASSIGN_OR_RETURN(const RendezvousClient::Options client, ClientOptions(launching));
-  Supervisor::Options options = SupervisorOptions(launching, client.node);
+  ASSIGN_OR_RETURN(const RendezvousClient::Options client, ClientOptions(context));
+  Supervisor::Options options = SupervisorOptions(context, client.node);
   auto& mailbox = *new Mailbox<SupervisorEvent>();
-  const absl::Duration limit = absl::Seconds(launching.options.join_timeout);
+  const absl::Duration limit = absl::Seconds(context.options.join_timeout);
   RendezvousLink::Handlers handlers = {.on_world = [&](auto world) { mailbox.Post(std::move(world)); },
                                        .on_generation_over = [&](const auto& over) { mailbox.Post(over); }};
-  handlers.on_regroup = [&](const auto& regroup) { mailbox.Post(regroup); };
+  handlers.on_resize = [&](const auto& resize) { mailbox.Post(resize); };
   handlers.on_look = [&] { mailbox.Post(LookRequest{}); };
-  handlers.on_spare = [](const auto& spare) { Tell(absl::StrCat("waiting as a spare: ", spare.reason())); };
-  if (NumServers(launching.plan.shape) > 1) handlers.on_serve = [&] { mailbox.Post(ServeRequest{}); };
-  const MeetingOptions meeting = {launching.rendezvous, limit, PlacesOf(launching), launching.stop_signals};
-  ASSIGN_OR_RETURN(auto link, Meet(meeting, client, handlers));
-  ASSIGN_OR_RETURN(auto memory, StartPeerMemory(launching, client.credentials, options.plan.environment));
-  WorkerHub::Options hub_options = {.socket_path = launching.household.temp_folder + "/hub",
+  handlers.on_spare = [](const auto& spare) { PrintToUser(absl::StrCat("waiting as a spare: ", spare.reason())); };
+  if (NumServers(context.plan.shape) > 1) handlers.on_serve = [&] { mailbox.Post(ServeRequest{}); };
+  const ConnectOptions meeting = {context.rendezvous, limit, PlacesOf(context), context.stop_signals};
+  ASSIGN_OR_RETURN(auto link, ConnectToRendezvous(meeting, client, handlers));
+  ASSIGN_OR_RETURN(auto memory, StartPeerMemory(context, client.credentials, options.plan.environment));
+  WorkerHub::Options hub_options = {.socket_path = context.resources.temp_folder + "/hub",
                                     .job = options.job,
                                     .upstream = link->upstream(),
                                     .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }};
@@ -215,49 +215,49 @@ absl::StatusOr<int> Supervise(Launching& launching, Console& console) {
   ASSIGN_OR_RETURN(auto hub, WorkerHub::Start(std::move(hub_options)));
   RendezvousLink& lasting_link = *link.release();
   std::function<void(proto::JobStatus&)> complete;
-  if (!launching.plan.shape.one_node()) {
+  if (!context.plan.shape.one_node()) {
     complete = [&lasting_link](proto::JobStatus& status) {
       AddMembers(status, [&](int first, int count, bool look) {
         return lasting_link.Roster(first, count, look, kRosterPatience);
       });
     };
   }
-  ASSIGN_OR_RETURN(const auto observation,
-                   Observation::Start({.flags = launching.options.observation,
-                                       .job = options.job,
-                                       .run_folder = options.plan.run_folder,
-                                       .temp_folder = launching.household.temp_folder,
-                                       .credentials = client.credentials,
-                                       .handler = [&](ControlRequest request) { mailbox.Post(std::move(request)); },
-                                       .complete = complete},
-                                      launching.environment));
-  Supervisor supervisor(std::move(options), {*launching.household.keeper, lasting_link, *hub.release(), mailbox,
-                                             launching.stop_signals, console});
-  const auto watch = StartPreemptionWatch(launching.surroundings, [&](const Notice& notice) { mailbox.Post(notice); });
+  ASSIGN_OR_RETURN(const auto control_plane,
+                   ControlPlane::Start({.flags = context.options.control_plane,
+                                        .job = options.job,
+                                        .run_folder = options.plan.run_folder,
+                                        .temp_folder = context.resources.temp_folder,
+                                        .credentials = client.credentials,
+                                        .handler = [&](ControlRequest request) { mailbox.Post(std::move(request)); },
+                                        .complete = complete},
+                                       context.environment));
+  Supervisor supervisor(std::move(options), {*context.resources.spawner, lasting_link, *hub.release(), mailbox,
+                                             context.stop_signals, console});
+  const auto watch = StartPreemptionWatch(context.platform, [&](const Notice& notice) { mailbox.Post(notice); });
   const int code = supervisor.Run();
   mailbox.Close();  // who still asks hears that the launcher is ending
   lasting_link.Leave("the launcher ends");
-  const bool others_need_us = !launching.plan.shape.one_node() && (launching.serves || lasting_link.serves());
-  if (others_need_us) lasting_link.AwaitOthers(kOthersPatience, launching.stop_signals);
-  launching.first_node = supervisor.first_node();
+  const bool others_need_us = !context.plan.shape.one_node() && (context.serves || lasting_link.serves());
+  if (others_need_us) lasting_link.AwaitOthers(kOthersPatience, context.stop_signals);
+  context.first_node = supervisor.first_node();
   if (watch != nullptr && code == exit_code::kPreempted) watch->Acknowledge();
   // One that found no majority does not forget: the job may go on elsewhere.
-  NodeMemory* const remembered = launching.memory.release();  // the link may still write it
+  NodeMemory* const remembered = context.memory.release();  // the link may still write it
   if (remembered != nullptr && code != exit_code::kUnavailable) remembered->Forget();
   return code;
 }
 
 // What an operator can mend is waited for, with one message: a full disk, or a run folder that was written before and cannot
 // be now. kCancelled: a signal, which stays unread.
-absl::StatusOr<Household> MakeHouseholdWhenThereIsRoom(const Launching& launching, int settle_seconds) {
+absl::StatusOr<LaunchResources> MakeLaunchResourcesWhenThereIsRoom(const LaunchContext& context, int settle_seconds) {
   for (bool told = false;; told = true) {
-    auto household = MakeHousehold(launching.plan, launching.endpoint_is_here, launching.options, launching.security,
-                                   launching.environment, settle_seconds);
-    const bool is_new = !launching.plan.run_folder.empty() && !IsDirectory(launching.plan.run_folder);
-    const auto fault = FindOutsideFault(household.status().message());
-    if (!fault.has_value() || (is_new && fault->what == std::strerror(EROFS))) return household;
-    if (!told) Tell(absl::StrCat(household.status().message(), "; waiting until that has changed"));
-    pollfd signal = {launching.stop_signals, POLLIN, 0};
+    auto resources = MakeLaunchResources(context.plan, context.endpoint_is_here, context.options, context.security,
+                                         context.environment, settle_seconds);
+    const bool is_new = !context.plan.run_folder.empty() && !IsDirectory(context.plan.run_folder);
+    const auto fault = FindOutsideFault(resources.status().message());
+    if (!fault.has_value() || (is_new && fault->what == std::strerror(EROFS))) return resources;
+    if (!told) PrintToUser(absl::StrCat(resources.status().message(), "; waiting until that has changed"));
+    pollfd signal = {context.stop_signals, POLLIN, 0};
     if (poll(&signal, 1, 1000) > 0) return absl::CancelledError("a signal");
   }
 }
@@ -269,35 +269,32 @@ int StoppedCode(int stop_signals) {
                                                                  : exit_code::kFailure;
 }
 
-// `console`: made here, after the fork of the keeper.
+// `console`: made here, after the fork of the spawner.
 absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, const Environment& environment,
-                        const Surroundings& surroundings, std::optional<Console>& console) {
-  Launching launching = {.options = options,
-                         .plan = plan,
-                         .environment = environment,
-                         .surroundings = surroundings,
-                         .launched = absl::Now()};
-  launching.stop_signals = TakeStopSignals();
-  FindAddress(launching);
-  ASSIGN_OR_RETURN(launching.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
-  launching.memory = OpenMemory(plan, environment, absl::StrCat(HostName(), "-", RandomName()));
-  const bool remembers = launching.memory != nullptr && launching.memory->standing().generation() > 0;
-  auto household = MakeHouseholdWhenThereIsRoom(launching, remembers ? RegatherSeconds(plan.shape) : 0);
-  if (absl::IsCancelled(household.status())) return StoppedCode(launching.stop_signals);
-  ASSIGN_OR_RETURN(launching.household, std::move(household));
-  ClearLeftoversOfOthers(plan, launching.household, environment);
+                        const Platform& platform, std::optional<Console>& console) {
+  LaunchContext context = {
+      .options = options, .plan = plan, .environment = environment, .platform = platform, .launched = absl::Now()};
+  context.stop_signals = TakeStopSignals();
+  FindAddress(context);
+  ASSIGN_OR_RETURN(context.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
+  context.memory = OpenMemory(plan, environment, absl::StrCat(HostName(), "-", RandomName()));
+  const bool remembers = context.memory != nullptr && context.memory->record().generation() > 0;
+  auto resources = MakeLaunchResourcesWhenThereIsRoom(context, remembers ? RegatherSeconds(plan.shape) : 0);
+  if (absl::IsCancelled(resources.status())) return StoppedCode(context.stop_signals);
+  ASSIGN_OR_RETURN(context.resources, std::move(resources));
+  ClearLeftoversOfOthers(plan, context.resources, environment);
   console.emplace();
   signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
   grpc_init();               // while the rendezvous starts
-  RETURN_IF_ERROR(FindRendezvous(launching));
-  FindPlace(launching);
-  absl::StatusOr<int> code = Supervise(launching, *console);
-  if (absl::IsCancelled(code.status())) code = StoppedCode(launching.stop_signals);
-  launching.household.keeper->Finish();
-  RemoveTree(launching.household.temp_folder).IgnoreError();  // the keeper has done it, unless it was killed
-  const auto& slurm = surroundings.slurm;
-  if (slurm.has_value() && code.ok() && MayRequeue(*code, launching.first_node, options.requeue)) {
-    Tell(RequeueSlurmJob(*slurm, environment));
+  RETURN_IF_ERROR(FindRendezvous(context));
+  FindPlace(context);
+  absl::StatusOr<int> code = Supervise(context, *console);
+  if (absl::IsCancelled(code.status())) code = StoppedCode(context.stop_signals);
+  context.resources.spawner->Finish();
+  RemoveTree(context.resources.temp_folder).IgnoreError();  // the spawner has done it, unless it was killed
+  const auto& slurm = platform.slurm;
+  if (slurm.has_value() && code.ok() && MayRequeue(*code, context.first_node, options.requeue)) {
+    PrintToUser(RequeueSlurmJob(*slurm, environment));
   }
   return code;
 }
@@ -312,23 +309,23 @@ bool StopIsPending() {
 }  // namespace
 
 int Launch(const LaunchOptions& options, const Program& program, const Environment& environment) {
-  const auto surroundings = LookAround(options, environment);
-  auto plan = surroundings.ok() ? MakeLaunchPlan(options, program, environment, ToPlatform(*surroundings))
-                                : surroundings.status();
+  const auto platform = LookAround(options, environment);
+  auto plan = platform.ok() ? MakeLaunchPlan(options, program, environment, ToPlatform(*platform)) : platform.status();
   if (!plan.ok()) {
-    TellError(plan.status().message());
+    PrintErrorToUser(plan.status().message());
     return exit_code::kUserError;
   }
-  for (OptionValue& value : Explain(*surroundings)) plan->values.push_back(std::move(value));
+  for (OptionValue& value : Explain(*platform)) plan->values.push_back(std::move(value));
   if (options.explain || options.dry_run) {
     std::printf("%s", (options.explain ? ExplainOptions(plan->values) : DescribePlan(*plan)).c_str());
     std::fflush(stdout);
     return exit_code::kDone;
   }
-  if (const std::string advice = SlurmAdvice(environment); !advice.empty() && plan->shape.one_node()) Tell(advice);
+  if (const std::string advice = SlurmAdvice(environment); !advice.empty() && plan->shape.one_node())
+    PrintToUser(advice);
   std::optional<Console> console;
-  const absl::StatusOr<int> code = Run(*plan, options, environment, *surroundings, console);
-  if (!code.ok()) TellError(code.status().message());
+  const absl::StatusOr<int> code = Run(*plan, options, environment, *platform, console);
+  if (!code.ok()) PrintErrorToUser(code.status().message());
   if (console.has_value()) console->Flush(plan->job ? kFlushLogged : kFlushUnlogged, StopIsPending);
   if (code.ok()) return *code;
   return absl::IsUnavailable(code.status())                                 ? exit_code::kUnavailable

@@ -17,7 +17,7 @@
 #include "launcher/launch_docs.h"
 #include "launcher/options/print_help.h"
 #include "launcher/process/init_process.h"
-#include "launcher/process/keeper.h"
+#include "launcher/process/spawner.h"
 #include "launcher/subcommands.h"
 #include "launcher/supervise/restart_policy.h"
 
@@ -25,7 +25,7 @@ namespace composer {
 namespace {
 
 int UserError(absl::string_view message) {
-  TellError(message);
+  PrintErrorToUser(message);
   return exit_code::kUserError;
 }
 
@@ -74,8 +74,8 @@ int Main(const std::vector<std::string>& arguments) {
 }  // namespace composer
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], composer::kKeeperCommand) == 0) {
-    _exit(composer::RunRestartedKeeper(argc, argv));
+  if (argc > 1 && std::strcmp(argv[1], composer::kSpawnerCommand) == 0) {
+    _exit(composer::RunRestartedSpawner(argc, argv));
   }
   if (getpid() == 1) {
     if (const auto code = composer::RunUnderInit(); code.has_value()) _exit(*code);

@@ -28,7 +28,7 @@ std::function<int(const SubcommandCall&)> OfWorker(const std::string& name) {
     for (const std::string& word : call.arguments) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     execv(call.worker_path.c_str(), argv.data());
-    TellError(absl::StrCat("`composer ", name, "` needs ", call.worker_path, ", which cannot be started"));
+    PrintErrorToUser(absl::StrCat("`composer ", name, "` needs ", call.worker_path, ", which cannot be started"));
     return exit_code::kUserError;
   };
 }
@@ -42,7 +42,7 @@ int PrintVersion(const SubcommandCall& call) {
   if (first == "--help" || first == "-h")
     return PrintHelp(CommandHelp("composer version [--help]", "Prints the version.", {}));
   if (!first.empty()) {
-    TellError(absl::StrCat("version takes no argument `", first, "`"));
+    PrintErrorToUser(absl::StrCat("version takes no argument `", first, "`"));
     return exit_code::kUserError;
   }
   return PrintHelp(absl::StrCat("composer ", COMPOSER_VERSION, "\n"));
@@ -60,7 +60,7 @@ int Help(const SubcommandCall& call) {
     arguments.emplace_back("--help");
     return it->run({arguments, call.environment, call.worker_path});
   }
-  TellError(absl::StrCat("there is no command `", call.arguments[0], "`", AdviceFor(call.arguments[0], "")));
+  PrintErrorToUser(absl::StrCat("there is no command `", call.arguments[0], "`", AdviceFor(call.arguments[0], "")));
   return exit_code::kUserError;
 }
 

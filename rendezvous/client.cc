@@ -11,7 +11,7 @@ namespace composer {
 
 absl::StatusOr<std::unique_ptr<RendezvousClient>> RendezvousClient::Connect(Options options) {
   ASSIGN_OR_RETURN(auto channel, OpenChannel(options.address, options.credentials, options.connect_timeout,
-                                             PaceOf(options.max_nodes)));
+                                             TimeoutsOf(options.max_nodes)));
   return std::unique_ptr<RendezvousClient>(new RendezvousClient(std::move(options), std::move(channel)));
 }
 
@@ -32,10 +32,10 @@ absl::Status RendezvousClient::Reattach(std::vector<proto::KeyMemory> keys, absl
   return stream_->Reattach(std::move(keys), timeout);
 }
 
-proto::Standing RendezvousClient::standing() const { return stream_->standing(); }
+proto::MembershipRecord RendezvousClient::record() const { return stream_->record(); }
 
-void RendezvousClient::OnRegroup(std::function<void(const proto::Regroup&)> handler) {
-  stream_->SetRegroupHandler(std::move(handler));
+void RendezvousClient::OnResize(std::function<void(const proto::Resize&)> handler) {
+  stream_->SetResizeHandler(std::move(handler));
 }
 
 void RendezvousClient::OnSpare(std::function<void(const proto::Spare&)> handler) {

@@ -33,15 +33,15 @@ class RendezvousClient {
     std::string job;
     std::string incarnation;  // random, of this process; not empty
     proto::NodeInfo node;
-    proto::Standing standing;        // of an earlier client's standing(), if there was one
+    proto::MembershipRecord record;  // of an earlier client's record(), if there was one
     std::function<int()> free_port;  // asked before each Join, for NodeInfo.free_port; may be empty
-    // Called with each change of standing(), before the rendezvous hears that this node knows of it, and with lock held:
+    // Called with each change of record(), before the rendezvous hears that this node knows of it, and with lock held:
     // must be quick. May be empty.
-    std::function<void(const proto::Standing&)> remember;
+    std::function<void(const proto::MembershipRecord&)> remember;
     Credentials credentials;           // None, or what the server asks for
     Clock* clock = &RealClock::Get();  // must outlive the client
     absl::Duration connect_timeout = absl::Seconds(30);
-    int max_nodes = 1;  // of the job: sets the pace of life signs (pace.h)
+    int max_nodes = 1;  // of the job: sets the timeouts of life signs (timeouts.h)
   };
 
   // Waits for a server that is not up yet. Errors of OpenChannel: kUnavailable (none answered in time), kUnauthenticated.
@@ -56,13 +56,13 @@ class RendezvousClient {
   // `tally`: the restarts that this node has counted.
   absl::StatusOr<proto::World> Join(absl::Duration timeout, const proto::RestartTally& tally = {});
 
-  // Instead of Join on a new client, while the workers of standing() run: tells a coordinator that was away of its world
+  // Instead of Join on a new client, while the workers of record() run: tells a coordinator that was away of its world
   // and of the keys this node remembers. kAborted: that generation is over, the message says why; Join. kDeadlineExceeded
   // and other codes: the client is of no more use.
   absl::Status Reattach(std::vector<proto::KeyMemory> keys, absl::Duration timeout);
 
   // The part in the newest world that this node has heard of.
-  proto::Standing standing() const;
+  proto::MembershipRecord record() const;
 
   // The handler runs for a World that Join returned, when its generation is over for a cause that another node reported;
   // again when a better cause has come up before the next World, also while Join waits for that; once when the
@@ -70,7 +70,7 @@ class RendezvousClient {
   void OnGenerationOver(std::function<void(const proto::GenerationOver&)> handler);
 
   // The world is to form again, with more nodes: end the workers and Join. As OnGenerationOver.
-  void OnRegroup(std::function<void(const proto::Regroup&)> handler);
+  void OnResize(std::function<void(const proto::Resize&)> handler);
 
   // A world formed without this node, which goes on waiting in Join. As OnGenerationOver.
   void OnSpare(std::function<void(const proto::Spare&)> handler);

@@ -11,7 +11,7 @@
 namespace composer {
 
 RendezvousClient::Stream::Stream(Options options, const std::shared_ptr<grpc::Channel>& channel)
-    : options_(std::move(options)), stub_(proto::Rendezvous::NewStub(channel)), standing_(options_.standing) {
+    : options_(std::move(options)), stub_(proto::Rendezvous::NewStub(channel)), record_(options_.record) {
   stub_->async()->Attend(&context_, this);
   AddHold();  // writes come from outside of reactions
   StartRead(&incoming_);
@@ -54,7 +54,7 @@ absl::Status RendezvousClient::Stream::Reattach(std::vector<proto::KeyMemory> ke
   proto::NodeMessage message;
   proto::Reattach& reattach = *message.mutable_reattach();
   *reattach.mutable_node() = options_.node;
-  *reattach.mutable_standing() = standing_;
+  *reattach.mutable_record() = record_;
   reattach.mutable_keys()->Assign(std::make_move_iterator(keys.begin()), std::make_move_iterator(keys.end()));
   reattaching_ = true;
   Send(std::move(message));
@@ -67,9 +67,9 @@ absl::Status RendezvousClient::Stream::Reattach(std::vector<proto::KeyMemory> ke
   return reattach_answer_;
 }
 
-proto::Standing RendezvousClient::Stream::standing() const {
+proto::MembershipRecord RendezvousClient::Stream::record() const {
   absl::MutexLock lock(&mutex_);
-  return standing_;
+  return record_;
 }
 
 void RendezvousClient::Stream::SetHandler(Handler handler) {
@@ -77,9 +77,9 @@ void RendezvousClient::Stream::SetHandler(Handler handler) {
   handler_ = std::move(handler);
 }
 
-void RendezvousClient::Stream::SetRegroupHandler(std::function<void(const proto::Regroup&)> handler) {
+void RendezvousClient::Stream::SetResizeHandler(std::function<void(const proto::Resize&)> handler) {
   absl::MutexLock lock(&mutex_);
-  regroup_handler_ = std::move(handler);
+  resize_handler_ = std::move(handler);
 }
 
 void RendezvousClient::Stream::SetLookHandler(std::function<void()> handler) {
@@ -146,7 +146,7 @@ void RendezvousClient::Stream::OnReadDone(bool ok) {
   }
   if (incoming_.has_world()) TakeWorld();
   if (incoming_.has_generation_over()) TakeGenerationOver(incoming_.generation_over());
-  if (incoming_.has_regroup()) TakeRegroup(incoming_.regroup());
+  if (incoming_.has_resize()) TakeResize(incoming_.resize());
   if (incoming_.has_spare()) TakeSpare(incoming_.spare());
   if (incoming_.has_look()) TakeLook();
   if (incoming_.has_probe()) TakeProbe(incoming_.probe());
@@ -168,7 +168,7 @@ void RendezvousClient::Stream::OnDone(const grpc::Status& status) {
     absl::MutexLock lock(&mutex_);
     over_ = Explain(status);
     if (armed_ && !joining_) handler = handler_;  // a Join under way returns over_ itself
-    lost.set_generation(standing_.generation());
+    lost.set_generation(record_.generation());
     lost.mutable_cause()->set_rank(-1);
     lost.mutable_cause()->set_message(std::string(over_->message()));
     lost.mutable_cause()->set_unix_micros(absl::ToUnixMicros(options_.clock->Now()));
@@ -182,7 +182,7 @@ void RendezvousClient::Stream::SendJoin(const proto::RestartTally& tally) {
   proto::NodeMessage message;
   *message.mutable_join()->mutable_node() = options_.node;
   if (options_.free_port) message.mutable_join()->mutable_node()->set_free_port(options_.free_port());
-  *message.mutable_join()->mutable_last() = standing_;
+  *message.mutable_join()->mutable_last() = record_;
   *message.mutable_join()->mutable_tally() = tally;
   Send(std::move(message));
   joining_ = true;
@@ -192,25 +192,25 @@ void RendezvousClient::Stream::SendJoin(const proto::RestartTally& tally) {
 void RendezvousClient::Stream::Send(proto::NodeMessage message) {
   if (reads_over_) return;
   message.mutable_caller()->set_job(options_.job);
-  message.mutable_caller()->set_generation(standing_.generation());
+  message.mutable_caller()->set_generation(record_.generation());
   message.mutable_caller()->set_incarnation(options_.incarnation);
   outgoing_.push_back(std::move(message));
   if (outgoing_.size() == 1) StartWrite(&outgoing_.front());
 }
 
 void RendezvousClient::Stream::Remember() const {
-  if (options_.remember) options_.remember(standing_);
+  if (options_.remember) options_.remember(record_);
 }
 
 void RendezvousClient::Stream::TakeWorld() {
   absl::MutexLock lock(&mutex_);
   world_ = std::move(*incoming_.mutable_world());
   joining_ = false;
-  standing_.set_generation(world_->generation());
-  standing_.set_world(world_->id());
-  standing_.set_nodes(world_->nodes());
-  standing_.set_node_rank(world_->node_rank());
-  *standing_.mutable_before() = world_->before();
+  record_.set_generation(world_->generation());
+  record_.set_world(world_->id());
+  record_.set_nodes(world_->nodes());
+  record_.set_node_rank(world_->node_rank());
+  *record_.mutable_before() = world_->before();
   Remember();
   if (!world_->confirm()) return;
   proto::NodeMessage message;
@@ -220,26 +220,26 @@ void RendezvousClient::Stream::TakeWorld() {
 
 void RendezvousClient::Stream::TakeConfirmed(const proto::Confirmed& confirmed) {
   absl::MutexLock lock(&mutex_);
-  if (confirmed.generation() != standing_.generation()) return;
-  standing_.clear_before();
+  if (confirmed.generation() != record_.generation()) return;
+  record_.clear_before();
   Remember();
 }
 
-void RendezvousClient::Stream::TakeRegroup(const proto::Regroup& regroup) {
-  std::function<void(const proto::Regroup&)> handler;
+void RendezvousClient::Stream::TakeResize(const proto::Resize& resize) {
+  std::function<void(const proto::Resize&)> handler;
   {
     absl::MutexLock lock(&mutex_);
-    if (armed_ && regroup.generation() == standing_.generation()) handler = regroup_handler_;
+    if (armed_ && resize.generation() == record_.generation()) handler = resize_handler_;
   }
-  if (handler) handler(regroup);
+  if (handler) handler(resize);
 }
 
 void RendezvousClient::Stream::TakeSpare(const proto::Spare& spare) {
   std::function<void(const proto::Spare&)> handler;
   {
     absl::MutexLock lock(&mutex_);
-    if (spare.newest().generation() > standing_.generation()) {
-      standing_ = spare.newest();
+    if (spare.newest().generation() > record_.generation()) {
+      record_ = spare.newest();
       Remember();
     }
     handler = spare_handler_;
@@ -269,7 +269,7 @@ void RendezvousClient::Stream::AnswerReattach(absl::Status answer) {
   absl::MutexLock lock(&mutex_);
   if (!std::exchange(reattaching_, false)) return;
   armed_ = answer.ok();  // news may follow at once
-  if (answer.ok()) taken_ = standing_.generation();
+  if (answer.ok()) taken_ = record_.generation();
   reattach_answer_ = std::move(answer);
 }
 
@@ -281,11 +281,11 @@ void RendezvousClient::Stream::TakeGenerationOver(const proto::GenerationOver& o
       world_.reset();  // over before Join picked it up: Join asks for the next one
       return;
     }
-    if (over.generation() == standing_.generation() && std::exchange(reattaching_, false)) {
+    if (over.generation() == record_.generation() && std::exchange(reattaching_, false)) {
       reattach_answer_ = absl::AbortedError(over.cause().message());
       return;
     }
-    if (over.generation() == standing_.generation() && over.generation() == taken_) handler = handler_;
+    if (over.generation() == record_.generation() && over.generation() == taken_) handler = handler_;
     armed_ = false;
   }
   if (handler) handler(over);

@@ -24,9 +24,9 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   ~Stream() override;
   absl::StatusOr<proto::World> Join(absl::Duration timeout, const proto::RestartTally& tally);
   absl::Status Reattach(std::vector<proto::KeyMemory> keys, absl::Duration timeout);
-  proto::Standing standing() const;
+  proto::MembershipRecord record() const;
   void SetHandler(Handler handler);
-  void SetRegroupHandler(std::function<void(const proto::Regroup&)> handler);
+  void SetResizeHandler(std::function<void(const proto::Resize&)> handler);
   void SetLookHandler(std::function<void()> handler);
   void SetSpareHandler(std::function<void(const proto::Spare&)> handler);
   void SetProbeHandler(std::function<void(const proto::Probe&)> handler);
@@ -44,7 +44,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   void Remember() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeWorld();
   void TakeConfirmed(const proto::Confirmed& confirmed);
-  void TakeRegroup(const proto::Regroup& regroup);
+  void TakeResize(const proto::Resize& resize);
   void TakeSpare(const proto::Spare& spare);
   void TakeLook();
   void TakeProbe(const proto::Probe& probe);
@@ -60,12 +60,12 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
 
   mutable absl::Mutex mutex_;
   Handler handler_ ABSL_GUARDED_BY(mutex_);
-  std::function<void(const proto::Regroup&)> regroup_handler_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(const proto::Resize&)> resize_handler_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const proto::Spare&)> spare_handler_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> look_handler_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const proto::Probe&)> probe_handler_ ABSL_GUARDED_BY(mutex_);
   std::deque<proto::NodeMessage> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
-  proto::Standing standing_ ABSL_GUARDED_BY(mutex_);
+  proto::MembershipRecord record_ ABSL_GUARDED_BY(mutex_);
   std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);  // arrived, not yet returned
   bool joining_ ABSL_GUARDED_BY(mutex_) = false;               // Join is sent, its World is not here
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;                 // generation that Join returned last

@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   server->key_value_ = std::make_unique<KeyValueService>(options.job, store);
   grpc::EnableDefaultHealthCheckService(true);  // grpc.health.v1, for the probes of Kubernetes
   grpc::ServerBuilder builder;
-  ApplyServerSettings(builder, Link::kNetwork, PaceOf(options.max_nodes));
+  ApplyServerSettings(builder, Link::kNetwork, TimeoutsOf(options.max_nodes));
   server->listener_->AddTo(builder, options.credentials.ForServer());
   builder.RegisterService(server->rendezvous_.get());
   builder.RegisterService(server->key_value_.get());

@@ -22,12 +22,12 @@ std::string TemporaryName(const std::string& path) {
   std::random_device random;
   const uint64_t number = (uint64_t{random()} << 32) | random();
   return JoinPath(DirName(path),
-                  absl::StrCat(kRemainsPrefix, absl::Hex(number, absl::kZeroPad16), "-", BaseName(path)));
+                  absl::StrCat(kLeftoverPrefix, absl::Hex(number, absl::kZeroPad16), "-", BaseName(path)));
 }
 
 // A key, or a name that List gave for remains.
 absl::Status CheckListedKey(const std::string& key) {
-  if (!IsRemains(key)) return CheckKey(key);
+  if (!IsLeftover(key)) return CheckKey(key);
   const std::string folder = DirName(key);
   return folder.empty() ? absl::OkStatus() : CheckKey(folder);
 }

@@ -54,9 +54,9 @@ absl::Status CheckKey(absl::string_view key) {
   return absl::InvalidArgumentError(absl::StrCat("not a storage key: \"", absl::CHexEscape(key.substr(0, 100)), "\""));
 }
 
-bool IsRemains(absl::string_view listed_key) {
+bool IsLeftover(absl::string_view listed_key) {
   const absl::string_view last = listed_key.substr(listed_key.rfind('/') + 1);
-  return last == "." || absl::StartsWith(last, kRemainsPrefix);
+  return last == "." || absl::StartsWith(last, kLeftoverPrefix);
 }
 
 absl::StatusOr<std::string> GetObject(ObjectStore& store, const std::string& key, int64_t max_bytes) {

@@ -3,7 +3,7 @@
 // An object is a key and its bytes, written whole: a reader sees all of it or nothing. There is no rename and no
 // append, since object storage has none. A key is `a/b/c`: one or more parts of [A-Za-z0-9._-] joined by '/', none
 // starting with '.', 1024 bytes at most. What a Put that was cut off left behind may show up in List, under names that
-// no Put takes; IsRemains tells.
+// no Put takes; IsLeftover tells.
 //
 // Threads: every method may be called from any thread and, for stores that several processes share, from any process.
 // Errors: kNotFound (no such key), kAlreadyExists, kInvalidArgument (not a key), kOutOfRange (object ends too early),
@@ -72,9 +72,9 @@ absl::StatusOr<std::string> GetObject(ObjectStore& store, const std::string& key
 
 // kInvalidArgument when `key` is not a key as above.
 absl::Status CheckKey(absl::string_view key);
-// Whether a listed key is what a cut-off Put left behind: its last part starts with kRemainsPrefix, or is "." (an empty
+// Whether a listed key is what a cut-off Put left behind: its last part starts with kLeftoverPrefix, or is "." (an empty
 // folder).
-bool IsRemains(absl::string_view listed_key);
-inline constexpr absl::string_view kRemainsPrefix = ".put-";
+bool IsLeftover(absl::string_view listed_key);
+inline constexpr absl::string_view kLeftoverPrefix = ".put-";
 
 }  // namespace composer

@@ -246,7 +246,7 @@ absl::StatusOr<std::vector<std::string>> S3Store::List(const std::string& folder
   }
   for (const S3Upload& upload : Uploads(prefix)) {
     const std::string key = upload.key.substr(below.size());
-    if (CheckKey(key).ok()) keys.push_back(JoinPath(DirName(key), absl::StrCat(kRemainsPrefix, BaseName(key))));
+    if (CheckKey(key).ok()) keys.push_back(JoinPath(DirName(key), absl::StrCat(kLeftoverPrefix, BaseName(key))));
   }
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());  // two uploads of one key
@@ -299,8 +299,8 @@ absl::Status S3Store::AbortUploads(const std::string& key) {
 }
 
 absl::Status S3Store::Delete(const std::string& key) {
-  if (IsRemains(key)) {
-    const std::string of = JoinPath(DirName(key), BaseName(key).substr(kRemainsPrefix.size()));
+  if (IsLeftover(key)) {
+    const std::string of = JoinPath(DirName(key), BaseName(key).substr(kLeftoverPrefix.size()));
     RETURN_IF_ERROR(CheckKey(of));
     return AbortUploads(of);
   }
@@ -314,8 +314,8 @@ absl::Status S3Store::DeleteTree(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> keys, List(folder));
   std::vector<std::string> objects;
   for (const std::string& key : keys) {
-    if (!IsRemains(key)) objects.push_back(key);
-    if (IsRemains(key)) RETURN_IF_ERROR(Delete(key));
+    if (!IsLeftover(key)) objects.push_back(key);
+    if (IsLeftover(key)) RETURN_IF_ERROR(Delete(key));
   }
   for (absl::Span<const std::string> left = objects; !left.empty();) {
     const absl::Span<const std::string> some = left.subspan(0, kMostDeleted);

@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "trainer/parallel/fsdp/pass_sum.h"
+#include "trainer/parallel/fsdp/gradient_accumulator.h"
 #include "trainer/parallel_model.h"
 
 namespace composer {
@@ -41,14 +41,14 @@ void ParallelModel::LogPlan(const State& state) const {
   if (fsdp_ != nullptr) {
     ShardPlan plan = fsdp_->Plan(optimizer_bytes);
     plan.whole_because = !options_.make_model ? "it was given to the trainer" : constructed_.whole_because;
-    if (options_.virtual_shards != 0) plan.partial_sums = PassSum::NumPartialsFor(planned_.passes);
+    if (options_.virtual_shards != 0) plan.partial_sums = GradientAccumulator::NumPartialsFor(planned_.passes);
     plan.step = planned_;
     text = PlanText(plan, options_.fsdp->cpu_offload && !options_.device.is_cpu());
   } else {
     PlannedMemory memory = WholeMemory(*state.model);
     memory.optimizer = optimizer_bytes;
     // A binary counter of sums (TreeAccumulator), and the gradients of the pass under way besides those that are exchanged.
-    if (options_.virtual_shards != 0 && planned_.rehearsed())
+    if (options_.virtual_shards != 0 && planned_.has_dry_run())
       memory.partial_sums = std::bit_width(static_cast<uint64_t>(planned_.passes)) * memory.gradients;
     text = absl::StrCat("not sharded, ", state.world_size, state.world_size == 1 ? " rank" : " ranks", "\n",
                         MemoryText(memory, planned_));

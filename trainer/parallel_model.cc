@@ -8,7 +8,7 @@
 #include "trainer/init/deferred_ops.h"
 #include "trainer/loop/eval_loop.h"
 #include "trainer/loop/train_batch.h"
-#include "trainer/rehearsal.h"
+#include "trainer/memory_dry_run.h"
 #include "trainer/step_shape.h"
 
 namespace composer {

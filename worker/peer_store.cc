@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<std::string>> PeerStore::List(const std::string& fold
 
 absl::Status PeerStore::Delete(const std::string& key) {
   RETURN_IF_ERROR(own_.Delete(key));
-  return IsRemains(key) ? absl::OkStatus() : RemoveAtPeers(key);
+  return IsLeftover(key) ? absl::OkStatus() : RemoveAtPeers(key);
 }
 
 absl::Status PeerStore::DeleteTree(const std::string& folder) {

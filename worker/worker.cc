@@ -30,11 +30,11 @@
 #include "worker/agent_supervision.h"
 #include "worker/cuda/cuda_loader.h"
 #include "worker/exit_codes.h"
-#include "worker/peer_meeting.h"
+#include "worker/peer_discovery.h"
 #include "worker/rank_environment.h"
 #include "worker/slurm_rank.h"
 #include "worker/store.h"
-#include "worker/tcp_meeting.h"
+#include "worker/tcp_store.h"
 
 namespace composer {
 namespace {

@@ -35,7 +35,7 @@ std::map<CheckpointName, StepFolder> StepFoldersOf(const std::vector<std::string
       step.committed = true;
     } else if (parts.size() == 3 && IsAttemptName(parts[1])) {
       step.attempts.insert(parts[1]);
-    } else if (IsRemains(key)) {
+    } else if (IsLeftover(key)) {
       step.remains.push_back(key);
     }
   }
@@ -113,7 +113,7 @@ absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name) {
   if (!manifest.ok()) return store.DeleteTree(folder);
   RETURN_IF_ERROR(store.DeleteTree(AttemptKey(folder, manifest->attempt)));
   ASSIGN_OR_RETURN(const std::vector<std::string> left, store.List(folder));
-  return std::all_of(left.begin(), left.end(), IsRemains) ? store.DeleteTree(folder) : absl::OkStatus();
+  return std::all_of(left.begin(), left.end(), IsLeftover) ? store.DeleteTree(folder) : absl::OkStatus();
 }
 
 absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope) {
@@ -121,7 +121,7 @@ absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope) {
   const std::map<CheckpointName, StepFolder> steps = StepFoldersOf(keys);
   RETURN_IF_ERROR(MayWrite(scope));
   for (const std::string& key : keys) {
-    if (IsRemains(key) && !absl::StrContains(key, '/')) RETURN_IF_ERROR(store.Delete(key));
+    if (IsLeftover(key) && !absl::StrContains(key, '/')) RETURN_IF_ERROR(store.Delete(key));
   }
   for (const auto& [name, step] : steps)
     RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, &scope.run_name));

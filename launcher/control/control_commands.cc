@@ -97,7 +97,7 @@ std::vector<Option> LogsOptions(Arguments& a) {
 
 int ExitCode(const absl::Status& status) {
   if (status.ok()) return exit_code::kDone;
-  TellError(status.message());
+  PrintErrorToUser(status.message());
   const bool usage =
       absl::IsInvalidArgument(status) || absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
   return usage ? exit_code::kUserError : exit_code::kUnavailable;
@@ -134,7 +134,7 @@ struct Target {
   ControlClient client;
 };
 
-absl::StatusOr<Target> Reach(const Arguments& a, const Environment& environment) {
+absl::StatusOr<Target> ServerState(const Arguments& a, const Environment& environment) {
   if (!a.at.empty()) {
     ASSIGN_OR_RETURN(const JobSecurity security, ChooseSecurity(a.security, environment, /*several_nodes=*/false));
     ASSIGN_OR_RETURN(const Credentials credentials, MakeCredentials(security));
@@ -157,7 +157,7 @@ absl::Status ShowEnded(const Arguments& a, const absl::Status& not_running) {
 }
 
 absl::Status Status(const Arguments& a, const Environment& environment) {
-  absl::StatusOr<Target> target = Reach(a, environment);
+  absl::StatusOr<Target> target = ServerState(a, environment);
   if (!target.ok()) return ShowEnded(a, target.status());
   const bool clear = a.watch && !a.json && isatty(STDOUT_FILENO) != 0;
   while (true) {
@@ -173,7 +173,7 @@ absl::Status Status(const Arguments& a, const Environment& environment) {
 absl::StatusOr<std::vector<Target>> Choose(const Arguments& a, const Environment& environment) {
   std::vector<Target> targets;
   if (!a.at.empty()) {
-    ASSIGN_OR_RETURN(Target target, Reach(a, environment));
+    ASSIGN_OR_RETURN(Target target, ServerState(a, environment));
     targets.push_back(std::move(target));
     return targets;
   }
@@ -236,7 +236,7 @@ absl::Status Follow(LogFollower& log, const std::string& folder, const RunFile& 
     ASSIGN_OR_RETURN(const std::vector<int> generations, LogGenerations(folder, rank));
     if (generations.back() > log.generation()) {
       RETURN_IF_ERROR(log.Open(generations.back()));
-      Tell(absl::StrCat("generation ", log.generation()));
+      PrintToUser(absl::StrCat("generation ", log.generation()));
     } else if (!alive) {
       return absl::OkStatus();
     } else if (!any) {

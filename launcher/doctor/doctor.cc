@@ -36,7 +36,7 @@ std::string AsJson(const std::vector<Finding>& findings) {
 }
 
 int UserError(absl::string_view message) {
-  TellError(message);
+  PrintErrorToUser(message);
   return exit_code::kUserError;
 }
 

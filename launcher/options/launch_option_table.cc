@@ -280,7 +280,7 @@ std::vector<OptionGroup> LaunchOptionTable(LaunchOptions& options) {
           Output(options),
           Stopping(options),
           {"security", SecurityOptions(&options.security)},
-          {"being watched", ObservationOptions(&options.observation)},
+          {"being watched", ControlPlaneOptions(&options.control_plane)},
           Others(options),
           WithoutEffect()};
 }

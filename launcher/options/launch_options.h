@@ -54,7 +54,7 @@ struct LaunchOptions {
   int max_restarts = -1;       // -1: not given (the job's, else 3 for YAML jobs and 0 for programs)
 
   SecurityFlags security;
-  ObservationFlags observation;
+  ControlPlaneFlags control_plane;
 
   // Output.
   std::string stdout_file;  // templates, see output_plan.h

@@ -60,7 +60,7 @@ class Decision {
   absl::Status Ranks();
   absl::Status RanksOfEqualNodes();
   absl::Status Meeting();
-  absl::Status MeetingOfSeveral();
+  absl::Status RendezvousOfSeveral();
 
   const ShapeQuery& query_;
   const LaunchOptions& options_;
@@ -232,7 +232,7 @@ absl::Status Decision::Meeting() {
     return Refuse("--rdzv-endpoint and --master_addr both say where the nodes meet: leave one of them out");
   }
   const bool alone = shape_.one_node() && (options_.standalone || options_.rdzv_endpoint.empty());
-  if (!alone) return MeetingOfSeveral();
+  if (!alone) return RendezvousOfSeveral();
   const int port = FromFlag("master-port") ? options_.master_port : 0;
   if (options_.master_port > 0 && port == 0) {
     Settle("master-port", "any free one", "one node: MASTER_PORT of the environment does not count");
@@ -242,7 +242,7 @@ absl::Status Decision::Meeting() {
   return absl::OkStatus();
 }
 
-absl::Status Decision::MeetingOfSeveral() {
+absl::Status Decision::RendezvousOfSeveral() {
   const PlatformShape& platform = query_.platform;
   std::string places = options_.rdzv_endpoint, origin = "rdzv-endpoint";
   int port = places.empty() ? kDefaultMasterPort : kDefaultEndpointPort;

@@ -42,7 +42,7 @@ std::vector<Option> SecurityOptions(SecurityFlags* flags) {
   };
 }
 
-std::vector<Option> ObservationOptions(ObservationFlags* flags) {
+std::vector<Option> ControlPlaneOptions(ControlPlaneFlags* flags) {
   return {
       {.name = "http-port",
        .environment = {"COMPOSER_HTTP_PORT"},

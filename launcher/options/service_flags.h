@@ -19,7 +19,7 @@ struct SecurityFlags {
 // The table entries of `flags`, for every command that serves or connects.
 std::vector<Option> SecurityOptions(SecurityFlags* flags);
 
-struct ObservationFlags {
+struct ControlPlaneFlags {
   int http_port = -1;  // -1: none; 0: any free one
   std::string http_address = "127.0.0.1";
   int control_port = -1;  // as http_port
@@ -27,6 +27,6 @@ struct ObservationFlags {
 };
 
 // The table entries of `flags`.
-std::vector<Option> ObservationOptions(ObservationFlags* flags);
+std::vector<Option> ControlPlaneOptions(ControlPlaneFlags* flags);
 
 }  // namespace composer

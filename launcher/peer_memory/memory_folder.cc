@@ -49,7 +49,7 @@ absl::StatusOr<MemoryFolder::Incoming> MemoryFolder::Receive(const std::string& 
   RETURN_IF_ERROR(MakeDirs(store_.root()));
   Incoming incoming;
   incoming.target_ = JoinPath(store_.root(), key);
-  incoming.path_ = JoinPath(store_.root(), absl::StrCat(kRemainsPrefix, "XXXXXX"));
+  incoming.path_ = JoinPath(store_.root(), absl::StrCat(kLeftoverPrefix, "XXXXXX"));
   incoming.fd_ = mkostemp(incoming.path_.data(), O_CLOEXEC);
   if (incoming.fd_ < 0) return ErrnoStatus(errno, "make", incoming.path_);
   return incoming;
@@ -76,7 +76,7 @@ absl::StatusOr<std::vector<std::pair<std::string, int64_t>>> MemoryFolder::List(
   ASSIGN_OR_RETURN(const std::vector<std::string> keys, store_.List(folder));
   std::vector<std::pair<std::string, int64_t>> objects;
   for (const std::string& key : keys) {
-    if (IsRemains(key)) continue;
+    if (IsLeftover(key)) continue;
     const absl::StatusOr<int64_t> bytes = store_.Size(key);
     if (bytes.ok()) objects.emplace_back(key, *bytes);  // else it went meanwhile
   }

@@ -1,9 +1,9 @@
 // A cgroup of the job's own on this node, where the host lets us make one (cgroup v2: root, or a delegated subtree as systemd
 // and container runtimes give): the kernel then ends all that is in it with one write, also a process that forks without
-// end, left its session, or emptied its environment. The keeper's and warden's searches stay: most hosts delegate nothing.
+// end, left its session, or emptied its environment. The spawner's and orphan reaper's searches stay: most hosts delegate nothing.
 //
-//   /sys/fs/cgroup/<ours>/composer-<random>    the keeper is born into it, and so is all that it starts; the launcher and its
-//                                              warden are not: they end it
+//   /sys/fs/cgroup/<ours>/composer-<random>    the spawner is born into it, and so is all that it starts; the launcher and its
+//                                              orphan reaper are not: they end it
 //
 // It has no controllers of its own: memory counts for the cgroup above, as before.
 // SPDX-License-Identifier: Apache-2.0

@@ -59,7 +59,7 @@ struct ExecPlan {
   const char* folder;  // null: stay
   cpu_set_t cpus;
   bool bind;
-  bool deaf;
+  bool blocks_signals;
   int stdout_fd;
   int stderr_fd;
   pid_t parent;
@@ -77,7 +77,7 @@ void Exec(const ExecPlan& plan) {
   if (dup2(plan.stdout_fd, 1) < 0 || dup2(plan.stderr_fd, 2) < 0) return;
   if (plan.bind) sched_setaffinity(0, sizeof(plan.cpus), &plan.cpus);  // best effort: a cgroup may have shrunk
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) {
-    if (plan.deaf) signal(number, SIG_IGN);
+    if (plan.blocks_signals) signal(number, SIG_IGN);
   }
   sigset_t none;
   sigemptyset(&none);
@@ -91,7 +91,7 @@ std::string EncodeProcessSpec(const ProcessSpec& spec) {
   std::string bytes;
   AppendList(spec.argv, bytes);
   AppendList(spec.environment, bytes);
-  AppendList({spec.folder, spec.deaf ? "deaf" : ""}, bytes);
+  AppendList({spec.folder, spec.blocks_signals ? "blocks_signals" : ""}, bytes);
   std::vector<std::string> cpus;
   for (const int cpu : spec.cpus) cpus.push_back(absl::StrCat(cpu));
   AppendList(cpus, bytes);
@@ -108,7 +108,7 @@ absl::StatusOr<ProcessSpec> DecodeProcessSpec(absl::string_view bytes) {
     return absl::InvalidArgumentError("process spec has wrong fields");
   }
   spec.folder = folder[0];
-  spec.deaf = folder[1] == "deaf";
+  spec.blocks_signals = folder[1] == "blocks_signals";
   for (const std::string& text : cpus) {
     int cpu = 0;
     if (!absl::SimpleAtoi(text, &cpu) || cpu < 0 || cpu >= CPU_SETSIZE) {
@@ -124,7 +124,7 @@ absl::StatusOr<pid_t> SpawnProcess(const ProcessSpec& spec, int stdout_fd, int s
                 .environment = Pointers(spec.environment),
                 .folder = spec.folder.empty() ? nullptr : spec.folder.c_str(),
                 .bind = !spec.cpus.empty(),
-                .deaf = spec.deaf,
+                .blocks_signals = spec.blocks_signals,
                 .stdout_fd = stdout_fd,
                 .stderr_fd = stderr_fd,
                 .parent = getpid()};

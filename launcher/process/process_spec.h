@@ -1,4 +1,4 @@
-// What to start: program, environment, folder, CPUs. Travels from the launcher to the keeper as bytes in a memory file.
+// What to start: program, environment, folder, CPUs. Travels from the launcher to the spawner as bytes in a memory file.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,9 +16,9 @@ namespace composer {
 struct ProcessSpec {
   std::vector<std::string> argv;         // argv[0] is the path that is executed; PATH is not searched
   std::vector<std::string> environment;  // "NAME=value"
-  std::string folder;                    // working directory; "": the keeper's
+  std::string folder;                    // working directory; "": the spawner's
   std::vector<int> cpus;                 // to run on; empty: any
-  bool deaf = false;                     // SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are ignored from the start
+  bool blocks_signals = false;           // SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are ignored from the start
 };
 
 // Strings must not hold a NUL byte; Decode answers kInvalidArgument to anything that Encode did not make.

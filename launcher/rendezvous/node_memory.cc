@@ -47,17 +47,17 @@ bool IsFresh(const std::string& path) {
 
 }  // namespace
 
-std::pair<std::string, proto::Standing> ParseNodeMemory(absl::string_view text) {
+std::pair<std::string, proto::MembershipRecord> ParseNodeMemory(absl::string_view text) {
   proto::Reattach memory;
   if (text.size() > kMaxBytes || !memory.ParseFromArray(text.data(), static_cast<int>(text.size()))) return {};
   if (memory.node().node_id().empty() || memory.node().node_id().size() > kMaxIdBytes) return {};
-  return {memory.node().node_id(), memory.standing()};  // of a standing the rendezvous believes what it checks
+  return {memory.node().node_id(), memory.record()};  // of a record the rendezvous believes what it checks
 }
 
-std::string NodeMemoryText(const std::string& node_id, const proto::Standing& standing) {
+std::string NodeMemoryText(const std::string& node_id, const proto::MembershipRecord& record) {
   proto::Reattach memory;
   memory.mutable_node()->set_node_id(node_id);
-  *memory.mutable_standing() = standing;
+  *memory.mutable_record() = record;
   return memory.SerializeAsString();
 }
 
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<NodeMemory>> NodeMemory::Open(const std::string& 
     const std::string path = absl::StrCat(base, "-", i);
     const int lock = Lock(path + ".lock");
     if (lock < 0) continue;
-    std::pair<std::string, proto::Standing> known;
+    std::pair<std::string, proto::MembershipRecord> known;
     if (IsFresh(path)) known = ParseNodeMemory(ReadFile(path, kMaxBytes).value_or(""));
     if (known.first.empty()) known = {fresh_id, {}};
     return std::unique_ptr<NodeMemory>(new NodeMemory(path, lock, std::move(known.first), std::move(known.second)));
@@ -76,13 +76,13 @@ absl::StatusOr<std::unique_ptr<NodeMemory>> NodeMemory::Open(const std::string& 
   return absl::ResourceExhaustedError(absl::StrCat("cannot lock any of ", base, "-0 to -", kMaxLaunchers - 1));
 }
 
-NodeMemory::NodeMemory(std::string path, int lock, std::string node_id, proto::Standing standing)
-    : path_(std::move(path)), lock_(lock), node_id_(std::move(node_id)), standing_(std::move(standing)) {}
+NodeMemory::NodeMemory(std::string path, int lock, std::string node_id, proto::MembershipRecord record)
+    : path_(std::move(path)), lock_(lock), node_id_(std::move(node_id)), record_(std::move(record)) {}
 
 NodeMemory::~NodeMemory() { close(lock_); }
 
-void NodeMemory::Write(const proto::Standing& standing) {
-  const std::string text = NodeMemoryText(node_id_, standing), next = path_ + ".next";
+void NodeMemory::Write(const proto::MembershipRecord& record) {
+  const std::string text = NodeMemoryText(node_id_, record), next = path_ + ".next";
   absl::MutexLock lock(&mutex_);
   if (forgotten_) return;
   const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);

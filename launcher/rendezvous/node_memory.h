@@ -38,28 +38,28 @@ class NodeMemory {
 
   const std::string& node_id() const { return node_id_; }
   // As it was read; generation 0: nothing.
-  const proto::Standing& standing() const { return standing_; }
+  const proto::MembershipRecord& record() const { return record_; }
 
   // On disk (not synced: a process may die, the host not) when it returns. Again once in a while, to show that its world
   // runs. An error is logged once: the job goes on.
-  void Write(const proto::Standing& standing);
+  void Write(const proto::MembershipRecord& record);
   // The job has ended in good order here; nothing is written any more.
   void Forget();
 
  private:
-  NodeMemory(std::string path, int lock, std::string node_id, proto::Standing standing);
+  NodeMemory(std::string path, int lock, std::string node_id, proto::MembershipRecord record);
 
   const std::string path_;
   const int lock_;
   const std::string node_id_;
-  const proto::Standing standing_;
+  const proto::MembershipRecord record_;
   absl::Mutex mutex_;
   bool forgotten_ ABSL_GUARDED_BY(mutex_) = false;
   bool told_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // What the file holds. Hostile input: anything else, or a name or world out of bounds, is nothing.
-std::pair<std::string, proto::Standing> ParseNodeMemory(absl::string_view text);
-std::string NodeMemoryText(const std::string& node_id, const proto::Standing& standing);
+std::pair<std::string, proto::MembershipRecord> ParseNodeMemory(absl::string_view text);
+std::string NodeMemoryText(const std::string& node_id, const proto::MembershipRecord& record);
 
 }  // namespace composer

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "rendezvous/life_sign.h"
+#include "rendezvous/liveness.h"
 
 namespace composer {
 

@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/life_sign.h"
+#include "rendezvous/liveness.h"
 #include "rendezvous/transport/grpc_settings.h"
-#include "rendezvous/transport/reach.h"
+#include "rendezvous/transport/server_probe.h"
 
 namespace composer {
 namespace {
@@ -22,8 +22,8 @@ constexpr absl::Duration kReachLimit = absl::Milliseconds(600);
 constexpr absl::Duration kSilentFor = absl::Seconds(1);  // then it is asked again
 constexpr absl::Duration kShunFor = absl::Seconds(15);   // a server without quorum
 constexpr absl::Duration kPassingLimit =
-    absl::Seconds(6);                                   // for a refusal that may pass: longer than a dead node lasts
-constexpr absl::Duration kShowLife = absl::Minutes(1);  // far below kMemoryLasts (node_memory.h)
+    absl::Seconds(6);  // for a refusal that may pass: longer than a dead node lasts
+constexpr absl::Duration kRefreshRecord = absl::Minutes(1);  // far below kMemoryLasts (node_memory.h)
 constexpr absl::Duration kOthersInterval = absl::Milliseconds(20);
 constexpr absl::Duration kServeInterval = absl::Seconds(2);
 constexpr absl::Duration kAtOnce = absl::Seconds(1);  // an attempt to join that ends so soon
@@ -44,7 +44,7 @@ RendezvousLink::RendezvousLink(RendezvousClient::Options options, Handlers handl
     : options_(std::move(options)),
       handlers_(std::move(handlers)),
       limits_(limits),
-      pace_(PaceOf(options_.max_nodes)),
+      timeouts_(TimeoutsOf(options_.max_nodes)),
       places_([&] {
         if (places.servers.empty()) places.servers = {options_.address};
         return std::move(places);
@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<RendezvousLink>> RendezvousLink::Start(Rendezvous
                                                                       RendezvousPlaces places) {
   std::unique_ptr<RendezvousLink> link(
       new RendezvousLink(std::move(options), std::move(handlers), limits, std::move(places)));
-  RETURN_IF_ERROR(link->Connect(link->options_.address, link->options_.standing, limits.first_connect));
+  RETURN_IF_ERROR(link->Connect(link->options_.address, link->options_.record, limits.first_connect));
   link->thread_ = std::thread([self = link.get()] { self->Run(); });
   return link;
 }
@@ -79,11 +79,11 @@ RendezvousLink::~RendezvousLink() {
   client.reset();  // its handlers use the members that go now
 }
 
-absl::Status RendezvousLink::Connect(const std::string& address, const proto::Standing& standing,
+absl::Status RendezvousLink::Connect(const std::string& address, const proto::MembershipRecord& record,
                                      absl::Duration timeout) {
   RendezvousClient::Options options = options_;
   options.address = address;
-  options.standing = standing;
+  options.record = record;
   options.connect_timeout = timeout;
   {
     absl::MutexLock lock(&mutex_);
@@ -99,7 +99,7 @@ absl::Status RendezvousLink::Connect(const std::string& address, const proto::St
     handlers_.on_generation_over(over);
   });
   client->OnProbe([this](const proto::Probe& probe) { prober_.Ask(probe); });
-  if (handlers_.on_regroup) client->OnRegroup(handlers_.on_regroup);
+  if (handlers_.on_resize) client->OnResize(handlers_.on_resize);
   if (handlers_.on_look) client->OnLook(handlers_.on_look);
   if (handlers_.on_spare) client->OnSpare(handlers_.on_spare);
   if (upstream_ == nullptr) {
@@ -197,7 +197,7 @@ void RendezvousLink::Run() {
     {
       absl::MutexLock lock(&mutex_);
       const auto due = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return join_wanted_ || lost_ || ending_; };
-      while (!mutex_.AwaitWithTimeout(absl::Condition(&due), kShowLife)) ShowLife();
+      while (!mutex_.AwaitWithTimeout(absl::Condition(&due), kRefreshRecord)) RefreshRecord();
       if (ending_) return;
       lost = lost_;
     }
@@ -209,9 +209,9 @@ void RendezvousLink::Run() {
   }
 }
 
-void RendezvousLink::ShowLife() {
-  const bool runs = broken_since_ == absl::InfiniteFuture() && client_->standing().generation() > 0;
-  if (options_.remember && runs) options_.remember(client_->standing());
+void RendezvousLink::RefreshRecord() {
+  const bool runs = broken_since_ == absl::InfiniteFuture() && client_->record().generation() > 0;
+  if (options_.remember && runs) options_.remember(client_->record());
 }
 
 void RendezvousLink::JoinOnce() {
@@ -238,7 +238,7 @@ void RendezvousLink::JoinOnce() {
   if (!final) {
     const bool at_once = now - asked < kAtOnce;
     join_pause_ = at_once ? std::clamp(2 * join_pause_, kFirstJoinPause, kLastJoinPause) : absl::ZeroDuration();
-    SleepUnlessEnding(sent_away ? 2 * pace_.look : join_pause_);
+    SleepUnlessEnding(sent_away ? 2 * timeouts_.look : join_pause_);
     return LoseServer();
   }
   join_pause_ = absl::ZeroDuration();
@@ -263,18 +263,18 @@ SuccessionView RendezvousLink::Look() {
                       .grace = places_.grace,
                       .blip = places_.blip};
   for (size_t i = 0; i < places_.servers.size(); ++i) {
-    Reach reach = ProbeReach(places_.servers[i], kReachLimit);
+    ServerState reach = ProbeServer(places_.servers[i], kReachLimit);
     const absl::Time now = Now();
-    if (reach == Reach::kServing && now < shunned_until_[i]) reach = Reach::kShunned;
-    if (reach == Reach::kServing && now < silent_until_[i]) reach = Reach::kMute;
+    if (reach == ServerState::kServing && now < shunned_until_[i]) reach = ServerState::kBackoff;
+    if (reach == ServerState::kServing && now < silent_until_[i]) reach = ServerState::kUnresponsive;
     view.servers.push_back(reach);
   }
-  proto::LifeSign host;
+  proto::Liveness host;
   {
     absl::MutexLock lock(&mutex_);
     host = host_;
   }
-  const bool is_silent = view.servers[server_] == Reach::kSilent;
+  const bool is_silent = view.servers[server_] == ServerState::kSilent;
   if (is_silent && SeesLife(host, Prober::kLimit)) view.lives = server_;
   absl::MutexLock lock(&mutex_);
   view.away_since = away_since_;
@@ -307,13 +307,13 @@ bool RendezvousLink::Recover() {
       case SuccessionDecision::Kind::kWait:
         break;
     }
-  } while (SleepUnlessEnding(pace_.look));
+  } while (SleepUnlessEnding(timeouts_.look));
   return false;
 }
 
 bool RendezvousLink::AttachTo(int server) {
-  const proto::Standing standing = client()->standing();
-  if (absl::Status status = Connect(places_.servers[server], standing, pace_.answer); !status.ok()) {
+  const proto::MembershipRecord record = client()->record();
+  if (absl::Status status = Connect(places_.servers[server], record, timeouts_.answer); !status.ok()) {
     LOG(INFO) << status.message();
     return false;
   }
@@ -336,8 +336,8 @@ bool RendezvousLink::TellWhatWeKnow(RendezvousClient& client) {
     untold = untold_;
   }
   if (!running && !untold.has_value()) return true;
-  const proto::Standing standing = client.standing();
-  const absl::Status told = client.Reattach(upstream_->Memories(standing.generation()), pace_.answer);
+  const proto::MembershipRecord record = client.record();
+  const absl::Status told = client.Reattach(upstream_->Memories(record.generation()), timeouts_.answer);
   if (told.ok() && untold.has_value()) {
     absl::MutexLock lock(&mutex_);
     untold_.reset();
@@ -345,7 +345,7 @@ bool RendezvousLink::TellWhatWeKnow(RendezvousClient& client) {
   }
   if (absl::IsAborted(told) && running) {
     proto::GenerationOver over;
-    over.set_generation(standing.generation());
+    over.set_generation(record.generation());
     over.mutable_cause()->set_node_id("rendezvous");
     over.mutable_cause()->set_rank(-1);
     over.mutable_cause()->set_message(std::string(told.message()));

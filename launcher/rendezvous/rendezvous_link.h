@@ -20,7 +20,7 @@
 #include "rendezvous/failover/succession.h"
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/store/key_value_upstream.h"
-#include "rendezvous/worlds/pace.h"
+#include "rendezvous/worlds/timeouts.h"
 
 namespace composer {
 
@@ -39,7 +39,7 @@ class RendezvousLink {
     // The answer to Join; at any time kUnavailable: the rendezvous is lost for good, with what was tried.
     std::function<void(absl::StatusOr<proto::World>)> on_world;
     std::function<void(const proto::GenerationOver&)> on_generation_over;  // another node's workers failed
-    std::function<void(const proto::Regroup&)> on_regroup;                 // may be empty: the world then does not grow
+    std::function<void(const proto::Resize&)> on_resize;                   // may be empty: the world then does not grow
     std::function<void(const proto::Spare&)> on_spare;                     // may be empty
     std::function<void()> on_look;   // someone asks how this node is doing; may be empty
     std::function<void()> on_serve;  // this node is to serve now, at its address of the list; empty: it cannot
@@ -82,11 +82,11 @@ class RendezvousLink {
   RendezvousLink(RendezvousClient::Options options, Handlers handlers, const Limits& limits, RendezvousPlaces places);
 
   // Makes client_ anew.
-  absl::Status Connect(const std::string& address, const proto::Standing& standing, absl::Duration timeout);
+  absl::Status Connect(const std::string& address, const proto::MembershipRecord& record, absl::Duration timeout);
   std::shared_ptr<RendezvousClient> client();
 
   void Run();
-  void ShowLife() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RefreshRecord() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void JoinOnce();
   // False: given up, or told to stop.
   bool Recover();
@@ -99,7 +99,7 @@ class RendezvousLink {
   const RendezvousClient::Options options_;
   const Handlers handlers_;
   const Limits limits_;
-  const Pace pace_;
+  const Timeouts timeouts_;
   const RendezvousPlaces places_;
   std::shared_ptr<KeyValueUpstream> upstream_;
 
@@ -114,7 +114,7 @@ class RendezvousLink {
   absl::Mutex mutex_;
   std::shared_ptr<RendezvousClient> client_ ABSL_GUARDED_BY(mutex_);
   bool serves_ ABSL_GUARDED_BY(mutex_) = false;   // since another host was lost
-  proto::LifeSign host_ ABSL_GUARDED_BY(mutex_);  // of the launcher beside the rendezvous, as the last world told
+  proto::Liveness host_ ABSL_GUARDED_BY(mutex_);  // of the launcher beside the rendezvous, as the last world told
   proto::RestartTally tally_ ABSL_GUARDED_BY(mutex_);
   bool join_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;

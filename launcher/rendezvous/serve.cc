@@ -58,7 +58,7 @@ const char* NameOf(GrowPolicy policy) {
 }
 
 int Refuse(const ServeOptions& options, absl::string_view error) {
-  options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : TellError(error);
+  options.report_fd >= 0 ? Report(options.report_fd, absl::StrCat("error ", error, "\n")) : PrintErrorToUser(error);
   return exit_code::kUserError;
 }
 
@@ -189,8 +189,8 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
   for (Option& option : SecurityOptions(&security)) table.push_back(std::move(option));
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok() || !parsed->rest.empty()) {
-    TellError(parsed.ok() ? absl::StrCat("serve takes no argument `", parsed->rest[0], "`")
-                          : std::string(parsed.status().message()));
+    PrintErrorToUser(parsed.ok() ? absl::StrCat("serve takes no argument `", parsed->rest[0], "`")
+                                 : std::string(parsed.status().message()));
     return exit_code::kUserError;
   }
   if (help) {

@@ -1,4 +1,4 @@
-// The rendezvous as a process of its own: forked beside the keeper at launch, started again by `composer serve` when it
+// The rendezvous as a process of its own: forked beside the spawner at launch, started again by `composer serve` when it
 // died, or run alone by hand.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

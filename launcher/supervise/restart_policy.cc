@@ -164,8 +164,8 @@ Verdict Decide(const GenerationResult& result, const RestartBudget& budget) {
     }
   }
   const bool failed = certain || (result.remote.has_value() && !result.remote->collateral);
-  if (ran && !result.regrouping.empty() && !failed && result.stop_signal == 0) {
-    return {NextStep::kRestart, 0, -1, budget.tally, result.regrouping};
+  if (ran && !result.resizing.empty() && !failed && result.stop_signal == 0) {
+    return {NextStep::kRestart, 0, -1, budget.tally, result.resizing};
   }
   if (ran && !result.killed && AllEndedWith(result, {exit_code::kDone, exit_code::kPreempted}) &&
       !AllEndedWith(result, {exit_code::kDone})) {

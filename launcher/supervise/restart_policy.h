@@ -83,7 +83,7 @@ struct RemoteEnd {
 struct GenerationResult {
   std::vector<WorkerExit> exits;    // of this node, in the order they were seen
   std::optional<RemoteEnd> remote;  // another node's failure that ended the generation
-  std::string regrouping;           // why the workers were asked to end, for the world to grow; empty: they were not
+  std::string resizing;             // why the workers were asked to end, for the world to grow; empty: they were not
   int stop_signal = 0;              // the launcher was asked to stop by this signal; 0: it was not
   bool checkpoints_on_stop =
       false;                // workers answer a stop with a checkpoint and 75 (our own workers do, scripts do not)

@@ -1,5 +1,5 @@
 // One launcher at a time in a run folder: flock on `<run folder>/.lock`, which also holds the owner's pid. The lock goes
-// with the owner and the processes forked from it, so after a SIGKILL it is free when the keeper has ended the workers.
+// with the owner and the processes forked from it, so after a SIGKILL it is free when the spawner has ended the workers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

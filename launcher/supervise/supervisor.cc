@@ -26,8 +26,8 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
-constexpr absl::Duration kKeeperPatience = absl::Seconds(10);  // from a SIGKILL to the worker's end
-constexpr absl::Duration kQuickDeath = absl::Seconds(1);       // of a keeper
+constexpr absl::Duration kSpawnerPatience = absl::Seconds(10);  // from a SIGKILL to the worker's end
+constexpr absl::Duration kQuickDeath = absl::Seconds(1);        // of a spawner
 constexpr int kMaxQuickDeaths = 5;
 constexpr absl::Duration kOwnStop = absl::Seconds(5);  // a tick this late: we were stopped ourselves
 // A rank that waits for a hung one on another node is never named before it.
@@ -41,7 +41,7 @@ Supervisor::Supervisor(Options options, Parts parts)
     : options_(std::move(options)),
       parts_(parts),
       logs_(parts_.console, options_.plan.colours),
-      workers_(options_.plan, parts_.keeper, logs_),
+      workers_(options_.plan, parts_.spawner, logs_),
       recorder_(options_.run_name, options_.plan.run_folder, options_.launched, ReadHistory(options_.plan.run_folder)),
       budget_{.max_restarts = options_.max_restarts, .tally = {}},
       barrier_(grpc::CreateCustomChannel(parts_.hub.address(), grpc::InsecureChannelCredentials(),
@@ -60,7 +60,7 @@ int Supervisor::Run() {
 
 void Supervisor::WaitForEvents() {
   pollfd polls[3] = {
-      {parts_.keeper.fd(), POLLIN, 0}, {parts_.mailbox.fd(), POLLIN, 0}, {parts_.stop_signals, POLLIN, 0}};
+      {parts_.spawner.fd(), POLLIN, 0}, {parts_.mailbox.fd(), POLLIN, 0}, {parts_.stop_signals, POLLIN, 0}};
   const absl::Duration wait = std::clamp(NextWake() - Now(), absl::ZeroDuration(), absl::Hours(1));
   poll(polls, 3, static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1)))));
   if (polls[1].revents != 0) {
@@ -70,13 +70,13 @@ void Supervisor::WaitForEvents() {
     }
   }
   if (state_ != State::kFinished && polls[2].revents != 0) HandleStopSignal();
-  if (state_ != State::kFinished && polls[0].revents != 0) HandleKeeper();
+  if (state_ != State::kFinished && polls[0].revents != 0) HandleSpawner();
   if (state_ != State::kFinished) HandleTime();
 }
 
 absl::Time Supervisor::NextWake() const {
   const absl::Time tick = state_ == State::kRunning ? tick_at_ : absl::InfiniteFuture();
-  return std::min({tick, kill_at_, start_kill_at_, keeper_at_, join_at_, serve_at_, explain_until_});
+  return std::min({tick, kill_at_, start_kill_at_, spawner_at_, join_at_, serve_at_, explain_until_});
 }
 
 void Supervisor::Handle(absl::StatusOr<proto::World> world) {
@@ -114,8 +114,8 @@ absl::Status Supervisor::StartWorkers(const proto::World& world) {
   announced_ = all_done_ = false;
   reported_ = -1;
   remote_.reset();
-  regrouping_.clear();
-  kill_at_ = start_kill_at_ = keeper_at_ = explain_until_ = absl::InfiniteFuture();
+  resize_reason_.clear();
+  kill_at_ = start_kill_at_ = spawner_at_ = explain_until_ = absl::InfiniteFuture();
   world_size_ = place.world_size;
   tick_at_ = Now() + kTick;
   parts_.hub.BeginGeneration(generation_);
@@ -136,7 +136,7 @@ void Supervisor::Handle(const proto::GenerationOver& over) {
   LOG(INFO) << "generation " << generation_ << " is over: " << remote_->cause
             << (remote_->collateral ? " (perhaps collateral)" : "");
   if (news && !remote_->collateral) {
-    Tell(remote_->cause);
+    PrintToUser(remote_->cause);
     announced_ = true;
   }
   if (state_ == State::kRunning) return BeginEnding(remote_->cause);
@@ -148,14 +148,14 @@ void Supervisor::Handle(const proto::GenerationOver& over) {
 
 // The world grows: as on a stop signal, or at once, but then the next generation. Where the word comes later than the end
 // of a peer that has heard it, the workers are gone or going already.
-void Supervisor::Handle(const proto::Regroup& regroup) {
+void Supervisor::Handle(const proto::Resize& resize) {
   const bool ending = state_ == State::kEnding && MayBeExplained();
-  if ((state_ != State::kRunning && !ending) || regroup.generation() != generation_ || stop_signal_ != 0) return;
-  regrouping_ = regroup.reason();
-  Tell(absl::StrCat(regrouping_,
-                    regroup.checkpoint() ? ": the workers checkpoint and start again" : ": the workers start again"));
+  if ((state_ != State::kRunning && !ending) || resize.generation() != generation_ || stop_signal_ != 0) return;
+  resize_reason_ = resize.reason();
+  PrintToUser(absl::StrCat(
+      resize_reason_, resize.checkpoint() ? ": the workers checkpoint and start again" : ": the workers start again"));
   if (ending) return workers_.AllGone() ? EndGeneration() : void();
-  regroup.checkpoint() ? parts_.hub.Drain(regrouping_) : BeginEnding(regrouping_);
+  resize.checkpoint() ? parts_.hub.Drain(resize_reason_) : BeginEnding(resize_reason_);
 }
 
 void Supervisor::Handle(const WorkerHub::Report& report) {
@@ -178,50 +178,50 @@ void Supervisor::Handle(const BarrierAnswer& answer) {
 
 void Supervisor::Handle(const Notice& notice) { Stop(kNoticeSignal, DescribeNotice(notice, absl::Now())); }
 
-void Supervisor::HandleKeeper() {
-  const auto events = parts_.keeper.TakeEvents();
-  if (!events.ok()) return OnKeeperGone();
-  for (const KeeperEvent& event : *events) {
-    if (event.tag == Keeper::kEarlyChildTag) {
-      if (event.kind != KeeperEvent::Kind::kStarted) OnServerGone(event.exit);
+void Supervisor::HandleSpawner() {
+  const auto events = parts_.spawner.TakeEvents();
+  if (!events.ok()) return OnSpawnerGone();
+  for (const SpawnerEvent& event : *events) {
+    if (event.tag == Spawner::kEarlyChildTag) {
+      if (event.kind != SpawnerEvent::Kind::kStarted) OnServerGone(event.exit);
       continue;
     }
     switch (event.kind) {
-      case KeeperEvent::Kind::kStarted:
+      case SpawnerEvent::Kind::kStarted:
         workers_.OnStarted(event.tag, event.pid);
         break;
-      case KeeperEvent::Kind::kSpawnFailed:
+      case SpawnerEvent::Kind::kSpawnFailed:
         workers_.OnSpawnFailed(event.tag, event.failure);
         break;
-      case KeeperEvent::Kind::kExited:
+      case SpawnerEvent::Kind::kExited:
         workers_.OnExited(event.tag, event.exit);
         break;
     }
-    if (event.kind != KeeperEvent::Kind::kStarted) OnWorkerGone();
+    if (event.kind != SpawnerEvent::Kind::kStarted) OnWorkerGone();
     if (state_ == State::kFinished) return;
   }
 }
 
 // Its workers have ended with it, and the rendezvous if it was served here. They can all be started again.
-void Supervisor::OnKeeperGone() {
-  const bool killed = parts_.keeper.KillRemains();
-  const std::string how = absl::StrCat("composer-keeper, which starts the workers, ", parts_.keeper.exit().ToString());
-  quick_deaths_ = Now() - keeper_since_ < kQuickDeath ? quick_deaths_ + 1 : 0;
-  keeper_since_ = Now();
+void Supervisor::OnSpawnerGone() {
+  const bool killed = parts_.spawner.KillLeftovers();
+  const std::string how = absl::StrCat("composer-spawn, which starts the workers, ", parts_.spawner.exit().ToString());
+  quick_deaths_ = Now() - spawner_since_ < kQuickDeath ? quick_deaths_ + 1 : 0;
+  spawner_since_ = Now();
   if (!killed) return Fail(exit_code::kFailure, how + "; a process of the job cannot be killed");
   if (quick_deaths_ > kMaxQuickDeaths) return Fail(exit_code::kFailure, how + " again and again; giving up");
-  if (absl::Status status = parts_.keeper.Restart(); !status.ok()) {
+  if (absl::Status status = parts_.spawner.Restart(); !status.ok()) {
     return Fail(exit_code::kFailure, absl::StrCat(how, " and cannot be started again: ", status.message()));
   }
   if (serves_) serve_at_ = Now();
-  if (state_ != State::kRunning && state_ != State::kEnding) return Tell(how + "; it was started again");
-  workers_.OnKeeperGone(how);
+  if (state_ != State::kRunning && state_ != State::kEnding) return PrintToUser(how + "; it was started again");
+  workers_.OnSpawnerGone(how);
   OnWorkerGone();
 }
 
 void Supervisor::Handle(const ServeRequest&) {
   if (options_.serve_argv.empty()) return;
-  Tell("the host of the rendezvous is lost; serving it here from now on");
+  PrintToUser("the host of the rendezvous is lost; serving it here from now on");
   serves_ = true;
   serve_at_ = Now();
 }
@@ -230,7 +230,7 @@ void Supervisor::OnServerGone(ExitStatus status) {
   if (!serves_) return;  // another launcher serves it
   const ServeRestarts::Decision decision = serve_restarts_.OnExit(status, Now());
   serve_at_ = decision.at;
-  if (!decision.message.empty()) Tell(decision.message);
+  if (!decision.message.empty()) PrintToUser(decision.message);
 }
 
 void Supervisor::OnWorkerGone() {
@@ -262,7 +262,7 @@ void Supervisor::Stop(int signal, const std::string& reason) {
   stop_ = history;
   const int passed_on = signal == kNoticeSignal ? SIGTERM : signal;
   if (action == StopAction::kIgnore) {
-    if (signal == kNoticeSignal) Tell(reason);
+    if (signal == kNoticeSignal) PrintToUser(reason);
     return;
   }
   const bool theirs = signal == SIGUSR1 || signal == SIGUSR2;  // to understand
@@ -272,17 +272,17 @@ void Supervisor::Stop(int signal, const std::string& reason) {
   if (action == StopAction::kKill) {
     killed_ = true;
     kill_at_ = absl::InfinitePast();
-    return Tell(absl::StrCat(reason, " again: killing all workers"));
+    return PrintToUser(absl::StrCat(reason, " again: killing all workers"));
   }
   if (state_ == State::kEnding) return;
   if (state_ == State::kDone) return EndGeneration();
   if (action == StopAction::kDrain) {
-    Tell(absl::StrCat(reason, ": the workers checkpoint and stop",
-                      signal == SIGTERM || signal == SIGINT ? "; again to kill them now" : ""));
+    PrintToUser(absl::StrCat(reason, ": the workers checkpoint and stop",
+                             signal == SIGTERM || signal == SIGINT ? "; again to kill them now" : ""));
     parts_.hub.Drain(reason);
     start_kill_at_ = Now() + kStartLimit;
   } else {
-    if (signal == kNoticeSignal) Tell(absl::StrCat(reason, ": the workers get SIGTERM"));
+    if (signal == kNoticeSignal) PrintToUser(absl::StrCat(reason, ": the workers get SIGTERM"));
     workers_.Signal(passed_on);
     kill_at_ = Now() + kSignalLimit;
   }
@@ -294,22 +294,22 @@ void Supervisor::HandleTime() {
   if (now >= start_kill_at_) {
     start_kill_at_ = absl::InfiniteFuture();
     if (state_ == State::kRunning && !workers_.AllStarted()) {
-      Tell("the workers have not begun to train: they are killed, there is nothing to save");
+      PrintToUser("the workers have not begun to train: they are killed, there is nothing to save");
       kill_at_ = now;
     }
   }
   if (now >= kill_at_) {
     kill_at_ = absl::InfiniteFuture();
     workers_.Signal(SIGKILL);
-    keeper_at_ = now + kKeeperPatience;
+    spawner_at_ = now + kSpawnerPatience;
   }
-  if (now >= keeper_at_) WatchKeeper();
+  if (now >= spawner_at_) WatchSpawner();
   if (now >= join_at_) JoinWhenReady();
   if (state_ == State::kRunning && now >= tick_at_) {
     if (now > tick_at_ + kOwnStop) workers_.ForgiveSilence(now);
     HangLimits limits = options_.hang_limits;
     if (nodes_ > 1) limits.no_step += kRemotePatience;
-    if (workers_.KillHung(now, limits)) keeper_at_ = now + kKeeperPatience;
+    if (workers_.KillHung(now, limits)) spawner_at_ = now + kSpawnerPatience;
     Measure(now);
     tick_at_ = now + kTick;
   }
@@ -319,17 +319,17 @@ void Supervisor::HandleTime() {
     const ProcessSpec spec = {.argv = options_.serve_argv, .environment = options_.plan.environment.ToStrings()};
     const int quiet = serve_restarts_.quiet() ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
     const int output = quiet >= 0 ? quiet : STDERR_FILENO;
-    parts_.keeper.Spawn(Keeper::kEarlyChildTag, spec, output, output).IgnoreError();  // its death is told
+    parts_.spawner.Spawn(Spawner::kEarlyChildTag, spec, output, output).IgnoreError();  // its death is told
     if (quiet >= 0) close(quiet);
   }
 }
 
 // A worker was killed and its end is not told.
-void Supervisor::WatchKeeper() {
-  keeper_at_ = workers_.AllGone() ? absl::InfiniteFuture() : Now() + kKeeperPatience;
-  if (keeper_at_ == absl::InfiniteFuture() || !parts_.keeper.IsStuck()) return;
-  Tell("composer-keeper, which starts the workers, does not do what it is asked: it is killed");
-  parts_.keeper.KillStuck();
+void Supervisor::WatchSpawner() {
+  spawner_at_ = workers_.AllGone() ? absl::InfiniteFuture() : Now() + kSpawnerPatience;
+  if (spawner_at_ == absl::InfiniteFuture() || !parts_.spawner.IsStuck()) return;
+  PrintToUser("composer-spawn, which starts the workers, does not do what it is asked: it is killed");
+  parts_.spawner.KillStuck();
 }
 
 }  // namespace composer

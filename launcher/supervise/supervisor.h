@@ -23,7 +23,7 @@
 #include "base/mailbox.h"
 #include "launcher/control/control_server.h"
 #include "launcher/platform/preemption_notice.h"
-#include "launcher/process/keeper.h"
+#include "launcher/process/spawner.h"
 #include "launcher/rendezvous/rendezvous_link.h"
 #include "launcher/supervise/exit_barrier.h"
 #include "launcher/supervise/failure_message.h"
@@ -46,7 +46,7 @@ struct BarrierAnswer {  // see ExitBarrier
 struct ServeRequest {};  // see RendezvousLink::Handlers::on_serve
 struct LookRequest {};   // see RendezvousLink::Handlers::on_look
 using SupervisorEvent =
-    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Regroup, WorkerHub::Report, BarrierAnswer,
+    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Resize, WorkerHub::Report, BarrierAnswer,
                  Notice, ControlRequest, ServeRequest, LookRequest>;
 
 class Supervisor {
@@ -68,7 +68,7 @@ class Supervisor {
 
   // The parts outlive the supervisor. `stop_signals`: a signalfd.
   struct Parts {
-    Keeper& keeper;
+    Spawner& spawner;
     RendezvousLink& link;
     WorkerHub& hub;
     Mailbox<SupervisorEvent>& mailbox;
@@ -96,15 +96,15 @@ class Supervisor {
   void WaitForEvents();
   void Handle(absl::StatusOr<proto::World> world);
   void Handle(const proto::GenerationOver& over);
-  void Handle(const proto::Regroup& regroup);
+  void Handle(const proto::Resize& resize);
   void Handle(const WorkerHub::Report& report);
   void Handle(const BarrierAnswer& answer);
   void Handle(ControlRequest request);
   void Handle(const Notice& notice);
   void Handle(const ServeRequest& request);
   void Handle(const LookRequest& request);
-  void HandleKeeper();
-  void OnKeeperGone();
+  void HandleSpawner();
+  void OnSpawnerGone();
   void HandleStopSignal();
   void HandleTime();
 
@@ -121,7 +121,7 @@ class Supervisor {
   void EndGeneration();
   void JoinAgain(const Verdict& verdict);
   void JoinWhenReady();
-  void WatchKeeper();
+  void WatchSpawner();
   void Conclude(const Verdict& verdict);
   void Finish(const Verdict& verdict);
   void Fail(int code, const std::string& reason);
@@ -151,7 +151,8 @@ class Supervisor {
   bool all_done_ = false;        // on every node
   int reported_ = -1;            // index of the exit that the other nodes heard of; -1: none
   std::optional<RemoteEnd> remote_;
-  std::string regrouping_;  // why the workers were asked to stop, so that the world can form again; "": they were not
+  std::string
+      resize_reason_;  // why the workers were asked to stop, so that the world can form again; "": they were not
   StopHistory stop_;
   int stop_signal_ = 0;  // what is being followed; SIGTERM for a notice
   bool killed_ = false;
@@ -159,13 +160,13 @@ class Supervisor {
   bool writes_summary_ = false;  // one node of the world does
   absl::Time kill_at_ = absl::InfiniteFuture();
   absl::Time start_kill_at_ = absl::InfiniteFuture();  // those who are asked to stop and still start are killed
-  absl::Time keeper_at_ = absl::InfiniteFuture();      // look whether the keeper does what it is asked
+  absl::Time spawner_at_ = absl::InfiniteFuture();     // look whether the spawner does what it is asked
   absl::Time join_at_ = absl::InfiniteFuture();        // the pause before a restart is over
   std::string room_;                                   // the restart waits for room there; "": it does not
   absl::Time room_until_ = absl::InfinitePast();       // for so long
   std::string stalled_by_;                             // the stall that was told, and need not be again; "": none
-  int quick_deaths_ = 0;                               // of keepers, one right after the other
-  absl::Time keeper_since_ = absl::InfinitePast();
+  int quick_deaths_ = 0;                               // of spawners, one right after the other
+  absl::Time spawner_since_ = absl::InfinitePast();
   absl::Time explain_until_ = absl::InfiniteFuture();  // all are gone, the decision waits
   absl::Time tick_at_ = absl::InfinitePast();
   bool serves_ = false;

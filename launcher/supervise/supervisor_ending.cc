@@ -41,7 +41,7 @@ void Supervisor::BeginEnding(const std::string& cause) {
 void Supervisor::ReportCause() {
   bool certain = false;
   const int cause = FirstCause(workers_.exits(), &certain);
-  if (!regrouping_.empty() && !certain) return;
+  if (!resize_reason_.empty() && !certain) return;
   if (cause < 0 || cause == reported_ || (remote_.has_value() && !(certain && remote_->collateral))) return;
   reported_ = cause;
   proto::FailureCause message = ToProto(Report(workers_.exits()[cause]), options_.node_id, certain, absl::Now());
@@ -78,13 +78,13 @@ void Supervisor::Announce(const WorkerExit& cause) {
     report.log_path.clear();
   }
   if (told_by_worker_ || logs_.ShowsStderr(cause.rank)) report.stderr_tail.clear();
-  TellError(absl::StrCat(DescribeFailure(report), told_by_worker_ ? ": not retried" : ""));
+  PrintErrorToUser(absl::StrCat(DescribeFailure(report), told_by_worker_ ? ": not retried" : ""));
 }
 
 // Nothing here says why, and another node may.
 bool Supervisor::MayBeExplained() const {
   bool certain = false;
-  return FirstCause(workers_.exits(), &certain) >= 0 && !certain && nodes_ > 1 && regrouping_.empty() &&
+  return FirstCause(workers_.exits(), &certain) >= 0 && !certain && nodes_ > 1 && resize_reason_.empty() &&
          (!remote_.has_value() || remote_->collateral);
 }
 
@@ -92,7 +92,7 @@ GenerationResult Supervisor::Result() const {
   const bool running = state_ != State::kJoining;
   return {.exits = running ? workers_.exits() : std::vector<WorkerExit>(),
           .remote = remote_,
-          .regrouping = regrouping_,
+          .resizing = resize_reason_,
           .stop_signal = stop_signal_,
           .checkpoints_on_stop = options_.plan.job,
           .may_shrink = nodes_ > options_.min_nodes,
@@ -127,8 +127,8 @@ void Supervisor::EndGeneration() {
   Conclude(verdict);
   budget_.tally = verdict.tally;
   state_ = State::kJoining;
-  kill_at_ = start_kill_at_ = keeper_at_ = absl::InfiniteFuture();
-  parts_.keeper.Sweep();
+  kill_at_ = start_kill_at_ = spawner_at_ = absl::InfiniteFuture();
+  parts_.spawner.Sweep();
   JoinAgain(verdict);
   logs_.Drain();
   SaveSummary();
@@ -165,11 +165,11 @@ void Supervisor::Conclude(const Verdict& verdict) {
             << (collateral.empty() ? "" : "; ") << collateral;
   if (verdict.next != NextStep::kDone && !told) {
     const bool says_run = verdict.next == NextStep::kPreempted && options_.plan.job;  // DescribeRun does
-    if (!announced_ && verdict.first_cause < 0 && !says_run) Tell(verdict.reason);
-    if (!collateral.empty() && verdict.exit_code != exit_code::kUserError) Tell(collateral);
+    if (!announced_ && verdict.first_cause < 0 && !says_run) PrintToUser(verdict.reason);
+    if (!collateral.empty() && verdict.exit_code != exit_code::kUserError) PrintToUser(collateral);
     const std::string pause =
         delay == absl::ZeroDuration() ? "" : absl::StrCat(", after a pause of ", absl::FormatDuration(delay));
-    if (!verdict.decision.empty() && !told_by_worker_) Tell(verdict.decision + pause);
+    if (!verdict.decision.empty() && !told_by_worker_) PrintToUser(verdict.decision + pause);
   }
   recorder_.Conclude(verdict, exits, absl::Now());
 }
@@ -181,7 +181,7 @@ void Supervisor::Finish(const Verdict& verdict) {
   exit_code_ = verdict.exit_code;
   SaveSummary();
   const bool nothing_ran = told_by_worker_ && recorder_.summary().steps() == 0;
-  if (options_.plan.job && first_node_ && !nothing_ran) Tell(DescribeRun(recorder_.summary()));
+  if (options_.plan.job && first_node_ && !nothing_ran) PrintToUser(DescribeRun(recorder_.summary()));
 }
 
 void Supervisor::SaveSummary() {
@@ -190,11 +190,11 @@ void Supervisor::SaveSummary() {
   if (!recorder_.started() && PathExists(JoinPath(options_.plan.run_folder, "summary.json"))) return;
   const absl::Status status = WriteSummary(recorder_.summary());
   const bool told = !stalled_by_.empty() && IsOutsideFault(status);  // what stalls the job stalls its summary
-  if (!status.ok() && !told) Tell(status.message());
+  if (!status.ok() && !told) PrintToUser(status.message());
 }
 
 void Supervisor::Fail(int code, const std::string& reason) {
-  TellError(reason);
+  PrintErrorToUser(reason);
   announced_ = true;
   Finish({.next = NextStep::kGiveUp, .exit_code = code, .first_cause = -1, .reason = reason});
 }

@@ -16,7 +16,7 @@ namespace composer {
 
 void Supervisor::Handle(ControlRequest request) {
   if (request.kind == ControlRequest::Kind::kSave && state_ == State::kRunning) {
-    Tell(absl::StrCat("asked by ", request.who, ": the workers checkpoint and go on"));
+    PrintToUser(absl::StrCat("asked by ", request.who, ": the workers checkpoint and go on"));
     parts_.hub.Save(request.who);
   }
   if (request.kind == ControlRequest::Kind::kDrain) Stop(kNoticeSignal, absl::StrCat("asked by ", request.who));
@@ -38,7 +38,7 @@ void Supervisor::Handle(const LookRequest&) {
 // As two SIGTERMs of a person who means it.
 void Supervisor::StopNow(const std::string& reason) {
   if (state_ == State::kFinished) return;
-  Tell(absl::StrCat(reason, ": killing all workers"));
+  PrintToUser(absl::StrCat(reason, ": killing all workers"));
   stop_signal_ = SIGTERM;
   if (state_ == State::kJoining) return Finish(DecideNextStep(Result(), budget_));
   if (state_ == State::kDone) return EndGeneration();

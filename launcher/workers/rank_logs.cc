@@ -112,14 +112,14 @@ struct RankLogs::Stream {
   // Whether reading it now loses nothing.
   bool MayRead() const { return show == Show::kHidden || file != nullptr || own_file != nullptr || console.HasRoom(); }
 
-  void Deliver(const std::string& whole, LineTail& tail, const std::vector<std::string>& hushed,
+  void Deliver(const std::string& whole, LineTail& tail, const std::vector<std::string>& suppressed_lines,
                ConsoleWriter::Urgency urgency) {
     if (whole.empty()) return;
     if (file != nullptr && !WriteAll(file->fd, whole)) {
       LOG(WARNING) << "cannot write the log of rank " << rank << ": " << ErrnoStatus(errno, "write", "log").message();
       file = nullptr;
     }
-    const std::string shown = show == Show::kPrefixed ? Without(whole, hushed) : "";
+    const std::string shown = show == Show::kPrefixed ? Without(whole, suppressed_lines) : "";
     if (!shown.empty()) console.Write(WithPrefix(prefix, shown), urgency, ConsoleWriter::Place::kNewLine);
     if (keeps_tail) tail.Add(whole);
   }

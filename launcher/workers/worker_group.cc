@@ -76,8 +76,8 @@ std::string LogPath(const std::string& run_folder, int attempt, int rank) {
   return absl::StrFormat("%s/logs/gen-%03d/rank-%05d.log", run_folder, attempt, rank);
 }
 
-WorkerGroup::WorkerGroup(WorkerPlan plan, Keeper& keeper, RankLogs& logs)
-    : plan_(std::move(plan)), keeper_(keeper), logs_(logs) {}
+WorkerGroup::WorkerGroup(WorkerPlan plan, Spawner& spawner, RankLogs& logs)
+    : plan_(std::move(plan)), spawner_(spawner), logs_(logs) {}
 
 absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
   for (const Worker& worker : workers_) RemoveFile(worker.place.progress_page).IgnoreError();
@@ -141,8 +141,8 @@ absl::Status WorkerGroup::StartOne(const WorkerPlace& place, const std::string& 
                             .environment = environment.ToStrings(),
                             .cpus = CpuShare(plan_.cpus, std::max(place.cpu_sharers, place.local_world_size),
                                              plan_.first_cpu_share + place.local_rank),
-                            .deaf = plan_.deaf};
-  return keeper_.Spawn(place.local_rank, spec, out[1], err[1]);
+                            .blocks_signals = plan_.blocks_signals};
+  return spawner_.Spawn(place.local_rank, spec, out[1], err[1]);
 }
 
 std::vector<std::string> WorkerGroup::ArgumentsOf(const Environment& environment) const {
@@ -155,7 +155,7 @@ std::vector<std::string> WorkerGroup::ArgumentsOf(const Environment& environment
 void WorkerGroup::OnStarted(int local_rank, pid_t pid) {
   Worker& worker = workers_.at(local_rank);
   worker.pid = pid;
-  if (worker.signal_on_start != 0) keeper_.Kill(pid, worker.signal_on_start);
+  if (worker.signal_on_start != 0) spawner_.Kill(pid, worker.signal_on_start);
 }
 
 void WorkerGroup::OnSpawnFailed(int local_rank, const absl::Status& failure) {
@@ -186,7 +186,7 @@ void WorkerGroup::OnExited(int local_rank, ExitStatus status) {
   exits_.push_back(std::move(exit));
 }
 
-void WorkerGroup::OnKeeperGone(const std::string& how) {
+void WorkerGroup::OnSpawnerGone(const std::string& how) {
   bool explained = FirstCause(exits_, nullptr) >= 0;
   for (Worker& worker : workers_) {
     if (worker.gone) continue;
@@ -231,7 +231,7 @@ void WorkerGroup::SignalOne(Worker& worker, int signal) {
   if (worker.pid == 0) {
     worker.signal_on_start = signal;
   } else {
-    keeper_.Kill(worker.pid, signal);
+    spawner_.Kill(worker.pid, signal);
   }
 }
 

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "base/env.h"
 #include "contract/progress_page.h"
-#include "launcher/process/keeper.h"
 #include "launcher/process/oom_watch.h"
+#include "launcher/process/spawner.h"
 #include "launcher/workers/hang_detector.h"
 #include "launcher/workers/output_plan.h"
 #include "launcher/workers/rank_logs.h"
@@ -43,7 +43,8 @@ struct WorkerPlan {
   int node_workers = 0;
   int cpu_sharers = 0;      // workers of all launchers that share `cpus`; 0: of this one alone
   int first_cpu_share = 0;  // index of our local rank 0 among them
-  bool deaf = false;  // our own workers hear of a stop from the hub alone: Slurm may signal every process of a step
+  bool blocks_signals =
+      false;  // our own workers hear of a stop from the hub alone: Slurm may signal every process of a step
 };
 
 // `<run folder>/logs/gen-001/rank-00000.log`; attempts count from 1 in each launch.
@@ -69,7 +70,7 @@ struct Worker {
 
 class WorkerGroup {
  public:
-  WorkerGroup(WorkerPlan plan, Keeper& keeper, RankLogs& logs);
+  WorkerGroup(WorkerPlan plan, Spawner& spawner, RankLogs& logs);
 
   // Starts one worker for each local rank. `first` is local rank 0's place; `attempt` names the log folder.
   absl::Status Start(const WorkerPlace& first, int attempt);
@@ -78,12 +79,12 @@ class WorkerGroup {
   // words, those before it are killed.
   void OnStartFailed(const absl::Status& failure);
 
-  // Events of the keeper with the tag of a worker.
+  // Events of the spawner with the tag of a worker.
   void OnStarted(int local_rank, pid_t pid);
   void OnSpawnFailed(int local_rank, const absl::Status& failure);
   void OnExited(int local_rank, ExitStatus status);
-  // The keeper has ended, and all its workers with it. `how`: for people; the first one is the cause, if there is none yet.
-  void OnKeeperGone(const std::string& how);
+  // The spawner has ended, and all its workers with it. `how`: for people; the first one is the cause, if there is none yet.
+  void OnSpawnerGone(const std::string& how);
   // What the hub hears of a worker.
   void OnReport(int rank, const proto::WorkerMessage& message);
 
@@ -119,7 +120,7 @@ class WorkerGroup {
   std::string KilledBy(const Worker& worker, ExitStatus status);
 
   const WorkerPlan plan_;
-  Keeper& keeper_;
+  Spawner& spawner_;
   RankLogs& logs_;
   std::vector<Worker> workers_;  // by local rank
   std::vector<WorkerExit> exits_;

@@ -11,16 +11,16 @@ namespace {
 
 using Kind = SuccessionDecision::Kind;
 
-const char* Describe(Reach reach) {
+const char* Describe(ServerState reach) {
   switch (reach) {
-    case Reach::kServing:
-    case Reach::kMute:
+    case ServerState::kServing:
+    case ServerState::kUnresponsive:
       return "accepts connections, but does not answer";
-    case Reach::kRefused:
+    case ServerState::kRefused:
       return "refuses connections: its host is up, the rendezvous is not";
-    case Reach::kSilent:
+    case ServerState::kSilent:
       return "does not answer: its host is lost or cut off";
-    case Reach::kShunned:
+    case ServerState::kBackoff:
       return "has too few of the job's nodes";
   }
   return "";
@@ -40,15 +40,15 @@ SuccessionDecision GiveUp(const SuccessionView& view, const std::vector<std::str
 // We are cut off from a server that the others may well reach.
 bool IsCutOff(const SuccessionView& view, absl::Time now) {
   return view.lives >= 0 && view.lives < static_cast<int>(view.servers.size()) &&
-         view.servers[view.lives] == Reach::kSilent && now < view.away_since + view.blip;
+         view.servers[view.lives] == ServerState::kSilent && now < view.away_since + view.blip;
 }
 
 // When a lone server is given up.
 absl::Time Patience(const SuccessionView& view) {
   const absl::Time end_of_grace = view.away_since + view.grace;
   if (!view.hosted) return end_of_grace;
-  if (view.servers[0] == Reach::kSilent) return std::min(view.away_since + kSilentHost, end_of_grace);
-  if (view.servers[0] == Reach::kMute) return std::min(view.away_since + kLostHost, end_of_grace);
+  if (view.servers[0] == ServerState::kSilent) return std::min(view.away_since + kSilentHost, end_of_grace);
+  if (view.servers[0] == ServerState::kUnresponsive) return std::min(view.away_since + kLostHost, end_of_grace);
   if (view.broken_since == absl::InfiniteFuture()) return end_of_grace;
   return std::min(std::max(view.away_since, view.broken_since) + kLostHost, end_of_grace);
 }
@@ -57,11 +57,11 @@ absl::Time Patience(const SuccessionView& view) {
 
 SuccessionDecision DecideSuccession(const SuccessionView& view, const std::vector<std::string>& names, absl::Time now) {
   for (size_t i = 0; i < view.servers.size(); ++i) {
-    if (view.servers[i] == Reach::kServing)
+    if (view.servers[i] == ServerState::kServing)
       return {Kind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " serves")};
   }
   for (size_t i = 0; i < view.servers.size(); ++i) {
-    if (view.servers[i] == Reach::kShunned)
+    if (view.servers[i] == ServerState::kBackoff)
       return {Kind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " is the only one that serves")};
   }
   const int count = static_cast<int>(view.servers.size());

@@ -30,20 +30,20 @@ inline constexpr absl::Duration kSilentHost = absl::Milliseconds(1200);
 // More hosts than this need not be able to serve; those that can agree on who does the sooner the fewer they are.
 inline constexpr int kMaxServers = 3;
 
-enum class Reach {
-  kServing,  // accepts connections
-  kRefused,  // its host is up, nobody listens
-  kMute,     // accepts connections, but did not answer a moment ago: its host is up, the process or the host is frozen
-  kSilent,   // no answer: lost or cut off
-  kShunned,  // accepts connections, but has sent us away a moment ago, for want of nodes: only if there is no other
+enum class ServerState {
+  kServing,       // accepts connections
+  kRefused,       // its host is up, nobody listens
+  kUnresponsive,  // accepts connections, but did not answer a moment ago: its host is up, the process or the host is frozen
+  kSilent,        // no answer: lost or cut off
+  kBackoff,  // accepts connections, but has sent us away a moment ago, for want of nodes: only if there is no other
 };
 
 struct SuccessionView {
-  std::vector<Reach> servers;  // of each server on the list, in its order, as just probed; at least one
-  int self = -1;               // this node's index in the list; -1: it is not on it
-  bool hosted = true;          // the servers are run by nodes of the job
-  bool served = true;          // there was a server once; false: this node has just been started
-  absl::Time away_since;       // when the last server was lost, or this node began to look
+  std::vector<ServerState> servers;  // of each server on the list, in its order, as just probed; at least one
+  int self = -1;                     // this node's index in the list; -1: it is not on it
+  bool hosted = true;                // the servers are run by nodes of the job
+  bool served = true;                // there was a server once; false: this node has just been started
+  absl::Time away_since;             // when the last server was lost, or this node began to look
   absl::Time broken_since = absl::InfiniteFuture();  // when this node's workers ended; InfiniteFuture: they run
   absl::Duration grace = absl::Seconds(60);
   int lives = -1;  // index of the server whose host's launcher has just shown that it lives; -1: none that we know of

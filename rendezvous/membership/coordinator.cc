@@ -31,16 +31,16 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
   Sit(session, node, join.last());
   Hear(session, join.last(), outcome);
   GiveUpSeat(vacated, session, node.info, outcome);
-  if (roll_.running && node.seat >= 0 && !roll_.regrouping) {
+  if (roster_.running && node.seat >= 0 && !roster_.resizing) {
     EndGeneration(session,
                   NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.seat), " joined again"), now_,
                             /*vague=*/true),
                   outcome);
   }
-  if (node.seat >= 0) roll_.broken = true;
+  if (node.seat >= 0) roster_.broken = true;
   StartWaiting(node);
   EndIfAllHaveGone(outcome);
-  if (roll_.running && node.seat < 0) TellSpare(session, outcome);
+  if (roster_.running && node.seat < 0) TellSpare(session, outcome);
   Decide(outcome);
   return outcome;
 }
@@ -54,28 +54,28 @@ Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller&
       !TakeOver(session, reattach.node(), &vacated, outcome)) {
     return outcome;
   }
-  const proto::Standing& standing = reattach.standing();
-  Learn(standing, outcome);
+  const proto::MembershipRecord& record = reattach.record();
+  Learn(record, outcome);
   Node& node = Admit(session, reattach.node());
-  node.voter = VoterOf(node.info.node_id(), standing);
-  Sit(session, node, standing);
+  node.voter = VoterOf(node.info.node_id(), record);
+  Sit(session, node, record);
   GiveUpSeat(vacated, session, node.info, outcome);
   auto answer = std::make_shared<proto::CoordinatorMessage>();
-  if (roll_.running && node.seat >= 0) {
-    answer->mutable_reattached()->set_generation(roll_.last_generation);
-    if (!keys_open_) outcome.restore = roll_.last_generation;
+  if (roster_.running && node.seat >= 0) {
+    answer->mutable_reattached()->set_generation(roster_.last_generation);
+    if (!keys_open_) outcome.restore = roster_.last_generation;
   } else {
-    answer->mutable_generation_over()->set_generation(standing.generation());
+    answer->mutable_generation_over()->set_generation(record.generation());
     *answer->mutable_generation_over()->mutable_cause() = NodeCause(
         "rendezvous",
-        IsNewest(standing) ? over_because_.message()
-                           : absl::StrCat("generation ", standing.generation(),
-                                          " went on without this node: the newest is ", roll_.last_generation),
+        IsNewest(record) ? over_because_.message()
+                         : absl::StrCat("generation ", record.generation(),
+                                        " went on without this node: the newest is ", roster_.last_generation),
         now_);
   }
   outcome.messages.push_back({session, std::move(answer), false});
-  Hear(session, standing, outcome);
-  if (roll_.regrouping && node.seat >= 0) outcome.messages.push_back({session, regroup_, false});  // perhaps missed
+  Hear(session, record, outcome);
+  if (roster_.resizing && node.seat >= 0) outcome.messages.push_back({session, regroup_, false});  // perhaps missed
   ResumeIfAllAreBack(outcome);
   Decide(outcome);
   return outcome;
@@ -86,10 +86,10 @@ Coordinator::Outcome Coordinator::GenerationEnded(Session session, uint64_t gene
   Outcome outcome;
   Later(now);
   const auto it = nodes_.find(session);
-  if (it == nodes_.end() || it->second.seat < 0 || it->second.waiting || generation != roll_.last_generation)
+  if (it == nodes_.end() || it->second.seat < 0 || it->second.waiting || generation != roster_.last_generation)
     return outcome;
-  roll_.broken = true;
-  if (roll_.running) {
+  roster_.broken = true;
+  if (roster_.running) {
     EndGeneration(session, cause, outcome);
   } else {
     AmendCause(session, cause, outcome);
@@ -102,12 +102,12 @@ Coordinator::Outcome Coordinator::WorldTaken(Session session, uint64_t generatio
   Outcome outcome;
   Later(now);
   const auto it = nodes_.find(session);
-  if (it == nodes_.end() || it->second.told != generation || generation != roll_.last_generation) return outcome;
-  proto::Standing standing;
-  standing.set_generation(generation);
-  standing.set_world(world_);
-  electorates_.Tell(it->second.voter, standing.mutable_before());
-  Hear(session, standing, outcome);
+  if (it == nodes_.end() || it->second.told != generation || generation != roster_.last_generation) return outcome;
+  proto::MembershipRecord record;
+  record.set_generation(generation);
+  record.set_world(world_);
+  electorates_.Tell(it->second.voter, record.mutable_before());
+  Hear(session, record, outcome);
   Decide(outcome);
   return outcome;
 }
@@ -135,8 +135,8 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
         absl::StrCat(Describe(info, seat), " was lost: its connection to the rendezvous ended without a farewell"),
         now_);
   };
-  if (!roll_.running || seat < 0) {
-    const bool explains = !roll_.running && seat >= 0 && !it->second.waiting && now_ >= stalled_until_;
+  if (!roster_.running || seat < 0) {
+    const bool explains = !roster_.running && seat >= 0 && !it->second.waiting && now_ >= stalled_until_;
     const proto::NodeInfo info = it->second.info;
     Remove(it, Seat::State::kLost);
     if (explains) AmendCause(session, was_lost(info), outcome);
@@ -145,7 +145,7 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
     Remove(it, Seat::State::kLost);
     EndIfAllHaveGone(outcome);
   } else if (now_ < stalled_until_) {
-    roll_.expected_until = roll_.expected > 0 ? std::max(roll_.expected_until, stalled_until_) : stalled_until_;
+    roster_.expected_until = roster_.expected > 0 ? std::max(roster_.expected_until, stalled_until_) : stalled_until_;
     Remove(it, Seat::State::kExpected);
   } else if (options_.policy.blip > absl::ZeroDuration() && it->second.info.life().port() > 0) {
     BeginAbsence(it, outcome);
@@ -159,14 +159,14 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
 }
 
 void Coordinator::Stalled(absl::Time now) {
-  const bool was_settling = now_ < roll_.settled;
+  const bool was_settling = now_ < roster_.settled;
   stalled_until_ = Later(now) + kStallAllowance;
   for (auto& [seat, absence] : absences_) {  // answers and the nodes themselves may be on their way
     absence.since = now_;
     absence.next = stalled_until_;
-    roll_.expected_until = std::max(roll_.expected_until, now_ + options_.policy.blip);
+    roster_.expected_until = std::max(roster_.expected_until, now_ + options_.policy.blip);
   }
-  if (was_settling) roll_.settled = std::max(roll_.settled, stalled_until_);
+  if (was_settling) roster_.settled = std::max(roster_.settled, stalled_until_);
 }
 
 Coordinator::Outcome Coordinator::Tick(absl::Time now) {

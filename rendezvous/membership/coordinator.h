@@ -13,7 +13,7 @@
 // arrives before the next world forms: then it is sent to all of them. Leave does not end the generation of
 // the others, unless all have left.
 //
-// Forgetting: a coordinator that was restarted knows nothing. Every Join and Reattach carries the node's Standing, from
+// Forgetting: a coordinator that was restarted knows nothing. Every Join and Reattach carries the node's MembershipRecord, from
 // which it learns the newest world: that it runs (Reattach, or a spare's Join) or is over (a member's Join). The same
 // state serves a coordinator that was itself stopped for a while (Stalled): nodes whose connections broke meanwhile are
 // expected back, not lost.
@@ -40,7 +40,7 @@
 
 #include "absl/time/time.h"
 #include "proto/rendezvous.pb.h"
-#include "rendezvous/failover/electorates.h"
+#include "rendezvous/failover/quorum_history.h"
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/worlds/generation.h"
 #include "rendezvous/worlds/node_order.h"
@@ -75,7 +75,7 @@ class Coordinator {
   };
 
   explicit Coordinator(Options options) : options_(std::move(options)), electorates_(options_.policy.holds_tie) {
-    roll_.settled = options_.settled;
+    roster_.settled = options_.settled;
   }
 
   Outcome Join(Session session, const proto::Caller& caller, const proto::Join& join, absl::Time now);
@@ -107,7 +107,7 @@ class Coordinator {
   // A node's answer; of a stream that is over, or with more ranks than a node can have: ignored.
   void Report(Session session, const proto::NodeReport& report, absl::Time now);
 
-  const RollCall& roll() const { return roll_; }
+  const MemberRoster& roster() const { return roster_; }
 
  private:
   struct Node {
@@ -148,10 +148,10 @@ class Coordinator {
   // False: the message is from a stream that a newer one of the same node has replaced.
   bool TakeOver(Session session, const proto::NodeInfo& info, int* vacated, Outcome& outcome);
   Node& Admit(Session session, const proto::NodeInfo& info);
-  void Learn(const proto::Standing& standing, Outcome& outcome);
-  bool IsNewest(const proto::Standing& standing) const;
-  bool Sit(Session session, Node& node, const proto::Standing& standing);
-  void Hear(Session session, const proto::Standing& standing, Outcome& outcome);
+  void Learn(const proto::MembershipRecord& record, Outcome& outcome);
+  bool IsNewest(const proto::MembershipRecord& record) const;
+  bool Sit(Session session, Node& node, const proto::MembershipRecord& record);
+  void Hear(Session session, const proto::MembershipRecord& record, Outcome& outcome);
   void StartWaiting(Node& node);
   void StopWaiting(Node& node);
   void Vacate(Node& node, Seat::State state);
@@ -165,7 +165,7 @@ class Coordinator {
   void Decide(Outcome& outcome);
   std::vector<Candidate> Candidates() const;
   void Form(bool anew, Outcome& outcome);
-  void Regroup(Outcome& outcome);
+  void Resize(Outcome& outcome);
   void Dissolve(Outcome& outcome);
   void TellSpare(Session session, Outcome& outcome) const;
   void DecideWorld(Outcome& outcome);
@@ -186,17 +186,16 @@ class Coordinator {
   std::vector<Seat> seats_;
   std::string world_;       // id of the last world
   bool own_world_ = false;  // this process formed it
-  RollCall roll_;
-  Electorates electorates_;  // none, unless the policy asks for a quorum
+  MemberRoster roster_;
+  QuorumHistory electorates_;  // none, unless the policy asks for a quorum
   int64_t num_arrivals_ = 0;
   absl::Time now_ = absl::InfinitePast();
   absl::Time stalled_until_ = absl::InfinitePast();
   absl::Time wake_at_ = absl::InfiniteFuture();
   std::string reason_;
-  std::shared_ptr<const proto::CoordinatorMessage>
-      regroup_;                       // what the running world was asked, while it is regrouping
-  proto::FailureCause over_because_;  // of the last generation
-  bool keys_open_ = false;            // of the running generation
+  std::shared_ptr<const proto::CoordinatorMessage> regroup_;  // what the running world was asked, while it is resizing
+  proto::FailureCause over_because_;                          // of the last generation
+  bool keys_open_ = false;                                    // of the running generation
   std::unordered_map<std::string, std::string> lost_places_;  // of members of the last world -> node_id
   std::map<int, Absence> absences_;                           // by seat; at most kMaxAbsences
 };

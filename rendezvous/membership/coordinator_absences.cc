@@ -32,7 +32,7 @@ constexpr absl::Duration kAnswerLimit =
 void Coordinator::BeginAbsence(Nodes::iterator it, Outcome& outcome) {
   const int seat = it->second.seat;
   const absl::Time until = now_ + options_.policy.blip;
-  roll_.expected_until = roll_.expected > 0 ? std::max(roll_.expected_until, until) : until;
+  roster_.expected_until = roster_.expected > 0 ? std::max(roster_.expected_until, until) : until;
   Absence absence{.info = it->second.info, .since = now_, .asked = {}, .next = absl::InfiniteFuture()};
   Remove(it, Seat::State::kExpected);
   if (absences_.size() >= kMaxAbsences) return;
@@ -92,13 +92,13 @@ void Coordinator::ReviewAbsences(Outcome& outcome) {
 void Coordinator::LoseAbsent(int seat, const std::string& why, Outcome& outcome) {
   const proto::NodeInfo& info = absences_.at(seat).info;
   seats_[seat].state = Seat::State::kLost;
-  --roll_.expected;
+  --roster_.expected;
   lost_places_[PlaceName(info)] = info.node_id();
   proto::FailureCause cause = NodeCause(
       info.node_id(),
       absl::StrCat(Describe(info, seat), " was lost: its connection to the rendezvous ended without a farewell, ", why),
       now_);
-  roll_.running ? EndGeneration(0, std::move(cause), outcome) : AmendCause(0, std::move(cause), outcome);
+  roster_.running ? EndGeneration(0, std::move(cause), outcome) : AmendCause(0, std::move(cause), outcome);
 }
 
 }  // namespace composer

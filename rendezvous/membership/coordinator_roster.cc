@@ -53,12 +53,12 @@ void Coordinator::Report(Session session, const proto::NodeReport& report, absl:
 
 proto::RosterReply Coordinator::Roster(int first_node_rank, int count) const {
   proto::RosterReply reply;
-  reply.set_generation(roll_.last_generation);
-  reply.set_running(roll_.running);
+  reply.set_generation(roster_.last_generation);
+  reply.set_running(roster_.running);
   reply.set_nodes(static_cast<int>(seats_.size()));
-  reply.set_waiting(roll_.waiting);
+  reply.set_waiting(roster_.waiting);
   reply.set_reason(reason_);
-  reply.set_in_world(roll_.present - roll_.present_waiting + (roll_.running ? roll_.expected : 0));
+  reply.set_in_world(roster_.present - roster_.present_waiting + (roster_.running ? roster_.expected : 0));
   const auto [begin, end] = Page(first_node_rank, count);
   for (int64_t rank = begin; rank < end; ++rank) {
     proto::NodePlacement& member = *reply.add_members();

@@ -37,8 +37,8 @@ bool Coordinator::TakeOver(Session session, const proto::NodeInfo& info, int* va
 void Coordinator::GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& info, Outcome& outcome) {
   if (seat < 0 || seat >= static_cast<int>(seats_.size()) || seats_[seat].state != Seat::State::kExpected) return;
   seats_[seat].state = Seat::State::kLost;
-  --roll_.expected;
-  if (!roll_.running) return;
+  --roster_.expected;
+  if (!roster_.running) return;
   EndGeneration(newcomer,
                 NodeCause(info.node_id(), absl::StrCat(Describe(info, seat), " joined again"), now_,
                           /*vague=*/true),
@@ -52,13 +52,13 @@ Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& in
     it->second.info = info;
     slots_ += info.slots();
     const auto lost = lost_places_.find(PlaceName(info));
-    if (lost != lost_places_.end() && lost->second != info.node_id()) roll_.broken = true;  // it is dead: replaced
+    if (lost != lost_places_.end() && lost->second != info.node_id()) roster_.broken = true;  // it is dead: replaced
     for (auto& [seat, absence] : absences_) {
       const bool succeeds = info.node_rank() >= 0 && PlaceName(absence.info) == PlaceName(info) &&
                             absence.info.node_id() != info.node_id();
       if (!succeeds) continue;
       absence.asked.clear();
-      absence.unreached = roll_.broken = true;
+      absence.unreached = roster_.broken = true;
     }
     by_id_[info.node_id()] = session;
     if (info.node_rank() >= 0) by_given_rank_[info.node_rank()] = session;
@@ -67,76 +67,75 @@ Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& in
 }
 
 // A newer world than any we know of: ours was made without knowledge of it, or there was none.
-void Coordinator::Learn(const proto::Standing& standing, Outcome& outcome) {
-  if (standing.generation() <= roll_.last_generation || standing.generation() > kMaxGeneration ||
-      standing.nodes() < 1 || standing.nodes() > kMaxNodes || standing.node_rank() >= standing.nodes() ||
-      standing.world().empty() || !Electorates::IsValid(standing.before()) ||
-      standing.world().size() > kMaxWorldIdBytes) {
+void Coordinator::Learn(const proto::MembershipRecord& record, Outcome& outcome) {
+  if (record.generation() <= roster_.last_generation || record.generation() > kMaxGeneration || record.nodes() < 1 ||
+      record.nodes() > kMaxNodes || record.node_rank() >= record.nodes() || record.world().empty() ||
+      !QuorumHistory::IsValid(record.before()) || record.world().size() > kMaxWorldIdBytes) {
     return;
   }
-  if (roll_.running) {
+  if (roster_.running) {
     EndGeneration(
-        0, NodeCause("rendezvous", absl::StrCat("a newer world is known, generation ", standing.generation()), now_),
+        0, NodeCause("rendezvous", absl::StrCat("a newer world is known, generation ", record.generation()), now_),
         outcome);
   }
   for (auto& [session, node] : nodes_) node.seat = -1;
-  seats_.assign(standing.nodes(), Seat());
-  world_ = standing.world();
+  seats_.assign(record.nodes(), Seat());
+  world_ = record.world();
   own_world_ = false;
-  roll_.last_generation = standing.generation();
-  roll_.running = true;
-  roll_.regrouping = false;
-  roll_.members = roll_.expected = standing.nodes();
-  roll_.present = roll_.present_waiting = 0;
-  roll_.first_present = roll_.first_waiting = false;
-  electorates_.Learn(standing.before());
+  roster_.last_generation = record.generation();
+  roster_.running = true;
+  roster_.resizing = false;
+  roster_.members = roster_.expected = record.nodes();
+  roster_.present = roster_.present_waiting = 0;
+  roster_.first_present = roster_.first_waiting = false;
+  electorates_.Learn(record.before());
   for (const auto& [session, node] : nodes_) {
     if (node.waiting) electorates_.StartWaiting(node.voter);
   }
-  roll_.expected_until = now_ + options_.policy.grace;
-  roll_.broken = keys_open_ = false;
+  roster_.expected_until = now_ + options_.policy.grace;
+  roster_.broken = keys_open_ = false;
   lost_places_.clear();
   absences_.clear();
 }
 
-bool Coordinator::IsNewest(const proto::Standing& standing) const {
-  return standing.generation() == roll_.last_generation && standing.generation() > 0 && standing.world() == world_;
+bool Coordinator::IsNewest(const proto::MembershipRecord& record) const {
+  return record.generation() == roster_.last_generation && record.generation() > 0 && record.world() == world_;
 }
 
-bool Coordinator::Sit(Session session, Node& node, const proto::Standing& standing) {
-  if (node.seat >= 0 || !IsNewest(standing) || standing.node_rank() < 0 ||
-      standing.node_rank() >= static_cast<int>(seats_.size())) {
+bool Coordinator::Sit(Session session, Node& node, const proto::MembershipRecord& record) {
+  if (node.seat >= 0 || !IsNewest(record) || record.node_rank() < 0 ||
+      record.node_rank() >= static_cast<int>(seats_.size())) {
     return false;
   }
-  Seat& seat = seats_[standing.node_rank()];
-  if (seat.state == Seat::State::kPresent || (seat.state == Seat::State::kLeft && roll_.running)) return false;
-  if (seat.state == Seat::State::kExpected) --roll_.expected;
-  if (seat.state == Seat::State::kLeft) ++roll_.members;
+  Seat& seat = seats_[record.node_rank()];
+  if (seat.state == Seat::State::kPresent || (seat.state == Seat::State::kLeft && roster_.running)) return false;
+  if (seat.state == Seat::State::kExpected) --roster_.expected;
+  if (seat.state == Seat::State::kLeft) ++roster_.members;
   seat.state = Seat::State::kPresent;
   seat.session = session;
-  node.seat = standing.node_rank();
-  node.told = standing.generation();
-  ++roll_.present;
-  if (node.seat == 0) roll_.first_present = true;
+  node.seat = record.node_rank();
+  node.told = record.generation();
+  ++roster_.present;
+  if (node.seat == 0) roster_.first_present = true;
   return true;
 }
 
-// A node's standing shows that it has heard of the newest world: the worlds before that have less and less of a say.
-void Coordinator::Hear(Session session, const proto::Standing& standing, Outcome& outcome) {
-  if (!options_.policy.quorum || !IsNewest(standing)) return;
+// A node's record shows that it has heard of the newest world: the worlds before that have less and less of a say.
+void Coordinator::Hear(Session session, const proto::MembershipRecord& record, Outcome& outcome) {
+  if (!options_.policy.quorum || !IsNewest(record)) return;
   std::shared_ptr<proto::CoordinatorMessage> confirmed;
   const auto tell = [&](Session receiver) {
     if (confirmed == nullptr) {
       confirmed = std::make_shared<proto::CoordinatorMessage>();
-      confirmed->mutable_confirmed()->set_generation(roll_.last_generation);
+      confirmed->mutable_confirmed()->set_generation(roster_.last_generation);
     }
     outcome.messages.push_back({receiver, confirmed, false});
   };
   if (electorates_.empty()) {
-    if (standing.before_size() > 0) tell(session);
+    if (record.before_size() > 0) tell(session);
     return;
   }
-  if (standing.before_size() > 0 && !electorates_.Hear(nodes_.at(session).voter)) return;
+  if (record.before_size() > 0 && !electorates_.Hear(nodes_.at(session).voter)) return;
   electorates_.Clear();
   for (const auto& [receiver, node] : nodes_) tell(receiver);
 }
@@ -144,17 +143,17 @@ void Coordinator::Hear(Session session, const proto::Standing& standing, Outcome
 void Coordinator::StartWaiting(Node& node) {
   node.waiting = true;
   node.arrival = num_arrivals_++;
-  ++roll_.waiting;
-  if (node.seat >= 0) ++roll_.present_waiting;
-  if (node.seat == 0) roll_.first_waiting = true;
+  ++roster_.waiting;
+  if (node.seat >= 0) ++roster_.present_waiting;
+  if (node.seat == 0) roster_.first_waiting = true;
   electorates_.StartWaiting(node.voter);
-  if (roll_.waiting == options_.policy.min_nodes) roll_.min_reached = now_;
-  roll_.last_waiting = now_;
+  if (roster_.waiting == options_.policy.min_nodes) roster_.min_reached = now_;
+  roster_.last_waiting = now_;
 }
 
 void Coordinator::StopWaiting(Node& node) {
   if (!std::exchange(node.waiting, false)) return;
-  --roll_.waiting;
+  --roster_.waiting;
   electorates_.StopWaiting(node.voter);
 }
 
@@ -162,11 +161,11 @@ void Coordinator::Vacate(Node& node, Seat::State state) {
   if (node.seat < 0) return;
   seats_[node.seat].state = state;
   seats_[node.seat].session = 0;
-  --roll_.present;
-  if (node.waiting) --roll_.present_waiting;
-  if (node.seat == 0) roll_.first_present = roll_.first_waiting = false;
-  if (state == Seat::State::kExpected) ++roll_.expected;
-  if (state == Seat::State::kLeft) --roll_.members;
+  --roster_.present;
+  if (node.waiting) --roster_.present_waiting;
+  if (node.seat == 0) roster_.first_present = roster_.first_waiting = false;
+  if (state == Seat::State::kExpected) ++roster_.expected;
+  if (state == Seat::State::kLeft) --roster_.members;
   node.seat = -1;
 }
 

@@ -12,14 +12,14 @@
 
 namespace composer {
 void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome) {
-  roll_.running = roll_.regrouping = keys_open_ = false;
-  roll_.ended = now_;
+  roster_.running = roster_.resizing = keys_open_ = false;
+  roster_.ended = now_;
   TidyCause(cause);
   over_because_ = cause;
-  outcome.ended = roll_.last_generation;
+  outcome.ended = roster_.last_generation;
   outcome.why_ended = over_because_.message();
   auto message = std::make_shared<proto::CoordinatorMessage>();
-  message->mutable_generation_over()->set_generation(roll_.last_generation);
+  message->mutable_generation_over()->set_generation(roster_.last_generation);
   *message->mutable_generation_over()->mutable_cause() = std::move(cause);
   for (const Seat& seat : seats_) {
     if (seat.session == 0 || seat.session == reporter || nodes_.at(seat.session).waiting) continue;
@@ -33,7 +33,7 @@ void Coordinator::AmendCause(Session reporter, proto::FailureCause cause, Outcom
   TidyCause(cause);
   over_because_ = cause;
   auto message = std::make_shared<proto::CoordinatorMessage>();
-  message->mutable_generation_over()->set_generation(roll_.last_generation);
+  message->mutable_generation_over()->set_generation(roster_.last_generation);
   *message->mutable_generation_over()->mutable_cause() = std::move(cause);
   for (const Seat& seat : seats_) {
     if (seat.session != 0 && seat.session != reporter) outcome.messages.push_back({seat.session, message, false});
@@ -42,20 +42,20 @@ void Coordinator::AmendCause(Session reporter, proto::FailureCause cause, Outcom
 
 // All have left, or have ended their workers for the world to grow: nobody needs to be told.
 void Coordinator::EndIfAllHaveGone(Outcome& outcome) {
-  if (!roll_.running || roll_.expected > 0 || roll_.present_waiting < roll_.present) return;
-  roll_.broken = true;
-  over_because_ = NodeCause("rendezvous", roll_.regrouping ? "the world grows" : "all nodes have left", now_);
-  roll_.running = roll_.regrouping = keys_open_ = false;
-  roll_.ended = now_;
-  outcome.ended = roll_.last_generation;
+  if (!roster_.running || roster_.expected > 0 || roster_.present_waiting < roster_.present) return;
+  roster_.broken = true;
+  over_because_ = NodeCause("rendezvous", roster_.resizing ? "the world grows" : "all nodes have left", now_);
+  roster_.running = roster_.resizing = keys_open_ = false;
+  roster_.ended = now_;
+  outcome.ended = roster_.last_generation;
   outcome.why_ended = over_because_.message();
 }
 
 void Coordinator::ResumeIfAllAreBack(Outcome& outcome) {
-  if (!roll_.running || roll_.expected > 0 || keys_open_) return;
+  if (!roster_.running || roster_.expected > 0 || keys_open_) return;
   NumberRanks();
   keys_open_ = true;
-  outcome.begun = roll_.last_generation;
+  outcome.begun = roster_.last_generation;
   outcome.resumed = true;
 }
 
@@ -75,10 +75,11 @@ void Coordinator::Decide(Outcome& outcome) {
 }
 
 void Coordinator::DecideWorld(Outcome& outcome) {
-  if (options_.policy.quorum) roll_.before = electorates_.votes();
+  if (options_.policy.quorum) roster_.before = electorates_.votes();
   const auto all = static_cast<size_t>(options_.policy.max_nodes);
-  roll_.all_here = nodes_.size() == all && by_given_rank_.size() == all && roll_.waiting == options_.policy.max_nodes;
-  MembershipDecision decision = DecideMembership(roll_, options_.policy, now_);
+  roster_.all_here =
+      nodes_.size() == all && by_given_rank_.size() == all && roster_.waiting == options_.policy.max_nodes;
+  MembershipDecision decision = DecideMembership(roster_, options_.policy, now_);
   using Kind = MembershipDecision::Kind;
   wake_at_ = decision.kind == Kind::kWait ? decision.until : absl::InfiniteFuture();
   reason_ = std::move(decision.reason);
@@ -88,16 +89,16 @@ void Coordinator::DecideWorld(Outcome& outcome) {
       return;
     case Kind::kForm:
       return Form(decision.anew, outcome);
-    case Kind::kRegroup:
-      return Regroup(outcome);
+    case Kind::kResize:
+      return Resize(outcome);
     case Kind::kDissolve:
       return Dissolve(outcome);
     case Kind::kEnd:
       for (Seat& seat : seats_) {
         if (seat.state == Seat::State::kExpected) seat.state = Seat::State::kLost;
       }
-      roll_.expected = 0;
-      roll_.broken = roll_.broken || !keys_open_;  // after a restart they have had the grace
+      roster_.expected = 0;
+      roster_.broken = roster_.broken || !keys_open_;  // after a restart they have had the grace
       EndGeneration(0, NodeCause("rendezvous", reason_, now_), outcome);
       return DecideWorld(outcome);  // once: nothing runs now
   }
@@ -157,19 +158,20 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
 
   if (options_.policy.quorum) {
     if (anew) electorates_.Clear();
-    if (anew || roll_.last_generation == 0) {
+    if (anew || roster_.last_generation == 0) {
       electorates_.Follow(0, "", options_.policy.max_nodes);
     } else {
-      electorates_.Follow(roll_.last_generation, world_, roll_.members);
+      electorates_.Follow(roster_.last_generation, world_, roster_.members);
     }
   }
   proto::CoordinatorMessage message;
   proto::World& world = *message.mutable_world();
   *world.mutable_tally() = MostRestarts(members);
   world.set_confirm(options_.policy.quorum);
-  roll_.last_generation = NextGeneration(roll_.last_generation, std::exchange(own_world_, true), options_.numbering);
-  world.set_generation(roll_.last_generation);
-  world.set_id(world_ = absl::StrCat(options_.incarnation, "-", roll_.last_generation));
+  roster_.last_generation =
+      NextGeneration(roster_.last_generation, std::exchange(own_world_, true), options_.numbering);
+  world.set_generation(roster_.last_generation);
+  world.set_id(world_ = absl::StrCat(options_.incarnation, "-", roster_.last_generation));
   world.set_world_size(layout.world_size());
   world.set_nodes(layout.num_nodes());
   world.set_master_address(first.address());
@@ -185,9 +187,9 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
   for (int rank = 0; rank < layout.num_nodes(); ++rank) {
     Node& node = nodes_.at(members[rank]);
     node.waiting = false;
-    --roll_.waiting;
+    --roster_.waiting;
     node.seat = rank;
-    node.told = roll_.last_generation;
+    node.told = roster_.last_generation;
     seats_[rank] = {Seat::State::kPresent, members[rank], layout.base_rank(rank)};
     world.set_node_rank(rank);
     world.set_base_rank(layout.base_rank(rank));
@@ -197,16 +199,16 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
     electorates_.Tell(node.voter, world.mutable_before());
     outcome.messages.push_back({members[rank], std::make_shared<proto::CoordinatorMessage>(message), false});
   }
-  roll_.running = keys_open_ = true;
-  roll_.members = roll_.present = layout.num_nodes();
-  roll_.present_waiting = roll_.expected = 0;
-  roll_.first_present = true;
-  roll_.first_waiting = false;
-  roll_.broken = false;
+  roster_.running = keys_open_ = true;
+  roster_.members = roster_.present = layout.num_nodes();
+  roster_.present_waiting = roster_.expected = 0;
+  roster_.first_present = true;
+  roster_.first_waiting = false;
+  roster_.broken = false;
   lost_places_.clear();
-  roll_.min_reached = now_;  // for spares that wait already, should the rest be too few
-  outcome.begun = roll_.last_generation;
-  if (roll_.waiting == 0) return;
+  roster_.min_reached = now_;  // for spares that wait already, should the rest be too few
+  outcome.begun = roster_.last_generation;
+  if (roster_.waiting == 0) return;
   for (const auto& [session, node] : nodes_) {
     if (!node.waiting) continue;
     electorates_.StartWaiting(node.voter);
@@ -217,23 +219,23 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
 void Coordinator::TellSpare(Session session, Outcome& outcome) const {
   auto message = std::make_shared<proto::CoordinatorMessage>();
   proto::Spare& spare = *message->mutable_spare();
-  spare.mutable_newest()->set_generation(roll_.last_generation);
+  spare.mutable_newest()->set_generation(roster_.last_generation);
   spare.mutable_newest()->set_world(world_);
   spare.mutable_newest()->set_nodes(static_cast<int>(seats_.size()));
   spare.mutable_newest()->set_node_rank(-1);
   electorates_.Tell(nodes_.at(session).voter, spare.mutable_newest()->mutable_before());
-  spare.set_reason(absl::StrCat("generation ", roll_.last_generation, " runs on ", roll_.members, " of at most ",
+  spare.set_reason(absl::StrCat("generation ", roster_.last_generation, " runs on ", roster_.members, " of at most ",
                                 options_.policy.max_nodes, " nodes"));
   outcome.messages.push_back({session, std::move(message), false});
 }
 
-void Coordinator::Regroup(Outcome& outcome) {
-  roll_.regrouping = true;
+void Coordinator::Resize(Outcome& outcome) {
+  roster_.resizing = true;
   auto message = std::make_shared<proto::CoordinatorMessage>();
-  proto::Regroup& regroup = *message->mutable_regroup();
-  regroup.set_generation(roll_.last_generation);
-  regroup.set_checkpoint(options_.policy.grow == GrowPolicy::kAtCheckpoint);
-  regroup.set_reason(reason_);
+  proto::Resize& resize = *message->mutable_resize();
+  resize.set_generation(roster_.last_generation);
+  resize.set_checkpoint(options_.policy.grow == GrowPolicy::kAtCheckpoint);
+  resize.set_reason(reason_);
   regroup_ = message;
   for (const Seat& seat : seats_) {
     if (seat.session != 0) outcome.messages.push_back({seat.session, message, false});
@@ -253,7 +255,7 @@ void Coordinator::Dissolve(Outcome& outcome) {
     }
     it = next;
   }
-  roll_.ended = now_;  // those who come back have the same time again to become enough
+  roster_.ended = now_;  // those who come back have the same time again to become enough
 }
 
 }  // namespace composer

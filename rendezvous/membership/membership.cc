@@ -20,116 +20,118 @@ MembershipDecision At(absl::Time at, absl::Time now, Kind kind, std::string then
   return {Kind::kWait, at, std::move(meanwhile)};
 }
 
-MembershipDecision DecideGrowth(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
-  const std::string running = absl::StrCat("generation ", roll.last_generation, " is running");
-  if (roll.waiting == 0) return Nothing(running);
-  if (roll.members >= policy.max_nodes) return Nothing(absl::StrCat(running, ", ", Nodes(roll.waiting), " spare"));
+MembershipDecision DecideGrowth(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
+  const std::string running = absl::StrCat("generation ", roster.last_generation, " is running");
+  if (roster.waiting == 0) return Nothing(running);
+  if (roster.members >= policy.max_nodes) return Nothing(absl::StrCat(running, ", ", Nodes(roster.waiting), " spare"));
   if (policy.grow == GrowPolicy::kNever) {
-    return Nothing(absl::StrCat(running, ", ", Nodes(roll.waiting), " wait for its end (grow is never)"));
+    return Nothing(absl::StrCat(running, ", ", Nodes(roster.waiting), " wait for its end (grow is never)"));
   }
-  return At(
-      roll.last_waiting + kGrowSettle, now, Kind::kRegroup,
-      absl::StrCat("the world grows from ", roll.members, " to ",
-                   std::min(policy.max_nodes, roll.members + roll.waiting), " of at most ", Nodes(policy.max_nodes)),
-      absl::StrCat(running, ", ", Nodes(roll.waiting), " will be added"));
+  return At(roster.last_waiting + kGrowSettle, now, Kind::kResize,
+            absl::StrCat("the world grows from ", roster.members, " to ",
+                         std::min(policy.max_nodes, roster.members + roster.waiting), " of at most ",
+                         Nodes(policy.max_nodes)),
+            absl::StrCat(running, ", ", Nodes(roster.waiting), " will be added"));
 }
 
 // Of the nodes that are connected: those that still end their workers will join.
-bool HasQuorum(const RollCall& roll, const MembershipPolicy& policy) {
+bool HasQuorum(const MemberRoster& roster, const MembershipPolicy& policy) {
   if (!policy.quorum) return true;
-  if (roll.last_generation == 0) return IsMajority(roll.waiting, policy.max_nodes, policy.holds_tie);
-  return IsMajority(roll.present, roll.members, roll.first_present) &&
-         std::all_of(roll.before.begin(), roll.before.end(), Agrees);
+  if (roster.last_generation == 0) return IsMajority(roster.waiting, policy.max_nodes, policy.holds_tie);
+  return IsMajority(roster.present, roster.members, roster.first_present) &&
+         std::all_of(roster.before.begin(), roster.before.end(), Agrees);
 }
 
 // Only nodes that will be in the world count: a connection that is dead without our knowing is then one that it lacks.
-MembershipDecision Form(const RollCall& roll, const MembershipPolicy& policy, std::string reason) {
-  if (policy.quorum && roll.last_generation > 0 &&
-      !IsMajority(roll.present_waiting, roll.members, roll.first_waiting)) {
-    return Nothing(absl::StrCat(roll.present_waiting, " of the ", Nodes(roll.members), " of generation ",
-                                roll.last_generation, " have ended their workers, more than half are needed"));
+MembershipDecision Form(const MemberRoster& roster, const MembershipPolicy& policy, std::string reason) {
+  if (policy.quorum && roster.last_generation > 0 &&
+      !IsMajority(roster.present_waiting, roster.members, roster.first_waiting)) {
+    return Nothing(absl::StrCat(roster.present_waiting, " of the ", Nodes(roster.members), " of generation ",
+                                roster.last_generation, " have ended their workers, more than half are needed"));
   }
   return {Kind::kForm, {}, std::move(reason)};
 }
 
-MembershipDecision FormAt(absl::Time at, absl::Time now, const RollCall& roll, const MembershipPolicy& policy,
+MembershipDecision FormAt(absl::Time at, absl::Time now, const MemberRoster& roster, const MembershipPolicy& policy,
                           std::string then, std::string meanwhile) {
-  if (now >= at) return Form(roll, policy, std::move(then));
+  if (now >= at) return Form(roster, policy, std::move(then));
   return {Kind::kWait, at, std::move(meanwhile)};
 }
 
-MembershipDecision DecideRunning(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
-  if (roll.expected > 0) {
-    return At(roll.expected_until, now, Kind::kEnd,
-              absl::StrCat(roll.expected, " of the ", Nodes(roll.members), " of generation ", roll.last_generation,
-                           " did not come back to the rendezvous in time"),
-              absl::StrCat("generation ", roll.last_generation, " is running, ", roll.expected, " of its ",
-                           Nodes(roll.members), " not back at the rendezvous yet"));
+MembershipDecision DecideRunning(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
+  if (roster.expected > 0) {
+    return At(roster.expected_until, now, Kind::kEnd,
+              absl::StrCat(roster.expected, " of the ", Nodes(roster.members), " of generation ",
+                           roster.last_generation, " did not come back to the rendezvous in time"),
+              absl::StrCat("generation ", roster.last_generation, " is running, ", roster.expected, " of its ",
+                           Nodes(roster.members), " not back at the rendezvous yet"));
   }
-  if (roll.regrouping) {
-    return Nothing(absl::StrCat("generation ", roll.last_generation, " is ending, so that the world can grow"));
+  if (roster.resizing) {
+    return Nothing(absl::StrCat("generation ", roster.last_generation, " is ending, so that the world can grow"));
   }
-  return DecideGrowth(roll, policy, now);
+  return DecideGrowth(roster, policy, now);
 }
 
 }  // namespace
 
-MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy& policy, absl::Time now) {
-  if (roll.running) return DecideRunning(roll, policy, now);
-  if (now < roll.settled) {  // also when one that is over is known: a newer one may run
-    return {Kind::kWait, roll.settled, "the rendezvous was just started: nodes of a running world may come back"};
+MembershipDecision DecideMembership(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
+  if (roster.running) return DecideRunning(roster, policy, now);
+  if (now < roster.settled) {  // also when one that is over is known: a newer one may run
+    return {Kind::kWait, roster.settled, "the rendezvous was just started: nodes of a running world may come back"};
   }
-  const absl::Time unseen_until = roll.ended + policy.grace;
-  if (roll.last_generation > 0 && !roll.broken && roll.waiting > 0 && now < unseen_until) {
+  const absl::Time unseen_until = roster.ended + policy.grace;
+  if (roster.last_generation > 0 && !roster.broken && roster.waiting > 0 && now < unseen_until) {
     return {Kind::kWait, unseen_until,
-            absl::StrCat("the nodes of generation ", roll.last_generation,
+            absl::StrCat("the nodes of generation ", roster.last_generation,
                          " were lost together: cut off from here, they may go on for a while")};
   }
-  const int ending = roll.present - roll.present_waiting;
-  const int expected = now < roll.expected_until ? roll.expected : 0;  // later ones have had their time
-  const int missing = ending + expected;                               // survivors that may still come
-  if (!HasQuorum(roll, policy)) {
-    if (roll.all_here)
+  const int ending = roster.present - roster.present_waiting;
+  const int expected = now < roster.expected_until ? roster.expected : 0;  // later ones have had their time
+  const int missing = ending + expected;                                   // survivors that may still come
+  if (!HasQuorum(roster, policy)) {
+    if (roster.all_here)
       return {Kind::kForm, {}, absl::StrCat("all ", Nodes(policy.max_nodes), " are here"), /*anew=*/true};
-    const bool first = roll.last_generation == 0;
-    const std::string who =
-        first ? absl::StrCat(roll.waiting, " of at most ", Nodes(policy.max_nodes))
-              : absl::StrCat(roll.present, " of the ", Nodes(roll.members), " of generation ", roll.last_generation);
+    const bool first = roster.last_generation == 0;
+    const std::string who = first ? absl::StrCat(roster.waiting, " of at most ", Nodes(policy.max_nodes))
+                                  : absl::StrCat(roster.present, " of the ", Nodes(roster.members), " of generation ",
+                                                 roster.last_generation);
     const std::string why = absl::StrCat(who, " are here, more than half are needed",
-                                         roll.before.empty() ? "" : ", also of the worlds before it");
-    if (roll.waiting == 0) return Nothing(why);
-    return At((first ? roll.last_waiting : roll.ended) + policy.quorum_wait, now, Kind::kDissolve, why, why);
+                                         roster.before.empty() ? "" : ", also of the worlds before it");
+    if (roster.waiting == 0) return Nothing(why);
+    return At((first ? roster.last_waiting : roster.ended) + policy.quorum_wait, now, Kind::kDissolve, why, why);
   }
-  if (roll.waiting < policy.min_nodes) {
-    const std::string why = absl::StrCat(Nodes(roll.waiting), " here, at least ", policy.min_nodes, " needed");
-    const bool others_may_serve = policy.quorum && (roll.last_generation == 0 || !policy.holds_tie);
-    if (!others_may_serve || roll.waiting == 0) return Nothing(why);
-    return At(roll.last_waiting + policy.quorum_wait, now, Kind::kDissolve, why, why);
+  if (roster.waiting < policy.min_nodes) {
+    const std::string why = absl::StrCat(Nodes(roster.waiting), " here, at least ", policy.min_nodes, " needed");
+    const bool others_may_serve = policy.quorum && (roster.last_generation == 0 || !policy.holds_tie);
+    if (!others_may_serve || roster.waiting == 0) return Nothing(why);
+    return At(roster.last_waiting + policy.quorum_wait, now, Kind::kDissolve, why, why);
   }
-  if (roll.waiting >= policy.max_nodes) {
+  if (roster.waiting >= policy.max_nodes) {
     const std::string all = absl::StrCat("all ", Nodes(policy.max_nodes), " are here");
-    if (missing == 0) return Form(roll, policy, all);
+    if (missing == 0) return Form(roster, policy, all);
     return FormAt(
-        roll.ended + kSurvivorPreference, now, roll, policy, all,
-        absl::StrCat(Nodes(missing), " left of generation ", roll.last_generation, " may be back in a moment"));
+        roster.ended + kSurvivorPreference, now, roster, policy, all,
+        absl::StrCat(Nodes(missing), " left of generation ", roster.last_generation, " may be back in a moment"));
   }
-  if (roll.present > 0 && missing == 0) {
-    return Form(roll, policy,
-                absl::StrCat("the ", Nodes(roll.present), " left of generation ", roll.last_generation, " are back"));
+  if (roster.present > 0 && missing == 0) {
+    return Form(
+        roster, policy,
+        absl::StrCat("the ", Nodes(roster.present), " left of generation ", roster.last_generation, " are back"));
   }
-  absl::Time deadline = roll.min_reached + policy.last_call;
-  const absl::Time survivors_until = roll.ended + kSurvivorWait;
+  absl::Time deadline = roster.min_reached + policy.last_call;
+  const absl::Time survivors_until = roster.ended + kSurvivorWait;
   if (ending > 0) deadline = std::max(deadline, survivors_until);
   if (expected > 0) {
-    deadline = std::max(deadline, std::min(roll.expected_until, survivors_until));
-    if (ending == 0 && roll.present > 0) deadline = std::min(deadline, roll.expected_until);  // the rest is back then
+    deadline = std::max(deadline, std::min(roster.expected_until, survivors_until));
+    if (ending == 0 && roster.present > 0)
+      deadline = std::min(deadline, roster.expected_until);  // the rest is back then
   }
   return FormAt(
-      deadline, now, roll, policy,
-      absl::StrCat(Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here and the last call is over"),
-      missing > 0 ? absl::StrCat(missing, " of the ", Nodes(roll.present + expected), " left of generation ",
-                                 roll.last_generation, " not back yet")
-                  : absl::StrCat("last call: ", Nodes(roll.waiting), " of at most ", policy.max_nodes, " are here"));
+      deadline, now, roster, policy,
+      absl::StrCat(Nodes(roster.waiting), " of at most ", policy.max_nodes, " are here and the last call is over"),
+      missing > 0 ? absl::StrCat(missing, " of the ", Nodes(roster.present + expected), " left of generation ",
+                                 roster.last_generation, " not back yet")
+                  : absl::StrCat("last call: ", Nodes(roster.waiting), " of at most ", policy.max_nodes, " are here"));
 }
 
 bool ParseGrowPolicy(const std::string& text, GrowPolicy* policy) {

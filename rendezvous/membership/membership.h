@@ -4,7 +4,7 @@
 //     all of its nodes are here                    nothing, or grow (below)
 //     some are not back after a coordinator's      end it when their time is over
 //     absence (Coordinator, "recovering")
-//     nodes wait and it has fewer than max_nodes   regroup kGrowSettle after the last of them came (GrowPolicy)
+//     nodes wait and it has fewer than max_nodes   resize kGrowSettle after the last of them came (GrowPolicy)
 //   no world is running
 //     this coordinator may have forgotten a world  wait until `settled`
 //     the last world may go on where we can't see  wait for `grace` from its end: its launchers have given up then
@@ -36,7 +36,7 @@ inline constexpr absl::Duration kSurvivorWait = absl::Seconds(15);
 // A survivor keeps its rank although a spare is quicker, if it comes within this time from the end of its world.
 inline constexpr absl::Duration kSurvivorPreference = absl::Seconds(1);
 inline constexpr absl::Duration kBlip = absl::Seconds(10);
-// Nodes that are added together come within seconds of each other: one regrouping for all of them.
+// Nodes that are added together come within seconds of each other: one resizing for all of them.
 inline constexpr absl::Duration kGrowSettle = absl::Seconds(5);
 
 // What happens to a running world that could have more nodes. A checkpoint costs seconds and loses no step; an
@@ -62,7 +62,7 @@ struct MembershipPolicy {
 };
 
 // Who is here, in numbers, so that a decision costs the same for 2 nodes and for 100,000.
-struct RollCall {
+struct MemberRoster {
   int waiting = 0;               // nodes that have joined and are in no running world
   absl::Time min_reached;        // when `waiting` last rose to min_nodes; read only when waiting >= min_nodes
   uint64_t last_generation = 0;  // 0: there was none
@@ -80,7 +80,7 @@ struct RollCall {
   bool broken = true;
   absl::Time settled = absl::InfinitePast();       // before it, a world may be running that nobody has told us of
   absl::Time last_waiting = absl::InfinitePast();  // when the newest waiting node came
-  bool regrouping = false;                         // the running world was asked to end for growth
+  bool resizing = false;                           // the running world was asked to end for growth
   // As many nodes as the job may have, each with a node rank of its own that it was given, wait here and nobody else is
   // connected: none is left to go on elsewhere, whatever was heard of an earlier world.
   bool all_here = false;
@@ -93,7 +93,7 @@ struct MembershipDecision {
     kWait,      // decide again at `until`, if nothing happened before
     kForm,      // the next world, of the nodes that wait
     kEnd,       // the running world: members are missing
-    kRegroup,   // ask the running world to end for growth
+    kResize,    // ask the running world to end for growth
     kDissolve,  // tell all that wait to look elsewhere: no quorum, or too few
   };
   Kind kind = Kind::kNothing;
@@ -102,7 +102,7 @@ struct MembershipDecision {
   bool anew = false;   // kForm: without the quorum of the last world, since all are here
 };
 
-MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy& policy, absl::Time now);
+MembershipDecision DecideMembership(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now);
 
 // "checkpoint", "now", "never". False: none of these.
 bool ParseGrowPolicy(const std::string& text, GrowPolicy* policy);

@@ -1,7 +1,7 @@
 // How every gRPC channel and server of Composer is set up, and the cast between the two Status types (their code
 // numbers are the same).
 //
-// Over a network, keepalive on both sides, as often as the job's Pace says: a peer that vanished without a TCP reset (power,
+// Over a network, keepalive on both sides, as often as the job's Timeouts says: a peer that vanished without a TCP reset (power,
 // cable, SIGSTOP) is noticed within keepalive_time + keepalive_timeout. No HTTP proxy: a *_proxy variable must not send
 // control traffic away. gRPC's own log lines go to VLOG(1).
 // SPDX-License-Identifier: Apache-2.0
@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "rendezvous/worlds/pace.h"
+#include "rendezvous/worlds/timeouts.h"
 
 namespace composer {
 
@@ -27,11 +27,11 @@ enum class Link {
   kLocal,  // a Unix socket: the kernel tells of a peer's death; one that is only stopped (Ctrl-Z) is not lost
 };
 
-// Tries again 100 ms to Pace::max_backoff after a failure, with some jitter. Every channel has connections of its own.
-grpc::ChannelArguments ChannelSettings(Link link = Link::kNetwork, const Pace& pace = {});
+// Tries again 100 ms to Timeouts::max_backoff after a failure, with some jitter. Every channel has connections of its own.
+grpc::ChannelArguments ChannelSettings(Link link = Link::kNetwork, const Timeouts& timeouts = {});
 
 // Also SO_REUSEPORT off: a port in use is an error, not a share of its connections.
-void ApplyServerSettings(grpc::ServerBuilder& builder, Link link = Link::kNetwork, const Pace& pace = {});
+void ApplyServerSettings(grpc::ServerBuilder& builder, Link link = Link::kNetwork, const Timeouts& timeouts = {});
 
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);

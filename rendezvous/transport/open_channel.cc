@@ -163,15 +163,15 @@ absl::Status Diagnose(const std::string& address, const Credentials& credentials
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const std::string& address, const Credentials& credentials,
-                                                           absl::Duration timeout, const Pace& pace) {
-  grpc::ChannelArguments settings = ChannelSettings(Link::kNetwork, pace);
+                                                           absl::Duration timeout, const Timeouts& timeouts) {
+  grpc::ChannelArguments settings = ChannelSettings(Link::kNetwork, timeouts);
   if (!credentials.server_name().empty()) settings.SetSslTargetNameOverride(credentials.server_name());
   auto channel = grpc::CreateCustomChannel(address, credentials.ForChannel(), settings);
   const absl::Time deadline = absl::Now() + timeout;
   absl::Status last = absl::OkStatus();
   // A probe is a connection of its own: seldom when many nodes wait for one server, and less and less often.
-  absl::Duration pause = pace.max_backoff;
-  absl::Time probe_at = absl::Now() + kFirstProbe * (pace.max_backoff / Pace().max_backoff);
+  absl::Duration pause = timeouts.max_backoff;
+  absl::Time probe_at = absl::Now() + kFirstProbe * (timeouts.max_backoff / Timeouts().max_backoff);
   while (true) {
     const absl::Time until = std::min(deadline, probe_at);
     if (channel->WaitForConnected(DeadlineAfter(until - absl::Now()))) return channel;

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "rendezvous/transport/credentials.h"
-#include "rendezvous/worlds/pace.h"
+#include "rendezvous/worlds/timeouts.h"
 
 namespace composer {
 
@@ -22,7 +22,7 @@ namespace composer {
 // kUnauthenticated: the other side has other credentials (token, authority, expired certificate), or one side uses TLS
 // and the other does not. kUnavailable: nothing answered; the message says what happened to a plain TCP connection.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const std::string& address, const Credentials& credentials,
-                                                           absl::Duration timeout, const Pace& pace = {});
+                                                           absl::Duration timeout, const Timeouts& timeouts = {});
 
 // One connection of our own, to find out. OK: nothing is wrong now. kUnavailable: no connection, with the system's
 // reason. kUnauthenticated as above. `limit`: of the whole attempt.

@@ -9,10 +9,10 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto [id, standing] = composer::ParseNodeMemory(text);
+  const auto [id, record] = composer::ParseNodeMemory(text);
   if (!id.empty()) {
-    const auto again = composer::ParseNodeMemory(composer::NodeMemoryText(id, standing));
-    if (again.first != id || again.second.generation() != standing.generation()) std::abort();
+    const auto again = composer::ParseNodeMemory(composer::NodeMemoryText(id, record));
+    if (again.first != id || again.second.generation() != record.generation()) std::abort();
   }
   if (const auto path = composer::UnifiedCgroup(text); path.has_value()) {
     if (path->empty() || (*path)[0] != '/' || path->find('\n') != std::string::npos) std::abort();

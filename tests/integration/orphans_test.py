@@ -84,7 +84,7 @@ class OrphansTest(harness.JobTest):
         names = [f"{kind}-{rank}" for kind in ("daemon", "helper", "rank") for rank in (0, 1)]
         self.wait_for(lambda: all((self.folder / n).exists() and (self.folder / n).read_text() for n in names), "six processes")
         pids = {int((self.folder / n).read_text()) for n in names} | set(descendants(launcher)) | {launcher}
-        self.assertGreaterEqual(len(pids), 9, "launcher, keeper, rendezvous, two ranks, two helpers, two daemons")
+        self.assertGreaterEqual(len(pids), 9, "launcher, spawner, rendezvous, two ranks, two helpers, two daemons")
         for pid in pids:
             self.assertTrue(alive(pid))
         self.addCleanup(lambda: [os.kill(p, signal.SIGKILL) for p in pids if alive(p)])
@@ -102,10 +102,10 @@ class OrphansTest(harness.JobTest):
         process.wait()
         self.expect_all_gone(pids, at, "kill -9 launcher")
 
-    def test_sigkill_of_launcher_and_keeper_together(self):
+    def test_sigkill_of_launcher_and_spawner_together(self):
         process, pids = self.begin("stubborn")
         doomed = [p for p in pids if command_name(p).startswith("composer")]  # what `pkill -9 composer` finds
-        self.assertGreaterEqual(len(doomed), 3, "launcher, keeper, rendezvous")
+        self.assertGreaterEqual(len(doomed), 3, "launcher, spawner, rendezvous")
         at = time.monotonic()
         for pid in doomed:
             with contextlib.suppress(ProcessLookupError):  # one's end is already another's
@@ -113,18 +113,18 @@ class OrphansTest(harness.JobTest):
         process.wait()
         self.expect_all_gone(pids, at, "pkill -9 composer")
 
-    def test_sigkill_of_the_keeper(self):
+    def test_sigkill_of_the_spawner(self):
         process, pids = self.begin("stubborn")
-        keeper = [p for p in pids if command_name(p) == "composer-keeper"]
+        spawner = [p for p in pids if command_name(p) == "composer-spawn"]
         at = time.monotonic()
-        os.kill(keeper[0], signal.SIGKILL)
+        os.kill(spawner[0], signal.SIGKILL)
         self.assertEqual(process.wait(PATIENCE_S), 70)
-        self.expect_all_gone(pids, at, "kill -9 keeper")
+        self.expect_all_gone(pids, at, "kill -9 spawner")
 
     def test_what_is_left_of_a_launch_killed_as_a_whole_goes_at_the_next_start(self):
         process, pids = self.begin("stubborn")
-        doomed = [p for p in pids if command_name(p).startswith(("composer", "launch-warden"))]
-        self.assertGreaterEqual(len(doomed), 4, "launcher, keeper, rendezvous, warden")
+        doomed = [p for p in pids if command_name(p).startswith(("composer", "launch-reaper"))]
+        self.assertGreaterEqual(len(doomed), 4, "launcher, spawner, rendezvous, orphan reaper")
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in doomed:
                 os.kill(pid, number)

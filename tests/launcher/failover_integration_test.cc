@@ -197,7 +197,7 @@ TEST_F(FailoverTest, AJobStartedAnewIsNotHeldUpByANodeThatRemembers) {
   EXPECT_THAT(Memories(2), IsEmpty());
 }
 
-// In a large job a frozen launcher is noticed late (rendezvous/worlds/pace.h): a peer's worker has left with 69 by then, and was
+// In a large job a frozen launcher is noticed late (rendezvous/worlds/timeouts.h): a peer's worker has left with 69 by then, and was
 // told first. The loss that explains it takes its place.
 TEST_F(FailoverTest, ABetterCauseThatCameSecondIsNamed) {
   const std::vector<std::string> flags = {"--nnodes=2:4000", "--last-call=2", "--max-restarts=1", "--rdzv-endpoint",

@@ -233,33 +233,33 @@ TEST_F(JobTest, OneSigtermEndsAJobWhoseWorkersHangInTheirStart) {
   }
 }
 
-TEST_F(JobTest, AStoppedKeeperDoesNotKeepTheJobFromItsEnd) {
+TEST_F(JobTest, AStoppedSpawnerDoesNotKeepTheJobFromItsEnd) {
   Launched run(dir_, Binary(), Job({"steps=100000", "stubborn=1"}));
   ASSERT_TRUE(Reached(1));
-  kill(ChildOf(run.pid(), "composer-keeper"), SIGSTOP);
+  kill(ChildOf(run.pid(), "composer-spawn"), SIGSTOP);
   run.Signal(SIGINT);
   absl::SleepFor(absl::Milliseconds(50));
   run.Signal(SIGINT);
   EXPECT_EQ(run.Wait(absl::Seconds(30)), 130) << run.err();
 }
 
-TEST_F(JobTest, AKilledKeeperCostsARestart) {
+TEST_F(JobTest, AKilledSpawnerCostsARestart) {
   Launched run(dir_, Binary(), Job({"steps=200", "step_ms=10", "save=5"}));
   for (const int step : {10, 60}) {
     ASSERT_TRUE(Reached(step)) << run.err();
-    kill(ChildOf(run.pid(), "composer-keeper"), SIGKILL);
+    kill(ChildOf(run.pid(), "composer-spawn"), SIGKILL);
   }
   EXPECT_EQ(run.Wait(absl::Seconds(40)), 0) << run.err();
-  EXPECT_THAT(run.err(), HasSubstr("was lost: composer-keeper, which starts the workers, was killed by SIGKILL (9)"));
+  EXPECT_THAT(run.err(), HasSubstr("was lost: composer-spawn, which starts the workers, was killed by SIGKILL (9)"));
   EXPECT_EQ(Summary()["restarts"], 2);
   EXPECT_EQ(Summary()["steps"], 200);
 }
 
-TEST_F(JobTest, NothingIsLeftOfALauncherThatIsKilledAfterItsKeeper) {
+TEST_F(JobTest, NothingIsLeftOfALauncherThatIsKilledAfterItsSpawner) {
   Launched run(dir_, Binary(), Job({"steps=100000", "save=5"}));
   ASSERT_TRUE(Reached(10));
-  kill(ChildOf(run.pid(), "composer-keeper"), SIGKILL);
-  // The rendezvous, a child of the keeper's, was killed with it: the new one takes 5 s to form the next world.
+  kill(ChildOf(run.pid(), "composer-spawn"), SIGKILL);
+  // The rendezvous, a child of the spawner's, was killed with it: the new one takes 5 s to form the next world.
   ASSERT_TRUE(WaitUntil([&] { return WorkerOf(run.pid(), "TORCHELASTIC_RESTART_COUNT=1") != 0; }, absl::Seconds(30)));
   const std::vector<pid_t> family = WithDescendants({run.pid()});
   EXPECT_GE(family.size(), 5u);

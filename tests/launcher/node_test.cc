@@ -290,7 +290,7 @@ TEST(RunLockTest, WaitsForTheRestOfADeadOwnersJob) {
   const pid_t owner = fork();
   if (owner == 0) {
     auto lock = RunLock::Take(dir.Path("run"));
-    if (fork() == 0) {  // as the keeper: holds the lock a little longer than the owner lives
+    if (fork() == 0) {  // as the spawner: holds the lock a little longer than the owner lives
       usleep(100'000);
       _exit(0);
     }

@@ -158,15 +158,15 @@ TEST_F(ProgramTest, ADaemonOfADeadGenerationIsEnded) {
   EXPECT_EQ(run.Wait(), 0) << run.err();
 }
 
-TEST_F(ProgramTest, WhenTheKeeperDiesAndThereAreNoRestartsEverythingEnds) {
+TEST_F(ProgramTest, WhenTheSpawnerDiesAndThereAreNoRestartsEverythingEnds) {
   Launched run(dir_, Composer(), Shell(1, "echo $$ > worker; sleep 1000; true"));
   const pid_t worker = WaitForPidFile(dir_.Path("worker"));
   const std::vector<pid_t> children = ChildrenOf(run.pid());
-  ASSERT_EQ(children.size(), 2u) << "warden and keeper";
+  ASSERT_EQ(children.size(), 2u) << "orphan reaper and spawner";
   kill(children[1], SIGKILL);
   EXPECT_EQ(run.Wait(), 70);
   EXPECT_FALSE(IsAlive(worker));
-  EXPECT_THAT(run.err(), HasSubstr("composer-keeper, which starts the workers, was killed by SIGKILL (9)"));
+  EXPECT_THAT(run.err(), HasSubstr("composer-spawn, which starts the workers, was killed by SIGKILL (9)"));
   ExpectNothingLeft();
 }
 
@@ -179,9 +179,9 @@ TEST_F(ProgramTest, WorkersGoOnWhileTheRendezvousIsRestarted) {
           {"--max-restarts=1"}));
   ASSERT_GT(WaitForPidFile(dir_.Path("pid-0")), 0);
   const pid_t worker = WaitForPidFile(dir_.Path("pid-1"));
-  const pid_t keeper = ChildrenOf(run.pid()).back();
+  const pid_t spawner = ChildrenOf(run.pid()).back();
   pid_t rendezvous = 0;
-  for (const pid_t child : ChildrenOf(keeper)) {
+  for (const pid_t child : ChildrenOf(spawner)) {
     if (ReadFile(absl::StrCat("/proc/", child, "/comm")).value_or("") == "composer-serve\n") rendezvous = child;
   }
   ASSERT_GT(rendezvous, 0);

@@ -198,7 +198,7 @@ class FaultsTest(NodesTest):
         self.expect_node_0_goes_on_alone(nodes)
 
     def test_power_off_in_a_large_job(self):
-        """Its launchers are pinged every 10 s (rendezvous/worlds/pace.h); the kernels' keepalive notices the host all the same."""
+        """Its launchers are pinged every 10 s (rendezvous/worlds/timeouts.h); the kernels' keepalive notices the host all the same."""
         nodes = self.lose_node_1(lambda host: host.power_off(), "power off, a job of at most 10,000 nodes", nodes="1:10000",
                                  flags=("--last-call", 3))
         self.expect_node_0_goes_on_alone(nodes)

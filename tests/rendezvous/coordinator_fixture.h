@@ -34,20 +34,21 @@ class CoordinatorTest : public ::testing::Test {
     caller.set_job("job");
     return caller;
   }
-  static proto::Standing In(uint64_t generation, int node_rank, int nodes = 3, const std::string& coordinator = "c1") {
-    proto::Standing standing;
-    standing.set_generation(generation);
-    standing.set_world(absl::StrCat(coordinator, "-", generation));
-    standing.set_nodes(nodes);
-    standing.set_node_rank(node_rank);
-    return standing;
+  static proto::MembershipRecord In(uint64_t generation, int node_rank, int nodes = 3,
+                                    const std::string& coordinator = "c1") {
+    proto::MembershipRecord record;
+    record.set_generation(generation);
+    record.set_world(absl::StrCat(coordinator, "-", generation));
+    record.set_nodes(nodes);
+    record.set_node_rank(node_rank);
+    return record;
   }
   // Session n is the first stream of node "n".
   Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id = "", int given_rank = -1) {
-    return Join(session, node_id, given_rank, standings_[session]);
+    return Join(session, node_id, given_rank, records_[session]);
   }
   Coordinator::Outcome Join(Coordinator::Session session, const std::string& node_id, int given_rank,
-                            const proto::Standing& last) {
+                            const proto::MembershipRecord& last) {
     proto::Join join;
     *join.mutable_node() = Info(session, node_id, given_rank);
     *join.mutable_last() = last;
@@ -58,20 +59,20 @@ class CoordinatorTest : public ::testing::Test {
     for (const auto& out : outcome.messages) {
       if (!out.message->has_world()) continue;
       const proto::World& world = out.message->world();
-      standings_[out.session] = In(world.generation(), world.node_rank(), world.nodes());
-      *standings_[out.session].mutable_before() = world.before();
+      records_[out.session] = In(world.generation(), world.node_rank(), world.nodes());
+      *records_[out.session].mutable_before() = world.before();
     }
     return outcome;
   }
-  Coordinator::Outcome Rejoin(Coordinator::Session session, const proto::Standing& last) {
+  Coordinator::Outcome Rejoin(Coordinator::Session session, const proto::MembershipRecord& last) {
     return Join(session, "", -1, last);
   }
-  Coordinator::Outcome Reattach(Coordinator::Session session, const proto::Standing& standing,
+  Coordinator::Outcome Reattach(Coordinator::Session session, const proto::MembershipRecord& record,
                                 const std::string& node_id = "") {
     proto::Reattach reattach;
     *reattach.mutable_node() = Info(session, node_id);
-    *reattach.mutable_standing() = standing;
-    standings_[session] = standing;
+    *reattach.mutable_record() = record;
+    records_[session] = record;
     return coordinator_.Reattach(session, FromJob(), reattach, clock_.Now());
   }
   Coordinator::Outcome Tick() { return Note(coordinator_.Tick(clock_.Now())); }
@@ -94,7 +95,7 @@ class CoordinatorTest : public ::testing::Test {
   bool shows_life_ = false;  // the nodes' launchers can be probed
   ManualClock clock_;
   Coordinator coordinator_;
-  std::map<Coordinator::Session, proto::Standing> standings_;
+  std::map<Coordinator::Session, proto::MembershipRecord> records_;
 };
 
 }  // namespace composer

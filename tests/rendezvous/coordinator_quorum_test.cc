@@ -30,7 +30,7 @@ TEST_F(QuorumTest, AWorldThatFewHaveHeardOfDoesNotDecideAlone) {
   Lose(2);
   Lose(3);
   EXPECT_EQ(Join(1).begun, 0u);
-  EXPECT_EQ(coordinator_.roll().before.size(), 1u) << "the electorate of the first world: three nodes";
+  EXPECT_EQ(coordinator_.roster().before.size(), 1u) << "the electorate of the first world: three nodes";
 }
 
 TEST_F(QuorumTest, WhenEnoughHaveTakenAWorldTheOnesBeforeItHaveNoSay) {
@@ -40,7 +40,7 @@ TEST_F(QuorumTest, WhenEnoughHaveTakenAWorldTheOnesBeforeItHaveNoSay) {
   const auto taken = coordinator_.WorldTaken(2, 1, clock_.Now());
   EXPECT_THAT(Receivers(taken), ::testing::UnorderedElementsAre(1, 2, 3));
   EXPECT_TRUE(taken.messages[0].message->has_confirmed());
-  EXPECT_TRUE(coordinator_.roll().before.empty());
+  EXPECT_TRUE(coordinator_.roster().before.empty());
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ TEST_F(CoordinatorTest, ARestartedCoordinatorLearnsTheRunningWorldFromItsNodes) 
   Join(1);
   Join(2);
   EXPECT_THAT(Receivers(Join(3)), ElementsAre(2, 3, 1)) << "ranks stay";
-  EXPECT_EQ(coordinator_.roll().last_generation, 1'000'000u) << "no number that another coordinator may have given";
+  EXPECT_EQ(coordinator_.roster().last_generation, 1'000'000u) << "no number that another coordinator may have given";
 }
 
 TEST_F(CoordinatorTest, NodesThatDoNotComeBackEndTheWorldWhenGraceIsOver) {
@@ -53,7 +53,7 @@ TEST_F(CoordinatorTest, ANodeWhoseWorkersEndedMeanwhileEndsTheWorldForTheOthers)
 
 TEST_F(CoordinatorTest, ASpareTellsThatAWorldRuns) {
   EXPECT_EQ(Join(4, "", -1, In(7, -1)).begun, 0u);
-  EXPECT_TRUE(coordinator_.roll().running);
+  EXPECT_TRUE(coordinator_.roster().running);
   Join(5);
   Join(6);
   clock_.Advance(absl::Seconds(59));
@@ -73,7 +73,7 @@ TEST_F(CoordinatorTest, AnOlderWorldIsOver) {
   const auto told = Reattach(4, In(1, 0, 3, "another"));
   EXPECT_EQ(told.messages[0].message->generation_over().cause().message(),
             "generation 1 went on without this node: the newest is 1");
-  EXPECT_TRUE(coordinator_.roll().running);
+  EXPECT_TRUE(coordinator_.roster().running);
 }
 
 TEST_F(CoordinatorTest, AStallOfTheCoordinatorItselfLosesNobody) {
@@ -93,7 +93,7 @@ TEST_F(CoordinatorTest, ANewStreamOfANodeTakesOverItsSeatBeforeTheOldOneIsKnownD
   EXPECT_EQ(again.ended, 0u);
   EXPECT_EQ(Lose(2).ended, 0u);
   EXPECT_THAT(Reattach(8, In(1, 1), "2").replaced, ElementsAre(8)) << "an older stream's message comes last";
-  EXPECT_EQ(coordinator_.roll().present, 3);
+  EXPECT_EQ(coordinator_.roster().present, 3);
 }
 
 // Found by simulation, seed 136,452: frozen right after its start, it woke behind the time that its nodes had to tell it.
@@ -118,7 +118,7 @@ TEST(RestartedCoordinatorTest, AStallGivesTheNodesTheirTimeAgain) {
   EXPECT_EQ(coordinator.wake_at(), settled);
   EXPECT_GT(coordinator.Tick(settled).begun, 0u);
   coordinator.Stalled(settled + absl::Hours(1));
-  EXPECT_EQ(coordinator.roll().settled, settled) << "it had settled before";
+  EXPECT_EQ(coordinator.roster().settled, settled) << "it had settled before";
 }
 
 }  // namespace

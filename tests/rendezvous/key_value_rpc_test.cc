@@ -193,14 +193,14 @@ TEST_P(ProxyTest, RemembersTheNewestChangesForARestartedRendezvous) {
 
 TEST_P(ProxyTest, CallsWaitWhileTheRendezvousIsAwayAndFindTheKeysAgain) {
   ASSERT_TRUE(Set(*stub_, CallerOf(1), "before", "kept").ok());
-  const proto::Standing standing = client_->standing();
+  const proto::MembershipRecord record = client_->record();
   server_.reset();
   std::string value;
   std::thread reader([&] { EXPECT_TRUE(Get(*stub_, 1, "before", kLong, &value).ok()); });
   absl::SleepFor(absl::Milliseconds(200));
   server_ = StartServer(1, 1);
   RendezvousClient::Options options = NodeOptions(*server_, 0);
-  options.standing = standing;
+  options.record = record;
   auto again = Connect(options);
   upstream_->SetChannel(again->channel());
   EXPECT_TRUE(again->Reattach(upstream_->Memories(1), kLong).ok());

@@ -27,7 +27,7 @@ constexpr double kProbeLimit = 0.25;  // seconds, as launcher/prober
 }  // namespace
 
 // Whether a process on the agent's host finds the other one alive.
-bool Simulation::Reaches(int a, const proto::LifeSign& life) const {
+bool Simulation::Reaches(int a, const proto::Liveness& life) const {
   const int b = life.port() - 1;
   const Agent& other = agents_[b];
   if (other.state == State::kGone || HostIsLost(b) || life.word() != absl::StrCat(other.node_id, "/", other.life))
@@ -40,7 +40,7 @@ bool Simulation::Reaches(int a, const proto::LifeSign& life) const {
 
 void Simulation::SetState(Agent& agent, State state) {
   const auto count = [&](int change) {
-    const auto world = worlds_.find(agent.standing.world());
+    const auto world = worlds_.find(agent.record.world());
     if (world != worlds_.end()) world->second.running += change;
   };
   if (agent.state == State::kRunning) count(-1);
@@ -49,30 +49,30 @@ void Simulation::SetState(Agent& agent, State state) {
 }
 
 // What an agent holds for the newest world, as a member of it or not.
-void Simulation::Believe(int a, const proto::Standing& standing) {
+void Simulation::Believe(int a, const proto::MembershipRecord& record) {
   Agent& agent = agents_[a];
   Forget(agent);
-  agent.standing = standing;
-  std::map<std::string, int>& worlds = believers_[standing.generation()];
-  ++worlds[standing.world()];
+  agent.record = record;
+  std::map<std::string, int>& worlds = believers_[record.generation()];
+  ++worlds[record.world()];
   if (worlds.size() > 1)
-    Violate("generation ", standing.generation(), " is ", worlds.begin()->first, " for one and ",
-            worlds.rbegin()->first, " for another");
+    Violate("generation ", record.generation(), " is ", worlds.begin()->first, " for one and ", worlds.rbegin()->first,
+            " for another");
 }
 
 void Simulation::Forget(Agent& agent) {
-  const auto number = believers_.find(agent.standing.generation());
+  const auto number = believers_.find(agent.record.generation());
   if (number == believers_.end()) return;
-  const auto world = number->second.find(agent.standing.world());
+  const auto world = number->second.find(agent.record.world());
   if (--world->second == 0) number->second.erase(world);
-  agent.standing.Clear();
+  agent.record.Clear();
 }
 
 // What a launcher of a list of hosts keeps on its host's disk (launcher/rendezvous/node_memory.h).
 void Simulation::Remember(Agent& agent) const {
   if (!list_) return;
   agent.remembered_id = agent.node_id;
-  agent.remembered = agent.standing;
+  agent.remembered = agent.record;
 }
 
 void Simulation::Launch(int a) {
@@ -82,7 +82,7 @@ void Simulation::Launch(int a) {
   std::vector<absl::Time> cut_until = std::move(agent.cut_until);
   cut_until.resize(num_servers_, absl::InfinitePast());
   std::string known_as = std::move(agent.remembered_id);
-  const proto::Standing remembered = std::move(agent.remembered);
+  const proto::MembershipRecord remembered = std::move(agent.remembered);
   agent = Agent();
   agent.life = life;
   agent.node_id = known_as.empty() ? absl::StrCat("n", a, ".", ++num_processes_) : std::move(known_as);
@@ -128,9 +128,9 @@ void Simulation::Leave(int a) {
     Send(agent.stream, std::move(message));
   }
   for (auto& [id, world] : worlds_) {  // the one it runs, or one whose word is on its way to it
-    const bool runs = agent.state == State::kRunning && id == agent.standing.world();
+    const bool runs = agent.state == State::kRunning && id == agent.record.world();
     const bool member = std::count(world.members.begin(), world.members.end(), std::pair(a, agent.life)) > 0;
-    if (runs || (member && world.generation > agent.standing.generation())) ++world.left;
+    if (runs || (member && world.generation > agent.record.generation())) ++world.left;
   }
   SetState(agent, State::kGone);
   Forget(agent);
@@ -190,20 +190,20 @@ void Simulation::Look(int a, int life) {
                       .blip = policy_.blip};
   static const std::vector<std::string> names = {"s0", "s1", "s2"};
   for (int s = 0; s < num_servers_; ++s) {
-    view.servers.push_back(IsCut(a, s)                          ? Reach::kSilent
-                           : now_ < servers_[s].frozen_until    ? Reach::kMute
-                           : servers_[s].coordinator == nullptr ? Reach::kRefused
-                           : now_ < agent.shunned_until[s]      ? Reach::kShunned
-                                                                : Reach::kServing);
+    view.servers.push_back(IsCut(a, s)                          ? ServerState::kSilent
+                           : now_ < servers_[s].frozen_until    ? ServerState::kUnresponsive
+                           : servers_[s].coordinator == nullptr ? ServerState::kRefused
+                           : now_ < agent.shunned_until[s]      ? ServerState::kBackoff
+                                                                : ServerState::kServing);
   }
-  const bool is_silent = agent.server >= 0 && view.servers[agent.server] == Reach::kSilent;
+  const bool is_silent = agent.server >= 0 && view.servers[agent.server] == ServerState::kSilent;
   if (is_silent && agent.host.port() > 0 && Reaches(a, agent.host)) view.lives = agent.server;
   const SuccessionDecision decision = DecideSuccession(view, names, ClockOfAgent(a));
   switch (decision.kind) {
     case SuccessionDecision::Kind::kAttach:
       return AttachTo(a, decision.server);
     case SuccessionDecision::Kind::kServe:
-      if (servers_[a].coordinator == nullptr) StartServer(a, /*again=*/agent.served || agent.standing.generation() > 0);
+      if (servers_[a].coordinator == nullptr) StartServer(a, /*again=*/agent.served || agent.record.generation() > 0);
       break;
     case SuccessionDecision::Kind::kGiveUp:
       return GiveUp(a, decision.reason);
@@ -229,7 +229,7 @@ void Simulation::AttachTo(int a, int s) {
     proto::NodeMessage message;
     *message.mutable_reattach()->mutable_node() =
         InfoOf(agent, a, given_ranks_, hosted_ && a < num_servers_ && servers_[a].coordinator != nullptr);
-    *message.mutable_reattach()->mutable_standing() = agent.standing;
+    *message.mutable_reattach()->mutable_record() = agent.record;
     Send(agent.stream, std::move(message));
   }
   if (agent.untold.has_value()) {
@@ -245,14 +245,14 @@ void Simulation::SendJoin(int a) {
   proto::NodeMessage message;
   *message.mutable_join()->mutable_node() =
       InfoOf(agent, a, given_ranks_, hosted_ && a < num_servers_ && servers_[a].coordinator != nullptr);
-  *message.mutable_join()->mutable_last() = agent.standing;
+  *message.mutable_join()->mutable_last() = agent.record;
   Send(agent.stream, std::move(message));
 }
 
 // Messages to a coordinator may be doubled and overtake each other, which real streams do not do.
 void Simulation::Send(const StreamPtr& stream, proto::NodeMessage message) {
   message.mutable_caller()->set_job("job");
-  message.mutable_caller()->set_generation(agents_[stream->agent].standing.generation());
+  message.mutable_caller()->set_generation(agents_[stream->agent].record.generation());
   if (IsCut(stream->agent, stream->server)) return;
   In(0.0001, 0.02, [this, stream, message] { Arrive(stream, message); });
   if (Pick(10) == 0) In(0.0001, 10, [this, stream, message] { Arrive(stream, message); });
@@ -265,16 +265,16 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
   if (message.has_world()) {
     if (agent.state != State::kJoining) return Violate("agent ", a, " got a world it had not asked for");
     const proto::World& world = message.world();
-    if (world.generation() <= agent.standing.generation())
-      return Violate("agent ", a, " gets ", world.id(), " and knows of ", agent.standing.world());
+    if (world.generation() <= agent.record.generation())
+      return Violate("agent ", a, " gets ", world.id(), " and knows of ", agent.record.world());
     CheckBelief(a, world);
-    proto::Standing standing;
-    standing.set_generation(world.generation());
-    standing.set_world(world.id());
-    standing.set_nodes(world.nodes());
-    standing.set_node_rank(world.node_rank());
-    *standing.mutable_before() = world.before();
-    Believe(a, standing);
+    proto::MembershipRecord record;
+    record.set_generation(world.generation());
+    record.set_world(world.id());
+    record.set_nodes(world.nodes());
+    record.set_node_rank(world.node_rank());
+    *record.mutable_before() = world.before();
+    Believe(a, record);
     if (world.confirm()) {
       proto::NodeMessage taken;
       taken.mutable_world_taken();
@@ -286,10 +286,10 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
     SetState(agent, State::kRunning);
     CheckRuns(world.id());
   } else if (message.has_generation_over()) {
-    if (agent.state == State::kRunning && message.generation_over().generation() == agent.standing.generation())
+    if (agent.state == State::kRunning && message.generation_over().generation() == agent.record.generation())
       EndWorkers(a, 0.05, Pick(10) == 0 ? 12 : 1);
-  } else if (message.has_regroup()) {
-    if (agent.state == State::kRunning && message.regroup().generation() == agent.standing.generation())
+  } else if (message.has_resize()) {
+    if (agent.state == State::kRunning && message.resize().generation() == agent.record.generation())
       EndWorkers(a, 0.05, 3);
   } else if (message.has_probe()) {
     const bool reached = Reaches(a, message.probe().life());
@@ -300,10 +300,10 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
       if (stream->agent_end && agents_[stream->agent].stream == stream) Send(stream, answer);
     });
   } else if (message.has_spare()) {
-    if (agent.state == State::kJoining && message.spare().newest().generation() > agent.standing.generation())
+    if (agent.state == State::kJoining && message.spare().newest().generation() > agent.record.generation())
       Believe(a, message.spare().newest());
   } else if (message.has_confirmed()) {
-    if (message.confirmed().generation() == agent.standing.generation()) agent.standing.clear_before();
+    if (message.confirmed().generation() == agent.record.generation()) agent.record.clear_before();
   } else if (message.has_refusal()) {
     if (!message.refusal().passing()) return Violate("agent ", a, " is refused: ", message.refusal().message());
     Note("agent ", a, " is sent away: ", message.refusal().message());

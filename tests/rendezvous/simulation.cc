@@ -160,7 +160,7 @@ void Simulation::CheckProgress() {
   }
   for (size_t a = 0; a < agents_.size(); ++a) {
     Note("agent ", a, " ends in state ", static_cast<int>(agents_[a].state), agents_[a].away ? ", away" : "",
-         ", knows of ", agents_[a].standing.world(), " as ", agents_[a].standing.node_rank());
+         ", knows of ", agents_[a].record.world(), " as ", agents_[a].record.node_rank());
   }
   if (largest == 0) return Violate("no progress: ", alive, " agents are alive, ", policy_.min_nodes, " needed");
   const int possible = std::min(alive, policy_.max_nodes);

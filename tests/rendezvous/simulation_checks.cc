@@ -44,9 +44,9 @@ void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
     world.members.push_back(life);
     if (left_.count(life) > 0) ++world.left;  // its farewell is on its way
     const Agent* agent = AgentBehind(life, s);
-    if (agent == nullptr || agent->standing.generation() <= newest) continue;
-    newest = agent->standing.generation();
-    world.follows = agent->standing.world();
+    if (agent == nullptr || agent->record.generation() <= newest) continue;
+    newest = agent->record.generation();
+    world.follows = agent->record.world();
   }
   const int size = static_cast<int>(world.members.size());
   if (size < policy_.min_nodes || size > policy_.max_nodes) return Violate("a world of ", size, " nodes");
@@ -62,10 +62,10 @@ void Simulation::CheckOrder(const WorldRecord& world, int s) {
   int last_rank = -1;
   for (const Life& life : world.members) {
     const Agent* agent = AgentBehind(life, s);
-    if (agent == nullptr || agent->standing.world() != world.follows || agent->standing.node_rank() < 0) continue;
-    if (agent->standing.node_rank() <= last_rank)
+    if (agent == nullptr || agent->record.world() != world.follows || agent->record.node_rank() < 0) continue;
+    if (agent->record.node_rank() <= last_rank)
       return Violate("survivors have changed their order in generation ", world.generation);
-    last_rank = agent->standing.node_rank();
+    last_rank = agent->record.node_rank();
   }
 }
 
@@ -138,10 +138,10 @@ void Simulation::ExpectEndAfterDeath(int a) {
   const Agent& agent = agents_[a];
   const bool is_server = hosted_ && a < num_servers_;
   if (!IsCalm() || is_server || agent.state != State::kRunning || agent.stream == nullptr) return;
-  At(now_ + absl::Seconds(4), [this, a, id = agent.standing.world(), disturbances = num_disturbances_ + 1] {
+  At(now_ + absl::Seconds(4), [this, a, id = agent.record.world(), disturbances = num_disturbances_ + 1] {
     if (num_disturbances_ != disturbances) return;
     for (size_t b = 0; b < agents_.size(); ++b) {
-      if (agents_[b].state == State::kRunning && agents_[b].standing.world() == id)
+      if (agents_[b].state == State::kRunning && agents_[b].record.world() == id)
         return Violate("agent ", b, " runs ", id, " 4 s after agent ", a, " died");
     }
   });
@@ -150,9 +150,9 @@ void Simulation::ExpectEndAfterDeath(int a) {
 // Of an agent that is about to be cut off from a server; others that are attached there reach it.
 void Simulation::ExpectNoEndAfterCut(int a, int s, absl::Duration length) {
   const Agent& agent = agents_[a];
-  const std::string id = agent.standing.world();
+  const std::string id = agent.record.world();
   const auto attached = [&](const Agent& other) {
-    return other.state == State::kRunning && other.standing.world() == id && other.stream != nullptr &&
+    return other.state == State::kRunning && other.record.world() == id && other.stream != nullptr &&
            other.stream->server == s;
   };
   if (!IsCalm() || !attached(agent) || std::count_if(agents_.begin(), agents_.end(), attached) < 2) return;
@@ -163,7 +163,7 @@ void Simulation::ExpectNoEndAfterCut(int a, int s, absl::Duration length) {
   if (grows || length + kDetected > policy_.blip) return;
   At(now_ + length + kDetected, [this, a, id, length, disturbances = num_disturbances_ + 1] {
     if (num_disturbances_ != disturbances) return;
-    if (agents_[a].state != State::kRunning || agents_[a].standing.world() != id || agents_[a].away)
+    if (agents_[a].state != State::kRunning || agents_[a].record.world() != id || agents_[a].away)
       Violate("agent ", a, " was cut off for ", absl::FormatDuration(length), ", and ", id, " is over for it");
   });
 }

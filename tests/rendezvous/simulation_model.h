@@ -56,16 +56,16 @@ struct Agent {
   bool away = false;  // has no stream: looks for a server
   bool wants_join = false;
   StreamPtr stream;
-  proto::Standing standing;
+  proto::MembershipRecord record;
   std::string remembered_id;  // as the next process on this host will read them
-  proto::Standing remembered;
+  proto::MembershipRecord remembered;
   bool served = false;
   absl::Time away_since;
   absl::Time broken_since;  // InfiniteFuture: workers run
   absl::Time refused_since = absl::InfiniteFuture();
   std::optional<proto::FailureCause> untold;
   int server = -1;       // that it was attached to last
-  proto::LifeSign host;  // of the agent beside it
+  proto::Liveness host;  // of the agent beside it
   absl::Duration clock_error;
   std::vector<absl::Time> shunned_until, cut_until;  // by server
 };
@@ -159,13 +159,13 @@ class Simulation {
   void Send(const StreamPtr& stream, proto::NodeMessage message);
   void Receive(const StreamPtr& stream, const proto::CoordinatorMessage& message);
   void SetState(Agent& agent, State state);
-  void Believe(int a, const proto::Standing& standing);
+  void Believe(int a, const proto::MembershipRecord& record);
   void Forget(Agent& agent);
   void Remember(Agent& agent) const;
   void Cut(int a, int s, absl::Duration length);
   void Part(uint64_t sides, absl::Duration length);
   bool IsCut(int a, int s) const { return now_ < agents_[a].cut_until[s] || servers_[s].host_lost; }
-  bool Reaches(int a, const proto::LifeSign& life) const;
+  bool Reaches(int a, const proto::Liveness& life) const;
   bool HostIsLost(int a) const { return hosted_ && a < num_servers_ && servers_[a].host_lost; }
 
   // simulated_servers.cc

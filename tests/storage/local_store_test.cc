@@ -100,7 +100,7 @@ TEST_P(PowerCut, PutIfAbsentOnAnEmptyDiskIsAllOrNothing) {
   }
 }
 
-TEST_P(PowerCut, RemainsAreListedAndGoWithTheirFolder) {
+TEST_P(PowerCut, LeftoversAreListedAndGoWithTheirFolder) {
   for (int cut = 0; cut < kMoreStepsThanAPut; ++cut) {
     PowerCutDisk disk;
     LocalStore store("/a", disk);
@@ -109,7 +109,7 @@ TEST_P(PowerCut, RemainsAreListedAndGoWithTheirFolder) {
     disk.Reboot(GetParam());
     const std::vector<std::string> keys = *store.List("");
     for (const std::string& key : keys) {
-      EXPECT_TRUE(IsRemains(key) || key == "c/d/k") << key;
+      EXPECT_TRUE(IsLeftover(key) || key == "c/d/k") << key;
       EXPECT_TRUE(!done || key == "c/d/k" || GetParam() != Loses::kNothing) << key;
     }
     ASSERT_TRUE(store.DeleteTree("c").ok());

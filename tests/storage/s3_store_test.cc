@@ -132,7 +132,7 @@ TEST(S3Store, AServerThatStaysAwayEndsInAnErrorThatSaysHowOften) {
 }
 
 // A process that dies in the middle of an upload in parts leaves it in the bucket, where it costs money and is invisible.
-TEST(S3Store, WhatADeadProcessLeftOfAnUploadIsListedAsRemainsAndDeleted) {
+TEST(S3Store, WhatADeadProcessLeftOfAnUploadIsListedAsLeftoversAndDeleted) {
   FakeBucket bucket;
   bucket.server.set_page_size(1);
   S3Store store = bucket.Store(30);

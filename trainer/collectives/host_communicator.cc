@@ -39,7 +39,7 @@ struct HostCommunicator::Task {
 };
 
 // The groups of one rank: the first and those that were split off.
-class HostCommunicator::Family {
+class HostCommunicator::AbortGroup {
  public:
   void Join(HostTransport& transport) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -86,20 +86,20 @@ class HostCommunicator::Pending final : public PendingCollective {
 HostCommunicator::HostCommunicator(std::unique_ptr<HostTransport> transport, Options options, GroupFactory new_group,
                                    std::string name)
     : HostCommunicator(std::move(transport), options, std::move(new_group), std::move(name),
-                       std::make_shared<Family>()) {}
+                       std::make_shared<AbortGroup>()) {}
 
 HostCommunicator::HostCommunicator(std::unique_ptr<HostTransport> transport, Options options, GroupFactory new_group,
-                                   std::string name, std::shared_ptr<Family> family)
+                                   std::string name, std::shared_ptr<AbortGroup> abort_group)
     : transport_(std::move(transport)),
       options_(options),
       new_group_(std::move(new_group)),
       name_(std::move(name)),
-      family_(std::move(family)) {
-  family_->Join(*transport_);
+      abort_group_(std::move(abort_group)) {
+  abort_group_->Join(*transport_);
 }
 
 HostCommunicator::~HostCommunicator() {
-  family_->Leave(*transport_);
+  abort_group_->Leave(*transport_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
@@ -183,7 +183,7 @@ void HostCommunicator::Run(Task& task, std::unique_lock<std::mutex>& lock) {
         status.code(), absl::StrCat(NameOf(task.call.kind), " number ", task.call.sequence, " failed on rank ", rank(),
                                     " of ", world_size(), name_.empty() ? "" : absl::StrCat(" of group ", name_), ", ",
                                     c10::toString(task.call.dtype), " [", absl::StrJoin(task.output.sizes(), ", "),
-                                    "]: ", family_->Fail(*transport_, std::string(status.message()))))));
+                                    "]: ", abort_group_->Fail(*transport_, std::string(status.message()))))));
   }
 }
 
@@ -216,7 +216,7 @@ std::unique_ptr<Communicator> HostCommunicator::NewGroup(const std::string& name
   TORCH_CHECK(new_group_ != nullptr, "this group of ranks cannot be split: no store to meet at");
   const std::string full_name = name_.empty() ? name : absl::StrCat(name_, "/", name);
   return std::unique_ptr<Communicator>(
-      new HostCommunicator(new_group_(full_name, rank, size), options_, new_group_, full_name, family_));
+      new HostCommunicator(new_group_(full_name, rank, size), options_, new_group_, full_name, abort_group_));
 }
 
 }  // namespace composer

@@ -48,9 +48,9 @@ class HostCommunicator final : public Communicator {
  private:
   struct Task;
   class Pending;
-  class Family;
+  class AbortGroup;
   HostCommunicator(std::unique_ptr<HostTransport> transport, Options options, GroupFactory new_group, std::string name,
-                   std::shared_ptr<Family> family);
+                   std::shared_ptr<AbortGroup> abort_group);
 
   std::unique_ptr<Communicator> NewGroup(const std::string& name, int rank, int size) override;
   std::unique_ptr<PendingCollective> Start(CollectiveKind kind, at::Tensor output, at::Tensor input, int root = 0);
@@ -63,7 +63,7 @@ class HostCommunicator final : public Communicator {
   const Options options_;
   const GroupFactory new_group_;
   const std::string name_;
-  const std::shared_ptr<Family> family_;
+  const std::shared_ptr<AbortGroup> abort_group_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -174,10 +174,10 @@ TEST(LaunchOptionsTest, EveryVariable) {
       {"COMPOSER_TLS_SERVER_NAME", "n", [](const LaunchOptions& o) { return o.security.tls.server_name == "n"; }},
       {"COMPOSER_STARTUP_LIMITS", "attach=5", [](const LaunchOptions& o) { return o.startup_limits == "attach=5"; }},
       {"COMPOSER_INSECURE", "1", [](const LaunchOptions& o) { return o.security.insecure; }},
-      {"COMPOSER_HTTP_PORT", "0", [](const LaunchOptions& o) { return o.observation.http_port == 0; }},
-      {"COMPOSER_HTTP_ADDRESS", "::1", [](const LaunchOptions& o) { return o.observation.http_address == "::1"; }},
-      {"COMPOSER_CONTROL_PORT", "9", [](const LaunchOptions& o) { return o.observation.control_port == 9; }},
-      {"COMPOSER_CONTROL_ADDRESS", "h", [](const LaunchOptions& o) { return o.observation.control_address == "h"; }},
+      {"COMPOSER_HTTP_PORT", "0", [](const LaunchOptions& o) { return o.control_plane.http_port == 0; }},
+      {"COMPOSER_HTTP_ADDRESS", "::1", [](const LaunchOptions& o) { return o.control_plane.http_address == "::1"; }},
+      {"COMPOSER_CONTROL_PORT", "9", [](const LaunchOptions& o) { return o.control_plane.control_port == 9; }},
+      {"COMPOSER_CONTROL_ADDRESS", "h", [](const LaunchOptions& o) { return o.control_plane.control_address == "h"; }},
   };
   std::set<std::string> tested;
   for (const auto& [name, value, holds] : cases) {

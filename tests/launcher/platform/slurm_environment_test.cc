@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/launching.h"
-#include "launcher/platform/surroundings.h"
+#include "launcher/launch_context.h"
+#include "launcher/platform/platform.h"
 #include "launcher/workers/worker_environment.h"
 
 namespace composer {
@@ -66,9 +66,9 @@ TEST(SlurmPlaceTest, TheTopologyIsTheNodesGroup) {
   const auto group = [](const char* address, const char* pattern) {
     const SlurmPlace place =
         Place(With(OnePerNode(), {{"SLURM_TOPOLOGY_ADDR", address}, {"SLURM_TOPOLOGY_ADDR_PATTERN", pattern}}));
-    Surroundings surroundings;
-    surroundings.slurm = place;
-    EXPECT_EQ(ToPlatform(surroundings).node_group, place.node_group);
+    Platform platform;
+    platform.slurm = place;
+    EXPECT_EQ(ToPlatform(platform).node_group, place.node_group);
     return place.node_group;
   };
   EXPECT_EQ(group("s0.s4.n7", "switch.switch.node"), "s0.s4");
@@ -133,12 +133,12 @@ TEST(SlurmPlaceTest, TheFirstLauncherOfAHostServesInItsTurn) {
     plan.shape.max_nodes = 6;
     plan.shape.node_rank = node_rank;
     plan.shape.endpoints = {{"n0", 61000}, {"n1", 61000}};
-    Surroundings surroundings;
-    surroundings.slurm = Place(environment, 2);
+    Platform platform;
+    platform.slurm = Place(environment, 2);
     const Environment none;
-    Launching launching = {.options = options, .plan = plan, .environment = none, .surroundings = surroundings};
-    FindPlace(launching);
-    return launching.place;
+    LaunchContext context = {.options = options, .plan = plan, .environment = none, .platform = platform};
+    FindPlace(context);
+    return context.place;
   };
   const auto task = [](const char* rank, const char* node, const char* local) {
     return With(TaskPerGpu(), {{"SLURM_PROCID", rank}, {"SLURM_NODEID", node}, {"SLURM_LOCALID", local}});
@@ -157,11 +157,11 @@ TEST(SlurmPlaceTest, WhatALauncherServesItReachesByLoopback) {
     plan.shape.max_nodes = 3;
     plan.shape.endpoints = {{"n0", 61000}, {"n1", 61001}, {"n2", 61002}};
     const Environment none;
-    Surroundings surroundings;
-    Launching launching = {.options = options, .plan = plan, .environment = none, .surroundings = surroundings};
-    launching.place = place;
-    launching.serves = serves;
-    return PlacesOf(launching).servers;
+    Platform platform;
+    LaunchContext context = {.options = options, .plan = plan, .environment = none, .platform = platform};
+    context.place = place;
+    context.serves = serves;
+    return PlacesOf(context).servers;
   };
   EXPECT_THAT(servers(0, true), ElementsAre("127.0.0.1:61000", "n1:61001", "n2:61002"));
   EXPECT_THAT(servers(1, false), ElementsAre("n0:61000", "127.0.0.1:61001", "n2:61002"));
@@ -249,7 +249,7 @@ TEST(SlurmPlaceTest, Contradictions) {
   EXPECT_THAT(Error(With(good, {{"SLURM_RESTART_COUNT", "-1"}})), HasSubstr("SLURM_RESTART_COUNT: `-1`"));
 }
 
-TEST(SurroundingsTest, TheShapeThatSlurmGives) {
+TEST(PlatformTest, TheShapeThatSlurmGives) {
   const PlatformShape shape = ToPlatform({.slurm = Place(TaskPerGpu(), 2)});
   EXPECT_EQ(shape.name, "Slurm");
   EXPECT_EQ(shape.nodes, 6);

@@ -12,27 +12,30 @@ namespace composer {
 namespace {
 
 TEST(ProcessSpecTest, SurvivesTheJourney) {
-  const ProcessSpec spec = {
-      .argv = {"/bin/x", "", "a b\nc"}, .environment = {"A=1", "B="}, .folder = "/tmp", .cpus = {0, 5}, .deaf = true};
+  const ProcessSpec spec = {.argv = {"/bin/x", "", "a b\nc"},
+                            .environment = {"A=1", "B="},
+                            .folder = "/tmp",
+                            .cpus = {0, 5},
+                            .blocks_signals = true};
   const auto copy = DecodeProcessSpec(EncodeProcessSpec(spec));
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ(copy->argv, spec.argv);
   EXPECT_EQ(copy->environment, spec.environment);
   EXPECT_EQ(copy->folder, spec.folder);
   EXPECT_EQ(copy->cpus, spec.cpus);
-  EXPECT_TRUE(copy->deaf);
-  EXPECT_FALSE(DecodeProcessSpec(EncodeProcessSpec({.argv = {"/bin/x"}}))->deaf);
+  EXPECT_TRUE(copy->blocks_signals);
+  EXPECT_FALSE(DecodeProcessSpec(EncodeProcessSpec({.argv = {"/bin/x"}}))->blocks_signals);
 }
 
 TEST(ProcessSpecTest, ADeafProcessOutlivesPoliteSignals) {
   const int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
   const std::string script = "for s in TERM INT HUP USR1 USR2; do kill -$s $$; done; exit 7";
-  for (const bool deaf : {false, true}) {
-    const auto pid = SpawnProcess({.argv = {"/bin/sh", "-c", script}, .deaf = deaf}, null_fd, null_fd);
+  for (const bool blocks_signals : {false, true}) {
+    const auto pid = SpawnProcess({.argv = {"/bin/sh", "-c", script}, .blocks_signals = blocks_signals}, null_fd, null_fd);
     ASSERT_TRUE(pid.ok()) << pid.status();
     int status = 0;
     ASSERT_EQ(waitpid(*pid, &status, 0), *pid);
-    EXPECT_EQ(ExitStatus::FromWait(status).ToString(), deaf ? "exited with 7" : "was killed by SIGTERM (15)");
+    EXPECT_EQ(ExitStatus::FromWait(status).ToString(), blocks_signals ? "exited with 7" : "was killed by SIGTERM (15)");
   }
   close(null_fd);
 }

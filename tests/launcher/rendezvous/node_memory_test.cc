@@ -18,14 +18,14 @@
 namespace composer {
 namespace {
 
-proto::Standing World(uint64_t generation) {
-  proto::Standing standing;
-  standing.set_generation(generation);
-  standing.set_world("w");
-  standing.set_nodes(3);
-  standing.set_node_rank(1);
-  standing.add_before()->set_nodes(4);
-  return standing;
+proto::MembershipRecord World(uint64_t generation) {
+  proto::MembershipRecord record;
+  record.set_generation(generation);
+  record.set_world("w");
+  record.set_nodes(3);
+  record.set_node_rank(1);
+  record.add_before()->set_nodes(4);
+  return record;
 }
 
 class NodeMemoryTest : public ::testing::Test {
@@ -48,9 +48,9 @@ TEST_F(NodeMemoryTest, TheNextLauncherKnowsNameAndWorld) {
   Open("job", "a-1")->Write(World(7));
   const auto next = Open("job", "a-2");
   EXPECT_EQ(next->node_id(), "a-1");
-  EXPECT_EQ(next->standing().SerializeAsString(), World(7).SerializeAsString());
+  EXPECT_EQ(next->record().SerializeAsString(), World(7).SerializeAsString());
   next->Write(World(8));
-  EXPECT_EQ(next->standing().generation(), 7u) << "as it was read";
+  EXPECT_EQ(next->record().generation(), 7u) << "as it was read";
   EXPECT_EQ(ParseNodeMemory(*ReadFile(File())).second.generation(), 8u);
 }
 
@@ -58,12 +58,12 @@ TEST_F(NodeMemoryTest, NothingWasWritten) {
   EXPECT_EQ(Open("job", "a-1")->node_id(), "a-1");
   const auto next = Open("job", "a-2");
   EXPECT_EQ(next->node_id(), "a-2");
-  EXPECT_EQ(next->standing().generation(), 0u);
+  EXPECT_EQ(next->record().generation(), 0u);
 }
 
 TEST_F(NodeMemoryTest, AnotherJobOrNodeHasItsOwn) {
   Open("job")->Write(World(7));
-  EXPECT_EQ(Open("other")->standing().generation(), 0u);
+  EXPECT_EQ(Open("other")->record().generation(), 0u);
 }
 
 TEST_F(NodeMemoryTest, ForgottenInGoodOrderAndForGood) {

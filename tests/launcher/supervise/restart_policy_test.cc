@@ -251,14 +251,14 @@ TEST(RestartPolicyTest, RestartsWaitLongerEachTimeTheFirstOneNotAtAll) {
   EXPECT_EQ(RestartDelay({.stalls = 1'000'000'000}), absl::Seconds(60));
 }
 
-TEST(RestartPolicyTest, WorkersThatEndedWithTheirKeeper) {
+TEST(RestartPolicyTest, WorkersThatEndedWithTheirSpawner) {
   WorkerExit lost = Signal(0, 9);
-  lost.lost = "composer-keeper was killed by SIGKILL (9)";
+  lost.lost = "composer-spawn was killed by SIGKILL (9)";
   const std::vector<WorkerExit> exits = {lost, EndedByUs(1, 9)};
   const Verdict verdict = DecideNextStep(Exits(exits), {.max_restarts = 3});
   EXPECT_EQ(verdict.next, NextStep::kRestart);
   EXPECT_EQ(verdict.tally.spent, 1);
-  EXPECT_EQ(verdict.reason, "rank 0 was lost: composer-keeper was killed by SIGKILL (9)");
+  EXPECT_EQ(verdict.reason, "rank 0 was lost: composer-spawn was killed by SIGKILL (9)");
   EXPECT_EQ(DecideNextStep(Exits(exits), {.max_restarts = 0}).exit_code, 70) << "not the program's signal";
   EXPECT_EQ(RoleOf(exits, 1, verdict.first_cause), "collateral: ended by the launcher");
 }
@@ -336,7 +336,7 @@ TEST(DecideNextStepTest, AWorldThatGrowsCostsNothing) {
   const RestartBudget spent = {.max_restarts = 0, .tally = {.spent = 2, .restarts = 7}};
   const auto decide = [&](std::vector<WorkerExit> exits, auto change) {
     GenerationResult result = Exits(std::move(exits));
-    result.regrouping = "the world grows from 1 to 2";
+    result.resizing = "the world grows from 1 to 2";
     result.checkpoints_on_stop = true;
     change(result);
     return DecideNextStep(result, spent);

@@ -16,7 +16,7 @@ constexpr double kRuns = -1;  // this node's workers run
 
 struct Case {
   const char* name;
-  std::vector<Reach> servers;
+  std::vector<ServerState> servers;
   int self;
   bool hosted;
   double broken;  // when this node's workers ended; kRuns
@@ -39,26 +39,27 @@ void Check(const Case& c) {
 
 TEST(DecideSuccession, OneHost) {
   const Case cases[] = {
-      {"back", {Reach::kServing}, -1, true, kRuns, 130, Kind::kAttach, 0},
-      {"process gone, workers run", {Reach::kRefused}, -1, true, kRuns, 159, Kind::kWait, -1},
-      {"grace over", {Reach::kRefused}, -1, true, kRuns, 160, Kind::kGiveUp, -1},
-      {"process gone, workers ended before", {Reach::kRefused}, -1, true, 50, 103.9, Kind::kWait, -1},
-      {"launcher gone as well", {Reach::kRefused}, -1, true, 50, 104, Kind::kGiveUp, -1},
-      {"workers ended later", {Reach::kRefused}, -1, true, 120, 123.9, Kind::kWait, -1},
-      {"and it is not back", {Reach::kRefused}, -1, true, 120, 124, Kind::kGiveUp, -1},
-      {"silent", {Reach::kSilent}, -1, true, kRuns, 101.1, Kind::kWait, -1},
-      {"host lost", {Reach::kSilent}, -1, true, kRuns, 101.2, Kind::kGiveUp, -1},
-      {"frozen", {Reach::kMute}, -1, true, kRuns, 103.9, Kind::kWait, -1},
-      {"and does not thaw", {Reach::kMute}, -1, true, kRuns, 104, Kind::kGiveUp, -1},
-      {"on its own, silent", {Reach::kSilent}, -1, false, kRuns, 159, Kind::kWait, -1},
-      {"on its own, gone", {Reach::kRefused}, -1, false, 50, 159, Kind::kWait, -1},
-      {"on its own, grace over", {Reach::kRefused}, -1, false, kRuns, 160, Kind::kGiveUp, -1},
+      {"back", {ServerState::kServing}, -1, true, kRuns, 130, Kind::kAttach, 0},
+      {"process gone, workers run", {ServerState::kRefused}, -1, true, kRuns, 159, Kind::kWait, -1},
+      {"grace over", {ServerState::kRefused}, -1, true, kRuns, 160, Kind::kGiveUp, -1},
+      {"process gone, workers ended before", {ServerState::kRefused}, -1, true, 50, 103.9, Kind::kWait, -1},
+      {"launcher gone as well", {ServerState::kRefused}, -1, true, 50, 104, Kind::kGiveUp, -1},
+      {"workers ended later", {ServerState::kRefused}, -1, true, 120, 123.9, Kind::kWait, -1},
+      {"and it is not back", {ServerState::kRefused}, -1, true, 120, 124, Kind::kGiveUp, -1},
+      {"silent", {ServerState::kSilent}, -1, true, kRuns, 101.1, Kind::kWait, -1},
+      {"host lost", {ServerState::kSilent}, -1, true, kRuns, 101.2, Kind::kGiveUp, -1},
+      {"frozen", {ServerState::kUnresponsive}, -1, true, kRuns, 103.9, Kind::kWait, -1},
+      {"and does not thaw", {ServerState::kUnresponsive}, -1, true, kRuns, 104, Kind::kGiveUp, -1},
+      {"on its own, silent", {ServerState::kSilent}, -1, false, kRuns, 159, Kind::kWait, -1},
+      {"on its own, gone", {ServerState::kRefused}, -1, false, 50, 159, Kind::kWait, -1},
+      {"on its own, grace over", {ServerState::kRefused}, -1, false, kRuns, 160, Kind::kGiveUp, -1},
   };
   for (const Case& c : cases) Check(c);
 }
 
 TEST(DecideSuccession, CutOffFromAServerWhoseHostLives) {
-  const auto R = Reach::kRefused, S = Reach::kServing, Q = Reach::kSilent, M = Reach::kMute;
+  const auto R = ServerState::kRefused, S = ServerState::kServing, Q = ServerState::kSilent,
+             M = ServerState::kUnresponsive;
   const Case cases[] = {
       {"waits", {Q}, -1, true, kRuns, 109.9, Kind::kWait, -1, 0},
       {"not for ever", {Q}, -1, true, kRuns, 110, Kind::kGiveUp, -1, 0},
@@ -74,7 +75,7 @@ TEST(DecideSuccession, CutOffFromAServerWhoseHostLives) {
 }
 
 TEST(DecideSuccession, List) {
-  const auto R = Reach::kRefused, S = Reach::kServing, Q = Reach::kSilent, X = Reach::kShunned;
+  const auto R = ServerState::kRefused, S = ServerState::kServing, Q = ServerState::kSilent, X = ServerState::kBackoff;
   const Case cases[] = {
       {"the first serves again at once", {R, R, R}, 0, true, kRuns, 100, Kind::kServe, 0},
       {"the second gives it time", {Q, R, R}, 1, true, kRuns, 103.9, Kind::kWait, -1},
@@ -92,8 +93,9 @@ TEST(DecideSuccession, List) {
 }
 
 TEST(DecideSuccession, GivingUpSaysWhatWasTried) {
-  const SuccessionDecision decision = DecideSuccession(
-      {.servers = {Reach::kSilent}, .away_since = At(100), .broken_since = At(100)}, {"10.0.0.1:7501"}, At(104.23));
+  const SuccessionDecision decision =
+      DecideSuccession({.servers = {ServerState::kSilent}, .away_since = At(100), .broken_since = At(100)},
+                       {"10.0.0.1:7501"}, At(104.23));
   EXPECT_EQ(decision.reason,
             "the rendezvous was lost 4.2s ago: 10.0.0.1:7501 does not answer: its host is lost or cut off");
 }

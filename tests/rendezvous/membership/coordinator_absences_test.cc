@@ -48,7 +48,7 @@ TEST_F(AbsenceTest, ANodeThatOthersReachIsWaitedFor) {
   EXPECT_EQ(back.messages[0].message->reattached().generation(), 1u);
   EXPECT_EQ(back.begun, 0u) << "the keys were never gone";
   EXPECT_THAT(After(absl::Seconds(60)).messages, IsEmpty()) << "nothing has happened";
-  EXPECT_EQ(coordinator_.roll().present, 5);
+  EXPECT_EQ(coordinator_.roster().present, 5);
 }
 
 TEST_F(AbsenceTest, ANodeThatIsAwayTooLongIsLost) {
@@ -136,7 +136,7 @@ TEST_F(AbsenceTest, ASuccessorAtItsPlaceShowsThatItIsDead) {
   Coordinator& coordinator = coordinator_;
   for (int session = 1; session <= 5; ++session) coordinator.Leave(session, clock_.Now());
   for (int session = 11; session <= 15; ++session) Join(session, "", session - 11);
-  ASSERT_EQ(coordinator.roll().members, 5);
+  ASSERT_EQ(coordinator.roster().members, 5);
   Lose(12);
   Answer(13, "12", true);
   proto::Join successor;

@@ -84,7 +84,7 @@ TEST_F(CoordinatorTest, AWorldThatReachedNobodyDoesNotCostTheRanks) {
     *join.mutable_last() = In(1, session - 1);
     coordinator_.Join(session, FromJob(), join, clock_.Now());  // generation 2 forms, and is lost on its way
   }
-  ASSERT_EQ(coordinator_.roll().last_generation, 2u);
+  ASSERT_EQ(coordinator_.roster().last_generation, 2u);
   for (int session : {1, 2, 3}) Lose(session);
   clock_.Advance(absl::Minutes(2));
   Join(13, "3", -1, In(1, 2));
@@ -201,12 +201,12 @@ TEST_F(GrowTest, TheWorldIsAskedOnceAndGrowsWhenAllHaveEndedTheirWorkers) {
   clock_.Advance(kGrowSettle);
   const auto asked = Tick();
   ASSERT_THAT(Receivers(asked), ElementsAre(1, 2));
-  EXPECT_TRUE(asked.messages[0].message->regroup().checkpoint());
-  EXPECT_EQ(asked.messages[0].message->regroup().reason(), "the world grows from 2 to 3 of at most 3 nodes");
+  EXPECT_TRUE(asked.messages[0].message->resize().checkpoint());
+  EXPECT_EQ(asked.messages[0].message->resize().reason(), "the world grows from 2 to 3 of at most 3 nodes");
   EXPECT_THAT(Receivers(Tick()), ElementsAre());
   const auto back = Reattach(11, In(1, 0, 2), "1");
   ASSERT_THAT(Receivers(back), ElementsAre(11, 11)) << "it may have missed the word on its old stream";
-  EXPECT_TRUE(back.messages[1].message->has_regroup());
+  EXPECT_TRUE(back.messages[1].message->has_resize());
   const auto one = Rejoin(2, In(1, 1, 2));
   EXPECT_EQ(one.ended, 0u) << "node 1 may still be saving";
   const auto both = Rejoin(11, In(1, 0, 2));

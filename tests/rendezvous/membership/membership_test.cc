@@ -11,12 +11,12 @@ using Kind = MembershipDecision::Kind;
 absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
 // No world yet, or all of the last one are gone.
-RollCall Newcomers(int waiting, double min_reached = 5) {
+MemberRoster Newcomers(int waiting, double min_reached = 5) {
   return {.waiting = waiting, .min_reached = At(min_reached), .last_waiting = At(min_reached)};
 }
 
 // Generation 3 ended at 9 s; `present` of its `members` are connected, `back` of these wait, with `others` more.
-RollCall After(int members, int present, int back, int others = 0) {
+MemberRoster After(int members, int present, int back, int others = 0) {
   return {.waiting = back + others,
           .min_reached = At(9),
           .last_generation = 3,
@@ -28,7 +28,7 @@ RollCall After(int members, int present, int back, int others = 0) {
 }
 
 // Generation 3 runs on `members` nodes, `waiting` others came last at 40 s.
-RollCall Running(int members, int waiting, int expected = 0) {
+MemberRoster Running(int members, int waiting, int expected = 0) {
   return {.waiting = waiting,
           .last_generation = 3,
           .running = true,
@@ -39,40 +39,40 @@ RollCall Running(int members, int waiting, int expected = 0) {
           .last_waiting = At(40)};
 }
 
-RollCall Fresh(RollCall roll) {
-  roll.settled = At(8);
-  return roll;
+MemberRoster Fresh(MemberRoster roster) {
+  roster.settled = At(8);
+  return roster;
 }
 
-RollCall Unseen(RollCall roll) {
-  roll.broken = false;
-  return roll;
+MemberRoster Unseen(MemberRoster roster) {
+  roster.broken = false;
+  return roster;
 }
 
-RollCall Regrouping(RollCall roll) {
-  roll.regrouping = true;
-  return roll;
+MemberRoster Resizing(MemberRoster roster) {
+  roster.resizing = true;
+  return roster;
 }
 
-RollCall WithFirst(RollCall roll) {
-  roll.first_present = roll.first_waiting = true;
-  return roll;
+MemberRoster WithFirst(MemberRoster roster) {
+  roster.first_present = roster.first_waiting = true;
+  return roster;
 }
 
-RollCall Before(RollCall roll, const Votes& votes) {
-  roll.before = {votes};
-  return roll;
+MemberRoster Before(MemberRoster roster, const Votes& votes) {
+  roster.before = {votes};
+  return roster;
 }
 
-RollCall AllHere(RollCall roll) {
-  roll.all_here = true;
-  return roll;
+MemberRoster AllHere(MemberRoster roster) {
+  roster.all_here = true;
+  return roster;
 }
 
-RollCall Expecting(RollCall roll, int expected, double until) {
-  roll.expected = expected;
-  roll.expected_until = At(until);
-  return roll;
+MemberRoster Expecting(MemberRoster roster, int expected, double until) {
+  roster.expected = expected;
+  roster.expected_until = At(until);
+  return roster;
 }
 
 const MembershipPolicy kElastic{2, 4, absl::Seconds(1)};
@@ -94,7 +94,7 @@ MembershipPolicy Least(int nodes, bool holds_tie) {
 
 struct Case {
   const char* name;
-  RollCall roll;
+  MemberRoster roster;
   MembershipPolicy policy;
   double now;
   Kind kind;
@@ -104,7 +104,7 @@ struct Case {
 
 void Check(const Case& c) {
   SCOPED_TRACE(c.name);
-  const MembershipDecision decision = DecideMembership(c.roll, c.policy, At(c.now));
+  const MembershipDecision decision = DecideMembership(c.roster, c.policy, At(c.now));
   EXPECT_EQ(decision.kind, c.kind);
   if (c.kind == Kind::kWait) EXPECT_EQ(decision.until, At(c.until));
   EXPECT_EQ(decision.reason, c.reason);
@@ -174,10 +174,10 @@ TEST(DecideMembership, RunningWorld) {
       {"nothing to do", Running(4, 0), kElastic, 50, Kind::kNothing, 0, "generation 3 is running"},
       {"full", Running(4, 2), kElastic, 50, Kind::kNothing, 0, "generation 3 is running, 2 nodes spare"},
       {"grows soon", Running(2, 1), kElastic, 41, Kind::kWait, 45, "generation 3 is running, 1 node will be added"},
-      {"grows", Running(2, 3), kElastic, 45, Kind::kRegroup, 0, "the world grows from 2 to 4 of at most 4 nodes"},
+      {"grows", Running(2, 3), kElastic, 45, Kind::kResize, 0, "the world grows from 2 to 4 of at most 4 nodes"},
       {"does not grow", Running(2, 1), Grow(GrowPolicy::kNever), 99, Kind::kNothing, 0,
        "generation 3 is running, 1 node wait for its end (grow is never)"},
-      {"is growing", Regrouping(Running(2, 1)), kElastic, 99, Kind::kNothing, 0,
+      {"is growing", Resizing(Running(2, 1)), kElastic, 99, Kind::kNothing, 0,
        "generation 3 is ending, so that the world can grow"},
       {"recovering", Running(4, 0, 3), kElastic, 59, Kind::kWait, 60,
        "generation 3 is running, 3 of its 4 nodes not back at the rendezvous yet"},

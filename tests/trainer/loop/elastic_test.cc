@@ -13,7 +13,7 @@
 #include "trainer/collectives/tree_sum.h"
 #include "trainer/elastic/tree_accumulator.h"
 #include "trainer/elastic/virtual_shards.h"
-#include "trainer/parallel/fsdp/pass_sum.h"
+#include "trainer/parallel/fsdp/gradient_accumulator.h"
 
 namespace composer {
 namespace {
@@ -75,7 +75,7 @@ TEST(VirtualShards, EveryMeshSumsTheSameTree) {
       ++fitting;
       std::vector<float> replicas;
       for (int replicate = 0; replicate < mesh.replicate; ++replicate) {
-        PassSum passes;
+        GradientAccumulator passes;
         const at::Tensor total = torch::zeros({1});
         passes.Init(total, /*in_tree_order=*/true);
         for (int64_t pass = 0; pass < NumPasses(leaves, mesh); ++pass) {
@@ -85,7 +85,7 @@ TEST(VirtualShards, EveryMeshSumsTheSameTree) {
           passes.Add(torch::full({1}, sum(of_ranks)), pass == 0);
         }
         passes.Finish();
-        EXPECT_EQ(passes.num_partials(), PassSum::NumPartialsFor(NumPasses(leaves, mesh)));
+        EXPECT_EQ(passes.num_partials(), GradientAccumulator::NumPartialsFor(NumPasses(leaves, mesh)));
         replicas.push_back(total.item<float>());
       }
       EXPECT_EQ(sum(replicas), sum(values)) << leaves << " on " << mesh.shard << " x " << mesh.replicate;
@@ -94,9 +94,9 @@ TEST(VirtualShards, EveryMeshSumsTheSameTree) {
   }
 }
 
-TEST(PassSum, AddsOneAfterTheOtherElse) {
+TEST(GradientAccumulator, AddsOneAfterTheOtherElse) {
   const at::Tensor total = torch::zeros({1});
-  PassSum passes;
+  GradientAccumulator passes;
   passes.Init(total, /*in_tree_order=*/false);
   for (int step = 0; step < 2; ++step) {
     for (int i = 0; i < 5; ++i) passes.Add(torch::full({1}, i), i == 0);

@@ -233,10 +233,10 @@ struct Table {
   std::vector<std::vector<std::string>> rows;
 };
 
-class TableKeeper final : public LoggerDestination {
+class TableSpawner final : public LoggerDestination {
  public:
-  explicit TableKeeper(std::vector<Table>& tables) : tables_(tables) {}
-  std::string name() const override { return "TableKeeper"; }
+  explicit TableSpawner(std::vector<Table>& tables) : tables_(tables) {}
+  std::string name() const override { return "TableSpawner"; }
   absl::Status Write(const MetricRecord& record) override { return absl::OkStatus(); }
   absl::Status WriteTable(const TableRecord& record) override {
     EXPECT_THAT(record.columns, ElementsAre("prompt", "generation"));
@@ -274,7 +274,7 @@ TEST(GenerateCallback, TrainingIsTheSameToTheBitWithIt) {
   TrainerOptions plain = GptRun(MakeGoldenGpt(gpt)), with = GptRun(MakeGoldenGpt(gpt));
   std::vector<Table> tables;
   with.generate = {SomePrompts(Time::Batches(3)), SomePrompts(Time::Epochs(1))};
-  with.loggers.push_back(std::make_unique<TableKeeper>(tables));
+  with.loggers.push_back(std::make_unique<TableSpawner>(tables));
   const RunResult a = Train(std::move(plain)), b = Train(std::move(with));
   ASSERT_TRUE(b.status.ok()) << b.status;
   EXPECT_EQ(a.losses, b.losses);
@@ -314,7 +314,7 @@ TEST(GenerateCallback, AUsersModelIsGeneratedFromAndItsTimeIsNoTrainingTime) {
   options.clock = &clock;
   options.generate = {SomePrompts(Time::Batches(2))};
   options.generate[0].options.sampling.do_sample = false;
-  options.loggers.push_back(std::make_unique<TableKeeper>(tables));
+  options.loggers.push_back(std::make_unique<TableSpawner>(tables));
   const RunResult result = Train(std::move(options));
   ASSERT_TRUE(result.status.ok()) << result.status;
   ASSERT_THAT(tables, SizeIs(4));

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
-#include "checkpoint/load/reader.h"
 #include "checkpoint/format/diff.h"
+#include "checkpoint/load/reader.h"
 #include "storage/local_store.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
@@ -41,7 +41,7 @@ using testing::IsEmpty;
 
 // What a run uses besides its options. A batch takes a second, a batch of an evaluation three: on its own clock, so that
 // wall-clock times are part of the comparison.
-struct Surroundings {
+struct Platform {
   TempDir folder;
   std::vector<std::unique_ptr<ManualClock>> clocks;  // by rank
   std::string epochs() const { return folder.Path("epochs"); }
@@ -80,7 +80,7 @@ void AddEveryCallback(TrainerOptions& options, ManualClock& clock) {
 }
 
 // Saves each epoch into epochs(), each batch into batches().
-TrainerOptions Options(Surroundings& around, size_t rank, const ModelShape& shape) {
+TrainerOptions Options(Platform& around, size_t rank, const ModelShape& shape) {
   TrainerOptions options = SmallRun(shape);
   options.run_folder = around.folder.path();
   options.clock = around.clocks[rank].get();
@@ -101,7 +101,7 @@ TrainerOptions Options(Surroundings& around, size_t rank, const ModelShape& shap
   return options;
 }
 
-void TrainIn(Surroundings& around, int world_size, const ModelShape& shape, const std::string& load_path = "") {
+void TrainIn(Platform& around, int world_size, const ModelShape& shape, const std::string& load_path = "") {
   for (int rank = 0; rank < world_size; ++rank)
     around.clocks.push_back(std::make_unique<ManualClock>(absl::UnixEpoch() + absl::Hours(1)));
   const auto results = TrainOnRanks(world_size, [&](int rank) {
@@ -117,7 +117,7 @@ StateDict Load(const std::string& folder, const std::string& checkpoint) {
   return LoadNewStateDict(store, checkpoint).value();
 }
 
-void ExpectSameEnd(const Surroundings& a, const Surroundings& b) {
+void ExpectSameEnd(const Platform& a, const Platform& b) {
   for (const char* checkpoint : {"ep2-ba10"}) {
     const StateDict expected = Load(a.epochs(), checkpoint), got = Load(b.epochs(), checkpoint);
     EXPECT_THAT(DiffStates(expected, got), IsEmpty());
@@ -138,7 +138,7 @@ struct Point {
 class ResumeFromTest : public testing::TestWithParam<Point> {
  protected:
   void ExpectTheSame(int world_size, const ModelShape& shape) {
-    Surroundings undisturbed, resumed;
+    Platform undisturbed, resumed;
     ASSERT_NO_FATAL_FAILURE(TrainIn(undisturbed, world_size, shape));
     const std::string folder = GetParam().of_epochs ? undisturbed.epochs() : undisturbed.batches();
     ASSERT_NO_FATAL_FAILURE(TrainIn(resumed, world_size, shape, absl::StrCat(folder, "/", GetParam().name)));

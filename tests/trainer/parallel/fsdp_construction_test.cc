@@ -15,11 +15,11 @@
 #include "tests/trainer/loop/small_run.h"
 #include "tests/trainer/parallel/fsdp_runs.h"
 #include "tests/trainer/parallel/measured_rank.h"
+#include "trainer/memory_dry_run.h"
 #include "trainer/models/classifier.h"
 #include "trainer/models/gpt.h"
 #include "trainer/optim/sgd.h"
 #include "trainer/parallel/fsdp/fsdp.h"
-#include "trainer/rehearsal.h"
 
 namespace composer {
 namespace {

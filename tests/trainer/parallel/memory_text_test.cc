@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "trainer/memory_dry_run.h"
 #include "trainer/parallel/fsdp/memory_plan.h"
-#include "trainer/rehearsal.h"
 #include "trainer/step_shape.h"
 
 namespace composer {
@@ -56,9 +56,9 @@ TEST(StepShape, FollowsFromTheOptions) {
   EXPECT_EQ(shape.rows, 4);
 }
 
-TEST(RowsToRehearse, AreFewAndTwoSizes) {
+TEST(RowsOfDryRun, AreFewAndTwoSizes) {
   for (int64_t rows = 1; rows < 500; ++rows) {
-    const auto [small, large] = RowsToRehearse(rows);
+    const auto [small, large] = RowsOfDryRun(rows);
     EXPECT_LE(large, std::max<int64_t>(3, rows / 8)) << rows;
     EXPECT_GE(small, std::min<int64_t>(2, rows)) << rows;
     if (rows > 3) EXPECT_LT(small, large) << rows;
@@ -67,7 +67,7 @@ TEST(RowsToRehearse, AreFewAndTwoSizes) {
   }
 }
 
-PlannedStep Rehearsed(int64_t peak, int64_t otherwise, bool checkpoints) {
+PlannedStep AfterDryRun(int64_t peak, int64_t otherwise, bool checkpoints) {
   PlannedStep step;
   step.peak = peak;
   step.batches = 1'000'000;
@@ -86,16 +86,16 @@ TEST(MemoryText, AddsUp) {
       "  memory of a rank: 19.50 MB = parameters 4.00 MB + gradients 4.00 MB + optimizer 8.00 MB + buffers 3.00 MB + "
       "one gradient 0.50 MB; activations come on top\n");
   EXPECT_EQ(
-      MemoryText(memory, Rehearsed(50'000'000, 30'000'000, false)),
+      MemoryText(memory, AfterDryRun(50'000'000, 30'000'000, false)),
       "  memory of a rank: 50.00 MB = parameters 4.00 MB + gradients 4.00 MB + optimizer 8.00 MB + buffers 3.00 MB + "
       "batches 1.00 MB + activations 30.00 MB\n"
       "  activations: of 2 microbatches of 8 samples a step, without activation_checkpointing; with it a rank would "
       "take 30.00 MB, 20.00 MB less\n");
   memory.partial_sums = 4'000'000;
   memory.state_on_host = true;
-  EXPECT_EQ(ActivationBytes(memory, Rehearsed(50'000'000, 0, true)), 46'000'000);
-  EXPECT_EQ(TotalBytes(memory, Rehearsed(50'000'000, 0, true)), 70'000'000);
-  const std::string offloaded = MemoryText(memory, Rehearsed(50'000'000, 80'000'000, true));
+  EXPECT_EQ(ActivationBytes(memory, AfterDryRun(50'000'000, 0, true)), 46'000'000);
+  EXPECT_EQ(TotalBytes(memory, AfterDryRun(50'000'000, 0, true)), 70'000'000);
+  const std::string offloaded = MemoryText(memory, AfterDryRun(50'000'000, 80'000'000, true));
   EXPECT_THAT(offloaded, HasSubstr("partial sums 4.00 MB + buffers"));
   EXPECT_THAT(offloaded, HasSubstr("; without it a rank would take 100.00 MB, 30.00 MB more\n"));
 }

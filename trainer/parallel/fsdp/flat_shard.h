@@ -22,9 +22,9 @@
 #include "absl/types/span.h"
 #include "trainer/core/communicator.h"
 #include "trainer/parallel/fsdp/flat_layout.h"
+#include "trainer/parallel/fsdp/gradient_accumulator.h"
 #include "trainer/parallel/fsdp/initial_weights.h"
 #include "trainer/parallel/fsdp/memory_pool.h"
-#include "trainer/parallel/fsdp/pass_sum.h"
 #include "trainer/step/finite_check.h"
 
 namespace composer {
@@ -111,7 +111,7 @@ class FlatShard {
   std::unique_ptr<PendingCollective> gather_;
 
   at::Tensor gradient_;                         // [shard_numel + tail]
-  PassSum passes_;                              // into gradient_
+  GradientAccumulator passes_;                  // into gradient_
   std::vector<at::Tensor> gradient_pieces_;     // by parameter
   at::Tensor reduce_, own_reduce_;              // [ranks x (shard_numel + tail)], this rank's part
   std::vector<at::Tensor> gaps_, tails_;        // parts of reduce_

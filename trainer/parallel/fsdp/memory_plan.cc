@@ -14,7 +14,7 @@ void Append(const char* name, int64_t bytes, std::string& text) {
   if (bytes > 0) absl::StrAppend(&text, " + ", name, " ", Megabytes(bytes));
 }
 
-std::string RehearsedText(const PlannedMemory& memory, const PlannedStep& step) {
+std::string DryRunText(const PlannedMemory& memory, const PlannedStep& step) {
   std::string text = absl::StrFormat(
       "  activations: of %d microbatch%s of %d sample%s a step, %s activation_checkpointing", step.passes,
       step.passes == 1 ? "" : "es", step.rows, step.rows == 1 ? "" : "s", step.checkpoints ? "with" : "without");
@@ -30,13 +30,13 @@ std::string RehearsedText(const PlannedMemory& memory, const PlannedStep& step) 
 }  // namespace
 
 int64_t ActivationBytes(const PlannedMemory& memory, const PlannedStep& step) {
-  if (!step.rehearsed()) return 0;
+  if (!step.has_dry_run()) return 0;
   const int64_t known = (memory.state_on_host ? 0 : memory.state()) + memory.buffers + step.batches;
   return std::max<int64_t>(0, step.peak - known);
 }
 
 int64_t TotalBytes(const PlannedMemory& memory, const PlannedStep& step) {
-  if (!step.rehearsed()) return memory.total();
+  if (!step.has_dry_run()) return memory.total();
   return memory.state_on_host ? step.peak + memory.state() : step.peak;
 }
 
@@ -49,10 +49,10 @@ std::string MemoryText(const PlannedMemory& memory, const PlannedStep& step) {
   Append("optimizer", memory.optimizer, text);
   Append("partial sums", memory.partial_sums, text);
   Append("buffers", memory.buffers, text);
-  if (step.rehearsed()) {
+  if (step.has_dry_run()) {
     Append("batches", step.batches, text);
     return absl::StrCat(text, " + activations ", Megabytes(ActivationBytes(memory, step)), "\n",
-                        RehearsedText(memory, step));
+                        DryRunText(memory, step));
   }
   Append("one gradient", memory.one_gradient, text);
   absl::StrAppend(&text, "; activations come on top\n");

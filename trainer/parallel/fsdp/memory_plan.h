@@ -19,20 +19,20 @@ struct PlannedMemory {
   int64_t total() const { return state() + buffers + one_gradient; }
 };
 
-// What a rehearsal of the step (trainer/rehearsal.h) found.
+// What a dry run of the step (trainer/memory_dry_run.h) found.
 struct PlannedStep {
-  int64_t peak = 0;              // bytes on the device, all counted; 0: not rehearsed
+  int64_t peak = 0;              // bytes on the device, all counted; 0: without a dry run
   bool by_allocation = true;     // false: peak is less certain (callbacks/allocation_growth.h)
   int64_t batches = 0;           // of these: the rank's batch, and those loaded ahead
   int64_t rows = 0, passes = 0;  // samples of a microbatch; microbatches of a step
   bool checkpoints = false;      // with activation_checkpointing
   int64_t peak_otherwise = 0;    // with it instead of without, or the other way round; 0: not known
-  std::string not_counted;       // why there was no rehearsal; "" when there was
-  bool rehearsed() const { return peak > 0; }
+  std::string not_counted;       // why there was no dry run; "" when there was
+  bool has_dry_run() const { return peak > 0; }
 };
 
 // What is in the peak besides the state, buffers and batches: what operations save for backward, outputs, gradients on
-// their way, and memory that kernels take for themselves. 0 when not rehearsed.
+// their way, and memory that kernels take for themselves. 0 when without a dry run.
 int64_t ActivationBytes(const PlannedMemory& memory, const PlannedStep& step);
 // On the device and, with state_on_host, in host memory: the best that is known.
 int64_t TotalBytes(const PlannedMemory& memory, const PlannedStep& step);

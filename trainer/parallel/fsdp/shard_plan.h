@@ -32,7 +32,7 @@ struct ShardPlan {
   std::vector<PlannedUnit> units;  // the root first, then blocks in the order of their forward
   int64_t optimizer_bytes = 0;     // of the state of this rank
   std::string whole_because;       // why the model was built with memory for its parameters; "": it was not
-  int64_t partial_sums = 0;        // `determinism: elastic`: further sums of gradients (PassSum), in shards
+  int64_t partial_sums = 0;        // `determinism: elastic`: further sums of gradients (GradientAccumulator), in shards
   PlannedStep step;
 };
 

@@ -13,11 +13,11 @@
 #include "tests/support/spawn_ranks.h"
 #include "tests/trainer/loop/small_run.h"
 #include "tests/trainer/parallel/measured_rank.h"
+#include "trainer/memory_dry_run.h"
 #include "trainer/models/classifier.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/resnet_small.h"
-#include "trainer/rehearsal.h"
 
 namespace composer {
 namespace {
@@ -244,7 +244,7 @@ TEST(MemoryPlan, NamesThePartialSumsOfElasticRuns) {
   EXPECT_THAT(Logged(std::move(options)), HasSubstr(" + partial sums 50.82 MB + batches"));
 }
 
-// Training is the same as without the rehearsal, random numbers and all.
+// Training is the same as without the dry run, random numbers and all.
 TEST(MemoryPlan, LeavesNoTrace) {
   std::vector<RunResult> runs;
   for (const bool verbose : {false, true}) {
@@ -317,7 +317,7 @@ TEST(MemoryPlan, DoesNotMakeTheOtherRanksWaitForLong) {
   options.make_model = [&] { return std::make_shared<Slow>(clock); };
   options.clock = &clock;
   const absl::Time start = clock.Now();
-  EXPECT_EQ(PlanStep(options, 1).not_counted, "a rehearsal would take more than 1m40s");
+  EXPECT_EQ(PlanStep(options, 1).not_counted, "a dry run would take more than 1m40s");
   EXPECT_EQ(clock.Now() - start, absl::Minutes(2));
 }
 

@@ -1,0 +1,26 @@
+// Connects this launcher to the rendezvous: tries until it is up, says what it waits for, and can be stopped.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "launcher/options/endpoint.h"
+#include "launcher/rendezvous/rendezvous_link.h"
+
+namespace composer {
+
+struct ConnectOptions {
+  Endpoint endpoint;
+  absl::Duration limit;  // to reach the rendezvous; then the error says why not
+  RendezvousPlaces places;
+  int stop_signals = -1;  // a signalfd: readable ends the wait with kCancelled, and stays unread
+};
+
+// kUnavailable: not reached, with everything that was tried. kCancelled: a signal.
+absl::StatusOr<std::unique_ptr<RendezvousLink>> ConnectToRendezvous(const ConnectOptions& options,
+                                                                    const RendezvousClient::Options& client,
+                                                                    const RendezvousLink::Handlers& handlers);
+
+}  // namespace composer

@@ -1,0 +1,65 @@
+// The worlds before the newest one that still have a say in what follows it; see quorum.h. Counts who of them waits for
+// the next world and who has heard of the newest. Part of the coordinator: no lock, no clock.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "proto/rendezvous.pb.h"
+#include "rendezvous/failover/quorum.h"
+
+namespace composer {
+
+// A node, as an elector: its parts in the worlds that it was in.
+struct Voter {
+  std::string node_id;
+  std::vector<proto::Electorate> parts;
+};
+
+// Of a node with this record.
+Voter VoterOf(const std::string& node_id, const proto::MembershipRecord& record);
+
+class QuorumHistory {
+ public:
+  using Parts = google::protobuf::RepeatedPtrField<proto::Electorate>;
+
+  // `holds_tie`: half of the nodes before the first world are enough here.
+  explicit QuorumHistory(bool holds_tie) : holds_tie_(holds_tie) {}
+
+  // May a record's list be believed? Bounds its length and its texts.
+  static bool IsValid(const Parts& parts);
+  // Those of a world that others formed. Nobody waits, nobody knows.
+  void Learn(const Parts& parts);
+  // A world has formed after `generation` (0: it is the first), whose `nodes` are its electorate. Nobody waits.
+  void Follow(uint64_t generation, const std::string& world, int nodes);
+  void Clear();
+
+  void StartWaiting(const Voter& voter) { Count(voter, +1); }
+  void StopWaiting(const Voter& voter) { Count(voter, -1); }
+  // The voter has heard of the newest world. True: now a majority of each electorate has, so they have no say any more.
+  bool Hear(const Voter& voter);
+
+  // For a node's MembershipRecord: its part in each.
+  void Tell(const Voter& voter, Parts* parts) const;
+
+  bool empty() const { return votes_.empty(); }
+  const std::vector<Votes>& votes() const { return votes_; }
+
+ private:
+  struct Electorate {
+    proto::Electorate world;                  // node_rank: unused
+    std::unordered_set<std::string> knowing;  // names of electors
+  };
+
+  void Add(const proto::Electorate& world);
+  void Count(const Voter& voter, int change);
+
+  const bool holds_tie_;
+  std::vector<Electorate> history_;
+  std::vector<Votes> votes_;  // of each
+};
+
+}  // namespace composer
