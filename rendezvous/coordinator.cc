@@ -166,6 +166,7 @@ void Coordinator::Stalled(absl::Time now) {
     absence.next = stalled_until_;
     roll_.expected_until = std::max(roll_.expected_until, now_ + options_.policy.blip);
   }
+  if (roll_.running && roll_.expected > 0) roll_.expected_until = std::max(roll_.expected_until, stalled_until_);
   if (was_settling) roll_.settled = std::max(roll_.settled, stalled_until_);
 }
 

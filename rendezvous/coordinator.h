@@ -90,8 +90,9 @@ class Coordinator {
   Outcome Lost(Session session, absl::Time now);
   // Call at wake_at() or later.
   Outcome Tick(absl::Time now);
-  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes, and
-  // nodes of a running world that wanted to tell it so before `settled` still may.
+  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes,
+  // nodes of a running world that wanted to tell it so before `settled` still may, and no world ends for want of nodes
+  // while those that were here may be on their way back.
   void Stalled(absl::Time now);
   static constexpr absl::Duration kStallAllowance = absl::Seconds(6);
 
