@@ -67,7 +67,10 @@ TEST(DecideSuccession, CutOffFromAServerWhoseHostLives) {
       {"its process is frozen", {M}, -1, true, kRuns, 104, Kind::kGiveUp, -1, 0},
       {"does not take over", {Q, R, R}, 1, true, kRuns, 109.9, Kind::kWait, -1, 0},
       {"takes over then", {Q, R, R}, 1, true, kRuns, 110, Kind::kServe, 1, 0},
-      {"another has taken over", {Q, S, R}, 2, true, kRuns, 105, Kind::kAttach, 1, 0},
+      {"another serves, without the rest of the world", {Q, S, R}, 2, true, kRuns, 105, Kind::kWait, -1, 0},
+      {"sends away, without the rest of the world", {Q, R, Reach::kShunned}, 1, true, kRuns, 105, Kind::kWait, -1, 0},
+      {"another has taken over", {Q, S, R}, 2, true, kRuns, 110, Kind::kAttach, 1, 0},
+      {"another serves, and nothing here could end", {Q, S, R}, 2, true, 50, 105, Kind::kAttach, 1, 0},
       {"another one's host lives", {Q, Q, R}, 2, true, kRuns, 108, Kind::kWait, -1, 1},
   };
   for (const Case& c : cases) Check(c);
