@@ -172,6 +172,7 @@ class Simulation {
   void StartServer(int s, bool again);
   void KillServer(int s, absl::Duration away);
   void Freeze(int s, absl::Duration length);
+  void JumpClock(int s, absl::Duration length);
   void LoseHost(int s);
   void Arrive(const StreamPtr& stream, const proto::NodeMessage& message);
   void BreakServerEnd(const StreamPtr& stream);
