@@ -121,6 +121,7 @@ void Simulation::Arrive(const StreamPtr& stream, const proto::NodeMessage& messa
     case proto::NodeMessage::kProbed:
       return Deliver(s, coordinator.Probed(stream->session, message.probed(), ClockOf(s)));
     case proto::NodeMessage::kLeave:
+      heard_to_leave_.insert({stream->agent, stream->life});
       stream->server_end = false;
       server.streams.erase(stream->session);
       return Deliver(s, coordinator.Leave(stream->session, ClockOf(s)));
