@@ -58,9 +58,9 @@ class Electorates {
     bool rival = false;                       // not before the newest world; see HeedRival
   };
 
-  // The nodes before the first world are counted by name, also those that went on with a world that ours does not follow. If
-  // a majority knows of that one (its nodes carry nothing of before it), it may go on without them: it, too, must agree.
-  // All worlds that such a majority knows of follow each other: of those that we hear of the newest counts.
+  // The nodes before the first world are counted by name, also those that went on with a world that ours does not
+  // follow. If a majority knows of that one (its nodes carry nothing of before it), it may go on without them: it, too,
+  // must agree. All worlds that such a majority knows of follow each other: of those that we hear of the newest counts.
   void HeedRival(const Voter& voter);
   void Add(const proto::Electorate& world);
   void Count(const Voter& voter, int change);

@@ -79,8 +79,8 @@ MembershipDecision DecideMembership(const RollCall& roll, const MembershipPolicy
   if (now < roll.settled) {  // also when one that is over is known: a newer one may run
     return {Kind::kWait, roll.settled, "the rendezvous was just started: nodes of a running world may come back"};
   }
-  // Without a list it is time alone that keeps two worlds apart: the launchers over there counted their grace from when they
-  // noticed, which may be later than when we did, and end their workers then. With one the quorum does.
+  // Without a list it is time alone that keeps two worlds apart: the launchers over there counted their grace from when
+  // they noticed, which may be later than when we did, and end their workers then. With one the quorum does.
   const absl::Time unseen_until = roll.ended + policy.grace + (policy.quorum ? absl::ZeroDuration() : kSurvivorWait);
   if (roll.last_generation > 0 && !roll.broken && roll.waiting > 0 && now < unseen_until) {
     return {Kind::kWait, unseen_until,

@@ -9,7 +9,8 @@
 // the electorates before it until a majority of each has answered that it knows of the world (WorldTaken): who forms a
 // world of that majority's nodes will hear of it. Until then a majority of those must be there as well.
 // Before the first world, every node is an elector, of max_nodes, by its name; also one that went on with another first
-// world, which may have a smaller number and a majority's knowledge. That one must agree then too (Electorates::HeedRival).
+// world, which may have a smaller number and a majority's knowledge. That one must agree then too
+// (Electorates::HeedRival).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

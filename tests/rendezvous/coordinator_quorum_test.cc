@@ -50,9 +50,9 @@ class SecondOnTheListTest : public CoordinatorTest {
                         {.random = 7, .may_be_first = false}) {}
 };
 
-// Found by simulation, seed 390,783: a first world formed with a node whose connection was dead already. That node was in
-// another first world meanwhile, with a smaller number and a majority's knowledge, which went on without it when it came
-// back to us: with its vote, counted a second time, ours went on as well.
+// Found by simulation, seed 390,783: a first world formed with a node whose connection was dead already. That node was
+// in another first world meanwhile, with a smaller number and a majority's knowledge, which went on without it when it
+// came back to us: with its vote, counted a second time, ours went on as well.
 TEST_F(SecondOnTheListTest, AnotherFirstWorldThatAMajorityKnowsOfMustAgreeToo) {
   Join(1);
   Join(2);

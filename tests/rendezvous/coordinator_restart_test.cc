@@ -86,8 +86,9 @@ TEST_F(CoordinatorTest, AStallOfTheCoordinatorItselfLosesNobody) {
   EXPECT_EQ(Tick().ended, 1u) << "the third did not come back";
 }
 
-// Found by simulation, seed 443,644: a rendezvous that waited for one node was frozen until behind the time that this one
-// had. It woke, ended the world with the other one's connection broken unheard, and formed the next of spares: two ran.
+// Found by simulation, seed 443,644: a rendezvous that waited for one node was frozen until behind the time that this
+// one had. It woke, ended the world with the other one's connection broken unheard, and formed the next of spares: two
+// ran.
 TEST_F(CoordinatorTest, AStallDoesNotUseUpTheTimeOfNodesThatAreExpectedBack) {
   shows_life_ = true;
   Reattach(1, In(7, 0, 2, "c0"));

@@ -79,9 +79,9 @@ void Simulation::Launch(int a) {
   Agent& agent = agents_[a];
   if (agent.state != State::kGone || HostIsLost(a)) return;
   const int life = agent.life + 1;
-  // A farewell that nobody heard cannot be told from a death, of which a successor in the same place is the proof; and who
-  // leaves a running world alone (it was told to stop: workers that are done wait for the others') does break it. In a list
-  // the quorum decides: there it counts.
+  // A farewell that nobody heard cannot be told from a death, of which a successor in the same place is the proof; and
+  // who leaves a running world alone (it was told to stop: workers that are done wait for the others') does break it.
+  // In a list the quorum decides: there it counts.
   for (auto& [id, world] : worlds_) {
     if (list_) break;
     std::erase_if(world.left, [&](const Life& gone) { return gone.first == a && heard_to_leave_.count(gone) == 0; });

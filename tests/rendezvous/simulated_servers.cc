@@ -74,8 +74,8 @@ void Simulation::Freeze(int s, absl::Duration length) {
   });
 }
 
-// A clock that goes on by itself, such as the service's, jumps only where the process did not run: the service takes every
-// jump for that (NoticeStall), before anything else happens.
+// A clock that goes on by itself, such as the service's, jumps only where the process did not run: the service takes
+// every jump for that (NoticeStall), before anything else happens.
 void Simulation::JumpClock(int s, absl::Duration length) {
   servers_[s].clock_error += length;
   Note("server ", s, ": its clock jumps by ", absl::FormatDuration(length));
