@@ -8,7 +8,9 @@
 // was dead already, it reached some, and the others may be a majority of the one before it, elsewhere. So a world keeps
 // the electorates before it until a majority of each has answered that it knows of the world (WorldTaken): who forms a
 // world of that majority's nodes will hear of it. Until then a majority of those must be there as well.
-// Before the first world, every node is an elector, of max_nodes.
+// Before the first world, every node is an elector, of max_nodes, by its name; also one that went on with another first
+// world, which may have a smaller number and a majority's knowledge. That one must agree then too
+// (QuorumHistory::HeedRival).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -37,7 +37,10 @@ class QuorumHistory {
   void Follow(uint64_t generation, const std::string& world, int nodes);
   void Clear();
 
-  void StartWaiting(const Voter& voter) { Count(voter, +1); }
+  void StartWaiting(const Voter& voter) {
+    HeedRival(voter);
+    Count(voter, +1);
+  }
   void StopWaiting(const Voter& voter) { Count(voter, -1); }
   // The voter has heard of the newest world. True: now a majority of each electorate has, so they have no say any more.
   bool Hear(const Voter& voter);
@@ -52,12 +55,18 @@ class QuorumHistory {
   struct Electorate {
     proto::Electorate world;                  // node_rank: unused
     std::unordered_set<std::string> knowing;  // names of electors
+    bool rival = false;                       // not before the newest world; see HeedRival
   };
 
+  // The nodes before the first world are counted by name, also those that went on with a world that ours does not
+  // follow. If a majority knows of that one (its nodes carry nothing of before it), it may go on without them: it, too,
+  // must agree. All worlds that such a majority knows of follow each other: of those that we hear of the newest counts.
+  void HeedRival(const Voter& voter);
   void Add(const proto::Electorate& world);
   void Count(const Voter& voter, int change);
 
   const bool holds_tie_;
+  uint64_t rival_ = 0;  // generation of the newest rival, 0: there is none
   std::vector<Electorate> history_;
   std::vector<Votes> votes_;  // of each
 };

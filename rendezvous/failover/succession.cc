@@ -56,6 +56,10 @@ absl::Time Patience(const SuccessionView& view) {
 }  // namespace
 
 SuccessionDecision DecideSuccession(const SuccessionView& view, const std::vector<std::string>& names, absl::Time now) {
+  const bool is_cut_off = IsCutOff(view, now) && now < view.away_since + view.grace;
+  const SuccessionDecision wait = {
+      Kind::kWait, -1, is_cut_off ? absl::StrCat("the launcher on the host of ", names[view.lives], " lives") : ""};
+  if (is_cut_off && view.broken_since == absl::InfiniteFuture()) return wait;
   for (size_t i = 0; i < view.servers.size(); ++i) {
     if (view.servers[i] == ServerState::kServing)
       return {Kind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " serves")};
@@ -65,9 +69,7 @@ SuccessionDecision DecideSuccession(const SuccessionView& view, const std::vecto
       return {Kind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " is the only one that serves")};
   }
   const int count = static_cast<int>(view.servers.size());
-  if (IsCutOff(view, now) && now < view.away_since + view.grace) {
-    return {Kind::kWait, -1, absl::StrCat("the launcher on the host of ", names[view.lives], " lives")};
-  }
+  if (is_cut_off) return wait;
   if (count == 1) {
     const absl::Time patience = view.served ? Patience(view) : view.away_since + view.grace;
     if (now >= patience) return GiveUp(view, names, now);

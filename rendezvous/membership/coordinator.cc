@@ -106,7 +106,7 @@ Coordinator::Outcome Coordinator::WorldTaken(Session session, uint64_t generatio
   proto::MembershipRecord record;
   record.set_generation(generation);
   record.set_world(world_);
-  electorates_.Tell(it->second.voter, record.mutable_before());
+  quorum_history_.Tell(it->second.voter, record.mutable_before());
   Hear(session, record, outcome);
   Decide(outcome);
   return outcome;
@@ -166,6 +166,8 @@ void Coordinator::Stalled(absl::Time now) {
     absence.next = stalled_until_;
     roster_.expected_until = std::max(roster_.expected_until, now_ + options_.policy.blip);
   }
+  if (roster_.running && roster_.expected > 0)
+    roster_.expected_until = std::max(roster_.expected_until, stalled_until_);
   if (was_settling) roster_.settled = std::max(roster_.settled, stalled_until_);
 }
 

@@ -74,7 +74,7 @@ class Coordinator {
     std::vector<Session> replaced;  // streams to end: their node came back on another one
   };
 
-  explicit Coordinator(Options options) : options_(std::move(options)), electorates_(options_.policy.holds_tie) {
+  explicit Coordinator(Options options) : options_(std::move(options)), quorum_history_(options_.policy.holds_tie) {
     roster_.settled = options_.settled;
   }
 
@@ -90,8 +90,9 @@ class Coordinator {
   Outcome Lost(Session session, absl::Time now);
   // Call at wake_at() or later.
   Outcome Tick(absl::Time now);
-  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes, and
-  // nodes of a running world that wanted to tell it so before `settled` still may.
+  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes,
+  // nodes of a running world that wanted to tell it so before `settled` still may, and no world ends for want of nodes
+  // while those that were here may be on their way back.
   void Stalled(absl::Time now);
   static constexpr absl::Duration kStallAllowance = absl::Seconds(6);
 
@@ -187,7 +188,7 @@ class Coordinator {
   std::string world_;       // id of the last world
   bool own_world_ = false;  // this process formed it
   MemberRoster roster_;
-  QuorumHistory electorates_;  // none, unless the policy asks for a quorum
+  QuorumHistory quorum_history_;  // none, unless the policy asks for a quorum
   int64_t num_arrivals_ = 0;
   absl::Time now_ = absl::InfinitePast();
   absl::Time stalled_until_ = absl::InfinitePast();

@@ -88,9 +88,9 @@ void Coordinator::Learn(const proto::MembershipRecord& record, Outcome& outcome)
   roster_.members = roster_.expected = record.nodes();
   roster_.present = roster_.present_waiting = 0;
   roster_.first_present = roster_.first_waiting = false;
-  electorates_.Learn(record.before());
+  quorum_history_.Learn(record.before());
   for (const auto& [session, node] : nodes_) {
-    if (node.waiting) electorates_.StartWaiting(node.voter);
+    if (node.waiting) quorum_history_.StartWaiting(node.voter);
   }
   roster_.expected_until = now_ + options_.policy.grace;
   roster_.broken = keys_open_ = false;
@@ -131,12 +131,12 @@ void Coordinator::Hear(Session session, const proto::MembershipRecord& record, O
     }
     outcome.messages.push_back({receiver, confirmed, false});
   };
-  if (electorates_.empty()) {
+  if (quorum_history_.empty()) {
     if (record.before_size() > 0) tell(session);
     return;
   }
-  if (record.before_size() > 0 && !electorates_.Hear(nodes_.at(session).voter)) return;
-  electorates_.Clear();
+  if (record.before_size() > 0 && !quorum_history_.Hear(nodes_.at(session).voter)) return;
+  quorum_history_.Clear();
   for (const auto& [receiver, node] : nodes_) tell(receiver);
 }
 
@@ -146,7 +146,7 @@ void Coordinator::StartWaiting(Node& node) {
   ++roster_.waiting;
   if (node.seat >= 0) ++roster_.present_waiting;
   if (node.seat == 0) roster_.first_waiting = true;
-  electorates_.StartWaiting(node.voter);
+  quorum_history_.StartWaiting(node.voter);
   if (roster_.waiting == options_.policy.min_nodes) roster_.min_reached = now_;
   roster_.last_waiting = now_;
 }
@@ -154,7 +154,7 @@ void Coordinator::StartWaiting(Node& node) {
 void Coordinator::StopWaiting(Node& node) {
   if (!std::exchange(node.waiting, false)) return;
   --roster_.waiting;
-  electorates_.StopWaiting(node.voter);
+  quorum_history_.StopWaiting(node.voter);
 }
 
 void Coordinator::Vacate(Node& node, Seat::State state) {

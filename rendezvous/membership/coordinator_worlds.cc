@@ -75,7 +75,7 @@ void Coordinator::Decide(Outcome& outcome) {
 }
 
 void Coordinator::DecideWorld(Outcome& outcome) {
-  if (options_.policy.quorum) roster_.before = electorates_.votes();
+  if (options_.policy.quorum) roster_.before = quorum_history_.votes();
   const auto all = static_cast<size_t>(options_.policy.max_nodes);
   roster_.all_here =
       nodes_.size() == all && by_given_rank_.size() == all && roster_.waiting == options_.policy.max_nodes;
@@ -157,11 +157,11 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
   const proto::NodeInfo& first = nodes_.at(members[0]).info;
 
   if (options_.policy.quorum) {
-    if (anew) electorates_.Clear();
+    if (anew) quorum_history_.Clear();
     if (anew || roster_.last_generation == 0) {
-      electorates_.Follow(0, "", options_.policy.max_nodes);
+      quorum_history_.Follow(0, "", options_.policy.max_nodes);
     } else {
-      electorates_.Follow(roster_.last_generation, world_, roster_.members);
+      quorum_history_.Follow(roster_.last_generation, world_, roster_.members);
     }
   }
   proto::CoordinatorMessage message;
@@ -196,7 +196,7 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
     world.set_slots(node.info.slots());
     world.set_node_address(node.info.address());
     world.clear_before();
-    electorates_.Tell(node.voter, world.mutable_before());
+    quorum_history_.Tell(node.voter, world.mutable_before());
     outcome.messages.push_back({members[rank], std::make_shared<proto::CoordinatorMessage>(message), false});
   }
   roster_.running = keys_open_ = true;
@@ -211,7 +211,7 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
   if (roster_.waiting == 0) return;
   for (const auto& [session, node] : nodes_) {
     if (!node.waiting) continue;
-    electorates_.StartWaiting(node.voter);
+    quorum_history_.StartWaiting(node.voter);
     TellSpare(session, outcome);
   }
 }
@@ -223,7 +223,7 @@ void Coordinator::TellSpare(Session session, Outcome& outcome) const {
   spare.mutable_newest()->set_world(world_);
   spare.mutable_newest()->set_nodes(static_cast<int>(seats_.size()));
   spare.mutable_newest()->set_node_rank(-1);
-  electorates_.Tell(nodes_.at(session).voter, spare.mutable_newest()->mutable_before());
+  quorum_history_.Tell(nodes_.at(session).voter, spare.mutable_newest()->mutable_before());
   spare.set_reason(absl::StrCat("generation ", roster_.last_generation, " runs on ", roster_.members, " of at most ",
                                 options_.policy.max_nodes, " nodes"));
   outcome.messages.push_back({session, std::move(message), false});

@@ -79,7 +79,9 @@ MembershipDecision DecideMembership(const MemberRoster& roster, const Membership
   if (now < roster.settled) {  // also when one that is over is known: a newer one may run
     return {Kind::kWait, roster.settled, "the rendezvous was just started: nodes of a running world may come back"};
   }
-  const absl::Time unseen_until = roster.ended + policy.grace;
+  // Without a list it is time alone that keeps two worlds apart: the launchers over there counted their grace from when
+  // they noticed, which may be later than when we did, and end their workers then. With a list the quorum does.
+  const absl::Time unseen_until = roster.ended + policy.grace + (policy.quorum ? absl::ZeroDuration() : kSurvivorWait);
   if (roster.last_generation > 0 && !roster.broken && roster.waiting > 0 && now < unseen_until) {
     return {Kind::kWait, unseen_until,
             absl::StrCat("the nodes of generation ", roster.last_generation,

@@ -17,8 +17,8 @@ namespace composer {
 
 class CoordinatorTest : public ::testing::Test {
  protected:
-  explicit CoordinatorTest(const MembershipPolicy& policy = {2, 3, absl::Seconds(1)})
-      : coordinator_({.job = "job", .incarnation = "c1", .policy = policy}) {}
+  explicit CoordinatorTest(const MembershipPolicy& policy = {2, 3, absl::Seconds(1)}, const Numbering& numbering = {})
+      : coordinator_({.job = "job", .incarnation = "c1", .policy = policy, .numbering = numbering}) {}
 
   proto::NodeInfo Info(Coordinator::Session session, const std::string& node_id, int given_rank = -1) const {
     proto::NodeInfo node;

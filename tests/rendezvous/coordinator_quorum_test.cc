@@ -43,5 +43,28 @@ TEST_F(QuorumTest, WhenEnoughHaveTakenAWorldTheOnesBeforeItHaveNoSay) {
   EXPECT_TRUE(coordinator_.roster().before.empty());
 }
 
+class SecondOnTheListTest : public CoordinatorTest {
+ protected:
+  SecondOnTheListTest()
+      : CoordinatorTest({1, 3, absl::Seconds(1), GrowPolicy::kNever, /*quorum=*/true, /*holds_tie=*/false},
+                        {.random = 7, .may_be_first = false}) {}
+};
+
+// Found by simulation, seed 390,783: a first world formed with a node whose connection was dead already. That node was
+// in another first world meanwhile, with a smaller number and a majority's knowledge, which went on without it when it
+// came back to us: with its vote, counted a second time, ours went on as well.
+TEST_F(SecondOnTheListTest, AnotherFirstWorldThatAMajorityKnowsOfMustAgreeToo) {
+  Join(1);
+  Join(2);
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_EQ(Tick().begun, 1'000'007u) << "two of three";
+  coordinator_.WorldTaken(1, 1'000'007, clock_.Now());
+  Lose(2);
+  EXPECT_EQ(Join(1).begun, 0u) << "one of three knows of it";
+  EXPECT_EQ(Join(12, "2", -1, In(1, 1, 2, "c0")).begun, 0u) << "node 0 of the other world may go on";
+  EXPECT_EQ(coordinator_.roll().before.size(), 2u);
+  EXPECT_EQ(Join(13, "3", -1, In(1, 0, 2, "c0")).begun, 1'000'008u) << "it is here as well";
+}
+
 }  // namespace
 }  // namespace composer

@@ -86,6 +86,25 @@ TEST_F(CoordinatorTest, AStallOfTheCoordinatorItselfLosesNobody) {
   EXPECT_EQ(Tick().ended, 1u) << "the third did not come back";
 }
 
+// Found by simulation, seed 443,644: a rendezvous that waited for one node was frozen until behind the time that this
+// one had. It woke, ended the world with the other one's connection broken unheard, and formed the next of spares: two
+// ran.
+TEST_F(CoordinatorTest, AStallDoesNotUseUpTheTimeOfNodesThatAreExpectedBack) {
+  shows_life_ = true;
+  Reattach(1, In(7, 0, 2, "c0"));
+  Join(4);
+  Join(5);
+  clock_.Advance(absl::Seconds(61));
+  coordinator_.Stalled(clock_.Now());
+  EXPECT_EQ(Tick().ended, 0u) << "node 0 goes on, and may not be able to hear of an end";
+  EXPECT_EQ(Lose(1).ended, 0u);
+  EXPECT_EQ(Reattach(11, In(7, 0, 2, "c0"), "1").messages[0].message->reattached().generation(), 7u);
+  clock_.Advance(Coordinator::kStallAllowance);
+  const auto over = Tick();
+  EXPECT_EQ(over.ended, 7u) << "node 1 has had its time, and more";
+  EXPECT_THAT(Receivers(over), ElementsAre(11));
+}
+
 TEST_F(CoordinatorTest, ANewStreamOfANodeTakesOverItsSeatBeforeTheOldOneIsKnownDead) {
   FormThree();
   const auto again = Reattach(9, In(1, 1), "2");

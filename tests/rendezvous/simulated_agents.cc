@@ -79,6 +79,13 @@ void Simulation::Launch(int a) {
   Agent& agent = agents_[a];
   if (agent.state != State::kGone || HostIsLost(a)) return;
   const int life = agent.life + 1;
+  // A farewell that nobody heard cannot be told from a death, of which a successor in the same place is the proof; and
+  // who leaves a running world alone (it was told to stop: workers that are done wait for the others') does break it.
+  // In a list the quorum decides: there it counts.
+  for (auto& [id, world] : worlds_) {
+    if (list_) break;
+    std::erase_if(world.left, [&](const Life& gone) { return gone.first == a && heard_to_leave_.count(gone) == 0; });
+  }
   std::vector<absl::Time> cut_until = std::move(agent.cut_until);
   cut_until.resize(num_servers_, absl::InfinitePast());
   std::string known_as = std::move(agent.remembered_id);
@@ -130,7 +137,7 @@ void Simulation::Leave(int a) {
   for (auto& [id, world] : worlds_) {  // the one it runs, or one whose word is on its way to it
     const bool runs = agent.state == State::kRunning && id == agent.record.world();
     const bool member = std::count(world.members.begin(), world.members.end(), std::pair(a, agent.life)) > 0;
-    if (runs || (member && world.generation > agent.record.generation())) ++world.left;
+    if (runs || (member && world.generation > agent.record.generation())) world.left.insert({a, agent.life});
   }
   SetState(agent, State::kGone);
   Forget(agent);

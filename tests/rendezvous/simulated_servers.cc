@@ -74,6 +74,22 @@ void Simulation::Freeze(int s, absl::Duration length) {
   });
 }
 
+// A clock that goes on by itself, such as the service's, jumps only where the process did not run: the service takes
+// every jump for that (NoticeStall), before anything else happens.
+void Simulation::JumpClock(int s, absl::Duration length) {
+  servers_[s].clock_error += length;
+  Note("server ", s, ": its clock jumps by ", absl::FormatDuration(length));
+  const Coordinator* process = servers_[s].coordinator.get();
+  if (length > kStall) {
+    At(std::max(now_, servers_[s].frozen_until), [this, s, process] {
+      if (process == nullptr || servers_[s].coordinator.get() != process) return;
+      servers_[s].coordinator->Stalled(ClockOf(s));
+      ScheduleTick(s);
+    });
+  }
+  ScheduleTick(s);
+}
+
 void Simulation::LoseHost(int s) {
   const bool one_is = std::any_of(servers_.begin(), servers_.end(), [](const Server& v) { return v.host_lost; });
   if (!hosted_ || one_is) return;
@@ -105,6 +121,7 @@ void Simulation::Arrive(const StreamPtr& stream, const proto::NodeMessage& messa
     case proto::NodeMessage::kProbed:
       return Deliver(s, coordinator.Probed(stream->session, message.probed(), ClockOf(s)));
     case proto::NodeMessage::kLeave:
+      heard_to_leave_.insert({stream->agent, stream->life});
       stream->server_end = false;
       server.streams.erase(stream->session);
       return Deliver(s, coordinator.Leave(stream->session, ClockOf(s)));

@@ -109,9 +109,7 @@ void Simulation::Make(const PlannedFault& fault) {
     case Fault::kServerFrozen:
       return Freeze(s, absl::Seconds(0.2 + 8 * fault.length));
     case Fault::kClockJumps:
-      servers_[s].clock_error += absl::Seconds(20 * fault.length - 10);
-      Note("server ", s, ": its clock jumps");
-      return ScheduleTick(s);
+      return JumpClock(s, absl::Seconds(20 * fault.length - 10));
     case Fault::kAgentClockJumps:
       agents_[a].clock_error += absl::Seconds(6 * fault.length - 3);
       Note("agent ", a, ": its clock jumps");

@@ -10,7 +10,8 @@
 // What must hold, checked all along:
 //   one world a generation   no two processes ever hold two worlds with one number for the newest; an agent gets no world
 //                            with a number that is not above all that it has heard of
-//   one coherent world       no two worlds run on all of their members at one time
+//   one coherent world       no two worlds run on all of their members at one time; one that left in good order is not
+//                            missed, unless no list is given, nobody heard its farewell and a successor has come
 //   no fork                  in a list, of the worlds that follow one world, at most one ever runs
 //   ranks                    0 … n-1, each once, no node twice, base ranks add up; survivors keep their order; no two
 //                            processes ever believe to have one rank of one world

@@ -42,7 +42,7 @@ void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
     if (!nodes.insert(life).second) return Violate("agent ", life.first, " is in a world twice");
     base_rank += SlotsOf(life.first);
     world.members.push_back(life);
-    if (left_.count(life) > 0) ++world.left;  // its farewell is on its way
+    if (left_.count(life) > 0) world.left.insert(life);  // its farewell is on its way
     const Agent* agent = AgentBehind(life, s);
     if (agent == nullptr || agent->record.generation() <= newest) continue;
     newest = agent->record.generation();
@@ -169,7 +169,7 @@ void Simulation::ExpectNoEndAfterCut(int a, int s, absl::Duration length) {
 }
 
 bool Simulation::AllRun(const WorldRecord& world) const {
-  return world.running > 0 && world.running + world.left == static_cast<int>(world.members.size());
+  return world.running > 0 && world.running + world.left.size() == world.members.size();
 }
 
 }  // namespace composer::simulated

@@ -77,8 +77,8 @@ struct WorldRecord {
   std::vector<Life> members;  // by node rank
   std::string follows;        // the newest world that a member had heard of when this one formed; "": none
   int running = 0;
-  int left = 0;      // said farewell: the others go on
-  bool ran = false;  // on all of its members at one time
+  std::set<Life> left;  // said farewell: the others go on
+  bool ran = false;     // on all of its members at one time
 };
 
 enum class Fault {
@@ -172,6 +172,7 @@ class Simulation {
   void StartServer(int s, bool again);
   void KillServer(int s, absl::Duration away);
   void Freeze(int s, absl::Duration length);
+  void JumpClock(int s, absl::Duration length);
   void LoseHost(int s);
   void Arrive(const StreamPtr& stream, const proto::NodeMessage& message);
   void BreakServerEnd(const StreamPtr& stream);
@@ -219,6 +220,7 @@ class Simulation {
   std::map<std::string, WorldRecord> worlds_;                 // by id
   std::map<uint64_t, std::map<std::string, int>> believers_;  // processes that live, by generation and world
   std::set<Life> left_;                                       // said farewell
+  std::set<Life> heard_to_leave_;                             // by their server
   std::map<std::pair<std::string, int>, Life> seats_;         // who believes to have a node rank of a world
 };
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace composer {
@@ -57,6 +59,55 @@ TEST(QuorumHistory, EveryNodeIsAnElectorOfTheFirstWorld) {
   EXPECT_FALSE(electorates.Hear(VoterOf("a", {})));
   EXPECT_FALSE(electorates.Hear(VoterOf("b", {}))) << "half is enough at the first of the list only";
   EXPECT_TRUE(electorates.Hear(VoterOf("c", {})));
+}
+
+TEST(QuorumHistory, OfFirstWorldsTheOthersThatAMajorityKnowsOfMustAgree) {
+  QuorumHistory electorates(/*holds_tie=*/false);
+  const auto agree = [&] { return std::all_of(electorates.votes().begin(), electorates.votes().end(), Agrees); };
+  electorates.Follow(0, "", 7);
+  for (const char* name : {"a", "b", "c"}) electorates.StartWaiting(VoterOf(name, {}));
+  EXPECT_FALSE(agree());
+  proto::MembershipRecord unsure = In(5, 2);
+  electorates.Tell(VoterOf("d", {}), unsure.mutable_before());
+  electorates.StartWaiting(VoterOf("d", unsure));
+  EXPECT_TRUE(agree()) << "a world that its node does not know to be known counts for nothing";
+  electorates.StartWaiting(OfWorldOne(1));
+  ASSERT_EQ(electorates.votes().size(), 2u);
+  EXPECT_EQ(electorates.votes()[1].of, 4);
+  EXPECT_FALSE(agree()) << "world 1 may go on with three of its four nodes";
+  electorates.StopWaiting(OfWorldOne(1));
+  EXPECT_FALSE(agree()) << "it was heard of";
+  electorates.StartWaiting(OfWorldOne(1));
+  electorates.StartWaiting(OfWorldOne(2));
+  EXPECT_FALSE(agree()) << "half";
+  electorates.StartWaiting(OfWorldOne(3));
+  EXPECT_TRUE(agree());
+  electorates.StartWaiting(VoterOf("n0", In(2, 0)));
+  ASSERT_EQ(electorates.votes().size(), 2u) << "world 2 followed world 1, which has no say any more";
+  EXPECT_FALSE(agree()) << "one of its four";
+  electorates.Follow(3, "w3", 4);
+  EXPECT_EQ(electorates.votes().size(), 3u) << "what follows keeps them until enough know of it";
+  electorates.Clear();
+  electorates.StartWaiting(OfWorldOne(1));
+  EXPECT_TRUE(electorates.empty());
+}
+
+TEST(QuorumHistory, ANodeOfTheirOwnIsNoRival) {
+  QuorumHistory electorates(/*holds_tie=*/false);
+  electorates.Follow(0, "", 4);
+  electorates.Follow(1, "w1", 4);
+  electorates.StartWaiting(OfWorldOne(2));
+  EXPECT_EQ(electorates.votes().size(), 2u);
+  QuorumHistory later(/*holds_tie=*/false);
+  later.Follow(1, "w1", 4);
+  later.StartWaiting(VoterOf("x", In(2, 0)));
+  EXPECT_EQ(later.votes().size(), 1u) << "nobody is counted by name";
+  QuorumHistory first(/*holds_tie=*/false);
+  first.Follow(0, "", 4);
+  proto::MembershipRecord hostile = In(1, 0);
+  hostile.set_nodes(-1);
+  first.StartWaiting(VoterOf("x", hostile));
+  EXPECT_EQ(first.votes().size(), 1u) << "no world has so many nodes";
 }
 
 TEST(QuorumHistory, TravelWithTheRecords) {
