@@ -62,7 +62,7 @@ std::string DescribeRanks(std::vector<int> ranks) {
   return text;
 }
 
-std::string DescribeCollateral(const std::vector<WorkerExit>& exits, int first_cause) {
+std::string DescribeCollateral(absl::Span<const WorkerExit> exits, int first_cause) {
   std::map<std::string, std::vector<int>> by_role;
   for (int i = 0; i < static_cast<int>(exits.size()); ++i) {
     const std::string role = RoleOf(exits, i, first_cause);

@@ -27,7 +27,7 @@ struct FailureReport {
 std::string DescribeFailure(const FailureReport& report);
 
 // "collateral: ranks 0, 2-7 (ended by the launcher), 9 (69)", for those beside the first cause; "" when there are none.
-std::string DescribeCollateral(const std::vector<WorkerExit>& exits, int first_cause);
+std::string DescribeCollateral(absl::Span<const WorkerExit> exits, int first_cause);
 
 // "0, 2-7".
 std::string DescribeRanks(std::vector<int> ranks);

@@ -19,7 +19,7 @@ void GoodputMeter::Observe(int64_t step, bool training, absl::Time now) {
     begun_ = true;
     first_step_ = step_ = step;
     if (furthest_ > step) {  // these will be done again
-      useful_ = std::max(absl::ZeroDuration(), useful_ - timeouts_ * (furthest_ - step));
+      useful_ = std::max(absl::ZeroDuration(), useful_ - seconds_a_step_ * (furthest_ - step));
       furthest_ = step;
     }
   }
@@ -37,7 +37,7 @@ void GoodputMeter::Observe(int64_t step, bool training, absl::Time now) {
 void GoodputMeter::EndGeneration() {
   if (begun_ && step_ > furthest_) {
     furthest_ = step_;
-    timeouts_ = step_ > first_step_ ? stepping_ / (step_ - first_step_) : absl::ZeroDuration();
+    seconds_a_step_ = step_ > first_step_ ? stepping_ / (step_ - first_step_) : absl::ZeroDuration();
   }
   begun_ = false;
   marked_ = absl::InfinitePast();

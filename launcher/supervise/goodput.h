@@ -41,7 +41,7 @@ class GoodputMeter {
 
   // Of earlier generations: the furthest step, and seconds a step of the one that reached it.
   int64_t furthest_ = 0;
-  absl::Duration timeouts_;
+  absl::Duration seconds_a_step_;
 };
 
 }  // namespace composer

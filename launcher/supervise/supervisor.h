@@ -1,18 +1,11 @@
-// The life of a job on this node: join -> start the workers -> watch -> decide -> next generation, until the end.
-//
-//   kJoining --World--> kRunning --first failure--> kEnding --all gone--> decide: kJoining again, or finished
-//                                 --all gone------------------------------^
-// In a world of several nodes "done" is kDone first, until all nodes are (ExitBarrier).
-//
-// In a world of several nodes the launcher with the first cause decides for all; its verdict comes with GenerationOver. An
-// exit with 69 is no cause as long as another node may still explain it: the decision then waits kExplainWait.
-//
-// An event loop on one thread (supervisor.cc; how a generation ends is in supervisor_ending.cc); other threads only post
-// to its mailbox. The decisions are in restart_policy and
-// hang_detector.
+// Runs a job on this node: an event loop on one thread that turns what happens into events of JobState and carries out the
+// actions that come back. Other threads only post to its mailbox. What is decided here concerns single parts: which worker
+// hangs (hang_detector), whether the spawner is stuck, when the rendezvous is served again (serve_restarts).
+// Which action does what is in supervisor_actions.cc; the answers to those who ask from outside in supervisor_status.cc.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <variant>
@@ -28,26 +21,21 @@
 #include "launcher/supervise/exit_barrier.h"
 #include "launcher/supervise/failure_message.h"
 #include "launcher/supervise/goodput.h"
-#include "launcher/supervise/restart_policy.h"
+#include "launcher/supervise/job_state.h"
 #include "launcher/supervise/run_recorder.h"
 #include "launcher/supervise/serve_restarts.h"
-#include "launcher/supervise/stop_request.h"
 #include "launcher/workers/rank_logs.h"
 #include "launcher/workers/worker_group.h"
 #include "launcher/workers/worker_hub.h"
 
 namespace composer {
 
-// What other threads tell the supervisor.
-struct BarrierAnswer {  // see ExitBarrier
-  uint64_t generation;
-  absl::Status status;
-};
 struct ServeRequest {};  // see RendezvousLink::Handlers::on_serve
 struct LookRequest {};   // see RendezvousLink::Handlers::on_look
+// What other threads tell the supervisor.
 using SupervisorEvent =
-    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Resize, WorkerHub::Report, BarrierAnswer,
-                 Notice, ControlRequest, ServeRequest, LookRequest>;
+    std::variant<absl::StatusOr<proto::World>, proto::GenerationOver, proto::Resize, WorkerHub::Report,
+                 job_event::BarrierPassed, Notice, ControlRequest, ServeRequest, LookRequest>;
 
 class Supervisor {
  public:
@@ -78,97 +66,80 @@ class Supervisor {
 
   Supervisor(Options options, Parts parts);
 
-  // Until the end; returns the launcher's exit code.
+  // Blocks until the end; returns the launcher's exit code.
   int Run();
   // Whether this node was the first one of the last world.
   bool first_node() const { return first_node_; }
 
  private:
-  enum class State { kJoining, kRunning, kEnding, kDone, kFinished };
-
   static absl::Time Now();
-
-  static constexpr absl::Duration kSignalLimit = absl::Seconds(30);  // for programs that only know signals
-  static constexpr absl::Duration kStartLimit = absl::Seconds(10);   // for workers that start: there is nothing to save
-  static constexpr absl::Duration kExplainWait =
-      absl::Milliseconds(3200);  // longer than a silent node stays undetected
 
   void WaitForEvents();
   void Handle(absl::StatusOr<proto::World> world);
   void Handle(const proto::GenerationOver& over);
   void Handle(const proto::Resize& resize);
   void Handle(const WorkerHub::Report& report);
-  void Handle(const BarrierAnswer& answer);
+  void Handle(const job_event::BarrierPassed& answer) { Apply(answer); }
   void Handle(ControlRequest request);
   void Handle(const Notice& notice);
   void Handle(const ServeRequest& request);
   void Handle(const LookRequest& request);
   void HandleSpawner();
-  void OnSpawnerGone();
-  void HandleStopSignal();
+  void HandleStopSignals();
   void HandleTime();
-
-  absl::Status StartWorkers(const proto::World& world);
-  void OnWorkerGone();
+  void WatchWorkers(absl::Time now);
+  void WatchSpawner(absl::Time now);
+  void Serve(absl::Time now);
   void OnServerGone(ExitStatus status);
-  void Stop(int signal, const std::string& reason);
-  void StopNow(const std::string& reason);
-  void BeginEnding(const std::string& cause);
-  void ReportCause();
-  FailureReport Report(const WorkerExit& exit);
-  void Announce(const WorkerExit& cause);
-  void SaveSummary();
-  void EndGeneration();
-  void JoinAgain(const Verdict& verdict);
-  void JoinWhenReady();
-  void WatchSpawner();
-  void Conclude(const Verdict& verdict);
-  void Finish(const Verdict& verdict);
-  void Fail(int code, const std::string& reason);
 
+  // Handles the event, and those that carrying out its actions causes.
+  void Apply(JobEvent event);
+  WorkerFacts Facts() const;
+  void Do(const job_action::Print& print);
+  void Do(const job_action::Join&);
+  void Do(const job_action::StartWorkers&);
+  void Do(const job_action::Drain& drain);
+  void Do(const job_action::SendSignal& send);
+  void Do(const job_action::EndWorkers& end);
+  void Do(const job_action::MarkFailure&);
+  void Do(const job_action::ReportCause& report);
+  void Do(const job_action::Announce& announce);
+  void Do(const job_action::AmendCause& amend);
+  void Do(const job_action::LoseWorkers& loss);
+  void Do(const job_action::RestartSpawner&);
+  void Do(const job_action::ArriveAtBarrier&);
+  void Do(const job_action::CloseGeneration&);
+  void Do(const job_action::Conclude& conclude);
+  void Do(const job_action::Sweep&);
+  void Do(const job_action::LookForRoom& look);
+  void Do(const job_action::SaveSummary&);
+  void Do(const job_action::Finish&);
+
+  bool finished() const { return state_.phase() == JobState::Phase::kFinished; }
+  bool running() const { return state_.phase() == JobState::Phase::kRunning; }
+  absl::Status StartWorkers(const proto::World& world);
+  FailureReport Report(const WorkerExit& exit);
+  void SaveSummary();
   proto::JobStatus Describe() const;
   void Measure(absl::Time now);
-  GenerationResult Result() const;
-  bool MayBeExplained() const;
-  absl::Time NextWake() const;
 
   const Options options_;
   Parts parts_;
   RankLogs logs_;
   WorkerGroup workers_;
   RunRecorder recorder_;
-  RestartBudget budget_;
+  JobState state_;
   ExitBarrier barrier_;
   GoodputMeter meter_;
 
-  State state_ = State::kJoining;
-  int exit_code_ = 0;
-  uint64_t generation_ = 0;      // the rendezvous's number
-  int nodes_ = 1;                // of its world
-  int world_size_ = 0;           // its ranks
-  bool announced_ = false;       // its first cause was told
-  bool told_by_worker_ = false;  // the cause is the user's mistake, and a rank has shown it
-  bool all_done_ = false;        // on every node
-  int reported_ = -1;            // index of the exit that the other nodes heard of; -1: none
-  std::optional<RemoteEnd> remote_;
-  std::string
-      resize_reason_;  // why the workers were asked to stop, so that the world can form again; "": they were not
-  StopHistory stop_;
-  int stop_signal_ = 0;  // what is being followed; SIGTERM for a notice
-  bool killed_ = false;
-  bool first_node_ = true;       // of the last world
-  bool writes_summary_ = false;  // one node of the world does
-  absl::Time kill_at_ = absl::InfiniteFuture();
-  absl::Time start_kill_at_ = absl::InfiniteFuture();  // those who are asked to stop and still start are killed
-  absl::Time spawner_at_ = absl::InfiniteFuture();     // look whether the spawner does what it is asked
-  absl::Time join_at_ = absl::InfiniteFuture();        // the pause before a restart is over
-  std::string room_;                                   // the restart waits for room there; "": it does not
-  absl::Time room_until_ = absl::InfinitePast();       // for so long
-  std::string stalled_by_;                             // the stall that was told, and need not be again; "": none
-  int quick_deaths_ = 0;                               // of spawners, one right after the other
-  absl::Time spawner_since_ = absl::InfinitePast();
-  absl::Time explain_until_ = absl::InfiniteFuture();  // all are gone, the decision waits
+  std::deque<JobEvent> events_;  // that wait for the one that is being handled
+  bool applying_ = false;
+  std::optional<proto::World> world_;  // the last one that was joined
+  bool told_by_worker_ = false;        // the cause is the user's mistake, and a rank has shown it
+  bool first_node_ = true;             // of the last world
+  bool writes_summary_ = false;        // one node of the world does
   absl::Time tick_at_ = absl::InfinitePast();
+  absl::Time spawner_at_ = absl::InfiniteFuture();  // look whether the spawner does what it is asked
   bool serves_ = false;
   absl::Time serve_at_ = absl::InfiniteFuture();  // start the rendezvous again
   ServeRestarts serve_restarts_;

@@ -15,12 +15,13 @@
 namespace composer {
 
 void Supervisor::Handle(ControlRequest request) {
-  if (request.kind == ControlRequest::Kind::kSave && state_ == State::kRunning) {
-    PrintToUser(absl::StrCat("asked by ", request.who, ": the workers checkpoint and go on"));
+  const std::string who = absl::StrCat("asked by ", request.who);
+  if (request.kind == ControlRequest::Kind::kSave && running()) {
+    PrintToUser(absl::StrCat(who, ": the workers checkpoint and go on"));
     parts_.hub.Save(request.who);
   }
-  if (request.kind == ControlRequest::Kind::kDrain) Stop(kNoticeSignal, absl::StrCat("asked by ", request.who));
-  if (request.kind == ControlRequest::Kind::kStop) StopNow(absl::StrCat("asked by ", request.who));
+  if (request.kind == ControlRequest::Kind::kDrain) Apply(job_event::StopAsked{kNoticeSignal, who});
+  if (request.kind == ControlRequest::Kind::kStop) Apply(job_event::KillAsked{who});
   request.answer.Give(Describe());
 }
 
@@ -35,17 +36,6 @@ void Supervisor::Handle(const LookRequest&) {
   parts_.link.Report(report);
 }
 
-// As two SIGTERMs of a person who means it.
-void Supervisor::StopNow(const std::string& reason) {
-  if (state_ == State::kFinished) return;
-  PrintToUser(absl::StrCat(reason, ": killing all workers"));
-  stop_signal_ = SIGTERM;
-  if (state_ == State::kJoining) return Finish(DecideNextStep(Result(), budget_));
-  if (state_ == State::kDone) return EndGeneration();
-  killed_ = true;
-  kill_at_ = absl::InfinitePast();
-}
-
 proto::JobStatus Supervisor::Describe() const {
   static constexpr const char* kStates[] = {"joining", "running", "ending", "done", "finished"};
   const absl::Time now = RealClock::Get().Now();
@@ -57,8 +47,8 @@ proto::JobStatus Supervisor::Describe() const {
   status.set_host(options_.host);
   status.set_pid(getpid());
   status.set_version(COMPOSER_VERSION);
-  status.set_state(kStates[static_cast<int>(state_)]);
-  status.set_generation(generation_);
+  status.set_state(kStates[static_cast<int>(state_.phase())]);
+  status.set_generation(state_.generation());
   status.set_attempt(static_cast<int>(summary.generations.size()));
   status.set_restarts(summary.restarts);
   status.set_max_restarts(options_.max_restarts);
@@ -82,7 +72,7 @@ proto::JobStatus Supervisor::Describe() const {
     status.set_nodes(worker.place.nodes);
     status.set_node_rank(worker.place.node_rank);
   }
-  if (state_ != State::kRunning) return status;
+  if (!running()) return status;
   status.set_step(0);  // of the ranks: after a restart the run may be behind its furthest step
   for (const proto::RankStatus& rank : status.ranks()) {
     status.set_step(std::max(status.step(), rank.step()));

@@ -20,7 +20,7 @@ bool IsCollateralLooking(const WorkerExit& exit) { return exit.status.code == ex
 
 }  // namespace
 
-int FirstCause(const std::vector<WorkerExit>& exits, bool* certain) {
+int FirstCause(absl::Span<const WorkerExit> exits, bool* certain) {
   int collateral = -1;
   for (size_t i = 0; i < exits.size(); ++i) {
     if (!IsFailure(exits[i])) continue;
@@ -34,7 +34,7 @@ int FirstCause(const std::vector<WorkerExit>& exits, bool* certain) {
   return collateral;
 }
 
-std::string RoleOf(const std::vector<WorkerExit>& exits, int index, int first_cause) {
+std::string RoleOf(absl::Span<const WorkerExit> exits, int index, int first_cause) {
   const WorkerExit& exit = exits[index];
   if (index == first_cause) return "first cause";
   if (!exit.hang.empty()) return "collateral: it waited for others and was ended";

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "base/process.h"
 #include "contract/exit_code.h"
 
@@ -32,11 +33,11 @@ std::string PlaceOfError(absl::string_view error);
 
 // Index of the first failure among exits so far, -1 when there is none. `certain` (may be null): false when a later exit
 // could still explain it, as with 69.
-int FirstCause(const std::vector<WorkerExit>& exits, bool* certain);
+int FirstCause(absl::Span<const WorkerExit> exits, bool* certain);
 
 // What each of the exits was, for the log and the summary: "first cause", "collateral: its peers were gone (69)",
 // "collateral: ended by the launcher", "done", "preempted". `first_cause` as in Verdict.
-std::string RoleOf(const std::vector<WorkerExit>& exits, int index, int first_cause);
+std::string RoleOf(absl::Span<const WorkerExit> exits, int index, int first_cause);
 
 // "was killed by SIGKILL (9)", "hung: no step for 21s", "was lost: …".
 std::string HowItEnded(const WorkerExit& exit);

@@ -62,7 +62,7 @@ TEST_F(SecondOnTheListTest, AnotherFirstWorldThatAMajorityKnowsOfMustAgreeToo) {
   Lose(2);
   EXPECT_EQ(Join(1).begun, 0u) << "one of three knows of it";
   EXPECT_EQ(Join(12, "2", -1, In(1, 1, 2, "c0")).begun, 0u) << "node 0 of the other world may go on";
-  EXPECT_EQ(coordinator_.roll().before.size(), 2u);
+  EXPECT_EQ(coordinator_.roster().before.size(), 2u);
   EXPECT_EQ(Join(13, "3", -1, In(1, 0, 2, "c0")).begun, 1'000'008u) << "it is here as well";
 }
 

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher/supervise/job_state.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace composer {
+
+namespace event = job_event;
+namespace action = job_action;
+using To = action::Print::To;
+
+// The state, the facts and the time that one event meets, and the actions that it causes.
+struct JobState::Step {
+  JobState& state;
+  const WorkerFacts& facts;
+  const absl::Time now;
+  std::vector<JobAction> actions;
+
+  void Add(JobAction next) { actions.push_back(std::move(next)); }
+  void Print(std::string text, To to = To::kUser) { Add(action::Print{std::move(text), to}); }
+
+  void On(const event::WorldJoined& world);
+  void On(const event::JoinFailed& failure);
+  void On(const event::StartFailed& failure);
+  void On(const event::WorkersChanged&);
+  void On(const event::CheckpointSaved&) { state.stalled_by_.clear(); }
+  void On(const event::GenerationOver& over);
+  void On(const event::ResizeAsked& resize);
+  void On(const event::BarrierPassed& answer);
+  void On(const event::StopAsked& request);
+  void On(const event::KillAsked& request);
+  void On(const event::SpawnerLost& loss);
+  void On(const event::SpawnerRestarted& restart);
+  void On(const event::RoomLooked& look);
+  void On(const event::TimePassed&);
+
+  Verdict Decide() const { return DecideNextStep(state.Result(facts), state.budget_); }
+  void BeginEnding(const std::string& cause);
+  void ReportCause();
+  void Announce(int exit);
+  void EndGeneration();
+  void JoinAgain(const Verdict& verdict);
+  void JoinWhenReady();
+  void Conclude(const Verdict& verdict);
+  void Finish(const Verdict& verdict);
+  void Fail(int code, const std::string& reason);
+};
+
+JobState::JobState(Options options)
+    : options_(std::move(options)), budget_{.max_restarts = options_.max_restarts, .tally = {}} {}
+
+std::vector<JobAction> JobState::On(const JobEvent& event, const WorkerFacts& facts, absl::Time now) {
+  if (phase_ == Phase::kFinished) return {};
+  Step step{*this, facts, now, {}};
+  std::visit([&step](const auto& e) { step.On(e); }, event);
+  return std::move(step.actions);
+}
+
+absl::Time JobState::NextWake() const { return std::min({kill_at_, start_kill_at_, join_at_, explain_until_}); }
+
+// Nothing here says why, and another node may.
+bool JobState::MayBeExplained(const WorkerFacts& facts) const {
+  bool certain = false;
+  return FirstCause(facts.exits, &certain) >= 0 && !certain && nodes_ > 1 && resize_reason_.empty() &&
+         (!remote_.has_value() || remote_->collateral);
+}
+
+GenerationResult JobState::Result(const WorkerFacts& facts) const {
+  const bool ran = phase_ != Phase::kJoining;
+  return {.exits = ran ? std::vector<WorkerExit>(facts.exits.begin(), facts.exits.end()) : std::vector<WorkerExit>(),
+          .remote = remote_,
+          .resizing = resize_reason_,
+          .stop_signal = stop_signal_,
+          .checkpoints_on_stop = options_.job,
+          .may_shrink = nodes_ > options_.min_nodes,
+          .killed = killed_,
+          .world_size = ran ? world_size_ : 0,
+          .trained = !ran || facts.trained,
+          .progress = ran && facts.progress};
+}
+
+void JobState::Step::On(const event::WorldJoined& world) {
+  if (world.tally.restarts > state.budget_.tally.restarts) state.budget_.tally = world.tally;
+  state.generation_ = world.generation;
+  state.nodes_ = world.nodes;
+  state.world_size_ = world.world_size;
+  state.announced_ = state.all_done_ = false;
+  state.reported_ = -1;
+  state.remote_.reset();
+  state.resize_reason_.clear();
+  state.kill_at_ = state.start_kill_at_ = state.explain_until_ = absl::InfiniteFuture();
+  state.phase_ = Phase::kRunning;
+  Add(action::StartWorkers{});
+}
+
+void JobState::Step::On(const event::JoinFailed& failure) {
+  const absl::Status& status = failure.status;
+  if (state.phase_ == Phase::kDone) return On(event::BarrierPassed{state.generation_, status});
+  const bool refused = absl::IsInvalidArgument(status) || absl::IsUnauthenticated(status);
+  Fail(refused ? exit_code::kUserError : exit_code::kUnavailable,
+       absl::StrCat(state.phase_ == Phase::kJoining ? "cannot join: " : "", status.message()));
+}
+
+void JobState::Step::On(const event::StartFailed& failure) {
+  Fail(absl::IsUnavailable(failure.status) ? exit_code::kFailure : exit_code::kUserError,
+       std::string(failure.status.message()));
+}
+
+void JobState::Step::On(const event::WorkersChanged&) {
+  if (state.phase_ == Phase::kJoining || state.phase_ == Phase::kDone) return;
+  bool certain = false;
+  const int cause = FirstCause(facts.exits, &certain);
+  if (facts.all_gone) return EndGeneration();
+  if (state.phase_ == Phase::kRunning && cause >= 0) {
+    BeginEnding(DescribeExit(facts.exits[cause]));
+  } else if (state.phase_ == Phase::kRunning && state.stop_signal_ == 0 && !facts.exits.empty() &&
+             facts.exits.back().status.code == exit_code::kPreempted) {
+    Add(action::Drain{absl::StrCat("rank ", facts.exits.back().rank, " was asked to stop")});
+  }
+  if (state.phase_ == Phase::kEnding && certain) ReportCause();
+  const bool ours = !state.remote_.has_value() || state.remote_->collateral;
+  if (certain && ours && !state.announced_ && state.stop_signal_ == 0) Announce(cause);
+}
+
+void JobState::Step::On(const event::GenerationOver& over) {
+  if (over.generation != state.generation_) return;
+  const bool ours_counts = state.reported_ >= 0 && !state.MayBeExplained(facts);
+  if (ours_counts && !over.remote.collateral && !over.remote.verdict.has_value()) return;
+  const bool news = !state.remote_.has_value() || state.remote_->cause != over.remote.cause;
+  state.remote_ = over.remote;
+  const RemoteEnd& remote = *state.remote_;
+  Print(absl::StrCat("generation ", state.generation_, " is over: ", remote.cause,
+                     remote.collateral ? " (perhaps collateral)" : ""),
+        To::kLog);
+  if (news && !remote.collateral) {
+    Print(remote.cause);
+    state.announced_ = true;
+  }
+  if (state.phase_ == Phase::kRunning) return BeginEnding(remote.cause);
+  if (state.phase_ == Phase::kDone || (state.phase_ == Phase::kEnding && facts.all_gone)) return EndGeneration();
+  if (state.phase_ != Phase::kJoining || remote.collateral) return;
+  Add(action::AmendCause{remote.cause});
+  if (remote.verdict.has_value() && remote.verdict->next == NextStep::kGiveUp) Finish(*remote.verdict);
+}
+
+// The workers stop as on a stop signal, or at once, and the next generation follows. Where the request comes later than the
+// end of a peer that has heard it, the workers are gone or going already.
+void JobState::Step::On(const event::ResizeAsked& resize) {
+  const bool ending = state.phase_ == Phase::kEnding && state.MayBeExplained(facts);
+  const bool fits = (state.phase_ == Phase::kRunning || ending) && resize.generation == state.generation_;
+  if (!fits || state.stop_signal_ != 0) return;
+  state.resize_reason_ = resize.reason;
+  Print(absl::StrCat(resize.reason,
+                     resize.checkpoint ? ": the workers checkpoint and start again" : ": the workers start again"));
+  if (ending) return facts.all_gone ? EndGeneration() : void();
+  resize.checkpoint ? Add(action::Drain{resize.reason}) : BeginEnding(resize.reason);
+}
+
+void JobState::Step::On(const event::BarrierPassed& answer) {
+  if (state.phase_ != Phase::kDone || answer.generation != state.generation_) return;
+  state.all_done_ = true;
+  if (absl::IsAborted(answer.status)) {  // Another node failed: its cause is on the way.
+    state.explain_until_ = now + kExplainWait;
+    return;
+  }
+  if (!answer.status.ok()) {
+    Print(absl::StrCat("leaving without an answer from the other nodes: ", answer.status.message()), To::kLog);
+  }
+  EndGeneration();
+}
+
+void JobState::Step::On(const event::StopAsked& request) {
+  const bool is_notice = request.signal == kNoticeSignal;
+  const auto [what, history] = DecideStop(state.stop_, request.signal, state.options_.job || facts.all_attached, now);
+  state.stop_ = history;
+  if (what == StopAction::kIgnore) return is_notice ? Print(request.reason) : void();
+  const bool only_passed = request.signal == SIGUSR1 || request.signal == SIGUSR2;
+  if (what == StopAction::kPassOn && only_passed) return Add(action::SendSignal{request.signal});
+  state.stop_signal_ = is_notice ? SIGTERM : request.signal;
+  if (state.phase_ == Phase::kJoining) return Finish(Decide());
+  if (what == StopAction::kKill) {
+    state.killed_ = true;
+    state.kill_at_ = absl::InfinitePast();
+    return Print(absl::StrCat(request.reason, " again: killing all workers"));
+  }
+  if (state.phase_ == Phase::kEnding) return;
+  if (state.phase_ == Phase::kDone) return EndGeneration();
+  if (what == StopAction::kDrain) {
+    const bool again = request.signal == SIGTERM || request.signal == SIGINT;
+    Print(absl::StrCat(request.reason, ": the workers checkpoint and stop", again ? "; again to kill them now" : ""));
+    Add(action::Drain{request.reason});
+    state.start_kill_at_ = now + kStartLimit;
+  } else {
+    if (is_notice) Print(absl::StrCat(request.reason, ": the workers get SIGTERM"));
+    Add(action::SendSignal{state.stop_signal_});
+    state.kill_at_ = now + kSignalLimit;
+  }
+}
+
+void JobState::Step::On(const event::KillAsked& request) {
+  Print(absl::StrCat(request.reason, ": killing all workers"));
+  state.stop_signal_ = SIGTERM;
+  if (state.phase_ == Phase::kJoining) return Finish(Decide());
+  if (state.phase_ == Phase::kDone) return EndGeneration();
+  state.killed_ = true;
+  state.kill_at_ = absl::InfinitePast();
+}
+
+void JobState::Step::On(const event::SpawnerLost& loss) {
+  state.quick_deaths_ = now - state.spawner_since_ < kQuickDeath ? state.quick_deaths_ + 1 : 0;
+  state.spawner_since_ = now;
+  state.spawner_loss_ = loss.how;
+  if (!loss.leftovers_gone) return Fail(exit_code::kFailure, loss.how + "; a process of the job cannot be killed");
+  if (state.quick_deaths_ > kMaxQuickDeaths) return Fail(exit_code::kFailure, loss.how + " again and again; giving up");
+  Add(action::RestartSpawner{});
+}
+
+void JobState::Step::On(const event::SpawnerRestarted& restart) {
+  if (!restart.status.ok()) {
+    return Fail(exit_code::kFailure,
+                absl::StrCat(state.spawner_loss_, " and cannot be started again: ", restart.status.message()));
+  }
+  if (state.phase_ != Phase::kRunning && state.phase_ != Phase::kEnding) {
+    return Print(state.spawner_loss_ + "; it was started again");
+  }
+  Add(action::LoseWorkers{state.spawner_loss_});
+}
+
+void JobState::Step::On(const event::RoomLooked& look) {
+  if (state.phase_ != Phase::kJoining) return;
+  if (look.has_room) return Add(action::Join{});
+  state.join_at_ = now + kRoomLook;
+}
+
+void JobState::Step::On(const event::TimePassed&) {
+  if (now >= state.explain_until_) return EndGeneration();
+  if (now >= state.start_kill_at_) {
+    state.start_kill_at_ = absl::InfiniteFuture();
+    if (state.phase_ == Phase::kRunning && !facts.all_started) {
+      Print("the workers have not begun to train: they are killed, there is nothing to save");
+      state.kill_at_ = now;
+    }
+  }
+  if (now >= state.kill_at_) {
+    state.kill_at_ = absl::InfiniteFuture();
+    Add(action::SendSignal{SIGKILL});
+  }
+  if (now >= state.join_at_) JoinWhenReady();
+}
+
+// Every rank is to leave: those that listen when they are told, others by SIGTERM, all by SIGKILL in the end.
+void JobState::Step::BeginEnding(const std::string& cause) {
+  state.phase_ = Phase::kEnding;
+  Add(action::MarkFailure{});
+  ReportCause();
+  Add(action::EndWorkers{cause});
+  const bool only_signals = !state.options_.job && !facts.all_attached;
+  state.kill_at_ = std::min(state.kill_at_, now + (only_signals ? kSignalLimit : kLeaveLimit));
+  Add(action::SendSignal{SIGTERM, /*only_unattached=*/true});
+}
+
+// Reports our first cause and what follows from it; again when a better one has come up.
+void JobState::Step::ReportCause() {
+  bool certain = false;
+  const int cause = FirstCause(facts.exits, &certain);
+  if (!state.resize_reason_.empty() && !certain) return;
+  if (cause < 0 || cause == state.reported_) return;
+  if (state.remote_.has_value() && !(certain && state.remote_->collateral)) return;
+  state.reported_ = cause;
+  Verdict verdict = Decide();
+  const bool travels = certain && (verdict.next == NextStep::kRestart || verdict.next == NextStep::kGiveUp);
+  Add(action::ReportCause{cause, certain, travels ? std::optional(std::move(verdict)) : std::nullopt});
+}
+
+void JobState::Step::Announce(int exit) {
+  state.announced_ = true;
+  if (!state.stalled_by_.empty() && Decide().decision == state.stalled_by_) return;
+  Add(action::Announce{exit});
+}
+
+void JobState::Step::EndGeneration() {
+  if (state.phase_ == Phase::kRunning) Add(action::MarkFailure{});  // The last one to leave was the first to fail.
+  ReportCause();
+  if (state.stop_signal_ == 0 && state.MayBeExplained(facts) && now < state.explain_until_) {
+    state.phase_ = Phase::kEnding;
+    if (state.explain_until_ == absl::InfiniteFuture()) state.explain_until_ = now + kExplainWait;
+    return;
+  }
+  state.explain_until_ = absl::InfiniteFuture();
+  const Verdict verdict = Decide();
+  if (verdict.next == NextStep::kDone && state.nodes_ > 1 && !state.all_done_ && state.stop_signal_ == 0) {
+    state.phase_ = Phase::kDone;
+    return Add(action::ArriveAtBarrier{});
+  }
+  Add(action::CloseGeneration{});
+  if (verdict.first_cause >= 0 && !state.announced_) Announce(verdict.first_cause);
+  if (verdict.next != NextStep::kRestart) return Finish(verdict);
+  Conclude(verdict);
+  state.budget_.tally = verdict.tally;
+  state.phase_ = Phase::kJoining;
+  state.kill_at_ = state.start_kill_at_ = absl::InfiniteFuture();
+  Add(action::Sweep{});
+  JoinAgain(verdict);
+  Add(action::SaveSummary{});
+}
+
+// After the pause that the restarts before this one call for, and as long as there is no room where some is needed. Not for
+// ever: what is left of the last save may be what fills the disk, and a start clears that away.
+void JobState::Step::JoinAgain(const Verdict& verdict) {
+  state.stalled_by_ = verdict.tally.stalls > 0 ? verdict.decision : "";
+  state.join_at_ = now + RestartDelay(verdict.tally);
+  state.room_ = verdict.tally.stalls <= 1 ? "" : verdict.room == "." ? state.options_.run_folder : verdict.room;
+  state.room_until_ = now + kRoomPatience;
+  if (state.join_at_ <= now) JoinWhenReady();
+}
+
+void JobState::Step::JoinWhenReady() {
+  state.join_at_ = absl::InfiniteFuture();
+  if (state.phase_ != Phase::kJoining) return;
+  if (state.room_.empty() || now >= state.room_until_) return Add(action::Join{});
+  Add(action::LookForRoom{state.room_});
+}
+
+void JobState::Step::Conclude(const Verdict& verdict) {
+  const bool same_stall = !state.stalled_by_.empty() && verdict.decision == state.stalled_by_;
+  Add(action::Conclude{.verdict = verdict,
+                       .ran = state.phase_ != Phase::kJoining,
+                       .announced = state.announced_,
+                       .repeated = same_stall && verdict.next == NextStep::kRestart});
+}
+
+void JobState::Step::Finish(const Verdict& verdict) {
+  Conclude(verdict);
+  state.phase_ = Phase::kFinished;
+  state.exit_code_ = verdict.exit_code;
+  Add(action::Finish{});
+}
+
+void JobState::Step::Fail(int code, const std::string& reason) {
+  Print(reason, To::kError);
+  state.announced_ = true;
+  Finish({.next = NextStep::kGiveUp, .exit_code = code, .first_cause = -1, .reason = reason});
+}
+
+}  // namespace composer
