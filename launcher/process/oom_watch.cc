@@ -102,7 +102,7 @@ void OomWatch::ReadKernelLog() {
   std::array<char, 8192> record;  // each read returns one record
   while (true) {
     const ssize_t size = read(log_fd_, record.data(), record.size());
-    // EPIPE means that records were lost; the next read goes on
+    // EPIPE means that records were lost; the next read goes on.
     if (size < 0 && (errno == EPIPE || errno == EINTR)) continue;
     if (size <= 0) return;
     if (auto kill = ParseKernelRecord({record.data(), static_cast<size_t>(size)})) kills_.push_back(*std::move(kill));

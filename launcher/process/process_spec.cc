@@ -138,7 +138,7 @@ absl::StatusOr<pid_t> SpawnProcess(const ProcessSpec& spec, int stdout_fd, int s
     _exit(127);
   }
   if (child < 0) return ErrnoStatus(errno, "start", spec.argv[0]);
-  // its exit is reaped like that of any stray child
+  // Its exit is reaped like that of any stray child.
   if (failure != 0) return ErrnoStatus(failure, "execute", spec.argv[0]);
   return child;
 }

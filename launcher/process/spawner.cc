@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<Spawner>> Spawner::Start(Options options) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t all, before;
   sigfillset(&all);
-  // the orphan reaper and the spawner must never run without their signal mask
+  // The orphan reaper and the spawner must never run without their signal mask.
   sigprocmask(SIG_SETMASK, &all, &before);
   std::string cgroup = options.temp_folder.empty() ? "" : MakeJobCgroup(BaseName(options.temp_folder));
   const OrphanReaper reaper = StartOrphanReaper(options.temp_folder, cgroup);
@@ -188,7 +188,7 @@ void Spawner::Finish() {
   Reap();
   KillCgroup(cgroup_);
   RemoveCgroup(cgroup_);
-  // nothing is left for it to do
+  // Nothing is left for it to do.
   if (reaper_.pid > 0 && kill(reaper_.pid, SIGKILL) == 0) waitpid(reaper_.pid, nullptr, 0);
   if (reaper_.alive_fd >= 0) close(reaper_.alive_fd);
 }

@@ -82,14 +82,14 @@ struct Verdict {
 struct RemoteEnd {
   std::string cause;        // for people, naming its node
   bool collateral = false;  // a failure of ours may yet explain it
-  // of the launcher with the cause; nullopt for a lost node, where each launcher decides the same
+  // The verdict of the launcher with the cause; nullopt for a lost node, where each launcher decides the same.
   std::optional<Verdict> verdict;
 };
 
 struct GenerationResult {
   std::vector<WorkerExit> exits;    // of this node, in the order they were seen
   std::optional<RemoteEnd> remote;  // another node's failure that ended the generation
-  // why the workers were asked to end so that the world can grow; empty if they were not
+  // Why the workers were asked to end so that the world can grow; empty if they were not.
   std::string resizing;
   int stop_signal = 0;  // the signal that asked the launcher to stop; 0 if none did
   // Whether workers answer a stop with a checkpoint and 75 (our own workers do, scripts do not).
