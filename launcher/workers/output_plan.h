@@ -1,11 +1,8 @@
 // Decides where each rank's output goes: to the terminal, to files, or to both. Pure.
 //
-//   --stdout FILE, --stderr FILE   local ranks over 0 write to that file, not to the terminal (the Python launcher's
-//                                  options)
-//   -r STREAMS                     to <log dir>/<job>/attempt_<n>/<rank>/stdout.log, not to the terminal (torchrun's
-//                                  option)
-//   -t STREAMS                     to the terminal with [rank] before each line, and to these files if --log-dir is
-//                                  given
+//   --stdout FILE, --stderr FILE   local ranks over 0 write to that file, not to the terminal (Python launcher)
+//   -r STREAMS                     to <log dir>/<job>/attempt_<n>/<rank>/stdout.log, not to the terminal (torchrun)
+//   -t STREAMS                     to the terminal with [rank] before each line, and to these files with --log-dir
 //   --log-dir alone                all streams to these files, and to the terminal as without it
 //   --local-ranks-filter N,…       the terminal shows nothing of other local ranks
 //

@@ -1,9 +1,7 @@
-// Finds the worker that is stuck in its start-up. Pure; the worker group feeds it what the progress pages and /proc
-// say.
+// Finds the worker that is stuck in its start-up. Pure; the worker group feeds it the progress pages and /proc.
 //
 //   spawn --process--> attach --first heartbeat--> group --ranks connected--> build --model, data--> load
-//   --checkpoint-->
-//   first step
+//     --checkpoint--> first step
 //
 // A worker is stuck when it has stayed in a phase for that phase's limit without progress. Progress is computing (at
 // least 5 % of a CPU, in the process or one that it has started) or moving bytes (16 KiB/s), so that a large checkpoint
