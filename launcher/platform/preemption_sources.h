@@ -1,5 +1,5 @@
-// Those who announce that this machine will be taken away: one interface, with one small class each (research:
-// launch.md 4.4). Not thread-safe; PreemptionWatch uses each source from one thread at a time.
+// Those who announce that this machine will be taken away: one interface, with one small class each (docs/spot.md).
+// Not thread-safe; PreemptionWatch uses each source from one thread at a time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
