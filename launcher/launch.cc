@@ -39,13 +39,13 @@
 namespace composer {
 namespace {
 
-// For the other nodes to hear how the job ended, before the rendezvous goes with this launcher. Longer than it takes to notice
-// that one is lost, or to upload a last checkpoint; a second signal ends it.
+// The time for the other nodes to hear how the job ended, before the rendezvous ends with this launcher. It is longer
+// than it takes to notice that one is lost, or to upload a last checkpoint; a second signal ends it.
 constexpr absl::Duration kOthersPatience = absl::Seconds(20);
 constexpr absl::Duration kRosterPatience = absl::Seconds(1);
-// How long the end waits for a terminal, or a reader such as less, that takes nothing.
-constexpr absl::Duration kFlushLogged = absl::Seconds(5);     // the run folder has all of it
-constexpr absl::Duration kFlushUnlogged = absl::Seconds(60);  // it would be lost
+// How long the end of the launcher waits for a blocked terminal, or a reader such as less.
+constexpr absl::Duration kFlushLogged = absl::Seconds(5);     // the run folder has all output
+constexpr absl::Duration kFlushUnlogged = absl::Seconds(60);  // the output would be lost
 
 std::string RandomName() {
   uint64_t bits = 0;
@@ -59,14 +59,15 @@ std::string HostName() {
   return name;
 }
 
-// Blocks the signals that stop a job and returns a signalfd for them. Before any thread, which then block them too.
+// Blocks the signals that stop a job and returns a signalfd for them. Must run before any thread starts, so that
+// threads inherit the mask.
 int TakeStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
     struct sigaction action = {};
     const bool ignored = sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-    if (!ignored) sigaddset(&signals, number);  // nohup ignores SIGHUP; a signalfd would see it all the same
+    if (!ignored) sigaddset(&signals, number);  // nohup ignores SIGHUP, but a signalfd would still receive it
   }
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -122,7 +123,7 @@ std::vector<std::string> ServeArguments(const LaunchContext& context) {
   const int place = context.serves ? 0 : context.place;
   ServeOptions serve = PlanServe(context.plan, context.options, context.security, place);
   if (context.serves) serve.port = context.rendezvous.port;
-  // The host before it is lost, and with it a part of the world.
+  // The host before this one is lost, and with it a part of the world.
   if (place > 0) serve.grace_seconds = std::min(serve.grace_seconds, RegatherSeconds(context.plan.shape));
   serve.settle_seconds = RegatherSeconds(context.plan.shape);
   std::vector<std::string> argv = {std::filesystem::read_symlink("/proc/self/exe"), "serve"};
@@ -168,11 +169,11 @@ Supervisor::Options SupervisorOptions(const LaunchContext& context, const proto:
     result.plan.blocks_signals = plan.job;
   }
   result.plan.environment.Set("COMPOSER_LAUNCH_ID", RandomName());
-  PassToken(context.security, result.plan.environment);  // to a restarted rendezvous; workers do not get it
+  PassToken(context.security, result.plan.environment);  // for a restarted rendezvous; workers do not get it
   return result;
 }
 
-// This node's share of the memory tier, when the job wants it; null otherwise. `workers`: told where it is.
+// Starts this node's share of the memory tier if the job wants it, else returns null. Adds its location to `workers`.
 absl::StatusOr<std::unique_ptr<PeerMemory>> StartPeerMemory(const LaunchContext& context,
                                                             const Credentials& credentials, Environment& workers) {
   if (!context.plan.peer_memory) return nullptr;
@@ -187,12 +188,12 @@ absl::StatusOr<std::unique_ptr<PeerMemory>> StartPeerMemory(const LaunchContext&
   return memory;
 }
 
-// Connects the parts and runs the job. Mailbox, link, peer memory and hub are never destroyed: a thread of theirs may still wait for a
-// rendezvous that is gone, and the process is about to _exit.
+// Connects the parts and runs the job. Mailbox, link, peer memory and hub are never destroyed, because one of their
+// threads may still wait for a rendezvous that is gone, and the process is about to _exit.
 absl::StatusOr<int> Supervise(LaunchContext& context, Console& console) {
   if (!context.plan.shape.one_node()) {
     auto life = Liveness::Show(context.node_address.address, RandomName());
-    if (life.ok()) context.life = *std::move(life);  // else a broken connection is a lost node
+    if (life.ok()) context.life = *std::move(life);  // otherwise a broken connection means a lost node
   }
   ASSIGN_OR_RETURN(const RendezvousClient::Options client, ClientOptions(context));
   Supervisor::Options options = SupervisorOptions(context, client.node);
@@ -235,20 +236,20 @@ absl::StatusOr<int> Supervise(LaunchContext& context, Console& console) {
                                              context.stop_signals, console});
   const auto watch = StartPreemptionWatch(context.platform, [&](const Notice& notice) { mailbox.Post(notice); });
   const int code = supervisor.Run();
-  mailbox.Close();  // who still asks hears that the launcher is ending
+  mailbox.Close();  // open requests get the answer that the launcher is ending
   lasting_link.Leave("the launcher ends");
   const bool others_need_us = !context.plan.shape.one_node() && (context.serves || lasting_link.serves());
   if (others_need_us) lasting_link.AwaitOthers(kOthersPatience, context.stop_signals);
   context.first_node = supervisor.first_node();
   if (watch != nullptr && code == exit_code::kPreempted) watch->Acknowledge();
-  // One that found no majority does not forget: the job may go on elsewhere.
+  // A launcher that found no majority does not forget, because the job may go on elsewhere.
   NodeMemory* const remembered = context.memory.release();  // the link may still write it
   if (remembered != nullptr && code != exit_code::kUnavailable) remembered->Forget();
   return code;
 }
 
-// What an operator can mend is waited for, with one message: a full disk, or a run folder that was written before and cannot
-// be now. kCancelled: a signal, which stays unread.
+// Waits, after one message, for faults that an operator can fix: a full disk, or an existing run folder that has become
+// unwritable. Returns kCancelled after a signal, which stays unread.
 absl::StatusOr<LaunchResources> MakeLaunchResourcesWhenThereIsRoom(const LaunchContext& context, int settle_seconds) {
   for (bool told = false;; told = true) {
     auto resources = MakeLaunchResources(context.plan, context.endpoint_is_here, context.options, context.security,
@@ -262,14 +263,14 @@ absl::StatusOr<LaunchResources> MakeLaunchResourcesWhenThereIsRoom(const LaunchC
   }
 }
 
-// A launcher that was told to stop before it had anything to stop.
+// Returns the exit code of a launcher that was told to stop before it had anything to stop.
 int StoppedCode(int stop_signals) {
   signalfd_siginfo info;
   return read(stop_signals, &info, sizeof(info)) == sizeof(info) ? 128 + static_cast<int>(info.ssi_signo)
                                                                  : exit_code::kFailure;
 }
 
-// `console`: made here, after the fork of the spawner.
+// `console` is created here, after the fork of the spawner.
 absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, const Environment& environment,
                         const Platform& platform, std::optional<Console>& console) {
   LaunchContext context = {
@@ -284,14 +285,14 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   ASSIGN_OR_RETURN(context.resources, std::move(resources));
   ClearLeftoversOfOthers(plan, context.resources, environment);
   console.emplace();
-  signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; not inherited by the workers
-  grpc_init();               // while the rendezvous starts
+  signal(SIGPIPE, SIG_IGN);  // the run outlives a reader of its output; workers do not inherit this
+  grpc_init();               // in parallel with the start of the rendezvous
   RETURN_IF_ERROR(FindRendezvous(context));
   FindPlace(context);
   absl::StatusOr<int> code = Supervise(context, *console);
   if (absl::IsCancelled(code.status())) code = StoppedCode(context.stop_signals);
   context.resources.spawner->Finish();
-  RemoveTree(context.resources.temp_folder).IgnoreError();  // the spawner has done it, unless it was killed
+  RemoveTree(context.resources.temp_folder).IgnoreError();  // the spawner has done this, unless it was killed
   const auto& slurm = platform.slurm;
   if (slurm.has_value() && code.ok() && MayRequeue(*code, context.first_node, options.requeue)) {
     PrintToUser(RequeueSlurmJob(*slurm, environment));
@@ -299,7 +300,7 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   return code;
 }
 
-// Whether the user wants it to end, while the launcher waits for the terminal.
+// Returns whether the user wants the launcher to end while it waits for the terminal.
 bool StopIsPending() {
   sigset_t pending;
   return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||

@@ -8,8 +8,8 @@
 
 namespace composer {
 
-// Runs the program on this node until its end. Returns the exit code; the caller leaves with _exit, since a thread may
-// still wait for a rendezvous that is gone.
+// Runs the program on this node to its end. Returns the exit code. The caller must leave with _exit, because a thread
+// may still wait for a rendezvous that is gone.
 int Launch(const LaunchOptions& options, const Program& program, const Environment& environment);
 
 }  // namespace composer

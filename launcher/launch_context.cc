@@ -10,7 +10,7 @@
 namespace composer {
 namespace {
 
-constexpr char kOwnHost[] = "127.0.0.1";  // of what we serve ourselves
+constexpr char kOwnHost[] = "127.0.0.1";  // address of what we serve ourselves
 
 }  // namespace
 
@@ -30,7 +30,7 @@ absl::Status FindRendezvous(LaunchContext& context) {
   context.rendezvous = context.plan.shape.endpoints[0];
   if (context.resources.serve_port_fd < 0) return absl::OkStatus();
   const absl::StatusOr<int> port = ReadServePort(context.resources.serve_port_fd);
-  // Two launchers on the endpoint's machine, and the other one was quicker.
+  // Another launcher on the endpoint's machine was faster.
   if (!port.ok() && context.plan.shape.hosting == Hosting::kIfLocal) return absl::OkStatus();
   RETURN_IF_ERROR(port.status());
   context.serves = true;
@@ -45,7 +45,7 @@ void FindPlace(LaunchContext& context) {
   const bool shares_host = slurm.has_value() && slurm->tasks_here > 1 && context.options.rdzv_endpoint.empty();
   if (context.serves) {
     context.place = 0;
-  } else if (shares_host) {  // ranks count launchers, the list is of hosts: the first launcher of each
+  } else if (shares_host) {  // ranks count launchers but the list holds hosts: take each host's first launcher
     context.place = slurm->task == 0 && slurm->host < servers && servers > 1 ? slurm->host : -1;
   } else if (servers > 1 && shape.node_rank >= 0) {
     context.place = shape.node_rank < servers ? shape.node_rank : -1;
@@ -60,13 +60,13 @@ RendezvousPlaces PlacesOf(const LaunchContext& context) {
   RendezvousPlaces places = {.self = context.place,
                              .grace = absl::Seconds(context.options.rdzv_grace),
                              .blip = absl::Seconds(context.options.rdzv_blip)};
-  // Told not to serve: a `composer serve` of its own does.
+  // A launcher that was told not to serve relies on a separate `composer serve`.
   places.hosted = context.plan.shape.hosting != Hosting::kNo || !context.options.rdzv_conf.contains("is_host");
   const int servers = NumServers(context.plan.shape);
   const int own = context.serves || context.place > 0 ? context.place : -1;
   for (int i = 0; i < servers && servers > 1; ++i) {
     Endpoint endpoint = context.plan.shape.endpoints[i];
-    if (i == own) endpoint.host = kOwnHost;  // whether its own name resolves here or not
+    if (i == own) endpoint.host = kOwnHost;  // works even if its own name does not resolve here
     places.servers.push_back(endpoint.ToString());
   }
   return places;

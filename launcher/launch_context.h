@@ -1,4 +1,4 @@
-// What a launch is made of, as it becomes known, and how it finds its place among the nodes.
+// The parts of a launch as they become known, and how it finds its place among the nodes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,30 +30,31 @@ struct LaunchContext {
   NodeAddress node_address = {"127.0.0.1", "", "one node"};
   LaunchResources resources;
   bool serves = false;
-  int place = -1;           // of this node in the list of those that may serve; -1: it is not on it
+  int place = -1;           // index of this node in the list of those that may serve; -1 if it is not on it
   Endpoint rendezvous;      // as this launcher reaches it
   bool first_node = false;  // of the last world
   JobSecurity security;
-  std::unique_ptr<Liveness> life;      // of a job of several nodes
-  std::unique_ptr<NodeMemory> memory;  // of a job with a list of rendezvous hosts, else null
+  std::unique_ptr<Liveness> life;      // for a job of several nodes
+  std::unique_ptr<NodeMemory> memory;  // for a job with a list of rendezvous hosts, else null
 };
 
-// The address that peers reach this node at. With one node nothing is asked of the network.
+// Determines the address at which peers reach this node. With one node it does not query the network.
 void FindAddress(LaunchContext& context);
 
-// Whether others than the users of this machine can reach the rendezvous.
+// Returns whether anyone but the users of this machine can reach the rendezvous.
 bool IsReachable(const LaunchShape& shape);
 
-// The port on which the rendezvous is served, here or elsewhere.
+// Determines the port on which the rendezvous is served, here or elsewhere.
 absl::Status FindRendezvous(LaunchContext& context);
 
-// Where this node stands in the list of those that may serve: at its rank when it is given, else where its address is.
+// Determines where this node stands in the list of those that may serve: at its rank if that is given, else where its
+// address is.
 void FindPlace(LaunchContext& context);
 
 RendezvousPlaces PlacesOf(const LaunchContext& context);
 
-// What this node knows from a life before (node_memory.h), or will; null: the job has one rendezvous host, or this machine
-// no folder for it. `fresh_id`: its name if it knows none.
+// Returns what this node knows from an earlier life (node_memory.h), or will know. Returns null if the job has one
+// rendezvous host, or this machine has no folder for it. `fresh_id` becomes its name if it has none.
 std::unique_ptr<NodeMemory> OpenMemory(const LaunchPlan& plan, const Environment& environment,
                                        const std::string& fresh_id);
 

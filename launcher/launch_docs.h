@@ -1,4 +1,4 @@
-// What composer says of itself: --help, the manual page and the shell completions, from one table.
+// What composer says about itself: --help, the manual page and the shell completions, from one table.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,10 +11,10 @@ namespace composer {
 
 ProgramDocs LaunchDocs();
 
-// The whole text of --help.
+// Returns the whole text of --help.
 std::string LaunchHelp();
 
-// kind: bash, zsh, fish, man.
+// `kind` is bash, zsh, fish or man.
 std::string LaunchCompletion(absl::string_view kind);
 
 }  // namespace composer

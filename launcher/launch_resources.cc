@@ -92,7 +92,7 @@ absl::StatusOr<LaunchResources> MakeLaunchResources(const LaunchPlan& plan, bool
       resources.lock = *std::move(lock);
       if (!plan.any_job_file) RETURN_IF_ERROR(CheckJobFile(plan.run_folder, plan.job_file));
       RETURN_IF_ERROR(RememberJobFile(plan.run_folder, plan.job_file));
-      RETURN_IF_ERROR(MakePrivateDir(JoinPath(plan.run_folder, "logs")));  // whatever a worker prints is there
+      RETURN_IF_ERROR(MakePrivateDir(JoinPath(plan.run_folder, "logs")));  // it contains whatever a worker prints
     }
   }
   ASSIGN_OR_RETURN(resources.temp_folder, MakeTempFolder(environment, plan.peer_memory));

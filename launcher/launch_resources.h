@@ -1,5 +1,5 @@
-// What a launch makes before it has a thread: the lock on the run folder, a temporary folder, the spawner, and the
-// rendezvous process when this launcher serves it.
+// What a launch makes before it has threads: the lock on the run folder, a temporary folder, the spawner and, if this
+// launcher serves it, the rendezvous process.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,16 +17,16 @@ namespace composer {
 
 struct LaunchResources {
   std::unique_ptr<RunLock> lock;  // null for programs, and where another launcher serves the rendezvous
-  std::string temp_folder;        // with plan.peer_memory it lies in memory
+  std::string temp_folder;        // lies in memory with plan.peer_memory
   std::unique_ptr<Spawner> spawner;
-  int serve_port_fd = -1;  // see ReadServePort; -1: the rendezvous is not served here
+  int serve_port_fd = -1;  // see ReadServePort; -1 if the rendezvous is not served here
 };
 
-// Whether this launcher is to serve the rendezvous: as the shape says; kIfLocal: when the endpoint is this machine's, its
-// port is free, and no other launcher has the run folder. Where launchers share a host, a node of a higher rank gives node 0
-// kNode0First to be the one.
-// `settle_seconds`: of the rendezvous, when an earlier one may have formed a world (rendezvous/server.h).
-// kFailedPrecondition: the run folder has a launcher already, whose pid it names.
+// Makes the resources, and decides whether this launcher serves the rendezvous: as the shape says or, for kIfLocal, if
+// the endpoint is this machine's, its port is free, and no other launcher has the run folder. Where launchers share a
+// host, a node of a higher rank first gives node 0 kNode0First to serve. `settle_seconds` is for the rendezvous, when
+// an earlier one may have formed a world (rendezvous/server.h). Returns kFailedPrecondition, naming the pid, if the run
+// folder already has a launcher.
 absl::StatusOr<LaunchResources> MakeLaunchResources(const LaunchPlan& plan, bool endpoint_is_here,
                                                     const LaunchOptions& options, const JobSecurity& security,
                                                     const Environment& environment, int settle_seconds);
@@ -34,10 +34,10 @@ absl::StatusOr<LaunchResources> MakeLaunchResources(const LaunchPlan& plan, bool
 // Clears what dead launchers of this user have left here (leftovers.h, run_file.h).
 void ClearLeftoversOfOthers(const LaunchPlan& plan, const LaunchResources& resources, const Environment& environment);
 
-// How many of the endpoints may serve: those of several nodes, at most kMaxServers.
+// Returns how many of the endpoints may serve: one with one node, else at most kMaxServers.
 int NumServers(const LaunchShape& shape);
 
-// How the rendezvous of a plan is served at its n-th endpoint.
+// Returns how the rendezvous of a plan is served at its endpoint number `place`.
 ServeOptions PlanServe(const LaunchPlan& plan, const LaunchOptions& options, const JobSecurity& security,
                        int place = 0);
 

@@ -1,4 +1,4 @@
-// composer: see LaunchHelp in launch_docs.cc.
+// The composer binary; see LaunchHelp in launch_docs.cc.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ int RunSubcommand(const Program& program, const std::string& worker, const Envir
   return it->run({{program.argv.begin() + 1, program.argv.end()}, environment, worker});
 }
 
-// `composer [flags] run [flags] PROGRAM …`: the flags of both places, without the word.
+// Parses `composer [flags] run [flags] PROGRAM …`: takes the flags of both places and drops the word `run`.
 absl::StatusOr<LaunchOptions> ParseArguments(std::vector<std::string> arguments, const Environment& environment) {
   ASSIGN_OR_RETURN(LaunchOptions options, ParseLaunchOptions(arguments, environment));
   if (options.words.empty() || options.words[0] != "run" || options.command || options.module) return options;
@@ -80,6 +80,7 @@ int main(int argc, char** argv) {
   if (getpid() == 1) {
     if (const auto code = composer::RunUnderInit(); code.has_value()) _exit(*code);
   }
-  // Not exit(): a thread may still wait for a rendezvous that is gone, and static destructors would run beside it.
+  // Not exit(), because a thread may still wait for a rendezvous that is gone, and static destructors would run beside
+  // it.
   _exit(composer::Main({argv + 1, argv + argc}));
 }

@@ -21,7 +21,7 @@
 namespace composer {
 namespace {
 
-// composer_worker has it under the same name: it needs LibTorch.
+// composer_worker implements it under the same name, because it needs LibTorch.
 std::function<int(const SubcommandCall&)> OfWorker(const std::string& name) {
   return [name](const SubcommandCall& call) {
     std::vector<char*> argv = {const_cast<char*>(call.worker_path.c_str()), const_cast<char*>(name.c_str())};
@@ -48,7 +48,7 @@ int PrintVersion(const SubcommandCall& call) {
   return PrintHelp(absl::StrCat("composer ", COMPOSER_VERSION, "\n"));
 }
 
-// `composer help`, `composer help COMMAND`: the same as --help.
+// Implements `composer help` and `composer help COMMAND`, which print the same as --help.
 int Help(const SubcommandCall& call) {
   if (call.arguments.empty() || call.arguments[0] == "run" || call.arguments[0][0] == '-')
     return PrintHelp(LaunchHelp());
@@ -70,7 +70,7 @@ std::vector<std::string> FlagsOf(const std::string& control_command) {
   return flags;
 }
 
-// What people write who know other tools.
+// Words that people type who know other tools.
 constexpr struct {
   absl::string_view word, advice;
 } kOtherWords[] = {

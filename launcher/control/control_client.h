@@ -1,4 +1,4 @@
-// A launcher's control service, as `composer status`, `save`, `drain` and `stop` use it.
+// A launcher's control service, as used by `composer status`, `save`, `drain` and `stop`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,10 +16,10 @@ namespace composer {
 
 class ControlClient {
  public:
-  // `address`: unix:/path or host:port. Errors of OpenChannel.
+  // `address` is unix:/path or host:port. Returns the errors of OpenChannel.
   static absl::StatusOr<ControlClient> Open(const std::string& address, const Credentials& credentials);
 
-  // kUnavailable: the launcher has ended, or does not answer within 5 s.
+  // These return kUnavailable when the launcher has ended or does not answer within 5 s.
   absl::StatusOr<proto::JobStatus> Status();
   absl::Status Save(const std::string& who);
   absl::Status Drain(const std::string& who);

@@ -36,7 +36,7 @@ constexpr int64_t kMaxSummary = 16 << 20;
 constexpr char kClear[] = "\033[H\033[2J";
 
 struct Arguments {
-  std::string job;  // "": the only one
+  std::string job;  // "" means the only one
   std::string at;
   SecurityFlags security;
   bool help = false;
@@ -108,7 +108,7 @@ void Print(absl::string_view text) {
   std::fflush(stdout);
 }
 
-// Flags and one word, in any order.
+// Parses flags and one word, in any order.
 absl::Status Parse(const std::vector<Option>& table, std::vector<std::string> words, const Environment& environment,
                    std::string& job) {
   while (!words.empty()) {
@@ -128,13 +128,13 @@ absl::StatusOr<RunFile> Find(const Arguments& a, const Environment& environment)
   return FindRun(ListRuns(registry), a.job);
 }
 
-// A launcher to talk to; `run` is not set for one of another machine.
+// A launcher to talk to; `run` is unset if it is on another machine.
 struct Target {
   std::optional<RunFile> run;
   ControlClient client;
 };
 
-absl::StatusOr<Target> ServerState(const Arguments& a, const Environment& environment) {
+absl::StatusOr<Target> OpenTarget(const Arguments& a, const Environment& environment) {
   if (!a.at.empty()) {
     ASSIGN_OR_RETURN(const JobSecurity security, ChooseSecurity(a.security, environment, /*several_nodes=*/false));
     ASSIGN_OR_RETURN(const Credentials credentials, MakeCredentials(security));
@@ -146,7 +146,7 @@ absl::StatusOr<Target> ServerState(const Arguments& a, const Environment& enviro
   return Target{std::move(run), std::move(client)};
 }
 
-// A job that has ended can still be told of by its run folder.
+// Shows an ended job from the summary in its run folder.
 absl::Status ShowEnded(const Arguments& a, const absl::Status& not_running) {
   const std::string path = JoinPath(a.job, "summary.json");
   if (a.job.empty() || !a.at.empty() || !PathExists(path)) return not_running;
@@ -157,7 +157,7 @@ absl::Status ShowEnded(const Arguments& a, const absl::Status& not_running) {
 }
 
 absl::Status Status(const Arguments& a, const Environment& environment) {
-  absl::StatusOr<Target> target = ServerState(a, environment);
+  absl::StatusOr<Target> target = OpenTarget(a, environment);
   if (!target.ok()) return ShowEnded(a, target.status());
   const bool clear = a.watch && !a.json && isatty(STDOUT_FILENO) != 0;
   while (true) {
@@ -169,11 +169,11 @@ absl::Status Status(const Arguments& a, const Environment& environment) {
   }
 }
 
-// Whom a command that changes something is for: it never guesses.
+// Returns the jobs that a changing command applies to; never guesses.
 absl::StatusOr<std::vector<Target>> Choose(const Arguments& a, const Environment& environment) {
   std::vector<Target> targets;
   if (!a.at.empty()) {
-    ASSIGN_OR_RETURN(Target target, ServerState(a, environment));
+    ASSIGN_OR_RETURN(Target target, OpenTarget(a, environment));
     targets.push_back(std::move(target));
     return targets;
   }
@@ -186,7 +186,7 @@ absl::StatusOr<std::vector<Target>> Choose(const Arguments& a, const Environment
   return targets;
 }
 
-// All hear of it before any is waited for. The first error, but each job is asked.
+// Notifies every job before waiting for any. Returns the first error, but still asks each job.
 absl::Status ChangeJobs(const Arguments& a, const Environment& environment, JobChange change) {
   ASSIGN_OR_RETURN(std::vector<Target> targets, Choose(a, environment));
   absl::Status result;
@@ -230,7 +230,7 @@ absl::Status CopyNew(LogFollower& log, bool& any) {
 
 absl::Status Follow(LogFollower& log, const std::string& folder, const RunFile& run, int rank) {
   while (true) {
-    const bool alive = IsAlive(run);  // asked before reading: what was written until the end is shown
+    const bool alive = IsAlive(run);  // checked before reading, so that everything written until the end is shown
     bool any = false;
     RETURN_IF_ERROR(CopyNew(log, any));
     ASSIGN_OR_RETURN(const std::vector<int> generations, LogGenerations(folder, rank));

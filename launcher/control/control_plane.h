@@ -1,5 +1,5 @@
-// What of a running launcher can be seen and asked from outside: the control socket, the run file, the HTTP port. Started
-// together, gone together.
+// Everything of a running launcher that can be seen or requested from outside: the control socket, the run file and the
+// HTTP port. All start and end together.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,7 +29,8 @@ class ControlPlane {
     std::function<void(proto::JobStatus&)> complete;  // see ControlServer::Options
   };
 
-  // Errors are the user's: a port in use. That the run file cannot be written is only a warning: the job matters more.
+  // Returns errors of the user's, such as a port in use. A run file that cannot be written is only a warning, because
+  // the job matters more.
   static absl::StatusOr<std::unique_ptr<ControlPlane>> Start(const Options& options, const Environment& environment);
   ~ControlPlane();
 

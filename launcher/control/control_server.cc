@@ -19,10 +19,10 @@
 namespace composer {
 namespace {
 
-constexpr int kMaxControlConnections = 64;  // of each socket
+constexpr int kMaxControlConnections = 64;  // for each socket
 constexpr int kMaxRequestBytes = 64 << 10;
 constexpr size_t kMaxWho = 200;
-constexpr absl::Duration kShutdownLimit = absl::Seconds(3);  // more than ControlServer::Options::complete takes
+constexpr absl::Duration kShutdownLimit = absl::Seconds(3);  // longer than ControlServer::Options::complete takes
 
 }  // namespace
 

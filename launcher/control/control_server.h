@@ -1,6 +1,6 @@
-// proto::Control over the supervisor's mailbox: each call becomes a request that the supervisor answers when it comes to it.
-// On a Unix socket that only this user reaches, and on TCP with the job's credentials when asked.
-// Threads: gRPC's own call the handler, which must not block.
+// Serves proto::Control from the supervisor's mailbox: each call becomes a request that the supervisor answers in its
+// turn. It listens on a Unix socket that only this user can reach and, if requested, on TCP with the job's credentials.
+// gRPC's threads call the handler, which must not block.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,10 +21,11 @@ namespace composer {
 
 class Listener;
 
-// Who asks waits for it, so it comes in any case: one that is dropped says that the launcher is ending. Any thread.
+// The answer that a caller waits for. It is always given: a dropped one reports that the launcher is ending. May be
+// used on any thread.
 class ControlAnswer {
  public:
-  // kUnavailable: nobody was there to answer.
+  // Gets kUnavailable if nobody was there to answer.
   using Receiver = std::function<void(absl::StatusOr<proto::JobStatus>)>;
 
   explicit ControlAnswer(Receiver receiver) : receiver_(std::move(receiver)) {}
@@ -32,7 +33,7 @@ class ControlAnswer {
   ControlAnswer(ControlAnswer&& other) noexcept : receiver_(std::exchange(other.receiver_, nullptr)) {}
   ControlAnswer& operator=(ControlAnswer&&) = delete;
 
-  // At most once.
+  // Must be called at most once.
   void Give(proto::JobStatus status);
 
  private:
@@ -42,7 +43,7 @@ class ControlAnswer {
 struct ControlRequest {
   enum class Kind { kStatus, kSave, kDrain, kStop };
   Kind kind = Kind::kStatus;
-  std::string who;  // who asks, for the message
+  std::string who;  // who sends the request, for the message
   ControlAnswer answer;
 };
 
@@ -52,27 +53,28 @@ class ControlServer {
 
   struct Options {
     std::string socket_path;
-    int port = -1;                      // also on TCP; 0: any free one; -1: not
+    int port = -1;                      // TCP port; 0 means any free one, -1 none
     std::string address = "127.0.0.1";  // for TCP
-    Credentials credentials;            // for TCP; None is refused unless the address is the loopback device's
+    Credentials credentials;            // for TCP; None is refused unless the address is loopback
     Handler handler;
-    // Adds what the other nodes report to a status, on a thread of its own; may take a second. Empty: one node.
+    // Adds what the other nodes report to a status. Runs on a thread of its own and may take a second. Empty with one
+    // node.
     std::function<void(proto::JobStatus&)> complete;
   };
 
-  // Errors as Listener::Open.
+  // Returns the errors of Listener::Open.
   static absl::StatusOr<std::unique_ptr<ControlServer>> Start(const Options& options);
-  // Bounded: a server that still has an unanswered request after 3 s is left behind.
+  // Blocks for a bounded time: a server that still has an unanswered request after 3 s is abandoned.
   ~ControlServer();
 
-  int port() const;  // of TCP; 0: none
+  int port() const;  // of TCP; 0 if none
 
  private:
   class Service;
 
   ControlServer();
 
-  std::unique_ptr<Service> service_;  // outlives the server
+  std::unique_ptr<Service> service_;  // must outlive the server
   std::shared_ptr<grpc::Server> server_;
   std::unique_ptr<Listener> unix_;
   std::unique_ptr<Listener> tcp_;

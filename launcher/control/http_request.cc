@@ -33,7 +33,7 @@ const char* ReasonOf(int status) {
   }
 }
 
-// Beyond the empty line that ends the head; npos: it is not there yet.
+// Returns where the empty line that ends the head begins; npos if it has not arrived.
 size_t EndOfHead(absl::string_view received) {
   const size_t ends[] = {received.find("\r\n\r\n"), received.find("\n\n")};
   return *std::min_element(std::begin(ends), std::end(ends));

@@ -45,10 +45,10 @@ struct StatusAnswer {
 
 struct Connection {
   enum class State {
-    kReading,    // the request
-    kWaiting,    // for the status
-    kWriting,    // the response
-    kLingering,  // until the peer closes: what it sent beside the request must not reset the connection
+    kReading,    // reads the request
+    kWaiting,    // waits for the status
+    kWriting,    // writes the response
+    kLingering,  // drains until the peer closes, so that extra input does not reset the connection
   };
   Connection(int socket, uint64_t number) : fd(socket), id(number), deadline(absl::Now() + kRequestLimit) {}
   ~Connection() { close(fd); }
@@ -69,7 +69,7 @@ struct Connection {
   State state = State::kReading;
   absl::Time deadline;
   std::string received;
-  std::string response;  // what is not sent yet
+  std::string response;  // the part that is not sent yet
   const Page* page = nullptr;
   bool head = false;
 };
@@ -123,7 +123,7 @@ class HttpServer::Loop {
       const int fd = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
       if (fd < 0) {
-        accepts_ = errno == EAGAIN;  // else no descriptor is left: the connection that waits would wake us at once
+        accepts_ = errno == EAGAIN;  // no descriptor is left, and the pending connection would wake us at once
         return;
       }
       if (connections_.size() >= kMaxHttpConnections) MakeRoom();
@@ -131,7 +131,7 @@ class HttpServer::Loop {
     }
   }
 
-  // In order of age.
+  // Evicts the oldest connection that has not sent its request, else the oldest.
   void MakeRoom() {
     const auto silent = std::find_if(connections_.begin(), connections_.end(),
                                      [](const Connection& c) { return c.state == Connection::State::kReading; });
@@ -200,7 +200,7 @@ class HttpServer::Loop {
   const Options options_;
   const int listening_;
   const int stop_;
-  // The supervisor may answer when this is gone.
+  // Shared, because the supervisor may answer after this is gone.
   const std::shared_ptr<Mailbox<StatusAnswer>> answers_ = std::make_shared<Mailbox<StatusAnswer>>();
   std::list<Connection> connections_;  // the oldest first
   uint64_t next_id_ = 0;

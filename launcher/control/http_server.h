@@ -1,8 +1,8 @@
-// /metrics (Prometheus), /status (JSON) and /healthz on one port, read only. Off unless --http-port is given.
+// Serves /metrics (Prometheus), /status (JSON) and /healthz on one port, read-only. Off unless --http-port is given.
 //
-// One thread and non-blocking sockets: connections that are idle, slow or half open cost a descriptor each, and no time of
-// others. At most 256 are open; for one more the oldest that has not asked yet goes. A request that is not complete after 5 s
-// ends its connection, as does a reader that takes longer than 10 s.
+// It has one thread and non-blocking sockets: an idle, slow or half-open connection costs a descriptor but does not
+// delay others. At most 256 are open; one more evicts the oldest that has not sent its request yet. A request that is
+// not complete after 5 s ends its connection, as does a reader that takes longer than 10 s.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,13 +23,13 @@ class HttpServer {
 
   struct Options {
     std::string address = "127.0.0.1";
-    int port = 0;  // 0: any free one
-    // Called on the server's thread, must not wait; calls the receiver once, now or later and from any thread, even when
-    // the server is gone. An error, or no answer within 3 s: the client gets 503.
+    int port = 0;  // 0 means any free one
+    // Called on the server's thread and must not block. Must call the receiver once, at once or later, from any thread,
+    // even when the server is gone. On an error, or without an answer within 3 s, the client gets 503.
     std::function<void(StatusReceiver)> status;
   };
 
-  // kInvalidArgument: the address or the port cannot be had.
+  // Returns kInvalidArgument if the address or the port is unavailable.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(Options options);
   ~HttpServer();
 

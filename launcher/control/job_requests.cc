@@ -21,7 +21,7 @@ std::string Who(absl::string_view command) {
   return absl::StrCat("composer ", command, " (user ", getuid(), ", pid ", getpid(), ")");
 }
 
-// How it ended, by its own account; "" for a program, or where the summary is not of this machine.
+// Returns how the job ended according to its summary; "" for a program, or if the summary is not on this machine.
 std::string DescribeEnd(const std::string& run_folder) {
   if (run_folder.empty()) return "";
   const absl::StatusOr<std::string> text = ReadFile(JoinPath(run_folder, "summary.json"), kSummaryLimit);

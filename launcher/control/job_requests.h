@@ -1,4 +1,4 @@
-// What `composer save`, `drain` and `stop` ask of a running job, and the sentences about it.
+// What `composer save`, `drain` and `stop` request from a running job, and the messages about it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,16 +16,17 @@ enum class JobChange { kSave, kDrain, kStop };
 
 struct AskedJob {
   std::string name;        // "mnist (pid 42)"
-  std::string said;        // what happens now, one line
+  std::string said;        // what happens now, in one line
   std::string run_folder;  // "" for programs
-  int64_t step = 0;        // when it was asked
+  int64_t step = 0;        // when the request was made
 };
 
-// kInvalidArgument: a program cannot save. kUnavailable: nobody is there to do it, or the launcher does not answer.
+// Sends the request. Returns kInvalidArgument for a program, which cannot save, and kUnavailable if no worker can do it
+// or the launcher does not answer.
 absl::StatusOr<AskedJob> AskJob(ControlClient& client, JobChange change);
 
-// Returns when it is done, with one line that says how. `run`: of this machine, else not set. kUnavailable: a job that was
-// to save has ended before.
+// Blocks until the change is done; returns one line that says how. `run` is unset for a job of another machine. Returns
+// kUnavailable if a job that was to save has ended first.
 absl::StatusOr<std::string> WaitForJob(ControlClient& client, const std::optional<RunFile>& run, const AskedJob& asked,
                                        JobChange change);
 

@@ -12,13 +12,13 @@ namespace {
 
 constexpr int kPage = 1000;
 constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
-constexpr double kFreshSeconds = 0.35;  // a node that was asked this short ago is not asked again
+constexpr double kFreshSeconds = 0.35;  // a node that reported this recently is not asked again
 
 bool HasFreshReport(const proto::NodePlacement& member, absl::Duration since_asked) {
   return member.has_report() && member.report_age_seconds() <= absl::ToDoubleSeconds(since_asked) + kFreshSeconds;
 }
 
-// Asks a page to report, and asks for it again until all that are connected have.
+// Asks the nodes of a page to report, and fetches it again until all connected ones have.
 absl::StatusOr<proto::RosterReply> FreshPage(int first, const AskRoster& ask) {
   const absl::Time asked = absl::Now();
   absl::StatusOr<proto::RosterReply> page = ask(first, kPage, /*look=*/true);

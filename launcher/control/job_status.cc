@@ -38,7 +38,7 @@ std::string Value(double value) {
   return absl::StrFormat("%.17g", value);
 }
 
-// Collects samples of one metric after the other under its # HELP and # TYPE.
+// Collects the samples of one metric after another under its # HELP and # TYPE.
 class MetricsText {
  public:
   explicit MetricsText(std::string labels) : labels_(std::move(labels)) {}
@@ -94,7 +94,7 @@ std::string RanksTable(const std::vector<ShownRank>& ranks, bool with_node) {
   return text;
 }
 
-// "running", "lost", "no report".
+// Returns "running", "lost" or "no report".
 std::string StateOf(const proto::NodePlacement& member) {
   if (!member.connected()) return "lost";
   return member.has_report() ? member.report().state() : "no report";

@@ -1,4 +1,4 @@
-// A JobStatus as text for people, as JSON and as Prometheus's text format. Pure.
+// Renders a JobStatus as text for people, as JSON and in Prometheus's text format. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,20 +9,20 @@
 
 namespace composer {
 
-// "training" for PHASE_TRAINING.
+// Returns "training" for PHASE_TRAINING.
 std::string PhaseName(int phase);
 
-// Some lines, a table of the job's nodes when there are several, and one of the ranks: of all nodes when there are at most
-// 256, else of this one.
+// Returns some lines, a table of the job's nodes if there are several, and a table of the ranks: those of all nodes if
+// there are at most 256 ranks, else those of this node.
 std::string DescribeStatus(const proto::JobStatus& status);
 
-// One object; names as in control.proto. A loss that is no number is null.
+// Returns one object with the names of control.proto. A loss that is not a number becomes null.
 std::string StatusJson(const proto::JobStatus& status);
 
-// Text format 0.0.4. Each metric carries the labels job and node; docs/monitoring.md lists them.
+// Returns text format 0.0.4. Each metric carries the labels job and node; docs/monitoring.md lists them.
 std::string PrometheusText(const proto::JobStatus& status);
 
-// A label's value as the format wants it: \, " and line feeds escaped.
+// Escapes \, " and line feeds in a label's value, as the format requires.
 std::string EscapeLabel(absl::string_view value);
 
 }  // namespace composer

@@ -13,7 +13,7 @@ proto::RankStatus DescribeRank(const Worker& worker, const ProgressSnapshot& pag
   status.set_rank(worker.place.rank);
   status.set_local_rank(worker.place.local_rank);
   status.set_pid(worker.pid);
-  // A program that does not attach says nothing of its phase.
+  // A program that does not attach reports no phase.
   status.set_phase(worker.gone       ? "gone"
                    : worker.attached ? PhaseName(page.phase)
                    : worker.pid != 0 ? "running"

@@ -8,7 +8,7 @@
 
 namespace composer {
 
-// `page`: the worker's progress page, as read now.
+// `page` is the worker's progress page, as read now.
 proto::RankStatus DescribeRank(const Worker& worker, const ProgressSnapshot& page, absl::Time now);
 
 }  // namespace composer

@@ -52,7 +52,7 @@ bool Take(const Json& json, const char* key, T& into) {
 
 std::string ProcStat(int64_t pid) { return ReadFile(absl::StrCat("/proc/", pid, "/stat"), 4096).value_or(""); }
 
-// "pid:[4026531836]"; "": not told.
+// Returns "pid:[4026531836]"; "" if unknown.
 std::string PidNamespace() {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/ns/pid", error).string();
@@ -64,7 +64,7 @@ std::string Names(const std::vector<RunFile>& runs) {
   return absl::StrJoin(runs, ", ", [](std::string* out, const RunFile& run) { out->append(NameOf(run)); });
 }
 
-// The same folder by any path; links are followed where they can be.
+// Returns the same text for any path to a folder; follows links where possible.
 std::string Canonical(absl::string_view path) {
   std::error_code error;
   const auto canonical = std::filesystem::weakly_canonical(AbsolutePath(path), error);
@@ -118,10 +118,10 @@ absl::StatusOr<RunFile> ParseRunFile(absl::string_view text) {
 }
 
 uint64_t StartOf(absl::string_view proc_stat) {
-  const size_t name_end = proc_stat.rfind(')');  // the name may hold anything
+  const size_t name_end = proc_stat.rfind(')');  // the name may contain anything
   if (name_end == absl::string_view::npos) return 0;
   const std::vector<absl::string_view> fields = absl::StrSplit(proc_stat.substr(name_end + 1), ' ', absl::SkipEmpty());
-  constexpr size_t kStart = 19;  // field 22 of proc(5); the first here is field 3
+  constexpr size_t kStart = 19;  // field 22 of proc(5); index 0 here is field 3
   uint64_t start = 0;
   if (fields.size() <= kStart || fields[0] == "Z" || !absl::SimpleAtoi(fields[kStart], &start)) return 0;
   return start;
@@ -196,7 +196,7 @@ absl::StatusOr<std::unique_ptr<RegisteredRun>> RegisteredRun::Make(const std::st
   run.pid_namespace = PidNamespace();
   run.started = absl::ToUnixSeconds(absl::Now());
   const std::string path = JoinPath(registry, absl::StrCat(run.pid, ".json"));
-  const std::string fresh = path + ".new";  // readers see all of it or nothing; it need not outlive a power cut
+  const std::string fresh = path + ".new";  // readers see all of it or nothing; it need not survive a power cut
   const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return ErrnoStatus(errno, "cannot write", fresh);
   const std::string text = RunFileJson(run);

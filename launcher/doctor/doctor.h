@@ -1,4 +1,4 @@
-// `composer doctor`: gathers facts, prints what they mean.
+// Implements `composer doctor`: gathers facts and prints what they mean.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace composer {
 
-// Exit code: 0, 69 when something fails, 64 for wrong flags.
+// Returns the exit code: 0, 69 if something fails, 64 for wrong flags.
 int DoctorCommand(const std::vector<std::string>& arguments, const Environment& environment);
 
 }  // namespace composer

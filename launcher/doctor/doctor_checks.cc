@@ -19,15 +19,15 @@ namespace composer {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20, kGiB = int64_t{1} << 30;
-constexpr int64_t kLittleMemory = 2 * kGiB;  // LibTorch alone maps half a GiB a rank
-constexpr int64_t kLittleShm = 256 * kMiB;   // NCCL takes 9 to 33 MB a pair of GPUs; containers begin with 64 MB
-constexpr int64_t kFewFiles = 4096;          // a full mesh of sockets, and a pipe pair a rank
+constexpr int64_t kLittleMemory = 2 * kGiB;  // LibTorch alone maps half a GiB per rank
+constexpr int64_t kLittleShm = 256 * kMiB;   // NCCL takes 9 to 33 MB per pair of GPUs; containers start with 64 MB
+constexpr int64_t kFewFiles = 4096;          // a full mesh of sockets, and a pipe pair per rank
 constexpr int64_t kLittleDisk = 5 * kGiB;
 constexpr int64_t kNoDisk = 100 * kMiB;
 constexpr int64_t kFewInodes = 1000;
 constexpr double kSlowDisk = 50;      // MB/s: a checkpoint of 1 GB takes 20 s
-constexpr int kHot = 87;              // degrees: data-centre GPUs slow down from there
-constexpr double kUsedMemory = 0.05;  // of a GPU that should be idle
+constexpr int kHot = 87;              // degrees Celsius: data-centre GPUs slow down from there
+constexpr double kUsedMemory = 0.05;  // fraction in use of a GPU that should be idle
 constexpr absl::Duration kClockError = absl::Seconds(1);
 
 using Findings = std::vector<Finding>;
@@ -119,7 +119,7 @@ void CheckGpus(const DoctorFacts& f, Findings& out) {
 }
 
 void CheckInterfaceVariable(const DoctorFacts& f, const std::string& name, absl::string_view value, Findings& out) {
-  // NCCL's forms: a prefix, "=exact", "^without"; lists with commas. Gloo takes names.
+  // NCCL accepts a prefix, "=exact" or "^without", and lists with commas. Gloo accepts names.
   if (absl::StartsWith(value, "^")) return;
   const bool exact = absl::ConsumePrefix(&value, "=") || name == "GLOO_SOCKET_IFNAME";
   const std::vector<std::string> wanted = absl::StrSplit(value, ',', absl::SkipEmpty());

@@ -1,4 +1,5 @@
-// What the facts about a machine mean for training on it, with advice. Pure; the limits are in the .cc, each with its reason.
+// Judges what the facts about a machine mean for training on it, with advice. Pure. The limits are in the .cc, each
+// with its reason.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,21 +10,21 @@
 
 namespace composer {
 
-enum class Health { kOk, kWarn, kFail };  // kFail: training will not work, or not with what was asked for
+enum class Health { kOk, kWarn, kFail };  // kFail means that training will not work, or not as requested
 
 struct Finding {
   Health health = Health::kOk;
   std::string area;  // "host", "gpu", "nccl", "network", "clock", "disk"
   std::string text;
-  std::string advice;  // "" when all is well
+  std::string advice;  // "" if all is well
 };
 
 std::vector<Finding> Diagnose(const DoctorFacts& facts);
 
-// The worst of all.
+// Returns the worst health of all findings.
 Health WorstOf(const std::vector<Finding>& findings);
 
-// "ok", "warn", "FAIL".
+// Returns "ok", "warn" or "FAIL".
 std::string HealthName(Health health);
 
 }  // namespace composer

@@ -32,7 +32,7 @@ namespace {
 constexpr size_t kProbeBytes = 32 << 20;
 constexpr char kOutside[] = "192.0.2.1";  // RFC 5737; nothing is sent
 
-// A number in a small file of the kernel; nullopt: no such file, or a word ("max").
+// Returns the number in a small kernel file; nullopt if there is no such file or it holds a word ("max").
 std::optional<int64_t> NumberIn(const std::string& path) {
   const auto text = ReadFile(path);
   int64_t number = 0;
@@ -40,7 +40,7 @@ std::optional<int64_t> NumberIn(const std::string& path) {
   return number;
 }
 
-// Bytes of a line such as "MemTotal:  16318072 kB".
+// Returns the bytes of a line such as "MemTotal:  16318072 kB".
 int64_t MemoryLine(const std::string& meminfo, absl::string_view name) {
   for (const absl::string_view line : absl::StrSplit(meminfo, '\n')) {
     if (!absl::StartsWith(line, name)) continue;
@@ -108,7 +108,7 @@ std::string NcclVersion() {
   auto get = reinterpret_cast<int (*)(int*)>(dlsym(library, "ncclGetVersion"));
   int version = 0;
   if (get == nullptr || get(&version) != 0) return "unknown";
-  return absl::StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);  // as from 2.9
+  return absl::StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100);  // the encoding since 2.9
 }
 
 std::string FilesystemName(const std::string& path) {
@@ -146,7 +146,7 @@ void MeasureWriting(FolderFacts& folder) {
   folder.write_mb_per_s = kProbeBytes / 1e6 / std::max(1e-6, absl::ToDoubleSeconds(absl::Now() - begin));
 }
 
-// Of the folder, or of the nearest one above it that exists: the launcher makes the rest.
+// Describes the folder, or the nearest existing one above it, because the launcher creates the rest.
 FolderFacts GatherFolder(const std::string& path) {
   FolderFacts folder = {.path = AbsolutePath(path)};
   while (!IsDirectory(folder.path) && folder.path.size() > 1) folder.path = DirName(folder.path);

@@ -1,4 +1,4 @@
-// What `composer doctor` asks of each GPU. Nothing is judged here; doctor_checks.h does that.
+// Facts that `composer doctor` reads from each GPU. Nothing is judged here; doctor_checks.h does that.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,15 +12,16 @@ struct GpuFacts {
   std::string name;
   int64_t memory_bytes = 0;
   int64_t memory_used = 0;
-  int temperature = -1;           // degrees Celsius; -1: not said
-  int64_t ecc_errors = -1;        // uncorrected since the driver was loaded; -1: no ECC, or not said
+  int temperature = -1;  // degrees Celsius; -1 if not reported
+  // Uncorrected since the driver was loaded; -1 if there is no ECC or it is not reported.
+  int64_t ecc_errors = -1;
   uint64_t throttle_reasons = 0;  // see base/nvml.h
 };
 
 struct DriverFacts {
-  std::string error;  // why nothing else, or not all, is known; "": all is
+  std::string error;  // why some or all facts are missing; "" if none is
   std::string driver;
-  std::vector<GpuFacts> gpus;  // that answer
+  std::vector<GpuFacts> gpus;  // those that answer
 };
 
 DriverFacts ReadDriverFacts(const std::string& library = "libnvidia-ml.so.1");

@@ -25,7 +25,7 @@ bool IsHost(absl::string_view host) {
   return !host.empty() && host.size() <= kMaxHostBytes && host[0] != '-' &&
          std::all_of(host.begin(), host.end(), [](char c) {
            return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_' || c == ':' ||
-                  c == '%';  // the zone of a link-local address
+                  c == '%';  // separates the zone of a link-local address
          });
 }
 

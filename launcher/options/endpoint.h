@@ -11,20 +11,20 @@
 namespace composer {
 
 struct Endpoint {
-  std::string host;  // a name, an IPv4 or an IPv6 address without brackets
+  std::string host;  // a name, or an IPv4 or IPv6 address without brackets
   int port = 0;
 
-  // "host:port", "[::1]:port".
+  // Returns "host:port" or "[::1]:port".
   std::string ToString() const;
   bool operator==(const Endpoint&) const = default;
 };
 
-// "host", "host:port", "::1", "[::1]:port", several with commas (the first is asked first). A missing port is
-// `default_port`. kInvalidArgument: empty, a host with other characters than names and addresses have or over 253 long, a
-// port that is no number up to 65535, more than 64 of them.
+// Parses "host", "host:port", "::1", "[::1]:port", or several separated by commas (the first is tried first). A missing
+// port becomes `default_port`. Returns kInvalidArgument for an empty text, a host over 253 bytes or with characters
+// that names and addresses do not have, a port that is not a number up to 65535, or more than 64 endpoints.
 absl::StatusOr<std::vector<Endpoint>> ParseEndpoints(absl::string_view text, int default_port);
 
-// "localhost", 127.x.y.z, ::1.
+// Returns whether `host` is "localhost", 127.x.y.z or ::1.
 bool IsLoopbackName(absl::string_view host);
 
 }  // namespace composer

@@ -1,5 +1,5 @@
-// Whose run folder is this? The default run name is the name of the job's file, so that two projects with a
-// train.yaml each would continue each other's run: the folder remembers the file that it belongs to.
+// Records which job file a run folder belongs to. The default run name is the name of the job's file, so without this
+// record two projects with a train.yaml each would continue each other's run.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace composer {
 
-// kInvalidArgument: the folder belongs to another file that is still there. OK also when nothing is remembered, or a
-// file that is gone (it was moved).
+// Returns kInvalidArgument if the folder belongs to another file that still exists. Returns OK also if nothing is
+// recorded, or if the recorded file is gone (it was moved).
 absl::Status CheckJobFile(const std::string& run_folder, const std::string& job_file);
 
-// Remembers `job_file`. The folder is there.
+// Records `job_file`. The folder must exist.
 absl::Status RememberJobFile(const std::string& run_folder, const std::string& job_file);
 
 }  // namespace composer

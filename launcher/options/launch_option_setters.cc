@@ -17,7 +17,7 @@ constexpr double kMaxSeconds = 30.0 * 24 * 3600;
 
 }  // namespace
 
-// From 0: LOCAL_WORLD_SIZE is 0 on nodes without a GPU of some platforms, and then means 1.
+// 0 is accepted, because on some platforms LOCAL_WORLD_SIZE is 0 on nodes without a GPU, where it means 1.
 OptionSetter IntoWorkers(std::string* target) {
   return [target](absl::string_view value) -> absl::Status {
     int number = 0;

@@ -241,12 +241,12 @@ OptionGroup Others(LaunchOptions& o) {
            {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&o.help)}}};
 }
 
-// Taken so that command lines of torchrun work; there is nothing to set here.
+// Accepts any value, so that torchrun's command lines work; there is nothing to set here.
 OptionSetter Nothing() {
   return [](absl::string_view) { return absl::OkStatus(); };
 }
 
-// torchrun's flags for what needs no setting here: exits are seen at once, and there is one way to start a process.
+// torchrun's flags for what needs no setting here: exits are noticed at once, and there is one way to start a process.
 OptionGroup WithoutEffect() {
   return {"",
           {{.name = "monitor-interval",

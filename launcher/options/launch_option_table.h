@@ -8,7 +8,7 @@
 
 namespace composer {
 
-// The setters write to `options`, which must outlive them.
+// Returns the table. Its setters write to `options`, which must outlive them.
 std::vector<OptionGroup> LaunchOptionTable(LaunchOptions& options);
 
 }  // namespace composer

@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-// torchrun's rendezvous settings that have a meaning here.
+// Applies those of torchrun's rendezvous settings that have a meaning here.
 absl::Status ApplyConf(LaunchOptions& options) {
   const std::vector<std::string> known = {
       "join_timeout",        "last_call_timeout",      "is_host",    "timeout",
@@ -38,7 +38,7 @@ absl::Status ApplyConf(LaunchOptions& options) {
   return absl::OkStatus();
 }
 
-// What is done instead of a launch is not a setting of it.
+// An action replaces the launch and is not one of its settings.
 bool IsAction(absl::string_view name) {
   static constexpr absl::string_view kActions[] = {"dry-run", "explain", "help", "print-completion", "version"};
   return std::find(std::begin(kActions), std::end(kActions), name) != std::end(kActions);
@@ -58,7 +58,7 @@ absl::StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>&
   LaunchOptions options;
   ASSIGN_OR_RETURN(ParsedOptions parsed, ParseOptions(Flatten(LaunchOptionTable(options)), arguments, environment));
   const std::vector<Option> table = Flatten(LaunchOptionTable(options));
-  for (size_t i = 0; i < parsed.values.size(); ++i) {  // what has no effect is told only to those who gave it
+  for (size_t i = 0; i < parsed.values.size(); ++i) {  // settings without effect are shown only to those who gave them
     OptionValue& value = parsed.values[i];
     if (IsAction(value.name)) continue;
     if (!table[i].hidden || value.origin != "default") options.values.push_back(std::move(value));

@@ -1,5 +1,5 @@
-// The launcher's flags, in the Python composer launcher's and in torchrun's spelling. The table (launch_option_table.h) is
-// also where --help, shell completion and the manual page come from.
+// The launcher's flags, in the spelling of the Python composer launcher and of torchrun. --help, shell completion and
+// the manual page are made from the same table (launch_option_table.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,39 +19,39 @@ namespace composer {
 inline constexpr size_t kMaxNodeGroupBytes = 256;
 
 struct LaunchOptions {
-  // Workers and nodes. What they mean together: launch_shape.h.
-  std::string nproc;   // a number, auto, cpu, gpu; "": not given
-  int world_size = 0;  // 0: not given
-  int base_rank = -1;  // -1: not given
-  int node_rank = -1;  // -1: not given
-  int min_nodes = 0;   // 0: not given
+  // Workers and nodes. launch_shape.h defines what they mean together.
+  std::string nproc;   // a number, auto, cpu, gpu; "" if not given
+  int world_size = 0;  // 0 if not given
+  int base_rank = -1;  // -1 if not given
+  int node_rank = -1;  // -1 if not given
+  int min_nodes = 0;   // 0 if not given
   int max_nodes = 0;
-  std::string node_group;  // switch, rack or block of this node; "": not given
+  std::string node_group;  // switch, rack or block of this node; "" if not given
 
   // Where the nodes meet.
   std::string master_addr;
-  int master_port = -1;       // -1: not given; 0: any free one
-  std::string rdzv_endpoint;  // HOST[:PORT], several with commas
+  int master_port = -1;       // -1 if not given; 0 means any free one
+  std::string rdzv_endpoint;  // HOST[:PORT], or several separated by commas
   std::string rdzv_id;
   std::string rdzv_backend;
   std::map<std::string, std::string> rdzv_conf;
   bool standalone = false;
-  std::string local_addr;     // that this node's peers reach it at; "": found out
+  std::string local_addr;     // address at which peers reach this node; "" means automatic
   double join_timeout = 600;  // seconds to wait for the rendezvous and for the other nodes
   int rdzv_blip = 10;         // seconds that a node which others reach may be cut off from the rendezvous
   int rdzv_grace = 60;        // seconds that a running world waits for a rendezvous that is away
-  double last_call = 1;       // seconds to wait for more nodes when the least number is there
-  std::string grow;           // checkpoint, now, never; "": not given
+  double last_call = 1;       // seconds to wait for more nodes once the minimum is there
+  std::string grow;           // checkpoint, now, never; "" if not given
 
   // The program.
   bool command = false;      // -c, --no-python
   bool module = false;       // -m
-  bool run_path = false;     // torchrun's: a script, whatever its name
+  bool run_path = false;     // torchrun's flag: a script, whatever its name
   bool expand_vars = false;  // $NAME and ~ in the program's arguments
   std::string role = "default";
 
-  std::string startup_limits;  // contract/startup_limits.h; "": not given
-  int max_restarts = -1;       // -1: not given (the job's, else 3 for YAML jobs and 0 for programs)
+  std::string startup_limits;  // contract/startup_limits.h; "" if not given
+  int max_restarts = -1;       // -1 if not given (then the job's, else 3 for YAML jobs and 0 for programs)
 
   SecurityFlags security;
   ControlPlaneFlags control_plane;
@@ -62,11 +62,11 @@ struct LaunchOptions {
   std::string log_dir;
   StreamChoice redirects;
   StreamChoice tee;
-  std::vector<int> local_ranks_filter;  // empty: all
+  std::vector<int> local_ranks_filter;  // empty means all
 
   // Being stopped.
   std::string preemption;  // see preemption_spec.h
-  bool requeue = true;     // a preempted Slurm batch job asks for its next turn
+  bool requeue = true;     // whether a preempted Slurm batch job requeues itself
 
   bool verbose = false;
   bool explain = false;
@@ -78,11 +78,11 @@ struct LaunchOptions {
   std::vector<OptionValue> values;  // with origins, for --explain
   std::vector<std::string> words;   // the program and its arguments
 
-  // The value as the user gave it, with its origin; null: not given.
+  // Returns the value as the user gave it, with its origin; null if not given.
   const OptionValue* Given(absl::string_view name) const;
 };
 
-// kInvalidArgument as ParseOptions; also for a rdzv-conf that is no list of known key=value.
+// Returns kInvalidArgument as ParseOptions does, and for an rdzv-conf that is not a list of known key=value pairs.
 absl::StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& arguments,
                                                  const Environment& environment);
 

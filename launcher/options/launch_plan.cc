@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kDefaultLogDir[] = "logs";
 
-// The Mosaic platform's, which wins over what the user gave.
+// Returns the Mosaic platform's file, which overrides the user's.
 std::string PlatformFile(const Environment& environment) {
   const auto get = [&](const char* name) {
     const std::string value = environment.GetOr(name, "");
@@ -33,7 +33,7 @@ std::string PlatformFile(const Environment& environment) {
   return absl::StrCat(folder, "/", prefix, "{local_rank}.txt");
 }
 
-// Replaces what became known, or adds it.
+// Replaces a value that became known, or adds it.
 void Settle(std::vector<OptionValue>& values, const OptionValue& settled) {
   for (OptionValue& v : values) {
     if (v.name == settled.name) {
@@ -51,8 +51,8 @@ void SettleDefault(LaunchPlan& plan, const LaunchOptions& options, absl::string_
   }
 }
 
-// A program cannot be asked for a checkpoint: unless the user says that it may be ended at any time, new nodes wait for the
-// next failure.
+// A program cannot be asked for a checkpoint, so new nodes wait for the next failure unless the user says that it may
+// be killed at any time.
 absl::Status Growth(const LaunchOptions& options, LaunchPlan& plan) {
   const std::string text = !options.grow.empty() ? options.grow : plan.job ? "checkpoint" : "never";
   if (!ParseGrowPolicy(text, &plan.grow)) return absl::InvalidArgumentError(absl::StrCat("grow is `", text, "`"));
@@ -82,7 +82,7 @@ absl::Status Shape(const LaunchOptions& options, int job_nproc, const Environmen
   return absl::OkStatus();
 }
 
-// Every setting of the job that is in force.
+// Adds every setting of the job that is in force.
 void ExplainJob(const JobIdentity& identity, LaunchPlan& plan) {
   const ConfigNode effective = EffectiveConfig(identity.document, identity.plugins.schema);
   plan.values.push_back(
@@ -129,7 +129,7 @@ absl::Status PlanProgram(const LaunchOptions& options, const Program& program, c
   RETURN_IF_ERROR(Shape(options, 0, environment, platform, plan));
   plan.argv = program.argv;
   if (options.expand_vars) plan.first_argument = program.first_argument;
-  // The nodes must name it alike; on one node two launches of one program are two jobs.
+  // All nodes must use the same name; on one node, two launches of one program are two jobs.
   plan.name = BaseName(options.words.empty() ? program.argv[0] : options.words[0]);
   if (plan.shape.one_node()) absl::StrAppend(&plan.name, "-", getpid());
   if (!options.rdzv_id.empty() && options.rdzv_id != "none") plan.name = options.rdzv_id;

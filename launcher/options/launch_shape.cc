@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-// Decides one part after the other; each may use what the ones before it found.
+// Decides one part after another; each may use what the earlier ones found.
 class Decision {
  public:
   explicit Decision(const ShapeQuery& query) : query_(query), options_(query.options) {}
@@ -36,7 +36,7 @@ class Decision {
     return given != nullptr && absl::StartsWith(given->origin, "flag");
   }
 
-  // "world-size 8 (WORLD_SIZE)": the value and where it is from.
+  // Returns a value and its origin, such as "world-size 8 (WORLD_SIZE)".
   std::string Quote(const char* name, int value) const {
     const OptionValue* given = options_.Given(name);
     if (given == nullptr) return absl::StrCat(name, " ", value);
@@ -96,7 +96,7 @@ absl::Status Decision::Slots() {
 absl::Status Decision::Nodes() {
   const bool from_environment = options_.world_size > 0 && !FromFlag("world-size");
   const bool same_as_local = query_.local_world_size == absl::StrCat(options_.world_size);
-  // torchrun does not read WORLD_SIZE; and inside a worker of a single node it says nothing about us.
+  // torchrun does not read WORLD_SIZE, and inside a worker of a single node it says nothing about us.
   const bool world_size_counts = !(from_environment && (same_as_local || options_.max_nodes > 0));
   if (options_.world_size > 0 && world_size_counts) shape_.world_size = options_.world_size;
   if (options_.world_size > 0 && !world_size_counts) {
@@ -206,7 +206,7 @@ absl::Status Decision::Ranks() {
   return absl::OkStatus();
 }
 
-// The rank that is missing follows from the other one when all nodes have as many workers as this one.
+// If all nodes have as many workers as this one, the missing rank follows from the other one.
 absl::Status Decision::RanksOfEqualNodes() {
   if ((shape_.node_rank < 0) == (shape_.base_rank < 0)) return absl::OkStatus();
   const char* missing = shape_.node_rank < 0 ? "node-rank" : "base-rank";

@@ -34,17 +34,17 @@ std::vector<std::string> CommandNames(const ProgramDocs& docs) {
   return names;
 }
 
-// Inside '…' of a shell.
+// Quotes text for '…' of a shell.
 std::string Quoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
-// Inside an optspec of _arguments, where [ ] : \ mean something.
+// Escapes text for an optspec of _arguments, where [ ] : \ are special.
 std::string ZshText(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}});
 }
 
-// One line of running text: no line may begin with a control character, and - is a hyphen unless escaped.
+// Escapes one line of running text: no line may begin with a control character, and - is a hyphen unless escaped.
 std::string Roff(const std::string& text) {
   std::string result = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
   return !result.empty() && (result[0] == '.' || result[0] == '\'') ? absl::StrCat("\\&", result) : result;
@@ -67,7 +67,7 @@ std::string RoffOption(const Option& option) {
   return absl::StrCat(text, "\n");
 }
 
-// Prints the jobs that run, one a line.
+// Returns a command that prints the running jobs, one per line.
 std::string JobsOf(const ProgramDocs& docs) { return absl::StrCat(docs.name, " --print-completion jobs 2>/dev/null"); }
 
 std::string FishText(const std::string& text) {
@@ -78,7 +78,7 @@ std::string BashReply(const std::vector<std::string>& words) {
   return absl::StrCat("mapfile -t COMPREPLY < <(compgen -W ", Quoted(absl::StrJoin(words, " ")), " -- \"$word\")");
 }
 
-// A function of a subcommand and the place of the word after it, from 1.
+// Returns a shell function that takes a subcommand and the index, from 1, of the word after it.
 std::string BashCommands(const ProgramDocs& docs, const std::string& function) {
   std::string text = absl::StrCat(function, "() {\n  case $1 in\n");
   for (const ProgramDocs::Command& c : docs.commands) {

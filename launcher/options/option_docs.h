@@ -15,9 +15,9 @@ struct ProgramDocs {
     std::string name;
     std::string usage;
     std::string help;
-    std::vector<std::string> words = {};  // its first argument is one of them
+    std::vector<std::string> words = {};  // its first argument is one of these
     std::vector<std::string> flags = {};  // "--json"
-    bool takes_job = false;               // its argument is what `NAME --print-completion jobs` lists
+    bool takes_job = false;               // its argument is one of the lines of `NAME --print-completion jobs`
   };
   std::string name;  // a word of letters, digits, - and _
   std::string version;
@@ -25,17 +25,18 @@ struct ProgramDocs {
   std::vector<std::string> usage;
   std::vector<Command> commands;
   std::vector<OptionGroup> options;
-  std::vector<std::pair<std::string, std::string>> sections;  // title, paragraphs: more of the manual page
+  // Title and paragraphs of further sections of the manual page.
+  std::vector<std::pair<std::string, std::string>> sections;
 };
 
-// A script to be sourced: completes flags, the values of those that have choices, subcommands with their flags and words,
-// running jobs and file names.
+// Returns a script to be sourced. It completes flags, the values of those that have choices, subcommands with their
+// flags and words, running jobs and file names.
 std::string BashCompletion(const ProgramDocs& docs);
-// The content of a file _NAME in zsh's $fpath.
+// Returns the content of a file _NAME in zsh's $fpath.
 std::string ZshCompletion(const ProgramDocs& docs);
-// The content of NAME.fish in fish's completions folder.
+// Returns the content of NAME.fish in fish's completions folder.
 std::string FishCompletion(const ProgramDocs& docs);
-// Section 1, in man(7) macros.
+// Returns a page of section 1, in man(7) macros.
 std::string ManPage(const ProgramDocs& docs);
 
 }  // namespace composer

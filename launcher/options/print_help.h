@@ -1,4 +1,4 @@
-// Prints what --help or --version asks for.
+// Prints the text that --help or --version requests.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace composer {
 
-// Writes `text` to stdout. Returns the exit code: 70 when stdout cannot be written.
+// Writes `text` to stdout. Returns the exit code, which is 70 if stdout cannot be written.
 int PrintHelp(const std::string& text);
 
 }  // namespace composer

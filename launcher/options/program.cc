@@ -48,7 +48,7 @@ absl::StatusOr<Program> Python(const ProgramQuery& query, const Environment& env
   return program;
 }
 
-// plugin.so job.yaml …: the job with that plugin in place of its own.
+// Makes the job of `plugin.so job.yaml …`, with that plugin in place of its own.
 absl::StatusOr<Program> PluginJob(const ProgramQuery& query) {
   const std::string& plugin = query.words[0];
   if (!PathExists(plugin)) return absl::InvalidArgumentError(absl::StrCat("no such file: ", plugin));
@@ -62,7 +62,7 @@ absl::StatusOr<Program> PluginJob(const ProgramQuery& query) {
   return YamlJob(job);
 }
 
-// A bare word may be a mistyped subcommand: what the PATH happens to hold under that name is not run on N ranks.
+// A bare word may be a mistyped subcommand, so a program of that name in PATH is not run on N ranks.
 absl::Status NotFound(const ProgramQuery& query, const Environment& environment) {
   const std::string& word = query.words[0];
   const std::string what = absl::StrCat("`", word, "` is not a subcommand, a .yaml or a .py file");
@@ -102,7 +102,7 @@ absl::StatusOr<Program> FindProgram(const ProgramQuery& query, const Environment
     if (!absl::StrContains(word, '/')) return NotFound(query, environment);
   }
   std::string path = FindExecutable(word, environment);
-  if (path.empty() && IsExecutableFile(word)) path = AbsolutePath(word);  // in the current folder, which PATH lacks
+  if (path.empty() && IsExecutableFile(word)) path = AbsolutePath(word);  // in the current folder, which is not in PATH
   if (path.empty() && PathExists(word))
     return absl::InvalidArgumentError(absl::StrCat(word, " is not executable, a .yaml or a .py file"));
   if (path.empty()) return absl::InvalidArgumentError(absl::StrCat("no such program: ", word));

@@ -1,4 +1,5 @@
-// What the words after the flags ask for: a job of ours (YAML), a Python script, another program, or a subcommand.
+// Determines what the words after the flags mean: a job of ours (YAML), a Python script, another program, or a
+// subcommand.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,13 +14,13 @@ namespace composer {
 
 struct Program {
   enum class Kind {
-    kJob,         // [plugin.so] job.yaml [key=value …]: composer_worker runs it
-    kScript,      // train.py …, -m module …, or an executable: started as it is
+    kJob,         // [plugin.so] job.yaml [key=value …], run by composer_worker
+    kScript,      // train.py …, -m module …, or an executable, started as it is
     kSubcommand,  // one of the table in subcommands.h
   };
   Kind kind = Kind::kScript;
   std::vector<std::string> argv;  // kScript, kJob: argv[0] is an absolute path; kSubcommand: its name and arguments
-  size_t first_argument = 1;      // kScript: index in argv of what the user gave the program
+  size_t first_argument = 1;      // kScript: index in argv of the first argument that the user gave the program
   std::string yaml;               // kJob: as the user wrote it; argv lacks --run_folder, which the launcher adds
   std::vector<std::string> overrides;  // kJob: the key=value words
 };
@@ -31,16 +32,17 @@ struct ProgramQuery {
   std::string worker_path;         // composer_worker, beside this binary
   bool script = false;             // --run-path: a Python script, whatever its name
   std::vector<std::string> subcommands = {};
-  // See AdviceFor in subcommands.h; empty: no advice.
+  // See AdviceFor in subcommands.h; empty means no advice.
   std::function<std::string(const std::string& word, const std::string& next)> advise = {};
 };
 
-// A first word without a `/` is a subcommand, a .yaml, .so or .py file, or after -c a program of the PATH; nothing else.
-// kInvalidArgument, naming the word and what to write instead: no such file, subcommand or program; a YAML job with
-// something else than key=value after it.
+// A first word without a `/` is only ever a subcommand, a .yaml, .so or .py file or, after -c, a program in PATH.
+// Returns kInvalidArgument, naming the word and what to write instead, if there is no such file, subcommand or program,
+// or if a YAML job is followed by anything but key=value.
 absl::StatusOr<Program> FindProgram(const ProgramQuery& query, const Environment& environment);
 
-// The executable file of that name: itself when it has a slash, else searched in PATH. "" when there is none.
+// Returns the executable file of that name: the name itself if it has a slash, else the one found in PATH. "" if there
+// is none.
 std::string FindExecutable(const std::string& name, const Environment& environment);
 
 }  // namespace composer

@@ -16,17 +16,17 @@ struct SecurityFlags {
   TlsFiles tls;
 };
 
-// The table entries of `flags`, for every command that serves or connects.
+// Returns the table entries of `flags`.
 std::vector<Option> SecurityOptions(SecurityFlags* flags);
 
 struct ControlPlaneFlags {
-  int http_port = -1;  // -1: none; 0: any free one
+  int http_port = -1;  // -1 means none, 0 any free one
   std::string http_address = "127.0.0.1";
   int control_port = -1;  // as http_port
   std::string control_address = "127.0.0.1";
 };
 
-// The table entries of `flags`.
+// Returns the table entries of `flags`.
 std::vector<Option> ControlPlaneOptions(ControlPlaneFlags* flags);
 
 }  // namespace composer

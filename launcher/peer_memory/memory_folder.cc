@@ -78,7 +78,7 @@ absl::StatusOr<std::vector<std::pair<std::string, int64_t>>> MemoryFolder::List(
   for (const std::string& key : keys) {
     if (IsLeftover(key)) continue;
     const absl::StatusOr<int64_t> bytes = store_.Size(key);
-    if (bytes.ok()) objects.emplace_back(key, *bytes);  // else it went meanwhile
+    if (bytes.ok()) objects.emplace_back(key, *bytes);  // otherwise it was removed meanwhile
   }
   return objects;
 }

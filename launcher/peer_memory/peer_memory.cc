@@ -22,8 +22,8 @@ namespace {
 constexpr int kMaxPeerConnections = 4096;  // one from each other node that sends here
 constexpr int kMaxMessage = static_cast<int>(MemoryFolder::kChunkBytes) + (64 << 10);
 constexpr absl::Duration kConnectLimit = absl::Seconds(5);
-constexpr absl::Duration kShortCall = absl::Seconds(10);  // a list, a removal
-constexpr absl::Duration kLongCall = absl::Minutes(10);   // an object on its way
+constexpr absl::Duration kShortCall = absl::Seconds(10);  // for a list or a removal
+constexpr absl::Duration kLongCall = absl::Minutes(10);   // for the transfer of an object
 
 }  // namespace
 
@@ -59,7 +59,7 @@ class PeerMemory::Server final : public proto::PeerMemory::Service {
     if (!reader.Read(&chunk)) return absl::InvalidArgumentError("an empty stream");
     RETURN_IF_ERROR(CheckJob(chunk.to()));
     ASSIGN_OR_RETURN(MemoryFolder::Incoming incoming, folder_.Receive(chunk.to().key()));
-    // A stream that was cut off ends as one that is complete does: the sender says the end with an empty chunk.
+    // An interrupted stream ends just as a complete one does, so the sender marks the end with an empty chunk.
     bool complete = false;
     do {
       complete = chunk.data().empty() && !chunk.has_to();

@@ -1,13 +1,13 @@
 // The memory of this node for snapshots of the training state, and the way to that of the other nodes.
 //
-// A crashed worker starts again from the last snapshot in its own node's memory; when a whole node is lost its snapshot is
+// A crashed worker restarts from the last snapshot in its own node's memory; when a whole node is lost, its snapshot is
 // in the memory of the next node. Workers write into the folder themselves; what crosses the network goes through the
 // launchers, which outlive their workers and have the job's credentials:
 //
 //   worker --PeerRelay, Unix socket--> its launcher --PeerMemory, TCP--> another node's launcher
 //
-// The same idea: Wang et al. 2023, "GEMINI: Fast Failure Recovery in Distributed Training with In-Memory Checkpoints".
-// Threads: any.
+// The idea is that of Wang et al. 2023, "GEMINI: Fast Failure Recovery in Distributed Training with In-Memory
+// Checkpoints". Thread-safe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,18 +30,19 @@ class PeerMemory {
  public:
   struct Options {
     std::string folder;       // in memory; see MemoryFolder
-    std::string job;          // whose objects; others are refused
+    std::string job;          // owner of the objects; other jobs are refused
     std::string address;      // of this node, as its peers reach it
     Credentials credentials;  // of the job; used on both sides
   };
 
-  // Listens on a free port of the address. Errors as Listener::Open.
+  // Listens on a free port of the address. Returns the errors of Listener::Open.
   static absl::StatusOr<std::unique_ptr<PeerMemory>> Start(const Options& options);
   ~PeerMemory();
 
-  // "host:port" for peers.
+  // Returns "host:port" for peers.
   const std::string& address() const { return address_; }
-  // PeerRelay for this node's workers; register it with the server of their socket. Lives as long as this object.
+  // Returns PeerRelay for this node's workers; register it with the server of their socket. It lives as long as this
+  // object.
   grpc::Service* relay();
 
  private:
@@ -51,7 +52,7 @@ class PeerMemory {
   PeerMemory() = default;
 
   std::string address_;
-  std::unique_ptr<Server> service_;  // outlives the server
+  std::unique_ptr<Server> service_;  // must outlive the server
   std::unique_ptr<Relay> relay_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Listener> listener_;

@@ -54,7 +54,7 @@ absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv, const Environm
   return pid;
 }
 
-// Whether the end came before the deadline.
+// Reads to the end of the stream; returns false if the deadline came first.
 bool ReadAll(int fd, absl::Time deadline, std::string& text) {
   while (true) {
     const int64_t millis = absl::ToInt64Milliseconds(deadline - absl::Now());

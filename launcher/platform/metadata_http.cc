@@ -52,7 +52,7 @@ absl::StatusOr<Curl> LoadCurl() {
 
 size_t Append(char* data, size_t size, size_t count, void* target) {
   std::string& body = *static_cast<std::string*>(target);
-  if (body.size() + size * count > kMaxNoticeBytes) return 0;  // an error of the transfer
+  if (body.size() + size * count > kMaxNoticeBytes) return 0;  // makes the transfer fail
   body.append(data, size * count);
   return size * count;
 }
@@ -65,7 +65,7 @@ absl::StatusOr<HttpReply> FetchMetadata(const MetadataRequest& request) {
   const Curl& curl = *loaded;
   CURL* handle = curl.init();
   if (handle == nullptr) return absl::UnavailableError("libcurl is out of memory");
-  curl_slist* headers = curl.append(nullptr, "Expect:");  // no round trip before a body
+  curl_slist* headers = curl.append(nullptr, "Expect:");  // avoids a round trip before a body
   for (const std::string& header : request.headers) headers = curl.append(headers, header.c_str());
   const absl::Cleanup free_all = [&] {
     curl.free_all(headers);

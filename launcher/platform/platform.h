@@ -1,5 +1,5 @@
-// What surrounds a launch beside flags and environment names: the batch system that started it, and those who may take the
-// machine away.
+// The surroundings of a launch that flags and environment do not name: the batch system that started it, and those who
+// may take the machine away.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,20 +21,20 @@
 namespace composer {
 
 struct Platform {
-  std::optional<SlurmPlace> slurm;  // nullopt: not a task of a Slurm step
+  std::optional<SlurmPlace> slurm;  // nullopt if this is not a task of a Slurm step
   std::vector<PreemptionSpec> preemption;
 };
 
-// kInvalidArgument: Slurm's variables contradict each other, or --preemption is wrong.
+// Returns kInvalidArgument if Slurm's variables contradict each other or --preemption is wrong.
 absl::StatusOr<Platform> LookAround(const LaunchOptions& options, const Environment& environment);
 
-// What Slurm says of the shape of the job. At most 16 hosts are named: the first and those that would follow it.
+// Returns what Slurm says about the shape of the job, with at most 16 hosts: the first and those that would take over.
 PlatformShape ToPlatform(const Platform& platform);
 
-// For --explain.
+// Returns the settings for --explain.
 std::vector<OptionValue> Explain(const Platform& platform);
 
-// Asks the sources from now on; null when there are none.
+// Polls the sources from now on; returns null if there are none.
 std::unique_ptr<PreemptionWatch> StartPreemptionWatch(const Platform& platform,
                                                       std::function<void(const Notice&)> on_notice);
 

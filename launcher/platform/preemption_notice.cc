@@ -33,7 +33,7 @@ absl::StatusOr<Json> ParseObject(absl::string_view body) {
   return document;
 }
 
-// A member that is text, without control characters; "" when there is none.
+// Returns a text member without control characters; "" if there is none.
 std::string Member(const Json& object, const char* name) {
   const auto it = object.find(name);
   if (it == object.end() || !it->is_string()) return "";

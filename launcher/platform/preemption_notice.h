@@ -1,5 +1,5 @@
-// What clouds say before they take a machine away, as text from their metadata services: pure parsers. Addresses, headers
-// and polling are in preemption_sources.h.
+// Pure parsers for the texts of cloud metadata services that announce the loss of a machine. Addresses, headers and
+// polling are in preemption_sources.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,34 +15,37 @@ namespace composer {
 
 struct Notice {
   std::string what;                              // one line: "AWS will terminate this spot instance"
-  absl::Time deadline = absl::InfiniteFuture();  // the machine may be gone then; InfiniteFuture: not told
-  std::string origin;                            // who said it: "aws", "file /run/stop"
+  absl::Time deadline = absl::InfiniteFuture();  // the machine may be gone then; InfiniteFuture if unknown
+  std::string origin;                            // its source: "aws", "file /run/stop"
 };
 
-// "AWS will terminate this spot instance in 118 s (aws)".
+// Returns "AWS will terminate this spot instance in 118 s (aws)".
 std::string DescribeNotice(const Notice& notice, absl::Time now);
 
 inline constexpr size_t kMaxNoticeBytes = 1 << 20;  // of one answer; more is an error
 
-// All: nullopt when the text says that nothing is planned; kInvalidArgument when it is not what the service documents.
+// All parsers return nullopt if the text says that nothing is planned, and kInvalidArgument if it is not what the
+// service documents.
 using NoticeOr = absl::StatusOr<std::optional<Notice>>;
 
-// AWS latest/meta-data/spot/instance-action: {"action":"terminate","time":"2026-01-01T00:02:00Z"}; also stop, hibernate.
+// Parses AWS latest/meta-data/spot/instance-action: {"action":"terminate","time":"2026-01-01T00:02:00Z"}; also stop and
+// hibernate.
 NoticeOr ParseAwsInstanceAction(absl::string_view body);
-// AWS latest/meta-data/events/recommendations/rebalance: {"noticeTime":"2026-01-01T00:00:00Z"}. No deadline.
+// Parses AWS latest/meta-data/events/recommendations/rebalance: {"noticeTime":"2026-01-01T00:00:00Z"}. It has no
+// deadline.
 NoticeOr ParseAwsRebalance(absl::string_view body);
 
-// GCP instance/preempted: TRUE or FALSE. A preempted machine has 30 s.
+// Parses GCP instance/preempted: TRUE or FALSE. A preempted machine has 30 s.
 NoticeOr ParseGcpPreempted(absl::string_view body, absl::Time now);
-// GCP instance/maintenance-event: TERMINATE_ON_HOST_MAINTENANCE (in 60 s), else NONE or MIGRATE_ON_HOST_MAINTENANCE (the
-// machine moves while it runs), which are no notices.
+// Parses GCP instance/maintenance-event: TERMINATE_ON_HOST_MAINTENANCE (in 60 s) is a notice. NONE and
+// MIGRATE_ON_HOST_MAINTENANCE (the machine moves while it runs) are not.
 NoticeOr ParseGcpMaintenance(absl::string_view body, absl::Time now);
 
-// Azure scheduled events. The document lists the events of the whole scale set: those with `machine` among their
-// resources count, of type Preempt, Terminate, Reboot or Redeploy; the earliest one is told. `event_ids` gets the ids of
-// all that count, for AzureAcknowledgement.
+// Parses Azure scheduled events. The document lists the events of the whole scale set. Those count that name `machine`
+// among their resources and are of type Preempt, Terminate, Reboot or Redeploy; the earliest one is returned.
+// `event_ids` receives the ids of all that count, for AzureAcknowledgement.
 NoticeOr ParseAzureEvents(absl::string_view body, absl::string_view machine, std::vector<std::string>* event_ids);
-// The body that tells Azure not to wait longer: {"StartRequests":[{"EventId":"…"}]}.
+// Returns the body that tells Azure not to wait any longer: {"StartRequests":[{"EventId":"…"}]}.
 std::string AzureAcknowledgement(const std::vector<std::string>& event_ids);
 
 }  // namespace composer

@@ -140,8 +140,8 @@ class AzureSource final : public PreemptionSource {
   std::vector<std::string> event_ids_;
 };
 
-// The notice is that the file appears or changes; its first line says why. A file that is there at the start, left over
-// from an earlier notice, is none.
+// Gives notice when the file appears or changes; its first line says why. A file that exists at the start, left over
+// from an earlier notice, does not count.
 class FileSource final : public PreemptionSource {
  public:
   explicit FileSource(std::string path) : path_(std::move(path)), before_(Version()) {}

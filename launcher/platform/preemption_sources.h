@@ -1,5 +1,5 @@
-// Who announces that this machine will be taken away: one interface, one small class each (research: launch.md 4.4).
-// Threads: one at a time for each source; PreemptionWatch sees to it.
+// Those who announce that this machine will be taken away: one interface, with one small class each (docs/spot.md).
+// Not thread-safe; PreemptionWatch uses each source from one thread at a time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,21 +26,22 @@ struct HttpReply {
   int code = 0;
   std::string body;
 };
-// Bounded in time and size. kUnavailable: no answer.
+// Must be bounded in time and size. Returns kUnavailable if there is no answer.
 using HttpFetch = std::function<absl::StatusOr<HttpReply>(const MetadataRequest&)>;
 
 class PreemptionSource {
  public:
   virtual ~PreemptionSource() = default;
 
-  // As the user wrote it, with where it is asked: "aws at http://169.254.169.254".
+  // Returns the source as the user wrote it and its address: "aws at http://169.254.169.254".
   virtual std::string name() const = 0;
   virtual absl::Duration interval() const { return absl::Seconds(2); }
-  // How long it may fail before the user hears of it.
+  // Returns how long the source may fail before the user is notified.
   virtual absl::Duration patience() const { return absl::Seconds(5); }
-  // One look. nullopt: no notice so far. An error: it could not be asked; the next look may go well.
+  // Polls once. Returns nullopt if there is no notice so far, or an error if the source could not be asked; a later
+  // poll may succeed.
   virtual NoticeOr Look(absl::Time now) = 0;
-  // The checkpoint is durable: the machine may go now.
+  // Reports that the checkpoint is durable, so the machine may go now.
   virtual absl::Status Acknowledge() { return absl::OkStatus(); }
 };
 

@@ -17,14 +17,14 @@ namespace composer {
 namespace {
 
 constexpr size_t kMaxAddressBytes = 1024;
-constexpr char kAzureChassis[] = "7783-7084-3265-9085-8269-3286-77";  // of every Azure machine
+constexpr char kAzureChassis[] = "7783-7084-3265-9085-8269-3286-77";  // the same on every Azure machine
 
 struct Cloud {
   const char* word;
   PreemptionKind kind;
   const char* address;
   const char* variable;
-  const char* prefix;  // before the variable's value
+  const char* prefix;  // precedes the variable's value
 };
 constexpr Cloud kClouds[] = {
     {"aws", PreemptionKind::kAws, "http://169.254.169.254", "AWS_EC2_METADATA_SERVICE_ENDPOINT", ""},
@@ -58,7 +58,7 @@ absl::StatusOr<PreemptionSpec> SpecOf(const Cloud& cloud, const Environment& env
   return PreemptionSpec{cloud.kind, std::move(address)};
 }
 
-// The name of the machine's cloud; "": none, or none that is known.
+// Returns the name of the machine's cloud; "" if there is none or it is unknown.
 absl::string_view CloudOf(const MachineFacts& facts) {
   const std::string bios = absl::AsciiStrToLower(facts.bios_version);
   if (facts.vendor == "Amazon EC2" || absl::StrContains(bios, "amazon")) return "aws";

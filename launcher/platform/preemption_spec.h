@@ -1,4 +1,4 @@
-// The --preemption flag: which announcers to ask, and where. Pure.
+// Parses the --preemption flag: which announcers to ask, and where. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,7 @@ enum class PreemptionKind { kAws, kAwsRebalance, kGcp, kAzure, kFile };
 
 struct PreemptionSpec {
   PreemptionKind kind;
-  std::string where;  // the base of its URLs, without a slash at the end; kFile: the path
+  std::string where;  // the base of its URLs, without a trailing slash; for kFile the path
   bool operator==(const PreemptionSpec&) const = default;
 };
 
@@ -27,11 +27,11 @@ struct MachineFacts {
   std::string chassis_tag;   // chassis_asset_tag
 };
 
-// `text`: a list of aws, aws-rebalance, gcp, azure, file:PATH and auto, with commas; `aws=URL` and so on ask another
-// address than the cloud's own. auto: the cloud that the facts name; none when they name none. "" or "off": none.
+// `text` is a comma-separated list of aws, aws-rebalance, gcp, azure, file:PATH and auto; `aws=URL` and so on use
+// another address than the cloud's own. auto means the cloud that the facts identify, if any. "" and "off" mean none.
 // Addresses also come from AWS_EC2_METADATA_SERVICE_ENDPOINT (a URL), GCE_METADATA_HOST (host[:port]) and
-// COMPOSER_AZURE_METADATA_ENDPOINT (a URL). kInvalidArgument: an unknown word, with the nearest right one; a URL that is
-// not http://; a relative path.
+// COMPOSER_AZURE_METADATA_ENDPOINT (a URL). Returns kInvalidArgument for an unknown word, naming the nearest right one,
+// a URL that is not http://, or a relative path.
 absl::StatusOr<std::vector<PreemptionSpec>> ParsePreemption(absl::string_view text, const Environment& environment,
                                                             const MachineFacts& facts);
 

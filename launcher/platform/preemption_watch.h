@@ -1,4 +1,4 @@
-// Asks the preemption sources in turn, from one thread, until each has had its say.
+// Polls the preemption sources in turn, from one thread, until each has given its notice.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,11 +24,11 @@ class PreemptionWatch {
 
   // Handlers run on the watch's thread and must not block.
   PreemptionWatch(std::vector<std::unique_ptr<PreemptionSource>> sources, Handlers handlers, Clock* clock);
-  // Waits for a request that runs: two seconds at most.
+  // Waits for a request in progress, two seconds at most.
   ~PreemptionWatch();
 
-  // The checkpoint is durable: tells the sources that gave a notice. Call it once the run is over; errors are told to
-  // on_unreachable and change nothing.
+  // Reports a durable checkpoint to the sources that gave a notice. Must be called when the run is over. Errors are
+  // reported to on_unreachable and change nothing.
   void Acknowledge();
 
  private:

@@ -40,7 +40,7 @@ absl::StatusOr<SlurmNumber> Number(const Environment& environment, absl::string_
   return SlurmNumber{number, std::string(name)};
 }
 
-// One of several variables that hold the same on different versions; the first that is set.
+// Returns the first variable that is set, of several that hold the same value on different Slurm versions.
 absl::string_view FirstSet(const Environment& environment, std::initializer_list<absl::string_view> names) {
   for (const absl::string_view name : names) {
     if (!environment.GetOr(name, "").empty()) return name;
@@ -60,7 +60,7 @@ absl::Status ReadHosts(const Environment& environment, SlurmPlace& place) {
   return absl::OkStatus();
 }
 
-// Tasks of the step on this node.
+// Returns the number of tasks of the step on this node.
 absl::StatusOr<int> TasksHere(const Environment& environment, const SlurmPlace& place) {
   constexpr char kName[] = "SLURM_STEP_TASKS_PER_NODE";
   ASSIGN_OR_RETURN(const std::string text, Text(environment, kName));
@@ -78,7 +78,7 @@ absl::StatusOr<int> TasksHere(const Environment& environment, const SlurmPlace& 
   return (*counts)[static_cast<size_t>(place.host)];
 }
 
-// GPUs of the step on this node; 0: none, or not told as a number.
+// Returns the GPUs of the step on this node; 0 if there are none or the variable is not a number.
 int GpusOnNode(const Environment& environment) {
   int gpus = 0;
   return absl::SimpleAtoi(environment.GetOr("SLURM_GPUS_ON_NODE", ""), &gpus) && gpus > 0 && gpus <= 1024 ? gpus : 0;
@@ -98,12 +98,13 @@ void ShareGpus(const Environment& environment, int tasks, int local_id, int visi
   place.local_world_size = tasks * place.slots->value;
 }
 
-// SLURM_TOPOLOGY_ADDR is "s0.s4.node1" where SLURM_TOPOLOGY_ADDR_PATTERN is "switch.switch.node": all but the node.
+// Returns all but the node of SLURM_TOPOLOGY_ADDR, which is "s0.s4.node1" where SLURM_TOPOLOGY_ADDR_PATTERN is
+// "switch.switch.node".
 std::string NodeGroup(const Environment& environment) {
   const std::string address = environment.GetOr("SLURM_TOPOLOGY_ADDR", "");
   const std::string pattern = environment.GetOr("SLURM_TOPOLOGY_ADDR_PATTERN", "");
   if (!absl::EndsWith(pattern, ".node")) return "";
-  // A host name may have dots of its own: as many parts go as the pattern has above the node.
+  // A host name may contain dots, so as many parts are taken as the pattern has above the node.
   const auto levels = std::count(pattern.begin(), pattern.end(), '.');
   size_t end = 0;
   for (std::ptrdiff_t i = 0; i < levels; ++i) {
@@ -146,7 +147,7 @@ absl::StatusOr<std::optional<SlurmPlace>> ReadSlurmPlace(const Environment& envi
     place.restarts = restarts.value;
   }
   place.node_group = NodeGroup(environment);
-  // Steps of one job may run side by side on the same nodes.
+  // Steps of one job may run side by side on the same nodes, so the port depends on the step too.
   const uint64_t offset = (place.job_id + uint64_t{257} * static_cast<uint64_t>(place.step_id)) % kSlurmPorts;
   place.port = {kFirstSlurmPort + static_cast<int>(offset), "SLURM_JOB_ID"};
   return std::optional<SlurmPlace>(std::move(place));

@@ -15,7 +15,7 @@
 namespace composer {
 namespace {
 
-constexpr size_t kMaxNameBytes = 255;  // of a host name; also keeps the width of numbers small
+constexpr size_t kMaxNameBytes = 255;  // of a host name; also bounds the width of numbers
 constexpr size_t kMaxTotalBytes = 64 << 20;
 constexpr int kMaxTasksPerNode = 65536;
 
@@ -27,12 +27,12 @@ absl::Status TooMany() {
   return absl::InvalidArgumentError(absl::StrCat("the list names more than ", kMaxSlurmNodes, " nodes"));
 }
 
-// Absl's own accepts signs and spaces.
+// absl's own parser accepts signs and spaces.
 bool ParseNumber(absl::string_view text, uint64_t* number) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit) && absl::SimpleAtoi(text, number);
 }
 
-// The inside of one pair of brackets: "001-003,7".
+// Parses the inside of one pair of brackets: "001-003,7".
 absl::StatusOr<std::vector<std::string>> ParseRanges(absl::string_view inside) {
   std::vector<std::string> numbers;
   for (const absl::string_view range : absl::StrSplit(inside, ',')) {
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<std::string>> ParseRanges(absl::string_view inside) {
   return numbers;
 }
 
-// Each of `stems` followed by each of `endings`.
+// Returns each of `stems` followed by each of `endings`.
 absl::StatusOr<std::vector<std::string>> Cross(const std::vector<std::string>& stems,
                                                const std::vector<std::string>& endings) {
   if (stems.size() * endings.size() > kMaxSlurmNodes) return TooMany();
@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<std::string>> Cross(const std::vector<std::string>& s
   return names;
 }
 
-// One part between commas: "gpu-[1-2]-[3,4]".
+// Parses one part between commas: "gpu-[1-2]-[3,4]".
 absl::StatusOr<std::vector<std::string>> ParsePart(absl::string_view part) {
   std::vector<std::string> names = {""};
   absl::string_view rest = part;
@@ -86,7 +86,7 @@ absl::StatusOr<std::vector<std::string>> ParsePart(absl::string_view part) {
   return names;
 }
 
-// The end of the part that `text` begins with: at a comma or a space outside of brackets.
+// Returns the length of the first part of `text`, which ends at a comma or a space outside of brackets.
 absl::StatusOr<size_t> PartLength(absl::string_view text) {
   bool inside = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -140,7 +140,7 @@ absl::StatusOr<std::vector<int>> ParseTasksPerNode(absl::string_view text) {
         (open < part.size() && (!repeated || !ParseNumber(repeat, &nodes)))) {
       return Bad(part, "is not a count, as in 8 or 8(x4)");
     }
-    if (tasks < 1 || tasks > kMaxTasksPerNode) return Bad(part, absl::StrCat("must have 1 to ", kMaxTasks, " tasks"));
+    if (tasks < 1 || tasks > kMaxTasksPerNode) return Bad(part, absl::StrCat("must have 1 to ", kMaxTasksPerNode, " tasks"));
     if (nodes < 1) return Bad(part, "speaks of no node");
     if (nodes > kMaxSlurmNodes - counts.size()) return TooMany();
     counts.insert(counts.end(), nodes, static_cast<int>(tasks));

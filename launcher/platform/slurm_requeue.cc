@@ -26,7 +26,7 @@ absl::StatusOr<SlurmJobFacts> ParseSlurmJob(absl::string_view text) {
   for (const absl::string_view field : absl::StrSplit(text, absl::ByAnyChar(" \n\t"), absl::SkipEmpty())) {
     if (absl::StartsWith(field, "BatchFlag=")) {
       batch_told = true;
-      facts.batch = field != "BatchFlag=0";  // more than 1 when it was requeued
+      facts.batch = field != "BatchFlag=0";  // more than 1 if it was requeued before
     }
     if (absl::StartsWith(field, "JobState=")) facts.state = std::string(field.substr(9, 40));
     if (absl::StartsWith(field, "Requeue=")) {

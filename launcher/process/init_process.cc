@@ -13,7 +13,7 @@
 namespace composer {
 namespace {
 
-// The foreground of the terminal goes with the work, so that Ctrl-C reaches it once and not also by way of us.
+// The terminal's foreground goes to the work, so that Ctrl-C reaches it once and not a second time through us.
 void LeadOwnGroup() {
   setpgid(0, 0);
   if (isatty(STDIN_FILENO) == 1) {
@@ -27,7 +27,7 @@ bool IsForInitOnly(int signal) {
   return signal == SIGCHLD || signal == SIGTTIN || signal == SIGTTOU || signal == SIGPIPE;
 }
 
-// Reaps everything there is; the exit code of `child` when it was among it.
+// Reaps everything that has ended. Returns the exit code of `child` if it was reaped.
 std::optional<int> Reap(pid_t child) {
   std::optional<int> code;
   int status = 0;

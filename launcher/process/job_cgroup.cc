@@ -20,7 +20,7 @@ namespace composer {
 namespace {
 
 constexpr int64_t kMaxFileBytes = 64 << 10;
-constexpr int kRemoveTries = 200;  // of 5 ms
+constexpr int kRemoveTries = 200;  // every 5 ms
 
 bool IsUnified(const std::string& folder) { return PathExists(JoinPath(folder, "cgroup.subtree_control")); }
 
@@ -38,7 +38,7 @@ std::string JobCgroupRoot() {
   if (!ours.has_value()) return "";
   for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
     const std::string above = absl::StrCat(root, *ours == "/" ? "" : *ours);
-    // Of the cgroup above we must be able to move processes out.
+    // We must be able to move processes out of the parent cgroup.
     if (IsUnified(above) && access(JoinPath(above, "cgroup.procs").c_str(), W_OK) == 0) return above;
   }
   return "";

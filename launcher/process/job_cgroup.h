@@ -1,11 +1,12 @@
-// A cgroup of the job's own on this node, where the host lets us make one (cgroup v2: root, or a delegated subtree as systemd
-// and container runtimes give): the kernel then ends all that is in it with one write, also a process that forks without
-// end, left its session, or emptied its environment. The spawner's and orphan reaper's searches stay: most hosts delegate nothing.
+// Gives the job a cgroup of its own on this node, where the host lets us make one (cgroup v2 as root, or in a delegated
+// subtree such as systemd and container runtimes provide). The kernel then kills everything in it with one write, even
+// a process that forks endlessly, left its session, or emptied its environment. The spawner and the orphan reaper still
+// search for processes, because most hosts delegate nothing.
 //
-//   /sys/fs/cgroup/<ours>/composer-<random>    the spawner is born into it, and so is all that it starts; the launcher and its
-//                                              orphan reaper are not: they end it
+//   /sys/fs/cgroup/<ours>/composer-<random>    The spawner and everything that it starts are born into it. The launcher
+//                                              and its orphan reaper stay outside, because they kill it.
 //
-// It has no controllers of its own: memory counts for the cgroup above, as before.
+// It has no controllers of its own: memory is still charged to the parent cgroup.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,25 +19,27 @@
 
 namespace composer {
 
-// Our place in the v2 hierarchy, from /proc/self/cgroup: "/user.slice/…"; nullopt: there is none. Pure.
+// Returns our path in the v2 hierarchy, such as "/user.slice/…", from the text of /proc/self/cgroup; nullopt if there
+// is none. Pure.
 std::optional<std::string> UnifiedCgroup(absl::string_view proc_self_cgroup);
 
-// Where cgroups of jobs are made: below our own; "" where that is not possible.
+// Returns the folder in which job cgroups are made, which is our own cgroup; "" where none can be made.
 std::string JobCgroupRoot();
 
-// A new, empty cgroup `name` below our own; its folder, or "" where that is not possible, or the kernel has no cgroup.kill
-// (before 5.14).
+// Makes a new, empty cgroup `name` below our own and returns its folder. Returns "" where that is impossible or the
+// kernel has no cgroup.kill (before 5.14).
 std::string MakeJobCgroup(const std::string& name);
 
-// fork(), with the child born in the cgroup and nothing else different, for a caller with one thread; moving a process there
-// takes 10 to 20 ms. Where the kernel refuses (a sandbox, no right) the cgroup is removed, `folder` becomes "", and it is a
-// fork. In the child glibc goes by the parent's thread id: it must start no threads, but may fork.
+// Behaves like fork(), but the child is born in the cgroup `folder`; moving a process there later takes 10 to 20 ms.
+// The caller must have one thread. Where the kernel refuses (sandbox, missing permission), it removes the cgroup, sets
+// `folder` to "" and calls fork(). glibc in the child still uses the parent's thread id, so the child must not start
+// threads, but it may fork.
 pid_t ForkInto(std::string& folder);
 
-// SIGKILL to all that is in it, at once. False: it could not be written. "": does nothing.
+// Sends SIGKILL to every process in the cgroup at once. Returns false if the write fails or `folder` is "".
 bool KillCgroup(const std::string& folder);
 
-// Removes it once it is empty, waiting for that up to a second. "": does nothing.
+// Removes the cgroup once it is empty, waiting up to a second for that. Does nothing if `folder` is "".
 void RemoveCgroup(const std::string& folder);
 
 }  // namespace composer

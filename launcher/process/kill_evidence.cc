@@ -56,7 +56,7 @@ KillVerdict WithoutEvidence(const KillEvidence& evidence) {
   return {Killer::kUnknown, "not by the launcher; this host does not show whether for want of memory"};
 }
 
-// The number behind `name`, as in "anon-rss:123kB"; -1: none.
+// Returns the number that follows `name`, as in "anon-rss:123kB"; -1 if there is none.
 int64_t NumberAfter(absl::string_view text, absl::string_view name) {
   const size_t at = text.find(name);
   if (at == absl::string_view::npos) return -1;

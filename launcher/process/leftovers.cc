@@ -19,7 +19,7 @@ namespace composer {
 namespace {
 
 constexpr absl::string_view kTempPrefix = "composer-";
-constexpr size_t kTempRandom = 6;  // of mkdtemp
+constexpr size_t kTempRandom = 6;  // mkdtemp's random suffix
 
 bool IsOurName(absl::string_view name) {
   return absl::ConsumePrefix(&name, kTempPrefix) && name.size() == kTempRandom &&
@@ -27,7 +27,7 @@ bool IsOurName(absl::string_view name) {
                      [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); });
 }
 
-// "summary.json.tmp-4711", and what may follow the pid.
+// Matches "summary.json.tmp-4711", and the same with a suffix after the pid.
 bool IsUnfinished(absl::string_view name) {
   const size_t at = name.rfind(".tmp-");
   return at != absl::string_view::npos && at + 5 < name.size() && absl::ascii_isdigit(name[at + 5]);
@@ -40,12 +40,12 @@ class LeftoverCleaner {
   void ClearTempFolder(const std::string& path) {
     if (!IsOld(path, S_IFDIR)) return;
     const int fd = open(JoinPath(path, kOwnerFile).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return;  // not a launcher's
+    if (fd < 0) return;  // not a launcher's folder
     const absl::Cleanup close_fd = [fd] { close(fd); };
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && RemoveTree(path).ok()) removed_.push_back(path);
   }
 
-  // The kernel keeps it if a process is in it.
+  // rmdir fails if a process is in it.
   void ClearCgroup(const std::string& path) {
     if (IsOld(path, S_IFDIR) && rmdir(path.c_str()) == 0) removed_.push_back(path);
   }

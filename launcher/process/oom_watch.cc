@@ -18,8 +18,8 @@ namespace composer {
 namespace {
 
 constexpr int64_t kMaxKernelTextBytes = 1 << 20;
-constexpr size_t kMaxKills = 1000;                         // of one generation: the newest are kept
-constexpr char kFirstPidNamespace[] = "pid:[4026531836]";  // PROC_PID_INIT_INO of the kernel
+constexpr size_t kMaxKills = 1000;                         // per generation; the newest are kept
+constexpr char kFirstPidNamespace[] = "pid:[4026531836]";  // the kernel's PROC_PID_INIT_INO
 
 int64_t ReadNumber(const std::string& path) {
   const auto text = ReadFile(path, kMaxKernelTextBytes);
@@ -43,7 +43,7 @@ OomWatch::OomWatch(Places places) : places_(std::move(places)), own_pids_(InFirs
   const auto cgroup = ParseMemoryCgroup(*membership);
   if (!cgroup.has_value()) return;
   v2_ = cgroup->v2;
-  // A container sees its own cgroup as the mount's root, whatever the path says.
+  // A container sees its own cgroup as the root of the mount, whatever the path says.
   for (const std::string& root : {absl::StrCat(places_.cgroup, v2_ ? "" : "/memory"), places_.cgroup + "/unified"}) {
     for (const std::string& folder : {absl::StrCat(root, cgroup->path), root}) {
       if (!PathExists(folder + (v2_ ? "/memory.events" : "/memory.oom_control"))) continue;
@@ -91,7 +91,7 @@ int64_t OomWatch::ReadAvailable() const {
   const auto text = ReadFile(places_.proc + "/meminfo", kMaxKernelTextBytes);
   int64_t available = text.ok() ? ParseAvailableMemory(*text) : -1;
   if (cgroup_folder_.empty()) return available;
-  const int64_t limit = ReadNumber(cgroup_folder_ + (v2_ ? "/memory.max" : "/memory.limit_in_bytes"));  // -1: "max"
+  const int64_t limit = ReadNumber(cgroup_folder_ + (v2_ ? "/memory.max" : "/memory.limit_in_bytes"));  // -1 for "max"
   const int64_t used = ReadNumber(cgroup_folder_ + (v2_ ? "/memory.current" : "/memory.usage_in_bytes"));
   if (limit > 0 && used >= 0) available = available < 0 ? limit - used : std::min(available, limit - used);
   return available;
@@ -99,10 +99,11 @@ int64_t OomWatch::ReadAvailable() const {
 
 void OomWatch::ReadKernelLog() {
   if (log_fd_ < 0) return;
-  std::array<char, 8192> record;  // one record a read
+  std::array<char, 8192> record;  // each read returns one record
   while (true) {
     const ssize_t size = read(log_fd_, record.data(), record.size());
-    if (size < 0 && (errno == EPIPE || errno == EINTR)) continue;  // EPIPE: records were lost, the next read goes on
+    // EPIPE means that records were lost; the next read goes on.
+    if (size < 0 && (errno == EPIPE || errno == EINTR)) continue;
     if (size <= 0) return;
     if (auto kill = ParseKernelRecord({record.data(), static_cast<size_t>(size)})) kills_.push_back(*std::move(kill));
     if (kills_.size() > kMaxKills) kills_.erase(kills_.begin());

@@ -1,6 +1,6 @@
-// Reads what this host can tell about processes killed for want of memory: the oom_kill counter of our memory cgroup (v1
-// or v2), the kernel log, and how much memory is left. Each source may be missing; kill_evidence.h judges what is there.
-// Threads: one at a time. No call blocks.
+// Reads what this host can report about processes killed for lack of memory: the oom_kill counter of our memory cgroup
+// (v1 or v2), the kernel log, and the memory that is left. Each source may be missing; kill_evidence.h judges what
+// there is. Not thread-safe. No call blocks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,9 +29,10 @@ class OomWatch {
   OomWatch(const OomWatch&) = delete;
   OomWatch& operator=(const OomWatch&) = delete;
 
-  // From here on evidence counts: what the log and the counter say so far is of earlier generations.
+  // Starts a new generation: whatever the log and the counter say so far belongs to earlier ones.
   void Begin();
-  // The host's part of the evidence about a process that has just ended. `workers`: all pids of the generation.
+  // Returns the host's part of the evidence about a process that has just ended. `workers` holds all pids of the
+  // generation.
   KillEvidence Look(pid_t pid, const std::vector<pid_t>& workers);
 
  private:
@@ -40,9 +41,9 @@ class OomWatch {
   void ReadKernelLog();
 
   const Places places_;
-  std::string cgroup_folder_;  // "": no memory cgroup is visible
+  std::string cgroup_folder_;  // "" if no memory cgroup is visible
   bool v2_ = false;
-  bool own_pids_ = false;  // we live in the first process namespace, so the log's pids are ours
+  bool own_pids_ = false;  // we are in the initial pid namespace, so the log's pids are ours
   int log_fd_ = -1;
   std::optional<int64_t> before_;
   std::vector<OomKill> kills_;  // since Begin

@@ -23,7 +23,7 @@ constexpr absl::Duration kLimit = absl::Seconds(30);  // SIGKILL can take that l
 
 void KillAll(const std::string& needle) {
   const absl::Time deadline = absl::Now() + kLimit;
-  for (int empty = 0; empty < 2 && absl::Now() < deadline;) {  // a fork may have been under way: look twice
+  for (int empty = 0; empty < 2 && absl::Now() < deadline;) {  // looks twice, because a fork may have been under way
     const std::vector<pid_t> found = ProcessesWithEnvironment(needle);
     for (const pid_t pid : found) kill(pid, SIGKILL);
     empty = found.empty() ? empty + 1 : 0;
@@ -61,14 +61,14 @@ OrphanReaper StartOrphanReaper(const std::string& temp_folder, const std::string
     return {pid, ends[1]};
   }
   setsid();
-  prctl(PR_SET_NAME, "launch-reaper");  // no "composer" in it, for the sake of pkill
-  for (int fd = 0; fd < 3; ++fd) close(fd);    // holds nobody's terminal or pipe open
+  prctl(PR_SET_NAME, "launch-reaper");       // avoids "composer", which pkill may target
+  for (int fd = 0; fd < 3; ++fd) close(fd);  // keeps nobody's terminal or pipe open
   open("/dev/null", O_RDWR);
   close_range(3, static_cast<unsigned>(ends[0]) - 1, 0);
   close_range(static_cast<unsigned>(ends[0]) + 1, ~0U, 0);
   char byte = 0;
-  while (read(ends[0], &byte, 1) !=
-         0) {  // EINTR cannot be: all signals are blocked; an error reads as -1 and is tried again
+  // EINTR cannot happen, because all signals are blocked; any error returns -1 and is retried.
+  while (read(ends[0], &byte, 1) != 0) {
     const timespec pause = {0, 1'000'000};
     nanosleep(&pause, nullptr);
   }

@@ -22,7 +22,7 @@ void AppendList(const std::vector<std::string>& list, std::string& bytes) {
   for (const std::string& item : list) absl::StrAppend(&bytes, item, absl::string_view("\0", 1));
 }
 
-// Takes one NUL-terminated string off the front.
+// Removes one NUL-terminated string from the front.
 absl::StatusOr<std::string> TakeString(absl::string_view& bytes) {
   const size_t end = bytes.find('\0');
   if (end == absl::string_view::npos) return absl::InvalidArgumentError("process spec is cut off");
@@ -52,11 +52,11 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return result;
 }
 
-// What the child needs, made before vfork: between vfork and exec it may only make system calls.
+// Everything that the child needs, built before vfork, because between vfork and exec it may only make system calls.
 struct ExecPlan {
   std::vector<char*> argv;
   std::vector<char*> environment;
-  const char* folder;  // null: stay
+  const char* folder;  // null means that the child stays in the current folder
   cpu_set_t cpus;
   bool bind;
   bool blocks_signals;
@@ -69,7 +69,7 @@ struct ExecPlan {
 void Exec(const ExecPlan& plan) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != plan.parent) _exit(1);  // the parent was gone before the line above
+  if (getppid() != plan.parent) _exit(1);  // the parent died before prctl took effect
   if (plan.folder != nullptr && chdir(plan.folder) != 0) return;
   const int null_fd = open("/dev/null", O_RDONLY);
   if (null_fd < 0 || dup2(null_fd, 0) < 0) return;
@@ -138,7 +138,8 @@ absl::StatusOr<pid_t> SpawnProcess(const ProcessSpec& spec, int stdout_fd, int s
     _exit(127);
   }
   if (child < 0) return ErrnoStatus(errno, "start", spec.argv[0]);
-  if (failure != 0) return ErrnoStatus(failure, "execute", spec.argv[0]);  // its exit is reaped like any stray's
+  // Its exit is reaped like that of any stray child.
+  if (failure != 0) return ErrnoStatus(failure, "execute", spec.argv[0]);
   return child;
 }
 

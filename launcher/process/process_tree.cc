@@ -32,7 +32,7 @@ void AppendPids(const std::string& path, std::vector<pid_t>& pids) {
   }
 }
 
-// Reaps without waiting; a descendant that we did not start is nobody's concern but ours.
+// Reaps without blocking. Nobody but us reaps a descendant that we did not start.
 void Reap(const std::vector<pid_t>& pids) {
   for (const pid_t pid : pids) waitpid(pid, nullptr, WNOHANG);
 }
@@ -59,7 +59,7 @@ std::vector<pid_t> WithDescendants(std::vector<pid_t> roots) {
 char ProcessState(pid_t pid) {
   const auto text = ReadFile(absl::StrCat("/proc/", pid, "/stat"), kMaxProcFileBytes);
   if (!text.ok()) return 0;
-  const size_t end_of_name = text->rfind(") ");  // a name may hold anything
+  const size_t end_of_name = text->rfind(") ");  // a name may contain anything
   return end_of_name == std::string::npos || end_of_name + 2 >= text->size() ? 0 : (*text)[end_of_name + 2];
 }
 
@@ -70,10 +70,10 @@ std::string WaitChannel(pid_t pid) {
 }
 
 absl::Duration CpuTimeOf(absl::string_view proc_stat, int64_t ticks_per_second) {
-  const size_t name_end = proc_stat.rfind(')');  // the name may hold anything
+  const size_t name_end = proc_stat.rfind(')');  // the name may contain anything
   if (name_end == absl::string_view::npos || ticks_per_second <= 0) return absl::ZeroDuration();
   const std::vector<absl::string_view> fields = absl::StrSplit(proc_stat.substr(name_end + 1), ' ', absl::SkipEmpty());
-  constexpr size_t kUtime = 11;  // field 14 of proc(5); the first here is field 3
+  constexpr size_t kUtime = 11;  // field 14 of proc(5); index 0 here is field 3
   int64_t sum = 0;
   for (size_t i = kUtime; i < kUtime + 4; ++i) {
     int64_t ticks = 0;

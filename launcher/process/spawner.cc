@@ -51,7 +51,8 @@ absl::StatusOr<std::unique_ptr<Spawner>> Spawner::Start(Options options) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   sigset_t all, before;
   sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);  // orphan reaper and spawner are never without their mask
+  // The orphan reaper and the spawner must never run without their signal mask.
+  sigprocmask(SIG_SETMASK, &all, &before);
   std::string cgroup = options.temp_folder.empty() ? "" : MakeJobCgroup(BaseName(options.temp_folder));
   const OrphanReaper reaper = StartOrphanReaper(options.temp_folder, cgroup);
   const pid_t pid = ForkInto(cgroup);
@@ -87,8 +88,7 @@ absl::Status Spawner::Spawn(int tag, const ProcessSpec& spec, int stdout_fd, int
 }
 
 void Spawner::Kill(pid_t pid, int signal) {
-  SendRequest(socket_, {SpawnerRequest::kKill, 0, pid, signal}, nullptr)
-      .IgnoreError();  // TakeEvents tells of its death
+  SendRequest(socket_, {SpawnerRequest::kKill, 0, pid, signal}, nullptr).IgnoreError();  // TakeEvents reports its death
 }
 
 void Spawner::Sweep() { SendRequest(socket_, {SpawnerRequest::kSweep, 0, 0, 0}, nullptr).IgnoreError(); }
@@ -103,7 +103,7 @@ absl::StatusOr<std::vector<SpawnerEvent>> Spawner::TakeEvents() {
     } else if (size < 0 && errno == EINTR) {
       continue;
     } else if ((size < 0 && errno == EAGAIN) || !events.empty()) {
-      return events;  // a closed socket is told at the next call
+      return events;  // the next call reports the closed socket
     } else {
       return absl::UnavailableError("the spawner process is gone");
     }
@@ -113,11 +113,11 @@ absl::StatusOr<std::vector<SpawnerEvent>> Spawner::TakeEvents() {
 bool Spawner::KillLeftovers() {
   KillCgroup(cgroup_);
   Reap();
-  // Not the orphan reaper: should we be killed next, as by `pkill -9 composer`, it is all that is left.
+  // The orphan reaper is spared: if we are killed next, say by `pkill -9 composer`, it is all that is left.
   return KillChildren([this](pid_t pid) { return pid != reaper_.pid; }, absl::Seconds(5));
 }
 
-// The spawner has ended, or is about to: its end of the socket is closed.
+// The spawner has ended or is about to, because its end of the socket is closed.
 void Spawner::Reap() {
   int status = 0;
   pid_t reaped = 0;
@@ -147,7 +147,7 @@ absl::Status Spawner::Restart() {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
   const pid_t pid = ForkInto(cgroup_);
-  if (pid == 0) {  // other threads may hold any lock: system calls only
+  if (pid == 0) {  // system calls only, because other threads may hold any lock
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     for (const int fd : inherited) fcntl(fd, F_SETFD, 0);
     execv("/proc/self/exe", const_cast<char**>(argv.data()));
@@ -179,23 +179,24 @@ void Spawner::KillStuck() {
 void Spawner::Finish() {
   if (finished_) return;
   finished_ = true;
-  close(socket_);  // its sign to end everything
+  close(socket_);  // tells the spawner to end everything
   const char state = pid_ == 0 ? '\0' : ProcessState(pid_);
-  if (state == 'T' || state == 't') {  // it does not see the sign
+  if (state == 'T' || state == 't') {  // a stopped spawner does not notice
     KillStuck();
     KillLeftovers();
   }
   Reap();
   KillCgroup(cgroup_);
   RemoveCgroup(cgroup_);
-  if (reaper_.pid > 0 && kill(reaper_.pid, SIGKILL) == 0) waitpid(reaper_.pid, nullptr, 0);  // nothing is left for it
+  // Nothing is left for it to do.
+  if (reaper_.pid > 0 && kill(reaper_.pid, SIGKILL) == 0) waitpid(reaper_.pid, nullptr, 0);
   if (reaper_.alive_fd >= 0) close(reaper_.alive_fd);
 }
 
 int RunRestartedSpawner(int argc, char** argv) {
   int socket = -1, type = 0;
   socklen_t size = sizeof(type);
-  // Not started by a launcher: there is nothing to keep, and no folder to remove.
+  // It was not started by a launcher, so there is no job to manage and no folder to remove.
   if (argc != 6 || !absl::SimpleAtoi(argv[2], &socket) || getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
       type != SOCK_SEQPACKET) {
     return exit_code::kUserError;

@@ -1,5 +1,5 @@
-// The launcher's handle on its spawner (spawner_process.h): start processes, signal them, hear of their ends.
-// Threads: one at a time.
+// The launcher's handle on its spawner (spawner_process.h): starts processes, signals them and reports their exits. Not
+// thread-safe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,62 +19,66 @@
 
 namespace composer {
 
-// Something that happened to a process which the spawner started.
+// An event in the life of a process that the spawner started.
 struct SpawnerEvent {
   enum class Kind { kStarted, kSpawnFailed, kExited };
   Kind kind;
-  int tag;  // as given to Spawn
+  int tag;  // as passed to Spawn
   pid_t pid = 0;
-  ExitStatus exit;       // kExited
-  absl::Status failure;  // kSpawnFailed: why, naming the path
+  ExitStatus exit;       // for kExited
+  absl::Status failure;  // for kSpawnFailed: why, naming the path
 };
 
 class Spawner {
  public:
   struct Options {
-    std::string temp_folder;  // the spawner removes it when the launcher ends, however that happens; its path is in the
-        // environment of every worker, and a orphan reaper ends what launcher and spawner leave; "": none,
-        // and no cgroup (job_cgroup.h) either
+    // The spawner removes this folder when the launcher ends, however that happens. Its path is in the environment of
+    // every worker, and an orphan reaper kills what launcher and spawner leave. "" means no folder, no orphan reaper
+    // and no cgroup (job_cgroup.h).
+    std::string temp_folder;
     std::function<void()> early_child;  // runs in a process of its own from the very start; its tag is kEarlyChildTag
-    int early_child_fd = -1;            // for the early child alone: the spawner closes its copy
-    std::vector<int> held;  // descriptors that must stay open for as long as a process of the job lives: locks
+    int early_child_fd = -1;            // used by the early child alone: the spawner closes its copy
+    std::vector<int> held;              // descriptors (locks) that must stay open while any process of the job lives
   };
   static constexpr int kEarlyChildTag = -1;
 
-  // Forks. Call from main while the process has one thread. Makes the calling process a child subreaper, so that it can
-  // clean up should the spawner die.
+  // Forks. Must be called from main while the process has one thread. Makes the calling process a child subreaper, so
+  // that it can clean up if the spawner dies.
   static absl::StatusOr<std::unique_ptr<Spawner>> Start(Options options);
 
-  // As Finish.
+  // Calls Finish.
   ~Spawner();
   Spawner(const Spawner&) = delete;
   Spawner& operator=(const Spawner&) = delete;
 
-  // The answer comes as an event with this tag. The descriptors stay the caller's. kUnavailable: the spawner is gone.
+  // Requests a process. The result arrives as an event with this tag. The caller keeps the descriptors. Returns
+  // kUnavailable when the spawner is gone.
   absl::Status Spawn(int tag, const ProcessSpec& spec, int stdout_fd, int stderr_fd);
   // Signals the process group of a process that the spawner started.
   void Kill(pid_t pid, int signal);
-  // Ends what earlier workers left running (daemons, orphans).
+  // Kills what earlier workers left running (daemons, orphans).
   void Sweep();
 
-  // Readable when TakeEvents has something.
+  // Becomes readable when TakeEvents has something to return.
   int fd() const { return socket_; }
-  // Everything there is now, in the order it happened. kUnavailable: the spawner is gone; call KillLeftovers, then Restart.
+  // Returns all events so far, in the order they happened. Returns kUnavailable when the spawner is gone; call
+  // KillLeftovers and then Restart.
   absl::StatusOr<std::vector<SpawnerEvent>> TakeEvents();
 
-  // After the spawner's death its children are ours: ends them all. False: some are left, in an uninterruptible wait.
+  // Kills all children of a dead spawner, which are now ours. Returns false if some remain in an uninterruptible wait.
   bool KillLeftovers();
-  // How the spawner ended; ok() when that was not seen. After KillLeftovers.
+  // Returns how the spawner ended; ok() when that was not observed. Must be called after KillLeftovers.
   ExitStatus exit() const { return exit_; }
-  // A new spawner in place of the one that is gone, without an early child. It is executed anew (RunRestartedSpawner),
+  // Starts a new spawner in place of the one that is gone, without an early child. It is exec'd (RunRestartedSpawner),
   // since this process has threads by now.
   absl::Status Restart();
-  // A spawner that is stopped, or waits for a child that was stopped before its exec, does nothing of what it is asked.
+  // Returns whether the spawner is stopped, or waits for a child that was stopped before its exec. It then serves no
+  // request.
   bool IsStuck() const;
-  // Ends a spawner that is stuck: TakeEvents tells of it.
+  // Kills a stuck spawner; TakeEvents reports it.
   void KillStuck();
 
-  // Ends every process of the job and the spawner, and waits for that.
+  // Kills every process of the job and ends the spawner; blocks until all are gone.
   void Finish();
 
  private:
@@ -85,14 +89,14 @@ class Spawner {
 
   bool finished_ = false;
   int socket_;
-  pid_t pid_;  // 0 after Finish, and after the spawner's death
+  pid_t pid_;  // 0 after Finish and after the spawner's death
   ExitStatus exit_;
   OrphanReaper reaper_;
   std::string cgroup_;
   const Options options_;
 };
 
-// main() of a spawner that Restart has executed: argv[1] is kSpawnerCommand. Returns an exit code.
+// The main() of a spawner that Restart has exec'd, with kSpawnerCommand as argv[1]. Returns an exit code.
 inline constexpr char kSpawnerCommand[] = "launch-spawner";
 int RunRestartedSpawner(int argc, char** argv);
 

@@ -28,7 +28,7 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kEndLimit = absl::Seconds(30);  // a process in an uninterruptible wait can outlast SIGKILL
-constexpr absl::Duration kHuntLimit = absl::Milliseconds(400);  // longer: they fork faster than we can kill
+constexpr absl::Duration kHuntLimit = absl::Milliseconds(400);  // beyond this, they fork faster than we can kill
 constexpr absl::Duration kSweepLimit = absl::Seconds(1);
 
 absl::StatusOr<ProcessSpec> ReadSpec(int fd) {
@@ -52,7 +52,7 @@ class SpawnerLoop {
     while (!launcher_gone_) Turn();
     const bool all_ended = KillChildren([](pid_t) { return true; }, options_.cgroup.empty() ? kEndLimit : kHuntLimit);
     if (!options_.temp_folder.empty()) RemoveTree(options_.temp_folder).IgnoreError();
-    if (!all_ended) KillCgroup(options_.cgroup);  // and us; launcher or orphan reaper removes it
+    if (!all_ended) KillCgroup(options_.cgroup);  // kills us too; the launcher or the orphan reaper removes it
   }
 
  private:
@@ -102,7 +102,7 @@ class SpawnerLoop {
     int status = 0;
     for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
       const auto it = tags_.find(pid);
-      if (it == tags_.end()) continue;  // an orphan that came to us
+      if (it == tags_.end()) continue;  // an orphan reparented to us
       Notify({SpawnerNotice::kExited, it->second, pid, status, {}});
       tags_.erase(it);
     }
@@ -156,7 +156,7 @@ class SpawnerLoop {
     FlushNotices();
   }
 
-  // Never blocks: a busy launcher must not keep us from reaping or from seeing its end.
+  // Never blocks, because a busy launcher must not keep us from reaping or from noticing its end.
   void FlushNotices() {
     while (!notices_.empty()) {
       const SpawnerNotice& next = notices_.front();
@@ -168,7 +168,7 @@ class SpawnerLoop {
   const SpawnerProcessOptions& options_;
   int exits_fd_ = -1;
   bool launcher_gone_ = false;
-  std::map<pid_t, int32_t> tags_;  // what was spawned by request and not reaped yet
+  std::map<pid_t, int32_t> tags_;  // spawned by request and not yet reaped
   std::deque<SpawnerNotice> notices_;
 };
 

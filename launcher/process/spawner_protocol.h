@@ -1,6 +1,5 @@
-// What the launcher and its spawner say to each other over a SOCK_SEQPACKET pair. Both ends are one binary, forked: the
-// messages are plain structs. A spawn request carries three descriptors: the process spec (a memory file), stdout,
-// stderr.
+// The protocol between the launcher and its spawner, over a SOCK_SEQPACKET pair. Both ends are the same binary, so
+// messages are plain structs. A spawn request carries three descriptors: the process spec (a memfd), stdout and stderr.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,8 +16,8 @@ namespace composer {
 struct SpawnerRequest {
   enum Kind : int32_t {
     kSpawn,  // answered by kStarted or kSpawnFailed with the same tag
-    kKill,   // sends `signal` to the process group of `pid`; nothing happens when it has been reaped
-    kSweep,  // ends what workers left behind: every child that was not spawned by request (no answer)
+    kKill,   // sends `signal` to the process group of `pid`; does nothing if it has been reaped
+    kSweep,  // kills what workers left behind: every child that was not spawned by request (no answer)
   };
   Kind kind;
   int32_t tag;
@@ -29,8 +28,8 @@ struct SpawnerRequest {
 struct SpawnerNotice {
   enum Kind : int32_t {
     kStarted,
-    kSpawnFailed,  // value: an absl::StatusCode; text says why
-    kExited,       // value: the wait status
+    kSpawnFailed,  // value is an absl::StatusCode; text says why
+    kExited,       // value is the wait status
   };
   Kind kind;
   int32_t tag;
@@ -41,15 +40,15 @@ struct SpawnerNotice {
 
 inline constexpr int kSpawnDescriptors = 3;
 
-// Sends with descriptors attached. kUnavailable when the peer is gone.
+// Sends a request with descriptors attached. Returns kUnavailable when the peer is gone.
 absl::Status SendRequest(int socket, const SpawnerRequest& request,
                          const std::array<int, kSpawnDescriptors>* descriptors);
 
 struct ReceivedRequest {
   SpawnerRequest request;
-  std::array<int, kSpawnDescriptors> descriptors = {-1, -1, -1};  // the receiver closes them
+  std::array<int, kSpawnDescriptors> descriptors = {-1, -1, -1};  // the receiver must close them
 };
-// kUnavailable when the peer is gone.
+// Returns kUnavailable when the peer is gone.
 absl::StatusOr<ReceivedRequest> ReceiveRequest(int socket);
 
 }  // namespace composer

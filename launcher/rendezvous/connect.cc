@@ -15,10 +15,12 @@
 namespace composer {
 namespace {
 
-// Of waiting, between two looks at the signals: short at first, then long enough for a TLS handshake over a slow link.
+// The time waited between two checks for signals: short at first, then long enough for a TLS handshake over a slow
+// link.
 constexpr absl::Duration kFirstSlice = absl::Seconds(1), kLastSlice = absl::Seconds(4),
                          kLongestSlice = absl::Seconds(15);
-constexpr absl::Duration kQuiet = absl::Seconds(3);  // before the first word: nodes do not start at once
+// The wait before the first message, because nodes do not start simultaneously.
+constexpr absl::Duration kQuiet = absl::Seconds(3);
 constexpr absl::Duration kProbeLimit = absl::Seconds(2);
 constexpr absl::Duration kProbeInterval = absl::Seconds(10);
 
@@ -35,7 +37,7 @@ absl::StatusOr<std::unique_ptr<RendezvousLink>> ConnectToRendezvous(const Connec
   const absl::Time begin = absl::Now();
   absl::Time probe_at = begin + kQuiet;
   std::string told;
-  // Each slice connects anew: in a large job it lasts until a server that all nodes come to at once gets round to us.
+  // Each slice connects anew. In a large job it lasts until a server that all nodes contact at once gets to us.
   const Timeouts timeouts = TimeoutsOf(client.max_nodes);
   const absl::Duration last_slice = std::clamp(timeouts.connect_timeout, kLastSlice, kLongestSlice);
   absl::Duration slice = client.max_nodes <= kUsualNodes ? kFirstSlice : last_slice;

@@ -9,7 +9,7 @@ namespace composer {
 namespace {
 
 constexpr char kLoopback[] = "127.0.0.1";
-constexpr char kOutside[] = "192.0.2.1";  // reserved for documentation (RFC 5737): goes where the default route goes
+constexpr char kOutside[] = "192.0.2.1";  // reserved for documentation (RFC 5737), so it follows the default route
 
 std::string InterfaceOf(const AddressFacts& facts, const std::string& address) {
   const auto it = std::find_if(facts.interfaces.begin(), facts.interfaces.end(),

@@ -28,7 +28,8 @@ std::string Digest(absl::string_view text) {
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(hash), 12));
 }
 
-// A lock of the process alone: it goes with it, whoever it has forked lives on. -1: another launcher has it.
+// Takes a lock of this process alone: it ends with the process, even if forked ones live on. Returns -1 if another
+// launcher has it.
 int Lock(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return -1;
@@ -51,7 +52,7 @@ std::pair<std::string, proto::MembershipRecord> ParseNodeMemory(absl::string_vie
   proto::Reattach memory;
   if (text.size() > kMaxBytes || !memory.ParseFromArray(text.data(), static_cast<int>(text.size()))) return {};
   if (memory.node().node_id().empty() || memory.node().node_id().size() > kMaxIdBytes) return {};
-  return {memory.node().node_id(), memory.record()};  // of a record the rendezvous believes what it checks
+  return {memory.node().node_id(), memory.record()};  // the rendezvous checks what it believes of a record
 }
 
 std::string NodeMemoryText(const std::string& node_id, const proto::MembershipRecord& record) {

@@ -1,6 +1,5 @@
-// Looks for life signs of other nodes' launchers when the rendezvous asks (proto::Probe), one after the other on a thread of
-// its own, which begins with the first question.
-// Threads: any.
+// Checks liveness of other nodes' launchers when the rendezvous asks (proto::Probe), one after another on a thread of
+// its own, which starts with the first question. Thread-safe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,13 +16,13 @@ namespace composer {
 
 class Prober {
  public:
-  // With the time that a silent node may take to be noticed, less than 3 s.
+  // Together with the time until a silent node is noticed, this is less than 3 s.
   static constexpr absl::Duration kLimit = absl::Milliseconds(250);
-  static constexpr size_t kMaxQuestions = 64;  // more are dropped: they are asked again
+  static constexpr size_t kMaxQuestions = 64;  // more are dropped, because they will be asked again
 
   // `answer` runs on the prober's thread.
   explicit Prober(std::function<void(const proto::Probed&)> answer) : answer_(std::move(answer)) {}
-  // Waits for a probe under way.
+  // Waits for a probe in progress.
   ~Prober();
 
   void Ask(const proto::Probe& probe);

@@ -19,14 +19,14 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kReachLimit = absl::Milliseconds(600);
-constexpr absl::Duration kSilentFor = absl::Seconds(1);  // then it is asked again
+constexpr absl::Duration kSilentFor = absl::Seconds(1);  // then it is tried again
 constexpr absl::Duration kShunFor = absl::Seconds(15);   // a server without quorum
-constexpr absl::Duration kPassingLimit =
-    absl::Seconds(6);  // for a refusal that may pass: longer than a dead node lasts
+// For a refusal that may pass: longer than a dead node stays unnoticed.
+constexpr absl::Duration kPassingLimit = absl::Seconds(6);
 constexpr absl::Duration kRefreshRecord = absl::Minutes(1);  // far below kMemoryLasts (node_memory.h)
 constexpr absl::Duration kOthersInterval = absl::Milliseconds(20);
 constexpr absl::Duration kServeInterval = absl::Seconds(2);
-constexpr absl::Duration kAtOnce = absl::Seconds(1);  // an attempt to join that ends so soon
+constexpr absl::Duration kAtOnce = absl::Seconds(1);  // an attempt to join that ends this soon
 constexpr absl::Duration kFirstJoinPause = absl::Milliseconds(50);
 constexpr absl::Duration kLastJoinPause = absl::Seconds(10);
 
@@ -76,7 +76,7 @@ RendezvousLink::~RendezvousLink() {
     absl::MutexLock lock(&mutex_);
     client.swap(client_);
   }
-  client.reset();  // its handlers use the members that go now
+  client.reset();  // its handlers use the members that are destroyed next
 }
 
 absl::Status RendezvousLink::Connect(const std::string& address, const proto::MembershipRecord& record,
@@ -111,7 +111,7 @@ absl::Status RendezvousLink::Connect(const std::string& address, const proto::Me
     absl::MutexLock lock(&mutex_);
     client_.swap(client);
   }
-  return absl::OkStatus();  // the old client ends without the lock: its handler may wait for it
+  return absl::OkStatus();  // the old client ends without the lock, because its handler may wait for it
 }
 
 std::shared_ptr<RendezvousClient> RendezvousLink::client() {
@@ -173,7 +173,7 @@ void RendezvousLink::AwaitOthers(absl::Duration limit, int stop_signals) {
   pollfd stop = {stop_signals, POLLIN, 0};
   while (Now() < until) {
     const auto roster = Roster(0, 0, false, absl::Seconds(1));
-    if (!roster.ok() || roster->in_world() == 0) return;  // not ok: it is gone
+    if (!roster.ok() || roster->in_world() == 0) return;  // an error means that the rendezvous is gone
     if (poll(&stop, 1, static_cast<int>(absl::ToInt64Milliseconds(kOthersInterval))) > 0) return;
   }
 }
@@ -226,7 +226,7 @@ void RendezvousLink::JoinOnce() {
   const bool sent_away = absl::IsFailedPrecondition(world.status());
   if (!sent_away) refused_since_ = absl::InfiniteFuture();
   if (sent_away) {
-    refused_since_ = std::min(refused_since_, asked);  // it waited there in vain
+    refused_since_ = std::min(refused_since_, asked);  // it has waited there in vain since then
     if (places_.servers.size() > 1) shunned_until_[server_] = now + kShunFor;
     if (places_.servers.size() == 1 && now - refused_since_ >= kPassingLimit)
       world = absl::InvalidArgumentError(world.status().message());
@@ -263,11 +263,11 @@ SuccessionView RendezvousLink::Look() {
                       .grace = places_.grace,
                       .blip = places_.blip};
   for (size_t i = 0; i < places_.servers.size(); ++i) {
-    ServerState reach = ProbeServer(places_.servers[i], kReachLimit);
+    ServerState state = ProbeServer(places_.servers[i], kReachLimit);
     const absl::Time now = Now();
-    if (reach == ServerState::kServing && now < shunned_until_[i]) reach = ServerState::kBackoff;
-    if (reach == ServerState::kServing && now < silent_until_[i]) reach = ServerState::kUnresponsive;
-    view.servers.push_back(reach);
+    if (state == ServerState::kServing && now < shunned_until_[i]) state = ServerState::kBackoff;
+    if (state == ServerState::kServing && now < silent_until_[i]) state = ServerState::kUnresponsive;
+    view.servers.push_back(state);
   }
   proto::Liveness host;
   {
@@ -319,14 +319,15 @@ bool RendezvousLink::AttachTo(int server) {
   }
   if (!TellWhatWeKnow(*client())) return false;
   absl::MutexLock lock(&mutex_);
-  if (std::exchange(server_, server) != server) host_.Clear();  // it was of another host
+  if (std::exchange(server_, server) != server) host_.Clear();  // it described another host
   lost_ = false;
   LOG(WARNING) << "the rendezvous is back at " << places_.servers[server] << " after "
                << absl::FormatDuration(absl::Trunc(Now() - away_since_, absl::Milliseconds(1)));
   return true;
 }
 
-// A node whose workers have ended has nothing to tell but why; then it joins.
+// Reports what this node knows to a rendezvous that is back. A node whose workers have ended reports only why; then it
+// joins.
 bool RendezvousLink::TellWhatWeKnow(RendezvousClient& client) {
   std::optional<proto::FailureCause> untold;
   bool running = false;

@@ -25,7 +25,7 @@
 namespace composer {
 namespace {
 
-constexpr absl::Duration kFlushPatience = absl::Seconds(1);  // with a terminal that takes nothing, at the end
+constexpr absl::Duration kFlushPatience = absl::Seconds(1);  // for a blocked terminal at the end
 
 void Report(int fd, const std::string& line) {
   [[maybe_unused]] const ssize_t ignored = write(fd, line.data(), line.size());
@@ -35,7 +35,7 @@ void Report(int fd, const std::string& line) {
 std::string Explain(const absl::Status& status, const ServeOptions& options) {
   if (!absl::IsAlreadyExists(status)) return std::string(status.message());
   const int port = options.port;
-  if (options.of_launcher && options.report_fd < 0) {  // it was the job's before
+  if (options.of_launcher && options.report_fd < 0) {  // the port was the job's before
     return absl::StrCat("port ", port, " of the rendezvous is in use by another process (ss -ltnp 'sport = :", port,
                         "' names it)");
   }
@@ -62,7 +62,7 @@ int Refuse(const ServeOptions& options, absl::string_view error) {
   return exit_code::kUserError;
 }
 
-// The signals that end a `composer serve` of its own, blocked so that sigwait takes them.
+// Returns the signals that end a separate `composer serve`; they are blocked so that sigwait takes them.
 sigset_t StopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -76,7 +76,7 @@ int Serve(const ServeOptions& options) {
   prctl(PR_SET_NAME, "composer-serve");
   const sigset_t signals = StopSignals();
   sigprocmask(SIG_BLOCK, &signals, nullptr);
-  Console console;  // a rendezvous that waits for a terminal would hold up every node
+  Console console;  // a rendezvous that waits for a terminal would delay every node
   const absl::Cleanup flush = [&console] { console.Flush(kFlushPatience); };
   const absl::StatusOr<Credentials> credentials = MakeCredentials(options.security);
   if (!credentials.ok()) return Refuse(options, credentials.status().message());

@@ -1,5 +1,5 @@
-// The rendezvous as a process of its own: forked beside the spawner at launch, started again by `composer serve` when it
-// died, or run alone by hand.
+// The rendezvous as a process of its own: forked beside the spawner at launch, restarted through `composer serve` after
+// it died, or run alone by hand.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,25 +23,25 @@ struct ServeOptions {
   GrowPolicy grow = GrowPolicy::kAtCheckpoint;
   int grace_seconds = 60;  // for a running world's nodes to come back
   int blip_seconds = 10;   // MembershipPolicy.blip
-  int settle_seconds = 0;  // for nodes of a world that an earlier rendezvous formed to tell of it
-  int place = 0;           // of this one in the list of hosts that may serve
-  int places = 1;          // more than one: a world needs a majority of the last one
+  int settle_seconds = 0;  // for nodes of a world that an earlier rendezvous formed to report it
+  int place = 0;           // index of this one in the list of hosts that may serve
+  int places = 1;          // if more than one, a world needs a majority of the last one
   JobSecurity security;
-  int report_fd = -1;        // gets "port N\n" or "error …\n", then is closed; -1: the port is printed
-  bool of_launcher = false;  // the launcher decides about its life: SIGINT, SIGTERM and SIGHUP are ignored
+  int report_fd = -1;        // receives "port N\n" or "error …\n" and is then closed; -1 means that the port is printed
+  bool of_launcher = false;  // the launcher controls its lifetime: SIGINT, SIGTERM and SIGHUP are ignored
 };
 
-// The flags of `composer serve` that give these options, but for report_fd and the token (PassToken).
+// Returns the flags of `composer serve` that give these options, except report_fd and the token (PassToken).
 std::vector<std::string> ToArguments(const ServeOptions& options);
 
 // Serves until SIGTERM or SIGINT. Returns the exit code.
 int Serve(const ServeOptions& options);
 
-// `composer serve [flags]`.
+// Implements `composer serve [flags]`.
 int ServeCommand(const std::vector<std::string>& arguments, const Environment& environment);
 
-// The launcher's end of report_fd: the port. kInvalidArgument when it is in use or not allowed; kUnavailable when the
-// process ended without a word.
+// Reads the port from the launcher's end of report_fd. Returns kInvalidArgument if the port is in use or not allowed,
+// and kUnavailable if the process ended without reporting.
 absl::StatusOr<int> ReadServePort(int fd);
 
 }  // namespace composer

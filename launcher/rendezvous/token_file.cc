@@ -35,12 +35,12 @@ absl::Status CheckOwner(int fd, const std::string& path) {
   return absl::OkStatus();
 }
 
-// The private temporary file with a new token, beside `path`.
+// Writes a new token to a private temporary file beside `path` and returns its name.
 absl::StatusOr<std::string> WriteNewToken(const std::string& path) {
   unsigned char bytes[kRandomBytes];
   if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return ErrnoStatus(errno, "no random bytes for", path);
   std::string temporary = path + ".XXXXXX";
-  const int fd = mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
+  const int fd = mkostemp(temporary.data(), O_CLOEXEC);  // creates it with mode 0600
   if (fd < 0) return ErrnoStatus(errno, "cannot make a token in", DirName(path));
   const std::string text =
       absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(bytes), sizeof(bytes))) + "\n";
@@ -84,7 +84,7 @@ absl::StatusOr<std::string> ReadOrMakeToken(const std::string& path) {
   if (!absl::IsNotFound(token.status())) return token;
   RETURN_IF_ERROR(MakePrivateDirs(DirName(path)));
   ASSIGN_OR_RETURN(const std::string temporary, WriteNewToken(path));
-  const int error = link(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;  // fails when another was quicker
+  const int error = link(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;  // fails if another launcher was faster
   unlink(temporary.c_str());
   if (error != 0 && error != EEXIST) return ErrnoStatus(error, "cannot make", path);
   return ReadToken(path);

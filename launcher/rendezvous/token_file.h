@@ -8,12 +8,13 @@
 
 namespace composer {
 
-// The content without white space around it. The group may read the file (Kubernetes' fsGroup), others may not, and only
-// its owner may write it, who is us or root. kInvalidArgument, naming the file, otherwise.
+// Returns the content without surrounding white space. The group may read the file (Kubernetes' fsGroup), others may
+// not. Its owner, who must be us or root, must be the only one to write it. Otherwise returns kInvalidArgument, naming
+// the file.
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 
-// As ReadToken; a file that is not there is made, with 256 random bits and mode 0600, whole or not at all, also on NFS:
-// of several nodes that come at once all get the same. Folders are made with mode 0700.
+// As ReadToken, but creates a missing file with 256 random bits and mode 0600, atomically even on NFS, so that all of
+// several nodes that start at once get the same token. Folders are created with mode 0700.
 absl::StatusOr<std::string> ReadOrMakeToken(const std::string& path);
 
 }  // namespace composer

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kCountKey[] = "launcher/done", kAllKey[] = "launcher/all-done";
 constexpr absl::Duration kCallLimit = absl::Hours(24 * 365);  // another node's last checkpoint may take long
-constexpr absl::Duration kStoreAbsence = absl::Seconds(60);   // while the rendezvous is restarted
+constexpr absl::Duration kStoreAbsence = absl::Seconds(60);   // while the rendezvous restarts
 constexpr absl::Duration kRetry = absl::Milliseconds(200);
 
 }  // namespace
@@ -36,7 +36,7 @@ void ExitBarrier::Arrive(uint64_t generation, int nodes, std::function<void(absl
       std::thread([this, generation, nodes, answer = std::move(answer)] { answer(WaitForAll(generation, nodes)); });
 }
 
-// One call, again while the store is away.
+// Makes one call, retrying while the store is away.
 template <typename Call>
 absl::Status ExitBarrier::Try(Call call) {
   const absl::Time give_up = absl::Now() + kStoreAbsence;
@@ -78,7 +78,7 @@ absl::Status ExitBarrier::WaitForAll(uint64_t generation, int nodes) {
   proto::GetRequest get;
   sign(get);
   get.add_keys(kAllKey);
-  get.set_wait_millis(-1);  // as long as the generation lasts
+  get.set_wait_millis(-1);  // waits as long as the generation lasts
   proto::GetReply ignored;
   return Try([&](grpc::ClientContext* context) { return stub->Get(context, get, &ignored); });
 }

@@ -1,6 +1,6 @@
-// Nodes whose workers are done leave together: until the last one is, a failure elsewhere starts a new generation, and that
-// needs them. A counter and a key in the generation's store: one call to arrive, one that waits, whatever the number of nodes.
-// Threads: one caller; the answer comes on a thread of its own.
+// Lets nodes whose workers are done leave together, because until the last node is done a failure elsewhere starts a
+// new generation, which needs them all. Uses a counter and a key in the generation's store: one call to arrive and one
+// that waits, whatever the number of nodes. One caller; the answer arrives on a thread of its own.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,13 +20,14 @@ namespace composer {
 
 class ExitBarrier {
  public:
-  // `store`: of KeyValue, with ChannelSettings.
+  // `store` must serve KeyValue and have ChannelSettings.
   ExitBarrier(std::shared_ptr<grpc::Channel> store, std::string job);
-  // Waits for nobody: a call under way is cancelled.
+  // Does not wait for other nodes: cancels a call in progress.
   ~ExitBarrier();
 
-  // This node is done. `answer` is called once: OK when all `nodes` are; kAborted when the generation is over, since another
-  // node failed; kCancelled from the destructor; any other code when the store is gone and nobody can be asked. One at a time.
+  // Reports that this node is done. `answer` is called once: OK when all `nodes` are done; kAborted when the generation
+  // is over because another node failed; kCancelled from the destructor; any other code when the store is gone and
+  // nobody can be asked. Only one call may be in progress.
   void Arrive(uint64_t generation, int nodes, std::function<void(absl::Status)> answer);
 
  private:
@@ -37,7 +38,7 @@ class ExitBarrier {
   const std::shared_ptr<grpc::Channel> store_;
   const std::string job_;
   absl::Mutex mutex_;
-  grpc::ClientContext* running_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the call under way
+  grpc::ClientContext* running_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the call in progress
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

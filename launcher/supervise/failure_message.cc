@@ -12,11 +12,11 @@
 namespace composer {
 namespace {
 
-constexpr size_t kShownLines = 12;  // of stderr; the log has all
+constexpr size_t kShownLines = 12;  // of stderr; the log has all lines
 constexpr size_t kShownColumns = 200;
 constexpr int kMaxCount = 1'000'000'000;
 
-// Lines to show: not those that only repeat the last word.
+// Returns the lines to show, without those that merely repeat the last word.
 std::vector<std::string> ShownLines(const FailureReport& report) {
   std::vector<std::string> shown;
   for (const std::string& line : report.stderr_tail) {

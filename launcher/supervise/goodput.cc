@@ -18,7 +18,7 @@ void GoodputMeter::Observe(int64_t step, bool training, absl::Time now) {
   if (!begun_) {
     begun_ = true;
     first_step_ = step_ = step;
-    if (furthest_ > step) {  // these will be done again
+    if (furthest_ > step) {  // these steps will be repeated
       useful_ = std::max(absl::ZeroDuration(), useful_ - seconds_a_step_ * (furthest_ - step));
       furthest_ = step;
     }
@@ -52,7 +52,7 @@ double GoodputMeter::Goodput(absl::Time now) const {
 
 double GoodputMeter::StepsPerSecond(absl::Time now) const {
   if (recent_.size() < 2) return 0;
-  // A run that has just stopped stepping slows down instead of keeping its last pace for ever.
+  // A run that has just stopped stepping slows down instead of keeping its last pace forever.
   const absl::Duration between = recent_.back().first - recent_.front().first;
   const absl::Duration last_pause = now - recent_.back().first;
   const absl::Duration mean = between / static_cast<int64_t>(recent_.size() - 1);

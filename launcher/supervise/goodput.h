@@ -1,7 +1,7 @@
-// How fast a run is, and how much of its time was of use. Pure: times are given.
+// Measures how fast a run is and how much of its time was useful. Pure: the caller passes the times.
 //
 // Goodput = useful seconds / seconds since the launch. Useful is the time in which steps were trained (from one step to
-// the next, in phase TRAINING), less that of steps which a restart had to do again, at the pace they were done. Start,
+// the next, in phase TRAINING), minus the time of steps that a restart had to repeat, at the pace they had. Start-up,
 // rendezvous, loading, evaluation, waiting for a checkpoint and recovery are not useful.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -18,28 +18,30 @@ class GoodputMeter {
  public:
   explicit GoodputMeter(absl::Time launched) : launched_(launched) {}
 
-  // The step that the furthest rank has done, whether it trains, as seen at `now`; once or twice a second.
+  // Records the furthest rank's last step and whether it trains, as seen at `now`. Should be called once or twice a
+  // second.
   void Observe(int64_t step, bool training, absl::Time now);
-  // The next observation is of a new generation.
+  // Ends a generation: the next observation belongs to a new one.
   void EndGeneration();
 
   double Goodput(absl::Time now) const;  // 0 to 1
-  // Over the last 30 seconds of the generation; 0 until two observations with different steps are there.
+  // Returns the rate over the last 30 seconds of the generation; 0 until there are two observations with different
+  // steps.
   double StepsPerSecond(absl::Time now) const;
 
  private:
   const absl::Time launched_;
   absl::Duration useful_;
 
-  // The current generation. Once a step is counted: where it began and what it took.
+  // The current generation: where it began and what it took, valid once `begun_`.
   bool begun_ = false;
   int64_t first_step_ = 0;
   int64_t step_ = 0;
-  absl::Time marked_ = absl::InfinitePast();  // until when its time is counted; InfinitePast: it does not train
+  absl::Time marked_ = absl::InfinitePast();  // its time is counted up to here; InfinitePast if it is not training
   absl::Duration stepping_;
   std::deque<std::pair<absl::Time, int64_t>> recent_;
 
-  // Of earlier generations: the furthest step, and seconds a step of the one that reached it.
+  // The furthest step of earlier generations, and the seconds per step of the generation that reached it.
   int64_t furthest_ = 0;
   absl::Duration seconds_a_step_;
 };

@@ -11,18 +11,18 @@
 namespace composer {
 namespace {
 
-// What the launcher returns when this exit alone decides.
+// Returns the launcher's exit code if this exit alone decides.
 int OwnCode(const WorkerExit& exit) {
   return exit.hang.empty() && exit.lost.empty() ? exit.status.ShellCode() : exit_code::kFailure;
 }
 
-// An error that comes again whenever the program gets there; "": it may be the weather.
+// Returns an error that recurs whenever the program gets to that point; "" if it may be transient.
 std::string Deterministic(const WorkerExit& exit) {
   if (!exit.error.empty() && OwnCode(exit) == exit_code::kFailure) return exit.error;
   return UserError(exit.status, exit.last_line);
 }
 
-// Every rank may have met it, and another one may have been the first to say so. A reported error names its step.
+// Any rank may have met the error, and another rank may have reported it first. A reported error names its step.
 bool ComesAgain(const GenerationResult& result, const std::string& before) {
   return !before.empty() && std::any_of(result.exits.begin(), result.exits.end(), [&](const WorkerExit& exit) {
     return Deterministic(exit) == before && (!result.progress || exit.error == before);
@@ -39,7 +39,7 @@ Verdict GiveUp(int code, int first_cause, const RestartTally& tally, std::string
   return {NextStep::kGiveUp, code, first_cause, tally, std::move(reason), std::move(decision)};
 }
 
-// What the failed generation costs.
+// Charges the failed generation to the budgets.
 RestartTally Charge(const GenerationResult& result, const RestartTally& before, std::string user_error) {
   RestartTally tally = before;
   if (!result.trained) {
@@ -53,7 +53,7 @@ RestartTally Charge(const GenerationResult& result, const RestartTally& before, 
   return tally;
 }
 
-// Try again, at no cost, until the world outside is as it was.
+// Retries at no cost until the outside world has recovered.
 Verdict Stall(const GenerationResult& result, int cause, const RestartBudget& budget, const std::string& what) {
   Verdict verdict = {NextStep::kRestart, 0, cause, budget.tally, what};
   verdict.tally.stalls = result.progress ? 1 : budget.tally.stalls + 1;
@@ -81,7 +81,7 @@ std::optional<Verdict> FindStall(const GenerationResult& result, int cause, cons
   return verdict;
 }
 
-// Restart or 93, by the budget that the failure is charged to.
+// Restarts, or gives up with 93, according to the budget that the failure is charged to.
 Verdict Spend(const GenerationResult& result, int cause, const RestartBudget& budget, const std::string& what,
               std::string user_error) {
   RestartTally tally = Charge(result, budget.tally, std::move(user_error));
@@ -105,14 +105,14 @@ Verdict Spend(const GenerationResult& result, int cause, const RestartBudget& bu
           absl::StrCat("restart ", spent, " of ", budget.max_restarts, result.trained ? "" : kind)};
 }
 
-// The generation failed and nobody asked us to stop.
+// Handles a generation that failed without a request to stop.
 Verdict AfterFailure(const GenerationResult& result, int cause, const RestartBudget& budget) {
   const std::string what = cause >= 0                   ? DescribeExit(result.exits[cause])
                            : !result.remote.has_value() ? "the workers were ended"
                                                         : result.remote->cause;
   int own_code = cause >= 0 ? OwnCode(result.exits[cause]) : exit_code::kUnavailable;
   if (auto stall = FindStall(result, cause, budget, what); stall.has_value()) return *std::move(stall);
-  // Not the user's mistake, whatever code a layer below has made of it.
+  // This is not the user's mistake, whatever code a lower layer has made of it.
   if (own_code == exit_code::kUserError && FindOutsideFault(result.exits[cause].last_line).has_value()) {
     own_code = exit_code::kFailure;
   }
@@ -138,7 +138,7 @@ Verdict AfterStopRequest(const GenerationResult& result, int cause, const Restar
           absl::StrCat("stopped by ", signal, " while recovering: ", DescribeExit(result.exits[cause]))};
 }
 
-// A failure of this node counts only when the other node's can be explained by it.
+// A failure of this node is the cause only if it can explain the other node's.
 bool RemoteComesFirst(const GenerationResult& result, int cause, bool certain) {
   return result.remote.has_value() && (cause < 0 || !certain || !result.remote->collateral);
 }

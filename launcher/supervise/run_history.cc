@@ -47,7 +47,7 @@ LaunchSummary ParseLaunch(const Json& json) {
           .recomputed_steps = CountIn(json, "recomputed_steps")};
 }
 
-// The launch that the summary itself is about.
+// Parses the launch that the summary itself describes.
 LaunchSummary ParseNewest(const Json& json) {
   LaunchSummary newest = ParseLaunch(json);
   newest.end_step = CountIn(json, "steps");
@@ -94,7 +94,7 @@ RunHistory ParseHistory(absl::string_view summary_json) {
   if (const auto totals = json.find("all_launches"); totals != json.end() && totals->is_object()) {
     history.totals = ParseTotals(*totals);
   } else {
-    history.totals.Add(history.launches.back());  // of a version that kept no history
+    history.totals.Add(history.launches.back());  // written by a version that kept no history
   }
   if (history.launches.size() > RunHistory::kMaxLaunches) {
     history.launches.erase(history.launches.begin(),

@@ -17,7 +17,7 @@
 namespace composer {
 namespace {
 
-// The pid in the lock file; 0 when it holds none.
+// Returns the pid in the lock file; 0 if it contains none.
 pid_t OwnerOf(int fd) {
   char text[32] = {};
   pid_t pid = 0;

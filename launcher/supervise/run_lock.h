@@ -1,5 +1,6 @@
-// One launcher at a time in a run folder: flock on `<run folder>/.lock`, which also holds the owner's pid. The lock goes
-// with the owner and the processes forked from it, so after a SIGKILL it is free when the spawner has ended the workers.
+// Allows one launcher at a time in a run folder: flock on `<run folder>/.lock`, which also contains the owner's pid.
+// The owner and the processes forked from it hold the lock, so after a SIGKILL it is free once the spawner has ended
+// the workers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,8 +14,8 @@ namespace composer {
 
 class RunLock {
  public:
-  // Makes the folder. kFailedPrecondition, naming the pid: another launcher runs there. When that pid is dead already the
-  // rest of its job is about to end: waits up to `patience` for it.
+  // Creates the folder and takes the lock. Returns kFailedPrecondition, naming the pid, when another launcher runs
+  // there. If that pid is already dead, the rest of its job is about to end: blocks up to `patience` for it.
   static absl::StatusOr<std::unique_ptr<RunLock>> Take(const std::string& run_folder,
                                                        absl::Duration patience = absl::Seconds(2));
   ~RunLock();

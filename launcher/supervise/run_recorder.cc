@@ -25,7 +25,7 @@ const char* ExitReason(const Verdict& verdict) {
   return verdict.stopped ? "killed" : "failed";
 }
 
-// What every rank has done: some may be one ahead.
+// Returns the step that every rank has done; some ranks may be one ahead.
 int64_t CommonStep(const std::vector<ProgressSnapshot>& pages) {
   int64_t step = pages.empty() ? 0 : pages.front().batch;
   for (const ProgressSnapshot& page : pages) step = std::min(step, page.batch);
@@ -60,7 +60,7 @@ void RunRecorder::BeginGeneration(int number, int world_size, int restarts) {
 bool RunRecorder::OnReport(const proto::WorkerMessage& message) {
   if (summary_.generations.empty()) return false;
   GenerationSummary& current = summary_.generations.back();
-  if (message.has_started()) {  // every rank says the same
+  if (message.has_started()) {  // every rank reports the same
     const bool first = !std::exchange(current.loaded, true);
     started_ = true;
     current.start_checkpoint = message.started().checkpoint();

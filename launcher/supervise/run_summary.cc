@@ -33,7 +33,7 @@ Json ToJsonObject(const GenerationSummary& g) {
   return json;
 }
 
-// Samples of this launch for each second of it.
+// Returns the samples of this launch per second of it.
 double SamplesPerSecond(const RunSummary& summary) {
   if (summary.generations.empty() || summary.wall_seconds <= 0) return 0;
   return static_cast<double>(summary.samples() - summary.generations.front().start_samples) / summary.wall_seconds;
@@ -55,7 +55,7 @@ Json NewestGenerations(const std::vector<GenerationSummary>& generations) {
   return list;
 }
 
-// The names in the file are for programs.
+// The names in the file are meant for programs.
 absl::string_view EndInWords(absl::string_view reason) {
   if (reason == "preempted") return "stopped after a checkpoint";
   if (reason == "user_error") return "failed";

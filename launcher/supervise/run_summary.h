@@ -1,5 +1,5 @@
-// What a run did, as the run folder's summary.json and as the last lines on the terminal. Rewritten as a whole at the end
-// of every generation, so that it is true whenever it is read.
+// What a run did, written to the run folder's summary.json and as the last lines on the terminal. It is rewritten as a
+// whole at the end of every generation, so that it is correct whenever it is read.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,17 +17,17 @@ namespace composer {
 
 struct GenerationSummary {
   int generation = 1;   // counted from 1 in each launch
-  bool loaded = false;  // its workers have said where they start
+  bool loaded = false;  // its workers have reported where they start
   int64_t start_step = 0;
   int64_t start_samples = 0;
-  std::string start_checkpoint;  // "": from scratch
+  std::string start_checkpoint;  // "" if it starts from scratch
   int64_t end_step = 0;          // the furthest rank's last finished step
   int64_t end_samples = 0;
-  int64_t recomputed_steps = 0;              // steps that an earlier generation had done already
+  int64_t recomputed_steps = 0;              // steps that an earlier generation had already done
   std::string cause;                         // why it ended; "" while it runs
-  std::optional<double> first_step_seconds;  // from the failure before (the launch, for the first) to its first step
+  std::optional<double> first_step_seconds;  // from the previous failure (for the first, the launch) to its first step
   std::string ended;                         // "running", "done", "preempted", "failed"
-  std::string decision;                      // what followed: "restart 1 of 3"; "" when that was plain
+  std::string decision;                      // what followed: "restart 1 of 3"; "" if that was obvious
   struct Exit {
     int rank = 0;
     std::string how;   // "exited with 69"
@@ -39,35 +39,35 @@ struct GenerationSummary {
 struct RunSummary {
   std::string run_name;
   std::string run_folder;  // not in the file
-  std::string exit_reason =
-      "running";  // "running", "done", "preempted", "failed", "user_error", "budget_spent", "killed"
+  // One of "running", "done", "preempted", "failed", "user_error", "budget_spent" and "killed".
+  std::string exit_reason = "running";
   int exit_code = 0;
   int restarts = 0;  // of this launch
   int world_size = 0;
   int64_t started = 0;  // Unix seconds
   double wall_seconds = 0;
   std::string last_checkpoint;
-  int64_t last_checkpoint_step = 0;       // of a save of this launch, not in the file; 0: none
+  int64_t last_checkpoint_step = 0;       // of a save in this launch, not in the file; 0 if none
   std::map<std::string, double> metrics;  // of the last evaluation
   std::vector<GenerationSummary> generations;
-  RunHistory history;  // of the launches before
+  RunHistory history;  // of the earlier launches
 
-  // Of the state that the run ended with, or has now: not those that a restart threw away.
+  // These count the state that the run has or ended with, without steps that a restart threw away.
   int64_t steps() const;
   int64_t samples() const;
   int64_t launch() const { return history.totals.launches + 1; }
-  LaunchTotals AllLaunches() const;  // this one included
+  LaunchTotals AllLaunches() const;  // including this one
 };
 
-// One JSON object with keys exit_reason, exit_code, steps, samples, launch, started, restarts, wall_seconds,
-// last_checkpoint, last_checkpoint_step, run_name, world_size, metrics, generations (of this launch, the newest 200;
-// before them generations_left_out), all_launches (totals), earlier_launches (the newest 100).
+// Returns one JSON object with keys exit_reason, exit_code, steps, samples, launch, started, restarts, wall_seconds,
+// last_checkpoint, last_checkpoint_step, run_name, world_size, metrics, generations (the newest 200 of this launch,
+// preceded by generations_left_out if there are more), all_launches (totals) and earlier_launches (the newest 100).
 std::string ToJson(const RunSummary& summary);
 
-// `<run folder>/summary.json`, atomically.
+// Writes `<run folder>/summary.json` atomically.
 absl::Status WriteSummary(const RunSummary& summary);
 
-// A few lines for people. The cause of a failure was told before.
+// Returns a few lines for people. The cause of a failure has already been reported.
 std::string DescribeRun(const RunSummary& summary);
 
 }  // namespace composer

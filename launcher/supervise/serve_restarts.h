@@ -1,8 +1,9 @@
-// When a launcher starts its rendezvous again, and what it says about it. Pure.
+// Decides when a launcher restarts its rendezvous, and what it says about it. Pure.
 //
-//   it ran and died            again, at most once a second; said each time
-//   it could not start (64)    again after 1, 2, 4 and 8 s, said once: its port may be free in a moment
-//   the fifth time in a row    not again: RendezvousLink gives the job up when the grace is over and no other host serves
+//   It ran and died:              restarted at most once a second; reported each time.
+//   It could not start (64):      retried after 1, 2, 4 and 8 s, because its port may soon be free; reported once.
+//   The fifth failure in a row:   not retried. RendezvousLink gives the job up when the grace period is over and no
+//                                 other host serves.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,13 +20,13 @@ class ServeRestarts {
   static constexpr int kMaxFailedStarts = 5;
 
   struct Decision {
-    absl::Time at = absl::InfiniteFuture();  // InfiniteFuture: not again
-    std::string message;                     // ""
+    absl::Time at = absl::InfiniteFuture();  // InfiniteFuture means never
+    std::string message;                     // "" if there is nothing to say
   };
 
   void OnStart(absl::Time now) { started_ = now; }
   Decision OnExit(ExitStatus status, absl::Time now);
-  // The next one's error was said before.
+  // Returns whether the next rendezvous must not repeat an error that was already reported.
   bool quiet() const { return failed_starts_ > 0; }
 
  private:

@@ -28,7 +28,7 @@ StopDecision DecideStop(const StopHistory& history, int signal, bool listens, ab
   next.signal = signal;
   next.at = now;
   if (history.signal == 0) {
-    // After a notice the programs have had a SIGTERM.
+    // After a notice, the programs have already had a SIGTERM.
     return Follow(next, listens);
   }
   const bool same_request = signal == SIGTERM && history.signal == SIGTERM && now - history.at < kSameSigterm;

@@ -1,10 +1,10 @@
-// What a request to stop means, given those before it. Pure.
+// Decides what a request to stop means, given those before it. Pure.
 //
 // - SIGUSR1 and SIGUSR2 (Slurm's --signal) and preemption notices are polite: our workers checkpoint and stop, and what
-//   follows from the same scheduler (SIGTERM when the time is up) must not cut that short.
-// - SIGTERM, SIGINT and SIGHUP ask for the same; the second SIGTERM or SIGINT kills at once. SIGTERM is counted once a
-//   second: at the time limit Slurm sends it two or three times within 20 ms (seen on 22.05).
-// - Programs that know no checkpoints of ours get the signals passed on, SIGUSR1 and SIGUSR2 without any other meaning.
+//   the same scheduler sends next (SIGTERM at the time limit) must not cut that short.
+// - SIGTERM, SIGINT and SIGHUP ask for the same, but the second SIGTERM or SIGINT kills at once. SIGTERM counts once a
+//   second, because at the time limit Slurm sends it two or three times within 20 ms (seen on 22.05).
+// - Programs that do not know our checkpoints get the signals passed on; SIGUSR1 and SIGUSR2 mean nothing else there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,26 +13,27 @@
 namespace composer {
 
 struct StopHistory {
-  bool stopping = false;                 // some request is being followed
-  int signal = 0;                        // the last SIGTERM, SIGINT or SIGHUP; 0: none
-  absl::Time at = absl::InfinitePast();  // of `signal`
+  bool stopping = false;                 // a request is being followed
+  int signal = 0;                        // the last SIGTERM, SIGINT or SIGHUP; 0 if none
+  absl::Time at = absl::InfinitePast();  // when `signal` arrived
 };
 
 enum class StopAction {
-  kIgnore,  // is being followed already
+  kIgnore,  // the request is already being followed
   kDrain,   // checkpoint and leave
-  kPassOn,  // hand the signal to the programs
-  kKill,    // at once
+  kPassOn,  // pass the signal on to the programs
+  kKill,    // kill at once
 };
 
 struct StopDecision {
   StopAction action;
-  StopHistory history;  // the new one
+  StopHistory history;  // the new history
 };
 
-inline constexpr int kNoticeSignal = 0;  // a preemption notice instead of a signal
+inline constexpr int kNoticeSignal = 0;  // stands for a preemption notice instead of a signal
 
-// `listens`: the workers checkpoint when they are told to stop. A notice to programs that do not counts as a SIGTERM.
+// `listens` means that the workers checkpoint when asked to stop. For programs that do not, a notice counts as a
+// SIGTERM.
 StopDecision DecideStop(const StopHistory& history, int signal, bool listens, absl::Time now);
 
 }  // namespace composer

@@ -1,6 +1,6 @@
-// --expand-vars: $NAME, ${NAME} and a leading ~ in a program's arguments, as the Python launcher always replaces them
-// (os.path.expandvars, expanduser) with the worker's own environment. Here only when asked: a literal $ is common in
-// passwords and regular expressions. Pure.
+// Implements --expand-vars: replaces $NAME, ${NAME} and a leading ~ in a program's arguments with the worker's own
+// environment, as the Python launcher always does (os.path.expandvars, expanduser). Here it is off by default, because
+// a literal $ is common in passwords and regular expressions. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace composer {
 
-// Variables that are not set stay as written, and so does ~user; ~ and ~/… become HOME.
+// Returns `text` with variables expanded. Unset variables and ~user stay as written; ~ and ~/… become HOME.
 std::string ExpandArgument(absl::string_view text, const Environment& environment);
 
 }  // namespace composer

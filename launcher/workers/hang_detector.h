@@ -1,8 +1,9 @@
-// Which worker hangs? Pure; the supervisor feeds it what the progress pages and the heartbeats say.
+// Finds the worker that hangs. Pure; the supervisor feeds it what the progress pages and the heartbeats say.
 //
-// A worker that has done its first step must finish each further one within max(3 x its 99th percentile step time, 20 s); one that has begun to send
-// heartbeats must send another within 20 s, whatever its phase. When several are over a limit the one without a heartbeat
-// is named first (the others wait for it), then the one with the fewest steps, then the lowest rank.
+// A worker that has done its first step must finish each further one within max(3 x its 99th percentile step time, 20
+// s). One that has begun to send heartbeats must send another within 20 s, whatever its phase. When several are over a
+// limit, the one without a heartbeat is named first (the others wait for it), then the one with the fewest steps, then
+// the lowest rank.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,11 +26,11 @@ struct HangLimits {
 
 struct WorkerActivity {
   int rank = 0;
-  bool training = false;  // in phase TRAINING, its first step is done
+  bool training = false;  // in phase TRAINING with its first step done
   int64_t batch = 0;
   absl::Time last_step;                                // when `batch` last grew or training began
-  absl::Time last_heartbeat = absl::InfiniteFuture();  // InfiniteFuture: none yet, not judged here
-  absl::Duration p99_step;                             // 0: not known
+  absl::Time last_heartbeat = absl::InfiniteFuture();  // InfiniteFuture if there was none yet, and then not judged here
+  absl::Duration p99_step;                             // 0 if unknown
 };
 
 struct Hang {
@@ -47,10 +48,10 @@ class ActivityTracker {
   struct Observation {
     bool training = false;
     int64_t batch = 0;
-    int64_t heartbeat = 0;  // any counter that grows while the worker lives; 0: none yet
+    int64_t heartbeat = 0;  // any counter that grows while the worker lives; 0 before the first heartbeat
   };
   void Observe(const Observation& observation, absl::Time now);
-  // Forgives the time until now: the launcher itself was stopped.
+  // Forgives the time until now, because the launcher itself was stopped.
   void Restart(absl::Time now);
 
   const WorkerActivity& activity() const { return activity_; }
@@ -62,7 +63,7 @@ class ActivityTracker {
 
   WorkerActivity activity_;
   int64_t heartbeat_ = 0;
-  std::vector<absl::Duration> steps_;  // ring of the last kWindow estimates
+  std::vector<absl::Duration> steps_;  // ring buffer of the last kWindow estimates
   size_t next_ = 0;
 };
 

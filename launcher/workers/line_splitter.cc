@@ -12,9 +12,9 @@ namespace composer {
 
 namespace {
 
-constexpr absl::string_view kErase = "\x1b[K";  // to the end of the line: what a bar's drawing ends with
+constexpr absl::string_view kErase = "\x1b[K";  // erases to the end of the line; a bar's drawing ends with it
 
-// Whether these bytes are the cells of a bar: spaces, and U+2580 to U+259F.
+// Returns whether these bytes are the cells of a bar: spaces, and U+2580 to U+259F.
 bool IsBar(absl::string_view cells) {
   while (!cells.empty()) {
     const bool block = cells.size() >= 3 && cells[0] == '\xe2' && cells[1] == '\x96';

@@ -1,4 +1,4 @@
-// Bytes in as they come, whole lines out. Pure: the time is given.
+// Takes bytes as they arrive and returns whole lines. Pure: the caller passes the time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace composer {
 
-// What is drawn again and again on one line ("\r") comes out as a line every kRedrawInterval and when the line ends, and
-// without its bar: "train: 45%|████▌    | 210/469" as "train: 45% 210/469". So a log reads as under nohup.
+// A line that is redrawn again and again ("\r") is returned every kRedrawInterval and when it ends, without its
+// progress bar: "train: 45%|████▌    | 210/469" becomes "train: 45% 210/469". A log thus reads as it would under nohup.
 class LineSplitter {
  public:
-  static constexpr size_t kMaxLine = 64 << 10;  // a longer line comes out in pieces
+  static constexpr size_t kMaxLine = 64 << 10;  // a longer line is returned in pieces
   static constexpr absl::Duration kRedrawInterval = absl::Seconds(10);
 
-  // Whole lines (each with its \n) that `bytes` completes; the rest waits.
+  // Returns the whole lines (each with its \n) that `bytes` completes, and keeps the rest.
   std::string Take(absl::string_view bytes, absl::Time now);
-  // What waits, with a \n added; "" when nothing does.
+  // Returns the kept rest with a \n added; "" if there is none.
   std::string Flush();
 
  private:
@@ -28,32 +28,33 @@ class LineSplitter {
   void EndLine(std::string& whole);
 
   std::string rest_;
-  bool after_return_ = false;                      // "\r" was the last byte: "\r\n" ends a line, all else redraws it
-  bool redrawn_ = false;                           // rest_ is drawn over something
-  absl::Time next_redraw_ = absl::InfinitePast();  // InfinitePast: nothing was redrawn yet
+  // "\r" was the last byte: "\r\n" ends a line, anything else redraws it.
+  bool after_return_ = false;
+  bool redrawn_ = false;                           // rest_ is drawn over an earlier text
+  absl::Time next_redraw_ = absl::InfinitePast();  // InfinitePast if nothing was redrawn yet
 };
 
-// A progress bar of ours leaves its line when the same stream says something else: "\r<bar>\x1b[K" is followed by a new
-// line then. Other bytes pass as they are.
+// Moves other output of the same stream off the line of our progress bar: what follows "\r<bar>\x1b[K" starts on a new
+// line. All other bytes pass unchanged.
 class BarSeparator {
  public:
-  // What to show; until the next call, and as long as `bytes`.
+  // Returns what to show. The result is valid until the next call and while `bytes` lives.
   absl::string_view Take(absl::string_view bytes);
 
  private:
   enum class At { kText, kRedraw, kBarEnd };
   At at_ = At::kText;
   std::string scratch_;
-  size_t erase_seen_ = 0;  // bytes of "\x1b[K" that the redraw ends with so far
+  size_t erase_seen_ = 0;  // number of bytes of "\x1b[K" that the redraw ends with so far
 };
 
-// The last lines of a stream, as a person would see them: of a line with \r only what follows the last one.
+// The last lines of a stream as a person would see them: of a line with \r, only what follows the last \r.
 class LineTail {
  public:
   static constexpr size_t kLines = 20;
-  static constexpr size_t kMaxColumns = 400;  // longer lines are cut
+  static constexpr size_t kMaxColumns = 400;  // longer lines are truncated
 
-  // Whole lines, as LineSplitter gives them.
+  // Takes whole lines, as returned by LineSplitter.
   void Add(absl::string_view lines);
   std::vector<std::string> lines() const { return {lines_.begin(), lines_.end()}; }
 

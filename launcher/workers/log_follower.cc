@@ -23,14 +23,14 @@ namespace {
 constexpr int64_t kBlock = 64 << 10;
 constexpr size_t kMaxRead = 1 << 20;
 
-// The number in "gen-002" or "rank-00001.log"; -1: another name.
+// Returns the number in "gen-002" or "rank-00001.log"; -1 for any other name.
 int NumberIn(absl::string_view name, absl::string_view prefix, absl::string_view suffix) {
   int number = -1;
   if (!absl::ConsumePrefix(&name, prefix) || !absl::ConsumeSuffix(&name, suffix)) return -1;
   return absl::SimpleAtoi(name, &number) && number >= 0 ? number : -1;
 }
 
-// Where the last `lines` lines of a file of `size` bytes begin.
+// Returns where the last `lines` lines of a file of `size` bytes begin.
 int64_t StartOfLastLines(int fd, int64_t size, int64_t lines) {
   std::string block;
   for (int64_t end = size; end > 0;) {

@@ -20,7 +20,7 @@
 namespace composer {
 namespace {
 
-// The port that could be bound; 0: any.
+// Returns the port that could be bound; 0 asks for any.
 absl::StatusOr<int> BindOnce(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return ErrnoStatus(errno, "make", "a socket");
@@ -61,7 +61,7 @@ std::vector<int> CpuShare(const std::vector<int>& cpus, int workers, int local_r
 int VisibleGpus(const Environment& environment, const std::string& device_folder) {
   if (const auto visible = environment.Get("CUDA_VISIBLE_DEVICES"); visible.has_value()) {
     const std::vector<std::string> devices = absl::StrSplit(*visible, ',', absl::SkipWhitespace());
-    // CUDA stops at the first invalid one.
+    // CUDA stops at the first invalid device.
     const auto end = std::find_if(devices.begin(), devices.end(), [](const std::string& d) { return d[0] == '-'; });
     return static_cast<int>(end - devices.begin());
   }

@@ -1,4 +1,4 @@
-// What this node offers to workers: CPUs, GPUs, a free port.
+// What this node offers to workers: CPUs, GPUs and a free port.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,20 +10,20 @@
 
 namespace composer {
 
-// The CPUs this process may run on (its affinity mask, which cgroups and taskset set).
+// Returns the CPUs that this process may run on (its affinity mask, which cgroups and taskset set).
 std::vector<int> AllowedCpus();
 
-// The CPUs of one of `workers`: equal contiguous shares, the first ones one larger when it does not divide. Empty (bind to
-// none) when there is one worker or when there are fewer CPUs than workers.
+// Returns the CPUs of one of `workers`: equal contiguous shares, of which the first ones are one larger if the count
+// does not divide. Empty (no binding) when there is one worker or there are fewer CPUs than workers.
 std::vector<int> CpuShare(const std::vector<int>& cpus, int workers, int local_rank);
 
-// GPUs that a worker could use: those of CUDA_VISIBLE_DEVICES when it is set, else the device files nvidia0, nvidia1 … in
-// `device_folder`. Needs no driver library.
+// Returns the number of GPUs that a worker could use: those of CUDA_VISIBLE_DEVICES if it is set, else the device files
+// nvidia0, nvidia1 … in `device_folder`. Needs no driver library.
 int VisibleGpus(const Environment& environment, const std::string& device_folder = "/dev");
 
-// A TCP port that was free on every address a moment ago, for scripts that bind MASTER_PORT themselves. Not one of the
-// range from which the kernel numbers outgoing connections, unless all others are taken: such a port may be gone when the
-// script comes to bind it.
+// Returns a TCP port that was free on every address a moment ago, for scripts that bind MASTER_PORT themselves. Avoids
+// the kernel's ephemeral port range unless all other ports are taken, because such a port may be gone when the script
+// binds it.
 absl::StatusOr<int> FreePort();
 
 }  // namespace composer

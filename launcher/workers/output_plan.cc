@@ -31,7 +31,7 @@ std::vector<Field> Numbers(const WorkerPlace& place) {
           {"restart_count", place.restart_count}};
 }
 
-// One {name} or {name:05d}, without the braces.
+// Formats one {name} or {name:05d}, passed without the braces.
 absl::StatusOr<std::string> FormatField(absl::string_view field, const WorkerPlace& place) {
   const size_t colon = field.find(':');
   const std::string name(field.substr(0, colon));

@@ -26,7 +26,7 @@ bool IsOutsideError(int error) {
   return false;
 }
 
-// The word that ends before `: <what>`, or the quoted one behind it.
+// Returns the word that ends before `: <what>`, or else the quoted path after it.
 std::string PathAround(absl::string_view before, absl::string_view after) {
   if (absl::ConsumeSuffix(&before, ": ")) {
     const size_t blank = before.find_last_of(" \n\t");

@@ -1,6 +1,6 @@
-// Failures that nothing in the job can mend and an operator can: a full disk, a spent quota, a file system that became
-// read-only, a disk or file server that does not answer. Found by the kernel's words in what a worker said last, whichever
-// library or language has passed them on. Pure.
+// Failures that nothing in the job can fix but an operator can: a full disk, an exceeded quota, a file system that
+// became read-only, a disk or file server that does not answer. They are recognised by the kernel's error text in a
+// worker's last message, whichever library or language passed it on. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,20 +14,21 @@ namespace composer {
 
 struct OutsideFault {
   std::string what;  // "No space left on device"
-  std::string path;  // absolute, of the file or folder; "": not said
+  std::string path;  // absolute, of the file or folder; "" if not stated
 };
 
-// "cannot write /a/b: No space left on device", "OSError: [Errno 28] No space left on device: '/a/b'".
+// Parses texts such as "cannot write /a/b: No space left on device" and "OSError: [Errno 28] No space left on device:
+// '/a/b'".
 std::optional<OutsideFault> FindOutsideFault(absl::string_view text);
 
-// For what the launcher itself meets.
+// Same for a status of the launcher's own.
 inline bool IsOutsideFault(const absl::Status& status) {
   return !status.ok() && FindOutsideFault(status.message()).has_value();
 }
 
-// Whether a file of 1 MiB can be made and filled where `path` is, or, when that is not there, in the nearest folder above.
-// True also where nothing can be said, as when the folder is not ours to write in. Leaves nothing. Not pure; may block as
-// long as the file system does.
+// Returns whether a file of 1 MiB can be created and filled at `path` or, if that does not exist, in the nearest
+// existing parent folder. Also returns true where this cannot be determined, for example when we may not write to the
+// folder. Leaves no file behind. Not pure; may block as long as the file system does.
 bool HasRoom(const std::string& path);
 
 }  // namespace composer

@@ -8,7 +8,8 @@
 
 namespace composer {
 
-// The place of this node's local rank 0, as far as the world says it. kInternal: the world has no place for the node.
+// Returns the place of this node's local rank 0, as far as the world defines it. Returns kInternal if the world has no
+// place for the node.
 absl::StatusOr<WorkerPlace> PlaceOf(const proto::World& world);
 
 }  // namespace composer

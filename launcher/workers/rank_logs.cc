@@ -26,7 +26,7 @@ constexpr size_t kReadBytes = 64 << 10;
 constexpr int kAllRanks = -1;
 constexpr int kMaxReadsAtOnce = 64;  // a stream that never pauses must not hold us
 
-// To a file. Returns false when the disk is full: the run goes on without.
+// Writes to a file. Returns false when the disk is full; the run goes on without the file.
 bool WriteAll(int fd, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = write(fd, bytes.data(), bytes.size());
@@ -50,7 +50,7 @@ std::string WithPrefix(absl::string_view prefix, absl::string_view lines) {
   return result;
 }
 
-// `text` without those lines, which have their "\n".
+// Returns `text` without those lines, which include their "\n".
 std::string Without(absl::string_view text, const std::vector<std::string>& lines) {
   std::string result;
   while (!text.empty()) {
@@ -62,9 +62,9 @@ std::string Without(absl::string_view text, const std::vector<std::string>& line
   return result;
 }
 
-// May be shared by the two streams of a rank.
+// A log file that the two streams of a rank may share.
 struct LogFile {
-  // Null for "".
+  // Returns null for "".
   static absl::StatusOr<std::shared_ptr<LogFile>> Open(const std::string& path) {
     if (path.empty()) return std::shared_ptr<LogFile>();
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -101,15 +101,15 @@ struct RankLogs::Stream {
   const int rank;
   const std::string prefix;
   const Show show;
-  const bool keeps_tail;  // stderr
+  const bool keeps_tail;  // for stderr
   ConsoleWriter& console;
-  std::shared_ptr<LogFile> file;      // null: none
-  std::shared_ptr<LogFile> own_file;  // of this stream alone; null: none
+  std::shared_ptr<LogFile> file;      // may be null
+  std::shared_ptr<LogFile> own_file;  // of this stream alone; may be null
   bool ended = false;
   BarSeparator bar;
   LineSplitter lines;
 
-  // Whether reading it now loses nothing.
+  // Returns whether reading the stream now loses nothing.
   bool MayRead() const { return show == Show::kHidden || file != nullptr || own_file != nullptr || console.HasRoom(); }
 
   void Deliver(const std::string& whole, LineTail& tail, const std::vector<std::string>& suppressed_lines,
@@ -126,7 +126,7 @@ struct RankLogs::Stream {
 };
 
 std::string RankPrefix(int rank, bool coloured) {
-  static constexpr int kColours[] = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94};  // no red: it means trouble
+  static constexpr int kColours[] = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94};  // without red, which signals trouble
   if (!coloured) return absl::StrCat("[", rank, "] ");
   return absl::StrCat("\033[", kColours[static_cast<size_t>(rank) % std::size(kColours)], "m[", rank, "]\033[0m ");
 }

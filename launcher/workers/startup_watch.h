@@ -1,14 +1,15 @@
-// Which worker is stuck in its start-up? Pure; the worker group feeds it what the progress pages and /proc say.
+// Finds the worker that is stuck in its start-up. Pure; the worker group feeds it the progress pages and /proc.
 //
-//   spawn --process--> attach --first heartbeat--> group --ranks connected--> build --model, data--> load --checkpoint--> first step
+//   spawn --process--> attach --first heartbeat--> group --ranks connected--> build --model, data--> load
+//     --checkpoint--> first step
 //
-// A worker is stuck when it has stayed in a phase for that phase's limit without progress. Progress is computing (at least
-// 5 % of a CPU, in the process or one that it has started) and moving bytes (16 KiB/s), so that a large checkpoint or a
-// long compilation is never ended while it gets on; heartbeats alone are not progress. Before the first heartbeat nothing takes
-// long: there the worker has ten times the limit in all, progress or not. A stopped process (SIGSTOP) is stuck after the time
-// that a heartbeat may be late.
+// A worker is stuck when it has stayed in a phase for that phase's limit without progress. Progress is computing (at
+// least 5 % of a CPU, in the process or one that it has started) or moving bytes (16 KiB/s), so that a large checkpoint
+// or a long compilation is never killed while it advances; heartbeats alone are not progress. Before the first
+// heartbeat nothing takes long, so there the worker has ten times the limit in all, with or without progress. A stopped
+// process (SIGSTOP) is stuck after the time that a heartbeat may be late.
 //
-// Of several workers only those in the earliest phase are judged: the others wait for them.
+// Only the workers in the earliest phase are judged, because the others wait for them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,11 +29,11 @@ struct StartupActivity {
   int rank = 0;
   StartupPhase phase = StartupPhase::kSpawn;
   absl::Time since;                                   // when it entered the phase
-  absl::Time last_progress;                           // from `since` on
-  absl::Time stopped_since = absl::InfiniteFuture();  // InfiniteFuture: it is not stopped
+  absl::Time last_progress;                           // at or after `since`
+  absl::Time stopped_since = absl::InfiniteFuture();  // InfiniteFuture if it is not stopped
 };
 
-// `stopped`: how long a process may be stopped.
+// `stopped` is how long a process may be stopped.
 std::optional<Hang> FindStuckStart(const std::vector<StartupActivity>& workers, absl::Time now,
                                    const StartupLimits& limits, absl::Duration stopped);
 
@@ -41,9 +42,9 @@ class StartupTracker {
  public:
   StartupTracker(int rank, absl::Time now) { activity_ = {.rank = rank, .since = now, .last_progress = now}; }
 
-  // `work`: absent when nobody has looked.
+  // `work` is absent when nobody has looked.
   void Observe(StartupPhase phase, const std::optional<ProcessWork>& work, absl::Time now);
-  // Forgives the time until now: the launcher itself was stopped.
+  // Forgives the time until now, because the launcher itself was stopped.
   void Restart(absl::Time now);
 
   const StartupActivity& activity() const { return activity_; }

@@ -43,7 +43,7 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   result.Set("COMPOSER_HUB", place.hub);
   result.Set("COMPOSER_PROGRESS_PAGE", place.progress_page);
   if (!place.run_name.empty()) result.Set("COMPOSER_RUN_NAME", place.run_name);
-  result.Remove("COMPOSER_TOKEN");  // the launcher's secret: user code prints and uploads its environment
+  result.Remove("COMPOSER_TOKEN");  // the launcher's secret, because user code prints and uploads its environment
   result.Remove("COMPOSER_LAUNCH");
   if (place.launch > 0) result.Set("COMPOSER_LAUNCH", absl::StrCat(place.launch));
   result.Remove("COMPOSER_TERMINAL_COLUMNS");

@@ -1,4 +1,4 @@
-// How one worker ended, and what is known of why: what the group saw, for the restart policy and the failure message.
+// How one worker ended and what is known of why. Filled by the group, for the restart policy and the failure message.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,32 +17,33 @@ struct WorkerExit {
   int rank = 0;
   ExitStatus status;
   bool ended_by_us = false;  // we had sent it a signal before
-  std::string hang;         // why we took it for hung; empty: we did not. A hung worker is a cause although we ended it
-  std::string lost;         // it ended with the process that had started it: how that one ended; empty: it did not
-  std::string kill;         // who killed it, as far as the host tells (KillVerdict); empty: nothing to say
-  bool after_news = false;  // it had been told to leave, and ended long enough after that: not a cause
-  std::string last_line;    // its last word, else the last line of its stderr; empty: it said nothing
-  std::string error;        // the error that it reported, with its step: "step 17: index out of range"; empty: none
+  std::string hang;          // why we judged it hung, else empty. A hung worker is a cause although we killed it
+  std::string lost;          // if it died with the process that had started it, how that one ended; else empty
+  std::string kill;          // who killed it, as far as the host reports it (KillVerdict); else empty
+  bool after_news = false;   // it had been told to leave and ended long enough after that, so it is not a cause
+  std::string last_line;     // its ExitReport's message, else the last line of its stderr; may be empty
+  std::string error;         // the error that it reported, with its step: "step 17: index out of range"; empty if none
 };
 
-// WorkerExit::error of what a worker reported: its first line is compared.
+// Returns WorkerExit::error for a worker's report. Only the first line of the message is kept, for comparison.
 std::string ReportedError(int64_t step, absl::string_view message);
 
-// The step of a reported error, "at step 17"; of one without a step, "in the program".
+// Returns where a reported error happened: "at step 17", or "in the program" for one without a step.
 std::string PlaceOfError(absl::string_view error);
 
-// Index of the first failure among exits so far, -1 when there is none. `certain` (may be null): false when a later exit
-// could still explain it, as with 69.
+// Returns the index of the first failure among the exits so far; -1 if there is none. Sets `certain` (may be null) to
+// false when a later exit could still explain the failure, as with 69.
 int FirstCause(absl::Span<const WorkerExit> exits, bool* certain);
 
-// What each of the exits was, for the log and the summary: "first cause", "collateral: its peers were gone (69)",
-// "collateral: ended by the launcher", "done", "preempted". `first_cause` as in Verdict.
+// Returns the role of one of the exits, for the log and the summary: "first cause", "collateral: its peers were gone
+// (69)", "collateral: ended by the launcher", "done", "preempted". `first_cause` is as in Verdict.
 std::string RoleOf(absl::Span<const WorkerExit> exits, int index, int first_cause);
 
-// "was killed by SIGKILL (9)", "hung: no step for 21s", "was lost: …".
+// Returns a text such as "was killed by SIGKILL (9)", "hung: no step for 21s" or "was lost: …".
 std::string HowItEnded(const WorkerExit& exit);
 
-// "rank 1 was killed by SIGKILL (9): out of memory …", "rank 0 hung: no step for 21s", "rank 2 exited with 1: KeyError: 'lr'".
+// Returns a text such as "rank 1 was killed by SIGKILL (9): out of memory …", "rank 0 hung: no step for 21s" or "rank 2
+// exited with 1: KeyError: 'lr'".
 std::string DescribeExit(const WorkerExit& exit);
 
 }  // namespace composer

@@ -28,7 +28,7 @@ namespace {
 // A worker that fails this long after it was told to leave fails because of that.
 constexpr absl::Duration kNewsDelay = absl::Milliseconds(100);
 
-// What the kernel shows of a worker that hangs; "" when that says nothing.
+// Returns what the kernel shows of a hung worker; "" if that says nothing.
 std::string DescribeState(pid_t pid) {
   switch (ProcessState(pid)) {
     case 'T':
@@ -65,7 +65,7 @@ StartupPhase StartupPhaseOf(const Worker& worker, const ProgressSnapshot& page, 
   }
 }
 
-// Looking costs some hundred small reads: a start that takes a second never pays for it.
+// Looking costs some hundred small reads, so a start that takes a second must never pay for it.
 absl::Duration LookInterval(const StartupLimits& limits) {
   return std::clamp(limits.attach / 4, absl::Milliseconds(250), absl::Seconds(5));
 }

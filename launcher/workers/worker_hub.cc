@@ -31,13 +31,13 @@ class WorkerHub::Service final : public proto::WorkerHub::CallbackService {
     generation_ = generation;
     pending_.reset();
   }
-  void Broadcast(const proto::LauncherMessage& message);  // also to those who attach later
+  void Broadcast(const proto::LauncherMessage& message);  // also reaches workers that attach later
   void SendToAttached(const proto::LauncherMessage& message);
 
  private:
   class Attachment;
 
-  // The first message decides. OK: a worker of ours, which is now on the list.
+  // Judges the first message. OK means that it is a worker of ours, which is now on the list.
   grpc::Status Admit(Attachment* attachment, const proto::WorkerMessage& first);
   void Forget(Attachment* attachment) {
     absl::MutexLock lock(&mutex_);
@@ -49,10 +49,10 @@ class WorkerHub::Service final : public proto::WorkerHub::CallbackService {
   absl::Mutex mutex_;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<Attachment*> attached_ ABSL_GUARDED_BY(mutex_);
-  std::optional<proto::LauncherMessage> pending_ ABSL_GUARDED_BY(mutex_);  // for those who attach later
+  std::optional<proto::LauncherMessage> pending_ ABSL_GUARDED_BY(mutex_);  // for workers that attach later
 };
 
-// One worker's stream; deletes itself at its end.
+// One worker's stream; deletes itself when it ends.
 class WorkerHub::Service::Attachment final
     : public grpc::ServerBidiReactor<proto::WorkerMessage, proto::LauncherMessage> {
  public:
@@ -96,7 +96,7 @@ class WorkerHub::Service::Attachment final
   }
 
   Service& service_;
-  std::optional<int> rank_;  // set by the first message, as is generation_
+  std::optional<int> rank_;  // set by the first message, like generation_
   uint64_t generation_ = 0;
   proto::WorkerMessage incoming_;  // owned by the read in flight
   absl::Mutex mutex_;

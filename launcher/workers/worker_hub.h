@@ -1,7 +1,7 @@
-// The launcher's service for its workers, on a Unix socket that only this user can reach: who is attached, what they
-// report, and the word to stop. The key-value store is served there too and passed on to the rendezvous.
-// A worker of another job or generation is refused with ABORTED.
-// Threads: all methods may be called from any thread; the handler runs on gRPC threads and must not block.
+// The launcher's service for its workers, on a Unix socket that only this user can reach: it tracks who is attached and
+// what they report, and tells them to stop. It also serves the key-value store, which it forwards to the rendezvous. A
+// worker of another job or generation is refused with ABORTED. Thread-safe; the handler runs on gRPC threads and must
+// not block.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,7 +26,7 @@ class Listener;
 
 class WorkerHub {
  public:
-  // What a worker said, and in which generation it was admitted.
+  // What a worker sent, and the generation in which it was admitted.
   struct Report {
     uint64_t generation;
     int rank;
@@ -39,22 +39,22 @@ class WorkerHub {
     std::string job;
     std::shared_ptr<KeyValueUpstream> upstream;  // the rendezvous's key-value store
     Handler handler;
-    std::vector<grpc::Service*> more_services;  // served on the socket too; they outlive the hub
+    std::vector<grpc::Service*> more_services;  // also served on the socket; must outlive the hub
   };
 
   static absl::StatusOr<std::unique_ptr<WorkerHub>> Start(Options options);
   // Ends all streams.
   ~WorkerHub();
 
-  // Workers of this generation are welcome from now on, others are not; a stop asked for earlier is forgotten.
+  // Admits only workers of this generation from now on, and forgets any earlier stop request.
   void BeginGeneration(uint64_t generation);
-  // Asks those that are attached for a checkpoint; they go on.
+  // Asks the attached workers for a checkpoint; they go on training.
   void Save(const std::string& reason);
-  // Both also reach workers that attach later.
+  // Drain and EndGeneration also reach workers that attach later.
   void Drain(const std::string& reason);
   void EndGeneration(const std::string& cause);
 
-  // For COMPOSER_HUB: "unix:/path".
+  // Returns the value of COMPOSER_HUB: "unix:/path".
   std::string address() const;
 
  private:
@@ -63,7 +63,7 @@ class WorkerHub {
   explicit WorkerHub(Options options);
 
   const Options options_;
-  std::unique_ptr<Service> service_;  // the services outlive the server
+  std::unique_ptr<Service> service_;  // the services must outlive the server
   std::unique_ptr<KeyValueProxy> key_value_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Listener> listener_;
