@@ -130,7 +130,7 @@ absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope) {
 }
 
 absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope) {
-  // When all stay, the others are not looked at: a save shall take no longer, nor more memory, the more of them there are.
+  // When all stay, the others are not looked at: a save shall take no longer, nor more memory, the more there are.
   ASSIGN_OR_RETURN(const auto steps, StepFolders(store, keep < 0 ? just_saved.ToString() : ""));
   RETURN_IF_ERROR(MayWrite(scope));
   std::vector<CheckpointName> committed;

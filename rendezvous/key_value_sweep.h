@@ -1,6 +1,6 @@
-// What a launcher remembers of keys that are gone: another launcher's workers may delete what its own have set (the parts
-// of a checkpoint's manifest, which rank 0 reads and deletes), and nobody tells it. Without this it would keep them all, and
-// bring them back after a restart of the rendezvous.
+// What a launcher remembers of keys that are gone: another launcher's workers may delete what its own have set (the
+// parts of a checkpoint's manifest, which rank 0 reads and deletes), and nobody tells it. Without this it would keep
+// them all, and bring them back after a restart of the rendezvous.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace composer {
 
-// Returns at once. When enough has come together since the last time, the store is asked which of the remembered keys are
-// still there, and the others are forgotten: one call each time that the memory has doubled. An answer that does not come
-// is no harm.
+// Returns at once. When enough has come together since the last time, the store is asked which of the remembered keys
+// are still there, and the others are forgotten: one call each time that the memory has doubled. An answer that does
+// not come is no harm.
 void ForgetDeletedKeys(const std::shared_ptr<KeyValueUpstream>& upstream, const proto::Caller& caller);
 
 }  // namespace composer

@@ -32,8 +32,8 @@ class KeyValueUpstream {
   // about five, so this bounds what saves add to a launcher's memory (300 kB).
   static constexpr size_t kMaxDeleted = 1'000;
 
-  // What is remembered of keys that are there, before the store is asked whether they still are: another launcher's workers
-  // may have deleted them. Of each key its name, its value and what the maps take.
+  // What is remembered of keys that are there, before the store is asked whether they still are: another launcher's
+  // workers may have deleted them. Of each key its name, its value and what the maps take.
   static constexpr size_t kMinCheckedBytes = 256 << 10;
   static constexpr size_t kBytesOfAMemory = 128;
 
@@ -53,11 +53,11 @@ class KeyValueUpstream {
   // A change that the store has acknowledged.
   void Remember(uint64_t generation, proto::KeyMemory change);
   std::vector<proto::KeyMemory> Memories(uint64_t generation) const;
-  // The keys to ask the store for (Check), when what is remembered has doubled since the last time; else none. Until the
-  // answer is here, Forget, there are none either.
+  // The keys to ask the store for (Check), when what is remembered has doubled since the last time; else none. Until
+  // the answer is here, Forget, there are none either.
   std::vector<std::string> TakeKeysToCheck(uint64_t generation);
-  // `absent` were not in the store after its change `revision`; what is remembered of later changes stays. None: the store
-  // did not answer, or has all.
+  // `absent` were not in the store after its change `revision`; what is remembered of later changes stays. None: the
+  // store did not answer, or has all.
   void Forget(uint64_t generation, const std::vector<std::string>& absent, uint64_t revision);
 
   // Where write-once reads of the generation wait. nullptr: an older generation than the newest.

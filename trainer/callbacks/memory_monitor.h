@@ -12,10 +12,11 @@
 //   memory/current_resident_mem   resident pages now, /proc/self/statm
 //   memory/peak_resident_mem      the most it ever was, VmHWM of /proc/self/status
 //
-// With dist_aggregate_batch_interval, every so many batches also <name>_avg, <name>_min and <name>_max of each of these over
-// all ranks that can read theirs. That is one small all-gather, at those batches and no others.
+// With dist_aggregate_batch_interval, every so many batches also <name>_avg, <name>_min and <name>_max of each of these
+// over all ranks that can read theirs. That is one small all-gather, at those batches and no others.
 //
-// Source: mosaicml composer/callbacks/memory_monitor.py, which measures every batch, and has three collectives a number.
+// Source: mosaicml composer/callbacks/memory_monitor.py, which measures every batch, and has three collectives a
+// number.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -14,9 +14,9 @@ struct OverRanks {
   double avg, min, max;
 };
 
-// A collective, one all-gather: every rank calls it in the same order with as many numbers, which all ranks get the same
-// answer for. NaN: this rank does not know its number, and the others' count; all NaN where no rank knows. Null: one rank.
-// Throws what the communicator throws.
+// A collective, one all-gather: every rank calls it in the same order with as many numbers, and gets the same answer.
+// NaN: this rank does not know its number, and the others' count; all NaN where no rank knows. Null: one rank. Throws
+// what the communicator throws.
 std::vector<OverRanks> ValuesOverRanks(absl::Span<const double> own, Communicator* communicator);
 
 }  // namespace composer
