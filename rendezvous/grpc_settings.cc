@@ -38,10 +38,12 @@ grpc::ChannelArguments ChannelSettings(Link link, const Pace& pace) {
                    Millis(pace.connect_timeout));  // in spite of its name: of one attempt
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  // gRPC's own retries keep 600 bytes of each message of a stream that the server has not answered, up to 15 MB a
-  // stream (1.51; tests/rendezvous/stream_memory_test.cc). Our callers try again by themselves where that is right.
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  if (link == Link::kLocal) return arguments;
+  if (link == Link::kLocal) {
+    // gRPC's own retries keep 600 bytes of each message of a stream that the server has not answered, up to 15 MB a
+    // stream (1.51; tests/rendezvous/stream_memory_test.cc), and a launcher is silent while all is well.
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+    return arguments;
+  }
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Millis(pace.client_keepalive_time));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Millis(pace.keepalive_timeout));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
