@@ -130,6 +130,7 @@ CallbackFactory ReadImageVisualizer(ConfigMap config) {
 CallbackFactory ReadMemoryMonitor(ConfigMap config) {
   MemoryMonitor::Options options;
   options.interval = config.Int("interval", options.interval, kCount);
+  options.dist_aggregate_batch_interval = config.Int("dist_aggregate_batch_interval", 0, kCount);
   ConfigMap keys = config.Map("memory_keys");
   const std::vector<std::string> allowed = DeviceMemoryKeys();
   for (const std::string& key : keys.Keys()) {
@@ -139,7 +140,9 @@ CallbackFactory ReadMemoryMonitor(ConfigMap config) {
       options.memory_keys.emplace_back(key, keys.String(key));
     }
   }
-  return Fixed<MemoryMonitor>(options);
+  return [=](const JobPlace& place, const JobFacts&) {
+    return std::make_unique<MemoryMonitor>(options, place.communicator);
+  };
 }
 
 CallbackFactory ReadMemorySnapshot(ConfigMap config) {

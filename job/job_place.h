@@ -10,6 +10,8 @@
 
 namespace composer {
 
+class Communicator;
+
 // Which rank of which generation, and on what terminal.
 struct JobPlace {
   int rank = 0;
@@ -20,10 +22,11 @@ struct JobPlace {
   int64_t launch = 0;  // how often the run was launched, this time included; 0: nobody counts
   bool stderr_is_terminal = false, stdout_is_terminal = false;  // that understands "\r"
   int terminal_columns = 80;
-  std::string terminal;          // the device, where a launcher stands between; "": not known
-  std::string visible_gpus;      // CUDA_VISIBLE_DEVICES
-  StoreOpener open_store;        // for places that are URLs
-  std::function<bool()> leaves;  // whether the job was told to save and leave; empty: nobody tells it
+  std::string terminal;                  // the device, where a launcher stands between; "": not known
+  std::string visible_gpus;              // CUDA_VISIBLE_DEVICES
+  StoreOpener open_store;                // for places that are URLs
+  std::function<bool()> leaves;          // whether the job was told to save and leave; empty: nobody tells it
+  Communicator* communicator = nullptr;  // of all ranks; outlives what is built. Null: one rank
 };
 
 // What callbacks and loggers may ask of the job that they are part of; known once its data are there.

@@ -164,6 +164,7 @@ JobPlace PlaceOf(const Life& life, const Environment& env) {
   place.node_rank = life.place.node_rank;
   place.visible_gpus = env.GetOr("CUDA_VISIBLE_DEVICES", "");
   place.open_store = [env](const std::string& where) { return OpenStore(where, env); };
+  place.communicator = life.communicator.get();
   if (life.agent != nullptr) place.leaves = [agent = life.agent.get()] { return agent->drain_requested(); };
   place.generation = std::max<int64_t>(1, static_cast<int64_t>(life.place.generation));
   if (!absl::SimpleAtoi(env.GetOr("COMPOSER_LAUNCH", ""), &place.launch)) place.launch = 0;

@@ -42,8 +42,9 @@ std::map<CheckpointName, StepFolder> StepFoldersOf(const std::vector<std::string
   return steps;
 }
 
-absl::StatusOr<std::map<CheckpointName, StepFolder>> StepFolders(ObjectStore& store) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(""));
+// folder: of one step; "": all.
+absl::StatusOr<std::map<CheckpointName, StepFolder>> StepFolders(ObjectStore& store, const std::string& folder = "") {
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(folder));
   return StepFoldersOf(keys);
 }
 
@@ -129,7 +130,8 @@ absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope) {
 }
 
 absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope) {
-  ASSIGN_OR_RETURN(const auto steps, StepFolders(store));
+  // When all stay, the others are not looked at: a save shall take no longer, nor more memory, the more there are.
+  ASSIGN_OR_RETURN(const auto steps, StepFolders(store, keep < 0 ? just_saved.ToString() : ""));
   RETURN_IF_ERROR(MayWrite(scope));
   std::vector<CheckpointName> committed;
   for (const auto& [name, step] : steps) {

@@ -76,6 +76,7 @@ event | text | before_load | The event.
 [callback memory_monitor] Logs memory.
 interval | int 1..1073741824 | 10 | Batches.
 memory_keys | map | - | A GPU's numbers to log: torch's name, and ours.
+dist_aggregate_batch_interval | int 1..1073741824 | - | Batches; mean, least and greatest over all ranks, too.
 
 [callback memory_snapshot] Records all allocations of some batches.
 skip_batches | int 0.. | 1 | Batches before it begins.

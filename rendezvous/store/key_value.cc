@@ -183,13 +183,15 @@ absl::StatusOr<std::string> KeyValueStore::CompareSet(uint64_t generation, const
   return desired;
 }
 
-absl::StatusOr<bool> KeyValueStore::Check(uint64_t generation, const std::vector<std::string>& keys) const {
+absl::StatusOr<KeyValueStore::Presence> KeyValueStore::Check(uint64_t generation,
+                                                             const std::vector<std::string>& keys) const {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckGeneration(generation));
-  return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
-    mutex_.AssertReaderHeld();
-    return entries_.count(key) > 0;
-  });
+  Presence presence{{}, revision_};
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (entries_.count(keys[i]) == 0) presence.absent.push_back(static_cast<uint32_t>(i));
+  }
+  return presence;
 }
 
 absl::StatusOr<bool> KeyValueStore::Delete(uint64_t generation, const std::string& key, Change* change) {

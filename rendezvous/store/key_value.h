@@ -49,6 +49,10 @@ class KeyValueStore {
     bool deleted = false;
     std::vector<MadeChange> made;  // changes that it holds, whose senders may send them again
   };
+  struct Presence {
+    std::vector<uint32_t> absent;  // places in the list that was asked for, ascending
+    uint64_t revision = 0;         // of the last change before this was so
+  };
   // One change: which it is, and what came of it.
   struct Change {
     ChangeId id;
@@ -85,7 +89,7 @@ class KeyValueStore {
   // then: desired, the other value, or expected when the key is absent (c10d's answer).
   absl::StatusOr<std::string> CompareSet(uint64_t generation, const std::string& key, const std::string& expected,
                                          std::string desired, Change* change = nullptr);
-  absl::StatusOr<bool> Check(uint64_t generation, const std::vector<std::string>& keys) const;
+  absl::StatusOr<Presence> Check(uint64_t generation, const std::vector<std::string>& keys) const;
   // True when the key was there.
   absl::StatusOr<bool> Delete(uint64_t generation, const std::string& key, Change* change = nullptr);
   absl::StatusOr<int64_t> Count(uint64_t generation) const;

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "rendezvous/store/key_value_get.h"
+#include "rendezvous/store/key_value_sweep.h"
 #include "rendezvous/transport/grpc_settings.h"
 
 namespace composer {
@@ -138,6 +139,7 @@ grpc::ServerUnaryReactor* KeyValueProxy::Set(grpc::CallbackServerContext* contex
       [upstream = upstream_](const proto::SetRequest& set, const proto::SetReply& answer) {
         for (const proto::KeyAndValue& entry : set.entries())
           upstream->Remember(set.caller().generation(), Change(entry.key(), entry.value(), answer));
+        ForgetDeletedKeys(upstream, set.caller());
       });
 }
 
@@ -166,6 +168,7 @@ grpc::ServerUnaryReactor* KeyValueProxy::Add(grpc::CallbackServerContext* contex
       context, upstream_, &Stub::Add, request, reply,
       [upstream = upstream_](const proto::AddRequest& add, const proto::AddReply& answer) {
         upstream->Remember(add.caller().generation(), Change(add.key(), std::to_string(answer.value()), answer));
+        ForgetDeletedKeys(upstream, add.caller());
       });
 }
 
@@ -176,6 +179,7 @@ grpc::ServerUnaryReactor* KeyValueProxy::CompareSet(grpc::CallbackServerContext*
       context, upstream_, &Stub::CompareSet, request, reply,
       [upstream = upstream_](const proto::CompareSetRequest& set, const proto::CompareSetReply& answer) {
         upstream->Remember(set.caller().generation(), Change(set.key(), set.desired(), answer));
+        ForgetDeletedKeys(upstream, set.caller());
       });
 }
 

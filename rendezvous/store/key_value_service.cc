@@ -82,9 +82,13 @@ grpc::ServerUnaryReactor* KeyValueService::CompareSet(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* KeyValueService::Check(grpc::CallbackServerContext* context,
                                                  const proto::CheckRequest* request, proto::CheckReply* reply) {
   if (absl::Status status = CheckJob(request->caller()); !status.ok()) return Answer(context, status);
-  const auto present = store_->Check(request->caller().generation(), {request->keys().begin(), request->keys().end()});
-  if (present.ok()) reply->set_all_present(*present);
-  return Answer(context, present.status());
+  const auto presence = store_->Check(request->caller().generation(), {request->keys().begin(), request->keys().end()});
+  if (presence.ok()) {
+    reply->set_all_present(presence->absent.empty());
+    reply->mutable_absent()->Assign(presence->absent.begin(), presence->absent.end());
+    reply->set_revision(presence->revision);
+  }
+  return Answer(context, presence.status());
 }
 
 grpc::ServerUnaryReactor* KeyValueService::Delete(grpc::CallbackServerContext* context,

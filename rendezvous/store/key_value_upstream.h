@@ -32,6 +32,11 @@ class KeyValueUpstream {
   // about five, so this bounds what saves add to a launcher's memory (300 kB).
   static constexpr size_t kMaxDeleted = 1'000;
 
+  // What is remembered of keys that are there, before the store is asked whether they still are: another launcher's
+  // workers may have deleted them. Of each key its name, its value and what the maps take.
+  static constexpr size_t kMinCheckedBytes = 256 << 10;
+  static constexpr size_t kBytesOfAMemory = 128;
+
   // `sender`: of this launcher's changes and of no other's; at most ChangeLog::kMaxSenderBytes.
   KeyValueUpstream(std::string sender, const std::shared_ptr<grpc::Channel>& channel) : sender_(std::move(sender)) {
     SetChannel(channel);
@@ -48,6 +53,12 @@ class KeyValueUpstream {
   // A change that the store has acknowledged.
   void Remember(uint64_t generation, proto::KeyMemory change);
   std::vector<proto::KeyMemory> Memories(uint64_t generation) const;
+  // The keys to ask the store for (Check), when what is remembered has doubled since the last time; else none. Until
+  // the answer is here, Forget, there are none either.
+  std::vector<std::string> TakeKeysToCheck(uint64_t generation);
+  // `absent` were not in the store after its change `revision`; what is remembered of later changes stays. None: the
+  // store did not answer, or has all.
+  void Forget(uint64_t generation, const std::vector<std::string>& absent, uint64_t revision);
 
   // Where write-once reads of the generation wait. nullptr: an older generation than the newest.
   std::shared_ptr<KeyValueStore> Cache(uint64_t generation);
@@ -62,6 +73,7 @@ class KeyValueUpstream {
 
  private:
   void Enter(uint64_t generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static size_t BytesOf(const proto::KeyMemory& memory);  // 0: of a deleted key
 
   const std::string sender_;
   mutable absl::Mutex mutex_;
@@ -71,6 +83,9 @@ class KeyValueUpstream {
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unordered_map<std::string, proto::KeyMemory> memories_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> deleted_ ABSL_GUARDED_BY(mutex_);
+  size_t kept_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the memories of keys that are not deleted
+  size_t check_above_ ABSL_GUARDED_BY(mutex_) = kMinCheckedBytes;
+  bool checking_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<KeyValueStore> cache_ ABSL_GUARDED_BY(mutex_);
   std::unordered_set<std::string> claimed_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int64_t> num_reads_ = 0;

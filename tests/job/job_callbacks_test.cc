@@ -16,6 +16,7 @@
 #include "tests/trainer/callbacks/small_models.h"
 #include "tests/worker/named_keys.h"
 #include "trainer/callbacks/stops/throttle.h"
+#include "trainer/core/communicator.h"
 
 namespace composer {
 namespace {
@@ -82,7 +83,10 @@ const std::vector<NamedKeys>& Rows() {
         {"exclude_algorithms", "[BlurPool]"},
         {"event", "after_load"}}},
       {"lr_monitor", "LRMonitor", 0, {}},
-      {"memory_monitor", "MemoryMonitor", 0, {{"interval", "2"}, {"memory_keys", "{num_alloc_retries: retries}"}}},
+      {"memory_monitor",
+       "MemoryMonitor",
+       0,
+       {{"interval", "2"}, {"memory_keys", "{num_alloc_retries: retries}"}, {"dist_aggregate_batch_interval", "4"}}},
       {"memory_snapshot",
        "MemorySnapshot",
        0,
@@ -243,6 +247,8 @@ TEST_F(JobCallbacksTest, ValuesOutOfRangeAreNamedWithWhatIsAllowed) {
       {"speed_monitor", "window_size: 0", "speed_monitor.window_size: must be at least 1, got 0"},
       {"speed_monitor", "time_unit: weeks", "`weeks` is not one of seconds, minutes, hours, days"},
       {"memory_monitor", "interval: 0", "interval: must be at least 1, got 0"},
+      {"memory_monitor", "dist_aggregate_batch_interval: 0", "aggregate_batch_interval: must be at least 1, got 0"},
+      {"memory_monitor", "dist_aggregate_interval: 5", "(did you mean `dist_aggregate_batch_interval`?)"},
       {"memory_monitor", "memory_keys: {active_bytes.all.curent: a}", "did you mean `active_bytes.all.current`?"},
       {"runtime_estimator", "time_unit: weeks", "`weeks` is not one of seconds, minutes, hours, days"},
       {"activation_monitor", "interval: 0ba", "must be at least one batch (ba) or epoch (ep), got 0ba"},
@@ -311,6 +317,17 @@ TEST_F(JobCallbacksTest, MonitorsMeasureWhenTheyAreTold) {
   Fired(*estimator, Event::kFitStart);
   Step(*estimator, absl::Seconds(1));
   EXPECT_FALSE(std::isnan(logger_.Last("time/remaining_estimate")));
+}
+
+TEST_F(JobCallbacksTest, TheMemoryMonitorGathersOverTheRanksOfTheJob) {
+  LocalCommunicator communicator;
+  place_.communicator = &communicator;
+  state_.world_size = 2;  // without the place's communicator this would be an error
+  const auto memory = One("memory_monitor", "dist_aggregate_batch_interval: 2");
+  Step(*memory, absl::Seconds(1));
+  EXPECT_TRUE(std::isnan(logger_.Last("memory/current_resident_mem_max")));
+  Step(*memory, absl::Seconds(1));
+  EXPECT_FALSE(std::isnan(logger_.Last("memory/current_resident_mem_max")));
 }
 
 TEST_F(JobCallbacksTest, TheOptimizerMonitorsKeys) {

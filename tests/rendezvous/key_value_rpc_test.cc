@@ -2,6 +2,8 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/server.h>
 
+#include <algorithm>
+#include <set>
 #include <thread>
 
 #include "rendezvous/store/key_value_proxy.h"
@@ -179,6 +181,64 @@ TEST(KeyValueUpstream, KeysThatComeAndGoTakeNoMoreAndMoreMemory) {
     for (int key = 0; key < 5; ++key) change(absl::StrCat(save, "/", key), true);
   }
   EXPECT_EQ(upstream.Memories(1).size(), 1001u);
+}
+
+proto::KeyMemory MemoryOf(const std::string& key, uint64_t revision, size_t bytes) {
+  proto::KeyMemory memory;
+  memory.set_key(key);
+  memory.set_value(std::string(bytes, 'v'));
+  memory.set_revision(revision);
+  return memory;
+}
+
+TEST(KeyValueUpstream, KeysThatTheStoreLacksAreForgottenUnlessTheyWereSetAgainSince) {
+  constexpr size_t kPart = KeyValueUpstream::kMinCheckedBytes / 4;
+  KeyValueUpstream upstream("a launcher", grpc::CreateChannel("unix:/nowhere", grpc::InsecureChannelCredentials()));
+  for (uint64_t i = 1; i <= 3; ++i) upstream.Remember(1, MemoryOf(absl::StrCat(i), i, kPart));
+  EXPECT_TRUE(upstream.TakeKeysToCheck(1).empty()) << "not enough yet";
+  upstream.Remember(1, MemoryOf("4", 4, kPart));
+  EXPECT_TRUE(upstream.TakeKeysToCheck(0).empty()) << "another generation";
+  EXPECT_EQ(upstream.TakeKeysToCheck(1).size(), 4u);
+  upstream.Remember(1, MemoryOf("5", 6, kPart));
+  EXPECT_TRUE(upstream.TakeKeysToCheck(1).empty()) << "asked for already";
+  upstream.Remember(1, MemoryOf("2", 7, kPart));
+  upstream.Forget(1, {"1", "2", "3", "none"}, 6);
+  std::set<std::string> left;
+  for (const proto::KeyMemory& memory : upstream.Memories(1)) left.insert(memory.key());
+  EXPECT_EQ(left, (std::set<std::string>{"2", "4", "5"})) << "2 was set again after the store's answer";
+
+  EXPECT_TRUE(upstream.TakeKeysToCheck(1).empty()) << "these are there, as was said just now";
+  for (const char* key : {"6", "7", "8"}) upstream.Remember(1, MemoryOf(key, 8, kPart));
+  EXPECT_TRUE(upstream.TakeKeysToCheck(1).empty()) << "twice as many";
+  upstream.Remember(1, MemoryOf("9", 9, kPart));
+  EXPECT_EQ(upstream.TakeKeysToCheck(1).size(), 7u);
+  for (uint64_t i = 1; i <= 4; ++i) upstream.Remember(2, MemoryOf(absl::StrCat(i), i, kPart));
+  upstream.Forget(1, {"1", "2", "3", "4"}, 100);
+  EXPECT_EQ(upstream.TakeKeysToCheck(2).size(), 4u) << "a generation of its own";
+}
+
+// Node 1's ranks set the parts of each checkpoint, and rank 0 on node 0 deletes them when it has read them.
+TEST_P(ProxyTest, KeysThatAnotherLauncherDeletesAreForgotten) {
+  constexpr size_t kSaves = 2000, kBytes = 1000, kMost = kSaves / 2;
+  const auto other = proto::KeyValue::NewStub(client_->channel());
+  ASSERT_TRUE(Set(*stub_, CallerOf(1), "lasting", "x").ok());
+  const auto remembered = [&] { return upstream_->Memories(1).size(); };
+  for (size_t save = 0; save < kSaves; ++save) {
+    const std::string key = absl::StrCat("gather/", save, "/1");
+    ASSERT_TRUE(Set(*stub_, CallerOf(1), key, std::string(kBytes, 'v')).ok());
+    grpc::ClientContext context;
+    proto::DeleteRequest request;
+    *request.mutable_caller() = CallerOf(1);
+    request.set_key(key);
+    proto::DeleteReply reply;
+    ASSERT_TRUE(other->Delete(&context, request, &reply).ok());
+    // The question is under way beside the next sets.
+    const absl::Time deadline = absl::Now() + kLong;
+    while (remembered() > kMost && absl::Now() < deadline) std::this_thread::yield();
+    ASSERT_LE(remembered(), kMost) << "after " << save;
+  }
+  const std::vector<proto::KeyMemory> memories = upstream_->Memories(1);
+  EXPECT_TRUE(std::any_of(memories.begin(), memories.end(), [](const auto& m) { return m.key() == "lasting"; }));
 }
 
 TEST_P(ProxyTest, RemembersTheNewestChangesForARestartedRendezvous) {

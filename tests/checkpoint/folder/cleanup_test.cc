@@ -105,5 +105,31 @@ TEST(DeleteOld, NeverTheOneJustSaved) {
   EXPECT_EQ(LoadedDifference(store, 2), "");
 }
 
+// A store that remembers what List gave.
+class RemembersLists final : public FaultStore {
+ public:
+  using FaultStore::FaultStore;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
+    auto keys = FaultStore::List(folder);
+    if (keys.ok()) listed.insert(listed.end(), keys->begin(), keys->end());
+    return keys;
+  }
+  std::vector<std::string> listed;
+};
+
+// L7: where all checkpoints stay, each save listed them all, so that memory and time of a save grew with their number.
+TEST(DeleteOld, LooksAtNoOtherStepWhereAllStay) {
+  MemoryStore store;
+  for (int64_t batch : {1, 2, 3}) ASSERT_TRUE(SaveOne(store, batch).ok());
+  const std::string replaced = AttemptKey("ep0-ba3", NewAttemptName("other")) + "/rank-00000.safetensors";
+  ASSERT_TRUE(store.Put(replaced, {"x"}).ok());
+  RemembersLists lists(store);
+  ASSERT_TRUE(DeleteOld(lists, {0, 3}, -1, {"run"}).ok());
+  EXPECT_THAT(lists.listed, testing::Each(testing::StartsWith("ep0-ba3/")));
+  EXPECT_TRUE(UnfinishedAttempts(store)->empty()) << "the replaced one's data are gone";
+  EXPECT_EQ(CommittedCheckpoints(store)->size(), 3u);
+  EXPECT_EQ(LoadedDifference(store, 3), "");
+}
+
 }  // namespace
 }  // namespace composer

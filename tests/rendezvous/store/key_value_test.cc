@@ -91,21 +91,32 @@ TEST_F(KeyValueTest, AddCountsInDecimal) {
 
 TEST_F(KeyValueTest, CompareSetFollowsC10d) {
   EXPECT_EQ(*store_.CompareSet(1, "k", "guess", "new"), "guess") << "absent, expected not empty: expected comes back";
-  EXPECT_FALSE(*store_.Check(1, {"k"}));
+  EXPECT_FALSE(store_.Check(1, {"k"})->absent.empty());
   EXPECT_EQ(*store_.CompareSet(1, "k", "", "first"), "first");
   EXPECT_EQ(*store_.CompareSet(1, "k", "wrong", "second"), "first");
   EXPECT_EQ(*store_.CompareSet(1, "k", "", "second"), "first");
   EXPECT_EQ(*store_.CompareSet(1, "k", "first", "second"), "second");
 }
 
+TEST_F(KeyValueTest, CheckSaysWhichKeysAreAbsentAfterWhichChange) {
+  ASSERT_TRUE(store_.Set(1, {{"a", "1"}, {"b", "2"}}).ok());
+  ASSERT_TRUE(*store_.Delete(1, "a"));
+  KeyValueStore::Change change;
+  ASSERT_TRUE(store_.Set(1, {{"c", "3"}}, &change).ok());
+  const auto presence = store_.Check(1, {"a", "b", "d", "c", "a"});
+  ASSERT_TRUE(presence.ok()) << presence.status();
+  EXPECT_EQ(presence->absent, (std::vector<uint32_t>{0, 2, 4}));
+  EXPECT_EQ(presence->revision, change.revision);
+}
+
 TEST_F(KeyValueTest, CheckDeleteCount) {
   ASSERT_TRUE(store_.Set(1, {{"a", "1"}, {"b", "2"}}).ok());
-  EXPECT_TRUE(*store_.Check(1, {"a", "b"}));
-  EXPECT_TRUE(*store_.Check(1, {}));
+  EXPECT_TRUE(store_.Check(1, {"a", "b"})->absent.empty());
+  EXPECT_TRUE(store_.Check(1, {})->absent.empty());
   EXPECT_EQ(*store_.Count(1), 2);
   EXPECT_TRUE(*store_.Delete(1, "a"));
   EXPECT_FALSE(*store_.Delete(1, "a"));
-  EXPECT_FALSE(*store_.Check(1, {"a", "b"}));
+  EXPECT_FALSE(store_.Check(1, {"a", "b"})->absent.empty());
   EXPECT_EQ(*store_.Count(1), 1);
 }
 
@@ -216,7 +227,7 @@ TEST(KeyValue, RestoredKeysAreTheNewestThatAnybodyRemembers) {
   ASSERT_TRUE(store.Set(5, {{"z", ""}}, &change).ok());
   EXPECT_EQ(change.revision, 12u) << "revisions go on";
   store.Restore(5, {{"k", "late", 99}});
-  EXPECT_TRUE(*store.Check(5, {"k"}));
+  EXPECT_TRUE(store.Check(5, {"k"})->absent.empty());
 }
 
 TEST(KeyValue, RestoreKeepsTheLimitsAndForgetsOtherGenerations) {
@@ -225,7 +236,7 @@ TEST(KeyValue, RestoreKeepsTheLimitsAndForgetsOtherGenerations) {
   store.Restore(5, {{"toolong", "1", 1}, {"a", "1", 2}, {"b", "123456789", 3}, {"c", "1", 4}, {"d", "1", 5}});
   store.Begin(5, /*resumed=*/true);
   EXPECT_EQ(*store.Count(5), 2);
-  EXPECT_TRUE(*store.Check(5, {"a", "c"}));
+  EXPECT_TRUE(store.Check(5, {"a", "c"})->absent.empty());
 }
 
 TEST(KeyValue, LimitsAreErrorsAndChangeNothing) {

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "tests/support/spawn_ranks.h"
+#include "tests/support/threads_communicator.h"
 #include "tests/trainer/callbacks/callback_fixture.h"
 #include "trainer/callbacks/monitors/device_peaks.h"
 #include "trainer/callbacks/monitors/lr_monitor.h"
@@ -14,6 +16,7 @@
 #include "trainer/callbacks/monitors/speed_monitor.h"
 #include "trainer/callbacks/monitors/throughput.h"
 #include "trainer/callbacks/stops/throttle.h"
+#include "trainer/core/torch_status.h"
 
 namespace composer {
 namespace {
@@ -246,6 +249,76 @@ TEST_F(MonitorTest, MemoryIsReadEveryInterval) {
   EXPECT_LT(current, 16);
   // The kernel batches the counters of current by a few pages a thread.
   EXPECT_GE(peak, 0.9 * current);
+}
+
+// Ranks that log at every batch, and gather at every second one.
+TEST(MemoryMonitorTest, MemoryOverRanksIsGatheredAtItsIntervalAlone) {
+  constexpr int kRanks = 3, kBatches = 5;
+  ThreadsExchange exchange(kRanks);
+  std::vector<MetricHistory> histories(kRanks);
+  std::vector<int64_t> collectives(kRanks);
+  SpawnRanks(kRanks, [&](int rank) {
+    ThreadsCommunicator communicator(exchange, rank);
+    State state;
+    state.rank = rank;
+    state.world_size = kRanks;
+    Logger logger;
+    logger.AddDestination(std::make_unique<InMemoryLogger>(&histories[static_cast<size_t>(rank)]));
+    MemoryMonitor monitor({.interval = 1, .dist_aggregate_batch_interval = 2}, &communicator);
+    for (int batch = 0; batch < kBatches; ++batch) {
+      state.timestamp.ToNextBatch(1, 0, absl::Seconds(1));
+      ThrowIfError(monitor.Run(Event::kBatchEnd, state, logger));
+      logger.Flush(state.timestamp);
+    }
+    collectives[static_cast<size_t>(rank)] = communicator.num_collectives();
+  });
+  EXPECT_THAT(collectives, ::testing::Each(2));
+  for (const MetricHistory& history : histories) {
+    for (const std::string name : {"memory/current_resident_mem", "memory/peak_resident_mem"}) {
+      EXPECT_EQ(history.Values(name).size(), size_t{kBatches});
+      const std::vector<double> avg = history.Values(name + "_avg"), min = history.Values(name + "_min"),
+                                max = history.Values(name + "_max");
+      ASSERT_EQ(avg.size(), 2u);
+      ASSERT_EQ(min.size(), 2u);
+      ASSERT_EQ(max.size(), 2u);
+      for (size_t i = 0; i < avg.size(); ++i) {
+        EXPECT_GT(min[i], 0.001);  // this program, in GB
+        EXPECT_LE(min[i], avg[i] * (1 + 1e-12));
+        EXPECT_LE(avg[i], max[i] * (1 + 1e-12));
+      }
+    }
+  }
+}
+
+// Such a rank takes part: the others would wait for it.
+TEST(MemoryMonitorTest, ARankThatCannotReadTakesPartInTheCollective) {
+  if (ReadDeviceMemory(at::Device(at::kCUDA, 0)).ok()) GTEST_SKIP() << "there is a GPU";
+  ThreadsExchange exchange(2);
+  SpawnRanks(2, [&](int rank) {
+    ThreadsCommunicator communicator(exchange, rank);
+    State state;
+    state.world_size = 2;
+    state.device = at::Device(at::kCUDA, 0);
+    Logger logger;
+    MemoryMonitor monitor({.interval = 1, .dist_aggregate_batch_interval = 1}, &communicator);
+    for (int batch = 0; batch < 2; ++batch) {
+      state.timestamp.ToNextBatch(1, 0, absl::Seconds(1));
+      ThrowIfError(monitor.Run(Event::kBatchEnd, state, logger));
+    }
+    EXPECT_EQ(communicator.num_collectives(), 2);
+    EXPECT_TRUE(std::isnan(logger.Last("memory/current_allocated_mem_avg")));
+  });
+}
+
+TEST_F(MonitorTest, OtherRanksMemoryNeedsACommunicator) {
+  MemoryMonitor monitor({.interval = 1, .dist_aggregate_batch_interval = 2});
+  state_.world_size = 2;
+  Step(monitor, absl::Seconds(1));
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(Fire(monitor, Event::kBatchEnd).code(), absl::StatusCode::kFailedPrecondition);
+  state_.world_size = 1;
+  EXPECT_TRUE(Fire(monitor, Event::kBatchEnd).ok());
+  EXPECT_FALSE(std::isnan(logger_.Last("memory/current_resident_mem_avg")));
 }
 
 TEST_F(MonitorTest, ALossThatIsNoNumberStopsTheRun) {

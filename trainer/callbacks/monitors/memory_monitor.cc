@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/callbacks/monitors/memory_monitor.h"
 
-#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "trainer/core/logger.h"
+#include "trainer/callbacks/monitors/values_over_ranks.h"
 #include "trainer/core/state.h"
 
 namespace composer {
@@ -38,18 +39,30 @@ constexpr StatEntry kStatEntries[] = {
     {"reserved_bytes.all.peak", "peak_reserved_mem", &DeviceMemory::peak_reserved},
     {"num_alloc_retries", "alloc_retries", &DeviceMemory::alloc_retries}};
 
-absl::Status LogMemory(const MemoryMonitor::Options& options, const State& state, Logger& logger) {
-  if (state.device.is_cpu()) {
-    ASSIGN_OR_RETURN(const ResidentMemory memory, ReadResidentMemory());
-    logger.Log("memory/current_resident_mem", Gigabytes(memory.current_bytes));
-    logger.Log("memory/peak_resident_mem", Gigabytes(memory.peak_bytes));
-    return absl::OkStatus();
-  }
-  ASSIGN_OR_RETURN(const DeviceMemory memory, ReadDeviceMemory(state.device));
-  for (const auto& [name, value] : DeviceMemoryMetrics(memory, options.memory_keys))
-    logger.Log(absl::StrCat("memory/", name), value);
-  return absl::OkStatus();
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+Metrics ResidentMemoryMetrics(const ResidentMemory& memory) {
+  return {{"current_resident_mem", Gigabytes(memory.current_bytes)},
+          {"peak_resident_mem", Gigabytes(memory.peak_bytes)}};
 }
+
+absl::StatusOr<Metrics> ReadMetrics(const MemoryMonitor::Options& options, const at::Device& device) {
+  if (device.is_cpu()) {
+    ASSIGN_OR_RETURN(const ResidentMemory memory, ReadResidentMemory());
+    return ResidentMemoryMetrics(memory);
+  }
+  ASSIGN_OR_RETURN(const DeviceMemory memory, ReadDeviceMemory(device));
+  return DeviceMemoryMetrics(memory, options.memory_keys);
+}
+
+// The same names, in the same order: of a rank that cannot read.
+Metrics UnknownMetrics(const MemoryMonitor::Options& options, const at::Device& device) {
+  Metrics metrics = device.is_cpu() ? ResidentMemoryMetrics({}) : DeviceMemoryMetrics({}, options.memory_keys);
+  for (auto& [name, value] : metrics) value = std::numeric_limits<double>::quiet_NaN();
+  return metrics;
+}
+
+bool IsDue(int64_t batch, int64_t interval) { return interval > 0 && batch % interval == 0; }
 
 }  // namespace
 
@@ -76,12 +89,42 @@ std::vector<std::pair<std::string, double>> DeviceMemoryMetrics(
   return metrics;
 }
 
-absl::Status MemoryMonitor::Run(Event event, State& state, Logger& logger) {
-  if (failed_ || state.timestamp.batch % std::max<int64_t>(1, options_.interval) != 0) return absl::OkStatus();
-  if (const absl::Status status = LogMemory(options_, state, logger); !status.ok()) {
-    failed_ = true;
-    LOG(WARNING) << "memory is not monitored: " << status;
+std::optional<Metrics> MemoryMonitor::Measure(const State& state) {
+  absl::StatusOr<Metrics> metrics = ReadMetrics(options_, state.device);
+  if (metrics.ok()) return *std::move(metrics);
+  if (!std::exchange(warned_, true)) LOG(WARNING) << "memory is not monitored: " << metrics.status();
+  return std::nullopt;
+}
+
+// All ranks are here, also those that cannot read or log nothing.
+void MemoryMonitor::LogOverRanks(const std::optional<Metrics>& own, const State& state, Logger& logger) const {
+  const Metrics metrics = own.has_value() ? *own : UnknownMetrics(options_, state.device);
+  std::vector<double> values;
+  values.reserve(metrics.size());
+  for (const auto& [name, value] : metrics) values.push_back(value);
+  const std::vector<OverRanks> over = ValuesOverRanks(values, communicator_);
+  for (size_t i = 0; i < over.size(); ++i) {
+    if (std::isnan(over[i].avg)) continue;
+    const std::string name = absl::StrCat("memory/", metrics[i].first);
+    logger.Log(absl::StrCat(name, "_avg"), over[i].avg);
+    logger.Log(absl::StrCat(name, "_min"), over[i].min);
+    logger.Log(absl::StrCat(name, "_max"), over[i].max);
   }
+}
+
+absl::Status MemoryMonitor::Run(Event event, State& state, Logger& logger) {
+  const bool logs = IsDue(state.timestamp.batch, options_.interval);
+  const bool aggregates = IsDue(state.timestamp.batch, options_.dist_aggregate_batch_interval);
+  if (!logs && !aggregates) return absl::OkStatus();
+  if (aggregates && communicator_ == nullptr && state.world_size > 1) {
+    return absl::FailedPreconditionError(
+        "dist_aggregate_batch_interval needs the run's communicator, MemoryMonitor's second argument");
+  }
+  const std::optional<Metrics> own = Measure(state);
+  if (logs && own.has_value()) {
+    for (const auto& [name, value] : *own) logger.Log(absl::StrCat("memory/", name), value);
+  }
+  if (aggregates) LogOverRanks(own, state, logger);
   return absl::OkStatus();
 }
 

@@ -12,12 +12,16 @@
 //   memory/current_resident_mem   resident pages now, /proc/self/statm
 //   memory/peak_resident_mem      the most it ever was, VmHWM of /proc/self/status
 //
-// Source: mosaicml composer/callbacks/memory_monitor.py, which measures every batch; its aggregation over ranks is left
-// out: it would add collectives to a step.
+// With dist_aggregate_batch_interval, every so many batches also <name>_avg, <name>_min and <name>_max of each of these
+// over all ranks that can read theirs. That is one small all-gather, at those batches and no others.
+//
+// Source: mosaicml composer/callbacks/memory_monitor.py, which measures every batch, and has three collectives a
+// number.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,22 +31,33 @@
 
 namespace composer {
 
+class Communicator;
+
 // What cannot be read is warned of once and not logged.
 class MemoryMonitor final : public Callback {
  public:
   struct Options {
     int64_t interval = 10;                                         // batches; a reading costs some 50 microseconds
     std::vector<std::pair<std::string, std::string>> memory_keys;  // torch's name, ours; empty: all, as above
+    int64_t dist_aggregate_batch_interval = 0;                     // 0: never
   };
-  explicit MemoryMonitor(const Options& options) : options_(options) {}
+  // communicator: the run's, of all ranks (TrainerOptions::communicator); outlives the monitor. Null: one rank.
+  explicit MemoryMonitor(const Options& options, Communicator* communicator = nullptr)
+      : options_(options), communicator_(communicator) {}
 
   std::string name() const override { return "MemoryMonitor"; }
   EventSet events() const override { return {Event::kBatchEnd}; }
+  // kFailedPrecondition: the other ranks' memory is wanted, and there is no communicator.
   absl::Status Run(Event event, State& state, Logger& logger) override;
 
  private:
+  using Metrics = std::vector<std::pair<std::string, double>>;
+  std::optional<Metrics> Measure(const State& state);
+  void LogOverRanks(const std::optional<Metrics>& own, const State& state, Logger& logger) const;
+
   Options options_;
-  bool failed_ = false;
+  Communicator* communicator_;
+  bool warned_ = false;
 };
 
 // The metrics of a GPU's allocator, without "memory/"; those of `keys`, or all.
