@@ -49,9 +49,8 @@ class RendezvousService final : public proto::Rendezvous::CallbackService {
   const std::shared_ptr<KeyValueStore> store_;
   absl::Mutex mutex_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<Coordinator::Session, Stream*> streams_
-      // Each stream deletes itself when gRPC is done with it.
-      ABSL_GUARDED_BY(mutex_);
+  // Each stream deletes itself when gRPC is done with it.
+  std::unordered_map<Coordinator::Session, Stream*> streams_ ABSL_GUARDED_BY(mutex_);
   Coordinator::Session last_session_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time pulse_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // when the timer's thread last ran

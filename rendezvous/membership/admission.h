@@ -23,10 +23,9 @@ struct AdmissionTerms {
 };
 
 struct JoinRefusal {
-  std::string
-      // As the user knows it: job, slots, config_hash, plugin_hash, data_paths, version, world_size, node_rank,
-      // node_id, …
-      field;
+  // As the user knows it: job, slots, config_hash, plugin_hash, data_paths, version, world_size, node_rank,
+  // node_id, …
+  std::string field;
   std::string message;  // the field, its value and what the others have
   bool passing = false;
 };

@@ -141,8 +141,7 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
     Remove(it, Seat::State::kLost);
     if (explains) AmendCause(session, was_lost(info), outcome);
   } else if (it->second
-                 // Its workers ended in good order, for the world to grow; it may come back for its seat.
-                 .waiting) {
+                 .waiting) {  // its workers ended in good order, for the world to grow; it may come back for its seat
     Remove(it, Seat::State::kLost);
     EndIfAllHaveGone(outcome);
   } else if (now_ < stalled_until_) {

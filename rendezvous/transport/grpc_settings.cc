@@ -34,9 +34,8 @@ grpc::ChannelArguments ChannelSettings(Link link, const Timeouts& timeouts) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Millis(timeouts.max_backoff));
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
-                   // Despite its name, this is the timeout of one attempt.
-                   Millis(timeouts.connect_timeout));
+  // Despite its name, this is the timeout of one attempt.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, Millis(timeouts.connect_timeout));
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   if (link == Link::kLocal) return arguments;

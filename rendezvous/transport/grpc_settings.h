@@ -18,9 +18,8 @@
 namespace composer {
 
 inline constexpr int kMaxMessageBytes = 64 << 20;  // a larger one ends its call with RESOURCE_EXHAUSTED
-inline constexpr int kMaxCallsPerConnection =
-    // At once: a launcher forwards the waiting Gets of its workers.
-    16 * 1024;
+// Simultaneous calls: a launcher forwards the waiting Gets of its workers.
+inline constexpr int kMaxCallsPerConnection = 16 * 1024;
 inline constexpr int kMaxMetadataBytes = 16 << 10;
 
 enum class Link {
