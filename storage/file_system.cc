@@ -18,9 +18,8 @@
 namespace composer {
 namespace {
 
-constexpr size_t kBufferBytes =
-    size_t{1}  // Small pieces are gathered up to this size; larger ones go straight to the kernel.
-    << 20;
+// Small pieces are gathered up to this size; larger ones go straight to the kernel.
+constexpr size_t kBufferBytes = size_t{1} << 20;
 
 absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
