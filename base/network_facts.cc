@@ -103,7 +103,7 @@ bool PortIsFree(const std::string& address, int port) {
   if (fd < 0) return false;
   const absl::Cleanup close_fd = [fd] { close(fd); };
   const int on = 1;
-  // As servers do: a closed connection does not block the port.
+  // Servers set this too: a closed connection does not block the port.
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   return bind(fd, (*target)->ai_addr, (*target)->ai_addrlen) == 0;
 }

@@ -99,7 +99,7 @@ class RendezvousClient {
   // Tells the other nodes that this node leaves on purpose, and waits (at most a second) until the message is sent.
   void Leave(absl::string_view reason);
 
-  // For KeyValue stubs and KeyValueProxy.
+  // Serves KeyValue stubs and KeyValueProxy.
   std::shared_ptr<grpc::Channel> channel() const { return channel_; }
 
  private:

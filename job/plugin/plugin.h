@@ -113,7 +113,7 @@ constexpr PluginNote MakePluginNote(const char* name) {
   return note;
 }
 
-// The same for the table of keys.
+// An ELF note with the table of keys, laid out in the same way.
 template <size_t kSize>
 struct PluginKeysNote {
   uint32_t owner_size = sizeof(kPluginNoteOwner);

@@ -76,9 +76,9 @@ class PluginRegistry {
   PluginRegistry(const PluginRegistry&) = delete;
   PluginRegistry& operator=(const PluginRegistry&) = delete;
 
-  // For plugins. A name consists of letters, digits, `_`, `-` and `.`, and starts with a letter; it must differ from
-  // the built-in ones and from those of all plugins. A bad one is recorded, and the job ends with an error that names
-  // it and the plugin.
+  // Called by plugins. A name consists of letters, digits, `_`, `-` and `.`, and starts with a letter; it must differ
+  // from the built-in ones and from those of all plugins. A bad one is recorded, and the job ends with an error that
+  // names it and the plugin.
   void AddModel(absl::string_view name, PluginReader<ModelFactory> read);
   void AddDataset(absl::string_view name, PluginReader<DatasetFactory> read);
   void AddOptimizer(absl::string_view name, PluginReader<OptimizerFactory> read);
@@ -88,8 +88,8 @@ class PluginRegistry {
   void AddLogger(absl::string_view name, PluginReader<PluginLoggerFactory> read);
   void AddMetric(absl::string_view name, PluginReader<MetricFactory> read);
 
-  // For the host. What is added inside `fill` belongs to this plugin. kInvalidArgument with a line for each bad name,
-  // or when fill throws or adds nothing.
+  // Called by the host. What is added inside `fill` belongs to this plugin. kInvalidArgument with a line for each bad
+  // name, or when fill throws or adds nothing.
   absl::Status Fill(const std::string& plugin, const std::function<void(PluginRegistry&)>& fill);
   const PluginTables& tables() const { return tables_; }
 

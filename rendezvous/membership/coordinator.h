@@ -81,12 +81,12 @@ class Coordinator {
   Outcome Join(Session session, const proto::Caller& caller, const proto::Join& join, absl::Time now);
   Outcome Reattach(Session session, const proto::Caller& caller, const proto::Reattach& reattach, absl::Time now);
   Outcome GenerationEnded(Session session, uint64_t generation, const proto::FailureCause& cause, absl::Time now);
-  // The world that was sent to the node has reached it.
+  // Records that the world that was sent to the node has reached it.
   Outcome WorldTaken(Session session, uint64_t generation, absl::Time now);
-  // The answer to a Probe.
+  // Takes the answer to a Probe.
   Outcome Probed(Session session, const proto::Probed& probed, absl::Time now);
   Outcome Leave(Session session, absl::Time now);
-  // The stream ended; no effect after Leave.
+  // Records that the stream ended; has no effect after Leave.
   Outcome Lost(Session session, absl::Time now);
   // Must be called at wake_at() or later.
   Outcome Tick(absl::Time now);

@@ -34,7 +34,7 @@ bool Coordinator::TakeOver(Session session, const proto::NodeInfo& info, int* va
   return true;
 }
 
-// Called for a node on a new stream that may not have claimed its old seat.
+// Gives up the old seat of a node on a new stream if the node did not claim it.
 void Coordinator::GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& info, Outcome& outcome) {
   if (seat < 0 || seat >= static_cast<int>(seats_.size()) || seats_[seat].state != Seat::State::kExpected) return;
   seats_[seat].state = Seat::State::kLost;

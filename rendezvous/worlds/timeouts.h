@@ -34,7 +34,7 @@ struct Timeouts {
   absl::Duration look = absl::Milliseconds(200);  // between two probes for a rendezvous that is away
   absl::Duration answer = absl::Seconds(2);       // until its first message, once it accepts connections
   // How long the nodes of a running world may take to come to a rendezvous that was restarted, or to the next one on
-  // the list: longer than the times at which they notice its loss differ.
+  // the list: longer than the spread of the times at which they notice its loss.
   absl::Duration regather = absl::Seconds(5);
   absl::Duration handshake_timeout = absl::Seconds(10);  // a connection that sends nothing is closed
 };
