@@ -1,4 +1,4 @@
-// Time as a dependency: decisions take `now` as an argument, shells take a Clock.
+// Time as a dependency: decisions take `now` as an argument, the code around them takes a Clock.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,16 +7,16 @@
 
 namespace composer {
 
-// Threads: all methods may be called from any thread.
+// Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Monotonic within a process for RealClock's users: never goes back.
+  // Monotonic within a process for users of RealClock: it never goes back.
   virtual absl::Time Now() const = 0;
   virtual void SleepFor(absl::Duration duration) = 0;
 };
 
-// The machine's steady clock, shown as wall time as of process start, so that a clock step cannot expire a lease.
+// The machine's steady clock, presented as wall time as of process start, so that a clock step cannot expire a lease.
 class RealClock final : public Clock {
  public:
   static RealClock& Get();
@@ -24,7 +24,7 @@ class RealClock final : public Clock {
   void SleepFor(absl::Duration duration) override;
 };
 
-// Time that moves only when told to; SleepFor moves it.
+// A clock that moves only when it is advanced; SleepFor advances it.
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(absl::Time start = absl::UnixEpoch()) : now_(start) {}

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kWideHelp = 110;  // longer lines are hard to read
 
-// stderr is the process's, and so is its writer: those who say something there know nothing of each other.
+// The process has one stderr, and so one writer for it: those who write there know nothing of each other.
 absl::Mutex g_mutex(absl::kConstInit);
 ConsoleWriter* g_stderr ABSL_GUARDED_BY(g_mutex) = nullptr;
 

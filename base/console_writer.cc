@@ -23,7 +23,7 @@ constexpr size_t kPiece = 4096;  // one write(2): small, so that Flush sees a sl
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 constexpr absl::Duration kJoinWait = absl::Milliseconds(100);
 
-// Waits as long as it takes. Returns the bytes taken; -1: nobody reads any more.
+// Waits as long as necessary. Returns the number of bytes taken; -1: nobody reads any more.
 ssize_t WriteSome(int fd, absl::string_view bytes) {
   while (true) {
     const ssize_t count = write(fd, bytes.data(), std::min(bytes.size(), kPiece));
@@ -44,16 +44,16 @@ struct ConsoleWriter::State {
   absl::Mutex mutex;
   std::string pending ABSL_GUARDED_BY(mutex);
   size_t unwritten ABSL_GUARDED_BY(mutex) = 0;  // pending, and what the thread is writing
-  uint64_t dropped ABSL_GUARDED_BY(mutex) = 0;  // bytes that no line tells of yet
-  uint64_t taken ABSL_GUARDED_BY(mutex) = 0;    // by the reader, ever
+  uint64_t dropped ABSL_GUARDED_BY(mutex) = 0;  // bytes that no line has reported yet
+  uint64_t taken ABSL_GUARDED_BY(mutex) = 0;    // by the reader, in total
   bool in_line ABSL_GUARDED_BY(mutex) = false;  // the last byte was not "\n"
-  bool gone ABSL_GUARDED_BY(mutex) = false;     // the reader
+  bool gone ABSL_GUARDED_BY(mutex) = false;     // the reader has gone
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   bool ended ABSL_GUARDED_BY(mutex) = false;
   int wake_fd ABSL_GUARDED_BY(mutex) = -1;
 
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return stopping || !pending.empty(); }
-  // Half full once something was dropped: one gap, not many.
+  // After a drop, there is room again only at half the capacity: one gap instead of many.
   bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
     return gone || unwritten < (dropped > 0 ? capacity / 2 : capacity);
   }

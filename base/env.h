@@ -1,4 +1,5 @@
-// The only place that reads the environment: a snapshot, taken once in main, handed to whoever needs it.
+// A snapshot of the environment, taken once in main and handed to whoever needs it. Only this file reads the
+// environment.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,17 +17,17 @@ class Environment {
   Environment() = default;
   explicit Environment(std::map<std::string, std::string> variables) : variables_(std::move(variables)) {}
 
-  // The process's environment as it is now.
+  // Returns the process's current environment.
   static Environment FromProcess();
 
-  // nullopt when the variable is not set; a variable set to "" is set.
+  // Returns nullopt when the variable is not set; a variable set to "" is set.
   std::optional<std::string> Get(absl::string_view name) const;
   std::string GetOr(absl::string_view name, absl::string_view fallback) const;
   void Set(absl::string_view name, absl::string_view value);
   void Remove(absl::string_view name);
 
   const std::map<std::string, std::string>& variables() const { return variables_; }
-  // "NAME=value" each, as execve takes them.
+  // Returns "NAME=value" strings, as execve takes them.
   std::vector<std::string> ToStrings() const;
 
  private:

@@ -14,31 +14,31 @@
 
 namespace composer {
 
-// errno as a Status: "<what> <path>: <strerror>".
+// Returns errno as a Status: "<what> <path>: <strerror>".
 absl::Status ErrnoStatus(int error_number, absl::string_view what, absl::string_view path);
 
 std::string JoinPath(absl::string_view a, absl::string_view b);
-// "a/b/c.yaml" -> "c.yaml", and -> "c" without the last extension.
+// BaseName maps "a/b/c.yaml" to "c.yaml"; Stem maps it to "c", without the last extension.
 std::string BaseName(absl::string_view path);
 std::string Stem(absl::string_view path);
 std::string DirName(absl::string_view path);
-// Absolute, relative to the current folder; symbolic links stay.
+// Resolves a path relative to the current folder; symbolic links are kept.
 std::string AbsolutePath(absl::string_view path);
 
 bool PathExists(const std::string& path);
 bool IsDirectory(const std::string& path);
 absl::StatusOr<int64_t> FileSize(const std::string& path);
 
-// The whole file. kResourceExhausted when it is larger than max_bytes.
+// Returns the whole file. kResourceExhausted when it is larger than max_bytes.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes = int64_t{1} << 30);
 
-// Readers see the old content or the new one, never a mixture, also after a power cut:
-// writes `path.tmp-<pid>`, syncs it, renames it over path, syncs the folder. On failure path is as it was and the temporary file is gone.
+// Writes `path.tmp-<pid>`, syncs it, renames it over path and syncs the folder: readers see the old content or the new
+// one, never a mixture, even after a power cut. On failure path is unchanged and the temporary file is gone.
 absl::Status AtomicWriteFile(const std::string& path, absl::string_view content);
 
 absl::Status MakeDirs(const std::string& path);                             // like mkdir -p
 absl::Status SyncDir(const std::string& path);                              // fsync of a folder
-absl::Status RemoveFile(const std::string& path);                           // OK when it is not there
+absl::Status RemoveFile(const std::string& path);                           // OK when it does not exist
 absl::Status RemoveTree(const std::string& path);                           // like rm -rf; does not follow links
 absl::StatusOr<std::vector<std::string>> ListDir(const std::string& path);  // names, sorted, without . and ..
 

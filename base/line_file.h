@@ -1,4 +1,4 @@
-// A file that grows by whole lines: what metrics.jsonl and the sample records are written with.
+// A file that grows by whole lines; used for metrics.jsonl and the sample records.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,20 +10,20 @@
 
 namespace composer {
 
-// Each line is one write() to a file opened for appending: a reader sees whole lines as they happen, a kill tears none,
-// and what earlier starts wrote stays. A line that a power cut or a full disk tore is ended before the next one, so
-// only it is lost. Threads: one. Moved-from: only to be destroyed.
+// Appends each line with one write(): a reader sees whole lines as they happen, a kill tears none, and what earlier
+// starts wrote is kept. A line torn by a power cut or a full disk is ended before the next one, so only that line is
+// lost. Not thread-safe. A moved-from object may only be destroyed.
 class LineFile {
  public:
-  // Creates the file when it is not there; its folder must be.
+  // Creates the file when it does not exist; its folder must exist.
   static absl::StatusOr<LineFile> Open(const std::string& path);
   LineFile(LineFile&& other) noexcept;
   LineFile& operator=(LineFile&&) = delete;
   ~LineFile();
 
-  // line: one line with its '\n'.
+  // Requires one line with its '\n'.
   absl::Status Append(absl::string_view line);
-  // After it a power cut keeps what was appended.
+  // Makes what was appended survive a power cut.
   absl::Status Sync();
   const std::string& path() const { return path_; }
 

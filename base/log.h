@@ -1,4 +1,5 @@
-// glog, set up once in main. Everything below the composition roots may use LOG(INFO|WARNING|ERROR) after including this.
+// Sets up glog once in main. Everything below the composition roots may use LOG(INFO|WARNING|ERROR) after including
+// this.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,7 +9,8 @@
 
 namespace composer {
 
-// Logs go to stderr. `min_severity`: 0 info, 1 warning, 2 error. Installs no signal handler. Call once, before threads.
+// Sends logs to stderr. `min_severity`: 0 info, 1 warning, 2 error. Installs no signal handler. Must be called once,
+// before threads are started.
 void InitLogging(absl::string_view program, int min_severity);
 
 }  // namespace composer

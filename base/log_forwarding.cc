@@ -15,7 +15,7 @@ class Forwarder final : public google::LogSink {
  public:
   explicit Forwarder(std::function<void(absl::string_view)> write) : write_(std::move(write)) {
     for (int severity = 0; severity < google::NUM_SEVERITIES; ++severity)
-      google::SetLogDestination(severity, "");  // no files, which glog makes once it does not write to stderr alone
+      google::SetLogDestination(severity, "");  // glog writes log files unless it writes to stderr alone
     FLAGS_stderrthreshold = google::GLOG_FATAL;
     FLAGS_logtostderr = false;
     google::AddLogSink(this);

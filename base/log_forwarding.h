@@ -1,4 +1,4 @@
-// Where the lines of base/log.h go when stderr may not make anybody wait.
+// Redirects the lines of base/log.h when writing to stderr must not make anybody wait.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,9 @@
 
 namespace composer {
 
-// From now on `write` gets each line, with its "\n" and control characters escaped, instead of stderr; null: stderr again.
-// It is called from any thread, one call at a time. What ends the process (CHECK, FATAL) goes to stderr in any case.
+// From now on passes each line to `write` instead of stderr, with its "\n" and with control characters escaped; null
+// restores stderr. `write` is called from any thread, one call at a time. Messages that end the process (CHECK, FATAL)
+// always go to stderr.
 void SendLogsTo(std::function<void(absl::string_view line)> write);
 
 }  // namespace composer

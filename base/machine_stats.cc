@@ -24,7 +24,7 @@ double Percent(int64_t part, int64_t whole) {
   return whole <= 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// The whole numbers of a line, its other words left out.
+// Returns the whole numbers in a line; skips its other words.
 std::vector<int64_t> Numbers(absl::string_view line) {
   std::vector<int64_t> numbers;
   for (const absl::string_view word : absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty())) {
@@ -43,7 +43,7 @@ double CpuPercent(const CpuTimes& before, const CpuTimes& now) {
 double MachineMemory::percent() const { return Percent(total - available, total); }
 double DiskSpace::percent() const { return Percent(used, used + free); }
 
-// cpu user nice system idle iowait irq softirq steal guest guest_nice
+// Format: cpu user nice system idle iowait irq softirq steal guest guest_nice
 absl::StatusOr<CpuTimes> ParseCpuTimes(absl::string_view proc_stat) {
   absl::string_view line = proc_stat.substr(0, proc_stat.find('\n'));
   const std::vector<int64_t> ticks = absl::ConsumePrefix(&line, "cpu ") ? Numbers(line) : std::vector<int64_t>();
@@ -81,12 +81,12 @@ absl::StatusOr<MachineMemory> ParseMachineMemory(absl::string_view proc_meminfo)
   return memory;
 }
 
-// name: bytes packets errs drop fifo frame compressed multicast | bytes packets errs drop …
+// Format: name: bytes packets errs drop fifo frame compressed multicast | bytes packets errs drop …
 absl::StatusOr<NetworkCounters> ParseNetworkCounters(absl::string_view proc_net_dev) {
   NetworkCounters sum;
   for (const absl::string_view line : absl::StrSplit(proc_net_dev, '\n', absl::SkipEmpty())) {
     const size_t colon = line.rfind(':');
-    if (colon == absl::string_view::npos) continue;  // the two lines of titles
+    if (colon == absl::string_view::npos) continue;  // the two title lines
     const std::vector<int64_t> n = Numbers(line.substr(colon + 1));
     if (n.size() < 12) return absl::InternalError(absl::StrCat("/proc/net/dev has a short line: ", line));
     sum.bytes_recv += n[0], sum.packets_recv += n[1], sum.errin += n[2], sum.dropin += n[3];

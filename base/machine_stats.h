@@ -1,7 +1,6 @@
-// What the kernel says about this machine: processor, memory, disk, network, and the largest processes. The parsers are
-// pure (text of a /proc file in, numbers out); the readers around them are small.
-// Names and formulas are psutil's, as Composer's SystemMetricsMonitor logs them.
-// Source: Linux proc(5); psutil, psutil/_pslinux.py.
+// What the kernel reports about this machine: processor, memory, disk, network, and the largest processes. The parsers
+// are pure (text of a /proc file in, numbers out); the readers around them are small.
+// Names and formulas are those of psutil, as Composer's SystemMetricsMonitor logs them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,15 +13,16 @@
 
 namespace composer {
 
-// Ticks since boot, all processors together: /proc/stat's first line.
+// Ticks since boot, summed over all processors: /proc/stat's first line.
 struct CpuTimes {
-  int64_t total = 0;  // guests are part of user already
-  int64_t idle = 0;   // idle and waiting for input or output
+  int64_t total = 0;  // guest time is already part of user
+  int64_t idle = 0;   // idle, and waiting for I/O
 };
-// Percent of the time between two readings that processors were busy, 0 to 100; 0 when no time passed.
+// Returns the percentage of the time between two readings in which processors were busy, 0 to 100; 0 when no time
+// passed.
 double CpuPercent(const CpuTimes& before, const CpuTimes& now);
 
-// Bytes. used = total - available, as free(1) says; cached with what slabs could give back.
+// Bytes. `used` = total - available, as in free(1); `cached` includes what slabs could give back.
 struct MachineMemory {
   int64_t total = 0, available = 0, used = 0, free = 0, active = 0, inactive = 0, buffers = 0, cached = 0, shared = 0,
           slab = 0;
@@ -30,13 +30,13 @@ struct MachineMemory {
   double percent() const;  // used of total
 };
 
-// Bytes; used + free may be less than total: the rest is the administrator's reserve.
+// Bytes; used + free may be less than total: the rest is reserved for the administrator.
 struct DiskSpace {
   int64_t total = 0, used = 0, free = 0;
-  double percent() const;  // used of what a user may use
+  double percent() const;  // used of what is available to a user
 };
 
-// Since boot, all interfaces together, the loopback too.
+// Since boot, summed over all interfaces, including the loopback.
 struct NetworkCounters {
   int64_t bytes_sent = 0, bytes_recv = 0, packets_sent = 0, packets_recv = 0;
   int64_t errin = 0, errout = 0, dropin = 0, dropout = 0;
@@ -48,19 +48,20 @@ struct ProcessMemory {
   int64_t resident_bytes = 0;
 };
 
-// kInternal, naming the file and what is missing, for a text that is not what proc(5) says.
+// kInternal, naming the file and what is missing, when the text does not have the format of proc(5).
 absl::StatusOr<CpuTimes> ParseCpuTimes(absl::string_view proc_stat);
 absl::StatusOr<MachineMemory> ParseMachineMemory(absl::string_view proc_meminfo);
 absl::StatusOr<NetworkCounters> ParseNetworkCounters(absl::string_view proc_net_dev);
 
-// proc: where procfs is, a folder of their own in tests.
+// `proc` is where procfs is mounted, or a separate folder in tests.
 absl::StatusOr<CpuTimes> ReadCpuTimes(const std::string& proc = "/proc");
 absl::StatusOr<MachineMemory> ReadMachineMemory(const std::string& proc = "/proc");
 absl::StatusOr<NetworkCounters> ReadNetworkCounters(const std::string& proc = "/proc");
 absl::StatusOr<DiskSpace> ReadDiskSpace(const std::string& path);
-// At most `limit`, largest first; those that cannot be read are left out. Costs some 10 us a process.
+// Returns at most `limit` processes, largest first; leaves out those that cannot be read. Costs about 10 us per
+// process.
 std::vector<ProcessMemory> LargestProcesses(size_t limit, const std::string& proc = "/proc");
-// "" when it cannot be read.
+// Returns "" when the name cannot be read.
 std::string ProcessName(int64_t pid, const std::string& proc = "/proc");
 
 }  // namespace composer

@@ -1,4 +1,4 @@
-// Values from any thread to one event loop: Post wakes a poll on fd(), Take empties it.
+// Passes values from any thread to one event loop: Post wakes a poll on fd(), Take empties the mailbox.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,7 +21,7 @@ class Mailbox {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // After Close it drops the value.
+  // Drops the value after Close.
   void Post(T value) {
     {
       absl::MutexLock lock(&mutex_);
@@ -38,9 +38,9 @@ class Mailbox {
     return std::exchange(values_, {});
   }
 
-  // Nobody takes any more: drops what is there and what comes.
+  // Drops the present and all future values: nobody takes them any more.
   void Close() {
-    std::vector<T> dropped;  // its destructors may do anything, without the lock
+    std::vector<T> dropped;  // destroyed without the lock, since destructors may do anything
     absl::MutexLock lock(&mutex_);
     closed_ = true;
     dropped.swap(values_);

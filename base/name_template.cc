@@ -26,7 +26,7 @@ std::string FillTemplate(absl::string_view text, const PlaceholderValues& values
     for (const auto& [known, its_value] : values) {
       if (known == name) value = &its_value;
     }
-    const size_t end = value == nullptr ? open + 1 : close + 1;  // a brace that opens nothing known is text
+    const size_t end = value == nullptr ? open + 1 : close + 1;  // a brace before an unknown name is plain text
     absl::StrAppend(&filled, text.substr(0, open), value == nullptr ? "{" : *value);
     text.remove_prefix(end);
   }

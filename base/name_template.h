@@ -11,7 +11,7 @@
 
 namespace composer {
 
-// Who a rank is in its run.
+// A rank's position in its run.
 struct RankPlace {
   std::string run_name;
   int rank = 0, local_rank = 0, node_rank = 0;
@@ -19,12 +19,12 @@ struct RankPlace {
 };
 
 using PlaceholderValues = std::vector<std::pair<std::string, std::string>>;
-// run_name rank local_rank node_rank world_size local_world_size
+// Returns the values of run_name, rank, local_rank, node_rank, world_size and local_world_size.
 PlaceholderValues PlaceholdersOf(const RankPlace& place);
 
-// Each {name} that has a value is replaced; others stay as text, and so does what a value holds.
+// Replaces each {name} that has a value; others stay as text, and the values themselves are not expanded.
 std::string FillTemplate(absl::string_view text, const PlaceholderValues& values);
-// Whether the text has the placeholder.
+// Returns whether the text has the placeholder.
 bool HasPlaceholder(absl::string_view text, absl::string_view name);
 
 }  // namespace composer

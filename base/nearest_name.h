@@ -1,4 +1,4 @@
-// "Did you mean …?": the known name nearest to what the user wrote.
+// "Did you mean …?": finds the known name nearest to what the user wrote.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,14 +9,14 @@
 
 namespace composer {
 
-// Smallest number of insertions, deletions, substitutions and swaps of neighbours that turns a into b.
+// Returns the smallest number of insertions, deletions, substitutions and swaps of neighbours that turns a into b.
 int EditDistance(absl::string_view a, absl::string_view b);
 
-// The known name with the smallest distance, ignoring case and `-` against `_`; "" when none is near enough
-// (at most a third of the longer name, at least 1).
+// Returns the known name with the smallest distance, ignoring case and treating `-` and `_` as equal; "" when none is
+// near enough (at most a third of the longer name, at least 1).
 std::string NearestName(absl::string_view name, const std::vector<std::string>& known);
 
-// " (did you mean `x`?)", or "" when nothing is near.
+// Returns " (did you mean `x`?)", or "" when no name is near.
 std::string DidYouMean(absl::string_view name, const std::vector<std::string>& known);
 
 }  // namespace composer

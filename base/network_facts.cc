@@ -69,8 +69,8 @@ absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host) {
 }
 
 std::string SourceAddress(const std::string& address) {
-  const auto target =
-      Lookup(address, 9, AI_NUMERICHOST);  // any port: a datagram socket that is connected sends nothing
+  // Any port will do: connecting a datagram socket sends nothing.
+  const auto target = Lookup(address, 9, AI_NUMERICHOST);
   if (!target.ok()) return "";
   const int fd = socket((*target)->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   const absl::Cleanup close_fd = [fd] { close(fd); };
@@ -103,7 +103,8 @@ bool PortIsFree(const std::string& address, int port) {
   if (fd < 0) return false;
   const absl::Cleanup close_fd = [fd] { close(fd); };
   const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // as servers do: a closed connection is no hindrance
+  // Servers set this too: a closed connection does not block the port.
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   return bind(fd, (*target)->ai_addr, (*target)->ai_addrlen) == 0;
 }
 

@@ -1,5 +1,5 @@
-// What the kernel and the resolver say of the network; nothing is decided here.
-// Threads: any. Only TryConnect and ResolveHost take time: as long as their limit, and as long as the resolver's.
+// What the kernel and the resolver report about the network; nothing is decided here.
+// Thread-safe. Only TryConnect and ResolveHost block: for at most their limit, and as long as the resolver.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,23 +13,25 @@ namespace composer {
 
 struct NetworkInterface {
   std::string name;
-  std::string address;  // numeric; an interface with several is there several times
+  std::string address;  // numeric; an interface with several addresses is listed once for each
   bool loopback = false;
 };
 
-// Those that are up. Empty when the kernel does not say.
+// Returns the interfaces that are up; empty when the kernel does not report them.
 std::vector<NetworkInterface> ListInterfaces();
 
-// Numeric addresses, each once, in the resolver's order. kNotFound says why not.
+// Returns numeric addresses, each once, in the resolver's order. kNotFound says why there are none.
 absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host);
 
-// The local address that packets to `address` (numeric) would come from; "" when there is no route. Sends nothing.
+// Returns the local address that packets to `address` (numeric) would come from; "" when there is no route. Sends
+// nothing.
 std::string SourceAddress(const std::string& address);
 
-// errno of a TCP connection to a numeric address; 0: it was made (and closed again). ETIMEDOUT after `limit`.
+// Connects by TCP to a numeric address and closes the connection again. Returns 0 on success, else errno; ETIMEDOUT
+// after `limit`.
 int TryConnect(const std::string& address, int port, absl::Duration limit);
 
-// Whether a server could listen there now.
+// Returns whether a server could listen there now.
 bool PortIsFree(const std::string& address, int port);
 
 }  // namespace composer

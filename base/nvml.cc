@@ -16,7 +16,7 @@
 namespace composer {
 namespace {
 
-// nvml.h's types and codes, by their layout.
+// Types and codes of nvml.h, with the same layout.
 using Device = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;  // NOLINT(runtime/int): NVML's ABI
@@ -57,7 +57,7 @@ struct Nvml::Functions {
   int (*temperature)(Device, int, unsigned int*);
   int (*power)(Device, unsigned int*);
   int (*processes)(Device, unsigned int*, NvmlProcess*);
-  // Null where the driver lacks them.
+  // These are null when the driver lacks them.
   int (*driver_version)(char*, unsigned int);
   int (*ecc_errors)(Device, int, int, unsigned long long*);  // NOLINT(runtime/int)
   int (*throttle_reasons)(Device, unsigned long long*);      // NOLINT(runtime/int)
@@ -65,7 +65,7 @@ struct Nvml::Functions {
 
 namespace {
 
-// False when the library does not have it.
+// Returns false when the library does not have the symbol.
 template <typename Function>
 bool Find(void* library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, symbol));

@@ -11,9 +11,9 @@
 namespace composer {
 namespace {
 
-constexpr size_t kMaxFirst = 34;   // columns of a first part that has others beside it
-constexpr size_t kMinSecond = 24;  // columns of the second part, on however narrow a terminal
-constexpr size_t kMaxValue = 40;   // of --explain
+constexpr size_t kMaxFirst = 34;   // columns of a first part that has text beside it
+constexpr size_t kMinSecond = 24;  // columns of the second part, however narrow the terminal is
+constexpr size_t kMaxValue = 40;   // in --explain
 constexpr size_t kValueColumn = 24;
 
 std::string Spelling(const Option& option) {
@@ -31,7 +31,7 @@ std::string Description(const Option& option) {
   return text;
 }
 
-// The lines after the first are indented.
+// Indents the lines after the first.
 std::string Wrap(absl::string_view text, size_t indent, size_t columns) {
   const size_t end = std::max(columns, indent + kMinSecond);
   std::string result;
@@ -50,7 +50,7 @@ std::string Wrap(absl::string_view text, size_t indent, size_t columns) {
   return result;
 }
 
-// A default that depends on the rest is words, not a value.
+// A default that depends on other settings is given in words, not as a value.
 bool IsDescribed(const OptionValue& v) { return v.origin == "default" && absl::StrContains(v.value, ' '); }
 
 }  // namespace

@@ -29,7 +29,8 @@ std::vector<std::string> LongNames(const Option& option) {
   return names;
 }
 
-// The option of that name, else the only one that has a name beginning so. kNotFound; kInvalidArgument: several begin so.
+// Returns the option of that name, else the only one whose name starts with it. kNotFound: none; kInvalidArgument:
+// several.
 absl::StatusOr<const Option*> FindLong(const std::vector<Option>& table, absl::string_view name) {
   const std::string canonical = Canonical(name);
   std::vector<const Option*> found;
@@ -63,14 +64,14 @@ absl::Status UnknownFlag(const std::vector<Option>& table, absl::string_view fla
       absl::StrCat("unknown flag ", flag, DidYouMean(flag, known), "; --help lists them all"));
 }
 
-// One flag as written: which option, and the value when it is part of the same argument.
+// One flag as written: its option, and the value when that is part of the same argument.
 struct Flag {
   const Option* option;
   std::string written;
   std::optional<std::string> value;
 };
 
-// Appends the flags of one argument: several when switches are written as one (-vm).
+// Appends the flags of one argument; there are several when switches are combined (-vm).
 absl::Status ReadShort(const std::vector<Option>& table, absl::string_view argument, std::vector<Flag>& flags) {
   for (size_t i = 1; i < argument.size(); ++i) {
     const Option* option = FindShort(table, argument[i]);
@@ -109,7 +110,7 @@ bool IsFlag(absl::string_view argument) { return argument.size() >= 2 && argumen
 
 using Given = std::map<const Option*, OptionValue>;
 
-// The value of a flag that was written without one.
+// Returns the value of a flag that was written without one.
 absl::StatusOr<std::string> ValueOf(const Flag& flag, const std::string* next, bool& took_next) {
   const Option& option = *flag.option;
   if (option.metavar.empty()) return std::string("true");

@@ -1,16 +1,16 @@
-// Command-line options as one table: parsing, the origin of each value, --help (base/option_help.h), the
-// shell completion and the manual page (launcher/options/option_docs.h) all come from it.
+// Command-line options as one table, which serves for parsing, the origin of each value, --help (base/option_help.h),
+// the shell completion and the manual page (launcher/options/option_docs.h).
 //
 //   std::vector<Option> table = {{.name = "nproc", .aliases = {"nproc-per-node"}, .short_name = 'n', .environment =
 //   {"LOCAL_WORLD_SIZE"}, .metavar = "N", .help = "workers on this node", .fallback = "1", .set = IntoInt(&n, 1, 9)}};
 //   ASSIGN_OR_RETURN(ParsedOptions parsed, ParseOptions(table, arguments, environment));
 //
-// Accepted, as Python's argparse does: --name value, --name=value, -n value, -nvalue, several switches in one (-vm), and
-// the beginning of a long name that no other option shares (--world). `-` and `_` are equal in long names. A switch (no
-// metavar) takes no value, or =true / =false. Parsing ends at the first argument that is no flag, or after `--`: what
-// follows belongs to the program. The last of several equal flags wins; a flag wins over the environment, which wins over
-// the default. Errors are kInvalidArgument and name the flag or variable, the value, what is allowed and the nearest known
-// flag.
+// The syntax is that of Python's argparse: --name value, --name=value, -n value, -nvalue, several switches in one
+// (-vm), and any unambiguous prefix of a long name (--world). `-` and `_` are equal in long names. A switch (no
+// metavar) takes no value, or =true / =false. Parsing ends at the first argument that is not a flag, or after `--`:
+// what follows belongs to the program. The last of several equal flags wins; a flag wins over the environment, which
+// wins over the default. Errors are kInvalidArgument and name the flag or variable, the value, what is allowed and the
+// nearest known flag.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,22 +25,22 @@
 
 namespace composer {
 
-// Takes the text of a value; an error says what is allowed ("must be …") and leaves the target as it was.
+// Takes the text of a value; an error says what is allowed ("must be …") and leaves the target unchanged.
 using OptionSetter = std::function<absl::Status(absl::string_view value)>;
 
 struct Option {
   std::string name;                  // "max-restarts"
   std::vector<std::string> aliases;  // other long names
   char short_name = 0;               // 0: none
-  std::vector<std::string>
-      environment;       // variables that give the value too; the first that is set and not empty counts
+  // Variables that also give the value; the first one that is set and not empty counts.
+  std::vector<std::string> environment;
   std::string metavar;   // "N"; empty: a switch
   std::string help;      // one line
   std::string fallback;  // the default as text, for --help and --explain; the target already holds it
   OptionSetter set;
-  std::string
-      implied;  // not empty: the value may be left out and is this then. The next argument is the value only when
-                // `set` takes it
+  // If not empty, the value may be left out and is then this one; the next argument is taken as the value only if
+  // `set` accepts it.
+  std::string implied;
   std::vector<std::string> choices = {};  // for completion; `set` decides
   bool hidden = false;                    // not in --help and completion
 };
@@ -59,23 +59,23 @@ struct OptionValue {
 
 struct ParsedOptions {
   std::vector<OptionValue> values;  // one for each option, in the table's order
-  std::vector<std::string> rest;    // from the first argument that is no flag on
+  std::vector<std::string> rest;    // from the first argument that is not a flag
 
-  // Whether a flag or a variable gave the option.
+  // Returns whether a flag or a variable gave the option.
   bool Given(absl::string_view name) const;
 };
 
 absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, const std::vector<std::string>& arguments,
                                            const Environment& environment);
 
-// All options of all groups.
+// Returns all options of all groups.
 std::vector<Option> Flatten(const std::vector<OptionGroup>& groups);
 
 // Setters. The targets must outlive the parse.
 OptionSetter IntoString(std::string* target);
 OptionSetter IntoInt(int* target, int min, int max);
 OptionSetter IntoBool(bool* target);
-// One of the words.
+// Accepts one of the allowed words.
 OptionSetter IntoChoice(std::string* target, std::vector<std::string> allowed);
 
 }  // namespace composer

@@ -10,7 +10,7 @@ namespace {
 
 unsigned char At(absl::string_view text, size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; }
 
-// The length of the UTF-8 character that `text` begins with; 0: it is not one, or a control character.
+// Returns the length of the printable UTF-8 character at the start of `text`; 0 when there is none.
 size_t PrintableLength(absl::string_view text) {
   const unsigned char first = At(text, 0), second = At(text, 1);
   if (first < 0x80) return first >= ' ' && first != 0x7f ? 1 : 0;

@@ -1,4 +1,4 @@
-// Text from elsewhere (names, manifests, messages of peers) made safe for a terminal. Pure.
+// Makes text from elsewhere (names, manifests, messages of peers) safe for a terminal. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace composer {
 
-// One line: control characters (C0, DEL, and C1 as UTF-8 writes it) and bytes that are not UTF-8 become \xNN, a line feed
-// \n and a tab \t; everything else stays.
+// Makes one line: control characters (C0, DEL, and C1 as UTF-8 writes it) and bytes that are not UTF-8 become \xNN, a
+// line feed \n and a tab \t; everything else is kept.
 std::string Printable(absl::string_view text);
 
-// The same for text of several lines: line feeds and tabs stay.
+// Does the same for text of several lines: line feeds and tabs are kept.
 std::string PrintableText(absl::string_view text);
 
 }  // namespace composer

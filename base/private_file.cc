@@ -17,7 +17,7 @@ namespace composer {
 
 absl::Status WritePrivateFile(const std::string& path, absl::string_view content) {
   const std::string temporary = absl::StrCat(path, ".tmp-", getpid());
-  unlink(temporary.c_str());  // of an earlier process of this number, with whatever mode
+  unlink(temporary.c_str());  // left by an earlier process with this pid, with any mode
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return ErrnoStatus(errno, "cannot create", temporary);
   absl::Cleanup remove = [&] { unlink(temporary.c_str()); };

@@ -1,4 +1,4 @@
-// Files and folders that their owner alone may read, since they may hold secrets.
+// Files and folders that only their owner may read, since they may hold secrets.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace composer {
 
-// As AtomicWriteFile (file.h), mode 0600 from the first byte on.
+// Like AtomicWriteFile (file.h), with mode 0600 from the first byte on.
 absl::Status WritePrivateFile(const std::string& path, absl::string_view content);
 
-// Makes the folder with mode 0700, and those above it as MakeDirs. One that is there keeps its mode.
+// Makes the folder with mode 0700, and its parents like MakeDirs. An existing folder keeps its mode.
 absl::Status MakePrivateDir(const std::string& path);
 
 }  // namespace composer

@@ -10,17 +10,17 @@ struct ExitStatus {
   int code = 0;    // exit code 0..255; 0 when a signal ended it
   int signal = 0;  // 0: it exited by itself
 
-  // From the status that waitpid gives.
+  // Converts the status that waitpid gives.
   static ExitStatus FromWait(int wait_status);
 
   bool ok() const { return code == 0 && signal == 0; }
-  // What a shell would return: the code, or 128 + signal.
+  // Returns what a shell would return: the code, or 128 + signal.
   int ShellCode() const { return signal != 0 ? 128 + signal : code; }
-  // "exited with 3", "was killed by SIGKILL (9)".
+  // Returns "exited with 3", "was killed by SIGKILL (9)".
   std::string ToString() const;
 };
 
-// "SIGKILL"; "signal 77" when it has no name.
+// Returns "SIGKILL"; "signal 77" when the signal has no name.
 std::string SignalName(int signal);
 
 }  // namespace composer

@@ -1,4 +1,4 @@
-// When to try again: exponential backoff with full jitter inside a budget of time. Pure.
+// When to retry: exponential backoff with full jitter within a time budget. Pure.
 // Source: Brooker 2015, "Exponential Backoff And Jitter", AWS Architecture Blog: uniform in [0, min(cap, base * 2^n)].
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -12,12 +12,13 @@ namespace composer {
 struct RetryPolicy {
   absl::Duration base = absl::Milliseconds(100);
   absl::Duration cap = absl::Seconds(20);
-  absl::Duration budget = absl::Minutes(3);  // from the first try to the beginning of the last
+  absl::Duration budget = absl::Minutes(3);  // from the first try to the start of the last
   int max_tries = 12;
 };
 
-// How long to wait after `tries` (>= 1) failures, `elapsed` since the first began; nullopt: give up. uniform: a random
-// number in [0, 1). at_least: what the server asked for (Retry-After), zero if nothing; it counts against the budget.
+// Returns how long to wait after `tries` (>= 1) failures, `elapsed` after the first one began; nullopt: give up.
+// `uniform` is a random number in [0, 1). `at_least` is what the server asked for (Retry-After), zero if nothing; it
+// counts against the budget.
 std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, int tries, absl::Duration elapsed,
                                                double uniform, absl::Duration at_least = absl::ZeroDuration());
 

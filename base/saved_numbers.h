@@ -11,10 +11,10 @@
 
 namespace composer {
 
-// Values must be finite. Doubles come back bit for bit.
+// Values must be finite. Doubles are restored bit for bit.
 std::string SaveNumbers(std::initializer_list<std::pair<absl::string_view, double>> numbers);
-// Fills every pointer, or none: kInvalidArgument, with the name, when one is missing or no number. Names that are not
-// asked for are ignored.
+// Fills every pointer, or none: kInvalidArgument, with the name, when one is missing or not a number. Ignores other
+// names.
 absl::Status LoadNumbers(absl::string_view json, std::initializer_list<std::pair<absl::string_view, double*>> numbers);
 
 }  // namespace composer

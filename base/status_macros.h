@@ -1,5 +1,5 @@
-// RETURN_IF_ERROR(expr) and ASSIGN_OR_RETURN(lhs, expr): leave the function with expr's status when it is not OK.
-// Abseil 20220623 has none; these go when a newer one is in use.
+// RETURN_IF_ERROR(expr) and ASSIGN_OR_RETURN(lhs, expr) return expr's status from the function when it is not OK.
+// Abseil 20220623 does not have them; remove these when a newer one is in use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace composer {
 
-// The same code with `context: ` before the message; OK stays OK.
+// Returns the same code with `context: ` before the message; OK stays OK.
 inline absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));

@@ -25,7 +25,8 @@ absl::Status BadTime(absl::string_view text, absl::string_view why) {
                                                  "(\"10ep\", \"0.5dur\") or a wall-clock time (\"1h30m\")"));
 }
 
-// "1h30m", "90m", "1h2m3s" -> seconds; nullopt when the text is not of that form. Each unit once, in falling order.
+// Converts "1h30m", "90m", "1h2m3s" to seconds; nullopt when the text is not of that form. Each unit may appear once,
+// in descending order.
 std::optional<int64_t> ParseWallClock(absl::string_view text) {
   constexpr std::array<std::pair<char, int64_t>, 4> kParts = {{{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
   int64_t seconds = 0;
@@ -46,7 +47,7 @@ std::optional<int64_t> ParseWallClock(absl::string_view text) {
   return any ? std::optional<int64_t>(seconds) : std::nullopt;
 }
 
-// "1_000" -> "1000", as Python reads numbers: an underscore may stand between two digits.
+// Converts "1_000" to "1000", as Python reads numbers: an underscore may stand between two digits.
 std::string WithoutGroups(absl::string_view number) {
   const auto digit_at = [number](size_t i) {
     return i < number.size() && absl::ascii_isdigit(static_cast<unsigned char>(number[i]));
@@ -86,7 +87,7 @@ absl::StatusOr<Time> ParseTime(absl::string_view text, TimeUnit bare_unit) {
   std::optional<TimeUnit> unit = unit_text.empty() ? bare_unit : UnitNamed(unit_text);
   if (!unit.has_value()) return BadTime(text, absl::StrCat("`", unit_text, "` is no unit"));
   double number = 0;
-  const bool decimal = number_text.find_first_not_of("0123456789+-.e") == std::string::npos;  // SimpleAtod takes 0x10
+  const bool decimal = number_text.find_first_not_of("0123456789+-.e") == std::string::npos;  // SimpleAtod accepts 0x10
   if (!decimal || !absl::SimpleAtod(number_text, &number)) return BadTime(text, "no number");
   if (!std::isfinite(number)) return BadTime(text, "too large");
   if (*unit == TimeUnit::kDuration) return Time::Duration(number);
@@ -140,7 +141,7 @@ int64_t Timestamp::Get(TimeUnit unit) const {
 
 namespace {
 
-// One table for both directions.
+// These tables serve both directions.
 struct CountField {
   const char* name;
   int64_t Timestamp::* member;

@@ -1,5 +1,5 @@
 // Training time: amounts with a unit ("10ep", "500ba", "0.1dur"), and the timestamp of a run.
-// Source: mosaicml composer/core/time.py. Texts that parse here and not there, or the other way round, are listed in
+// Source: mosaicml composer/core/time.py. Texts that parse here and not there, or vice versa, are listed in
 // tests/golden/time.json (ours_differ). Arithmetic: time_arithmetic.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -15,7 +15,7 @@ namespace composer {
 
 enum class TimeUnit { kIteration, kEpoch, kBatch, kSample, kToken, kDuration, kSecond };
 
-// "iter", "ep", "ba", "sp", "tok", "dur", "sec".
+// Returns "iter", "ep", "ba", "sp", "tok", "dur", "sec".
 absl::string_view TimeUnitName(TimeUnit unit);
 
 // An amount of training time. Plain value; counts are whole numbers except in kDuration, where 1.0 is the whole run.
@@ -36,12 +36,12 @@ class Time {
     return result;
   }
 
-  static constexpr double kLargestCount = 9007199254740992.0;  // 2^53: counts are exact up to here, of either sign
+  static constexpr double kLargestCount = 9007199254740992.0;  // 2^53: counts of either sign are exact up to here
 
   constexpr int64_t count() const { return static_cast<int64_t>(value_); }
   constexpr double value() const { return value_; }
   constexpr TimeUnit unit() const { return unit_; }
-  // As it parses: "10ep", "0.25dur".
+  // Returns text that parses back: "10ep", "0.25dur".
   std::string ToString() const;
 
   friend constexpr bool operator==(const Time& a, const Time& b) { return a.unit_ == b.unit_ && a.value_ == b.value_; }
@@ -52,44 +52,45 @@ class Time {
 };
 
 // Parses "10ep", "500 ba", "1.5e9tok", "1_000sp", "0.25dur"; wall-clock times "1h30m", "90m", "24h", "90s", "1d12h",
-// "30sec"; a bare number is in `bare_unit`. Case and blanks around do not matter. kInvalidArgument, with the text and the
-// units allowed, for anything else: unknown unit, a fraction of a counted unit, a count beyond 2^53.
+// "30sec"; a bare number is in `bare_unit`. Ignores case and surrounding blanks. kInvalidArgument, with the text and
+// the units allowed, for anything else: unknown unit, a fraction of a counted unit, a count beyond 2^53.
 absl::StatusOr<Time> ParseTime(absl::string_view text, TimeUnit bare_unit = TimeUnit::kEpoch);
 
-// Where a run is. Samples and tokens are sums over all ranks. The members named _in_epoch and _in_iteration count from
-// the beginning of the current one. Plain value.
+// The position of a run. Samples and tokens are sums over all ranks. The members named _in_epoch and _in_iteration
+// count from the start of the current one. Plain value.
 struct Timestamp {
   int64_t iteration = 0, epoch = 0, batch = 0, sample = 0, token = 0;
   int64_t epoch_in_iteration = 0, token_in_iteration = 0;
   int64_t batch_in_epoch = 0, sample_in_epoch = 0, token_in_epoch = 0;
-  absl::Duration total_wct, iteration_wct, epoch_wct, batch_wct;  // wall-clock time in training, evaluation excluded
+  absl::Duration total_wct, iteration_wct, epoch_wct, batch_wct;  // wall-clock time in training, without evaluation
 
-  // A batch is done: batch_wct is its duration, which the other wall-clock members grow by.
+  // Completes a batch: batch_wct becomes its duration, which is added to the other wall-clock members.
   void ToNextBatch(int64_t samples, int64_t tokens, absl::Duration duration);
-  // An epoch is done; `duration` is time spent since its last batch.
+  // Completes an epoch; `duration` is the time spent since its last batch.
   void ToNextEpoch(absl::Duration duration = absl::ZeroDuration());
-  // An iteration is done. Composer's also ends the epoch's counts, though not the epoch: after an iteration of tokens the
-  // same epoch begins anew. (Our loop puts them back.)
+  // Completes an iteration. Like Composer's, it also resets the epoch's counts, though the epoch does not end: after an
+  // iteration of tokens the same epoch begins anew. (Our loop restores them.)
   void ToNextIteration(absl::Duration duration = absl::ZeroDuration());
-  // The count in this unit; kSecond is total_wct in whole seconds. CHECK-fails for kDuration, which needs the run's
-  // length.
+  // Returns the count in this unit; for kSecond, total_wct in whole seconds. CHECK-fails for kDuration, which needs the
+  // run's length.
   int64_t Get(TimeUnit unit) const;
 
-  // One JSON object; wall-clock members end in _wct and are seconds. FromJson: kInvalidArgument on anything missing or
-  // not a number.
+  // ToJson returns one JSON object; wall-clock members end in _wct and are in seconds. FromJson gives kInvalidArgument
+  // when anything is missing or not a number.
   std::string ToJson() const;
   static absl::StatusOr<Timestamp> FromJson(absl::string_view json);
 };
 
-// now / max_duration in [0, 1]: how much of the run is done. max_duration must not be kDuration or 0.
+// Returns now / max_duration in [0, 1]: how much of the run is done. max_duration must not be kDuration or 0.
 double ElapsedFraction(const Timestamp& now, const Time& max_duration);
 
-// A kDuration interval as a count, rounded up: that share of max_duration in its unit, or in batches when that is epochs.
-// Others as they are. Source: mosaicml composer/utils/misc.py, create_interval_scheduler().
+// Converts a kDuration interval to a count, rounded up: that share of max_duration in its unit, or in batches when that
+// unit is epochs. Returns other intervals unchanged. Source: mosaicml composer/utils/misc.py,
+// create_interval_scheduler().
 Time CountedInterval(const Time& interval, const Time& max_duration, int64_t batches_per_epoch);
 
-// True when a multiple of `interval` was crossed between previous and now: floor(previous / interval) != floor(now /
-// interval). Intervals <= 0 never fire. Not for kDuration: CountedInterval first.
+// Returns whether a multiple of `interval` was crossed between previous and now: floor(previous / interval) !=
+// floor(now / interval). Intervals <= 0 never fire. A kDuration interval must go through CountedInterval first.
 bool IntervalCrossed(const Time& interval, const Timestamp& previous, const Timestamp& now);
 
 }  // namespace composer

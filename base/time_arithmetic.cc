@@ -16,7 +16,7 @@ absl::Status SameUnit(const Time& a, absl::string_view operation, const Time& b)
                                                  " there are to 1", TimeUnitName(a.unit()), " is not known here"));
 }
 
-// The value in that unit; `what` says how it came about.
+// Returns the value in that unit; `what` says how it came about, for errors.
 absl::StatusOr<Time> Result(double value, TimeUnit unit, absl::string_view what) {
   if (!std::isfinite(value))
     return absl::InvalidArgumentError(absl::StrCat("time ", what, ": the result is no number"));
@@ -44,7 +44,7 @@ absl::StatusOr<Time> Subtract(const Time& a, const Time& b) {
 
 absl::StatusOr<Time> Remainder(const Time& a, const Time& b) {
   RETURN_IF_ERROR(SameUnit(a, "%", b));
-  double rest = std::fmod(a.value(), b.value());  // exact, with a's sign; no number for b = 0
+  double rest = std::fmod(a.value(), b.value());  // exact, with a's sign; NaN for b = 0
   if (rest != 0 && (rest < 0) != (b.value() < 0)) rest += b.value();
   return Result(rest, a.unit(), Describe(a, "%", b.ToString()));
 }

@@ -6,7 +6,7 @@
 namespace composer {
 namespace {
 
-// Bytes of the sequence at the beginning of text; 0: it is not valid.
+// Returns the length in bytes of the sequence at the start of `text`; 0 when it is not valid.
 size_t SequenceLength(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);

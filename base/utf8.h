@@ -1,4 +1,4 @@
-// Is a text valid UTF-8? Names travel in protocol buffers and JSON, which take nothing else.
+// Checks for valid UTF-8. Names are sent in protocol buffers and JSON, which take nothing else.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace composer {
 
-// Where the first byte is that does not belong to valid UTF-8 (RFC 3629: no overlong forms, no surrogates, at most
-// U+10FFFF); npos: nowhere.
+// Returns the index of the first byte that does not belong to valid UTF-8 (RFC 3629: no overlong forms, no surrogates,
+// at most U+10FFFF); npos when there is none.
 size_t FirstBadUtf8(absl::string_view text);
 
 }  // namespace composer

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMostDescribed = 8;
 constexpr size_t kLongestValue = 60;
 
-// Is `path` at or below `place`?
+// Returns whether `path` is at or below `place`.
 bool IsWithin(absl::string_view path, absl::string_view place) {
   return absl::StartsWith(path, place) && (path.size() == place.size() || path[place.size()] == '.');
 }
@@ -24,22 +24,22 @@ struct ClassRow {
   absl::string_view place;
   ChangeClass kind;
 };
-// The first that holds the path counts; what is not here is notable.
+// The first row that covers the path counts; a path without a row is notable.
 constexpr ClassRow kClasses[] = {
-    // How samples are fetched, and where they lie: another machine has other paths. Their number is compared when
-    // they are opened.
+    // These say how samples are fetched, and where they are: another machine has other paths. The number of samples is
+    // compared when they are opened.
     {"train_dataloader.num_workers", ChangeClass::kHarmless},
     {"train_dataloader.prefetch_factor", ChangeClass::kHarmless},
     {"train_dataloader.timeout", ChangeClass::kHarmless},
     {"train_dataloader.pin_memory", ChangeClass::kHarmless},
-    {"train_dataloader.batch_size", ChangeClass::kNotable},  // judged with the number of ranks, by the trainer
+    {"train_dataloader.batch_size", ChangeClass::kNotable},  // the trainer checks it together with the number of ranks
     {"train_dataloader.path", ChangeClass::kNotable},
     {"train_dataloader.paths", ChangeClass::kNotable},
     {"train_dataloader", ChangeClass::kMeaningless},
     {"model", ChangeClass::kMeaningless},
     {"seed", ChangeClass::kMeaningless},
     {"optimizers.name", ChangeClass::kMeaningless},
-    // What is seen of a run, and where it is kept.
+    // These say what is shown of a run, and where it is kept.
     {"run_name", ChangeClass::kHarmless},
     {"run_folder", ChangeClass::kHarmless},
     {"variables", ChangeClass::kHarmless},
@@ -85,7 +85,7 @@ bool SameHash(const KeptConfig& a, const KeptConfig& b, const std::string& path)
   return first == a.hashes.end() || second == b.hashes.end() || first->second == second->second;
 }
 
-// `1e-3` is `0.001`; other texts are compared as they are.
+// Treats `1e-3` and `0.001` as equal; compares other texts verbatim.
 bool SameValue(const std::string& a, const std::string& b) {
   if (a == b) return true;
   char* end_a = nullptr;

@@ -15,7 +15,7 @@
 namespace composer {
 namespace {
 
-// Adds the error and gives the fallback when the value can't be had.
+// Returns the value; when there is none, adds the error and returns the fallback.
 template <typename T, typename Fail>
 T ValueOr(const absl::StatusOr<T>& value, T fallback, const Fail& fail) {
   if (value.ok()) return *value;
@@ -49,11 +49,11 @@ absl::Status ConfigReader::Finish() {
 
 void ConfigReader::Fail(const SourceMark& mark, absl::string_view path, absl::string_view message) {
   std::string error = absl::StrCat(mark.ToString(), ": ", path, ": ", message);
-  // What several parts of the program read is wrong only once.
+  // An error in a value that several parts of the program read is reported once.
   if (std::find(errors_.begin(), errors_.end(), error) == errors_.end()) errors_.push_back(std::move(error));
 }
 
-// Maps that nobody opened are not entered: they are either unknown themselves or were read as a whole.
+// Skips maps that nobody opened: they are either unknown themselves or were read as a whole.
 void ConfigReader::RejectUnknown(const ConfigNode& node, const std::string& path) {
   const auto asked = asked_.find(&node);
   for (const ConfigNode& child : node.children) {
@@ -313,7 +313,7 @@ std::vector<ConfigMap::Named> ConfigMap::Entries() {
   if (node_ == nullptr) return result;
   for (const ConfigNode& child : node_->children) {
     result.push_back({child.key, Map(child.key)});
-    result.back().map.mark_ = child.mark;  // also of an entry without a value
+    result.back().map.mark_ = child.mark;  // an entry without a value also gets its mark
   }
   return result;
 }

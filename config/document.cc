@@ -30,7 +30,7 @@ absl::StatusOr<ConfigNode> LoadFile(const std::string& path) {
   return node;
 }
 
-// Maps merge key by key; anything else is replaced.
+// Merges maps key by key; replaces anything else.
 void Merge(ConfigNode from, ConfigNode& into) {
   if (!into.is_map() || !from.is_map()) {
     into.AssignValue(std::move(from));

@@ -1,4 +1,5 @@
-// A job's configuration as one resolved tree: files (left to right, later ones win) < overrides, then `${…}` replaced.
+// Loads a job's configuration as one resolved tree: files (left to right, later ones win), then overrides; then `${…}`
+// is replaced.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,12 +12,12 @@
 
 namespace composer {
 
-// kNotFound / kPermissionDenied for a file that can't be read, kInvalidArgument for everything that is wrong in it.
-// Each file must hold a map (or nothing) and be smaller than 1 MiB.
+// kNotFound / kPermissionDenied for a file that cannot be read, kInvalidArgument for all errors in its content. Each
+// file must hold a map (or nothing) and be smaller than 1 MiB.
 absl::StatusOr<ConfigNode> LoadConfig(const std::vector<std::string>& paths, const std::vector<std::string>& overrides,
                                       const Environment& env);
 
-// 16 hex digits over the values; where and in which style they were written does not count.
+// Returns 16 hex digits over the values; where and in which style they were written does not matter.
 std::string ConfigHash(const ConfigNode& root);
 
 }  // namespace composer

@@ -59,12 +59,12 @@ class Filler {
   void FillNamed(const ValueType& type, ConfigNode& map) const {
     const ConfigNode* name = map.Find("name");
     if (name == nullptr || !name->is_scalar()) return;
-    const std::string chosen = name->scalar;  // `name` moves when the map grows
+    const std::string chosen = name->scalar;  // a copy, since `name` moves when the map grows
     FillSection(type.section, chosen, map);
     FillSection("map", type.with, map);
   }
 
-  // An entry of callbacks and the like: a key of a map, or a bare name in a list.
+  // Fills an entry of callbacks and the like: a key of a map, or a bare name in a list.
   void FillEntry(const ValueType& type, ConfigNode& entry) const {
     if (entry.is_null()) entry.kind = ConfigNode::Kind::kMap;
     FillSection(type.section, entry.key, entry);
@@ -146,7 +146,7 @@ std::vector<Setting> ListSettings(const ConfigNode& root) {
 
 bool IsSecretKey(absl::string_view key) {
   const std::string name = absl::AsciiStrToLower(key);
-  // As a word of the key, so that max_tokens and tokenizer are none.
+  // Matches whole words of the key, so that max_tokens and tokenizer are not secrets.
   for (const char* word : {"token", "key", "secret", "password"}) {
     if (name == word || absl::EndsWith(name, absl::StrCat("_", word))) return true;
   }

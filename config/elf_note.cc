@@ -19,7 +19,7 @@ constexpr uint16_t kMachine = EM_AARCH64;
 #error "config/elf_note.cc: name this machine's e_machine"
 #endif
 
-// A T at this offset, or nothing when the file ends before.
+// Returns the T at this offset, or nothing when the file ends before it.
 template <typename T>
 std::optional<T> Read(absl::string_view bytes, uint64_t offset) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
@@ -46,7 +46,7 @@ absl::StatusOr<Elf64_Ehdr> ReadHeader(absl::string_view file) {
 
 uint64_t RoundUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
-// The note in a PT_NOTE segment. Sizes are 32 bits wide, so sums of them fit.
+// Finds the note in a PT_NOTE segment. Sizes are 32 bits wide, so sums of them fit.
 std::optional<absl::string_view> FindInSegment(absl::string_view segment, uint64_t alignment, absl::string_view owner,
                                                uint32_t type) {
   uint64_t at = 0;
@@ -72,7 +72,7 @@ absl::StatusOr<std::string> FindElfNote(absl::string_view file, absl::string_vie
     const auto segment =
         header->e_phoff > file.size() ? std::nullopt : Read<Elf64_Phdr>(file, header->e_phoff + i * sizeof(Elf64_Phdr));
     if (!segment.has_value()) return Bad("damaged: the file ends before its program headers do");
-    // Of every segment: the loader would map bytes that are not there, and die when it reads them.
+    // All segments are checked: the loader would map bytes that do not exist, and crash when it reads them.
     if (segment->p_offset > file.size() || file.size() - segment->p_offset < segment->p_filesz)
       return Bad("damaged: the file ends before its segments do");
     if (segment->p_type != PT_NOTE || note.has_value()) continue;

@@ -21,7 +21,7 @@ constexpr int kMaxReplacements = 10'000;
 constexpr int kMaxDepth = 32;
 constexpr size_t kMaxText = 64 << 10;
 
-// Position after the `}` that closes the `${` before `begin`; npos when none does.
+// Returns the position after the `}` that closes the `${` before `begin`; npos when none does.
 size_t PastClosingBrace(absl::string_view text, size_t begin) {
   int open = 1;
   for (size_t i = begin; i < text.size(); ++i) {
@@ -43,7 +43,8 @@ class Interpolator {
  public:
   Interpolator(const Environment& env, const ConfigNode& root) : env_(env), root_(root) {}
 
-  // The node with all references replaced. A value that could not be is noted in errors() and left as it was.
+  // Returns the node with all references replaced. Notes a value that could not be replaced in errors() and leaves it
+  // unchanged.
   ConfigNode Resolve(const ConfigNode& node) {
     if (node.is_scalar() && node.scalar.find("${") != std::string::npos) {
       absl::StatusOr<ConfigNode> value = Expand(node, 0);
@@ -59,7 +60,7 @@ class Interpolator {
   const std::vector<std::string>& errors() const { return errors_; }
 
  private:
-  // A scalar's value; keeps the scalar's key and mark.
+  // Returns a scalar's value; keeps the scalar's key and mark.
   absl::StatusOr<ConfigNode> Expand(const ConfigNode& node, int depth) {
     if (depth > kMaxDepth) return absl::InvalidArgumentError("refers to itself");
     const absl::string_view text = node.scalar;
@@ -101,7 +102,7 @@ class Interpolator {
     return result;
   }
 
-  // What the inside of `${…}` stands for.
+  // Returns what the inside of `${…}` stands for.
   absl::StatusOr<ConfigNode> Lookup(absl::string_view reference, int depth) {
     if (++replacements_ > kMaxReplacements) return absl::InvalidArgumentError("too many `${…}` replacements");
     if (absl::ConsumePrefix(&reference, "oc.env:") || absl::ConsumePrefix(&reference, "env:")) {
@@ -153,7 +154,7 @@ class Interpolator {
   const Environment& env_;
   const ConfigNode& root_;
   int replacements_ = 0;
-  int variables_read_ = 0;  // of the environment
+  int variables_read_ = 0;  // environment variables
   std::vector<std::string> errors_;
 };
 

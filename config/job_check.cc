@@ -26,7 +26,7 @@ class Checker {
   Checker(const ConfigNode& document, const JobCheck& check, ConfigReader& reader)
       : document_(document), check_(check), reader_(reader) {}
 
-  // The keys of a map by those of some sections, of which any may be null.
+  // Checks the keys of a map against those of some sections, any of which may be null.
   void CheckMap(const ConfigNode& map, const std::string& path, const std::vector<const KeySection*>& sections,
                 std::vector<std::string> more_keys = {}) {
     for (const ConfigNode& child : map.children) {
@@ -85,7 +85,7 @@ class Checker {
       fallback.scalar = row == nullptr ? "" : row->fallback;
       if (IsGiven(node) && place == &map) place = node;
       const absl::StatusOr<int64_t> value = ParseIntScalar(IsGiven(node) ? *node : fallback);
-      if (!value.ok() || *value < 1) return;  // that is reported elsewhere
+      if (!value.ok() || *value < 1) return;  // this is reported elsewhere
       values[i] = *value;
     }
     if (values[1] % values[0] != 0) {

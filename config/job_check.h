@@ -1,6 +1,6 @@
-// Checks a job's resolved file by the table of keys, before anything is started or written: names, types, ranges, and
-// what must hold between settings as far as it needs neither data nor model. No torch, no file is opened: some
-// hundred microseconds.
+// Checks a job's resolved file against the table of keys before anything is started or written: names, types, ranges,
+// and constraints between settings as far as they need neither data nor model. Uses no torch and opens no file; takes
+// some hundred microseconds.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,21 +16,21 @@ namespace composer {
 
 struct JobCheck {
   const Schema& schema;
-  // Plugins are listed that bring no table of their own: names that the schema lacks may be theirs, and are the
-  // worker's to judge.
+  // Some listed plugins bring no table of their own: names that the schema lacks may be theirs, and are left to the
+  // worker.
   bool open_names = false;
-  int world_size = 0;  // the largest that this launch may have; 0: not known
+  int world_size = 0;  // the largest that this launch may have; 0: unknown
 };
 
-// OK, or kInvalidArgument with a line for each mistake, in the order of the file where possible.
+// Returns OK, or kInvalidArgument with a line for each mistake, in the order of the file where possible.
 absl::Status CheckJob(const ConfigNode& document, const JobCheck& check);
 
-// An error whose message begins with a setting's path ("model.vocab_size: …"), with the setting's place in front:
-// that of the nearest part of the path that was written by someone. Others stay as they are. effective:
-// effective_config.h, or the document itself.
+// If the error message begins with a setting's path ("model.vocab_size: …"), puts the setting's location in front: that
+// of the nearest part of the path that somebody wrote. Returns other errors unchanged. `effective` comes from
+// effective_config.h, or is the document itself.
 absl::Status WithPlace(const ConfigNode& effective, const absl::Status& status);
 
-// The part of it that is not about one value (job_rules.cc). Mistakes go to the reader.
+// Checks what is not about a single value (job_rules.cc). Mistakes go to the reader.
 void CheckJobRules(const ConfigNode& document, int world_size, ConfigReader& reader);
 
 }  // namespace composer

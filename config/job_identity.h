@@ -1,4 +1,4 @@
-// What the launcher must know of a job's YAML: who the job is and where it writes. The rest is the worker's.
+// What the launcher must know of a job's YAML: the job's name and where it writes. The worker reads the rest.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,15 +15,16 @@
 namespace composer {
 
 struct JobIdentity {
-  // Key `run_name`, else the variables COMPOSER_RUN_NAME, RUN_NAME, else the YAML file's name without extension.
-  // At most 200 bytes, no `/` or control characters, not "." or "..".
+  // Key `run_name`, else the variables COMPOSER_RUN_NAME, RUN_NAME, else the YAML file's name without its extension. At
+  // most 200 bytes, no `/` or control characters, not "." or "..".
   std::string run_name;
-  // Key `run_folder`, default "runs/{run_name}"; absolute, {run_name} replaced.
+  // Key `run_folder`, default "runs/{run_name}"; made absolute, with {run_name} replaced.
   std::string run_folder;
   int max_restarts = 3;          // key `max_restarts`, from 0
   StartupLimits startup_limits;  // key `startup_limits`: a map of phases to seconds
   int nproc = 0;                 // key `nproc`, from 1; 0: not given
-  bool peer_memory = false;      // key `save_memory_interval` is given: launchers keep snapshots for their workers
+  // Key `save_memory_interval` is given: launchers keep snapshots for their workers.
+  bool peer_memory = false;
   std::vector<std::string> resume_changes;  // key `resume_changes`
   std::string config_hash;
   ConfigNode document;  // resolved
@@ -32,7 +33,7 @@ struct JobIdentity {
   std::vector<std::pair<std::string, std::string>> data_paths;
 };
 
-// Keys of others are not looked at (job_check.h does). Errors as LoadConfig's; all bad values are reported at once.
+// Ignores other keys (job_check.h checks them). Returns LoadConfig's errors; reports all bad values at once.
 absl::StatusOr<JobIdentity> ReadJobIdentity(const std::string& yaml_path, const std::vector<std::string>& overrides,
                                             const Environment& env);
 

@@ -1,4 +1,4 @@
-// What must hold between settings of a job.
+// Checks the constraints between settings of a job.
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <utility>
@@ -22,7 +22,7 @@ std::optional<Time> TimeAt(const ConfigNode* node) {
   return time.ok() ? std::optional<Time>(*time) : std::nullopt;
 }
 
-// The maps of a list, or one map, with their paths.
+// Returns the maps of a list, or one map, with their paths.
 std::vector<std::pair<std::string, const ConfigNode*>> Maps(const ConfigNode& document, const std::string& key) {
   std::vector<std::pair<std::string, const ConfigNode*>> maps;
   const ConfigNode* node = document.Find(key);
@@ -50,7 +50,7 @@ void CheckBatchSize(const ConfigNode& document, ConfigReader& reader) {
   }
 }
 
-// What the unit of a schedule's time becomes before two are compared (trainer/optim/schedules.h).
+// Returns the unit that a schedule's time is converted to before two times are compared (trainer/optim/schedules.h).
 TimeUnit ComparedUnit(const Time& time, const std::optional<Time>& max_duration) {
   TimeUnit unit = time.unit();
   if (unit == TimeUnit::kDuration && max_duration) unit = max_duration->unit();

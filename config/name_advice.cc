@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kShortList = 8;
 
-// "CosineAnnealingWithWarmupScheduler" -> "cosineannealingwithwarmup": without case, `_` and what kind of thing it is.
+// Converts "CosineAnnealingWithWarmupScheduler" to "cosineannealingwithwarmup": no case, `_` or kind of thing.
 std::string Bare(absl::string_view name) {
   std::string bare = absl::StrReplaceAll(absl::AsciiStrToLower(name.substr(0, 64)), {{"_", ""}, {"-", ""}});
   for (absl::string_view kind :
@@ -54,7 +54,7 @@ std::vector<std::string> NearNames(absl::string_view name, const std::vector<std
   std::sort(near.begin(), near.end());
   std::vector<std::string> names;
   for (const auto& [distance, candidate] : near) {
-    // An exact one, or those that are about as near.
+    // Keeps an exact match alone, or else those that are about as near.
     if (names.size() == 3 || distance > near[0].first + (near[0].first == 0 ? 0 : 1)) break;
     names.push_back(candidate);
   }

@@ -66,7 +66,7 @@ ConfigNode& AddChild(const Override& override, std::string key, ConfigNode& pare
   return child;
 }
 
-// The index that `part` means in a list; `limit` itself counts as valid, for appending.
+// Returns the index that `part` denotes in a list; `limit` itself is valid, for appending.
 absl::StatusOr<size_t> ListIndex(const Override& override, const std::string& part, size_t limit) {
   uint32_t index = 0;
   if (!absl::SimpleAtoi(part, &index))
@@ -75,7 +75,7 @@ absl::StatusOr<size_t> ListIndex(const Override& override, const std::string& pa
   return index;
 }
 
-// The child named `part`, created when missing. `created` tells.
+// Returns the child named `part`, creating it when missing; sets `created` accordingly.
 absl::StatusOr<ConfigNode*> Descend(const Override& override, const std::string& part, ConfigNode& node,
                                     bool& created) {
   created = false;

@@ -1,9 +1,9 @@
-// Overrides of the command line, as llm-foundry, OmegaConf and Hydra write them.
-//   optimizer.lr=3e-4      sets; what is not there is created (the reader refuses names that nothing asks for)
+// Command-line overrides, in the syntax of llm-foundry, OmegaConf and Hydra:
+//   optimizer.lr=3e-4      sets; creates what is missing (the reader refuses names that nothing asks for)
 //   callbacks.0.interval=5 list index; the index after the last appends
-//   +new.key=1             creates; an error when it is there
+//   +new.key=1             creates; an error when it exists
 //   ++key=1                sets
-//   ~callbacks.lr_monitor  deletes; an error when it is not there
+//   ~callbacks.lr_monitor  deletes; an error when it does not exist
 // The value is YAML: numbers, booleans, lists `[1, 2]`, maps `{a: 1}`; nothing after `=` is null.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -19,7 +19,7 @@ namespace composer {
 // kInvalidArgument names the override and what is wrong with it; the tree is then unspecified.
 absl::Status ApplyOverride(absl::string_view text, ConfigNode& root);
 
-// True for a word that ApplyOverride would try: starts with `~`, or has a `=` after a dotted name.
+// Returns true for a word that ApplyOverride would try: it starts with `~`, or has a `=` after a dotted name.
 bool LooksLikeOverride(absl::string_view text);
 
 }  // namespace composer

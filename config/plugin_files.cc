@@ -49,7 +49,7 @@ absl::StatusOr<PluginFacts> ReadPluginFacts(const std::vector<std::string>& path
     absl::StrAppendFormat(&hashes, "%016x", XXH3_64bits(bytes.data(), bytes.size()));
     absl::StatusOr<std::string> table = FindElfNote(bytes, kPluginNoteOwner, kPluginKeysNoteType);
     if (!table.ok()) {
-      facts.open_names = true;  // what is wrong with the file, if anything is, is said by who loads it
+      facts.open_names = true;  // if the file is damaged, loading it reports that
       continue;
     }
     table->resize(strnlen(table->data(), table->size()));

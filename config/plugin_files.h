@@ -1,6 +1,5 @@
-// The `plugins` of a job: which files they are, one hash over them that all nodes of a run must agree on, and the
-// keys that they add to a job's file.
-// Nothing is loaded here.
+// The `plugins` of a job: which files they are, one hash over them that all nodes of a run must agree on, and the keys
+// that they add to a job's file. Nothing is loaded here.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,22 +15,22 @@ namespace composer {
 
 inline constexpr int64_t kMaxPluginBytes = int64_t{1} << 30;
 
-// root.plugins: [./libmine.so, /opt/libtheirs.so], or one of them. A path that is not absolute starts at the YAML
-// file's folder.
-// Absolute paths of files that exist, in the order of writing; a missing file, a folder or the same file twice goes
-// to the reader as an error.
+// Reads root.plugins: [./libmine.so, /opt/libtheirs.so], or a single one. A relative path starts at the YAML file's
+// folder.
+// Returns absolute paths of existing files, in the order written; a missing file, a folder or a duplicate file goes to
+// the reader as an error.
 std::vector<std::string> ReadPluginFiles(ConfigMap& root, const std::string& yaml_path);
 
 struct PluginFacts {
-  // 16 hex digits over the files' contents, in their order; "" for no files. Their paths do not count: they may
-  // differ between nodes.
+  // 16 hex digits over the files' contents, in their order; "" for no files. Paths do not count: they may differ
+  // between nodes.
   std::string hash;
   // The built-in table of keys and those that the plugins bring.
   Schema schema;
-  // A plugin brings no table: names that the schema lacks may be its.
+  // Some plugin brings no table: names that the schema lacks may belong to it.
   bool open_names = false;
 };
-// Errors as ReadFile's, and kInvalidArgument for a table that cannot be read.
+// Returns ReadFile's errors, and kInvalidArgument for a table that cannot be read.
 absl::StatusOr<PluginFacts> ReadPluginFacts(const std::vector<std::string>& paths);
 
 }  // namespace composer

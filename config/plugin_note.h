@@ -1,4 +1,4 @@
-// How the ELF notes of a plugin are told from others (job/plugin/plugin.h).
+// How the ELF notes of a plugin are distinguished from others (job/plugin/plugin.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -10,7 +10,7 @@ namespace {
 
 struct RenamedKey {
   absl::string_view old_key;
-  absl::string_view new_key;  // tools/check_configuration_doc.py: documented, and old_key is not
+  absl::string_view new_key;  // tools/check_configuration_doc.py requires it to be documented, and old_key not
   absl::string_view note;
 };
 
@@ -52,7 +52,7 @@ constexpr RenamedKey kRenamedKeys[] = {
     {"metrics", "eval_dataloader", "its `metric_names`"},
 };
 
-// Those that mean the same by another name, so that they are simply taken.
+// These mean the same by another name, so they are accepted.
 constexpr absl::string_view kAccepted[] = {"optimizer",   "scheduler",    "lr_scheduler", "train_loader",
                                            "eval_loader", "eval_loaders", "evaluators",   "max_epochs",
                                            "num_epochs",  "epochs",       "seed_all",     "global_seed"};
@@ -69,7 +69,7 @@ struct MissingKey {
   absl::string_view why;
 };
 
-// Arguments of mosaicml 0.32.1's Trainer first; then older names of them.
+// Arguments of mosaicml 0.32.1's Trainer come first, then their older names.
 constexpr MissingKey kMissingKeys[] = {
     {"spin_dataloaders",
      "leave it out: which samples a batch has is a function of seed and position, so that nothing is skipped over when "

@@ -16,8 +16,8 @@ absl::Status Expected(absl::string_view what, const ConfigNode& node, absl::stri
   return absl::InvalidArgumentError(absl::StrCat("expected ", what, ", got ", node.Describe(), hint));
 }
 
-// The text without `_`, which may only stand between digits; "" when it is not made of number characters or has a
-// leading zero (octal in YAML 1.1, decimal in 1.2).
+// Returns the text without `_`, which may only stand between digits; "" when it contains characters that are not part
+// of a number or has a leading zero (octal in YAML 1.1, decimal in 1.2).
 std::string NumberText(const ConfigNode& node) {
   const std::string& text = node.scalar;
   for (size_t i = 0; i < text.size(); ++i) {

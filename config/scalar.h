@@ -1,4 +1,4 @@
-// What a scalar of a configuration means. Strict: a text in quotes is never a number, `yes` is not a boolean.
+// What a scalar of a configuration means. Strict: quoted text is never a number, `yes` is not a boolean.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace composer {
 
-// Each: kInvalidArgument saying what was expected and what is there.
-// Decimal, with `_` between digits; 1e3 and 2.5e6 where the value is whole.
+// Each returns kInvalidArgument saying what was expected and what was found.
+// Accepts decimal numbers with `_` between digits; 1e3 and 2.5e6 where the value is whole.
 absl::StatusOr<int64_t> ParseIntScalar(const ConfigNode& node);
-// Finite decimal number.
+// Accepts finite decimal numbers.
 absl::StatusOr<double> ParseDoubleScalar(const ConfigNode& node);
-// true, false, and their spellings True, False, TRUE, FALSE.
+// Accepts true, false, and their spellings True, False, TRUE, FALSE.
 absl::StatusOr<bool> ParseBoolScalar(const ConfigNode& node);
-// Any scalar's text.
+// Returns any scalar's text.
 absl::StatusOr<std::string> ParseStringScalar(const ConfigNode& node);
 
 }  // namespace composer

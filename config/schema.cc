@@ -28,7 +28,7 @@ std::vector<std::string> Words(absl::string_view text, char separator) {
   return words;
 }
 
-// "1..9", "1..", "0<..1".
+// Parses "1..9", "1..", "0<..1".
 absl::Status ParseRange(absl::string_view text, ValueType& type) {
   text = absl::StripAsciiWhitespace(text);
   if (text.empty()) return absl::OkStatus();
@@ -59,7 +59,7 @@ struct TypeName {
   Kind kind;
   enum class Rest { kNothing, kRange, kTime, kWords, kSection } rest;
 };
-// A name that begins another stands behind it.
+// A name that is a prefix of another comes after it.
 constexpr TypeName kTypes[] = {
     {"named list", Kind::kNamedList, TypeName::Rest::kSection},
     {"one of", Kind::kChoice, TypeName::Rest::kWords},
@@ -100,7 +100,7 @@ absl::StatusOr<ValueType> ParseType(absl::string_view text) {
   return absl::InvalidArgumentError(absl::StrCat("`", text, "` is not a type"));
 }
 
-// "fp32; amp_bf16 when device is gpu".
+// Parses "fp32; amp_bf16 when device is gpu".
 absl::Status ParseFallback(absl::string_view text, KeyRow& row) {
   row.required = text == "required";
   if (row.required || text == "-") return absl::OkStatus();
@@ -132,7 +132,7 @@ absl::StatusOr<KeyRow> ParseRow(absl::string_view line) {
   return row;
 }
 
-// "n_heads divides d_model", "at most one of a, b".
+// Parses "n_heads divides d_model", "at most one of a, b".
 absl::StatusOr<KeyRule> ParseRule(absl::string_view text) {
   if (absl::ConsumePrefix(&text, "at most one of ")) return KeyRule{KeyRule::Kind::kAtMostOne, Words(text, ',')};
   const std::vector<std::string> keys = absl::StrSplit(text, " divides ");

@@ -1,4 +1,4 @@
-// One value of a job's file against a type of the table of keys (schema.h). Pure functions.
+// Checks one value of a job's file against a type of the table of keys (schema.h). Pure functions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace composer {
 
-// What is wrong with a value that has no sections below it: where, and what in words. Empty: nothing. Maps and named
-// things are only looked at as far as being maps or lists.
+// Returns what is wrong with a value that has no sections below it: where, and what in words; empty when nothing is.
+// Maps and named things are only checked for being maps or lists.
 std::vector<std::pair<SourceMark, std::string>> ValueProblems(const ConfigNode& value,
                                                               const std::vector<ValueType>& types);
 
-// The type among them that the value has the form of; null: none.
+// Returns the type among them that the value has the form of; null when there is none.
 const ValueType* TypeOf(const ConfigNode& value, const std::vector<ValueType>& types);
 
 }  // namespace composer

@@ -35,7 +35,7 @@ int Height(const ConfigNode& node) {
   return height + 1;
 }
 
-// Keys of `base` that `map` lacks.
+// Adds the keys of `base` that `map` lacks.
 void MergeMissing(const ConfigNode& base, ConfigNode& map) {
   for (const ConfigNode& child : base.children) {
     if (map.Find(child.key) == nullptr) map.children.push_back(child);
@@ -196,7 +196,7 @@ void ForgetLines(ConfigNode& node) {
   for (ConfigNode& child : node.children) ForgetLines(child);
 }
 
-// yaml-cpp writes some texts plain that it would read back as something else.
+// Quotes some texts that yaml-cpp writes plain but would read back as something else.
 void EmitText(const std::string& text, bool quoted, YAML::Emitter& out) {
   const bool control = std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (quoted || control || text == "<<") out << YAML::DoubleQuoted;
@@ -260,7 +260,7 @@ absl::StatusOr<ConfigNode> ParseYaml(absl::string_view text, const std::string& 
   }
   if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
   ConfigNode root = builder.TakeRoot();
-  if (root.mark.source.empty()) root.mark.source = source;  // of an empty text
+  if (root.mark.source.empty()) root.mark.source = source;  // an empty text has no mark
   return root;
 }
 

@@ -1,5 +1,6 @@
-// YAML text <-> ConfigNode. Stricter than YAML: keys are texts, a key occurs once in a map, one document a file.
-// Anchors, aliases and merges (`<<: *base`, explicit keys win) work; tags other than !!str/int/float/bool/null do not.
+// Converts YAML text to and from ConfigNode. Stricter than YAML: keys are texts, a key occurs once in a map, and a file
+// holds one document. Anchors, aliases and merges (`<<: *base`, explicit keys win) work; tags other than
+// !!str/int/float/bool/null do not.
 // Limits: 100,000 nodes after aliases are expanded, 64 levels.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -12,16 +13,17 @@
 
 namespace composer {
 
-// kInvalidArgument with one line an error: "train.yaml:7:3: `seed` is given twice (first at train.yaml:2:1)".
-// Empty text is a null node, marked with the source. Text that is not valid UTF-8 is refused at its first bad byte.
+// kInvalidArgument with one line per error: "train.yaml:7:3: `seed` is given twice (first at train.yaml:2:1)". Empty
+// text is a null node, marked with the source. Text that is not valid UTF-8 is refused at its first bad byte.
 absl::StatusOr<ConfigNode> ParseYaml(absl::string_view text, const std::string& source);
 
-// The same for the value of an override; marks have no lines.
+// Does the same for the value of an override; marks have no lines.
 absl::StatusOr<ConfigNode> ParseYamlValue(absl::string_view text, const std::string& source);
 
-// Block style; what it gives parses to an equal tree.
+// Returns block style that parses to an equal tree.
 std::string ToYaml(const ConfigNode& node);
-// The same for files that others may read: values out of the environment as they were written (ConfigNode::written).
+// Does the same for files that others may read: values from the environment appear as they were written
+// (ConfigNode::written).
 std::string ToShownYaml(const ConfigNode& node);
 
 }  // namespace composer

@@ -41,7 +41,7 @@ absl::StatusOr<ProgressPage> ProgressPage::Map(const std::string& path, int open
   const int fd = open(path.c_str(), open_flags | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) return ErrnoStatus(errno, "open progress page", path);
   const absl::Cleanup close_fd = [fd] { close(fd); };
-  // Reserved, not only sized: the first store into a page that a full disk cannot hold would be a SIGBUS.
+  // The space is reserved, not only sized: the first store into a page that a full disk cannot hold would be a SIGBUS.
   if (const int error = (open_flags & O_CREAT) != 0 ? posix_fallocate(fd, 0, kPageBytes) : 0; error != 0)
     return ErrnoStatus(error, "size progress page", path);
   struct stat info;

@@ -1,9 +1,9 @@
 // One page of memory that a worker and its launcher share through a small file: how far the worker has come.
 //
-// The worker stores after each step (a few plain stores: no system call, no lock); the launcher reads whenever it
-// likes, also after the worker was killed with SIGKILL, since the page lives in the file and not in the process. One
-// writer. Numbers of one step are stored before its `batch`, so a reader that sees batch n sees at least step n's
-// samples. Errors: kNotFound / kPermissionDenied / kResourceExhausted of the file, kInvalidArgument when it is no
+// The worker stores after each step (a few plain stores: no system call, no lock); the launcher may read at any time,
+// even after the worker was killed with SIGKILL, since the page lives in the file and not in the process. There is one
+// writer. The numbers of a step are stored before its `batch`, so a reader that sees batch n sees at least step n's
+// samples. Errors: kNotFound / kPermissionDenied / kResourceExhausted of the file, kInvalidArgument when it is not a
 // progress page.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -19,24 +19,24 @@ namespace composer {
 struct ProgressSnapshot {
   int64_t batch = 0;                   // optimizer steps since the run began
   int64_t samples = 0;                 // samples since the run began
-  int32_t phase = 0;                   // a proto::Phase; 0 until the worker has said something
+  int32_t phase = 0;                   // a proto::Phase; 0 until the worker has reported one
   double loss = 0;                     // of the last step; NaN: none yet
   int64_t first_step_unix_micros = 0;  // when the first step of this page's generation was done; 0: not yet
-  int64_t heartbeat = 0;               // grows while the worker lives
+  int64_t heartbeat = 0;               // increases while the worker lives
 };
 
 class ProgressPage {
  public:
-  // A fresh page; an existing file is replaced. The launcher makes one for each worker and generation.
+  // Creates a fresh page and replaces an existing file. The launcher makes one for each worker and generation.
   static absl::StatusOr<ProgressPage> Create(const std::string& path);
-  // The page that a launcher made.
+  // Opens a page that a launcher made.
   static absl::StatusOr<ProgressPage> Open(const std::string& path);
 
   ProgressPage(ProgressPage&& other) noexcept;
   ProgressPage& operator=(ProgressPage&& other) noexcept;
   ~ProgressPage();
 
-  // Where the run stands before the first step (after loading a checkpoint).
+  // Sets where the run stands before the first step (after loading a checkpoint).
   void SetStart(int64_t batch, int64_t samples);
   void RecordStep(int64_t batch, int64_t samples, double loss);
   void SetPhase(int32_t phase);

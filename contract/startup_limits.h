@@ -1,5 +1,5 @@
-// How long a worker may stay in each phase of its start-up without making progress. The launcher watches
-// (launcher/workers/startup_watch.h); the flag `--startup-limits` and the YAML key `startup_limits` set them.
+// How long a worker may stay in each phase of its start-up without making progress. The launcher enforces this
+// (launcher/workers/startup_watch.h); the flag `--startup-limits` and the YAML key `startup_limits` set the limits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,23 +12,24 @@
 
 namespace composer {
 
-// Later phases have the longer limits: who waits for a rank that is stuck in an earlier phase must not be named before it,
-// also when the two are on different nodes.
+// Later phases have longer limits: a rank that waits for one stuck in an earlier phase must not be blamed before it,
+// even when the two are on different nodes.
 struct StartupLimits {
   absl::Duration attach = absl::Seconds(60);        // from the spawn to the first heartbeat
   absl::Duration group = absl::Seconds(300);        // until the ranks are connected
-  absl::Duration build = absl::Seconds(600);        // until model, data and optimizer are there
+  absl::Duration build = absl::Seconds(600);        // until the model, data and optimizer are built
   absl::Duration load = absl::Seconds(900);         // until the checkpoint is loaded
   absl::Duration first_step = absl::Seconds(1200);  // until the first optimizer step is done
 };
 
-// "attach", "group", "build", "load", "first_step".
+// Returns "attach", "group", "build", "load", "first_step".
 std::vector<std::string> StartupPhaseNames();
 
-// Sets one limit; 0 seconds: none. kInvalidArgument: no such phase (names the nearest), or not from 0 to 30 days.
+// Sets one limit; 0 seconds means none. kInvalidArgument: there is no such phase (names the nearest), or the limit is
+// not from 0 to 30 days.
 absl::Status SetStartupLimit(absl::string_view phase, double seconds, StartupLimits& limits);
 
-// Sets those that `text` names: "attach=30,first_step=3600". kInvalidArgument as above.
+// Sets the limits that `text` names: "attach=30,first_step=3600". kInvalidArgument as above.
 absl::Status SetStartupLimits(absl::string_view text, StartupLimits& limits);
 
 }  // namespace composer

@@ -1,5 +1,5 @@
-// Rehearses a death in the middle of a write: the machine's files, until a path that contains a given text is written; then half of it is, and the
-// process ends by SIGKILL.
+// Simulates a crash in the middle of a write: passes everything on to the machine's files until a path that contains a
+// given text is written; then writes half of it and ends the process by SIGKILL.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -21,7 +21,7 @@ std::pair<absl::string_view, absl::string_view> SplitFolder(absl::string_view pa
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// "name-rank{rank}.pt", or a part of it, is "name".
+// Reduces "name-rank{rank}.pt", or a part of it, to "name".
 absl::string_view Bare(absl::string_view name) {
   if (const size_t rank = name.find(kRank); rank != absl::string_view::npos) return name.substr(0, rank);
   for (const absl::string_view extension : kExtensions) {

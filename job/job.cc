@@ -30,7 +30,7 @@ namespace {
 
 constexpr int64_t kMaxSamples = int64_t{1} << 36;
 
-// torch's DataLoader arguments.
+// Reads torch's DataLoader arguments.
 PrefetchOptions ReadPrefetch(ConfigMap& loader, const Job& job) {
   PrefetchOptions options;
   options.num_workers = static_cast<int>(loader.Int("num_workers", options.num_workers, {.min = 0, .max = 256}));
@@ -89,7 +89,7 @@ int64_t ReadMicrobatchSize(ConfigMap& root) {
 }
 
 Precision ReadPrecision(ConfigMap& root, bool gpu) {
-  // On a GPU half the bits are the point; Composer's own default there, amp_fp16, needs loss scaling.
+  // On a GPU, halving the bits is the point; Composer's own default there, amp_fp16, needs loss scaling.
   const std::string name = root.Choice("precision", {"fp32", "amp_bf16", "amp_fp16"}, gpu ? "amp_bf16" : "fp32");
   return name == "fp32" ? Precision::kFp32 : name == "amp_bf16" ? Precision::kAmpBf16 : Precision::kAmpFp16;
 }
@@ -99,7 +99,7 @@ OnNan ReadOnNan(ConfigMap& root, bool composer_compat) {
   return name == "stop" ? OnNan::kStop : name == "skip" ? OnNan::kSkip : OnNan::kContinue;
 }
 
-// 0: not elastic.
+// Returns 0 when not elastic.
 int ReadVirtualShards(ConfigMap& root) {
   const bool elastic = root.Choice("determinism", {"none", "elastic"}, "none") == "elastic";
   const int64_t shards = root.Int("virtual_shards", kDefaultVirtualShards, {.min = 1, .max = 4096});
@@ -143,7 +143,7 @@ PluginRegistry::Names BuiltInNames() {
           {"logger", LoggerNames()},       {"metric", MetricReaderNames()}};
 }
 
-// Before anything else: the names in the rest of the file may be theirs.
+// Must run first: names in the rest of the file may belong to plugins.
 ConfigNode EffectiveOf(const JobIdentity& identity) {
   ConfigNode effective = EffectiveConfig(identity.document, identity.plugins.schema);
   if (effective.Find("run_name") != nullptr) return effective;
@@ -186,7 +186,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ConfigMap model = root.Map("model");
   job.options.tensor_parallel_degree = ReadTensorParallelDegree(root);
   if (model.exists()) job.model = ReadModel(model, plugins);
-  // What is wrong with the model is said once.
+  // A mistake in the model is reported once.
   if (model.exists() && job.options.tensor_parallel_degree > 1 && reader.status().ok())
     job.options.split_model = ReadModelSplitter(model);
   if (!model.exists()) root.Reject("model", "required");
@@ -237,7 +237,7 @@ void WarnOfWideGroups(const JobPlace& place, int tensor_parallel_degree) {
                << place.local_world_size << " ranks of a node: groups span nodes, and their collectives are slow";
 }
 
-// What the checkpoints keep of the configuration, and what becomes of one of them when the run resumes.
+// Sets what checkpoints keep of the configuration, and how a kept configuration is judged when the run resumes.
 absl::Status AddResume(const Job& job, const JobPlace& place, TrainerOptions& options) {
   ASSIGN_OR_RETURN(const KeptConfig kept, KeepConfigOfRun(job.effective, job.run_folder, /*make_key=*/place.rank == 0));
   options.configuration = SerializeKept(kept);
@@ -247,7 +247,7 @@ absl::Status AddResume(const Job& job, const JobPlace& place, TrainerOptions& op
     if (said.ok() && rank == 0) absl::FPrintF(stderr, "%s\n", *said);
     return said.status();
   };
-  // These write at the end of a complete run whenever it is started again.
+  // These write at the end of a complete run even when it is merely started again.
   const std::vector<Setting> settings = ListSettings(job.effective);
   const bool writes_at_end = std::any_of(settings.begin(), settings.end(), [](const Setting& setting) {
     return absl::StrContains(setting.path, ".export_for_inference") || absl::StrContains(setting.path, ".generate.");
@@ -295,7 +295,7 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   if (const auto part = job.fatal_write(place))
     options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long
   RETURN_IF_ERROR(AddLoggers(job.logging, place, facts, options));
-  // The last, so that it sees what the others do.
+  // The profiler comes last, so that it sees what the others do.
   if (job.profiler) options.callbacks.push_back(std::make_unique<Profiler>(*job.profiler));
   return options;
 }

@@ -1,4 +1,4 @@
-// A job's YAML read into what a Trainer is made of. Keys are Composer's Trainer argument names; docs/configuration.md
+// Reads a job's YAML into the parts of a Trainer. Keys are Composer's Trainer argument names; docs/configuration.md
 // lists them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -26,7 +26,7 @@
 
 namespace composer {
 
-// Everything the YAML says, checked, nothing built yet.
+// Everything the YAML says; checked, but nothing is built yet.
 struct Job {
   std::string run_name;
   std::string run_folder;  // absolute
@@ -35,7 +35,7 @@ struct Job {
   HostCollectives collectives = HostCollectives::kAuto;
   bool debug_collectives = false;
 
-  std::shared_ptr<PluginRegistry> plugins;  // what the factories below may come from
+  std::shared_ptr<PluginRegistry> plugins;  // may have made the factories below
   TrainerOptions options;                   // without the parts below
   ModelFactory model;
   DatasetFactory train_dataset;
@@ -52,29 +52,30 @@ struct Job {
   LoggingOptions logging;
   std::optional<ProfilerOptions> profiler;
 
-  ConfigNode effective;  // every setting in force; shown for run_folder/config.yaml
+  ConfigNode effective;  // every setting in force; written, without secrets, to run_folder/config.yaml
   std::vector<std::string> resume_changes;
-  std::string model_json;  // the key `model`
+  std::string model_json;  // the key `model`, as JSON
 };
 
 struct JobSource {
   std::string yaml_path;
   std::vector<std::string> overrides;  // key=value
-  std::string run_folder;              // as the launcher gave it; "": from the YAML
-  int world_size = 0;                  // 0: not known
-  // For the test that compares the readers with the table of keys: what they ask for is noted there, and the table is
-  // not consulted.
+  std::string run_folder;              // as given by the launcher; "": from the YAML
+  int world_size = 0;                  // 0: unknown
+  // For the test that compares the readers with the table of keys: records what they ask for, and skips the check
+  // against the table.
   std::vector<ConfigAsk>* asks = nullptr;
 };
 
 // kInvalidArgument with one line for each mistake in the file; kNotFound for a missing file.
 absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env);
 
-// Opens the data: options.train.dataset and the evaluations'. An error begins with the key: "train_dataloader.path: …".
+// Opens the data: options.train.dataset and the evaluations' datasets. An error begins with the key:
+// "train_dataloader.path: …".
 absl::Status OpenData(Job& job);
 
-// Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); Status for data that
-// can't be read.
+// Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); returns a Status for
+// data that cannot be read.
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place);
 
 }  // namespace composer

@@ -22,7 +22,7 @@ AlgorithmFactory ReadEma(ConfigMap config) {
   return [options = *options] { return std::make_unique<Ema>(options); };
 }
 
-// A row each.
+// One row per algorithm.
 const std::vector<NamedReader<AlgorithmFactory>>& Algorithms() {
   static const auto& rows = *new std::vector<NamedReader<AlgorithmFactory>>{{"ema", ReadEma}};
   return rows;

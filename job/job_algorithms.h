@@ -10,10 +10,10 @@
 
 namespace composer {
 
-// The built-in ones.
+// Returns the names of the built-in algorithms.
 std::vector<std::string> AlgorithmNames();
 
-// root.algorithms: a map by name, in the order of writing. Errors go to the reader.
+// Reads root.algorithms: a map by name, in the order written. Errors go to the reader.
 std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const PluginTables& plugins);
 
 }  // namespace composer

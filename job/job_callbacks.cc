@@ -37,7 +37,7 @@ namespace composer {
 namespace {
 
 constexpr absl::string_view kHowNames[] = {"kill", "abort", "exit", "throw", "hang"};
-// Of the end of a batch, of a checkpoint's save, or of the next step's collectives.
+// The process fails at the end of a batch, in a checkpoint's save, or in the next step's collectives.
 constexpr absl::string_view kFailWhen[] = {"batch_end",  "save",           "all_reduce",
                                            "all_gather", "reduce_scatter", "broadcast"};
 constexpr IntRange kCount = {.min = 1, .max = 1 << 30};
@@ -55,7 +55,7 @@ CallbackFactory ReadActivationMonitor(ConfigMap config) {
   ActivationMonitor::Options options;
   options.interval = ReadInterval(config, "interval", "25ba");
   options.ignore_module_types = config.StringList("ignore_module_types", {});
-  config.Bool("only_log_wandb", true);  // without W&B Composer logs to all loggers, too
+  config.Bool("only_log_wandb", true);  // accepted without effect: without W&B, Composer also logs to all loggers
   return Fixed<ActivationMonitor>(options);
 }
 
@@ -65,7 +65,7 @@ Better ReadBetter(ConfigMap& config) {
   return better == "less" || better == "lt" ? Better::kLess : Better::kGreater;
 }
 
-// `monitor` alone with a full name, or Composer's two: monitor and dataloader_label.
+// Accepts `monitor` alone with a full name, or Composer's two keys: monitor and dataloader_label.
 std::string ReadMonitor(ConfigMap& config) {
   const std::string monitor = config.String("monitor");
   const std::string label = config.String("dataloader_label", "");
@@ -261,8 +261,8 @@ CallbackFactory ReadThrottle(ConfigMap config) {
   return Fixed<Throttle>(options);
 }
 
-// TrainerOptions::checkpoint_savers and generate: the trainer makes them, with what only it has (job_checkpoints.h,
-// job_generate.h).
+// Serves TrainerOptions::checkpoint_savers and generate: the trainer makes these, since only it has what they need
+// (job_checkpoints.h, job_generate.h).
 CallbackFactory ReadElsewhere(ConfigMap) { return nullptr; }
 
 struct CallbackRow {

@@ -17,13 +17,14 @@ namespace composer {
 
 using CallbackFactory = std::function<std::unique_ptr<Callback>(const JobPlace& place, const JobFacts& facts)>;
 
-// root.callbacks: {speed_monitor: {window_size: 50}, lr_monitor: , …}, or a list of such. Errors go to the reader.
+// Reads root.callbacks: {speed_monitor: {window_size: 50}, lr_monitor: , …}, or a list of such maps. Errors go to the
+// reader.
 std::vector<CallbackFactory> ReadCallbacks(ConfigMap root, const PluginTables& plugins);
-// The built-in ones.
+// Returns the names of the built-in callbacks.
 std::vector<std::string> CallbackNames();
 
-// callbacks.fail_at with `when: save`: the part of a checkpoint file's path whose writing is to kill this process;
-// nullopt: none.
+// For callbacks.fail_at with `when: save`, returns the part of a checkpoint file's path whose writing is to kill this
+// process; nullopt: none.
 using FatalWrite = std::function<std::optional<std::string>(const JobPlace&)>;
 FatalWrite ReadFatalWrite(ConfigMap root);
 

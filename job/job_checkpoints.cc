@@ -27,7 +27,7 @@ struct Template {
   std::string text;
 };
 
-// save_filename and save_latest_filename, or a saver's filename and latest_filename.
+// Applies save_filename and save_latest_filename, or a saver's filename and latest_filename.
 void SetNames(ConfigMap& config, const Template& name, const Template& latest, const PlaceholderValues& values,
               SaveOptions& save) {
   const auto folder = FolderOfSaveFilename(name.text);
@@ -56,7 +56,7 @@ SaveOptions ReadSaver(ConfigMap config) {
   return save;
 }
 
-// Any event by its name; Composer's default is before_load.
+// Reads any event by its name; Composer's default is before_load.
 Event ReadEvent(ConfigMap& config, absl::string_view key, Event fallback) {
   std::vector<absl::string_view> names;
   for (int i = 0; i < kNumEvents; ++i) names.push_back(EventName(static_cast<Event>(i)));

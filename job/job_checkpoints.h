@@ -1,4 +1,4 @@
-// What a job's YAML says of saving and loading: the keys save_*, load_*, autoresume, and the callbacks checkpoint_saver
+// Saving and loading as a job's YAML sets them: the keys save_*, load_*, autoresume, and the callbacks checkpoint_saver
 // and load_checkpoint.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -12,15 +12,17 @@
 
 namespace composer {
 
-// root's keys. run_folder: where checkpoints go unless save_folder says otherwise; {run_name} in save_folder is filled in. Errors go to the reader.
+// Reads root's keys. Checkpoints go to run_folder unless save_folder says otherwise; {run_name} in save_folder is
+// filled in. Errors go to the reader.
 SaveOptions ReadSaving(ConfigMap& root, const std::string& run_name, const std::string& run_folder);
 LoadOptions ReadLoading(ConfigMap& root);
 
-// callbacks.checkpoint_saver, each of them: {folder, filename, latest_filename, save_interval, num_checkpoints_to_keep, overwrite, weights_only,
-// async, overlap, ignore_keys}.
+// Reads every callbacks.checkpoint_saver: {folder, filename, latest_filename, save_interval, num_checkpoints_to_keep,
+// overwrite, weights_only, async, overlap, ignore_keys}.
 std::vector<SaveOptions> ReadCheckpointSavers(ConfigMap& root);
 
-// callbacks.load_checkpoint: {load_path, load_weights_only, strict_model_weights, ignore_keys, exclude_algorithms, event}.
+// Reads callbacks.load_checkpoint: {load_path, load_weights_only, strict_model_weights, ignore_keys,
+// exclude_algorithms, event}.
 CallbackFactory ReadLoadCheckpoint(ConfigMap config);
 
 }  // namespace composer

@@ -10,10 +10,11 @@
 
 namespace composer {
 
-// The built-in ones.
+// Returns the names of the built-in datasets.
 std::vector<std::string> DatasetNames();
 
-// Reads the keys of the dataset that `name` chooses. Errors go to the reader; the factory, which reads the data, must not be called after one.
+// Reads the keys of the dataset that `name` chooses. Errors go to the reader; after one, the factory, which reads the
+// data, must not be called.
 DatasetFactory ReadDataset(ConfigMap config, const PluginTables& plugins);
 
 }  // namespace composer

@@ -31,7 +31,7 @@ DdpSyncStrategy ReadSyncStrategy(ConfigMap& root) {
                                    : DdpSyncStrategy::kSingleAutoSync;
 }
 
-// true, false, a number n for the first block of each n, or types of blocks.
+// Accepts true, false, a number n for the first block of each n, or types of blocks.
 BlockChoice ReadBlockChoice(ConfigMap& config, absl::string_view key) {
   BlockChoice choice;
   if (!config.Has(key) || config.Is(key, "true") || config.Is(key, "false")) {
@@ -70,7 +70,8 @@ ActivationOptions ReadActivations(ConfigMap& root) {
   ActivationOptions options;
   options.checkpoint = ReadBlockChoice(config, "activation_checkpointing");
   options.cpu_offload = config.Bool("activation_cpu_offload", false);
-  // Composer's two implementations give the same results; here is one, which has the limits of neither.
+  // Accepted without effect: Composer's two implementations give the same results, and the one here has the limits of
+  // neither.
   config.Bool("activation_checkpointing_reentrant", true);
   return options;
 }

@@ -1,4 +1,5 @@
-// ddp_sync_strategy and ddp_config of a job: how gradients of a model that every rank holds whole are summed.
+// The keys ddp_sync_strategy and ddp_config of a job: how gradients of a model that is replicated on every rank are
+// summed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,11 +12,11 @@
 
 namespace composer {
 
-// fsdp: a reduce_dtype of bfloat16 with NO_SHARD is gradient_compression bf16.
+// With `fsdp`, a reduce_dtype of bfloat16 with NO_SHARD becomes gradient_compression bf16.
 DdpOptions ReadDdp(ConfigMap& root, const std::optional<FsdpOptions>& fsdp);
 
-// activation_checkpointing, activation_checkpointing_reentrant and activation_cpu_offload of the map that ReadParallelism
-// reads; they need no sharding.
+// Reads activation_checkpointing, activation_checkpointing_reentrant and activation_cpu_offload from the map that
+// ReadParallelism reads; they need no sharding.
 ActivationOptions ReadActivations(ConfigMap& root);
 
 }  // namespace composer

@@ -24,7 +24,7 @@ SamplingOptions ReadSampling(ConfigMap& config, uint64_t seed) {
   return sampling;
 }
 
-// One number or a list of them, as Hugging Face has it.
+// Accepts one number or a list of them, like Hugging Face.
 std::vector<int64_t> ReadEndTokens(ConfigMap& config) {
   std::vector<int64_t> tokens;
   for (const std::string& text : config.StringList("eos_token_id", {})) {
@@ -50,7 +50,7 @@ GenerateCallback ReadOne(ConfigMap config, uint64_t seed) {
   if (!config.Has("interval")) config.Reject("interval", "is required: \"100ba\", \"1ep\", \"0.1dur\"");
   callback.interval = ReadTime(config, "interval", "1ep");
   GenerateOptions& options = callback.options;
-  // Null, as it is for Composer: all prompts.
+  // Null means all prompts, as in Composer.
   if (config.Has("batch_size")) options.batch_size = config.Int("batch_size", 1, kTextCount);
   options.max_new_tokens = config.Int("max_new_tokens", options.max_new_tokens, kTextCount);
   options.eos_token_id = ReadEndTokens(config);

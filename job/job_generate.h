@@ -1,4 +1,5 @@
-// The callback `generate` out of a job's YAML: the trainer makes it part of its loop (trainer/loop/generate_loop.h).
+// Reads the callback `generate` from a job's YAML: the trainer makes it part of its loop
+// (trainer/loop/generate_loop.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,9 +11,9 @@
 
 namespace composer {
 
-// root.callbacks.generate, or every such entry of a list: Composer's arguments, and of those that it passes on to
-// transformers max_new_tokens, eos_token_id, do_sample, temperature, top_k, top_p, use_cache. seed: the run's, where
-// none is given. Errors go to the reader.
+// Reads root.callbacks.generate, or every such entry of a list: Composer's arguments, and of those that it passes on to
+// transformers: max_new_tokens, eos_token_id, do_sample, temperature, top_k, top_p, use_cache. `seed` is the run's; it
+// is used where none is given. Errors go to the reader.
 std::vector<GenerateCallback> ReadGenerate(ConfigMap& root, uint64_t seed);
 
 }  // namespace composer

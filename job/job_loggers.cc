@@ -83,7 +83,7 @@ RemoteUploader::Options ReadUploads(ConfigMap& config) {
   options.hasty_flush_timeout = absl::Seconds(config.Int("preempted_flush_seconds", 20, {.min = 0, .max = 86400}));
   options.queue.threads = static_cast<int>(config.Int("num_concurrent_uploads", 1, {.min = 1, .max = 64}));
   options.queue.attempts = static_cast<int>(config.Int("num_attempts", 3, {.min = 1, .max = 100}));
-  config.Bool("use_procs", true);  // Composer's; threads here, which wait for the network all the same
+  config.Bool("use_procs", true);  // Composer's key, without effect: here threads wait for the network just as well
   return options;
 }
 
@@ -112,7 +112,7 @@ constexpr NamedReader<LoggerFactory> kLoggers[] = {
     {"tensorboard", ReadTensorBoard},
 };
 
-// Rank 0 has the metrics of all ranks.
+// Only rank 0 gets a plugin's logger: it has the metrics of all ranks.
 LoggerFactory OfPlugin(PluginLoggerFactory make) {
   return [make](const JobPlace& place, const JobFacts& facts) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
     if (place.rank != 0) return nullptr;
@@ -170,7 +170,7 @@ void AddProgressBar(const LoggingOptions& logging, const JobPlace& place, Traine
   options.callbacks.push_back(std::make_unique<ProgressBar>(bar, RealClock::Get()));
 }
 
-// What every run's records have, unless the job says how: learning rates, samples and tokens a second.
+// Adds what every run's records contain unless the job says how: learning rates, samples and tokens per second.
 void AddUsualRecords(TrainerOptions& options) {
   bool rates = false, speed = false;
   for (const auto& callback : options.callbacks) {
@@ -181,7 +181,7 @@ void AddUsualRecords(TrainerOptions& options) {
   if (!speed) options.callbacks.push_back(std::make_unique<Throughput>());
 }
 
-// Closed last, they upload what the others wrote when they were closed.
+// Uploaders must be closed last: they upload what the others wrote when they were closed.
 void PutUploadersLast(std::vector<std::unique_ptr<LoggerDestination>>& loggers) {
   std::stable_partition(loggers.begin(), loggers.end(),
                         [](const auto& logger) { return dynamic_cast<RemoteUploader*>(logger.get()) == nullptr; });

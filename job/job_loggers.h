@@ -18,7 +18,7 @@
 
 namespace composer {
 
-// Null: this rank has none of it.
+// Returns null when this rank has none of it.
 using LoggerFactory =
     std::function<absl::StatusOr<std::unique_ptr<LoggerDestination>>(const JobPlace& place, const JobFacts& facts)>;
 
@@ -34,15 +34,15 @@ struct LoggingOptions {
   Hyperparameters config;  // the whole resolved configuration, flat; the caller fills it in
 };
 
-// root.{progress_bar, metrics_file, log_to_console, console_stream, console_log_interval, log_traces, auto_log_hparams}
-// and root.loggers: {tensorboard: {…}, file_logger: {…}}. Errors go to the reader.
+// Reads root.{progress_bar, metrics_file, log_to_console, console_stream, console_log_interval, log_traces,
+// auto_log_hparams} and root.loggers: {tensorboard: {…}, file_logger: {…}}. Errors go to the reader.
 LoggingOptions ReadLogging(ConfigMap root, const PluginTables& plugins);
-// The built-in ones.
+// Returns the names of the built-in loggers.
 std::vector<std::string> LoggerNames();
 
-// Rank 0's destinations: run_folder/metrics.jsonl, the console, the progress bar, and those of `loggers`, some of which
-// every rank has. The hyperparameters are handed to them at INIT. Fails when metrics.jsonl can't be opened, and with what a
-// plugin's factory says.
+// Adds rank 0's destinations (run_folder/metrics.jsonl, the console, the progress bar) and those of `loggers`, some of
+// which every rank has. They receive the hyperparameters at INIT. Fails when metrics.jsonl cannot be opened, and with
+// the errors of a plugin's factory.
 absl::Status AddLoggers(const LoggingOptions& logging, const JobPlace& place, const JobFacts& facts,
                         TrainerOptions& options);
 

@@ -7,7 +7,7 @@
 namespace composer {
 namespace {
 
-// The keys that a metric has.
+// The keys that a metric accepts.
 enum Keys : unsigned { kNone = 0, kNumClasses = 1, kIgnoreIndex = 2, kAverage = 4, kBatchMean = 8 };
 
 MetricOptions ReadOptions(ConfigMap& config, unsigned keys) {

@@ -11,10 +11,11 @@
 
 namespace composer {
 
-// The built-in ones, which have Composer's (torchmetrics') class names.
+// Returns the names of the built-in metrics, which are Composer's (torchmetrics') class names.
 std::vector<std::string> MetricReaderNames();
 
-// config.<key>: a map by name, {MulticlassAccuracy: , MaskedAccuracy: {ignore_index: 0}}. Nothing when the key is not given.
+// Reads config.<key>, a map by name: {MulticlassAccuracy: , MaskedAccuracy: {ignore_index: 0}}. Returns nullopt when
+// the key is not given.
 std::optional<std::vector<MetricFactory>> ReadMetrics(ConfigMap config, absl::string_view key,
                                                       const PluginTables& plugins);
 

@@ -35,7 +35,7 @@ ModelFactory ReadResNetSmall(ConfigMap config) {
   return [=] { return MakeResNetSmall(options); };
 }
 
-// Names as in llm-foundry's mpt_causal_lm.
+// Names are those of llm-foundry's mpt_causal_lm.
 GptOptions ReadGptOptions(ConfigMap& config) {
   GptOptions options;
   options.layers = config.Int("n_layers", options.layers, kSize);
@@ -58,7 +58,7 @@ ModelSplitter ReadGptSplitter(ConfigMap config) {
   };
 }
 
-// Names in the order of their enumerators.
+// Names are in the order of their enumerators.
 constexpr absl::string_view kTasks[] = {"classifier", "language_model", "custom"};
 constexpr absl::string_view kLosses[] = {"default",  "module",  "cross_entropy", "binary_cross_entropy_with_logits",
                                          "mse_loss", "l1_loss", "nll_loss"};

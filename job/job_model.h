@@ -13,15 +13,16 @@
 
 namespace composer {
 
-// The built-in ones.
+// Returns the names of the built-in models.
 std::vector<std::string> ModelNames();
 
-// For tensor parallelism: this rank's part of the model that ReadModel's factory made from the same keys. An error when
-// the model cannot be split.
+// Returns, for tensor parallelism, this rank's part of the model that ReadModel's factory made from the same keys.
+// ReadModelSplitter reports an error when the model cannot be split.
 using ModelSplitter = std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)>;
 ModelSplitter ReadModelSplitter(ConfigMap config);
 
-// Reads the keys of the model that `name` chooses. Errors go to the reader; the factory must not be called after one. It throws c10::ValueError or StatusError.
+// Reads the keys of the model that `name` chooses. Errors go to the reader; after one, the factory must not be called.
+// It throws c10::ValueError or StatusError.
 ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins);
 
 }  // namespace composer

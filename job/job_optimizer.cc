@@ -38,7 +38,7 @@ void ReadBetas(ConfigMap& config, double& beta1, double& beta2) {
   if (betas.size() == 2) beta1 = betas[0], beta2 = betas[1];
 }
 
-// The optimizer, once its groups and its options are read.
+// Makes the optimizer's factory once its groups and options are read.
 template <typename Made, typename Options>
 OptimizerFactory Factory(ConfigMap& config, const ParamGroupOptions& groups, const Options& options) {
   if (const absl::Status status = Validate(options); !status.ok()) config.Reject("name", status.message());

@@ -10,11 +10,11 @@
 
 namespace composer {
 
-// root.optimizers: {name: adamw, lr, weight_decay, …}; keys and defaults are Composer's or torch's. Without it: as
-// Composer, decoupled_sgdw with lr 0.1. Errors go to the reader. The factory throws StatusError, for a parameter rule
-// that matches nothing, say.
+// Reads root.optimizers: {name: adamw, lr, weight_decay, …}; keys and defaults are Composer's or torch's. Without it,
+// the default is Composer's: decoupled_sgdw with lr 0.1. Errors go to the reader. The factory throws StatusError, for
+// example for a parameter rule that matches nothing.
 OptimizerFactory ReadOptimizer(ConfigMap root, const PluginTables& plugins);
-// The built-in ones.
+// Returns the names of the built-in optimizers.
 std::vector<std::string> OptimizerNames();
 
 }  // namespace composer

@@ -8,7 +8,7 @@
 namespace composer {
 namespace {
 
-// Composer's names of it and those it writes itself.
+// The sharding strategies, by the names that Composer accepts and writes.
 struct StrategyRow {
   absl::string_view name;
   ShardingStrategy strategy;
@@ -72,7 +72,7 @@ void ReadMesh(ConfigMap& config, bool hybrid, FsdpOptions& options) {
   options.data_parallel_replicate_degree = replicate == -1 ? 0 : static_cast<int>(replicate);
 }
 
-// true, false, or types of blocks.
+// Accepts true, false, or types of blocks.
 void ReadWrapping(ConfigMap& config, FsdpOptions& options) {
   if (!config.Has("auto_wrap") || config.Is("auto_wrap", "true") || config.Is("auto_wrap", "false")) {
     options.auto_wrap = config.Bool("auto_wrap", true);

@@ -1,4 +1,4 @@
-// What a job's YAML says of parallelism: `parallelism_config: {fsdp: {…}, tp: {…}}`, or the older `fsdp_config: {…}`.
+// Reads a job's parallelism: `parallelism_config: {fsdp: {…}, tp: {…}}`, or the older `fsdp_config: {…}`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace composer {
 
-// Nothing when neither is given. precision: the run's, which mixed_precision DEFAULT and PURE follow. Errors go to the
-// reader.
+// Returns nullopt when neither is given. `precision` is the run's, which mixed_precision DEFAULT and PURE follow.
+// Errors go to the reader.
 std::optional<FsdpOptions> ReadParallelism(ConfigMap& root, Precision precision);
 
-// `parallelism_config: {tp: {tensor_parallel_degree: …}}`; 1 when it is not given.
+// Reads `parallelism_config: {tp: {tensor_parallel_degree: …}}`; returns 1 when it is not given.
 int ReadTensorParallelDegree(ConfigMap& root);
 
 }  // namespace composer

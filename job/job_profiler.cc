@@ -5,7 +5,7 @@ namespace composer {
 namespace {
 
 CyclicSchedule ReadSchedule(ConfigMap config) {
-  constexpr int64_t kMost = int64_t{1} << 40;  // sums and products of a few stay far from overflow
+  constexpr int64_t kMost = int64_t{1} << 40;  // sums and products of a few of these stay far from overflow
   CyclicSchedule schedule;
   schedule.skip_first = config.Int("skip_first", schedule.skip_first, {.min = 0, .max = kMost});
   schedule.wait = config.Int("wait", schedule.wait, {.min = 0, .max = 1 << 20});
@@ -47,7 +47,7 @@ std::optional<ProfilerOptions> ReadProfiler(ConfigMap root) {
   options.system.net = config.Bool("sys_prof_net", options.system.net);
   options.system.interval =
       absl::Seconds(config.Double("sys_prof_stats_thread_interval_seconds", 0.5, {.min = 0.001, .max = 3600}));
-  // What is left concerns names; it says which itself.
+  // The remaining checks concern names, and their messages say which key is wrong.
   if (const absl::Status status = Validate(options); !status.ok()) root.Reject("profiler", status.message());
   return options;
 }

@@ -6,7 +6,8 @@
 //                          merged_trace_filename: merged_trace.json, num_traces_to_keep: -1}
 //     sys_prof_cpu: true        # sys_prof_memory, sys_prof_disk, sys_prof_net: false
 //     sys_prof_stats_thread_interval_seconds: 0.5
-//     torch_prof_profile_memory: true        # torch_prof_with_flops: true, torch_prof_record_shapes: false; all false: no operators
+//     torch_prof_profile_memory: true        # torch_prof_with_flops: true, torch_prof_record_shapes: false
+//                                            # (all three false: no operators)
 //     torch_prof_memory_filename: "ep{epoch}-ba{batch}-rank{rank}.memory.html"        # "": none
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -18,7 +19,7 @@
 
 namespace composer {
 
-// nullopt without the key. Errors go to the reader.
+// Returns nullopt without the key. Errors go to the reader.
 std::optional<ProfilerOptions> ReadProfiler(ConfigMap root);
 
 }  // namespace composer

@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kKeyBytes = 32;
 
-// "" when there is none and none is to be made.
+// Returns "" when there is no key and none is to be made.
 absl::StatusOr<std::string> KeyOfRun(const std::string& run_folder, bool make) {
   const std::string path = JoinPath(run_folder, ".config_key");
   absl::StatusOr<std::string> key = ReadFile(path, kKeyBytes);
@@ -36,13 +36,13 @@ absl::StatusOr<std::string> KeyOfRun(const std::string& run_folder, bool make) {
   return fresh;
 }
 
-// Twice, so that nothing can be appended to what was hashed.
+// Hashes twice, so that nothing can be appended to what was hashed.
 std::string KeyedHash(absl::string_view key, absl::string_view path, absl::string_view value) {
   const std::string inner = Sha256Hex({key, path, absl::string_view("\0", 1), value});
   return Sha256Hex({key, inner}).substr(0, 32);
 }
 
-// "2026-11-22T12:01:07Z" -> "2026-11-22 12:01:07 UTC"; what is not of that form stays.
+// Converts "2026-11-22T12:01:07Z" to "2026-11-22 12:01:07 UTC"; returns text of another form unchanged.
 std::string Date(const std::string& saved_at) {
   absl::Time time;
   if (!absl::ParseTime(absl::RFC3339_full, saved_at, &time, nullptr)) return saved_at;
@@ -72,7 +72,7 @@ absl::StatusOr<KeptConfig> KeepConfigOfRun(const ConfigNode& effective, const st
   kept = KeepConfig(effective,
                     [&](absl::string_view path, absl::string_view value) { return KeyedHash(key, path, value); });
   if (key.empty()) kept.hashes.clear();
-  // Hashes of another key are told by this one.
+  // This hash identifies the key, so that hashes made with another key are recognised.
   if (!key.empty()) kept.hashes[""] = KeyedHash(key, "", "");
   return kept;
 }

@@ -25,7 +25,7 @@ void ReadMilestones(ConfigMap& config, ScheduleSpec& spec) {
   }
 }
 
-// Only the keys that the curve reads are known.
+// Reads only the keys that the curve uses; others stay unknown.
 void ReadCurve(ConfigMap& config, ScheduleSpec& spec) {
   const auto number = [&](absl::string_view key, double& value, DoubleRange range = {}) {
     value = config.Double(key, value, range);
@@ -78,7 +78,7 @@ SchedulerFactory ReadComposerSchedule(ConfigMap& config, ScheduleSpec spec, bool
   return [spec] { return MakeScheduler(spec); };
 }
 
-// The same for torch's: the arguments without a default are required.
+// Does the same for torch's schedulers: arguments without a default are required.
 template <TorchCurve curve>
 SchedulerFactory ReadTorchSchedule(ConfigMap& config, bool every_batch) {
   TorchScheduleSpec spec;

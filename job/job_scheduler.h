@@ -1,4 +1,4 @@
-// Schedulers by name: Composer's, and torch's with `_lr` at the end.
+// Schedulers by name: Composer's, and torch's with an `_lr` suffix.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace composer {
 
-// root.schedulers: one map or a list of them, {name: cosine_annealing_with_warmup, t_warmup: 50ba, …}; their factors
-// multiply. root.step_schedulers_every_batch: when they step; not given: as in Composer every batch, but every epoch
-// when one of them is torch's. Errors go to the reader.
+// Reads root.schedulers: one map or a list of them, {name: cosine_annealing_with_warmup, t_warmup: 50ba, …}; their
+// factors multiply. Reads root.step_schedulers_every_batch: when they step. If not given, that is every batch, as in
+// Composer, but every epoch when one of them is torch's. Errors go to the reader.
 std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root, const PluginTables& plugins);
-// The built-in ones.
+// Returns the names of the built-in schedulers.
 std::vector<std::string> SchedulerNames();
 
 }  // namespace composer

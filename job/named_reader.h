@@ -1,4 +1,5 @@
-// Looking up a name of a job's YAML: in the built-in table, then among the plugins'. An unknown name is an error that lists both.
+// Looks up a name of a job's YAML in the built-in table, then among the plugins'. An unknown name is an error that
+// lists both.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -34,7 +35,7 @@ std::vector<std::string> NamesOf(const Rows& rows) {
   return names;
 }
 
-// UnknownName (config/name_advice.h) among the built-in names and the plugins'.
+// Returns UnknownName (config/name_advice.h) for the built-in names and the plugins'.
 template <typename Factory>
 std::string UnknownNameOf(const std::string& name, std::vector<std::string> built_in,
                           const PluginTable<Factory>& plugins) {
@@ -42,7 +43,8 @@ std::string UnknownNameOf(const std::string& name, std::vector<std::string> buil
   return UnknownName(name, built_in);
 }
 
-// A plugin's factory with what it throws or forgets put into words: the thing's name and the plugin's. Throws StatusError.
+// Wraps a plugin's factory: an exception or a missing result becomes an error with the thing's name and the plugin's.
+// Throws StatusError.
 template <typename Made, typename... Args>
 std::function<Made(Args...)> Named(std::string who, std::function<Made(Args...)> make) {
   return [who = std::move(who), make = std::move(make)](Args... args) -> Made {
@@ -58,7 +60,7 @@ std::function<Made(Args...)> Named(std::string who, std::function<Made(Args...)>
   };
 }
 
-// The plugin's reader on these keys; a thrown error goes to the reader of the file.
+// Runs the plugin's reader on these keys; a thrown error goes to the file's reader.
 template <typename Factory>
 Factory ReadWithPlugin(const std::string& name, const PluginEntry<Factory>& entry, ConfigMap config) {
   PluginConfig keys(config);
@@ -70,7 +72,8 @@ Factory ReadWithPlugin(const std::string& name, const PluginEntry<Factory>& entr
   return status.ok() ? Named(who, std::move(factory)) : nullptr;
 }
 
-// The factory of config's `name`, which is required. Null after an error. other_names: built-in ones that are not in the table, for the message.
+// Returns the factory of config's `name`, which is required; null after an error. `other_names` are built-in names that
+// are not in the table, for the message.
 template <typename Factory>
 Factory ReadNamed(ConfigMap config, absl::Span<const NamedReader<Factory>> built_in,
                   const PluginTable<Factory>& plugins, std::vector<std::string> other_names = {}) {
@@ -86,7 +89,7 @@ Factory ReadNamed(ConfigMap config, absl::Span<const NamedReader<Factory>> built
   return nullptr;
 }
 
-// The factories of root.<key>, a map whose keys are names, in the order of writing; those in error are left out.
+// Returns the factories of root.<key>, a map whose keys are names, in the order written; leaves out those with errors.
 template <typename Factory>
 std::vector<Factory> ReadNamedMaps(ConfigMap root, absl::string_view key,
                                    absl::Span<const NamedReader<Factory>> built_in,

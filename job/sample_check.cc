@@ -34,7 +34,7 @@ std::string ShapeOf(const at::Tensor& tensor) {
   return text.str();
 }
 
-// The first line of an error; where it does not begin with a key, what was tried.
+// Returns the first line of an error; unless it begins with a key, adds what was tried.
 absl::Status Refused(const absl::Status& status, const Batch& batch) {
   const absl::string_view message = status.message().substr(0, status.message().find('\n'));
   if (absl::StartsWith(message, "model.") || absl::StartsWith(message, "model: "))

@@ -1,4 +1,5 @@
-// Do a job's model and its data fit together? Some samples through a model that is made for it, and thrown away.
+// Checks whether a job's model and its data fit together: sends some samples through a model that is made for the check
+// and then discarded.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,15 +15,15 @@
 namespace composer {
 
 struct SampleCheck {
-  // Parameters of the model, which is built without memory for them first.
+  // Number of parameters of the model, which is first built without memory for them.
   int64_t parameters = 0;
-  // Why no sample was sent through it: it is too large for a trial on this machine. "": they were.
+  // Why no sample was sent through the model: it is too large for a trial on this machine. "": samples were sent.
   std::string not_tried;
 };
 
-// At most kTriedSamples, spread over the data set, through forward and loss on the CPU, without gradients. Models
-// with more than kLargestTrial bytes of parameters are only built. kInvalidArgument, which begins with the key
-// ("model", "model.vocab_size"): what the model said of them.
+// Sends at most kTriedSamples samples, spread over the data set, through forward and loss on the CPU, without
+// gradients. Only builds models with more than kLargestTrial bytes of parameters. kInvalidArgument, beginning with the
+// key ("model", "model.vocab_size"): what the model said about the samples.
 inline constexpr int64_t kTriedSamples = 8;
 inline constexpr int64_t kLargestTrial = int64_t{2} << 30;
 absl::StatusOr<SampleCheck> CheckSamples(const ModelFactory& make_model, const Dataset& dataset, uint64_t seed);

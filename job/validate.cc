@@ -19,7 +19,7 @@
 namespace composer {
 namespace {
 
-// What the trainer says of the options, as far as they are known without a world.
+// Returns the trainer's errors about the options, as far as they can be checked without a world.
 absl::Status CheckOptions(Job& job) {
   TrainerOptions options = std::move(job.options);
   options.make_model = job.model;

@@ -1,4 +1,5 @@
-// `composer validate job.yaml`: everything that can be found wrong with a job without training it.
+// Implements `composer validate job.yaml`: finds everything that is wrong with a job without training it, as far as
+// that is possible.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +12,8 @@
 namespace composer {
 
 // Reads the file, opens the data, builds the model without memory for its parameters, sends a few samples through it,
-// and makes optimizer and schedules. Writes nothing. A line of what was found; else as ReadJob, with file, line and
-// column.
+// and makes optimizer and schedules. Writes nothing. Returns a line about what was found, or ReadJob's errors with
+// file, line and column.
 absl::StatusOr<std::string> ValidateJob(const JobSource& source, const Environment& env);
 
 }  // namespace composer

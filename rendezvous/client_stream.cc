@@ -13,7 +13,7 @@ namespace composer {
 RendezvousClient::Stream::Stream(Options options, const std::shared_ptr<grpc::Channel>& channel)
     : options_(std::move(options)), stub_(proto::Rendezvous::NewStub(channel)), record_(options_.record) {
   stub_->async()->Attend(&context_, this);
-  AddHold();  // writes come from outside of reactions
+  AddHold();  // writes are started outside of reactions
   StartRead(&incoming_);
   StartCall();
 }
@@ -167,7 +167,7 @@ void RendezvousClient::Stream::OnDone(const grpc::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     over_ = Explain(status);
-    if (armed_ && !joining_) handler = handler_;  // a Join under way returns over_ itself
+    if (armed_ && !joining_) handler = handler_;  // a pending Join returns over_ itself
     lost.set_generation(record_.generation());
     lost.mutable_cause()->set_rank(-1);
     lost.mutable_cause()->set_message(std::string(over_->message()));
@@ -175,7 +175,7 @@ void RendezvousClient::Stream::OnDone(const grpc::Status& status) {
   }
   if (handler) handler(lost);
   absl::MutexLock lock(&mutex_);
-  done_ = true;  // the last touch: the destructor goes on
+  done_ = true;  // must be the last access: the destructor may proceed now
 }
 
 void RendezvousClient::Stream::SendJoin(const proto::RestartTally& tally) {
@@ -268,7 +268,7 @@ void RendezvousClient::Stream::TakeProbe(const proto::Probe& probe) {
 void RendezvousClient::Stream::AnswerReattach(absl::Status answer) {
   absl::MutexLock lock(&mutex_);
   if (!std::exchange(reattaching_, false)) return;
-  armed_ = answer.ok();  // news may follow at once
+  armed_ = answer.ok();  // a GenerationOver may follow at once
   if (answer.ok()) taken_ = record_.generation();
   reattach_answer_ = std::move(answer);
 }
@@ -278,7 +278,7 @@ void RendezvousClient::Stream::TakeGenerationOver(const proto::GenerationOver& o
   {
     absl::MutexLock lock(&mutex_);
     if (world_.has_value() && world_->generation() == over.generation()) {
-      world_.reset();  // over before Join picked it up: Join asks for the next one
+      world_.reset();  // the world ended before Join picked it up: Join asks for the next one
       return;
     }
     if (over.generation() == record_.generation() && std::exchange(reattaching_, false)) {

@@ -1,4 +1,5 @@
-// The stream of a RendezvousClient and the state machine behind its calls. Its own header only for its length: use client.h.
+// The stream of a RendezvousClient and the state machine behind its calls. This is a separate header only because of
+// its length: use client.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +16,7 @@
 
 namespace composer {
 
-// The state machine of the stream. gRPC runs reactions on its own threads, never inside StartWrite.
+// Implements the state machine of the stream. gRPC runs reactions on its own threads, never inside StartWrite.
 class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::NodeMessage, proto::CoordinatorMessage> {
  public:
   using Handler = std::function<void(const proto::GenerationOver&)>;
@@ -67,14 +68,14 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   std::deque<proto::NodeMessage> outgoing_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
   proto::MembershipRecord record_ ABSL_GUARDED_BY(mutex_);
   std::optional<proto::World> world_ ABSL_GUARDED_BY(mutex_);  // arrived, not yet returned
-  bool joining_ ABSL_GUARDED_BY(mutex_) = false;               // Join is sent, its World is not here
-  uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;                 // generation that Join returned last
-  bool armed_ ABSL_GUARDED_BY(mutex_) = false;                 // the handler is to be told of the world's end
-  bool reattaching_ ABSL_GUARDED_BY(mutex_) = false;           // Reattach is sent, its answer is not here
+  bool joining_ ABSL_GUARDED_BY(mutex_) = false;               // Join is sent, its World has not arrived
+  uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;                 // the generation that Join returned last
+  bool armed_ ABSL_GUARDED_BY(mutex_) = false;                 // the handler is to be called when the world ends
+  bool reattaching_ ABSL_GUARDED_BY(mutex_) = false;           // Reattach is sent, its answer has not arrived
   absl::Status reattach_answer_ ABSL_GUARDED_BY(mutex_);
   bool reads_over_ ABSL_GUARDED_BY(mutex_) = false;
   bool held_ ABSL_GUARDED_BY(mutex_) = true;
-  std::optional<absl::Status> over_ ABSL_GUARDED_BY(mutex_);  // the stream's end, never OK
+  std::optional<absl::Status> over_ ABSL_GUARDED_BY(mutex_);  // why the stream ended; never OK
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -25,7 +25,7 @@ addrinfo* Resolve(const std::string& address, int port) {
   return getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found) == 0 ? found : nullptr;
 }
 
-// False: not within the time.
+// Returns false when `fd` is not ready in time.
 bool IsReadyBy(int fd, short events, absl::Time deadline) {
   const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());
   pollfd ready{fd, events, 0};
@@ -80,10 +80,12 @@ void Liveness::Loop() const {
     const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
       pollfd stop{stop_fd_, POLLIN, 0};
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) poll(&stop, 1, 20);  // it would wake us at once
+      // The pending connection would wake us at once.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) poll(&stop, 1, 20);
       continue;
     }
-    send(fd, place_.word().data(), place_.word().size(), MSG_DONTWAIT | MSG_NOSIGNAL);  // a new connection has room
+    // The send buffer of a new connection has room.
+    send(fd, place_.word().data(), place_.word().size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     close(fd);
   }
 }

@@ -1,6 +1,7 @@
-// That a process lives, shown to other nodes: it sends a word that nobody else knows to whoever connects, and nothing more.
-// The kernel alone cannot: it accepts connections also for a process that is frozen, and refuses them for one that is gone.
-// The word is random, no secret: it tells the process from another one at its port.
+// Proves to other nodes that a process is alive: it sends a word that nobody else knows to whoever connects, and
+// nothing more. The kernel alone cannot prove this: it also accepts connections for a frozen process, and refuses them
+// for one that is gone.
+// The word is random but not secret: it distinguishes the process from another one at the same port.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,14 +19,14 @@ class Liveness {
  public:
   static constexpr size_t kMaxWordBytes = 64;
 
-  // On a free port of `address`, or of all interfaces where that is not one of this machine's (NAT). Errors of ListenOnTcp.
-  // One thread.
+  // Listens on a free port of `address`, or of all interfaces when `address` does not belong to this machine (NAT).
+  // Uses one thread. Returns the errors of ListenOnTcp.
   static absl::StatusOr<std::unique_ptr<Liveness>> Show(const std::string& address, const std::string& word);
   ~Liveness();
   Liveness(const Liveness&) = delete;
   Liveness& operator=(const Liveness&) = delete;
 
-  // For the other nodes.
+  // Returns where other nodes find this process.
   const proto::Liveness& place() const { return place_; }
 
  private:
@@ -38,7 +39,8 @@ class Liveness {
   std::thread thread_;
 };
 
-// Connects there and reads the word; at most `limit` for all, but for the resolver's time where the address is a name.
+// Connects to `place` and reads the word. Blocks for at most `limit`, plus the resolver's time when the address is a
+// name.
 bool SeesLife(const proto::Liveness& place, absl::Duration limit);
 
 }  // namespace composer

@@ -34,17 +34,18 @@ class RendezvousServer {
     bool quorum = false;  // see MembershipPolicy
     bool holds_tie = true;
     absl::Duration quorum_wait = kQuorumWait;
-    absl::Duration grace = absl::Seconds(60);  // for a running world's nodes to come back
-    absl::Duration blip = kBlip;               // for a node that others reach
-    // A world of an earlier coordinator may be running: none is formed for so long, unless its nodes tell of it.
+    absl::Duration grace = absl::Seconds(60);  // how long the nodes of a running world may take to come back
+    absl::Duration blip = kBlip;               // how long a node that others reach may be cut off
+    // For this long no world is formed unless nodes report one, because a world of an earlier coordinator may be
+    // running.
     absl::Duration settle = absl::ZeroDuration();
     Credentials credentials;            // None: for a port that only this machine reaches, or when the user insists
     int max_connections = 2 * 100'000;  // more are closed at once; a launcher needs one
     Clock* clock = &RealClock::Get();   // must outlive the server
   };
 
-  // kAlreadyExists: the port is in use. kInvalidArgument: the address is not one of this machine, or an option is out
-  // of range. kPermissionDenied: a port below 1024 without the right to it.
+  // kAlreadyExists: the port is in use. kInvalidArgument: the address does not belong to this machine, or an option is
+  // out of range. kPermissionDenied: the port is below 1024 and the process lacks the right to it.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(Options options);
   // Ends all streams and calls, then waits for them.
   ~RendezvousServer();

@@ -28,7 +28,7 @@ std::vector<KeyValueStore::Memory> Memories(const proto::Reattach& reattach) {
 
 }  // namespace
 
-// One node's stream. Guarded by the service's lock but for the message being read. gRPC runs reactions on its own
+// One node's stream. Guarded by the service's lock, except for the message being read. gRPC runs reactions on its own
 // threads, never inside a StartWrite or Finish, so these may be called with the lock held.
 class RendezvousService::Stream final : public grpc::ServerBidiReactor<proto::NodeMessage, proto::CoordinatorMessage> {
  public:
@@ -38,7 +38,7 @@ class RendezvousService::Stream final : public grpc::ServerBidiReactor<proto::No
     StartRead(&incoming_);
   }
 
-  // The three below with the service's lock held.
+  // The next three methods require the service's lock.
   void Send(Message message) {
     if (ending_) return;
     outgoing_.push_back(std::move(message));
@@ -53,7 +53,7 @@ class RendezvousService::Stream final : public grpc::ServerBidiReactor<proto::No
   }
   void Written(bool ok) {
     outgoing_.pop_front();
-    if (!ok) outgoing_.clear();  // the peer is gone; the read side tells
+    if (!ok) outgoing_.clear();  // the peer is gone; the read side reports it
     if (!outgoing_.empty()) {
       StartWrite(outgoing_.front().get());
     } else if (ending_) {
@@ -216,8 +216,9 @@ void RendezvousService::Deliver(const Coordinator::Outcome& outcome) {
   wake_changed_ = true;
 }
 
-// Connections that broke while this process was stopped (SIGSTOP, a moving virtual machine, a starved one) say nothing
-// of their nodes. Called before a loss is believed or a message decides, since gRPC's threads may run before ours.
+// Detects that this process was stopped (SIGSTOP, a migrating or starved virtual machine): connections that broke
+// meanwhile say nothing about their nodes. Called before a loss is believed or a message decides, since gRPC's threads
+// may run before ours.
 void RendezvousService::NoticeStall() {
   const absl::Time now = clock_->Now();
   if (now - pulse_ > kStall) {

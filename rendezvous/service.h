@@ -1,5 +1,5 @@
-// proto::Rendezvous over a Coordinator. An adapter: take the lock, read the clock, ask, deliver the answer. A stream's
-// messages leave in order.
+// Adapts a Coordinator to proto::Rendezvous: takes the lock, reads the clock, calls the coordinator and delivers the
+// outcome. A stream's messages leave in order.
 // Threads: gRPC's own, and one for the coordinator's timer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -22,7 +22,7 @@ class RendezvousService final : public proto::Rendezvous::CallbackService {
  public:
   // `clock` must outlive this. `store` opens and closes with the generations.
   RendezvousService(Coordinator::Options options, Clock* clock, std::shared_ptr<KeyValueStore> store);
-  // After the grpc::Server is gone: no stream may be left.
+  // Must run after the grpc::Server is gone: no stream may be left.
   ~RendezvousService() override;
 
   grpc::ServerBidiReactor<proto::NodeMessage, proto::CoordinatorMessage>* Attend(grpc::CallbackServerContext*) override;
@@ -35,7 +35,7 @@ class RendezvousService final : public proto::Rendezvous::CallbackService {
  private:
   class Stream;
 
-  // False when the stream is to be read no more.
+  // Returns false when no more messages are to be read from the stream.
   bool Handle(Stream* stream, const proto::NodeMessage& message);
   void Lost(Stream* stream);
   void Dispatch(Stream* stream, const proto::NodeMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -49,8 +49,8 @@ class RendezvousService final : public proto::Rendezvous::CallbackService {
   const std::shared_ptr<KeyValueStore> store_;
   absl::Mutex mutex_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<Coordinator::Session, Stream*> streams_
-      ABSL_GUARDED_BY(mutex_);  // each deletes itself when gRPC is done with it
+  // Each stream deletes itself when gRPC is done with it.
+  std::unordered_map<Coordinator::Session, Stream*> streams_ ABSL_GUARDED_BY(mutex_);
   Coordinator::Session last_session_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time pulse_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // when the timer's thread last ran

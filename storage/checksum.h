@@ -1,5 +1,5 @@
-// XXH3 (64 bits): the checksum of everything a checkpoint stores. About 10 GB/s a core; finds accidents, not attackers.
-// Source: https://github.com/Cyan4973/xxHash, the stable XXH3 of version 0.8.
+// XXH3 (64 bits): the checksum of everything a checkpoint stores. About 10 GB/s per core; detects accidents, not
+// attacks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,8 @@ namespace composer {
 
 uint64_t Xxh3(absl::string_view bytes);
 
-// 16 lower-case hexadecimal digits, and back: nullopt for anything else, so that each checksum has one spelling.
+// Converts to 16 lower-case hexadecimal digits, and back: nullopt for anything else, so that each checksum has one
+// spelling.
 std::string ChecksumText(uint64_t checksum);
 std::optional<uint64_t> ParseChecksum(absl::string_view text);
 

@@ -18,13 +18,13 @@ namespace {
 
 constexpr size_t kMaxHeaders = 200;
 
-// What a request under way has sent and received. An answer may be repeated by curl (a redirect is not followed, but
-// "100 Continue" is an answer, too): a new status line begins anew.
+// What a request in flight has sent and received. An answer may consist of several (redirects are not followed, but
+// "100 Continue" is an answer, too): each status line starts over.
 struct Transfer {
   const HttpRequest* request = nullptr;
-  size_t piece = 0, offset = 0;  // of the body, next to be sent
+  size_t piece = 0, offset = 0;  // in the body, next to be sent
   HttpResponse response;
-  size_t filled = 0;       // of request->into
+  size_t filled = 0;       // bytes of request->into
   bool too_long = false;   // more than request->into holds
   bool too_large = false;  // more than max_body_bytes
   CURL* handle = nullptr;
@@ -105,7 +105,7 @@ HeaderList HeadersOf(const HttpRequest& request) {
   curl_slist* list = nullptr;
   for (const auto& [name, value] : request.headers)
     list = curl_slist_append(list, absl::StrCat(name, value.empty() ? ";" : ": ", value).c_str());
-  list = curl_slist_append(list, "expect:");  // no "100 Continue": one round trip less
+  list = curl_slist_append(list, "expect:");  // no "100 Continue": saves a round trip
   return {list, curl_slist_free_all};
 }
 
@@ -126,7 +126,7 @@ void SetMethod(CURL* curl, const HttpRequest& request, Transfer& transfer) {
 }
 
 void SetLimits(CURL* curl, const HttpRequest& request) {
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);  // threads
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);  // required with threads
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, 10'000L);
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(absl::ToInt64Milliseconds(request.timeout)));
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1024L);

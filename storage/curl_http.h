@@ -1,4 +1,4 @@
-// Http over libcurl: one connection a request under way, kept for the next ones.
+// Http over libcurl: one connection per request in flight, kept for later requests.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@ class CurlHttp final : public Http {
   CurlHttp(const CurlHttp&) = delete;
   CurlHttp& operator=(const CurlHttp&) = delete;
 
-  // A connection must stand within 10 s, and an answer that stalls (below 1 KB/s for 60 s) is given up.
+  // Gives up when a connection is not established within 10 s, or when an answer stalls (below 1 KB/s for 60 s).
   absl::StatusOr<HttpResponse> Send(const HttpRequest& request) override;
 
  private:

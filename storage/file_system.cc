@@ -18,8 +18,8 @@
 namespace composer {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{1}
-                                << 20;  // small pieces are gathered up to this; larger ones go straight to the kernel
+// Small pieces are gathered up to this size; larger ones go straight to the kernel.
+constexpr size_t kBufferBytes = size_t{1} << 20;
 
 absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
@@ -52,7 +52,7 @@ absl::Status NotRegular(const std::string& path) {
   return absl::DataLossError(absl::StrCat(path, ": not a regular file"));
 }
 
-// Not a refusal of this very file, but what a file system says that does not know the call.
+// Returns whether the file system does not know the call, as opposed to refusing this particular file.
 bool IsUnknownCall(int error) {
   return error == EPERM || error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL ||
          error == EMLINK || error == EXDEV;
@@ -105,7 +105,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   absl::Status Read(const std::string& path, int64_t offset, absl::Span<char> into) override {
-    // A FIFO would wait for a writer; of a device, opening alone may do something, but that needs a device there.
+    // Opening a FIFO would wait for a writer. Opening a device may have side effects, but that needs a device there.
     const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 && errno == ENXIO) return NotRegular(path);
     if (fd < 0) return ErrnoStatus(errno, "cannot open", path);
@@ -130,7 +130,7 @@ class PosixFileSystem final : public FileSystem {
     std::vector<Entry> entries;
     std::filesystem::directory_iterator it(path, error);
     for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
-      std::error_code gone;  // removed by someone else meanwhile: not a folder then
+      std::error_code gone;  // an entry removed meanwhile does not count as a folder
       entries.push_back(
           {it->path().filename(), it->symlink_status(gone).type() == std::filesystem::file_type::directory});
     }

@@ -1,4 +1,5 @@
-// HTTP requests as object storage needs them: the seam, and what travels over it. CurlHttp (curl_http.h) is the real one.
+// HTTP requests as object storage needs them: the seam and its data types. CurlHttp (curl_http.h) is the real
+// implementation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,12 +25,12 @@ struct HttpRequest {
   HttpPairs query;     // not encoded
   HttpPairs headers;   // names in lower case; without host and content-length
   absl::Span<const absl::string_view> body;
-  // Where the body of an answer with status 200 or 206 goes; one of another length is kOutOfRange. Empty: into
-  // HttpResponse::body.
+  // Receives the body of an answer with status 200 or 206; a body of another length is kOutOfRange. If empty, the body
+  // goes to HttpResponse::body.
   absl::Span<char> into;
   absl::Duration timeout = absl::Minutes(10);
-  int64_t max_body_bytes = 64 << 20;            // of HttpResponse::body; more is kResourceExhausted
-  const std::atomic<bool>* given_up = nullptr;  // once true: kCancelled soon. Null: never
+  int64_t max_body_bytes = 64 << 20;            // limit of HttpResponse::body; more is kResourceExhausted
+  const std::atomic<bool>* given_up = nullptr;  // once true, Send returns kCancelled soon; null: never
 };
 
 struct HttpResponse {
@@ -37,24 +38,24 @@ struct HttpResponse {
   HttpPairs headers;  // names in lower case
   std::string body;
 
-  // "" when it is not there.
+  // Returns "" when the header is absent.
   absl::string_view Header(absl::string_view name) const;
 };
 
-// Threads: any.
+// Thread-safe.
 class Http {
  public:
   virtual ~Http() = default;
-  // OK with any status the server answered. kUnavailable: no (whole) answer came, with the reason; the request may have
-  // been carried out. kInvalidArgument: not a request. kCancelled: given up.
+  // OK with any status that the server answered. kUnavailable: no (complete) answer came, with the reason; the request
+  // may have been carried out. kInvalidArgument: not a valid request. kCancelled: given up.
   virtual absl::StatusOr<HttpResponse> Send(const HttpRequest& request) = 0;
 };
 
-// RFC 3986: everything but letters, digits and -._~ as %XX; '/' too unless keep_slash.
+// Encodes as in RFC 3986: everything but letters, digits and -._~ as %XX; '/' too unless keep_slash.
 std::string UriEncode(absl::string_view text, bool keep_slash);
-// "k=v&k2=" encoded and sorted by the encoded text, as a signature wants it; "" for nothing.
+// Returns "k=v&k2=", encoded and sorted by the encoded text, as a signature requires it; "" for no pairs.
 std::string CanonicalQuery(const HttpPairs& query);
-// origin + encoded path + query.
+// Returns origin + encoded path + query.
 std::string UrlOf(const HttpRequest& request);
 int64_t BodySize(const HttpRequest& request);
 

@@ -25,7 +25,7 @@ std::string TemporaryName(const std::string& path) {
                   absl::StrCat(kLeftoverPrefix, absl::Hex(number, absl::kZeroPad16), "-", BaseName(path)));
 }
 
-// A key, or a name that List gave for remains.
+// Accepts a key, or a leftover's name as List returns it.
 absl::Status CheckListedKey(const std::string& key) {
   if (!IsLeftover(key)) return CheckKey(key);
   const std::string folder = DirName(key);
@@ -55,8 +55,8 @@ absl::Status LocalStore::Write(const std::string& key, Pieces pieces, IfPresent 
   if (status.ok()) {
     status = if_present == IfPresent::kReplace ? files_.Rename(temporary, path) : files_.Link(temporary, path);
   }
-  // After a rename there is nothing to remove; after anything else the temporary name goes, and failing at that harms
-  // nobody.
+  // After a rename there is nothing to remove; otherwise the temporary name is removed, and a failure to do so is
+  // harmless.
   if (!status.ok() || if_present == IfPresent::kFail) files_.Remove(temporary).IgnoreError();
   RETURN_IF_ERROR(status);
   return SyncFolders(folder);
@@ -68,7 +68,7 @@ absl::Status LocalStore::MakeFolders(const std::string& folder) {
   const std::string parent = DirName(folder);
   if (parent == folder || parent.empty()) return made;
   RETURN_IF_ERROR(MakeFolders(parent));
-  RETURN_IF_ERROR(files_.SyncFolder(DirName(parent)));  // the parent is new; may lie above what SyncFolders covers
+  RETURN_IF_ERROR(files_.SyncFolder(DirName(parent)));  // the parent is new, and may lie above what SyncFolders covers
   return files_.MakeFolder(folder);
 }
 
@@ -77,7 +77,7 @@ absl::Status LocalStore::SyncFolders(const std::string& folder) {
     RETURN_IF_ERROR(files_.SyncFolder(path));
     if (path == "/") break;
   }
-  // The root's own name; its parent may be a folder that we may not open, where someone else made the root for us.
+  // Syncs the root's own name. We may lack permission to open its parent where someone else made the root for us.
   const absl::Status parent = files_.SyncFolder(DirName(root_));
   return parent.code() == absl::StatusCode::kPermissionDenied ? absl::OkStatus() : parent;
 }
@@ -111,7 +111,7 @@ absl::Status LocalStore::ListInto(const std::string& folder, std::vector<std::st
     if (!entry.is_folder) {
       keys->push_back(key);
     } else if (const absl::Status status = ListInto(key, keys); status.code() != absl::StatusCode::kNotFound) {
-      RETURN_IF_ERROR(status);  // a folder removed meanwhile is no error
+      RETURN_IF_ERROR(status);  // a folder removed meanwhile is not an error
     }
   }
   return absl::OkStatus();

@@ -1,8 +1,8 @@
 // Objects as files below one folder, which is created by the first Put. Several processes may share it (also over NFS).
 //
-// Put writes `.put-<random>-<name>` beside the target, syncs it, renames it (PutIfAbsent: takes a name that is free,
-// TakeFreeName in file_system.h, so that one of many writers wins), and then syncs every folder from the file's up to the
-// root's parent: it may be someone else who created them and has not synced yet.
+// Put writes `.put-<random>-<name>` beside the target, syncs it, renames it (PutIfAbsent: claims a name that is free,
+// TakeFreeName in file_system.h, so that one of many writers wins), and then syncs every folder from the file's up to
+// the root's parent: another process may have created them and not synced them yet.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -38,7 +38,7 @@ class LocalStore final : public ObjectStore {
   absl::Status ListInto(const std::string& folder, std::vector<std::string>* keys);
   absl::Status RemoveAll(const std::string& folder);
 
-  const std::string root_;  // absolute, no '/' at its end
+  const std::string root_;  // absolute, without a trailing '/'
   FileSystem& files_;
 };
 

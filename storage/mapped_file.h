@@ -1,4 +1,4 @@
-// A file as read-only memory. It must not shrink while it is mapped (SIGBUS).
+// A file mapped as read-only memory. It must not shrink while it is mapped (SIGBUS).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -48,7 +48,7 @@ std::string FirstOf(const Environment& env, std::initializer_list<const char*> n
   return "";
 }
 
-// A store, and what it needs to live.
+// A store together with its dependencies.
 struct OwnedS3Store {
   OwnedS3Store(S3Store::Options options, const std::function<S3KeySource::Fetch(Http&)>& fetch)
       : keys(std::make_shared<S3KeySource>(fetch(http), RealClock::Get())),
@@ -70,7 +70,7 @@ std::shared_ptr<ObjectStore> OpenS3(const Place& place, const Environment& env) 
   options.bucket.name = place.bucket;
   options.bucket.region = AwsRegion(env);
   options.bucket.endpoint = FirstOf(env, {"S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"});
-  // A dot in a bucket's name would be outside of the wildcard certificate.
+  // A bucket's name with a dot would not match the wildcard certificate.
   options.bucket.path_style = !options.bucket.endpoint.empty() || absl::StrContains(place.bucket, '.');
   if (options.bucket.endpoint.empty())
     options.bucket.endpoint = absl::StrCat("https://s3.", options.bucket.region, ".amazonaws.com");
@@ -79,7 +79,7 @@ std::shared_ptr<ObjectStore> OpenS3(const Place& place, const Environment& env) 
   });
 }
 
-// Keys out of two variables.
+// Reads the keys from two variables.
 std::function<S3KeySource::Fetch(Http&)> KeysOf(const Environment& env, std::string id, std::string secret) {
   return [=](Http&) -> S3KeySource::Fetch {
     return [=]() -> absl::StatusOr<S3Credentials> {

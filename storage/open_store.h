@@ -16,8 +16,8 @@
 
 namespace composer {
 
-// kInvalidArgument for a place that is none, naming what is allowed. Nothing is asked of the server yet; keys are looked
-// for at the first request. env is copied.
+// kInvalidArgument, naming what is allowed, for an invalid place. Sends nothing to the server yet; keys are looked up
+// at the first request. Copies `env`.
 absl::StatusOr<std::shared_ptr<ObjectStore>> OpenStore(const std::string& place, const Environment& env);
 
 }  // namespace composer

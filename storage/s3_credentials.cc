@@ -51,7 +51,7 @@ Found FromProfile(const Environment& env) {
   return found;
 }
 
-// The JSON of a container's or an instance's metadata.
+// Parses the JSON of a container's or an instance's metadata.
 Found FromJson(const std::string& text, const std::string& origin) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const auto field = [&](const char* name) {
@@ -111,7 +111,7 @@ Found FromContainer(const Environment& env, Http& http) {
   if (relative.empty() && full.empty()) return std::nullopt;
   HttpRequest request;
   SetUrl(relative.empty() ? full : "http://169.254.170.2" + relative, request);
-  // As AWS's tools: the keys do not go over a network in the clear.
+  // As in AWS's tools, the keys must not cross a network unencrypted.
   const bool local =
       absl::StartsWith(request.origin, "http://127.") || absl::StartsWith(request.origin, "http://localhost") ||
       absl::StartsWith(request.origin, "http://169.254.170.") || absl::StartsWith(request.origin, "http://[::1]") ||
@@ -135,7 +135,7 @@ Found FromInstance(const Environment& env, Http& http) {
   request.path = "/latest/api/token";
   request.headers = {{"x-aws-ec2-metadata-token-ttl-seconds", "21600"}};
   const absl::StatusOr<std::string> token = Ask(http, request, absl::Seconds(1));
-  if (!token.ok()) return std::nullopt;  // no EC2 instance
+  if (!token.ok()) return std::nullopt;  // not an EC2 instance
   request.method = "GET";
   request.headers = {{"x-aws-ec2-metadata-token", *token}};
   request.path = "/latest/meta-data/iam/security-credentials/";

@@ -1,4 +1,4 @@
-// Where the keys for S3 come from, in the order that AWS's own tools use:
+// Finds the keys for S3, in the same order as AWS's own tools:
 //   1 environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
 //   2 web identity: AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN -> STS AssumeRoleWithWebIdentity (Kubernetes: IRSA)
 //   3 files: ~/.aws/credentials and ~/.aws/config, profile AWS_PROFILE
@@ -27,18 +27,18 @@ struct S3Credentials {
   std::string origin;  // for messages: "environment", "profile default of /root/.aws/credentials", …
 };
 
-// One look through the sources. kPermissionDenied, naming what was tried, when none has keys; kUnavailable or the
+// Goes through the sources once. kPermissionDenied, naming what was tried, when none has keys; kUnavailable or the
 // server's error when a source is set up and fails.
 absl::StatusOr<S3Credentials> FindS3Credentials(const Environment& env, Http& http, absl::Time now);
 
-// Keys that are fetched again five minutes before they expire. Threads: any.
+// Caches keys and fetches them again five minutes before they expire. Thread-safe.
 class S3KeySource {
  public:
   using Fetch = std::function<absl::StatusOr<S3Credentials>()>;
   S3KeySource(Fetch fetch, const Clock& clock) : fetch_(std::move(fetch)), clock_(clock) {}
 
   absl::StatusOr<SigningKey> Get();
-  // The server refused them: fetch anew at the next Get.
+  // Discards keys that the server refused; the next Get fetches new ones.
   void Forget();
 
  private:

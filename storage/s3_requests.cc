@@ -15,14 +15,15 @@
 namespace composer {
 namespace {
 
-constexpr absl::Duration kSlice = absl::Milliseconds(100);  // of a wait between two looks at given_up
+// Waits are cut into slices of this length, to check given_up in between.
+constexpr absl::Duration kSlice = absl::Milliseconds(100);
 
 double Uniform() {
   thread_local std::mt19937_64 generator(std::random_device{}());
   return std::uniform_real_distribution<double>(0, 1)(generator);
 }
 
-// "https://s3.example.com" and "b" -> "https://b.s3.example.com".
+// Converts "https://s3.example.com" and "b" to "https://b.s3.example.com".
 std::string VirtualOrigin(absl::string_view endpoint, absl::string_view bucket) {
   const size_t host = endpoint.find("://") + 3;
   return absl::StrCat(endpoint.substr(0, host), bucket, ".", endpoint.substr(host));
@@ -38,7 +39,7 @@ absl::Duration RetryAfter(const HttpResponse& response) {
 
 absl::Status S3Requests::Sign(HttpRequest& request) {
   ASSIGN_OR_RETURN(const SigningKey key, keys_.Get());
-  // TLS already protects the body; hashing it again would cost as much as sending it.
+  // TLS already protects the body, and hashing it again would cost as much as sending it.
   const bool tls = absl::StartsWith(request.origin, "https://");
   const std::string hash = tls && !request.body.empty() ? std::string(kUnsignedPayload) : Sha256Hex(request.body);
   SignRequest(key, {bucket_.region, "s3"}, clock_.Now() + absl::Seconds(skew_seconds_.load()), hash, request);

@@ -28,9 +28,9 @@ namespace {
 constexpr char kAttemptHeader[] = "x-amz-meta-composer-attempt";
 constexpr int64_t kMostParts = 10'000;
 
-constexpr size_t kMostDeleted = 1000;  // in one request
+constexpr size_t kMostDeleted = 1000;  // per request
 
-// As the header content-md5 has it; S3 wants it where a body decides over many objects.
+// Returns the digest as in the header content-md5; S3 requires it where a body covers many objects.
 std::string Md5Base64(absl::string_view text) {
   std::string digest(EVP_MAX_MD_SIZE, '\0');
   unsigned int length = 0;
@@ -50,7 +50,7 @@ int64_t SizeOf(Pieces pieces) {
   return size;
 }
 
-// The pieces that hold bytes [begin, end).
+// Returns the pieces that hold bytes [begin, end).
 std::vector<absl::string_view> Cut(Pieces pieces, int64_t begin, int64_t end) {
   std::vector<absl::string_view> cut;
   int64_t at = 0;
@@ -85,7 +85,7 @@ absl::StatusOr<S3Answer> S3Store::Ask(const char* method, const std::string& key
   absl::StatusOr<S3Answer> answer = requests_.Send(std::move(request));
   if (!answer.ok()) return Annotate(answer.status(), Location(key));
   if (answer->response.status >= 300) {
-    // HEAD has no body to say what is wrong.
+    // HEAD has no body that would say what is wrong.
     absl::Status status = StatusOfAnswer(answer->response, Location(key));
     if (!(absl::IsAlreadyExists(status) && answer->was_repeated)) return status;
   }
@@ -140,11 +140,11 @@ absl::Status S3Store::WriteInParts(const std::string& key, Pieces pieces, int64_
   ASSIGN_OR_RETURN(const std::string id, ParseS3UploadId(begun.response.body));
   const absl::StatusOr<std::string> parts = UploadParts(key, pieces, size, id);
   const absl::Status status = parts.ok() ? CompleteUpload(key, id, *parts, if_present, attempt) : parts.status();
-  if (!status.ok()) Abort(key, id).IgnoreError();  // else it is remains
+  if (!status.ok()) Abort(key, id).IgnoreError();  // if this fails, the upload is a leftover
   return status;
 }
 
-// Uploads with a few threads; the XML list of the parts.
+// Uploads with a few threads; returns the XML list of the parts.
 absl::StatusOr<std::string> S3Store::UploadParts(const std::string& key, Pieces pieces, int64_t size,
                                                  const std::string& id) {
   const int64_t part = std::max(options_.part_bytes, (size + kMostParts - 1) / kMostParts);
@@ -188,7 +188,7 @@ absl::Status S3Store::CompleteUpload(const std::string& key, const std::string& 
   request.headers = {{"content-type", "application/xml"}};
   AddCondition(if_present, request);
   const absl::StatusOr<S3Answer> answer = Ask("POST", key, request);
-  // A try without an answer may have gone through: then the upload is gone, or the object there.
+  // A try without an answer may have succeeded: then the upload is gone, or the object exists.
   const bool may_be_done = absl::IsNotFound(answer.status()) || (answer.ok() && answer->response.status == 412);
   if (may_be_done) {
     const absl::StatusOr<bool> own = IsOwn(key, attempt);
@@ -196,7 +196,7 @@ absl::Status S3Store::CompleteUpload(const std::string& key, const std::string& 
     return answer.ok() ? StatusOfAnswer(answer->response, Location(key)) : answer.status();
   }
   RETURN_IF_ERROR(answer.status());
-  // 200 may carry an error.
+  // Status 200 may carry an error.
   const S3Error error = ParseS3Error(answer->response.body);
   if (error.code.empty()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(Location(key), ": ", error.code, ": ", error.message));
@@ -249,7 +249,7 @@ absl::StatusOr<std::vector<std::string>> S3Store::List(const std::string& folder
     if (CheckKey(key).ok()) keys.push_back(JoinPath(DirName(key), absl::StrCat(kLeftoverPrefix, BaseName(key))));
   }
   std::sort(keys.begin(), keys.end());
-  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());  // two uploads of one key
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());  // there may be two uploads of one key
   return keys;
 }
 

@@ -1,11 +1,11 @@
-// Objects in a bucket of S3, or of what speaks its language, below a prefix. Objects above kPartBytes go up in parts,
-// several at once; they show up only when the last call has gone through. Until then List shows the upload as remains
-// (`a/.put-b` of `a/b`), so that what a process that died left is found, and Delete aborts it. Where listing uploads is
-// not allowed (s3:ListBucketMultipartUploads) or not known, they go by the bucket's lifecycle rule
+// Objects in a bucket of S3 or a compatible service, below a prefix. Objects larger than kPartBytes are uploaded in
+// parts, several at once; they become visible only when the last call has succeeded. Until then List shows the upload
+// as a leftover (`a/.put-b` of `a/b`), so that what a dead process left is found, and Delete aborts it. Where listing
+// uploads is not allowed (s3:ListBucketMultipartUploads) or not supported, the bucket's lifecycle rule removes them
 // (AbortIncompleteMultipartUpload).
 //
-// PutIfAbsent is If-None-Match: * (GCS: x-goog-if-generation-match: 0). When a try of it went without an answer and the
-// next one finds an object, its metadata tells whether that is our own.
+// PutIfAbsent is If-None-Match: * (GCS: x-goog-if-generation-match: 0). When one try got no answer and the next one
+// finds an object, the object's metadata shows whether it is our own.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,7 +21,7 @@ namespace composer {
 
 class S3Store final : public ObjectStore {
  public:
-  // S3 allows parts of 5 MiB to 5 GiB, 10,000 of them.
+  // S3 allows parts of 5 MiB to 5 GiB, up to 10,000 of them.
   static constexpr int64_t kPartBytes = int64_t{64} << 20;
 
   struct Options {
@@ -31,7 +31,7 @@ class S3Store final : public ObjectStore {
     int64_t part_bytes = kPartBytes;
     int max_parallel_parts = 4;
   };
-  // http and clock outlive the store.
+  // http and clock must outlive the store.
   S3Store(Options options, Http& http, std::shared_ptr<S3KeySource> keys, Clock& clock);
 
   absl::Status Put(const std::string& key, Pieces pieces) override;
@@ -53,17 +53,17 @@ class S3Store final : public ObjectStore {
   absl::StatusOr<std::string> UploadParts(const std::string& key, Pieces pieces, int64_t size, const std::string& id);
   absl::Status CompleteUpload(const std::string& key, const std::string& id, const std::string& parts,
                               IfPresent if_present, const std::string& attempt);
-  // Whether the object is the one that this attempt wrote.
+  // Returns whether this attempt wrote the object.
   absl::StatusOr<bool> IsOwn(const std::string& key, const std::string& attempt);
-  // Uploads begun and not ended, of keys that begin so; none where the server does not tell.
+  // Returns unfinished uploads of keys with this prefix; none where the server does not list them.
   std::vector<S3Upload> Uploads(const std::string& name_prefix);
   absl::Status Abort(const std::string& key, const std::string& id);
   absl::Status AbortUploads(const std::string& key);
-  // With one request a thousand. kUnimplemented where the server does not know it (GCS).
+  // Uses one request per thousand keys. kUnimplemented where the server does not support it (GCS).
   absl::Status DeleteMany(absl::Span<const std::string> keys);
   std::string NamePrefix() const;  // of all objects: "runs/mine/" or ""
   void AddCondition(IfPresent if_present, HttpRequest& request) const;
-  // Status of the answer to a request about `key`.
+  // Sends a request about `key` and turns an unsuccessful answer into an error.
   absl::StatusOr<S3Answer> Ask(const char* method, const std::string& key, HttpRequest request);
   std::string ObjectName(const std::string& key) const;
 

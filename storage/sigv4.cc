@@ -38,7 +38,7 @@ absl::string_view HostOf(absl::string_view origin) {
   return slashes == origin.npos ? origin : origin.substr(slashes + 3);
 }
 
-// Names in order, values trimmed.
+// Returns the headers sorted by name, values trimmed.
 HttpPairs CanonicalHeaders(const HttpRequest& request) {
   HttpPairs headers = request.headers;
   headers.emplace_back("host", std::string(HostOf(request.origin)));

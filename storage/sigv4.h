@@ -1,5 +1,4 @@
-// AWS Signature Version 4 for S3 and what speaks it (GCS's XML interface with HMAC keys, OCI, MinIO, …). Pure but for
-// the SHA-256 of the body.
+// AWS Signature Version 4 for S3 and compatible services (GCS's XML interface with HMAC keys, OCI, MinIO, …). Pure.
 // Source: docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -24,11 +23,11 @@ struct SigningScope {
 
 inline constexpr char kUnsignedPayload[] = "UNSIGNED-PAYLOAD";
 
-// Hexadecimal SHA-256 of all pieces.
+// Returns the hexadecimal SHA-256 of all pieces.
 std::string Sha256Hex(absl::Span<const absl::string_view> pieces);
 
 // Adds x-amz-date, x-amz-content-sha256, x-amz-security-token and authorization to the request's headers. All headers
-// it has by then are signed, so none may be added or changed later. payload_hash: Sha256Hex of the body, or
+// present at that point are signed, so none may be added or changed later. payload_hash: Sha256Hex of the body, or
 // kUnsignedPayload (over TLS only).
 void SignRequest(const SigningKey& key, const SigningScope& scope, absl::Time now, const std::string& payload_hash,
                  HttpRequest& request);

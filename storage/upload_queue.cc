@@ -52,9 +52,9 @@ class UploadQueue::Line {
   absl::Status Add(Upload upload);
   absl::Status TakeFailures();
   absl::Status Flush(absl::Duration timeout);
-  // Until the queue ends.
+  // Runs until the queue ends.
   void Work();
-  // Gives the store up when a thread still uploads as the time is up.
+  // Gives the store up when a thread still uploads after `limit`.
   void End(absl::Duration limit);
 
  private:
@@ -63,7 +63,7 @@ class UploadQueue::Line {
   std::string NamesLeft() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Put(const Upload& upload);
   absl::Status PutOnce(const Upload& upload);
-  // False: the queue ends.
+  // Returns false when the queue ends.
   bool Wait(absl::Duration delay);
 
   const std::shared_ptr<ObjectStore> store_;
@@ -74,7 +74,7 @@ class UploadQueue::Line {
   absl::Status first_failure_ ABSL_GUARDED_BY(mutex_);
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;
-  int threads_ ABSL_GUARDED_BY(mutex_);  // that have not left
+  int threads_ ABSL_GUARDED_BY(mutex_);  // threads that have not left
 };
 
 UploadQueue::UploadQueue(std::shared_ptr<ObjectStore> store, UploadQueueOptions options)
@@ -195,7 +195,7 @@ absl::Status UploadQueue::Line::Put(const Upload& upload) {
 }
 
 absl::Status UploadQueue::Line::PutOnce(const Upload& upload) try {
-  // Its pages are the page cache's: a large file takes no memory that the training could lack.
+  // Its pages belong to the page cache: a large file takes no memory from the training.
   ASSIGN_OR_RETURN(const auto file, MappedFile::Open(upload.staged));
   return store_->Put(upload.key, {file->bytes()});
 } catch (const std::exception& error) {  // out of memory

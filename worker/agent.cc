@@ -16,7 +16,7 @@
 namespace composer {
 namespace {
 
-// 0 when the kernel does not say.
+// Returns 0 when the kernel does not report it.
 int64_t ResidentBytes() {
   std::FILE* file = std::fopen("/proc/self/statm", "re");
   if (file == nullptr) return 0;
@@ -43,7 +43,7 @@ class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMe
         save_(save),
         stub_(proto::WorkerHub::NewStub(options.hub)) {
     stub_->async()->Attach(&context_, this);
-    AddHold();  // writes come from outside of reactions
+    AddHold();  // writes are started outside of reactions
     StartRead(&incoming_);
     StartCall();
     proto::WorkerMessage message;
@@ -67,7 +67,7 @@ class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMe
     if (outgoing_.size() == 1) StartWrite(&outgoing_.front());
   }
 
-  // Everything sent so far arrives, then the hub ends the stream; no one is made to leave for that.
+  // Waits until everything sent so far has arrived and the hub has ended the stream; `leave_` is not called for that.
   void Finish(absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
     quiet_ = true;
@@ -91,7 +91,7 @@ class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMe
   void OnWriteDone(bool ok) override {
     absl::MutexLock lock(&mutex_);
     outgoing_.pop_front();
-    if (!ok) outgoing_.clear();  // the read side tells
+    if (!ok) outgoing_.clear();  // the read side reports it
     if (!outgoing_.empty()) {
       StartWrite(&outgoing_.front());
     } else if (closing_ && ok && held_) {
@@ -102,7 +102,7 @@ class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMe
   void OnDone(const grpc::Status& status) override {
     Leave(absl::StrCat("the launcher is gone: ", status.ok() ? "it closed the stream" : status.error_message()));
     absl::MutexLock lock(&mutex_);
-    done_ = true;  // the last touch: the destructor goes on
+    done_ = true;  // must be the last access: the destructor may proceed now
   }
 
  private:

@@ -1,9 +1,9 @@
-// A worker's life line to its launcher: tells where training stands, hears when to stop.
+// A worker's link to its launcher: reports where training stands, and receives requests to stop.
 //
-// A thread of its own sends the heartbeat; the training thread only stores numbers. When the launcher ends the
+// A separate thread sends the heartbeat; the training thread only stores numbers. When the launcher ends the
 // generation, or is gone, the agent leaves at once, whatever the training thread is blocked in: `leave` runs on a gRPC
 // thread and by default is _exit(69).
-// Threads: all methods may be called from any thread, RecordStep and ReportStarted by one. RecordStep takes no lock,
+// Thread-safe, except that RecordStep and ReportStarted may be called by only one thread. RecordStep takes no lock,
 // makes no system call and allocates nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -26,41 +26,41 @@
 
 namespace composer {
 
-// Prints `why` and ends the process with 69, without destructors.
+// Prints `why` and ends the process with 69, without running destructors.
 [[noreturn]] void LeaveAtOnce(const std::string& why);
 
 class WorkerAgent {
  public:
   struct Options {
-    // With ChannelSettings(Link::kLocal). Null: no launcher, nothing is sent and nobody asks to stop.
+    // Made with ChannelSettings(Link::kLocal). If null, there is no launcher: nothing is sent and nobody asks to stop.
     std::shared_ptr<grpc::Channel> hub;
     proto::Caller caller;
     proto::Hello hello;
     std::optional<ProgressPage> page;
     absl::Duration heartbeat = absl::Milliseconds(500);
-    std::function<void(const std::string& why)> leave = LeaveAtOnce;  // at most once; must not destroy the agent
+    std::function<void(const std::string& why)> leave = LeaveAtOnce;  // called at most once; must not destroy the agent
   };
 
-  // Attaches in the background: a launcher that refuses or cannot be reached ends in `leave`.
+  // Attaches in the background: if the launcher refuses or cannot be reached, `leave` is called.
   explicit WorkerAgent(Options options);
-  // Detaches without a last word, unless Finish was called.
+  // Detaches without a final report, unless Finish was called.
   ~WorkerAgent();
 
-  // After each optimizer step: steps and samples since the run began, loss of this step.
+  // Must be called after each optimizer step, with the steps and samples since the run began and the loss of this step.
   void RecordStep(int64_t batch, int64_t samples, double loss);
-  // Also sent at once.
+  // Sets the phase, and also sends it at once.
   void SetPhase(proto::Phase phase);
-  // After loading: where the run goes on. `checkpoint` is empty when from scratch.
+  // Reports, after loading, where the run continues. `checkpoint` is empty when the run starts from scratch.
   void ReportStarted(absl::string_view checkpoint, int64_t batch, int64_t samples);
   void ReportCheckpointSaved(absl::string_view path, int64_t batch);
-  // The last word. Waits, at most a second, until the launcher has it. `leave` is not called from now on.
+  // Sends the final report. Waits, at most a second, until the launcher has it. `leave` is not called from now on.
   void Finish(proto::ExitReport report);
 
-  // The launcher asks for a checkpoint at the next common step. True once for each time.
+  // Returns whether the launcher asked for a checkpoint at the next common step; true once per request.
   bool TakeSaveRequest() {
     return save_.load(std::memory_order_relaxed) && save_.exchange(false, std::memory_order_relaxed);
   }
-  // The launcher asks to stop at a common step, save, and leave with 75. Stays true.
+  // Returns whether the launcher asked to stop at a common step, save, and leave with 75. Stays true.
   bool drain_requested() const { return drain_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,4 +1,4 @@
-// The trainer's Supervision, told on to the launcher by the worker's agent.
+// Implements the trainer's Supervision by passing everything to the launcher through the worker's agent.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@ namespace composer {
 
 class AgentSupervision final : public Supervision {
  public:
-  // The agent must outlive it.
+  // `agent` must outlive this object.
   explicit AgentSupervision(WorkerAgent& agent) : agent_(agent) {}
 
   void OnPhase(RunPhase phase) override { agent_.SetPhase(static_cast<proto::Phase>(static_cast<int>(phase))); }

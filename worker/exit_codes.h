@@ -1,4 +1,4 @@
-// How a worker's Status becomes its exit code. A pure table; the launcher's restart policy reads the codes.
+// Maps a worker's Status to its exit code. A pure table; the launcher's restart policy reads the codes.
 //
 //   0   OK
 //   64  the user's mistake: never retried     kInvalidArgument kFailedPrecondition kUnimplemented kNotFound

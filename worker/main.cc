@@ -1,4 +1,5 @@
-// composer_worker: one rank of a job, and the tools that need LibTorch. Started by `composer`; also runs alone, as a world of one.
+// composer_worker: one rank of a job, and the tools that need LibTorch. Started by `composer`; also runs alone, as a
+// world of one.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
@@ -36,7 +37,7 @@ constexpr char kValidateHelp[] =
     "Checks a YAML file with its overrides without running it: every unknown key and\n"
     "wrong value is named with its place. Exit code 0: valid; 64: not.\n";
 
-// In place of a job file, or after it.
+// Returns whether help is requested, in place of a job file or after it.
 bool AsksForHelp(const std::vector<std::string>& args) {
   return std::any_of(args.begin(), args.end(), [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
 }

@@ -16,7 +16,7 @@ std::shared_ptr<ObjectStore> OpenPeerMemory(const RankEnvironment& place, const 
   if (place.peer_memory.empty()) return nullptr;
   PeerStore::Options options = {.folder = place.peer_memory, .hub = hub, .peers = {}};
   if (place.launchers > 1 && addresses != nullptr && !place.peer_address.empty()) {
-    addresses->set(AddressKey(place.node_rank), place.peer_address);  // its workers all say the same
+    addresses->set(AddressKey(place.node_rank), place.peer_address);  // all workers of a node set the same value
     std::vector<std::string> keys;
     for (const int peer : PeersInOrder(place.node_rank, place.launchers)) keys.push_back(AddressKey(peer));
     for (const auto& value : addresses->multiGet(keys)) options.peers.emplace_back(value.begin(), value.end());

@@ -1,4 +1,4 @@
-// Where the workers of a world learn of each other's nodes' memory.
+// Exchanges the addresses of the nodes' snapshot memory among the workers of a world.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,9 +12,9 @@
 
 namespace composer {
 
-// The memory tier of this world, as a PeerStore; null when the launcher keeps none. All ranks call it. addresses: keys of
-// its own, which never change once they are there; null with one rank. hub: the launcher's socket.
-// Throws what the store throws.
+// Returns the memory tier of this world as a PeerStore; null when the launcher keeps none. Must be called by all ranks.
+// `addresses` is a store for keys that never change once set, used only for this; null with one rank. `hub` is the
+// channel to the launcher's socket. Throws what the store throws.
 std::shared_ptr<ObjectStore> OpenPeerMemory(const RankEnvironment& place, const std::shared_ptr<grpc::Channel>& hub,
                                             const c10::intrusive_ptr<c10d::Store>& addresses);
 

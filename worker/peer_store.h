@@ -1,13 +1,13 @@
 // Snapshots in the memory of the job's nodes as an ObjectStore: the fast, small tier of checkpoints beside save_folder.
 // launcher/peer_memory/peer_memory.h is the other side.
 //
-// An object is written into the memory of this node and of the next one of the world; List, Size and Read know those of
-// all nodes (what is read and not here is copied here first); Delete reaches all. So any one node may be lost with nothing lost,
-// and of neighbours one.
+// An object is written into the memory of this node and of the next node of the world; List, Size and Read cover those
+// of all nodes (an object that is not here is copied here before it is read); Delete reaches all nodes. So nothing is
+// lost if any one node is lost, or several of which no two are neighbours.
 //
-// It promises less than other stores: "durable" means in memory; a next node that cannot be reached is warned of and does
-// without; PutIfAbsent is exclusive among this node's workers only (a checkpoint's manifest is written by rank 0 alone).
-// Threads: any.
+// It promises less than other stores: "durable" means in memory; if the next node cannot be reached, there is a warning
+// and no copy; PutIfAbsent is exclusive only among this node's workers (a checkpoint's manifest is written by rank 0
+// alone). Thread-safe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,9 +30,9 @@ namespace composer {
 class PeerStore final : public ObjectStore {
  public:
   struct Options {
-    std::string folder;                  // this node's memory; of its workers and its launcher
+    std::string folder;                  // this node's memory; shared by its workers and its launcher
     std::shared_ptr<grpc::Channel> hub;  // the launcher's PeerRelay; null: there are no peers
-    std::vector<std::string> peers;      // addresses of the world's other nodes; the first gets copies
+    std::vector<std::string> peers;      // addresses of the world's other nodes; the first one gets copies
   };
   explicit PeerStore(const Options& options);
 
@@ -51,9 +51,10 @@ class PeerStore final : public ObjectStore {
     int64_t bytes;
   };
   void Copy(const std::string& key);
-  // Which peer has it. Asks them once for each folder, and again for a key that none had; kNotFound.
+  // Returns which peer has the object. Asks the peers once for each folder, and again for a key that none had;
+  // kNotFound.
   absl::StatusOr<Whereabouts> Locate(const std::string& key);
-  // Copies the object here unless it is; kNotFound when no node has it.
+  // Copies the object here unless it is already here; kNotFound when no node has it.
   absl::Status Fetch(const std::string& key);
   absl::Status RemoveAtPeers(const std::string& key);
   absl::StatusOr<proto::PeerObjects> ListAt(const std::string& peer, const std::string& folder);
@@ -63,10 +64,11 @@ class PeerStore final : public ObjectStore {
   const std::unique_ptr<proto::PeerRelay::Stub> relay_;  // null: no peers
   std::atomic<bool> warned_ = false;
   absl::Mutex mutex_;
-  absl::flat_hash_map<std::string, Whereabouts> index_ ABSL_GUARDED_BY(mutex_);  // of the folders asked for
+  absl::flat_hash_map<std::string, Whereabouts> index_ ABSL_GUARDED_BY(mutex_);  // for the folders asked for
 };
 
-// The nodes after `node_rank` in a world of `nodes`, the next one first, itself left out: {2, 0} for node 1 of 3. Pure.
+// Returns the nodes after `node_rank` in a world of `nodes`, the next one first, without the node itself: {2, 0} for
+// node 1 of 3. Pure.
 std::vector<int> PeersInOrder(int node_rank, int nodes);
 
 }  // namespace composer

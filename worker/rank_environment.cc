@@ -56,8 +56,8 @@ absl::StatusOr<RankEnvironment> ReadRankEnvironment(const Environment& environme
         absl::StrCat("environment variable RANK is not set, but WORLD_SIZE is ", result.world_size));
   }
   result.agent_store = environment.GetOr("TORCHELASTIC_USE_AGENT_STORE", "") == "True";
-  // An agent of one node keeps its store when it starts its workers again; with several each attempt has a new one, and
-  // the nodes count attempts differently.
+  // An agent of one node keeps its store when it restarts its workers; with several nodes each attempt has a new one,
+  // and the nodes count attempts differently.
   const std::string attempt = result.spans_nodes() ? "" : environment.GetOr("TORCHELASTIC_RESTART_COUNT", "");
   result.store_prefix = absl::StrCat("composer/", environment.GetOr("TORCHELASTIC_RUN_ID", ""), "/", attempt);
   if (result.world_size > 1 && !result.has_launcher() && (result.master_address.empty() || result.master_port == 0)) {

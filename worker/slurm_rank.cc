@@ -13,9 +13,9 @@
 namespace composer {
 namespace {
 
-constexpr int kFirstPort = 20000, kPorts = 12000;  // below those of outgoing connections
+constexpr int kFirstPort = 20000, kPorts = 12000;  // below the ports of outgoing connections
 
-// The first of the variables that is set.
+// Returns the first of the variables that is set and not empty.
 std::string FirstOf(const Environment& environment, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const std::string value = environment.GetOr(name, "");

@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = RendezvousStore::Bytes;
 
-// Beyond the wait itself: for the way there and back.
+// Added to the wait itself, for the round trip.
 constexpr absl::Duration kCallSlack = absl::Seconds(5);
 
 Bytes ToBytes(const std::string& text) { return Bytes(text.begin(), text.end()); }

@@ -1,11 +1,10 @@
-// The rendezvous key-value store as c10d sees it: a c10d::Store whose calls go over gRPC, in a worker to its launcher's
-// Unix socket.
+// The rendezvous key-value store as a c10d::Store: its calls go over gRPC, in a worker to its launcher's Unix socket.
 //
-// Behaves as c10d::HashStore does, with the keys of one generation. Every call throws c10::DistStoreError when a key did
+// Behaves like c10d::HashStore, with the keys of one generation. Every call throws c10::DistStoreError when a key did
 // not appear in time, when the generation is over (the message says which and why) and when the store is gone;
 // c10::ValueError for keys or values past the limits (rendezvous/store/key_value.h). Queues and listKeys throw
 // c10::NotImplementedError.
-// Threads: calls may come from any thread; setTimeout is not synchronised with them (as in c10d).
+// Calls may come from any thread; setTimeout is not synchronised with them (as in c10d).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,9 +24,10 @@ class RendezvousStore final : public c10d::Store {
   using Bytes = std::vector<uint8_t>;
   using Millis = std::chrono::milliseconds;
 
-  // caller: job and generation of the world, incarnation of this process. kNoTimeout waits as long as the generation
-  // lasts. write_once: the keys read through this store never change once they are there (a process group's addresses):
-  // the launcher may answer for the store, so that a mesh of N ranks reads N keys a node and not N a rank.
+  // `caller` holds the job and generation of the world and the incarnation of this process. kNoTimeout waits as long as
+  // the generation lasts. write_once: the keys read through this store never change once set (a process group's
+  // addresses), so the launcher may answer for the store, and a mesh of N ranks reads N keys per node instead of N per
+  // rank.
   RendezvousStore(std::shared_ptr<grpc::Channel> channel, proto::Caller caller, Millis timeout = kDefaultTimeout,
                   bool write_once = false);
 
@@ -45,7 +45,7 @@ class RendezvousStore final : public c10d::Store {
   void wait(const std::vector<std::string>& keys, const Millis& timeout) override;
   std::vector<Bytes> multiGet(const std::vector<std::string>& keys) override;
   void multiSet(const std::vector<std::string>& keys, const std::vector<Bytes>& values) override;
-  // append is c10d's own, on compareSet.
+  // append is c10d's own, implemented with compareSet.
   bool hasExtendedApi() const override { return true; }
 
  private:

@@ -13,7 +13,7 @@ namespace composer {
 namespace {
 
 constexpr char kLeft[] = "composer/left";
-constexpr char kOutside[] = "192.0.2.1";  // RFC 5737; nothing is sent
+constexpr char kOutside[] = "192.0.2.1";  // RFC 5737; no packet is sent to it
 
 }  // namespace
 
@@ -21,7 +21,7 @@ c10::intrusive_ptr<c10d::Store> ConnectTcpStore(const RankEnvironment& place, st
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(place.master_port);
   options.isServer = place.rank == 0 && !place.agent_store;
-  options.waitWorkers = false;  // forming the process group waits for all
+  options.waitWorkers = false;  // forming the process group waits for all ranks
   options.timeout = timeout;
   options.multiTenant = true;
   try {

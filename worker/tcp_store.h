@@ -1,6 +1,6 @@
-// Where ranks meet that no composer launcher has started: c10d's TCPStore at MASTER_ADDR:MASTER_PORT. torchrun's agent
-// serves one there (TORCHELASTIC_USE_AGENT_STORE is True); elsewhere (srun, mpirun) rank 0 does, as torch.distributed does
-// with init_method env://.
+// Rendezvous of ranks that no Composer launcher has started: c10d's TCPStore at MASTER_ADDR:MASTER_PORT. torchrun's
+// agent serves one there (TORCHELASTIC_USE_AGENT_STORE is True); elsewhere (srun, mpirun) rank 0 does, as in
+// torch.distributed with init_method env://.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,11 +15,12 @@ namespace composer {
 // Throws c10::DistStoreError, naming the address, when nobody serves there in time or rank 0 cannot.
 c10::intrusive_ptr<c10d::Store> ConnectTcpStore(const RankEnvironment& place, std::chrono::milliseconds timeout);
 
-// When a rank is done. Rank 0 waits, at most `limit`, until all others are, if it serves the store: the others may still
-// read from it. Throws nothing.
+// Must be called when a rank is done. If rank 0 serves the store, it waits, at most `limit`, until all others are done:
+// they may still read from it. Throws nothing.
 void LeaveTcpStore(const RankEnvironment& place, c10d::Store& store, std::chrono::milliseconds limit);
 
-// Address of this machine that packets to the master come from, never 127.0.1.1 out of /etc/hosts. "": loopback will do.
+// Returns this machine's address that packets to the master come from, never 127.0.1.1 from /etc/hosts; "": loopback
+// will do.
 std::string AddressTowards(const std::string& master);
 
 }  // namespace composer

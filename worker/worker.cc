@@ -39,7 +39,7 @@
 namespace composer {
 namespace {
 
-constexpr std::chrono::seconds kLeaveLimit{30};  // that rank 0 waits for the others when it serves their store
+constexpr std::chrono::seconds kLeaveLimit{30};  // how long rank 0 waits for the others when it serves their store
 
 // What all parts of a worker share; lives until the process ends.
 struct Life {
@@ -48,10 +48,10 @@ struct Life {
   proto::Caller caller;
   std::unique_ptr<WorkerAgent> agent;
   std::unique_ptr<AgentSupervision> supervision;
-  CudaModule* cuda = nullptr;  // with device: gpu
+  CudaModule* cuda = nullptr;  // set with device: gpu
   at::Device device = at::kCPU;
   std::unique_ptr<Communicator> communicator;
-  c10::intrusive_ptr<c10d::Store> tcp_store;  // without a launcher of ours
+  c10::intrusive_ptr<c10d::Store> tcp_store;  // set without Composer's launcher
   c10::intrusive_ptr<c10d::Store> store;
   std::shared_ptr<ObjectStore> memory;  // the memory tier of checkpoints; null: none
   std::unique_ptr<Trainer> trainer;
@@ -79,7 +79,8 @@ absl::Status Attach(Life& life) {
   return absl::OkStatus();
 }
 
-// The GPU of this rank: one each, in the order of local ranks. Before anything asks LibTorch for CUDA.
+// Selects the GPU of this rank: one per rank, in the order of local ranks. Must run before anything asks LibTorch for
+// CUDA.
 absl::Status UseGpu(Life& life) {
   ASSIGN_OR_RETURN(life.cuda, LoadCuda());
   const int count = life.cuda->device_count();
@@ -91,7 +92,7 @@ absl::Status UseGpu(Life& life) {
   life.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(life.place.local_rank));
   return CatchTorch([&] {
     life.cuda->SetDevice(life.place.local_rank);
-    // As Composer: matrix products of float32 in TF32.
+    // Computes float32 matrix products in TF32, as Composer does.
     at::globalContext().setFloat32MatmulPrecision("high");
     at::globalContext().setAllowTF32CuDNN(true);
   });
@@ -130,7 +131,7 @@ std::unique_ptr<Communicator> ConnectHosts(const Life& life, const Job& job, con
   return ConnectHostGroup(options, life.place.rank, life.place.world_size);
 }
 
-// Each user of the store gets a prefix of its own.
+// Gives each user of the store its own prefix.
 absl::Status Connect(Life& life, const Job& job) {
   if (life.place.world_size == 1) {
     life.communicator = std::make_unique<LocalCommunicator>(life.device);
@@ -179,7 +180,8 @@ JobPlace PlaceOf(const Life& life, const Environment& env) {
   return place;
 }
 
-// What the run resumes from is settled, and nothing refused it: the file of an earlier launch is replaced only now.
+// Replaces an earlier launch's file. Called only after the checkpoint to resume from is settled and nothing has refused
+// it.
 absl::Status WriteConfig(const std::string& run_folder, const ConfigNode& effective) {
   return WritePrivateFile(JoinPath(run_folder, "config.yaml"), ToShownYaml(effective));
 }
@@ -190,14 +192,16 @@ struct FirstStep {
   uint64_t seed;
 };
 
-// An error of LibTorch's in the first step: when the model does not take the data at all, that is the user's to mend, and no restart helps.
+// Explains an error of LibTorch's in the first step: if the model does not accept the data at all, the user must fix
+// that, and no restart helps.
 absl::Status Explained(const absl::Status& status, const FirstStep& first) {
   if (!absl::IsInternal(status) && !absl::IsOutOfRange(status)) return status;
   const absl::Status trial = CheckSamples(first.make_model, *first.dataset, first.seed).status();
   return trial.code() == absl::StatusCode::kInvalidArgument ? trial : status;
 }
 
-// A mistake of the user's is in the job's file: where in the model it showed, and a stack, say no more.
+// Removes the stack from a user's mistake: the mistake is in the job's file, and the place in the model where it showed
+// and a stack add nothing.
 absl::Status WithoutStack(const absl::Status& status) {
   if (!absl::IsInvalidArgument(status)) return status;
   return absl::InvalidArgumentError(status.message().substr(0, status.message().find('\n')));

@@ -1,4 +1,4 @@
-// One rank's life: attach to the launcher, form the process group, build the job, train, say how it ended.
+// Runs one rank: attaches to the launcher, forms the process group, builds the job, trains, and reports how it ended.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace composer {
 
-// Runs the job and returns the exit code (exit_codes.h). Errors go to stderr as "error: …" and to the launcher. The caller should leave by _exit:
-// process group and gRPC threads are not torn down.
+// Runs the job and returns the exit code (exit_codes.h). Errors go to stderr as "error: …" and to the launcher. The
+// caller should leave by _exit: process group and gRPC threads are not torn down.
 int RunWorker(const JobSource& source, const Environment& env);
 
 }  // namespace composer

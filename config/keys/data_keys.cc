@@ -1,4 +1,4 @@
-// Data sets, and how they are loaded.
+// Data sets and their loading.
 // SPDX-License-Identifier: Apache-2.0
 #include "config/keys/tables.h"
 

@@ -1,4 +1,4 @@
-// Schedules of the learning rate: Composer's, then torch's.
+// Learning-rate schedules: Composer's, then torch's.
 // SPDX-License-Identifier: Apache-2.0
 #include "config/keys/tables.h"
 

@@ -16,7 +16,7 @@ extern const char kCallbackKeys[];
 extern const char kLoggerKeys[];
 extern const char kMetricKeys[];
 
-// What is included comes before what includes it.
+// A table comes after those that it includes.
 inline constexpr const char* kKeyTables[] = {kDataKeys,        kModelKeys,     kOptimizerKeys, kSchedulerKeys,
                                              kParallelismKeys, kAlgorithmKeys, kCallbackKeys,  kLoggerKeys,
                                              kMetricKeys,      kJobKeys};

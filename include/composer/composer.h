@@ -1,4 +1,5 @@
-// Everything a program or a plugin needs of Composer. Code that writes modules of its own includes <torch/torch.h> too.
+// Everything that a program or a plugin needs of Composer. Code that defines its own modules also includes
+// <torch/torch.h>.
 // Guide: docs/api.md; plugins: docs/plugins.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

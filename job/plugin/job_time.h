@@ -1,4 +1,4 @@
-// A training time out of a job's YAML: every key that takes one reads it here.
+// Reads training times from a job's YAML: every key that takes one is read here.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace composer {
 
-// The key's time, or the fallback's when it is not given; a bare number counts epochs. A bad value goes to the reader as an error, and the result is
-// then not to be used.
+// Returns the key's time, or the fallback's when it is not given; a bare number counts epochs. A bad value goes to the
+// reader as an error, and the result must then not be used.
 inline Time ReadTime(ConfigMap& config, absl::string_view key, absl::string_view fallback) {
   const absl::StatusOr<Time> time = ParseTime(config.Time(key, fallback));
   if (time.ok()) return *time;
@@ -19,7 +19,7 @@ inline Time ReadTime(ConfigMap& config, absl::string_view key, absl::string_view
   return Time::Epochs(1);
 }
 
-// How often a callback or logger does something: at least one batch or epoch; a bare number counts batches.
+// Returns how often a callback or logger acts: at least one batch or epoch; a bare number counts batches.
 inline Time ReadInterval(ConfigMap& config, absl::string_view key, absl::string_view fallback) {
   const absl::StatusOr<Time> time = ParseTime(config.Time(key, fallback), TimeUnit::kBatch);
   const bool counted = time.ok() && (time->unit() == TimeUnit::kBatch || time->unit() == TimeUnit::kEpoch);

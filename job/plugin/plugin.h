@@ -1,4 +1,5 @@
-// A plugin: a shared library with models, datasets, callbacks, … of the user's own, named in a job's YAML (`plugins: [./libmine.so]`).
+// A plugin: a shared library with the user's own models, datasets, callbacks, …, named in a job's YAML (`plugins:
+// [./libmine.so]`).
 //
 //   #include <composer/composer.h>
 //   COMPOSER_PLUGIN(mine, registry) {
@@ -8,11 +9,12 @@
 //     });
 //   }
 //
-// The macro leaves two things in the library: an ELF note that says what it was built with, which the worker reads from the file and
-// compares before it loads the library, so that none of its code (static initialisers included) runs beside headers it does not fit; and the
-// entry point composer_plugin_v1, called once. Once in a library; outside any namespace.
+// The macro leaves two things in the library: an ELF note that says what it was built with, which the worker reads from
+// the file and compares before it loads the library, so that none of its code (static initialisers included) runs
+// against headers that it does not match; and the entry point composer_plugin_v1, called once. Must be used once per
+// library, outside any namespace.
 //
-// A plugin links with nothing of Composer's: its symbols come from composer_worker. See docs/plugins.md.
+// A plugin does not link against Composer: its symbols come from composer_worker. See docs/plugins.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -37,13 +39,13 @@
 namespace composer {
 
 inline constexpr uint32_t kPluginNoteType = 1;
-// Counts up when this note, or the entry point, changes. What the headers say is in the note.
+// Incremented when this note or the entry point changes. The note itself identifies the headers.
 inline constexpr uint32_t kPluginInterface = 3;
 
-// The note's content. Plain data of the same layout for every compiler; texts end with a zero.
+// The note's content: plain data with the same layout for every compiler; texts are zero-terminated.
 struct PluginInfo {
   uint32_t interface_version;
-  char headers[24];   // kInterfaceHash: of the headers that plugins and Composer share
+  char headers[24];   // kInterfaceHash: covers the headers that plugins and Composer share
   char name[64];      // as COMPOSER_PLUGIN gave it
   char composer[32];  // versions: Composer's, LibTorch's
   char torch[32];
@@ -51,7 +53,8 @@ struct PluginInfo {
   char compiler[96];   // for messages only
 };
 
-// Everything the standard library, Abseil and the machine decide about layouts. GCC's and clang's objects mix.
+// Everything that affects layouts in the standard library, Abseil and the machine. Objects of GCC and clang can be
+// mixed.
 #define COMPOSER_TEXT_INNER_(x) #x
 #define COMPOSER_TEXT_(x) COMPOSER_TEXT_INNER_(x)
 #if defined(_GLIBCXX_DEBUG)
@@ -66,7 +69,7 @@ struct PluginInfo {
 #else
 #define COMPOSER_MACHINE_ "aarch64"
 #endif
-// composer_plugin() of CMake gives them; without, classes of LibTorch have another layout.
+// CMake's composer_plugin() defines these; without them, classes of LibTorch have another layout.
 #if defined(NDEBUG) && defined(C10_USE_GLOG)
 #define COMPOSER_DEFINITIONS_ ""
 #else
@@ -87,7 +90,7 @@ constexpr void CopyText(char (&to)[kSize], const char* from) {
   for (size_t i = 0; i + 1 < kSize && from[i] != '\0'; ++i) to[i] = from[i];
 }
 
-// An ELF note as it lies in the file.
+// An ELF note as stored in the file.
 struct PluginNote {
   uint32_t owner_size = sizeof(kPluginNoteOwner);
   uint32_t content_size = sizeof(PluginInfo);
@@ -110,7 +113,7 @@ constexpr PluginNote MakePluginNote(const char* name) {
   return note;
 }
 
-// The same for the table of keys.
+// An ELF note with the table of keys, laid out in the same way.
 template <size_t kSize>
 struct PluginKeysNote {
   uint32_t owner_size = sizeof(kPluginNoteOwner);
@@ -135,7 +138,8 @@ constexpr PluginKeysNote<kSize> MakePluginKeysNote(const char (&table)[kSize]) {
 //   [model tiny] A tiny model.
 //   width | int 1.. | 64 | Hidden units.
 //   )");
-// The format: docs/plugins.md. Kinds: model, dataset, optimizer, scheduler, algorithm, callback, logger, metric. At most once in a library.
+// Format: docs/plugins.md. Kinds: model, dataset, optimizer, scheduler, algorithm, callback, logger, metric. May be
+// used at most once per library.
 #define COMPOSER_PLUGIN_KEYS(table)                                                                          \
   [[gnu::used, gnu::section(".note.composer"), gnu::aligned(4)]] static constexpr auto kComposerPluginKeys = \
       ::composer::MakePluginKeysNote(table)

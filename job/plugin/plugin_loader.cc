@@ -29,7 +29,7 @@ absl::string_view Text(const char (&bytes)[kSize]) {
   return {bytes, strnlen(bytes, kSize)};
 }
 
-// dlerror's text with the first C++ symbol in it made readable.
+// Demangles the first C++ symbol in dlerror's text.
 std::string Readable(const std::string& text) {
   const size_t begin = text.find("_Z");
   if (begin == std::string::npos) return text;
@@ -45,7 +45,7 @@ std::string Readable(const std::string& text) {
 absl::Status DlError(const std::string& path) {
   const char* error = dlerror();
   std::string reason = Readable(error == nullptr ? "dlopen failed" : error);
-  // glibc begins with the path, which is said already.
+  // glibc's message begins with the path, which Bad adds anyway.
   if (absl::StartsWith(reason, absl::StrCat(path, ": "))) reason = reason.substr(path.size() + 2);
   if (absl::StrContains(reason, "undefined symbol: composer::"))
     absl::StrAppend(&reason, " (composer_worker does not have it: was the plugin built with other headers?)");

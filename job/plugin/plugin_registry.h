@@ -1,7 +1,9 @@
-// What plugins add to the names that a job's YAML may use. One registry a job; made by the worker, filled by the plugins, read by job_*.cc.
+// What plugins add to the names that a job's YAML may use. There is one registry per job: made by the worker, filled by
+// the plugins, read by job_*.cc.
 //
-// A name stands for a reader: it takes the keys beside the name and gives the factory that builds the thing later. A reader must not build
-// or open anything itself: it also runs for `composer validate`. Factories may throw what LibTorch throws; a StatusOr carries its Status on.
+// A name stands for a reader: it takes the keys beside the name and returns the factory that builds the thing later. A
+// reader must not build or open anything itself: it also runs for `composer validate`. Factories may throw what
+// LibTorch throws; the Status of a StatusOr is passed on.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -34,12 +36,12 @@ struct RunPlace {
 
 using ModelFactory = std::function<std::shared_ptr<Model>()>;
 using DatasetFactory = std::function<absl::StatusOr<std::shared_ptr<const Dataset>>()>;
-using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(Model&)>;  // of the model's final parameters
+using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(Model&)>;  // gets the model's final parameters
 using SchedulerFactory = std::function<std::unique_ptr<Scheduler>()>;
 using AlgorithmFactory = std::function<std::unique_ptr<Algorithm>()>;
 using PluginCallbackFactory = std::function<std::unique_ptr<Callback>()>;
 using PluginLoggerFactory =
-    std::function<absl::StatusOr<std::unique_ptr<LoggerDestination>>(const RunPlace&)>;  // rank 0's
+    std::function<absl::StatusOr<std::unique_ptr<LoggerDestination>>(const RunPlace&)>;  // only on rank 0
 using MetricFactory = std::function<std::unique_ptr<Metric>()>;
 
 template <typename Factory>
@@ -64,17 +66,19 @@ struct PluginTables {
   PluginTable<MetricFactory> metrics;
 };
 
-// Threads: one.
+// Not thread-safe.
 class PluginRegistry {
  public:
-  // Names that plugins may not take: {"model", {"mlp", …}}, {"dataset", …}, "optimizer", "scheduler", "algorithm", "callback", "logger", "metric".
+  // Names that plugins may not take: {"model", {"mlp", …}}, {"dataset", …}, "optimizer", "scheduler", "algorithm",
+  // "callback", "logger", "metric".
   using Names = std::map<std::string, std::vector<std::string>, std::less<>>;
   explicit PluginRegistry(Names built_in = {});
   PluginRegistry(const PluginRegistry&) = delete;
   PluginRegistry& operator=(const PluginRegistry&) = delete;
 
-  // For plugins. A name is letters, digits, `_`, `-` and `.`, and starts with a letter; it must be new among the built-in ones and those of all plugins.
-  // A bad one is noted, and the job ends with an error that names it and the plugin.
+  // Called by plugins. A name consists of letters, digits, `_`, `-` and `.`, and starts with a letter; it must differ
+  // from the built-in ones and from those of all plugins. A bad one is recorded, and the job ends with an error that
+  // names it and the plugin.
   void AddModel(absl::string_view name, PluginReader<ModelFactory> read);
   void AddDataset(absl::string_view name, PluginReader<DatasetFactory> read);
   void AddOptimizer(absl::string_view name, PluginReader<OptimizerFactory> read);
@@ -84,7 +88,8 @@ class PluginRegistry {
   void AddLogger(absl::string_view name, PluginReader<PluginLoggerFactory> read);
   void AddMetric(absl::string_view name, PluginReader<MetricFactory> read);
 
-  // For the host. What is added inside `fill` is this plugin's. kInvalidArgument with a line for each bad name, or when fill throws or adds nothing.
+  // Called by the host. What is added inside `fill` belongs to this plugin. kInvalidArgument with a line for each bad
+  // name, or when fill throws or adds nothing.
   absl::Status Fill(const std::string& plugin, const std::function<void(PluginRegistry&)>& fill);
   const PluginTables& tables() const { return tables_; }
 
@@ -95,7 +100,7 @@ class PluginRegistry {
 
   Names built_in_;
   PluginTables tables_;
-  std::string plugin_;  // being filled
+  std::string plugin_;  // the plugin being filled in
   std::vector<std::string> errors_;
   int added_ = 0;
 };

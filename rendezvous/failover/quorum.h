@@ -1,16 +1,18 @@
-// Whose presence the next world needs, so that no two coordinators that do not hear of each other both go on. Pure.
+// Decides whose presence the next world needs, so that two coordinators that do not hear of each other never both go
+// on. Pure.
 //
-// A world follows the newest one that its nodes have heard of. Its electorate is that one's nodes: more than half of them
-// must be there, or half of them with node rank 0. Two such sets have a node in common, so of the worlds that follow one
-// world only one can have all that it takes.
+// A world follows the newest one that its nodes have heard of. The nodes of that one are its electorate: more than half
+// of them must be present, or half of them including node rank 0. Two such sets have a node in common, so of the worlds
+// that follow one world only one can reach a quorum.
 //
-// That is enough if the world before was known to all it was made of. It may not be: formed with nodes whose connection
-// was dead already, it reached some, and the others may be a majority of the one before it, elsewhere. So a world keeps
-// the electorates before it until a majority of each has answered that it knows of the world (WorldTaken): who forms a
-// world of that majority's nodes will hear of it. Until then a majority of those must be there as well.
-// Before the first world, every node is an elector, of max_nodes, by its name; also one that went on with another first
-// world, which may have a smaller number and a majority's knowledge. That one must agree then too
-// (QuorumHistory::HeedRival).
+// That suffices if all members of the previous world knew of it, which is not certain: formed with nodes whose
+// connection was already dead, it reached only some, and the others may be a majority of the world before it,
+// elsewhere. A world therefore keeps the electorates before it until a majority of each has confirmed that it knows of
+// the world (WorldTaken): whoever forms a world of that majority's nodes will hear of it. Until then a majority of
+// those electorates must be present as well.
+// Before the first world, the electorate is all of the job's max_nodes nodes, by name. This includes a node that went
+// on with another first world, which may have a smaller number and be known to a majority. That world must then agree
+// too (QuorumHistory::HeedRival).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,20 +20,20 @@
 
 namespace composer {
 
-// How long a server without a quorum keeps its nodes before it sends them to look for another.
+// How long a server without a quorum keeps its nodes before it sends them to look for another server.
 inline constexpr absl::Duration kQuorumWait = absl::Seconds(10);
 
-// Of one electorate.
+// The state of one electorate.
 struct Votes {
-  int of = 0;                  // that count in all
-  int waiting = 0;             // here, and free for the next world
+  int of = 0;                  // electors in total
+  int waiting = 0;             // connected, and free for the next world
   bool first_waiting = false;  // node rank 0 is one of them
-  int knowing = 0;             // have heard of a world that follows
+  int knowing = 0;             // electors that have heard of a world that follows
   bool first_knowing = false;
 };
 
 inline bool IsMajority(int count, int of, bool with_first) { return 2 * count > of || (2 * count == of && with_first); }
-// Nobody can form a world of this electorate without hearing of what followed.
+// True when nobody can form a world of this electorate without hearing of what followed.
 inline bool IsPast(const Votes& votes) { return IsMajority(votes.knowing, votes.of, votes.first_knowing); }
 inline bool Agrees(const Votes& votes) {
   return IsPast(votes) || IsMajority(votes.waiting, votes.of, votes.first_waiting);

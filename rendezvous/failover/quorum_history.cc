@@ -22,7 +22,7 @@ int RankIn(const proto::Electorate& world, const Voter& voter) {
   return -1;
 }
 
-// "": the voter is none of them.
+// Returns "" when the voter is not one of them.
 std::string NameIn(const proto::Electorate& world, const Voter& voter) {
   if (world.generation() == 0) return voter.node_id;
   const int rank = RankIn(world, voter);

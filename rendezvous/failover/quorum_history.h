@@ -1,5 +1,5 @@
-// The worlds before the newest one that still have a say in what follows it; see quorum.h. Counts who of them waits for
-// the next world and who has heard of the newest. Part of the coordinator: no lock, no clock.
+// The worlds before the newest one that still have a say in what follows it; see quorum.h. Counts which of their nodes
+// wait for the next world and which have heard of the newest one. Part of the coordinator: it has no lock and no clock.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,27 +13,28 @@
 
 namespace composer {
 
-// A node, as an elector: its parts in the worlds that it was in.
+// A node as an elector: its parts in the worlds that it was in.
 struct Voter {
   std::string node_id;
   std::vector<proto::Electorate> parts;
 };
 
-// Of a node with this record.
+// Returns the voter of a node with this record.
 Voter VoterOf(const std::string& node_id, const proto::MembershipRecord& record);
 
 class QuorumHistory {
  public:
   using Parts = google::protobuf::RepeatedPtrField<proto::Electorate>;
 
-  // `holds_tie`: half of the nodes before the first world are enough here.
+  // With `holds_tie`, half of the nodes suffice before the first world.
   explicit QuorumHistory(bool holds_tie) : holds_tie_(holds_tie) {}
 
-  // May a record's list be believed? Bounds its length and its texts.
+  // Returns whether a record's list may be believed; bounds its length and its texts.
   static bool IsValid(const Parts& parts);
-  // Those of a world that others formed. Nobody waits, nobody knows.
+  // Takes over the electorates of a world that others formed. Nobody waits and nobody knows of it yet.
   void Learn(const Parts& parts);
-  // A world has formed after `generation` (0: it is the first), whose `nodes` are its electorate. Nobody waits.
+  // Records that a world has formed after `generation` (0: it is the first), whose `nodes` are its electorate. Nobody
+  // waits.
   void Follow(uint64_t generation, const std::string& world, int nodes);
   void Clear();
 
@@ -42,10 +43,11 @@ class QuorumHistory {
     Count(voter, +1);
   }
   void StopWaiting(const Voter& voter) { Count(voter, -1); }
-  // The voter has heard of the newest world. True: now a majority of each electorate has, so they have no say any more.
+  // Records that the voter has heard of the newest world. Returns true when a majority of each electorate now has, so
+  // that they no longer have a say.
   bool Hear(const Voter& voter);
 
-  // For a node's MembershipRecord: its part in each.
+  // Fills in a node's MembershipRecord: its part in each electorate.
   void Tell(const Voter& voter, Parts* parts) const;
 
   bool empty() const { return votes_.empty(); }
@@ -53,7 +55,7 @@ class QuorumHistory {
 
  private:
   struct Electorate {
-    proto::Electorate world;                  // node_rank: unused
+    proto::Electorate world;                  // node_rank is unused
     std::unordered_set<std::string> knowing;  // names of electors
     bool rival = false;                       // not before the newest world; see HeedRival
   };
@@ -68,7 +70,7 @@ class QuorumHistory {
   const bool holds_tie_;
   uint64_t rival_ = 0;  // generation of the newest rival, 0: there is none
   std::vector<Electorate> history_;
-  std::vector<Votes> votes_;  // of each
+  std::vector<Votes> votes_;  // one per element of history_
 };
 
 }  // namespace composer

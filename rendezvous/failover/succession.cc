@@ -37,13 +37,13 @@ SuccessionDecision GiveUp(const SuccessionView& view, const std::vector<std::str
   return {Kind::kGiveUp, -1, std::move(reason)};
 }
 
-// We are cut off from a server that the others may well reach.
+// Returns whether this node is cut off from a server that the others may well reach.
 bool IsCutOff(const SuccessionView& view, absl::Time now) {
   return view.lives >= 0 && view.lives < static_cast<int>(view.servers.size()) &&
          view.servers[view.lives] == ServerState::kSilent && now < view.away_since + view.blip;
 }
 
-// When a lone server is given up.
+// Returns when a lone server is given up.
 absl::Time Patience(const SuccessionView& view) {
   const absl::Time end_of_grace = view.away_since + view.grace;
   if (!view.hosted) return end_of_grace;

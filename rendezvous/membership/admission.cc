@@ -50,7 +50,7 @@ std::optional<JoinRefusal> CheckSame(const char* field, const std::string& mine,
                                          ": all nodes of a job must have the same")};
 }
 
-// The configuration is the same by now, so the keys are.
+// Both nodes have the same configuration by now, and so the same keys.
 std::optional<JoinRefusal> CheckData(const proto::NodeInfo& node, const proto::NodeInfo& other) {
   for (int i = 0; i < std::min(node.data_paths_size(), other.data_paths_size()); ++i) {
     const proto::DataPath &mine = node.data_paths(i), &theirs = other.data_paths(i);
@@ -68,7 +68,8 @@ std::optional<JoinRefusal> CheckWorldSize(const proto::NodeInfo& node, const Adm
     return JoinRefusal{"world_size", absl::StrCat("world_size is ", expected, ", but ", Name(*terms.example), " has ",
                                                   terms.example->expected_world_size(), " (0: not given)")};
   }
-  if (expected <= 0 || terms.nodes <= 0 || terms.others >= terms.nodes) return std::nullopt;  // free, or a spare
+  // The size is not fixed, or the node is a spare.
+  if (expected <= 0 || terms.nodes <= 0 || terms.others >= terms.nodes) return std::nullopt;
   const int to_come = terms.nodes - terms.others - 1;
   const int64_t sum = terms.slots + node.slots();
   if (to_come == 0 ? sum == expected : sum + to_come <= expected) return std::nullopt;

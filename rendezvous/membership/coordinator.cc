@@ -75,7 +75,7 @@ Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller&
   }
   outcome.messages.push_back({session, std::move(answer), false});
   Hear(session, record, outcome);
-  if (roster_.resizing && node.seat >= 0) outcome.messages.push_back({session, regroup_, false});  // perhaps missed
+  if (roster_.resizing && node.seat >= 0) outcome.messages.push_back({session, resize_, false});  // perhaps missed
   ResumeIfAllAreBack(outcome);
   Decide(outcome);
   return outcome;
@@ -141,7 +141,7 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
     Remove(it, Seat::State::kLost);
     if (explains) AmendCause(session, was_lost(info), outcome);
   } else if (it->second
-                 .waiting) {  // its workers ended in good order, for the world to grow; it may be back for its seat
+                 .waiting) {  // its workers ended in good order, for the world to grow; it may come back for its seat
     Remove(it, Seat::State::kLost);
     EndIfAllHaveGone(outcome);
   } else if (now_ < stalled_until_) {
@@ -161,7 +161,7 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
 void Coordinator::Stalled(absl::Time now) {
   const bool was_settling = now_ < roster_.settled;
   stalled_until_ = Later(now) + kStallAllowance;
-  for (auto& [seat, absence] : absences_) {  // answers and the nodes themselves may be on their way
+  for (auto& [seat, absence] : absences_) {  // answers, and the nodes themselves, may be on their way
     absence.since = now_;
     absence.next = stalled_until_;
     roster_.expected_until = std::max(roster_.expected_until, now_ + options_.policy.blip);
@@ -184,7 +184,7 @@ std::optional<proto::Refusal> Coordinator::Check(const proto::Caller& caller, co
                        .others = static_cast<int>(nodes_.size()),
                        .slots = slots_};
   const auto is_other = [&](const Node& node) { return node.info.node_id() != info.node_id(); };
-  // At most one connected node has this node_id, so one of the first two is another.
+  // At most one connected node has this node_id, so at least one of the first two is another node.
   for (auto it = nodes_.begin(); it != nodes_.end() && terms.example == nullptr; ++it) {
     if (is_other(it->second)) terms.example = &it->second.info;
   }

@@ -6,24 +6,24 @@
 //   fresh --Reattach(g)--> running(g), recovering --all its nodes are back--> running(g)
 //                                                 --grace is over----------> idle
 //
-// A node of a running world that joins again, or is lost, ends the generation. When its stream ends without Leave it is
-// absent: other nodes are asked whether they reach its launcher. One that nobody reaches is lost; one that is reached has
-// MembershipPolicy.blip to re-attach, and then nothing has happened (coordinator_absences.cc). The first cause
-// is sent to every other node of the world. A later one is dropped, unless it explains the first (IsBetterCause) and
-// arrives before the next world forms: then it is sent to all of them. Leave does not end the generation of
-// the others, unless all have left.
+// A node of a running world that joins again, or is lost, ends the generation. When its stream ends without Leave, the
+// node is absent: other nodes are asked whether they reach its launcher. If nobody reaches it, it is lost; if it is
+// reached, it has MembershipPolicy.blip to re-attach, and then nothing has happened (coordinator_absences.cc). The
+// first cause is sent to every other node of the world. A later one is dropped, unless it explains the first
+// (IsBetterCause) and arrives before the next world forms: then it is sent to all of them. Leave does not end the
+// generation of the others, unless all have left.
 //
-// Forgetting: a coordinator that was restarted knows nothing. Every Join and Reattach carries the node's MembershipRecord, from
-// which it learns the newest world: that it runs (Reattach, or a spare's Join) or is over (a member's Join). The same
-// state serves a coordinator that was itself stopped for a while (Stalled): nodes whose connections broke meanwhile are
-// expected back, not lost.
+// A coordinator that was restarted knows nothing. Every Join and Reattach carries the node's MembershipRecord, from
+// which the coordinator learns of the newest world, and whether it runs (Reattach, or a spare's Join) or is over (a
+// member's Join). The same state serves a coordinator that was itself stopped for a while (Stalled): nodes whose
+// connections broke meanwhile are expected back, not lost.
 //
-// Stale and doubled messages change nothing: those of a stream that is over or was replaced by a newer one of its node,
-// a Join of a node that waits, a Join that does not know the running world its sender is in, a report of another
+// Stale and duplicate messages change nothing: those of a stream that is over or was replaced by a newer one of its
+// node, a Join of a node that waits, a Join that does not know the running world its sender is in, a report of another
 // generation.
 //
-// Cost: a message is O(1), but for those that form or end a world of n nodes: O(n log n) and O(n), each of which answers
-// n messages. `now` may jump back; it then stands still.
+// A message costs O(1), except for those that form or end a world of n nodes: they cost O(n log n) and O(n), and each
+// answers n messages. `now` may jump back; the coordinator's time then stands still.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -49,13 +49,13 @@ namespace composer {
 
 class Coordinator {
  public:
-  using Session = uint64_t;  // one stream of one node; grows, is never used twice; not 0
+  using Session = uint64_t;  // one stream of one node; increases, is never reused; not 0
 
   struct Options {
     std::string job;
-    std::string incarnation;  // of this process, so that its worlds' ids are its own
+    std::string incarnation;  // of this process; makes its worlds' ids unique
     MembershipPolicy policy;
-    absl::Time settled = absl::InfinitePast();  // until then a world may be running that nobody has told us of
+    absl::Time settled = absl::InfinitePast();  // until then a world may be running that nobody has reported
     Numbering numbering;
   };
 
@@ -66,11 +66,11 @@ class Coordinator {
   };
   struct Outcome {
     std::vector<Outgoing> messages;
-    uint64_t ended = 0;  // generation that is over: its keys go. 0: none
+    uint64_t ended = 0;  // generation that is over, whose keys are dropped; 0: none
     std::string why_ended;
-    uint64_t restore = 0;           // the Reattach's keys are of this generation, and wanted. 0: they are not
-    uint64_t begun = 0;             // generation whose keys open, before the messages are sent. 0: none
-    bool resumed = false;           // begun: with the restored keys
+    uint64_t restore = 0;           // generation whose keys the Reattach carries and the store needs; 0: none
+    uint64_t begun = 0;             // generation whose keys open before the messages are sent; 0: none
+    bool resumed = false;           // `begun` opens with the restored keys
     std::vector<Session> replaced;  // streams to end: their node came back on another one
   };
 
@@ -81,31 +81,31 @@ class Coordinator {
   Outcome Join(Session session, const proto::Caller& caller, const proto::Join& join, absl::Time now);
   Outcome Reattach(Session session, const proto::Caller& caller, const proto::Reattach& reattach, absl::Time now);
   Outcome GenerationEnded(Session session, uint64_t generation, const proto::FailureCause& cause, absl::Time now);
-  // The world that was sent to it has reached the node.
+  // Records that the world that was sent to the node has reached it.
   Outcome WorldTaken(Session session, uint64_t generation, absl::Time now);
-  // The answer to a Probe.
+  // Takes the answer to a Probe.
   Outcome Probed(Session session, const proto::Probed& probed, absl::Time now);
   Outcome Leave(Session session, absl::Time now);
-  // The stream ended; no effect after Leave.
+  // Records that the stream ended; has no effect after Leave.
   Outcome Lost(Session session, absl::Time now);
-  // Call at wake_at() or later.
+  // Must be called at wake_at() or later.
   Outcome Tick(absl::Time now);
-  // This process did not run until `now`: connections that break within kStallAllowance say nothing about their nodes,
-  // nodes of a running world that wanted to tell it so before `settled` still may, and no world ends for want of nodes
-  // while those that were here may be on their way back.
+  // Records that this process did not run until `now`: connections that break within kStallAllowance say nothing about
+  // their nodes, nodes of a running world that wanted to report it before `settled` still may, and no world ends for
+  // lack of nodes while those that were connected may be on their way back.
   void Stalled(absl::Time now);
   static constexpr absl::Duration kStallAllowance = absl::Seconds(6);
 
-  // When to call Tick; InfiniteFuture: no need.
+  // Returns when to call Tick; InfiniteFuture: no need.
   absl::Time wake_at() const { return wake_at_; }
-  // Why no world has formed yet, or why the last one did.
+  // Returns why no world has formed yet, or why the last one did.
   const std::string& reason() const { return reason_; }
-  // A page of the newest world's members, with what they have reported. O(count).
+  // Returns a page of the newest world's members, with what they have reported. O(count).
   proto::RosterReply Roster(int first_node_rank, int count) const;
 
-  // Asks the members of that page to report; none is asked again at once.
+  // Asks the members of that page to report; a node that was asked a moment ago is not asked again.
   Outcome Look(int first_node_rank, int count, absl::Time now);
-  // A node's answer; of a stream that is over, or with more ranks than a node can have: ignored.
+  // Records a node's answer; ignores it if its stream is over, or if it has more ranks than a node can have.
   void Report(Session session, const proto::NodeReport& report, absl::Time now);
 
   const MemberRoster& roster() const { return roster_; }
@@ -117,14 +117,14 @@ class Coordinator {
     uint64_t told = 0;  // the newest generation that this stream's node was a member of
     int seat = -1;      // node rank in the last world; -1: was not in it
     bool waiting = false;
-    Voter voter;                // as it last said of itself
+    Voter voter;                // as the node last described itself
     proto::RestartTally tally;  // as of its last Join
     proto::NodeReport report;
     absl::Time reported = absl::InfinitePast();
     absl::Time looked = absl::InfinitePast();  // when it was last asked
   };
   using Nodes = std::unordered_map<Session, Node>;
-  // A place in the last world, by node rank.
+  // A place in the last world; the index is the node rank.
   struct Seat {
     enum class State { kExpected, kPresent, kLost, kLeft };
     State state = State::kExpected;
@@ -132,13 +132,13 @@ class Coordinator {
     int base_rank = -1;   // -1: not known yet
   };
 
-  // A node of the last world whose stream has ended, and may be only cut off from us.
+  // A node of the last world whose stream has ended, but which may only be cut off from us.
   struct Absence {
     proto::NodeInfo info;
     absl::Time since;
-    std::set<Session> asked;  // and have not answered
-    bool unreached = false;   // one has answered that it cannot reach the node, and none that it can
-    absl::Time next;          // ask again, or take no answer for an answer
+    std::set<Session> asked;  // nodes that have not answered yet
+    bool unreached = false;   // some node answered that it cannot reach this one, and none that it can
+    absl::Time next;          // when to ask again, or to treat silence as an answer
   };
 
   static std::string PlaceName(const proto::NodeInfo& node);
@@ -146,7 +146,7 @@ class Coordinator {
   absl::Time Later(absl::Time now) { return now_ = std::max(now_, now); }
   std::optional<proto::Refusal> Check(const proto::Caller& caller, const proto::NodeInfo& node) const;
   bool Refuse(Session session, const proto::Caller& caller, const proto::NodeInfo& info, Outcome& outcome) const;
-  // False: the message is from a stream that a newer one of the same node has replaced.
+  // Returns false when a newer stream of the same node has replaced the one that the message is from.
   bool TakeOver(Session session, const proto::NodeInfo& info, int* vacated, Outcome& outcome);
   Node& Admit(Session session, const proto::NodeInfo& info);
   void Learn(const proto::MembershipRecord& record, Outcome& outcome);
@@ -172,7 +172,7 @@ class Coordinator {
   void DecideWorld(Outcome& outcome);
   void BeginAbsence(Nodes::iterator it, Outcome& outcome);
   void Ask(int seat, Absence& absence, Outcome& outcome);
-  // False: it is lost, or back.
+  // Returns false when the node is lost, or back.
   bool Review(int seat, Absence& absence, Outcome& outcome);
   void ReviewAbsences(Outcome& outcome);
   void LoseAbsent(int seat, const std::string& why, Outcome& outcome);
@@ -181,23 +181,23 @@ class Coordinator {
 
   const Options options_;
   Nodes nodes_;
-  std::unordered_map<std::string, Session> by_id_;  // node_id -> its stream
+  std::unordered_map<std::string, Session> by_id_;  // node_id -> session
   std::unordered_map<int, Session> by_given_rank_;
   int64_t slots_ = 0;  // of all nodes_
   std::vector<Seat> seats_;
   std::string world_;       // id of the last world
   bool own_world_ = false;  // this process formed it
   MemberRoster roster_;
-  QuorumHistory quorum_history_;  // none, unless the policy asks for a quorum
+  QuorumHistory quorum_history_;  // empty unless the policy asks for a quorum
   int64_t num_arrivals_ = 0;
   absl::Time now_ = absl::InfinitePast();
   absl::Time stalled_until_ = absl::InfinitePast();
   absl::Time wake_at_ = absl::InfiniteFuture();
   std::string reason_;
-  std::shared_ptr<const proto::CoordinatorMessage> regroup_;  // what the running world was asked, while it is resizing
-  proto::FailureCause over_because_;                          // of the last generation
+  std::shared_ptr<const proto::CoordinatorMessage> resize_;   // the running world's Resize, while it is resizing
+  proto::FailureCause over_because_;                          // why the last generation ended
   bool keys_open_ = false;                                    // of the running generation
-  std::unordered_map<std::string, std::string> lost_places_;  // of members of the last world -> node_id
+  std::unordered_map<std::string, std::string> lost_places_;  // places of lost members of the last world -> node_id
   std::map<int, Absence> absences_;                           // by seat; at most kMaxAbsences
 };
 

@@ -1,4 +1,4 @@
-// Nodes of a world whose connection broke without a farewell: lost, or only cut off from this process?
+// Decides about nodes of a world whose connection broke without a farewell: lost, or only cut off from this process?
 //
 // Up to kProbers other nodes of the world are asked whether they reach the node's launcher:
 //   one reaches it                          they are asked again kProbeInterval later
@@ -7,8 +7,8 @@
 //   it re-attaches                          nothing has happened
 //   none of that for MembershipPolicy.blip  it is lost
 //   a successor comes from its place        it is lost
-// An asked node that is lost or cut off itself gives no answer: after kAnswerLimit the others' count, or all are asked again. Beyond kMaxAbsences at a time nobody is asked:
-// it is we who are cut off.
+// A prober that is itself lost or cut off gives no answer: after kAnswerLimit the others' answers count, or all are
+// asked again. Beyond kMaxAbsences at a time nobody is asked, because then this process is the one that is cut off.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
@@ -21,11 +21,10 @@ namespace composer {
 namespace {
 
 constexpr size_t kProbers = 3;
-constexpr size_t kMaxSeatsLookedAt = 64;  // for somebody to ask
+constexpr size_t kMaxSeatsLookedAt = 64;  // seats to look at for a prober
 constexpr size_t kMaxAbsences = 64;
 constexpr absl::Duration kProbeInterval = absl::Seconds(1);
-constexpr absl::Duration kAnswerLimit =
-    absl::Seconds(2);  // a node that is busy answers late, one that is lost is noticed
+constexpr absl::Duration kAnswerLimit = absl::Seconds(2);  // a busy node answers late, a lost one is noticed anyway
 
 }  // namespace
 
@@ -78,7 +77,7 @@ bool Coordinator::Review(int seat, Absence& absence, Outcome& outcome) {
     LoseAbsent(seat, absl::StrCat("and was not back within ", absl::FormatDuration(options_.policy.blip)), outcome);
     return false;
   }
-  const bool no_answer = absence.asked.empty() && absence.next > now_ + kProbeInterval;  // all that were asked are lost
+  const bool no_answer = absence.asked.empty() && absence.next > now_ + kProbeInterval;  // all probers are lost
   if (now_ >= absence.next || no_answer) Ask(seat, absence, outcome);
   return true;
 }
@@ -88,7 +87,7 @@ void Coordinator::ReviewAbsences(Outcome& outcome) {
     it = Review(it->first, it->second, outcome) ? std::next(it) : absences_.erase(it);
 }
 
-// Where the generation is over already, this may be why.
+// If the generation is already over, this may be why.
 void Coordinator::LoseAbsent(int seat, const std::string& why, Outcome& outcome) {
   const proto::NodeInfo& info = absences_.at(seat).info;
   seats_[seat].state = Seat::State::kLost;

@@ -1,4 +1,4 @@
-// What people see of the worlds: who is where, and what the nodes report when somebody looks. No decision reads it.
+// What users see of the worlds: which node is where, and what the nodes report on request. No decision reads it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
@@ -12,12 +12,12 @@ namespace {
 
 constexpr int kMaxRosterPage = 1000;
 constexpr size_t kMaxPhaseBytes = 64;
-// However many look, a node is asked this often at most.
+// A node is asked at most this often, however many users look.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(300);
 
 }  // namespace
 
-// A page of the newest world's seats: [begin, end).
+// Returns a page of the newest world's seats: [begin, end).
 std::pair<int64_t, int64_t> Coordinator::Page(int first_node_rank, int count) const {
   const int64_t size = static_cast<int64_t>(seats_.size());
   const int64_t begin = std::clamp<int64_t>(first_node_rank, 0, size);

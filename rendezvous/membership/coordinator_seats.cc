@@ -1,4 +1,5 @@
-// What a coordinator knows of each node, and of its seat in the last world; what messages do is in coordinator.cc.
+// What a coordinator knows of each node, and of its seat in the last world; the effects of messages are in
+// coordinator.cc.
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
@@ -9,7 +10,7 @@
 
 namespace composer {
 
-// Where a launcher of the job runs: another one there is its successor.
+// Names the place where a launcher of the job runs: another launcher at the same place is its successor.
 std::string Coordinator::PlaceName(const proto::NodeInfo& node) {
   return absl::StrCat(node.hostname(), "/", node.node_rank());
 }
@@ -18,7 +19,7 @@ std::string Coordinator::Describe(const proto::NodeInfo& node, int node_rank) {
   return absl::StrCat("node ", node_rank, " (", node.hostname(), ")");
 }
 
-// Whether the old stream's node is lost is decided by what the new one says: until then its seat is free for it.
+// Whether the old stream's node is lost depends on what the new stream says; until then its seat stays free for it.
 bool Coordinator::TakeOver(Session session, const proto::NodeInfo& info, int* vacated, Outcome& outcome) {
   const auto old = by_id_.find(info.node_id());
   if (old == by_id_.end()) return true;
@@ -33,7 +34,7 @@ bool Coordinator::TakeOver(Session session, const proto::NodeInfo& info, int* va
   return true;
 }
 
-// A node on a new stream did not claim its seat.
+// Gives up the old seat of a node on a new stream if the node did not claim it.
 void Coordinator::GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& info, Outcome& outcome) {
   if (seat < 0 || seat >= static_cast<int>(seats_.size()) || seats_[seat].state != Seat::State::kExpected) return;
   seats_[seat].state = Seat::State::kLost;
@@ -45,7 +46,7 @@ void Coordinator::GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& 
                 outcome);
 }
 
-// What a node said of itself at its first message holds for its stream.
+// What a node said of itself in its first message holds for its whole stream.
 Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& info) {
   const auto [it, is_new] = nodes_.try_emplace(session);
   if (is_new) {
@@ -66,7 +67,7 @@ Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& in
   return it->second;
 }
 
-// A newer world than any we know of: ours was made without knowledge of it, or there was none.
+// Takes over a world newer than any we know of: ours was formed without knowledge of it, or there was none.
 void Coordinator::Learn(const proto::MembershipRecord& record, Outcome& outcome) {
   if (record.generation() <= roster_.last_generation || record.generation() > kMaxGeneration || record.nodes() < 1 ||
       record.nodes() > kMaxNodes || record.node_rank() >= record.nodes() || record.world().empty() ||
@@ -120,7 +121,8 @@ bool Coordinator::Sit(Session session, Node& node, const proto::MembershipRecord
   return true;
 }
 
-// A node's record shows that it has heard of the newest world: the worlds before that have less and less of a say.
+// Handles a record that shows that its node has heard of the newest world: the worlds before it lose their say step by
+// step.
 void Coordinator::Hear(Session session, const proto::MembershipRecord& record, Outcome& outcome) {
   if (!options_.policy.quorum || !IsNewest(record)) return;
   std::shared_ptr<proto::CoordinatorMessage> confirmed;

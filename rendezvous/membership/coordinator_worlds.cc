@@ -1,4 +1,4 @@
-// How worlds begin and end; what single messages do is in coordinator.cc.
+// How worlds begin and end; the effects of single messages are in coordinator.cc.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
@@ -27,7 +27,7 @@ void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Out
   }
 }
 
-// The generation is over, and what was told of it was not the cause.
+// Corrects the reported cause of a generation that is already over.
 void Coordinator::AmendCause(Session reporter, proto::FailureCause cause, Outcome& outcome) {
   if (!IsBetterCause(cause, over_because_)) return;
   TidyCause(cause);
@@ -40,7 +40,8 @@ void Coordinator::AmendCause(Session reporter, proto::FailureCause cause, Outcom
   }
 }
 
-// All have left, or have ended their workers for the world to grow: nobody needs to be told.
+// Ends the generation when all nodes have left, or have ended their workers for the world to grow: nobody needs to be
+// informed.
 void Coordinator::EndIfAllHaveGone(Outcome& outcome) {
   if (!roster_.running || roster_.expected > 0 || roster_.present_waiting < roster_.present) return;
   roster_.broken = true;
@@ -100,11 +101,12 @@ void Coordinator::DecideWorld(Outcome& outcome) {
       roster_.expected = 0;
       roster_.broken = roster_.broken || !keys_open_;  // after a restart they have had the grace
       EndGeneration(0, NodeCause("rendezvous", reason_, now_), outcome);
-      return DecideWorld(outcome);  // once: nothing runs now
+      return DecideWorld(outcome);  // recurses once: no world is running now
   }
 }
 
-// Restarts are the job's: a node that was not there for all of them has counted fewer.
+// Returns the highest tally: restarts belong to the job, and a node that was not there for all of them has counted
+// fewer.
 proto::RestartTally Coordinator::MostRestarts(const std::vector<Session>& members) const {
   const proto::RestartTally* most = &nodes_.at(members[0]).tally;
   for (const Session session : members) {
@@ -114,14 +116,15 @@ proto::RestartTally Coordinator::MostRestarts(const std::vector<Session>& member
   return *most;
 }
 
-// Those who wait, with their ranks in the newest world that any of them was in: the last one may have reached nobody. Who was
-// in an older one only (the newest never reached it) stands behind its members, as it stood there.
+// Returns the waiting nodes, with their ranks in the newest world that any of them was in, since the last one may have
+// reached nobody. Nodes that were only in an older one (the newest never reached them) follow its members, in their old
+// order.
 std::vector<Candidate> Coordinator::Candidates() const {
   std::vector<const Node*> veterans;
   std::vector<Candidate> candidates;
   for (const auto& [session, node] : nodes_) {
     if (!node.waiting) continue;
-    // Where nobody was given a rank, node 0 is the one that serves: it comes first, whoever joins first.
+    // If nobody was given a rank, the node that serves is node 0: it comes first, whoever joins first.
     const int64_t arrival = node.info.serves() ? -1 : node.arrival;
     candidates.push_back({session, -1, node.info.node_rank(), arrival, node.info.node_group()});
     if (!node.voter.parts.empty() && node.voter.parts.back().node_rank() >= 0) veterans.push_back(&node);
@@ -206,7 +209,7 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
   roster_.first_waiting = false;
   roster_.broken = false;
   lost_places_.clear();
-  roster_.min_reached = now_;  // for spares that wait already, should the rest be too few
+  roster_.min_reached = now_;  // for spares that already wait, should the rest be too few
   outcome.begun = roster_.last_generation;
   if (roster_.waiting == 0) return;
   for (const auto& [session, node] : nodes_) {
@@ -236,7 +239,7 @@ void Coordinator::Resize(Outcome& outcome) {
   resize.set_generation(roster_.last_generation);
   resize.set_checkpoint(options_.policy.grow == GrowPolicy::kAtCheckpoint);
   resize.set_reason(reason_);
-  regroup_ = message;
+  resize_ = message;
   for (const Seat& seat : seats_) {
     if (seat.session != 0) outcome.messages.push_back({seat.session, message, false});
   }

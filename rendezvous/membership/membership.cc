@@ -14,7 +14,7 @@ std::string Nodes(int count) { return absl::StrCat(count, count == 1 ? " node" :
 
 MembershipDecision Nothing(std::string reason) { return {Kind::kNothing, {}, std::move(reason)}; }
 
-// `kind` at `at`, until then a wait with its own reason.
+// Returns `kind` from `at` on, and until then a wait with its own reason.
 MembershipDecision At(absl::Time at, absl::Time now, Kind kind, std::string then, std::string meanwhile) {
   if (now >= at) return {kind, {}, std::move(then)};
   return {Kind::kWait, at, std::move(meanwhile)};
@@ -34,7 +34,7 @@ MembershipDecision DecideGrowth(const MemberRoster& roster, const MembershipPoli
             absl::StrCat(running, ", ", Nodes(roster.waiting), " will be added"));
 }
 
-// Of the nodes that are connected: those that still end their workers will join.
+// Counts the connected nodes: those that still end their workers will join.
 bool HasQuorum(const MemberRoster& roster, const MembershipPolicy& policy) {
   if (!policy.quorum) return true;
   if (roster.last_generation == 0) return IsMajority(roster.waiting, policy.max_nodes, policy.holds_tie);
@@ -42,7 +42,7 @@ bool HasQuorum(const MemberRoster& roster, const MembershipPolicy& policy) {
          std::all_of(roster.before.begin(), roster.before.end(), Agrees);
 }
 
-// Only nodes that will be in the world count: a connection that is dead without our knowing is then one that it lacks.
+// Counts only nodes that will be in the world, so that a connection that is dead without our knowledge does not count.
 MembershipDecision Form(const MemberRoster& roster, const MembershipPolicy& policy, std::string reason) {
   if (policy.quorum && roster.last_generation > 0 &&
       !IsMajority(roster.present_waiting, roster.members, roster.first_waiting)) {
@@ -76,7 +76,7 @@ MembershipDecision DecideRunning(const MemberRoster& roster, const MembershipPol
 
 MembershipDecision DecideMembership(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
   if (roster.running) return DecideRunning(roster, policy, now);
-  if (now < roster.settled) {  // also when one that is over is known: a newer one may run
+  if (now < roster.settled) {  // even when the newest known world is over: a newer one may be running
     return {Kind::kWait, roster.settled, "the rendezvous was just started: nodes of a running world may come back"};
   }
   // Without a list it is time alone that keeps two worlds apart: the launchers over there counted their grace from when
@@ -88,8 +88,9 @@ MembershipDecision DecideMembership(const MemberRoster& roster, const Membership
                          " were lost together: cut off from here, they may go on for a while")};
   }
   const int ending = roster.present - roster.present_waiting;
-  const int expected = now < roster.expected_until ? roster.expected : 0;  // later ones have had their time
-  const int missing = ending + expected;                                   // survivors that may still come
+  // Nodes that come later have missed their time.
+  const int expected = now < roster.expected_until ? roster.expected : 0;
+  const int missing = ending + expected;  // survivors that may still come
   if (!HasQuorum(roster, policy)) {
     if (roster.all_here)
       return {Kind::kForm, {}, absl::StrCat("all ", Nodes(policy.max_nodes), " are here"), /*anew=*/true};
@@ -126,7 +127,7 @@ MembershipDecision DecideMembership(const MemberRoster& roster, const Membership
   if (expected > 0) {
     deadline = std::max(deadline, std::min(roster.expected_until, survivors_until));
     if (ending == 0 && roster.present > 0)
-      deadline = std::min(deadline, roster.expected_until);  // the rest is back then
+      deadline = std::min(deadline, roster.expected_until);  // the rest will be back by then
   }
   return FormAt(
       deadline, now, roster, policy,

@@ -51,7 +51,7 @@ void ChangeLog::Clear() {
   num_entries_ = 0;
 }
 
-// Null: it is settled.
+// Returns null when the change is settled.
 ChangeLog::Entry* ChangeLog::Admit(const MadeChange& change, uint64_t settled) {
   const auto [sender, is_new] = senders_.try_emplace(change.sender);
   if (is_new) {

@@ -11,8 +11,8 @@
 namespace composer {
 namespace {
 
-// The store calls back exactly once, whoever is first: the keys, the deadline, the caller's
-// cancellation or the generation's end.
+// The store calls back exactly once, whichever comes first: the keys, the deadline, the caller's cancellation or the
+// generation's end.
 class GetReactor final : public grpc::ServerUnaryReactor {
  public:
   GetReactor(std::shared_ptr<KeyValueStore> store, proto::GetReply* reply) : store_(std::move(store)), reply_(reply) {}

@@ -1,5 +1,5 @@
-// A waiting Get over gRPC: answered by the keys, its deadline, the caller's cancellation or the generation's end,
-// whichever comes first. Holds no thread.
+// A waiting Get over gRPC. It is answered by the keys, its deadline, the caller's cancellation or the generation's end,
+// whichever comes first, and holds no thread.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace composer {
 
-// For a service's Get handler to return. wait_millis: 0 answers at once, negative waits as long as the generation or the
+// Returned by a service's Get handler. wait_millis: 0 answers at once, negative waits as long as the generation or the
 // call lasts.
 grpc::ServerUnaryReactor* AnswerGet(std::shared_ptr<KeyValueStore> store, const proto::GetRequest& request,
                                     proto::GetReply* reply);

@@ -33,8 +33,8 @@ proto::KeyMemory Change(const std::string& key, const std::string& value, const 
   return change;
 }
 
-// One call on its way. The reply belongs to the caller's side, which lives until OnDone; a request that changes keys gets
-// its number.
+// One call on its way. The reply belongs to the caller's side, which lives until OnDone; a request that changes keys
+// gets its number here.
 template <typename Request, typename Reply>
 class Forward final : public grpc::ServerUnaryReactor {
  public:
@@ -58,14 +58,14 @@ class Forward final : public grpc::ServerUnaryReactor {
 
   void Try() {
     reply_->Clear();
-    context_ = grpc::ClientContext::FromCallbackServerContext(*caller_);  // its deadline and cancellation
+    context_ = grpc::ClientContext::FromCallbackServerContext(*caller_);  // inherits its deadline and cancellation
     stub_ = upstream_->stub();
     (stub_->async()->*method_)(context_.get(), &request_, reply_, [this](grpc::Status status) { Take(status); });
   }
 
   void Take(const grpc::Status& status) {
     if (IsAway(status) && !caller_->IsCancelled()) {
-      alarm_ = std::make_unique<grpc::Alarm>();  // not the one whose callback may be running
+      alarm_ = std::make_unique<grpc::Alarm>();  // a new one: the old one's callback may be running
       alarm_->Set(DeadlineAfter(kRetryInterval), [this](bool) { Try(); });
       return;
     }
@@ -80,12 +80,12 @@ class Forward final : public grpc::ServerUnaryReactor {
   Request request_;
   Reply* const reply_;
   const OnAnswer on_answer_;
-  std::shared_ptr<proto::KeyValue::Stub> stub_;  // outlives its call
+  std::shared_ptr<proto::KeyValue::Stub> stub_;  // must outlive its call
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::Alarm> alarm_;
 };
 
-// Reads one write-once key upstream into the cache, for all who wait there; deletes itself.
+// Reads one write-once key upstream into the cache, for all who wait for it; deletes itself.
 class KeyRead {
  public:
   KeyRead(std::shared_ptr<KeyValueUpstream> upstream, std::shared_ptr<KeyValueStore> cache, const proto::Caller& caller,
@@ -108,12 +108,13 @@ class KeyRead {
   void Take(const grpc::Status& status) {
     const uint64_t generation = request_.caller().generation();
     if (IsAway(status) && upstream_->Cache(generation) == cache_) {
-      alarm_ = std::make_unique<grpc::Alarm>();  // not the one whose callback may be running
+      alarm_ = std::make_unique<grpc::Alarm>();  // a new one: the old one's callback may be running
       alarm_->Set(DeadlineAfter(kRetryInterval), [this](bool) { Try(); });
       return;
     }
     if (status.ok() && reply_.values_size() == 1) {
-      cache_->Set(generation, {{request_.keys(0), reply_.values(0)}}).IgnoreError();  // over meanwhile
+      // The generation may be over by now.
+      cache_->Set(generation, {{request_.keys(0), reply_.values(0)}}).IgnoreError();
     } else {
       upstream_->ReleaseRead(generation, request_.keys(0));
       cache_->End(generation, status.error_message());
@@ -151,7 +152,7 @@ grpc::ServerUnaryReactor* KeyValueProxy::Get(grpc::CallbackServerContext* contex
     upstream_->CountReads(request->keys_size());
     return new Forward<proto::GetRequest, proto::GetReply>(context, upstream_, &Stub::Get, request, reply);
   }
-  // The answer may free the request as soon as it is there: claim first.
+  // The answer may free the request at once, so the keys are claimed first.
   std::vector<std::string> mine;
   for (const std::string& key : request->keys()) {
     if (upstream_->ClaimRead(generation, key)) mine.push_back(key);

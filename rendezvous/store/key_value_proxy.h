@@ -1,11 +1,11 @@
-// The key-value store as a launcher offers it to its workers: each call is passed on to the rendezvous, with the
-// caller's deadline and cancellation, and the answer comes back as it is. While the rendezvous is away (UNAVAILABLE) a
-// call is tried again until its own deadline, so that workers do not notice. Reads of write-once keys are answered from
-// the launcher's cache; one read a key goes upstream. Holds no thread while a call waits.
+// The key-value store as a launcher offers it to its workers: each call is forwarded to the rendezvous, with the
+// caller's deadline and cancellation, and the answer is passed back unchanged. While the rendezvous is away
+// (UNAVAILABLE), a call is retried until its own deadline, so that workers do not notice. Reads of write-once keys are
+// answered from the launcher's cache, with one upstream read per key. No thread is held while a call waits.
 //
-// A change whose answer was lost is sent again with the number that it had, so that it is made once (change_log.h). If the
-// answer was lost with the coordinator, the change is made again unless a launcher remembers it: what none remembers is not in
-// the restored store.
+// A change whose answer was lost is sent again with the same number, so that it is made once (change_log.h). If the
+// answer was lost together with the coordinator, the change is made again unless a launcher remembers it: what none
+// remembers is not in the restored store.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// proto::KeyValue over a KeyValueStore. An adapter: unpack, ask the store, answer. A waiting Get holds no thread.
+// Adapts a KeyValueStore to proto::KeyValue: unpacks, asks the store, answers. A waiting Get holds no thread.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,9 +1,10 @@
-// A launcher's way to the store of the rendezvous, wherever that is at the moment, and what the launcher keeps of it:
+// A launcher's access to the store of the rendezvous, wherever that currently is, and what the launcher keeps of it:
 //   - the newest change of each key that its workers made, for a coordinator that was restarted (Reattach);
-//   - the values of keys that never change (write_once), so that its workers' reads cost one read a key and node;
-//   - which of its changes are on their way: they are numbered, so that one that is sent again is made once (change_log.h).
-// One generation at a time: a newer one drops what an older one left.
-// Threads: all methods may be called from any thread.
+//   - the values of keys that never change (write_once), so that its workers' reads cost one read per key and node;
+//   - which of its changes are on their way: they are numbered, so that one that is sent again is made once
+//     (change_log.h).
+// It holds one generation at a time: a newer one drops what an older one left.
+// Thread-safe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,29 +29,29 @@ namespace composer {
 
 class KeyValueUpstream {
  public:
-  // Deleted keys are remembered too, the newest of them: an older value may be remembered by another node. A save deletes
-  // about five, so this bounds what saves add to a launcher's memory (300 kB).
+  // The newest deleted keys are remembered too, because another node may remember an older value. A save deletes about
+  // five keys, so this bounds what saves add to a launcher's memory (300 kB).
   static constexpr size_t kMaxDeleted = 1'000;
 
-  // What is remembered of keys that are there, before the store is asked whether they still are: another launcher's
-  // workers may have deleted them. Of each key its name, its value and what the maps take.
+  // How much is remembered of keys that are present before the store is asked whether they still are: another
+  // launcher's workers may have deleted them. Each key counts with its name, its value and what the maps take.
   static constexpr size_t kMinCheckedBytes = 256 << 10;
   static constexpr size_t kBytesOfAMemory = 128;
 
-  // `sender`: of this launcher's changes and of no other's; at most ChangeLog::kMaxSenderBytes.
+  // `sender` names this launcher's changes and no other's; at most ChangeLog::kMaxSenderBytes.
   KeyValueUpstream(std::string sender, const std::shared_ptr<grpc::Channel>& channel) : sender_(std::move(sender)) {
     SetChannel(channel);
   }
 
-  // Calls from now on go there.
+  // Sends all calls from now on through `channel`.
   void SetChannel(const std::shared_ptr<grpc::Channel>& channel);
   std::shared_ptr<proto::KeyValue::Stub> stub() const;
 
-  // For a new change: sent with it, each time.
+  // Returns the id of a new change, which is sent with it each time.
   proto::ChangeId NumberChange();
-  // It is sent no more: answered, or given up.
+  // Declares that the change is not sent again: it was answered or given up.
   void SettleChange(uint64_t number);
-  // A change that the store has acknowledged.
+  // Remembers a change that the store has acknowledged.
   void Remember(uint64_t generation, proto::KeyMemory change);
   std::vector<proto::KeyMemory> Memories(uint64_t generation) const;
   // The keys to ask the store for (Check), when what is remembered has doubled since the last time; else none. Until
@@ -60,14 +61,14 @@ class KeyValueUpstream {
   // store did not answer, or has all.
   void Forget(uint64_t generation, const std::vector<std::string>& absent, uint64_t revision);
 
-  // Where write-once reads of the generation wait. nullptr: an older generation than the newest.
+  // Returns where write-once reads of the generation wait, or nullptr when a newer generation is known.
   std::shared_ptr<KeyValueStore> Cache(uint64_t generation);
-  // True for the one caller that is to read the key upstream and put it into the cache.
+  // Returns true for the one caller that is to read the key upstream and put it into the cache.
   bool ClaimRead(uint64_t generation, const std::string& key);
-  // That read failed: the next one to ask may try.
+  // Reports that this read failed: the next caller to ask may try.
   void ReleaseRead(uint64_t generation, const std::string& key);
 
-  // Keys read upstream so far, by calls through this launcher.
+  // Returns the number of keys read upstream so far by calls through this launcher.
   int64_t num_reads() const { return num_reads_; }
   void CountReads(int64_t count) { num_reads_ += count; }
 

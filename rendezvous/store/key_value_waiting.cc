@@ -1,4 +1,4 @@
-// Gets that wait for their keys; what changes keys is in key_value.cc.
+// Gets that wait for their keys; the methods that change keys are in key_value.cc.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -72,7 +72,7 @@ void KeyValueStore::Wake(const std::string& key, Calls& calls) {
   }
 }
 
-// Goes round from the last missing key: over a waiter's life that is one pass, as long as nothing is deleted.
+// Searches on from the last missing key: over a waiter's life that is a single pass, as long as nothing is deleted.
 bool KeyValueStore::FindMissing(Waiter& waiter) const {
   for (size_t i = 0; i < waiter.keys.size(); ++i) {
     const size_t at = (waiter.missing + i) % waiter.keys.size();

@@ -21,7 +21,7 @@ namespace tls = grpc::experimental;
 struct Credentials::State {
   std::string description;
   std::string call_token;  // "": none
-  TlsFiles files;          // empty names: pems
+  TlsFiles files;          // no names: `pems` counts
   TlsPems pems;
   std::shared_ptr<tls::CertificateProviderInterface> provider;
   bool check_name = false;
@@ -79,7 +79,7 @@ std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.set_certificate_verifier(std::make_shared<tls::NoOpCertificateVerifier>());  // of names: clients have none
+  options.set_certificate_verifier(std::make_shared<tls::NoOpCertificateVerifier>());  // clients have no names
   auto result = tls::TlsServerCredentials(options);
   if (!state_->call_token.empty()) result->SetAuthMetadataProcessor(RequireToken(state_->call_token));
   return result;
@@ -91,8 +91,8 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials::ForChannel() const {
   options.set_certificate_provider(state_->provider);
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
-  options.set_check_call_host(false);  // many calls, one peer: its name is checked once, with the certificate
-  // The name of a minted certificate means nothing: its signature says it all.
+  options.set_check_call_host(false);  // all calls go to one peer, whose name is checked once, with the certificate
+  // The name in a minted certificate means nothing: its signature is the proof.
   if (!state_->check_name) options.set_certificate_verifier(std::make_shared<tls::NoOpCertificateVerifier>());
   auto result = tls::TlsCredentials(options);
   if (state_->call_token.empty()) return result;

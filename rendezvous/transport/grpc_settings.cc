@@ -14,9 +14,9 @@ namespace {
 
 int Millis(absl::Duration duration) { return static_cast<int>(absl::ToInt64Milliseconds(duration)); }
 
-// Every failure reaches us as a Status that says more: gRPC's own lines are for debugging (glog's -v=1).
-// Debian's Abseil looks for deadlocks at every lock of every absl::Mutex, gRPC's own too, in one graph of them all: with
-// 10,000 connections that is most of a process's time. Builds for development keep it.
+// Sends gRPC's own log lines to debugging output (glog's -v=1): every failure reaches us as a Status that says more.
+// Debian's Abseil checks for deadlocks at every lock of every absl::Mutex, gRPC's own included, in one graph of them
+// all: with 10,000 connections that takes most of a process's time. Development builds keep the check.
 void PrepareGrpc() {
   gpr_set_log_function(
       [](gpr_log_func_args* args) { VLOG(1) << "grpc " << args->file << ":" << args->line << " " << args->message; });
@@ -34,8 +34,8 @@ grpc::ChannelArguments ChannelSettings(Link link, const Timeouts& timeouts) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Millis(timeouts.max_backoff));
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
-                   Millis(timeouts.connect_timeout));  // in spite of its name: of one attempt
+  // Despite its name, this is the timeout of one attempt.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, Millis(timeouts.connect_timeout));
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   if (link == Link::kLocal) {
@@ -79,7 +79,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
 }
 
 std::chrono::system_clock::time_point DeadlineAfter(absl::Duration duration) {
-  // A year is as good as for ever, and adds to the clock without overflow.
+  // A year is as good as forever, and adds to the clock without overflow.
   return std::chrono::system_clock::now() + absl::ToChronoMicroseconds(std::min(duration, absl::Hours(24 * 365)));
 }
 

@@ -15,7 +15,7 @@
 namespace composer {
 namespace {
 
-// Changing any of these makes old and new composers strangers.
+// If any of these changes, old and new versions of Composer cannot connect to each other.
 constexpr char kSalt[] = "composer rendezvous 1";
 constexpr uint64_t kScryptN = 1 << 14, kScryptR = 8, kScryptP = 1;
 constexpr uint64_t kScryptMemory = 64 << 20;
@@ -41,7 +41,7 @@ bool AddExtension(X509* certificate, X509* issuer, int nid, const char* value) {
   return extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// All of a certificate but its extensions and signature.
+// Returns a complete certificate except for its extensions and signature.
 CertificatePtr NewCertificate(const char* name, EVP_PKEY* key, absl::Time now) {
   CertificatePtr certificate(X509_new());
   uint64_t serial = 0;

@@ -44,7 +44,7 @@ absl::StatusOr<int> OpenUnix(const Listener::Options& options) {
   std::memcpy(address.sun_path, options.unix_path.data(), options.unix_path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return ErrnoStatus(errno, "make a socket for", options.unix_path);
-  fchmod(fd, 0600);  // Linux takes the socket's mode, less the umask, for the file: never open to others
+  fchmod(fd, 0600);  // Linux uses the socket's mode, less the umask, for the file: never open to others
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       chmod(options.unix_path.c_str(), 0600) != 0 || listen(fd, kListenBacklog) != 0) {
     const int error = errno;
@@ -54,8 +54,8 @@ absl::StatusOr<int> OpenUnix(const Listener::Options& options) {
   return fd;
 }
 
-// The kernel asks the peer's kernel for a life sign: a host that is lost is noticed within 3 s, and asking costs no process
-// any time, however many connections there are and however busy both ends.
+// The kernel asks the peer's kernel for a sign of life: a lost host is noticed within 3 s, and the check costs no
+// process any time, however many connections there are and however busy both ends are.
 void PrepareTcp(int fd) {
   const int on = 1, idle_seconds = 1, interval_seconds = 1, probes = 2;
   const unsigned int unacknowledged_millis = 2500;
@@ -116,7 +116,7 @@ void Listener::Accept() {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         pollfd stop = {stop_fd_, POLLIN, 0};
-        poll(&stop, 1, 20);  // the waiting connection would wake us at once
+        poll(&stop, 1, 20);  // the pending connection would wake us at once
       }
       return;
     }
@@ -166,7 +166,8 @@ void Listener::Sweep() {
     it = InodeOf(it->first) == it->second.inode ? std::next(it) : open_.erase(it);
 }
 
-// gRPC owns the descriptor, closes it when it likes and the number becomes another's: a copy, looked at before, is not.
+// gRPC owns the descriptor and may close it at any time, and its number may then be reused: a copy whose inode was
+// checked is safe.
 void Listener::EndOldest() {
   const auto oldest = std::min_element(open_.begin(), open_.end(),
                                        [](const auto& a, const auto& b) { return a.second.age < b.second.age; });

@@ -1,10 +1,11 @@
-// The listening socket of a gRPC server, opened and watched by us: errors of bind with their reason, no more than a
-// given number of connections at once, and on a Unix socket mode 0600 and only peers of our own user (the kernel's word,
-// SO_PEERCRED). gRPC 1.51 has none of these; it gets the accepted connections.
+// The listening socket of a gRPC server, opened and watched by us: bind errors carry their reason, the number of
+// simultaneous connections is limited, and a Unix socket has mode 0600 and accepts only peers of our own user (as
+// reported by the kernel, SO_PEERCRED). gRPC 1.51 has none of these; it gets the accepted connections.
 //
-//   Open -> builder: listener->AddTo(builder, credentials) -> BuildAndStart -> listener->Serve() -> … destroy, then the server
+//   Open -> builder: listener->AddTo(builder, credentials) -> BuildAndStart -> listener->Serve() -> …
+//   -> destroy the listener, then the server
 //
-// Threads: one of its own, which accepts.
+// Uses one thread of its own, which accepts.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,30 +26,33 @@ namespace composer {
 
 class Listener {
  public:
-  // For tests; -1: the kernel's word counts.
   struct Options {
-    std::string address = "127.0.0.1";         // host or numeric address; 0.0.0.0 and :: are all, of both IPs
-    int port = 0;                              // 0: any free one
-    std::string unix_path;                     // not empty: a Unix socket instead; at most kMaxUnixPath bytes
-    int max_connections = 1024;                // more are closed at once …
-    bool oldest_goes = false;                  // … or the oldest in their place: who holds all cannot lock others out
-    uid_t only_user = static_cast<uid_t>(-1);  // Unix sockets: whose peers are served besides root's; -1: our own
+    std::string address = "127.0.0.1";  // host or numeric; `0.0.0.0` or `::`: all, IPv4 and IPv6
+    int port = 0;                       // 0: any free one
+    std::string unix_path;              // not empty: a Unix socket instead; at most kMaxUnixPath bytes
+    int max_connections = 1024;
+    // Beyond max_connections: true closes the oldest connection, so that whoever holds all of them cannot lock others
+    // out; false closes the new one at once.
+    bool oldest_goes = false;
+    // Unix sockets: whose peers are served besides root's (for tests); -1: our own.
+    uid_t only_user = static_cast<uid_t>(-1);
   };
   static constexpr size_t kMaxUnixPath = 100;  // sun_path holds 108
 
-  // Bound and listening; nobody is accepted yet. kAlreadyExists: in use. kInvalidArgument: not an address of this
-  // machine, or a path too long. kPermissionDenied: a port below 1024, a folder we may not write.
+  // Returns a bound, listening socket; nobody is accepted yet. kAlreadyExists: in use. kInvalidArgument: the address
+  // does not belong to this machine, or the path is too long. kPermissionDenied: a port below 1024, or a folder we may
+  // not write.
   static absl::StatusOr<std::unique_ptr<Listener>> Open(const Options& options);
-  // Accepts no more and removes the Unix socket; connections live on in the server.
+  // Stops accepting and removes the Unix socket; existing connections live on in the server.
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
   int port() const { return port_; }
 
-  // Before BuildAndStart.
+  // Must be called before BuildAndStart.
   void AddTo(grpc::ServerBuilder& builder, std::shared_ptr<grpc::ServerCredentials> credentials);
-  // After it: accepts from here on.
+  // Must be called after BuildAndStart; starts accepting.
   void Serve();
 
  private:
@@ -68,7 +72,7 @@ class Listener {
   const int stop_fd_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   struct Connection {
-    ino_t inode;   // of its socket: the descriptor may be another's by now
+    ino_t inode;   // of its socket: the descriptor may have been reused by now
     uint64_t age;  // the lowest is the oldest
   };
   std::unordered_map<int, Connection> open_;  // by descriptor

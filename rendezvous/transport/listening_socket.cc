@@ -15,7 +15,7 @@
 namespace composer {
 namespace {
 
-// A new socket, bound and listening; errno on failure.
+// Returns a new socket, bound and listening; -1 and errno on failure.
 int ListenOn(const sockaddr* address, socklen_t size) {
   const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
@@ -29,7 +29,7 @@ int ListenOn(const sockaddr* address, socklen_t size) {
   return -1;
 }
 
-// Every address of both IPs; of IPv4 alone where the kernel has no IPv6.
+// Listens on every address of IPv4 and IPv6; of IPv4 alone where the kernel has no IPv6.
 int ListenOnAll(int port) {
   sockaddr_in6 v6{};
   v6.sin6_family = AF_INET6;

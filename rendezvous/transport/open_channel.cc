@@ -24,7 +24,7 @@ namespace composer {
 namespace {
 
 constexpr absl::Duration kProbeLimit = absl::Seconds(2);
-constexpr absl::Duration kFirstProbe = absl::Milliseconds(300);  // a server that starts beside us is soon there
+constexpr absl::Duration kFirstProbe = absl::Milliseconds(300);  // a server that starts along with us is soon up
 
 // "a:1" -> {"a", "1"}, "[::1]:2" -> {"::1", "2"}
 std::pair<std::string, std::string> SplitAddress(absl::string_view address) {
@@ -41,7 +41,7 @@ bool WaitFor(int fd, short events, absl::Time deadline) {  // NOLINT: poll's typ
   return poll(&wait, 1, static_cast<int>(millis)) > 0;
 }
 
-// A connected, non-blocking socket. One address after the other, each with its share of the time.
+// Returns a connected, non-blocking socket. Tries one address after the other, each with its share of the time.
 absl::StatusOr<int> ConnectTcp(const std::string& address, absl::Duration limit) {
   const auto [host, port] = SplitAddress(address);
   addrinfo hints{};
@@ -70,7 +70,7 @@ absl::StatusOr<int> ConnectTcp(const std::string& address, absl::Duration limit)
   return absl::UnavailableError(std::strerror(last_error));
 }
 
-// Runs a step of the handshake until it is through, has failed (-1), or the time is over (0).
+// Runs a step of the handshake until it succeeds, fails (-1), or the time is over (0).
 template <typename Step>
 int Drive(SSL* ssl, int fd, absl::Time deadline, const Step& step) {
   while (true) {
@@ -85,7 +85,7 @@ int Drive(SSL* ssl, int fd, absl::Time deadline, const Step& step) {
 
 SslContextPtr ClientContext(const TlsPems& pems) {
   SslContextPtr context(SSL_CTX_new(TLS_client_method()));
-  SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);  // judged afterwards, by SSL_get_verify_result
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);  // checked afterwards, by SSL_get_verify_result
   static constexpr unsigned char kAlpn[] = {2, 'h', '2'};
   SSL_CTX_set_alpn_protos(context.get(), kAlpn, sizeof(kAlpn));
   if (pems.key.empty()) return context;
@@ -97,7 +97,7 @@ SslContextPtr ClientContext(const TlsPems& pems) {
   const CertificatePtr leaf(PEM_read_bio_X509(chain.get(), nullptr, nullptr, nullptr));
   SSL_CTX_use_certificate(context.get(), leaf.get());
   while (X509* between = PEM_read_bio_X509(chain.get(), nullptr, nullptr, nullptr)) {
-    SSL_CTX_add_extra_chain_cert(context.get(), between);  // takes it
+    SSL_CTX_add_extra_chain_cert(context.get(), between);  // takes ownership
   }
   const KeyPtr private_key(PEM_read_bio_PrivateKey(key.get(), nullptr, nullptr, nullptr));
   SSL_CTX_use_PrivateKey(context.get(), private_key.get());
@@ -107,7 +107,7 @@ SslContextPtr ClientContext(const TlsPems& pems) {
 
 absl::Status Refused(absl::string_view why) { return absl::UnauthenticatedError(why); }
 
-// The name that FromFiles' peers must carry, judged as gRPC does.
+// Checks the name that FromFiles' peers must carry, as gRPC does.
 bool HasName(X509* certificate, const std::string& name) {
   return X509_check_host(certificate, name.data(), name.size(), 0, nullptr) == 1 ||
          X509_check_ip_asc(certificate, name.c_str(), 0) == 1;
@@ -137,14 +137,14 @@ absl::Status Shake(int fd, const Credentials& credentials, const std::string& na
     return Refused(absl::StrCat("its certificate is not for `", name, "`: see --tls-server-name"));
   }
   if (shaken == 0) return absl::OkStatus();
-  // In TLS 1.3 the server judges our certificate after we are through: an alert follows.
+  // In TLS 1.3 the server judges our certificate after our side of the handshake is complete: an alert follows.
   char byte;
   const bool alerted = shaken < 0 || Drive(
                                          ssl.get(), fd, std::min(deadline, absl::Now() + absl::Milliseconds(500)),
                                          [&] { return SSL_read(ssl.get(), &byte, 1); }) < 0;
   if (!alerted) return absl::OkStatus();
   const std::string reason = TakeOpenSslError();
-  if (reason.empty()) return absl::OkStatus();  // closed: a server that ends
+  if (reason.empty()) return absl::OkStatus();  // closed without an alert: the server is shutting down
   return Refused(absl::StrCat("it does not accept ", credentials.Describe(), ": ", reason));
 }
 
@@ -169,7 +169,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const std::string& ad
   auto channel = grpc::CreateCustomChannel(address, credentials.ForChannel(), settings);
   const absl::Time deadline = absl::Now() + timeout;
   absl::Status last = absl::OkStatus();
-  // A probe is a connection of its own: seldom when many nodes wait for one server, and less and less often.
+  // Each probe is a connection of its own, so probes are rare when many nodes wait for one server, and back off.
   absl::Duration pause = timeouts.max_backoff;
   absl::Time probe_at = absl::Now() + kFirstProbe * (timeouts.max_backoff / Timeouts().max_backoff);
   while (true) {

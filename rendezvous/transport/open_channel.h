@@ -1,6 +1,6 @@
-// Connecting to a rendezvous, with the reason when it does not work. gRPC alone says "failed to connect" for a closed
-// port, a wrong name, another job's token and an expired certificate alike, and goes on trying.
-// Threads: any.
+// Connects to a rendezvous, and gives the reason when that fails. gRPC alone says "failed to connect" for a closed
+// port, a wrong name, another job's token and an expired certificate alike, and keeps trying.
+// Thread-safe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,15 +17,15 @@
 
 namespace composer {
 
-// A channel that is connected. Waits up to `timeout` for a server that is not up yet, but not for one that is there and
-// will never have us. `address`: host:port, [v6]:port or unix:/path.
+// Returns a connected channel. Waits up to `timeout` for a server that is not up yet, but not for one that is up and
+// will never accept us. `address`: host:port, [v6]:port or unix:/path.
 // kUnauthenticated: the other side has other credentials (token, authority, expired certificate), or one side uses TLS
 // and the other does not. kUnavailable: nothing answered; the message says what happened to a plain TCP connection.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const std::string& address, const Credentials& credentials,
                                                            absl::Duration timeout, const Timeouts& timeouts = {});
 
-// One connection of our own, to find out. OK: nothing is wrong now. kUnavailable: no connection, with the system's
-// reason. kUnauthenticated as above. `limit`: of the whole attempt.
+// Opens a separate connection to find out what is wrong. OK: nothing at present. kUnavailable: no connection, with the
+// system's reason. kUnauthenticated as above. `limit` bounds the whole attempt.
 absl::Status Diagnose(const std::string& address, const Credentials& credentials, absl::Duration limit);
 
 }  // namespace composer

@@ -1,4 +1,4 @@
-// OpenSSL's objects as unique_ptrs, and its error queue as a Status.
+// OpenSSL's objects as unique_ptrs, and its error queue as text.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -34,12 +34,12 @@ using StoreContextPtr = std::unique_ptr<X509_STORE_CTX, OpenSslDelete<X509_STORE
 using SslContextPtr = std::unique_ptr<SSL_CTX, OpenSslDelete<SSL_CTX_free>>;
 using SslPtr = std::unique_ptr<SSL, OpenSslDelete<SSL_free>>;
 
-// A BIO that reads `text`, which must outlive it.
+// Returns a BIO that reads `text`, which must outlive it.
 inline BioPtr ReadBio(absl::string_view text) {
   return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// The first error on this thread's queue, which is emptied; "" when there is none.
+// Returns the first error on this thread's queue, or "" when there is none, and empties the queue.
 inline std::string TakeOpenSslError() {
   const unsigned long code = ERR_peek_error();  // NOLINT: OpenSSL's type
   if (code == 0) return "";

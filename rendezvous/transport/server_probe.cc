@@ -14,7 +14,7 @@
 namespace composer {
 namespace {
 
-// 0: connected.
+// Returns 0 when connected, else errno.
 int ConnectOnce(const addrinfo& to, absl::Duration limit) {
   const int fd = socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return errno;

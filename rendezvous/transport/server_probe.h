@@ -1,4 +1,4 @@
-// Does anybody listen at an address? One TCP connection, closed at once.
+// Finds out whether anything listens at an address, with one TCP connection that is closed at once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,9 @@
 
 namespace composer {
 
-// address: "host:port", "[v6]:port". Blocks for at most `limit` and the resolving of the name. kServing: something
-// accepted the connection; kRefused: the host said that nobody listens; kSilent: no answer, no route, no such name.
+// address: "host:port", "[v6]:port". Blocks for at most `limit` per resolved address, plus the time to resolve the
+// name. kServing: something accepted the connection; kRefused: the host reported that nobody listens; kSilent: no
+// answer, no route, or no such name.
 ServerState ProbeServer(const std::string& address, absl::Duration limit);
 
 }  // namespace composer

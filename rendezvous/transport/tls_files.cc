@@ -38,7 +38,7 @@ absl::Status Verify(const std::vector<CertificatePtr>& chain, const std::vector<
                     absl::Time now, const TlsFiles& names) {
   const StorePtr store(X509_STORE_new());
   for (const CertificatePtr& certificate : trusted) X509_STORE_add_cert(store.get(), certificate.get());
-  STACK_OF(X509)* between = sk_X509_new_null();  // borrows
+  STACK_OF(X509)* between = sk_X509_new_null();  // borrows its elements
   for (size_t i = 1; i < chain.size(); ++i) sk_X509_push(between, chain[i].get());
   const StoreContextPtr context(X509_STORE_CTX_new());
   X509_STORE_CTX_init(context.get(), store.get(), chain[0].get(), between);
@@ -71,7 +71,7 @@ absl::Status CheckPems(const TlsPems& pems, const TlsFiles& names, absl::Time no
     return absl::InvalidArgumentError(absl::StrCat("--tls-ca: ", names.authority, " holds no PEM certificate"));
   }
   const BioPtr bio = ReadBio(pems.key);
-  char no_password[] = "";  // else OpenSSL asks on the terminal
+  char no_password[] = "";  // otherwise OpenSSL asks on the terminal
   const KeyPtr key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, no_password));
   if (key == nullptr) {
     ERR_clear_error();

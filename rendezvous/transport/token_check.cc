@@ -16,7 +16,7 @@ class Checker final : public grpc::AuthMetadataProcessor {
  public:
   explicit Checker(std::string token) : token_(std::move(token)) {}
 
-  bool IsBlocking() const override { return false; }  // a microsecond
+  bool IsBlocking() const override { return false; }  // it takes a microsecond
 
   grpc::Status Process(const InputMetadata& given, grpc::AuthContext*, OutputMetadata* consumed,
                        OutputMetadata*) override {
@@ -40,7 +40,7 @@ class Sender final : public grpc::MetadataCredentialsPlugin {
 
   bool IsBlocking() const override { return false; }
   const char* GetType() const override { return "composer-token"; }
-  grpc::string DebugString() override { return "composer-token"; }  // never the token
+  grpc::string DebugString() override { return "composer-token"; }  // never reveals the token
   grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
                            std::multimap<grpc::string, grpc::string>* metadata) override {
     metadata->emplace(kHeader, token_);

@@ -1,5 +1,6 @@
-// The job's token on every call: a server that has one answers no call without it, on any service, health included. The
-// comparison takes the same time whatever is wrong. Only over TLS: both refuse a connection in clear.
+// The job's token on every call: a server that has a token answers no call without it, on any service, health checks
+// included. The comparison takes the same time whatever is wrong. Only over TLS: both sides refuse an unencrypted
+// connection.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,10 +14,10 @@
 
 namespace composer {
 
-// Whether both are equal; the time depends on neither's content.
+// Returns whether both are equal; the time depends on neither's content.
 bool EqualInConstantTime(absl::string_view a, absl::string_view b);
 
-// UNAUTHENTICATED unless the call carries `call_token`. The handler does not get to see it.
+// Rejects calls that do not carry `call_token` with UNAUTHENTICATED. Hides the token from the handler.
 std::shared_ptr<grpc::AuthMetadataProcessor> RequireToken(std::string call_token);
 
 // Sends `call_token` with every call.

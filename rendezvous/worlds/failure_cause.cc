@@ -10,7 +10,8 @@
 namespace composer {
 namespace {
 
-// Length of the valid sequence that starts `text`; 0: none does (RFC 3629: no surrogates, no overlong forms).
+// Returns the length of the valid sequence at the start of `text`, or 0 if there is none (RFC 3629: no surrogates, no
+// overlong forms).
 size_t SequenceLength(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto in = [&](size_t i, int low, int high) { return i < text.size() && byte(i) >= low && byte(i) <= high; };

@@ -1,4 +1,4 @@
-// A failure's cause as it may travel: bounded, and valid UTF-8, because protobuf refuses to parse text that is not.
+// A failure's cause as it may be sent: bounded, and valid UTF-8, because protobuf refuses to parse text that is not.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,17 +13,17 @@ namespace composer {
 inline constexpr size_t kMaxCauseMessageBytes = 4 << 10;  // the beginning is kept
 inline constexpr size_t kMaxCauseStderrBytes = 16 << 10;  // the end is kept
 
-// Every byte that is not part of a valid UTF-8 sequence becomes '?'; message, node_id, stderr_tail and the verdict's texts
-// are cut to their limits.
+// Replaces every byte that is not part of a valid UTF-8 sequence by '?', and cuts message, node_id, stderr_tail and the
+// verdict's texts to their limits.
 void TidyCause(proto::FailureCause& cause);
 
-// Cuts to the limit and makes it valid UTF-8, as above.
+// Cuts `text` to the limit and makes it valid UTF-8, as above.
 void TidyText(std::string& text, size_t max_bytes);
 
-// Is `later`, which arrived second, the cause of the failure that was told first? By what happened, not by clocks, which
-// differ between hosts:
+// Returns whether `later`, which arrived second, is the cause of the failure that was reported first. Decides by what
+// happened, not by clocks, which differ between hosts:
 //
-//   told first                                 arrived second                        better
+//   reported first                             arrived second                        better
 //   a worker's exit with its own reason        anything                              no
 //   a worker's exit that others explain (69)   another's with its own reason,        yes
 //                                              or a node that was lost
@@ -32,8 +32,8 @@ void TidyText(std::string& text, size_t max_bytes);
 //                                              or a node that was lost
 bool IsBetterCause(const proto::FailureCause& later, const proto::FailureCause& told);
 
-// A cause that is no worker's: a node was lost, the rendezvous decided.
-// `vague`: it says what, but not why.
+// Returns a cause that does not come from a worker: a node was lost, or the rendezvous decided. `vague`: it says what
+// happened, but not why.
 proto::FailureCause NodeCause(const std::string& node_id, std::string message, absl::Time now, bool vague = false);
 
 }  // namespace composer

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kLast = std::numeric_limits<int>::max();
 
-// Where a node stands before ranks close up. `behind` orders those at one place: nodes of a group follow its last one.
+// Where a node stands before ranks close up. `behind` orders the nodes at the same place: those placed by group follow
+// the group's last one.
 struct Place {
   int rank = kLast;
   bool behind = false;

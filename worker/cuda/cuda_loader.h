@@ -9,9 +9,11 @@
 
 namespace composer {
 
-// First libtorch_cuda.so (globally, so that it registers its kernels), then composer_cuda.so next to this program or in ../lib. Must be called
-// before anything asks LibTorch for CUDA: LibTorch remembers "no CUDA" for ever. The module is never unloaded.
-// kFailedPrecondition naming the library and the loader's reason, or the versions that differ, or that there is no GPU.
+// Loads libtorch_cuda.so first (globally, so that it registers its kernels), then composer_cuda.so from this program's
+// folder or ../lib. Must be called before anything asks LibTorch for CUDA, because LibTorch remembers "no CUDA"
+// forever. The module is never unloaded.
+// kFailedPrecondition names the library and the loader's reason, or the versions that differ, or says that there is no
+// GPU.
 absl::StatusOr<CudaModule*> LoadCuda();
 
 }  // namespace composer

@@ -1,4 +1,5 @@
-// What a GPU run needs of CUDA and NCCL, behind one C entry point: a plugin of its own (composer_cuda.so), so that a CPU run loads no CUDA library.
+// What a GPU run needs of CUDA and NCCL, behind one C entry point: a separate plugin (composer_cuda.so), so that a CPU
+// run loads no CUDA library.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,20 +15,22 @@ struct NcclOptions {
   std::chrono::milliseconds timeout{300000};
 };
 
-// Threads: one. Methods throw c10::Error.
+// Not thread-safe. Methods throw c10::Error.
 class CudaModule {
  public:
   virtual ~CudaModule() = default;
   virtual int device_count() const = 0;
-  // The process's default device from here on.
+  // Sets the process's default device from here on.
   virtual void SetDevice(int index) = 0;
-  // A NCCL group over the current device, collectives on a stream of high priority. An error is reported by the collective, it never ends the process.
+  // Creates an NCCL group over the current device; its collectives run on a high-priority stream. An error is reported
+  // by the collective and never ends the process.
   virtual c10::intrusive_ptr<c10d::Backend> CreateNcclGroup(c10::intrusive_ptr<c10d::Store> store,
                                                             const NcclOptions& options) = 0;
 };
 
 }  // namespace composer
 
-// The plugin's entry points. The version must equal the loader's COMPOSER_VERSION; the module lives as long as the process.
+// The plugin's entry points. The version must equal the loader's COMPOSER_VERSION; the module lives as long as the
+// process.
 extern "C" const char* composer_cuda_version();
 extern "C" composer::CudaModule* composer_cuda_module();
