@@ -27,7 +27,6 @@ std::string AbsolutePath(absl::string_view path);
 
 bool PathExists(const std::string& path);
 bool IsDirectory(const std::string& path);
-absl::StatusOr<int64_t> FileSize(const std::string& path);
 
 // Returns the whole file. kResourceExhausted when it is larger than max_bytes.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes = int64_t{1} << 30);

@@ -207,13 +207,6 @@ std::string ConfigMap::Choice(absl::string_view key, absl::Span<const absl::stri
   return std::string(fallback);
 }
 
-std::string ConfigMap::RequiredChoice(absl::string_view key, absl::Span<const absl::string_view> allowed) {
-  if (Has(key)) return Choice(key, allowed, "");
-  Ask(key);
-  Missing(key);
-  return "";
-}
-
 template <typename T, typename Range, typename Parse>
 std::vector<T> ConfigMap::NumberList(absl::string_view key, std::vector<T> fallback, const Range& range, Parse parse) {
   const ConfigNode* value = Ask(key);

@@ -120,8 +120,6 @@ class ConfigMap {
   std::string Time(absl::string_view key, absl::string_view fallback);
   // Returns one of `allowed`.
   std::string Choice(absl::string_view key, absl::Span<const absl::string_view> allowed, absl::string_view fallback);
-  // Like Choice, but the key must be given; returns "" after an error.
-  std::string RequiredChoice(absl::string_view key, absl::Span<const absl::string_view> allowed);
   // Returns whether the value is this word (`auto`, where a number is usual); false when it is not given.
   bool Is(absl::string_view key, absl::string_view word);
   std::vector<int64_t> IntList(absl::string_view key, std::vector<int64_t> fallback, IntRange range = {});

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/worlds/rank_layout.h"
 
-#include <algorithm>
-
 #include "base/log.h"
 
 namespace composer {
@@ -15,11 +13,6 @@ RankLayout::RankLayout(const std::vector<int>& slots) {
     CHECK(count >= 1 && count <= kMaxSlots) << "slots " << count;
     starts_.push_back(starts_.back() + count);
   }
-}
-
-int RankLayout::NodeOf(int global_rank) const {
-  CHECK(global_rank >= 0 && global_rank < world_size()) << "rank " << global_rank << " of " << world_size();
-  return static_cast<int>(std::upper_bound(starts_.begin(), starts_.end(), global_rank) - starts_.begin()) - 1;
 }
 
 }  // namespace composer

@@ -24,8 +24,6 @@ class RankLayout {
   int num_nodes() const { return static_cast<int>(starts_.size()) - 1; }
   int base_rank(int node_rank) const { return starts_[node_rank]; }
   int slots(int node_rank) const { return starts_[node_rank + 1] - starts_[node_rank]; }
-  // Returns the node that holds a global rank in [0, world_size). O(log nodes).
-  int NodeOf(int global_rank) const;
 
  private:
   std::vector<int> starts_;  // num_nodes + 1 values, the last is the world size

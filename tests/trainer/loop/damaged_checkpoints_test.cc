@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "base/file.h"
@@ -115,7 +116,7 @@ TEST(Resume, ReadsEachByteOnce) {
   TrainerOptions first = wide();
   first.max_duration = Time::Batches(2);
   ASSERT_TRUE(Train(std::move(first)).status.ok());
-  const int64_t size = FileSize(DataFileOf(dir.path(), "ep0-ba2")).value();
+  const int64_t size = static_cast<int64_t>(std::filesystem::file_size(DataFileOf(dir.path(), "ep0-ba2")));
   Counting counting;
   TrainerOptions second = wide();
   second.save.files = &counting;
