@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Who may include whom (docs/architecture.md). Fails on an include that goes up or sideways, on a circle of rooms, on a room with more than 25
-units, on more inner edges than agreed, and on torch, gRPC, glog, yaml or json where they do not belong. --edges prints every edge."""
+units, on more inner edges than agreed, and on torch, gRPC, glog or yaml where they do not belong. --edges prints every edge."""
 import collections
 import pathlib
 import re

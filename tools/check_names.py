@@ -7,7 +7,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("base", "config", "rendezvous", "launcher", "worker", "trainer", "checkpoint", "storage", "include")
+FOLDERS = ("base", "contract", "config", "fault", "job", "rendezvous", "launcher", "worker", "trainer", "checkpoint", "storage", "include")
 DEFINITION = re.compile(r"^(?:template <.*> )?(?:struct|class|enum class|enum) (?:ABSL_\w+ )?(\w+)(?: final)?(?: :.*)?\s*\{")
 
 
