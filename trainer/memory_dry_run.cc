@@ -214,7 +214,7 @@ PlannedStep PlanStep(const TrainerOptions& options, int world_size) {
     ActivationOptions otherwise = options.activations;
     otherwise.checkpoint = planned.checkpoints ? BlockChoice{} : BlockChoice{.every = 1};
     const absl::StatusOr<GrownPeak> other = PeakOf(options, otherwise, shape, until);
-    // otherwise there may be no blocks
+    // The other peak stays unknown if, say, there are no blocks.
     if (other.ok()) planned.peak_otherwise = other->bytes + libraries + planned.batches;
     return absl::OkStatus();
   });

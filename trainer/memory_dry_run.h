@@ -28,7 +28,7 @@ namespace composer {
 // No further step begins after this time. A waiting rank gives up after `dist_timeout`, which is 300 s.
 inline constexpr absl::Duration kLongestDryRun = absl::Seconds(100);
 
-// The sizes from which a microbatch of `rows` samples is extrapolated; equal if there is no need to.
+// A microbatch of `rows` samples is extrapolated from these sizes; equal if there is no need to.
 struct DryRunRows {
   int64_t small, large;
 };

@@ -313,7 +313,7 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
     options.save_weights_only = weights_only;
     options.open_store = options_.save.open_store;
     options.autoresume = false;
-    // only one saver at a time may use a folder
+    // Only one saver at a time may use a folder.
     for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->Finish();
     RunCheckpoints once(options, *communicator_, StoreFor("once"), *supervision_, /*thread=*/nullptr);
     once.SetLaunch(options_.launch);

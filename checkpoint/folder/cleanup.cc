@@ -17,7 +17,7 @@
 namespace composer {
 namespace {
 
-// The contents of one step's folder, without the data files.
+// A StepFolder is what lies in one step's folder, without the data files.
 struct StepFolder {
   bool committed = false;
   std::set<std::string> attempts;

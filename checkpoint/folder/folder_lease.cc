@@ -55,7 +55,7 @@ absl::StatusOr<NewestLease> ReadNewestLease(ObjectStore& store) {
   return absl::UnavailableError(absl::StrCat(store.Location(kLeaseFolder), ": its leases do not hold still"));
 }
 
-// What a launch sees of the lease in force while it checks it repeatedly.
+// This is what a launch sees of the lease in force while it checks it repeatedly.
 class LeaseWatch {
  public:
   explicit LeaseWatch(const Clock& clock) : clock_(clock), since_(clock.Now()) {}

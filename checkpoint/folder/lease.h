@@ -29,12 +29,12 @@ inline constexpr int64_t kMaxLeaseBytes = 64 << 10;
 inline constexpr int64_t kMaxLeaseNumber = 99'999'999;
 inline constexpr size_t kMaxLaunches = 64;
 
-// The identity of one launch.
+// A LeaseHolder identifies one launch.
 struct LeaseHolder {
   std::string run_name;
   std::string run_id;  // run_identity.h; "": the program has no run folder, and only its name identifies it
-  // An id of each of its launchers; at most kMaxLaunches. Worlds of one launch share at least one, since a launch does
-  // not lose all its nodes at once.
+  // These ids identify its launchers; there are at most kMaxLaunches. Worlds of one launch share at least one, since a
+  // launch does not lose all its nodes at once.
   std::vector<std::string> launches;
   uint64_t generation = 0;
   // Rank 0's, such as "host-a, pid 4711": for people, and to distinguish a process from others of its launch.
@@ -45,7 +45,7 @@ struct LeaseHolder {
 
 struct LeaseRecord {
   LeaseHolder holder;
-  // The launches of the same run that it took over from, newest first.
+  // It took over from these launches of the same run, newest first.
   std::vector<std::string> superseded;
   bool released = false;  // its holder has said that it ended
   int64_t renewals = 0;
@@ -63,7 +63,7 @@ std::string SerializeLease(const LeaseRecord& lease);
 // members.
 absl::StatusOr<LeaseRecord> ParseLease(absl::string_view text);
 
-// What a launch that wants the folder has seen of the lease in force.
+// A LeaseSight is what a launch that wants the folder has seen of the lease in force.
 struct LeaseSight {
   bool there = false;
   // nullopt with `there` means that it is not readable, so its holder is unknown.

@@ -15,7 +15,7 @@
 
 namespace composer {
 
-// A box of a tensor that is wanted in memory.
+// A WantedBox is a box of a tensor that is wanted in memory.
 struct WantedBox {
   size_t tensor = 0;  // index into Manifest::tensors
   BoxView extent;

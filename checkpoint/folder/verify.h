@@ -49,8 +49,8 @@ enum class VerifyDepth {
 VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint, VerifyShare share = {},
                               VerifyDepth depth = VerifyDepth::kEverything);
 
-// One box of a tensor with its bytes. `check` is OK or says what is wrong with them; `bytes` is then empty or must not
-// be used.
+// The visitor gets one box of a tensor with its bytes. `check` is OK or says what is wrong with them; `bytes` is then
+// empty or must not be used.
 using BoxVisitor = absl::FunctionRef<absl::Status(const TensorEntry& tensor, const Box& box, absl::string_view bytes,
                                                   const absl::Status& check)>;
 

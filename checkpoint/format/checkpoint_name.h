@@ -15,8 +15,8 @@
 
 namespace composer {
 
-// The batches and epochs done since the run began; ordered by batch, then epoch (the end of an epoch comes after its
-// last batch).
+// A name has the batches and epochs done since the run began; ordered by batch, then epoch (the end of an epoch comes
+// after its last batch).
 struct CheckpointName {
   int64_t epoch = 0;
   int64_t batch = 0;

@@ -21,7 +21,7 @@ namespace composer {
 // The bytes under one checksum: a reader of a part of a large box reads and verifies only these pieces of it.
 inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
-// A part of a tensor that lies in one file in one piece: the whole tensor, or an axis-aligned box of it.
+// A Box is a part of a tensor that lies in one file in one piece: the whole tensor, or an axis-aligned box of it.
 struct Box {
   std::vector<int64_t> offset;  // in the tensor; one number per dimension
   std::vector<int64_t> shape;

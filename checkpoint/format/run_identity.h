@@ -12,9 +12,9 @@
 
 namespace composer {
 
-// The content of the file: the id, and the folder that it was written for. A folder that was moved within its file
-// system or is mounted elsewhere keeps its inode; one that was restored from a backup keeps its path; a copy keeps
-// neither.
+// A RunIdentity is the content of the file: the id, and the folder that it was written for. A folder that was moved
+// within its file system or is mounted elsewhere keeps its inode; one that was restored from a backup keeps its path; a
+// copy keeps neither.
 struct RunIdentity {
   std::string id;  // 16 hexadecimal digits
   std::string path;

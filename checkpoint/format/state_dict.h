@@ -15,13 +15,14 @@
 
 namespace composer {
 
-// A box of a tensor: rows offset[0] to offset[0] + data.size(0) and so on.
+// A Shard is a box of a tensor: rows offset[0] to offset[0] + data.size(0) and so on.
 struct Shard {
   std::vector<int64_t> offset;  // one number per dimension of the tensor
   at::Tensor data;              // has the box's shape; any device and strides
 };
 
-// A tensor of which each rank holds some boxes, or none. All ranks have the same list of them, in the same order.
+// A ShardedTensor is a tensor of which each rank holds some boxes, or none. All ranks have the same list of them, in
+// the same order.
 struct ShardedTensor {
   std::string name;
   std::vector<int64_t> shape;  // of the whole tensor

@@ -21,7 +21,7 @@ struct TensorSplit {
   int groups = 1;
   int ranks = 1, rank = 0;
 
-  // A run of indices along dim.
+  // A Part is a run of indices along dim.
   struct Part {
     int64_t local, whole, size;  // first index in the rank's tensor, first in the whole, count
     bool operator==(const Part&) const = default;
@@ -29,7 +29,7 @@ struct TensorSplit {
   std::vector<Part> Parts() const;
   std::vector<int64_t> LocalShape() const;
 
-  // A box of the rank's tensor, and the place of its first element in the whole.
+  // A Box is a box of the rank's tensor, with the place of its first element in the whole.
   struct Box {
     BoxExtent local;
     std::vector<int64_t> offset;

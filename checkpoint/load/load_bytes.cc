@@ -22,7 +22,7 @@ constexpr size_t kMostErrorText = 400;
 
 int64_t RunBytes(absl::Span<const ChunkRead> run) { return run.back().end - run.front().begin; }
 
-// What all steps of one load need.
+// A Load is what all steps of one load need.
 struct Load {
   ObjectStore& store;
   const std::string& checkpoint;

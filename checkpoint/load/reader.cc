@@ -34,7 +34,7 @@ std::string Description(absl::string_view dtype, absl::Span<const int64_t> shape
   return absl::StrCat(dtype, "[", absl::StrJoin(shape, ","), "]");
 }
 
-// The tensors of the checkpoint that the selection does not ignore, by name; the values are indices into the
+// These are the tensors of the checkpoint that the selection does not ignore, by name; the values are indices into the
 // manifest's.
 using StoredTensors = absl::flat_hash_map<absl::string_view, size_t>;
 

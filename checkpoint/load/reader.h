@@ -35,10 +35,9 @@ absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchan
                                                   VerifyDepth depth = VerifyDepth::kEverything,
                                                   std::optional<CheckpointName> before = std::nullopt);
 
-// How much of a checkpoint to load, and which differences to tolerate.
+// A LoadSelection says how much of a checkpoint to load, and which differences to tolerate.
 struct LoadSelection {
-  // fnmatch patterns (`*` also matches `/`) over names of tensors and keys of small state; what matches is left
-  // unchanged.
+  // Tensors and keys of small state that match one of these fnmatch patterns (`*` also matches `/`) are left unchanged.
   std::vector<std::string> ignore;
   bool allow_missing = false;     // tensors that the checkpoint lacks keep their values
   bool allow_unexpected = false;  // tensors that only the checkpoint has are ignored

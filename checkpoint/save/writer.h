@@ -16,14 +16,15 @@
 
 namespace composer {
 
-// What a rank writes of a tensor: all of it, or a box.
+// A TensorPart is what a rank writes of a tensor: all of it, or a box.
 struct TensorPart {
   std::string name;
   at::Tensor data;
   std::vector<int64_t> offset = {};  // of the box; both empty: the whole tensor
   std::vector<int64_t> shape = {};   // of the whole tensor
 };
-// A part whose data is on the CPU and contiguous; it shares memory with the original if that was so already.
+// A HostTensor is a part whose data is on the CPU and contiguous; it shares memory with the original if that was so
+// already.
 using HostTensor = TensorPart;
 
 HostTensor ToHost(const std::string& name, const at::Tensor& tensor);

@@ -15,7 +15,7 @@ namespace composer {
 
 using Kind = PickleValue::Kind;
 
-// The stack machine for which a pickle is a program.
+// This is the stack machine for which a pickle is a program.
 class PickleMachine {
  public:
   explicit PickleMachine(absl::string_view bytes) : bytes_(bytes) {}

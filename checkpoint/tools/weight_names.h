@@ -15,7 +15,7 @@ namespace composer {
 
 inline constexpr absl::string_view kModelPrefix = "model/";
 
-// A prefix of names and its replacement; either may be empty.
+// A RenameRule is a prefix of names and its replacement; either may be empty.
 struct RenameRule {
   std::string from, to;
 };

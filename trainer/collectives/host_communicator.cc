@@ -38,7 +38,7 @@ struct HostCommunicator::Task {
   std::exception_ptr error;
 };
 
-// The groups of one rank: the first group and those split off from it.
+// An AbortGroup has the groups of one rank: the first group and those split off from it.
 class HostCommunicator::AbortGroup {
  public:
   void Join(HostTransport& transport) {

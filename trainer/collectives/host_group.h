@@ -1,4 +1,5 @@
-// The transport of the CPU ranks of a group: shared memory when all are on one host, else Gloo.
+// A host group is how the CPU ranks of a group communicate: through shared memory when all are on one host, else over
+// Gloo.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +20,7 @@ enum class HostCollectives {
 
 struct HostGroupOptions {
   c10::intrusive_ptr<c10d::Store> store;  // keys of this world only, written once
-  // Where ranks record their collectives with check_calls; its keys change. May be null.
+  // This is where ranks record their collectives with check_calls; its keys change. May be null.
   c10::intrusive_ptr<c10d::Store> changing_store;
   HostCollectives collectives = HostCollectives::kAuto;
   std::string address;                                           // same as in GlooGroupOptions

@@ -13,8 +13,8 @@ struct GlooGroupOptions {
   c10::intrusive_ptr<c10d::Store> store;
   int rank = 0;
   int world_size = 1;
-  // The address of this machine that all ranks can reach; empty if all ranks are on this machine. It is never resolved
-  // from the host name, since /etc/hosts may say 127.0.1.1.
+  // All ranks can reach this machine at this address; it is empty if all ranks are on this machine. It is never
+  // resolved from the host name, since /etc/hosts may say 127.0.1.1.
   std::string address;
   std::chrono::milliseconds timeout = std::chrono::minutes(30);  // of connecting and of each collective
 };

@@ -99,7 +99,7 @@ void SharedMemoryTransport::AllReduceInParts(const CollectiveCall& call, std::by
   for (int64_t begin = 0; begin < call.numel; begin += piece) {
     const int64_t n = std::min(piece, call.numel - begin);
     const int64_t part = (n + world_size() - 1) / world_size();
-    // the first element of the rank's part of the piece
+    // Returns the first element of the rank's part of the piece.
     const auto first = [&](int rank) { return std::min(rank * part, n); };
     std::byte* own = data + begin * width;
     Copy(segment_->own_slot(), own, static_cast<size_t>(n * width));

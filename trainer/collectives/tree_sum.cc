@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kBlock = 512;  // elements per block, so that intermediate results stay in the first-level cache
 
-// The type in which values of type T are added; signed integers wrap as unsigned ones.
+// Values of type T are added in Wide<T>::type; signed integers wrap as unsigned ones.
 template <typename T>
 struct Wide {
   using type = std::conditional_t<std::is_floating_point_v<T>, T, float>;

@@ -20,7 +20,7 @@ struct Batch {
   std::vector<int64_t> sample_ids;          // [B] indices into the dataset
   int64_t num_samples = 0;                  // B
   int64_t num_tokens = 0;                   // 0 when the data has none
-  // The number of tokens over which the loss is a mean (neither padding nor masked), or -1 if they were not counted;
+  // The loss is a mean over this many tokens (neither padding nor masked); -1 means that they were not counted,
   // CountLossTokens then counts them from the targets.
   int64_t num_loss_tokens = -1;
 

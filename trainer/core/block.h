@@ -61,7 +61,7 @@ class Block : public torch::nn::Module {
   std::optional<bool> fsdp_wrap() const { return fsdp_wrap_; }
 
  protected:
-  // The block's own forward. Must not keep its inputs or parameters in members: a wrapper may call it again.
+  // Implements the block's own forward. Must not keep its inputs or parameters in members: a wrapper may call it again.
   virtual at::Tensor Compute(const std::vector<at::Tensor>& inputs) = 0;
 
  private:

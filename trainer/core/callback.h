@@ -34,14 +34,14 @@ class Callback {
   virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
 };
 
-// A tensor of an algorithm that checkpoints save.
+// A KeptTensor is a tensor of an algorithm that checkpoints save.
 struct KeptTensor {
   // Unique within the algorithm. The checkpoint's name is `algorithms/<name of the algorithm>/<name>`.
   std::string name;
   at::Tensor tensor;
-  // The model parameter whose shape this tensor has. When ranks hold pieces of the parameter, they hold the same pieces
-  // of this tensor, and any number of ranks can load what any other number saved. If undefined, the tensor is whole on
-  // every rank and rank 0's is saved.
+  // This is the model parameter whose shape the tensor has. When ranks hold pieces of the parameter, they hold the same
+  // pieces of this tensor, and any number of ranks can load what any other number saved. If undefined, the tensor is
+  // whole on every rank and rank 0's is saved.
   at::Tensor param;
   // If true, this tensor is saved as `model/<name>` and the model's own tensor of that name under the name above, so
   // that readers of the checkpoint see this one as the model. Loading reverses the swap.

@@ -16,8 +16,9 @@
 
 namespace composer {
 
-// A pending collective. Wait returns when the result is in the tensor; on a GPU, when the current stream will see it.
-// Throws StatusError, or the backend's error, when a peer is lost. The tensor must not be touched before Wait returns.
+// A PendingCollective is a collective in flight. Wait returns when the result is in the tensor; on a GPU, when the
+// current stream will see it. Throws StatusError, or the backend's error, when a peer is lost. The tensor must not be
+// touched before Wait returns.
 class PendingCollective {
  public:
   virtual ~PendingCollective() = default;

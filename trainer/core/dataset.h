@@ -1,4 +1,4 @@
-// A finite, indexable set of samples.
+// A Dataset is a finite, indexable set of samples.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-// A span that exists only while someone traces; otherwise not even its name is made.
+// A MaybeSpan exists only while someone traces; otherwise not even its name is made.
 class MaybeSpan {
  public:
   MaybeSpan(Tracer* tracer, EventSpans& names, Event event) {

@@ -83,7 +83,8 @@ absl::string_view EventName(Event event);
 // Returns whether the event's name starts with AFTER_: there algorithms run in reverse order.
 bool IsAfterEvent(Event event);
 
-// A set of events. Callbacks declare with it which events they want, so that unwanted events cost nothing.
+// An EventSet is a set of events. Callbacks declare with it which events they want, so that unwanted events cost
+// nothing.
 class EventSet {
  public:
   constexpr EventSet() = default;

@@ -19,7 +19,7 @@
 
 namespace composer {
 
-// The prefix of the names of traces. Source: mosaicml composer/core/engine.py.
+// The names of traces start with this prefix. Source: mosaicml composer/core/engine.py.
 inline constexpr absl::string_view kTracePrefix = "algorithm_traces/";
 
 struct MetricValue {
@@ -27,7 +27,7 @@ struct MetricValue {
   double value;
 };
 
-// The metrics of one step (or one evaluation), in the order in which they were first logged.
+// A MetricRecord has the metrics of one step (or one evaluation), in the order in which they were first logged.
 struct MetricRecord {
   const Timestamp& timestamp;
   absl::Span<const MetricValue> metrics;
@@ -57,16 +57,16 @@ struct TableRecord {
 // Returns the table as pandas' to_json(orient="split", index=False) does: {"columns":["a"],"data":[["1"]]}.
 std::string TableJson(const TableRecord& table);
 
-// The point from which a run records. Earlier records beyond `timestamp` belong to steps that were lost and are done
-// again.
+// A RunStart is the point from which a run records. Earlier records beyond `timestamp` belong to steps that were lost
+// and are done again.
 struct RunStart {
   Timestamp timestamp;   // of the checkpoint; all zero from scratch
   bool resumed = false;  // from a checkpoint of this run; else earlier records belong to an earlier life of the run
 };
 
-// A place where records go. Called on the training thread of rank 0 only, except for destinations that the job adds on
-// every rank (file_logger). A failure or exception is reported once and never stops training; the next call is tried
-// again.
+// A LoggerDestination is a place where records go. Called on the training thread of rank 0 only, except for
+// destinations that the job adds on every rank (file_logger). A failure or exception is reported once and never stops
+// training; the next call is tried again.
 class LoggerDestination {
  public:
   virtual ~LoggerDestination() = default;

@@ -21,7 +21,7 @@
 
 namespace composer {
 
-// A plain value type.
+// The policy is a plain value.
 class MicrobatchPolicy {
  public:
   // `largest` is the number of samples of a rank's batch, >= 1; it is the first size.

@@ -13,11 +13,11 @@
 
 namespace composer {
 
-// The loss of a model: one scalar or several, each logged as loss/train/<name>. Source: mosaicml
+// A Loss is the loss of a model: one scalar or several, each logged as loss/train/<name>. Source: mosaicml
 // composer/trainer/trainer.py, _train_microbatch(): the entries of a tuple are loss0, loss1, …; of a map the entry
 // `total` is trained on, else the sum.
 struct Loss {
-  // One scalar, which is trained on and logged as loss/train/total.
+  // A single scalar is trained on and logged as loss/train/total.
   Loss(at::Tensor scalar) : total(std::move(scalar)) {}  // NOLINT: a scalar is a loss
   // Several scalars; their sum is trained on.
   explicit Loss(const std::vector<at::Tensor>& scalars) {

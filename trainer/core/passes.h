@@ -29,8 +29,8 @@ struct NamedAlgorithm {
 };
 using AlgorithmList = absl::InlinedVector<NamedAlgorithm, 16>;
 
-// A pure function that takes the algorithms about to run at this event and returns them reordered (or fewer of them).
-// Called at every event at which an algorithm matches.
+// A pass is a pure function that takes the algorithms about to run at this event and returns them reordered (or fewer
+// of them). Called at every event at which an algorithm matches.
 using AlgorithmPass = std::function<AlgorithmList(AlgorithmList, Event)>;
 
 struct PlacedPass {

@@ -15,7 +15,7 @@
 
 namespace composer {
 
-// What a schedule may depend on besides the time.
+// A ScheduleContext is what a schedule may depend on besides the time.
 struct ScheduleContext {
   Time max_duration;              // not kDuration
   int64_t batches_per_epoch = 0;  // 0: unknown

@@ -72,7 +72,7 @@ struct State {
   Timestamp predict_timestamp;  // of the running prediction
   int64_t batches_per_epoch = 0;
 
-  // The step under way.
+  // The step in progress.
   Batch batch;  // the whole rank batch at loader events, the microbatch inside forward/loss/backward
   at::Tensor outputs;
   at::Tensor loss;                                             // of the microbatch, before weighting

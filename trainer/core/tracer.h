@@ -49,7 +49,7 @@ class Tracer {
   virtual void Counter(const TraceName& name, double value) = 0;
 };
 
-// A span that lasts as long as the object. The tracer, if any, must outlive it.
+// A TraceSpan is a span that lasts as long as the object. The tracer, if any, must outlive it.
 class TraceSpan {
  public:
   TraceSpan(Tracer* tracer, const TraceName& name)

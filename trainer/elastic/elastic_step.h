@@ -60,7 +60,8 @@ class ElasticStep {
   int64_t global_samples_ = 0, leaves_ = 0;
   TreeAccumulator sum_;
   int64_t next_pass_ = 0;  // the pass whose term comes next
-  // By leaf: loss, parts, sums of the metrics, whether buffers changed. Each row is written by one rank.
+  // A row has, for one leaf: loss, parts, sums of the metrics, whether buffers changed. Each row is written by one
+  // rank.
   std::vector<double> numbers_;
   std::vector<double> totals_;
   std::vector<at::Tensor> buffers_, start_buffers_, first_buffers_;  // now, before the step, after first_leaf()

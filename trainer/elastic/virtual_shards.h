@@ -30,7 +30,7 @@
 
 namespace composer {
 
-// A run of rows of the rank's batch that goes through the model at once.
+// A Microbatch is a run of rows of the rank's batch that goes through the model at once.
 struct Microbatch {
   int64_t begin = 0, end = 0;
   int64_t leaf = 0;  // of the global batch's tree; 0 if there is none
@@ -41,7 +41,7 @@ struct Microbatch {
 // Returns rows [0, samples) in pieces of `size`, the last one smaller; size <= 0 gives one piece.
 std::vector<Microbatch> PlanMicrobatches(int64_t samples, int64_t size);
 
-// The place of a rank in the mesh of its strategy.
+// A LeafPlace is the place of a rank in the mesh of its strategy.
 struct LeafPlace {
   MeshDegrees degrees;  // S, R
   int shard = 0;        // s

@@ -15,7 +15,7 @@
 namespace composer {
 namespace {
 
-// In-place operations that leave nothing of the old values in `self` and do not read it.
+// These in-place operations leave nothing of the old values in `self` and do not read it.
 constexpr absl::string_view kOverwriters[] = {"aten::normal_", "aten::uniform_", "aten::zero_",
                                               "aten::fill_",   "aten::copy_",    "aten::log_normal_"};
 

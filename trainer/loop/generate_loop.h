@@ -33,7 +33,8 @@ absl::StatusOr<CausalDecoder*> DecoderOf(Model& model);
 // is allowed.
 absl::Status Validate(const GenerateOptions& options, const TokenLists& prompts, const CausalDecoder& decoder);
 
-// The prompts [begin, end) of one of `ranks` ranks; `most` is the number of the rank that has the most.
+// A PromptShare has the prompts [begin, end) of one of `ranks` ranks; `most` is the number of the rank that has the
+// most.
 struct PromptShare {
   size_t begin = 0, end = 0, most = 0;
 };

@@ -80,8 +80,8 @@ class TrainBatch {
   void OnOutOfMemory(const StepMessage& message);
   StepMessage ReduceOverRanks(const StepMessage& message);
   void Discard();
-  // Returns the factor that summed gradients and losses still need: 1 / (number of loss tokens) when it was not known
-  // before.
+  // Returns the factor that summed gradients and losses still need when the number of loss tokens was not known before:
+  // TokenScale / (number of loss tokens); otherwise 1.
   double FactorAfterSum(const Request& request, const StepMessage& agreed) const;
   // Returns, after AFTER_TRAIN_BATCH, whether the optimizer may make its step. Throws StatusError kInvalidArgument,
   // which is not retried, when the run is to stop.
@@ -104,7 +104,8 @@ class TrainBatch {
   int world_size_;
   at::Tensor weight_;  // scalar; backward starts from this gradient
   LossSums losses_;
-  // The model's buffers, now and before the step; used with auto_microbatch or on_nan: skip, which undo a step.
+  // These are the model's buffers, now and before the step; used with auto_microbatch or on_nan: skip, which undo a
+  // step.
   std::vector<at::Tensor> buffers_, saved_buffers_;
   FiniteCheck check_;  // for the gradients of one rank alone
 };

@@ -20,7 +20,7 @@
 
 namespace composer {
 
-// The parts of a run that the loop drives; all must outlive it.
+// RunParts are the parts of a run that the loop drives; all must outlive it.
 struct RunParts {
   State& state;
   Engine& engine;
@@ -39,7 +39,7 @@ struct RunParts {
   DdpOptions ddp;                         // for the reducer that TrainBatch then makes
   ElasticOptions elastic;
   Mesh& mesh;
-  // The ranks that have other samples, and those that have the same; null if there are none.
+  // data_ranks have other samples, tensor_ranks have the same; null if there are none.
   Communicator& data_ranks() const { return mesh.data(); }
   Communicator* tensor_ranks() const { return mesh.shape().tensor == 1 ? nullptr : &mesh.tensor(); }
 };
@@ -66,7 +66,7 @@ class TrainLoop {
   bool AtIterationStart() const;
   // Ends the iteration when its length, in this unit, is reached.
   void MaybeFinishIteration(TimeUnit unit);
-  // One collective per epoch: a stop requested at EPOCH_END on any rank ends all ranks.
+  // Makes one collective per epoch: a stop requested at EPOCH_END on any rank ends all ranks.
   void AgreeOnStop();
   void Step();
   // Runs the step, and repeats it with smaller microbatches as long as a rank runs out of memory.

@@ -11,7 +11,7 @@
 namespace composer {
 namespace {
 
-// An allocation, the free of an earlier one, or a spike: memory that was allocated and freed at once.
+// A Step is an allocation, the free of an earlier one, or a spike: memory that was allocated and freed at once.
 struct Step {
   enum class Kind { kAlloc, kFree, kSpike };
   Kind kind = Kind::kAlloc;

@@ -19,7 +19,7 @@
 
 namespace composer {
 
-// The record of one run. Frees of what was allocated before it began are ignored.
+// A RecordedRun is the record of one run. Frees of what was allocated before it began are ignored.
 struct RecordedRun {
   int64_t rows = 0;  // of its batches
   AllocationHistory history;

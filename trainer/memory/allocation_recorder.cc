@@ -16,7 +16,7 @@
 namespace composer {
 namespace {
 
-// The operations running on this thread, outermost first. Names live as long as their operations.
+// These are the operations running on this thread, outermost first. Names live as long as their operations.
 thread_local std::vector<const char*> operations_under_way;
 
 std::unique_ptr<at::ObserverContext> PushOperation(const at::RecordFunction& record) {

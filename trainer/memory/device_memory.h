@@ -25,7 +25,7 @@ struct DeviceMemory {
 // device. Returns kUnimplemented for a CPU, kFailedPrecondition when the device's library is not loaded or not in use.
 absl::StatusOr<DeviceMemory> ReadDeviceMemory(c10::Device device);
 
-// The memory of this process on a CPU.
+// ResidentMemory is the memory of this process on a CPU.
 struct ResidentMemory {
   int64_t current_bytes = 0;
   int64_t peak_bytes = 0;

@@ -12,11 +12,12 @@ namespace composer {
 enum class DdpSyncStrategy {
   kSingleAutoSync,  // the last backward, while it runs
   kMultiAutoSync,   // every backward, while it runs: gradients are those of all ranks after every microbatch
-  // none: they are summed after the last backward. Nothing overlaps, so that either can be examined alone.
+  // No backward sums: they are summed after the last one. Nothing overlaps, so that either can be examined alone.
   kForcedSync,
 };
 
-// The form in which gradients travel. In every form each rank adds the same numbers and gets the same sum.
+// The compression is the form in which gradients travel. In every form each rank adds the same numbers and gets the
+// same sum.
 enum class GradientCompression {
   kNone,  // float32
   // Gradients, and the sum (NCCL: each partial sum), are rounded to bfloat16: half the bytes; torch's

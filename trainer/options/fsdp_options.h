@@ -48,8 +48,8 @@ struct FsdpOptions {
   bool verbose = false;                 // log the plan
 };
 
-// The resolved degrees. ResolveDegrees computes them for world_size ranks, or returns kInvalidArgument naming the
-// field.
+// MeshDegrees are the resolved degrees. ResolveDegrees computes them for world_size ranks, or returns kInvalidArgument
+// naming the field.
 struct MeshDegrees {
   int shard = 1, replicate = 1;
 };

@@ -1,4 +1,4 @@
-// The number of ranks on each axis of a run's mesh: replicate x shard x tensor. Pure.
+// A MeshShape is the number of ranks on each axis of a run's mesh: replicate x shard x tensor. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

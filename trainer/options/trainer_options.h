@@ -47,7 +47,7 @@ struct TrainDataOptions {
   PrefetchOptions prefetch;
 };
 
-// One evaluation: its data, its metrics (from the model's evaluation metrics) and its interval.
+// An evaluator is one evaluation: its data, its metrics (from the model's evaluation metrics) and its interval.
 struct EvaluatorOptions {
   std::string label = "eval";
   std::shared_ptr<const Dataset> dataset;
@@ -61,10 +61,10 @@ struct EvaluatorOptions {
   PrefetchOptions prefetch;
 };
 
-// What happens to a save that is due while the one before it is still being written.
+// SaveOverlap is what happens to a save that is due while the one before it is still being written.
 enum class SaveOverlap { kWait, kSkip };
 
-// A checkpoint that a run is about to resume from.
+// A ResumePoint is a checkpoint that a run is about to resume from.
 struct ResumePoint {
   std::string location;
   std::string saved_at;       // RFC 3339, UTC
@@ -93,7 +93,7 @@ struct SaveOptions {
   StoreOpener open_store;       // for a save_folder that is a URL; empty: paths only
 };
 
-// Where the initial weights come from when there is nothing to resume.
+// LoadOptions say where the initial weights come from when there is nothing to resume.
 struct LoadOptions {
   std::string load_path;           // a checkpoint, a folder of them or a run's folder (its newest valid one); "": none
   bool load_weights_only = false;  // load only the model's tensors; the run begins at batch 0
@@ -125,13 +125,13 @@ struct TrainerOptions {
   std::vector<std::unique_ptr<LoggerDestination>> loggers;
   SaveOptions save;
   std::vector<SaveOptions> checkpoint_savers;  // further savers with folders of their own (Composer's CheckpointSaver)
-  // The memory tier: snapshots between the checkpoints of `save`, in the memory of the nodes (worker/peer_store.h). A
-  // run resumes from the newest of either. May be null.
+  // This is the memory tier: snapshots between the checkpoints of `save`, in the memory of the nodes
+  // (worker/peer_store.h). A run resumes from the newest of either. May be null.
   std::shared_ptr<ObjectStore> memory;
   Time save_memory_interval = Time::Batches(10);
   LoadOptions load;
-  // The run's configuration as JSON, saved in every checkpoint and passed to SaveOptions::on_resume by a run that
-  // resumes. May be "".
+  // This is the run's configuration as JSON, saved in every checkpoint and passed to SaveOptions::on_resume by a run
+  // that resumes. May be "".
   std::string configuration;
   // Says by dotted path which settings may differ from the checkpoint's although its state depends on them:
   // "global_train_batch_size", "train_dataloader", "seed", "virtual_shards". Null means that none may.
@@ -181,12 +181,13 @@ struct TrainerOptions {
   LaunchId launch;  // of the launcher that started this rank; without one an id is drawn
 };
 
-// device_train_microbatch_size: start with the whole batch and find what fits (core/microbatch_policy.h).
+// As device_train_microbatch_size this starts with the whole batch and finds what fits (core/microbatch_policy.h).
 inline constexpr int64_t kAutoMicrobatch = -1;
 
 inline constexpr int kDefaultVirtualShards = -1;
 
-// What one Fit call may set; unset fields stay as they are. Source: mosaicml composer/trainer/trainer.py, fit().
+// FitOptions are what one Fit call may set; unset fields stay as they are. Source: mosaicml
+// composer/trainer/trainer.py, fit().
 struct FitOptions {
   std::optional<Time> duration;  // trains this much longer, from the current position
   bool reset_time = false;       // the timestamp and max_duration start over

@@ -36,7 +36,7 @@ struct AlgorithmLoadPlan {
   std::vector<std::string> ignore;  // patterns of tensors to be ignored
   std::vector<std::string> warnings;
 };
-// A pure function. `keys` are AlgorithmKeys of the run; `ignore` has the selection's patterns.
+// The function is pure. `keys` are AlgorithmKeys of the run; `ignore` has the selection's patterns.
 AlgorithmLoadPlan PlanAlgorithmLoad(const std::vector<std::string>& keys, const Manifest& manifest,
                                     const std::vector<std::string>& ignore, const AlgorithmSelection& wanted);
 

@@ -16,7 +16,7 @@
 
 namespace composer {
 
-// What the checkpoint says of the data; the run must continue with the same.
+// These settings are what the checkpoint says of the data; the run must continue with the same.
 struct SavedDataSettings {
   int64_t global_train_batch_size = 0;
   int64_t dataset_size = 0;
@@ -25,7 +25,7 @@ struct SavedDataSettings {
   std::string configuration;  // TrainerOptions::configuration; rank 0 saves it
 };
 
-// The key of the configuration in a checkpoint's small state.
+// The configuration has this key in a checkpoint's small state.
 inline constexpr char kConfigurationKey[] = "configuration";
 
 // Returns the live tensors: `model/<name>`, and unless weights_only `optimizer/<name>` and

@@ -12,13 +12,13 @@
 namespace composer {
 
 struct StepMessage {
-  // The maximum number of named losses (Loss::parts) that are sent; further ones are dropped.
+  // At most this many named losses (Loss::parts) are sent; further ones are dropped.
   static constexpr int kMaxLossParts = 8;
 
   float weighted_loss = 0;  // this rank's share of the global mean loss
-  int64_t samples = 0;      // < 2^36 a rank
-  int64_t tokens = 0;       // < 2^36 a rank
-  int64_t loss_tokens = 0;  // < 2^36 a rank; only when microbatches are weighted by them
+  int64_t samples = 0;      // < 2^36 per rank
+  int64_t tokens = 0;       // < 2^36 per rank
+  int64_t loss_tokens = 0;  // < 2^36 per rank; only when microbatches are weighted by them
   int stop_votes = 0;       // ranks that want the run to end (StopTraining)
   int drain_votes = 0;      // ranks that were asked to save and leave (preemption)
   int out_of_memory = 0;    // ranks that ran out; all discard the step and repeat it with smaller microbatches

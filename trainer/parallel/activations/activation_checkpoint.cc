@@ -21,7 +21,7 @@ using torch::autograd::SavedVariableHooks;
 
 class CheckpointedCall;
 
-// The place of one tensor that the forward saved. It is owned by the hooks at its node of the graph.
+// A Place is where one tensor that the forward saved belongs. It is owned by the hooks at its node of the graph.
 struct Place {
   std::shared_ptr<CheckpointedCall> call;
   size_t index;

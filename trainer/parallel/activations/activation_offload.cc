@@ -15,7 +15,8 @@
 namespace composer {
 namespace {
 
-// A tensor in host memory. Copies from and to a GPU do not block: streams and the caching allocators keep the order.
+// An OnHost is a tensor in host memory. Copies from and to a GPU do not block: streams and the caching allocators keep
+// the order.
 class OnHost {
  public:
   OnHost(const at::Tensor& tensor, std::optional<c10::Stream> side) : device_(tensor.device()) {

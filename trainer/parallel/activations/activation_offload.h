@@ -30,7 +30,7 @@ class ActivationOffload final : public BlockWrapper {
   ActivationOffload(Block& block, Options options) : block_(block), options_(options) {}
   at::Tensor Run(const std::vector<at::Tensor>& inputs, const Inner& inner) override;
 
-  // What was moved to the host and what stayed, since the object was made.
+  // Counts says what was moved to the host and what stayed, since the object was made.
   struct Counts {
     int64_t moved = 0, stayed = 0, moved_bytes = 0;
   };

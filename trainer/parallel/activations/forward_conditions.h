@@ -12,7 +12,8 @@
 
 namespace composer {
 
-// The conditions at construction on this thread, of the CPU and of `device` if it is another. Does not wait for a GPU.
+// These are the conditions at construction on this thread, of the CPU and of `device` if it is another. Does not wait
+// for a GPU.
 class ForwardConditions {
  public:
   explicit ForwardConditions(at::Device device);

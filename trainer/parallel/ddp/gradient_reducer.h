@@ -109,10 +109,11 @@ class GradientReducer final : public GradientSync {
   Options options_;
   std::vector<Slot> slots_;  // one per parameter
   std::vector<Bucket> buckets_;
-  // The caller's tail; a float that is not 0 when a gradient is not finite; per parameter, whether it has a gradient.
+  // tail_ has the caller's tail; a float that is not 0 when a gradient is not finite; per parameter, whether it has a
+  // gradient.
   std::vector<float> tail_;
   std::vector<float> received_;  // the same, summed
-  // The tensor that carries the tail: the end of the last bucket, or with compression a tensor of its own.
+  // This tensor carries the tail: the end of the last bucket, or with compression a tensor of its own.
   at::Tensor tail_flat_;
   std::unique_ptr<PendingCollective> tail_pending_;
   size_t next_bucket_ = 0;   // the first one that has not started

@@ -33,7 +33,7 @@ namespace composer {
 class FlatShard {
  public:
   struct Options {
-    Communicator* shard = nullptr;      // the ranks that hold the other parts
+    Communicator* shard = nullptr;      // the ranks that share the parts
     Communicator* replicate = nullptr;  // the ranks that hold the same part; null: none
     at::ScalarType param_dtype = at::kFloat;
     at::ScalarType reduce_dtype = at::kFloat;
@@ -89,7 +89,7 @@ class FlatShard {
   int64_t making_bytes() const { return making_bytes_; }
 
  private:
-  // A part of a parameter's gradient and its place in the reduce-scatter buffer.
+  // A Segment is a part of a parameter's gradient and its place in the reduce-scatter buffer.
   struct Segment {
     int64_t begin;
     at::Tensor place;  // [n]

@@ -5,7 +5,7 @@
 //
 //   pass, FULL_SHARD:  forward of each block: all-gather, run, free; backward, in reverse: all-gather, run,
 //                      reduce-scatter, free
-//   SHARD_GRAD_OP:     one all-gather a step, one reduce-scatter a pass
+//   SHARD_GRAD_OP:     one all-gather per step, one reduce-scatter per pass
 //   HYBRID:            as either, within a replica; after the last pass the shards' gradients are summed over replicas
 //
 // Every rank runs the same collectives in the same order, on which the ranks agree in the first pass (pass_order.h); a
@@ -100,7 +100,7 @@ class Fsdp final : public GradientSync, public ModelSharding {
     int calls_pending = 0;  // the number of calls whose backward has not begun
     bool forward_done = false, backward_begun = false, reduced = false;
   };
-  // The floats at the end of the tail: 1; the digest of the order in two parts of 12 bits, so that sums over ranks are
+  // The tail ends with these floats: 1; the digest of the order in two parts of 12 bits, so that sums over ranks are
   // exact in float32; a float that is not 0 when a gradient of this rank is not finite.
   static constexpr size_t kOwnTail = 4;
   using NamedParams = std::vector<std::pair<std::string, at::Tensor>>;

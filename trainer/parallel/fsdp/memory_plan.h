@@ -20,11 +20,11 @@ struct PlannedMemory {
   int64_t total() const { return state() + buffers + one_gradient; }
 };
 
-// The result of a dry run of the step (trainer/memory_dry_run.h).
+// A PlannedStep is the result of a dry run of the step (trainer/memory_dry_run.h).
 struct PlannedStep {
   int64_t peak = 0;              // total bytes on the device; 0: no dry run
   bool by_allocation = true;     // false: peak is less certain (memory/allocation_growth.h)
-  int64_t batches = 0;           // thereof the rank's batch and those loaded ahead
+  int64_t batches = 0;           // the part for the rank's batch and those loaded ahead
   int64_t rows = 0, passes = 0;  // samples per microbatch; microbatches per step
   bool checkpoints = false;      // with activation_checkpointing
   int64_t peak_otherwise = 0;    // the peak with the opposite of `checkpoints`; 0: unknown

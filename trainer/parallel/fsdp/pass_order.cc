@@ -9,7 +9,7 @@
 namespace composer {
 namespace {
 
-// The word that a rank sends: a move, or one of these.
+// A rank sends a word: a move, or one of these.
 constexpr uint64_t kNone = 0;       // it has no move and does not know whether the pass is over
 constexpr uint64_t kWholePass = 1;  // it has made a whole pass
 

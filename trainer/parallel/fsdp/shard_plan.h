@@ -11,14 +11,15 @@
 
 namespace composer {
 
-// The sizes of one FlatShard.
+// A PlannedShard has the sizes of one FlatShard.
 struct PlannedShard {
   int64_t params = 0;         // elements, without padding
   int64_t largest_bytes = 0;  // of one whole parameter
   int64_t whole_bytes = 0;    // of the buffer of all ranks' shards, in param_dtype
   int64_t reduce_bytes = 0;   // of the reduce-scatter's input; 0: frozen
   int64_t shard_bytes = 0;    // this rank's values
-  // At construction: parameters that had memory before, and the maximum for making one that had none.
+  // These are bytes at construction: of parameters that had memory before, and the maximum for making one that had
+  // none.
   int64_t whole_before_bytes = 0, making_bytes = 0;
 };
 struct PlannedUnit {

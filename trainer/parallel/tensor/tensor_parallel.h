@@ -38,21 +38,22 @@ at::Tensor ScatterSequence(const at::Tensor& x, Communicator& group);
 // collective.
 std::vector<at::Tensor> Replicated(const std::vector<at::Tensor>& params, Communicator& group);
 
-// A parameter of which this rank holds a part.
+// A SplitParameter is a parameter of which this rank holds a part.
 struct SplitParameter {
   std::string name;
   at::Tensor tensor;
   TensorSplit split;
 };
 
-// A module with split parameters.
+// A TensorParallelModule is a module with split parameters.
 class TensorParallelModule : public torch::nn::Module {
  public:
   // The names are the module's own.
   virtual std::vector<SplitParameter> SplitParameters() const = 0;
 };
 
-// A linear layer of which this rank holds a part. Parameters are called weight and bias, like torch::nn::Linear's.
+// This is a linear layer of which this rank holds a part. Parameters are called weight and bias, like
+// torch::nn::Linear's.
 class TensorParallelLinear : public TensorParallelModule {
  public:
   std::vector<SplitParameter> SplitParameters() const override;
@@ -91,7 +92,7 @@ std::vector<SplitParameter> SplitParametersOf(const torch::nn::Module& model);
 using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
 NamedParameters ParametersByName(const torch::nn::Module& model);
 
-// A parameter of this rank's model, and the whole model's.
+// PartOfWhole pairs a parameter of this rank's model with the whole model's.
 struct PartOfWhole {
   at::Tensor part, whole;
   std::optional<TensorSplit> split;  // nullopt: they are the same

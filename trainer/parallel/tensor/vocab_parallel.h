@@ -18,7 +18,8 @@
 
 namespace composer {
 
-// A matrix [vocab, width] with a row per token, of which this rank holds some: parameter weight [vocab / t, width].
+// This is a matrix [vocab, width] with a row per token, of which this rank holds some: parameter weight [vocab / t,
+// width].
 class VocabParallelWeight final : public TensorParallelModule {
  public:
   // Throws c10::ValueError when there are fewer tokens than ranks. The values are 0.
