@@ -32,8 +32,8 @@ struct VerifyResult {
   // empty.
   absl::Status unknown;
 };
-// Every `count`-th of the files' frames and of the runs of chunks to verify, from the `index`-th on, so that `count`
-// ranks verify together. The manifest is always read.
+// A share is every `count`-th of the files' frames and of the runs of chunks to verify, from the `index`-th on, so that
+// `count` ranks verify together. The manifest is always read.
 struct VerifyShare {
   size_t index = 0;
   size_t count = 1;
