@@ -39,7 +39,7 @@ int64_t BytesOf(const Batch& batch) {
   return bytes;
 }
 
-// The dataset's first samples, over and over.
+// Returns the dataset's first samples, repeated as needed.
 Batch FirstSamples(const Dataset& dataset, int64_t count) {
   std::vector<int64_t> ids;
   for (int64_t i = 0; i < count; ++i) ids.push_back(i % dataset.size());
@@ -48,7 +48,7 @@ Batch FirstSamples(const Dataset& dataset, int64_t count) {
   return batch;
 }
 
-// As Trainer builds a run and TrainLoop does its steps.
+// Builds a run as Trainer does and makes its steps as TrainLoop does.
 class DryRun {
  public:
   DryRun(const TrainerOptions& options, const ActivationOptions& activations, const StepShape& shape)
@@ -82,7 +82,7 @@ class DryRun {
     state_.model->train();
   }
 
-  // passes: of `rows` samples, which are all of the batch.
+  // The passes have `rows` samples each and make up the whole batch.
   void Step(const Batch& batch, int64_t rows, bool measure) {
     state_.device_train_microbatch_size = shape_.leaves > 0 ? 0 : rows;
     state_.batch = batch;
@@ -133,7 +133,7 @@ absl::StatusOr<RecordedRun> Record(const TrainerOptions& options, const Activati
   return recorded;
 }
 
-// The memory that a GPU's libraries take at their first use and keep.
+// Returns the memory that a GPU's libraries take at their first use and keep.
 absl::StatusOr<int64_t> WarmUp(const TrainerOptions& options, const StepShape& shape, absl::Time until) {
   if (options.device.is_cpu()) return 0;
   ASSIGN_OR_RETURN(const RecordedRun run,
@@ -164,7 +164,7 @@ absl::Status CanDryRun(const TrainerOptions& options, const StepShape& shape) {
   return absl::OkStatus();
 }
 
-// For a scope: what is drawn in it does not change what is drawn after it.
+// Restores the generators at the end of a scope, so that draws within it do not change draws after it.
 class KeptGenerators {
  public:
   explicit KeptGenerators(at::Device device) {
@@ -214,7 +214,8 @@ PlannedStep PlanStep(const TrainerOptions& options, int world_size) {
     ActivationOptions otherwise = options.activations;
     otherwise.checkpoint = planned.checkpoints ? BlockChoice{} : BlockChoice{.every = 1};
     const absl::StatusOr<GrownPeak> other = PeakOf(options, otherwise, shape, until);
-    if (other.ok()) planned.peak_otherwise = other->bytes + libraries + planned.batches;  // else: no blocks, say
+    // The other peak stays unknown if, say, there are no blocks.
+    if (other.ok()) planned.peak_otherwise = other->bytes + libraries + planned.batches;
     return absl::OkStatus();
   });
   if (!status.ok()) planned.not_counted = std::string(status.message().substr(0, status.message().find('\n')));

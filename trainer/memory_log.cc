@@ -1,4 +1,4 @@
-// What `verbose` says of a run before its first step.
+// This writes what `verbose` says of a run before its first step.
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <string>
@@ -19,7 +19,7 @@ int64_t OptimizerBytes(Optimizer& optimizer) {
   return bytes;
 }
 
-// Of a rank that has the whole model.
+// Returns the memory of a rank that holds the whole model.
 PlannedMemory WholeMemory(const torch::nn::Module& model) {
   PlannedMemory memory;
   absl::flat_hash_set<const void*> seen;
@@ -47,7 +47,8 @@ void ParallelModel::LogPlan(const State& state) const {
   } else {
     PlannedMemory memory = WholeMemory(*state.model);
     memory.optimizer = optimizer_bytes;
-    // A binary counter of sums (TreeAccumulator), and the gradients of the pass under way besides those that are exchanged.
+    // The sums are a binary counter (TreeAccumulator), plus the gradients of the current pass besides those being
+    // exchanged.
     if (options_.virtual_shards != 0 && planned_.has_dry_run())
       memory.partial_sums = std::bit_width(static_cast<uint64_t>(planned_.passes)) * memory.gradients;
     text = absl::StrCat("not sharded, ", state.world_size, state.world_size == 1 ? " rank" : " ranks", "\n",

@@ -47,7 +47,7 @@ void ParallelModel::Split() {
     part_values_ = std::make_unique<PartValues>(*options_.model, whole, std::move(constructed_.init));
     constructed_.init = std::move(init);
   } catch (const c10::ValueError&) {
-    throw;  // it does not split
+    throw;  // the model does not split
   } catch (const c10::Error& error) {
     constructed_.init->FillAll();
     constructed_.init.reset();

@@ -1,5 +1,5 @@
-// A run's model on its mesh of ranks: made without memory for its values where that can be done, this rank's part of it
-// (tensor parallelism), and this rank's pieces of that (FSDP).
+// ParallelModel is a run's model on its mesh of ranks: made without memory for its values where possible, this rank's
+// part of it (tensor parallelism), and this rank's pieces of that (FSDP).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,16 +21,17 @@ namespace composer {
 // Threads: one.
 class ParallelModel {
  public:
-  // Makes the mesh of `world` and the model: options.model is this rank's part afterwards, whose parameters may have no
-  // memory yet. A collective. options and world must outlive the result. kInvalidArgument: what does not divide.
+  // Makes the mesh of `world` and the model: options.model becomes this rank's part, whose parameters may have no
+  // memory yet. A collective. options and world must outlive the result. Returns kInvalidArgument naming what does not
+  // divide.
   static absl::StatusOr<std::unique_ptr<ParallelModel>> Make(TrainerOptions& options, Communicator& world);
 
-  // Onto options.device, with its values, in pieces. Before the optimizer is made, so that its state is that of the
-  // pieces; what wraps the model's blocks must have done so. Sets state.sharding. A collective.
+  // Moves the model to options.device, with its values, in pieces. Must be called before the optimizer is made, so that
+  // its state is that of the pieces, and after other wrappers of the model's blocks. Sets state.sharding. A collective.
   void Shard(State& state);
-  // Rank 0's weights and buffers go to all ranks, unless each made its pieces of the same ones. A collective.
+  // Broadcasts rank 0's weights and buffers to all ranks, unless each made its pieces of the same ones. A collective.
   void ShareFirstWeights(const State& state);
-  // Prints what the run takes, when fsdp's `verbose` is set, on rank 0 (memory_log.cc). Once the optimizer is made.
+  // Prints on rank 0 what the run takes, if fsdp's `verbose` is set (memory_log.cc). Requires the optimizer.
   void LogPlan(const State& state) const;
 
   Mesh& mesh() { return mesh_; }
@@ -39,9 +40,9 @@ class ParallelModel {
 
  private:
   ParallelModel(TrainerOptions& options, Communicator& world, const MeshShape& shape);
-  // This rank's part in place of the model.
+  // Replaces the model with this rank's part.
   void Split();
-  // Its values, where they come from part_values_ and FSDP does not make them.
+  // Gives the part its values if they come from part_values_ and FSDP does not make them.
   void GivePartValues();
 
   TrainerOptions& options_;
@@ -49,9 +50,9 @@ class ParallelModel {
   LeafPlace place_;
   bool sharded_;  // by fsdp_
   bool logs_plan_;
-  PlannedStep planned_;                              // with logs_plan_
-  ConstructedModel constructed_;                     // until the model has its values, with make_model
-  std::unique_ptr<PartValues> part_values_;          // so long; null: not tensor-parallel, or cut from the whole
+  PlannedStep planned_;                              // set with logs_plan_
+  ConstructedModel constructed_;                     // with make_model, until the model has its values
+  std::unique_ptr<PartValues> part_values_;          // just as long; null: not tensor-parallel, or cut from the whole
   std::unique_ptr<TensorSharding> tensor_sharding_;  // null: not tensor-parallel
   std::unique_ptr<Fsdp> fsdp_;                       // null: not sharded
 };

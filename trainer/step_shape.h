@@ -1,4 +1,4 @@
-// The size of a run's training step on a rank, from its options alone. Pure functions.
+// These pure functions compute the size of a run's training step on a rank, from its options alone.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,22 +10,23 @@
 
 namespace composer {
 
-// Does Fsdp hold the parameters? On one rank, too, where it changes something: parameters gathered in another type, as any
-// number of ranks has them, or kept in host memory.
+// Returns whether Fsdp holds the parameters. It does so on one rank, too, where it makes a difference: parameters
+// gathered in another type, as on any number of ranks, or kept in host memory.
 bool ShardsParameters(const TrainerOptions& options, const MeshShape& mesh);
 
 struct StepShape {
   MeshShape mesh;
   bool sharded = false;
-  int64_t leaves = 0;     // `determinism: elastic`: of the global batch's tree (virtual_shards.h); 0: not elastic
-  int64_t passes = 1;     // microbatches of a step
-  int64_t rows = 0;       // samples of the largest
+  int64_t leaves = 0;  // `determinism: elastic`: leaves of the global batch's tree (virtual_shards.h); 0: not elastic
+  int64_t passes = 1;  // microbatches per step
+  int64_t rows = 0;    // samples of the largest microbatch
   int64_t rank_rows = 0;  // samples of the rank's batch
   int data_ranks() const { return mesh.shard * mesh.replicate; }
 };
 
-// Of the rank that has most samples, for a run that starts with these options; one that goes on has the batch size of its
-// checkpoint. device_train_microbatch_size auto: the whole batch, with which it begins. kInvalidArgument as PlanMesh's.
+// Returns the shape for the rank that has the most samples, in a run that starts with these options; a resumed run has
+// the batch size of its checkpoint. With device_train_microbatch_size auto it is the whole batch, with which the run
+// begins. Returns kInvalidArgument as PlanMesh does.
 absl::StatusOr<StepShape> StepShapeOf(const TrainerOptions& options, int world_size);
 
 }  // namespace composer

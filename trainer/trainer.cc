@@ -26,8 +26,8 @@
 namespace composer {
 namespace {
 
-// How long a run that failed by itself waits for the save in flight, so that the steps up to it are not lost. When it is
-// another rank or the store that is gone, the save cannot end.
+// Returns how long a run that failed by itself waits for the save in flight, so that the steps up to it are not lost.
+// If another rank or the store is gone, the save cannot end.
 absl::Duration PatienceWithSave(const absl::Status& failure) {
   return absl::IsUnavailable(failure) ? absl::ZeroDuration() : absl::Seconds(20);
 }
@@ -45,10 +45,10 @@ Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
 Trainer::~Trainer() { Close(); }
 
 void Trainer::Close() {
-  communicator_->set_tracer(nullptr);  // it outlives the callbacks that trace
+  communicator_->set_tracer(nullptr);  // the communicator outlives the callbacks that trace
   if (engine_ != nullptr) engine_->Close();
   logger_.Close();
-  // After a failure that starts the ranks again, they take the folders over; releasing them would only take time.
+  // After a failure that restarts the ranks, they take over the folders; releasing them would only take time.
   if (checkpoints_ == nullptr || peers_are_gone_) return;
   for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->ReleaseFolder();
 }
@@ -65,7 +65,7 @@ absl::Status Trainer::Build() {
   if (options_.virtual_shards != 0) at::set_num_threads(1);
   if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   ASSIGN_OR_RETURN(parallel_, ParallelModel::Make(options_, *communicator_));
-  // Before anything else wraps the model's blocks.
+  // This must come before anything else wraps the model's blocks.
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
   if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
   BuildState();
@@ -155,12 +155,12 @@ void Trainer::BuildState() {
 }
 
 absl::Status Trainer::CheckSchedulers(const Time& max_duration) const {
-  if (max_duration.count() == 0) return absl::OkStatus();  // Fit will say it
+  if (max_duration.count() == 0) return absl::OkStatus();  // Fit will report it
   const ScheduleContext context{max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
   return Annotate(composer::CheckSchedulers(state_.schedulers, context, *state_.optimizer), "schedulers");
 }
 
-// Keys of its own for each that coordinates through the store.
+// Returns a store with its own keys for each user that coordinates through it.
 c10::intrusive_ptr<c10d::Store> Trainer::StoreFor(absl::string_view user) {
   if (options_.store == nullptr) return nullptr;
   return c10::make_intrusive<c10d::PrefixStore>(absl::StrCat(user, num_stores_++), options_.store);
@@ -232,7 +232,7 @@ absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
   return absl::OkStatus();
 }
 
-// has_ended is what rank 0 knows: others may not see the run's folder.
+// Only rank 0's has_ended counts: others may not see the run's folder.
 absl::StatusOr<bool> Trainer::NothingToDo() {
   const int64_t now = state_.timestamp.Get(state_.max_duration.unit());
   if (was_fitted_ || resumed_from_.empty() || now < state_.max_duration.count()) return false;
@@ -313,7 +313,8 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
     options.save_weights_only = weights_only;
     options.open_store = options_.save.open_store;
     options.autoresume = false;
-    for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->Finish();  // one saver at a time in a folder
+    // Only one saver at a time may use a folder.
+    for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->Finish();
     RunCheckpoints once(options, *communicator_, StoreFor("once"), *supervision_, /*thread=*/nullptr);
     once.SetLaunch(options_.launch);
     RETURN_IF_ERROR(once.Open(state_));

@@ -1,4 +1,4 @@
-// The trainer: builds a run from its options in Composer's order and drives it. Composition only.
+// The trainer builds a run from its options in Composer's order and drives it. It is composition only.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,44 +18,46 @@ namespace composer {
 // Threads: one. Everything in options that is not owned must outlive the trainer.
 class Trainer {
  public:
-  // Validates, builds (INIT), loads the newest checkpoint (BEFORE_LOAD, AFTER_LOAD). Rank 0's parameters go to all
-  // ranks on a fresh start. kInvalidArgument: an option, by name. kInvalidArgument or kDataLoss from loading.
+  // Validates, builds (INIT), and loads the newest checkpoint (BEFORE_LOAD, AFTER_LOAD). On a fresh start rank 0's
+  // parameters go to all ranks. Returns kInvalidArgument naming an option, and kInvalidArgument or kDataLoss from
+  // loading.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(TrainerOptions options);
   ~Trainer();
 
-  // Trains to max_duration. OK when the run is complete; kCancelled after a drain (a checkpoint is committed);
-  // otherwise the error, by torch_status.h. May be called again with a duration or reset_time: without, a run that is
-  // complete is kInvalidArgument, except at the first call, so that a finished job may be started again: its end (evaluation, FIT_END) is then
-  // done once more, unless TrainerOptions::has_ended.
+  // Trains to max_duration. Returns OK when the run is complete, kCancelled after a drain (a checkpoint is committed),
+  // otherwise the error, by torch_status.h. May be called again with a duration or reset_time; without them a complete
+  // run is kInvalidArgument, except at the first call, so that a finished job may be started again: its end
+  // (evaluation, FIT_END) is then repeated unless TrainerOptions::has_ended.
   absl::Status Fit(const FitOptions& options = {});
   // Runs every evaluator once (EVAL_STANDALONE_START/END).
   absl::Status Eval();
-  // Outputs of Model::forward on this rank's share of each batch, on the CPU, in order; empty without return_outputs.
-  // Throws nothing: LibTorch's exceptions come as a Status.
+  // Returns the outputs of Model::forward on this rank's share of each batch, on the CPU, in order; empty without
+  // return_outputs. Throws nothing: LibTorch's exceptions are returned as a Status.
   struct PredictOptions {
     std::shared_ptr<const Dataset> dataset;  // not empty
-    int64_t batch_size = 256;                // a data-parallel rank's
+    int64_t batch_size = 256;                // per data-parallel rank
     int64_t subset_num_batches = -1;
     bool return_outputs = true;
     Prefetcher::Options prefetch;
   };
   absl::StatusOr<std::vector<at::Tensor>> Predict(const PredictOptions& options);
-  // What the model appends to each prompt, in order and on every rank; all ranks must call it (generate_loop.h).
+  // Returns what the model appends to each prompt, in order and on every rank; all ranks must call it
+  // (generate_loop.h).
   absl::StatusOr<std::vector<std::string>> Generate(const std::vector<std::string>& prompts,
                                                     const GenerateOptions& options = {});
-  // Saves into `folder`, below the name of the step (`ep1-ba20`), whatever the save interval; returns the location. ""
-  // is the save_folder. All ranks must call it.
+  // Saves into `folder`, under the name of the step (`ep1-ba20`), whatever the save interval is; returns the location.
+  // "" means the save_folder. All ranks must call it.
   absl::StatusOr<std::string> SaveCheckpoint(const std::string& folder = "", bool weights_only = false);
 
-  // Closes callbacks and loggers, once; the destructor does it otherwise. Nothing may be run after it.
+  // Closes callbacks and loggers once; the destructor does so otherwise. Nothing may be run afterwards.
   void Close();
 
   State& state() { return state_; }
   Logger& logger() { return logger_; }
-  // The checkpoint this run started from; "" from scratch.
+  // Returns the checkpoint that this run started from; "" from scratch.
   const std::string& resumed_from() const { return resumed_from_; }
   int64_t collectives_per_step() const { return loop_->collectives_per_step(); }
-  // Values of the last evaluations: ("metrics/<label>/<metric>", value); empty before the first.
+  // Returns the values of the last evaluations: ("metrics/<label>/<metric>", value); empty before the first.
   std::vector<std::pair<std::string, double>> eval_results() const;
   const Engine& engine() const { return *engine_; }
 
@@ -71,16 +73,17 @@ class Trainer {
   bool MayChange(absl::string_view setting) const;  // TrainerOptions::may_change
   absl::Status CheckSeed() const;
   void KeepPlaceInEpoch(int64_t global_batch, int64_t batches_per_epoch);
-  absl::Status Start();  // the timestamp, weights and data settings to begin with
+  absl::Status Start();  // sets the initial timestamp, weights and data settings
   absl::Status CheckSchedulers(const Time& max_duration) const;
   absl::Status CheckGenerate();
-  // Out of memory with the advice of core/out_of_memory.h, and told to the OOMObservers; other errors as they are.
+  // Adds the advice of memory/out_of_memory.h to an out-of-memory error and reports it to the OOMObservers; returns
+  // other errors unchanged.
   absl::Status Explained(absl::Status status);
-  // What Fit is to do, checked before anything of the state changes.
+  // Returns what Fit is to do, checked before anything in the state changes.
   absl::StatusOr<Time> MaxDurationOf(const FitOptions& options) const;
   absl::Status CheckMicrobatchOf(const FitOptions& options) const;
   absl::Status ApplyFitOptions(const FitOptions& options);
-  absl::StatusOr<bool> NothingToDo();  // the same on all ranks
+  absl::StatusOr<bool> NothingToDo();  // equal on all ranks
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
   std::vector<RunCheckpoints*> AllCheckpoints() const;
 
@@ -100,7 +103,7 @@ class Trainer {
   std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<TrainLoop> loop_;
   std::vector<CheckpointSaver*> savers_;  // those among state_.callbacks
-  RunCheckpoints* memory_ = nullptr;      // of one of savers_: the memory tier
+  RunCheckpoints* memory_ = nullptr;      // belongs to one of savers_: the memory tier
   SavedDataSettings saved_data_;
   std::string resumed_from_;
   bool own_history_ = false;  // resumed from a checkpoint of this run

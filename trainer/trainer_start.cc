@@ -1,4 +1,4 @@
-// What a run begins with: weights, time and data.
+// This part of Trainer decides what a run begins with: weights, time and data.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -11,7 +11,7 @@
 
 namespace composer {
 
-// So that a prompt that is too long does not end a run at its hundredth batch.
+// Checks now, so that a prompt that is too long does not end a run at its hundredth batch.
 absl::Status Trainer::CheckGenerate() {
   for (const GenerateCallback& callback : options_.generate) {
     ASSIGN_OR_RETURN(CausalDecoder* const decoder, DecoderOf(*state_.model));
@@ -27,7 +27,7 @@ void Trainer::AddMemoryTier() {
   SaveOptions save;
   save.save_folder = "memory";
   save.save_interval = options_.save_memory_interval;
-  save.save_num_checkpoints_to_keep = 2;  // the older one when a node was lost while the newer one was written
+  save.save_num_checkpoints_to_keep = 2;  // the older one serves when a node was lost while the newer one was written
   save.save_overlap = SaveOverlap::kSkip;
   save.save_latest.clear();
   save.save_overwrite = true;
@@ -41,7 +41,8 @@ void Trainer::AddMemoryTier() {
   state_.callbacks.push_back(std::move(saver));
 }
 
-// The snapshot in memory when it is newer than the newest checkpoint; "" else, also when it can't be loaded.
+// Resumes from the snapshot in memory if it is newer than the newest checkpoint; otherwise, or if it cannot be loaded,
+// returns "".
 absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
   if (memory_ == nullptr) return "";
   RETURN_IF_ERROR(memory_->Open(state_));
@@ -58,7 +59,7 @@ absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
   const absl::Status status = location.status();
   if (state_.rank == 0) LOG(WARNING) << "not from memory: " << status.message();
   if (durable.has_value()) return "";
-  // Nothing to load over what it has left in the state: the next start begins anew.
+  // Nothing can be loaded over what it has left in the state, so the next start begins anew.
   if (state_.rank == 0) options_.memory->DeleteTree((*snapshot)->ToString()).IgnoreError();
   return Annotate(status, "the snapshot in memory is damaged and there is no checkpoint yet");
 }
@@ -81,7 +82,7 @@ absl::Status Trainer::CheckSeed() const {
                                                  ", and the order of samples depends on it; ", kPermit, "seed]"));
 }
 
-// Of another batch size, data set or seed, the epoch goes on after as many samples as were seen of it.
+// With another batch size, dataset or seed, the epoch continues after as many samples as were seen of it.
 void Trainer::KeepPlaceInEpoch(int64_t global_batch, int64_t batches_per_epoch) {
   Timestamp& now = state_.timestamp;
   now.batch_in_epoch = std::min(now.sample_in_epoch / global_batch, batches_per_epoch - 1);
@@ -93,7 +94,8 @@ absl::Status Trainer::Start() {
     ASSIGN_OR_RETURN(resumed, ResumeFromMemory());
     if (resumed->empty()) {
       ASSIGN_OR_RETURN(resumed,
-                       checkpoints_->Resume(state_, saved_data_));  // nullopt: damaged, there may be an older one
+                       // nullopt means that it was damaged; there may be an older one.
+                       checkpoints_->Resume(state_, saved_data_));
     }
     resumed_from_ = resumed.value_or("");
   }
@@ -112,7 +114,7 @@ absl::Status Trainer::Start() {
   return absl::OkStatus();
 }
 
-// As the global batch size, the number of virtual shards is part of what the run computes.
+// Like the global batch size, the number of virtual shards is part of what the run computes.
 absl::StatusOr<int> Trainer::SettleVirtualShards() const {
   const int64_t wanted = options_.virtual_shards, saved = resumed_from_.empty() ? 0 : saved_data_.virtual_shards;
   if (wanted == 0) return 0;
@@ -126,12 +128,13 @@ absl::StatusOr<int> Trainer::SettleVirtualShards() const {
   return static_cast<int>(shards);
 }
 
-// The global batch size is settled at the first launch and stays for the life of the run, whatever the number of ranks.
+// The global batch size is fixed at the first launch and stays for the life of the run, whatever the number of ranks
+// is.
 absl::Status Trainer::BuildData() {
   ASSIGN_OR_RETURN(const int virtual_shards, SettleVirtualShards());
   const TrainDataOptions& train = options_.train;
   const bool resumed = !resumed_from_.empty();
-  const int64_t configured = train.global_train_batch_size;  // 0: not given
+  const int64_t configured = train.global_train_batch_size;  // 0: unset
   const bool other_batch = resumed && configured > 0 && configured != saved_data_.global_train_batch_size;
   if (other_batch && !MayChange("global_train_batch_size")) {
     return absl::InvalidArgumentError(

@@ -24,7 +24,7 @@ absl::StatusOr<SharingDecision> AgreeOnSharing(RankExchange& exchange, bool remo
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
   const auto hosts = exchange.Gather(std::string(host));
-  absl::StatusOr<std::string> answer = "";  // '+' or '-', then the reason
+  absl::StatusOr<std::string> answer = "";  // '+' or '-', followed by the reason
   if (!hosts.ok()) {
     answer = hosts.status();
   } else {

@@ -1,5 +1,6 @@
-// How the ranks pass on what one of them read of a checkpoint: the seam to the training process group, which is idle while
-// a checkpoint is loaded. All ranks make the same calls in the same order, with the same sizes and roots.
+// ByteExchange lets the ranks pass on what one of them has read of a checkpoint: the seam to the training process
+// group, which is idle while a checkpoint is loaded. All ranks make the same calls in the same order, with the same
+// sizes and roots.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,19 +19,19 @@ class ByteExchange {
   virtual ~ByteExchange() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  // `bytes` becomes root's. kUnavailable when a rank is lost.
+  // Sets `bytes` to root's. Returns kUnavailable when a rank is lost.
   virtual absl::Status Broadcast(absl::Span<char> bytes, int root) = 0;
-  // Whether it is true on all ranks.
+  // Returns whether the value is true on all ranks.
   virtual absl::StatusOr<bool> All(bool value) = 0;
-  // The exchange of the ranks that give the same color, ranked as here; a collective. It must not outlive this one.
-  // Errors may be of some ranks only.
+  // Returns the exchange of the ranks that pass the same color, ranked as here; a collective. It must not outlive this
+  // one. Only some ranks may get an error.
   virtual absl::StatusOr<std::unique_ptr<ByteExchange>> Split(int color) = 0;
 };
 
-// Is each stored byte read by one rank only, and passed on?
+// These facts decide whether each stored byte is read by one rank only and passed on.
 struct SharingFacts {
   int world_size = 1;
-  int hosts = 1;              // that the ranks run on
+  int hosts = 1;              // the number of hosts that the ranks run on
   bool remote_store = false;  // object storage
 };
 struct SharingDecision {
@@ -39,7 +40,7 @@ struct SharingDecision {
 };
 SharingDecision DecideSharing(const SharingFacts& facts);
 
-// The same on all ranks, which tell each other their host's name.
+// Returns the same decision on all ranks, which exchange their hosts' names.
 absl::StatusOr<SharingDecision> AgreeOnSharing(RankExchange& exchange, bool remote_store);
 
 }  // namespace composer

@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::Duration kSlice = absl::Seconds(1);
 
-// "0\n<value>" or "<code>\n<message>".
+// The text is "0\n<value>" or "<code>\n<message>".
 std::string Encode(const absl::StatusOr<std::string>& value) {
   if (value.ok()) return absl::StrCat("0\n", *value);
   return absl::StrCat(static_cast<int>(value.status().code()), "\n", value.status().message());
@@ -32,7 +32,7 @@ absl::StatusOr<std::string> Decode(absl::string_view text) {
   return absl::Status(static_cast<absl::StatusCode>(code), text.substr(end + 1));
 }
 
-// The store's exceptions as a Status.
+// Converts the store's exceptions to a Status.
 absl::Status Guarded(absl::string_view what, const std::function<void()>& call) {
   try {
     call();
@@ -57,7 +57,7 @@ RankExchange RankExchange::GivenUpBy(std::shared_ptr<const std::atomic<bool>> fl
   return std::move(*this);
 }
 
-// In slices where it may be given up: the store's own wait cannot be called off.
+// Waits in slices so that it can be given up: the store's own wait cannot be cancelled.
 absl::Status RankExchange::Wait(const std::string& key) {
   if (given_up_ == nullptr) {
     store_->wait({key}, absl::ToChronoMilliseconds(timeout_));
@@ -71,7 +71,7 @@ absl::Status RankExchange::Wait(const std::string& key) {
       return absl::OkStatus();
     } catch (const std::exception&) {
       if (left <= kSlice) throw;
-      store_->check({key});  // throws when it is the store that fails
+      store_->check({key});  // throws if the store is what fails
     }
     if (given_up_->load()) return absl::CancelledError("given up: the run ends");
   }
@@ -100,7 +100,7 @@ absl::StatusOr<std::string> RankExchange::Broadcast(absl::StatusOr<std::string> 
     return value;
   }
   absl::StatusOr<std::string> received = Get(key, "rank 0");
-  // The last reader clears up. Failing at that is no failure of what was agreed on.
+  // The last reader cleans up. If that fails, what was agreed on still holds.
   const std::string readers = absl::StrCat(key, "/readers");
   int64_t count = 0;
   Guarded("", [&] { count = store_->add(readers, 1); }).IgnoreError();

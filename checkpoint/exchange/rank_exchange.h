@@ -1,12 +1,11 @@
-// How the ranks agree on a save or a load: over a key-value store (the control plane), never over the training process
-// group, whose collectives may be in flight.
+// RankExchange lets the ranks agree on a save or a load, over a key-value store (the control plane), never over the
+// training process group, whose collectives may be in flight.
 //
 // All ranks make the same calls in the same order. Values are Status-or-text, so that a rank that failed says so
-// instead of leaving the others to wait. Keys are numbered by call and deleted once read: nothing stays in the store.
-// The store's keys must be this exchange's own: give each exchange a c10d::PrefixStore of its own, and a new one to
-// each generation of ranks.
-// Threads: one at a time. Errors besides the ranks' own: kUnavailable when the store fails or a rank does not answer in
-// time.
+// instead of leaving the others to wait. Keys are numbered by call and deleted once read, so nothing stays in the
+// store. The store's keys must be this exchange's own: give each exchange a c10d::PrefixStore of its own, and a new one
+// to each generation of ranks. Threads: one at a time. Besides the ranks' own errors it returns kUnavailable when the
+// store fails or a rank does not answer in time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,24 +24,24 @@ namespace composer {
 
 class RankExchange {
  public:
-  // One rank, no store.
+  // One rank needs no store.
   RankExchange() = default;
-  // `timeout`: for the slowest rank's work between two calls (writing its part of a checkpoint, say).
+  // `timeout` must allow for the slowest rank's work between two calls (writing its part of a checkpoint, say).
   RankExchange(c10::intrusive_ptr<c10d::Store> store, int rank, int world_size,
                absl::Duration timeout = absl::Minutes(30));
 
-  // This exchange, whose waiting ends with kCancelled soon after the flag is set: for a thread that must not outlive
-  // the others.
+  // Returns this exchange with waits that end with kCancelled soon after the flag is set, for a thread that must not
+  // outlive the others.
   RankExchange GivenUpBy(std::shared_ptr<const std::atomic<bool>> flag) &&;
 
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
 
-  // Rank 0's value, or its error, on every rank. `value` is ignored on the others.
+  // Returns rank 0's value, or its error, on every rank. `value` is ignored on the others.
   absl::StatusOr<std::string> Broadcast(absl::StatusOr<std::string> value);
 
-  // On rank 0: every rank's value by rank, or the error of the lowest rank that has one ("rank 1: …"), after all have
-  // answered. On the others: an empty list; they do not wait.
+  // Returns on rank 0 every rank's value by rank, or the error of the lowest rank that has one ("rank 1: …"), after all
+  // have answered. The others do not wait and get an empty list.
   absl::StatusOr<std::vector<std::string>> Gather(absl::StatusOr<std::string> value);
 
  private:

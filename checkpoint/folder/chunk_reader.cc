@@ -23,7 +23,7 @@ absl::Status Guarded(size_t i, std::string& buffer, absl::FunctionRef<absl::Stat
   return work(i, buffer);
 } catch (const std::bad_alloc&) {
   return absl::ResourceExhaustedError("out of host memory");
-} catch (const std::exception& error) {  // of torch: a device error
+} catch (const std::exception& error) {  // torch's, such as a device error
   const absl::string_view message = error.what();
   return absl::InternalError(message.substr(0, message.find('\n')));
 }
@@ -71,7 +71,7 @@ absl::Status ForEachRun(size_t count, int threads, absl::FunctionRef<absl::Statu
   const int useful = std::min(threads, static_cast<int>(std::min<size_t>(count, kReaders)));
   try {
     for (int i = 1; i < useful; ++i) others.emplace_back(take_turns);
-  } catch (const std::system_error&) {  // no more threads to be had: fewer do it
+  } catch (const std::system_error&) {  // if no more threads are available, fewer do the work
   }
   take_turns();
   for (std::thread& other : others) other.join();

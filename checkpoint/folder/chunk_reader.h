@@ -1,4 +1,4 @@
-// Reads runs of chunks and checks their checksums, a few runs at a time. No torch.
+// These functions read runs of chunks and check their checksums, a few runs at a time. No torch.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,23 +15,23 @@
 
 namespace composer {
 
-// The key of one of the manifest's files.
+// Returns the key of one of the manifest's files.
 std::string DataFileKey(const std::string& checkpoint, const Manifest& manifest, size_t file);
 
-// Reads the bytes from the first chunk's begin to the last one's end, which is how many `into` has.
+// Reads the bytes from the first chunk's begin to the last one's end; `into` must have exactly that size.
 absl::Status ReadRun(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
                      absl::Span<const ChunkRead> run, absl::Span<char> into);
 
-// kDataLoss, with the file and the tensor, when the chunk's bytes are not those that were written.
+// Returns kDataLoss, with the file and the tensor, when the chunk's bytes are not those that were written.
 absl::Status CheckChunk(ObjectStore& store, const std::string& checkpoint, const Manifest& manifest,
                         const ChunkRead& chunk, absl::string_view bytes);
 
 // Calls work(i, buffer) for i in [0, count) on up to `threads` threads, this one included; each has a buffer of its own
-// to resize as it likes. After an error no new i is started; the error of the lowest i that has one is returned.
-// Exceptions come back as kInternal, std::bad_alloc as kResourceExhausted.
+// that work may resize. After an error no new i is started, and the error of the lowest such i is returned. Exceptions
+// become kInternal, std::bad_alloc becomes kResourceExhausted.
 absl::Status ForEachRun(size_t count, int threads, absl::FunctionRef<absl::Status(size_t, std::string& buffer)> work);
 
-// As many as help for so many bytes: one for little, kReaders for much.
+// Returns the number of threads that help for this many bytes: one for few, kReaders for many.
 int ReaderThreads(int64_t bytes);
 
 }  // namespace composer

@@ -17,7 +17,7 @@
 namespace composer {
 namespace {
 
-// What lies in one step's folder, without the data files.
+// A StepFolder is what lies in one step's folder, without the data files.
 struct StepFolder {
   bool committed = false;
   std::set<std::string> attempts;
@@ -52,18 +52,18 @@ absl::Status MayWrite(const CleanupScope& scope) {
   return scope.may_write == nullptr ? absl::OkStatus() : scope.may_write();
 }
 
-// The attempt that the step's manifest names now; "": there is no manifest. nullopt: it cannot be read.
+// Returns the attempt that the step's manifest names now; "" if there is no manifest, nullopt if it cannot be read.
 std::optional<std::string> NamedAttempt(ObjectStore& store, const std::string& name) {
   const absl::StatusOr<Manifest> manifest = ReadManifest(store, name);
   if (absl::IsNotFound(manifest.status())) return "";
   return manifest.ok() ? std::optional<std::string>(manifest->attempt) : std::nullopt;
 }
 
-// run_name: whose attempts; null: everybody's.
+// Deletes the attempts of run_name; null means everybody's.
 absl::Status DeleteUncommitted(ObjectStore& store, const std::string& name, const StepFolder& step,
                                const std::string* run_name) {
   if (step.committed && step.attempts.size() < 2 && step.remains.empty()) return absl::OkStatus();
-  // Read again: it may have been committed since the list was made.
+  // The manifest is read again, since it may have been committed after the list was made.
   const std::optional<std::string> named = NamedAttempt(store, name);
   if (!named.has_value()) return absl::OkStatus();
   std::vector<std::string> own;
@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<std::string>> UnfinishedAttempts(ObjectStore& store) 
 absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name) {
   const std::string folder = name.ToString();
   const absl::StatusOr<Manifest> manifest = ReadManifest(store, folder);
-  RETURN_IF_ERROR(store.Delete(ManifestKey(folder)));  // first: what a crash leaves is no checkpoint
+  RETURN_IF_ERROR(store.Delete(ManifestKey(folder)));  // deleted first, so that what a crash leaves is not a checkpoint
   if (!manifest.ok()) return store.DeleteTree(folder);
   RETURN_IF_ERROR(store.DeleteTree(AttemptKey(folder, manifest->attempt)));
   ASSIGN_OR_RETURN(const std::vector<std::string> left, store.List(folder));

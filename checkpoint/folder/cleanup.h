@@ -1,5 +1,5 @@
-// Removes from a folder of checkpoints what is no longer wanted. Always the manifest first, so that what a crash leaves
-// half deleted is an interrupted attempt, not a torn checkpoint.
+// Cleanup removes from a folder of checkpoints what is no longer wanted. It always deletes the manifest first, so that
+// what a crash leaves half deleted is an interrupted attempt, not a torn checkpoint.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,33 +14,35 @@
 
 namespace composer {
 
-// Those with a manifest, whether it is valid or not; oldest first.
+// Returns the checkpoints with a manifest, whether it is valid or not; oldest first.
 absl::StatusOr<std::vector<CheckpointName>> CommittedCheckpoints(ObjectStore& store);
 
-// Attempts that their step's manifest does not name (`ep0-ba4/attempt-…`): of a save that is under way, or was cut off. Those
-// of a step whose manifest cannot be read are not told apart, and not among them.
+// Returns the attempts that their step's manifest does not name (`ep0-ba4/attempt-…`): of a save that is running or was
+// interrupted. Leaves out a step whose manifest cannot be read, since its attempts cannot be told apart.
 absl::StatusOr<std::vector<std::string>> UnfinishedAttempts(ObjectStore& store);
 
-// One checkpoint: its manifest, then the attempt that it names, and the remains of cut-off writes when nothing else is left.
-// Not another attempt at its step, which may be a save under way; when the manifest cannot be read, all that is there.
+// Deletes one checkpoint: its manifest, then the attempt that it names, and leftovers of interrupted writes when
+// nothing else remains. Keeps another attempt at its step, which may be a running save; when the manifest cannot be
+// read, deletes everything.
 absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name);
 
-// Whose leftovers a clean-up may take.
+// Says whose leftovers a cleanup may delete.
 struct CleanupScope {
-  std::string run_name;  // the attempts of this run, and no other's
-  std::function<absl::Status()>
-      may_write;  // does this process still hold the folder (lease.h)? Empty: nobody else saves
+  std::string run_name;  // only attempts of this run
+  // Returns whether this process still holds the folder (lease.h). Empty means that nobody else saves.
+  std::function<absl::Status()> may_write;
 };
 
-// What saves of this run left that never committed: attempts that their step's manifest does not name, and remains of
-// cut-off writes. Attempts of other runs stay. A step whose manifest cannot be read is left alone: it may be needed to see
-// what happened, and is replaced when its step is saved again. may_write is asked after the list was made, so that a
-// launch that has taken over meanwhile has nothing in it; its error is returned, and nothing deleted.
+// Deletes what saves of this run left without committing: attempts that their step's manifest does not name, and
+// leftovers of interrupted writes. Attempts of other runs stay. A step whose manifest cannot be read is left alone: it
+// may be needed to see what happened, and is replaced when its step is saved again. may_write is called after the list
+// was made, so that the list has nothing of a launch that has taken over meanwhile; its error is returned and nothing
+// deleted.
 absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope);
 
-// After `just_saved` was committed: other attempts at that step, whosever they are (the name is taken: they can commit no
-// more; one of them may be what a damaged checkpoint consisted of), and the checkpoints that retention.h names.
-// may_write: as above.
+// Must be called after `just_saved` was committed. Deletes other attempts at that step, of any run (the name is taken,
+// so they cannot commit any more; one of them may be what a damaged checkpoint consisted of), and the checkpoints that
+// retention.h names. may_write is called as above.
 absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope);
 
 }  // namespace composer

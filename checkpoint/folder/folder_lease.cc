@@ -15,14 +15,14 @@
 namespace composer {
 namespace {
 
-constexpr int kMostRaces = 100;  // lost in a row to others that take the folder: something else is wrong then
+constexpr int kMostRaces = 100;  // lost in a row to others that take the folder; then something else is wrong
 constexpr absl::Duration kReleasePatience = absl::Seconds(1);
 
 std::string LeaseTime(const Clock& clock) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", clock.Now(), absl::UTCTimeZone());
 }
 
-// Numbers of the leases that are there, ascending.
+// Returns the numbers of the existing leases, ascending.
 absl::StatusOr<std::vector<int64_t>> LeaseNumbers(ObjectStore& store) {
   ASSIGN_OR_RETURN(const std::vector<std::string> keys, store.List(kLeaseFolder));
   std::vector<int64_t> numbers;
@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<int64_t>> LeaseNumbers(ObjectStore& store) {
 }
 
 struct NewestLease {
-  int64_t number = 0;  // 0: there is none
+  int64_t number = 0;  // 0: none
   std::string text;
   std::optional<LeaseRecord> record;
 };
@@ -45,7 +45,7 @@ absl::StatusOr<NewestLease> ReadNewestLease(ObjectStore& store) {
     if (numbers.empty()) return NewestLease{};
     NewestLease newest{numbers.back(), "", std::nullopt};
     absl::StatusOr<std::string> text = GetObject(store, LeaseKey(newest.number), kMaxLeaseBytes);
-    if (absl::IsNotFound(text.status())) continue;  // the next one's holder has deleted it meanwhile
+    if (absl::IsNotFound(text.status())) continue;  // the next lease's holder has deleted it meanwhile
     if (!text.ok() && !absl::IsResourceExhausted(text.status()) && !absl::IsOutOfRange(text.status()))
       return text.status();
     newest.text = text.ok() ? *std::move(text) : std::string(text.status().message());
@@ -55,7 +55,7 @@ absl::StatusOr<NewestLease> ReadNewestLease(ObjectStore& store) {
   return absl::UnavailableError(absl::StrCat(store.Location(kLeaseFolder), ": its leases do not hold still"));
 }
 
-// What a launch sees of the lease in force while it looks again and again.
+// This is what a launch sees of the lease in force while it checks it repeatedly.
 class LeaseWatch {
  public:
   explicit LeaseWatch(const Clock& clock) : clock_(clock), since_(clock.Now()) {}
@@ -195,7 +195,7 @@ void FolderLease::Release() {
     const absl::MutexLock lock(&thread_mutex_);
     stop_ = true;
     const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(thread_mutex_) { return !renewing_; };
-    // A renewal that takes longer waits for a store that does not answer.
+    // A renewal that takes longer is waiting for a store that does not answer.
     if (!thread_mutex_.AwaitWithTimeout(absl::Condition(&idle), kReleasePatience)) return;
   }
   const absl::MutexLock lock(&mutex_);

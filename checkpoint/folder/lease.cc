@@ -65,7 +65,7 @@ bool SameRun(const LeaseHolder& a, const LeaseHolder& b) {
   return ShareAny(a.launches, b.launches) || (a.run_name == b.run_name && a.run_id == b.run_id);
 }
 
-// Foreign text in a message: without control characters.
+// Foreign text goes into a message without control characters.
 std::string HolderName(const LeaseHolder& holder) {
   return absl::StrCat("run \"", Printable(holder.run_name), "\" (", Printable(holder.process), ")");
 }
@@ -140,7 +140,7 @@ LeaseDecision DecideLease(const LeaseHolder& me, const LeaseSight& sight, absl::
     const LeaseRecord& current = *sight.record;
     const bool same_launch = ShareAny(me.launches, current.holder.launches);
     const bool same_process = same_launch && me.generation == current.holder.generation &&
-                              me.process == current.holder.process;  // a generation starts one rank 0
+                              me.process == current.holder.process;  // a generation starts only one rank 0
     if (same_process && !current.released) return {LeaseAction::kShare};
     if (!same_launch && SameRun(me, current.holder) && ShareAny(me.launches, current.superseded))
       return {LeaseAction::kRefuse, TakenOver(sight.record, location)};

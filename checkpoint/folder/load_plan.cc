@@ -13,7 +13,7 @@ bool Touches(const PlannedCopy& copy, int64_t begin, int64_t end) {
   return VisitRuns(copy.bytes, begin, end, [](int64_t, int64_t, int64_t) { return true; });
 }
 
-// The box's chunks of which copies [first_copy, end) need something; all when `all`.
+// Adds the box's chunks that copies [first_copy, end) need; all chunks if `all`.
 void AddChunks(const Box& box, size_t tensor, size_t first_copy, bool all, LoadPlan* plan) {
   const auto first = plan->copies.begin() + static_cast<int64_t>(first_copy);
   for (size_t i = 0; i < box.xxh3.size(); ++i) {
@@ -33,7 +33,7 @@ void SortChunks(LoadPlan* plan) {
             [&](const ChunkRead& a, const ChunkRead& b) { return place(a) < place(b); });
 }
 
-// All of the chunk is part of one run of one copy.
+// Returns whether all of the chunk is part of one run of one copy.
 bool IsDirect(const LoadPlan& plan, const ChunkRead& chunk, const RunLimits& limits) {
   const int64_t bytes = chunk.end - chunk.begin;
   if (chunk.end_copy - chunk.first_copy != 1) return false;
@@ -89,7 +89,7 @@ std::vector<ChunkRun> RunsOf(const LoadPlan& plan, const RunLimits& limits) {
     const int64_t gap = run.direct ? 0 : limits.gap_bytes;
     for (; run.end < chunks.size(); ++run.end) {
       const ChunkRead& next = chunks[run.end];
-      const int64_t between = next.begin - chunks[run.end - 1].end;  // negative: a manifest that nobody wrote
+      const int64_t between = next.begin - chunks[run.end - 1].end;  // negative: in no manifest that we wrote
       if (next.file != chunks[i].file || between < 0 || between > gap || next.end - chunks[i].begin > limit ||
           IsDirect(plan, next, limits) != run.direct)
         break;

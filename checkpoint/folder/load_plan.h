@@ -1,7 +1,7 @@
-// What to read of a checkpoint, and where its bytes go: pure. No torch.
+// The load plan says what to read of a checkpoint and where its bytes go. Pure. No torch.
 //
-// Bytes are read in chunks, since a checksum covers a chunk (kChunkBytes): of a box of which only a part is wanted, only
-// the chunks with bytes of that part are read. Chunks near each other are read at once.
+// Bytes are read in chunks, since a checksum covers a chunk (kChunkBytes): if only a part of a box is wanted, only the
+// chunks with bytes of that part are read. Chunks near each other are read at once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace composer {
 
-// A box of a tensor that is wanted in memory.
+// A WantedBox is a box of a tensor that is wanted in memory.
 struct WantedBox {
   size_t tensor = 0;  // index into Manifest::tensors
   BoxView extent;
@@ -33,9 +33,9 @@ struct ChunkRead {
   int file = 0;
   int64_t begin = 0;  // bytes [begin, end) of the file
   int64_t end = 0;
-  int64_t position = 0;  // of its first byte in its box
+  int64_t position = 0;  // position of its first byte in its box
   uint64_t xxh3 = 0;
-  size_t first_copy = 0;  // [first_copy, end_copy) of LoadPlan::copies: those of its box
+  size_t first_copy = 0;  // [first_copy, end_copy) of LoadPlan::copies are those of its box
   size_t end_copy = 0;
 };
 
@@ -46,15 +46,15 @@ struct LoadPlan {
 
 LoadPlan PlanLoad(const Manifest& manifest, absl::Span<const WantedBox> wanted);
 
-// All chunks of the checkpoint; nothing is copied.
+// Plans to read all chunks of the checkpoint and to copy nothing.
 LoadPlan PlanVerify(const Manifest& manifest);
 
-// Chunks [first, end) of the plan are read by one request. They lie one behind the other, without overlap, in one file.
+// One request reads chunks [first, end) of the plan. They are consecutive, without overlap, in one file.
 struct ChunkRun {
   size_t first = 0;
   size_t end = 0;
-  // The bytes belong in one piece of a wanted box, in the order in which they are stored: straight to
-  // copies[chunks[first].first_copy], no buffer in between.
+  // If true, the bytes belong in one piece of a wanted box, in the order in which they are stored, and are read
+  // straight to copies[chunks[first].first_copy], without a buffer.
   bool direct = false;
 
   bool operator==(const ChunkRun&) const = default;
@@ -62,9 +62,9 @@ struct ChunkRun {
 
 struct RunLimits {
   int64_t buffer_bytes = int64_t{8} << 20;   // of a run that needs a buffer; one chunk is always allowed
-  int64_t gap_bytes = int64_t{64} << 10;     // what may lie between two chunks of a run, read for nothing
+  int64_t gap_bytes = int64_t{64} << 10;     // between two chunks of a run, read needlessly
   int64_t direct_bytes = int64_t{32} << 20;  // of a direct run
-  int64_t direct_least = int64_t{4} << 20;   // fewer bytes of a box are cheaper with their neighbours through a buffer
+  int64_t direct_least = int64_t{4} << 20;   // fewer bytes of a box are cheaper in a buffer with their neighbours
 };
 std::vector<ChunkRun> RunsOf(const LoadPlan& plan, const RunLimits& limits = {});
 

@@ -20,12 +20,12 @@ namespace {
 
 constexpr int64_t kMaxManifestBytes = int64_t{1} << 30;
 constexpr int64_t kRunBytes = int64_t{8} << 20;
-constexpr size_t kManyFiles = 8;  // fewer are checked sooner than threads start
+constexpr size_t kManyFiles = 8;  // fewer are checked before threads would start
 constexpr int kManyFileReaders = 4;
 
 using TensorBox = std::pair<const TensorEntry*, const Box*>;
 
-// By file, each in order of position.
+// Returns the boxes by file, each in order of position.
 std::vector<std::vector<TensorBox>> BoxesByFile(const Manifest& manifest) {
   std::vector<std::vector<TensorBox>> by_file(manifest.files.size());
   for (const TensorEntry& tensor : manifest.tensors) {
@@ -39,7 +39,7 @@ std::vector<std::vector<TensorBox>> BoxesByFile(const Manifest& manifest) {
   return by_file;
 }
 
-// The end of the run of neighbours that starts at boxes[first] and is read at once: at least one box.
+// Returns the end of the run of neighbours that starts at boxes[first] and is read at once: at least one box.
 size_t RunEnd(const std::vector<TensorBox>& boxes, size_t first) {
   size_t end = first + 1;
   while (end < boxes.size() && boxes[end].second->begin == boxes[end - 1].second->end &&
@@ -71,8 +71,8 @@ absl::Status ReadFileBoxes(ObjectStore& store, const std::string& key, const std
   return absl::OkStatus();
 }
 
-// The header's entries must be the manifest's boxes of this file: nothing more, nothing less. Both are in file order, and
-// none but empty ones share a place.
+// Checks that the header's entries are exactly the manifest's boxes of this file. Both are in file order, and only
+// empty ones share a place.
 absl::Status CheckSameEntries(std::vector<SafetensorsEntry> found, const std::vector<TensorBox>& boxes) {
   const auto differ = [] { return absl::DataLossError("its tensors are not those of the manifest"); };
   if (found.size() != boxes.size()) return differ();
@@ -88,7 +88,7 @@ absl::Status CheckSameEntries(std::vector<SafetensorsEntry> found, const std::ve
   return found == expected ? absl::OkStatus() : differ();
 }
 
-// All of a file but the tensors' bytes.
+// Checks all of a file except the tensors' bytes.
 absl::Status CheckFileFrame(ObjectStore& store, const std::string& key, const FileEntry& file,
                             const std::vector<TensorBox>& boxes) {
   ASSIGN_OR_RETURN(const int64_t size, store.Size(key));
@@ -108,11 +108,11 @@ absl::Status CheckFileFrame(ObjectStore& store, const std::string& key, const Fi
 
 struct FileFrame {
   absl::Status status;
-  // Its data is not worth reading: not there, not readable, or of another length. One problem is enough.
+  // True if its data is not worth reading: missing, unreadable, or of another length. One problem is enough.
   bool unreadable = false;
 };
 
-// Of the share's files. A frame is three small requests, so that many of them wait for a remote store at once.
+// Checks the share's files. A frame is three small requests, so many of them wait for a remote store at once.
 absl::StatusOr<std::vector<FileFrame>> CheckFrames(ObjectStore& store, const std::string& checkpoint,
                                                    const Manifest& manifest,
                                                    const std::vector<std::vector<TensorBox>>& by_file,
@@ -190,7 +190,7 @@ VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint,
   const LoadPlan plan = PlanVerify(manifest);
   const std::vector<ChunkRun> runs = RunsOf(plan);
   std::mutex mutex;
-  std::map<size_t, absl::Status> found;  // by chunk: problems come in one order, however many threads there are
+  std::map<size_t, absl::Status> found;  // by chunk, so that problems have one order, however many threads there are
   const auto verify_run = [&](size_t i, std::string& buffer) {
     const absl::Span<const ChunkRead> chunks = ChunksOf(plan, runs[i]);
     const auto file = static_cast<size_t>(chunks.front().file);
@@ -211,7 +211,7 @@ VerifyResult VerifyCheckpoint(ObjectStore& store, const std::string& checkpoint,
   const absl::Status ran = ForEachRun(runs.size(), ReaderThreads(manifest.TensorBytesTotal()), verify_run);
   if (!ran.ok()) return {{}, {}, ran};
   const ChunkRead* last = nullptr;
-  for (const auto& [index, problem] : found) {  // one problem a tensor and file
+  for (const auto& [index, problem] : found) {  // one problem per tensor and file
     const ChunkRead& chunk = plan.chunks[index];
     if (last == nullptr || last->tensor != chunk.tensor || last->file != chunk.file) problems.push_back(problem);
     last = &chunk;

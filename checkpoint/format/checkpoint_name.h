@@ -1,6 +1,6 @@
-// Where things are in a folder of checkpoints (docs/checkpoint_format.md). Pure, but for NewAttemptName.
-//   ep{epoch}-ba{batch}/manifest.json                           the commit: a checkpoint is there when this is
-//   ep{epoch}-ba{batch}/attempt-{16 hex}/rank-00000.safetensors  one attempt's data, one file a rank that has any
+// This names the objects in a folder of checkpoints (docs/checkpoint_format.md). Pure, except NewAttemptName.
+//   ep{epoch}-ba{batch}/manifest.json                           the commit: the checkpoint exists once this does
+//   ep{epoch}-ba{batch}/attempt-{16 hex}/rank-00000.safetensors  one attempt's data, one file per rank that has any
 //   latest                                                       a hint for people: the newest one's name
 //   lease/{number}.json                                          who saves here (checkpoint/folder/lease.h)
 // SPDX-License-Identifier: Apache-2.0
@@ -15,14 +15,14 @@
 
 namespace composer {
 
-// Batches and epochs done since the run began; ordered by batch, then epoch (the end of an epoch comes after its last
-// batch).
+// A name has the batches and epochs done since the run began; ordered by batch, then epoch (the end of an epoch comes
+// after its last batch).
 struct CheckpointName {
   int64_t epoch = 0;
   int64_t batch = 0;
 
   std::string ToString() const;
-  // nullopt unless the text is exactly what ToString gives for some name.
+  // Returns nullopt unless the text is exactly what ToString returns for some name.
   static std::optional<CheckpointName> Parse(absl::string_view text);
 
   bool operator==(const CheckpointName&) const = default;
@@ -34,13 +34,13 @@ std::string ManifestKey(absl::string_view checkpoint);
 std::string AttemptKey(absl::string_view checkpoint, absl::string_view attempt);
 std::string RankFileName(int rank);
 
-// "attempt-" and 16 hexadecimal digits: 8 that are the same for all attempts of a run, and 8 random ones.
+// Returns "attempt-" and 16 hexadecimal digits: 8 that all attempts of a run share, and 8 random ones.
 std::string NewAttemptName(absl::string_view run_name);
-// Whether an attempt's name is of this run. One in 2^32 of another run's, or of an attempt by a composer that drew all 16
-// digits, looks as if it were.
+// Returns whether an attempt's name is of this run. One in 2^32 names of another run, or of a composer that drew all 16
+// digits, matches by chance.
 bool IsAttemptOf(absl::string_view run_name, absl::string_view attempt);
 
-// Exact rules for names that come out of a file.
+// These are exact rules for names that come out of a file.
 bool IsAttemptName(absl::string_view text);
 bool IsRankFileName(absl::string_view text);
 

@@ -14,7 +14,7 @@ namespace composer {
 
 namespace {
 
-// Of a URL: what its last part is called tells a checkpoint from a folder.
+// Resolves a URL, whose last part distinguishes a checkpoint from a folder.
 absl::StatusOr<CheckpointPlace> FindRemote(std::string url, const StoreOpener& open) {
   while (url.back() == '/') url.pop_back();
   if (BaseName(url) == "manifest.json") url = DirName(url);

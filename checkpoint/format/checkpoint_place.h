@@ -1,4 +1,4 @@
-// What a user means by the path of a checkpoint.
+// A CheckpointPlace is what a user means by the path of a checkpoint.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,8 +15,8 @@ struct CheckpointPlace {
   std::string checkpoint;              // `ep1-ba20`; "": the path was that of a folder of checkpoints or of a run
 };
 
-// path: a checkpoint (`…/ep1-ba20`), its manifest.json, a folder of checkpoints, or a run folder; a path or, with a
-// `open` that knows them, a URL. kNotFound when there is no such folder. Reads nothing of it.
+// `path` names a checkpoint (`…/ep1-ba20`), its manifest.json, a folder of checkpoints, or a run folder; it is a path
+// or, if `open` handles it, a URL. Returns kNotFound when there is no such folder. Reads nothing of it.
 absl::StatusOr<CheckpointPlace> FindCheckpointPlace(const std::string& path, const StoreOpener& open = nullptr);
 
 }  // namespace composer

@@ -22,7 +22,7 @@ std::string Description(const at::Tensor& tensor) {
   return absl::StrCat(DTypeName(tensor.scalar_type()), "[", absl::StrJoin(tensor.sizes(), ","), "]");
 }
 
-// "" when every bit is the same.
+// Returns "" when every bit is the same.
 std::string TensorDifference(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes())
     return absl::StrCat(Description(a), " against ", Description(b));

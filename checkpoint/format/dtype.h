@@ -1,4 +1,4 @@
-// torch's dtypes by their safetensors names.
+// These functions map torch's dtypes to their safetensors names and back.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace composer {
 
-// "" for what safetensors cannot hold (quantized types, complex128).
+// Returns "" for what safetensors cannot hold (quantized types, complex128).
 absl::string_view DTypeName(at::ScalarType type);
-// nullopt for what this torch cannot hold (4- and 6-bit floats).
+// Returns nullopt for what this torch cannot hold (4- and 6-bit floats).
 std::optional<at::ScalarType> DTypeFromName(absl::string_view name);
 
 }  // namespace composer

@@ -14,7 +14,7 @@
 namespace composer {
 namespace {
 
-// Sees every value and keeps none but the keys of the objects that are open. Returning false ends the parse.
+// Sees every value and keeps only the keys of the objects that are open. Returning false ends the parse.
 class Checker final : public nlohmann::json::json_sax_t {
  public:
   explicit Checker(const JsonLimits& limits) : limits_(limits) {}

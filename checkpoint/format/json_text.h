@@ -1,5 +1,5 @@
-// JSON from outside, checked before it is parsed. The JSON library takes what we must not: duplicate keys (the last
-// wins), nesting without limit (its destructor and dump recurse), a NUL byte as the end of the text.
+// These functions check JSON from outside before it is parsed. The JSON library accepts what we must not: duplicate
+// keys (the last wins), nesting without limit (its destructor and dump recurse), a NUL byte as the end of the text.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,18 +14,18 @@ namespace composer {
 
 struct JsonLimits {
   int max_depth = 64;
-  int64_t max_values = int64_t{1} << 24;  // numbers, strings, literals, keys, objects and arrays together
+  int64_t max_values = int64_t{1} << 24;  // total of numbers, strings, literals, keys, objects and arrays
 };
 
-// OK when `text` is one JSON value in valid UTF-8, with nothing but white space around it, within the limits and
-// without a key twice in one object. kDataLoss with the position and the reason otherwise. The text may then be given
+// Returns OK when `text` is one JSON value in valid UTF-8, surrounded only by white space, within the limits and
+// without a key twice in one object; otherwise kDataLoss with the position and the reason. The text may then be given
 // to nlohmann::json::parse.
 absl::Status CheckJson(absl::string_view text, const JsonLimits& limits = {});
 
-// Keys sorted, no spaces. kInvalidArgument when it is no JSON as above.
+// Returns the JSON with sorted keys and no spaces. Returns kInvalidArgument when the text is not JSON as above.
 absl::StatusOr<std::string> CanonicalJson(absl::string_view text);
 
-// The JSON string for `text`, quoted and escaped. kInvalidArgument when it is not valid UTF-8.
+// Returns the JSON string for `text`, quoted and escaped. Returns kInvalidArgument when it is not valid UTF-8.
 absl::StatusOr<std::string> QuoteJson(absl::string_view text);
 
 }  // namespace composer

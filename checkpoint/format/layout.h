@@ -1,5 +1,5 @@
-// Which rank writes which replicated tensor. Pure and deterministic: every rank computes the same plan and none has to
-// tell the others.
+// This decides which rank writes which replicated tensor. Pure and deterministic: every rank computes the same plan
+// without communicating.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace composer {
 
-// owner[i] = the rank that writes item i. Largest item first, each to the rank with the fewest bytes so far (of equals
-// the lowest rank, of equal items the first): no rank has more than 4/3 of the best possible maximum (Graham 1969). O(n
-// log n + n log ranks). `loads`: bytes that each rank has to write anyway; empty: none.
+// Returns owner[i], the rank that writes item i. The largest items come first, each to the rank with the fewest bytes
+// so far (the lowest rank and the first item among equals): no rank has more than 4/3 of the best possible maximum
+// (Graham 1969). O(n log n + n log ranks). `loads` are bytes that each rank has to write anyway; empty: none.
 std::vector<int> BalanceByBytes(absl::Span<const int64_t> bytes, int ranks, absl::Span<const int64_t> loads = {});
 
 }  // namespace composer

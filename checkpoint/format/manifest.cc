@@ -21,7 +21,7 @@ using nlohmann::json;
 constexpr absl::string_view kFormat = "composer-checkpoint";
 constexpr int64_t kVersion = 1;
 constexpr size_t kMaxName = 1024;
-constexpr size_t kMaxBoxes = 16384;  // of one tensor
+constexpr size_t kMaxBoxes = 16384;  // per tensor
 
 std::string Numbers(const std::vector<int64_t>& numbers) { return absl::StrCat("[", absl::StrJoin(numbers, ","), "]"); }
 
@@ -33,7 +33,7 @@ void AppendChecksums(const std::vector<uint64_t>& checksums, std::string* text) 
   if (list) *text += ']';
 }
 
-// A whole tensor is [file, begin, checksum]; a box of it has its offset and shape besides.
+// A whole tensor is [file, begin, checksum]; a box of it also has its offset and shape.
 void AppendBox(const TensorEntry& tensor, const Box& box, std::string* text) {
   absl::StrAppend(text, "[", box.file, ",", box.begin, ",");
   AppendChecksums(box.xxh3, text);
@@ -43,7 +43,7 @@ void AppendBox(const TensorEntry& tensor, const Box& box, std::string* text) {
 
 absl::Status Bad(absl::string_view what) { return absl::DataLossError(what); }
 
-// The members of the manifest, taken one by one; anything not as expected is a problem, and the first one is kept.
+// Takes the members of the manifest one by one. Anything unexpected is a problem, and the first one is kept.
 class Reader {
  public:
   explicit Reader(json object) : object_(std::move(object)) {}
@@ -80,7 +80,7 @@ class Reader {
     if (!checksum) Problem(absl::StrCat("bad checksum in ", what));
     return checksum.value_or(0);
   }
-  // One checksum, or a list of more than one.
+  // Reads one checksum, or a list of more than one.
   std::vector<uint64_t> Checksums(const json& value, absl::string_view what) {
     if (!value.is_array()) return {Checksum(value, what)};
     std::vector<uint64_t> checksums;
@@ -89,7 +89,7 @@ class Reader {
     if (checksums.size() < 2) Problem(absl::StrCat("bad checksums in ", what));
     return checksums;
   }
-  // False, and a problem noted, when `value` is no list of `least` to `most` values.
+  // Returns false and records a problem when `value` is not a list of `least` to `most` values.
   bool IsList(const json& value, size_t least, size_t most, absl::string_view what) {
     if (value.is_array() && value.size() >= least && value.size() <= most) return true;
     Problem(absl::StrCat("bad entry in ", what));

@@ -1,4 +1,4 @@
-// CheckComplete of manifest.h: do the boxes of each tensor fill it, once?
+// This file has CheckComplete of manifest.h: whether the boxes of each tensor fill it exactly once.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -19,7 +19,8 @@ bool Overlap(const Box& a, const Box& b) {
   return true;
 }
 
-// The dimension in which most boxes begin at places of their own: a sweep along it has the fewest open at a time.
+// Returns the dimension in which boxes begin at the most distinct places: a sweep along it has the fewest open at a
+// time.
 size_t SweepDimension(const std::vector<Box>& boxes) {
   size_t best = 0, most = 0;
   std::vector<int64_t> begins(boxes.size());
@@ -35,7 +36,7 @@ size_t SweepDimension(const std::vector<Box>& boxes) {
   return best;
 }
 
-// Each box only against those that begin before it ends. None is empty.
+// Compares each box only with those that begin before it ends. No box is empty.
 bool AnyOverlap(const std::vector<Box>& boxes) {
   if (boxes[0].offset.empty()) return boxes.size() > 1;
   const size_t d = SweepDimension(boxes);

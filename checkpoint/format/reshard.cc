@@ -8,8 +8,8 @@
 namespace composer {
 namespace {
 
-// Puts a dimension around the copy: it lengthens the run, or the innermost loop (`loops` is innermost first here), or is
-// a loop of its own.
+// Encloses the copy in a dimension: it extends the run or the innermost loop (`loops` is innermost first here), or
+// becomes a loop of its own.
 void Enclose(BoxCopy* copy, const CopyLoop& loop) {
   if (loop.count == 1) return;
   if (copy->loops.empty() && loop.source_stride == copy->run_bytes && loop.target_stride == copy->run_bytes) {
@@ -27,7 +27,8 @@ void Enclose(BoxCopy* copy, const CopyLoop& loop) {
   copy->loops.push_back(loop);
 }
 
-// The runs of loops[level…] from these positions on. Bytes from the first to the last of them in the source: `extent`.
+// Visits the runs of loops[level…] from these positions on. Extent is the bytes from the first to the last of them in
+// the source.
 class Walk {
  public:
   Walk(const BoxCopy& copy, int64_t begin, int64_t end, RunVisitor run)
@@ -39,7 +40,7 @@ class Walk {
       return from < to && run_(from, target + (from - source), to - from);
     }
     const CopyLoop& loop = copy_.loops[level];
-    // The first turn that ends behind begin_.
+    // This is the first turn that ends behind begin_.
     const int64_t behind = begin_ - source - Extent(level + 1);
     int64_t turn = behind < 0 ? 0 : behind / loop.source_stride + 1;
     for (; turn < loop.count && source + turn * loop.source_stride < end_; ++turn) {
@@ -61,7 +62,7 @@ class Walk {
   const RunVisitor run_;
 };
 
-// The range within the tensor's last dimensions shape[depth…], at `offset` in the dimensions before.
+// Adds the range within the tensor's last dimensions shape[depth…], at `offset` in the dimensions before.
 void AddBoxes(absl::Span<const int64_t> shape, size_t depth, std::vector<int64_t>& offset, int64_t begin, int64_t end,
               std::vector<BoxExtent>& boxes) {
   if (begin >= end) return;

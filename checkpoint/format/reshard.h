@@ -1,6 +1,6 @@
-// Which bytes of a stored box go where in a box that a rank wants: pure arithmetic, for any boxes of any number of
-// dimensions. A box is the values [offset, offset + shape) of a tensor; a stored one lies in C order in one piece, a wanted
-// one in memory with any strides. No torch.
+// This computes which bytes of a stored box go where in a box that a rank wants: pure arithmetic, for any boxes of any
+// number of dimensions. A box has the values [offset, offset + shape) of a tensor; a stored one lies in C order in one
+// piece, a wanted one in memory with any strides. No torch.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,10 +20,10 @@ struct BoxExtent {
   bool operator==(const BoxExtent&) const = default;
 };
 
-// Number of values. The caller has checked that it fits.
+// Returns the number of values. The caller must have checked that it does not overflow.
 int64_t Volume(absl::Span<const int64_t> shape);
 
-// The same, not owned.
+// Same as BoxExtent, but not owned.
 struct BoxView {
   absl::Span<const int64_t> offset;
   absl::Span<const int64_t> shape;
@@ -37,29 +37,30 @@ struct CopyLoop {
   bool operator==(const CopyLoop&) const = default;
 };
 
-// All that a stored and a wanted box have in common, as nested loops around a run of neighbouring bytes. Runs are as long
-// as they can be, and in order of the source.
+// Everything that a stored and a wanted box have in common, as nested loops around a run of neighbouring bytes. Runs
+// are as long as possible, and in order of the source.
 struct BoxCopy {
-  int64_t source_begin = 0;  // bytes from the first of the stored box
-  int64_t target_begin = 0;  // bytes from the first of the wanted box
+  int64_t source_begin = 0;  // bytes from the start of the stored box
+  int64_t target_begin = 0;  // bytes from the start of the wanted box
   int64_t run_bytes = 0;
-  std::vector<CopyLoop> loops;  // outermost first; none: one run
+  std::vector<CopyLoop> loops;  // outermost first; empty: one run
 
   bool operator==(const BoxCopy&) const = default;
 };
 
-// nullopt: they have nothing in common. `target_strides`: of the wanted box in memory, in bytes.
+// Returns nullopt if they have nothing in common. `target_strides` are those of the wanted box in memory, in bytes.
 std::optional<BoxCopy> PlanBoxCopy(BoxView stored, BoxView wanted, absl::Span<const int64_t> target_strides,
                                    int64_t element_bytes);
 
-// Calls run(source, target, bytes) for the parts of the copy's runs that lie in bytes [begin, end) of the stored box, in
-// order. Costs what it calls, and no more, wherever the window lies. Ends, with true, when `run` returns true.
+// Calls run(source, target, bytes) for the parts of the copy's runs that lie in bytes [begin, end) of the stored box,
+// in order. The cost is that of the calls, wherever the window lies. Stops and returns true when `run` returns true.
 using RunVisitor = absl::FunctionRef<bool(int64_t source, int64_t target, int64_t bytes)>;
 bool VisitRuns(const BoxCopy& copy, int64_t begin, int64_t end, RunVisitor run);
 
-// The values [begin, end) of a tensor in C order as boxes, in that order; each lies in one piece in the range: the i-th
-// box's values follow those of the boxes before it. At most 2 * dimensions - 1 of them (1 for a scalar), none when the range
-// is empty. So a rank that holds a range of a flattened tensor (FSDP's flat parameters) stores it without gathering it.
+// Returns the values [begin, end) of a tensor in C order as boxes, in that order. Each box lies in one piece in the
+// range: the i-th box's values follow those of the boxes before it. There are at most 2 * dimensions - 1 boxes (1 for a
+// scalar), none when the range is empty. A rank that holds a range of a flattened tensor (FSDP's flat parameters) thus
+// stores it without gathering it.
 std::vector<BoxExtent> FlatRangeToBoxes(absl::Span<const int64_t> shape, int64_t begin, int64_t end);
 
 }  // namespace composer

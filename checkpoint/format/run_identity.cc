@@ -54,7 +54,7 @@ bool IsSameFolder(const RunIdentity& recorded, absl::string_view path, uint64_t 
 std::string ReadRunId(const std::string& run_folder) {
   if (run_folder.empty()) return "";
   const std::string path = JoinPath(run_folder, kIdentityFile);
-  const absl::StatusOr<int64_t> size = RealFileSystem().Size(path);  // of a FIFO: an error, and no waiting
+  const absl::StatusOr<int64_t> size = RealFileSystem().Size(path);  // a FIFO gives an error instead of blocking
   if (!size.ok() || *size > kMaxIdentityBytes) return "";
   std::string text(static_cast<size_t>(*size), '\0');
   if (!RealFileSystem().Read(path, 0, absl::MakeSpan(text)).ok()) return "";

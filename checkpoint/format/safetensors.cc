@@ -59,7 +59,7 @@ absl::Status Broken(absl::string_view name, absl::string_view what) {
   return absl::DataLossError(absl::StrCat("tensor \"", absl::CHexEscape(name.substr(0, 100)), "\": ", what));
 }
 
-// A number of the header: an integer of at least 0 that fits int64.
+// Returns a number of the header: an integer of at least 0 that fits int64.
 std::optional<int64_t> Count(const json& value) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() > INT64_MAX) return std::nullopt;
   return static_cast<int64_t>(value.get<uint64_t>());
@@ -98,7 +98,7 @@ absl::Status CheckMetadata(const json& metadata) {
   return absl::OkStatus();
 }
 
-// Rule 4: in order of offsets the tensors fill [header_bytes, file_bytes) exactly.
+// Checks rule 4: in order of offsets the tensors fill [header_bytes, file_bytes) exactly.
 absl::Status CheckNoHoles(const std::vector<SafetensorsEntry>& entries, int64_t header_bytes, int64_t file_bytes) {
   int64_t position = header_bytes;
   for (const SafetensorsEntry& entry : entries) {
@@ -195,7 +195,7 @@ absl::StatusOr<std::vector<SafetensorsEntry>> ParseSafetensors(absl::string_view
     ASSIGN_OR_RETURN(SafetensorsEntry entry, ParseEntry(name, value, header_bytes));
     entries.push_back(std::move(entry));
   }
-  // Empty tensors lie at the same place as the one that follows them: begin, then end.
+  // Empty tensors share their begin with the tensor that follows, so the order is by begin, then end.
   std::sort(entries.begin(), entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });

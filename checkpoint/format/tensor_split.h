@@ -1,6 +1,8 @@
-// How the tensor that a rank holds is part of a larger one: tensor parallelism, one dimension cut among ranks. Pure.
+// TensorSplit says how the tensor that a rank holds is part of a larger one: tensor parallelism, with one dimension cut
+// among ranks. Pure.
 //
-// The dimension is `groups` equal runs, each cut into `ranks` pieces; rank r has the r-th of each run, in order:
+// The dimension consists of `groups` equal runs, each cut into `ranks` pieces; rank r has the r-th of each run, in
+// order:
 //   groups 3, ranks 2 (rows of q, k and v):   whole  q0 q1 k0 k1 v0 v1      rank 0  q0 k0 v0      rank 1  q1 k1 v1
 // Pieces are equal, or the first ones are longer by one where ranks do not divide a run.
 // SPDX-License-Identifier: Apache-2.0
@@ -19,21 +21,21 @@ struct TensorSplit {
   int groups = 1;
   int ranks = 1, rank = 0;
 
-  // A run of indices along dim.
+  // A Part is a run of indices along dim.
   struct Part {
-    int64_t local, whole, size;  // first of the rank's tensor, first of the whole, how many
+    int64_t local, whole, size;  // first index in the rank's tensor, first in the whole, count
     bool operator==(const Part&) const = default;
   };
   std::vector<Part> Parts() const;
   std::vector<int64_t> LocalShape() const;
 
-  // A box of the rank's tensor, and where its first element lies in the whole.
+  // A Box is a box of the rank's tensor, with the place of its first element in the whole.
   struct Box {
     BoxExtent local;
     std::vector<int64_t> offset;
     bool operator==(const Box&) const = default;
   };
-  // `box`, which is of the rank's tensor, cut into boxes of the whole; in order of the whole. Empty ones are left out.
+  // Cuts `box` of the rank's tensor into boxes of the whole, in order of the whole. Empty ones are left out.
   std::vector<Box> ToWhole(const BoxExtent& box) const;
 };
 

@@ -1,5 +1,5 @@
-// Choosing a checkpoint without reading it: for the memory tier, whose files lie on many nodes, and where each rank finds
-// out what its own part is worth when it loads it (every checksum is verified then).
+// This chooses a checkpoint without reading it: for the memory tier, whose files lie on many nodes, and where each rank
+// checks its own part when it loads it (every checksum is verified then).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace composer {
 
-// The newest checkpoint whose manifest is sound and whose files are all listed. Two of the store's calls for the list, one
-// or two for each manifest looked at. Errors: only when the store cannot be listed.
+// Returns the newest checkpoint whose manifest is sound and whose files are all listed. Makes two of the store's calls
+// for the list, and one or two for each manifest examined. Fails only when the store cannot be listed.
 absl::StatusOr<CheckpointChoice> FindNewestComplete(ObjectStore& store);
 
-// The same on all ranks: rank 0 looks and tells the others.
+// Returns the same choice on all ranks: rank 0 chooses and sends it to the others.
 absl::StatusOr<CheckpointChoice> ChooseComplete(ObjectStore& store, RankExchange& exchange);
 
-// OK on every rank when it is on all, else the error of the lowest rank that has one, on every rank.
+// Returns on every rank OK when all are OK, else the error of the lowest rank that has one.
 absl::Status AgreeOn(const absl::Status& own, RankExchange& exchange);
 
 }  // namespace composer

@@ -22,7 +22,7 @@ constexpr size_t kMostErrorText = 400;
 
 int64_t RunBytes(absl::Span<const ChunkRead> run) { return run.back().end - run.front().begin; }
 
-// One load: what all its steps need.
+// A Load is what all steps of one load need.
 struct Load {
   ObjectStore& store;
   const std::string& checkpoint;
@@ -34,7 +34,7 @@ struct Load {
     return ReadRun(store, checkpoint, manifest, run, into);
   }
 
-  // The chunks of a run that was read to `bytes`: verified, and put where they belong unless they are there.
+  // Verifies the chunks of a run that was read to `bytes` and copies them to their targets unless they are in place.
   absl::Status Take(absl::Span<const ChunkRead> run, absl::string_view bytes, bool in_place) const try {
     for (const ChunkRead& chunk : run) {
       const absl::string_view own = bytes.substr(static_cast<size_t>(chunk.begin - run.front().begin),
@@ -44,12 +44,12 @@ struct Load {
       targets.ChunkDone(plan, chunk);
     }
     return absl::OkStatus();
-  } catch (const std::exception& error) {  // of torch: out of memory, a device error
+  } catch (const std::exception& error) {  // torch's: out of memory, a device error
     const absl::string_view message = error.what();
     return absl::InternalError(message.substr(0, message.find('\n')));
   }
 
-  // Where a direct run goes.
+  // Returns where a direct run goes.
   char* Destination(const ChunkRead& first) const {
     const PlannedCopy& copy = plan.copies[first.first_copy];
     return targets.Data(copy.wanted) + copy.bytes.target_begin + (first.position - copy.bytes.source_begin);
@@ -62,14 +62,14 @@ Load StartLoad(ObjectStore& store, const std::string& checkpoint, const Manifest
   return load;
 }
 
-// Runs that are passed on: none of them direct.
+// Returns the runs that are passed on, none of which is direct.
 std::vector<ChunkRun> SharedRuns(const LoadPlan& plan) {
   RunLimits limits;
   limits.direct_least = INT64_MAX;
   return RunsOf(plan, limits);
 }
 
-// The same on ranks that read the same bytes in the same runs.
+// Returns the same value on ranks that read the same bytes in the same runs.
 uint64_t Digest(const LoadPlan& plan, const std::vector<ChunkRun>& runs) {
   std::string text;
   for (const ChunkRun& run : runs) {
@@ -79,7 +79,7 @@ uint64_t Digest(const LoadPlan& plan, const std::vector<ChunkRun>& runs) {
   return Xxh3(text);
 }
 
-// Ranks that wait for other bytes than the others send would wait for ever.
+// Ranks that wait for other bytes than the others send would wait forever.
 absl::Status CheckSameRuns(const Load& load, const std::vector<ChunkRun>& runs, ByteExchange& exchange) {
   uint64_t mine = Digest(load.plan, runs), first = mine;
   RETURN_IF_ERROR(exchange.Broadcast({reinterpret_cast<char*>(&first), sizeof(first)}, 0));
@@ -87,7 +87,8 @@ absl::Status CheckSameRuns(const Load& load, const std::vector<ChunkRun>& runs, 
                                          : absl::InternalError("this rank wants other whole tensors than rank 0"));
 }
 
-// A run as it is passed on: its bytes, then 0; or the text of an error (cut to fit, padded with NUL), then 1.
+// Returns a run in the form in which it is passed on: its bytes, then 0; or the text of an error (cut to fit, padded
+// with NUL), then 1.
 std::string ReadBlock(const Load& load, absl::Span<const ChunkRead> run) {
   const size_t bytes = static_cast<size_t>(RunBytes(run));
   std::string block(std::max(bytes, kMostErrorText) + 1, '\0');
@@ -141,13 +142,13 @@ absl::Status ReadTogether(const Load& load, ByteExchange& exchange) {
       block.resize(std::max(bytes, kMostErrorText) + 1);
     }
     RETURN_IF_ERROR(exchange.Broadcast(absl::MakeSpan(block), static_cast<int>(i % world)));
-    RETURN_IF_ERROR(BlockStatus(block, i % world));  // on all ranks alike
+    RETURN_IF_ERROR(BlockStatus(block, i % world));  // the same on all ranks
     if (status.ok()) status = load.Take(chunks, absl::string_view(block).substr(0, bytes), /*in_place=*/false);
   }
   return status;
 }
 
-// For each rank the lowest one that reads what it reads; itself when it reads nothing. The same on all.
+// Returns, equal on all ranks, for each rank the lowest one that reads the same; itself when it reads nothing.
 absl::StatusOr<std::vector<int>> FirstAlike(const Load& load, ByteExchange& exchange) {
   const uint64_t mine = load.plan.chunks.empty() ? 0 : Digest(load.plan, SharedRuns(load.plan));
   std::vector<uint64_t> digests(static_cast<size_t>(exchange.world_size()));
@@ -184,14 +185,15 @@ absl::Status ReadInGroups(ObjectStore& store, const std::string& checkpoint, con
   const auto group = exchange.Split(first[static_cast<size_t>(exchange.rank())]);
   ASSIGN_OR_RETURN(const bool all, exchange.All(group.ok()));
   if (!all || (*group)->world_size() == 1)
-    return ReadAlone(load);  // without a group: more is read, no less comes of it
+    // Without a group more is read, but the result is the same.
+    return ReadAlone(load);
   return ReadTogether(load, **group);
 }
 
 absl::StatusOr<std::string> BroadcastText(ByteExchange& exchange,
                                           absl::FunctionRef<absl::StatusOr<std::string>()> make) {
   absl::StatusOr<std::string> text = "";
-  int64_t head[2] = {0, 0};  // code, bytes that follow
+  int64_t head[2] = {0, 0};  // code, number of bytes that follow
   if (exchange.rank() == 0) {
     text = make();
     head[0] = static_cast<int64_t>(text.status().code());

@@ -9,7 +9,7 @@
 namespace composer {
 namespace {
 
-// Can values be written one by one at data + index * stride?
+// Returns whether values can be written one by one at data + index * stride.
 bool IsPlainMemory(const at::Tensor& tensor) {
   if (!tensor.is_cpu() || tensor.is_conj() || tensor.is_neg()) return false;
   for (int64_t d = 0; d < tensor.dim(); ++d) {
@@ -30,7 +30,7 @@ std::vector<int64_t> ContiguousStrides(at::IntArrayRef shape, int64_t element_by
   return strides;
 }
 
-// A size that the compiler knows makes one move of it.
+// A size known to the compiler becomes a single move.
 void CopyBytes(char* target, const char* source, int64_t bytes) {
   if (bytes == 4) {
     std::memcpy(target, source, 4);

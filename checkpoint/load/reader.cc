@@ -21,7 +21,7 @@
 namespace composer {
 namespace {
 
-// " missing in the checkpoint: a, b, c (and 4 more);", or "" for none.
+// Returns " missing in the checkpoint: a, b, c (and 4 more);", or "" if there are no names.
 std::string Listed(absl::string_view what, const std::vector<std::string>& names) {
   constexpr size_t kShown = 20;
   if (names.empty()) return "";
@@ -34,7 +34,8 @@ std::string Description(absl::string_view dtype, absl::Span<const int64_t> shape
   return absl::StrCat(dtype, "[", absl::StrJoin(shape, ","), "]");
 }
 
-// Tensors of the checkpoint that the selection leaves, by name: indices into the manifest's.
+// These are the tensors of the checkpoint that the selection does not ignore, by name; the values are indices into the
+// manifest's.
 using StoredTensors = absl::flat_hash_map<absl::string_view, size_t>;
 
 StoredTensors Selected(const Manifest& manifest, const LoadSelection& selection) {
@@ -46,7 +47,7 @@ StoredTensors Selected(const Manifest& manifest, const LoadSelection& selection)
   return stored;
 }
 
-// Finds what the tensors of a state are called in the checkpoint, and collects what is amiss.
+// Finds the tensors of a state in the checkpoint and collects the mismatches.
 class Fitting {
  public:
   Fitting(const Manifest& manifest, const LoadSelection& selection)
@@ -55,7 +56,7 @@ class Fitting {
         stored_(Selected(manifest, selection)),
         used_(manifest.tensors.size()) {}
 
-  // Where the tensor is in the manifest; nullopt when it is not to be loaded.
+  // Returns the tensor's index in the manifest; nullopt when it is not to be loaded.
   std::optional<size_t> Find(const std::string& name, at::ScalarType dtype, absl::Span<const int64_t> shape) {
     const auto found = stored_.find(name);
     if (found == stored_.end()) {
@@ -94,7 +95,7 @@ class Fitting {
 
 absl::Span<const int64_t> ShapeOf(const at::Tensor& tensor) { return {tensor.sizes().data(), tensor.sizes().size()}; }
 
-// Whole tensors into `whole`, shards into `shards`.
+// Adds whole tensors to `whole` and shards to `shards`.
 absl::Status FindTargets(const Manifest& manifest, const StateDict& into, const LoadSelection& selection,
                          LoadTargets* whole, LoadTargets* shards) {
   Fitting fitting(manifest, selection);
@@ -124,7 +125,7 @@ absl::Status Prepare(const PrepareLoading& prepare, const Manifest& manifest, Lo
   return prepare == nullptr ? absl::OkStatus() : prepare(manifest, selection, *into);
 }
 
-// The whole state, all ranks together.
+// Loads the whole state, all ranks together.
 absl::Status LoadTogether(ObjectStore& store, const std::string& checkpoint, StateDict* into, LoadSelection selection,
                           ByteExchange& exchange, const PrepareLoading& prepare) {
   ASSIGN_OR_RETURN(const std::string text,
@@ -139,7 +140,7 @@ absl::Status LoadTogether(ObjectStore& store, const std::string& checkpoint, Sta
   }
   RETURN_IF_ERROR(AgreeOn(exchange, status));
   status = ReadTogether(store, checkpoint, *manifest, &whole, exchange);
-  if (!into->sharded.empty()) {  // on all ranks alike
+  if (!into->sharded.empty()) {  // the same on all ranks
     RETURN_IF_ERROR(AgreeOn(exchange, status));
     status = ReadInGroups(store, checkpoint, *manifest, &shards, exchange);
   }
@@ -160,13 +161,13 @@ absl::Status LoadAlone(ObjectStore& store, const std::string& checkpoint, StateD
   return absl::OkStatus();
 }
 
-// A reason may quote damaged bytes.
+// A reason may quote damaged bytes, so this makes it valid UTF-8.
 std::string PlainText(absl::string_view text) {
   const nlohmann::json json = std::string(text);
   return nlohmann::json::parse(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).get<std::string>();
 }
 
-// An older checkpoint would throw away what the newer one holds, on no evidence.
+// Taking an older checkpoint would discard, without evidence, what the newer one holds.
 absl::Status CannotTell(const absl::Status& why, const std::string& location) {
   return Annotate(why, absl::StrCat("cannot tell whether ", location, " is whole"));
 }
@@ -198,7 +199,7 @@ absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchan
                                                   std::optional<CheckpointName> before) {
   const bool leads = exchange.rank() == 0;
   const VerifyShare share{static_cast<size_t>(exchange.rank()), static_cast<size_t>(exchange.world_size())};
-  absl::StatusOr<std::vector<CheckpointName>> names = std::vector<CheckpointName>{};  // oldest first, of rank 0 only
+  absl::StatusOr<std::vector<CheckpointName>> names = std::vector<CheckpointName>{};  // oldest first, on rank 0 only
   if (leads) names = CommittedCheckpoints(store);
   if (before && names.ok()) std::erase_if(*names, [&](const CheckpointName& name) { return name >= *before; });
   CheckpointChoice choice;

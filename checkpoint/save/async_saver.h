@@ -1,9 +1,9 @@
-// A save behind the training: Start copies the state into a buffer of this saver's own and returns; a SaveThread writes,
-// syncs, commits and rotates, all ranks together (saver.h) over an exchange that nothing else uses. One save at a time.
+// AsyncSaver saves while training goes on: Start copies the state into a buffer of this saver's own and returns; a
+// SaveThread writes, syncs, commits and rotates, all ranks together (saver.h) over an exchange that nothing else uses.
+// It makes one save at a time.
 //
 // Its outcome is kept until it is taken. It is the same on all ranks, but each rank may learn of it at another step of
-// its training.
-// Threads: all methods from one (the training's), the write on the SaveThread.
+// its training. Threads: all methods on one (the training's); the SaveThread writes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,29 +23,31 @@ namespace composer {
 
 struct SaveOutcome {
   CheckpointName step;
-  absl::StatusOr<std::string> location;  // as Saver::Save
+  absl::StatusOr<std::string> location;  // same as from Saver::Save
 };
 
 class AsyncSaver {
  public:
-  // store: outlives this object. pinned: host_buffer.h.
+  // `store` must outlive this object. `pinned` is that of host_buffer.h.
   AsyncSaver(ObjectStore& store, RankExchange exchange, SaverOptions options, std::shared_ptr<SaveThread> thread,
              bool pinned = false);
-  // Gives up a save in flight where it waits for other ranks (they may be gone), and waits for the rest of it; one that has
-  // not begun, behind another saver's, is dropped.
+  // Abandons a save in flight where it waits for other ranks (they may be gone), and waits for the rest of it; drops
+  // one that has not begun because another saver's is running.
   ~AsyncSaver();
   AsyncSaver(const AsyncSaver&) = delete;
   AsyncSaver& operator=(const AsyncSaver&) = delete;
 
-  // No save is in flight. Of sharded tensors, the first one also asks all ranks how much each has. A state that cannot be copied is an outcome like any other: all ranks hear of it.
+  // Requires that no save is in flight. With sharded tensors the first call also asks all ranks for their sizes. A
+  // state that cannot be copied is an outcome like any other: all ranks learn of it.
   void Start(const StateDict& state, CheckpointName step, int64_t samples);
 
-  // Started, and its outcome not taken yet.
+  // Returns whether a save was started whose outcome has not been taken.
   bool in_flight() const { return in_flight_; }
-  // Has it ended, with an error? One atomic load.
+  // These return whether it has ended, and with an error. They cost one atomic load.
   bool has_ended() const { return ended_.load(std::memory_order_acquire); }
   bool has_failed() const { return has_ended() && failed_.load(std::memory_order_relaxed); }
-  // Waits until the save has ended or the time is up; false: it goes on. True when none is in flight.
+  // Waits until the save has ended or the time is up; returns false if it is still running, true when none is in
+  // flight.
   bool WaitFor(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for the save in flight and takes its outcome.
   SaveOutcome Take() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -58,8 +60,8 @@ class AsyncSaver {
   bool HasOutcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return outcome_.has_value(); }
 
   const std::shared_ptr<std::atomic<bool>> given_up_;
-  Snapshotter snapshotter_;  // while in flight: the SaveThread's
-  Saver saver_;              // the same
+  Snapshotter snapshotter_;  // while in flight: used by the SaveThread
+  Saver saver_;              // likewise
   bool in_flight_ = false;
   SaveThread::Ticket ticket_ = 0;  // of the save in flight
   std::atomic<bool> ended_{false};

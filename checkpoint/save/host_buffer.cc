@@ -7,7 +7,7 @@ namespace composer {
 
 void HostBuffer::Reserve(int64_t bytes) {
   if (bytes_.defined() && bytes <= capacity()) return;
-  bytes_.reset();  // first, so that the two are never held at once
+  bytes_.reset();  // freed first, so that the two are never held at once
   bytes_ = at::empty({bytes}, at::TensorOptions(at::kByte).pinned_memory(pinned_));
 }
 

@@ -24,7 +24,7 @@ absl::Status CheckNoOtherRunIsAhead(ObjectStore& store, const SaverOptions& opti
                    "; choose another save_folder, or replace what is there with save_overwrite: true"));
 }
 
-// Where DeleteInterrupted finds it when the process dies in between.
+// Writes where DeleteInterrupted finds it when the process dies in between.
 absl::Status ProbeWrites(ObjectStore& store, const std::string& run_name) {
   const std::string key = absl::StrCat(AttemptKey(CheckpointName().ToString(), NewAttemptName(run_name)), "/writable");
   RETURN_IF_ERROR(store.PutIfAbsent(key, {"can this run save here?\n"}));

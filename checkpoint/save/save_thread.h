@@ -1,4 +1,4 @@
-// The thread that writes checkpoints behind the training: one job after the other, in the order they came.
+// SaveThread writes checkpoints while training goes on: it runs one job after the other, in the order they came.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace composer {
 
-// Threads: any. Jobs throw nothing.
+// Thread-safe. Jobs must not throw.
 class SaveThread {
  public:
   SaveThread() = default;
-  ~SaveThread();  // after the last job
+  ~SaveThread();  // waits for the last job
   SaveThread(const SaveThread&) = delete;
   SaveThread& operator=(const SaveThread&) = delete;
 
   using Ticket = int64_t;
   Ticket Run(std::function<void()> job) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes back a job that has not begun and never will then; false: it has, or has ended.
+  // Removes a job that has not begun, so that it never runs. Returns false if it has begun or ended.
   bool TakeBack(Ticket ticket) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -37,7 +37,7 @@ class SaveThread {
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);
   Ticket last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_ ABSL_GUARDED_BY(mutex_);  // begins with the first job
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);  // started by the first job
 };
 
 }  // namespace composer

@@ -69,7 +69,7 @@ absl::StatusOr<std::string> Saver::SaveSnapshot(const absl::Status& taken, const
             ? parts.status()
             : Commit(snapshot.names,
                      {.run_name = options_.run_name, .step = step, .samples = samples, .attempt = *attempt}, *parts);
-    // Of a launch that was taken over, the other one's clean-up may be what failed the save.
+    // In a launch that was taken over, the other launch's cleanup may have failed the save.
     if (const absl::Status held = location.ok() ? absl::OkStatus() : MayWrite(); !held.ok()) location = held;
     if (!location.ok()) CleanUp();
   }
@@ -127,7 +127,7 @@ absl::StatusOr<std::string> Saver::Commit(absl::Span<const std::string> names, M
   return absl::InternalError(error.what());
 }
 
-// A folder that is not shared by all nodes is found here, not when a resume needs the files.
+// Detects here that a folder is not shared by all nodes, not when a resume needs the files.
 absl::Status Saver::CheckFilesAreThere(const Manifest& manifest) {
   for (const FileEntry& file : manifest.files) {
     const std::string key = absl::StrCat(AttemptKey(manifest.step.ToString(), manifest.attempt), "/", file.name);
@@ -155,7 +155,7 @@ absl::Status Saver::PutManifest(const std::string& name, absl::string_view text)
   return store_.Put(ManifestKey(name), {text});
 }
 
-// The checkpoint is safe by now: what fails here is worth a warning, no more.
+// The checkpoint is safe by now, so a failure here is only worth a warning.
 void Saver::AfterCommit(CheckpointName step) {
   if (!options_.latest.empty()) {
     WarnIfError(store_.Put(options_.latest, {absl::StrCat(step.ToString(), "\n")}),

@@ -1,14 +1,13 @@
-// Saves checkpoints, all ranks together, into one folder of them (the store).
+// Saver saves checkpoints, all ranks together, into one folder of them (the store).
 //
-// A save writes below a path of its own, `ep1-ba20/attempt-<run and random>/`, one file a rank, each synced; then rank 0
-// creates the manifest, and that is the moment the checkpoint comes into being. Whatever fails before leaves all older
-// ones as they were, and what it left is cleaned up at once, or, after a crash, by the first save of the next run. A
-// step that has a manifest already gets the new one in its place, at one instant, when the old one is refused (damaged)
-// or is of this run; anything else needs `overwrite`.
+// A save writes below a path of its own, `ep1-ba20/attempt-<run and random>/`, one file per rank, each synced; then
+// rank 0 creates the manifest, and at that moment the checkpoint comes into being. Any earlier failure leaves all older
+// checkpoints as they were, and its leftovers are cleaned up at once or, after a crash, by the first save of the next
+// run. If a step has a manifest already, the new one replaces it atomically when the old one is refused (damaged) or is
+// of this run; anything else needs `overwrite`.
 //
-// Blocking (async_saver.h is not): Save returns on every rank once the checkpoint is committed, or failed, with the same
-// Status everywhere.
-// Threads: one at a time. No exception leaves Save.
+// Save is blocking (async_saver.h is not): it returns on every rank once the checkpoint is committed, or failed, with
+// the same Status everywhere. Threads: one at a time. No exception leaves Save.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -34,8 +33,8 @@ struct SaverOptions {
   bool overwrite = false;                        // replace a valid checkpoint of the same step that another run wrote
   std::string latest = std::string(kLatestKey);  // the hint's key; "": none
   Clock* clock = &RealClock::Get();
-  // Does this launch still hold the folder (FolderLease::Check)? Asked on rank 0 before a save, before its commit and before
-  // anything is deleted; an error is the save's. Empty: nobody else saves there.
+  // Returns whether this launch still holds the folder (FolderLease::Check). Called on rank 0 before a save, before its
+  // commit and before anything is deleted; an error becomes the save's. Empty means that nobody else saves there.
   std::function<absl::Status()> may_write;
 };
 
@@ -44,16 +43,16 @@ class Saver {
   // `store` is the folder of checkpoints as this rank sees it: the same one on all ranks. It must outlive the saver.
   Saver(ObjectStore& store, RankExchange exchange, SaverOptions options);
 
-  // The checkpoint's location (`…/checkpoints/ep1-ba20`). Errors name the rank, the path and the cause:
+  // Returns the checkpoint's location (`…/checkpoints/ep1-ba20`). Errors name the rank, the path and the cause:
   // kResourceExhausted (no room), kInvalidArgument (state that cannot be stored), kAlreadyExists (see above),
   // kUnavailable (a rank or the store is gone).
   absl::StatusOr<std::string> Save(const StateDict& state, CheckpointName step, int64_t samples);
-  // The same of what this rank has copied; an error in its place, `taken`, is told to all ranks as the save's.
+  // Same as Save, with what this rank has copied; an error `taken` instead of it becomes the save's on all ranks.
   absl::StatusOr<std::string> SaveSnapshot(const absl::Status& taken, const Snapshot& snapshot, CheckpointName step,
                                            int64_t samples);
 
-  // ShardedBytes (writer.h) of every rank, for a fair share of the whole tensors; none when no tensor is sharded. Asked
-  // for once, all ranks together: the states that one saver saves are sharded alike.
+  // Returns ShardedBytes (writer.h) of every rank, for a fair share of the whole tensors; empty when no tensor is
+  // sharded. Ranks exchange it only once, all together: the states that one saver saves are sharded alike.
   absl::StatusOr<std::vector<int64_t>> ShardedBytesOfAll(const StateDict& state);
 
  private:
@@ -72,7 +71,7 @@ class Saver {
   RankExchange exchange_;
   const SaverOptions options_;
   bool cleaned_up_ = false;
-  std::vector<int64_t> sharded_bytes_;  // empty: not asked for yet
+  std::vector<int64_t> sharded_bytes_;  // empty: not exchanged yet
 };
 
 }  // namespace composer

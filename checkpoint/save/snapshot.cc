@@ -27,8 +27,8 @@ absl::Status WhatTorchSays(const std::exception& error) {
   return absl::InternalError(message.substr(0, message.find('\n')));
 }
 
-// In host memory by memcpy: it needs no other thread, where copy_ waits for LibTorch's pool, which takes four times as
-// long when the cores are busy (benchmarks/checkpoint_stall.cc).
+// In host memory memcpy is used: it needs no other thread, whereas copy_ waits for LibTorch's pool, which takes four
+// times as long when the cores are busy (benchmarks/checkpoint_stall.cc).
 void CopyInto(at::Tensor& copy, const at::Tensor& tensor) {
   if (tensor.is_cpu() && tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg()) {
     if (copy.nbytes() > 0) std::memcpy(copy.mutable_data_ptr(), tensor.const_data_ptr(), copy.nbytes());
@@ -70,7 +70,7 @@ absl::Status Snapshotter::Take(const StateDict& state, absl::Span<const int64_t>
 }
 
 absl::Status Snapshotter::Plan(const StateDict& state, absl::Span<const int64_t> sharded_bytes) {
-  snapshot_ = {};  // views of the buffer go before it may grow
+  snapshot_ = {};  // views of the buffer must go before it may grow
   ASSIGN_OR_RETURN(const std::vector<TensorPart> parts, OwnParts(state, rank_, world_size_, sharded_bytes));
   int64_t bytes = 0;
   for (const TensorPart& part : parts) bytes += HostBuffer::Aligned(static_cast<int64_t>(part.data.nbytes()));
@@ -124,7 +124,7 @@ bool Snapshotter::AddSource(const at::Tensor& tensor) {
   return true;
 }
 
-// The parts that OwnParts makes of it, in that order.
+// Adds the parts that OwnParts makes of the tensor, in that order.
 bool Snapshotter::AddShards(const ShardedTensor& tensor) {
   const auto next_is = [&](absl::Span<const int64_t> offset, absl::Span<const int64_t> shape) {
     if (sources_.size() == snapshot_.own.size()) return false;

@@ -24,7 +24,7 @@ absl::string_view Bytes(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-// The manifest's entry for a part, its place in the file not yet known.
+// Returns the manifest's entry for a part, whose place in the file is not yet known.
 TensorEntry EntryOf(const HostTensor& part) {
   const std::vector<int64_t> shape = part.data.sizes().vec();
   const bool whole = part.shape.empty();
@@ -34,7 +34,7 @@ TensorEntry EntryOf(const HostTensor& part) {
 
 absl::Status AddShards(const StateDict& state, int rank, std::vector<TensorPart>* parts) {
   for (const ShardedTensor& tensor : state.sharded) {
-    if (Volume(tensor.shape) == 0) {  // no box has a value, yet the tensor must be there
+    if (Volume(tensor.shape) == 0) {  // no box has a value, yet the tensor must exist
       if (rank == 0) parts->push_back({tensor.name, at::empty(tensor.shape, at::TensorOptions(tensor.dtype))});
       continue;
     }
@@ -143,7 +143,7 @@ absl::StatusOr<Manifest> MergeParts(std::vector<Manifest> parts, absl::Span<cons
   for (Manifest& part : parts) {
     const int first_file = static_cast<int>(merged.files.size());
     std::move(part.files.begin(), part.files.end(), std::back_inserter(merged.files));
-    merged.small.merge(part.small);  // keeps what is there
+    merged.small.merge(part.small);  // keeps existing keys
     for (TensorEntry& tensor : part.tensors) {
       for (Box& box : tensor.boxes) box.file += first_file;
       const auto found = index.find(tensor.name);

@@ -22,11 +22,11 @@ absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Op
   const bool wants_help =
       std::any_of(args.begin(), args.end(), [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
   if (wants_help) return absl::CancelledError(OptionsHelp(table));
-  // One flag at a time, so that each `set` sees every value of a flag that is given more than once.
+  // Flags are parsed one at a time, so that each `set` sees every value of a repeated flag.
   for (size_t i = 0; i < args.size();) {
     if (args[i].size() < 2 || args[i][0] != '-') {
       found.push_back(args[i++]);
-    } else if (ParseOptions(table, {args[i]}, none).ok()) {  // a switch, or with its value
+    } else if (ParseOptions(table, {args[i]}, none).ok()) {  // a switch, or a flag with its value
       ++i;
     } else {
       const std::vector<std::string> with_next(

@@ -1,4 +1,4 @@
-// The subcommands of `composer checkpoint`, each in a file of its own, and what they share.
+// These are the subcommands of `composer checkpoint`, each in a file of its own, and what they share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,22 +16,22 @@
 
 namespace composer {
 
-// Exit codes.
+// These are the exit codes.
 inline constexpr int kToolDone = 0, kToolDifferent = 1, kToolUserError = 64, kToolDamaged = 70, kToolInUse = 75;
 
 struct ToolContext {
-  const StoreOpener& open;  // for places that are URLs; empty: there are only paths
+  const StoreOpener& open;  // for places that are URLs; empty: only paths
   std::ostream& out;
   std::ostream& err;
   absl::Time now;
 };
 
-// Flags may stand anywhere; `paths`: exactly this many arguments that are none. kInvalidArgument otherwise.
-// kCancelled: --help was asked for; the message is the text of the flags.
+// Flags may stand anywhere. Returns the other arguments; kInvalidArgument unless there are exactly `paths` of them,
+// kCancelled with the flags' help text if --help was given.
 absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Option>& table,
                                                             const std::vector<std::string>& args, size_t paths);
 
-// Each: arguments after the subcommand; its exit code, or an error that becomes kToolUserError.
+// Each takes the arguments after the subcommand and returns its exit code, or an error that becomes kToolUserError.
 absl::StatusOr<int> ListTool(const std::vector<std::string>& args, const ToolContext& context);
 absl::StatusOr<int> ShowTool(const std::vector<std::string>& args, const ToolContext& context);
 absl::StatusOr<int> VerifyTool(const std::vector<std::string>& args, const ToolContext& context);
@@ -40,21 +40,21 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
 absl::StatusOr<int> ImportTool(const std::vector<std::string>& args, const ToolContext& context);
 absl::StatusOr<int> PruneTool(const std::vector<std::string>& args, const ToolContext& context);
 
-// A checkpoint or a folder of them; kInvalidArgument for a file of weights, with what to do.
+// Returns a checkpoint or a folder of them; kInvalidArgument with advice for a file of weights.
 absl::StatusOr<CheckpointPlace> FindAnyCheckpoint(const std::string& path, const ToolContext& context);
-// One checkpoint; where the path is that of a folder its newest valid one, and those refused are named on context.err.
+// Returns one checkpoint. For a folder it is the newest valid one, and those refused are named on context.err.
 absl::StatusOr<CheckpointPlace> FindOneCheckpoint(const std::string& path, const ToolContext& context);
-// A folder of checkpoints; kInvalidArgument for the path of a single one.
+// Returns a folder of checkpoints; kInvalidArgument for the path of a single one.
 absl::StatusOr<CheckpointPlace> FindCheckpointFolder(const std::string& path, const ToolContext& context);
 
-// `--rename FROM=TO`, as often as wanted.
+// Returns the flag `--rename FROM=TO`, which may be repeated.
 struct RenameRule;
 Option RenameOption(std::vector<RenameRule>* rules);
 
-// "1 file", "2 files"
+// Returns "1 file", "2 files".
 std::string Counted(size_t count, absl::string_view what);
 
-// "1.5 MB"
+// Returns "1.5 MB".
 std::string HumanBytes(int64_t bytes);
 
 }  // namespace composer

@@ -16,10 +16,10 @@ namespace {
 struct Listed {
   std::string name;
   Manifest manifest;    // empty when it is damaged
-  std::string problem;  // "": none found
+  std::string problem;  // "" if none was found
 };
 
-// Without reading the tensors: the manifest, and whether its files are there and as long as it says.
+// Does not read the tensors: only the manifest, and whether its files exist with the right lengths.
 Listed Look(ObjectStore& store, const std::string& name) {
   absl::StatusOr<Manifest> manifest = ReadManifest(store, name);
   if (!manifest.ok()) return {name, {}, std::string(manifest.status().message())};
@@ -43,7 +43,7 @@ Listed Verify(ObjectStore& store, const std::string& name) {
           verdict.problems.empty() ? "" : std::string(verdict.problems[0].message())};
 }
 
-// "3d 4h", "5m 12s"; "" for a time that is no RFC 3339 or lies ahead.
+// Returns "3d 4h", "5m 12s"; "" for a time that is not RFC 3339 or lies ahead.
 std::string Age(const std::string& saved_at, absl::Time now) {
   absl::Time saved;
   std::string error;

@@ -15,7 +15,7 @@ namespace composer {
 
 using Kind = PickleValue::Kind;
 
-// The stack machine that a pickle is a program for.
+// This is the stack machine for which a pickle is a program.
 class PickleMachine {
  public:
   explicit PickleMachine(absl::string_view bytes) : bytes_(bytes) {}
@@ -30,18 +30,18 @@ class PickleMachine {
   }
   PickleValue& Value(int index) { return pickle_.values_[static_cast<size_t>(index)]; }
 
-  // What the bytes hold.
+  // These read the bytes.
   Result Take(uint64_t count, absl::string_view* taken);
   Result TakeNumber(int width, uint64_t* number);
   Result TakeLine(absl::string_view* line);
 
-  // The stack. Nothing is popped below the last mark.
+  // These handle the stack. Nothing is popped below the last mark.
   Result Push(PickleValue value);
   Result Pop(int* index);
   Result PopToMark(std::vector<int>* items);
   size_t Floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
-  // Opcodes, by what they do. `a` is the table's argument.
+  // These run the opcodes, by what they do. `a` is the table's argument.
   Result Nothing(int) { return absl::OkStatus(); }
   Result Skip(int a);
   Result Stop(int) { return Pop(&pickle_.root_); }

@@ -1,8 +1,9 @@
-// Python pickles read as data: a tree of plain values, in which a class or function is a name and a call of one is a node
-// that nobody executes. So a pickle from anywhere is safe to read; what a caller makes of a name is its own decision.
+// This reads Python pickles as data: a tree of plain values, in which a class or function is a name and a call of one
+// is a node that nobody executes. A pickle from anywhere is thus safe to read; what a caller makes of a name is its own
+// decision.
 //
-// Opcodes: protocols 2 to 5 without out-of-band buffers, extension codes and the text opcodes of protocol 0.
-// Memory and time: linear in the pickle (values are shared, never copied), at most kMaxPickleValues values; nothing
+// It reads protocols 2 to 5 without out-of-band buffers, extension codes and the text opcodes of protocol 0. Memory and
+// time are linear in the pickle (values are shared, never copied), with at most kMaxPickleValues values; nothing
 // recurses. Source: CPython's Lib/pickletools.py. No torch. Fuzzed: tests/fuzz/pickle_fuzz.cc.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -25,37 +26,38 @@ struct PickleValue {
     kInt,
     kFloat,
     kString,
-    kBytes,      // also an integer that int64 cannot hold: its bytes
+    kBytes,      // also an integer too large for int64, as its bytes
     kList,       // items
     kTuple,      // items
     kSet,        // items
     kDict,       // items: key, value, key, value …; of equal keys the last counts. OrderedDict() is a dict
     kGlobal,     // a class or function: `module` and `text`
-    kCall,       // items: what is called, and the tuple of its arguments. Items and state that it got later are dropped
-    kPersistent  // items: the id, for torch a tuple ("storage", type, key, location, elements)
+    kCall,       // items: the callee, and the tuple of its arguments. Items and state added later are dropped
+    kPersistent  // items: the id, in torch a tuple ("storage", type, key, location, elements)
   };
   Kind kind = Kind::kNone;
   int64_t number = 0;        // of kBool and kInt
   double real = 0;           // of kFloat
-  absl::string_view text;    // of kString, kBytes and kGlobal: the last part of its name. Lies in the pickle
+  absl::string_view text;    // of kString, kBytes and kGlobal (the last part of its name). Lies in the pickle
   absl::string_view module;  // of kGlobal
   std::vector<int> items;    // indices of values
 
-  // name: "torch.FloatStorage".
+  // `name` is like "torch.FloatStorage".
   bool IsGlobal(absl::string_view name) const;
 };
 
-// Values refer to the pickle's bytes, which must outlive it. A list may contain itself: bound what walks the tree.
+// Values refer to the pickle's bytes, which must outlive it. A list may contain itself, so walks of the tree must be
+// bounded.
 class Pickle {
  public:
-  // kDataLoss with the position and the reason; kUnimplemented for an opcode that is not read.
+  // Returns kDataLoss with the position and the reason, kUnimplemented for an unsupported opcode.
   static absl::StatusOr<Pickle> Parse(absl::string_view bytes);
 
   const PickleValue& root() const { return values_[static_cast<size_t>(root_)]; }
   const PickleValue& at(int index) const { return values_[static_cast<size_t>(index)]; }
-  // The value of a text key; nullptr when `dict` is none or has no such key.
+  // Returns the value of a text key; nullptr when `dict` is not a dict or has no such key.
   const PickleValue* Find(const PickleValue& dict, absl::string_view key) const;
-  // For messages: "torch.FloatStorage" of a class or of a call of it, else "a list", "a number" …
+  // Returns text for messages: "torch.FloatStorage" for a class or a call of it, else "a list", "a number" …
   std::string Describe(const PickleValue& value) const;
 
  private:

@@ -1,5 +1,5 @@
-// An output stream for text that holds names and messages of others, out of manifests and files: whatever a tool writes
-// there reaches `out` line by line as PrintableText (base/printable.h) lets it.
+// PrintableStream is an output stream for text with foreign names and messages, from manifests and files: whatever a
+// tool writes there reaches `out` line by line as PrintableText (base/printable.h) permits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@ namespace composer {
 
 class PrintableStream final : private std::streambuf, public std::ostream {
  public:
-  // out: outlives it.
+  // `out` must outlive this object.
   explicit PrintableStream(std::ostream& out) : std::ostream(this), out_(out) {}
   ~PrintableStream() override { Pass(); }
 
@@ -43,7 +43,7 @@ class PrintableStream final : private std::streambuf, public std::ostream {
   }
 
   std::ostream& out_;
-  std::string line_;  // begun, and not passed on: a character may be in two writes
+  std::string line_;  // begun but not passed on, since a character may be split over two writes
 };
 
 }  // namespace composer

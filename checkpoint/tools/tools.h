@@ -1,4 +1,4 @@
-// `composer checkpoint …`: looks at checkpoints, and brings weights in and out.
+// This is `composer checkpoint …`, which examines checkpoints, and imports and exports weights.
 //   list FOLDER [--json] [--verify]      the checkpoints of a folder: step, size, state, age
 //   show PATH                            step, time, world size, size, tensors, small state
 //   verify PATH                          reads everything again and checks every checksum; of a folder, that of all
@@ -20,10 +20,9 @@
 
 namespace composer {
 
-// `args` without program and `checkpoint`: {"diff", "a", "b"}. Returns the exit code:
-// 0 done, equal, all valid; 1 different; 64 usage, or a path with nothing to read; 70 a checkpoint is damaged;
-// 75 not now: a run may be saving there.
-// open: for places that are URLs; empty: there are only paths. now: what ages are told from.
+// `args` excludes the program and `checkpoint`: {"diff", "a", "b"}. Returns the exit code: 0 done, equal, all valid; 1
+// different; 64 usage, or a path with nothing to read; 70 a checkpoint is damaged; 75 not now, since a run may be
+// saving there. `open` opens places that are URLs; if empty, only paths are allowed. Ages are relative to `now`.
 int RunCheckpointTool(const std::vector<std::string>& args, const StoreOpener& open, absl::Time now, std::ostream& out,
                       std::ostream& err);
 

@@ -19,7 +19,7 @@ constexpr absl::string_view kPickle = "data.pkl";
 
 absl::Status Damaged(absl::string_view what) { return absl::DataLossError(absl::StrCat("damaged archive: ", what)); }
 
-// "name/" of the one record `name/data.pkl`; "" when there is none.
+// Returns "name/" of the one record `name/data.pkl`; "" when there is none.
 std::string FolderOfPickle(zip* archive) {
   const zip_int64_t count = zip_get_num_entries(archive, 0);
   for (zip_int64_t i = 0; i < count; ++i) {
@@ -36,7 +36,7 @@ std::string FolderOfPickle(zip* archive) {
 
 bool LooksLikeZip(absl::string_view file) { return absl::StartsWith(file, "PK\x03\x04"); }
 
-// A pickle of the number 0x1950a86a20f9469cfc6c comes first.
+// The file begins with a pickle of the number 0x1950a86a20f9469cfc6c.
 bool LooksLikeLegacyTorch(absl::string_view file) {
   constexpr absl::string_view kMagic("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 12);
   return file.size() > 2 && file[0] == '\x80' && absl::StartsWith(file.substr(2), kMagic);
@@ -112,7 +112,7 @@ absl::Status TorchArchive::Read(absl::string_view record, absl::Span<char> into)
     done += static_cast<size_t>(read);
   }
   char more;
-  return zip_fread(file, &more, 1) == 0 ? absl::OkStatus() : broken();  // at the end the checksum is compared
+  return zip_fread(file, &more, 1) == 0 ? absl::OkStatus() : broken();  // libzip compares the checksum at the end
 }
 
 }  // namespace composer

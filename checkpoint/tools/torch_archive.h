@@ -1,6 +1,6 @@
-// The zip archive that torch.save writes (torch 1.6 and later): {name}/data.pkl, {name}/data/0, {name}/byteorder …
-// Records are stored, not compressed, and read whole, so that libzip compares the checksum of each (PyTorch's own reader
-// does not). No torch.
+// TorchArchive is the zip archive that torch.save writes (torch 1.6 and later): {name}/data.pkl, {name}/data/0,
+// {name}/byteorder … Records are stored, not compressed, and read whole, so that libzip checks the checksum of each
+// (PyTorch's own reader does not). No torch.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,13 +19,13 @@ namespace composer {
 
 class TorchArchive {
  public:
-  // `file`: the whole file; must outlive it. kInvalidArgument: no such archive; says what it is instead (TorchScript, the
-  // format before torch 1.6, big-endian). kDataLoss: damaged.
+  // `file` is the whole file, which must outlive the result. Returns kInvalidArgument if it is not such an archive,
+  // saying what it is instead (TorchScript, the format before torch 1.6, big-endian); kDataLoss if it is damaged.
   static absl::StatusOr<TorchArchive> Open(absl::string_view file);
 
-  // kDataLoss: not there, compressed, or longer than the file.
+  // Returns kDataLoss if the record is missing, compressed, or longer than the file.
   absl::StatusOr<int64_t> Size(absl::string_view record) const;
-  // Fills `into`, whose size must be the record's. kDataLoss: the checksum does not hold.
+  // Fills `into`, whose size must be the record's. Returns kDataLoss if the checksum does not match.
   absl::Status Read(absl::string_view record, absl::Span<char> into) const;
 
  private:
@@ -39,7 +39,8 @@ class TorchArchive {
   std::string folder_;  // "name/"
 };
 
-// Whether a file starts like a zip archive or like torch.save's format before 1.6; else it may be safetensors.
+// These return whether a file starts like a zip archive or like torch.save's format before 1.6; else it may be
+// safetensors.
 bool LooksLikeZip(absl::string_view file);
 bool LooksLikeLegacyTorch(absl::string_view file);
 

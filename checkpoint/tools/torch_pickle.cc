@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<int64_t>> Reader::Counts(const PickleValue& value) co
   return counts;
 }
 
-// ("storage", type, key, location, elements)
+// The value is ("storage", type, key, location, elements).
 absl::Status Reader::Storage(const PickleValue& value, const PickleValue* dtype, TorchTensor* tensor) const {
   if (value.kind != Kind::kPersistent || Item(value, 0).kind != Kind::kTuple || Item(value, 0).items.size() != 5) {
     return absl::DataLossError("its storage is none of torch's");
@@ -118,7 +118,8 @@ absl::Status Reader::Storage(const PickleValue& value, const PickleValue* dtype,
   return absl::OkStatus();
 }
 
-// Within the storage, and no more elements than it has: an expanded tensor could be of any size.
+// Checks that the tensor lies within the storage and has no more elements than it: an expanded tensor could be of any
+// size.
 absl::Status CheckExtent(const TorchTensor& tensor) {
   if (tensor.shape.size() != tensor.stride.size()) return absl::DataLossError("its shape and strides do not agree");
   int64_t elements = 1, last = tensor.offset;
@@ -142,7 +143,7 @@ absl::Status CheckExtent(const TorchTensor& tensor) {
   return absl::OkStatus();
 }
 
-// (storage, offset, shape, stride, requires_grad, hooks[, dtype])
+// The arguments are (storage, offset, shape, stride, requires_grad, hooks[, dtype]).
 absl::StatusOr<TorchTensor> Reader::Rebuild(const PickleValue& arguments, bool has_dtype) const {
   constexpr size_t kDType = 6;
   if (arguments.items.size() < (has_dtype ? kDType + 1 : kDType)) return absl::DataLossError("too few arguments");
@@ -171,7 +172,7 @@ absl::StatusOr<TorchTensor> Reader::Tensor(const PickleValue& value) const {
   return absl::InvalidArgumentError(absl::StrCat("it is ", pickle_.Describe(*call), ", which is not read"));
 }
 
-// What a user may have meant, when there are no tensors where they were looked for.
+// Lists what a user may have meant, when there are no tensors at the given place.
 std::string MembersOf(const Pickle& pickle, const PickleValue& dict) {
   constexpr size_t kShown = 20;
   std::vector<std::string> names;

@@ -1,8 +1,8 @@
-// The tensors of a torch.save pickle, as places in storages; no bytes of them.
+// This finds the tensors of a torch.save pickle, as places in storages, without their bytes.
 //
-// Of classes and functions it knows those that torch makes tensors with (torch._utils._rebuild_tensor_v2 and _v3,
-// _rebuild_parameter, the storage types, OrderedDict). A tensor that anything else would be needed for is refused by the
-// name of what it is. No torch. Fuzzed: tests/fuzz/torch_pickle_fuzz.cc.
+// Of classes and functions it knows those with which torch makes tensors (torch._utils._rebuild_tensor_v2 and _v3,
+// _rebuild_parameter, the storage types, OrderedDict). A tensor that needs anything else is rejected with the name of
+// that. No torch. Fuzzed: tests/fuzz/torch_pickle_fuzz.cc.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,17 +22,18 @@ struct TorchTensor {
   int64_t offset = 0;   // in elements of the storage
   std::vector<int64_t> shape;
   std::vector<int64_t> stride;   // in elements, at least 0
-  int64_t storage_elements = 0;  // that the pickle says the storage has; the tensor lies within
+  int64_t storage_elements = 0;  // the storage's size according to the pickle; the tensor lies within it
 };
 
 struct TorchWeights {
-  std::string key;                   // where they were: "state/model", "" at the top
+  std::string key;                   // where the tensors were: "state/model", "" at the top
   std::vector<TorchTensor> tensors;  // in the file's order, names unique
-  std::vector<std::string> skipped;  // members that are no tensors: "steps (a number)"
+  std::vector<std::string> skipped;  // members that are not tensors: "steps (a number)"
 };
 
-// key: members to go down, joined by '/'. Empty: `state/model` (a Composer checkpoint), else `state_dict`, else the top.
-// kDataLoss: damaged. kInvalidArgument: no such member, or no tensors there, or one that is not read; names it.
+// `key` has the members to descend, joined by '/'. If empty: `state/model` (a Composer checkpoint), else `state_dict`,
+// else the top. Returns kDataLoss if damaged; kInvalidArgument, naming it, for a missing member, one without tensors,
+// or an unsupported tensor.
 absl::StatusOr<TorchWeights> ReadTorchPickle(absl::string_view pickle, absl::string_view key);
 
 }  // namespace composer

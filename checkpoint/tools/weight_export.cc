@@ -27,7 +27,7 @@ bool IsFloat(absl::string_view dtype) {
   return type.has_value() && at::isFloatingType(*type);
 }
 
-// The dtype that a tensor is written with.
+// Returns the dtype with which a tensor is written.
 std::string TargetDType(const TensorEntry& tensor, const ExportOptions& options) {
   return options.dtype.has_value() && IsFloat(tensor.dtype) ? std::string(DTypeName(*options.dtype)) : tensor.dtype;
 }
@@ -41,7 +41,7 @@ absl::Status CopyInto(const TensorEntry& entry, const Box& box, absl::string_vie
   return absl::OkStatus();
 }
 
-// The tensors of one file, in their final dtype, by name.
+// Loads the tensors of one file, in their final dtype, by name.
 absl::StatusOr<absl::flat_hash_map<std::string, at::Tensor>> LoadTensors(ObjectStore& from,
                                                                          const std::string& checkpoint,
                                                                          const Manifest& manifest,
@@ -158,7 +158,7 @@ absl::StatusOr<std::vector<std::string>> ExportWeights(ObjectStore& from, const 
     written.emplace_back(kIndexName);
   }
   return written;
-} catch (const std::exception& error) {  // of torch: out of memory
+} catch (const std::exception& error) {  // from torch: out of memory
   return absl::InternalError(absl::StrCat("cannot export ", from.Location(checkpoint), ": ", error.what()));
 }
 

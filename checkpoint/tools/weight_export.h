@@ -1,5 +1,5 @@
-// Writes the model's weights of a checkpoint as Hugging Face's safetensors files, which its from_pretrained and the
-// safetensors package open: `model.safetensors`, or `model-00001-of-0000N.safetensors` … and
+// This writes the model's weights of a checkpoint as Hugging Face's safetensors files, which its from_pretrained and
+// the safetensors package open: `model.safetensors`, or `model-00001-of-0000N.safetensors` … and
 // `model.safetensors.index.json` when they are larger than max_shard_bytes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,21 +21,21 @@ namespace composer {
 struct ExportOptions {
   std::string file_name;  // one file of this name; "": Hugging Face's names as above
   int64_t max_shard_bytes = 5'000'000'000;
-  std::optional<at::ScalarType> dtype;  // what floating-point tensors become; others stay as they are
-  std::vector<RenameRule> renames;      // of the names without `model/`
+  std::optional<at::ScalarType> dtype;  // for floating-point tensors; others keep theirs
+  std::vector<RenameRule> renames;      // applied to the names without `model/`
   bool overwrite = false;
 };
 
 struct ExportedFile {
   std::string name;
   std::vector<size_t> tensors;     // indices into the manifest's
-  std::vector<std::string> names;  // of the same
+  std::vector<std::string> names;  // of the same tensors
 };
-// Pure. kInvalidArgument: no tensor `model/…`, or names that collide.
+// Pure. Returns kInvalidArgument if there is no tensor `model/…`, or names collide.
 absl::StatusOr<std::vector<ExportedFile>> PlanExport(const Manifest& manifest, const ExportOptions& options);
 
 // Reads, checks every checksum, converts, and puts the files into `into`, the index last; returns their keys. Holds one
-// file's tensors in memory. kAlreadyExists when a file is there and `overwrite` is not set.
+// file's tensors in memory. Returns kAlreadyExists when a file exists and `overwrite` is not set.
 absl::StatusOr<std::vector<std::string>> ExportWeights(ObjectStore& from, const std::string& checkpoint,
                                                        ObjectStore& into, const ExportOptions& options);
 

@@ -27,7 +27,7 @@ using File = std::shared_ptr<const MappedFile>;
 
 constexpr int64_t kMaxPickleBytes = int64_t{256} << 20;
 constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
-// Of tensors that share one storage: tied weights do, but a small file must not become a huge checkpoint.
+// Limits tensors that share one storage: tied weights do, but a small file must not become a huge checkpoint.
 constexpr int64_t kMaxSharing = 8;
 
 absl::StatusOr<at::ScalarType> TypeOf(const std::string& name, const std::string& dtype) {
@@ -151,7 +151,7 @@ absl::StatusOr<ImportedWeights> ReadWeights(const std::string& source, absl::str
   }
   if (weights.tensors.empty()) return absl::InvalidArgumentError(absl::StrCat(source, " has no tensors"));
   return weights;
-} catch (const std::exception& error) {  // of torch: out of memory
+} catch (const std::exception& error) {  // from torch: out of memory
   return absl::ResourceExhaustedError(absl::StrCat(source, ": ", error.what()));
 }
 

@@ -1,10 +1,10 @@
-// Reads the weights of a model from the files that other programs write:
+// This reads the weights of a model from the files that other programs write:
 //   x.safetensors                    Hugging Face's
 //   x.pt, x.bin, x.ckpt …            torch.save's, of torch 1.6 and later: a state dict, or a checkpoint of the Python
 //                                    Composer; read without executing anything (torch_pickle.h)
 //   x.index.json                     a list of either, as Hugging Face splits large models
 //   a folder                         its index, its model.safetensors or pytorch_model.bin, or its only such file
-// What a file is follows from its first bytes, not from its name.
+// The kind of a file follows from its first bytes, not from its name, except that of an index.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,13 +20,14 @@
 namespace composer {
 
 struct ImportedWeights {
-  // On the CPU. Those of safetensors lie in the mapped file, those of torch.save share a storage where they did.
+  // The tensors are on the CPU. Those of safetensors lie in the mapped file; those of torch.save share storages as
+  // saved.
   std::vector<std::pair<std::string, at::Tensor>> tensors;
-  std::vector<std::string> notes;  // for people: what was passed over
+  std::vector<std::string> notes;  // for people: what was ignored
 };
 
-// key: where in torch.save's files the tensors are (torch_pickle.h). Errors name the file: kNotFound; kInvalidArgument:
-// what is not read, and why; kDataLoss: damaged, or a tensor in two files.
+// `key` says where in torch.save's files the tensors are (torch_pickle.h). Errors name the file: kNotFound;
+// kInvalidArgument for what is unsupported, with the reason; kDataLoss if damaged, or a tensor is in two files.
 absl::StatusOr<ImportedWeights> ReadWeights(const std::string& source, absl::string_view key);
 
 }  // namespace composer

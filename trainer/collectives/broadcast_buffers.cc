@@ -10,7 +10,7 @@
 namespace composer {
 namespace {
 
-// Elements that share memory, as those of an expanded tensor, once.
+// Returns a view with elements that share memory, like those of an expanded tensor, only once.
 at::Tensor WithoutRepeats(at::Tensor tensor) {
   for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
     if (tensor.stride(dim) == 0 && tensor.size(dim) > 1) tensor = tensor.narrow(dim, 0, 1);
@@ -18,7 +18,7 @@ at::Tensor WithoutRepeats(at::Tensor tensor) {
   return tensor;
 }
 
-// tensors: of one dtype. One collective.
+// Broadcasts tensors of one dtype in one collective.
 void BroadcastTogether(const std::vector<at::Tensor>& tensors, Communicator& communicator) {
   std::vector<at::Tensor> parts, flat;
   for (const at::Tensor& tensor : tensors) {
@@ -46,7 +46,7 @@ void BroadcastBuffers(const State& state, Communicator& communicator) {
       if (!kept.param.defined()) tensors.push_back(kept.tensor);
     }
   }
-  // By dtype, in the order of the first of each; the same on all ranks.
+  // The groups are by dtype, in order of first appearance, which is the same on all ranks.
   std::vector<std::vector<at::Tensor>> groups;
   for (at::Tensor& tensor : tensors) {
     if (tensor.numel() == 0) continue;

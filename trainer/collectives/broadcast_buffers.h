@@ -1,4 +1,4 @@
-// Makes what is not averaged over ranks the same on all of them.
+// This makes equal on all ranks what is not averaged over them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace composer {
 
-// Buffers of the model (BatchNorm's running statistics), and what algorithms keep whole on every rank = rank 0's, as DDP's
-// broadcast does: one collective for each dtype and kBroadcastBytes of them.
+// Copies rank 0's buffers of the model (BatchNorm's running statistics) and rank 0's tensors that algorithms keep whole
+// on every rank to all ranks, as DDP's broadcast does: one collective per dtype and kBroadcastBytes.
 inline constexpr int64_t kBroadcastBytes = 32 << 20;
 void BroadcastBuffers(const State& state, Communicator& communicator);
 

@@ -9,8 +9,8 @@
 namespace composer {
 namespace {
 
-// Gloo reports a lost peer as a plain error of its own; whatever a collective throws means that a peer or the network
-// is gone.
+// Gloo reports a lost peer as a plain error of its own, so whatever a collective throws means that a peer or the
+// network is gone.
 [[noreturn]] void ThrowUnavailable(absl::string_view collective, int64_t sequence) {
   const absl::Status status = StatusFromCurrentException();
   throw StatusError(

@@ -1,5 +1,5 @@
-// Collectives of a c10d backend as it is (NCCL; also Gloo), called directly: no dispatcher in between. The order of sums
-// is the backend's.
+// C10dCommunicator calls a plain c10d backend (NCCL; also Gloo) directly, without the dispatcher. The order of sums is
+// the backend's.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,9 +12,9 @@ namespace composer {
 
 class C10dCommunicator final : public Communicator {
  public:
-  // Connects a group of `size` ranks under a name that no other group has; all of them call it.
+  // Connects a group of `size` ranks under a name that no other group has; all of them must call it.
   using GroupFactory = std::function<c10::intrusive_ptr<c10d::Backend>(const std::string& name, int rank, int size)>;
-  // device: where the backend wants its tensors; Gloo's is the CPU. Without a factory Split throws.
+  // `device` is where the backend expects its tensors; Gloo's is the CPU. Without a factory Split throws.
   explicit C10dCommunicator(c10::intrusive_ptr<c10d::Backend> backend, at::Device device = at::kCPU,
                             GroupFactory new_group = nullptr, std::string name = "")
       : backend_(std::move(backend)), device_(device), new_group_(std::move(new_group)), name_(std::move(name)) {}
@@ -33,7 +33,7 @@ class C10dCommunicator final : public Communicator {
   c10::intrusive_ptr<c10d::Backend> backend_;
   at::Device device_;
   GroupFactory new_group_;
-  std::string name_;  // "" or "<group>/": before the names of groups that are split off
+  std::string name_;  // "" or "<group>/": the prefix of the names of split-off groups
 };
 
 }  // namespace composer

@@ -14,7 +14,7 @@
 namespace composer {
 namespace {
 
-constexpr int64_t kOneStepBytes = 32 << 10;  // up to here one step with more bytes is quicker than two
+constexpr int64_t kOneStepBytes = 32 << 10;  // up to here one step with more bytes is faster than two
 
 at::Tensor View(const void* data, int64_t n, c10::ScalarType dtype) {
   return at::from_blob(const_cast<void*>(data), {n}, at::TensorOptions().dtype(dtype));
@@ -51,13 +51,14 @@ void C10dTransport::Run(const CollectiveCall& call, const void* input, void* out
   });
   if (status.ok()) return;
   if (call_error_) throw StatusError(status);
-  // Gloo reports a lost peer as a plain error of its own: whatever it throws means that a peer or the network is gone.
+  // Gloo reports a lost peer as a plain error of its own, so whatever it throws means that a peer or the network is
+  // gone.
   throw StatusError(absl::UnavailableError(absl::StrCat(status.message(), OthersLastCalls())));
 }
 
 C10dTransport::~C10dTransport() {
   if (!abandoned_) return;
-  // Its destructor would wait for the peers; the collective uses both.
+  // The backend's destructor would wait for the peers, and the pending collective uses both.
   new c10::intrusive_ptr<c10d::Backend>(std::move(backend_));
   new at::Tensor(std::move(scratch_));
 }
@@ -70,7 +71,7 @@ void C10dTransport::Await(const c10::intrusive_ptr<c10d::Work>& work) {
       return;
     } catch (const std::exception&) {
       if (work->isCompleted()) {
-        work->wait();  // its own error, if it has one
+        work->wait();  // throws its own error, if any
         return;
       }
     }
@@ -147,7 +148,7 @@ void C10dTransport::AllReduce(const CollectiveCall& call, void* data) {
   }
 }
 
-// Part r is [r * part, (r + 1) * part) of the elements, cut off at the end.
+// Part r has the elements [r * part, (r + 1) * part), cut off at the end.
 void C10dTransport::AllReduceInParts(const CollectiveCall& call, std::byte* data) {
   const int64_t width = ElementSize(call), ranks = world_size(), part = (call.numel + ranks - 1) / ranks;
   const auto length = [&](int64_t rank) { return std::clamp<int64_t>(call.numel - rank * part, 0, part); };

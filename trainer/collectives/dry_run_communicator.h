@@ -1,6 +1,7 @@
-// Rank 0 of a group whose other ranks do not exist: for finding out, in one process, what a rank of any number of them does
-// (trainer/memory_dry_run.h). Shapes are those of the real collectives; a sum is this rank's own term, a gather this rank's part
-// over and over, so that values stay ordinary numbers. Nothing is allocated.
+// DryRunCommunicator is rank 0 of a group whose other ranks do not exist. It serves to find out, in one process, what a
+// rank among any number of ranks does (trainer/memory_dry_run.h). Shapes are those of the real collectives; a sum is
+// this rank's own term and a gather repeats this rank's part, so that values stay ordinary numbers. Nothing is
+// allocated.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

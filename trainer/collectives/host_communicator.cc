@@ -33,12 +33,12 @@ const TraceName& SpanOf(CollectiveKind kind) {
 
 struct HostCommunicator::Task {
   CollectiveCall call;
-  at::Tensor output, input;  // keep the memory
+  at::Tensor output, input;  // they keep the memory alive
   bool done = false;
   std::exception_ptr error;
 };
 
-// The groups of one rank: the first and those that were split off.
+// An AbortGroup has the groups of one rank: the first group and those split off from it.
 class HostCommunicator::AbortGroup {
  public:
   void Join(HostTransport& transport) {
@@ -50,7 +50,8 @@ class HostCommunicator::AbortGroup {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::erase(transports_, &transport);
   }
-  // A collective of one of them has failed. Returns why: for a group that was given up the failure of the first.
+  // Records that a collective of one of them has failed. Returns the cause: for a group that was aborted, the first
+  // failure.
   std::string Fail(const HostTransport& transport, const std::string& failure) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (failed_ == &transport || !failure_.empty()) return failed_ == &transport ? failure : failure_;
@@ -65,7 +66,7 @@ class HostCommunicator::AbortGroup {
  private:
   std::mutex mutex_;
   std::vector<HostTransport*> transports_;
-  const HostTransport* failed_ = nullptr;  // the first that did
+  const HostTransport* failed_ = nullptr;  // the first transport that failed
   std::string failure_;
 };
 

@@ -30,7 +30,8 @@ std::unique_ptr<HostTransport> ConnectGloo(const HostGroupOptions& options, cons
   return std::make_unique<C10dTransport>(backend, options.check_calls, last_calls);
 }
 
-// Few rounds for large tensors, since each makes the ranks wait for each other; at most 64 MiB for all slots of a group.
+// Large slots need few rounds for large tensors, and each round makes the ranks wait for each other. All slots of a
+// group take at most 64 MiB.
 int64_t SlotBytes(int size) { return std::min<int64_t>(4 << 20, (32 << 20) / size / 4096 * 4096); }
 
 std::unique_ptr<HostTransport> ConnectTransport(const HostGroupOptions& options, const std::string& name, int rank,

@@ -1,7 +1,7 @@
-// The ranks of a run as a mesh replicate x shard x tensor, and the communicators along its axes.
+// Mesh arranges the ranks of a run as replicate x shard x tensor and holds the communicators along its axes.
 //
-// rank = (replicate * shard_degree + shard) * tensor_degree + tensor: the ranks of a tensor-parallel group are neighbours
-// (they talk most), then those of a shard group.
+// rank = (replicate * shard_degree + shard) * tensor_degree + tensor: the ranks of a tensor-parallel group are
+// neighbours (they communicate most), then those of a shard group.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,11 +24,11 @@ class Mesh {
   Communicator& replicate() { return *replicate_; }  // ranks with this rank's shard and tensor index
   Communicator& shard() { return *shard_; }
   Communicator& tensor() { return *tensor_; }
-  // replicate x shard: the ranks that see different samples; ranks of one tensor group see the same.
+  // Returns the group of replicate x shard: its ranks see different samples; ranks of one tensor group see the same.
   Communicator& data() { return *data_; }
 
  private:
-  // The world itself when the group has all its ranks.
+  // Returns the world itself when the group has all its ranks.
   Communicator* Group(int size, int color, const char* name);
 
   MeshShape shape_;

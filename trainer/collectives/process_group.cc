@@ -20,7 +20,7 @@ c10::intrusive_ptr<c10d::Backend> ConnectGlooGroup(const GlooGroupOptions& optio
   } catch (const c10::Error& error) {
     C10_THROW_ERROR(DistBackendError, absl::StrCat("rank ", options.rank, " cannot connect at ", address, ": ",
                                                    error.what_without_backtrace()));
-  } catch (const std::exception& error) {  // Gloo's own are std::runtime_error
+  } catch (const std::exception& error) {  // Gloo's errors are std::runtime_error
     C10_THROW_ERROR(DistBackendError,
                     absl::StrCat("rank ", options.rank, " cannot connect at ", address, ": ", error.what()));
   }
@@ -28,7 +28,7 @@ c10::intrusive_ptr<c10d::Backend> ConnectGlooGroup(const GlooGroupOptions& optio
 
 void NeverDestroy(const c10::intrusive_ptr<c10d::Backend>& group) {
   c10::intrusive_ptr<c10d::Backend> one_more = group;
-  one_more.release();  // its count never falls to zero
+  one_more.release();  // the reference count never falls to zero
 }
 
 }  // namespace composer

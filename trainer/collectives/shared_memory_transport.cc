@@ -11,9 +11,9 @@
 namespace composer {
 namespace {
 
-constexpr int64_t kOneRoundBytes = 32 << 10;  // up to here one round of all is quicker than two of parts
+constexpr int64_t kOneRoundBytes = 32 << 10;  // up to here one round of all is faster than two of parts
 
-// A tensor without elements may have no address, not even for no bytes.
+// Handles zero bytes, since a tensor without elements may have a null address, which memcpy does not allow.
 void Copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
@@ -99,7 +99,8 @@ void SharedMemoryTransport::AllReduceInParts(const CollectiveCall& call, std::by
   for (int64_t begin = 0; begin < call.numel; begin += piece) {
     const int64_t n = std::min(piece, call.numel - begin);
     const int64_t part = (n + world_size() - 1) / world_size();
-    const auto first = [&](int rank) { return std::min(rank * part, n); };  // element of the piece
+    // Returns the first element of the rank's part of the piece.
+    const auto first = [&](int rank) { return std::min(rank * part, n); };
     std::byte* own = data + begin * width;
     Copy(segment_->own_slot(), own, static_cast<size_t>(n * width));
     Round(begin == 0);

@@ -1,9 +1,9 @@
-// Collectives among the ranks of one host through memory that they share: a 4 KB all-reduce takes microseconds where a
-// loopback socket takes hundreds.
+// SharedMemoryTransport runs collectives among the ranks of one host through shared memory: a 4 KB all-reduce takes
+// microseconds where a loopback socket takes hundreds.
 //
-// Tensors of any size pass through a bounded segment piece by piece. All-reduce of small tensors, or of two ranks: every
-// rank sums all; else each sums a part of the piece and the others copy it. The ranks' calls are compared before data
-// moves, always: it costs a cache line.
+// Tensors of any size pass through a bounded segment piece by piece. In an all-reduce of small tensors, or of two
+// ranks, every rank sums everything; otherwise each sums a part of the piece and the others copy it. The ranks' calls
+// are always compared before data moves, which costs a cache line.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,8 +19,8 @@ namespace composer {
 
 class SharedMemoryTransport final : public HostTransport {
  public:
-  // All ranks of the group call it, with a store of the group's own (PrefixStore). All of them get a transport or all
-  // get kFailedPrecondition with the reason of the first that cannot: they are not on one host, or it has no memfd.
+  // All ranks of the group must call it, with a store of the group's own (PrefixStore). Either all get a transport or
+  // all get kFailedPrecondition with the reason of the first that cannot: they are not on one host, or it has no memfd.
   // Throws what the store throws.
   static absl::StatusOr<std::unique_ptr<HostTransport>> Connect(c10d::Store& store,
                                                                 const SharedSegment::Options& options);
@@ -37,11 +37,11 @@ class SharedMemoryTransport final : public HostTransport {
   void AllGather(const CollectiveCall& call, const std::byte* input, std::byte* output);
   void ReduceScatter(const CollectiveCall& call, const std::byte* input, std::byte* output);
   void Broadcast(const CollectiveCall& call, std::byte* data);
-  // Publish, Await, and in a collective's first round: are all in the same one?
+  // Calls Publish and Await; in a collective's first round it also checks that all ranks are in the same one.
   void Round(bool first);
 
   std::unique_ptr<SharedSegment> segment_;
-  std::vector<const void*> parts_;  // of a sum; by rank
+  std::vector<const void*> parts_;  // the terms of a sum, by rank
 };
 
 }  // namespace composer

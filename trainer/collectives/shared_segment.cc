@@ -30,10 +30,11 @@ namespace {
 
 constexpr char kName[] = "composer-collectives";
 constexpr int64_t kPage = 4096;
-// Some tens of microseconds, if each rank has a core: a peer that runs is that near. Then the futex at once, not
-// sched_yield: on a busy machine who yields waits for everyone else's time slice, who is woken runs soon.
+// The spin takes some tens of microseconds if each rank has a core: a running peer is that close. Then comes the futex,
+// not sched_yield: on a busy machine a thread that yields waits for everyone else's time slice, while one that is woken
+// runs soon.
 constexpr int kPauses = 2000;
-constexpr absl::Duration kSlice = absl::Milliseconds(50);  // between looks for peers that are gone
+constexpr absl::Duration kSlice = absl::Milliseconds(50);  // between checks for peers that are gone
 
 void Pause() {
 #if defined(__x86_64__)
@@ -43,7 +44,7 @@ void Pause() {
 #endif
 }
 
-// Not FUTEX_PRIVATE: the ranks are processes.
+// This is not FUTEX_PRIVATE, since the ranks are processes.
 void FutexWait(std::atomic<uint32_t>& word, uint32_t seen, absl::Duration limit) {
   const timespec time = absl::ToTimespec(limit);
   syscall(SYS_futex, &word, FUTEX_WAIT, seen, &time, nullptr, 0);
@@ -71,11 +72,11 @@ struct SharedSegment::Header {
 };
 
 struct alignas(128) SharedSegment::Peer {
-  std::atomic<uint32_t> round;     // the last one published; waited on
-  std::atomic<uint32_t> sleepers;  // how many wait on it in the kernel
+  std::atomic<uint32_t> round;     // the last one published; others wait on it
+  std::atomic<uint32_t> sleepers;  // the number of ranks that wait on it in the kernel
   std::atomic<uint32_t> left;
   std::atomic<int32_t> pid;
-  std::atomic<uint64_t> calls[2][3];  // of even and odd rounds, as the slots
+  std::atomic<uint64_t> calls[2][3];  // of even and odd rounds, like the slots
 };
 
 SharedSegment::SharedSegment(const Options& options) : options_(options) {
@@ -83,7 +84,7 @@ SharedSegment::SharedSegment(const Options& options) : options_(options) {
   if (sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) >= options.size) pauses_ = kPauses;
 }
 
-// The memory: [header, a page][peers][rank 0: even slot, odd slot][rank 1: …]
+// The memory is laid out as [header, a page][peers][rank 0: even slot, odd slot][rank 1: …].
 int64_t SharedSegment::Bytes(const Options& options) {
   return kPage + kMaxRanks * int64_t{sizeof(Peer)} + 2 * options.size * options.slot_bytes;
 }
@@ -109,7 +110,7 @@ absl::StatusOr<std::unique_ptr<SharedSegment>> SharedSegment::Create(const Optio
   segment->fd_ = memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (segment->fd_ < 0) return Unusable("memfd_create");
   if (ftruncate(segment->fd_, Bytes(options)) != 0) return Unusable(absl::StrCat("making ", Bytes(options), " bytes"));
-  // Nobody may shrink it: the others would get SIGBUS.
+  // Sealing prevents shrinking, which would give the others SIGBUS.
   if (fcntl(segment->fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return Unusable("sealing");
   RETURN_IF_ERROR(segment->Map(segment->fd_));
   const uint64_t token = (uint64_t{std::random_device{}()} << 32 | std::random_device{}()) | 1;
@@ -130,7 +131,7 @@ absl::StatusOr<std::unique_ptr<SharedSegment>> SharedSegment::Open(const Options
   if (fields[0] != BootId() || fields[0].empty())
     return absl::FailedPreconditionError("shared memory: the first rank is on another host");
   const std::string path = absl::StrCat("/proc/", pid, "/fd/", number);
-  // Another process may have the same number in another pid namespace: its file is not ours, and not to be opened.
+  // Another process may have this pid in another pid namespace; its file is not ours and must not be opened.
   char target[64] = {};
   if (readlink(path.c_str(), target, sizeof(target) - 1) < 0) return Unusable(absl::StrCat("looking at ", path));
   if (!absl::StartsWith(target, absl::StrCat("/memfd:", kName))) return NotOurs();
@@ -223,7 +224,7 @@ void SharedSegment::CheckAlive(int rank) const {
     pollfd watch{pidfds_[static_cast<size_t>(rank)], POLLIN, 0};
     gone = poll(&watch, 1, 0) > 0;
   }
-  // It may have arrived just before it ended.
+  // The rank may have arrived just before it ended.
   if (!gone || Arrived(rank)) return;
   throw StatusError(
       absl::UnavailableError(absl::StrCat("rank ", rank, " (process ", peer(rank).pid.load(),

@@ -1,10 +1,10 @@
-// Memory that the ranks of one host share, and the rounds in which they pass data through it.
+// SharedSegment is memory that the ranks of one host share, and the rounds in which they pass data through it.
 //
-// Each rank has two slots. In a round a rank writes its own slot of the round's parity, says so (Publish), waits until
-// all others have (Await) and reads theirs. It may write a slot again two rounds later: all have published the round in
-// between, so all have done with reading. Waiting is a short spin, then a futex; a rank that ends, in whatever way, is
-// noticed by those that wait.
-// The memory is a memfd that the first rank makes and the others open under /proc: no file is left behind.
+// Each rank has two slots. In a round a rank writes its own slot of the round's parity, announces it (Publish), waits
+// until all others have done so (Await) and reads theirs. It may write a slot again two rounds later: by then all have
+// published the round in between, so all have finished reading. Waiting is a short spin, then a futex; a rank that
+// ends, in whatever way, is noticed by those that wait. The memory is a memfd that the first rank creates and the
+// others open under /proc, so no file is left behind.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,22 +22,22 @@
 
 namespace composer {
 
-// Threads: one, but Abort from any.
+// Threads: one, except that Abort may be called from any.
 class SharedSegment {
  public:
   static constexpr int kMaxRanks = 64;
 
   struct Options {
     int rank = 0;
-    int size = 1;                               // [1, kMaxRanks]
+    int size = 1;                               // in [1, kMaxRanks]
     int64_t slot_bytes = 256 << 10;             // multiple of 4096
     absl::Duration timeout = absl::Minutes(5);  // of one wait
   };
 
-  // The first rank: makes the memory. ticket(): how the others find it; good while this process lives and has not
-  // called CloseTicket.
+  // The first rank creates the memory. ticket() tells the others where it is; it is valid while this process lives and
+  // has not called CloseTicket.
   static absl::StatusOr<std::unique_ptr<SharedSegment>> Create(const Options& options);
-  // kFailedPrecondition: the ticket is of another host, or its memory cannot be opened from here.
+  // Returns kFailedPrecondition if the ticket is of another host, or its memory cannot be opened from here.
   static absl::StatusOr<std::unique_ptr<SharedSegment>> Open(const Options& options, const std::string& ticket);
   // Tells the others at once that this rank has left.
   ~SharedSegment();
@@ -46,33 +46,34 @@ class SharedSegment {
 
   const std::string& ticket() const { return ticket_; }
   void CloseTicket();
-  // When all have opened it: from now on processes that end are noticed.
+  // Must be called when all ranks have opened the memory; from then on processes that end are noticed.
   void WatchPeers();
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
   int64_t slot_bytes() const { return options_.slot_bytes; }
 
-  // This rank's slot of the coming round, to be written before Publish; after Await every rank's slot of that round.
+  // own_slot is this rank's slot of the coming round, to be written before Publish; slot is any rank's slot of the
+  // round that Await has finished.
   std::byte* own_slot() { return Slot(options_.rank, round_ + 1); }
   const std::byte* slot(int rank) const { return Slot(rank, round_); }
 
-  // Notes the collective that the coming rounds belong to.
+  // Records the collective that the coming rounds belong to.
   void Announce(const CollectiveCall& call);
   void Publish();
-  // Until all have published this round. Throws StatusError: kUnavailable naming the rank that is gone (or Abort was
-  // called), kDeadlineExceeded with each rank's last collective.
+  // Blocks until all ranks have published this round. Throws StatusError: kUnavailable naming the rank that is gone (or
+  // when Abort was called), kDeadlineExceeded with each rank's last collective.
   void Await();
-  // What each rank announced for the round that Await has just seen, or did last.
+  // Returns what each rank announced for the round that Await has just seen, or its last call.
   std::vector<CollectiveCall> Calls() const;
-  // As Calls() == this rank's call for all, without allocating.
+  // Returns whether all of Calls() equal this rank's call, without allocating.
   bool AllAgree() const;
 
   void Abort() { aborted_.store(true, std::memory_order_relaxed); }
 
  private:
   struct Header;
-  struct Peer;  // what a rank writes; one or more cache lines of its own
+  struct Peer;  // what a rank writes, on cache lines of its own
 
   explicit SharedSegment(const Options& options);
   static int64_t Bytes(const Options& options);
@@ -81,12 +82,12 @@ class SharedSegment {
   std::byte* Slot(int rank, uint32_t round) const;
   bool Arrived(int rank) const;
   void AwaitSlowly(int rank);
-  // Throws if rank can no longer arrive.
+  // Throws if the rank can no longer arrive.
   void CheckAlive(int rank) const;
 
   const Options options_;
   void* memory_ = nullptr;
-  int fd_ = -1;  // the first rank's, until CloseTicket
+  int fd_ = -1;  // of the first rank, until CloseTicket
   std::string ticket_;
   std::vector<int> pidfds_;  // by rank; -1: this process, or not watched
   int pauses_ = 0;           // spins before a wait sleeps

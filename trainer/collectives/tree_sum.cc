@@ -12,9 +12,9 @@
 namespace composer {
 namespace {
 
-constexpr int64_t kBlock = 512;  // elements at a time: what is between leaves and result stays in the first-level cache
+constexpr int64_t kBlock = 512;  // elements per block, so that intermediate results stay in the first-level cache
 
-// What values of type T are added in; signed integers wrap as unsigned ones.
+// Values of type T are added in Wide<T>::type; signed integers wrap as unsigned ones.
 template <typename T>
 struct Wide {
   using type = std::conditional_t<std::is_floating_point_v<T>, T, float>;
@@ -44,7 +44,7 @@ class BlockSum {
   using A = typename Wide<T>::type;
   BlockSum(absl::Span<const void* const> parts, int64_t offset, int64_t n) : parts_(parts), offset_(offset), n_(n) {}
 
-  // sum[0, n) = T(parts [begin, end)).
+  // Computes sum[0, n) = T(parts [begin, end)).
   void Run(size_t begin, size_t end, A* sum) const {
     const size_t count = end - begin;
     if (count == 1) {

@@ -1,4 +1,4 @@
-// What a data loader yields and a model takes.
+// This header defines the batch: what a data loader yields and what a model takes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,8 @@
 
 namespace composer {
 
-// B = this rank's samples. B may be 0: a rank without a share of a small last batch still takes part in the step.
+// B is the number of this rank's samples. B may be 0: a rank without a share of a small last batch still takes part in
+// the step.
 struct Batch {
   at::Tensor inputs;                        // [B, *]
   at::Tensor targets;                       // [B, *]
@@ -19,18 +20,19 @@ struct Batch {
   std::vector<int64_t> sample_ids;          // [B] indices into the dataset
   int64_t num_samples = 0;                  // B
   int64_t num_tokens = 0;                   // 0 when the data has none
-  // Tokens that the loss is the mean over (those that are neither padding nor masked). -1: not counted; then they are
-  // counted from the targets (CountLossTokens).
+  // The loss is a mean over this many tokens (neither padding nor masked); -1 means that they were not counted,
+  // CountLossTokens then counts them from the targets.
   int64_t num_loss_tokens = -1;
 
-  // Rows [begin, end) as views; tokens in proportion to the rows, loss tokens counted anew.
+  // Returns rows [begin, end) as views. num_tokens is scaled with the rows; loss tokens are counted again when needed.
   Batch Slice(int64_t begin, int64_t end) const;
-  // The same on another device; itself when it is there already. From pinned memory the copy does not wait.
+  // Returns the batch on another device, or itself if it is already there. Copies from pinned memory do not block.
   Batch To(at::Device device) const;
 };
 
-// num_loss_tokens, or else the integer targets that are not -100. Call it before the batch moves to a GPU: there it
-// would wait. Throws c10::ValueError when the targets are not integers, since then it can't be told.
+// Returns num_loss_tokens if it is set, else the number of targets that are not -100. Call it before the batch moves to
+// a GPU, where it would block. Throws c10::ValueError when the targets are not integers, since then they cannot be
+// counted.
 int64_t CountLossTokens(const Batch& batch);
 
 }  // namespace composer

@@ -1,6 +1,7 @@
-// A part of a model that runs as a whole: a layer of a transformer, a residual block. A model marks its parts by deriving
-// them from Block; FSDP then shards the parameters of each as one unit, and activation checkpointing recomputes each in
-// backward. LibTorch's modules have no forward hooks, so the block itself hands its forward to who wraps it:
+// A Block is a part of a model that runs as a whole: a transformer layer, a residual block. A model marks its parts by
+// deriving them from Block; FSDP then shards the parameters of each as one unit, and activation checkpointing
+// recomputes each in backward. LibTorch's modules have no forward hooks, so the block itself hands its forward to its
+// wrappers:
 //
 //   class Layer final : public Block {
 //    protected:
@@ -8,7 +9,7 @@
 //   };
 //   x = layer->forward(x);             // in the model's forward; with further inputs: layer->Run({x, mask})
 //
-// Unwrapped, a call costs what a ModuleCall costs (module_call.h).
+// An unwrapped call costs as much as a ModuleCall (module_call.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,12 +24,13 @@ namespace composer {
 
 class Block;
 
-// What a call of a block goes through. Threads: the forward's, and autograd's for what it starts in backward.
+// Every call of a wrapped block goes through its wrappers. Threads: the thread of the forward pass, and autograd's
+// threads for calls that start in backward.
 class BlockWrapper {
  public:
   virtual ~BlockWrapper() = default;
-  // Returns the block's output. inner: calls what lies below this wrapper, any number of times, also after Run has
-  // returned (a recomputation in backward), as long as the block lives.
+  // Runs everything below this wrapper. It may be called any number of times, also after Run has returned (to recompute
+  // in backward), as long as the block lives.
   class Inner {
    public:
     Inner(Block& block, size_t wrappers) : block_(&block), wrappers_(wrappers) {}
@@ -37,28 +39,29 @@ class BlockWrapper {
 
    private:
     Block* block_;
-    size_t wrappers_;  // how many still lie below
+    size_t wrappers_;  // the number of wrappers still below
   };
+  // Returns the block's output.
   virtual at::Tensor Run(const std::vector<at::Tensor>& inputs, const Inner& inner) = 0;
 };
 
 class Block : public torch::nn::Module {
  public:
-  // inputs[0] is the activation that flows through; the others (a mask, an embedding of the time step) may be undefined.
+  // inputs[0] is the main activation; the others (a mask, an embedding of the time step) may be undefined.
   at::Tensor Run(const std::vector<at::Tensor>& inputs);
   at::Tensor forward(const at::Tensor& x) { return Run({x}); }
 
-  // Puts a wrapper around the block and those that it has: the last one given is the outermost.
+  // Adds a wrapper outside the existing ones: the last one added is the outermost.
   void Wrap(std::shared_ptr<BlockWrapper> wrapper) { wrappers_.push_back(std::move(wrapper)); }
   bool is_wrapped() const { return !wrappers_.empty(); }
 
-  // Is it a unit of FSDP's, whatever its type and size (shard_units.h)? Not set: as the options say. Composer's attribute
-  // `_fsdp_wrap`.
+  // Decides whether FSDP makes this block a unit, whatever its type and size (shard_units.h). If unset, the options
+  // decide. Composer's attribute is `_fsdp_wrap`.
   void SetFsdpWrap(bool wrap) { fsdp_wrap_ = wrap; }
   std::optional<bool> fsdp_wrap() const { return fsdp_wrap_; }
 
  protected:
-  // The block's own forward. Must not keep its inputs or parameters in members: a wrapper may call it again.
+  // Implements the block's own forward. Must not keep its inputs or parameters in members: a wrapper may call it again.
   virtual at::Tensor Compute(const std::vector<at::Tensor>& inputs) = 0;
 
  private:

@@ -1,6 +1,6 @@
-// Collectives among the ranks of a run: the seam between the trainer and c10d.
-// Implementations: LocalCommunicator (one rank), HostCommunicator (CPU memory: shared memory or Gloo),
-// C10dCommunicator (a c10d backend as it is: NCCL). Conformance: tests/conformance/communicator_suite.h.
+// Communicator provides the collectives among the ranks of a run: the seam between the trainer and c10d.
+// Implementations: LocalCommunicator (one rank), HostCommunicator (CPU memory: shared memory or Gloo), C10dCommunicator
+// (a plain c10d backend: NCCL). Conformance: tests/conformance/communicator_suite.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,8 +16,9 @@
 
 namespace composer {
 
-// A collective under way. Wait returns when the result is in the tensor; on a GPU, when the current stream will see it.
-// Throws StatusError, or the backend's error, when a peer is lost. The tensor must not be touched before.
+// A PendingCollective is a collective in flight. Wait returns when the result is in the tensor; on a GPU, when the
+// current stream will see it. Throws StatusError, or the backend's error, when a peer is lost. The tensor must not be
+// touched before Wait returns.
 class PendingCollective {
  public:
   virtual ~PendingCollective() = default;
@@ -26,61 +27,64 @@ class PendingCollective {
 
 // Threads: one. All ranks call the same methods in the same order with the same shapes and dtypes.
 //
-// Sums have one order, the same for every collective and wherever an element lies in its buffer: a binary tree over the
-// ranks (tree_sum.h). So results do not depend on the strategy, and a sum over a mesh's rows and then over its columns
-// has the bits of one over all ranks when both are powers of two. bfloat16 and half are summed in float32. A backend
-// used as it is (C10dCommunicator) has an order of its own.
+// Sums are added in one order, the same for every collective and wherever an element lies in its buffer: a binary tree
+// over the ranks (tree_sum.h). Results therefore do not depend on the strategy, and a sum over a mesh's rows and then
+// its columns has the same bits as one over all ranks when both are powers of two. bfloat16 and half are summed in
+// float32. A plain backend (C10dCommunicator) has its own order.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  // Where tensors must be. NCCL: this rank's GPU.
+  // Returns the device on which tensors must be. NCCL: this rank's GPU.
   virtual at::Device device() const { return at::kCPU; }
-  // Whether sums have the order above.
+  // Returns whether sums are added in the order above.
   virtual bool sums_in_tree_order() const { return true; }
-  // Starts tensor = sum over ranks, in place; contiguous tensors only. Never null.
+  // Starts tensor = sum over ranks, in place. The tensor must be contiguous. Never returns null.
   virtual std::unique_ptr<PendingCollective> StartAllReduceSum(at::Tensor tensor) = 0;
-  // Starts output = [input of rank 0, input of rank 1, …]. output.numel() == world_size * input.numel(); one dtype; both
-  // contiguous. input may be this rank's own part of output (nothing is copied), else they do not overlap. Never null.
+  // Starts output = [input of rank 0, input of rank 1, …]. Requires output.numel() == world_size * input.numel(), one
+  // dtype, and both contiguous. input may be this rank's own part of output (nothing is copied), else they must not
+  // overlap. Never returns null.
   virtual std::unique_ptr<PendingCollective> StartAllGather(at::Tensor output, at::Tensor input) = 0;
-  // Starts output = sum over ranks of the rank-th of world_size equal parts of their inputs. Same rules; output may be
-  // this rank's own part of input. What is in the rest of input afterwards is undefined. Never null.
+  // Starts output = the sum over ranks of this rank's part, the rank-th of world_size equal parts, of each input. The
+  // same rules hold; output may be this rank's own part of input. The rest of input is undefined afterwards. Never
+  // returns null.
   virtual std::unique_ptr<PendingCollective> StartReduceScatterSum(at::Tensor output, at::Tensor input) = 0;
-  // tensor = root's tensor.
+  // Sets tensor to root's tensor.
   virtual void Broadcast(at::Tensor tensor, int root) = 0;
 
   void AllReduceSum(const at::Tensor& tensor) { StartAllReduceSum(tensor)->Wait(); }
-  // Host memory, summed in place, through the device when there is one.
+  // Sums host memory in place, through the device when there is one.
   void AllReduceSum(absl::Span<double> values);
 
-  // The group of the ranks that give the same color, ranked as here. A collective: all ranks call it in the same order
-  // with the same name, which is this group's alone ([a-z0-9_]+). The result must not outlive this communicator. A group
-  // of one is a LocalCommunicator. Throws what connecting throws.
+  // Returns the group of the ranks that pass the same color, ranked as here. A collective: all ranks call it in the
+  // same order with the same name, which no other group has ([a-z0-9_]+). The result must not outlive this
+  // communicator. A group of one is a LocalCommunicator. Throws what connecting throws.
   std::unique_ptr<Communicator> Split(int color, const std::string& name);
 
-  // Whose tensor the next collective is about, from 1: a part of the call that transports compare among ranks before data
-  // moves, so that one rank's tensor is never mistaken for another of the same size. It is 0 again after that collective.
+  // Sets the number, from 1, of the unit that the next collective is about; it is 0 again after that collective.
+  // Transports compare it among ranks before data moves, so that a tensor is never mistaken for another of the same
+  // size.
   void set_unit(uint16_t unit) { unit_ = unit; }
 
-  // Where spans of collectives that begin from now on go, and of the waits for them; null, as at first: nowhere. What was
-  // set before is not used any more, not even by a collective that is under way. A backend of its own (NCCL) is traced by
-  // its kernels instead.
+  // Sets where spans go for collectives that begin from now on and for the waits for them. Null, the default, records
+  // none. The previous tracer is not used any more, not even by a pending collective. A plain backend (NCCL) is traced
+  // by its kernels instead.
   virtual void set_tracer(Tracer* tracer) { tracer_ = tracer; }
   Tracer* tracer() const { return tracer_; }
 
-  // Collectives started so far, for tests that count them.
+  // Returns the number of collectives started so far, for tests.
   int64_t num_collectives() const { return num_collectives_; }
-  // Bytes this rank has sent so far by theory, of messages of B bytes over N ranks (B: the whole, not a part):
-  // all-gather and reduce-scatter (N-1)/N B, all-reduce twice that, broadcast (N-1) B at the root. What really goes over
-  // a wire may be more for small messages.
+  // Returns the bytes that this rank has sent so far in theory, for messages of B bytes (whole, not a part) over N
+  // ranks: all-gather and reduce-scatter (N-1)/N B, all-reduce twice that, broadcast (N-1) B at the root. The wire may
+  // carry more for small messages.
   int64_t bytes_sent() const { return bytes_sent_; }
 
  protected:
-  // A communicator for `size` >= 2 ranks that all call it with this name, unique in this communicator.
+  // Returns a communicator for `size` >= 2 ranks that all pass this name, which is unique in this communicator.
   virtual std::unique_ptr<Communicator> NewGroup(const std::string& name, int rank, int size) = 0;
 
-  // What starts. whole: the tensor of all ranks' parts.
+  // These count a collective that starts. `whole` is the tensor of all ranks' parts.
   void CountAllReduce(const at::Tensor& tensor) { Count(2 * PartsOfOthers(tensor)); }
   void CountParts(const at::Tensor& whole) { Count(PartsOfOthers(whole)); }
   void CountBroadcast(const at::Tensor& tensor, int root);
@@ -88,7 +92,7 @@ class Communicator {
     ++num_collectives_;
     bytes_sent_ += bytes;
   }
-  // For the collective that starts.
+  // Returns the unit of the collective that starts, and resets it.
   uint16_t TakeUnit() { return std::exchange(unit_, uint16_t{0}); }
 
  private:
@@ -104,10 +108,10 @@ class Communicator {
 
 // Throws c10::ValueError naming the collective unless the tensor is contiguous.
 void CheckContiguous(const char* collective, const at::Tensor& tensor);
-// The same, and unless `ranks` parts like `part` make a tensor like `whole`.
+// Also throws unless `ranks` parts like `part` make a tensor like `whole`.
 void CheckParts(const char* collective, const at::Tensor& whole, const at::Tensor& part, int ranks);
 
-// One rank: every collective is the identity and costs nothing.
+// With one rank every collective is the identity and costs nothing.
 class LocalCommunicator final : public Communicator {
  public:
   explicit LocalCommunicator(at::Device device = at::kCPU) : device_(device) {}

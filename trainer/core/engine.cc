@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-// A span only when somebody traces: the name is not even made otherwise.
+// A MaybeSpan exists only while someone traces; otherwise not even its name is made.
 class MaybeSpan {
  public:
   MaybeSpan(Tracer* tracer, EventSpans& names, Event event) {
@@ -77,7 +77,7 @@ absl::Status Engine::Dispatch(Event event) {
   return RunCallbacks(event);
 }
 
-// All are asked before the first is applied, so that what one changes does not decide whether another applies.
+// Asks all algorithms before applying the first, so that the changes of one do not decide whether another applies.
 absl::Status Engine::RunAlgorithms(Event event) {
   AlgorithmList matching;
   for (size_t i = 0; i < algorithms_.size(); ++i) {
@@ -117,7 +117,7 @@ void Engine::LogTrace(AlgorithmEntry& entry, Event event) {
 void Engine::Close() {
   if (is_closed_) return;
   is_closed_ = true;
-  listened_ = EventSet::All();  // so that Run notices
+  listened_ = EventSet::All();  // makes Run notice
   for (const auto& entry : callbacks_) {
     const absl::Status status = CatchTorch([&] { return entry->callback->Close(state_, logger_); });
     if (!status.ok()) LOG(ERROR) << "closing callback " << entry->name << ": " << status;

@@ -1,5 +1,5 @@
-// The only dispatcher of events: algorithms that match, in the order of the passes; then callbacks. At INIT callbacks
-// come first. With a tracer in the state, each event, algorithm and callback is a span.
+// The engine is the only dispatcher of events. It runs the algorithms that match, in the order of the passes, then the
+// callbacks; at INIT callbacks come first. With a tracer in the state, each event, algorithm and callback is a span.
 // Source: mosaicml composer/core/engine.py, passes.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,31 +21,32 @@ namespace composer {
 
 struct EngineOptions {
   std::vector<PlacedPass> algorithm_passes;  // besides the defaults
-  // Each application of an algorithm is logged as the metric algorithm_traces/<name>/<event> = 1 of its batch.
+  // If true, each application of an algorithm is logged in its batch as the metric algorithm_traces/<name>/<event> = 1.
   bool log_traces = false;
 };
 
-// Threads: the training thread. An event nobody listens to costs two tests.
+// Threads: the training thread. An event without listeners costs two tests.
 class Engine {
  public:
-  // Both must outlive the engine; the lists of algorithms and callbacks are read here and change only through Add.
+  // Both must outlive the engine. It reads the lists of algorithms and callbacks here; later they change only through
+  // Add.
   Engine(State& state, Logger& logger, EngineOptions options = {});
-  // Calls no callback: what Close would do must be asked for, since a callback may throw.
+  // Calls no callback. The owner must call Close, since a callback may throw.
   ~Engine() = default;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // The first non-OK status, annotated with who returned it and the event; the rest of the event is skipped.
+  // Returns the first non-OK status, annotated with its origin and the event; the rest of the event is skipped. Returns
   // kFailedPrecondition after Close.
   absl::Status Run(Event event) {
     return listened_.Has(event) || state_.tracer != nullptr ? Dispatch(event) : absl::OkStatus();
   }
 
-  // One more algorithm, at the end of state.algorithms. The trainer itself adds none after construction.
+  // Appends an algorithm to state.algorithms. The trainer itself adds none after construction.
   void Add(std::unique_ptr<Algorithm> algorithm);
 
-  // Callback::Close of every callback, in their order, once; also to be called after an error. What goes wrong in one
-  // (a status or an exception) is logged and does not keep the others from being closed.
+  // Calls Callback::Close of every callback once, in their order; call it also after an error. A failure of one (a
+  // status or an exception) is logged and does not keep the others from being closed.
   void Close();
 
  private:
@@ -54,7 +55,7 @@ class Engine {
     std::string name;
     EventSet wanted;
     EventSpans spans;
-    std::array<Logger::MetricId, kNumEvents> trace_ids;  // -1: not yet known to the logger
+    std::array<Logger::MetricId, kNumEvents> trace_ids;  // -1: not yet interned by the logger
   };
   struct CallbackEntry {
     Callback* callback;

@@ -27,7 +27,7 @@ std::string PathOf(const torch::nn::Module* module, Model& model) {
   return "model";
 }
 
-// Frames that say nothing of the error: how it was made, and how functions are called.
+// Says whether a frame is noise: it only shows how the error was made or how functions are called.
 bool IsNoise(absl::string_view function) {
   for (const char* part :
        {"c10::Error", "c10::detail::torch", "c10::ValueError", "c10::Dispatcher", "c10::impl::wrap",
@@ -50,7 +50,7 @@ std::string SamplesText(absl::Span<const int64_t> ids) {
                       ids.size() > kMostSamples ? ", …" : "", " (", ids.size(), ")");
 }
 
-// A line is "frame #3: NAME + 0x1d (0x7f… in /path/library.so)".
+// A line of the backtrace is "frame #3: NAME + 0x1d (0x7f… in /path/library.so)".
 std::string FramesOf(absl::string_view backtrace) {
   std::string text;
   int frames = 0;
@@ -84,7 +84,7 @@ void RethrowWithPlace(const State& state, absl::string_view where) {
     throw;
   } catch (const c10::Error& error) {
     stack = StackText(error);
-  } catch (...) {  // what is not LibTorch's brings no stack
+  } catch (...) {  // exceptions that are not LibTorch's carry no stack
   }
   const absl::Status status = StatusFromCurrentException();
   if (absl::IsUnavailable(status) || IsOutOfMemory(status)) throw;

@@ -1,5 +1,5 @@
-// Where an error of a model, a dataset or a plugin happened: module, step, samples and native stack, put behind its message.
-// Nothing is noted while all goes well.
+// These functions say where an error of a model, a dataset or a plugin happened: module, step, samples and native stack
+// are appended to its message. Nothing is recorded while all goes well.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,24 +15,25 @@
 
 namespace composer {
 
-// An exception is leaving the module's forward: of nested modules the first, which is the innermost, is kept, for each thread.
+// Records that an exception is leaving the module's forward. Of nested modules the first, the innermost, is kept; one
+// per thread.
 void NoteFailingModule(const torch::nn::Module& module);
-// Forgets it. Null: none was noted.
+// Returns the recorded module and forgets it. Null means that none was recorded.
 const torch::nn::Module* TakeFailingModule();
 
-// To be called in a catch block. Throws a StatusError with the code and message of what was caught, and with the place:
+// Must be called in a catch block. Throws a StatusError with the code and message of what was caught, plus the place:
 //   \n  in model.blocks.3.attn, forward of batch 13 (epoch 1), samples 3, 17, 20, … (8)\n  at gpt::Attention::forward …
-// where: "forward of batch 13 (epoch 1)".
-// What carries a Status already (collectives, callbacks, our own checks), out of memory and lost peers are thrown as they are.
+// `where` is "forward of batch 13 (epoch 1)". What carries a Status already (collectives, callbacks, our own checks),
+// out of memory and lost peers are rethrown as is.
 [[noreturn]] void RethrowWithPlace(const State& state, absl::string_view where);
 
-// "samples 3, 17, 20, … (8)": the first eight and the number of all.
+// Returns "samples 3, 17, 20, … (8)": the first eight ids and the number of all.
 std::string SamplesText(absl::Span<const int64_t> ids);
 
-// The functions that the error passed through, innermost first, at most 16, a line each: "\n  at NAME (LIBRARY)"; without
-// addresses, so that the same error has the same text. "": it has none.
+// Returns the functions that the error passed through, innermost first, at most 16, one per line: "\n  at NAME
+// (LIBRARY)". There are no addresses, so the same error gives the same text. Returns "" if the error has no backtrace.
 std::string StackText(const c10::Error& error);
-// The same of what a c10 backtrace says.
+// Same as StackText, from the text of a c10 backtrace.
 std::string FramesOf(absl::string_view backtrace);
 
 }  // namespace composer

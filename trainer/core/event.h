@@ -1,5 +1,5 @@
-// The events of a run, in the order in which they fire. This comment is the training loop; train_loop.cc is it made
-// code.
+// These are the events of a run, in the order in which they fire. This comment is the training loop; train_loop.cc
+// implements it.
 //
 //   INIT; BEFORE_LOAD; AFTER_LOAD
 //   FIT_START
@@ -19,11 +19,10 @@
 //   ITERATION_END; ITERATION_CHECKPOINT                            only when an iteration length is set
 //   FIT_END
 //   evaluation: EVAL_BEFORE_ALL; per evaluator: EVAL_START; per batch: EVAL_BATCH_START, EVAL_BEFORE_FORWARD,
-//     EVAL_AFTER_FORWARD, EVAL_BATCH_END; EVAL_END; then EVAL_AFTER_ALL (Trainer::Eval: EVAL_STANDALONE_START/END
-//     instead of the ALL pair)
+//     EVAL_AFTER_FORWARD, EVAL_BATCH_END; EVAL_END; then EVAL_AFTER_ALL (Trainer::Eval fires
+//     EVAL_STANDALONE_START/END instead of the ALL pair)
 //   prediction: PREDICT_START; per batch: PREDICT_BATCH_START, PREDICT_BEFORE_FORWARD, PREDICT_AFTER_FORWARD,
-//   PREDICT_BATCH_END; PREDICT_END
-//
+//     PREDICT_BATCH_END; PREDICT_END
 // Source: mosaicml composer/core/event.py (40 events). Golden: tests/golden/events.json.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -79,12 +78,13 @@ enum class Event : int {
 };
 inline constexpr int kNumEvents = 40;
 
-// Composer's names: "init", "before_load", … "predict_end".
+// Returns Composer's name: "init", "before_load", … "predict_end".
 absl::string_view EventName(Event event);
-// Events that start with AFTER_: algorithms run in reverse order on them.
+// Returns whether the event's name starts with AFTER_: there algorithms run in reverse order.
 bool IsAfterEvent(Event event);
 
-// A set of events; callbacks say with it which ones they want, so that nobody pays for the others.
+// An EventSet is a set of events. Callbacks declare with it which events they want, so that unwanted events cost
+// nothing.
 class EventSet {
  public:
   constexpr EventSet() = default;

@@ -1,5 +1,6 @@
-// The names of the spans of one participant in a run, one for each event: "event/after_loss" for the engine itself,
-// "algorithm/MixUp/event/before_forward", "callback/LRMonitor/event/batch_end". As mosaicml's profiler markers.
+// Holds the span names of one participant in a run, one per event: "event/after_loss" for the engine itself,
+// "algorithm/MixUp/event/before_forward", "callback/LRMonitor/event/batch_end". Same names as mosaicml's profiler
+// markers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,10 +15,10 @@ namespace composer {
 
 class EventSpans {
  public:
-  // prefix: "algorithm/MixUp/"; category: a constant.
+  // `prefix` is like "algorithm/MixUp/"; `category` must be a constant.
   EventSpans(std::string prefix, absl::string_view category);
 
-  // Made at the first use; the address stays.
+  // Creates the name at the first use; its address is stable.
   const TraceName& At(Event event);
 
  private:

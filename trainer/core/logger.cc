@@ -11,7 +11,7 @@
 namespace composer {
 namespace {
 
-// A destination of a plugin may throw; a run must not end for it.
+// Catches exceptions, since a plugin's destination may throw and must not end the run.
 absl::Status Call(const std::function<absl::Status(LoggerDestination&)>& call, LoggerDestination& destination) {
   try {
     return call(destination);

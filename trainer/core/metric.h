@@ -1,5 +1,5 @@
-// A metric is a few sums and a function of them, so that adding the sums over batches and ranks is exact whatever the
-// split.
+// A metric is a few sums and a function of them, so that adding the sums over batches and ranks is exact however the
+// data is split.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,15 +17,15 @@ namespace composer {
 class Metric {
  public:
   virtual ~Metric() = default;
-  // Composer's (torchmetrics') name: "MulticlassAccuracy", "CrossEntropy", "LanguageCrossEntropy".
+  // Returns Composer's (torchmetrics') name: "MulticlassAccuracy", "CrossEntropy", "LanguageCrossEntropy".
   virtual std::string name() const = 0;
-  // Adds one batch. outputs: what the model's eval_forward gave. Must not synchronise a GPU.
+  // Adds one batch. `outputs` is the result of the model's eval_forward. Must not synchronise with a GPU.
   virtual void Update(const at::Tensor& outputs, const Batch& batch) = 0;
-  // The sums so far; all-reduced in place by the caller when there are several ranks.
+  // Returns the sums so far. With several ranks, the caller all-reduces them in place.
   virtual absl::Span<double> sums() = 0;
-  // The value of the sums; NaN when nothing was added.
+  // Returns the value computed from the sums; NaN when nothing was added.
   virtual double Compute() const = 0;
-  // Forgets everything. (SummedMetric's does not wait for a GPU.)
+  // Resets the sums. (SummedMetric's override does not wait for a GPU.)
   virtual void Reset() {
     for (double& sum : sums()) sum = 0;
   }

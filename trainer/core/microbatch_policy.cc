@@ -11,7 +11,7 @@ namespace composer {
 namespace {
 
 constexpr int64_t kMaxPatience = 4096;
-constexpr int64_t kForgetAfter = 8;  // patiences
+constexpr int64_t kForgetAfter = 8;  // in units of patience
 
 }  // namespace
 
@@ -21,7 +21,7 @@ absl::Status MicrobatchPolicy::OnOutOfMemory(int64_t samples) {
   patience_ = std::min(kMaxPatience, 2 * patience_);
   failed_ = failed_ == 0 ? size_ : std::min(failed_, size_);
   if (size_ == 1) return OutOfMemoryStatus("a microbatch of one sample does not fit");
-  if (fitted_ >= size_) fitted_ = 0;  // what fitted once does no longer
+  if (fitted_ >= size_) fitted_ = 0;  // what fitted once does not fit any longer
   size_ = fitted_ > 0 ? (fitted_ + size_) / 2 : size_ / 2;
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// What the trainer needs of a model: Composer's ComposerModel.
+// Model is what the trainer requires of a model: Composer's ComposerModel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,18 +13,18 @@
 
 namespace composer {
 
-// What a model's loss is: one scalar, or several scalars. Each is logged as loss/train/<name>.
-// Source: mosaicml composer/trainer/trainer.py, _train_microbatch(): a tuple is loss0, loss1, …; of a map the entry
+// A Loss is the loss of a model: one scalar or several, each logged as loss/train/<name>. Source: mosaicml
+// composer/trainer/trainer.py, _train_microbatch(): the entries of a tuple are loss0, loss1, …; of a map the entry
 // `total` is trained on, else the sum.
 struct Loss {
-  // One scalar: trained on, logged as loss/train/total.
+  // A single scalar is trained on and logged as loss/train/total.
   Loss(at::Tensor scalar) : total(std::move(scalar)) {}  // NOLINT: a scalar is a loss
-  // Several: trained on their sum.
+  // Several scalars; their sum is trained on.
   explicit Loss(const std::vector<at::Tensor>& scalars) {
     for (size_t i = 0; i < scalars.size(); ++i) parts.emplace_back("loss" + std::to_string(i), scalars[i]);
     SumParts();
   }
-  // By name: trained on the one called "total", else on their sum.
+  // Named scalars; the one called "total" is trained on, else their sum.
   explicit Loss(std::vector<std::pair<std::string, at::Tensor>> named) : parts(std::move(named)) { SumParts(); }
 
   at::Tensor total;
@@ -44,14 +44,15 @@ struct Loss {
 
 class Model : public torch::nn::Module {
  public:
-  // Outputs for a batch, shape as the model defines; the same in training and evaluation unless eval_forward differs.
+  // Returns the outputs for a batch, shaped as the model defines; the same in training and evaluation unless
+  // eval_forward differs.
   virtual at::Tensor forward(const Batch& batch) = 0;
-  // The mean over the samples (or tokens) of the batch. Must not be called with an empty batch.
+  // Returns the mean over the samples (or tokens) of the batch. Must not be called with an empty batch.
   virtual Loss loss(const at::Tensor& outputs, const Batch& batch) = 0;
   virtual at::Tensor eval_forward(const Batch& batch) { return forward(batch); }
-  // New metric objects: for training batches, or for evaluation.
+  // Returns new metric objects, for training batches or for evaluation.
   virtual MetricList metrics(bool is_train) const = 0;
-  // Floating point operations of forward and backward for one sample; 0: not known. For SpeedMonitor.
+  // Returns the floating point operations of forward and backward for one sample, for SpeedMonitor; 0 if unknown.
   virtual double flops_per_sample() const { return 0; }
 };
 

@@ -10,7 +10,7 @@ namespace composer {
 
 namespace {
 
-// Marks an input as the address of a module; the address itself cannot be told from any other number.
+// Marks an input as the address of a module; the address itself looks like any other number.
 constexpr char kMark[] = "composer::ModuleCall";
 
 }  // namespace

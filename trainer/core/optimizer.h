@@ -1,4 +1,5 @@
-// Optimizers update the parameters of their groups in place from the parameters' gradients: one fused call a group.
+// Optimizers update the parameters of their groups in place from the parameters' gradients, with one fused call per
+// group.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +15,7 @@ namespace composer {
 struct ParamGroup {
   std::vector<at::Tensor> params;
   std::vector<std::string> names;
-  double lr = 0;          // this step's; schedulers write it
+  double lr = 0;          // this step's; written by schedulers
   double initial_lr = 0;  // as configured; the base that schedulers multiply
   double weight_decay = 0;
   // Momentum of SGD, RMSprop and Muon, beta1 of the others. The optimizer sets it; one_cycle_lr writes it.
@@ -27,18 +28,18 @@ class Optimizer {
  public:
   explicit Optimizer(std::vector<ParamGroup> groups) : groups_(std::move(groups)) {}
   virtual ~Optimizer() = default;
-  // Composer's class name: "DecoupledAdamW". Part of metric names (`lr-DecoupledAdamW/group0`).
+  // Returns Composer's class name, such as "DecoupledAdamW". It is part of metric names (`lr-DecoupledAdamW/group0`).
   virtual std::string name() const = 0;
-  // One update with the current gradients. A parameter without a gradient is left alone. Runs under NoGradGuard.
-  // Not calling it is how a step is skipped: nothing but Step changes the state.
+  // Makes one update with the current gradients. A parameter without a gradient is left alone. Runs under NoGradGuard.
+  // Only Step changes the state, so a step is skipped by not calling it.
   virtual void Step() = 0;
-  // Step for loss scaling. found_inf: float, one element, on the parameters' device; 0: a step, 1: nothing changes,
-  // neither parameters nor state. The Adam and SGD families decide on the device and nobody waits (SGD with dampening
-  // excepted); this default reads found_inf, which waits for the device.
+  // Step for loss scaling. found_inf is a float tensor of one element on the parameters' device: 0 makes a step, 1
+  // changes nothing, neither parameters nor state. The Adam and SGD families decide on the device without a host wait
+  // (except SGD with dampening); this default reads found_inf, which waits for the device.
   virtual void StepUnless(const at::Tensor& found_inf) {
     if (found_inf.item<float>() == 0) Step();
   }
-  // The live state, allocated at construction, so that a checkpoint can be copied into it:
+  // Returns the live state, allocated at construction, so that a checkpoint can be copied into it:
   // "<parameter>/exp_avg" [shape of the parameter], "group0/step" scalar, …
   virtual NamedTensors state() = 0;
 

@@ -13,7 +13,7 @@ constexpr absl::string_view kLast = "LowPrecisionLayerNorm";
 
 }  // namespace
 
-// Both keep the order of the others, and move by rotation because std::stable_partition allocates.
+// These two keep the order of the others, and move by rotation because std::stable_partition allocates.
 AlgorithmList SortSelectiveBackpropFirst(AlgorithmList list, Event event) {
   auto front = list.begin();
   for (auto it = list.begin(); it != list.end(); ++it) {

@@ -1,5 +1,5 @@
-// Randomness is a function of where the run is, so that resuming needs no generator state and the number of restarts
-// changes nothing.
+// Randomness is a function of the position in the run, so that resuming needs no generator state and the number of
+// restarts changes nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,13 +8,14 @@
 
 namespace composer {
 
-// Seeds the default generators for building the model: the same on every rank.
+// Seeds the default generators for building the model, the same on every rank.
 void SeedForConstruction(uint64_t seed);
-// For who uses torch's generator and puts it back while ranks that are threads may be seeding it for construction, too.
+// Guards torch's generator for code that uses and restores it while other ranks, as threads, may seed it for
+// construction.
 std::mutex& DefaultGeneratorMutex();
-// Seeds the default generators for one training step of one rank: dropout, augmentation, …
+// Seeds the default generators for one training step of one rank (dropout, augmentation, …).
 void SeedForStep(uint64_t seed, int rank, int64_t batch);
-// A well-mixed 64-bit function of its arguments (SplitMix64's finaliser, chained). Source: Steele et al. 2014,
+// Returns a well-mixed 64-bit function of its arguments (SplitMix64's finaliser, chained). Source: Steele et al. 2014,
 // doi:10.1145/2660193.2660195.
 uint64_t MixSeed(uint64_t seed, uint64_t a, uint64_t b);
 

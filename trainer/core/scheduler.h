@@ -1,5 +1,5 @@
-// A schedule is a pure function: where the run is -> factor on the initial learning rate. The one exception follows a
-// metric and has a small state (reduce_lr_on_plateau.h).
+// A schedule is a pure function from the position in the run to a factor on the initial learning rate. The one
+// exception follows a metric and has a small state (reduce_lr_on_plateau.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,45 +15,46 @@
 
 namespace composer {
 
-// What a schedule may depend on besides the time.
+// A ScheduleContext is what a schedule may depend on besides the time.
 struct ScheduleContext {
   Time max_duration;              // not kDuration
-  int64_t batches_per_epoch = 0;  // 0: not known
+  int64_t batches_per_epoch = 0;  // 0: unknown
   double scale_schedule_ratio = 1;
-  double initial_lr = 1;  // of the parameter group that is asked about, for schedules with absolute learning rates
+  double initial_lr = 1;  // of the parameter group in question, for schedules with absolute learning rates
 };
 
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  // Class name: "ReduceLROnPlateau". Keys the saved state.
+  // Returns the class name, such as "ReduceLROnPlateau". It is the key of the saved state.
   virtual std::string name() const { return "Scheduler"; }
-  // lr of the step that starts at `now` = initial_lr * Factor(now, context). (Composer lags one step; ours does not.)
+  // The lr of the step that starts at `now` is initial_lr * Factor(now, context). (Composer lags one step; ours does
+  // not.)
   virtual double Factor(const Timestamp& now, const ScheduleContext& context) const = 0;
-  // Momentum (beta1) of that step; nullopt: what it is.
+  // Returns the momentum (beta1) of that step; nullopt leaves it unchanged.
   virtual std::optional<double> Momentum(const Timestamp& now, const ScheduleContext& context) const {
     return std::nullopt;
   }
-  // kInvalidArgument when the schedule cannot be computed in this run. To be asked once before training; Factor throws
-  // c10::ValueError with the same message.
+  // Returns kInvalidArgument when the schedule cannot be computed in this run. Call it once before training; Factor
+  // throws c10::ValueError with the same message.
   virtual absl::Status Check(const ScheduleContext& context) const { return absl::OkStatus(); }
-  // True when Composer's Trainer gives the step the factor of the step before: ApplySchedulers.
+  // Returns true when Composer's Trainer gives a step the factor of the step before (see ApplySchedulers).
   virtual bool lags_in_composer() const { return false; }
 
-  // For schedules that follow a metric (observe_metrics.h calls them); all others keep no state.
-  // The name under which it is logged, "loss/train/total"; "": follows none.
+  // The rest is for schedules that follow a metric (observe_metrics.h calls them); all others keep no state. monitor is
+  // the name under which the metric is logged, such as "loss/train/total"; "" if the schedule follows none.
   virtual absl::string_view monitor() const { return ""; }
   virtual bool observes_every_batch() const { return false; }  // else every epoch
-  // The metric's new value, a number, equal on all ranks.
+  // Takes the metric's new value, a number, equal on all ranks.
   virtual void Observe(double value) {}
-  // One JSON value for the checkpoint; "" when there is nothing to keep.
+  // Returns one JSON value for the checkpoint, or "" when there is nothing to keep.
   virtual std::string SaveState() const { return ""; }
   virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
 };
 
 using SchedulerList = std::vector<std::unique_ptr<Scheduler>>;
 
-// The start of the epoch that `now` is in: where schedules that are stepped every epoch look. Pure.
+// Returns the start of the epoch that `now` is in, where schedules that are stepped every epoch look. Pure.
 Timestamp StartOfEpoch(const Timestamp& now);
 
 }  // namespace composer

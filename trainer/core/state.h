@@ -1,5 +1,5 @@
-// Everything that a run is, as data. The trainer owns it; algorithms and callbacks read and change it at events.
-// Source: mosaicml composer/core/state.py.
+// State is everything that a run is, as data. The trainer owns it; algorithms and callbacks read and change it at
+// events. Source: mosaicml composer/core/state.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,12 +28,12 @@ namespace composer {
 
 class ModelSharding;
 
-// kAmpFp16 scales the loss (optim/grad_scaler.h). Source: mosaicml composer/core/precision.py.
+// kAmpFp16 scales the loss (step/grad_scaler.h). Source: mosaicml composer/core/precision.py.
 enum class Precision { kFp32, kAmpBf16, kAmpFp16 };
-// "fp32", "amp_bf16", "amp_fp16".
+// Returns "fp32", "amp_bf16" or "amp_fp16".
 absl::string_view PrecisionName(Precision precision);
 
-// What one step added up to over all ranks; known after the step's gradients are reduced.
+// The totals of one step over all ranks, known after the step's gradients are reduced.
 struct StepTotals {
   double loss = 0;  // mean over the global batch
   int64_t samples = 0;
@@ -47,8 +47,8 @@ struct State {
   uint64_t seed = 0;
   int rank = 0;
   int world_size = 1;
-  // Of the ranks, those with another data_rank see other samples; the ranks of a tensor-parallel group, tensor_rank 0, 1,
-  // …, see the same. Without tensor parallelism data_rank is rank.
+  // Ranks with another data_rank see other samples; the ranks of a tensor-parallel group (tensor_rank 0, 1, …) see the
+  // same. Without tensor parallelism data_rank is rank.
   int data_rank = 0, data_ranks = 1;
   int tensor_rank = 0;
   at::Device device = at::kCPU;
@@ -62,17 +62,17 @@ struct State {
 
   // Time.
   Time max_duration;
-  Time iteration_length;  // in epochs or tokens; 0: a run has no iterations
+  Time iteration_length;  // in epochs or tokens; 0: no iterations
   Timestamp timestamp;
   Timestamp previous_timestamp;  // before the last batch
-  // With composer_compat: where schedules are read, which is the beginning of the last batch, not of this one. Batches 0
-  // and 1 both read the beginning of the run.
+  // Set with composer_compat: the time at which schedules are read, which is the beginning of the last batch, not of
+  // this one. Batches 0 and 1 both read the beginning of the run.
   std::optional<Timestamp> lagging;
   Timestamp eval_timestamp;     // of the running evaluation
   Timestamp predict_timestamp;  // of the running prediction
   int64_t batches_per_epoch = 0;
 
-  // The step under way.
+  // The step in progress.
   Batch batch;  // the whole rank batch at loader events, the microbatch inside forward/loss/backward
   at::Tensor outputs;
   at::Tensor loss;                                             // of the microbatch, before weighting
@@ -81,9 +81,9 @@ struct State {
 
   // Settings.
   int64_t device_train_microbatch_size = 0;         // 0: the whole rank batch
-  std::optional<MicrobatchPolicy> auto_microbatch;  // there: it sets device_train_microbatch_size
-  std::optional<GradScaler> scaler;                 // with kAmpFp16
-  NanPolicy nan;                                    // what a step that is not finite does
+  std::optional<MicrobatchPolicy> auto_microbatch;  // if set, it sets device_train_microbatch_size
+  std::optional<GradScaler> scaler;                 // set with kAmpFp16
+  NanPolicy nan;                                    // decides what a step that is not finite does
   Precision precision = Precision::kFp32;
   double scale_schedule_ratio = 1;
 
@@ -92,14 +92,15 @@ struct State {
   MetricList train_metrics;
   ModelSharding* sharding = nullptr;  // not owned; null: every rank has whole parameters
   std::string eval_label;             // of the running evaluation
-  int64_t eval_batches = 0;           // in it
+  int64_t eval_batches = 0;           // of the running evaluation
 
-  // Ends the run after the current batch, its evaluation and its checkpoint. With several ranks after the next batch, or at
-  // the end of the epoch if that comes first: the wish travels with that step's gradients, and all ranks end together.
+  // Ends the run after the current batch, its evaluation and its checkpoint. With several ranks it ends after the next
+  // batch, or at the end of the epoch if that comes first: the vote travels with that step's gradients, and all ranks
+  // end together.
   void StopTraining() { stop_requested = true; }
   bool stop_requested = false;
-  // Saves a checkpoint after the current batch whatever the save interval; with several ranks after the next batch, as
-  // StopTraining. Training goes on.
+  // Saves a checkpoint after the current batch whatever the save interval is; with several ranks after the next batch,
+  // like StopTraining. Training goes on.
   void SaveCheckpoint() { save_requested = true; }
   bool save_requested = false;
 

@@ -1,5 +1,5 @@
-// What a run tells whoever watches over it, and asks of them. The worker's agent implements it; a bare program needs
-// none.
+// Supervision is what a run reports to its supervisor and asks of it. The worker's agent implements it; a standalone
+// program needs none.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,19 +10,19 @@ namespace composer {
 
 enum class RunPhase { kStarting, kConnecting, kBuilding, kLoading, kTraining, kEvaluating, kSaving, kDone };
 
-// Threads: called from the training thread.
+// Threads: called on the training thread.
 class Supervision {
  public:
   virtual ~Supervision() = default;
   virtual void OnPhase(RunPhase phase) {}
-  // Training begins at `batch`; checkpoint is the path it came from, "" when from scratch.
+  // Training begins at `batch`. `checkpoint` is the path that it was loaded from, "" when from scratch.
   virtual void OnStarted(const std::string& checkpoint, int64_t batch, int64_t samples) {}
-  // After every optimizer step: must cost no more than a few stores.
+  // Called after every optimizer step; must cost no more than a few stores.
   virtual void OnStep(int64_t batch, int64_t samples, double loss) {}
   virtual void OnCheckpointSaved(const std::string& path, int64_t batch) {}
-  // True once the run should save a checkpoint and leave. Read every step.
+  // Returns true once the run should save a checkpoint and leave. Called every step.
   virtual bool DrainRequested() const { return false; }
-  // True once for each time that a checkpoint was asked for. Read every step.
+  // Returns true once for each request for a checkpoint. Called every step.
   virtual bool TakeSaveRequest() { return false; }
 };
 

@@ -20,7 +20,7 @@ absl::Status OutOfMemoryStatus(absl::string_view message) {
 
 bool IsOutOfMemory(const absl::Status& status) { return status.GetPayload(kOutOfMemoryMark).has_value(); }
 
-// The classes nest: children come before their parents.
+// Derived exception classes must come before their bases.
 absl::Status StatusFromCurrentException() {
   try {
     throw;

@@ -1,6 +1,6 @@
-// The one translator between LibTorch's exceptions and absl::Status.
+// This is the one translator between LibTorch's exceptions and absl::Status.
 //
-//   c10::OutOfMemoryError, std::bad_alloc            kResourceExhausted, marked as OutOfMemoryStatus does
+//   c10::OutOfMemoryError, std::bad_alloc            kResourceExhausted, marked as by OutOfMemoryStatus
 //   c10::DistError and its children (store, network) kUnavailable
 //   NotImplementedError                              kUnimplemented
 //   ValueError, TypeError                            kInvalidArgument
@@ -33,19 +33,20 @@ class StatusError final : public std::exception {
   std::string text_;
 };
 
-// Throws StatusError unless OK.
+// Throws StatusError unless the status is OK.
 inline void ThrowIfError(const absl::Status& status) {
   if (!status.ok()) throw StatusError(status);
 }
 
-// kResourceExhausted for memory: IsOutOfMemory tells it from a full disk. Annotate drops the mark.
+// Returns kResourceExhausted marked as memory, so that IsOutOfMemory can tell it from a full disk. Annotate drops the
+// mark.
 absl::Status OutOfMemoryStatus(absl::string_view message);
 bool IsOutOfMemory(const absl::Status& status);
 
-// To be called inside a catch block. The message has no backtrace.
+// Must be called in a catch block. The message has no backtrace.
 absl::Status StatusFromCurrentException();
 
-// fn() and OK, or the Status of what it threw. fn may return void or absl::Status.
+// Calls fn and returns OK, or the Status of what it threw. fn may return void or absl::Status.
 template <typename Fn>
 absl::Status CatchTorch(Fn&& fn) {
   try {

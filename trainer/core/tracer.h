@@ -1,6 +1,6 @@
-// Where spans go: the seam between those who do work (engine, loop, algorithms, callbacks) and a profiler that draws it
-// on a time line. Everybody reads the pointer State::tracer; null, as it is but for the batches that are profiled,
-// costs one branch.
+// Tracer is where spans go: the seam between code that does work (engine, loop, algorithms, callbacks) and a profiler
+// that draws it on a time line. Everybody reads the pointer State::tracer; it is null except for the batches that are
+// profiled, and then costs one branch.
 //
 //   const TraceSpan span(state.tracer, kForwardSpan);      // until the end of the scope
 // SPDX-License-Identifier: Apache-2.0
@@ -12,21 +12,21 @@
 
 namespace composer {
 
-// A name is told once and then passed by its address, so that a span stores a pointer. Must outlive the tracer's use of
-// it: a constant, or a member of what lives as long as the run.
+// A name is passed by its address, so that a span stores only a pointer. It must outlive the tracer's use of it: make
+// it a constant, or a member of an object that lives as long as the run.
 struct TraceName {
   absl::string_view name;      // "forward", "event/before_loss", "callback/LRMonitor/event/batch_end"
-  absl::string_view category;  // what the profiler's verdict sums by; below
+  absl::string_view category;  // the key of the sums in the profiler's verdict; see below
 };
 
-// Parts of a step, by category. An instant belongs to the innermost span around it: an algorithm inside forward counts
-// as the algorithm, a wait for a collective inside backward as communication.
+// These are the parts of a step, by category. An instant belongs to the innermost span around it: an algorithm inside
+// forward counts as the algorithm, a wait for a collective inside backward as communication.
 inline constexpr TraceName kDataloaderSpan{"dataloader", "data_wait"};
 inline constexpr TraceName kForwardSpan{"forward", "forward"};
 inline constexpr TraceName kLossSpan{"loss", "forward"};
 inline constexpr TraceName kBackwardSpan{"backward", "backward"};
-inline constexpr TraceName kReduceSpan{"reduce_gradients", "communication"};  // time in which the step waits for it
-// A collective while it runs, on whichever thread runs it; and the time in which somebody waits for one.
+inline constexpr TraceName kReduceSpan{"reduce_gradients", "communication"};  // the time in which the step waits for it
+// A collective while it runs, on whichever thread runs it, and the time that someone waits for one.
 inline constexpr TraceName kAllReduceSpan{"all_reduce", "communication"};
 inline constexpr TraceName kAllGatherSpan{"all_gather", "communication"};
 inline constexpr TraceName kReduceScatterSpan{"reduce_scatter", "communication"};
@@ -36,20 +36,20 @@ inline constexpr TraceName kOptimizerSpan{"optimizer_step", "optimizer"};
 inline constexpr TraceName kEvaluationSpan{"evaluation", "evaluation"};
 inline constexpr TraceName kCheckpointSpan{"checkpoint", "checkpoint"};
 
-// Threads: any; the end of a span comes from the thread that began it. Calls neither allocate nor lock.
+// Thread-safe; a span must end on the thread that began it. Calls neither allocate nor lock.
 class Tracer {
  public:
-  using Span = uint64_t;  // the tracer's own; 0: not recorded
+  using Span = uint64_t;  // defined by the tracer; 0: not recorded
 
   virtual ~Tracer() = default;
   virtual Span Begin(const TraceName& name) = 0;
-  // A span that was cut off meanwhile (its trace is written) is ignored.
+  // Ignores a span that was cut off meanwhile because its trace was written.
   virtual void End(Span span) = 0;
   virtual void Instant(const TraceName& name) = 0;
   virtual void Counter(const TraceName& name, double value) = 0;
 };
 
-// A span for as long as the object lives. The tracer, if any, outlives it.
+// A TraceSpan is a span that lasts as long as the object. The tracer, if any, must outlive it.
 class TraceSpan {
  public:
   TraceSpan(Tracer* tracer, const TraceName& name)

@@ -1,5 +1,5 @@
-// A training step by leaves (virtual_shards.h): what TrainBatch does between microbatches to make the step the same on
-// any number of ranks and with any sharding strategy.
+// ElasticStep makes a training step by leaves (virtual_shards.h): TrainBatch calls it between microbatches to make the
+// step the same on any number of ranks and with any sharding strategy.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,39 +16,39 @@ namespace composer {
 
 class ElasticStep {
  public:
-  // options: valid (ValidateVirtualShards), the ranks those of the communicator. params: those that get gradients, when
-  // gradients are to be summed here; none when the GradientSync sums passes in the order of the tree (Fsdp). All must
-  // outlive it. Throws c10::ValueError when the communicator's sums do not have that order.
+  // Requires valid options (ValidateVirtualShards) for the communicator's ranks. `params` are those that get gradients,
+  // if gradients are to be summed here; empty if the GradientSync sums passes in the order of the tree (Fsdp). All must
+  // outlive this object. Throws c10::ValueError when the communicator's sums do not have that order.
   ElasticStep(State& state, const ElasticOptions& options, std::vector<at::Tensor> params, Communicator& communicator);
 
-  // global_samples: of this step's batch, at least 1.
+  // global_samples is the size of this step's batch, at least 1.
   void BeginStep(int64_t global_samples);
   int64_t num_passes() const { return NumPasses(leaves_, options_.place.degrees); }
-  // This rank's microbatches, one a pass; some may be empty.
+  // Returns this rank's microbatches, one per pass; some may be empty.
   std::vector<Microbatch> Plan() const { return PlanLeaves(options_.place, leaves_, global_samples_); }
 
-  // The rows of a microbatch in memory of their own: where a slice begins in a batch depends on the rank, and kernels
-  // may round differently at another alignment. What the dataset counted of the rank's batch is left out.
+  // Returns the rows of a microbatch in memory of their own: where a slice begins in a batch depends on the rank, and
+  // kernels may round differently at another alignment. What the dataset counted of the rank's batch is dropped.
   static Batch Rows(const Batch& batch, const Microbatch& microbatch);
 
-  // For each leaf that has samples. Random numbers of the leaf; gradients, losses and train metrics from zero; buffers as
-  // at the beginning of the step.
+  // Begins a leaf that has samples: seeds the leaf's random numbers, zeroes gradients, losses and train metrics, and
+  // restores the buffers from the beginning of the step.
   void BeginLeaf(int64_t leaf, LossSums& losses);
-  // Takes what the leaf gave. Leaves without samples count as zeros, at their place in the tree.
+  // Adds the leaf's results. Leaves without samples count as zeros, at their place in the tree.
   void EndLeaf(int64_t leaf, LossSums& losses);
-  // After this rank's last leaf: gradients of the parameters = sum over its leaves, which the ranks then sum. Zeros for
-  // a parameter that none of them used, as the sharding strategies have it.
+  // Must be called after this rank's last leaf. Sets the parameters' gradients to the sum over its leaves, which the
+  // ranks then sum; zeros for a parameter that none of them used, as in the sharding strategies.
   void FinishLeaves();
 
-  // Collectives: losses of the global batch, and the train metrics' sums, in double by the same tree. The message's
-  // parts become theirs. Buffers, on all ranks, are as the first leaf with samples left them: one more broadcast each in
-  // a step that changed any.
+  // Sums the losses of the global batch and the train metrics' sums over ranks, in double by the same tree; the
+  // message's parts become these. A collective. On all ranks the buffers become those of the first leaf with samples;
+  // this takes one more broadcast per buffer in a step that changed any.
   void SumOverRanks(StepMessage& agreed);
   double loss() const { return totals_[0]; }
 
  private:
   int64_t first_leaf() const { return FirstLeafWithSamples(global_samples_, leaves_); }
-  // Zeros for the leaves before this pass that had no samples.
+  // Adds zeros for the leaves before this pass that had no samples.
   void SkipTo(int64_t pass);
   int64_t BufferVersions() const;
   void SettleBuffers(bool changed);
@@ -59,8 +59,9 @@ class ElasticStep {
   Communicator& communicator_;
   int64_t global_samples_ = 0, leaves_ = 0;
   TreeAccumulator sum_;
-  int64_t next_pass_ = 0;  // whose term comes next
-  // By leaf: loss, parts, sums of the metrics, has changed buffers. Each row is written by one rank.
+  int64_t next_pass_ = 0;  // the pass whose term comes next
+  // A row has, for one leaf: loss, parts, sums of the metrics, whether buffers changed. Each row is written by one
+  // rank.
   std::vector<double> numbers_;
   std::vector<double> totals_;
   std::vector<at::Tensor> buffers_, start_buffers_, first_buffers_;  // now, before the step, after first_leaf()

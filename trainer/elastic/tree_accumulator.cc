@@ -8,7 +8,7 @@
 namespace composer {
 namespace {
 
-// left += right. Zeros are added where a term has no tensor: -0 becomes 0 on every placement of the terms.
+// left += right. Zeros are added where a term has no tensor, so that -0 becomes 0 wherever the terms are placed.
 void AddTo(TreeAccumulator::Term& left, TreeAccumulator::Term& right) {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < left.size(); ++i) {

@@ -1,5 +1,5 @@
-// Sums a stream of terms in the order of TreeSum without keeping them all: a binary counter of partial sums, so at most
-// log2(n) + 1 of n terms are in memory.
+// TreeAccumulator sums a stream of terms in the order of TreeSum without keeping them all: with a binary counter of
+// partial sums, at most log2(n) + 1 of n terms are in memory.
 //
 // A term is a list of tensors (gradients; an undefined one stands for zeros). All terms have the same shapes.
 // SPDX-License-Identifier: Apache-2.0
@@ -17,9 +17,9 @@ class TreeAccumulator {
  public:
   using Term = std::vector<at::Tensor>;  // float32; the accumulator owns their memory
 
-  // The next term of the sum.
+  // Adds the next term of the sum.
   void Add(Term term);
-  // The sum of all terms since the last Take; nothing in it if there was none.
+  // Returns the sum of all terms since the last Take; empty if there were none.
   Term Take();
 
  private:

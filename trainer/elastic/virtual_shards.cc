@@ -23,7 +23,7 @@ SampleRange SamplesOfLeaf(int64_t leaf, int64_t leaves, int64_t global_samples) 
   return {global_samples * leaf / leaves, global_samples * (leaf + 1) / leaves};
 }
 
-// The numbers of ranks that could, the strategy unchanged.
+// Returns the numbers of ranks that could run them with the same strategy.
 std::string RanksThatFit(int shards, const MeshDegrees& degrees) {
   std::vector<int> worlds;
   const bool sharded = degrees.shard > 1;
@@ -62,7 +62,7 @@ int RankOfLeaf(int64_t leaf, int64_t leaves, const MeshDegrees& degrees) {
   return static_cast<int>(leaf / of_replica * degrees.shard + leaf % of_replica % degrees.shard);
 }
 
-// The smallest l with global_samples (l + 1) / leaves >= 1.
+// This is the smallest l with global_samples (l + 1) / leaves >= 1.
 int64_t FirstLeafWithSamples(int64_t global_samples, int64_t leaves) {
   return (leaves + global_samples - 1) / global_samples - 1;
 }

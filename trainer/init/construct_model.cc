@@ -11,7 +11,7 @@
 namespace composer {
 namespace {
 
-// Of a model some of whose parameters have no memory yet: the others and buffers.
+// Moves buffers, and the parameters that have memory already, of a model.
 void MoveFilled(torch::nn::Module& model, at::Device device) {
   const auto move = [&](at::Tensor& tensor) {
     if (!tensor.is_meta() && tensor.device() != device) tensor.set_data(tensor.to(device));

@@ -10,7 +10,7 @@
 namespace composer {
 namespace {
 
-uint64_t NameHash(const std::string& name) {  // FNV-1a: the same everywhere and forever
+uint64_t NameHash(const std::string& name) {  // FNV-1a, which is the same everywhere and forever
   uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return hash;
@@ -43,7 +43,7 @@ void DeferredInit::Build(const std::function<torch::nn::Module&()>& build) {
   Fill(others);
 }
 
-// The first name that a draw is needed for is its name.
+// A draw is named after the first tensor that needs it.
 void DeferredInit::Name(const std::string& name, const at::Tensor& tensor) {
   if (!IsDeferred(tensor)) return;
   const uint64_t hash = NameHash(name);

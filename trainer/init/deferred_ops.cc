@@ -11,7 +11,7 @@
 namespace composer {
 namespace {
 
-// The scope that this thread is in: a kernel has no other way to find it.
+// The scope of this thread: a kernel has no other way to find it.
 thread_local DeferredOps* scope = nullptr;
 
 void Kernel(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
@@ -23,7 +23,7 @@ void Kernel(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::
   }
 }
 
-// Once a process, and for its life.
+// Installs the kernel once per process, for the process's lifetime.
 void InstallKernel() {
   static torch::Library* const library = [] {
     auto* made = new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::DeferredInit, __FILE__, __LINE__);
@@ -39,7 +39,7 @@ void SetArgument(const c10::FunctionSchema& schema, const char* name, const c10:
   if (index >= 0 && !stack[static_cast<size_t>(index)].isNone()) stack[static_cast<size_t>(index)] = value;
 }
 
-// torch::tensor(values) makes an empty tensor like this and writes to it through a pointer.
+// torch::tensor(values) makes an empty tensor under these guards and writes to it through a pointer.
 bool IsTensorOfValues() {
   return c10::impl::tls_is_dispatch_keyset_excluded(c10::autograd_dispatch_keyset) &&
          !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::ADInplaceOrView);
@@ -51,7 +51,7 @@ bool IsTensorType(const c10::TypePtr& type) {
 }
 
 bool HasTensorResults(const c10::FunctionSchema& schema) {
-  return schema.returns().empty() ||  // void: in place
+  return schema.returns().empty() ||  // void operations work in place
          std::any_of(schema.returns().begin(), schema.returns().end(),
                      [](const c10::Argument& result) { return IsTensorType(result.type()); });
 }
@@ -77,7 +77,7 @@ at::Tensor MetaLike(const at::Tensor& tensor) {
                           : at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
 }
 
-// Results of device meta. What has no kernel for shapes (convolutions) is run on zeros.
+// Computes results of device meta. An operation without a kernel for shapes (convolutions) is run on zeros.
 void RunShapes(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   torch::jit::Stack shapes = stack;
   try {
@@ -154,12 +154,12 @@ void DeferredOps::RunDeferred(const c10::OperatorHandle& op, torch::jit::Stack& 
 }
 
 void DeferredOps::RunNow(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
-  try {  // what needs shapes only
+  try {  // for operations that only need shapes
     torch::jit::Stack shapes = stack;
     op.callBoxed(shapes);
     stack = std::move(shapes);
     return;
-  } catch (const c10::Error&) {  // "cannot be called on meta tensors", in several wordings
+  } catch (const c10::Error&) {  // the error is "cannot be called on meta tensors", in several wordings
   }
   OpRecording::RealStorages real;
   for (const at::Tensor& tensor : TensorsOf(stack)) {

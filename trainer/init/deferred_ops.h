@@ -1,6 +1,6 @@
-// Makes tensors without memory: within the scope, on this thread, what asks for a new tensor gets one of device meta, and
-// what is done to such tensors is done to their shapes and recorded. Done by a kernel for all operators at the dispatch
-// key that LibTorch keeps for this (c10::DispatchKey::DeferredInit), above autograd.
+// DeferredOps makes tensors without memory: within the scope, on this thread, new tensors are of device meta, and
+// operations on such tensors apply to their shapes and are recorded. A kernel for all operators does this, at the
+// dispatch key that LibTorch reserves for it (c10::DispatchKey::DeferredInit), above autograd.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,8 +15,8 @@
 namespace composer {
 
 // Operations throw c10::Error for what cannot be done without values: reading through a pointer, a generator of the
-// caller's own, a decision on random numbers. A value that does not depend on random numbers is computed when it is asked
-// for (`linspace(…)[i].item()`).
+// caller's own, a decision on random numbers. A value that does not depend on random numbers is computed when it is
+// requested (`linspace(…)[i].item()`).
 class DeferredOps {
  public:
   explicit DeferredOps(OpRecording& recording);
@@ -24,16 +24,17 @@ class DeferredOps {
   DeferredOps(const DeferredOps&) = delete;
   DeferredOps& operator=(const DeferredOps&) = delete;
 
-  // Those that were made or seen in the scope and still live, a tensor object once; views and temporary ones too.
+  // Returns the tensors that were made or seen in the scope and are still alive, each object once; views and
+  // temporaries too.
   std::vector<at::Tensor> LiveTensors() const;
   OpRecording& recording() { return recording_; }
 
-  // The kernel. stack: arguments, replaced by results.
+  // Runs the kernel. `stack` has the arguments, which the results replace.
   void Run(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
  private:
   void RunDeferred(const c10::OperatorHandle& op, torch::jit::Stack& stack);
-  // Results that are no tensors, of real values.
+  // Computes results that are not tensors, from real values.
   void RunNow(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
   OpRecording& recording_;
@@ -42,7 +43,7 @@ class DeferredOps {
   c10::impl::IncludeDispatchKeyGuard include_;
 };
 
-// For what must have memory at once, like a file's tensors: within this scope nothing is deferred.
+// Nothing is deferred within this scope, for tensors that must have memory at once, like a file's.
 class UndeferredScope {
  public:
   UndeferredScope() : exclude_(c10::DispatchKey::DeferredInit) {}
@@ -51,8 +52,8 @@ class UndeferredScope {
   c10::impl::ExcludeDispatchKeyGuard exclude_;
 };
 
-// The tensor has the data of the other from now on, which may be on another device; it stays the same object, with
-// requires_grad as it was. (Tensor::set_data refuses to leave the device meta.)
+// Gives the tensor the data of another, which may be on another device; it stays the same object with the same
+// requires_grad. (Tensor::set_data refuses to leave the device meta.)
 void ReplaceData(const at::Tensor& tensor, const at::Tensor& data);
 
 }  // namespace composer

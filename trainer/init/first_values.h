@@ -1,4 +1,4 @@
-// Where parameters without memory (device meta) get their first values from, one at a time.
+// FirstValues gives initial values to parameters without memory (device meta), one at a time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,17 +8,17 @@
 
 namespace composer {
 
-// Threads: any number at once.
+// Thread-safe.
 class FirstValues {
  public:
   virtual ~FirstValues() = default;
-  // No values yet, and they come from here?
+  // Returns whether the tensor has no values yet and they come from this object.
   virtual bool IsDeferred(const at::Tensor& tensor) const = 0;
-  // New memory on the CPU. The tensor: one that IsDeferred; it stays as it is.
+  // Returns the values in new memory on the CPU. Requires IsDeferred(tensor); the tensor does not change.
   virtual at::Tensor Values(const at::Tensor& tensor) const = 0;
-  // What Values needs at most, the result included.
+  // Returns the maximum bytes that Values needs, the result included.
   virtual int64_t BytesFor(const at::Tensor& tensor) const = 0;
-  // Of everything that decides the values. Ranks with the same have the same model.
+  // Returns a fingerprint of everything that decides the values. Ranks with equal fingerprints have the same model.
   virtual uint64_t Fingerprint() const = 0;
 };
 

@@ -15,22 +15,22 @@
 namespace composer {
 namespace {
 
-// In-place operations that leave nothing of what was in `self` and do not read it.
+// These in-place operations leave nothing of the old values in `self` and do not read it.
 constexpr absl::string_view kOverwriters[] = {"aten::normal_", "aten::uniform_", "aten::zero_",
                                               "aten::fill_",   "aten::copy_",    "aten::log_normal_"};
 
-// Zeros instead: what nobody writes is the same on all ranks.
+// Such tensors become zeros, so that what nobody writes is the same on all ranks.
 bool IsUninitialised(const std::string& name) {
   return absl::StartsWith(name, "aten::empty") || absl::StartsWith(name, "aten::new_empty");
 }
 
-// A tensor with the geometry of `like` on another's storage.
+// Returns a tensor with the geometry of `like` on another's storage.
 at::Tensor OnStorage(const at::Tensor& storage_of, const at::Tensor& like) {
   return at::empty({0}, like.options().device(storage_of.device()))
       .set_(storage_of.storage(), like.storage_offset(), like.sizes(), like.strides());
 }
 
-// Of operations that have no argument for a generator: torch's own, which threads share.
+// For operations without a generator argument: seeds torch's own generator, which threads share.
 class SeededDefaultGenerator {
  public:
   explicit SeededDefaultGenerator(uint64_t seed)
@@ -133,7 +133,7 @@ bool OpRecording::Overwrites(const Op& op, StorageKey storage) const {
          self.nbytes() == storage->nbytes();
 }
 
-// What lies before the last complete overwriting does not matter, besides the making.
+// What precedes the last complete overwriting does not matter, except making the storage.
 void OpRecording::Need(StorageKey storage, size_t before, Slice& slice) const {
   const auto writers = writers_.find(storage);
   if (writers == writers_.end()) return;

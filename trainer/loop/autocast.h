@@ -1,4 +1,4 @@
-// Mixed precision for the forward pass and the loss: torch's autocast, switched on for a scope.
+// AutocastScope runs the forward pass and the loss in mixed precision: it switches on torch's autocast for a scope.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace composer {
 
-// kFp32: does nothing. kAmpBf16, kAmpFp16: matrix products in that type on this device type, on CPU too; the weight
-// cache lives for the scope.
+// kFp32 does nothing. kAmpBf16 and kAmpFp16 make matrix products in that type on this device type, on a CPU too; the
+// weight cache lives for the scope.
 class AutocastScope {
  public:
   AutocastScope(Precision precision, at::DeviceType device) : device_(device), active_(precision != Precision::kFp32) {

@@ -31,7 +31,7 @@ bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state)
 
 namespace {
 
-// One forward pass; the batch may be empty on this rank.
+// Makes one forward pass; the batch may be empty on this rank.
 void RunEvalMicrobatch(State& state, Engine& engine, const MetricList& metrics) {
   ThrowIfError(engine.Run(Event::kEvalBeforeForward));
   if (state.batch.num_samples > 0) {
@@ -52,7 +52,7 @@ void RunEvalMicrobatch(State& state, Engine& engine, const MetricList& metrics) 
   for (const auto& metric : metrics) metric->Update(state.outputs, state.batch);
 }
 
-// most: the samples of the rank that has the most.
+// `most` is the number of samples of the rank that has the most.
 void RunEvalBatch(const Evaluator& evaluator, int64_t most, State& state, Engine& engine) {
   ThrowIfError(engine.Run(Event::kEvalBatchStart));
   const int64_t samples = state.batch.num_samples, wanted = evaluator.device_eval_microbatch_size;
@@ -71,7 +71,7 @@ void RunEvalBatch(const Evaluator& evaluator, int64_t most, State& state, Engine
   ThrowIfError(engine.Run(Event::kEvalBatchEnd));
 }
 
-// All sums of all metrics in one collective, and the tokens of the evaluation.
+// Sums all metrics, and the tokens of the evaluation, over ranks in one collective.
 void SumOverRanks(const MetricList& metrics, Communicator& communicator, Timestamp& time) {
   if (communicator.world_size() == 1) return;
   std::vector<double> sums = {static_cast<double>(time.token)};  // exact up to 2^53

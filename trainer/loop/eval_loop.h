@@ -1,4 +1,4 @@
-// Runs one evaluator: every sample once, whatever the number of ranks, metrics exact.
+// Runs one evaluator: every sample once, whatever the number of ranks is, with exact metrics.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,26 +18,26 @@ namespace composer {
 struct Evaluator {
   std::string label;
   std::shared_ptr<const DataLoader> loader;  // not shuffled, nothing dropped, uneven shares
-  std::unique_ptr<Prefetcher> batches;       // of loader
+  std::unique_ptr<Prefetcher> batches;       // from loader
   MetricList metrics;
   Time eval_interval;
-  int64_t device_eval_microbatch_size = 0;  // samples of a forward pass; 0: the whole batch
-  int64_t last_batch = -1;                  // of the training, when it last ran
+  int64_t device_eval_microbatch_size = 0;  // samples per forward pass; 0: the whole batch
+  int64_t last_batch = -1;                  // the training's batch when it last ran
 };
 
-// Should it run at this event (kBatchEnd, kEpochEnd, kIterationEnd or kFitEnd)? Epoch intervals fire at kEpochEnd, those
-// in iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did. Source: mosaicml composer/core/evaluator.py,
-// evaluate_periodically().
+// Returns whether the evaluator runs at this event (kBatchEnd, kEpochEnd, kIterationEnd or kFitEnd). Epoch intervals
+// fire at kEpochEnd, those in iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did.
+// Source: mosaicml composer/core/evaluator.py, evaluate_periodically().
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state);
 
 // Emits EVAL_START … EVAL_END, logs metrics/<label>/<metric> and flushes them as one record. The model is in evaluation
-// mode meanwhile; with several ranks rank 0's buffers are broadcast first. State::eval_timestamp counts the samples of all
-// ranks; tokens are this rank's until the ranks add them up, with the metrics, before EVAL_END. communicator: of the ranks with
-// other samples. Throws what the model or the collectives throw.
+// mode meanwhile; with several ranks rank 0's buffers are broadcast first. State::eval_timestamp counts the samples of
+// all ranks; its tokens are this rank's until the ranks add them up, with the metrics, before EVAL_END. `communicator`
+// has the ranks with other samples. Throws what the model or the collectives throw.
 void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator, Logger& logger);
 
-// Those metrics whose name one of the patterns is found in (a regular expression, or plain text; case ignored); all when
-// there are no patterns. kInvalidArgument: a pattern that matches none, with the names there are.
+// Returns the metrics whose name contains a match of one of the patterns (a regular expression, or plain text; ignoring
+// case); all when there are no patterns. Returns kInvalidArgument if a pattern matches none, with the existing names.
 absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<std::string>& patterns);
 
 }  // namespace composer

@@ -55,14 +55,14 @@ PromptShare ShareOf(size_t prompts, int rank, int ranks) {
 
 namespace {
 
-// The prompts of one rank.
+// Generates for the prompts of one rank.
 class Generation {
  public:
   Generation(const TokenLists& prompts, const GenerateOptions& options, CausalDecoder& decoder, State& state,
              Communicator& data_ranks)
       : prompts_(prompts), options_(options), decoder_(decoder), state_(state), data_ranks_(data_ranks) {}
 
-  // New tokens of the rank's own prompts.
+  // Returns the new tokens of the rank's own prompts.
   TokenLists Run(const PromptShare& share) {
     const torch::NoGradGuard no_grad;
     const bool was_training = state_.model->is_training();
@@ -83,7 +83,7 @@ class Generation {
 
  private:
   struct Row {
-    size_t sample;  // the prompt's number
+    size_t sample;  // the prompt's index
     std::vector<int64_t> tokens;
     bool done = false;
   };
@@ -96,7 +96,7 @@ class Generation {
       longest = std::max(longest, static_cast<int64_t>(prompts_[i].size()));
     }
     std::unique_ptr<DecoderCache> cache;
-    // The last new token is not looked at.
+    // The last new token is not fed to the model.
     if (options_.use_cache && !rows.empty())
       cache = decoder_.NewCache(static_cast<int64_t>(rows.size()), longest + options_.max_new_tokens - 1);
     for (int64_t place = 0; place < options_.max_new_tokens && AnyIsOpen(rows); ++place) {
@@ -110,7 +110,7 @@ class Generation {
       results_.emplace_back(row.tokens.begin() + static_cast<int64_t>(prompts_[row.sample].size()), row.tokens.end());
   }
 
-  // On this rank; where all must make the same passes, on any.
+  // Returns whether a row on this rank is unfinished; where all ranks must make the same passes, on any rank.
   bool AnyIsOpen(const std::vector<Row>& rows) {
     const bool own = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.done; });
     if (gathered_ == nullptr) return own;
@@ -120,7 +120,7 @@ class Generation {
     return open > 0;
   }
 
-  // Logits [B, vocab] on the host.
+  // Returns the logits [B, vocab] on the host.
   at::Tensor Forward(const std::vector<Row>& rows, bool first, DecoderCache* cache) {
     std::vector<int64_t> lengths;
     for (const Row& row : rows) lengths.push_back(static_cast<int64_t>(row.tokens.size()));
@@ -159,11 +159,11 @@ class Generation {
   CausalDecoder& decoder_;
   State& state_;
   Communicator& data_ranks_;
-  ModelSharding* gathered_ = nullptr;  // not null: for each pass, by all ranks
+  ModelSharding* gathered_ = nullptr;  // not null: all ranks gather parameters for each pass
   TokenLists results_;
 };
 
-// All ranks' lists, which are runs of one of `prompts` lists, on every rank.
+// Returns the lists of all ranks, which are runs of `prompts` lists, on every rank.
 TokenLists AllRanks(const TokenLists& own, size_t prompts, int64_t width, Communicator& data_ranks) {
   const int ranks = data_ranks.world_size();
   if (ranks == 1) return own;

@@ -1,12 +1,13 @@
-// Text from a language model: tokens appended to prompts one by one, under any sharding, and Composer's Generate callback.
+// This generates text with a language model: it appends tokens to prompts one by one, under any sharding. It also
+// implements Composer's Generate callback.
 //
-// Prompts are dealt out over data-parallel ranks in runs and cut into batches of batch_size. Where parameters are gathered
-// for each forward pass (FULL_SHARD), all ranks make the same number of passes: one without prompts, or whose rows are
-// all done, goes through the motions. With summon_full_params, or a strategy that keeps parameters anyway
-// (SHARD_GRAD_OP), they are gathered once, and each rank goes at its own pace.
-// A text depends on the model, its prompt and its number among the prompts only, except for the rounding of matrix
-// products of other shapes: not on ranks, batches or neighbours. No generator of torch is read.
-// Sources: mosaicml composer/callbacks/generate.py; transformers generation/utils.py (names, meaning, synced_gpus).
+// Prompts are distributed over data-parallel ranks in runs and cut into batches of batch_size. Where parameters are
+// gathered for each forward pass (FULL_SHARD), all ranks make the same number of passes: a rank without prompts, or
+// whose rows are all done, makes empty passes. With summon_full_params, or a strategy that keeps parameters anyway
+// (SHARD_GRAD_OP), parameters are gathered once, and each rank goes at its own pace. A text depends only on the model,
+// its prompt and its index among the prompts, except for the rounding of matrix products of other shapes: not on ranks,
+// batches or neighbours. No torch generator is read. Sources: mosaicml composer/callbacks/generate.py; transformers
+// generation/utils.py (names, meaning, synced_gpus).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,29 +27,31 @@ namespace composer {
 
 using TokenLists = std::vector<std::vector<int64_t>>;
 
-// The model as one that can be generated from. kInvalidArgument: it is none.
+// Returns the model as one that can generate, or kInvalidArgument if it cannot.
 absl::StatusOr<CausalDecoder*> DecoderOf(Model& model);
-// Of these options with these prompts on this model: kInvalidArgument naming the field, its value and what is allowed.
+// Checks these options with these prompts on this model. Returns kInvalidArgument naming the field, its value and what
+// is allowed.
 absl::Status Validate(const GenerateOptions& options, const TokenLists& prompts, const CausalDecoder& decoder);
 
-// The prompts [begin, end) that a rank of `ranks` has; `most`: of the rank that has the most.
+// A PromptShare has the prompts [begin, end) of one of `ranks` ranks; `most` is the number of the rank that has the
+// most.
 struct PromptShare {
   size_t begin = 0, end = 0, most = 0;
 };
 PromptShare ShareOf(size_t prompts, int rank, int ranks);
 
-// New tokens by prompt, an end-of-text token included, on every rank. A collective of data_ranks, those that have other
-// samples. The model is in evaluation mode meanwhile, with the weights that algorithms would have one use (of EMA the
-// averages); nothing else of the state changes. Throws what the model throws,
-// StatusError for what Validate refuses.
+// Returns the new tokens of each prompt, including an end-of-text token, on every rank. A collective of data_ranks, the
+// ranks with other samples. Meanwhile the model is in evaluation mode, with the algorithms' weights for inference (with
+// EMA the averages); nothing else of the state changes. Throws what the model throws, and StatusError for what Validate
+// rejects.
 TokenLists GenerateTokens(const TokenLists& prompts, const GenerateOptions& options, State& state,
                           Communicator& data_ranks);
-// The same as text; end-of-text tokens are left out.
+// Same as GenerateTokens, but with text; end-of-text tokens are left out.
 std::vector<std::string> GenerateTexts(const std::vector<std::string>& prompts, const GenerateOptions& options,
                                        State& state, Communicator& data_ranks);
 
-// At kBatchCheckpoint, kEpochCheckpoint, kIterationCheckpoint or kFitEnd: is its interval, in that event's unit, over? At
-// kFitEnd: unless it just ran.
+// Returns whether the callback runs at kBatchCheckpoint, kEpochCheckpoint, kIterationCheckpoint or kFitEnd: its
+// interval, in that event's unit, must be over; at kFitEnd it runs unless it just did.
 bool GenerateIsDue(const GenerateCallback& callback, Event event, const State& state);
 void RunGenerate(GenerateCallback& callback, State& state, Communicator& data_ranks, Logger& logger);
 

@@ -1,5 +1,5 @@
-// Runs a model over data without targets being needed: PREDICT_START … PREDICT_END.
-// Source: mosaicml composer/trainer/trainer.py, predict().
+// RunPredict runs a model over data that needs no targets: PREDICT_START … PREDICT_END. Source: mosaicml
+// composer/trainer/trainer.py, predict().
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,9 +11,10 @@
 
 namespace composer {
 
-// This rank's share of every batch through Model::forward in evaluation mode, in the loader's order. Outputs by batch, on
-// the CPU; empty unless return_outputs (a callback at PREDICT_AFTER_FORWARD may take state.outputs instead). Batches of
-// which this rank has no sample are left out. Throws what the model throws; StatusError from callbacks.
+// Runs this rank's share of every batch through Model::forward in evaluation mode, in the loader's order. Returns the
+// outputs by batch, on the CPU; empty unless return_outputs (a callback at PREDICT_AFTER_FORWARD may take state.outputs
+// instead). Batches without a sample for this rank are left out. Throws what the model throws, and StatusError from
+// callbacks.
 std::vector<at::Tensor> RunPredict(const DataLoader& loader, Prefetcher& batches, bool return_outputs, State& state,
                                    Engine& engine);
 

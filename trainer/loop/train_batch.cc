@@ -23,13 +23,13 @@
 namespace composer {
 namespace {
 
-// By how much token-weighted gradients are too small until the number of tokens is known: a power of two, so that
-// the division afterwards is exact and the same for any number of ranks.
+// Returns the factor by which token-weighted gradients are too small until the number of tokens is known: a power of
+// two, so that the division afterwards is exact and the same for any number of ranks.
 double TokenScale(int64_t global_samples) {
   return static_cast<double>(std::bit_ceil(static_cast<uint64_t>(global_samples)));
 }
 
-// Of each row, without waiting more than once.
+// Returns the number of loss tokens of each row, with one host wait.
 std::vector<int64_t> LossTokensByRow(const Batch& batch) {
   const bool countable = batch.targets.defined() && at::isIntegralType(batch.targets.scalar_type(), false);
   if (!countable) return {};
@@ -42,7 +42,7 @@ void CopyAll(const std::vector<at::Tensor>& from, std::vector<at::Tensor>& to) {
   if (!from.empty()) at::_foreach_copy_(to, from);
 }
 
-// A parameter may have several names.
+// Returns each trainable parameter once; it may have several names.
 std::vector<at::Tensor> TrainableOnce(const Model& model) {
   std::vector<at::Tensor> params;
   absl::flat_hash_set<const void*> seen;
@@ -152,7 +152,7 @@ std::vector<double> TrainBatch::Weights(const Request& request, const std::vecto
   }
   std::vector<int64_t> by_row = LossTokensByRow(state_.batch);
   message.loss_tokens = CountLossTokens(state_.batch);
-  // The dataset counts in a way of its own: in proportion to the rows then.
+  // If the dataset counts in its own way, tokens are taken in proportion to the rows.
   if (std::accumulate(by_row.begin(), by_row.end(), int64_t{0}) != message.loss_tokens) by_row.clear();
   TORCH_CHECK_VALUE(elastic_ == nullptr || !by_row.empty(),
                     "determinism: elastic with accumulate_train_batch_on_tokens counts the targets that are not -100; "
@@ -184,7 +184,7 @@ std::vector<Microbatch> TrainBatch::PlanOf() const {
 void TrainBatch::RunMicrobatches(const Request& request, StepMessage& message) {
   const std::vector<Microbatch> plan = PlanOf();
   const std::vector<double> weights = Weights(request, plan, message);
-  // An algorithm may change the batch before the forward pass: a second try must start from the first.
+  // An algorithm may change the batch before the forward pass, and a second try must start from the original.
   const bool keep = plan.size() > 1 || state_.auto_microbatch.has_value() || elastic_ != nullptr;
   Batch whole = keep ? state_.batch : Batch{};
   const auto restore = absl::MakeCleanup([&] {
@@ -258,7 +258,7 @@ void TrainBatch::ComputeLoss() {
 
 void TrainBatch::RunBackward(double weight) {
   ThrowIfError(engine_.Run(Event::kBeforeBackward));
-  // Backward starts from the weight instead of 1: the same as scaling the loss, without an operation.
+  // Backward starts from the weight instead of 1, which scales the loss without an operation.
   const TraceSpan span(state_.tracer, kBackwardSpan);
   weight_.fill_(weight * loss_scale());
   state_.loss.backward(state_.loss.dim() == 0 && state_.loss.scalar_type() == at::kFloat

@@ -108,7 +108,7 @@ void TrainLoop::MaybeFinishIteration(TimeUnit unit) {
   if ((unit == TimeUnit::kToken ? now.token_in_iteration : now.epoch_in_iteration) < length.count()) return;
   state_.previous_timestamp = state_.timestamp;
   state_.timestamp.ToNextIteration();
-  // Composer's begins its epoch anew and would never end it; ours goes on in the epoch that it is in.
+  // Composer's loop restarts its epoch here and would never end it; ours continues in the current epoch.
   const Timestamp& before = state_.previous_timestamp;
   state_.timestamp.batch_in_epoch = before.batch_in_epoch;
   state_.timestamp.sample_in_epoch = before.sample_in_epoch;
@@ -225,7 +225,7 @@ void TrainLoop::Evaluate(Event event) {
   if (!any) return;
   Fire(Event::kEvalAfterAll);
   parts_.supervision.OnPhase(RunPhase::kTraining);
-  step_started_ += parts_.clock.Now() - began;  // evaluation is no training time
+  step_started_ += parts_.clock.Now() - began;  // evaluation is not training time
 }
 
 void TrainLoop::Generate(Event event) {
@@ -236,7 +236,7 @@ void TrainLoop::Generate(Event event) {
     const TraceSpan span(state_.tracer, kEvaluationSpan);
     RunGenerate(callback, state_, parts_.data_ranks(), parts_.logger);
     parts_.supervision.OnPhase(RunPhase::kTraining);
-    step_started_ += parts_.clock.Now() - began;  // nor is this
+    step_started_ += parts_.clock.Now() - began;  // neither is this
   }
 }
 
@@ -251,12 +251,12 @@ void TrainLoop::CheckpointAt(Event event) {
 }
 
 void TrainLoop::SaveIfAsked() {
-  // One rank has nobody to agree with: a wish of this very batch.
+  // A single rank need not agree with others and acts on a request of this very batch.
   const bool own = parts_.communicator.world_size() == 1 && state_.save_requested;
   if (!save_asked_ && !own) return;
   save_asked_ = state_.save_requested = false;
   const TraceSpan span(state_.tracer, kCheckpointSpan);
-  parts_.checkpoints.Finish();  // it is not one to be skipped
+  parts_.checkpoints.Finish();  // this save must not be skipped
   parts_.checkpoints.Save(state_);
 }
 

@@ -1,5 +1,5 @@
-// The nested loop of epochs and batches with their events: event.h's comment made code.
-// Source: mosaicml composer/trainer/trainer.py, _train_loop().
+// TrainLoop is the nested loop of epochs and batches with their events: it implements event.h's comment. Source:
+// mosaicml composer/trainer/trainer.py, _train_loop().
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,26 +20,26 @@
 
 namespace composer {
 
-// The parts of a run that the loop moves; all outlive it.
+// RunParts are the parts of a run that the loop drives; all must outlive it.
 struct RunParts {
   State& state;
   Engine& engine;
   Logger& logger;
   Communicator& communicator;
   const DataLoader& train_loader;
-  Prefetcher& train_batches;  // of train_loader
+  Prefetcher& train_batches;  // from train_loader
   std::vector<Evaluator>& evaluators;
   std::vector<GenerateCallback>& generate;
   RunCheckpoints& checkpoints;
-  std::vector<RunCheckpoints*> all_checkpoints;  // and those of callbacks
+  std::vector<RunCheckpoints*> all_checkpoints;  // including those of callbacks
   Supervision& supervision;
   Clock& clock;
   int64_t train_metrics_interval;
-  GradientSync* gradient_sync = nullptr;  // null: as TrainBatch's
-  DdpOptions ddp;                         // of that one
+  GradientSync* gradient_sync = nullptr;  // null: as in TrainBatch
+  DdpOptions ddp;                         // for the reducer that TrainBatch then makes
   ElasticOptions elastic;
   Mesh& mesh;
-  // The ranks that have other samples; those that have the same, null when there are none.
+  // data_ranks have other samples, tensor_ranks have the same; null if there are none.
   Communicator& data_ranks() const { return mesh.data(); }
   Communicator* tensor_ranks() const { return mesh.shape().tensor == 1 ? nullptr : &mesh.tensor(); }
 };
@@ -48,17 +48,17 @@ class TrainLoop {
  public:
   explicit TrainLoop(const RunParts& parts);
 
-  // Trains from state.timestamp until max_duration, a stop, or a drain. OK: the run is complete. kCancelled: a drain
-  // was asked for, a checkpoint is committed, and the run can go on from it. Throws what LibTorch throws. May be called
-  // again, with another timestamp or max_duration.
+  // Trains from state.timestamp until max_duration, a stop, or a drain. Returns OK when the run is complete, kCancelled
+  // when a drain was requested and a checkpoint is committed from which the run can resume. Throws what LibTorch
+  // throws. May be called again, with another timestamp or max_duration.
   absl::Status Run();
 
-  // Collectives that a step makes: those of the gradients and parameters, nothing else.
+  // Returns the number of collectives per step: only those of the gradients and parameters.
   int64_t collectives_per_step() const { return train_batch_.collectives_per_step(); }
 
  private:
   bool Finished() const;
-  // Nothing is left to train, though the end of the last epoch may still be due.
+  // Returns whether nothing is left to train, though the end of the last epoch may still be due.
   bool OutOfBatches() const;
   absl::Status RunEpoch();  // until the loader ends, the run is finished, or a drain
   void FinishEpoch();
@@ -66,10 +66,10 @@ class TrainLoop {
   bool AtIterationStart() const;
   // Ends the iteration when its length, in this unit, is reached.
   void MaybeFinishIteration(TimeUnit unit);
-  // One collective an epoch: a stop asked for at EPOCH_END on any rank ends all.
+  // Makes one collective per epoch: a stop requested at EPOCH_END on any rank ends all ranks.
   void AgreeOnStop();
   void Step();
-  // The step, again with smaller microbatches for as long as a rank runs out of memory.
+  // Runs the step, and repeats it with smaller microbatches as long as a rank runs out of memory.
   StepMessage RunStep(TrainBatch::Request request);
   StepMessage OwnMessage();
   void LogStep(const StepMessage& agreed, bool measured);
@@ -77,9 +77,9 @@ class TrainLoop {
   void Generate(Event event);
   void Fire(Event event);
   void CheckpointAt(Event event);
-  // At the end of each batch: hears of saves that ended behind it. One that failed throws here, on all ranks.
+  // Called at the end of each batch: handles saves that ended meanwhile. A failed save throws here, on all ranks.
   void FollowSaves();
-  // The checkpoint that somebody asked for.
+  // Saves the checkpoint that was requested.
   void SaveIfAsked();
 
   RunParts parts_;
@@ -87,12 +87,12 @@ class TrainLoop {
   TrainBatch train_batch_;
   ScheduleContext schedule_;
   absl::Time step_started_;
-  bool drain_ = false;        // agreed by all ranks
-  bool stop_ = false;         // agreed by all ranks
-  bool save_asked_ = false;   // the same: a checkpoint now
-  bool save_failed_ = false;  // the same
+  bool drain_ = false;        // agreed on by all ranks
+  bool stop_ = false;         // agreed on by all ranks
+  bool save_asked_ = false;   // agreed on by all ranks: a checkpoint now
+  bool save_failed_ = false;  // agreed on by all ranks
   Logger::MetricId loss_id_;
-  std::vector<Logger::MetricId> part_ids_;  // of the model's several losses
+  std::vector<Logger::MetricId> part_ids_;  // for the model's several losses
   std::vector<Logger::MetricId> metric_ids_;
 };
 

@@ -10,7 +10,7 @@
 namespace composer {
 namespace {
 
-// RecordFunction takes plain functions: this is how they find the recorder of their thread.
+// RecordFunction takes plain functions, which find the recorder of their thread here.
 thread_local ActivationRecorder* active_recorder = nullptr;
 
 // Calls visit for each tensor of the values; lists of tensors (an LSTM's weights) are entered.
@@ -32,7 +32,7 @@ bool SameMemory(const at::Tensor& a, const at::Tensor& b) {
          a.const_data_ptr() != nullptr;
 }
 
-// "a.b.weight" -> "a.b"
+// Maps "a.b.weight" to "a.b".
 std::string OwnerName(const std::string& tensor_name) {
   const size_t dot = tensor_name.rfind('.');
   return dot == std::string::npos ? "" : tensor_name.substr(0, dot);
@@ -149,7 +149,7 @@ std::unique_ptr<at::ObserverContext> ActivationRecorder::StartOperation(const at
       owner = its_owner;
     }
   });
-  // Without another tensor it only prepares a parameter (a transposed view, a cast).
+  // Without another tensor the operation only prepares a parameter (a transposed view, a cast).
   if (owner == nullptr || inputs.empty() || IsIgnored(*owner)) return nullptr;
   bool goes_on = false;
   for (const at::Tensor& input : inputs) goes_on = goes_on || (owner == latest_ && SameMemory(input, latest_output_));

@@ -1,14 +1,15 @@
-// Sees what goes into and comes out of a model's modules during a forward, and keeps four numbers of each tensor.
+// ActivationRecorder observes the inputs and outputs of a model's modules during a forward and keeps four numbers per
+// tensor.
 //
-// Two ways lead from an operation to a module, and neither asks anything of most models:
-//   * an operation of torch that reads a parameter or buffer of the model (a matrix product with fc.weight, say) belongs
-//     to the module that owns it: "fc". Its other tensors are the module's inputs, its result is the output. Operations
-//     that follow on that result with parameters of the same module (adding fc.bias) go on with the same call. A module
-//     that is called again (a tied embedding) is "wte", then "wte#2", …
-//   * a module that opens a ModuleCall (core/module_call.h) in its forward: blocks, and modules without parameters.
-// What neither shows (a ReLU between two layers) is the next module's input.
+// An operation is attributed to a module in two ways, neither of which requires anything of most models:
+//   * An operation of torch that reads a parameter or buffer of the model (a matrix product with fc.weight, say)
+//     belongs to the module that owns it: "fc". Its other tensors are the module's inputs, its result is the output.
+//     Operations on that result with parameters of the same module (adding fc.bias) continue the same call. A module
+//     called again (a tied embedding) is "wte", then "wte#2", …
+//   * A module may open a ModuleCall (core/module_call.h) in its forward: blocks, and modules without parameters.
+// What neither way shows (a ReLU between two layers) is the next module's input.
 //
-// It is a RecordFunction callback of this thread, and there only while it lives: other forwards pay nothing.
+// It is a RecordFunction callback of this thread, only while it lives: other forwards cost nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,24 +30,25 @@
 
 namespace composer {
 
-// Over the last dimension of a tensor x [.., n], then averaged over the others:
+// The statistics are taken over the last dimension of a tensor x [.., n], then averaged over the others:
 //   l2_norm = sqrt(sum x^2), average = mean x, kurtosis = m4 / m2^2 with mk = mean (x - mean x)^k, max = max x.
 // kurtosis is NaN where x is constant. Source: mosaicml composer/callbacks/activation_monitor.py.
 struct ActivationStatistics {
   double l2_norm = 0, average = 0, kurtosis = 0, max = 0;
 };
-// [4] float32 on the tensor's device, without waiting for it. x: floating point, not empty, at least one dimension.
+// Returns [4] float32 on the tensor's device, without waiting for it. Requires x to be floating point, not empty, with
+// at least one dimension.
 at::Tensor ActivationStatisticsOf(const at::Tensor& x);
 
-// Which module a tensor belongs to. Built from a model once; tensors are known by their memory.
+// Maps a tensor to the module that owns it. Built once from a model; it identifies tensors by their memory.
 class ModuleIndex {
  public:
   explicit ModuleIndex(const Model& model);
   struct Entry {
-    std::string name;  // dotted, "" for the model itself
+    std::string name;  // dotted; "" for the model itself
     std::string type;  // "torch::nn::LinearImpl"
   };
-  // Null when the tensor is no (view of a) parameter or buffer.
+  // Returns null when the tensor is not a (view of a) parameter or buffer.
   const Entry* OwnerOf(const at::Tensor& tensor) const;
   const Entry* Find(const torch::nn::Module& module) const;
 
@@ -56,25 +58,25 @@ class ModuleIndex {
   std::map<uintptr_t, std::pair<uintptr_t, const Entry*>> by_memory_;  // begin -> (end, owner)
 };
 
-// One at a time a thread.
+// At most one may exist per thread.
 class ActivationRecorder {
  public:
-  // (module, "_input.0" or "_output.0", statistics)
+  // An example is (module, "_input.0" or "_output.0", statistics).
   struct Record {
     std::string module, suffix;
     ActivationStatistics statistics;
   };
-  // ignore: modules whose name or type has one of these in it are left out. index outlives the recorder.
+  // Modules whose name or type contains one of `ignore` are left out. `index` must outlive the recorder.
   ActivationRecorder(const ModuleIndex& index, std::vector<std::string> ignore);
   ~ActivationRecorder();
   ActivationRecorder(const ActivationRecorder&) = delete;
   ActivationRecorder& operator=(const ActivationRecorder&) = delete;
 
-  // What was seen, in the order of the calls; waits for the device, once.
+  // Returns what was seen, in the order of the calls. Waits for the device once.
   std::vector<Record> Take();
 
  private:
-  struct Call;  // of an operation or module under way
+  struct Call;  // a running operation or module
   struct Seen {
     std::string module, suffix;
     at::Tensor statistics;  // [4]
@@ -87,16 +89,16 @@ class ActivationRecorder {
   std::unique_ptr<at::ObserverContext> StartOperation(const at::RecordFunction& record);
   void End(const at::RecordFunction& record, const Call& call);
   bool IsIgnored(const ModuleIndex::Entry& module) const;
-  // The name of a new call of the module.
+  // Returns the name of a new call of the module.
   std::string NameCall(const ModuleIndex::Entry& module);
   void Measure(const std::string& module, absl::string_view side, size_t number, const at::Tensor& value);
 
   const ModuleIndex& index_;
   std::vector<std::string> ignore_;
   at::CallbackHandle handle_;
-  int inside_ = 0;  // of operations that belong to a module: what they call is theirs
+  int inside_ = 0;  // depth of operations that belong to a module: the operations which they call are part of them
   absl::flat_hash_map<const ModuleIndex::Entry*, int> calls_;
-  // The latest operation's module, the name of its call, and its result.
+  // These describe the latest operation: its module, the name of its call, and its result.
   const ModuleIndex::Entry* latest_ = nullptr;
   std::string latest_name_;
   at::Tensor latest_output_;

@@ -11,13 +11,13 @@
 namespace composer {
 namespace {
 
-// An allocation, the free of an earlier one, or memory that came and went at once.
+// A Step is an allocation, the free of an earlier one, or a spike: memory that was allocated and freed at once.
 struct Step {
   enum class Kind { kAlloc, kFree, kSpike };
   Kind kind = Kind::kAlloc;
-  size_t number = 0;    // of the allocation or spike, in their order
+  size_t number = 0;    // index of the allocation or spike
   int stack = 0;        // of operations
-  bool counts = false;  // in the peak
+  bool counts = false;  // counts in the peak
 };
 struct Timeline {
   std::vector<Step> steps;
@@ -43,7 +43,7 @@ Timeline TimelineOf(const RecordedRun& run, bool gpu) {
   return timeline;
 }
 
-// Makes one step of the last ones of `steps`, if they are
+// Joins the last ones of `steps` into one step if they are
 //   allocation, its free                       a spike
 //   allocation, spike, its free                a higher one, when the operation is the same
 //   spike, spike                               the higher of both, when the operation is the same
@@ -72,7 +72,8 @@ bool JoinLast(std::vector<Step>& steps, std::vector<int64_t>& bytes) {
   return true;
 }
 
-// What an operation took and gave back, any number of times in a row (a kernel's loop over samples), as one spike.
+// Joins what an operation allocated and freed any number of times in a row (a kernel's loop over samples) into one
+// spike.
 Timeline WithoutLoops(const Timeline& timeline) {
   Timeline joined;
   std::vector<int64_t> bytes = timeline.bytes;

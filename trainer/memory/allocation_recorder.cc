@@ -16,7 +16,7 @@
 namespace composer {
 namespace {
 
-// The operations under way on this thread, outermost first. Names live as long as their operations.
+// These are the operations running on this thread, outermost first. Names live as long as their operations.
 thread_local std::vector<const char*> operations_under_way;
 
 std::unique_ptr<at::ObserverContext> PushOperation(const at::RecordFunction& record) {
@@ -30,8 +30,8 @@ void PopOperation(const at::RecordFunction& record, at::ObserverContext* context
 
 }  // namespace
 
-// Called by allocators on any thread; may not allocate tensors or throw. What lies in this place must be a profiler's
-// state, since torch asks it whether it profiles: this one says no.
+// Called by allocators on any thread; must not allocate tensors or throw. The object in this place must be a profiler's
+// state, since torch asks it whether it is profiling: this one says no.
 class AllocationRecorder::Hook final : public torch::profiler::impl::ProfilerStateBase {
  public:
   explicit Hook(int64_t max_entries)
@@ -122,7 +122,7 @@ void AllocationRecorder::Stop() {
   hook_->set_enabled(false);
   at::removeCallback(operations_);
   operations_under_way.clear();
-  // Something else may lie on top, and only it may take itself off: then the hook stays, switched off.
+  // If something else lies on top, only that may remove itself: the hook then stays, switched off.
   if (c10::ThreadLocalDebugInfo::get(kPlace) != hook_.get()) return;
   try {
     c10::ThreadLocalDebugInfo::_pop(kPlace);

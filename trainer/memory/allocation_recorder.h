@@ -1,10 +1,11 @@
-// Records what the allocators of tensors do: on a CPU and, through the same hook of c10, on a GPU (the caching allocator
-// reports there, so that no CUDA library is needed at link time). What is kept of each allocation: address, size, the
-// allocator's total, time, and what was going on: the operations of torch that were under way on that thread, and the
-// phase of the step that the owner named.
+// AllocationRecorder records what the allocators of tensors do: on a CPU and, through the same hook of c10, on a GPU
+// (the caching allocator reports there, so that no CUDA library is needed at link time). For each allocation it keeps
+// address, size, the allocator's total, time, and the context: the operations of torch that were running on that
+// thread, and the phase of the step that the owner set.
 //
-// It sees the thread that started it and the backward passes begun on it. It sits where torch's profiler sits (c10 has one
-// place for both): Start fails while a profiler records, and a profiler started meanwhile fails ("already enabled").
+// It observes the thread that started it and the backward passes begun on it. It takes the place of torch's profiler
+// (c10 has one for both): Start fails while a profiler records, and a profiler started meanwhile fails ("already
+// enabled").
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,20 +26,20 @@ struct AllocationEvent {
   Kind kind = Kind::kAlloc;
   uint64_t address = 0;
   int64_t bytes = 0;
-  int64_t total_allocated = 0, total_reserved = 0;  // after it; 0 where the allocator does not count
-  int64_t microseconds = 0;                         // unix time
+  int64_t total_allocated = 0, total_reserved = 0;  // after the event; 0 if the allocator does not count
+  int64_t microseconds = 0;                         // since the Unix epoch
   int device = -1;                                  // -1: a CPU
-  // Innermost first: "aten::empty", "aten::addmm", "forward"; an index into AllocationHistory::stacks.
+  // Index into AllocationHistory::stacks, which are innermost first: "aten::empty", "aten::addmm", "forward".
   int stack = 0;
 };
 
 struct AllocationHistory {
   std::vector<AllocationEvent> events;  // in order
   std::vector<std::vector<std::string>> stacks;
-  int64_t dropped = 0;  // older ones, beyond max_entries
+  int64_t dropped = 0;  // older events, beyond max_entries
 };
 
-// Start, Stop and the destructor: on one thread. Costs about 0.3 us an allocation, 0.1 us an operation.
+// Start, Stop and the destructor must be called on one thread. Costs about 0.3 us per allocation, 0.1 us per operation.
 class AllocationRecorder {
  public:
   // Keeps the newest max_entries events.
@@ -47,11 +48,11 @@ class AllocationRecorder {
   AllocationRecorder(const AllocationRecorder&) = delete;
   AllocationRecorder& operator=(const AllocationRecorder&) = delete;
 
-  // kFailedPrecondition while a profiler records on this thread.
+  // Returns kFailedPrecondition while a profiler records on this thread.
   absl::Status Start();
   void Stop();
   bool running() const { return running_; }
-  // What is going on from here on: "forward". Must outlive the recorder (a literal).
+  // Names the phase from here on, such as "forward". The name must outlive the recorder (a literal).
   void SetPhase(const char* phase);
   AllocationHistory History() const;
 

@@ -16,14 +16,14 @@ namespace composer {
 namespace {
 
 constexpr size_t kShownUsers = 5;
-// A process that has less is not worth a line.
+// A process with less memory is not listed.
 constexpr int64_t kNotableBytes = 100'000'000;
 
 std::string Gigabytes(int64_t bytes) { return absl::StrFormat("%.3g GB", static_cast<double>(bytes) / 1e9); }
 
 bool OnGpu(const OutOfMemoryFacts& facts) { return facts.device != "cpu"; }
 
-// What was in flight: a microbatch, or the whole rank batch.
+// Returns the samples in flight: a microbatch, or the whole rank batch.
 int64_t SamplesAtOnce(const OutOfMemoryFacts& facts) {
   const int64_t microbatch = facts.device_train_microbatch_size, batch = facts.device_batch_size;
   return microbatch > 0 && (batch == 0 || microbatch < batch) ? microbatch : batch;
@@ -65,7 +65,7 @@ std::string LowerBatch(const OutOfMemoryFacts& facts) {
                       ", or auto; the gradients stay the same");
 }
 
-// The allocator has what was asked for, in pieces.
+// Returns whether the allocator has enough memory for the request, but in pieces.
 bool IsFragmented(const OutOfMemoryFacts& facts) {
   const int64_t requested = RequestedBytes(facts.error);
   return OnGpu(facts) && requested > 0 && facts.reserved_bytes - facts.allocated_bytes >= requested;

@@ -45,7 +45,7 @@ OutOfMemoryFacts OutOfMemoryFactsOf(const State& state, absl::string_view error,
   facts.rank = state.rank;
   facts.in_evaluation = state.model != nullptr && !state.model->is_training();
   facts.batch = state.timestamp.batch + (facts.in_evaluation ? 0 : 1);
-  facts.device_batch_size = state.batch.num_samples;  // the microbatch's, while one is under way
+  facts.device_batch_size = state.batch.num_samples;  // the microbatch's, while one is running
   facts.device_train_microbatch_size = state.device_train_microbatch_size;
   facts.automatic = state.auto_microbatch.has_value();
   facts.own_pid = getpid();
@@ -58,7 +58,7 @@ OutOfMemoryFacts OutOfMemoryFactsOf(const State& state, absl::string_view error,
     facts.peak_bytes = own->peak_allocated;
     facts.reserved_bytes = own->reserved;
   }
-  AddDriver(state.device, visible_devices, facts).IgnoreError();  // without a driver's word the rest still helps
+  AddDriver(state.device, visible_devices, facts).IgnoreError();  // without the driver's numbers the rest still helps
   return facts;
 }
 

@@ -1,5 +1,5 @@
-// What a run knows when it ran out of memory, gathered for out_of_memory.h's advice: the sizes of its batches, its
-// allocator's numbers, the device's, and who else is there.
+// This gathers what a run knows when it runs out of memory, for out_of_memory.h's advice: the sizes of its batches, the
+// numbers of its allocator and of the device, and who else uses it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace composer {
 
-// error: what was thrown. visible_devices: CUDA_VISIBLE_DEVICES, "" when not set. To be called before the allocator's
-// cache is emptied. Allocates no tensors and does not wait for the device; costs some milliseconds. What cannot be found
-// out is left out.
+// `error` is the message thrown; visible_devices is CUDA_VISIBLE_DEVICES, "" if unset. Must be called before the
+// allocator's cache is emptied. Allocates no tensors and does not wait for the device; costs some milliseconds. What
+// cannot be found out is left out.
 OutOfMemoryFacts OutOfMemoryFactsOf(const State& state, absl::string_view error,
                                     absl::string_view visible_devices = "");
 

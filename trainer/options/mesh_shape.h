@@ -1,4 +1,4 @@
-// How many ranks each axis of a run's mesh has: replicate x shard x tensor. Pure.
+// A MeshShape is the number of ranks on each axis of a run's mesh: replicate x shard x tensor. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,8 +13,8 @@ struct MeshShape {
   int tensor = 1;     // ranks that share each matrix product
 };
 
-// The mesh of a run of so many ranks. fsdp: null: data parallel without sharding. kInvalidArgument naming the degree that
-// does not divide the ranks.
+// Computes the mesh of a run of world_size ranks. A null fsdp means data parallel without sharding. Returns
+// kInvalidArgument naming the degree that does not divide the ranks.
 absl::Status PlanMesh(const FsdpOptions* fsdp, int tensor_parallel_degree, int world_size, MeshShape& shape);
 
 }  // namespace composer

@@ -1,6 +1,6 @@
-// What a Trainer is made of. Names are Composer's Trainer arguments (mosaicml composer/trainer/trainer.py). Defaults are,
-// too, but for: make_optimizer is required, seed is 0 (there: drawn), save.autoresume is true, checkpoints are named
-// ep{epoch}-ba{batch}.
+// These options define a Trainer. Names and defaults are those of Composer's Trainer arguments (mosaicml
+// composer/trainer/trainer.py), except that make_optimizer is required, seed is 0 (there: drawn), save.autoresume is
+// true, and checkpoints are named ep{epoch}-ba{batch}.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -36,67 +36,70 @@ namespace composer {
 struct TrainDataOptions {
   std::shared_ptr<const Dataset> dataset;
   std::string label = "train";
-  // Samples of one optimizer step over all ranks. 0: device_train_batch_size x the ranks of the first launch (then
+  // Samples of one optimizer step over all ranks. 0 means device_train_batch_size x the ranks of the first launch (then
   // frozen in the checkpoint).
   int64_t global_train_batch_size = 0;
   int64_t device_train_batch_size = 0;
   bool shuffle = true;
   bool drop_last = false;
-  int64_t train_subset_num_batches = -1;  // batches of an epoch; -1: all
-  // Threads that load ahead; 0: the training thread loads. Composer's DataLoader arguments.
+  int64_t train_subset_num_batches = -1;  // batches per epoch; -1: all
+  // Composer's DataLoader arguments. With 0 threads the training thread loads.
   PrefetchOptions prefetch;
 };
 
-// One evaluation: data, metrics (the model's evaluation metrics) and when.
+// An evaluator is one evaluation: its data, its metrics (from the model's evaluation metrics) and its interval.
 struct EvaluatorOptions {
   std::string label = "eval";
   std::shared_ptr<const Dataset> dataset;
-  int64_t batch_size = 256;  // a rank's
+  int64_t batch_size = 256;  // per rank
   int64_t subset_num_batches = -1;
-  Time eval_interval = Time::Epochs(1);  // count 0: only when asked for
-  // Which of the model's evaluation metrics: regular expressions, found anywhere in the name, case ignored. Empty: all.
+  Time eval_interval = Time::Epochs(1);  // count 0: only on request
+  // Selects among the model's evaluation metrics: regular expressions that match anywhere in the name, ignoring case.
+  // Empty selects all.
   std::vector<std::string> metric_names;
-  int64_t device_eval_microbatch_size = 0;  // samples of a forward pass; 0: the whole batch
+  int64_t device_eval_microbatch_size = 0;  // samples per forward pass; 0: the whole batch
   PrefetchOptions prefetch;
 };
 
-// What becomes of a save that is due while the one before it is still being written.
+// SaveOverlap is what happens to a save that is due while the one before it is still being written.
 enum class SaveOverlap { kWait, kSkip };
 
-// A checkpoint that a run is about to resume from.
+// A ResumePoint is a checkpoint that a run is about to resume from.
 struct ResumePoint {
   std::string location;
   std::string saved_at;       // RFC 3339, UTC
-  std::string configuration;  // SavedDataSettings::configuration as it was saved; "": an older checkpoint has none
+  std::string configuration;  // SavedDataSettings::configuration as saved; "" in older checkpoints
 };
 
 struct SaveOptions {
   std::string save_folder;  // a path, or a URL that open_store knows; "": no checkpoints
   Time save_interval = Time::Epochs(1);
   int save_num_checkpoints_to_keep = -1;  // -1: all
-  bool autoresume = true;                 // start from the newest valid checkpoint of save_folder, if there is one
+  bool autoresume = true;                 // start from the newest valid checkpoint of save_folder, if any
   bool save_overwrite = false;            // replace valid checkpoints of the same step that another run wrote
-  bool save_weights_only = false;         // model tensors only: no run can go on from it
-  std::string save_latest = "latest";     // the file that holds the newest one's name, for people; "": none
+  bool save_weights_only = false;         // save model tensors only; no run can resume from it
+  std::string save_latest = "latest";     // the file that holds the newest checkpoint's name, for people; "": none
   bool save_async = true;                 // copy the state, then train on while it is written
   SaveOverlap save_overlap = SaveOverlap::kWait;
   std::vector<std::string> save_ignore_keys;  // fnmatch patterns over tensor names and small keys; see saved_state.h
-  // A failed save is warned of, and ends these saves instead of the run; the supervision does not hear of them, and the
-  // newest one is chosen without reading it (complete_choice.h). For places that may go at any time.
+  // If true, a failed save is logged as a warning and ends these saves instead of the run; the supervision is not
+  // notified, and the newest checkpoint is chosen without reading it (complete_choice.h). For storage that may
+  // disappear at any time.
   bool best_effort = false;
-  // Called on every rank with the checkpoint that is to be resumed from, before anything of it is loaded; an error ends the run. Empty: none.
+  // Called on every rank with the checkpoint to resume from, before anything of it is loaded; an error ends the run.
+  // May be empty.
   std::function<absl::Status(const ResumePoint&)> on_resume;
-  FileSystem* files = nullptr;  // of a local save_folder. Null: the machine's; must outlive the trainer
+  FileSystem* files = nullptr;  // for a local save_folder; null: the machine's. Must outlive the trainer
   StoreOpener open_store;       // for a save_folder that is a URL; empty: paths only
 };
 
-// Where the first weights come from when there is nothing to resume.
+// LoadOptions say where the initial weights come from when there is nothing to resume.
 struct LoadOptions {
-  std::string load_path;           // a checkpoint, a folder of them or a run's (its newest valid one); "": nowhere
-  bool load_weights_only = false;  // only the model's tensors; the run begins at batch 0
-  bool load_strict_model_weights = true;      // false: missing and unexpected tensors of the model are passed over
-  std::vector<std::string> load_ignore_keys;  // fnmatch patterns: "model/head.*", "optimizer/*", "timestamp"
-  std::vector<std::string> load_exclude_algorithms;  // whose state is not loaded
+  std::string load_path;           // a checkpoint, a folder of them or a run's folder (its newest valid one); "": none
+  bool load_weights_only = false;  // load only the model's tensors; the run begins at batch 0
+  bool load_strict_model_weights = true;             // false: missing and unexpected tensors of the model are ignored
+  std::vector<std::string> load_ignore_keys;         // fnmatch patterns: "model/head.*", "optimizer/*", "timestamp"
+  std::vector<std::string> load_exclude_algorithms;  // algorithms whose state is not loaded
   StoreOpener open_store;                            // for a load_path that is a URL; empty: paths only
 };
 
@@ -104,8 +107,8 @@ struct TrainerOptions {
   std::string run_name = "run";
   std::string run_folder;
   std::shared_ptr<Model> model;
-  // Or, instead: makes it. The trainer then builds it without memory for its parameters and gives each rank the values of
-  // its pieces only, the same on any number of ranks, sharded or not (core/deferred_init.h).
+  // Alternative to `model`: makes it. The trainer then builds it without memory for its parameters and gives each rank
+  // only the values of its pieces, the same on any number of ranks, sharded or not (init/deferred_init.h).
   std::function<std::shared_ptr<Model>()> make_model;
   TrainDataOptions train;
   std::vector<EvaluatorOptions> evaluators;
@@ -113,28 +116,30 @@ struct TrainerOptions {
   std::function<std::unique_ptr<Optimizer>(Model&)> make_optimizer;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   double scale_schedule_ratio = 1;  // of max_duration and of the schedules
-  Time max_duration;                // > 0; not dur, nor iter without iteration_length. Default 0: Fit's duration says
-  Time iteration_length;            // epochs or tokens of an iteration; 0: there are none
+  Time max_duration;      // > 0; not dur, nor iter without iteration_length. Default 0: Fit's duration decides
+  Time iteration_length;  // epochs or tokens per iteration; 0: no iterations
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   EngineOptions engine;  // algorithm_passes, log_traces
   std::vector<std::unique_ptr<Callback>> callbacks;
-  std::vector<GenerateCallback> generate;  // texts to log now and then; the model must be a CausalDecoder
+  std::vector<GenerateCallback> generate;  // texts to log at intervals; the model must be a CausalDecoder
   std::vector<std::unique_ptr<LoggerDestination>> loggers;
   SaveOptions save;
-  std::vector<SaveOptions> checkpoint_savers;  // further ones, with folders of their own (Composer's CheckpointSaver)
-  // The memory tier: snapshots between the checkpoints of `save`, in the memory of the nodes (worker/peer_store.h). A run
-  // goes on from the newest of either. Null: none.
+  std::vector<SaveOptions> checkpoint_savers;  // further savers with folders of their own (Composer's CheckpointSaver)
+  // This is the memory tier: snapshots between the checkpoints of `save`, in the memory of the nodes
+  // (worker/peer_store.h). A run resumes from the newest of either. May be null.
   std::shared_ptr<ObjectStore> memory;
   Time save_memory_interval = Time::Batches(10);
   LoadOptions load;
-  // Saved in every checkpoint and handed to SaveOptions::on_resume by a run that resumes: what the run was configured with, as JSON. "": nothing.
+  // This is the run's configuration as JSON, saved in every checkpoint and passed to SaveOptions::on_resume by a run
+  // that resumes. May be "".
   std::string configuration;
-  // Settings that may differ from the checkpoint's although its state depends on them: "global_train_batch_size", "train_dataloader", "seed",
-  // "virtual_shards". Null: none may. By dotted path.
+  // Says by dotted path which settings may differ from the checkpoint's although its state depends on them:
+  // "global_train_batch_size", "train_dataloader", "seed", "virtual_shards". Null means that none may.
   std::function<bool(absl::string_view)> may_change;
-  // An earlier process of this run came to its end, FIT_END included: when there is nothing left to train, the first Fit does nothing. Rank 0's counts.
+  // True if an earlier process of this run came to its end, FIT_END included: when there is nothing left to train, the
+  // first Fit then does nothing. Rank 0's value counts.
   bool has_ended = false;
-  std::string visible_devices;   // CUDA_VISIBLE_DEVICES, to find the GPU in what the driver says; "": all
+  std::string visible_devices;   // CUDA_VISIBLE_DEVICES, to find the GPU in the driver's list; "": all
   at::Device device = at::kCPU;  // the model is moved there before the optimizer is made
   Precision precision = Precision::kFp32;
   int64_t device_train_microbatch_size = 0;  // samples; 0: the whole rank batch; kAutoMicrobatch
@@ -144,31 +149,31 @@ struct TrainerOptions {
   ActivationOptions activations;
   uint64_t seed = 0;
   bool deterministic_mode = false;  // an operation without a deterministic implementation is an error
-  // determinism: elastic. The number of virtual shards (virtual_shards.h); frozen in the checkpoint. 0: off;
-  // kDefaultVirtualShards: as the checkpoint says, or as suits the first launch. Sets torch's threads to one: kernels
-  // round differently with other numbers.
+  // Implements determinism: elastic. The number of virtual shards (virtual_shards.h), frozen in the checkpoint. 0 is
+  // off; kDefaultVirtualShards takes the checkpoint's, or what suits the first launch. Sets torch's threads to one,
+  // since kernels round differently with other numbers.
   int virtual_shards = 0;
-  // As Composer where Composer is wrong: a schedule's factor is that of one batch earlier; of several schedules the last
-  // alone counts; on_nan is kContinue.
+  // Behaves as Composer does where Composer is wrong: a schedule's factor is that of one batch earlier; of several
+  // schedules only the last counts; on_nan is kContinue.
   bool composer_compat = false;
-  // What a step with a loss or gradients that are NaN or infinite does. Not given: kStop.
+  // Decides what a step does whose loss or gradients are NaN or infinite. If unset, kStop.
   std::optional<OnNan> on_nan;
 
-  // Spreads parameters, gradients and optimizer state over ranks; without: every rank has everything (DDP). Only
-  // optimizers that work element by element can be used then, not Muon.
+  // Spreads parameters, gradients and optimizer state over ranks. If unset, every rank holds everything (DDP). If set,
+  // only optimizers that work element by element can be used, not Muon.
   std::optional<FsdpOptions> fsdp;
 
-  // Tensor parallelism: so many neighbouring ranks share each matrix product and see the same samples; the rest of the
-  // mesh is data parallel, by fsdp. With more than 1, split_model is required: makes this rank's part of the model, with
-  // the values of the whole one where that has some (MakeTensorParallelGpt, say). Made by make_model it has none yet,
-  // and the trainer gives each part its values, from one whole parameter at a time.
+  // Tensor parallelism: this many neighbouring ranks share each matrix product and see the same samples; the rest of
+  // the mesh is data parallel, by fsdp. More than 1 requires split_model, which makes this rank's part of the model,
+  // with the values of the whole model where it has some (MakeTensorParallelGpt, say). A model from make_model has none
+  // yet; the trainer then gives each part its values, from one whole parameter at a time.
   int tensor_parallel_degree = 1;
   std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)> split_model;
 
-  // Coordinates saves and loads; needed when there are several ranks. Its keys must be this trainer's own.
+  // Coordinates saves and loads; required when there are several ranks. Its keys must be this trainer's own.
   c10::intrusive_ptr<c10d::Store> store;
 
-  // Not owned; must outlive the trainer. Null: one rank, nobody watching, the real clock.
+  // These are not owned and must outlive the trainer. Null means one rank, no supervision and the real clock.
   Communicator* communicator = nullptr;
   Supervision* supervision = nullptr;
   Clock* clock = nullptr;
@@ -176,26 +181,27 @@ struct TrainerOptions {
   LaunchId launch;  // of the launcher that started this rank; without one an id is drawn
 };
 
-// device_train_microbatch_size: start with the whole batch, find what fits (core/microbatch_policy.h).
+// As device_train_microbatch_size this starts with the whole batch and finds what fits (core/microbatch_policy.h).
 inline constexpr int64_t kAutoMicrobatch = -1;
 
 inline constexpr int kDefaultVirtualShards = -1;
 
-// What one Fit may say; what is not given stays as it is. Source: mosaicml composer/trainer/trainer.py, fit().
+// FitOptions are what one Fit call may set; unset fields stay as they are. Source: mosaicml
+// composer/trainer/trainer.py, fit().
 struct FitOptions {
-  std::optional<Time> duration;  // trains so much longer, from where the run is
-  bool reset_time = false;       // the timestamp and max_duration begin anew
+  std::optional<Time> duration;  // trains this much longer, from the current position
+  bool reset_time = false;       // the timestamp and max_duration start over
   std::optional<int64_t> device_train_microbatch_size;
   std::optional<Precision> precision;
 };
 
-// max_duration x scale_schedule_ratio, in whole counts.
+// Returns max_duration x scale_schedule_ratio, in whole counts.
 Time ScaledMaxDuration(const TrainerOptions& options);
 
-// Can a run last so long? kInvalidArgument naming the field and what is allowed.
+// Checks that a run can last this long. Returns kInvalidArgument naming the field and what is allowed.
 absl::Status ValidateDuration(absl::string_view field, const Time& duration, const TrainerOptions& options);
 
-// kInvalidArgument naming the field, its value and what is allowed.
+// Returns kInvalidArgument naming the field, its value and what is allowed.
 absl::Status Validate(const TrainerOptions& options, int world_size);
 
 }  // namespace composer

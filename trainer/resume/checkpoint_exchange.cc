@@ -22,7 +22,7 @@ absl::Status CommunicatorExchange::Broadcast(absl::Span<char> bytes, int root) t
   const at::NoGradGuard no_grad;
   const at::Tensor host =
       at::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size())}, at::TensorOptions(at::kByte));
-  const at::Tensor there = host.to(communicator_.device());  // `host` itself on the CPU
+  const at::Tensor there = host.to(communicator_.device());  // on the CPU this is `host` itself
   communicator_.Broadcast(there, root);
   if (!there.is_cpu() && rank() != root) host.copy_(there);
   return absl::OkStatus();
@@ -38,7 +38,7 @@ absl::StatusOr<bool> CommunicatorExchange::All(bool value) try {
   return Lost(error);
 }
 
-// The name is the same on all ranks, which have made the same collectives, and no other's, as a load makes some.
+// The name is equal on all ranks, which have made the same collectives, and unique, since a load makes some.
 absl::StatusOr<std::unique_ptr<ByteExchange>> CommunicatorExchange::Split(int color) try {
   const std::string name = absl::StrCat("load_", communicator_.num_collectives());
   return std::unique_ptr<ByteExchange>(new CommunicatorExchange(communicator_.Split(color, name)));

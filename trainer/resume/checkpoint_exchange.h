@@ -1,5 +1,5 @@
-// How the ranks of a run pass on what one of them read of a checkpoint: over their communicator, which is idle while they
-// load.
+// CommunicatorExchange lets the ranks of a run pass on what one of them has read of a checkpoint, over their
+// communicator, which is idle while they load.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,10 +11,11 @@
 
 namespace composer {
 
-// Bytes go through the communicator's device when that is a GPU. What the communicator throws comes back as kUnavailable.
+// Bytes go through the communicator's device when that is a GPU. What the communicator throws is returned as
+// kUnavailable.
 class CommunicatorExchange final : public ByteExchange {
  public:
-  // `communicator` must outlive it.
+  // `communicator` must outlive this object.
   explicit CommunicatorExchange(Communicator& communicator) : communicator_(communicator) {}
 
   int rank() const override { return communicator_.rank(); }
@@ -26,7 +27,7 @@ class CommunicatorExchange final : public ByteExchange {
  private:
   explicit CommunicatorExchange(std::unique_ptr<Communicator> own) : own_(std::move(own)), communicator_(*own_) {}
 
-  const std::unique_ptr<Communicator> own_;  // of a group
+  const std::unique_ptr<Communicator> own_;  // of a split-off group
   Communicator& communicator_;
 };
 

@@ -1,5 +1,6 @@
-// A further place where a run saves, with an interval and a retention of its own, besides TrainerOptions::save: weights
-// only every hour into one folder, say. Source: mosaicml composer/callbacks/checkpoint_saver.py.
+// CheckpointSaver is a further place where a run saves, with its own interval and retention, besides
+// TrainerOptions::save: only the weights every hour into one folder, say. Source: mosaicml
+// composer/callbacks/checkpoint_saver.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +15,7 @@ namespace composer {
 
 class CheckpointSaver final : public Callback {
  public:
-  // As RunCheckpoints. store: with keys of its own. It loads nothing by itself.
+  // The arguments are those of RunCheckpoints; the keys of `store` must be its own. It loads nothing by itself.
   CheckpointSaver(const SaveOptions& options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
                   Supervision& supervision, std::shared_ptr<SaveThread> thread);
   std::string name() const override { return "CheckpointSaver"; }
@@ -24,14 +25,14 @@ class CheckpointSaver final : public Callback {
   }
   absl::Status Run(Event event, State& state, Logger& logger) override;
 
-  // What the checkpoints say of the data; before FIT_START.
+  // Sets what the checkpoints say of the data; must be called before FIT_START.
   void SetDataSettings(const SavedDataSettings& data) { checkpoints_.SetDataSettings(data); }
-  // Whose saves in flight the loop follows.
+  // The loop follows the saves in flight of these checkpoints.
   RunCheckpoints& checkpoints() { return checkpoints_; }
 
  private:
   RunCheckpoints checkpoints_;
-  bool at_end_;  // saves at FIT_END too
+  bool at_end_;  // saves at FIT_END, too
 };
 
 }  // namespace composer

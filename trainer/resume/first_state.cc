@@ -54,12 +54,12 @@ absl::Status FirstState::Restore(State& state) const {
 
 namespace {
 
-// What RLIMIT_DATA leaves this process; a large number without a limit.
+// Returns what RLIMIT_DATA leaves to this process; a large number without a limit.
 int64_t DataLimitLeft() {
   rlimit limit{};
   if (getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
     return std::numeric_limits<int64_t>::max();
-  constexpr size_t kData = 5;  // of proc(5)'s statm: pages of data and stack
+  constexpr size_t kData = 5;  // field of proc(5)'s statm: pages of data and stack
   const absl::StatusOr<std::string> statm = ReadFile("/proc/self/statm", 4096);
   const std::vector<std::string> pages = absl::StrSplit(statm.value_or(""), ' ');
   int64_t data = 0;

@@ -1,6 +1,6 @@
-// What a run begins with, kept while a checkpoint is loaded over it. A checkpoint is read once: its bytes are verified as
-// they arrive, in the tensors of the run. When one turns out damaged, and there is no other, the run begins anew, with
-// the very values that it had.
+// FirstState is what a run begins with, kept while a checkpoint is loaded over it. A checkpoint is read once: its bytes
+// are verified as they arrive, in the tensors of the run. If it turns out to be damaged and there is no other, the run
+// begins with the very values that it had.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,10 +15,11 @@ namespace composer {
 
 class FirstState {
  public:
-  // Of all tensors that a checkpoint is loaded into. Those that are zero, as an optimizer's state is, take no memory; the
-  // others are copied to host memory: as much as the weights, of which this rank's share. nullopt: more than max_bytes.
+  // Copies all tensors that a checkpoint is loaded into. Those that are zero, like an optimizer's state, take no
+  // memory; the others are copied to host memory, in all this rank's share of the weights. Returns nullopt if they
+  // exceed max_bytes.
   static std::optional<FirstState> Copy(const State& state, int64_t max_bytes);
-  // Back into the same tensors; algorithms begin anew.
+  // Copies the values back into the same tensors and resets the algorithms.
   absl::Status Restore(State& state) const;
 
  private:
@@ -29,8 +30,8 @@ class FirstState {
   std::vector<Kept> kept_;
 };
 
-// Bytes that a copy may take on each rank of so many: half of the machine's free memory, as if all were on it, and a
-// quarter of what RLIMIT_DATA leaves.
+// Returns the bytes that a copy may take on each of world_size ranks: half of the machine's free memory, as if all were
+// on it, but at most a quarter of what RLIMIT_DATA leaves.
 int64_t FirstStateLimit(int world_size);
 
 }  // namespace composer

@@ -1,5 +1,5 @@
-// Loads a checkpoint of another run (load_path), as the trainer does at its start and the LoadCheckpoint callback at an
-// event of the user's choice.
+// LoadFromPath loads a checkpoint of another run (load_path). The trainer calls it at its start, and the LoadCheckpoint
+// callback at an event of the user's choice.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,17 +15,18 @@
 
 namespace composer {
 
-// load.load_path into the state; its location. Of a folder the newest valid checkpoint, the same on all ranks; refused
-// ones are named in warnings. data: filled in unless it is ignored or load_weights_only. kNotFound: nothing there.
-// kInvalidArgument with the tensors that are missing, unexpected or of another shape.
-// `bytes`: how ranks pass on what one of them read, when that pays (byte_exchange.h); null: each reads for itself.
+// Loads load.load_path into the state and returns its location. For a folder it takes the newest valid checkpoint, the
+// same on all ranks; refused ones are named in warnings. `data` is filled in unless it is ignored or load_weights_only.
+// Returns kNotFound if nothing is there, kInvalidArgument with the tensors that are missing, unexpected or of another
+// shape. With `bytes`, ranks pass on what one of them read when that pays (byte_exchange.h); null: each reads for
+// itself.
 absl::StatusOr<std::string> LoadFromPath(const LoadOptions& load, RankExchange& exchange, State& state,
                                          SavedDataSettings& data, ByteExchange* bytes = nullptr);
 
 // Source: mosaicml composer/callbacks/load_checkpoint.py.
 class LoadCheckpointCallback final : public Callback {
  public:
-  // All ranks must see load_path.
+  // load_path must be visible to all ranks.
   LoadCheckpointCallback(LoadOptions load, Event event) : load_(std::move(load)), event_(event) {}
   std::string name() const override { return "LoadCheckpoint"; }
   EventSet events() const override { return EventSet{event_}; }

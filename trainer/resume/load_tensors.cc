@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::string_view kPrefix = "algorithms/";
 
-// Names of the tensors by the key of their algorithm.
+// Maps the key of an algorithm to the names of its tensors.
 using Groups = std::map<std::string, std::vector<std::string>>;
 
 Groups GroupTensors(const Manifest& manifest) {
@@ -28,7 +28,7 @@ Groups GroupTensors(const Manifest& manifest) {
   return groups;
 }
 
-// "algorithms/EMA#2" -> "EMA".
+// Maps "algorithms/EMA#2" to "EMA".
 std::string NameOf(absl::string_view key) {
   absl::ConsumePrefix(&key, kPrefix);
   return std::string(key.substr(0, key.rfind('#')));

@@ -1,13 +1,14 @@
-// The tensors of a checkpoint into those of a run, among them what algorithms keep.
+// This loads the tensors of a checkpoint into those of a run, including what algorithms keep.
 //
-// Which of an algorithm's tensors a run has depends on what the checkpoint says of it (EMA has none before it begins), so
-// that is settled when the checkpoint's manifest is known:
+// Which of an algorithm's tensors a run has depends on what the checkpoint says of it (EMA has none before it begins),
+// so that is decided when the checkpoint's manifest is known:
 //
-//   in the checkpoint   in the run   what becomes of it
-//   yes                 yes          goes on
-//   no                  yes          begins anew, from the weights that are loaded
-//   yes                 no           passed over, with a warning; `model/…` is loaded as it is (of EMA the averages)
+//   in the checkpoint   in the run   what happens
+//   yes                 yes          it is loaded
+//   no                  yes          it begins anew, from the weights that are loaded
+//   yes                 no           ignored, with a warning; `model/…` is loaded as it is (with EMA the averages)
 //   yes                 yes, but excluded, ignored or load_weights_only: as the two above, without the warning
+//
 //
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -24,23 +25,24 @@
 
 namespace composer {
 
-// What is not to be loaded of algorithms, besides the patterns of a LoadSelection.
+// Says what is not to be loaded of algorithms, besides the patterns of a LoadSelection.
 struct AlgorithmSelection {
   std::vector<std::string> exclude;  // fnmatch patterns of names
   bool weights_only = false;
 };
 
 struct AlgorithmLoadPlan {
-  std::vector<std::string> states;  // by algorithm of the run: for Algorithm::PrepareLoad
-  std::vector<std::string> ignore;  // patterns of tensors to be passed over
+  std::vector<std::string> states;  // by algorithm of the run, for Algorithm::PrepareLoad
+  std::vector<std::string> ignore;  // patterns of tensors to be ignored
   std::vector<std::string> warnings;
 };
-// A pure function. keys: AlgorithmKeys of the run; ignore: the selection's patterns.
+// The function is pure. `keys` are AlgorithmKeys of the run; `ignore` has the selection's patterns.
 AlgorithmLoadPlan PlanAlgorithmLoad(const std::vector<std::string>& keys, const Manifest& manifest,
                                     const std::vector<std::string>& ignore, const AlgorithmSelection& wanted);
 
-// LoadCheckpoint into the live tensors of state; the small state comes back, RestoreSmallState is the caller's. Algorithms
-// are prepared by the plan, also when the load fails then. inspect: sees the manifest first, and may refuse; null: nobody does.
+// Calls LoadCheckpoint into the live tensors of state and returns the small state; the caller must call
+// RestoreSmallState. Algorithms are prepared by the plan, even if the load then fails. `inspect` sees the manifest
+// first and may refuse it; it may be null.
 absl::StatusOr<StateDict> LoadTensors(ObjectStore& store, const std::string& checkpoint, const LoadSelection& selection,
                                       const AlgorithmSelection& wanted, ByteExchange* bytes, const State& state,
                                       const std::function<absl::Status(const Manifest&)>& inspect = nullptr);

@@ -111,8 +111,8 @@ bool RunCheckpoints::IsDue(Event event, const State& state) const {
                      : unit == TimeUnit::kIteration ? Event::kIterationCheckpoint
                                                     : Event::kBatchCheckpoint;
   const Time interval = CountedInterval(options_.save_interval, state.max_duration, state.batches_per_epoch);
-  // A share of a run in epochs may fall on the end of one: its EPOCH_END, where algorithms have their last word (EMA in
-  // epochs), comes before the save then.
+  // An interval that is a fraction of a run in epochs may fall on the end of one. The save then waits for EPOCH_END,
+  // where algorithms have their last word (EMA in epochs).
   const bool waits = unit == TimeUnit::kDuration && state.max_duration.unit() == TimeUnit::kEpoch;
   if (waits && event == Event::kEpochCheckpoint) {
     Timestamp before = state.timestamp;
@@ -153,7 +153,7 @@ bool RunCheckpoints::MakeRoom(CheckpointName name) {
   if (async_ == nullptr) return true;
   bool skip = false;
   if (options_.save_overlap == SaveOverlap::kSkip) {
-    // Rank 0 decides: the others may be a moment behind or ahead of it.
+    // Rank 0 decides, since the others may be slightly behind or ahead of it.
     const auto decision = exchange_.Broadcast(async_->in_flight() && !async_->has_ended() ? "skip" : "save");
     ThrowIfError(Annotate(decision.status(), "saving a checkpoint"));
     skip = *decision == "skip";
@@ -185,7 +185,7 @@ void RunCheckpoints::ReportBestEffort(const SaveOutcome& outcome) {
     last_location_ = *outcome.location;
     return;
   }
-  given_up_ = true;  // the same on all ranks, as the outcome is
+  given_up_ = true;  // equal on all ranks, as the outcome is
   if (communicator_.rank() == 0)
     LOG(WARNING) << "no more snapshots in " << options_.save_folder << ": " << outcome.location.status().message();
 }

@@ -1,9 +1,9 @@
-// When a run saves and where it starts from: the trainer's side of checkpoint/. What is saved: saved_state.h.
+// RunCheckpoints decides when a run saves and where it starts from: the trainer's side of checkpoint/. saved_state.h
+// says what is saved.
 //
-// With save_async a save at an interval holds up training for a copy of this rank's share of the state and no longer; a
-// SaveThread writes and commits it. One is in flight at a time (SaveOptions::save_overlap). How it ended is told by Poll
-// or Finish, at the end of a batch: nothing here throws in between.
-// Threads: the training thread, all methods.
+// With save_async a save at an interval blocks training only while this rank's share of the state is copied; a
+// SaveThread writes and commits it. One is in flight at a time (SaveOptions::save_overlap). Its result is reported by
+// Poll or Finish, at the end of a batch; nothing here throws in between. Threads: all methods on the training thread.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,38 +32,40 @@ namespace composer {
 
 class RunCheckpoints {
  public:
-  // References must outlive this object; store may be null for one rank. thread: shared by the savers of a run, so that
-  // they write one after the other; null: without save_async.
+  // References must outlive this object; `store` may be null for one rank. `thread` is shared by the savers of a run,
+  // so that they write one after the other; null without save_async.
   RunCheckpoints(const SaveOptions& options, Communicator& communicator, c10::intrusive_ptr<c10d::Store> store,
                  Supervision& supervision, std::shared_ptr<SaveThread> thread);
   ~RunCheckpoints();  // ends as AsyncSaver does, then releases the folder
 
-  // Before Open. Without: a launch of its own.
+  // Must be called before Open; otherwise this object is a launch of its own.
   void SetLaunch(LaunchId launch) { launch_ = std::move(launch); }
-  // Prepares saving; the first call, and once more does nothing. All ranks: takes the folder's lease (run_lease.h), so
-  // that no other run, and no earlier launch of this one, commits or deletes there. Errors: a place that cannot be
-  // opened, or is another run's.
+  // Prepares saving; further calls do nothing. All ranks must call it. Takes the folder's lease (run_lease.h), so that
+  // no other run, and no earlier launch of this one, commits or deletes there. Fails if the place cannot be opened or
+  // belongs to another run.
   absl::Status Open(const State& state);
-  // Others need not wait for this run any more: nothing is saved from now on.
+  // Lets others have the folder without waiting for this run: nothing is saved from now on.
   void ReleaseFolder();
 
-  // With autoresume and a save_folder: the newest checkpoint that has not been refused, the same on all ranks; those
-  // refused are named in a warning with the reason. Its tensors' bytes are verified when it is loaded. nullopt: there is
-  // none.
+  // With autoresume and a save_folder, returns the newest checkpoint that has not been refused, the same on all ranks;
+  // those refused are named in a warning with the reason. Its tensors' bytes are verified when it is loaded. Returns
+  // nullopt if there is none.
   absl::StatusOr<std::optional<CheckpointName>> Newest();
-  // Loads it into state and returns its location; "" when there is none; nullopt when it turned out damaged: it is
-  // refused, and Newest is an older one, or none, in which case state is as it was before the first load (first_state.h).
-  // data: filled in from it. kInvalidArgument when it does not fit the model or optimizer, with the tensors that are
-  // missing, unexpected or of another shape. best_effort: damage is an error, too; an error of one rank is all ranks'
-  // (another checkpoint can then be loaded over what this one has left in state).
+  // Loads Newest into state and returns its location; "" when there is none; nullopt when it turned out to be damaged:
+  // it is then refused, and Newest is an older one, or none, in which case state is as it was before the first load
+  // (first_state.h). `data` is filled in from it. Returns kInvalidArgument when it does not fit the model or optimizer,
+  // with the tensors that are missing, unexpected or of another shape. With best_effort damage is an error, too, and an
+  // error of one rank is all ranks' (another checkpoint can then be loaded over what this one has left in state).
   absl::StatusOr<std::optional<std::string>> Resume(State& state, SavedDataSettings& data);
-  // Keeps what state begins with, for Resume; before anything else is loaded over it. Once.
+  // Keeps the initial state for Resume. Must be called once, before anything else is loaded over it.
   absl::Status KeepFirstState(const State& state);
 
-  // load.load_path into state. Returns the location; "" when there is no load_path. What does not match: as Resume.
+  // Loads load.load_path into state. Returns the location; "" when there is no load_path. Mismatches are handled as in
+  // Resume.
   absl::StatusOr<std::string> LoadFrom(const LoadOptions& load, State& state, SavedDataSettings& data);
 
-  // Before training, after loading: can it save where it is to (checkpoint/save/save_folder.h)? All ranks.
+  // Checks, before training and after loading, that it can save to its folder (checkpoint/save/save_folder.h). All
+  // ranks must call it.
   absl::Status CheckFolder(const State& state);
 
   void SetDataSettings(const SavedDataSettings& data) { data_ = data; }
@@ -71,38 +73,40 @@ class RunCheckpoints {
   // Epoch intervals fire at kEpochCheckpoint, those in iterations at kIterationCheckpoint, all others at
   // kBatchCheckpoint.
   bool IsDue(Event event, const State& state) const;
-  // Begins the save of this very batch and epoch, unless it is saved or being saved already; without a save_folder does
-  // nothing. All ranks call it. With save_async it returns once the state is copied, else after the commit, as SaveNow.
+  // Begins the save of this very batch and epoch, unless it is saved or being saved already; does nothing without a
+  // save_folder. All ranks must call it. With save_async it returns once the state is copied, else after the commit,
+  // like SaveNow.
   void Save(State& state);
   // Returns on every rank after the commit. Throws StatusError: kResourceExhausted for a full disk; older checkpoints
-  // stay as they are.
+  // are not affected.
   void SaveNow(State& state);
-  // The save at the end of the run: none when this batch is saved already, be it before the end of its epoch.
+  // Saves at the end of the run, unless this batch is saved already, even if before the end of its epoch.
   void SaveAtEnd(State& state);
 
-  // Has the save in flight failed? It is then for Finish to throw its error, on all ranks at the same batch.
+  // Returns whether the save in flight has failed. Finish must then throw its error, on all ranks at the same batch.
   bool HasFailed() const { return async_ != nullptr && async_->has_failed(); }
-  // Tells the supervision of a save that has ended well. An atomic load when there is none.
+  // Reports a save that has ended well to the supervision. Costs an atomic load when there is none.
   void Poll();
-  // Waits for the save in flight. Throws as SaveNow.
+  // Waits for the save in flight. Throws as SaveNow does.
   void Finish();
-  // For a run that fails anyway: waits no longer than `limit` for the save in flight, and throws nothing.
+  // For a run that fails anyway: waits at most `limit` for the save in flight, and throws nothing.
   void FinishQuietly(absl::Duration limit);
 
-  // The checkpoint of this run that was saved last; "" when none was.
+  // Returns the last checkpoint that this run saved; "" if there is none.
   const std::string& last_location() const { return last_location_; }
 
  private:
   absl::Status OpenFolder();
   SaverOptions OptionsOfSaver(const State& state) const;
-  // damaged: set, on all ranks alike, when its tensors are not what was saved and first_state_ is there.
+  // Sets *damaged, on all ranks alike, when the tensors are not what was saved and first_state_ is there.
   absl::Status Load(const std::string& checkpoint, State& state, SavedDataSettings& data, bool* damaged);
   absl::StatusOr<std::string> AgreeOnDamage(const absl::Status& own);
   absl::StatusOr<CheckpointChoice> Choose(std::optional<CheckpointName> before);
-  // Passes over the newest one, of which `damage` was found.
+  // Skips the newest checkpoint, in which `damage` was found.
   absl::Status Refuse(const absl::Status& damage, State& state);
   StateDict Collect(const State& state) const;
-  // Before a save while another is in flight: false when the new one is to be skipped. The same on all ranks.
+  // Called before a save while another may be in flight. Returns false when the new one is to be skipped; equal on all
+  // ranks.
   bool MakeRoom(CheckpointName name);
   bool saves() const { return folder_ != nullptr && !given_up_; }
   void Report(const SaveOutcome& outcome);
@@ -113,7 +117,7 @@ class RunCheckpoints {
   Supervision& supervision_;
   std::shared_ptr<ObjectStore> folder_;  // null: no checkpoints. The savers below refer to it
   LaunchId launch_{RandomId()};
-  std::unique_ptr<FolderLease> lease_;  // of the folder; null: of another rank's to hold, or best_effort
+  std::unique_ptr<FolderLease> lease_;  // of the folder; null: held by another rank, or best_effort
   RankExchange exchange_;               // the training thread's
   RankExchange save_exchange_;          // the saver's
   std::shared_ptr<SaveThread> thread_;
@@ -124,9 +128,9 @@ class RunCheckpoints {
   SavedDataSettings data_;
   std::optional<CheckpointName> last_saved_;  // or being saved
   std::string last_location_;
-  std::optional<CheckpointChoice> choice_;  // Newest's
-  std::optional<FirstState> first_state_;   // while a checkpoint may turn out damaged
-  bool verifies_first_ = false;             // there is no memory for it: checkpoints are read twice
+  std::optional<CheckpointChoice> choice_;  // the result of Newest
+  std::optional<FirstState> first_state_;   // kept while a checkpoint may turn out to be damaged
+  bool verifies_first_ = false;             // there is no memory for first_state_, so checkpoints are read twice
 };
 
 }  // namespace composer

@@ -1,4 +1,4 @@
-// Where a run starts from.
+// This part of RunCheckpoints decides where a run starts from.
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -53,7 +53,7 @@ absl::Status RunCheckpoints::KeepFirstState(const State& state) {
   if (!absl::IsResourceExhausted(kept)) return kept;
   first_state_.reset();
   verifies_first_ = true;
-  choice_.reset();  // and is chosen by all of its bytes
+  choice_.reset();  // it is chosen again by all of its bytes
   return absl::OkStatus();
 }
 
@@ -81,7 +81,7 @@ absl::Status RunCheckpoints::Refuse(const absl::Status& damage, State& state) {
   return choice_->checkpoint.empty() ? first_state_->Restore(state) : absl::OkStatus();
 }
 
-// What one rank has found out is every rank's reason; "": none.
+// Makes the reason that one rank has found every rank's; "" if there is none.
 absl::StatusOr<std::string> RunCheckpoints::AgreeOnDamage(const absl::Status& own) {
   const bool damage = absl::IsDataLoss(own) || absl::IsNotFound(own) || absl::IsOutOfRange(own);
   const auto all = exchange_.Gather(damage ? Printable(own.message()) : "");
@@ -96,7 +96,7 @@ absl::StatusOr<std::string> RunCheckpoints::AgreeOnDamage(const absl::Status& ow
 
 absl::Status RunCheckpoints::Load(const std::string& checkpoint, State& state, SavedDataSettings& data, bool* damaged) {
   const std::string location = folder_->Location(checkpoint);
-  SharingDecision sharing;  // of a place that may go, each rank reads for itself
+  SharingDecision sharing;  // each rank reads for itself from a place that may disappear
   if (!options_.best_effort) {
     ASSIGN_OR_RETURN(sharing, AgreeOnSharing(exchange_, IsRemotePlace(options_.save_folder)));
   }

@@ -21,7 +21,7 @@ std::string ProcessName() {
   return absl::StrCat(host, ", pid ", getpid());
 }
 
-// ranks: "<run id>/<launch>" of each.
+// `ranks` has each rank's "<run id>/<launch>".
 absl::StatusOr<LeaseHolder> HolderOf(const State& state, uint64_t generation, const std::vector<std::string>& ranks) {
   LeaseHolder holder;
   holder.run_name = state.run_name;

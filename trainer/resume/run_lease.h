@@ -1,4 +1,4 @@
-// Takes the lease of a folder of checkpoints for a run: all ranks together, rank 0 holds it.
+// TakeRunLease takes the lease of a folder of checkpoints for a run: all ranks call it together, rank 0 holds it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,9 +13,10 @@
 
 namespace composer {
 
-// All ranks call it. Rank 0 has the lease, the others null; an error is all ranks'. Blocks as FolderLease::Acquire does.
-// The run is known by state.run_folder's id (checkpoint/format/run_identity.h), the first that a rank finds in its folder, which
-// is made when none has one; without a run folder by its name alone.
+// All ranks must call it. Rank 0 gets the lease, the others null; an error is all ranks'. Blocks as
+// FolderLease::Acquire does. The run is identified by state.run_folder's id (checkpoint/format/run_identity.h), the
+// first that a rank finds in its folder; it is made when none has one. Without a run folder the run is identified only
+// by its name.
 absl::StatusOr<std::unique_ptr<FolderLease>> TakeRunLease(std::shared_ptr<ObjectStore> folder, RankExchange& exchange,
                                                           const State& state, const LaunchId& launch,
                                                           const FolderLeaseOptions& options = {});

@@ -18,7 +18,7 @@ using SmallState = std::map<std::string, std::string>;
 
 constexpr absl::string_view kAlgorithms = "algorithms/";
 
-// A name for each part, so that two callbacks of one class do not collide.
+// Gives each part a name, so that two callbacks of one class do not collide.
 template <typename Parts, typename Visit>
 void VisitNamed(absl::string_view prefix, const Parts& parts, const Visit& visit) {
   std::map<std::string, int> seen;
@@ -64,7 +64,7 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
   return absl::OkStatus();
 }
 
-// values: of `box` of a rank's tensor. The parts that lie in one piece in the whole tensor.
+// Adds the parts of `values`, which belong to `box` of a rank's tensor, that lie in one piece in the whole tensor.
 void AddShards(const TensorSplit& split, const BoxExtent& box, const at::Tensor& values, std::vector<Shard>& shards) {
   const auto dim = static_cast<size_t>(split.dim);
   for (TensorSplit::Box& part : split.ToWhole(box)) {
@@ -73,7 +73,7 @@ void AddShards(const TensorSplit& split, const BoxExtent& box, const at::Tensor&
   }
 }
 
-// local: the piece.
+// `local` is the piece.
 ShardedTensor AsSharded(std::string name, const at::Tensor& local, const ModelSharding::Piece& piece) {
   const std::vector<int64_t>& whole = piece.split == nullptr ? piece.shape : piece.split->shape;
   ShardedTensor sharded{std::move(name), whole, local.scalar_type(), {}, piece.writes};
@@ -120,7 +120,7 @@ StateDict SavedTensors(const State& state, bool weights_only) {
   for (KeptByAlgorithm& item : all_kept) {
     if (item.kept.stands_for_model) stand_ins.emplace(item.kept.name, &item);
   }
-  // Sharded like this parameter, when that is sharded.
+  // The tensor is sharded like this parameter, if that is sharded.
   const auto add = [&](std::string name, const at::Tensor& tensor, const at::Tensor& param) {
     const ModelSharding::Piece* piece =
         state.sharding == nullptr || !param.defined() ? nullptr : state.sharding->Find(param);

@@ -1,8 +1,8 @@
-// What a checkpoint holds of a run, and how it goes back into one.
+// This says what a checkpoint saves of a run, and how it is restored.
 //
-// Saved: model parameters and buffers (rank 0's), optimizer state, timestamp, seed, data settings, gradient scaler,
-// microbatch size, states of schedulers, callbacks and algorithms, tensors of algorithms. Not saved, since they are functions of the
-// timestamp: schedules, sample order, random numbers.
+// Saved are model parameters and buffers (rank 0's), optimizer state, timestamp, seed, data settings, gradient scaler,
+// microbatch size, states of schedulers, callbacks and algorithms, tensors of algorithms. Schedules, sample order and
+// random numbers are not saved, since they are functions of the timestamp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace composer {
 
-// What the checkpoint says of the data; the run must go on with the same.
+// These settings are what the checkpoint says of the data; the run must continue with the same.
 struct SavedDataSettings {
   int64_t global_train_batch_size = 0;
   int64_t dataset_size = 0;
@@ -25,28 +25,28 @@ struct SavedDataSettings {
   std::string configuration;  // TrainerOptions::configuration; rank 0 saves it
 };
 
-// The key of the configuration in a checkpoint's small state.
+// The configuration has this key in a checkpoint's small state.
 inline constexpr char kConfigurationKey[] = "configuration";
 
-// The live tensors: `model/<name>`, and unless weights_only `optimizer/<name>` and `algorithms/<algorithm>/<name>`; no
-// small state. Of a sharded model the parameters and what is kept beside them are in `sharded`, this rank's pieces of them
-// under the same names. Where an algorithm's tensor stands for the model's (core/callback.h), `model/<name>` is that one;
-// of several the first algorithm's.
+// Returns the live tensors: `model/<name>`, and unless weights_only `optimizer/<name>` and
+// `algorithms/<algorithm>/<name>`; no small state. Of a sharded model the parameters and their companions are in
+// `sharded`, as this rank's pieces under the same names. Where an algorithm's tensor stands for the model's
+// (core/callback.h), `model/<name>` is that one; of several, the first algorithm's.
 StateDict SavedTensors(const State& state, bool weights_only);
 
-// The algorithms' keys, `algorithms/<name>`, in their order: a second one of a name is `algorithms/<name>#2`.
+// Returns the algorithms' keys, `algorithms/<name>`, in their order: a second one of a name is `algorithms/<name>#2`.
 std::vector<std::string> AlgorithmKeys(const State& state);
 
-// Composer's names of what to ignore begin with `state/`, ours do not: without it.
+// Removes the prefix `state/` with which Composer's names of what to ignore begin; ours have none.
 std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns);
 
-// Key -> JSON: timestamp, data, configuration, scaler, auto_microbatch, schedulers/<i>, callbacks/<name>, algorithms/<name>; only
-// `timestamp` with weights_only.
+// Returns key -> JSON: timestamp, data, configuration, scaler, auto_microbatch, schedulers/<i>, callbacks/<name>,
+// algorithms/<name>; with weights_only just `timestamp`.
 std::map<std::string, std::string> SavedSmallState(const State& state, const SavedDataSettings& data,
                                                    bool weights_only);
 
-// The other way. A key that is not there leaves its part of the state as it is. exclude_algorithms: fnmatch patterns of
-// names whose state is passed over. kDataLoss when a value can't be read.
+// Restores the small state. A missing key leaves its part of the state unchanged. exclude_algorithms has fnmatch
+// patterns of names whose state is ignored. Returns kDataLoss when a value cannot be read.
 absl::Status RestoreSmallState(const std::map<std::string, std::string>& small,
                                const std::vector<std::string>& exclude_algorithms, State& state,
                                SavedDataSettings& data);

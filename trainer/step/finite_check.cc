@@ -9,8 +9,8 @@
 namespace composer {
 namespace {
 
-// An element is NaN or infinite when all bits of its exponent are set: then adding one to the exponent reaches the sign bit.
-// Plain integer operations, which compilers turn into vector ones.
+// An element is NaN or infinite when all bits of its exponent are set: adding one to the exponent then reaches the sign
+// bit. Compilers vectorise these plain integer operations.
 template <typename Bits>
 bool AllFinite(const void* data, int64_t n, Bits exponent_one) {
   const Bits* const bits = static_cast<const Bits*>(data);
@@ -67,7 +67,7 @@ void FiniteCheck::Add(const std::vector<at::Tensor>& tensors) {
   }
   if (elsewhere.empty()) return;
   const at::NoGradGuard no_grad;
-  // The largest magnitude cannot overflow; times 0 it is NaN for NaN and infinity.
+  // The largest magnitude cannot overflow; times 0 it becomes NaN for NaN and infinity.
   std::vector<at::Tensor> largest = at::_foreach_norm(elsewhere, INFINITY);
   for (at::Tensor& norm : largest) norm = norm.to(at::kFloat);
   const at::Tensor verdict = at::stack(largest).mul_(0).sum();

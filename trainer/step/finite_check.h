@@ -1,5 +1,5 @@
-// Whether the gradients of a step are finite, found without a host wait: on a CPU they are scanned where they lie, on a GPU
-// one kernel a call leaves the verdict there.
+// FiniteCheck finds out whether the gradients of a step are finite, without a host wait: on a CPU they are scanned in
+// place, on a GPU one kernel per call leaves the verdict there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,18 +13,18 @@ namespace composer {
 class FiniteCheck {
  public:
   void Reset();
-  // Looks at all elements. Floating point; undefined tensors and those without elements count as finite.
+  // Checks all elements of floating point tensors. Undefined tensors and those without elements count as finite.
   void Add(const at::Tensor& tensor);
   void Add(const std::vector<at::Tensor>& tensors);
-  // Makes slot, one floating point element on the tensors' device, something other than 0 (NaN is, too) when an element was
-  // NaN or infinite; otherwise it is left alone. Does not wait.
+  // Makes slot, one floating point element on the tensors' device, nonzero (NaN included) when an element was NaN or
+  // infinite; otherwise leaves it alone. Does not wait.
   void WriteTo(const at::Tensor& slot) const;
   // Waits for the GPU.
   bool finite() const;
 
  private:
   bool found_on_cpu_ = false;
-  at::Tensor on_device_;  // scalar, float: NaN or 0; undefined: nothing was looked at
+  at::Tensor on_device_;  // scalar, float: NaN or 0; undefined: nothing was checked
 };
 
 }  // namespace composer

@@ -1,11 +1,11 @@
-// Keeps float16 gradients from vanishing: the loss is multiplied by a scale before backward, the gradients are divided
-// by it before the optimizer, and a step whose gradients overflowed is skipped.
+// GradScaler keeps float16 gradients from vanishing: the loss is multiplied by a scale before backward, the gradients
+// are divided by it before the optimizer, and a step whose gradients overflowed is skipped.
 //
 //   some gradient is inf or NaN:   skip the step; scale *= backoff
 //   growth_interval good steps:    scale *= growth
 //
-// Gradients are checked after they were summed over ranks: an overflow of one rank is in the sum, so all ranks skip the
-// same steps without telling each other. Source: torch.amp.GradScaler (torch/amp/grad_scaler.py).
+// Gradients are checked after they are summed over ranks: an overflow on one rank is in the sum, so all ranks skip the
+// same steps without communicating. Source: torch.amp.GradScaler (torch/amp/grad_scaler.py).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -33,13 +33,13 @@ class GradScaler {
   double scale() const { return scale_; }
   int64_t skipped_steps() const { return skipped_steps_; }
 
-  // Divides the gradients by the scale, in place. False: one is not finite, the step must be skipped. Waits for the
-  // GPU.
+  // Divides the gradients by the scale, in place. Returns false when one is not finite and the step must be skipped.
+  // Waits for the GPU.
   bool Unscale(std::vector<at::Tensor>& grads);
-  // After each step, with what Unscale said.
+  // Must be called after each step with the result of Unscale.
   void Update(bool finite);
 
-  // One JSON object.
+  // Returns one JSON object.
   std::string SaveState() const;
   absl::Status LoadState(absl::string_view json);
 

@@ -1,4 +1,4 @@
-// The losses of a step, weighted and summed over its microbatches. On a GPU the sums stay there until someone asks.
+// LossSums adds up the weighted losses of a step's microbatches. On a GPU the sums stay there until they are read.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,7 +23,7 @@ class LossSums {
   // Waits for the GPU.
   double total();
   const std::array<double, StepMessage::kMaxLossParts>& parts();
-  // Names of the parts, as of the first Add that had any.
+  // Returns the names of the parts, taken from the first Add that had any.
   const std::vector<std::string>& part_names() const { return part_names_; }
 
  private:

@@ -1,5 +1,5 @@
-// What the ranks tell each other in a step, as float32s at the tail of the last gradient bucket: a step needs no
-// collective of its own for it. Each field is summed over ranks by the all-reduce. Counts are split into three 12-bit
+// StepMessage is what the ranks tell each other in a step, as float32s at the tail of the last gradient bucket, so that
+// it needs no collective of its own. The all-reduce sums each field over ranks. Counts are split into three 12-bit
 // limbs, so that sums over up to 4,096 ranks stay below 2^24 and are exact in float32.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -12,22 +12,23 @@
 namespace composer {
 
 struct StepMessage {
-  // A model's several losses (Loss::parts); the first so many are told.
+  // At most this many named losses (Loss::parts) are sent; further ones are dropped.
   static constexpr int kMaxLossParts = 8;
 
   float weighted_loss = 0;  // this rank's share of the global mean loss
-  int64_t samples = 0;      // < 2^36 a rank
-  int64_t tokens = 0;       // < 2^36 a rank
-  int64_t loss_tokens = 0;  // < 2^36 a rank; only when microbatches are weighted by them
+  int64_t samples = 0;      // < 2^36 per rank
+  int64_t tokens = 0;       // < 2^36 per rank
+  int64_t loss_tokens = 0;  // < 2^36 per rank; only when microbatches are weighted by them
   int stop_votes = 0;       // ranks that want the run to end (StopTraining)
-  int drain_votes = 0;      // ranks that were told to save and leave (preemption)
-  int out_of_memory = 0;    // ranks that ran out: all discard the step and do it again with smaller microbatches
-  int save_failures = 0;    // ranks whose save in the background has failed: all end with its error
+  int drain_votes = 0;      // ranks that were asked to save and leave (preemption)
+  int out_of_memory = 0;    // ranks that ran out; all discard the step and repeat it with smaller microbatches
+  int save_failures = 0;    // ranks whose background save failed; all end with its error
   int save_votes = 0;       // ranks that were asked for a checkpoint now
   float seconds = 0;        // rank 0's time since the last step; other ranks send 0
-  std::array<float, kMaxLossParts> weighted_parts{};  // as weighted_loss
+  std::array<float, kMaxLossParts> weighted_parts{};  // like weighted_loss
 
-  // Of a rank whose samples another rank tells of: without losses and counts, which are to be counted once.
+  // Returns the message without losses and counts, for a rank whose samples another rank reports, so that they count
+  // once.
   StepMessage VotesOnly() const;
 
   static constexpr int kLength = 16 + kMaxLossParts;  // floats

@@ -21,18 +21,19 @@ using torch::autograd::SavedVariableHooks;
 
 class CheckpointedCall;
 
-// The place of one tensor that the forward saved. Owned by the hooks at its node of the graph.
+// A Place is where one tensor that the forward saved belongs. It is owned by the hooks at its node of the graph.
 struct Place {
   std::shared_ptr<CheckpointedCall> call;
   size_t index;
-  at::Tensor value;  // once the block has run again
+  at::Tensor value;  // set once the block has run again
   uint32_t version = 0;
 };
 
-// Thrown out of the second run when nothing of what is left is wanted. No std::exception: a block's own handlers pass it on.
+// Thrown out of the second run when no further tensor is wanted. It is not a std::exception, so that a block's own
+// handlers let it pass.
 struct AllRecomputed {};
 
-// The block's buffers have the same values at the end as at the beginning. Their version counters do not move: nodes that
+// Restores the values of the block's buffers at the end of the scope. Their version counters do not move, so nodes that
 // saved them stay valid.
 class KeptBuffers {
  public:
@@ -52,10 +53,10 @@ class KeptBuffers {
   std::vector<at::Tensor> buffers_, values_;
 };
 
-// One call of a block: its inputs, and the places of what it saved.
+// One call of a block: its inputs and the places of what it saved.
 class CheckpointedCall final : public std::enable_shared_from_this<CheckpointedCall> {
  public:
-  // The inputs are saved as an operation saves them: by the policy of a scope around this call, if there is one.
+  // The inputs are saved as an operation saves them: by the policy of an enclosing scope, if there is one.
   CheckpointedCall(const std::vector<at::Tensor>& inputs, const BlockWrapper::Inner& inner)
       : inner_(inner), conditions_(inputs.at(0).defined() ? inputs[0].device() : at::kCPU) {
     for (const at::Tensor& input : inputs) {
@@ -64,7 +65,7 @@ class CheckpointedCall final : public std::enable_shared_from_this<CheckpointedC
     }
   }
 
-  // The forward saves a tensor.
+  // Called when the forward saves a tensor.
   std::shared_ptr<Place> Add(const at::Tensor& tensor) {
     auto place = std::make_shared<Place>();
     place->call = shared_from_this();
@@ -73,10 +74,10 @@ class CheckpointedCall final : public std::enable_shared_from_this<CheckpointedC
     return place;
   }
 
-  // The forward has saved all.
+  // Called when the forward has saved everything.
   void Close() { is_closed_ = true; }
 
-  // Backward wants one. Threads: any.
+  // Called when backward wants a tensor. Thread-safe.
   at::Tensor Take(const Place& place) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!place.value.defined()) Recompute();
@@ -88,7 +89,7 @@ class CheckpointedCall final : public std::enable_shared_from_this<CheckpointedC
     return place.value;
   }
 
-  // The second run saves a tensor: its number `index`.
+  // Called when the second run saves its tensor number `index`.
   void Fill(size_t index, const at::Tensor& tensor) {
     TORCH_CHECK(index < saved_.size(), "activation checkpointing: block ", inner_.block().name(), " saved ",
                 saved_.size(), " tensors in the forward, but more when it ran again");
@@ -106,7 +107,7 @@ class CheckpointedCall final : public std::enable_shared_from_this<CheckpointedC
 
  private:
   struct Saved {
-    std::weak_ptr<Place> place;  // gone when its node is
+    std::weak_ptr<Place> place;  // expires with its node
     at::DimVector sizes;
     at::ScalarType dtype;
   };
@@ -118,7 +119,7 @@ class CheckpointedCall final : public std::enable_shared_from_this<CheckpointedC
   std::vector<SavedVariable> inputs_;
   std::vector<bool> needs_grad_;
   std::vector<Saved> saved_;
-  size_t wanted_ = 0;  // places still to be filled
+  size_t wanted_ = 0;  // the number of places still to be filled
   bool is_closed_ = false;
   std::mutex mutex_;  // backward has a thread for each device
 };
@@ -130,7 +131,7 @@ class PlaceHooks final : public SavedVariableHooks {
   at::Tensor call_unpack_hook() override { return place_->call->Take(*place_); }
 
  private:
-  CheckpointedCall* call_;  // in the forward; afterwards the place owns it
+  CheckpointedCall* call_;  // used in the forward; afterwards the place owns the call
   std::shared_ptr<Place> place_;
 };
 
@@ -143,8 +144,8 @@ class ForwardPolicy final : public SavedTensorPolicy {
   CheckpointedCall& call_;
 };
 
-// Puts what the second run saves into the places of the first. The second graph itself may also be asked, by a block that
-// takes gradients within its forward.
+// Puts what the second run saves into the places of the first. The second graph itself may also be asked for tensors,
+// by a block that takes gradients within its forward.
 class RecomputePolicy final : public SavedTensorPolicy {
  public:
   explicit RecomputePolicy(CheckpointedCall& call) : call_(call) {}
@@ -153,7 +154,7 @@ class RecomputePolicy final : public SavedTensorPolicy {
  private:
   struct Hooks final : SavedVariableHooks {
     explicit Hooks(RecomputePolicy& the_policy) : policy(the_policy) {}
-    // Without its history: an operation that saves its own output (attention) would keep itself alive for ever.
+    // Detached, since an operation that saves its own output (attention) would otherwise keep itself alive forever.
     void call_pack_hook(const at::Tensor& tensor) override {
       kept = tensor.detach();
       policy.call_.Fill(policy.next_++, kept);
@@ -183,7 +184,7 @@ void CheckpointedCall::Recompute() {
     inner_(inputs);
   } catch (const AllRecomputed&) {
   }
-  if (is_closed_) inputs_.clear();  // else the block takes gradients within its forward, and saves more
+  if (is_closed_) inputs_.clear();  // otherwise the block takes gradients within its forward, and will save more
 }
 
 }  // namespace

@@ -15,7 +15,8 @@
 namespace composer {
 namespace {
 
-// A tensor in the host's memory. From and to a GPU nobody waits: streams and the caching allocators keep the order.
+// An OnHost is a tensor in host memory. Copies from and to a GPU do not block: streams and the caching allocators keep
+// the order.
 class OnHost {
  public:
   OnHost(const at::Tensor& tensor, std::optional<c10::Stream> side) : device_(tensor.device()) {
@@ -72,7 +73,7 @@ class ActivationOffload::Policy final : public SavedTensorPolicy {
     at::Tensor call_unpack_hook() override { return away_ ? away_->BackOnDevice() : here_; }
 
    private:
-    Policy& policy_;  // in the forward
+    Policy& policy_;  // used in the forward
     at::Tensor here_;
     std::optional<OnHost> away_;
   };

@@ -1,5 +1,5 @@
-// What a forward depends on besides its inputs and parameters: the state of random generators and autocast. Remembered,
-// so that the same forward can be run again.
+// ForwardConditions are what a forward depends on besides its inputs and parameters: the state of random generators and
+// autocast. They are recorded so that the same forward can be run again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,8 @@
 
 namespace composer {
 
-// As they are at construction on this thread: of the CPU, and of `device` when it is another. Without waiting for a GPU.
+// These are the conditions at construction on this thread, of the CPU and of `device` if it is another. Does not wait
+// for a GPU.
 class ForwardConditions {
  public:
   explicit ForwardConditions(at::Device device);
@@ -32,7 +33,7 @@ class ForwardConditions {
   bool autocast_cache_;
 };
 
-// Makes them so for a scope, on any thread; then all is as before.
+// Applies the conditions for a scope, on any thread, and then restores the previous ones.
 class ForwardConditionsScope {
  public:
   explicit ForwardConditionsScope(const ForwardConditions& conditions);

@@ -16,7 +16,8 @@ class HookedEngine final : public torch::autograd::Engine {
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
     return scopes.empty() ? nullptr : scopes.back()->MakeHooks();
   }
-  // Never destroyed, like torch's own for Python: its device threads wait on its queues until the process ends.
+  // It is never destroyed, like torch's own engine for Python: its device threads wait on its queues until the process
+  // ends.
   static torch::autograd::Engine& Get() {
     static HookedEngine* const engine = new HookedEngine;
     return *engine;

@@ -1,8 +1,9 @@
-// What autograd keeps for backward, kept in another way: hooks around every tensor that an operation saves.
+// Saved-tensor hooks change how autograd keeps tensors for backward: they are called around every tensor that an
+// operation saves.
 //
-// LibTorch has the hooks (torch::autograd::SavedVariableHooks) but a way to set them for Python alone. So the process gets
-// an autograd engine of its own, whose one difference from torch's is that it asks the scopes below which hooks a tensor
-// that is being saved shall have. Source: torch/csrc/autograd/{engine.h,saved_variable.h}.
+// LibTorch has the hooks (torch::autograd::SavedVariableHooks) but lets only Python set them. The process therefore
+// gets an autograd engine of its own that differs from torch's in one way: it asks the scopes below which hooks a
+// tensor gets when it is saved. Source: torch/csrc/autograd/{engine.h,saved_variable.h}.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,23 +13,23 @@
 
 namespace composer {
 
-// How tensors are saved while a scope with it is open.
+// Determines how tensors are saved while a scope with the policy is open.
 class SavedTensorPolicy {
  public:
   virtual ~SavedTensorPolicy() = default;
-  // Of one tensor about to be saved. Its call_pack_hook gets the tensor, detached, without grad mode; call_unpack_hook gives
-  // it back when backward needs it, any number of times, on whatever thread runs backward. It is destroyed when the
-  // operation's node lets go of it. Null: saved as torch does.
+  // Returns the hooks of one tensor that is about to be saved. call_pack_hook gets the tensor, detached, without grad
+  // mode; call_unpack_hook returns it when backward needs it, any number of times, on whatever thread runs backward.
+  // The hooks are destroyed when the operation's node releases the tensor. Null saves the tensor as torch does.
   virtual std::unique_ptr<torch::autograd::SavedVariableHooks> MakeHooks() = 0;
 };
 
-// Makes the engine above the process's. A process that trains on a GPU must call it before its first backward (torch
-// starts the threads of the engine of the first one only); on a CPU the first scope does it. Any number of times, any
-// thread.
+// Makes the engine above the process's engine. A process that trains on a GPU must call it before its first backward
+// (torch starts threads only for the engine of the first one); on a CPU the first scope does it. May be called any
+// number of times, from any thread.
 void InstallSavedTensorHooks();
 
-// From its construction to its end, operations of this thread save by `policy`, which must outlive the scope; of several
-// scopes the innermost counts. Costs without any scope: one look at a thread-local a saved tensor.
+// During the scope, operations of this thread save by `policy`, which must outlive the scope; of nested scopes the
+// innermost counts. Without any scope the cost is one read of a thread-local per saved tensor.
 class SavedTensorScope {
  public:
   explicit SavedTensorScope(SavedTensorPolicy& policy);

@@ -1,4 +1,4 @@
-// Makes blocks of a model save memory for their activations, as ActivationOptions say.
+// WrapActivations makes blocks of a model save memory for their activations, according to ActivationOptions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace composer {
 
-// Wraps the blocks; before FSDP wraps them, so that FSDP lies outside: in backward it has gathered a block's parameters when
-// the block runs again. Returns what was done, as a line for the log; "" when nothing was asked for. A block's blocks are
-// wrapped, too, when they are chosen. kInvalidArgument: nothing to choose from.
+// Wraps the chosen blocks, nested ones included. Must be called before FSDP wraps them, so that FSDP lies outside and
+// has gathered a block's parameters when the block runs again in backward. Returns what was done, as a line for the
+// log; "" when nothing was requested. Returns kInvalidArgument if there is nothing to choose from.
 absl::StatusOr<std::string> WrapActivations(torch::nn::Module& model, const ActivationOptions& options,
                                             at::Device device);
 

@@ -15,7 +15,7 @@ namespace {
 
 using torch::autograd::Node;
 
-// How many edges lead to each node below the root.
+// Returns the number of edges that lead to each node below the root.
 absl::flat_hash_map<Node*, int> Dependencies(Node* root) {
   absl::flat_hash_map<Node*, int> edges = {{root, 0}};
   std::vector<Node*> open = {root};
@@ -35,7 +35,7 @@ std::vector<size_t> GradientOrder(const at::Tensor& loss, const std::vector<at::
   const torch::autograd::Edge root = torch::autograd::impl::gradient_edge(loss);
   if (!root.is_valid()) return {};
   absl::flat_hash_map<const Node*, size_t> param_of;
-  std::vector<std::shared_ptr<Node>> accumulators;  // params hold theirs weakly
+  std::vector<std::shared_ptr<Node>> accumulators;  // params hold theirs only weakly
   for (size_t i = 0; i < params.size(); ++i) {
     accumulators.push_back(torch::autograd::impl::grad_accumulator(params[i]));
     param_of.emplace(accumulators.back().get(), i);

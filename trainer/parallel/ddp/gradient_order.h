@@ -1,9 +1,10 @@
-// In which order backward will reach parameters, read off the graph before it runs.
+// GradientOrder finds the order in which backward will reach parameters, from the graph before it runs.
 //
-// Autograd runs, of the operations whose gradients are all there, the one that the forward made last; a parameter's
-// gradient is accumulated as soon as it is known. This goes through the graph the same way without computing, so the order
-// is a function of the graph alone: the same in every process, and in one that resumes. torch's DDP watches the first
-// backward instead and orders its buckets anew after it. Source: torch/csrc/autograd/engine.cpp, CompareNodeTaskTime.
+// Among the operations whose gradients are all available, autograd runs the one that the forward made last; a
+// parameter's gradient is accumulated as soon as it is known. GradientOrder walks the graph in the same way without
+// computing, so the order is a function of the graph alone: the same in every process, and in one that resumes. torch's
+// DDP instead watches the first backward and reorders its buckets after it. Source: torch/csrc/autograd/engine.cpp,
+// CompareNodeTaskTime.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,9 +14,9 @@
 
 namespace composer {
 
-// Indices of the params that loss depends on, those whose gradients come first in front. On a GPU, whose autograd has a
-// thread for each device, the order is what one device does. Costs about 0.2 us an operation. loss may need no gradient:
-// then none.
+// Returns the indices of the params that loss depends on, in the order of their gradients. On a GPU, for which autograd
+// has a thread per device, it is the order of one device. Costs about 0.2 us per operation. If loss needs no gradient,
+// the result is empty.
 std::vector<size_t> GradientOrder(const at::Tensor& loss, const std::vector<at::Tensor>& params);
 
 }  // namespace composer

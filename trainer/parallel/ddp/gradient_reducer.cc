@@ -92,7 +92,7 @@ std::vector<size_t> GradientReducer::order() const {
 
 void GradientReducer::AgreeOnOrder(const std::vector<size_t>& reached) {
   ordered_ = true;
-  // A graph that leaves parameters out (a layer dropped at random) says too little.
+  // A graph that leaves out parameters (a layer dropped at random) does not determine the order.
   std::vector<size_t> order = reached.size() == params_.size() ? reached : Reversed(params_.size());
   std::vector<int64_t> indices(order.begin(), order.end());
   at::Tensor agreed = torch::tensor(indices, at::kLong).to(communicator_.device());

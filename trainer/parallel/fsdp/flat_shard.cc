@@ -18,7 +18,7 @@ FlatLayout LayoutOf(const NamedParams& params, int ranks) {
   return MakeFlatLayout(std::move(flat), ranks);
 }
 
-// A tensor [n] whose storage has no memory until a MemoryPool gives it some.
+// Returns a tensor [n] whose storage has no memory until a MemoryPool gives it some.
 at::Tensor WithoutMemory(int64_t numel, const at::TensorOptions& options) {
   at::Tensor tensor = at::empty({0}, options);
   const size_t bytes = static_cast<size_t>(numel) * tensor.element_size();
@@ -27,7 +27,7 @@ at::Tensor WithoutMemory(int64_t numel, const at::TensorOptions& options) {
   return tensor.set_(storage, 0, {numel}, {1});
 }
 
-// [1, …, 1, n] with `dims` dimensions.
+// Returns a view of shape [1, …, 1, n] with `dims` dimensions.
 at::Tensor PieceView(const at::Tensor& flat, int64_t offset, int64_t numel, int64_t dims) {
   std::vector<int64_t> shape(static_cast<size_t>(std::max<int64_t>(dims, 1)), 1);
   shape.back() = numel;
@@ -82,7 +82,7 @@ void FlatShard::BuildGradients(const at::TensorOptions& original) {
   reduce_ = WithoutMemory(ranks * chunk, original.dtype(options_.reduce_dtype));
   own_reduce_ = reduce_.narrow(0, rank * chunk, chunk);
   reduce_bytes_ = static_cast<int64_t>(reduce_.nbytes());
-  // Parts of the flat buffer, which has no tails, as parts of reduce_.
+  // Maps parts of the flat buffer, which has no tails, to parts of reduce_.
   const auto places = [&](int64_t begin, int64_t end) {
     std::vector<Segment> result;
     while (begin < end) {
@@ -142,7 +142,7 @@ void FlatShard::Unshard() {
 void FlatShard::Reshard() {
   if (state_ == WholeState::kNone) return;
   const torch::NoGradGuard no_grad;
-  if (gather_ != nullptr) gather_->Wait();  // it was started and no one used it
+  if (gather_ != nullptr) gather_->Wait();  // the gather was started but nobody used it
   gather_.reset();
   for (size_t i = 0; i < params_.size(); ++i) params_[i].set_data(pieces_[i]);
   state_ = WholeState::kNone;

@@ -155,7 +155,7 @@ void Fsdp::OnGradient(size_t u, size_t s, size_t param) {
               " came after the block's backward was over; is a parameter of block ", unit.name,
               " used outside of it? Use it in the block's own forward only, or share it with the rest of the model by "
               "registering it there too");
-  if (in_flight_ == &unit) FinishReduceInFlight();  // the root's, of the pass before
+  if (in_flight_ == &unit) FinishReduceInFlight();  // the root's reduce-scatter of the previous pass
   unit.shards[s]->TakeGradient(param);
   if (unit.block == nullptr || unit.calls_pending > 0 || !unit.backward_begun) return;
   for (const auto& shard : unit.shards) {

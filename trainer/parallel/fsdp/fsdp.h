@@ -1,18 +1,19 @@
-// Fully sharded data parallelism: parameters, gradients and optimizer state are spread over ranks; a unit's parameters are
-// whole only while it runs. Units are the model's outermost Blocks (core/block.h); what lies in none is the root unit,
-// whole from the beginning of a step's first forward pass to the end of its last backward pass.
+// Fsdp implements fully sharded data parallelism: parameters, gradients and optimizer state are spread over ranks; a
+// unit's parameters are whole only while it runs. Units are the model's outermost Blocks (core/block.h); everything
+// outside of them is the root unit, which is whole from the beginning of a step's first forward pass to the end of its
+// last backward pass.
 //
 //   pass, FULL_SHARD:  forward of each block: all-gather, run, free; backward, in reverse: all-gather, run,
 //                      reduce-scatter, free
-//   SHARD_GRAD_OP:     one all-gather a step, one reduce-scatter a pass
+//   SHARD_GRAD_OP:     one all-gather per step, one reduce-scatter per pass
 //   HYBRID:            as either, within a replica; after the last pass the shards' gradients are summed over replicas
 //
-// Every rank does the same collectives in the same order, which the ranks agree on in the first pass (pass_order.h): a
-// rank without samples or with fewer microbatches goes through the motions with zeros. Gathers start ahead of their use and
-// reduce-scatters are waited for one unit later (prefetch: fsdp_options.h), so that they overlap with compute.
-// The step's tail (GradientSync) is part of every rank's chunk of the root's last reduce-scatter; behind it travel a digest of
-// the order and whether this rank's gradients were finite.
-// Source of the method: performance.md 1; torch/distributed/fsdp (2.11); Rajbhandari et al. 2020, arXiv:1910.02054.
+// Every rank runs the same collectives in the same order, on which the ranks agree in the first pass (pass_order.h); a
+// rank without samples or with fewer microbatches takes part with zeros. Gathers start ahead of their use and
+// reduce-scatters are waited for one unit later (prefetch: fsdp_options.h), so that they overlap with compute. The
+// step's tail (GradientSync) is part of every rank's chunk of the root's last reduce-scatter; it is followed by a
+// digest of the order and by whether this rank's gradients were finite. Source of the method: performance.md 1;
+// torch/distributed/fsdp (2.11); Rajbhandari et al. 2020, arXiv:1910.02054.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -35,39 +36,40 @@
 
 namespace composer {
 
-// Threads: the training thread, and autograd's inside backward.
+// Threads: the training thread, and autograd's threads inside backward.
 class Fsdp final : public GradientSync, public ModelSharding {
  public:
   struct Ranks {
-    Communicator* world;                // to share rank 0's weights
-    Communicator* shard;                // one rank: for the dtypes, or for what is kept in host memory
+    Communicator* world;                // for sharing rank 0's weights
+    Communicator* shard;                // of one rank when only the dtypes or host memory matter
     Communicator* replicate = nullptr;  // null: one replica
   };
-  // Shards the model in place. Must come before the optimizer is made, which then has state for the pieces only. Other
-  // wrappers of blocks (activation checkpointing) must be there already. All must outlive this object; the model cannot
-  // be run after it. first: of the model's parameters without values, which are made as they are sharded; null: all have
-  // theirs. Throws c10::ValueError for parameters that are not floating point or not of one dtype in a unit.
+  // Shards the model in place. It must come before the optimizer is made, which then has state for the pieces only, and
+  // after other wrappers of blocks (activation checkpointing). All arguments must outlive this object; the model cannot
+  // be run after it is destroyed. `first` makes the values of parameters without values as they are sharded; null if
+  // all have theirs. Throws c10::ValueError for parameters that are not floating point or not of one dtype in a unit.
   Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& options, int tail_length,
        const FirstValues* first = nullptr);
   ~Fsdp() override;
   Fsdp(const Fsdp&) = delete;
   Fsdp& operator=(const Fsdp&) = delete;
 
-  // `determinism: elastic`: the sum over a step's passes has the order of TreeSum, too. Before the first step.
+  // Implements `determinism: elastic`: sums over a step's passes have the order of TreeSum, too. Must be called before
+  // the first step.
   void SumPassesInTreeOrder();
 
-  // GradientSync.
+  // These implement GradientSync.
   void Trace(Tracer* tracer) override;
   void BeginStep(int64_t passes) override;
   void BeginPass() override;
   void EndPass() override;
   void Finish() override;
   absl::Span<float> tail() override { return absl::MakeSpan(tail_).first(tail_.size() - kOwnTail); }
-  bool tail_sent() const override { return false; }  // until Finish
+  bool tail_sent() const override { return false; }  // sent only in Finish
   bool gradients_finite() const override { return finite_; }
   int64_t num_collectives_per_step() const override;
 
-  // ModelSharding.
+  // These implement ModelSharding.
   void BeginForward() override;
   void EndForward() override;
   void AbandonForward() override;
@@ -81,9 +83,9 @@ class Fsdp final : public GradientSync, public ModelSharding {
   at::Device device() const override { return ranks_.shard->device(); }
   std::vector<std::pair<std::string, at::Tensor>> WholeParameters() override;
 
-  // optimizer_bytes: of the optimizer's state on this rank.
+  // `optimizer_bytes` is the size of the optimizer's state on this rank.
   ShardPlan Plan(int64_t optimizer_bytes) const;
-  // Of buffers for whole parameters and reduce-scatters, at most so far.
+  // Returns the maximum bytes so far of buffers for whole parameters and reduce-scatters.
   int64_t pool_bytes() const { return pool_.bytes(); }
 
  private:
@@ -94,47 +96,47 @@ class Fsdp final : public GradientSync, public ModelSharding {
     Block* block = nullptr;  // null: the root
     std::vector<std::unique_ptr<FlatShard>> shards;
     bool all_trainable = true;
-    // In this pass:
-    int calls_pending = 0;  // calls whose backward has not begun
+    // The state in this pass follows.
+    int calls_pending = 0;  // the number of calls whose backward has not begun
     bool forward_done = false, backward_begun = false, reduced = false;
   };
-  // At the end of the tail: 1; the digest of the order in two parts of 12 bits, so that sums over ranks are exact in
-  // float32; not 0 when a gradient of this rank is not finite.
+  // The tail ends with these floats: 1; the digest of the order in two parts of 12 bits, so that sums over ranks are
+  // exact in float32; a float that is not 0 when a gradient of this rank is not finite.
   static constexpr size_t kOwnTail = 4;
   using NamedParams = std::vector<std::pair<std::string, at::Tensor>>;
 
   void AddShards(Unit& unit, const NamedParams& params, const InitialWeights& weights);
   void InstallHooks();
 
-  // What the model's run on this rank asks for.
+  // The model's run on this rank calls these.
   void ForwardBegin(size_t unit);
   void ForwardEnd(size_t unit, const at::Tensor& output);
   void BackwardBegin(size_t unit);
   void OnGradient(size_t unit, size_t shard, size_t param);
-  // Reduces what has begun and still waits for gradients that no rank will have.
+  // Reduces units whose backward has begun and that still wait for gradients which no rank will have.
   void ReduceBegun();
-  // Agreed with the other ranks.
+  // These moves are agreed on with the other ranks.
   void Make(PassOrder::Move move);
   void Do(PassOrder::Move move);
   void Forward(size_t unit);
   void LeaveForward(size_t unit);
   void Backward(size_t unit);
   void Reduce(size_t unit);
-  // This rank's own moves of the pass are over: makes the others'.
+  // Makes the other ranks' moves once this rank's own moves of the pass are over.
   void Follow(bool whole);
-  // What no rank has done in this pass.
+  // Makes the moves that no rank has made in this pass.
   void DoRest();
   void EndPass(bool whole);
-  // Throws StatusError kInternal unless the sums of the tail say that all ranks have made the same moves.
+  // Throws StatusError kInternal unless the tail's sums show that all ranks have made the same moves.
   void CheckSameOrder();
-  // Starts the gathers of up to `limit` units that follow in order_ (step 1) or precede (-1).
+  // Starts the gathers of up to `limit` units that follow in order_ (step 1) or precede (step -1).
   void Prefetch(size_t unit, int step, int limit);
   void FinishReduceInFlight();
   void StartReduce(Unit& unit, absl::Span<float> tail);
 
   bool is_last_pass() const { return pass_ + 1 == passes_; }
   void Unshard(Unit& unit);
-  // Without overlap: until the device has done all that it was given.
+  // Without overlap, waits until the device has finished all its work.
   void Serialize() const;
   static void Reshard(Unit& unit);
 
@@ -142,25 +144,26 @@ class Fsdp final : public GradientSync, public ModelSharding {
   FsdpOptions options_;
   MemoryPool pool_;
   std::vector<Unit> units_;                         // the root first, then blocks in the order of the model
-  std::vector<std::shared_ptr<Wrapper>> wrappers_;  // of units_[1…]
+  std::vector<std::shared_ptr<Wrapper>> wrappers_;  // for units_[1…]
   absl::flat_hash_map<const void*, Piece> pieces_;  // by the parameter's TensorImpl
-  NamedParams named_;                               // the model's names, also those that share a tensor
-  std::vector<float> tail_;                         // the caller's and kOwnTail
-  uint16_t last_unit_ = 0;                          // of the shards made so far
+  NamedParams named_;                               // under all of the model's names, also several for one tensor
+  std::vector<float> tail_;                         // the caller's tail and kOwnTail
+  uint16_t last_unit_ = 0;                          // the number of the last shard made so far
 
   PassOrder pass_order_;
-  std::optional<PassOrder::Move> open_;  // agreed and not done: what failed in it is tried again at the pass's end
-  bool made_backward_ = false;           // by this rank's own run of the model, in this pass
+  std::optional<PassOrder::Move> open_;  // agreed on but not done: a move that failed is tried again at the pass's end
+  bool made_backward_ = false;           // whether this rank's own run of the model made a backward in this pass
   bool in_forward_ = false;              // between BeginForward and EndForward
-  std::vector<size_t> order_;            // of the blocks' units in the first training pass; before it that of the model
-  std::vector<size_t> first_forwards_;   // of the pass under way
-  std::vector<size_t> place_;            // of each unit in order_
-  FiniteCheck check_;                    // of this step's gradients
+  // The blocks' units in the order of the first training pass; before it, in the order of the model.
+  std::vector<size_t> order_;
+  std::vector<size_t> first_forwards_;  // the current pass's
+  std::vector<size_t> place_;           // the index of each unit in order_
+  FiniteCheck check_;                   // of this step's gradients
   bool finite_ = true;
   int64_t passes_ = 0, pass_ = -1;
   bool in_pass_ = false, in_step_ = false;
   bool is_whole_ = false;      // between BeginWhole and EndForward
-  Unit* in_flight_ = nullptr;  // its reduce-scatters
+  Unit* in_flight_ = nullptr;  // the unit whose reduce-scatters are in flight
   bool in_flight_is_first_ = true, in_flight_is_last_ = true;
 };
 

@@ -1,4 +1,4 @@
-// How Fsdp shards a model and puts itself around its blocks; what it does in a step: fsdp.cc.
+// This part of Fsdp shards a model and wraps its blocks; fsdp.cc runs the steps.
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -11,7 +11,7 @@
 
 namespace composer {
 
-// The block's call, between gather and free.
+// Wraps the block's call between gather and free.
 class Fsdp::Wrapper final : public BlockWrapper {
  public:
   Wrapper(Fsdp& fsdp, size_t unit) : fsdp_(&fsdp), unit_(unit) {}
@@ -79,7 +79,7 @@ void Fsdp::AddShards(Unit& unit, const NamedParams& params, const InitialWeights
   options.pool = &pool_;
   options.weights = &weights;
   for (const bool trainable : {true, false}) {
-    // By dtype, in the order of their first parameter.
+    // The groups are by dtype, in the order of their first parameter.
     std::vector<std::pair<at::ScalarType, NamedParams>> by_dtype;
     for (const auto& item : params) {
       if (item.second.requires_grad() != trainable) continue;
@@ -88,7 +88,7 @@ void Fsdp::AddShards(Unit& unit, const NamedParams& params, const InitialWeights
       if (group == by_dtype.end()) group = by_dtype.insert(by_dtype.end(), {dtype, {}});
       group->second.push_back(item);
     }
-    if (is_root && trainable && by_dtype.empty()) by_dtype.push_back({at::kFloat, {}});  // carries the tail
+    if (is_root && trainable && by_dtype.empty()) by_dtype.push_back({at::kFloat, {}});  // this shard carries the tail
     for (size_t i = 0; i < by_dtype.size(); ++i) {
       const bool has_tail = is_root && trainable && i == 0;
       options.tail_length = has_tail ? static_cast<int64_t>(tail_.size()) : 0;

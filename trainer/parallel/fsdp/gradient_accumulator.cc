@@ -15,7 +15,7 @@ void GradientAccumulator::Init(at::Tensor total, bool in_tree_order) {
   terms_.clear();
 }
 
-// After k terms there is a partial sum for each bit of k that is set.
+// After k terms there is a partial sum for each bit that is set in k.
 int64_t GradientAccumulator::NumPartialsFor(int64_t passes) {
   return passes < 1 ? 0 : std::bit_width(static_cast<uint64_t>(passes + 1)) - 2;
 }

@@ -7,7 +7,7 @@
 namespace composer {
 namespace {
 
-// Does any rank's model differ from rank 0's?
+// Returns whether any rank's model differs from rank 0's.
 bool RanksDiffer(const FirstValues* first, Communicator& world) {
   const auto fingerprint = first == nullptr ? 0 : static_cast<int64_t>(first->Fingerprint());
   const auto options = at::TensorOptions().dtype(at::kLong).device(world.device());

@@ -1,5 +1,5 @@
-// Where a rank's piece of a parameter gets its first values from, as a model is sharded: a parameter at a time is whole,
-// and on the ranks that hold a piece of it only.
+// InitialWeights provides the initial values of a rank's piece of a parameter while a model is sharded. One parameter
+// at a time is whole, and only on the ranks that hold a piece of it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,22 +15,22 @@ namespace composer {
 // Threads: one.
 class InitialWeights {
  public:
-  // first: of the parameters without values; null: all have theirs. from_rank_0: rank 0's values, not each rank's own
-  // (sync_module_states). Then a collective: ranks whose models were built by the same operations have the same values
-  // anyway, and nothing need be sent. `world` and first must outlive this.
+  // `first` makes the parameters without values; null if all have theirs. from_rank_0 takes rank 0's values, not each
+  // rank's own (sync_module_states); the constructor is then a collective. Ranks whose models were built by the same
+  // operations have the same values anyway, and nothing is sent. `world` and `first` must outlive this object.
   InitialWeights(const FirstValues* first, Communicator& world, bool from_rank_0);
 
-  // What it is from now on: whole, on any device. A collective when weights are sent. needed: false gives an undefined
-  // tensor when nothing must be made for others either.
+  // Returns the parameter's whole initial value, on any device. A collective when weights are sent. With needed ==
+  // false the result is undefined unless it must be made for others.
   at::Tensor Values(const at::Tensor& param, bool needed) const;
-  // What Values needs besides the parameter, at most.
+  // Returns the maximum bytes that Values needs besides the parameter.
   int64_t BytesFor(const at::Tensor& param) const;
 
  private:
   const FirstValues* first_;
   Communicator& world_;
-  bool sends_;           // parameters that have values
-  bool sends_deferred_;  // those that have none yet
+  bool sends_;           // parameters that have values are sent
+  bool sends_deferred_;  // those without values are sent
 };
 
 }  // namespace composer

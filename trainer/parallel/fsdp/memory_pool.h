@@ -1,5 +1,5 @@
-// Memory for buffers that come and go several times a step: what is given back is taken again by the next buffer of the
-// same size, without the system's page faults. Holds at most what was in use at once.
+// MemoryPool provides memory for buffers that come and go several times a step: returned memory is reused by the next
+// buffer of the same size, without the system's page faults. It holds at most what was in use at once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,8 +20,8 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // Gives the tensor's storage, which must be empty, memory for `bytes`; what is in it is undefined. The storage object
-  // stays, so that views of it and tensors that autograd saved are valid again. Throws when there is none.
+  // Gives the tensor's storage, which must be empty, `bytes` of memory with undefined content. The storage object
+  // stays, so that views of it and tensors that autograd saved become valid again. Throws when out of memory.
   void Fill(const at::Tensor& tensor, int64_t bytes) {
     c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
     std::vector<at::DataPtr>& blocks = free_[bytes];
@@ -34,14 +34,14 @@ class MemoryPool {
     }
     storage->set_nbytes(static_cast<size_t>(bytes));
   }
-  // Takes the memory away.
+  // Takes back the memory of the tensor's storage.
   void Empty(const at::Tensor& tensor) {
     c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
     const auto bytes = static_cast<int64_t>(storage->nbytes());
     storage->set_nbytes(0);
     free_[bytes].push_back(storage->set_data_ptr(at::DataPtr(nullptr, device_)));
   }
-  // Of all blocks, in use or not.
+  // Returns the bytes of all blocks, in use or not.
   int64_t bytes() const { return bytes_; }
 
  private:

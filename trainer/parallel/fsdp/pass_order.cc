@@ -9,8 +9,8 @@
 namespace composer {
 namespace {
 
-// What a rank says: a move, or one of these.
-constexpr uint64_t kNone = 0;       // it has no move, and does not know whether the pass is over
+// A rank sends a word: a move, or one of these.
+constexpr uint64_t kNone = 0;       // it has no move and does not know whether the pass is over
 constexpr uint64_t kWholePass = 1;  // it has made a whole pass
 
 uint64_t Encode(PassOrder::Move move) { return static_cast<uint64_t>(move.kind) << 32 | move.unit; }
@@ -89,7 +89,7 @@ std::optional<PassOrder::Move> PassOrder::Agree(uint64_t own, NameOf name) {
   return std::nullopt;
 }
 
-// FNV-1a, a step for each move.
+// The digest is FNV-1a with one step per move.
 void PassOrder::Digest(Move move) {
   digest_ = (digest_ ^ (static_cast<uint32_t>(move.kind) << 24 ^ static_cast<uint32_t>(move.unit))) * 16777619U;
 }

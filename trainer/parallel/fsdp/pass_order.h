@@ -1,12 +1,14 @@
-// The order in which the ranks of a sharded run go through the units of the model: the same on all of them.
+// PassOrder is the order in which the ranks of a sharded run go through the units of the model: the same on all of
+// them.
 //
-// A pass is a list of moves: forward of a block, backward into it, reduction of its gradients; each has collectives. The
-// first pass of a kind (training, forward only) is agreed move by move, with a small all-gather before each: every rank says
-// which move it is about to make, a rank that has none of its own left (no samples, out of memory, a microbatch without
-// loss) says so and makes the others'. From then on the order is known, and such a rank goes through it by itself.
+// A pass is a list of moves: forward of a block, backward into it, reduction of its gradients; each has collectives.
+// The ranks agree on the first pass of a kind (training, forward only) move by move, with a small all-gather before
+// each. Every rank says which move it is about to make; a rank with none of its own left (no samples, out of memory, a
+// microbatch without loss) says so and makes the others' move. From then on the order is known, and such a rank follows
+// it by itself.
 //
-// A model may leave the known order, as long as all ranks do so alike. Transports of host memory compare the unit in each
-// call; for the others the ranks compare a digest of all moves at the end of each step.
+// A model may leave the known order, as long as all ranks do so alike. Transports over host memory compare the unit in
+// each call; for the others the ranks compare a digest of all moves at the end of each step.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,20 +34,21 @@ class PassOrder {
   };
   using NameOf = absl::FunctionRef<std::string(size_t unit)>;
 
-  // world: the ranks that go through the model together; it must outlive this object.
+  // `world` has the ranks that go through the model together; it must outlive this object.
   explicit PassOrder(Communicator& world) : world_(world) {}
 
   void Begin(Pass pass);
-  // This rank is about to make a move of its own. Throws StatusError kInternal on all ranks when they are about to make
-  // different ones and the order is not known yet.
+  // Announces a move that this rank is about to make itself. Throws StatusError kInternal on all ranks when they are
+  // about to make different ones and the order is not known yet.
   void Make(Move move, NameOf name);
-  // This rank has no move of its own (left) in this pass: the next one of the others; nullopt when the pass is over.
-  // whole: what this rank has made is a complete pass as the model wants it, so that later ones can go by it.
+  // Returns the others' next move, for a rank without a move of its own (left) in this pass; nullopt when the pass is
+  // over. `whole` says that this rank has made a complete pass, as the model wants it, so that later passes can follow
+  // it.
   std::optional<Move> Follow(bool whole, NameOf name);
-  // A move that every rank makes at this place without asking, as all of them know that it is missing.
+  // Records a move that every rank makes at this point without asking, since all of them know that it is missing.
   void MakeUnasked(Move move) { Digest(move); }
 
-  // Of all moves since the beginning, 24 bits.
+  // Returns a 24-bit digest of all moves since the beginning.
   uint32_t digest() const { return digest_ >> 8 ^ (digest_ & 0xff); }
 
  private:
@@ -54,14 +57,14 @@ class PassOrder {
     bool agreed = false;
   };
   Known& known() { return known_[static_cast<size_t>(pass_)]; }
-  // What all ranks say; a move of one of them, or nullopt when none makes one.
+  // Exchanges what all ranks say. Returns the move of one of them, or nullopt when none makes one.
   std::optional<Move> Agree(uint64_t own, NameOf name);
   void Digest(Move move);
 
   Communicator& world_;
   Known known_[2];
   Pass pass_ = Pass::kTraining;
-  size_t place_ = 0;      // in known().moves
+  size_t place_ = 0;      // index into known().moves
   bool strayed_ = false;  // this rank has left the known order in this pass
   uint32_t digest_ = 2166136261;
 };

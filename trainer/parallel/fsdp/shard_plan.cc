@@ -11,7 +11,7 @@
 namespace composer {
 namespace {
 
-// The sizes that a MemoryPool would hold; Fsdp's schedule of one steady pass.
+// Computes the sizes that a MemoryPool would hold by replaying Fsdp's schedule of one steady pass.
 class Replay {
  public:
   explicit Replay(const ShardPlan& plan)
@@ -55,7 +55,7 @@ class Replay {
       total_ += bytes;
     }
   }
-  // Each unit is done with before the next begins.
+  // Each unit is finished before the next begins.
   void BackwardWithoutOverlap() {
     for (size_t u = count_; u-- > 1;) {
       Whole(u);

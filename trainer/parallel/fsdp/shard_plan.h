@@ -1,4 +1,4 @@
-// What sharding a model costs, known before the first step: units, bytes, memory of a rank. Pure.
+// The shard plan is what sharding a model costs, known before the first step: units, bytes, memory of a rank. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,14 +11,15 @@
 
 namespace composer {
 
-// Bytes of one FlatShard.
+// A PlannedShard has the sizes of one FlatShard.
 struct PlannedShard {
   int64_t params = 0;         // elements, without padding
-  int64_t largest_bytes = 0;  // of a whole parameter
+  int64_t largest_bytes = 0;  // of one whole parameter
   int64_t whole_bytes = 0;    // of the buffer of all ranks' shards, in param_dtype
   int64_t reduce_bytes = 0;   // of the reduce-scatter's input; 0: frozen
   int64_t shard_bytes = 0;    // this rank's values
-  // When it was built: parameters that had memory before; the most that making one that had none took.
+  // These are bytes at construction: of parameters that had memory before, and the maximum for making one that had
+  // none.
   int64_t whole_before_bytes = 0, making_bytes = 0;
 };
 struct PlannedUnit {
@@ -30,24 +31,25 @@ struct ShardPlan {
   FsdpOptions options;
   MeshDegrees degrees;
   std::vector<PlannedUnit> units;  // the root first, then blocks in the order of their forward
-  int64_t optimizer_bytes = 0;     // of the state of this rank
-  std::string whole_because;       // why the model was built with memory for its parameters; "": it was not
+  int64_t optimizer_bytes = 0;     // of this rank's state
+  std::string whole_because;       // why the model was built with memory for its parameters; "" if it was not
   int64_t partial_sums = 0;        // `determinism: elastic`: further sums of gradients (GradientAccumulator), in shards
   PlannedStep step;
 };
 
-// Of a rank, in a step of any number of passes, besides activations. buffers: a replay of the step with a MemoryPool.
+// Returns the memory of a rank in a step of any number of passes, without activations. The buffers come from a replay
+// of the step with a MemoryPool.
 PlannedMemory MemoryOf(const ShardPlan& plan);
 
-// Of a rank at most, from the building of the model to its being sharded: what has memory when it is built, less what is
-// sharded already, and shards and gradients, and one parameter as it is made.
+// Returns the peak memory of a rank between building the model and having sharded it: what has memory when the model is
+// built, minus what is already sharded, plus shards and gradients, plus one parameter as it is made.
 int64_t ConstructionBytesOf(const ShardPlan& plan);
 
-// Bytes that a rank sends in a step of one pass, by theory: (N-1)/N of the bytes of each all-gather and reduce-scatter,
-// 2 (R-1)/R of those of each all-reduce over R replicas; the step's tail is part of the root's.
+// Returns the theoretical bytes that a rank sends in a step of one pass: (N-1)/N of the bytes of each all-gather and
+// reduce-scatter, 2 (R-1)/R of those of each all-reduce over R replicas; the step's tail is part of the root's.
 int64_t WireBytesOf(const ShardPlan& plan);
 
-// Several lines, for `verbose`. state_on_host: cpu_offload on a machine whose device is another.
+// Returns several lines, for `verbose`. state_on_host means cpu_offload with a device other than the CPU.
 std::string PlanText(const ShardPlan& plan, bool state_on_host = false);
 
 }  // namespace composer

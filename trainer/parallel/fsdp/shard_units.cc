@@ -31,7 +31,7 @@ void CheckTypes(torch::nn::Module& model, const FsdpOptions& options) {
   TORCH_CHECK_VALUE(status.ok(), "fsdp auto_wrap: ", std::string(status.message()));
 }
 
-// Modules come in depth first, so what lies in a block follows it.
+// Modules come depth first, so what lies in a block follows it.
 std::vector<ShardUnit> RootAndBlocks(torch::nn::Module& model, const FsdpOptions& options) {
   CheckTypes(model, options);
   std::vector<ShardUnit> units(1);
@@ -59,7 +59,7 @@ std::vector<ShardUnit> FindShardUnits(torch::nn::Module& model, const FsdpOption
       if (!added && it->second != u) it->second = 0;
     }
   }
-  for (const auto& item : model.named_parameters()) {  // a name outside of the block
+  for (const auto& item : model.named_parameters()) {  // finds names outside of the block
     const auto it = unit_of.find(item.value().unsafeGetTensorImpl());
     if (it != unit_of.end() && it->second > 0 &&
         !absl::StartsWith(item.key(), absl::StrCat(units[it->second].name, ".")))

@@ -1,4 +1,4 @@
-// Which parameters of a model are whole together.
+// A ShardUnit is a set of parameters of a model that are whole together.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,15 +17,15 @@ namespace composer {
 struct ShardUnit {
   std::string name;                                        // "transformer.blocks.0"; "" for the root
   Block* block = nullptr;                                  // null: the root
-  std::vector<std::pair<std::string, at::Tensor>> params;  // by the model's first name of each; each tensor once
+  std::vector<std::pair<std::string, at::Tensor>> params;  // by the first of the model's names; each tensor once
 };
 
-// The root first, which may have no parameters, then blocks in the order of the model. A block is a unit when its own mark
-// says so (Block::fsdp_wrap), or it has none and auto_wrap, wrap_types and min_num_params of the options choose it; never
-// without parameters, nor inside of another unit, whose parameters include its own: of blocks within blocks the outermost
-// that is chosen is the unit. A parameter that lies in several units, or in one and elsewhere, belongs to the root.
-// Throws c10::ValueError: a parameter is not floating point; a block inside of a unit is marked as one; no block has one of
-// wrap_types.
+// Returns the root first, which may have no parameters, then blocks in the order of the model. A block is a unit when
+// its own mark says so (Block::fsdp_wrap), or when it has no mark and auto_wrap, wrap_types and min_num_params of the
+// options choose it. It is never a unit without parameters or inside another unit, which includes its parameters: of
+// nested blocks the outermost chosen one is the unit. A parameter that lies in several units, or in one and elsewhere,
+// belongs to the root. Throws c10::ValueError if a parameter is not floating point, a block inside a unit is marked as
+// one, or no block has one of wrap_types.
 std::vector<ShardUnit> FindShardUnits(torch::nn::Module& model, const FsdpOptions& options);
 
 }  // namespace composer

@@ -11,7 +11,7 @@
 namespace composer {
 namespace {
 
-// sharding: not null: only those that count in a sum over its ranks.
+// With `sharding`, returns only gradients that count in a sum over its ranks.
 std::vector<at::Tensor> GradientsOf(const std::vector<at::Tensor>& params, const ModelSharding* sharding = nullptr) {
   std::vector<at::Tensor> grads;
   for (const at::Tensor& param : params) {
@@ -21,7 +21,7 @@ std::vector<at::Tensor> GradientsOf(const std::vector<at::Tensor>& params, const
   return grads;
 }
 
-// The largest over shards, by a sum: each shard writes into a place of its own.
+// Returns the maximum over shards by means of a sum: each shard writes into a place of its own.
 double LargestOverShards(double own, ModelSharding& sharding) {
   const at::Tensor all = torch::zeros({sharding.num_shards()}, torch::dtype(at::kDouble).device(sharding.device()));
   all[sharding.shard_index()] = own;
@@ -35,7 +35,7 @@ double SumOverShards(double own, ModelSharding& sharding) {
   return sum.item<double>();
 }
 
-// In host memory: exact, so the same bits on any number of shards.
+// In host memory the sum is exact, so it has the same bits on any number of shards.
 double SumOverShards(ExactSum& own, ModelSharding& sharding) {
   const at::Tensor words = torch::zeros({ExactSum::kWords}, at::kLong);
   const absl::Span<const int64_t> from = own.words();

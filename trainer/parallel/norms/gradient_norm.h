@@ -1,7 +1,7 @@
-// The norm of all gradients together, and clipping by it or by value: the same numbers whether the model is sharded or
-// not, in host memory to the last bit (power_sum.h); on a GPU a norm is summed over pieces first and over shards then.
-// For algorithms at AFTER_TRAIN_BATCH.
-// Source: torch/nn/utils/clip_grad.py (2.11).
+// These functions compute the norm of all gradients together, and clip by it or by value. The numbers are the same
+// whether the model is sharded or not, in host memory to the last bit (power_sum.h); on a GPU a norm is summed over
+// pieces first, then over shards. They are for algorithms at AFTER_TRAIN_BATCH. Source: torch/nn/utils/clip_grad.py
+// (2.11).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,16 +13,16 @@
 
 namespace composer {
 
-// (sum |g|^p)^(1/p) over the gradients of params, p >= 1, or the largest |g| with p = infinity; 0 when there are none.
-// sharding: null, or the model's, and then a collective that waits. NaN and infinity as they are.
-// Frozen parameters have no gradient; a parameter under two names must be given once.
+// Returns (sum |g|^p)^(1/p) over the gradients of params, p >= 1, or the largest |g| with p = infinity; 0 when there
+// are none. `sharding` is null or the model's; with it the call is a collective and waits. NaN and infinity are passed
+// through. Frozen parameters have no gradient; a parameter with two names must be given once.
 double GradientNorm(const std::vector<at::Tensor>& params, ModelSharding* sharding, double p = 2);
 
-// Multiplies the gradients by max_norm / (norm + 1e-6) when that is below 1. Returns the norm before.
+// Multiplies the gradients by max_norm / (norm + 1e-6) when that is below 1. Returns the norm before clipping.
 double ClipGradientsByNorm(const std::vector<at::Tensor>& params, double max_norm, ModelSharding* sharding,
                            double p = 2);
 
-// Limits each element to [-limit, limit]; no collective.
+// Clamps each element to [-limit, limit]; not a collective.
 void ClipGradientsByValue(const std::vector<at::Tensor>& params, double limit);
 
 }  // namespace composer

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kLanes = 8;
 static_assert(kFlatAlignment % kLanes == 0);
 
-// n <= kFlatAlignment. Lanes, so that the compiler can use vectors without changing the order.
+// Requires n <= kFlatAlignment. The lanes let the compiler use vectors without changing the order.
 template <typename T, typename Power>
 double RunSum(const T* x, int64_t n, const Power& power) {
   double lanes[kLanes] = {};

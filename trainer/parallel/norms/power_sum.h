@@ -1,6 +1,6 @@
-// sum of |x|^p over tensors in host memory, to the last bit the same wherever their elements are cut into pieces at
-// multiples of kFlatAlignment (flat_layout.h): each run of that many elements is summed by itself in double, the runs
-// without rounding (exact_sum.h). For norms over sharded tensors.
+// AddPowers sums |x|^p over tensors in host memory. The result is the same to the last bit wherever the elements are
+// cut into pieces at multiples of kFlatAlignment (flat_layout.h): each run of that many elements is summed by itself in
+// double, and the runs without rounding (exact_sum.h). It is for norms over sharded tensors.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace composer {
 
-// Adds those of a tensor: a whole one or a piece that begins at such a multiple. Floating point, on the CPU; p >= 1,
-// finite.
+// Adds the powers of a whole tensor, or of a piece that begins at such a multiple. Requires floating point on the CPU,
+// and p >= 1 and finite.
 void AddPowers(const at::Tensor& tensor, double p, ExactSum& sum);
 
 }  // namespace composer

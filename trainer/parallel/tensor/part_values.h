@@ -1,5 +1,5 @@
-// First values of a tensor-parallel rank's part of a model that has none yet: one parameter of the whole is made at a time
-// and this rank's rows or columns of it are kept, so the values are those of the whole model.
+// PartValues are the initial values of a tensor-parallel rank's part of a model that has none yet: one whole parameter
+// is made at a time and this rank's rows or columns are kept, so the values are those of the whole model.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,8 +15,9 @@ namespace composer {
 
 class PartValues final : public FirstValues {
  public:
-  // whole: the model that `init` knows. part: with its parameters' names, of device meta; has them from now on as long as
-  // they stay so. Throws c10::ValueError for a parameter that is not in the whole or has another shape there.
+  // `whole` is the model that `init` knows. `part` has parameters of the same names on device meta; this object has
+  // their values as long as they stay there. Throws c10::ValueError for a parameter that is not in the whole or has
+  // another shape there.
   PartValues(const torch::nn::Module& part, std::shared_ptr<const torch::nn::Module> whole,
              std::unique_ptr<const DeferredInit> init);
 

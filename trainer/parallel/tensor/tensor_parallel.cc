@@ -22,7 +22,7 @@ Communicator& GroupOf(AutogradContext* context) {
   return *reinterpret_cast<Communicator*>(static_cast<intptr_t>(context->saved_data["group"].toInt()));
 }
 
-// [B, T/t, …] -> [B, T, …].
+// Maps [B, T/t, …] to [B, T, …].
 at::Tensor AllGatherTokens(const at::Tensor& x, Communicator& group) {
   const int64_t ranks = group.world_size();
   std::vector<int64_t> sizes = x.sizes().vec();
@@ -34,7 +34,7 @@ at::Tensor AllGatherTokens(const at::Tensor& x, Communicator& group) {
   return gathered.transpose(0, 1).reshape(whole);
 }
 
-// [B, T, …] -> the sum's [B, T/t, …].
+// Maps [B, T, …] to [B, T/t, …] of the sum.
 at::Tensor ReduceScatterTokens(const at::Tensor& x, Communicator& group) {
   const int64_t ranks = group.world_size();
   TORCH_CHECK_VALUE(x.dim() >= 2 && x.size(1) % ranks == 0, "tensor parallelism: the length of sequences, ",
@@ -85,7 +85,7 @@ struct ReplicatedFunction : torch::autograd::Function<ReplicatedFunction> {
       grad = sum.narrow(0, offset, grad.numel()).view(grad.sizes());
       offset += grad.numel();
     }
-    grads.emplace_back();  // the group
+    grads.emplace_back();  // for the group argument
     return grads;
   }
 };
@@ -132,7 +132,7 @@ std::vector<SplitParameter> SplitParametersOf(const torch::nn::Module& model) {
       all.push_back(std::move(each));
     }
   };
-  add(model, "");  // apart: a module that is being constructed has no shared pointer to itself
+  add(model, "");  // separate, since a module under construction has no shared pointer to itself
   for (const auto& item : model.named_modules(std::string(), /*include_self=*/false))
     add(*item.value(), item.key() + ".");
   return all;

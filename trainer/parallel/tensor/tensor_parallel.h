@@ -1,16 +1,16 @@
-// Tensor parallelism with sequence parallelism: the ranks of a group share each matrix product of a transformer, and
-// between products each holds a run of the tokens. Shoeybi et al. 2019, arXiv:1909.08053; Korthikanti et al. 2022,
-// arXiv:2205.05198.
+// This implements tensor parallelism with sequence parallelism: the ranks of a group share each matrix product of a
+// transformer, and between products each holds a run of the tokens. Shoeybi et al. 2019, arXiv:1909.08053; Korthikanti
+// et al. 2022, arXiv:2205.05198.
 //
 //   x [B, T/t, W]: this rank's tokens; norms, dropout, residuals     (replicated parameters, each token on one rank)
 //   GatherSequence -> [B, T, W] -> ColumnParallelLinear -> [B, T, out/t] -> … -> RowParallelLinear
-//                                                                        -> [B, T, W], a part of a sum -> ScatterSequence
+//       -> [B, T, W], a part of a sum -> ScatterSequence
 //
-// Every rank of a group sees the same batch. All functions are differentiable, and afterwards each parameter's gradient is
-// whole on every rank that holds it: what sees tokens of one rank only goes through Replicated. So optimizers, and
-// data-parallel sums over the ranks with the same place in their group, need know nothing of it.
-// Collectives of a block: in forward and again in backward 2 all-gathers and 2 reduce-scatters of B x T x W elements;
-// in backward one all-reduce of the replicated parameters.
+// Every rank of a group sees the same batch. All functions are differentiable, and after backward each parameter's
+// gradient is whole on every rank that holds it: parameters that see only one rank's tokens go through Replicated.
+// Optimizers, and data-parallel sums over the ranks with the same place in their group, therefore need not know about
+// it. A block has these collectives: in forward and again in backward 2 all-gathers and 2 reduce-scatters of B x T x W
+// elements; in backward one all-reduce of the replicated parameters.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,29 +28,32 @@
 
 namespace composer {
 
-// x [B, T/t, …] of each rank -> [B, T, …], the ranks' tokens in order. Backward sums over ranks and keeps this rank's.
+// Gathers x [B, T/t, …] of each rank to [B, T, …], the ranks' tokens in order. Backward sums over ranks and keeps this
+// rank's tokens.
 at::Tensor GatherSequence(const at::Tensor& x, Communicator& group);
-// x [B, T, …], of each rank a part of a sum -> [B, T/t, …]: the sum, this rank's tokens. Backward gathers. T must be a
-// multiple of t.
+// Sums x [B, T, …], of each rank a part of a sum, to [B, T/t, …], the sum for this rank's tokens. Backward gathers. T
+// must be a multiple of t.
 at::Tensor ScatterSequence(const at::Tensor& x, Communicator& group);
-// The parameters, for use on this rank's tokens. Backward sums their gradients over ranks, all in one collective.
+// Returns the parameters for use on this rank's tokens. Backward sums their gradients over ranks, all in one
+// collective.
 std::vector<at::Tensor> Replicated(const std::vector<at::Tensor>& params, Communicator& group);
 
-// A parameter of which this rank has a part.
+// A SplitParameter is a parameter of which this rank holds a part.
 struct SplitParameter {
   std::string name;
   at::Tensor tensor;
   TensorSplit split;
 };
 
-// A module with such parameters.
+// A TensorParallelModule is a module with split parameters.
 class TensorParallelModule : public torch::nn::Module {
  public:
-  // By the module's own names.
+  // The names are the module's own.
   virtual std::vector<SplitParameter> SplitParameters() const = 0;
 };
 
-// A linear layer of which this rank has a part. Parameters are called weight and bias, as torch::nn::Linear's.
+// This is a linear layer of which this rank holds a part. Parameters are called weight and bias, like
+// torch::nn::Linear's.
 class TensorParallelLinear : public TensorParallelModule {
  public:
   std::vector<SplitParameter> SplitParameters() const override;
@@ -58,46 +61,48 @@ class TensorParallelLinear : public TensorParallelModule {
   at::Tensor weight, bias;
 
  protected:
-  // split: the dimension of weight that is split; 0 splits bias, too.
+  // `split` is the dimension of weight that is split; 0 splits bias, too.
   TensorParallelLinear(int64_t in, int64_t out, int split, int groups, const Communicator& group);
 
  private:
   TensorSplit weight_split_;
 };
 
-// Output features are split. groups: the output is that many equal pieces, each of which is split (3 for q, k and v).
+// Splits the output features. `groups` is the number of equal pieces of the output, each of which is split (3 for q, k
+// and v).
 class ColumnParallelLinear final : public TensorParallelLinear {
  public:
   ColumnParallelLinear(int64_t in, int64_t out, const Communicator& group, int groups = 1)
       : TensorParallelLinear(in, out, 0, groups, group) {}
-  // [.., in] -> [.., out / t].
+  // Maps [.., in] to [.., out / t].
   at::Tensor forward(const at::Tensor& x) const;
 };
 
-// Input features are split; the bias is whole on every rank.
+// Splits the input features; the bias is whole on every rank.
 class RowParallelLinear final : public TensorParallelLinear {
  public:
   RowParallelLinear(int64_t in, int64_t out, const Communicator& group) : TensorParallelLinear(in, out, 1, 1, group) {}
-  // [.., in / t] -> [.., out], a part of a sum over ranks, without the bias.
+  // Maps [.., in / t] to [.., out], a part of a sum over ranks, without the bias.
   at::Tensor forward(const at::Tensor& x) const;
 };
 
-// Of the whole model: the split parameters, by parameter name. Others are the same on every rank.
+// Returns the split parameters of the whole model, by parameter name. Others are the same on every rank.
 std::vector<SplitParameter> SplitParametersOf(const torch::nn::Module& model);
 
 using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;
 NamedParameters ParametersByName(const torch::nn::Module& model);
 
-// A parameter of this rank's model, and of the whole one.
+// PartOfWhole pairs a parameter of this rank's model with the whole model's.
 struct PartOfWhole {
   at::Tensor part, whole;
-  std::optional<TensorSplit> split;  // none: they are the same
+  std::optional<TensorSplit> split;  // nullopt: they are the same
 };
-// Of all parameters. whole: by name. Throws c10::ValueError for one that is missing or has another shape.
+// Pairs all parameters with those of `whole`, by name. Throws c10::ValueError for one that is missing or has another
+// shape.
 std::vector<PartOfWhole> PartsOfWhole(const torch::nn::Module& model, const NamedParameters& whole);
-// This rank's part of it, in memory of its own.
+// Returns this rank's part, in memory of its own.
 at::Tensor CutFrom(const at::Tensor& whole, const TensorSplit& split);
-// Copies this rank's parts, and what is not split, from whole tensors. Throws as PartsOfWhole.
+// Copies this rank's parts, and what is not split, from whole tensors. Throws as PartsOfWhole does.
 void CopyFromWhole(torch::nn::Module& model, const NamedParameters& whole);
 
 }  // namespace composer

@@ -22,7 +22,7 @@ void TensorParallelSync::Finish() {
   sums_.push_back(data_ == nullptr || data_->gradients_finite() ? 0 : 1);
   const auto length = static_cast<int64_t>(sums_.size());
   const at::Tensor host = at::from_blob(sums_.data(), {length}, at::kFloat);
-  const at::Tensor sum = host.to(tensor_.device());  // host itself on a CPU
+  const at::Tensor sum = host.to(tensor_.device());  // on a CPU this is host itself
   check.WriteTo(sum.narrow(0, length - 1, 1));
   tensor_.AllReduceSum(sum);
   if (!sum.is_alias_of(host)) host.copy_(sum);

@@ -1,6 +1,6 @@
-// The gradient sums of a tensor-parallel run: those of `data` over the ranks with the same place in their
-// tensor-parallel group, then the tail over the group too, so that all ranks hear each other's votes.
-// Who writes the tail leaves what its group's ranks have alike (losses, counts, metrics) to tensor rank 0.
+// TensorParallelSync makes the gradient sums of a tensor-parallel run: those of `data` over the ranks with the same
+// place in their tensor-parallel group, then the tail over the group too, so that all ranks see each other's votes.
+// What is equal on the ranks of a group (losses, counts, metrics) must be written to the tail by tensor rank 0 only.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,8 +14,8 @@ namespace composer {
 
 class TensorParallelSync final : public GradientSync {
  public:
-  // data: with a tail of that length; null: one data-parallel rank. All must outlive this object.
-  // params: those that get gradients.
+  // `data` has a tail of that length; null if there is one data-parallel rank. `params` are those that get gradients.
+  // All must outlive this object.
   TensorParallelSync(GradientSync* data, Communicator& tensor, int tail_length, std::vector<at::Tensor> params)
       : data_(data),
         tensor_(tensor),
@@ -38,7 +38,7 @@ class TensorParallelSync final : public GradientSync {
   absl::Span<float> tail() override { return data_ == nullptr ? absl::MakeSpan(own_tail_) : data_->tail(); }
   bool tail_sent() const override { return data_ != nullptr && data_->tail_sent(); }
   bool gradients_finite() const override { return finite_; }
-  // The model's own, in forward and backward, are not counted.
+  // Does not count the model's own collectives in forward and backward.
   int64_t num_collectives_per_step() const override {
     return 1 + (data_ == nullptr ? 0 : data_->num_collectives_per_step());
   }

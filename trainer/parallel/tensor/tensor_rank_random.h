@@ -1,5 +1,6 @@
-// Random numbers of a tensor-parallel rank's own. The default generators are alike on all ranks of a group, so that what
-// changes the batch (an algorithm) does so alike; inside the model ranks have other tokens and heads and need other masks.
+// A tensor-parallel rank has random numbers of its own inside the model. The default generators are alike on all ranks
+// of a group, so that what changes the batch (an algorithm) does so alike; inside the model ranks have other tokens and
+// heads and need other masks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +9,8 @@
 
 namespace composer {
 
-// For a scope, the default generators are seeded by a draw from the CPU's and the place in the group; then they go on
-// where they were after that draw.
+// Seeds the default generators for a scope with a draw from the CPU's generator and the place in the group; afterwards
+// they continue from the state after that draw.
 class TensorRankRandomScope {
  public:
   explicit TensorRankRandomScope(const Communicator& group);

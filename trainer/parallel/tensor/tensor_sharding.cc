@@ -56,7 +56,7 @@ void TensorSharding::AbandonForward() {
   if (fsdp_ != nullptr) fsdp_->AbandonForward();
 }
 
-// The ranks of a tensor-parallel group have samples or have none together.
+// The ranks of a tensor-parallel group either all have samples or none.
 void TensorSharding::SkipForward() {
   if (fsdp_ != nullptr) fsdp_->SkipForward();
 }
@@ -88,7 +88,7 @@ int TensorSharding::shard_index() const {
 at::Tensor TensorSharding::GatherWhole(const at::Tensor& local, const TensorSplit& split) {
   TensorSplit of_rank = split;
   of_rank.rank = 0;
-  const int64_t most = Volume(of_rank.LocalShape());  // all ranks send as much
+  const int64_t most = Volume(of_rank.LocalShape());  // all ranks send this many
   const at::Tensor own = at::zeros({most}, local.options().device(device()));
   own.narrow(0, 0, local.numel()).view(local.sizes()).copy_(local);
   const at::Tensor gathered = at::empty({split.ranks, most}, own.options());

@@ -1,5 +1,5 @@
-// ModelSharding of a tensor-parallel model: each rank has its part of the split parameters and all of the others, with
-// FSDP pieces of both. What FSDP says of a rank's tensors is here said of the whole model's.
+// TensorSharding is the ModelSharding of a tensor-parallel model: each rank holds its part of the split parameters and
+// all of the others, with FSDP pieces of both. It maps what FSDP says of a rank's tensors to the whole model's.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,10 +19,10 @@ namespace composer {
 
 class TensorSharding final : public ModelSharding {
  public:
-  // The splits of the model's parameters: before FSDP, if any, shards it. All must outlive this object. mesh: its tensor
-  // ranks are those that the model was made for.
+  // Records the splits of the model's parameters; must come before FSDP, if any, shards it. All must outlive this
+  // object. The mesh's tensor ranks are those that the model was made for.
   TensorSharding(const torch::nn::Module& model, Mesh& mesh);
-  // fsdp: of this model; null: none.
+  // `fsdp` is of this model; null if there is none.
   void SetFsdp(ModelSharding* fsdp);
 
   void BeginForward() override;
@@ -42,15 +42,16 @@ class TensorSharding final : public ModelSharding {
   bool IsSplit(const at::Tensor& param) const { return splits_.contains(param.unsafeGetTensorImpl()); }
 
  private:
-  // local: this rank's part, on the CPU.
+  // `local` is this rank's part, on the CPU.
   at::Tensor GatherWhole(const at::Tensor& local, const TensorSplit& split);
   const TensorSplit* SplitOf(const at::Tensor& param) const;
 
   const torch::nn::Module& model_;
   Mesh& mesh_;
   ModelSharding* fsdp_ = nullptr;
-  absl::flat_hash_map<const void*, std::unique_ptr<TensorSplit>> splits_;  // by the parameter's TensorImpl, as pieces_
-  absl::flat_hash_map<const void*, Piece> pieces_;  // none of a parameter that is whole on every rank
+  // The keys of both maps are parameters' TensorImpls.
+  absl::flat_hash_map<const void*, std::unique_ptr<TensorSplit>> splits_;
+  absl::flat_hash_map<const void*, Piece> pieces_;  // has no parameter that is whole on every rank
 };
 
 }  // namespace composer

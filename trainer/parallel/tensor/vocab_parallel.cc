@@ -9,7 +9,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Which tokens are among this rank's rows, and their rows there; 0 for others.
+// Says which tokens are among this rank's rows, and their rows there; 0 for others.
 struct LocalRows {
   at::Tensor are_local;  // bool
   at::Tensor rows;       // int64
@@ -22,7 +22,7 @@ LocalRows LocalRowsOf(const at::Tensor& tokens, const TensorSplit& split) {
   return {are_local, rows * are_local};
 }
 
-// valid: bool. Without waiting for a GPU.
+// `valid` is bool. Does not wait for a GPU.
 void CheckTokens(const at::Tensor& valid, const char* what, const TensorSplit& split) {
   const at::Tensor all = valid.all();
   if (valid.is_cpu()) {
@@ -36,7 +36,7 @@ at::Tensor InVocabulary(const at::Tensor& tokens, const TensorSplit& split) {
   return tokens.ge(0).logical_and_(tokens.lt(split.shape[0]));
 }
 
-// own, of each rank -> [ranks, …].
+// Gathers each rank's own to [ranks, …].
 at::Tensor AllGather(const at::Tensor& own, Communicator& group) {
   std::vector<int64_t> sizes = own.sizes().vec();
   sizes.insert(sizes.begin(), group.world_size());
@@ -67,7 +67,7 @@ struct LossesFunction : torch::autograd::Function<LossesFunction> {
     return (log_sum - (all.select(1, 2).sum(0) - max)).masked_fill_(ignored, 0);
   }
 
-  // softmax - 1 at the target, times the loss's gradient.
+  // The gradient is softmax - 1 at the target, times the loss's gradient.
   static variable_list backward(AutogradContext* context, variable_list grads) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &logits = saved[0], &max = saved[1], &log_sum = saved[2], &ignored = saved[3];
@@ -87,7 +87,7 @@ struct GatherVocabularyFunction : torch::autograd::Function<GatherVocabularyFunc
     context->saved_data["size"] = own.size;
     TensorSplit of_rank = *split;
     of_rank.rank = 0;
-    const int64_t shorter = of_rank.Parts()[0].size - own.size;  // than rank 0's, which is the longest
+    const int64_t shorter = of_rank.Parts()[0].size - own.size;  // difference to rank 0's, which is the longest
     const at::Tensor all = AllGather(shorter == 0 ? logits : at::constant_pad_nd(logits, {0, shorter}), *group);
     std::vector<at::Tensor> parts;
     for (; of_rank.rank < split->ranks; ++of_rank.rank)
