@@ -29,9 +29,9 @@
 #include "trainer/callbacks/output/mlperf.h"
 #include "trainer/callbacks/output/sample_recorder.h"
 #include "trainer/callbacks/stops/early_stopper.h"
-#include "trainer/callbacks/stops/fail_at.h"
+#include "fault/fail_at.h"
 #include "trainer/callbacks/stops/threshold_stopper.h"
-#include "trainer/callbacks/stops/throttle.h"
+#include "fault/throttle.h"
 
 namespace composer {
 namespace {

@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "proto": {"proto"},
     "config": {"base", "contract", "config"},
     "storage": {"base", "storage"},
-    "fault": {"base", "storage", "fault"},
+    "fault": {"base", "storage", "checkpoint", "trainer", "fault"},
     "rendezvous": {"base", "proto", "rendezvous"},
     "launcher": {"base", "contract", "proto", "config", "storage", "rendezvous", "launcher"},
     "checkpoint": {"base", "storage", "checkpoint"},
@@ -38,7 +38,7 @@ LEVELS = {
         "callbacks/output", "resume", "loop", ""],
 }
 LIBRARIES = [
-    (re.compile(r"^(torch|ATen|c10)/"), {"checkpoint", "trainer", "job", "worker"}),
+    (re.compile(r"^(torch|ATen|c10)/"), {"checkpoint", "trainer", "fault", "job", "worker"}),
     (re.compile(r"^grpc"), {"rendezvous", "launcher", "worker"}),
     (re.compile(r"^glog/"), {"base"}),
     (re.compile(r"^yaml-cpp/"), {"config"}),

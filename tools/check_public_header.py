@@ -8,7 +8,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ["data", "loss", "metrics", "models", "optim", "algorithms", "callbacks", "loggers", "profiler"]
 # Parts of what is promised, without a use of their own.
 INTERNAL = {
-    "callbacks/stops/fail_at.h", "callbacks/stops/throttle.h",  # rehearsals, for YAML jobs
     "callbacks/output/image_tensors.h", "callbacks/output/log_hyperparameters.h",
     "callbacks/memory/memory_pickle.h", "callbacks/monitors/values_over_ranks.h", "callbacks/output/mlperf_line.h", "callbacks/stops/monitored_metric.h",
     "data/gzip_file.h",

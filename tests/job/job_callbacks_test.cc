@@ -15,7 +15,7 @@
 #include "tests/trainer/callbacks/callback_fixture.h"
 #include "tests/trainer/callbacks/small_models.h"
 #include "tests/worker/named_keys.h"
-#include "trainer/callbacks/stops/throttle.h"
+#include "fault/throttle.h"
 #include "trainer/core/communicator.h"
 
 namespace composer {

@@ -15,7 +15,7 @@
 #include "trainer/callbacks/monitors/runtime_estimator.h"
 #include "trainer/callbacks/monitors/speed_monitor.h"
 #include "trainer/callbacks/monitors/throughput.h"
-#include "trainer/callbacks/stops/throttle.h"
+#include "fault/throttle.h"
 #include "trainer/core/torch_status.h"
 
 namespace composer {

@@ -27,7 +27,7 @@
 #include "trainer/callbacks/output/export_for_inference.h"
 #include "trainer/callbacks/output/sample_recorder.h"
 #include "trainer/callbacks/stops/early_stopper.h"
-#include "trainer/callbacks/stops/fail_at.h"
+#include "fault/fail_at.h"
 #include "trainer/callbacks/stops/threshold_stopper.h"
 #include "trainer/optim/one_cycle.h"
 #include "trainer/optim/reduce_lr_on_plateau.h"

@@ -7,7 +7,7 @@
 #include "tests/support/shared_memory_ranks.h"
 #include "tests/support/spawn_ranks.h"
 #include "tests/trainer/parallel/fsdp_runs.h"
-#include "trainer/callbacks/stops/fail_at.h"
+#include "fault/fail_at.h"
 #include "trainer/parallel/norms/gradient_norm.h"
 
 namespace composer {

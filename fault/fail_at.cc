@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/callbacks/stops/fail_at.h"
+#include "fault/fail_at.h"
 
 #include <signal.h>
 #include <unistd.h>
