@@ -1,7 +1,7 @@
 // Records the batches chosen by a schedule and writes for each recorded window into `folder`
 //
 //   ep{epoch}-ba{batch}-rank{rank}.json            timeline: events, algorithms, callbacks, parts of the step,
-//                                                  LibTorch's operators and kernels, figures of the machine (trace_file.h)
+//                                                  LibTorch's operators and kernels, machine figures (trace_file.h)
 //   ep{epoch}-ba{batch}-rank{rank}.verdict.txt     where the time went (verdict.h); rank 0's first line is logged, too
 //   ep{epoch}-ba{batch}-rank{rank}.memory.html     memory over time (memory_timeline.h)
 //
