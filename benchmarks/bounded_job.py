@@ -1,7 +1,7 @@
-"""A program run by a benchmark: bounded in time, and nothing of it is left afterwards.
+"""Runs a program for a benchmark: its time is bounded, and none of its processes is left afterwards.
 
-Every process of a job carries BENCH_TAG=<unique> in its environment, so leftovers are found also when they have a
-session of their own (torchrun's and our workers do) or lost their parent. Linux only.
+Every process of a job carries BENCH_TAG=<unique> in its environment, so leftovers are found even when they have their
+own session (torchrun's and our workers do) or have lost their parent. Linux only.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -27,7 +27,8 @@ def free_port():
 
 
 def processes_with(needle, where):
-    """Pids whose /proc/<pid>/<where> ("environ" or "cmdline") contains the bytes `needle`; zombies have neither."""
+    """Returns the pids whose /proc/<pid>/<where> ("environ" or "cmdline") contains the bytes `needle`; zombies have
+    neither."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -40,7 +41,7 @@ def processes_with(needle, where):
 
 
 class BoundedJob:
-    """with BoundedJob(argv) as job: ... ; at the end of the block every process of the job is gone.
+    """Use as `with BoundedJob(argv) as job: ...`; at the end of the block every process of the job is gone.
 
     start_unix and start are taken just before exec. The output (both streams) goes to a file: output().
     """
@@ -68,7 +69,8 @@ class BoundedJob:
         self.log.close()
 
     def wait(self, timeout):
-        """Seconds from exec to exit, or None when it runs past `timeout`. No polling: exact to well under 1 ms."""
+        """Returns the seconds from exec to exit, or None when it runs past `timeout`. Does not poll: exact to well
+        under 1 ms."""
         ready, _, _ = select.select([self.pidfd], [], [], max(0, timeout))
         if not ready:
             return None
@@ -80,7 +82,7 @@ class BoundedJob:
         return self.process.poll() is None
 
     def stop(self, grace):
-        """SIGTERM, `grace` seconds, then SIGKILL for whatever carries the tag."""
+        """Sends SIGTERM, waits `grace` seconds, then sends SIGKILL to whatever carries the tag."""
         if grace and self.running():
             self.process.terminate()
             self.wait(grace)
@@ -105,7 +107,7 @@ class BoundedJob:
 
 
 def run_to_exit(argv, timeout, **kwargs):
-    """(seconds from exec to exit, output). RuntimeError when it takes longer or fails."""
+    """Returns (seconds from exec to exit, output). Raises RuntimeError when it takes longer or fails."""
     with BoundedJob(argv, **kwargs) as job:
         elapsed = job.wait(timeout)
         if elapsed is None or job.exit_code != 0:
@@ -115,13 +117,14 @@ def run_to_exit(argv, timeout, **kwargs):
 
 
 def json_rows(argv, timeout):
-    """What the program printed as JSON lines."""
+    """Returns what the program printed as JSON lines."""
     _, output = run_to_exit(argv, timeout)
     return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
 def step_rounds(name, commands, repeats, timeout):
-    """(milliseconds, CPU milliseconds): a list by name of each program's rows {"name", "ms_per_step", "cpu_ms_per_step"}, one a round."""
+    """Returns (milliseconds, CPU milliseconds): for each program a list by name of its rows {"name", "ms_per_step",
+    "cpu_ms_per_step"}, one per round."""
     samples, cpu = {}, {}
     for round_ in range(repeats):
         for argv in commands:

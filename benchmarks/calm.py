@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""No false alarms: a job whose nodes are sound runs beside as much other work as there are cores, and must never be restarted.
+"""Checks for false alarms: a job on sound nodes, beside as much other work as there are cores, must never restart.
 
     benchmarks/calm.py --minutes 30      what ./dev calm runs; writes docs/results/calm.{json,md}
 
-Two launchers on this machine, as two nodes of one rank each (loopback, so that stream and keepalive are watched as between hosts),
-train with composer_worker while burners at normal priority hold every core. Every restart, every "was lost", every "hung" is a
-false positive, since nothing fails. Python 3.11, standard library only.
+Two launchers on this machine, as two nodes of one rank each (over loopback, so that stream and keepalive are watched as
+between hosts), train with composer_worker while burners at normal priority hold every core. Every restart, every "was
+lost" and every "hung" is a false positive, since nothing fails. Python 3.11, standard library only.
 SPDX-License-Identifier: Apache-2.0
 """
 

@@ -1,13 +1,16 @@
-"""Bench `checkpoint`: a checkpoint saved and loaded by us, torch.save, safetensors and torch's DCP, sync and async, in turn.
+"""Bench `checkpoint`: a checkpoint is saved and loaded by us, torch.save, safetensors and torch's DCP, sync and async,
+in turn.
 
-Two states: 128 MiB in 308 tensors, and 20,000 tensors of 10 KB. Every save is synced. Beside the saves the disk alone, for as many
-bytes: `raw` (checkpoint_speed: writev from the same memory, synced) and dd with conv=fsync, which first copies its source from
-another file. That source must be synced before: else ext4 writes it out with dd's own fsync, and dd seems slower than a save is.
-Stall: what a save holds training up for, beside one memcpy of the same bytes. Ranks: a sharded state saved by 2 ranks beside each
-one's torch.save of its shard, and loaded by 2 and by 3 ranks.
-Ours are checkpoint_speed, checkpoint_stall and checkpoint_ranks (benchmarks/); the peers peers/checkpoint_*.py. The first repeat of
-each process warms up and is not counted, but DCP's, which has warmed up on 100 tensors. DCP takes half a minute for the small state:
-its two forms take turns from round to round. The folder is below TMPDIR: a tmpfs there measures no disk.
+There are two states: 128 MiB in 308 tensors, and 20,000 tensors of 10 KB. Every save is synced. Beside the saves the
+disk alone is measured with as many bytes: `raw` (checkpoint_speed: writev from the same memory, synced) and dd with
+conv=fsync, which first copies its source from another file. That source must be synced before: otherwise ext4 writes it
+out with dd's own fsync, and dd seems slower than a save.
+Stall is how long a save blocks training, beside one memcpy of the same bytes. Ranks: a sharded state is saved by 2
+ranks, beside each one's torch.save of its shard, and loaded by 2 and by 3 ranks.
+Our programs are checkpoint_speed, checkpoint_stall and checkpoint_ranks (benchmarks/); the peers' are
+peers/checkpoint_*.py. The first repeat of each process is a warm-up and not counted, except DCP's, which has warmed up
+on 100 tensors. DCP takes half a minute for the small state, so its two forms alternate from round to round. The folder
+is below TMPDIR: a tmpfs there measures no disk.
 """
 
 import json
@@ -37,7 +40,7 @@ def run_json(command):
 
 
 def dd(folder, size):
-    """Seconds in which dd writes `size` random bytes, synced."""
+    """Returns the seconds in which dd writes `size` random bytes, synced."""
     source, target = pathlib.Path(folder) / "random", pathlib.Path(folder) / "dd"
     if not source.exists() or source.stat().st_size != size:
         source.write_bytes(os.urandom(size))
@@ -116,7 +119,7 @@ def run(options):
 
 
 def grouped(summary):
-    """{"large save wall": {"ours": median, …}}"""
+    """Returns {"large save wall": {"ours": median, …}}."""
     groups = {}
     for name, row in summary.items():
         group, who = name.rsplit(": ", 1)

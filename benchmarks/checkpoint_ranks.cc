@@ -1,10 +1,10 @@
-// checkpoint_ranks FOLDER MEGABYTES SAVED LOADED [REPEATS]: a sharded state saved by SAVED ranks, and loaded by as many
-// and by LOADED: what a change of the number of ranks costs.
+// checkpoint_ranks FOLDER MEGABYTES SAVED LOADED [REPEATS]: SAVED ranks save a sharded state, which is loaded by SAVED
+// and by LOADED ranks. This shows the cost of changing the number of ranks.
 //
-// The ranks are threads of one process. The state is 16 matrices, cut as FSDP cuts (each rank a range of each flattened
-// tensor), and each rank keeps its share for all repeats. Prints one JSON object: for each of `save` (until the
-// checkpoint is committed and synced), `same` and `reshard` (until all ranks have loaded their share) a list of
-// {"wall_s"}, one a repeat; the two loads alternate in who goes first. Every load is compared bit for bit.
+// The ranks are threads of one process. The state is 16 matrices, sharded as FSDP does (each rank has a range of each
+// flattened tensor), and each rank keeps its share for all repeats. Prints one JSON object: for each of `save` (until
+// the checkpoint is committed and synced), `same` and `reshard` (until all ranks have loaded their share) a list of
+// {"wall_s"}, one per repeat. The two loads alternate in which goes first. Every load is compared bit for bit.
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/torch.h>
 
@@ -35,7 +35,7 @@ struct Setting {
   int64_t megabytes = 0, saved = 0, loaded = 0, repeats = 4;
 };
 
-// What a rank holds of `whole`: its own memory, filled with the values or zeros.
+// Returns what a rank holds of `whole`, in its own memory, filled with the values or zeros.
 StateDict ShareOf(const std::vector<at::Tensor>& whole, int64_t rank, int64_t ranks, bool filled) {
   StateDict state;
   for (size_t i = 0; i < whole.size(); ++i) {
@@ -72,7 +72,7 @@ void CheckEqual(const std::vector<StateDict>& a, const std::vector<StateDict>& b
   }
 }
 
-// Seconds until `body` has returned on all ranks.
+// Returns the seconds until `body` has returned on all ranks.
 double OnRanks(size_t ranks, const std::function<void(int rank, const RankExchange& exchange)>& body) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const auto began = std::chrono::steady_clock::now();

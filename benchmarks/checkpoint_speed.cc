@@ -1,10 +1,11 @@
-// checkpoint_speed FOLDER TENSORS BYTES_A_TENSOR [REPEATS]: saves a state of TENSORS float tensors below FOLDER (made,
-// and emptied of its checkpoints before and after), verifies it, loads it into tensors that are there already, and prints
-// one JSON object: for each of `save`, `raw`, `verify` and `load` a list with one {"wall_s", "cpu_s"} a repeat; CPU seconds
-// are those of the process, the kernel's share included. `raw` is what the disk alone takes for it: the same bytes from
-// the same memory into one file, and as many as the manifest has into another, by writev, both synced, and their folder.
-// It takes turns with `save` in going first. Save is synced to the disk; verify and load read what the page cache
-// holds. Every load is compared bit for bit with what was saved. Run beside its peers by checkpoint benchmarks in Python.
+// checkpoint_speed FOLDER TENSORS BYTES_A_TENSOR [REPEATS]: saves a state of TENSORS float tensors below FOLDER
+// (created if needed, and emptied of its checkpoints before and after), verifies it, and loads it into existing
+// tensors. Prints one JSON object: for each of `save`, `raw`, `verify` and `load` a list with one {"wall_s", "cpu_s"}
+// per repeat. CPU seconds are those of the process, including the kernel's share. `raw` is the time of the disk alone:
+// the same bytes from the same memory into one file, and as many bytes as the manifest has into another, by writev,
+// with both files and their folder synced. It alternates with `save` in going first. Save is synced to the disk; verify
+// and load read from the page cache. Every load is compared bit for bit with what was saved. The Python checkpoint
+// benchmarks run this beside its peers.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -110,7 +111,7 @@ absl::StatusOr<json> Measure(LocalStore& store, int64_t tensors, int64_t bytes_e
   const StateDict state = MakeState(tensors, bytes_each);
   json result = {{"tensors", tensors}, {"bytes", tensors * (bytes_each / 4) * 4}, {"threads", at::get_num_threads()}};
   Saver saver(store, RankExchange(), {.run_name = "speed", .overwrite = true});
-  int64_t manifest_bytes = tensors * 84;  // of the save before
+  int64_t manifest_bytes = tensors * 84;  // of the previous save
   for (int64_t repeat = 0; repeat < repeats; ++repeat) {
     const CheckpointName step{0, repeat + 1};
     const std::string name = step.ToString();

@@ -1,16 +1,17 @@
-// How long a save holds up training: AsyncSaver::Start beside a plain copy of the same bytes, in one process, one rank.
+// Measures how long a save blocks training: AsyncSaver::Start beside a plain copy of the same bytes, in one process,
+// one rank.
 //   checkpoint_stall [megabytes] [tensors] [saves] [folder]      (512, 64, 7, /tmp)
-// Prints one JSON line. Medians of the saves but the first, in milliseconds, unless said otherwise:
-//   stall        AsyncSaver::Start: the copy into its buffer and the handing over
-//   memcpy       std::memcpy of the same tensors into one buffer that is in memory already, one thread
+// Prints one JSON line. Values are medians of all saves but the first, in milliseconds, unless stated otherwise:
+//   stall        AsyncSaver::Start: the copy into its buffer and the hand-over
+//   memcpy       std::memcpy of the same tensors into one buffer that is already resident, one thread
 //   copy         at::Tensor::copy_ of the same (LibTorch's threads)
 //   ratio        stall / memcpy; goal: stall <= 1.05 memcpy + 5 ms (within_goal)
 //   stall_cpu, memcpy_cpu   the same in CPU time of the calling thread, for machines that are not idle
 //   first_stall  of the first save, which allocates the buffer
 //   total        until the checkpoint is committed and synced; sync_total: of a blocking save
-//   write        a file of as many bytes, written in pieces of 8 MB and synced: what the disk gives
-//   buffer_mb, peak_mb   the buffer, and what the process's peak grew by over the tensors and one memcpy target
-// The first save is the only one to pay for page faults; each memcpy target is warm too.
+//   write        a file of as many bytes, written in pieces of 8 MB and synced: the speed of the disk
+//   buffer_mb, peak_mb   the buffer, and the growth of the process's peak beyond the tensors and one memcpy target
+// Only the first save pays for page faults; each memcpy target is warm too.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,8 +1,8 @@
-// Time of collectives among processes of this machine: collectives MEANS RANKS ROUNDS
+// Measures collectives among processes of this machine: collectives MEANS RANKS ROUNDS
 //
-// MEANS: shared_memory, gloo (ours: sums in one order), raw_gloo (c10d's ProcessGroupGloo called directly). Prints one
-// JSON line a collective and size, from rank 0: {"name", "collective", "bytes", "us": median of the blocks,
-// "cpu_us": CPU time of all ranks for one collective, "blocks"}. bytes: of the whole tensor.
+// MEANS is one of shared_memory, gloo (ours: sums in one order), and raw_gloo (c10d's ProcessGroupGloo called
+// directly). Prints one JSON line per collective and size, from rank 0: {"name", "collective", "bytes", "us": median of
+// the blocks, "cpu_us": CPU time of all ranks for one collective, "blocks"}. bytes are those of the whole tensor.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -62,7 +62,7 @@ void Measure(Communicator& communicator, const std::string& means, const char* n
     double facts[] = {absl::ToDoubleMicroseconds(absl::Now() - start) / count,
                       (CpuMicroseconds() - cpu_before) / count};
     communicator.AllReduceSum(absl::MakeSpan(facts));
-    if (block == 0) continue;  // warms up
+    if (block == 0) continue;  // warm-up
     blocks.push_back(facts[0] / communicator.world_size());
     cpu.push_back(facts[1]);
   }

@@ -1,6 +1,5 @@
-"""Bench `collectives`: all-reduce, all-gather and reduce-scatter of 4 KB to 25 MB among the ranks of one host: our shared
-memory, our sums in one order over Gloo, c10d's Gloo called from C++, and torch.distributed with Gloo.
-
+"""Bench `collectives`: all-reduce, all-gather and reduce-scatter of 4 KB to 25 MB among the ranks of one host, by our
+shared memory, our ordered sums over Gloo, c10d's Gloo called from C++, and torch.distributed with Gloo.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -21,7 +20,7 @@ def size_name(size):
 
 
 def ratios(samples, cpu):
-    """How many times as long torch takes, by wall time and by CPU time of all ranks."""
+    """Returns how many times as long torch takes, by wall time and by CPU time of all ranks."""
     facts = {}
     for name in samples:
         means, what = name.split(" ", 1)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Damages a small checkpoint of ours and of the peers, bit by bit and length by length, and counts what a load notices.
 
-    benchmarks/damage.py                 every bit and every length (minutes of two cores, nearly all for the Python Composer)
+    benchmarks/damage.py                 every bit and every length (minutes of two cores, nearly all for the Python
+                                         Composer)
     benchmarks/damage.py --every 16      of the peers one bit of 16 and every second length
 
-Ours: tests/checkpoint/corruption_test.cc, which fails when one case is not refused; always exhaustive, a checkpoint of two
-ranks. The peers: benchmarks/peers/checkpoint_damage.py. Writes docs/results/damage.{json,md}.
+Ours is tests/checkpoint/corruption_test.cc, which fails when one case is not rejected; it is always exhaustive, on a
+checkpoint of two ranks. The peers' is benchmarks/peers/checkpoint_damage.py. Writes docs/results/damage.{json,md}.
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
@@ -28,7 +29,7 @@ LIMIT_S = 4 * 3600
 
 
 def ours(test):
-    """A test that fails when one case is not detected says how many cases it tried."""
+    """Runs a test that fails when one case is not detected, and returns how many cases it tried."""
     result = {"peer": "ours", "every": 1}
     with tempfile.TemporaryDirectory() as folder:
         for kind, name in TESTS.items():
@@ -36,7 +37,7 @@ def ours(test):
             subprocess.run([test, f"--gtest_filter=*Corruption.{name}/*", f"--gtest_output=json:{report_file}"], check=True,
                            stdout=subprocess.DEVNULL, timeout=LIMIT_S)
             suite, = json.loads(report_file.read_text())["testsuites"]
-            cases = sum(int(case["cases"]) for case in suite["testsuite"])  # of a checkpoint of whole tensors, and of one in shards
+            cases = sum(int(case["cases"]) for case in suite["testsuite"])  # of whole tensors and of shards
             result[kind] = {"cases": cases, "detected": cases}
     return result
 

@@ -1,6 +1,6 @@
-"""Bench `elastic`: what `determinism: elastic` costs a training step: the small GPT (benchmarks/gpt_small.yaml), global batch 16,
-on 1 and 2 ranks, unsharded and fully sharded, with 8 virtual shards and without. One thread a rank both ways.
-
+"""Bench `elastic`: the cost of `determinism: elastic` for a training step of the small GPT (benchmarks/gpt_small.yaml),
+global batch 16, on 1 and 2 ranks, unsharded and fully sharded, with 8 virtual shards and without. Both use one thread
+per rank.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -21,7 +21,7 @@ JOB = programs.REPOSITORY / "benchmarks" / "gpt_small.yaml"
 
 
 def step_ms(binary, ranks, strategy, determinism):
-    """Median over the steps' own clock, first 20 left out."""
+    """Returns the median of the steps' own clock, without the first 20."""
     with tempfile.TemporaryDirectory(prefix="bench-elastic-") as folder:
         run_to_exit([binary, "-n", ranks, JOB, f"run_folder={folder}/run", f"max_duration={STEPS}ba", "global_train_batch_size=16",
                      "save_interval=0ba", f"+fsdp_config.sharding_strategy={strategy}", f"determinism={determinism}", "callbacks.speed_monitor.window_size=1"],

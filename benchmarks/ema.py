@@ -1,6 +1,6 @@
-"""Bench `ema`: what an average of the weights costs a step of the small GPT (4 layers, 128 wide, batch 8), ours and the Python
-Composer's, 1 rank, 1 thread. Each program runs with and without, in turns; the difference of CPU times is the cost.
-
+"""Bench `ema`: the cost of an average of the weights for a step of the small GPT (4 layers, 128 wide, batch 8), ours
+and the Python Composer's, 1 rank, 1 thread. Each program runs with and without, in turns; the difference of CPU times
+is the cost.
 SPDX-License-Identifier: Apache-2.0
 """
 

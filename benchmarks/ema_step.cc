@@ -1,10 +1,10 @@
-// What EMA costs: a step of the small GPT (4 layers, 128 wide, 64 bytes of context, batch 8, AdamW, 0.84M parameters) with and
-// without it, alternating in one process, 1 rank, 1 thread; and an update by itself. Prints one JSON line a program:
-// {"name", "ms_per_step": median of blocks, "cpu_ms_per_step", "blocks": [...]}.
+// Measures the cost of EMA: a step of the small GPT (4 layers, 128 wide, 64 bytes of context, batch 8, AdamW, 0.84M
+// parameters) with and without it, alternating in one process, 1 rank, 1 thread; and an update by itself. Prints one
+// JSON line per program: {"name", "ms_per_step": median of blocks, "cpu_ms_per_step", "blocks": [...]}.
 //   ema_step [blocks] [steps a block] [the only program to run]
 //   plain, ema      the trainer without and with an average that is updated every batch
 //   ema_update      the update of the average alone
-// With one program only, for callgrind: nothing warms up.
+// With a single program, for callgrind, there is no warm-up.
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/torch.h>
 

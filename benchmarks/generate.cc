@@ -1,6 +1,8 @@
-// Greedy generation with a GPT of random weights, with its KV cache and without: new tokens a second of all rows together.
+// Measures greedy generation with a GPT of random weights, with its KV cache and without: new tokens per second of all
+// rows together.
 //   generate LAYERS WIDTH HEADS CONTEXT PROMPT NEW ROWS [ROWS…]
-// One line of JSON for each way and number of rows; the measured run is the second one. Driver: benchmarks/generate.py.
+// Prints one line of JSON for each method and number of rows; the second run is measured. Driver:
+// benchmarks/generate.py.
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/torch.h>
 
@@ -22,7 +24,7 @@ struct Shape {
 };
 
 struct Rate {
-  double wall, cpu;  // new tokens a second
+  double wall, cpu;  // new tokens per second
 };
 
 Rate TokensPerSecond(State& state, const Shape& shape, bool use_cache) {

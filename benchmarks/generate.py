@@ -1,6 +1,6 @@
-"""Bench `generate`: greedy generation with a GPT of 10.9 million parameters on one thread, with a KV cache and without, ours beside a plain
-torch loop in Python and, when it is there, Hugging Face's transformers (COMPOSER_TRANSFORMERS: the folder it is installed in).
-
+"""Bench `generate`: greedy generation with a GPT of 10.9 million parameters on one thread, with a KV cache and without,
+ours beside a plain torch loop in Python and, when it is available, Hugging Face's transformers (COMPOSER_TRANSFORMERS:
+the folder in which it is installed).
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -29,7 +29,7 @@ def table(summary):
 
 
 def ratios(samples, cpu):
-    """By wall time, and by CPU time, which other programs on the machine disturb less."""
+    """Compares by wall time and by CPU time; other programs on the machine disturb the latter less."""
     def ratio(a, b):
         return " (CPU time ".join(f"{statistics.median(s[a]) / statistics.median(s[b]):.2f}" for s in (samples, cpu)) + ")"
 

@@ -1,8 +1,8 @@
-"""Bench `instructions`: machine instructions a step on the tiny MLP, counted by callgrind: the raw C++ loop and our trainer,
-bare, as a default job, and with five monitors. Counts hardly vary from run to run or with the machine's load, so they are
-the regression figure of the step; wall time is what `step` measures.
+"""Bench `instructions`: machine instructions per step on the tiny MLP, counted by callgrind, of the raw C++ loop and
+our trainer: bare, as a default job, and with five monitors. Counts hardly vary from run to run or with the machine's
+load, so they are the regression figure of the step; `step` measures wall time.
 
-A program runs twice, with STEPS and twice STEPS; the difference has no start-up in it.
+A program runs twice, with STEPS and twice STEPS; the difference excludes the start-up.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -21,7 +21,7 @@ STEPS, LIMIT_S = 200, 900
 
 def count(binary, program, steps):
     with tempfile.TemporaryDirectory() as folder:
-        # Debian's valgrind (3.19) gives up on clang-19's debug information.
+        # Debian's valgrind (3.19) rejects clang-19's debug information.
         stripped = f"{folder}/step_overhead"
         subprocess.run(["strip", "--strip-debug", "-o", stripped, binary], check=True)
         _, output = run_to_exit(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", stripped, 1, steps,

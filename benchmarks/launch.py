@@ -1,5 +1,4 @@
-"""Bench `launch`: starting 8 times `true`, exec to exit, with rendezvous and join. Goal: a median of at most 50 ms.
-
+"""Bench `launch`: starting `true` 8 times, exec to exit, with rendezvous and join. Goal: a median of at most 50 ms.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -10,7 +9,7 @@ NAME = "launch"
 TITLE = "A launcher that starts 8 x `true`, exec to exit (seconds)"
 UNIT, REFERENCE = "s", "torchrun"
 LIMIT_S = 60
-OURS_A_ROUND = 10  # ours is short, so one round holds more of it
+OURS_A_ROUND = 10  # ours is short, so one round includes more of them
 
 
 def run(options):

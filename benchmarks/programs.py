@@ -1,5 +1,4 @@
-"""Where the measured programs are, and the one place that knows what our run folder says.
-
+"""Locates the measured programs, and is the only place that knows the contents of our run folder.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -19,7 +18,7 @@ class Programs:
         self.torch, self.mosaic = peers / "torch211" / "bin", peers / "mosaic" / "bin"
 
     def ours(self, name):
-        """build/release/bin/<name>, or None with a word on the console: then only the peers are measured."""
+        """Returns build/release/bin/<name>, or None with a message on the console; then only the peers are measured."""
         path = self.bin / name
         if path.exists():
             return path
@@ -33,7 +32,7 @@ class Programs:
 
 
 def summary(run_folder):
-    """Our summary.json as a dict; {} while it is absent or half written."""
+    """Returns our summary.json as a dict, {} while it is absent or half written."""
     try:
         return json.loads((pathlib.Path(run_folder) / "summary.json").read_text())
     except (OSError, ValueError):
@@ -41,10 +40,12 @@ def summary(run_folder):
 
 
 def first_step_unix(run_folder, running, deadline):
-    """The unix time at which a run's first step shows, to the millisecond; None when it ends or `deadline` passes.
+    """Returns the unix time at which a run's first step shows, to the millisecond, or None when it ends or `deadline`
+    passes.
 
-    Seen from outside: rank 0 writes a line to metrics.jsonl after every step, and a step ends on all ranks together
-    (its gradients are summed). `running()` says whether the run still goes on; deadline is of time.monotonic().
+    It is observed from outside: rank 0 writes a line to metrics.jsonl after every step, and a step ends on all ranks
+    together (its gradients are summed). `running()` returns whether the run still continues; deadline is in
+    time.monotonic().
     """
     log = StepLog(run_folder)
     while time.monotonic() < deadline:
@@ -58,9 +59,9 @@ def first_step_unix(run_folder, running, deadline):
 
 
 class StepLog:
-    """Follows our metrics.jsonl: new_steps() gives the `time/batch` of each training line since the last call.
+    """Follows our metrics.jsonl: new_steps() returns the `time/batch` of each training line since the last call.
 
-    A resumed run may cut the file back to its checkpoint; then reading goes on from the new end.
+    A resumed run may cut the file back to its checkpoint; reading then continues from the new end.
     """
 
     def __init__(self, run_folder):

@@ -1,7 +1,7 @@
-"""Bench `rendezvous`: N stub agents meet over real gRPC, a TCP connection each, connections open beforehand; from the first Join to the last World.
-torchrun's c10d rendezvous beside it with 64 agents, and once with 256 (it took 45 s when tried alone). A size that is not done in its time is a fact
-of the result, not an error, so that the bench ends within five minutes.
-
+"""Bench `rendezvous`: N stub agents meet over real gRPC, with a TCP connection each, opened beforehand. The time is
+that from the first Join to the last World.
+torchrun's c10d rendezvous runs beside it with 64 agents, and once with 256 (it took 45 s when tried alone). A size that
+does not finish in time is a result and not an error, so that the bench ends within five minutes.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -13,12 +13,12 @@ import programs
 NAME = "rendezvous"
 TITLE = "Rendezvous of N agents on one machine (seconds from the first Join to the last World)"
 UNIT, REFERENCE = "s", "torchrun, 64"
-SIZES = {64: (5, 10), 256: (5, 10), 1000: (3, 20), 10000: (2, 60)}  # agents: runs, and seconds that one may take
+SIZES = {64: (5, 10), 256: (5, 10), 1000: (3, 20), 10000: (2, 60)}  # agents: runs, and the time limit of one in seconds
 TORCH_SIZES = {64: (3, 20), 256: (1, 60)}
 
 
 def timed(command, limit_s):
-    """What the command printed; None: it was not done in time."""
+    """Returns what the command printed, or None when it did not finish in time."""
     try:
         out = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
     except subprocess.TimeoutExpired:

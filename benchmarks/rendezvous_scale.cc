@@ -1,8 +1,8 @@
-// rendezvous_scale AGENTS: one rendezvous in a process of its own, AGENTS stub agents with a TCP connection each in this
-// one, over loopback. Prints one JSON object: seconds to open all connections, seconds from the first Join to the last
-// World, messages and bytes an agent, the server's memory, and its CPU seconds beside those of all agents, which share the
-// machine's cores with it. Then one agent's worker fails: seconds until all others know,
-// and until all have their next World.
+// rendezvous_scale AGENTS: runs a rendezvous in its own process, and in this one AGENTS stub agents with a TCP
+// connection each, over loopback. Prints one JSON object: seconds to open all connections, seconds from the first Join
+// to the last World, messages and bytes per agent, the server's memory, and its CPU seconds beside those of all agents,
+// which share the machine's cores with it. Then one agent's worker fails: seconds until all others know, and until all
+// have their next World.
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/create_channel.h>
 #include <grpcpp/grpcpp.h>
@@ -35,7 +35,7 @@ namespace {
 constexpr absl::Duration kLimit = absl::Minutes(2);
 constexpr int kConnectors = 8;
 
-// What all agents count together.
+// The combined counts of all agents.
 struct Tally {
   std::atomic<int> worlds = 0;
   std::atomic<int> overs = 0;
@@ -145,12 +145,12 @@ long ServerMegabytes(pid_t pid) {
   return 0;
 }
 
-// User and system time of a process so far.
+// Returns the user and system time of a process so far.
 double CpuSecondsOf(pid_t pid) {
   std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
   std::string line;
   std::getline(stat, line);
-  std::istringstream fields(line.substr(line.rfind(')') + 2));  // the name before it may hold anything
+  std::istringstream fields(line.substr(line.rfind(')') + 2));  // the name before it may contain anything
   std::string skipped;
   for (int i = 0; i < 11; ++i) fields >> skipped;
   double user = 0, system = 0;
@@ -187,7 +187,7 @@ int Main(int agents) {
   std::vector<std::unique_ptr<Agent>> all;
   for (int i = 0; i < agents; ++i)
     all.push_back(std::make_unique<Agent>(i, agents, absl::StrCat("127.0.0.1:", port), &tally));
-  // A channel connects only while somebody waits for it.
+  // A channel connects only while someone waits for it.
   std::atomic<size_t> next = 0;
   std::vector<std::thread> connectors;
   for (int i = 0; i < kConnectors; ++i) {
@@ -227,7 +227,7 @@ int Main(int agents) {
   std::fflush(stdout);
   kill(server, SIGKILL);
   waitpid(server, nullptr, 0);
-  _exit(0);  // thousands of channels need not be closed one by one
+  _exit(0);  // skips closing thousands of channels one by one
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-"""Results of a bench as JSON (every sample) and as a Markdown table (median, spread, ratio).
-
+"""Writes the results of a bench as JSON (every sample) and as a Markdown table (median, spread, ratio).
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -26,7 +25,7 @@ def machine():
 
 
 def summarise(samples):
-    """{name: {"median", "low", "high", "count"}}; a name without samples is left out."""
+    """Returns {name: {"median", "low", "high", "count"}}; a name without samples is left out."""
     return {name: {"median": statistics.median(values), "low": min(values), "high": max(values), "count": len(values)}
             for name, values in samples.items() if values}
 
@@ -42,7 +41,7 @@ def table(summary, unit, reference):
 
 
 def write(folder, bench, samples, facts, host):
-    """Writes <folder>/<NAME>.json and .md; returns the Markdown."""
+    """Writes <folder>/<NAME>.json and .md, and returns the Markdown."""
     summary = summarise(samples)
     content = {"bench": bench.NAME, "unit": bench.UNIT, "machine": host, "summary": summary, "facts": facts,
                "samples": samples}
@@ -55,7 +54,7 @@ def write(folder, bench, samples, facts, host):
         text += [""] + [f"- {name}: {json.dumps(value)}" for name, value in facts.items()]
     markdown = "\n".join(text) + "\n"
     page = folder / f"{bench.NAME}.md"
-    kept = getattr(bench, "KEPT_CHAPTER", None)  # of another driver
+    kept = getattr(bench, "KEPT_CHAPTER", None)  # written by another driver
     chapter = re.search(rf"^{kept}$.*", page.read_text(), re.S | re.M) if kept and page.exists() else None
     page.write_text(markdown + (f"\n{chapter[0]}" if chapter else ""))
     return markdown

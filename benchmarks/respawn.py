@@ -1,8 +1,9 @@
-"""Bench `respawn`: kill -9 of one of 2 workers, to both new workers attached. Goal: at most 500 ms.
+"""Bench `respawn`: from kill -9 of one of 2 workers to both new workers attached. Goal: at most 500 ms.
 
-Ours: until both workers of the new generation beat on their progress pages (contract/progress_page.h), which they do when they attach to
-their launcher, with LibTorch loaded; small GPT, one job that is killed again and again. torchrun: until both ranks of the next
-attempt have imported torch.distributed and are about to connect; a fresh job for each kill. Polled every millisecond.
+Ours: until both workers of the new generation beat on their progress pages (contract/progress_page.h), which they do
+when they attach to their launcher, with LibTorch loaded; small GPT, one job that is killed repeatedly. torchrun: until
+both ranks of the next attempt have imported torch.distributed and are about to connect; a fresh job for each kill.
+Polled every millisecond.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -24,19 +25,20 @@ UNIT, REFERENCE = "s", "torchrun"
 LIMIT_S = 60
 POLL_S = 0.001
 OURS_A_ROUND = 4
-HEARTBEAT_OFFSET = 40  # of ProgressPage::Layout
+HEARTBEAT_OFFSET = 40  # from ProgressPage::Layout
 
 JOB = programs.REPOSITORY / "benchmarks" / "gpt_small.yaml"
 
 
 def attached(temp, but_not):
-    """Names of the pages (progress-<attempt>-<local rank>) on which a worker has beaten, of those not in `but_not`."""
+    """Returns the names of the pages (progress-<attempt>-<local rank>) on which a worker has beaten, except those in
+    `but_not`."""
     found = set()
     for page in pathlib.Path(temp).glob("composer-*/progress-*"):
         try:
             head = page.read_bytes()[:HEARTBEAT_OFFSET + 8]
         except OSError:
-            continue  # removed meanwhile
+            continue  # it was removed meanwhile
         if page.name not in but_not and len(head) == HEARTBEAT_OFFSET + 8 and struct.unpack_from("<q", head, HEARTBEAT_OFFSET)[0] > 0:
             found.add(page.name)
     return found

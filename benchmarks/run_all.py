@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures us beside torchrun, PyTorch and the Python Composer, alternating in one run; results in docs/results/.
+"""Measures us beside torchrun, PyTorch and the Python Composer, alternating in one run; results are in docs/results/.
 
     tools/peers_setup.sh                       once: installs the peers outside the repository
     benchmarks/run_all.py                      all benches (about half an hour)
     benchmarks/run_all.py --only start step    some of them
 
 Our programs are taken from build/release/bin; a bench whose program is missing measures the peers only. Only ratios
-within one run carry over to another machine. Python 3.11, standard library only.
+within one run are valid for another machine. Python 3.11, standard library only.
 SPDX-License-Identifier: Apache-2.0
 """
 

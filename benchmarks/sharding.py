@@ -1,8 +1,9 @@
-"""Bench `sharding`: a training step of two GPTs on 2 ranks of one host by DDP and sharded, ours beside torch's DDP, fully_shard, its
-ZeRO-2 (no reshard after forward) and FSDP1: same torch 2.11, CPU, one thread a rank, float32, fused AdamW.
+"""Bench `sharding`: a training step of two GPTs on 2 ranks of one host by DDP and sharded, ours beside torch's DDP,
+fully_shard, its ZeRO-2 (no reshard after forward) and FSDP1: the same torch 2.11, CPU, one thread per rank, float32,
+fused AdamW.
 
-Ours is the whole trainer with the real binaries (loader, metrics, log lines, the loss of every step); the peer is a bare loop over random tokens.
-
+Ours is the whole trainer with the real binaries (loader, metrics, log lines, the loss of every step); the peer is a
+bare loop over random tokens.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -20,7 +21,7 @@ UNIT, REFERENCE = "ms", "0.9M torch fully_shard"
 LIMIT_S, RANKS, WARM_UP = 300, 2, 5
 
 JOB = programs.REPOSITORY / "benchmarks" / "gpt_small.yaml"
-# layers, width, heads, context, samples a rank, steps
+# layers, width, heads, context, samples per rank, steps
 SHAPES = {"0.9M": (4, 128, 4, 64, 4, 60), "10.9M": (6, 384, 6, 128, 8, 12)}
 OURS = {"DDP": "NO_SHARD", "ZeRO-2": "SHARD_GRAD_OP", "FULL_SHARD": "FULL_SHARD"}
 THEIRS = {"DDP": "ddp", "ZeRO-2": "zero2", "fully_shard": "fully_shard", "FSDP1": "fsdp1"}
@@ -43,7 +44,7 @@ def their_ms(torchrun, way, shape):
     argv = [torchrun, "--nproc_per_node", RANKS, "--standalone", programs.SCRIPTS / "torch_fsdp.py", way, *shape]
     try:
         _, output = run_to_exit(argv, LIMIT_S, env={"OMP_NUM_THREADS": "1"})
-    except RuntimeError as error:  # torch's ranks abort now and then (SIGABRT); once more
+    except RuntimeError as error:  # torch's ranks sometimes abort (SIGABRT): tries once more
         print(f"{NAME}: {way} failed and is run again: {str(error).splitlines()[0]}")
         _, output = run_to_exit(argv, LIMIT_S, env={"OMP_NUM_THREADS": "1"})
     for line in output.splitlines():

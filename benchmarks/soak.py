@@ -1,9 +1,9 @@
-"""Bench `soak`: kill -9 of a random worker at a random moment, again and again.
+"""Bench `soak`: kill -9 of a random worker at a random moment, repeatedly.
 
-Small GPT, 2 ranks, a save every 20 steps. Ours is one job that is killed N times in a row; torchrun gets a fresh job
-with all its 3 restarts for every kill, which favours it. Seconds: from the kill to the end of the first step of the new
-world, as an outside observer sees it in the progress that the run writes (polled every 5 ms). Goal: every kill
-recovered, one restart each, median at most 1 s.
+A small GPT runs on 2 ranks with a save every 20 steps. Ours is one job that is killed N times in a row; torchrun gets a
+fresh job with all its 3 restarts for every kill, which favours it. Seconds are from the kill to the end of the first
+step of the new world, as an outside observer sees it in the progress that the run writes (polled every 5 ms). Goal:
+every kill recovered, one restart each, median at most 1 s.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -21,14 +21,14 @@ from bounded_job import BoundedJob, free_port, processes_with
 NAME = "soak"
 TITLE = "kill -9 of a random worker: seconds from the kill to the first new step (recovered kills only)"
 UNIT, REFERENCE = "s", "torchrun"
-KEPT_CHAPTER = "## Mixed faults"  # soak_mixed.py's
+KEPT_CHAPTER = "## Mixed faults"  # written by soak_mixed.py
 RECOVERY_LIMIT_S = 40
 START_LIMIT_S = 60
 POLL_S = 0.005
-# No world is up again this soon; a line within it is the old world's last step.
+# No world is up again this soon; a line within this time is the old world's last step.
 OLD_WORLD_S = 0.1
-# name -> (flags, environment). By default the workers of every attempt share the agent's store, where the Gloo
-# addresses of the attempt before may still lie; the last form gives every attempt a store of its own.
+# Maps name to (flags, environment). By default the workers of every attempt share the agent's store, which may still
+# have the Gloo addresses of the previous attempt; the last form gives every attempt its own store.
 TORCHRUN_FORMS = {
     "torchrun": ([], {}),
     "torchrun --standalone": (["--standalone"], {}),
@@ -39,7 +39,7 @@ JOB = programs.REPOSITORY / "benchmarks" / "gpt_small.yaml"
 
 
 def wait_for(condition, job, limit):
-    """The first true value of condition(), or None when the job ended or the limit passed."""
+    """Returns the first true value of condition(), or None when the job ended or the limit passed."""
     deadline = time.monotonic() + limit
     while time.monotonic() < deadline:
         value = condition()
@@ -52,19 +52,19 @@ def wait_for(condition, job, limit):
 
 
 def our_workers(run_folder):
-    """Pids of the composer_worker processes of the run; they carry the run folder in their command line."""
+    """Returns the pids of the composer_worker processes of the run, which have the run folder in their command line."""
     workers = []
     for pid in processes_with(str(run_folder).encode(), "cmdline"):
         try:
             if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "composer_worker":
                 workers.append(pid)
         except OSError:
-            pass  # gone meanwhile
+            pass  # it is gone meanwhile
     return workers
 
 
 def kill_one_of_ours(job, log, run_folder, last_step, rng):
-    """One kill and what came of it: {"outcome", "seconds", "steps_repeated", "last_step"}."""
+    """Kills once and returns the result: {"outcome", "seconds", "steps_repeated", "last_step"}."""
     end = time.monotonic() + rng.uniform(0.2, 2.0)
     while time.monotonic() < end:
         last_step = max([last_step, *log.new_steps()])
@@ -111,7 +111,7 @@ def ours(binary, kills, rng):
 
 
 def progress_lines(folder):
-    """For each rank its [(step, unix time, pid, restart)], from torch_soak_worker.py's files."""
+    """Returns for each rank its [(step, unix time, pid, restart)], from torch_soak_worker.py's files."""
     rows = []
     for path in sorted(pathlib.Path(folder).glob("steps.*")):
         lines = [line.split() for line in path.read_text().split("\n")[:-1]]
@@ -120,7 +120,7 @@ def progress_lines(folder):
 
 
 def torchrun_once(torchrun, flags, env, rng):
-    """One fresh torchrun job, one kill, what came of it."""
+    """Runs one fresh torchrun job with one kill, and returns the result."""
     with tempfile.TemporaryDirectory(prefix="bench-soak-") as folder:
         argv = [torchrun, *flags, "--nproc-per-node", 2, "--max-restarts", 3, programs.SCRIPTS / "torch_soak_worker.py"]
         with BoundedJob(argv, env={"BENCH_OUT": folder, **env}) as job:
@@ -141,7 +141,7 @@ def torchrun_once(torchrun, flags, env, rng):
 
 
 def facts_of(results):
-    """Counts for the report."""
+    """Returns counts for the report."""
     recovered = [r for r in results if r["outcome"] == "recovered"]
     facts = {"kills": len(results), "recovered": len(recovered)}
     for outcome in ("stuck", "gave up"):

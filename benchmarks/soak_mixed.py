@@ -3,14 +3,15 @@
 
     ./dev soak mixed                           200 faults, 3 ranks; at most 25 minutes
     ./dev soak mixed --faults 20 --seed 5      a short one
-    ./dev soak mixed --folder /tmp/soak        go on with a soak that was cut off
+    ./dev soak mixed --folder /tmp/soak        continues a soak that was interrupted
 
-First the same job runs undisturbed. Then faults come at steps spread over the run: one rank, two at once, all; the process
-that spawns, the launcher, both; the rendezvous; everything at once; SIGSTOP of a worker (for good) and of the launcher (for
-seconds). A fifth each strikes in a save, in an evaluation and in the start-up after the fault before. Only the death of the
-launcher may end a launch; the same command is then started again. What is checked: progress after every fault, nothing alive
-after a launcher's death, every step once in metrics.jsonl with the undisturbed loss, final checkpoint bit-equal and valid,
-no process, no file in the temporary and runtime folders, /dev/shm and /tmp, no cgroup. Exit 0 only if all of it holds.
+First the same job runs undisturbed. Then faults come at steps spread over the run: one rank, two at once, all; the
+spawner, the launcher, both; the rendezvous; everything at once; SIGSTOP of a worker (for good) and of the launcher (for
+seconds). A fifth each strikes in a save, in an evaluation and in the start-up after the previous fault. Only the death
+of the launcher may end a launch; the same command is then started again. The soak checks: progress after every fault,
+nothing alive after a launcher's death, every step once in metrics.jsonl with the undisturbed loss, final checkpoint
+bit-equal and valid, no process, no file in the temporary and runtime folders, /dev/shm and /tmp, no cgroup. It exits
+with 0 only if all of it holds.
 Python 3.11, standard library only. SPDX-License-Identifier: Apache-2.0
 """
 
@@ -34,12 +35,12 @@ import soak
 from bounded_job import processes_with
 
 STEPS_A_FAULT, SAVE, EVALUATE = 20, 10, 25
-RECOVERY_LIMIT_S = 90  # a stopped worker is noticed after 20 s
+RECOVERY_LIMIT_S = 90  # a stopped worker is detected after 20 s
 GONE_LIMIT_S = 5
-LEFT_LIMIT_S = 20  # what another job has without naming it in a process is gone by then
+LEFT_LIMIT_S = 20  # by then, what another job has without naming it in a process is gone
 MOST_FAILURES = 30
 POLL_S = 0.005
-# Of 200.
+# The weights are counts out of 200.
 KINDS = {"rank": 62, "two ranks": 24, "all ranks": 14, "spawner": 22, "launcher": 22, "launcher and spawner": 8,
          "rendezvous": 24, "stop worker": 8, "stop launcher": 10, "everything": 6}
 MOMENTS = {"step": 80, "save": 40, "evaluation": 40, "start-up": 40}
@@ -47,7 +48,7 @@ PLACES = ("/dev/shm/composer*", "/tmp/composer-??????", "/sys/fs/cgroup/**/compo
 
 
 def spread(weights, count, rng):
-    """`count` names in random order, as often as their weights say."""
+    """Returns `count` names in random order, as often as their weights say."""
     total, names = sum(weights.values()), []
     for name, weight in weights.items():
         names += [name] * max(1, round(weight * count / total))
@@ -58,7 +59,7 @@ def spread(weights, count, rng):
 
 
 def things():
-    """Where our programs keep what must not outlive them; {path}."""
+    """Returns {path} of what our programs keep where it must not outlive them."""
     found = set()
     for pattern in PLACES:
         found |= {str(path) for path in pathlib.Path("/").glob(pattern[1:])}
@@ -66,7 +67,7 @@ def things():
 
 
 class Run:
-    """The job, launched as often as it takes; finds its processes by a tag in their environment."""
+    """The job, launched as often as necessary. It finds its processes by a tag in their environment."""
 
     def __init__(self, options, folder, name, max_duration):
         self.folder, self.run_folder = folder, folder / name
@@ -95,7 +96,7 @@ class Run:
         return processes_with(self.tag.encode(), "environ")
 
     def people(self):
-        """{"launcher": [pid], "workers": [...], "spawner": [...], "rendezvous": [...]} of those that live."""
+        """Returns {"launcher": [pid], "workers": [...], "spawner": [...], "rendezvous": [...]} of the live ones."""
         found = {"launcher": [self.process.pid] if self.process.poll() is None else [], "workers": [], "spawner": [], "rendezvous": []}
         parents = set()
         for pid in self.tagged():
@@ -116,7 +117,7 @@ class Run:
         return found
 
     def last_record(self):
-        """(time/batch, wall) of the newest line of metrics.jsonl; (0, 0) without one."""
+        """Returns (time/batch, wall) of the newest line of metrics.jsonl, (0, 0) without one."""
         try:
             with (self.run_folder / "metrics.jsonl").open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - 8192))
@@ -191,7 +192,7 @@ class Soak:
         return undisturbed
 
     def keep_alive(self):
-        """Starts the job when it is not running. False: it is complete."""
+        """Starts the job when it is not running. Returns False when it is complete."""
         code = self.run.process.poll() if self.run.process else None
         if self.run.process and code is None:
             return True
@@ -210,7 +211,8 @@ class Soak:
         return True
 
     def wait_until(self, condition):
-        """True once condition() is; False when the run is complete or no record came for RECOVERY_LIMIT_S (told as a failure)."""
+        """Returns True once condition() is; False when the run is complete or no record came for RECOVERY_LIMIT_S
+        (reported as a failure)."""
         newest, heard = self.run.last_record(), time.monotonic()
         while self.keep_alive():
             record = self.run.last_record()
@@ -226,7 +228,7 @@ class Soak:
         return False
 
     def come_to(self, number, moment, rng):
-        """Waits for the moment of a fault. False: the run is complete."""
+        """Waits for the moment of a fault. Returns False when the run is complete."""
         if moment == "start-up":
             self.keep_alive()
             time.sleep(rng.uniform(0, 1))
@@ -242,7 +244,7 @@ class Soak:
         return True
 
     def strike(self, kind, rng):
-        """Sends the signals; returns what was hit."""
+        """Sends the signals, and returns what was hit."""
         people = self.run.people()
         workers = people["workers"]
         victims = {"rank": lambda: rng.sample(workers, min(1, len(workers))), "two ranks": lambda: rng.sample(workers, min(2, len(workers))),
@@ -315,7 +317,7 @@ class Soak:
         for sub in ("run", "tmp"):
             if left := [str(path) for path in (self.folder / sub).rglob("*")]:
                 self.fail(f"files are left: {left[:10]}")
-        for _ in range(LEFT_LIMIT_S):  # other jobs of this machine come and go
+        for _ in range(LEFT_LIMIT_S):  # other jobs on this machine come and go
             left = sorted(path for path in things() - set(self.state["before"]) if not self.in_use(path))
             if not left:
                 break
@@ -327,7 +329,7 @@ class Soak:
 
     @staticmethod
     def in_use(path):
-        """By another job on this machine."""
+        """Returns whether another job on this machine uses it."""
         if path.startswith("/sys/"):
             return bool(pathlib.Path(path, "cgroup.procs").read_text().strip()) if pathlib.Path(path, "cgroup.procs").exists() else True
         return any(processes_with(path.encode(), where) for where in ("environ", "cmdline", "maps"))

@@ -1,5 +1,4 @@
-"""Bench `start`: exec to the end of the first optimizer step, small GPT, 2 ranks. Goal: at most 1/5 of torchrun's.
-
+"""Bench `start`: from exec to the end of the first optimizer step, small GPT, 2 ranks. Goal: at most 1/5 of torchrun's.
 SPDX-License-Identifier: Apache-2.0
 """
 

@@ -1,8 +1,8 @@
-"""Benches `step`, `step_cnn`, `step_gpt`: milliseconds a step of a tiny MLP (64-64-64-10, batch 16), a small ResNet and a
-small GPT with fused AdamW, 1 rank, 1 thread: our trainer, the raw C++ loop, PyTorch and the Python Composer.
+"""Benches `step`, `step_cnn`, `step_gpt`: milliseconds per step of a tiny MLP (64-64-64-10, batch 16), a small ResNet
+and a small GPT with fused AdamW, 1 rank, 1 thread: our trainer, the raw C++ loop, PyTorch and the Python Composer.
 
-Goals: our trainer with a default job's callbacks, loggers and train metrics within 20 us of the raw C++ loop that reads
-the same data; >= 10 times as fast as Composer on the MLP, >= 1 time on any model. Each program prints JSON lines
+Goals: our trainer with a default job's callbacks, loggers and train metrics is within 20 us of the raw C++ loop that
+reads the same data; >= 10 times as fast as Composer on the MLP, >= 1 time on any model. Each program prints JSON lines
 {"name": ..., "ms_per_step": median of the blocks, "cpu_ms_per_step": the same of CPU time, "blocks": [...]}.
 SPDX-License-Identifier: Apache-2.0
 """
@@ -20,7 +20,7 @@ def median(values):
 
 
 def ratios(samples, cpu):
-    """What the goals ask for; overheads are medians of differences within a round."""
+    """Returns the figures that the goals refer to; overheads are medians of differences within a round."""
     facts = {}
     for ours in ("trainer", "trainer_monitors"):
         if ours in cpu and "raw_loop_loading" in cpu:

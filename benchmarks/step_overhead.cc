@@ -1,18 +1,20 @@
-// Milliseconds a step, 1 rank, 1 thread: a raw LibTorch loop beside our trainer, alternating in one process. Prints one
-// JSON line a program: {"name", "ms_per_step": median of blocks, "cpu_ms_per_step", "blocks": [...]}.
+// Measures milliseconds per step, 1 rank, 1 thread: a raw LibTorch loop beside our trainer, alternating in one process.
+// Prints one JSON line per program: {"name", "ms_per_step": median of blocks, "cpu_ms_per_step", "blocks": [...]}.
 //   step_overhead [blocks] [steps a block] [mlp|cnn|gpt] [the only program to run]
-// mlp: 64-64-64-10, batch 16. cnn: ResNet of 16, 32, 64 channels on 28 x 28, batch 32. gpt: 2 layers, 128 wide, 64 bytes
-// of context, batch 8. Fused AdamW.
+// mlp: 64-64-64-10, batch 16. cnn: ResNet of 16, 32, 64 channels on 28 x 28, batch 32. gpt: 2 layers, 128 wide, 64
+// bytes of context, batch 8. All use fused AdamW.
 //   raw_loop           one ready batch, forward, loss, no gradients, backward, step: nothing else
 //   raw_loop_loading   reads a batch of the same dataset each step
-//   raw_loop_fsdp      raw_loop_loading with the model sharded over one rank: the price of the machinery alone
+//   raw_loop_fsdp      raw_loop_loading with the model sharded over one rank: the cost of the machinery alone
 //   trainer_bare       no logger, no train metrics, no callback
 //   trainer_fsdp       trainer_bare with `fsdp_config: {sharding_strategy: FULL_SHARD}` (one rank has nothing to shard)
-//   trainer            as a default job: train metrics, metrics.jsonl with a line a step, lr, throughput, bar, hyperparameters
-//   trainer_monitors   and speed_monitor, lr_monitor, memory_monitor, nan_monitor, runtime_estimator, a schedule
+//   trainer            like a default job: train metrics, metrics.jsonl with a line per step, lr, throughput, bar,
+//                      hyperparameters
+//   trainer_monitors   trainer with speed_monitor, lr_monitor, memory_monitor, nan_monitor, runtime_estimator,
+//                      a schedule
 //   trainer_idle_profiler   trainer with a profiler whose window never comes
-//   trainer_profiled        trainer, recorded; only when asked for
-// With one program only, for callgrind: blocks are not alternated and nothing warms up.
+//   trainer_profiled        trainer, recorded; only when requested by name
+// With a single program, for callgrind, blocks are not alternated and there is no warm-up.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <torch/torch.h>
@@ -98,7 +100,7 @@ std::unique_ptr<Optimizer> MakeAdamW(Model& model) {
   return std::make_unique<DecoupledAdamW>(ParamGroupsOf(model, {.lr = 1e-4, .weight_decay = 1e-5}), AdamWOptions{});
 }
 
-// What a careful C++ programmer writes by hand.
+// A loop as a careful C++ programmer writes it by hand.
 class RawLoop {
  public:
   enum class Kind { kOneBatch, kLoading, kSharded };
@@ -150,7 +152,7 @@ class TrainerRun {
   TrainerRun(const Workload& workload, Extras extras, std::string folder)
       : workload_(workload), extras_(extras), folder_(std::move(folder)), data_(workload.data()) {}
 
-  // The first call builds the trainer; the later ones, which are measured, go on with it.
+  // The first call builds the trainer. Later calls, which are measured, continue with it.
   void Run(int64_t steps) {
     if (trainer_ == nullptr) trainer_ = Make(steps);
     const absl::Status status = trainer_->Fit({.duration = Time::Batches(steps)});
@@ -186,7 +188,8 @@ class TrainerRun {
     bar.fd = kNowhere;
     options.callbacks.push_back(std::make_unique<ProgressBar>(bar, RealClock::Get()));
   }
-  // Idle: its first window never comes. Else all but the warm-up are recorded, in windows of 20 batches.
+  // An idle profiler's first window never comes. Otherwise everything but the warm-up is recorded, in windows of 20
+  // batches.
   void AddProfiler(TrainerOptions& options) const {
     ProfilerOptions profiler;
     profiler.folder = folder_;

@@ -12,7 +12,7 @@
 
 namespace composer {
 
-// Sees collectives begin, as a profiler would.
+// Observes the start of collectives, as a profiler would.
 class FailAt::AtCollective final : public Tracer {
  public:
   explicit AtCollective(FailAt& owner) : owner_(owner), left_(owner.options_.nth) {}

@@ -1,4 +1,5 @@
-// Rehearses a failure: one rank dies, hangs or throws at a given batch, once. So a user (and our tests) can see a recovery before the night it is needed.
+// Injects a failure: one rank dies, hangs or throws at a given batch, once. A user (and our tests) can thereby see a
+// recovery before it is needed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,17 +15,18 @@ class FailAt final : public Callback {
   enum class How {
     kKill,   // SIGKILL to itself, as the kernel's OOM killer would
     kAbort,  // SIGABRT, as a failed assertion would
-    kExit,   // leaves with code 70
-    kThrow,  // an error out of a callback
-    kHang,   // never comes back
+    kExit,   // exits with code 70
+    kThrow,  // a callback returns an error
+    kHang,   // never returns
   };
   struct Options {
     int rank = 0;
     int64_t batch = 1;  // after this many batches of the run
     How how = How::kKill;
     Event event = Event::kBatchEnd;
-    // Not at the event, but as this rank begins the nth collective of a kind after it, when the others are in it: "all_reduce",
-    // "all_gather", "reduce_scatter" or "broadcast"; "": at the event. It takes the place of a profiler for that batch.
+    // Instead of at the event, the rank fails as it begins the nth collective of this kind after the event, when the
+    // other ranks are in it: "all_reduce", "all_gather", "reduce_scatter" or "broadcast". "" means at the event. It
+    // takes the place of a profiler for that batch.
     std::string collective;
     int nth = 1;
     bool armed = true;  // false: does nothing (the worker arms it only in the job's first generation)

@@ -1,5 +1,5 @@
-// Slows training down: sleeps after every batch. For rehearsals and demos in which someone has to be quick enough to
-// kill a worker.
+// Slows training down by sleeping after every batch. This is for drills and demos in which someone needs time to kill a
+// worker.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,9 +13,9 @@ namespace composer {
 class Throttle final : public Callback {
  public:
   struct Options {
-    absl::Duration duration = absl::ZeroDuration();  // a batch
+    absl::Duration duration = absl::ZeroDuration();  // per batch
   };
-  // clock outlives the callback.
+  // clock must outlive the callback.
   explicit Throttle(const Options& options, Clock& clock = RealClock::Get()) : options_(options), clock_(clock) {}
 
   std::string name() const override { return "Throttle"; }

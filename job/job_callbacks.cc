@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "fault/fail_at.h"
+#include "fault/throttle.h"
 #include "job/job_checkpoints.h"
 #include "job/named_reader.h"
 #include "job/plugin/job_time.h"
@@ -29,9 +31,7 @@
 #include "trainer/callbacks/output/mlperf.h"
 #include "trainer/callbacks/output/sample_recorder.h"
 #include "trainer/callbacks/stops/early_stopper.h"
-#include "fault/fail_at.h"
 #include "trainer/callbacks/stops/threshold_stopper.h"
-#include "fault/throttle.h"
 
 namespace composer {
 namespace {

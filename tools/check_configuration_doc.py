@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""docs/configuration.md says every key of the table of keys (config/keys). Fails on a name or key that no `code` of the document has, on a key of the file's top that
-has no row in the table of the document, and on a key of a named thing (`speed_monitor {…}`) that is missing between its own braces."""
+"""Checks that docs/configuration.md lists every key of the table of keys (config/keys). Fails on a name or key that no
+`code` of the document has, on a top-level key of the file that has no row in the document's table, and on a key of a
+named thing (`speed_monitor {…}`) that is missing between its own braces."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Things with a name have their keys between braces of their own in the document.
+# Named things have their keys between their own braces in the document.
 WITH_BRACES = {"algorithm", "callback", "dataset", "logger", "metric", "model"}
 WORD = re.compile(r'"([A-Za-z_][A-Za-z0-9_]*)"')
 
 
 def code_of(document):
-    """The texts between backticks."""
+    """Returns the texts between backticks."""
     return re.findall(r"`([^`]+)`", document)
 
 
@@ -21,12 +22,12 @@ def words_of(texts):
 
 
 def rows_of(document):
-    """The keys that have a row in the table."""
+    """Returns the keys that have a row in the table."""
     return words_of(code for line in document.splitlines() if line.startswith("| `") for code in code_of(line.split("|")[1]))
 
 
 def sections_of(source):
-    """{(kind, name): [keys]} of a table of config/keys (config/schema.h has the format)."""
+    """Returns {(kind, name): [keys]} of a table of config/keys (config/schema.h describes the format)."""
     sections, keys = {}, []
     for line in source.split('R"(', 1)[1].split(')";', 1)[0].splitlines():
         if header := re.match(r"\[(\w+) (\w+)\]", line):
@@ -48,7 +49,7 @@ def missing(path, source, document):
 
 
 def wrong_advice(document):
-    """config/renamed_keys.cc sends users to keys that are there, from keys that are not."""
+    """Checks that config/renamed_keys.cc sends users to keys that exist, from keys that do not."""
     rows = rows_of(document)
     for entry in re.findall(r'^    \{("\w+".*?)\}', (ROOT / "config/renamed_keys.cc").read_text(), re.M | re.S):
         old, *rest = WORD.findall(entry)

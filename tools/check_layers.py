@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Who may include whom (docs/architecture.md). Fails on an include that goes up or sideways, on a circle of rooms, on a room with more than 25
-units, on more inner edges than agreed, and on torch, gRPC, glog or yaml where they do not belong. --edges prints every edge."""
+"""Checks who may include whom (docs/architecture.md). Fails on an include that goes up or sideways, on a cycle of
+rooms, on a room with more than 25 units, on more inner edges than agreed, and on torch, gRPC, glog or yaml where they do
+not belong. --edges prints every edge."""
 import collections
 import pathlib
 import re
@@ -24,7 +25,7 @@ MAY_INCLUDE = {
     "job": {"base", "contract", "config", "storage", "fault", "checkpoint", "trainer", "job"},
     "worker": {"base", "contract", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "job", "worker"},
 }
-# The rooms of each folder, from the ground up. A room includes only rooms of lower lines, "" is the folder itself.
+# The rooms of each folder, from the ground up. A room includes only rooms of lower lines; "" is the folder itself.
 LEVELS = {
     "rendezvous": ["worlds", "failover", "transport", "store", "membership", ""],
     "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor", "supervise", ""],
@@ -51,7 +52,7 @@ def room_of(path):
 
 
 def level_of(room):
-    """The line of LEVELS that has the room: None for folders without rooms."""
+    """Returns the line of LEVELS that has the room, or None for folders without rooms."""
     top, _, inner = room.partition("/")
     for level, names in enumerate(LEVELS.get(top, [])):
         if inner in (names.split() or [""]):

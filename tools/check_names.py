@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A type of namespace composer has one definition: two of one name in different headers link together without a word, and
-the wrong destructor runs. (Functions: the linker tells, since composer_worker takes its archives whole.)"""
+"""Checks that every type of namespace composer has one definition: two of the same name in different headers link
+together silently, and the wrong destructor runs. (For functions the linker reports it, since composer_worker links its
+archives whole.)"""
 import collections
 import pathlib
 import re
@@ -12,7 +13,7 @@ DEFINITION = re.compile(r"^(?:template <.*> )?(?:struct|class|enum class|enum) (
 
 
 def definitions(path):
-    """Types at the left margin, outside unnamed namespaces."""
+    """Returns the types at the left margin, outside unnamed namespaces."""
     unnamed = False
     for line in path.read_text().splitlines():
         if line.startswith("namespace {"):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""include/composer/composer.h promises every header of the user's folders, save those named here as internal; and never <torch/torch.h>."""
+"""Checks that include/composer/composer.h includes every header of the user's folders, except those named here as
+internal, and never <torch/torch.h>."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ["data", "loss", "metrics", "models", "optim", "algorithms", "callbacks", "loggers", "profiler"]
-# Parts of what is promised, without a use of their own.
+# Parts of the public headers, without a use of their own.
 INTERNAL = {
     "callbacks/output/image_tensors.h", "callbacks/output/log_hyperparameters.h",
     "callbacks/memory/memory_pickle.h", "callbacks/monitors/values_over_ranks.h", "callbacks/output/mlperf_line.h", "callbacks/stops/monitored_metric.h",
@@ -23,7 +24,7 @@ INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.M)
 
 
 def reachable(start):
-    """All files of ours behind a header, and the headers of others that they name."""
+    """Returns all files of ours behind a header, and the headers of others that they include."""
     seen, others, todo = set(), set(), [start]
     while todo:
         path = todo.pop()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Small files, one idea each: warns over the first number of lines, fails over the second. Tests and benchmarks may be longer."""
+"""Checks for small files, one idea each: warns over the first number of lines, fails over the second. Tests and
+benchmarks may be longer."""
 import pathlib
 import subprocess
 import sys

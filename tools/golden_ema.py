@@ -1,5 +1,4 @@
-"""Goldens of EMA: the averages of mosaicml's algorithm through short runs. make_goldens.py calls the maker.
-
+"""Makes the goldens of EMA: the averages of mosaicml's algorithm through short runs. Called by make_goldens.py.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -21,7 +20,7 @@ def rows(count, start):
 
 
 class Watch(Callback):
-    """The averages at some ends of batches and epochs, and what evaluations find with them."""
+    """Records the averages at some ends of batches and epochs, and the results of evaluations with them."""
 
     def __init__(self):
         self.averages, self.entropies = [], []
@@ -46,7 +45,7 @@ class Watch(Callback):
 
 
 def run(batch_norm=False, **arguments):
-    """6 epochs of 5 batches."""
+    """Runs 6 epochs of 5 batches."""
     norm = [torch.nn.BatchNorm1d(HIDDEN)] if batch_norm else []
     net = torch.nn.Sequential(torch.nn.Linear(8, HIDDEN), *norm, torch.nn.ReLU(), torch.nn.Linear(HIDDEN, 4))
     fill(net, 1, 0.3)

@@ -1,5 +1,4 @@
-"""What the makers of goldens share: the seed, the generator of data and weights, and the layout of a golden file.
-
+"""Shared by the makers of goldens: the seed, the generator of data and weights, and the layout of a golden file.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -16,7 +15,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"
 
 
 def versions():
-    """Of what this environment has: mosaicml's, or torch's alone."""
+    """Returns the versions of this environment: mosaicml's, or only torch's."""
     found = {"torch": torch.__version__}
     for package in ["mosaicml", "torchmetrics", "numpy"]:
         try:
@@ -28,7 +27,7 @@ def versions():
 
 
 def write(name, note, content):
-    """One top-level key a line, so that a change shows as a small diff."""
+    """Writes one top-level key per line, so that a change shows as a small diff."""
     header = {"note": note, "versions": versions(), "seed": SEED}
     lines = []
     for key, value in {**header, **content}.items():
@@ -60,6 +59,6 @@ class Lcg:
 
 
 def make_trainer(model, train, **kwargs):
-    import composer  # not in the environment that has torch alone
+    import composer  # not in the environment that has only torch
 
     return composer.Trainer(model=model, train_dataloader=train, progress_bar=False, device="cpu", seed=SEED, **kwargs)

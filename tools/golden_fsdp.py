@@ -1,5 +1,4 @@
-"""Ten steps of a small model of blocks under torch's fully_shard: 2 ranks, Gloo, float32.
-
+"""Runs ten steps of a small model of blocks under torch's fully_shard: 2 ranks, Gloo, float32.
 SPDX-License-Identifier: Apache-2.0
 """
 

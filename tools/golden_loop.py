@@ -1,6 +1,6 @@
-"""Goldens of the training loop: events, learning rates used, gradients of weighted microbatches, loss curves.
+"""Makes the goldens of the training loop: events, learning rates used, gradients of weighted microbatches, loss curves.
 
-make_goldens.py calls the makers. What needs two ranks is this file as a program under Composer's own launcher (CPU, Gloo):
+Called by make_goldens.py. Cases with two ranks run this file as a program under Composer's own launcher (CPU, Gloo):
     composer -n 2 tools/golden_loop.py FOLDER        each rank writes FOLDER/rank<R>.json
 SPDX-License-Identifier: Apache-2.0
 """
@@ -28,7 +28,7 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorData
 
 
 class Shares(DistributedSampler):
-    """Consecutive global batches, each cut into one contiguous share a rank: our order, not the interleaved one."""
+    """Consecutive global batches, each split into one contiguous share per rank: our order, not the interleaved one."""
 
     def __init__(self, dataset, rank_batch):
         super().__init__(dataset, dist.get_world_size(), dist.get_global_rank(), shuffle=False)
@@ -46,7 +46,7 @@ def loader(dataset, rank_batch):
 
 @functools.cache
 def two_ranks():
-    """What this file's program wrote, by rank."""
+    """Returns what this file's program wrote, by rank."""
     with tempfile.TemporaryDirectory() as folder:
         launcher = pathlib.Path(sys.executable).parent / "composer"
         subprocess.run([launcher, "-n", "2", __file__, folder], check=True, stdout=sys.stderr)
@@ -58,7 +58,7 @@ def two_ranks():
 
 
 class Recorder(Callback):
-    """Every event with the timestamp at that moment."""
+    """Records every event with its timestamp."""
 
     def __init__(self):
         self.sequence, self.times, self.iterations = [], [], []
@@ -76,7 +76,7 @@ def rows(count):
 
 
 def events_run(name, train, evaluators, iteration_length=None, **kwargs):
-    """2 epochs in microbatches of 2 samples a rank. evaluators: loaders."""
+    """Runs 2 epochs in microbatches of 2 samples per rank. evaluators is a list of loaders."""
     torch.manual_seed(SEED)
     model = ComposerClassifier(torch.nn.Linear(3, 2), num_classes=2)
     recorder = Recorder()
@@ -108,7 +108,7 @@ def events_run(name, train, evaluators, iteration_length=None, **kwargs):
 
 
 def small_run(name, evaluate, tokens=False, **kwargs):
-    """5 batches of 4 samples an epoch, an evaluator of 2 batches of 4. tokens: a sample counts as one."""
+    """Runs 5 batches of 4 samples per epoch, with an evaluator of 2 batches of 4. With tokens, a sample is one token."""
     train = DataLoader(rows(20), 4)
     if tokens:
         train = DataSpec(train, get_num_tokens_in_batch=len_of_batch)
@@ -120,7 +120,7 @@ def len_of_batch(batch):
 
 
 def table_runs(world):
-    """The table of mosaicml's tests/test_events.py, with two evaluators: 5 batches of 4 samples a rank, 5 of 8."""
+    """Runs the table of mosaicml's tests/test_events.py with two evaluators: 5 batches of 4 samples per rank, 5 of 8."""
     runs = []
     for interval in ["1ep", "1ba"]:
         run = events_run(f"table_{interval}_world_{world}", loader(rows(20 * world), 4),
@@ -134,7 +134,7 @@ def without(run, *keys):
 
 
 def numbered(run):
-    """The sequence as positions in all_events: a quarter of the size."""
+    """Returns the sequence as positions in all_events, which takes a quarter of the size."""
     order = {event.value: i for i, event in enumerate(Event)}
     return run | {"sequence": [order[event] for event in run["sequence"]]} if "sequence" in run else run
 
@@ -158,7 +158,7 @@ def events():
     iterations = [
         small_run("iterations_1ep", True, iteration_length="1ep", save_interval="1iter", eval_interval="1ep"),
         small_run("iterations_2ep", False, iteration_length="2ep", max_duration="5ep", save_interval="1iter"),
-        # Shorter than an epoch: no epoch ever ends. Longer: it ends in the middle of one.
+        # When shorter than an epoch, no epoch ever ends. When longer, it ends in the middle of one.
         small_run("iterations_12tok", False, tokens=True, iteration_length="12tok", max_duration="8ba"),
         small_run("iterations_24tok", False, tokens=True, iteration_length="24tok", max_duration="14ba", save_interval="1iter"),
         small_run("iterations_20tok", False, tokens=True, iteration_length="20tok", max_duration="10ba", save_interval="2iter"),
@@ -183,7 +183,7 @@ def events():
 
 
 def factor_at(scheduler, epoch, batch):
-    """What the scheduler answers for a moment of the run, asked directly."""
+    """Returns the scheduler's value at a point of the run, when called directly."""
     state = types.SimpleNamespace(max_duration=Time(2, "ep"), dataloader_len=Time(5, "ba"),
                                   timestamp=Timestamp(epoch=epoch, batch=batch, sample=4 * batch))
     return scheduler(state, 1.0)
@@ -227,7 +227,7 @@ VOCAB, WIDTH, TOKENS, GLOBAL_BATCH = 11, 6, 5, 10
 
 
 def fill(module, start, scale):
-    """Parameters in order, each row by row, from one generator; norms' weights around 1."""
+    """Fills parameters in order, each row by row, from one generator; norms' weights are around 1."""
     lcg = Lcg(start)
     with torch.no_grad():
         for name, parameter in module.named_parameters():
@@ -236,7 +236,7 @@ def fill(module, start, scale):
 
 
 class TokenModel(ComposerModel):
-    """A token's embedding decides the next: the mean loss over the targets that are not -100."""
+    """A token's embedding determines the next: the loss is the mean over the targets that are not -100."""
 
     def __init__(self):
         super().__init__()
@@ -251,7 +251,7 @@ class TokenModel(ComposerModel):
 
 
 def token_rows(count):
-    """A row ends in 0 to 4 masked targets, so that microbatches and ranks differ in what they count."""
+    """Returns rows that end in 0 to 4 masked targets, so that microbatches and ranks differ in what they count."""
     lcg = Lcg(2)
     inputs = torch.tensor([int((v + 1) / 2 * VOCAB) for v in lcg.draw(count * TOKENS)]).reshape(count, TOKENS)
     targets = (3 * inputs + 1) % VOCAB
@@ -304,7 +304,7 @@ def gradients():
 
 
 class LossesModel(ComposerModel):
-    """Linear 8 -> 4; its losses are made of the cross-entropy and the mean square of the logits."""
+    """Linear 8 -> 4, whose losses are made of the cross-entropy and the mean square of the logits."""
 
     def __init__(self, combine):
         super().__init__()
@@ -351,7 +351,8 @@ def losses():
 
 
 class CurveModel(ComposerModel):
-    """A module with the loss of its logits; in amp_bf16 under torch's autocast, since Composer refuses that on a CPU."""
+    """A module with the loss of its logits. In amp_bf16 it runs under torch's autocast, since Composer refuses that on
+    a CPU."""
 
     def __init__(self, module, precision):
         super().__init__()
@@ -404,7 +405,7 @@ class Block(torch.nn.Module):
 
 
 class Gpt(torch.nn.Module):
-    """trainer/models/gpt.cc with a tied head, module by module."""
+    """The same as trainer/models/gpt.cc with a tied head, module by module."""
 
     def __init__(self, layers, heads, width, context, vocab):
         super().__init__()
@@ -430,7 +431,7 @@ def mlp_case():
 
 
 def gpt_case():
-    """Sequences that mostly follow next = (5 x + 3) mod 32, else one more: most of it can be learnt."""
+    """Sequences that mostly follow next = (5 x + 3) mod 32, else one more, so that most of it can be learnt."""
     lcg, sequences = Lcg(2), []
     for _ in range(80):
         row = [int((lcg.draw(1)[0] + 1) / 2 * 32)]
@@ -446,7 +447,7 @@ OPTIMIZER = {"name": "DecoupledAdamW", "lr": 3e-3, "betas": [0.9, 0.95], "eps": 
 
 
 def curve(case, scale, precision):
-    """(losses of 50 steps, all weights after them as one vector in float64)."""
+    """Returns (losses of 50 steps, all weights after them as one vector in float64)."""
     net, inputs, targets = case()
     fill(net, 1, scale)
     if precision == "fp64":
@@ -468,15 +469,16 @@ def curve(case, scale, precision):
 
 
 def distances(run, other):
-    """The largest relative difference of a step's loss, and the norm of the weights' difference relative to theirs."""
+    """Returns the largest relative difference of a step's loss, and the norm of the weights' difference relative to
+    theirs."""
     loss = max(abs(a - b) / b for a, b in zip(run[0], other[0]))
     return {"loss": loss, "weights": ((run[1] - other[1]).norm() / other[1].norm()).item()}
 
 
-# A run of ours may be this many times as far from Composer's of the same precision as that is from exact arithmetic.
-# fp32: the sums are the same but in other orders (another torch, another CPU), and 50 steps of Adam drift apart. amp_bf16:
-# two roundings that know nothing of each other are sqrt(2) times as far apart as each from the truth, and a little more
-# where the true gradient is 0 (the bias of attention's keys): Adam makes whole steps of the noise there.
+# A run of ours may be this many times as far from Composer's of the same precision as that is from exact arithmetic. In
+# fp32 the sums are the same but in other orders (another torch, another CPU), and 50 steps of Adam drift apart. In
+# amp_bf16 two independent roundings are sqrt(2) times as far apart as each is from the truth, and a little more where
+# the true gradient is 0 (the bias of attention's keys): Adam makes whole steps of the noise there.
 ALLOWED = {"fp32": 20, "amp_bf16": 3}
 
 

@@ -1,5 +1,4 @@
-"""A head and its cross-entropy under torch's tensor parallelism: ColwiseParallel and loss_parallel, 2 ranks, Gloo.
-
+"""Runs a head and its cross-entropy under torch's tensor parallelism: ColwiseParallel and loss_parallel, 2 ranks, Gloo.
 SPDX-License-Identifier: Apache-2.0
 """
 

@@ -18,7 +18,7 @@ class OptimizerRuns:
         lcg = Lcg(SEED)
         self.shapes, self.groups = shapes, groups
         self.params = [lcg.tensor(*s) for s in shapes]
-        # Magnitudes from 1e-3 to 1, so that eps and the second moment matter.
+        # Magnitudes range from 1e-3 to 1, so that eps and the second moment matter.
         self.grads = [[lcg.tensor(*s) * 10.0 ** -(step % 4) for s in shapes] for step in range(updates)]
         self.lrs = [peak_lr * (1 - step / (2 * updates)) for step in range(updates)]
 

@@ -1,5 +1,4 @@
-"""The profiler's schedule as mosaicml decides it; run by make_goldens.py.
-
+"""Records the decisions of mosaicml's profiler schedule; run by make_goldens.py.
 SPDX-License-Identifier: Apache-2.0
 """
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/generation.json: what Hugging Face's GPT-2 generates, and what its logits warpers leave.
+"""Writes tests/golden/generation.json: what Hugging Face's GPT-2 generates, and what its logits warpers keep.
 
-Run it with torch 2.11 and transformers 4.57.1 (CPU, fp32, 1 thread), installed beside the peers of tools/peers_setup.sh:
+Run it with torch 2.11 and transformers 4.57.1 (CPU, fp32, 1 thread), installed beside the peers of
+tools/peers_setup.sh:
     /tmp/composer-peers/torch211/bin/python -m pip install --target /tmp/generate-hf transformers==4.57.1
     PYTHONPATH=/tmp/generate-hf /tmp/composer-peers/torch211/bin/python tools/make_generation_goldens.py
 SPDX-License-Identifier: Apache-2.0
@@ -81,7 +82,7 @@ def warped():
     for temperature, top_k, top_p in [(1, 0, 1), (0.7, 0, 1), (2.5, 0, 1), (1, 1, 1), (1, 3, 1), (1, 50, 1), (1, 0, 0.9),
                                       (1, 0, 0.5), (1, 0, 1e-6), (0.5, 8, 0.8), (1.3, 4, 0.35)]:
         logits = (4 * lcg.tensor(1, 12)).double()
-        logits[0, 7] = logits[0, 2]  # equals
+        logits[0, 7] = logits[0, 2]  # equal logits
         scores = logits
         if temperature != 1:
             scores = TemperatureLogitsWarper(float(temperature))(None, scores)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/*.json: what the Python Composer does, as data that our tests compare with.
+"""Writes tests/golden/*.json: results of the Python Composer, as data that our tests compare with.
 
 Run it with the `mosaic` environment of tools/peers_setup.sh (mosaicml 0.32.1, CPU, fp32, 1 thread):
     /tmp/composer-peers/mosaic/bin/python tools/make_goldens.py [name ...]
 Every file begins with the versions and the seed that made it and a note on how to read it. Float32 values are written
-as the exact double they equal, so a parser that rounds to float gets the same bits. Running it again on
-the same machine changes nothing; another CPU may round the last digits of losses and weights differently.
+as the exact double that they equal, so a parser that rounds to float gets the same bits. Running it again on the same
+machine changes nothing; another CPU may round the last digits of losses and weights differently.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -59,7 +59,7 @@ BATCHES_PER_EPOCH, SAMPLES_PER_BATCH, TOKENS_PER_BATCH = 1000, 16, 1024
 
 
 def scheduler_state(max_duration, ssr, batch):
-    """What a scheduler reads of composer.State. The trainer scales max_duration by ssr before it calls schedulers."""
+    """What a scheduler reads from composer.State. The trainer scales max_duration by ssr before it calls schedulers."""
     limit = Time.from_timestring(max_duration)
     now = Timestamp(epoch=batch // BATCHES_PER_EPOCH, batch=batch, sample=batch * SAMPLES_PER_BATCH,
                     token=batch * TOKENS_PER_BATCH)
@@ -105,7 +105,7 @@ def scheduler_rows():
             yield scheduler_row(warm, dict(t_warmup=warmup, alpha_f=alpha_f))
     yield scheduler_row(warm, dict(t_warmup="100ba", t_max="2000ba", alpha_f=0.02), max_duration="2000ba")
     yield scheduler_row(warm, dict(t_warmup="100ba", t_max="1dur"), max_duration="2000ba")
-    # Scaled schedules: a warm-up keeps its length unless scale_warmup; a fraction of the run always scales.
+    # In scaled schedules a warm-up keeps its length unless scale_warmup; a fraction of the run always scales.
     for args in [dict(t_warmup="100ep"), dict(t_warmup="100ep", scale_warmup=True), dict(t_warmup="0.1dur")]:
         for ssr in [0.5, 2.0]:
             yield scheduler_row(warm, args, ssr=ssr)
@@ -113,14 +113,15 @@ def scheduler_rows():
     yield scheduler_row("MultiStepScheduler", dict(milestones=["100ep", "500ep"], gamma=0.1), ssr=0.5)
     yield scheduler_row("LinearScheduler", dict(t_max="1000ep"), ssr=2.0)
     yield scheduler_row("ExponentialScheduler", dict(gamma=0.99, decay_period="2ep"), ssr=2.0)
-    # Refused: the schedule ends before the run; warm-up and schedule in different units; wall-clock time.
+    # These are rejected: the schedule ends before the run; warm-up and schedule in different units; wall-clock time.
     yield scheduler_row(warm, dict(t_warmup="100ba", t_max="1000ba"), max_duration="2000ba")
     yield scheduler_row(warm, dict(t_warmup="1600sp", t_max="2000ba"), max_duration="2000ba")
     yield scheduler_row("LinearScheduler", dict(t_max="100sec"))
 
 
 def upstream_rows():
-    """All 46 rows of mosaicml's tests/optim/test_scheduler.py, test_scheduler_init; the values are computed here."""
+    """Yields all 46 rows of mosaicml's tests/optim/test_scheduler.py, test_scheduler_init; the values are computed
+    here."""
     warm = "WithWarmupScheduler"
     halves = ["0ba", "250000ba", "500000ba", "750000ba", "1000000ba"]
     tail = ["0ba", "250000ba", "500000ba", "500500ba", "501000ba", "502000ba"]
@@ -187,7 +188,7 @@ def upstream_row(kind, args, ssr, times):
 
 
 def scaled_torch_row(kind, ssr, **args):
-    """lrs[k]: when k steps are done, of a torch scheduler that Composer has scaled."""
+    """Returns lrs[k], when k steps are done, of a torch scheduler that Composer has scaled."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     scheduler = getattr(torch_schedulers, kind)(optimizer, **args)
     row = {"scheduler": kind, "args": args, "ssr": ssr, "lrs": []}
@@ -212,7 +213,7 @@ def scaled_torch_rows():
 
 
 def lrs_used(make, every_batch=None, epochs=1, batches=6):
-    """The learning rate of each batch's update in a real run. make: optimizer -> schedulers."""
+    """Returns the learning rate of each batch's update in a real run. make maps an optimizer to schedulers."""
     used = []
 
     class Watch(Callback):
@@ -230,14 +231,15 @@ def lrs_used(make, every_batch=None, epochs=1, batches=6):
 
 
 def lag_rows():
-    """One epoch of 6 batches."""
+    """Runs one epoch of 6 batches."""
     yield "LinearScheduler", {}
     yield "CosineAnnealingWithWarmupScheduler", {"t_warmup": "2ba"}
     yield "MultiStepScheduler", {"milestones": ["2ba"]}
 
 
 def stepped_rows():
-    """Three epochs of 4 batches; composer: alone or with a torch scheduler; every_batch: step_schedulers_every_batch."""
+    """Runs three epochs of 4 batches. composer runs alone or with a torch scheduler; every_batch is
+    step_schedulers_every_batch."""
     linear, samples = ("LinearScheduler", {}), ("LinearScheduler", {"t_max": "48sp"})
     step, cosine = ("StepLR", {"step_size": 2, "gamma": 0.5}), ("CosineAnnealingLR", {"T_max": 12})
     yield from [(linear, None, None), (samples, None, True), (linear, None, False), (None, step, None),
@@ -295,7 +297,7 @@ def arithmetic(a, op, b):
 
 
 def timestamps():
-    """Every member after each step; seconds for the wall-clock ones."""
+    """Returns every member after each step, in seconds for the wall-clock ones."""
     seconds = lambda n: datetime.timedelta(seconds=n)
     steps = [("batch", 32, 100, 2.0), ("batch", 16, 50, 1.5), ("epoch", 0.25), ("batch", 32, 70, 0.5), ("iteration", 0.0),
              ("batch", 8, 0, 1.0), ("epoch", 0.0), ("epoch", 0.0), ("batch", 1, 1, 0.125), ("iteration", 3.0), ("batch", 2, 3, 4.0)]
@@ -319,7 +321,7 @@ def time():
              "5m1h", "1h1h", "10 epochs", "10 e p", "1__0ba", "_1ba", "1_ba", "0x10ba", "1.5h", "-1h", "1h 30m", "10,5ba",
              "1 000ba", "--5ba", "1e400ba", "ms", "1ms", "1.5sec", "10epba"]
     rows = [{"text": text, **parse(text)} for text in texts]
-    # Ours by hand; Composer's from itself, and it must differ.
+    # Our values are written by hand, and Composer's are its own; they must differ.
     ours = [("24h", 86400, "sec"), ("90m", 5400, "sec"), ("90s", 90, "sec"), ("1h60m", 7200, "sec"),
             ("100h", 360000, "sec"), ("1d", 86400, "sec"), ("1d12h", 129600, "sec"), ("1H30M", 5400, "sec"),
             ("5S", 5, "sec"), ("10", 10, "ep"), ("1e5", 100000, "ep"), ("5 ", 5, "ep"), ("10ep ", 10, "ep"), (" 1h ", 3600, "sec"),
@@ -359,7 +361,7 @@ def metric_value(metric, pairs):
 
 
 def unrounded_dice(num_classes, pairs):
-    """Composer's Dice counts the classes but the first, and rounds to two decimals."""
+    """Composer's Dice counts all classes but the first, and rounds to two decimals; this one does not round."""
     metric = Dice(num_classes - 1)
     for outputs, target in pairs:
         metric.update(outputs, target)
@@ -367,7 +369,7 @@ def unrounded_dice(num_classes, pairs):
 
 
 def segmentation(lcg):
-    """Batches of 2, 1 and 3 images; class 3 is never a target, class 2 not in every batch; -1 is ignored."""
+    """Batches of 2, 1 and 3 images. Class 3 is never a target, class 2 is not in every batch, and -1 is ignored."""
     batches = []
     for n, kinds in [(2, 3), (1, 2), (3, 3)]:
         logits = lcg.tensor(n, 4, 3, 5)
@@ -401,7 +403,7 @@ def metrics():
     classes, sizes = 10, [5, 5, 2]
     lcg = Lcg(SEED)
     batches = [(lcg.tensor(n, classes) * 3, torch.tensor([int((v + 1) * 5) for v in lcg.draw(n)])) for n in sizes]
-    for logits, targets in batches[:2]:  # some right answers
+    for logits, targets in batches[:2]:  # makes some answers right
         targets[:2] = logits[:2].argmax(dim=1)
     logits, targets = (torch.cat([b[i] for b in batches]) for i in (0, 1))
     accuracy, f1 = torchmetrics.classification.MulticlassAccuracy, torchmetrics.classification.MulticlassF1Score

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/torch_*.json: what torch's own optimizers and schedulers do, as data that our tests compare with.
+"""Writes tests/golden/torch_*.json: results of torch's own optimizers and schedulers, as data that our tests compare
+with.
 
 Run it with the `torch211` environment of tools/peers_setup.sh (torch 2.11, the version of our LibTorch; CPU, 1 thread):
     /tmp/composer-peers/torch211/bin/python tools/make_torch_goldens.py [name ...]
-Running it again changes nothing (but for torch_muon on another kind of CPU, whose bfloat16 products round differently).
+Running it again changes nothing (except torch_muon on another kind of CPU, whose bfloat16 products round differently).
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -65,7 +66,7 @@ def make_optimizer(kind=torch.optim.SGD, **kwargs):
 
 
 def scheduler_row(kind, optimizer=None, **args):
-    """lrs[k][g], momentum[k]: of group g when k steps are done."""
+    """Returns lrs[k][g] and momentum[k] of group g when k steps are done."""
     optimizer = optimizer or make_optimizer()
     scheduler = getattr(torch_schedulers, kind)(optimizer, **args)
     row = {"scheduler": kind, "args": args, "lrs": [], "momentum": []}
@@ -79,7 +80,7 @@ def scheduler_row(kind, optimizer=None, **args):
 
 
 def plateau_row(values, **args):
-    """lrs[k][g]: of group g when values[0 .. k] were observed."""
+    """Returns lrs[k][g] of group g when values[0 .. k] were observed."""
     optimizer = make_optimizer()
     scheduler = torch_schedulers.ReduceLROnPlateau(optimizer, **args)
     lrs = []

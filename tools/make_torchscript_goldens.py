@@ -22,7 +22,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "
 
 
 class Classifier(nn.Module):
-    """Batch norm (buffers), a nested module, a parameter without gradient."""
+    """Has batch norm (buffers), a nested module, and a parameter without gradient."""
 
     def __init__(self):
         super().__init__()
@@ -35,7 +35,7 @@ class Classifier(nn.Module):
 
 
 class Language(nn.Module):
-    """Tied weights: one tensor under two names."""
+    """Has tied weights: one tensor under two names."""
 
     def __init__(self):
         super().__init__()
@@ -49,7 +49,7 @@ class Language(nn.Module):
 
 
 class Custom(nn.Module):
-    """Its own loss and eval_forward, several outputs, a buffer that is assigned anew, arguments by name."""
+    """Has its own loss and eval_forward, several outputs, a buffer that is reassigned, and arguments by name."""
     mean: torch.Tensor
 
     def __init__(self):
@@ -77,7 +77,7 @@ class Custom(nn.Module):
 
 
 class Returns(nn.Module):
-    """forward's results in a dict; the whole batch as its argument."""
+    """Returns forward's results in a dict, and takes the whole batch as its argument."""
 
     def __init__(self):
         super().__init__()

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/weights/: the weights files of other programs that `composer checkpoint import` reads, and what is in them.
+"""Writes tests/golden/weights/: weights files of other programs that `composer checkpoint import` reads, and their
+contents.
 
     /tmp/composer-peers/torch211/bin/python tools/make_weights_goldens.py     torch 2.11, safetensors 0.6.2
     /tmp/composer-peers/mosaic/bin/python tools/make_weights_goldens.py       composer.pt only: mosaicml 0.32.1, torch 2.7
 
-values.json: of each file the tensors by name: dtype, shape, and every value as a number, row by row.
+values.json lists the tensors of each file by name: dtype, shape, and every value as a number, row by row.
 """
 import collections
 import json
@@ -82,7 +83,8 @@ def torch_files():
 
 
 def composer_file():
-    """A checkpoint that the Python Composer's Trainer saved: algorithms, callbacks, a metric, two optimizers' worth of state."""
+    """Makes a checkpoint that the Python Composer's Trainer saved: algorithms, callbacks, a metric, two optimizers'
+    worth of state."""
     from composer import Trainer
     from composer.models import ComposerClassifier
     from torch.utils.data import DataLoader, TensorDataset

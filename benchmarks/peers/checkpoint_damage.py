@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Damages a small checkpoint in every way of one kind and loads it each time; prints what happened as JSON.
+"""Damages a small checkpoint in every way of one kind and loads it each time. Prints the outcomes as JSON.
 
     checkpoint_damage.py torch|dcp|safetensors|composer FOLDER [--every N] [--workers W]
 
-Kinds: each single flipped bit of each file, and each file cut at each length. --every N takes one bit of every N, evenly
-spread with a phase that changes from byte to byte, so that all eight positions of a byte come up. Outcomes of a load:
+Kinds: each single flipped bit of each file, and each file cut at each length. --every N takes one bit of every N,
+evenly spread with a phase that changes from byte to byte, so that all eight positions of a byte occur. Outcomes of a
+load:
   detected   it raised an exception
   wrong      it returned, and tensors or other state differ from what was saved
   wrong_rng  the same, but only of the random number generators' states (composer)
   harmless   it returned what was saved
   died       the process ended, or took more than 10 s of CPU, 2 min or 8 GB
-W processes share the cases, each with a copy of FOLDER (a tmpfs is quickest) and a loop of its own: no case costs a start.
-The state is reset before each load, so that a load that does nothing counts as wrong. composer needs the `mosaic`
-environment of tools/peers_setup.sh, the others `torch211`.
+W processes share the cases, each with its own copy of FOLDER (a tmpfs is fastest) and its own loop, so that no case
+costs a process start. The state is reset before each load, so that a load that does nothing counts as wrong. composer
+needs the `mosaic` environment of tools/peers_setup.sh, the others `torch211`.
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
@@ -71,7 +72,8 @@ class Dcp:
 
 
 class Composer:
-    """Its Trainer's checkpoint of Linear(2, 1) and SGD with momentum, loaded as its Trainer does for load_path."""
+    """The checkpoint of Composer's Trainer for Linear(2, 1) and SGD with momentum, loaded as the Trainer does for
+    load_path."""
 
     def save(self, folder):
         from composer import Trainer
@@ -125,7 +127,7 @@ def same(a, b):
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        if {type(x) for x in a} == {int}:  # a generator's 624 words, say
+        if {type(x) for x in a} == {int}:  # such as a generator's 624 words
             return a == b
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
     if hasattr(a, "tobytes"):
@@ -134,7 +136,7 @@ def same(a, b):
 
 
 def cases(size, kind, every):
-    """What to damage of a file of `size` bytes: bits to flip, or lengths to cut it at."""
+    """Returns what to damage in a file of `size` bytes: bits to flip, or lengths at which to cut it."""
     if kind == "truncation":
         return range(0, size, max(1, every // 8))
     return (bit for bit in range(8 * size) if (bit + bit // 8 * 3) % every == 0)
@@ -155,7 +157,7 @@ def outcome_of(peer, folder, good):
             return "harmless"
         random_only = isinstance(loaded, dict) and "rng" in loaded and same({**loaded, "rng": 0}, {**good, "rng": 0})
         return "wrong_rng" if random_only else "wrong"
-    except BaseException as error:  # CheckpointException of torch is one
+    except BaseException as error:  # including torch's CheckpointException
         return "detected " + type(error).__name__
     finally:
         signal.alarm(0)
@@ -163,7 +165,7 @@ def outcome_of(peer, folder, good):
 
 
 def try_all(peer, folder, path, kind, numbers, good):
-    """An outcome for each of the cases; a child that dies is replaced and goes on behind the case that killed it."""
+    """Returns an outcome for each case. A child that dies is replaced, continuing after the case that killed it."""
     outcomes, content = [], path.read_bytes()
     while len(outcomes) < len(numbers):
         reader, writer = os.pipe()
@@ -187,7 +189,7 @@ def try_all(peer, folder, path, kind, numbers, good):
 
 
 def share_of(peer, folder, index, options, good):
-    """[[kind, outcome, count]] of this worker's cases, in a folder of its own."""
+    """Returns [[kind, outcome, count]] of this worker's cases, in its own folder."""
     tempfile.tempdir = str(folder)
     own = folder / str(index)
     shutil.copytree(folder / "saved", own)
@@ -200,7 +202,7 @@ def share_of(peer, folder, index, options, good):
 
 
 def run_shares(peer, folder, options, good):
-    """The shares of all workers, each a forked process, added up."""
+    """Sums the shares of all workers, each a forked process."""
     pipes = []
     for index in range(options.workers):
         reader, writer = os.pipe()

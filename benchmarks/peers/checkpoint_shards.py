@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Each of RANKS processes writes its shard with torch.save and syncs it; prints the seconds until the last is done, as JSON.
+"""Has each of RANKS processes write its shard with torch.save and sync it. Prints the seconds until the last is done,
+as JSON.
 
     checkpoint_shards.py FOLDER MEGABYTES RANKS REPEATS
 
-The state and its cut are checkpoint_ranks': 16 matrices, each rank a range of each, flattened. Nothing is coordinated or
-committed. Run it with the `torch211` environment of tools/peers_setup.sh.
+The state and its sharding are those of checkpoint_ranks: 16 matrices, of each of which a rank has a range, flattened.
+Nothing is coordinated or committed. Run it with the `torch211` environment of tools/peers_setup.sh.
 SPDX-License-Identifier: Apache-2.0
 """
 import json

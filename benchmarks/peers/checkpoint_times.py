@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Saves and loads TENSORS float tensors as checkpoint_speed does, with torch's and Hugging Face's means; prints times as JSON.
+"""Saves and loads TENSORS float tensors like checkpoint_speed, but with torch's and Hugging Face's tools. Prints times
+as JSON.
 
     checkpoint_times.py torch_save|safetensors|dcp|dcp_async FOLDER TENSORS BYTES_A_TENSOR REPEATS
 
 Every save is synced to the disk. A save of dcp_async is timed twice: `stall` until async_save returns, `save` until its
-future is done. Before the first repeat a hundred of the tensors are saved and loaded, uncounted. Loads go where the library loads by itself: torch.load and safetensors make new tensors, DCP fills those
-that are there. Run it with the `torch211` environment of tools/peers_setup.sh. One rank, one thread.
+future is done. Before the first repeat a hundred of the tensors are saved and loaded, uncounted. Loads go where the
+library puts them by default: torch.load and safetensors make new tensors, DCP fills existing ones. Run it with the
+`torch211` environment of tools/peers_setup.sh. One rank, one thread.
 SPDX-License-Identifier: Apache-2.0
 """
 import json
@@ -46,7 +48,7 @@ class Safetensors:
 
     def load(self, state, folder):
         from safetensors.torch import load_file
-        return {name: tensor.clone() for name, tensor in load_file(folder / "x.safetensors").items()}  # it maps the file
+        return {name: tensor.clone() for name, tensor in load_file(folder / "x.safetensors").items()}  # memory-mapped
 
 
 class Dcp:

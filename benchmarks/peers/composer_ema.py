@@ -1,7 +1,8 @@
-"""composer_ema.py BLOCKS STEPS: the Python Composer's side of benchmarks/ema_step.cc; one JSON line a program.
+"""composer_ema.py BLOCKS STEPS: the Python Composer's side of benchmarks/ema_step.cc; prints one JSON line per program.
 
-composer_plain, composer_ema: a step without and with EMA, updated every batch; composer_ema_update: the update alone. Fused
-torch AdamW, no metric, no progress bar; a block is an epoch, epochs of the two alternate by turns of a trainer each.
+composer_plain, composer_ema: a step without and with EMA, updated every batch. composer_ema_update: the update alone.
+Uses the fused torch AdamW, no metric, no progress bar. A block is an epoch; epochs of the two programs alternate, with
+one trainer each.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -49,7 +50,7 @@ def make(algorithms, steps):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     trainer = composer.Trainer(model=model, train_dataloader=loader, max_duration="1ep", device="cpu", optimizers=optimizer,
                                algorithms=algorithms, callbacks=[times], progress_bar=False)
-    trainer.fit()  # warms up, and the average begins
+    trainer.fit()  # warms up, and begins the average
     return trainer, times
 
 

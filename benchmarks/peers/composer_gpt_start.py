@@ -1,4 +1,5 @@
-"""Under the Python `composer`: one batch of the small GPT by composer.Trainer, then the unix time into a file.
+"""Run under the Python `composer`: trains one batch of the small GPT with composer.Trainer, then writes the unix time
+to a file.
 
 Each rank writes $BENCH_OUT/first_step.<rank>; the driver takes the latest rank.
 SPDX-License-Identifier: Apache-2.0

@@ -1,7 +1,8 @@
-"""composer_step.py BLOCKS STEPS [mlp|cnn|gpt]: the Python Composer's Trainer; one JSON line for each setting.
+"""composer_step.py BLOCKS STEPS [mlp|cnn|gpt]: the Python Composer's Trainer; prints one JSON line for each setting.
 
-composer_default: as a user gets it (accuracy, or language cross entropy, as train metric; the progress bar draws into a
-file); composer_bare: no metric, no progress bar. Both with the fused torch AdamW and a DataLoader; a block is an epoch.
+composer_default is what a user gets (accuracy, or language cross-entropy, as train metric; the progress bar is drawn
+into a file). composer_bare has no metric and no progress bar. Both use the fused torch AdamW and a DataLoader; a block
+is an epoch.
 SPDX-License-Identifier: Apache-2.0
 """
 

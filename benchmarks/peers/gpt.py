@@ -1,6 +1,7 @@
 """The small GPT of the start and soak benchmarks: 4 layers, 128 wide, 4 heads, 64 bytes of context, 0.87 M parameters.
 
-The same shape as ours (examples/gpt-text/train.yaml with the driver's overrides). Plain torch, runs on 2.7 and 2.11.
+It has the same shape as ours (examples/gpt-text/train.yaml with the driver's overrides). Plain torch, runs on 2.7 and
+2.11.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -40,7 +41,7 @@ class Gpt(nn.Module):
 
 
 def random_batch(count=RANK_BATCH):
-    """(input ids, next ids): [count, CONTEXT] each. No file is read, which favours the peer."""
+    """Returns (input ids, next ids), [count, CONTEXT] each. No file is read, which favours the peer."""
     ids = torch.randint(0, VOCAB, (count, CONTEXT + 1))
     return ids[:, :-1], ids[:, 1:]
 

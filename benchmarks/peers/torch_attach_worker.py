@@ -1,5 +1,5 @@
-"""Under torchrun: says that it is there (its pid, in $BENCH_OUT/attached.<attempt>.<rank>), and waits to be killed.
-
+"""Run under torchrun: reports that it is attached (its pid, in $BENCH_OUT/attached.<attempt>.<rank>), and waits to be
+killed.
 SPDX-License-Identifier: Apache-2.0
 """
 

@@ -1,4 +1,5 @@
-"""torch_collectives.py RANKS ROUNDS: torch.distributed with Gloo, the collectives and sizes of benchmarks/collectives.cc.
+"""torch_collectives.py RANKS ROUNDS: torch.distributed with Gloo, with the collectives and sizes of
+benchmarks/collectives.cc.
 
 Prints the same JSON lines. SPDX-License-Identifier: Apache-2.0
 """
@@ -31,7 +32,7 @@ def measure(name, size, rounds, collective):
             collective()
         facts = torch.tensor([1e6 * (time.monotonic() - start) / count, (cpu_us() - cpu_before) / count], dtype=torch.double)
         dist.all_reduce(facts)
-        if block:  # the first warms up
+        if block:  # the first block is a warm-up
             blocks.append(facts[0].item() / dist.get_world_size())
             cpu.append(facts[1].item())
     if dist.get_rank() == 0:

@@ -1,8 +1,9 @@
-"""torchrun, 2 ranks on one host over Gloo: steps of a GPT (gpt.py's, of the shape given) under one of torch's ways to train on several ranks, fused AdamW, float32.
+"""Run by torchrun, 2 ranks on one host over Gloo: steps of a GPT (that of gpt.py, of the given shape) under one of
+torch's ways to train on several ranks, with fused AdamW and float32.
 
-Prints one JSON line of rank 0: the slower rank's milliseconds of each step after the first 5.
-    torchrun --nproc_per_node 2 torch_fsdp.py fully_shard 4 128 4 64 4 40      # way, layers, width, heads, context, samples a rank, steps
-
+Prints one JSON line on rank 0: the slower rank's milliseconds of each step after the first 5.
+    torchrun --nproc_per_node 2 torch_fsdp.py fully_shard 4 128 4 64 4 40
+        # way, layers, width, heads, context, samples per rank, steps
 SPDX-License-Identifier: Apache-2.0
 """
 

@@ -1,10 +1,10 @@
-"""Greedy generation with a GPT of random weights in Python, one thread: a plain torch loop over preallocated keys and values, the same
-without a cache, and Hugging Face's GPT2LMHeadModel.generate when transformers is there.
+"""Greedy generation with a GPT of random weights in Python, one thread: a plain torch loop over preallocated keys and
+values, the same without a cache, and Hugging Face's GPT2LMHeadModel.generate when transformers is available.
 
     torch_generate.py LAYERS WIDTH HEADS CONTEXT PROMPT NEW ROWS [ROWS...]
 
-One line of JSON for each way and number of rows; the measured run is the second one. The loop is what one would write by hand: no masks, since all
-rows are equally long.
+Prints one line of JSON for each method and number of rows; the second run is measured. The loop is what one would write
+by hand: without masks, since all rows are equally long.
 SPDX-License-Identifier: Apache-2.0
 """
 

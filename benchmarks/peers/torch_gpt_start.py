@@ -1,4 +1,4 @@
-"""Under torchrun: one optimizer step of the small GPT with DDP over Gloo, then the unix time into a file.
+"""Run under torchrun: one optimizer step of the small GPT with DDP over Gloo, then writes the unix time to a file.
 
 Each rank writes $BENCH_OUT/first_step.<rank>; the driver takes the latest rank.
 SPDX-License-Identifier: Apache-2.0

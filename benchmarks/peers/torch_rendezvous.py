@@ -1,6 +1,5 @@
-"""torch_rendezvous.py AGENTS: torchrun's c10d rendezvous with AGENTS agents as threads of this process and one store; prints seconds from the
-first next_rendezvous() to the last answer.
-
+"""torch_rendezvous.py AGENTS: torchrun's c10d rendezvous with AGENTS agents as threads of this process and one store.
+Prints the seconds from the first next_rendezvous() to the last answer.
 SPDX-License-Identifier: Apache-2.0
 """
 import os

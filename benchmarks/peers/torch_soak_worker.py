@@ -1,7 +1,8 @@
-"""Under torchrun: trains the small GPT until killed, saves every 20 steps, resumes from the newest save.
+"""Run under torchrun: trains the small GPT until killed, saves every 20 steps, resumes from the newest save.
 
-The usual shape of such a script: rank 0 writes with torch.save to a temporary name, fsyncs and renames; every rank
-loads it after a restart. Each rank appends "step unix_time pid restart" to $BENCH_OUT/steps.<rank> after every step.
+It has the usual shape of such a script: rank 0 writes with torch.save to a temporary name, fsyncs and renames; every
+rank loads the file after a restart. Each rank appends "step unix_time pid restart" to $BENCH_OUT/steps.<rank> after
+every step.
 SPDX-License-Identifier: Apache-2.0
 """
 

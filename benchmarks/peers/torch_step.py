@@ -1,4 +1,4 @@
-"""torch_step.py BLOCKS STEPS [mlp|cnn|gpt]: raw PyTorch loops; one JSON line for each kind of loop.
+"""torch_step.py BLOCKS STEPS [mlp|cnn|gpt]: raw PyTorch loops; prints one JSON line for each kind of loop.
 SPDX-License-Identifier: Apache-2.0
 """
 

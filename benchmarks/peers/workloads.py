@@ -1,7 +1,7 @@
-"""The workloads of the step benchmarks, as benchmarks/step_overhead.cc has them: the same shapes, on one thread.
+"""The workloads of the step benchmarks, same as in benchmarks/step_overhead.cc: the same shapes, on one thread.
 
-mlp: 64-64-64-10, batch 16. cnn: ResNet of 16, 32, 64 channels on 28 x 28, batch 32. gpt: 2 layers, 128 wide, 64 bytes of
-context, batch 8.
+mlp: 64-64-64-10, batch 16. cnn: ResNet of 16, 32, 64 channels on 28 x 28, batch 32. gpt: 2 layers, 128 wide, 64 bytes
+of context, batch 8.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -87,7 +87,7 @@ def make_model(name):
 
 
 def make_data(name, batches):
-    """(inputs, targets) of so many batches."""
+    """Returns (inputs, targets) of that many batches."""
     generator = torch.Generator().manual_seed(18)
     count = batches * BATCH[name]
     if name == "gpt":
@@ -102,12 +102,12 @@ def loss_of(logits, targets):
 
 
 def arguments():
-    """Command line: BLOCKS STEPS [mlp|cnn|gpt]; a block of steps gives one figure."""
+    """Parses the command line: BLOCKS STEPS [mlp|cnn|gpt]; a block of steps gives one figure."""
     return int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "mlp"
 
 
 def report(name, blocks, steps):
-    """One JSON line, as our step_overhead prints them; blocks: (wall seconds, CPU seconds) of each."""
+    """Prints one JSON line in the format of step_overhead. blocks holds (wall seconds, CPU seconds) of each block."""
     ms, cpu = ([1e3 * block[i] / steps for block in blocks] for i in (0, 1))
     print(json.dumps({"name": name, "ms_per_step": statistics.median(ms), "cpu_ms_per_step": statistics.median(cpu),
                       "blocks": ms}), flush=True)

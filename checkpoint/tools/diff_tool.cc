@@ -3,9 +3,9 @@
 
 #include "base/printable.h"
 #include "base/status_macros.h"
+#include "checkpoint/format/diff.h"
 #include "checkpoint/load/reader.h"
 #include "checkpoint/tools/commands.h"
-#include "checkpoint/format/diff.h"
 
 namespace composer {
 

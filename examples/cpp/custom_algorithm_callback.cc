@@ -1,5 +1,5 @@
-// The four places where a run can be extended: an algorithm changes it, a callback watches it, a logger destination
-// takes its metrics, a scheduler sets its learning rate.
+// The four ways to extend a run: an algorithm changes it, a callback watches it, a logger destination takes its
+// metrics, and a scheduler sets its learning rate.
 #include <composer/composer.h>
 #include <torch/torch.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using composer::Event, composer::Logger, composer::State;
 
-// Adds noise to the inputs of every training batch, less and less over the run.
+// Adds noise to the inputs of every training batch, decreasing over the run.
 class InputNoise final : public composer::Algorithm {
  public:
   explicit InputNoise(double deviation) : deviation_(deviation) {}
@@ -28,8 +28,8 @@ class InputNoise final : public composer::Algorithm {
   double deviation_;
 };
 
-// Stops the run when the loss was low enough for some batches in a row. It is asked for kBatchEnd only; its count is
-// saved in checkpoints, so that a resumed run stops at the same step.
+// Stops the run when the loss was low enough for some batches in a row. It receives only kBatchEnd. Its count is saved
+// in checkpoints, so that a resumed run stops at the same step.
 class StopWhenGood final : public composer::Callback {
  public:
   std::string name() const override { return "StopWhenGood"; }
@@ -64,7 +64,7 @@ class Printer final : public composer::LoggerDestination {
   }
 };
 
-// Up for the first half of the run, down for the second.
+// Rises for the first half of the run and falls for the second.
 class Triangle final : public composer::Scheduler {
  public:
   double Factor(const composer::Timestamp& now, const composer::ScheduleContext& context) const override {

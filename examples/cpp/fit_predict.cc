@@ -1,5 +1,6 @@
-// Train, save, load the weights into a second trainer, train that one further with other settings, predict.
-//   ./fit_predict FOLDER         where checkpoints and the TensorBoard files go
+// Trains, saves, loads the weights into a second trainer, continues training that one with other settings, and
+// predicts.
+//   ./fit_predict FOLDER         for checkpoints and the TensorBoard files
 #include <composer/composer.h>
 #include <torch/torch.h>
 
@@ -10,7 +11,7 @@ namespace {
 
 using composer::Time, composer::Trainer, composer::TrainerOptions;
 
-// The same centres of the classes in both, other samples around them.
+// Both datasets have the same class centres, with different samples around them.
 std::shared_ptr<const composer::Dataset> Data(int64_t size, uint64_t samples) {
   return composer::MakeGaussianClassification({.size = size, .features = 16, .classes = 4, .sample_seed = samples})
       .value();
@@ -23,7 +24,7 @@ TrainerOptions Options(const std::string& folder) {
   options.train.dataset = Data(512, 1);
   options.train.global_train_batch_size = 32;
   options.evaluators.push_back({.label = "eval", .dataset = Data(101, 2), .eval_interval = Time::Epochs(1)});
-  // No decay on biases and norms; a learning rate of its own for the last layer.
+  // Biases and norms have no decay; the last layer has its own learning rate.
   composer::ParamGroupOptions groups{.lr = 3e-3, .weight_decay = 1e-2, .no_decay_on_bias_and_norm = true};
   groups.rules.push_back({.pattern = "layers.1.*", .lr = 1e-2});
   options.make_optimizer = [groups](composer::Model& model) {
@@ -35,7 +36,7 @@ TrainerOptions Options(const std::string& folder) {
   return options;
 }
 
-// The first trainer: 3 epochs, two small microbatches a step, a checkpoint on demand.
+// The first trainer runs 3 epochs with two small microbatches per step, and saves a checkpoint on demand.
 absl::StatusOr<std::string> Train(const std::string& folder) {
   TrainerOptions options = Options(folder);
   options.device_train_microbatch_size = 16;

@@ -1,5 +1,5 @@
-// A program of one's own: its data (two spirals), its model, and Composer's trainer.
-//   ./train_mlp [run_folder]     with a folder it saves checkpoints there; started again, it goes on from the newest
+// A program with its own data (two spirals) and its own model, trained by Composer's trainer.
+//   ./train_mlp [run_folder]     saves checkpoints in the folder; when started again, resumes from the newest
 #include <composer/composer.h>
 #include <torch/torch.h>
 

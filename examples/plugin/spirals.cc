@@ -1,4 +1,4 @@
-// A plugin: names that the job in train.yaml uses like built-in ones.
+// A plugin. It defines names that the job in train.yaml uses like built-in ones.
 #include <composer/composer.h>
 #include <torch/torch.h>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-// Two spirals, sample i on arm i % 2.
+// Two spirals, with sample i on arm i % 2.
 class Spirals final : public composer::Dataset {
  public:
   Spirals(int64_t size, double turns) : size_(size), turns_(turns) {}
@@ -27,7 +27,7 @@ class Spirals final : public composer::Dataset {
   double turns_;
 };
 
-// Loss and metrics are the classifier's.
+// Classifier provides the loss and the metrics.
 class SpiralNet final : public composer::Classifier {
  public:
   explicit SpiralNet(int64_t width) : in_(2, width), middle_(width, width), out_(width, 2) {
@@ -67,7 +67,8 @@ class GradientNorm final : public composer::Callback {
 
 }  // namespace
 
-// Each reader takes its keys and returns what builds the thing later; it must not build anything itself.
+// Each reader takes its keys and returns a function that builds the object later; the reader itself must not build
+// anything.
 COMPOSER_PLUGIN(spirals, registry) {
   registry.AddDataset("spirals", [](composer::PluginConfig& config) {
     const int64_t size = config.Int("size", 600, {.min = 2});

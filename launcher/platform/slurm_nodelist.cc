@@ -140,7 +140,8 @@ absl::StatusOr<std::vector<int>> ParseTasksPerNode(absl::string_view text) {
         (open < part.size() && (!repeated || !ParseNumber(repeat, &nodes)))) {
       return Bad(part, "is not a count, as in 8 or 8(x4)");
     }
-    if (tasks < 1 || tasks > kMaxTasksPerNode) return Bad(part, absl::StrCat("must have 1 to ", kMaxTasksPerNode, " tasks"));
+    if (tasks < 1 || tasks > kMaxTasksPerNode)
+      return Bad(part, absl::StrCat("must have 1 to ", kMaxTasksPerNode, " tasks"));
     if (nodes < 1) return Bad(part, "speaks of no node");
     if (nodes > kMaxSlurmNodes - counts.size()) return TooMany();
     counts.insert(counts.end(), nodes, static_cast<int>(tasks));

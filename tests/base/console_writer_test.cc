@@ -22,7 +22,7 @@ using Urgency = ConsoleWriter::Urgency;
 using Place = ConsoleWriter::Place;
 constexpr absl::Duration kLong = absl::Seconds(5);
 
-// A pipe of one page.
+// A pipe with a buffer of one page.
 class Pipe {
  public:
   Pipe() {
@@ -38,7 +38,7 @@ class Pipe {
     if (fds_[0] >= 0) close(fds_[0]);
     fds_[0] = -1;
   }
-  // What is there, and comes within 100 ms.
+  // Reads what is there or arrives within 100 ms.
   std::string Read() {
     std::string text;
     char buffer[4096];
@@ -91,7 +91,7 @@ TEST(ConsoleWriterTest, WhatDoesNotFitIsCountedWhereItIsMissing) {
   shown += pipe.Read();
   const size_t kept = static_cast<size_t>(std::count(shown.begin(), shown.end(), 'x')) / 999;
   EXPECT_GE(kept, 10u);
-  EXPECT_LE(kept, 15u);  // the pipe's and the thread's as well
+  EXPECT_LE(kept, 15u);  // including what the pipe and the thread hold
   std::string expected;
   for (size_t i = 0; i < kept; ++i) expected += kilo;
   absl::StrAppend(&expected, "composer: ", 1000 * (100 - kept),
@@ -144,7 +144,7 @@ TEST(ConsoleWriterTest, EndsBesideAStuckWrite) {
     ConsoleWriter(pipe.end()).Write(std::string(100'000, 'x'));
   }
   EXPECT_LT(absl::Now() - start, absl::Seconds(3));
-  pipe.Read();  // the thread that was left behind goes
+  pipe.Read();  // lets the thread that was left behind finish
 }
 
 TEST(ConsoleWriterTest, AReaderThatIsGoneIsForgotten) {

@@ -19,7 +19,7 @@ TEST(File, AtomicWriteReplacesAndLeavesNoTemporary) {
   EXPECT_EQ(*ListDir(dir.path()), std::vector<std::string>{"a.txt"});
 }
 
-// Of another container, whose process has the same number.
+// The temporary file may belong to another container, whose process has the same pid.
 TEST(File, AtomicWriteTakesNoOnesTemporaryFile) {
   TempDir dir;
   const std::string path = dir.Path("a.txt"), others = absl::StrCat(path, ".tmp-", getpid());

@@ -74,7 +74,7 @@ TEST(OptionsTest, AValueThatMayBeLeftOut) {
   const std::vector<std::tuple<std::vector<std::string>, int, std::vector<std::string>>> cases = {
       {{"--nodes"}, 2, {}},           {{"--nodes", "5"}, 5, {}},
       {{"--nodes=5", "7"}, 5, {"7"}}, {{"--nodes", "train.py"}, 2, {"train.py"}},
-      {{"--nodes", "10"}, 2, {"10"}},  // is no value of this option
+      {{"--nodes", "10"}, 2, {"10"}},  // not a value of this option
       {{"--nodes", "--tee"}, 2, {}},
   };
   for (const auto& [arguments, nodes, rest] : cases) {
@@ -163,7 +163,7 @@ TEST(OptionsTest, ExplainShowsValueAndOrigin) {
   EXPECT_EQ(ExplainOptions({{"nproc", "2", "flag -n"}, {"job", "", "default"}}),
             "nproc 2                        flag -n\n"
             "job   -                        default\n");
-  // Values of some length widen their column, longer ones leave it; a default that is only described is not a value.
+  // Long values widen their column, very long ones do not. A default that is only described is not a value.
   EXPECT_EQ(ExplainOptions({{"folder", "/a/folder/with/a/long/name/x", "flag"},
                             {"path", std::string(50, 'p'), "the YAML file"},
                             {"nproc", "one per GPU, else 1", "default"}}),
@@ -177,7 +177,7 @@ TEST(OptionsTest, ExplainShowsValueAndOrigin) {
 TEST(OptionsTest, HelpStaysWithinTheWidth) {
   const std::string help = TwoColumns({{"-n, --nproc N", "how many workers there are on this node, which is a number"},
                                        {"--a-flag-with-a-name-that-is-much-too-long N", "beside it there is no room"}},
-                                      50);  // 24 columns at least for the second part
+                                      50);  // at least 24 columns for the second part
   EXPECT_EQ(help,
             "  -n, --nproc N                       how many workers there\n"
             "                                      are on this node, which\n"

@@ -24,8 +24,8 @@ TEST(PrintableTest, ControlCharactersAreEscapedAndTheRestStays) {
        "\\xc2\\x9b"
        "2J\xc2\xa0"},  // C1's CSI; a no-break space
       {"m\xff", "m\\xff", "m\\xff"},
-      {"\xc3", "\\xc3", "\\xc3"},                                                          // cut
-      {"\xc0\xaf\xe0\x80\x9b", "\\xc0\\xaf\\xe0\\x80\\x9b", "\\xc0\\xaf\\xe0\\x80\\x9b"},  // longer than need be
+      {"\xc3", "\\xc3", "\\xc3"},                                                          // truncated
+      {"\xc0\xaf\xe0\x80\x9b", "\\xc0\\xaf\\xe0\\x80\\x9b", "\\xc0\\xaf\\xe0\\x80\\x9b"},  // overlong
       {"\xed\xa0\x80\xf4\x90\x80\x80", "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80", "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80"},
   };
   for (const auto& c : cases) {

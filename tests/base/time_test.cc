@@ -1,4 +1,4 @@
-// Times, beside those of mosaicml 0.32.1 (tests/golden/time.json).
+// Compares times with those of mosaicml 0.32.1 (tests/golden/time.json).
 // SPDX-License-Identifier: Apache-2.0
 #include "base/time.h"
 
@@ -59,7 +59,7 @@ TEST(Time, ABareNumberIsInTheUnitAskedFor) {
   EXPECT_EQ(*ParseTime("0.5", TimeUnit::kDuration), Time::Duration(0.5));
 }
 
-// Operands: a text with its unit; beside + - % < > == a bare number counts in the other's unit.
+// An operand is a text with its unit. A bare number beside + - % < > == counts in the other operand's unit.
 absl::StatusOr<Time> Calculate(const Json& row) {
   const Time a = ParseTime(row["a"].get<std::string>()).value();
   const char op = row["op"].get<std::string>()[0];

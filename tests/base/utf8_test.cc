@@ -15,7 +15,7 @@ TEST(FirstBadUtf8, FindsTheFirstByteThatDoesNotBelong) {
       {"plain", absl::string_view::npos},
       {"ä€😀", absl::string_view::npos},
       {"m\xff", 1},
-      {"ab\xc3", 2},            // cut off
+      {"ab\xc3", 2},            // truncated
       {"\xc0\xaf", 0},          // overlong
       {"\xe0\x80\xaf", 0},      // overlong
       {"\xed\xa0\x80", 0},      // a surrogate

@@ -1,4 +1,4 @@
-// Every bit and every length of every file of a checkpoint.
+// Corrupts every bit and every length of every file of a checkpoint.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Batches 1 and 2, saved by two ranks: small, so that all bits can be tried. Whole tensors, or shards of them.
+// Batches 1 and 2, saved by two ranks and small enough to try all bits, as whole tensors or as shards.
 class Corruption : public testing::TestWithParam<bool> {
  protected:
   Corruption() {
@@ -32,7 +32,7 @@ class Corruption : public testing::TestWithParam<bool> {
     state.small = {{"t", std::to_string(batch)}};
     return state;
   }
-  // Sharded: columns 0 and 1 of w on rank 0, and a row and a column of another tensor; the rest on rank 1.
+  // When sharded, rank 0 has columns 0 and 1 of w, and a row and a column of another tensor; rank 1 has the rest.
   static StateDict RankState(int64_t batch, int rank) {
     StateDict state = State(batch);
     if (!GetParam()) return state;
@@ -46,7 +46,7 @@ class Corruption : public testing::TestWithParam<bool> {
     return state;
   }
   std::string Content(const std::string& key) { return *GetObject(store_, key, 1 << 20); }
-  // The newest is refused, with a reason that names the file, and the older one chosen.
+  // Expects that the newest is rejected, with a reason that names the file, and that the older one is chosen.
   void ExpectRefused(const std::string& key, const std::string& what) {
     const CheckpointChoice choice = *FindNewestValid(store_);
     EXPECT_EQ(choice.checkpoint, "ep0-ba1") << what;
@@ -137,7 +137,7 @@ TEST_P(Corruption, ReasonsSayWhatIsWrong) {
   flipped[20] = static_cast<char>(flipped[20] ^ 1);
   ASSERT_TRUE(store_.Put(data_key, {flipped}).ok());
   EXPECT_THAT(FindNewestValid(store_)->refused[0], HasSubstr("checksum mismatch of its header"));
-  // A load of it, too, copies nothing that does not hold.
+  // A load of it copies nothing that is invalid, either.
   ASSERT_TRUE(store_.Put(data_key, {content.substr(0, content.size() - 1)}).ok());
   StateDict target = RankState(9, 0);
   EXPECT_FALSE(LoadCheckpoint(store_, "ep0-ba2", &target).ok());
@@ -146,7 +146,7 @@ TEST_P(Corruption, ReasonsSayWhatIsWrong) {
 TEST_P(Corruption, ABoxUnderAnotherNameInTheFileIsRefused) {
   if (!GetParam()) return;
   Manifest manifest = *ReadManifest(store_, "ep0-ba2");
-  std::vector<Box>& boxes = manifest.tensors[2].boxes;  // two boxes of v, of one shape: each with the other's place
+  std::vector<Box>& boxes = manifest.tensors[2].boxes;  // two boxes of v of one shape, which swap places
   ASSERT_EQ(boxes[0].shape, boxes[2].shape);
   std::swap(boxes[0].offset, boxes[2].offset);
   ASSERT_TRUE(store_.Put("ep0-ba2/manifest.json", {*SerializeManifest(manifest)}).ok());
@@ -174,8 +174,8 @@ TEST_P(Corruption, AllProblemsOfACheckpointAreFoundAtOnce) {
 
 INSTANTIATE_TEST_SUITE_P(WholeAndSharded, Corruption, testing::Bool());
 
-// A box of three chunks: a flipped bit at the ends of each is found, and a load that does not need the chunk does not
-// mind.
+// A box of three chunks: a flipped bit at the ends of each chunk is found, and does not affect a load that does not
+// need the chunk.
 TEST(CorruptionOfLargeBoxes, EachChunkHasItsChecksum) {
   MemoryStore store;
   StateDict state;

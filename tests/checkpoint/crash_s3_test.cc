@@ -1,5 +1,5 @@
 // The process dies at every single request of a save into a bucket: PUTs whole and in parts, the manifest's, lists,
-// deletions. The request it dies at is lost, or carried out without an answer. Then the next run begins.
+// deletions. The request at which it dies is lost, or carried out without an answer. Then the next run begins.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 using Fault = FakeS3::Fault;
 
 struct S3CrashCase {
-  Fault last;  // what becomes of the request it dies at
+  Fault last;  // the fate of the request at which it dies
   SaveWay way;
   int64_t part_bytes;
 };
@@ -28,7 +28,7 @@ class CrashOnS3 : public testing::TestWithParam<S3CrashCase> {
       return number < request ? Fault::kNone : Fault::kLostRequest;
     });
   }
-  // False: it had not died.
+  // Returns false when it had not died.
   bool Restart(int request) {
     const bool died = bucket_.server.requests() > request;
     bucket_.server.set_script(nullptr);

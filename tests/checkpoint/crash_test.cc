@@ -1,4 +1,4 @@
-// The power goes, or the process is killed, at every single step of a save: each write (before it, half way, before its
+// Power is cut, or the process is killed, at every single step of a save: each write (before it, halfway, before its
 // sync), link, rename, removal, new folder and sync of a folder. Then the machine starts again.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
@@ -22,7 +22,7 @@ struct CrashCase {
 
 class Crash : public testing::TestWithParam<CrashCase> {
  protected:
-  // All ranks or none are told of success.
+  // Success must be reported to all ranks or to none.
   bool Save(ObjectStore& store, int64_t batch, const SaverOptions& options) {
     const int succeeded = SaveThisWay(GetParam().way, store, batch, options);
     EXPECT_TRUE(succeeded == 0 || succeeded == GetParam().way.ranks) << succeeded;
@@ -30,7 +30,7 @@ class Crash : public testing::TestWithParam<CrashCase> {
   }
 };
 
-// The next run needs no help: it computes batch 3 again if need be, goes on, and leaves no trace of the crash.
+// The next run needs no help: it repeats batch 3 if necessary, continues, and leaves no trace of the crash.
 void ExpectTheNextRunGoesOn(ObjectStore& store, int cut) {
   Saver next(store, RankExchange(), {.run_name = "r", .keep = 2});
   ASSERT_TRUE(next.Save(MakeState(3), {0, 3}, 0).ok()) << cut;
@@ -41,7 +41,7 @@ void ExpectTheNextRunGoesOn(ObjectStore& store, int cut) {
   EXPECT_EQ(keys.size(), 5u) << testing::PrintToString(keys) << ", cut " << cut;
 }
 
-// What must hold after any crash during the save of batch 3, with batches 1 and 2 there and two kept.
+// Checks what must hold after any crash during the save of batch 3, with batches 1 and 2 present and two kept.
 void ExpectIntactAndUsable(PowerCutDisk& disk, bool save_returned, int cut) {
   LocalStore store("/run/checkpoints", disk);
   const CheckpointChoice choice = *FindNewestValid(store);
@@ -92,7 +92,7 @@ TEST_P(Crash, AtEveryStepOfReplacingADamagedCheckpoint) {
   }
 }
 
-// save_overwrite: batch 3 of another run is there and stays whole until this run's takes its place.
+// With save_overwrite, batch 3 of another run stays whole until this run's takes its place.
 TEST_P(Crash, AtEveryStepOfOverwritingAValidCheckpointOfTheSameStep) {
   int cuts = 0, old_ones = 0;
   for (int cut = 0;; ++cut) {
@@ -119,7 +119,7 @@ TEST_P(Crash, AtEveryStepOfOverwritingAValidCheckpointOfTheSameStep) {
   EXPECT_GT(cuts - old_ones, 5) << "cuts after the commit as well";
 }
 
-// Three older ones go at once (keep was lowered): each is whole or gone.
+// Three older checkpoints are deleted at once (keep was lowered): each is whole or gone.
 TEST_P(Crash, AtEveryStepOfDeletingSeveral) {
   for (int cut = 0;; ++cut) {
     PowerCutDisk disk;

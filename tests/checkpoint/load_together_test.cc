@@ -28,7 +28,7 @@ TEST(LoadTogether, EachByteOfWholeTensorsIsReadOnce) {
   EXPECT_EQ(counted.manifest_bytes, *store.Size("ep0-ba1/manifest.json"));
 }
 
-// HYBRID_SHARD: ranks 0 and 2 hold the first half, ranks 1 and 3 the second.
+// With HYBRID_SHARD, ranks 0 and 2 hold the first half, ranks 1 and 3 the second.
 TEST(LoadTogether, AShardOfSeveralReplicasIsReadOnce) {
   const auto values = LargeValues();
   MemoryStore store;
@@ -41,7 +41,7 @@ TEST(LoadTogether, AShardOfSeveralReplicasIsReadOnce) {
     EXPECT_EQ(ShareDifference(values, state), "");
   });
   EXPECT_EQ(counted.data_bytes, 1200 * 1000 * 4 + 8000);
-  counted.fail_at = counted.reads + 3;  // in one group; the other's load is not called a success either
+  counted.fail_at = counted.reads + 3;  // fails in one group; the other's load is not reported as a success either
   RunExchange(4, [&](ByteExchange& exchange) {
     StateDict state = Blank(Share(values, Layout::kRows, exchange.rank() % 2, 2));
     EXPECT_FALSE(LoadCheckpoint(counted, "ep0-ba1", &state, {}, &exchange).ok());
@@ -53,7 +53,7 @@ TEST(LoadTogether, RanksWithShardsOfTheirOwnReadThoseAndRanksWithoutReadNothing)
   MemoryStore store;
   SaveShares(store, values, Layout::kRows, 2, 1);
   CountingStore counted(store);
-  RunExchange(5, [&](ByteExchange& exchange) {  // ranks 0 and 1 have all of it, the others nothing
+  RunExchange(5, [&](ByteExchange& exchange) {  // ranks 0 and 1 have all of it, the others have nothing
     StateDict state = Blank(Share(values, Layout::kRows, std::min(exchange.rank(), 2), 2));
     EXPECT_TRUE(LoadCheckpoint(counted, "ep0-ba1", &state, {}, &exchange).ok());
     EXPECT_EQ(ShareDifference(values, state), "");
@@ -126,8 +126,8 @@ TEST(ChooseCheckpoint, TheRanksVerifyTogetherAndReadEachByteOnce) {
     });
   };
   choose("ep0-ba2", 0);
-  EXPECT_LE(counted.data_bytes, 1200 * 1000 * 4 + 8000 + 3 * 2000);                  // and the headers
-  for (const std::string& key : std::vector<std::string>(*store.List("ep0-ba2"))) {  // whoever's share it is
+  EXPECT_LE(counted.data_bytes, 1200 * 1000 * 4 + 8000 + 3 * 2000);                  // plus the headers
+  for (const std::string& key : std::vector<std::string>(*store.List("ep0-ba2"))) {  // whichever rank's share it is
     const std::string content = *GetObject(store, key, 1 << 24);
     for (const size_t place : {content.size() - 1, content.size() / 2, size_t{30}}) {
       std::string flipped = content;

@@ -1,4 +1,4 @@
-// Ranks as threads of one process that share a HashStore, and small states to save on them.
+// Runs ranks as threads of one process that share a HashStore, and provides small states for them to save.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace composer {
 
-// Calls `body` once a rank, at the same time, and returns when all have. The store must be empty afterwards: its number
-// of keys is returned.
+// Calls `body` once per rank, concurrently, and returns when all have finished. The store must be empty afterwards:
+// returns its number of keys.
 inline int64_t RunRanks(int world_size, const std::function<void(RankExchange)>& body) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::thread> threads;
@@ -29,7 +29,7 @@ inline int64_t RunRanks(int world_size, const std::function<void(RankExchange)>&
   return store->getNumKeys();
 }
 
-// Tensors of several types, sizes and strides, whose values follow from `seed`.
+// Returns tensors of several types, sizes and strides, whose values follow from `seed`.
 inline StateDict MakeState(int64_t seed) {
   StateDict state;
   const auto range = [seed](int64_t n) { return torch::arange(n, at::kFloat) * 0.37 + static_cast<double>(seed); };
@@ -45,14 +45,14 @@ inline StateDict MakeState(int64_t seed) {
   return state;
 }
 
-// Like MakeState, other values: what a load must overwrite.
+// Like MakeState, with other values: a load must overwrite them.
 inline StateDict MakeTarget() {
   StateDict state = MakeState(1000);
   state.small.clear();
   return state;
 }
 
-// "" when both hold the same names, types, shapes, bits and small state.
+// Returns "" when both hold the same names, types, shapes, bits and small state.
 inline std::string Difference(const StateDict& a, const StateDict& b) {
   if (a.tensors.size() != b.tensors.size()) return "number of tensors";
   for (size_t i = 0; i < a.tensors.size(); ++i) {
@@ -68,7 +68,7 @@ inline absl::StatusOr<std::string> SaveOne(ObjectStore& store, int64_t seed, Sav
   return Saver(store, RankExchange(), std::move(options)).Save(MakeState(seed), {0, seed}, seed * 10);
 }
 
-// The difference between checkpoint ep0-ba{seed} of the store and what SaveOne put there; "" when equal.
+// Returns the difference between checkpoint ep0-ba{seed} of the store and what SaveOne saved there, "" when equal.
 inline std::string LoadedDifference(ObjectStore& store, int64_t seed) {
   StateDict target = MakeTarget();
   const absl::Status status = LoadCheckpoint(store, CheckpointName{0, seed}.ToString(), &target);

@@ -1,5 +1,5 @@
-// What the tests of sharded checkpoints share: a rank's share of tensors in a layout, saved by so many ranks, and a store
-// that counts what is read.
+// Shared by the tests of sharded checkpoints: a rank's share of tensors in a layout, saved by a number of ranks, and a
+// store that counts reads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,8 @@
 namespace composer {
 
 enum class Layout { kWhole, kRows, kColumns, kFlat };
-// This rank's equal share of dimension d (as torch.chunk cuts, the last ones smaller or empty), or of the flat tensor.
+// Returns this rank's equal share of dimension d (split like torch.chunk, the last ones smaller or empty), or of the
+// flat tensor.
 inline std::vector<BoxExtent> BoxesOf(Layout layout, const std::vector<int64_t>& shape, int rank, int world) {
   const auto share = [&](int64_t size) {
     const int64_t each = (size + world - 1) / world;
@@ -43,7 +44,7 @@ inline at::Tensor Cut(const at::Tensor& tensor, const std::vector<int64_t>& offs
   return part;
 }
 
-// What a rank holds of the tensors.
+// Returns what a rank holds of the tensors.
 inline StateDict Share(const std::vector<std::pair<std::string, at::Tensor>>& tensors, Layout layout, int rank,
                        int world) {
   StateDict state;
@@ -68,7 +69,7 @@ inline StateDict Blank(StateDict state) {
   return state;
 }
 
-// "" when the rank's share has the values.
+// Returns "" when the rank's share has the values.
 inline std::string ShareDifference(const std::vector<std::pair<std::string, at::Tensor>>& values,
                                    const StateDict& state) {
   for (size_t i = 0; i < state.tensors.size(); ++i) {
@@ -94,7 +95,7 @@ inline void SaveShares(ObjectStore& store, const std::vector<std::pair<std::stri
   });
 }
 
-// Counts what is read.
+// Counts reads.
 class CountingStore final : public ObjectStore {
  public:
   explicit CountingStore(ObjectStore& inner) : inner_(inner) {}
@@ -120,7 +121,7 @@ class CountingStore final : public ObjectStore {
   std::mutex mutex_;
 };
 
-// Large tensors: several chunks, straight into the destination or strided.
+// Returns large tensors, with several chunks, either contiguous in the destination or strided.
 inline std::vector<std::pair<std::string, at::Tensor>> LargeValues() {
   return {{"w", torch::arange(0, 1200 * 1000, at::kFloat).view({1200, 1000})},
           {"b", torch::arange(0, 1000, at::kLong)}};

@@ -1,4 +1,5 @@
-// Saved by N ranks in one layout, loaded by M in another: bit for bit the same. And who reads how much.
+// A checkpoint saved by N ranks in one layout and loaded by M in another is the same bit for bit. Also checks how much
+// each rank reads.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ using testing::HasSubstr;
 constexpr Layout kLayouts[] = {Layout::kWhole, Layout::kRows, Layout::kColumns, Layout::kFlat};
 constexpr int kWorlds[] = {1, 2, 3, 4, 8};
 
-// Tensors whose values are all different.
+// Returns tensors whose values are all different.
 std::vector<std::pair<std::string, at::Tensor>> Values() {
   const auto range = [](int64_t n, at::ScalarType type) { return torch::arange(1, n + 1, at::kFloat).to(type); };
   return {{"matrix", range(35, at::kFloat).view({5, 7})},
@@ -28,7 +29,7 @@ std::vector<std::pair<std::string, at::Tensor>> Values() {
           {"four", range(36, at::kInt).view({2, 3, 2, 3})}};
 }
 
-// Every layout and number of ranks into every other: 20 checkpoints, 400 loads.
+// Converts every layout and number of ranks into every other: 20 checkpoints, 400 loads.
 TEST(Sharded, AnyRanksAndLayoutIntoAnyOther) {
   const auto values = Values();
   for (const Layout saved : kLayouts) {
@@ -55,7 +56,7 @@ TEST(Sharded, AnyRanksAndLayoutIntoAnyOther) {
   }
 }
 
-// Rank 0 holds all shards: the whole tensors are left to rank 1.
+// Rank 0 holds all shards, so the whole tensors are left to rank 1.
 TEST(Sharded, WholeTensorsAreWrittenWhereThereIsRoom) {
   MemoryStore store;
   RunRanks(2, [&](RankExchange exchange) {
@@ -70,7 +71,7 @@ TEST(Sharded, WholeTensorsAreWrittenWhereThereIsRoom) {
     EXPECT_EQ(manifest.files[static_cast<size_t>(tensor.boxes[0].file)].name, RankFileName(tensor.name == "w" ? 0 : 1));
 }
 
-// Replicas: only the first one's ranks write, all are filled.
+// With replicas, only the ranks of the first one write; all are filled.
 TEST(Sharded, OneOfEachBoxsHoldersWritesIt) {
   const auto values = Values();
   MemoryStore store;
@@ -128,7 +129,8 @@ TEST(Sharded, LargeTensorsOfManyChunks) {
   }
 }
 
-// What cannot be written value by value (here a conjugate view, in production a GPU's tensor) is put together first.
+// A tensor that cannot be written value by value (here a conjugate view, in production a GPU's tensor) is assembled
+// first.
 TEST(Sharded, TensorsThatAreNotPlainMemoryAreStaged) {
   MemoryStore store;
   const at::Tensor values = torch::complex(torch::arange(300'000, at::kFloat), torch::ones({300'000}));
@@ -147,13 +149,13 @@ TEST(Sharded, ARankReadsOnlyTheChunksThatItNeeds) {
   MemoryStore store;
   SaveShares(store, values, Layout::kRows, 4, 1);
   const int64_t all = 1200 * 1000 * 4 + 8000;
-  for (int rank = 0; rank < 4; ++rank) {  // the same topology: its own bytes, and no more
+  for (int rank = 0; rank < 4; ++rank) {  // the same topology: reads its own bytes, and no more
     CountingStore counted(store);
     StateDict state = Blank(Share(values, Layout::kRows, rank, 4));
     ASSERT_TRUE(LoadCheckpoint(counted, "ep0-ba1", &state).ok());
     EXPECT_EQ(counted.data_bytes, all / 4);
   }
-  CountingStore counted(store);  // eight ranks: at most one chunk and a gap too many at each end
+  CountingStore counted(store);  // eight ranks: at most one chunk and one gap too many at each end
   StateDict state = Blank(Share(values, Layout::kRows, 3, 8));
   ASSERT_TRUE(LoadCheckpoint(counted, "ep0-ba1", &state).ok());
   EXPECT_EQ(ShareDifference(values, state), "");

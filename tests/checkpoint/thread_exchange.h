@@ -1,4 +1,4 @@
-// A ByteExchange among threads of one process.
+// A ByteExchange among the threads of one process.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -59,7 +59,7 @@ TEST(EffectiveConfig, AValueOfTheEnvironmentStaysAsItIsWritten) {
   EXPECT_EQ(document.Find("load_path")->Describe(), "`x-${variables.m.x}`");
 }
 
-// Every default of the table is a value of its own type.
+// Every default of the table must be a value of its own type.
 TEST(BuiltInSchema, DefaultsHaveTheirType) {
   for (const auto& [name, section] : BuiltInSchema().sections()) {
     for (const KeyRow& row : section.rows) {

@@ -23,7 +23,7 @@ void Append(std::string& bytes, const void* data, size_t size, size_t alignment 
   bytes.append((alignment - bytes.size() % alignment) % alignment, '\0');
 }
 
-// A shared library that is nothing but a header and one note segment.
+// Returns a shared library that consists only of a header and one note segment.
 std::string Library(const std::vector<Note>& notes, size_t alignment = 4) {
   std::string segment;
   for (const Note& note : notes) {

@@ -21,7 +21,7 @@ class PluginFilesTest : public ::testing::Test {
     EXPECT_TRUE(AtomicWriteFile(dir_.Path("jobs/libone.so"), "one").ok());
     EXPECT_TRUE(AtomicWriteFile(dir_.Path("jobs/lib/libtwo.so"), "two").ok());
   }
-  // The files, and what the reader says.
+  // Returns the files and the reader's message.
   std::pair<std::vector<std::string>, std::string> Read(const std::string& yaml) {
     const ConfigNode document = ParseYaml(yaml, "train.yaml").value();
     ConfigReader reader(document);

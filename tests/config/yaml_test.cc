@@ -94,7 +94,7 @@ TEST(ToYaml, ParsesToTheSameTree) {
   EXPECT_TRUE(Same(root, again)) << ToYaml(root) << "\nbecame\n" << ToYaml(again);
 }
 
-// yaml-cpp would write this text plain and lose its end.
+// yaml-cpp would write this text as a plain scalar and lose its end.
 TEST(ToYaml, KeepsControlCharacters) {
   ConfigNode root = ReadText("a: x\n");
   root.Find("a")->scalar = "null,\x1d{a: b}]\r";

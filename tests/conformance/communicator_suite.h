@@ -1,6 +1,8 @@
-// What every Communicator must do: include it in a test file and instantiate it with a factory for each implementation. The factory makes a group of
-// `size` ranks; each rank's communicator is made and used on a thread of its own:
-//   INSTANTIATE_TEST_SUITE_P(Threads, CommunicatorSuite, testing::Values(CommunicatorCase{"Threads", {1, 2, 3}, MakeThreadsGroup}));
+// The requirements on every Communicator. Include this in a test file and instantiate it with a factory for each
+// implementation. The factory makes a group of `size` ranks; each rank's communicator is made and used on its own
+// thread:
+//   INSTANTIATE_TEST_SUITE_P(Threads, CommunicatorSuite,
+//                            testing::Values(CommunicatorCase{"Threads", {1, 2, 3}, MakeThreadsGroup}));
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,7 +22,7 @@
 
 namespace composer {
 
-// A rank's communicator; called on the rank's thread.
+// Returns a rank's communicator. Called on the rank's thread.
 using RankFactory = std::function<std::unique_ptr<Communicator>(int rank)>;
 
 struct CommunicatorCase {
@@ -33,7 +35,7 @@ inline void PrintTo(const CommunicatorCase& test, std::ostream* out) { *out << t
 
 class CommunicatorSuite : public testing::TestWithParam<CommunicatorCase> {
  protected:
-  // body(communicator) on every rank of a new group, for each size.
+  // Runs body(communicator) on every rank of a new group, for each size.
   void OnRanks(const std::function<void(Communicator&)>& body) {
     for (const int size : GetParam().sizes) {
       SCOPED_TRACE(size);
@@ -43,7 +45,7 @@ class CommunicatorSuite : public testing::TestWithParam<CommunicatorCase> {
         EXPECT_EQ(communicator->rank(), rank);
         EXPECT_EQ(communicator->world_size(), size);
         body(*communicator);
-        communicator->AllReduceSum(torch::ones({1}));  // nobody leaves while another still connects
+        communicator->AllReduceSum(torch::ones({1}));  // no rank leaves while another is still connecting
       });
     }
   }
@@ -108,7 +110,7 @@ TEST_P(CommunicatorSuite, AllGatherJoinsTheRanksPartsInOrder) {
       const at::Tensor output = torch::zeros({size, 3}, dtype);
       communicator.StartAllGather(output, torch::full({3}, rank + 1, dtype))->Wait();
       for (int from = 0; from < size; ++from) EXPECT_TRUE(output[from].eq(from + 1).all().item<bool>()) << output;
-      // In place: the input lies where it belongs.
+      // The all-gather is in place: the input lies where it belongs in the output.
       output.fill_(100);
       output[rank].fill_(rank + 7);
       communicator.StartAllGather(output, output[rank])->Wait();
@@ -162,8 +164,8 @@ TEST_P(CommunicatorSuite, LargeTensors) {
   });
 }
 
-// Terms of very different size: any other order of additions gives other bits. Elements at all places of the buffer have
-// the same terms, so the same sum.
+// The terms differ widely in size, so any other order of additions gives other bits. Elements at all places of the
+// buffer have the same terms, so they have the same sum.
 TEST_P(CommunicatorSuite, EverySumHasTheOrderOfTheTree) {
   OnRanks([](Communicator& communicator) {
     if (!communicator.sums_in_tree_order()) return;
@@ -215,11 +217,11 @@ TEST_P(CommunicatorSuite, SplitsByColorAndNestedGroupsWork) {
     for (int peer = rank % 2; peer < size; peer += 2) wanted += peer;
     parity->AllReduceSum(sum);
     EXPECT_TRUE(sum.eq(wanted).all().item<bool>());
-    const auto again = parity->Split(0, "again");  // a group of the group
+    const auto again = parity->Split(0, "again");  // a subgroup of the group
     EXPECT_EQ(again->world_size(), parity->world_size());
     const at::Tensor ones = torch::ones({2});
     again->AllReduceSum(ones);
-    world.AllReduceSum(ones);  // groups and the world by turns
+    world.AllReduceSum(ones);  // alternates between groups and the world
     float all = 0;
     for (int peer = 0; peer < size; ++peer) all += static_cast<float>(peer % 2 == 0 ? (size + 1) / 2 : size / 2);
     EXPECT_EQ(ones[1].item<float>(), all);
@@ -236,7 +238,7 @@ TEST_P(CommunicatorSuite, AMeshSumsAlongItsAxes) {
     if (size % 4 != 0) return;
     Mesh mesh(world, {.replicate = size / 4, .shard = 2, .tensor = 2});
     const auto sum_over = [&](Communicator& axis) {
-      const at::Tensor sum = torch::full({1}, 1 << rank, at::kLong);  // a bit a rank
+      const at::Tensor sum = torch::full({1}, 1 << rank, at::kLong);  // one bit per rank
       axis.AllReduceSum(sum);
       return sum.item<int64_t>();
     };
@@ -262,7 +264,7 @@ TEST_P(CommunicatorSuite, CountsBytesByTheory) {
   });
 }
 
-// With one rank a communicator may count nothing: there is nothing to talk about.
+// With one rank a communicator may count nothing, since there is no communication.
 TEST_P(CommunicatorSuite, CountsItsCollectives) {
   OnRanks([](Communicator& communicator) {
     if (communicator.world_size() == 1) return;

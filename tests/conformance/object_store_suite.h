@@ -1,7 +1,7 @@
-// What every ObjectStore must do: include it in one test file and instantiate it with a factory for each
+// The requirements on every ObjectStore. Include this in one test file and instantiate it with a factory for each
 // implementation:
-//   INSTANTIATE_TEST_SUITE_P(Memory, ObjectStoreSuite, testing::Values([] { return std::make_shared<MemoryStore>();
-//   }));
+//   INSTANTIATE_TEST_SUITE_P(Memory, ObjectStoreSuite,
+//                            testing::Values([] { return std::make_shared<MemoryStore>(); }));
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// FindElfNote on arbitrary bytes behind the start of a valid header: what it finds must lie in the file.
+// Runs FindElfNote on arbitrary bytes after the start of a valid header: what it finds must lie in the file.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>

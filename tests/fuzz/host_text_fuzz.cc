@@ -1,4 +1,5 @@
-// What the kernel and the host's files say about killed processes, on arbitrary bytes: bounded results, nothing else.
+// Parses what the kernel and the host's files report about killed processes, on arbitrary bytes. Only bounded results
+// are required.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>

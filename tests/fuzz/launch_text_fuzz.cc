@@ -1,4 +1,4 @@
-// Texts that a user or a batch system gives the launcher: flags, endpoints, arguments to expand, Slurm's lists.
+// Parses texts that a user or a batch system gives the launcher: flags, endpoints, arguments to expand, Slurm's lists.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>

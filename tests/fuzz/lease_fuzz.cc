@@ -1,4 +1,4 @@
-// Leases: what other launches, and whoever can write to the folder, leave there.
+// Parses leases, which other launches, and anyone who can write to the folder, leave there.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>

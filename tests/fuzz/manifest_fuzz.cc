@@ -1,5 +1,6 @@
-// ParseManifest on arbitrary bytes: the input as it is, and as the body of a manifest with a right checksum, so that
-// the fuzzer gets behind it. What is parsed must be written and parsed again to the same, and a plan to load it must hold.
+// Runs ParseManifest on arbitrary bytes: on the input as it is, and on the input as the body of a manifest with a valid
+// checksum, so that the fuzzer gets past the checksum. What is parsed must survive being written and parsed again, and
+// a plan to load it must be valid.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>
@@ -14,7 +15,7 @@
 
 namespace {
 
-// A plan to load a whole tensor out of boxes that fill it moves each of its values once.
+// A plan to load a whole tensor out of boxes that fill it must move each of its values once.
 void TryPlan(const composer::Manifest& manifest, size_t index) {
   const composer::TensorEntry& tensor = manifest.tensors[index];
   const int64_t bytes = composer::TensorBytes(tensor.dtype, tensor.shape).value();

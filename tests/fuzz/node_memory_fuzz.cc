@@ -1,5 +1,5 @@
-// What a launcher reads of its former life, and of its cgroups, on arbitrary bytes: within the limits, and what was accepted
-// is written and read again as the same.
+// Parses what a launcher reads about its previous process and its cgroups, on arbitrary bytes. Results must be within
+// the limits, and what was accepted must survive being written and read again.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>

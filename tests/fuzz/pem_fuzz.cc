@@ -1,4 +1,4 @@
-// Certificates and keys out of the user's files: authority, certificate and key, separated by zero bytes.
+// Parses certificates and keys from the user's files: authority, certificate and key, separated by zero bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstddef>
 #include <cstdint>

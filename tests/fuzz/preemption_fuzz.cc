@@ -1,4 +1,5 @@
-// What metadata services answer, and the --preemption flag, on arbitrary bytes: no crash, no control character told on.
+// Parses the answers of metadata services, and the --preemption flag, on arbitrary bytes: it must not crash or pass on
+// a control character.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>

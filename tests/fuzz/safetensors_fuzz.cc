@@ -1,5 +1,5 @@
-// ParseSafetensors on arbitrary bytes: as a whole file, and as the JSON of a header, with 64 bytes of data behind it.
-// The tensors of what is accepted must fill the file exactly, and laid out again they must be accepted again.
+// Runs ParseSafetensors on arbitrary bytes: as a whole file, and as the JSON of a header followed by 64 bytes of data.
+// The tensors of accepted input must fill the file exactly, and must be accepted again when laid out again.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>
@@ -24,7 +24,7 @@ void Try(absl::string_view header, int64_t file_bytes) {
   if (position != file_bytes) std::abort();
   const int64_t data_bytes = position - static_cast<int64_t>(header.size());
   const auto again = composer::LayOutSafetensors(&*entries);
-  if (!again.ok()) return;  // a name that we do not write: the empty one
+  if (!again.ok()) return;  // we do not write one name that we accept, the empty one
   if (!composer::ParseSafetensors(*again, static_cast<int64_t>(again->size()) + data_bytes).ok()) std::abort();
 }
 

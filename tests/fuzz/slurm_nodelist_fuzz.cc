@@ -1,5 +1,5 @@
-// Slurm's lists on arbitrary bytes: within the limits, and what is parsed is a list of plain names which, joined by
-// commas, parse to the same.
+// Parses Slurm's lists on arbitrary bytes. Results must be within the limits, and must be plain names which, joined by
+// commas, parse to the same list.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>

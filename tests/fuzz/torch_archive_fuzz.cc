@@ -1,4 +1,4 @@
-// TorchArchive on arbitrary bytes: opened, its pickle and the first bytes of its storages read.
+// Opens a TorchArchive of arbitrary bytes, and reads its pickle and the first bytes of its storages.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Pickle::Parse and ReadTorchPickle on arbitrary bytes. Of what is accepted every tensor must lie within its storage and
-// have no more elements than it.
+// Runs Pickle::Parse and ReadTorchPickle on arbitrary bytes. In accepted input every tensor must lie within its storage
+// and have no more elements than it.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// FilesOfWeightIndex, ParseByteSize and ParseRenameRule on arbitrary text: a file that is named lies beside the index.
+// Runs FilesOfWeightIndex, ParseByteSize and ParseRenameRule on arbitrary text. A file that is named must lie beside
+// the index.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-"""Weights between us and the real torch and safetensors packages, through `composer_worker checkpoint export|import`: what they wrote is read,
-what we wrote they open, and the values are equal. Skipped without the `torch211` environment of tools/peers_setup.sh.
-
+"""Exchanges weights between us and the real torch and safetensors packages, through `composer_worker checkpoint
+export|import`: we read what they wrote, they open what we wrote, and the values are equal. Skipped without the
+`torch211` environment of tools/peers_setup.sh.
 SPDX-License-Identifier: Apache-2.0"""
 import os
 import pathlib
@@ -14,7 +14,7 @@ WORKER = pathlib.Path(os.environ.get("COMPOSER_BIN", ROOT / "build/release/bin")
 PYTHON = pathlib.Path(os.environ.get("COMPOSER_PEERS", "/tmp/composer-peers")) / "torch211/bin/python"
 GOLDEN = ROOT / "tests/golden/weights"
 
-# Compares a folder of ours, or of an export, with what torch.load reads of a file.
+# Compares a folder of ours, or of an export, with what torch.load reads from a file.
 COMPARE = """
 import pathlib, sys, torch
 from safetensors.torch import load_file

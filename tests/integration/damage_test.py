@@ -1,4 +1,4 @@
-"""A damaged checkpoint is refused with the reason, and the one before is used."""
+"""A damaged checkpoint is rejected with the reason, and the previous one is used."""
 import pathlib
 import unittest
 
@@ -7,7 +7,7 @@ import harness
 
 class DamageTest(harness.JobTest):
     def damage_and_resume(self, name, damage, expected):
-        """Trains to 20, damages the newest checkpoint, trains on to 40."""
+        """Trains to 20, damages the newest checkpoint, and continues to 40."""
         job = self.write_job(name, max_duration="20ba")
         self.run_composer("-n", 2, job)
         newest = pathlib.Path(self.newest_checkpoint(name))

@@ -1,6 +1,8 @@
-"""The files under deploy/ beside the programs that would read them: Kubernetes schemas, systemd, a Dockerfile linter, bash.
+"""Checks the files under deploy/ with the programs that would read them: Kubernetes schemas, systemd, a Dockerfile
+linter, bash.
 
-The validators come from PyPI (tools/validators.txt, ./dev setup); what is missing is skipped with its name."""
+The validators come from PyPI (tools/validators.txt, ./dev setup). Tests whose validator is missing are skipped with its
+name."""
 import copy
 import json
 import os
@@ -88,7 +90,7 @@ class KubernetesTest(unittest.TestCase):
         self.assertTrue(service["spec"]["publishNotReadyAddresses"])
 
     def pods(self):
-        """{file: pod template's spec} of the three that run our image."""
+        """Returns {file: pod template's spec} of the three that run our image."""
         return {"job.yaml": self.documents("job.yaml")[1]["spec"]["template"]["spec"],
                 "jobset.yaml": self.documents("jobset.yaml")[0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"],
                 "rendezvous.yaml": self.documents("rendezvous.yaml")[1]["spec"]["template"]["spec"]}
@@ -162,7 +164,7 @@ class DockerfileTest(unittest.TestCase):
     def test_the_image_has_every_library(self):
         stage = self.FILE.read_text().split("FROM debian:12-slim")[1]
         listed = set(re.search(r"--no-install-recommends (.*?)&& rm", stage.replace("\\\n", " "), re.S).group(1).split())
-        self.assertIn("libcurl4", listed)  # loaded when asked for, see launcher/metadata_http
+        self.assertIn("libcurl4", listed)  # loaded on demand, see launcher/metadata_http
         for binary in ("composer", "composer_worker"):
             if not (harness.BIN / binary).exists():
                 continue

@@ -1,5 +1,5 @@
-"""determinism: elastic with every sharding strategy: the weights, optimizer state and losses of one rank, bit for bit, with dropout, and
-when the number of ranks or the strategy changes at restarts after kill -9."""
+"""determinism: elastic with every sharding strategy gives the weights, optimizer state and losses of one rank, bit for
+bit, with dropout, and when the number of ranks or the strategy changes at restarts after kill -9."""
 import unittest
 
 import elastic_test

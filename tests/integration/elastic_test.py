@@ -1,5 +1,6 @@
-"""determinism: elastic: the same weights, optimizer state and losses, bit for bit, on 1, 2, 4 and 8 ranks, with dropout, and when
-the number of ranks changes at restarts after kill -9. Sharded: elastic_sharding_test.py."""
+"""determinism: elastic gives the same weights, optimizer state and losses, bit for bit, on 1, 2, 4 and 8 ranks, with
+dropout, and when the number of ranks changes at restarts after kill -9. elastic_sharding_test.py tests it with
+sharding."""
 import os
 import signal
 import unittest
@@ -19,7 +20,7 @@ class ElasticJob(harness.JobTest):
         return {m["time/batch"]: m["loss/train/total"] for m in self.metrics(name) if "loss/train/total" in m}
 
     def assert_as_one_rank(self, runs, **changes):
-        """runs: (ranks, fsdp_config or None)."""
+        """runs: a list of (ranks, fsdp_config or None)."""
         self.run_composer("-n", 1, self.job("alone", **changes), timeout=200)
         for ranks, config in runs:
             name = f"{config['sharding_strategy'] if config else 'unsharded'}-{ranks}"
@@ -36,7 +37,7 @@ class ElasticJob(harness.JobTest):
         self.wait_for(lambda: not self.workers("changing"), "end of the workers")
 
     def assert_kills_change_nothing(self, lives, last_ranks, last_config):
-        """lives: (ranks, fsdp_config, the batch after which it is killed)."""
+        """lives: a list of (ranks, fsdp_config, the batch after which it is killed)."""
         self.run_composer("-n", 1, self.job("steady"), timeout=200)
         for ranks, config, until in lives:
             self.kill_at(until, ranks, config)

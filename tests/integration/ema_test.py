@@ -1,5 +1,6 @@
-"""The real binaries with EMA: killed with SIGKILL the job ends as if it had not been, sharded or not, from checkpoints and from snapshots in memory; the model in a
-checkpoint is the average, and what reads checkpoints reads it."""
+"""Runs the real binaries with EMA: when killed with SIGKILL, the job ends as if it had not been, sharded or not, from
+checkpoints and from snapshots in memory. The model in a checkpoint is the average, and everything that reads
+checkpoints reads it."""
 import json
 import os
 import pathlib
@@ -14,7 +15,7 @@ EVAL = {"name": "gaussian_classification", "size": 64, "features": 32, "classes"
 
 
 def tensors_of(folder):
-    """{name: bytes} of all safetensors files below a folder."""
+    """Returns {name: bytes} of all safetensors files below a folder."""
     found = {}
     for path in pathlib.Path(folder).rglob("*.safetensors"):
         data = path.read_bytes()

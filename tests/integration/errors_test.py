@@ -1,4 +1,4 @@
-"""Every mistake of a user: one clear message, the right exit code, nothing lost."""
+"""Every mistake of a user gives one clear message and the right exit code, and loses nothing."""
 import json
 import os
 import pathlib
@@ -20,7 +20,8 @@ class ErrorsTest(harness.JobTest):
     def test_unknown_key_names_place_and_nearest(self):
         job = self.write_job("typo", max_duraton="3ba")
         err = self.refused("-n", 2, job, expect=["max_duraton", "max_duration", "typo.yaml:"])
-        # By rank 0, whose output passes through, and twice by the launcher when another rank was first: the cause and the last line.
+        # It is said by rank 0, whose output is passed through, and, when another rank was first, twice by the launcher:
+        # as the cause and as the last line.
         self.assertLessEqual(err.count("did you mean"), 3, err)
         self.assertNotIn("the last lines of its stderr", err)
 
@@ -130,7 +131,7 @@ class ErrorsTest(harness.JobTest):
         self.assertRegex(out, r"seed +7 +.*secret.yaml:\d+:\d+")
 
     def test_full_disk_while_saving_loses_nothing(self):
-        # A file-size limit stands in for the full disk: writing fails with EFBIG, as ENOSPC would.
+        # A file-size limit simulates the full disk: writing fails with EFBIG, as it would with ENOSPC.
         import resource
         job = self.write_job("full", max_duration="10ba")
         self.run_composer("-n", 2, job)
@@ -140,7 +141,7 @@ class ErrorsTest(harness.JobTest):
 
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
-        # Another file of the same run: permitted.
+        # Another file of the same run is permitted.
         process = self.start("-n", 2, "--max-restarts", 0, big, "max_duration=20ba", "resume_changes=job_file", preexec_fn=limit)
         _, err = process.communicate(timeout=60)
         self.assertNotEqual(process.returncode, 0)

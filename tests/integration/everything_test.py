@@ -1,4 +1,4 @@
-"""One job with every callback, logger and the profiler on, on 2 ranks: parts that work alone must work together."""
+"""Runs one job with every callback, logger and the profiler, on 2 ranks: parts that work alone must work together."""
 import json
 
 import harness

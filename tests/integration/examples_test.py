@@ -1,4 +1,4 @@
-"""Every program and job in examples/ that needs no data of its own runs as it is."""
+"""Every program and job in examples/ that does not need its own data runs unchanged."""
 import shutil
 import subprocess
 
@@ -42,7 +42,7 @@ class ExamplesTest(harness.JobTest):
         _, err = self.run_composer("-n", 2, job, f"run_folder={self.folder}/runs/spirals", timeout=120)
         self.assertGreater(self.summary("spirals")["metrics"]["metrics/eval/MulticlassAccuracy"], 0.9, err)
         self.assertTrue(any("gradient_norm" in record for record in self.metrics("spirals")))
-        # The plugin is found from the YAML file, wherever the command is given.
+        # The plugin is found from the YAML file, wherever the command is run.
         out, _ = self.run_composer("validate", "plugin/train.yaml", cwd=self.folder)
         self.assertIn("valid", out)
 

@@ -1,7 +1,7 @@
-"""The metadata services of AWS, GCP and Azure, as far as preemption goes, on a port of this machine.
+"""Imitates the metadata services of AWS, GCP and Azure, as far as preemption is concerned, on a port of this machine.
 
-Each answers as the real one is documented to: the token of IMDSv2 and its headers, Metadata-Flavor, Azure's Metadata header; a
-request without them is refused. `announce()` makes the notice appear."""
+Each answers as documented for the real one: the token of IMDSv2 and its headers, Metadata-Flavor, Azure's Metadata
+header. A request without them is rejected. `announce()` makes the notice appear."""
 import http.server
 import json
 import threading

@@ -1,5 +1,5 @@
-"""The fault matrix on the real binaries: each fault is named by its right root cause, every time, first in the summary and on the
-terminal, and the run ends in the right state. One table; MATRIX_ROUNDS=N repeats it."""
+"""The fault matrix on the real binaries: each fault is reported with its right root cause, every time, first in the
+summary and on the terminal, and the run ends in the right state. It is one table; MATRIX_ROUNDS=N repeats it."""
 import dataclasses
 import os
 import pathlib
@@ -26,12 +26,12 @@ HANG_S = 45  # the detector's limit is 20 s
 class Fault:
     name: str
     cause: str                  # regular expression for the first generation's cause
-    inject: object = None       # called with the test and the run's name once it trains
+    inject: object = None       # called with the test and the run's name once the run trains
     job: dict = dataclasses.field(default_factory=dict)
     flags: tuple = ()
     code: int = 0
     restarts: int = 1
-    also: str = ""              # must be on the terminal too
+    also: str = ""              # must also be on the terminal
     timeout: float = 60
 
 
@@ -121,12 +121,12 @@ class UserErrorTest(harness.JobTest):
         self.check("-n", 2)
 
     def test_all_ranks_shown(self):
-        """Then each may say it in its own words; the launcher adds none."""
+        """In this case each rank may report it in its own words; the launcher adds none."""
         self.check("-n", 3, "--tee", "3", shown=3)
 
 
 class MemoryCgroup:
-    """A memory cgroup of ours with a limit, v1 or v2; None where the machine does not allow it."""
+    """A memory cgroup of our own with a limit, v1 or v2, or None where the machine does not allow it."""
 
     @staticmethod
     def make(limit):
@@ -195,7 +195,7 @@ time.sleep(0.5)
 
 class OneNodeDiffersTest(harness.JobTest):
     def both(self, first, second, port):
-        """Two launchers on this machine as two nodes; returns their (code, stderr)."""
+        """Runs two launchers on this machine as two nodes. Returns their (code, stderr)."""
         words = ["--nnodes", 2, "-n", 1, "--master_addr", "127.0.0.1", "--master_port", port, "--join-timeout", 6]
         nodes = [self.start("--node_rank", rank, *words, *extra) for rank, extra in enumerate((first, second))]
         outcomes = [node.communicate(timeout=60) for node in nodes]

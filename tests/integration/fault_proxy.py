@@ -1,7 +1,7 @@
-"""A proxy in front of an S3 server that fails as networks and stores do, by count and not by chance, so that a run can be repeated:
-each PUT of a path it has not seen is cut off after a part of its body, another part each time; every 7th request is answered 503 SlowDown,
-every 11th is reset without an answer, every 13th is carried out and its answer cut off in the middle. Paths that contain `silent_about`
-get no answer at all once it is set."""
+"""A proxy in front of an S3 server that fails like networks and stores do, by count and not by chance, so that a run
+can be repeated. Each PUT of a path that it has not seen is cut off after a part of its body, a different part each
+time. Every 7th request is answered 503 SlowDown, every 11th is reset without an answer, and every 13th is carried out
+with its answer cut off in the middle. Paths that contain `silent_about` get no answer at all once it is set."""
 import http.client
 import http.server
 import socketserver
@@ -37,7 +37,7 @@ class FaultProxy(socketserver.ThreadingMixIn, http.server.HTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def plan(self, method, path, length):
-        """(fault, bytes of the body that are read first)"""
+        """Returns (fault, bytes of the body that are read first)."""
         if self.silent_about is not None and self.silent_about in path:
             return "silence", length
         with self.lock:
@@ -59,7 +59,7 @@ class FaultProxy(socketserver.ThreadingMixIn, http.server.HTTPServer):
             return fault, read
 
     def handle_error(self, request, client_address):
-        pass  # a connection that ended; what matters is what the job makes of it
+        pass  # the connection ended; what matters is how the job reacts
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

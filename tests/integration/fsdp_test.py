@@ -1,4 +1,5 @@
-"""The real binaries with a sharded model: the GPT example on several ranks trains as on one, says its plan, and goes on on another number of ranks; mistakes in fsdp_config are user errors."""
+"""Runs the real binaries with a sharded model: the GPT example on several ranks trains as on one, reports its plan, and
+resumes on another number of ranks. Mistakes in fsdp_config are user errors."""
 import os
 import pathlib
 import re
@@ -75,7 +76,8 @@ class FsdpTest(harness.JobTest):
                 self.check_killed_at(name, 2, calm, callbacks={"fail_at": {"rank": 1, "batch": batch, "when": when, "nth": nth}}, **common, **changes)
                 if when != "save":
                     log = (self.run_folder(name) / "logs" / "gen-001" / "rank-00000.log").read_text()
-                    # From the launcher or from the collective itself, whichever the survivor hears first.
+                    # The cause comes from the launcher or from the collective itself, whichever reaches the survivor
+                    # first.
                     self.assertRegex(log, f"rank 1 was killed by SIGKILL|{when.replace('_', '-')} number [0-9]+ failed on rank 0")
 
     def test_killed_in_the_middle_of_a_sum_over_replicas(self):
@@ -84,7 +86,7 @@ class FsdpTest(harness.JobTest):
         self.check_killed_at("killed", 4, self.newest_checkpoint("calm"), callbacks={"fail_at": {"rank": 3, "batch": 8, "when": "all_reduce", "nth": 2}}, **hybrid)
 
     def data_bytes(self, process, name):
-        """The most private memory (VmData) that a worker of the running job has had when the job ends."""
+        """Returns the most private memory (VmData) that a worker of the running job has had by the end of the job."""
         most = 0
         while process.poll() is None:
             for pid in self.workers(name).values():
@@ -98,14 +100,15 @@ class FsdpTest(harness.JobTest):
         return most
 
     def test_a_model_larger_than_a_rank_may_be(self):
-        """Built, trained, saved, killed and resumed on another number of ranks by workers that cannot hold the model's parameters once."""
+        """The model is built, trained, saved, killed and resumed on another number of ranks by workers that cannot hold
+        its parameters even once."""
         layers, width = 28, 384
         whole = layers * 12 * width * width * 4
         model = dict(GPT_JOB["model"], n_heads=4, d_model=width)
         changes = {"seed": 3, "optimizers": {"name": "sgd", "lr": 0.05}, "global_train_batch_size": 5, "save_async": False, "save_interval": "2ba", "max_duration": "4ba"}
         sharded = {"verbose": True}
         small = self.job("small", model=dict(model, n_layers=1), fsdp_config=sharded, **changes)
-        # How many arenas malloc makes depends on how threads happen to meet: on the machine's load.
+        # The number of malloc's arenas depends on how threads happen to collide, and thus on the machine's load.
         settled = {"env": dict(self.environment(), MALLOC_ARENA_MAX="2")}
         small_bytes = self.data_bytes(self.start("-n", 4, small, **settled), "small")
         limit = small_bytes + whole * 85 // 100
@@ -127,7 +130,7 @@ class FsdpTest(harness.JobTest):
 
         losses = self.losses("large")
         self.assertLess(losses[-1], losses[0])
-        # The limit is one: a rank alone cannot even begin.
+        # The limit is effective: a single rank cannot even begin.
         process = self.start("-n", 1, self.job("refused", model=model, max_restarts=0, **changes), **limited)
         _, err = process.communicate(timeout=250)
         self.assertNotEqual(process.returncode, 0)

@@ -1,4 +1,5 @@
-"""The real binaries with the callback `generate`: texts go to the run folder, are the same on any number of ranks and however the model is spread, and change nothing in training; a prompt that does not fit is a user error."""
+"""Runs the real binaries with the callback `generate`: texts go to the run folder, are the same on any number of ranks
+and however the model is distributed, and change nothing in training. A prompt that does not fit is a user error."""
 import json
 import unittest
 
@@ -61,7 +62,7 @@ class GenerateTest(harness.JobTest):
         self.assertEqual((table["time/batch"], table["data"][0][0]), (12, "the word"))
         self.assertIn("the word", out)
         self.assertEqual(self.losses("done"), losses)
-        # Any checkpoint will do: a run that begins where it is to end.
+        # Any checkpoint will do, so the run begins where it is to end.
         self.run_composer("-n", 1, self.job("other", load_path=str(self.run_folder("done")), max_duration="1ba"), "+callbacks={generate: {interval: 0ba, prompts: [the word], max_new_tokens: 4}}")
         self.assertEqual(self.tables("other")[0]["data"], table["data"])
         self.assertEqual(self.losses("other"), [])

@@ -1,5 +1,5 @@
-"""A job of 1 to 3 nodes: launchers come later and go earlier, and the world follows. Each launcher on this machine is one node.
-The batches are those of an uninterrupted run, whoever computes them."""
+"""A job of 1 to 3 nodes: launchers come later and leave earlier, and the world follows. Each launcher on this machine
+is one node. The batches are those of an uninterrupted run, whichever rank computes them."""
 import os
 import select
 import signal
@@ -112,7 +112,7 @@ class ProgramGrowthTest(GrowthTest):
         first = self.node(0, *self.program())
         self.wait_for(lambda: self.started() == ["1-0"], "a world of one", 30)
         second = self.node(1, *self.program())
-        time.sleep(7)  # longer than newcomers are collected for
+        time.sleep(7)  # longer than the window in which newcomers are collected
         self.assertEqual(self.started(), ["1-0"])
         (self.folder / "go").touch()
         self.expect_done(first)
@@ -120,7 +120,7 @@ class ProgramGrowthTest(GrowthTest):
         self.assertIn("waiting as a spare", second.communicate(timeout=30)[1])
 
     def test_a_newcomer_counts_the_restarts_of_the_job(self):
-        """One crash is before its time; the third is one too many, for both."""
+        """One crash is before the newcomer's time; the third is one too many, for both."""
         path, go = self.folder / "turns", self.folder / "go"
         program = ("--max-restarts", 2, "-c", "sh", "-c",
                    f"echo $NODE_RANK-$TORCHELASTIC_RESTART_COUNT >> {path}; while test ! -e {go}-$TORCHELASTIC_RESTART_COUNT; do sleep 0.05; done; "
@@ -138,7 +138,7 @@ class ProgramGrowthTest(GrowthTest):
             self.assertIn("giving up", self.expect_done(process, 93))
 
     def waits(self, process):
-        """It has said that it is a spare; what it says after that is still to be read."""
+        """Returns whether it has reported that it is a spare; its later output is still to be read."""
         if not select.select([process.stderr], [], [], 0)[0]:
             return False
         return b"waiting as a spare" in os.read(process.stderr.fileno(), 65536)

@@ -1,4 +1,4 @@
-"""Runs the real binaries in a folder of the test's own. Python's standard library only.
+"""Runs the real binaries in a folder of the test's own. Uses only Python's standard library.
 
 COMPOSER_BIN is the folder with composer and composer_worker (set by ctest)."""
 import json
@@ -15,7 +15,7 @@ import unittest
 BIN = pathlib.Path(os.environ.get("COMPOSER_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/release/bin"))
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# A job small enough for a second, large enough to be killed in: an MLP on synthetic data, 40 batches in epochs of 16.
+# A job that takes a second, but is long enough to be killed: an MLP on synthetic data, 40 batches in epochs of 16.
 TINY_JOB = {
     "seed": 7,
     "model": {"name": "mlp", "sizes": [32, 64, 64, 10]},
@@ -35,7 +35,7 @@ class JobTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def write_job(self, name, **changes):
-        """job.yaml with TINY_JOB and changes (None removes a key); JSON is YAML."""
+        """Writes job.yaml with TINY_JOB and changes (None removes a key); JSON is YAML."""
         job = dict(TINY_JOB, run_name=name, run_folder=str(self.folder / "runs" / name))
         job.update(changes)
         path = self.folder / f"{name}.yaml"
@@ -46,7 +46,7 @@ class JobTest(unittest.TestCase):
         return self.folder / "runs" / name
 
     def environment(self):
-        # Nothing of an outer launcher leaks in.
+        # Variables of an outer launcher must not leak in.
         drop = re.compile(r"^(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_|COMPOSER_|TORCHELASTIC_|RUN_NAME|SLURM_)")
         return {k: v for k, v in os.environ.items() if not drop.match(k)}
 
@@ -109,7 +109,7 @@ class JobTest(unittest.TestCase):
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
     def workers(self, name):
-        """{rank: pid} of the job's live workers: they carry the run folder in their command line."""
+        """Returns {rank: pid} of the job's live workers, which have the run folder in their command line."""
         found = {}
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():

@@ -1,4 +1,5 @@
-"""--help of every command and subcommand, those of composer_worker too: exit code 0, and the right text on stdout."""
+"""--help of every command and subcommand, including those of composer_worker, gives exit code 0 and the right text on
+stdout."""
 import re
 import unittest
 
@@ -16,7 +17,7 @@ class HelpTest(harness.JobTest):
         return out
 
     def commands(self):
-        """The names of the command table, as `composer --help` lists them."""
+        """Returns the names of the command table, as listed by `composer --help`."""
         text = self.help("--help")
         lines = text[text.index("\ncommands"):text.index("\nflags")].splitlines()[2:]
         return [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")]
@@ -41,7 +42,7 @@ class HelpTest(harness.JobTest):
             self.assertTrue(text.startswith(f"usage: composer checkpoint {name} "), text)
             flags |= set(re.findall(r"^ {2,}(?:-\w, )? *(--[a-z-]+)", text, re.MULTILINE))
         self.assertIn("usage: composer trace merge FOLDER", self.help("trace", "merge", "--help"))
-        # The completion offers what the commands take.
+        # The completion offers what the commands accept.
         completion, _ = self.run_composer("--print-completion", "bash", code=0)
         offered = dict(re.findall(SHELL_WORDS, completion))
         self.assertEqual(set(offered["checkpoint"].split()) - {"--help"}, flags)

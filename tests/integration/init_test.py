@@ -1,4 +1,5 @@
-"""The launcher as process 1 of a container, here of a PID namespace: orphans are reaped, signals arrive, the exit code too."""
+"""Runs the launcher as process 1 of a container, here of a PID namespace: orphans are reaped, and signals and the exit
+code get through."""
 import os
 import pathlib
 import signal
@@ -20,7 +21,7 @@ class InitTest(harness.JobTest):
         return process
 
     def init_of(self, process):
-        """The pid, as seen here, of process 1 in there."""
+        """Returns the pid, as seen here, of process 1 in the namespace."""
         def child():
             pids = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
             return int(pids[0]) if pids else None
@@ -39,7 +40,7 @@ class InitTest(harness.JobTest):
         self.assertRegex(out, r"(?m)^Threads:\s+1$")
 
     def test_orphans_of_others_are_reaped(self):
-        """As `kubectl exec` leaves them: processes of the namespace that are not below the launcher."""
+        """As left by `kubectl exec`, they are processes of the namespace that are not below the launcher."""
         ready = self.folder / "ready"
         process = self.contained("-n1", "-c", "sh", "-c", f"touch {ready}; exec sleep 100")
         self.wait_for(ready.exists, "the worker")

@@ -1,10 +1,11 @@
-"""cmake --install, then the examples build outside the project with find_package(Composer), and run; licenses come along."""
+"""After cmake --install, the examples build outside the project with find_package(Composer), and run; licenses are
+included."""
 import re
 import subprocess
 
 import harness
 
-# What the start of a library's file name is called in NOTICE.
+# Maps the start of a library's file name to its name in NOTICE.
 NAMES = {"absl": "Abseil", "address_sorting": "gRPC", "brotli": "Brotli", "c10": "LibTorch", "cares": "c-ares", "crypto": "OpenSSL", "ssl": "OpenSSL",
          "c": "GNU C library", "m": "GNU C library", "dl": "GNU C library", "pthread": "GNU C library", "ld-linux-x86-64": "GNU C library", "mvec": "GNU C library",
          "curl": "curl", "gcc_s": "libgcc", "glog": "glog", "gloo": "Gloo", "gpr": "gRPC", "grpc": "gRPC", "protobuf": "Protocol Buffers", "pugixml": "pugixml",
@@ -13,7 +14,7 @@ NAMES = {"absl": "Abseil", "address_sorting": "gRPC", "brotli": "Brotli", "c10":
 
 
 def needed(binary):
-    """Names of the libraries that a program asks for: "grpc++" of libgrpc++.so.1.51."""
+    """Returns the names of the libraries that a program needs: "grpc++" for libgrpc++.so.1.51."""
     text = subprocess.run(["readelf", "-d", binary], check=True, capture_output=True, text=True).stdout
     return {re.sub(r"^lib", "", name.split(".so")[0]) for name in re.findall(r"\(NEEDED\).*\[(.*)\]", text)}
 
@@ -49,7 +50,7 @@ class InstallTest(harness.JobTest):
                     self.assertIn(name, notice)
 
     def check_that_the_tree_may_be_moved(self, prefix):
-        """The folder that `cmake --install build --component libtorch` fills is searched, wherever the tree stands."""
+        """The folder that `cmake --install build --component libtorch` fills is searched, wherever the tree is."""
         header = subprocess.run(["readelf", "-d", prefix / "bin/composer_worker"], check=True, capture_output=True, text=True).stdout
         [paths] = re.findall(r"RUNPATH.*\[(.*)\]", header)
         [own] = [path for path in paths.split(":") if path.endswith("/composer/libtorch/torch/lib")]

@@ -1,4 +1,4 @@
-"""The two examples learn what the README says, as shipped, on 2 ranks."""
+"""The two examples, as shipped, learn what the README promises, on 2 ranks."""
 import unittest
 
 import harness

@@ -1,4 +1,4 @@
-"""What --http-port serves, read by Prometheus's own parser (Debian's python3-prometheus-client)."""
+"""Prometheus's own parser (Debian's python3-prometheus-client) reads what --http-port serves."""
 import json
 import re
 import signal
@@ -12,7 +12,7 @@ import harness
 try:
     import prometheus_client.parser as parser
 except ImportError:
-    sys.path.append("/usr/lib/python3/dist-packages")  # another Python than Debian's runs this
+    sys.path.append("/usr/lib/python3/dist-packages")  # another Python than Debian's runs this test
     try:
         import prometheus_client.parser as parser
     except ImportError:

@@ -1,4 +1,4 @@
-"""Two jobs that want one folder of checkpoints: one of them is told, and nothing of the other's is lost."""
+"""Two jobs compete for one folder of checkpoints: one of them is told, and nothing of the other's is lost."""
 import json
 import unittest
 
@@ -34,7 +34,7 @@ class OneFolderTest(harness.JobTest):
         self.assertNotIn("attempt", err)
         self.assertEqual(self.summary("one")["restarts"], 0)
         self.assertEqual(self.assert_all_valid(shared)[-1]["batch"], 1000)
-        # It has ended, and said so: nobody waits.
+        # The job has ended and released the folder, so nobody waits.
         self.run_composer("-n", 1, self.write_job("four", save_folder=shared, save_overwrite=True, autoresume=False), timeout=30)
 
     def test_a_lock_removed_by_hand(self):

@@ -1,4 +1,5 @@
-"""Nothing of a job outlives its launcher, whatever kills it: real processes, among them a daemon of each rank (setsid, forked twice).
+"""Nothing of a job outlives its launcher, whatever kills it. The processes are real and include a daemon of each rank
+(setsid, forked twice).
 
 Needs only the composer binary."""
 import contextlib
@@ -13,7 +14,8 @@ import unittest
 
 import harness
 
-# A rank that leaves a daemon behind: its own session, its parent gone; ignores every signal it can, as does the rank.
+# A rank that leaves a daemon behind, which has its own session and no parent. The daemon ignores every signal it can,
+# and so does the rank.
 RANK = """
 import os, signal, sys, time
 for s in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -36,7 +38,7 @@ open(os.environ["FOLDER"] + "/helper-" + os.environ["RANK"], "w").write(str(help
 open(os.environ["FOLDER"] + "/rank-" + os.environ["RANK"], "w").write(str(os.getpid()))
 time.sleep(1000)
 """
-LIMIT_S = 1.0  # the promise; what a test waits is more generous, since the machine may be loaded
+LIMIT_S = 1.0  # the promise; the tests wait longer, since the machine may be loaded
 PATIENCE_S = 5.0
 
 
@@ -74,7 +76,7 @@ class OrphansTest(harness.JobTest):
         return dict(super().environment(), FOLDER=str(self.folder), TMPDIR=str(self.folder), COMPOSER_RUNTIME_DIR=str(self.folder / "runtime"))
 
     def begin(self, *words, **options):
-        """(process, every pid of the job) once both ranks have started everything."""
+        """Returns (process, every pid of the job) once both ranks have started everything."""
         process = subprocess.Popen(self.arguments(*words), env=self.environment(), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **options)
         self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
@@ -104,11 +106,11 @@ class OrphansTest(harness.JobTest):
 
     def test_sigkill_of_launcher_and_spawner_together(self):
         process, pids = self.begin("stubborn")
-        doomed = [p for p in pids if command_name(p).startswith("composer")]  # what `pkill -9 composer` finds
+        doomed = [p for p in pids if command_name(p).startswith("composer")]  # found by `pkill -9 composer`
         self.assertGreaterEqual(len(doomed), 3, "launcher, spawner, rendezvous")
         at = time.monotonic()
         for pid in doomed:
-            with contextlib.suppress(ProcessLookupError):  # one's end is already another's
+            with contextlib.suppress(ProcessLookupError):  # one process may already have ended with another
                 os.kill(pid, signal.SIGKILL)
         process.wait()
         self.expect_all_gone(pids, at, "pkill -9 composer")
@@ -129,13 +131,13 @@ class OrphansTest(harness.JobTest):
             for pid in doomed:
                 os.kill(pid, number)
         process.wait()
-        for pid in filter(alive, pids):  # the daemons: nobody was left to find them
+        for pid in filter(alive, pids):  # the daemons: nobody was left who could find them
             os.kill(pid, signal.SIGKILL)
         left = list(self.folder.glob("composer-*"))
         entries = list((self.folder / "runtime").glob("*.json"))
         self.assertEqual((len(left), len(entries)), (1, 1), "the temporary folder, and what `composer status` reads")
         cgroup = [p for p in pathlib.Path("/sys/fs/cgroup").rglob(left[0].name)]
-        for _ in range(2):  # the second time as a launch an hour later
+        for _ in range(2):  # the second time simulates a launch an hour later
             subprocess.run([str(harness.BIN / "composer"), "-n", "1", "-c", "true"], env=self.environment(), check=True)
             self.assertEqual([p for p in entries if p.exists()], [], "its process is dead: that is certain at once")
             if left[0].exists():

@@ -1,4 +1,4 @@
-"""composer_worker without a launcher of ours: ranks that torchrun, srun or a loop in a shell has started."""
+"""Runs composer_worker without our launcher: ranks are started by torchrun, by srun or by a shell loop."""
 import os
 import pathlib
 import random
@@ -13,7 +13,7 @@ TORCHRUN = pathlib.Path(os.environ.get("COMPOSER_PEERS", "/tmp/composer-peers"))
 
 
 def free_port():
-    """Outside of the range of outgoing connections, so that none takes it before the ranks do."""
+    """Returns a port outside the range of outgoing connections, so that none takes it before the ranks do."""
     while True:
         with socket.socket() as probe:
             port = random.randrange(20000, 32000)
@@ -26,7 +26,7 @@ def free_port():
 
 class OtherLaunchersTest(harness.JobTest):
     def run_ranks(self, job, environments):
-        """One worker for each environment; returns [(code, stderr)]."""
+        """Runs one worker for each environment. Returns [(code, stderr)]."""
         processes = []
         for extra in environments:
             environment = dict(self.environment(), OMP_NUM_THREADS="1", **extra)
@@ -77,7 +77,7 @@ class OtherLaunchersTest(harness.JobTest):
 
     @unittest.skipUnless(TORCHRUN.exists(), "no torchrun here: tools/peers_setup.sh")
     def test_torchrun(self):
-        # The agent's store by c10d, and static: its own.
+        # With c10d the store is the agent's, and with static the worker's own.
         for name, flags in (("elastic", ["--standalone"]), ("static", [f"--master-port={free_port()}"])):
             environment = dict(self.environment(), OMP_NUM_THREADS="1")
             ran = subprocess.run([str(TORCHRUN), "--nproc-per-node=2", *flags, "--no-python", str(WORKER), str(self.write_job(name))],

@@ -1,5 +1,4 @@
-"""tools/pack_gpu.sh: the packed worker starts with torch's libraries and nothing else of this machine.
-
+"""Tests tools/pack_gpu.sh: the packed worker starts with torch's libraries and nothing else from this machine.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -16,7 +15,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def torch_lib(worker):
-    """The folder of the libtorch_cpu.so that a built program runs with."""
+    """Returns the folder of the libtorch_cpu.so with which a built program runs."""
     for line in subprocess.run(["ldd", worker], capture_output=True, text=True, check=True).stdout.splitlines():
         if "libtorch_cpu.so =>" in line:
             return str(pathlib.Path(line.split()[2]).parent)
@@ -45,7 +44,7 @@ class PackTest(unittest.TestCase):
                                  capture_output=True, check=False)
         self.assertEqual(started.returncode, 64, started.stderr)
         self.assertIn("/nowhere/job.yaml", started.stderr)
-        # Every library comes from the pack, from torch or is libc's.
+        # Every library comes from the pack or from torch, or belongs to libc.
         environment = {**clean, "LD_LIBRARY_PATH": f"{packed / 'lib'}:{clean['TORCH_LIB']}"}
         listing = subprocess.run(["ldd", packed / "bin" / "composer_worker"], env=environment, text=True, capture_output=True,
                                  check=True).stdout

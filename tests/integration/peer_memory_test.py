@@ -1,4 +1,5 @@
-"""Snapshots in memory: a crashed worker, and a lost node, cost no more than the steps since the last snapshot, and the end is bit-equal."""
+"""With snapshots in memory, a crashed worker and a lost node cost no more than the steps since the last snapshot, and
+the end is bit-equal."""
 import os
 import pathlib
 import signal

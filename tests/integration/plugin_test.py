@@ -1,4 +1,5 @@
-"""A plugin built by the other compiler against the installed package runs in composer_worker; what is wrong with one is said at once."""
+"""A plugin built by the other compiler against the installed package runs in composer_worker; errors in a plugin are
+reported at once."""
 import shutil
 import subprocess
 

@@ -1,4 +1,5 @@
-"""A notice of each kind to the real programs: a durable checkpoint, exit 75, resumption; with other nodes left, the world shrinks."""
+"""Sends a notice of each kind to the real programs: they save a durable checkpoint, exit with 75, and resume; when
+other nodes are left, the world shrinks."""
 import os
 import signal
 import socket
@@ -74,7 +75,7 @@ class PreemptionTest(harness.JobTest):
         stop.write_text("maintenance at noon\n")
         self.assert_saved_and_left(process, "file", "maintenance at noon (file ")
         stopped_at = self.summary("file")["steps"]
-        # The file is still there: it is old news.
+        # The file still exists, but its notice is old.
         self.run_composer("-n", 2, "--preemption", f"file:{stop}", self.folder / "file.yaml", f"max_duration={stopped_at + 5}ba")
         self.assertEqual(self.summary("file")["generations"][0]["start_step"], stopped_at)
 
@@ -89,7 +90,7 @@ class PreemptionTest(harness.JobTest):
         self.assertEqual(process.returncode, 75)
 
     def heard(self, process, text):
-        """Whether stderr has said it so far; the pipe is left without a reader for the rest."""
+        """Returns whether stderr contains it so far; afterwards the pipe is left without a reader."""
         os.set_blocking(process.stderr.fileno(), False)
         self.said = getattr(self, "said", "") + (os.read(process.stderr.fileno(), 65536).decode() if self.readable(process) else "")
         return text in self.said
@@ -120,7 +121,7 @@ class PreemptionTest(harness.JobTest):
         return self.start("-n", 1, "--nnodes", "1:2", "--node_rank", rank, "--master_addr", "127.0.0.1", "--master_port", port, *flags, job)
 
     def test_the_other_node_goes_on(self):
-        """Two launchers on this machine are two nodes; the second one is to be taken away."""
+        """Two launchers on this machine are two nodes, of which the second is to be taken away."""
         port, stop = free_port(), self.folder / "stop"
         job = self.write_job("shrinks", **self.SLOW, max_duration="150ba")
         first = self.node(job, 0, port, "--last-call", 5)

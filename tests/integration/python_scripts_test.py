@@ -1,5 +1,6 @@
-"""Python programs run under our launcher as they are: torch.distributed with gloo, and the real mosaicml Trainer. Needs the peers of
-tools/peers_setup.sh (COMPOSER_PEERS, /tmp/composer-peers); without them the tests are skipped, which is said."""
+"""Python programs run unchanged under our launcher: torch.distributed with gloo, and the real mosaicml Trainer. Needs
+the peers of tools/peers_setup.sh (COMPOSER_PEERS, /tmp/composer-peers); without them the tests are skipped with a
+message."""
 import json
 import os
 import pathlib
@@ -9,7 +10,7 @@ import harness
 
 PEERS = pathlib.Path(os.environ.get("COMPOSER_PEERS", "/tmp/composer-peers"))
 
-# What any script for torchrun does; nothing of ours in it.
+# What any script for torchrun does, without anything of ours.
 ALL_REDUCE = """
 import json, os, sys
 import torch, torch.distributed as dist
@@ -61,7 +62,7 @@ class PythonScripts(harness.JobTest):
         return path
 
     def python(self, peer):
-        """The environment in which `python3` is the peer's: composer takes python3 of the PATH."""
+        """Returns the environment in which `python3` is the peer's: composer takes python3 from PATH."""
         if not (PEERS / peer / "bin/python3").exists():
             self.skipTest(f"{PEERS / peer} is not there: tools/peers_setup.sh makes it")
         environment = self.environment()
@@ -88,7 +89,7 @@ class PythonScripts(harness.JobTest):
     def test_a_failed_script_is_started_again(self):
         self.script("all_reduce.py", ALL_REDUCE)
         _, err = self.launch("torch211", "-n", 2, "--max-restarts", 1, "all_reduce.py", "fail")
-        # Which rank's process ends first is Python's to decide: rank 0 may be quicker to leave the broken collective.
+        # Python decides which rank's process ends first: rank 0 may be faster in leaving the broken collective.
         self.assertIn("bad luck on purpose", err)
         self.assertIn("restart 1 of 1", err)
         for result in self.results():

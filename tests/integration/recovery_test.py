@@ -1,4 +1,5 @@
-"""Kill, preempt, resume: the final weights must equal those of a run that was never disturbed, bit for bit."""
+"""Jobs are killed, preempted and resumed: the final weights must equal those of a run that was never disturbed, bit for
+bit."""
 import os
 import signal
 import time
@@ -9,7 +10,7 @@ import harness
 
 class RecoveryTest(harness.JobTest):
     def write_job(self, name, **changes):
-        # How many steps are computed again is exact only where a save has ended before the next step begins.
+        # The number of repeated steps is exact only where a save has ended before the next step begins.
         return super().write_job(name, **{"save_async": False, **changes})
 
     def undisturbed(self):
@@ -27,7 +28,7 @@ class RecoveryTest(harness.JobTest):
         return summary
 
     def check_records(self, name, launches=1):
-        """Each step is in metrics.jsonl once, with its rates, and says which start of the run wrote it."""
+        """Checks that each step is in metrics.jsonl once, with its rates and the start of the run that wrote it."""
         steps = [m for m in self.metrics(name) if "loss/train/total" in m]
         self.assertEqual([m["time/batch"] for m in steps], list(range(1, 41)))
         starts = [(m["launch"], m["generation"]) for m in steps]

@@ -1,5 +1,6 @@
-"""Object storage against moto's S3 server from PyPI, which checks every signature: the conformance suite of stores, a job that saves to
-s3:// and goes on from there, and a wrong key that is refused. Needs moto and boto3 (tools/moto_setup.sh); skipped without."""
+"""Tests object storage against moto's S3 server from PyPI, which checks every signature: the conformance suite of
+stores, a job that saves to s3:// and resumes from there, and a wrong key that is rejected. Needs moto and boto3
+(tools/moto_setup.sh); skipped without them."""
 import json
 import os
 import pathlib
@@ -13,7 +14,8 @@ import harness
 from fault_proxy import FaultProxy
 
 MOTO = pathlib.Path(os.environ.get("COMPOSER_MOTO", harness.BIN.parent.parent.parent / ".deps/moto")) / "bin"
-# werkzeug decodes %2F in a query, so that moto (5.2.1) would check the signature of `prefix=a/b`; S3 checks that of `prefix=a%2Fb`.
+# werkzeug decodes %2F in a query, so that moto (5.2.1) would check the signature of `prefix=a/b`; S3 checks that of
+# `prefix=a%2Fb`.
 SERVER = """
 import sys
 from urllib.parse import quote, unquote
@@ -50,7 +52,8 @@ class S3Test(harness.JobTest):
         super().setUp()
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        # The first four requests (the user, its key and rights, the bucket) are free; from then on signatures and rights are checked.
+        # The first four requests (the user, its key and rights, the bucket) are free; from then on signatures and
+        # rights are checked.
         self.server = subprocess.Popen([MOTO / "python", "-c", SERVER, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                        env={**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "4"})
         self.addCleanup(self.server.wait)
@@ -84,13 +87,13 @@ class S3Test(harness.JobTest):
         self.run_composer("-n", 1, job, env=self.env)
         self.assertIn("s3://bucket/cloud/ckpt/", json.dumps(self.summary("cloud")["generations"][0]), "it went on from the bucket")
         self.assertEqual(self.metrics("cloud")[-1]["time/batch"], 10)
-        # Weights into another run, by URL.
+        # Loads the weights into another run, by URL.
         other = self.write_job("other", load_path="s3://bucket/cloud/ckpt", load_weights_only=True, max_duration="2ba")
         self.run_composer("-n", 1, other, env=self.env)
 
     def test_no_save_fails_where_requests_do(self):
-        # Each first PUT of a path cut within its body, 503s, resets, answers that break off: every save succeeds all the same, also those
-        # behind the training, and what is in the bucket is whole.
+        # Each first PUT of a path is cut within its body, and there are 503s, resets, and answers that break off. Every
+        # save still succeeds, including background saves, and what is in the bucket is whole.
         proxy = FaultProxy(self.url)
         self.addCleanup(proxy.server_close)
         self.addCleanup(proxy.shutdown)
@@ -107,7 +110,8 @@ class S3Test(harness.JobTest):
         print(f"  {proxy.requests} requests, {proxy.faults}")
 
     def preempted_while_uploading(self, name, silent_about=None):
-        """A job that uploads its metrics every batch through the proxy, and is told that its machine goes: (stderr, seconds that it took)."""
+        """Runs a job that uploads its metrics every batch through the proxy, and is told that its machine will be taken
+        away. Returns (stderr, seconds that it took)."""
         proxy = FaultProxy(self.url)
         self.addCleanup(proxy.server_close)
         self.addCleanup(proxy.shutdown)

@@ -7,7 +7,7 @@ import harness
 
 class SampleOrderTest(harness.JobTest):
     def batches(self, ranks):
-        """[(epoch, batch) -> sample ids of all ranks, in rank order], the shares, and the losses."""
+        """Returns [(epoch, batch) -> sample ids of all ranks, in rank order], the shares, and the losses."""
         name = f"ranks-{ranks}"
         self.run_composer("-n", ranks, self.write_job(name, callbacks={"sample_recorder": None}))
         batches, shares = {}, []

@@ -1,8 +1,9 @@
-"""A real Slurm cluster of virtual nodes on this one machine: one slurmctld, a slurmd for each node, and a munged of its own.
-Everything lies in one folder and ends with stop(). Needs root and Debian's slurm-wlm and munge; why_not() says what is missing.
+"""A real Slurm cluster of virtual nodes on this one machine: one slurmctld, a slurmd for each node, and its own munged.
+Everything is in one folder and ends with stop(). Needs root and Debian's slurm-wlm and munge; why_not() reports what is
+missing.
 
-The nodes are called n0, n1 ... Those names resolve inside of the cluster only: each slurmd has a mount namespace of its own with
-another /etc/hosts. ctld and the slurmds stay in the foreground, so that they are children of the test."""
+The nodes are called n0, n1 ... Those names resolve only inside the cluster: each slurmd has its own mount namespace
+with another /etc/hosts. ctld and the slurmds stay in the foreground, so that they are children of the test."""
 import os
 import pathlib
 import random
@@ -16,7 +17,7 @@ PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "scontrol", "scancel", "squ
 
 
 def why_not():
-    """"": a cluster can be started here; else the reason that it cannot."""
+    """Returns "" when a cluster can be started here, else the reason why not."""
     if os.geteuid() != 0:
         return "slurmd needs root"
     missing = [p for p in PROGRAMS if find(p) is None]
@@ -31,7 +32,8 @@ def find(program):
 
 
 def free_port():
-    """Outside of the range that the kernel takes ports from: nobody who asks for any port gets it before slurmd binds it."""
+    """Returns a port outside the range from which the kernel allocates ports, so that nobody who asks for any port gets
+    it before slurmd binds it."""
     while True:
         port = random.randrange(10000, 30000)
         with socket.socket() as s:
@@ -90,7 +92,7 @@ class Cluster:
         return done
 
     def steps(self):
-        """pids of the slurmstepds of this cluster: the slurmds started them."""
+        """Returns the pids of the slurmstepds of this cluster, which the slurmds started."""
         conf = f"SLURM_CONF={self.folder}/slurm.conf".encode()
         found = []
         for entry in pathlib.Path("/proc").iterdir():
@@ -134,8 +136,9 @@ class Cluster:
 
     def _write_conf(self):
         host = socket.gethostname().split(".")[0]
-        # The first job's id makes the rendezvous port: another cluster on this machine must not have the same. Time limits are
-        # for a machine that is busy with other tests; credentials expire soon, since a requeued job waits for that.
+        # The first job's id determines the rendezvous port: another cluster on this machine must not have the same.
+        # Time limits are for a machine that is busy with other tests; credentials expire soon, since a requeued job
+        # waits for that.
         lines = f"""ClusterName=composer
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root

@@ -1,4 +1,4 @@
-"""Under a real Slurm (slurm_cluster.py: two virtual nodes here): places, ranks, requeue with resume, kills.
+"""Tests under a real Slurm (slurm_cluster.py: two virtual nodes here): places, ranks, requeue with resume, kills.
 
 Skipped, with the reason, where no slurmd can run."""
 import os
@@ -42,7 +42,7 @@ class SlurmTest(harness.JobTest):
         return self.cluster.run("srun", "--kill-on-bad-exit=0", *words, check=check, cwd=self.folder)
 
     def said(self, text):
-        """What the ranks said, without the prefixes of srun and launcher."""
+        """Returns what the ranks printed, without the prefixes of srun and the launcher."""
         return sorted(re.findall(r"rank \d+ of \d+ local \d+ of \d+ node \d+ master \S+", text))
 
     def test_one_launcher_a_node(self):
@@ -94,7 +94,7 @@ class SlurmTest(harness.JobTest):
         self.assertIn("this Slurm job has 2 nodes", out.read_text())
 
     def submit(self, script, *arguments, options=(), **variables):
-        """Submits a script of deploy/slurm; returns the job id and the path of its output."""
+        """Submits a script of deploy/slurm. Returns the job id and the path of its output."""
         environment = dict(self.cluster.environment, COMPOSER=str(COMPOSER), **variables)
         done = subprocess.run(["sbatch", "--parsable", f"--output={self.folder}/%j.log", *options, str(harness.ROOT / "deploy/slurm" / script), *map(str, arguments)],
                               env=environment, cwd=self.folder, capture_output=True, text=True, timeout=60)
@@ -115,7 +115,8 @@ class SlurmTest(harness.JobTest):
             time.sleep(0.05)
 
     def test_a_requeued_job_goes_on_from_its_checkpoint(self):
-        """Slurm's signal before the time limit, sent by hand: all nodes save at one step, Slurm runs the script again."""
+        """Sends Slurm's signal before the time limit by hand: all nodes save at one step, and Slurm runs the script
+        again."""
         job_file = self.write_job("again", max_duration="60ba", callbacks={"throttle": {"seconds": 0.05}})
         job, log = self.submit("many_nodes.sbatch", job_file)
         self.wait_for_batch("again", 8, 60)
@@ -149,7 +150,7 @@ class SlurmTest(harness.JobTest):
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
         self.addCleanup(process.kill)
         self.wait_for_batch("never", 3, 60)
-        process.send_signal(signal.SIGUSR1)  # srun passes it on
+        process.send_signal(signal.SIGUSR1)  # srun forwards it
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 75, err)
         self.assertIn("is no batch job and cannot be requeued", err)
@@ -160,12 +161,12 @@ class SlurmTest(harness.JobTest):
         job, log = self.submit("one_node.sbatch", job_file, COMPOSER_PREEMPTION=f"file:{stop}", COMPOSER_REQUEUE="false")
         self.wait_for_batch("noticed", 3, 60)
         stop.write_text("the rack is moved at noon\n")
-        self.wait_for_state(job, "FAILED", log)  # what Slurm calls every exit code but 0
+        self.wait_for_state(job, "FAILED", log)  # Slurm's state for every exit code but 0
         self.assertEqual(self.cluster.job(job)["ExitCode"], "75:0")
         self.assertIn("the rack is moved at noon", log.read_text())
 
     def test_the_other_scripts(self):
-        """With as many tasks as there are cores here; container.sbatch needs a cluster with pyxis."""
+        """Uses as many tasks as there are cores here; container.sbatch needs a cluster with pyxis."""
         for script, options, variables in (("task_per_gpu.sbatch", ["--ntasks-per-node=2"], {}), ("spot.sbatch", [], {"COMPOSER_PREEMPTION": "auto"})):
             name = script.split(".")[0]
             job, log = self.submit(script, self.write_job(name, max_duration="20ba"), options=options, **variables)

@@ -1,4 +1,5 @@
-"""What only the world outside can mend is waited for, at no cost: a full disk, no inodes, a world that a setting cannot run on."""
+"""What only the outside world can fix is waited for without using up restarts: a full disk, no inodes, a world that a
+setting cannot run on."""
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import unittest
 import growth_test
 import harness
 
-NEEDS_A_DISK = {"model": {"name": "mlp", "sizes": [32, 512, 512, 10]}}  # a checkpoint of 3.5 MB
+NEEDS_A_DISK = {"model": {"name": "mlp", "sizes": [32, 512, 512, 10]}}  # its checkpoint has 3.5 MB
 
 
 class DiskTest(harness.JobTest):
@@ -24,7 +25,7 @@ class DiskTest(harness.JobTest):
         subprocess.run(["mount", "-o", f"remount,{options}", folder], check=True)
 
     def launch(self, job, *flags):
-        """(process, a function: what it has said so far)."""
+        """Returns (process, a function that returns its stderr so far)."""
         with open(self.folder / "err", "w") as err:
             process = subprocess.Popen([str(harness.BIN / "composer"), "-n", "2", *flags, str(job)], cwd=self.folder, env=self.environment(),
                                        stdout=subprocess.DEVNULL, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -101,7 +102,7 @@ class WorldTest(growth_test.GrowthTest):
         self.train_on("twelve", 3)
         nodes[2].kill()
         nodes[2].wait()
-        time.sleep(15)  # two ranks are refused with 64, again and again
+        time.sleep(15)  # two ranks are rejected with 64, repeatedly
         self.assertEqual([node.poll() for node in nodes[:2]], [None, None])
         nodes[2] = self.node(2, "--last-call", 4, job, nodes="2:3")
         errors = [self.expect_done(node) for node in nodes]

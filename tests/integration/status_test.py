@@ -1,4 +1,5 @@
-"""`composer status` of a job on two nodes shows both, whichever launcher is asked; each launcher on this machine is a node."""
+"""`composer status` of a job on two nodes shows both, whichever launcher is asked; each launcher on this machine is a
+node."""
 import json
 import signal
 import socket

@@ -1,4 +1,5 @@
-"""The real binaries with tensor parallelism: the GPT example on a mesh of ranks trains as on one rank, and goes on with another degree; a model or a mesh that cannot be split is a user error."""
+"""Runs the real binaries with tensor parallelism: the GPT example on a mesh of ranks trains as on one rank, and resumes
+with another degree. A model or a mesh that cannot be split is a user error."""
 import json
 import unittest
 
@@ -22,7 +23,7 @@ class TensorParallelTest(harness.JobTest):
         self.run_composer("-n", 1, self.job("one"))
         one = self.losses("one")
         self.assertEqual(len(one), 12)
-        # Half on one mesh, half on another.
+        # One half runs on one mesh, the other half on another.
         for name, first, then in [("pair", (2, 2, None), (1, 1, None)), ("mesh", (4, 2, {"verbose": True}), (4, 1, {}))]:
             with self.subTest(name):
                 ranks, tp, fsdp = first
@@ -54,7 +55,7 @@ class TensorParallelTest(harness.JobTest):
         self.assertIn("heads 3 do not split over tensor_parallel_degree 2", error(2, model={"n_heads": 3, "d_model": 33}))
         self.assertIn("auto does not go with tensor_parallel_degree", error(2, device_train_microbatch_size="auto"))
         path = self.write_job("mlp", parallelism_config={"tp": {"tensor_parallel_degree": 2, "layer_plan": None, "device_mesh": "x"}})
-        _, err = self.run_composer("-n", 2, path, code=64)  # the launcher's word: it knows the keys
+        _, err = self.run_composer("-n", 2, path, code=64)  # reported by the launcher, which knows the keys
         self.assertIn("the mesh follows from the degrees", err)
         path = self.write_job("mlp", parallelism_config={"tp": {"tensor_parallel_degree": 2}})
         _, err = self.run_composer("-n", 2, path, code=64)

@@ -1,6 +1,7 @@
-"""TensorBoard's own reader finds in the event files of a run what metrics.jsonl, the job and its data have.
+"""TensorBoard's own reader finds in a run's event files what metrics.jsonl, the job and its data contain.
 
-The package `tensorboard` comes from ./dev setup (.deps/tensorboard) or is importable; without it the tests are skipped."""
+The package `tensorboard` comes from ./dev setup (.deps/tensorboard) or is importable; without it the tests are skipped.
+"""
 import gzip
 import json
 import pathlib
@@ -12,7 +13,7 @@ import zlib
 import harness
 from fsdp_test import GPT_JOB
 
-SKIPPED = 77  # to ctest
+SKIPPED = 77  # reported to ctest
 sys.path.append(str(harness.ROOT / ".deps/tensorboard"))
 try:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -31,7 +32,7 @@ def float32(value):
 
 
 def flat(value, path=""):
-    """Names as Composer flattens nested hyperparameters: optimizers/lr, model/sizes/0."""
+    """Returns the names of nested hyperparameters, flattened as in Composer: optimizers/lr, model/sizes/0."""
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if children is None:
         return {path: value}
@@ -39,7 +40,7 @@ def flat(value, path=""):
 
 
 def grey_pixels(png):
-    """Rows of an 8-bit grey PNG whose rows are not filtered."""
+    """Returns the rows of an 8-bit grey PNG whose rows are not filtered."""
     assert png[:8] == b"\x89PNG\r\n\x1a\n", png[:8]
     at, data = 8, b""
     while at < len(png):
@@ -59,7 +60,7 @@ def grey_pixels(png):
 
 class TensorBoardTest(harness.JobTest):
     def read(self, name):
-        """All event files of a run, in order, with what an interrupted attempt wrote too much taken back."""
+        """Reads all event files of a run, in order, without the surplus that an interrupted attempt wrote."""
         accumulator = EventAccumulator(str(self.run_folder(name) / "tensorboard"), size_guidance=ALL, purge_orphaned_data=True)
         return accumulator.Reload()
 
@@ -67,7 +68,7 @@ class TensorBoardTest(harness.JobTest):
         return sorted((self.run_folder(name) / "tensorboard").iterdir())
 
     def logged(self, name):
-        """{metric: {batch: value}} of metrics.jsonl; what was written again after a restart counts."""
+        """Returns {metric: {batch: value}} of metrics.jsonl; values written again after a restart count."""
         metrics = {}
         for record in self.metrics(name):
             for key in record.keys() - TIME:
@@ -145,7 +146,7 @@ class TensorBoardTest(harness.JobTest):
             width, height, *pngs = event.tensor_proto.string_val
             self.assertEqual((width, height, len(pngs)), (b"28", b"28", 5))
             originals = [raw[784 * sample:784 * (sample + 1)] for sample in samples[event.step][:5]]
-            # Normalised inputs are stretched so that the least is black and the most white.
+            # Normalised inputs are stretched so that the smallest is black and the largest white.
             least, most = min(map(min, originals)), max(map(max, originals))
             for png, original in zip(pngs, originals):
                 for seen, pixel in zip(grey_pixels(png), original, strict=True):

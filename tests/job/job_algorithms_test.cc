@@ -1,4 +1,4 @@
-// The key `algorithms` of a job's YAML: names, keys, defaults, mistakes.
+// Tests the key `algorithms` of a job's YAML: names, keys, defaults, mistakes.
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_algorithms.h"
 

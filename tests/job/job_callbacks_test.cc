@@ -1,4 +1,4 @@
-// The table of callbacks in a job's YAML: names, keys, defaults, and what the keys do to what is made.
+// Tests the table of callbacks in a job's YAML: names, keys, defaults, and the effect of the keys on what is made.
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_callbacks.h"
 
@@ -9,13 +9,13 @@
 
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "fault/throttle.h"
 #include "job/job_checkpoints.h"
 #include "job/job_generate.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/callbacks/callback_fixture.h"
 #include "tests/trainer/callbacks/small_models.h"
 #include "tests/worker/named_keys.h"
-#include "fault/throttle.h"
 #include "trainer/core/communicator.h"
 
 namespace composer {
@@ -153,7 +153,7 @@ class JobCallbacksTest : public CallbackTest {
     for (const CallbackFactory& make : factories) made.push_back(make(place_, facts_));
     return made;
   }
-  // One callback: "memory_monitor", "interval: 2".
+  // Makes one callback, e.g. "memory_monitor", "interval: 2".
   std::unique_ptr<Callback> One(const std::string& name, const std::string& keys = "") {
     auto made = Made(absl::StrCat("{callbacks: {", name, ": {", keys, "}}}"));
     if (made.size() == 1) return std::move(made[0]);
@@ -163,7 +163,7 @@ class JobCallbacksTest : public CallbackTest {
   static std::string Error(const std::string& yaml, const PluginTables& plugins = {}) {
     return ErrorOf(yaml, [&](ConfigMap& root) { ReadCallbacks(root, plugins); });
   }
-  // The error of one key, with what belongs to it.
+  // Returns the error of one key.
   static std::string KeyError(const std::string& name, const std::string& keys) {
     return Error(absl::StrCat("{callbacks: {", name, ": {", keys, "}}}"));
   }
@@ -378,7 +378,7 @@ TEST_F(JobCallbacksTest, StoppersStop) {
   EXPECT_FALSE(stops(*early, 2));
   EXPECT_FALSE(stops(*early, 1.4));
   EXPECT_TRUE(stops(*early, 1.2) || stops(*early, 1.1));
-  // Composer's pair of a metric's name and a loader's label.
+  // Composer's pair: a metric's name and a loader's label.
   const auto pair = One("threshold_stopper", "monitor: MulticlassAccuracy, dataloader_label: val, threshold: 0.5");
   logger_.Log("metrics/val/MulticlassAccuracy", 0.75);
   state_.eval_label = "val";
@@ -418,7 +418,7 @@ TEST_F(JobCallbacksTest, FilesGoWhereTheKeysSay) {
 TEST_F(JobCallbacksTest, MLPerfKnowsTheJobAndItsPlace) {
   UseModel();
   facts_.global_batch_size = 48, facts_.train_samples = 960, facts_.eval_samples = 96;
-  place_.generation = 2;  // an earlier attempt of this run may be replaced
+  place_.generation = 2;  // may replace the result of an earlier attempt of this run
   const std::string keys = absl::StrCat(
       "index: 2, benchmark: bert, division: closed, submitter: me, system_name: box, "
       "status: cloud, hyperparameters: {lars_epsilon: 0.5}, root_folder: ",

@@ -1,4 +1,4 @@
-// The keys save_*, load_*, autoresume, and the callbacks checkpoint_saver and load_checkpoint.
+// Tests the keys save_*, load_*, autoresume, and the callbacks checkpoint_saver and load_checkpoint.
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_checkpoints.h"
 

@@ -1,4 +1,4 @@
-// The keys `ddp_sync_strategy`, `ddp_config` and the activation keys of `fsdp_config` of a job's YAML.
+// Tests the keys `ddp_sync_strategy`, `ddp_config` and the activation keys of `fsdp_config` of a job's YAML.
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_ddp.h"
 

@@ -1,4 +1,4 @@
-// The loggers of a job's YAML: names, keys, and which ranks have them.
+// Tests the loggers of a job's YAML: names, keys, and which ranks have them.
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_loggers.h"
 
@@ -58,7 +58,7 @@ class JobLoggersTest : public ::testing::Test {
   static std::string Error(const std::string& yaml, const PluginTables& plugins = {}) {
     return ErrorOf(yaml, [&](ConfigMap& root) { ReadLogging(root, plugins); });
   }
-  // Null where this rank has none.
+  // Returns null when this rank has none.
   std::unique_ptr<LoggerDestination> One(const std::string& name, const std::string& keys, const JobPlace& place = {}) {
     const auto logging = Read(absl::StrCat("{loggers: {", name, ": {", keys, "}}}"));
     EXPECT_EQ(logging.loggers.size(), 1u);
@@ -73,7 +73,7 @@ class JobLoggersTest : public ::testing::Test {
     };
     return place;
   }
-  // Names of what a rank of this job gets.
+  // Returns the names of what a rank of this job gets.
   std::vector<std::string> Added(const LoggingOptions& logging, const JobPlace& place) {
     options_.loggers.clear(), options_.callbacks.clear();
     const absl::Status status = AddLoggers(logging, place, facts_, options_);
@@ -174,7 +174,7 @@ TEST_F(JobLoggersTest, RankZeroHasTheLoggersAndEveryRankTheSettings) {
   EXPECT_THAT(Added(Read("{progress_bar: false, metrics_file: false}"), {}), ElementsAre("LogHyperparameters"));
 }
 
-// Those of the job come first, and have more.
+// The job's own come first, and log more.
 TEST_F(JobLoggersTest, TheUsualRecordsGiveWayToTheJobsOwn) {
   options_.callbacks.push_back(std::make_unique<LRMonitor>());
   options_.callbacks.push_back(std::make_unique<SpeedMonitor>(SpeedMonitor::Options{}));
@@ -213,7 +213,7 @@ TEST_F(JobLoggersTest, TensorBoardWritesWhereItsKeysSay) {
   ASSERT_TRUE(
       WriteBatch(*One("tensorboard", absl::StrCat("flush_interval: 1, log_dir: '", dir_.Path("w{world_size}"), "'")), 1)
           .ok());
-  EXPECT_EQ(written("w1/r"), 1u);  // as Composer: log_dir/run_name
+  EXPECT_EQ(written("w1/r"), 1u);  // same as Composer: log_dir/run_name
   ASSERT_TRUE(WriteBatch(*One("tensorboard", absl::StrCat("log_dir: ", dir_.Path("later"))), 1).ok());
   EXPECT_EQ(written("later/r"), 0u);  // not before 100 batches
   EXPECT_EQ(One("tensorboard", "", {.rank = 1, .world_size = 2}), nullptr);

@@ -1,4 +1,4 @@
-// The metrics of a job's YAML: the map under a model's train_metrics and eval_metrics.
+// Tests the metrics of a job's YAML: the map under a model's train_metrics and eval_metrics.
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_metrics.h"
 
@@ -68,7 +68,7 @@ TEST(JobMetricsTest, EveryKeyIsReadAndNoOther) {
 }
 
 TEST(JobMetricsTest, KeysReachTheMetric) {
-  // Two right of three; the wrong one has the class to ignore.
+  // Two of three are right; the wrong one has the class to ignore.
   Batch batch;
   batch.targets = torch::tensor({1, 2, 0});
   const at::Tensor outputs = torch::eye(3).index_select(0, torch::tensor({1, 2, 1}));

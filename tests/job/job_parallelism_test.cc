@@ -1,4 +1,4 @@
-// The keys parallelism_config and fsdp_config.
+// Tests the keys parallelism_config and fsdp_config.
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_parallelism.h"
 

@@ -73,7 +73,7 @@ TEST_F(JobResumeTest, SecretsAreKeptAsHashesOfAKeyThatStaysInTheRunFolder) {
   struct stat info{};
   ASSERT_EQ(stat(dir_.Path(".config_key").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
-  // On another machine, without the key, nothing is said of it.
+  // On another machine, without the key, the change is not reported.
   ASSERT_TRUE(RemoveFile(dir_.Path(".config_key")).ok());
   EXPECT_THAT(*JudgeResume({"/c/ep0-ba1", "", kept}, Kept(text, other), {}), Not(HasSubstr("changed")));
 }

@@ -1,4 +1,4 @@
-// composer status, drain, stop and logs with the real binary; the workers are played by fake_worker.
+// Runs composer status, drain, stop and logs with the real binary; fake_worker plays the workers.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class ControlTest : public testing::Test {
   bool Stepping() {
     return WaitUntil([&] { return PathExists(dir_.Path("runs/job/fake-checkpoint")); }, absl::Seconds(15));
   }
-  // A command beside the job, in a folder of its own for its output.
+  // Runs a command beside the job, with its own folder for its output.
   Output Command(std::vector<std::string> words, std::map<std::string, std::string> variables = {}) {
     TempDir folder;
     words.insert(words.begin(), absl::StrCat("COMPOSER_RUNTIME_DIR=", dir_.Path("runtime")));
@@ -57,7 +57,7 @@ class ControlTest : public testing::Test {
     const int code = run.Wait();
     return {code, run.out(), run.err()};
   }
-  // The control socket of the one job.
+  // Returns the control socket of the only job.
   std::string RunSocket() {
     const std::string file = JoinPath(dir_.Path("runtime"), ListDir(dir_.Path("runtime"))->at(0));
     return nlohmann::json::parse(*ReadFile(file))["socket"];
@@ -70,7 +70,7 @@ class ControlTest : public testing::Test {
     EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
     return fd;
   }
-  // What follows `marker` on the launcher's stderr.
+  // Returns the text after `marker` on the launcher's stderr.
   static std::string Told(const Launched& run, const std::string& marker) {
     std::string found;
     WaitUntil(
@@ -129,7 +129,7 @@ TEST_F(ControlTest, DrainCheckpointsAndStops) {
   EXPECT_EQ(Command({"drain", "job", "--wait"}).code, 0);
   EXPECT_EQ(run.Wait(absl::Seconds(2)), 75) << run.err();
   EXPECT_THAT(run.err(), AllOf(HasSubstr("asked by composer drain (user"), HasSubstr("checkpoint and stop")));
-  // It has ended: its summary still tells.
+  // The job has ended, but its summary is still shown.
   const Output after = Command({"status", dir_.Path("runs/job")});
   EXPECT_EQ(after.code, 0);
   EXPECT_THAT(after.out, HasSubstr("\"exit_reason\": \"preempted\""));
@@ -223,7 +223,7 @@ TEST_F(ControlTest, LogsOfARankAcrossGenerations) {
   EXPECT_THAT(none.err, HasSubstr("rank 7 has no log under"));
 }
 
-// A pipe in the place of a terminal after Ctrl-S: full, and nobody reads.
+// A pipe in place of a terminal after Ctrl-S: it is full, and nobody reads.
 class BlockedTerminal {
  public:
   BlockedTerminal() {
@@ -237,9 +237,9 @@ class BlockedTerminal {
     close(fds_[0]);
     close(fds_[1]);
   }
-  // A shell command that runs its arguments with both streams there.
+  // Returns a shell command that runs its arguments with both streams there.
   std::string Command() const { return absl::StrCat("exec \"$0\" \"$@\" >&", fds_[1], " 2>&", fds_[1]); }
-  // What was written since, until the last writer has gone.
+  // Returns what was written since, until the last writer has exited.
   std::string Read() {
     close(std::exchange(fds_[1], -1));
     std::string text;
@@ -280,7 +280,8 @@ TEST_F(ControlTest, NothingIsLostAtTheEndForALateReader) {
   EXPECT_THAT(shown, testing::EndsWith("299999\n300000\n"));
 }
 
-// Each request is answered, also those that arrive while the job ends: a launcher that waits for one would never end.
+// Each request is answered, including those that arrive while the job ends: a launcher that waits for one would never
+// end.
 TEST_F(ControlTest, RequestsDuringTheEndDoNotHoldItUp) {
   Launched run(dir_, Binary(), {"-n1", "job.yaml", "steps=300", "step_ms=2", "save=5"});
   ASSERT_TRUE(Stepping());
@@ -306,7 +307,7 @@ TEST_F(ControlTest, RequestsDuringTheEndDoNotHoldItUp) {
 TEST_F(ControlTest, ConnectionsThatAreHeldLockNobodyOut) {
   Launched run(dir_, Binary(), LongJob());
   ASSERT_TRUE(Stepping());
-  // As a client of gRPC begins, and no more: such a connection stays for as long as both sides live.
+  // A gRPC client's connection begins like this and sends no more: such a connection lasts as long as both sides live.
   const std::string preface = std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + std::string("\0\0\0\4\0\0\0\0\0", 9);
   std::vector<int> held;
   for (int i = 0; i < 80; ++i) {
@@ -336,7 +337,7 @@ TEST_F(ControlTest, OverTcpOnlyWithTheToken) {
   const Output none = Command({"stop", at});
   EXPECT_EQ(none.code, 64);
   EXPECT_THAT(none.err, HasSubstr("this side has none"));
-  EXPECT_EQ(Command({"status", at}, right).code, 0);  // it still runs
+  EXPECT_EQ(Command({"status", at}, right).code, 0);  // the job still runs
   EXPECT_EQ(Command({"drain", at, "--wait"}, right).code, 0);
   EXPECT_EQ(run.Wait(), 75) << run.err();
 }

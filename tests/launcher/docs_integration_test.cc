@@ -1,4 +1,4 @@
-// What the binary prints of itself, in the hands of the programs it is for: bash and man.
+// Passes what the binary prints about itself to the programs that use it: bash and man.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class DocsTest : public testing::Test {
       ASSERT_TRUE(AtomicWriteFile(dir_.Path(kind), run.out()).ok());
     }
   }
-  // What TAB offers for the last of the words.
+  // Returns what TAB offers for the last of the words.
   std::string Complete(const std::string& words, int last) {
     const std::string script = absl::StrCat("export PATH=./path:$PATH; source ./bash && COMP_WORDS=(", words,
                                             ") COMP_CWORD=", last, " && _composer; echo \"${COMPREPLY[*]}\"");
@@ -61,7 +61,7 @@ TEST_F(DocsTest, BashCompletesTheNamesOfRunningJobs) {
 
 TEST_F(DocsTest, ZshHasAllFlags) {
   EXPECT_THAT(*ReadFile(dir_.Path("zsh")), AllOf(HasSubstr("#compdef composer\n"), HasSubstr("'--nnodes[")));
-  if (access("/bin/zsh", X_OK) != 0) return;  // not among the packages of the set-up
+  if (access("/bin/zsh", X_OK) != 0) return;  // not among the packages of the setup
   Launched zsh(dir_, "/bin/zsh", {"-n", "zsh"});
   EXPECT_EQ(zsh.Wait(), 0) << zsh.err();
 }

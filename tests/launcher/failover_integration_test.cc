@@ -1,5 +1,5 @@
 // The rendezvous of several launchers is lost, frozen or restarted, with the real binary; so are launchers. Workers are
-// shell scripts: each writes down its rank, the world's size and how often the job was restarted.
+// shell scripts that record their rank, the world size and how often the job was restarted.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,13 +27,13 @@ constexpr absl::Duration kLong = absl::Seconds(60);
 
 class FailoverTest : public testing::Test {
  protected:
-  // `servers` addresses of this machine, each to be served by the node of its rank.
+  // Returns `servers` addresses of this machine, each to be served by the node of its rank.
   std::string Endpoints(int servers) {
     std::vector<std::string> list;
     for (int i = 0; i < servers; ++i) list.push_back(absl::StrCat("127.0.0.1:", *FreePort()));
     return absl::StrJoin(list, ",");
   }
-  // Node `rank`; once more with the same rank: the same command on the same host.
+  // Starts node `rank`. A second call with the same rank starts the same command on the same host.
   Launched& Start(int rank, std::vector<std::string> flags, const std::string& script = "") {
     homes_.resize(std::max<size_t>(homes_.size(), static_cast<size_t>(rank) + 1));
     if (homes_[rank] == nullptr) homes_[rank] = std::make_unique<TempDir>();
@@ -61,14 +61,14 @@ class FailoverTest : public testing::Test {
   bool Says(const Launched& launcher, absl::string_view what, absl::Duration limit = kLong) {
     return WaitUntil([&] { return absl::StrContains(launcher.err(), what); }, limit);
   }
-  // The process that serves for a launcher; 0: none.
+  // Returns the process that serves for a launcher, or 0.
   static pid_t ServerOf(const Launched& launcher) {
     for (const pid_t pid : WithDescendants({launcher.pid()})) {
       if (ReadFile(absl::StrCat("/proc/", pid, "/comm")).value_or("") == "composer-serve\n") return pid;
     }
     return 0;
   }
-  // What the launcher of `rank` would remember if it were killed now.
+  // Returns what the launcher of `rank` would remember if it were killed now.
   std::vector<std::string> Memories(int rank) {
     std::vector<std::string> files;
     for (const std::string& name : ListDir(homes_[rank]->Path("runtime")).value_or(std::vector<std::string>())) {
@@ -82,7 +82,7 @@ class FailoverTest : public testing::Test {
   std::vector<std::unique_ptr<Launched>> launchers_;
 };
 
-// Three nodes, so that the two that are left are a majority of the world.
+// Uses three nodes, so that the remaining two are a majority of the world.
 class ListTest : public FailoverTest {
  protected:
   void TheNextHostTakesOver(std::vector<std::string> flags) {
@@ -91,7 +91,7 @@ class ListTest : public FailoverTest {
     Launched& second = Start(1, flags);
     Launched& third = Start(2, flags);
     ASSERT_TRUE(Runs(0, 3, 0) && Runs(1, 3, 0) && Runs(2, 3, 0)) << first.err() << second.err() << third.err();
-    first.Signal(SIGKILL);  // the rendezvous goes with its launcher
+    first.Signal(SIGKILL);  // the rendezvous dies with its launcher
     EXPECT_EQ(first.Wait(), 137);
     EXPECT_TRUE(Says(second, "serving it here from now on")) << second.err();
     EXPECT_TRUE(Runs(0, 2, 1) && Runs(1, 2, 1)) << second.err() << third.err();
@@ -115,7 +115,7 @@ TEST_F(ListTest, TheNextHostTakesOverWithCertificates) {
   TheNextHostTakesOver({"--tls-cert", files.certificate, "--tls-key", files.key, "--tls-ca", files.authority});
 }
 
-// The first host's launcher lives, its rendezvous hangs: the next one serves, and nobody's workers notice.
+// The first host's launcher lives while its rendezvous hangs: the next one serves, and no workers are affected.
 TEST_F(ListTest, AFrozenRendezvousIsPassedOver) {
   const std::vector<std::string> flags = {"--nnodes=3", "--rdzv-endpoint", Endpoints(2), "--max-restarts=1"};
   std::vector<Launched*> nodes;
@@ -154,7 +154,7 @@ TEST_F(FailoverTest, AStandAloneRendezvousThatWasFrozenGoesOn) {
   EXPECT_EQ(serve.Wait(), 0);
 }
 
-// A launcher that is killed and started again is the node it was: its vote counts once, for the world it was in.
+// A launcher that is killed and started again is the same node: its vote counts once, for the world it was in.
 TEST_F(FailoverTest, AKilledLauncherOfAListRemembersWhatItWasIn) {
   const std::vector<std::string> flags = {"--nnodes=2:3",   "--rdzv-endpoint",  Endpoints(2),
                                           "--last-call=20", "--max-restarts=3", "--grow=now"};
@@ -177,7 +177,7 @@ TEST_F(FailoverTest, AKilledLauncherOfAListRemembersWhatItWasIn) {
   for (const int rank : {0, 1, 2}) EXPECT_THAT(Memories(rank), IsEmpty()) << "the job is done: nothing to remember";
 }
 
-// One node remembers a run that ended without it; the job is started anew on all of them.
+// One node remembers a run that ended without it; the job is started anew on all nodes.
 TEST_F(FailoverTest, AJobStartedAnewIsNotHeldUpByANodeThatRemembers) {
   const std::vector<std::string> flags = {"--nnodes=2:3", "--rdzv-endpoint", Endpoints(2), "--last-call=2",
                                           "--max-restarts=1"};
@@ -197,8 +197,8 @@ TEST_F(FailoverTest, AJobStartedAnewIsNotHeldUpByANodeThatRemembers) {
   EXPECT_THAT(Memories(2), IsEmpty());
 }
 
-// In a large job a frozen launcher is noticed late (rendezvous/worlds/timeouts.h): a peer's worker has left with 69 by then, and was
-// told first. The loss that explains it takes its place.
+// In a large job a frozen launcher is detected late (rendezvous/worlds/timeouts.h). By then a peer's worker has exited
+// with 69, which was reported first. The loss that explains it replaces it as the cause.
 TEST_F(FailoverTest, ABetterCauseThatCameSecondIsNamed) {
   const std::vector<std::string> flags = {"--nnodes=2:4000", "--last-call=2", "--max-restarts=1", "--rdzv-endpoint",
                                           Endpoints(1)};

@@ -1,7 +1,10 @@
-// Stands in for composer_worker in the launcher's tests: attaches to the hub, counts steps on its progress page, obeys.
-//   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [stubborn=1] [die_rank=R die_step=S die_how=9|<exit code>|hang] [die_delay_ms=N] [linger_rank=R linger_ms=N]
-//   die_how=error: an error that is reported; full: a disk that is; start=birth|attached|group|load: die_rank never gets further
-// It resumes from F/fake-checkpoint. linger_rank is done that much later than the others. die_* happens in generations up to die_generations (default 1).
+// Replaces composer_worker in the launcher's tests: attaches to the hub, counts steps on its progress page, and obeys.
+//   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [stubborn=1]
+//       [die_rank=R die_step=S die_how=9|<exit code>|hang|error|full] [die_delay_ms=N]
+//       [start=birth|attached|group|load] [linger_rank=R linger_ms=N]
+// die_how=error is an error that is reported, and full a full disk that is reported. With start, die_rank never gets
+// past that point. It resumes from F/fake-checkpoint. linger_rank finishes that much later than the others. die_*
+// applies to generations up to die_generations (default 1).
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -42,7 +45,7 @@ class FakeWorker {
         stream_(stub_->Attach(&context_)) {}
 
   int Run() {
-    if (Is("start", "attached")) return Sleep();  // has its page and stream, says nothing
+    if (Is("start", "attached")) return Sleep();  // has its page and stream, but sends nothing
     proto::WorkerMessage hello;
     hello.mutable_hello()->set_rank(rank_);
     Send(hello);
@@ -83,14 +86,15 @@ class FakeWorker {
     WaitForPeers();
   }
 
-  // Setting `start`: how the rank `die_rank` starts in generations up to die_generations.
+  // Returns whether the setting `start`, which says how the rank `die_rank` starts in generations up to
+  // die_generations, has this value.
   bool Is(const std::string& name, const std::string& value) const {
     const auto it = settings_.values.find(name);
     return it != settings_.values.end() && it->second == value && rank_ == settings_.Number("die_rank", -1) &&
            std::stoi(environment_.GetOr("COMPOSER_GENERATION", "1")) <= settings_.Number("die_generations", 1);
   }
 
-  // Idle for ever, with heartbeats once it has said in which phase.
+  // Idles for ever, with heartbeats once it has reported its phase.
   int Sleep(int phase = -1) {
     if (phase >= 0) page_.SetPhase(phase);
     while (true) {
@@ -152,7 +156,7 @@ class FakeWorker {
     if (code == 0) (*report.mutable_exit_report()->mutable_metrics())["metrics/eval/Accuracy"] = 0.5;
     Send(report);
     stream_->WritesDone();
-    for (int i = 0; i < 200 && listening_; ++i) usleep(10'000);  // until the launcher has it all
+    for (int i = 0; i < 200 && listening_; ++i) usleep(10'000);  // until the launcher has received everything
     return code;
   }
 

@@ -1,4 +1,4 @@
-// The real binary with YAML jobs, whose workers are played by fake_worker: recovery, drain, summary, locks.
+// Runs the real binary with YAML jobs whose workers are played by fake_worker: recovery, drain, summary, locks.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using ::testing::Not;
 class JobTest : public testing::Test {
  protected:
   void SetUp() override {
-    // composer starts the composer_worker that lies beside it.
+    // composer starts the composer_worker in its own folder.
     std::filesystem::create_directory(dir_.Path("bin"));
     std::filesystem::copy(COMPOSER_BINARY, dir_.Path("bin/composer"));
     std::filesystem::copy(FAKE_WORKER_BINARY, dir_.Path("bin/composer_worker"));
@@ -40,14 +40,14 @@ class JobTest : public testing::Test {
                      absl::Seconds(10));
   }
 
-  // A process below the launcher with this name, 0: there is none.
+  // Returns a process below the launcher with this name, or 0.
   static pid_t ChildOf(pid_t launcher, const std::string& name) {
     for (const pid_t pid : WithDescendants({launcher})) {
       if (ReadFile(absl::StrCat("/proc/", pid, "/comm")).value_or("") == name + "\n") return pid;
     }
     return 0;
   }
-  // The worker with this variable.
+  // Returns the worker with this variable.
   static pid_t WorkerOf(pid_t launcher, const std::string& variable) {
     for (const pid_t pid : WithDescendants({launcher})) {
       const std::string environment = ReadFile(absl::StrCat("/proc/", pid, "/environ")).value_or("");
@@ -104,7 +104,7 @@ TEST_F(JobTest, RecoversFromAKill) {
   EXPECT_EQ(second["recomputed_steps"], first["end_step"].get<int>() - 10);
   EXPECT_GE(first["end_step"], 14);
   EXPECT_GT(second["first_step_seconds"], 0.0);
-  EXPECT_LT(second["first_step_seconds"], 10.0);  // benchmarks/ holds the time itself
+  EXPECT_LT(second["first_step_seconds"], 10.0);  // benchmarks/ checks the time itself
 }
 
 TEST_F(JobTest, GivesUpWithoutProgress) {
@@ -133,7 +133,7 @@ TEST_F(JobTest, SigtermCheckpointsAndTheSameCommandGoesOn) {
   EXPECT_LT(stopped_at, 200);
   Launched again(dir_, Binary(), Job({"steps=200", "step_ms=1"}));
   EXPECT_EQ(again.Wait(), 0) << again.err();
-  EXPECT_GE(Summary()["generations"][0]["start_step"], stopped_at - 1);  // ranks of the fake do not agree on a step
+  EXPECT_GE(Summary()["generations"][0]["start_step"], stopped_at - 1);  // the fake's ranks do not agree on a step
   EXPECT_EQ(Summary()["steps"], 200);
 }
 
@@ -259,7 +259,7 @@ TEST_F(JobTest, NothingIsLeftOfALauncherThatIsKilledAfterItsSpawner) {
   Launched run(dir_, Binary(), Job({"steps=100000", "save=5"}));
   ASSERT_TRUE(Reached(10));
   kill(ChildOf(run.pid(), "composer-spawn"), SIGKILL);
-  // The rendezvous, a child of the spawner's, was killed with it: the new one takes 5 s to form the next world.
+  // The rendezvous, a child of the spawner, was killed with it: the new one takes 5 s to form the next world.
   ASSERT_TRUE(WaitUntil([&] { return WorkerOf(run.pid(), "TORCHELASTIC_RESTART_COUNT=1") != 0; }, absl::Seconds(30)));
   const std::vector<pid_t> family = WithDescendants({run.pid()});
   EXPECT_GE(family.size(), 5u);
@@ -285,7 +285,7 @@ TEST_F(JobTest, AFullDiskIsWaitedForAtNoCost) {
   EXPECT_EQ(err.find("trying again, at no cost"), err.rfind("trying again, at no cost")) << "it is told once: " << err;
 }
 
-// The rendezvous process of a launcher, 0: there is none now.
+// Returns the rendezvous process of a launcher, or 0 when there is none now.
 pid_t RendezvousOf(pid_t launcher) {
   for (const pid_t pid : WithDescendants({launcher})) {
     if (ReadFile(absl::StrCat("/proc/", pid, "/comm")).value_or("") == "composer-serve\n") return pid;
@@ -328,7 +328,7 @@ TEST_F(JobTest, AWorkerThatDiesWhileTheRendezvousIsAwayIsReplacedToo) {
   Launched run(dir_, Binary(), Job({"steps=60", "step_ms=20", "die_rank=1", "die_step=30", "die_how=9"}));
   ASSERT_TRUE(Reached(5));
   const pid_t rendezvous = RendezvousOf(run.pid());
-  kill(rendezvous, SIGSTOP);  // it accepts connections, but answers nothing
+  kill(rendezvous, SIGSTOP);  // it accepts connections but does not answer
   absl::SleepFor(absl::Seconds(5));
   kill(rendezvous, SIGKILL);
   EXPECT_EQ(run.Wait(absl::Seconds(30)), 0) << run.err();

@@ -1,4 +1,5 @@
-// The small decisions of a launch: endpoints, output, argument expansion, addresses, what an unreachable master means.
+// Tests the small decisions of a launch: endpoints, output, argument expansion, addresses, the meaning of an
+// unreachable master.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -20,12 +20,13 @@
 
 namespace composer {
 
-// A job that the launcher takes, for fake_worker.
+// A job that the launcher accepts, for fake_worker.
 inline constexpr char kFakeJob[] =
     "model: {name: mlp}\ntrain_dataloader: {name: gaussian_classification}\nglobal_train_batch_size: 1\nmax_duration: "
     "1ep\n";
 
-// `steps=20` behind the job's file is a word for fake_worker, and no key of a job: it travels as `variables.steps=20`.
+// `steps=20` after the job's file is an argument for fake_worker and not a key of a job, so it travels as
+// `variables.steps=20`.
 inline void PassToFakeWorker(std::vector<std::string>& arguments) {
   bool settings = false;
   for (std::string& argument : arguments) {
@@ -38,7 +39,7 @@ inline void PassToFakeWorker(std::vector<std::string>& arguments) {
 
 class Launched {
  public:
-  // Starts at once. `folder` is the working directory and TMPDIR; it must outlive this.
+  // Starts at once. `folder` is the working directory and TMPDIR; it must outlive this object.
   Launched(const TempDir& folder, const std::string& binary, std::vector<std::string> arguments)
       : out_(folder.Path("stdout")), err_(folder.Path("stderr")) {
     PassToFakeWorker(arguments);
@@ -69,7 +70,7 @@ class Launched {
   pid_t pid() const { return pid_; }
   void Signal(int signal) { kill(pid_, signal); }
 
-  // As a shell would show it; -1 when it does not end in time.
+  // Returns the exit code as a shell would show it, or -1 when the process does not end in time.
   int Wait(absl::Duration limit = absl::Seconds(20)) {
     int status = 0;
     if (!WaitUntil([&] { return waitpid(pid_, &status, WNOHANG) == pid_; }, limit)) return -1;

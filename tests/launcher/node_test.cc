@@ -1,4 +1,4 @@
-// What a launch decides before any process exists: CPU shares, GPUs, environment, program kind, run lock.
+// Tests what a launch decides before any process exists: CPU shares, GPUs, environment, program kind, run lock.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -215,7 +215,7 @@ TEST_F(ProgramTest, Errors) {
       {{dir_.Path("no.py")}, "no such file"},
       {{dir_.Path("plain")}, "is not executable"},
       {{"validat"}, "did you mean `validate`?"},
-      {{"tool", "x"}, "to run the program on each rank: composer -c tool"},  // of the PATH
+      {{"tool", "x"}, "to run the program on each rank: composer -c tool"},  // found in PATH
       {{"train"}, "`train` is not a subcommand, a .yaml or a .py file (a job needs no subcommand: composer job.yaml)"},
       {{"train", "mine.yaml"}, "composer mine.yaml)"},
       {{"zzz"}, "composer --help lists the commands"},
@@ -290,7 +290,7 @@ TEST(RunLockTest, WaitsForTheRestOfADeadOwnersJob) {
   const pid_t owner = fork();
   if (owner == 0) {
     auto lock = RunLock::Take(dir.Path("run"));
-    if (fork() == 0) {  // as the spawner: holds the lock a little longer than the owner lives
+    if (fork() == 0) {  // acts as the spawner: holds the lock a little longer than the owner lives
       usleep(100'000);
       _exit(0);
     }

@@ -1,4 +1,4 @@
-// The real binary on "several nodes": launchers on one machine that meet at an endpoint, as they would on several.
+// Runs the real binary on "several nodes": launchers on one machine that meet at an endpoint, as they would on several.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ class NodesTest : public testing::Test {
  protected:
   NodesTest() : port_(absl::StrCat(*FreePort())) {}
 
-  // One launcher; each has a folder of its own for its output.
+  // Starts a launcher, which has its own folder for its output.
   Launched& Start(std::vector<std::string> arguments, const std::string& binary = COMPOSER_BINARY) {
     outputs_.push_back(std::make_unique<TempDir>());
     if (arguments[0] != "--join-timeout") arguments.insert(arguments.begin(), {"--join-timeout", "20"});
@@ -60,7 +60,7 @@ class NodesTest : public testing::Test {
 };
 
 TEST_F(NodesTest, TheSecondWaitsForTheFirstAndRanksAreAsGiven) {
-  Launched& second = Start(Node(1, 2, 4, kPrint));  // before node 0, whose rendezvous it needs
+  Launched& second = Start(Node(1, 2, 4, kPrint));  // started before node 0, whose rendezvous it needs
   absl::SleepFor(absl::Milliseconds(200));
   Launched& first = Start(Node(0, 2, 4, kPrint));
   EXPECT_EQ(first.Wait(), 0) << first.err();
@@ -168,7 +168,7 @@ TEST_F(NodesTest, ANodeThatNeverComes) {
   EXPECT_THAT(node.err(), AllOf(HasSubstr("no world within 1s"), HasSubstr("too few nodes have joined")));
 }
 
-// YAML jobs, whose workers fake_worker plays.
+// YAML jobs whose workers are played by fake_worker.
 class JobNodesTest : public NodesTest {
  protected:
   void SetUp() override {
@@ -215,7 +215,7 @@ TEST_F(JobNodesTest, AnotherConfigurationIsRefused) {
 }
 
 TEST_F(JobNodesTest, AnotherViewOfTheDataIsRefused) {
-  // The same words, but a path that depends on the node.
+  // The words are the same, but a path depends on the node.
   const std::string yaml =
       "model: {name: gpt}\ntrain_dataloader: {name: text_bytes, path: data}\nglobal_train_batch_size: 1\nmax_duration: "
       "1ep\n";

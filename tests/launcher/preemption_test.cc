@@ -1,5 +1,5 @@
-// What the sources ask, word by word, and what they make of the answers; the flag; the watch over them. Real HTTP is in
-// preemption_integration_test.cc.
+// Tests the exact requests of the sources and what they make of the answers, the flag, and the watch over them.
+// preemption_integration_test.cc uses real HTTP.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(NoticeTest, AnAzureEventThatHasBegunHasNoTime) {
   EXPECT_EQ((*notice)->deadline, absl::InfiniteFuture());
 }
 
-// Answers from a list, and keeps what was asked.
+// Answers from a list, and keeps the requests.
 struct Script {
   std::deque<absl::StatusOr<HttpReply>> replies;
   std::vector<std::string> asked;
@@ -241,7 +241,7 @@ TEST(SpecTest, FactsOfThisMachine) {
   EXPECT_EQ(ReadMachineFacts(dir.path()).product, "");
 }
 
-// Fails, fails, …, then a notice.
+// Fails several times, then gives a notice.
 class ScriptedSource final : public PreemptionSource {
  public:
   ScriptedSource(int failures, std::atomic<int>* acknowledged) : failures_(failures), acknowledged_(acknowledged) {}

@@ -1,4 +1,4 @@
-// The real binary with plain programs: exit codes, messages, signals, and that nothing is left behind.
+// Runs the real binary with plain programs: exit codes, messages, signals, and that nothing is left behind.
 // SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -188,7 +188,7 @@ TEST_F(ProgramTest, WorkersGoOnWhileTheRendezvousIsRestarted) {
   kill(rendezvous, SIGKILL);
   EXPECT_TRUE(WaitUntil([&] { return run.err().find("starting it again") != std::string::npos; }, absl::Seconds(5)));
   EXPECT_TRUE(IsAlive(worker));
-  ASSERT_TRUE(AtomicWriteFile(dir_.Path("go"), "").ok());  // they fail; the next generation needs the new rendezvous
+  ASSERT_TRUE(AtomicWriteFile(dir_.Path("go"), "").ok());  // workers fail; the next ones need the new rendezvous
   EXPECT_EQ(run.Wait(), 0) << run.err();
 }
 
@@ -325,7 +325,7 @@ TEST_F(ProgramTest, VersionHelpExplainDryRun) {
   }
 }
 
-// The names come from the table itself; those of composer_worker's commands are in tests/integration/help_test.py.
+// The names come from the table itself; tests/integration/help_test.py checks those of composer_worker's commands.
 TEST_F(ProgramTest, EveryCommandOfTheLauncherHasHelp) {
   for (const Subcommand& command : Subcommands()) {
     if (command.name == "validate" || command.name == "checkpoint" || command.name == "trace") continue;

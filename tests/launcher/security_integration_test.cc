@@ -1,4 +1,4 @@
-// Two launchers on an address that others could reach: who meets, who is refused, and that both are told why.
+// Two launchers on an address that others could reach: tests who meets, who is refused, and that both are told why.
 // SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// An IPv4 address of this machine that is not the loopback device's; "" when it has none.
+// Returns an IPv4 address of this machine that is not the loopback device's, or "".
 std::string OwnAddress() {
   ifaddrs* list = nullptr;
   std::string result;
@@ -43,7 +43,7 @@ class SecurityTest : public testing::Test {
     if (address_.empty()) GTEST_SKIP() << "this machine has no address but the loopback device's";
     port_ = FreePort().value();
   }
-  // The command of one node, with its home folder and more variables.
+  // Returns the command of one node, with its home folder and more variables.
   std::vector<std::string> Node(int node_rank, const std::string& home, std::vector<std::string> variables = {},
                                 std::vector<std::string> flags = {},
                                 const std::string& script = "echo rank $RANK of $WORLD_SIZE") {

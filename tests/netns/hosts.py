@@ -1,8 +1,9 @@
-"""Network namespaces as hosts. Each has a network card (a TAP device) whose cable ends at a switch in this process, so that a test
-can cut a cable, in one direction or both, or make it slow, and no packet says that it did.
+"""Network namespaces as hosts. Each has a network card (a TAP device) whose cable ends at a switch in this process, so
+that a test can cut a cable in one direction or both, or slow it down, without any packet that reveals it.
 
-Needs root, `ip` and /dev/net/tun; `why_not()` says what is missing. Nothing of the machine's own network is touched, no kernel
-module for shaping is needed, and everything is gone at the end, also the processes. Linux, Python's standard library only.
+Needs root, `ip` and /dev/net/tun; `why_not()` reports what is missing. The machine's own network is not touched, no
+kernel module for traffic shaping is needed, and everything is gone at the end, including the processes. Linux, Python's
+standard library only.
 SPDX-License-Identifier: Apache-2.0"""
 import collections
 import fcntl
@@ -28,7 +29,7 @@ def sh(*words, check=True):
 
 
 def why_not():
-    """Why this machine cannot play several hosts; "" when it can."""
+    """Returns why this machine cannot simulate several hosts, "" when it can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     if shutil.which("ip") is None:
@@ -45,7 +46,7 @@ def why_not():
 
 
 def open_tap(name):
-    """A new Ethernet device of that name in this namespace; it lasts as long as the descriptor."""
+    """Creates an Ethernet device of that name in this namespace; it lasts as long as the descriptor."""
     fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
     try:
@@ -57,7 +58,7 @@ def open_tap(name):
 
 
 def tcp_ports(frame):
-    """Source and destination of a TCP segment over IPv4; nothing of other frames."""
+    """Returns source and destination of a TCP segment over IPv4, nothing for other frames."""
     if len(frame) < 38 or frame[12:14] != b"\x08\x00" or frame[23] != 6:
         return ()
     return struct.unpack_from("!HH", frame, 14 + 4 * (frame[14] & 15))
@@ -71,12 +72,12 @@ class Cable:
         self.passes_in = self.passes_out = True  # to the host, from the host
         self.blocked_port = None                 # frames of this TCP port are dropped, either way; the others pass
         self.delay_s = 0.0                       # each way
-        self.bytes_per_s = None                  # each way; None: as fast as it goes
+        self.bytes_per_s = None                  # each way; None means unlimited
         self.free_at = {"in": 0.0, "out": 0.0}   # when the last frame will be through
 
 
 class Switch(threading.Thread):
-    """Learns which host has which address and forwards frames, one thread for all cables."""
+    """Learns which host has which address and forwards frames, with one thread for all cables."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -136,7 +137,7 @@ class Switch(threading.Thread):
 
     @staticmethod
     def through(cable, way, now, frame):
-        """When a frame that enters the cable at `now` comes out at its other end."""
+        """Returns when a frame that enters the cable at `now` comes out at its other end."""
         begin = max(now, cable.free_at[way])
         cable.free_at[way] = begin + (len(frame) / cable.bytes_per_s if cable.bytes_per_s else 0.0)
         return cable.free_at[way] + cable.delay_s
@@ -147,13 +148,13 @@ class Switch(threading.Thread):
             try:
                 os.write(cable.fd, frame)
             except OSError:
-                pass  # its queue is full: lost, as on any network
+                pass  # its queue is full: the frame is lost, as on any network
 
 
 class Process:
-    """A program on a host. Every line it says is kept with the time it came."""
+    """A program on a host. Every line that it prints is kept with its arrival time."""
 
-    started = []  # to be waited for when the network goes
+    started = []  # waited for when the network is shut down
 
     def __init__(self, namespace, argv, **options):
         Process.started.append(self)
@@ -169,14 +170,14 @@ class Process:
         self.popen.stdout.close()
 
     def said(self, text, since=0.0):
-        """When a line with `text` first came after `since`; None: it did not."""
+        """Returns when a line with `text` first came after `since`, or None when it did not."""
         return next((at for at, line in list(self.lines) if at >= since and text in line), None)
 
     def text(self):
         return "\n".join(f"{at:.3f} {line}" for at, line in list(self.lines))
 
     def exit_code(self, timeout):
-        """The code, once it has ended and all it said was read; None: it has not."""
+        """Returns the exit code, once the process has ended and all its output was read, or None."""
         try:
             code = self.popen.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -205,7 +206,7 @@ class Host:
         return [int(pid) for pid in sh("ip", "netns", "pids", self.name, check=False).stdout.split()]
 
     def pid_of(self, name):
-        """Of the process whose comm is `name`; None: there is none."""
+        """Returns the pid of the process whose comm is `name`, or None."""
         for pid in self.pids():
             try:
                 if (pathlib.Path("/proc") / str(pid) / "comm").read_text().strip() == name:
@@ -222,14 +223,14 @@ class Host:
                 pass
 
     def cut(self, incoming=True, outgoing=True):
-        """Silently, as a broken cable or a dead switch does: no packet passes, nobody is told."""
+        """Cuts silently, like a broken cable or a dead switch: no packet passes, and nobody is notified."""
         if incoming:
             self.cable.passes_in = False
         if outgoing:
             self.cable.passes_out = False
 
     def block(self, port):
-        """One TCP port is cut off, silently; the rest of the network works."""
+        """Blocks one TCP port silently; the rest of the network works."""
         self.cable.blocked_port = port
 
     def mend(self):
@@ -237,11 +238,11 @@ class Host:
         self.cable.blocked_port = None
 
     def slow(self, delay_s, bytes_per_s):
-        """Both ways."""
+        """Slows both directions."""
         self.cable.delay_s, self.cable.bytes_per_s = delay_s, bytes_per_s
 
     def power_off(self):
-        """No farewell of any kind: the cable goes first, so that the kernel's FIN and RST reach nobody."""
+        """Cuts the power without a farewell: the cable goes first, so that the kernel's FIN and RST reach nobody."""
         self.cut()
         self.signal_all(signal.SIGKILL)
 
@@ -253,7 +254,7 @@ class Host:
 
 
 class Network:
-    """with Network(2) as hosts: ..."""
+    """Use as `with Network(2) as hosts: ...`."""
 
     def __init__(self, count):
         self.name = f"composer-{os.getpid()}-{uuid.uuid4().hex[:4]}"

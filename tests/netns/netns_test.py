@@ -1,9 +1,9 @@
-"""Several hosts, each a network namespace with its own `composer`: nodes die, cables are cut, links are slow. Every run must end in
-the right state and name the right cause. Prints the times beside the goals; only generous limits are asserted, since the machine
-may be loaded.
+"""Several hosts, each a network namespace with its own `composer`: nodes die, cables are cut, links are slow. Every run
+must end in the right state and report the right cause. Prints the times beside the goals; only generous limits are
+asserted, since the machine may be loaded.
 
-COMPOSER_BIN: folder with composer. FAKE_WORKER: plays composer_worker (default: ../tests/fake_worker, from there). COMPOSER_WORKER: the
-real one (default: beside composer; its tests are skipped when it is not built).
+COMPOSER_BIN is the folder with composer. FAKE_WORKER replaces composer_worker (default: ../tests/fake_worker, relative
+to it). COMPOSER_WORKER is the real one (default: beside composer; its tests are skipped when it is not built).
 SPDX-License-Identifier: Apache-2.0"""
 import json
 import os
@@ -39,7 +39,8 @@ TINY_JOB = {
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 def for_fake_worker(setting):
-    """Its words are no keys of a job: they travel as variables."""
+    """Returns the setting in the form in which it reaches the fake worker: its words are not keys of a job, so they
+    travel as variables."""
     return f"variables.{setting}" if re.match(r"(steps|step_ms|save|stubborn|die_\w+|linger_\w+)=", setting) else setting
 
 
@@ -94,7 +95,7 @@ class NodesTest(unittest.TestCase):
         return "\n".join(f"--- node {i}\n{p.text()}" for i, p in enumerate(self.nodes))
 
     def wait_for_step(self, step):
-        """That rank 0 has saved; its checkpoint holds the step."""
+        """Waits until rank 0 has saved; its checkpoint holds the step."""
         path = self.folder / "run/fake-checkpoint"
         self.wait_for(lambda: path.exists() and int(path.read_text() or 0) >= step, f"step {step}")
 
@@ -143,7 +144,7 @@ class FaultsTest(NodesTest):
         self.assertEqual(self.restarts(), 1)
 
     def test_restarts_are_counted_for_the_job(self):
-        """Crashes on either node in turn spend one budget."""
+        """Crashes on either node in turn use up one budget."""
         nodes = self.launch_all("steps=40", "save=1000", "die_rank=1", "die_step=4", "die_how=70", "die_generations=99", flags=("--max-restarts=2",))
         for node in nodes:
             self.expect_exit(node, 93)
@@ -198,13 +199,14 @@ class FaultsTest(NodesTest):
         self.expect_node_0_goes_on_alone(nodes)
 
     def test_power_off_in_a_large_job(self):
-        """Its launchers are pinged every 10 s (rendezvous/worlds/timeouts.h); the kernels' keepalive notices the host all the same."""
+        """Its launchers are pinged every 10 s (rendezvous/worlds/timeouts.h); the kernels' keepalive detects the host's
+        loss all the same."""
         nodes = self.lose_node_1(lambda host: host.power_off(), "power off, a job of at most 10,000 nodes", nodes="1:10000",
                                  flags=("--last-call", 3))
         self.expect_node_0_goes_on_alone(nodes)
 
     def expect_node_1_leaves(self, nodes, since):
-        """It has no rendezvous, and no list of others that could serve."""
+        """The node has no rendezvous, and no list of others that could serve."""
         self.expect_exit(nodes[1], 69)
         print(f"  the lonely node left with 69 after {time.monotonic() - since:.1f} s (goal 5 s)")
         self.assertIn("rendezvous", nodes[1].text())
@@ -254,7 +256,7 @@ class FaultsTest(NodesTest):
         self.assertEqual(self.restarts(), 0)
 
     def test_a_blip_of_the_way_to_the_rendezvous_ends_nothing(self):
-        """Workers do not use it; each launcher reaches the other one all the while."""
+        """Workers do not use it, and each launcher can reach the other one throughout."""
         nodes = self.launch_all("steps=2500")
         self.wait_for_step(20)
         at = time.monotonic()
@@ -304,7 +306,7 @@ class FaultsTest(NodesTest):
 
 
 class EndOfTheJobTest(NodesTest):
-    """With a list: a node that has not heard of the end would serve, and wait for the others."""
+    """With a list, a node that has not heard of the end would serve, and wait for the others."""
 
     def where_to_meet(self):
         return ["--rdzv-endpoint", ",".join(f"{host.address}:7501" for host in self.hosts)]
@@ -341,7 +343,7 @@ class SpareHostTest(NodesTest):
 
 
 class LostHost0Test(NodesTest):
-    """Host 0 serves the rendezvous, and is lost altogether."""
+    """Host 0 serves the rendezvous, and is lost completely."""
     HOSTS = 3
 
     def lose_host_0(self, how, **options):
@@ -415,7 +417,7 @@ class SuccessionTest(LostHost0Test):
 
 
 class RealWorkersTest(NodesTest):
-    """The same with composer_worker and Gloo between the hosts: a peer's death must not leave a rank in a collective."""
+    """The same with composer_worker and Gloo between hosts: a peer's death must not leave a rank in a collective."""
     WORKER = pathlib.Path(os.environ.get("COMPOSER_WORKER", BIN / "composer_worker"))
 
     def setUp(self):
@@ -457,7 +459,7 @@ class RealWorkersTest(NodesTest):
         self.expect_left_at_the_word()  # its peer's sockets never closed: Gloo alone would wait 30 minutes
 
     def test_host_0_is_killed_without_a_list(self):
-        """Its kernel ends its connections: rank 1 knows at once, and its launcher that nobody is left to meet."""
+        """Its kernel closes its connections: rank 1 knows at once, and its launcher that nobody is left to meet."""
         nodes = self.launch_all("max_duration=4000ba", nodes="1:2")
         self.wait_for_step(12)
         at = time.monotonic()
@@ -469,14 +471,14 @@ class RealWorkersTest(NodesTest):
         self.expect_no_process_left(1)
 
     def expect_left_at_the_word(self):
-        """Rank 0, blocked in a collective, left by itself and was not killed."""
+        """Rank 0, blocked in a collective, exited by itself and was not killed."""
         exits = self.summary()["generations"][0]["exits"]
         self.assertEqual([e["how"] for e in exits], ["exited with 69"], exits)
         self.assertIn("collateral", exits[0]["role"])
 
 
 class RealSuccessionTest(RealWorkersTest):
-    """Host 0 is lost altogether; the checkpoints are where all can read them, and the world goes on without it."""
+    """Host 0 is lost completely; all can read the checkpoints, and the world continues without it."""
     HOSTS = 3
 
     def where_to_meet(self):

@@ -47,7 +47,7 @@ inline std::unique_ptr<RendezvousClient> Connect(RendezvousClient::Options optio
   return *std::move(client);
 }
 
-// Joins of several nodes at once; their worlds in the order of the clients.
+// Joins several nodes at once. Returns their worlds in the order of the clients.
 inline std::vector<proto::World> JoinAll(const std::vector<RendezvousClient*>& clients) {
   std::vector<proto::World> worlds(clients.size());
   std::vector<std::thread> threads;

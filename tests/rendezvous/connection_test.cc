@@ -1,4 +1,4 @@
-// How a server listens and a client connects.
+// Tests how a server listens and a client connects.
 // SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ TEST(Rendezvous, BadOptionsAreNamed) {
 }
 
 TEST(Rendezvous, ConnectToNobodySaysWhere) {
-  int port = StartServer(1, 1)->port();  // gone by now
+  int port = StartServer(1, 1)->port();  // the server is gone by now
   RendezvousClient::Options options;
   options.address = absl::StrCat("127.0.0.1:", port);
   options.connect_timeout = absl::Milliseconds(50);
@@ -55,7 +55,7 @@ TEST(Rendezvous, ClientWaitsForAServerThatIsNotUpYet) {
   EXPECT_TRUE(client.ok()) << client.status();
 }
 
-// Passes one connection at a time on to `port`, each after a pause: a machine that is slow to shake hands.
+// Relays one connection at a time to `port`, each after a pause: a machine with slow handshakes.
 class SlowRelay {
  public:
   SlowRelay(int port, absl::Duration pause) : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -1,4 +1,4 @@
-// A coordinator and what its nodes say and hear, for tests.
+// A coordinator for tests, with what its nodes send and receive.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -54,7 +54,7 @@ class CoordinatorTest : public ::testing::Test {
     *join.mutable_last() = last;
     return Note(coordinator_.Join(session, FromJob(), join, clock_.Now()));
   }
-  // What the nodes hear of their worlds.
+  // Records what the nodes receive about their worlds.
   Coordinator::Outcome Note(Coordinator::Outcome outcome) {
     for (const auto& out : outcome.messages) {
       if (!out.message->has_world()) continue;
@@ -82,7 +82,7 @@ class CoordinatorTest : public ::testing::Test {
     cause.set_message(message);
     return coordinator_.GenerationEnded(session, generation, cause, clock_.Now());
   }
-  // Three nodes in generation 1, on sessions 1 to 3.
+  // Forms a world of three nodes in generation 1, on sessions 1 to 3.
   void FormThree() {
     for (int session = 1; session <= 3; ++session) Join(session);
   }

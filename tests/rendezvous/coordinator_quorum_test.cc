@@ -26,7 +26,7 @@ TEST_F(QuorumTest, AMinorityIsSentAway) {
 }
 
 TEST_F(QuorumTest, AWorldThatFewHaveHeardOfDoesNotDecideAlone) {
-  FormThree();  // as far as we know: sessions 2 and 3 are dead already, their nodes go on elsewhere
+  FormThree();  // as far as we know: sessions 2 and 3 are already dead, and their nodes continue elsewhere
   Lose(2);
   Lose(3);
   EXPECT_EQ(Join(1).begun, 0u);

@@ -1,4 +1,4 @@
-// A coordinator that was started again, or was itself stopped for a while: what it learns from its nodes.
+// Tests a coordinator that was started again, or was itself stopped for a while: what it learns from its nodes.
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/membership/coordinator.h"
 #include "tests/rendezvous/coordinator_fixture.h"
@@ -115,7 +115,8 @@ TEST_F(CoordinatorTest, ANewStreamOfANodeTakesOverItsSeatBeforeTheOldOneIsKnownD
   EXPECT_EQ(coordinator_.roster().present, 3);
 }
 
-// Found by simulation, seed 136,452: frozen right after its start, it woke behind the time that its nodes had to tell it.
+// Found by simulation, seed 136,452: frozen right after its start, the coordinator woke after the deadline by which its
+// nodes had to report.
 TEST(RestartedCoordinatorTest, AStallGivesTheNodesTheirTimeAgain) {
   const absl::Time start = absl::UnixEpoch() + absl::Hours(1);
   Coordinator coordinator({.job = "job",

@@ -1,4 +1,4 @@
-// grpc.health.v1 on the rendezvous, asked as a probe does: by name, with messages as bytes, since Debian ships no stubs.
+// Calls grpc.health.v1 on the rendezvous as a probe does: by name, with messages as bytes, since Debian ships no stubs.
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -10,7 +10,8 @@
 namespace composer {
 namespace {
 
-// The reply's bytes; the status's code as text when it failed. A request is {string service = 1}, a reply {enum status = 1}.
+// Returns the reply's bytes, or the status code as text when the call failed. A request is {string service = 1}, a
+// reply {enum status = 1}.
 std::string Check(int port, const std::string& service) {
   grpc::GenericStub stub(grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
   std::string bytes;

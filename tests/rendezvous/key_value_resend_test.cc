@@ -1,4 +1,4 @@
-// Answers that are lost between a launcher and the rendezvous: the launcher sends the call again, and each change is made
+// Answers are lost between a launcher and the rendezvous: the launcher sends the call again, and each change is made
 // once.
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/create_channel.h>
@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-// Passes every call on, and loses the answer of every other one.
+// Forwards every call, and loses the answer of every other one.
 class LossyNetwork final : public proto::KeyValue::Service {
  public:
   explicit LossyNetwork(const std::shared_ptr<grpc::Channel>& channel) : stub_(proto::KeyValue::NewStub(channel)) {}

@@ -114,7 +114,7 @@ TEST_P(KeyValueRpcTest, CountersAndTheRest) {
   EXPECT_FALSE(call(&Stub::Check, check, proto::CheckReply()).all_present());
 }
 
-// A launcher between workers and the rendezvous.
+// A launcher between the workers and the rendezvous.
 class ProxyTest : public KeyValueRpcTest {
  protected:
   void SetUp() override {
@@ -150,7 +150,7 @@ TEST_P(ProxyTest, AMeshReadsEachKeyOnceANode) {
   constexpr int kRanks = 16, kLocalRanks = 4;
   std::vector<std::thread> ranks;
   for (int local = 0; local < kLocalRanks; ++local) {
-    ranks.emplace_back([&] {  // before the keys are there, key by key, as Gloo does
+    ranks.emplace_back([&] {  // before the keys exist, key by key, like Gloo
       for (int peer = 0; peer < kRanks; ++peer) {
         const proto::GetReply reply = GetOnce({absl::StrCat("address/", peer)});
         ASSERT_EQ(reply.values_size(), 1);
@@ -164,7 +164,7 @@ TEST_P(ProxyTest, AMeshReadsEachKeyOnceANode) {
   EXPECT_EQ(upstream_->num_reads(), kRanks) << "not one a rank";
 }
 
-// L7: each of 1,500 saves added its keys to the launcher's memory.
+// Regression test for L7: each of 1,500 saves added its keys to the launcher's memory.
 TEST(KeyValueUpstream, KeysThatComeAndGoTakeNoMoreAndMoreMemory) {
   KeyValueUpstream upstream("a launcher", grpc::CreateChannel("unix:/nowhere", grpc::InsecureChannelCredentials()));
   uint64_t revision = 0;

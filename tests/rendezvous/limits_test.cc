@@ -1,4 +1,4 @@
-// What a peer cannot do to the rendezvous: huge messages, keys without end, connections without end, other users.
+// Tests what a peer cannot do to the rendezvous: huge messages, unlimited keys, unlimited connections, other users.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
@@ -26,7 +26,7 @@
 namespace composer {
 namespace {
 
-// A plain TCP connection; true when the server has closed it within `limit`.
+// A plain TCP connection that can report whether the server has closed it.
 class RawConnection {
  public:
   explicit RawConnection(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -1,4 +1,4 @@
-// Membership over real gRPC, nodes as threads.
+// Tests membership over real gRPC, with nodes as threads.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
@@ -120,7 +120,7 @@ TEST(Rendezvous, MismatchIsRefusedWithTheFieldThatDiffers) {
   options.job = "another job";
   EXPECT_THAT(std::string(Connect(options)->Join(kLong).status().message()),
               HasSubstr("this rendezvous serves \"job\""));
-  // The right one is still welcome, and the first one's Join goes on where it timed out.
+  // The right one is still accepted, and the first one's Join continues where it timed out.
   auto second = Connect(NodeOptions(*server, 1));
   EXPECT_EQ(JoinAll({first.get(), second.get()})[0].nodes(), 2);
 }
@@ -154,7 +154,7 @@ TEST(Rendezvous, HandlerRunsOnceForAGenerationAndNotFromTheDestructor) {
   JoinAll({first.get(), second.get()});
   second.reset();  // while its world runs
   ASSERT_TRUE(told.WaitForNotificationWithTimeout(kLong));
-  server.reset();  // the stream's end is no news: the generation was over already
+  server.reset();  // the end of the stream adds nothing: the generation was already over
   EXPECT_EQ(first->Join(kLong).status().code(), absl::StatusCode::kUnavailable);
   first.reset();
   EXPECT_EQ(calls[0], 1);

@@ -1,4 +1,4 @@
-// What launchers do, as far as the rendezvous sees it.
+// What launchers do, as seen by the rendezvous.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -22,11 +22,11 @@ proto::NodeInfo InfoOf(const Agent& agent, int a, bool given_ranks, bool serves)
   return info;
 }
 
-constexpr double kProbeLimit = 0.25;  // seconds, as launcher/prober
+constexpr double kProbeLimit = 0.25;  // seconds, same as launcher/prober
 
 }  // namespace
 
-// Whether a process on the agent's host finds the other one alive.
+// Returns whether a process on the agent's host finds the other one alive.
 bool Simulation::Reaches(int a, const proto::Liveness& life) const {
   const int b = life.port() - 1;
   const Agent& other = agents_[b];
@@ -48,7 +48,7 @@ void Simulation::SetState(Agent& agent, State state) {
   if (state == State::kRunning) count(+1);
 }
 
-// What an agent holds for the newest world, as a member of it or not.
+// Sets what an agent considers the newest world, whether it is a member of it or not.
 void Simulation::Believe(int a, const proto::MembershipRecord& record) {
   Agent& agent = agents_[a];
   Forget(agent);
@@ -68,7 +68,7 @@ void Simulation::Forget(Agent& agent) {
   agent.record.Clear();
 }
 
-// What a launcher of a list of hosts keeps on its host's disk (launcher/rendezvous/node_memory.h).
+// Records what a launcher with a list of hosts keeps on its host's disk (launcher/rendezvous/node_memory.h).
 void Simulation::Remember(Agent& agent) const {
   if (!list_) return;
   agent.remembered_id = agent.node_id;
@@ -116,7 +116,7 @@ void Simulation::Kill(int a, bool silent) {
     const bool late = silent || IsCut(a, stream->server);
     In(late ? kKeepaliveLow : 0.0001, late ? kKeepaliveHigh : 0.02, [this, stream] { BreakServerEnd(stream); });
   }
-  if (hosted_ && a < num_servers_) KillServer(a, absl::InfiniteDuration());  // its child
+  if (hosted_ && a < num_servers_) KillServer(a, absl::InfiniteDuration());  // the server is its child
 }
 
 void Simulation::GiveUp(int a, const std::string& why) {
@@ -134,7 +134,7 @@ void Simulation::Leave(int a) {
     message.mutable_leave();
     Send(agent.stream, std::move(message));
   }
-  for (auto& [id, world] : worlds_) {  // the one it runs, or one whose word is on its way to it
+  for (auto& [id, world] : worlds_) {  // the world that it runs, or one whose message is on its way to it
     const bool runs = agent.state == State::kRunning && id == agent.record.world();
     const bool member = std::count(world.members.begin(), world.members.end(), std::pair(a, agent.life)) > 0;
     if (runs || (member && world.generation > agent.record.generation())) world.left.insert({a, agent.life});
@@ -175,7 +175,7 @@ void Simulation::EndWorkers(int a, double low, double high) {
   });
 }
 
-// The agent's end of its stream is over.
+// Ends the agent's side of its stream.
 void Simulation::LoseStream(int a) {
   Agent& agent = agents_[a];
   if (agent.away || agent.state == State::kGone) return;
@@ -256,7 +256,7 @@ void Simulation::SendJoin(int a) {
   Send(agent.stream, std::move(message));
 }
 
-// Messages to a coordinator may be doubled and overtake each other, which real streams do not do.
+// Messages to a coordinator may be duplicated and reordered, which does not happen on real streams.
 void Simulation::Send(const StreamPtr& stream, proto::NodeMessage message) {
   message.mutable_caller()->set_job("job");
   message.mutable_caller()->set_generation(agents_[stream->agent].record.generation());
@@ -337,7 +337,7 @@ void Simulation::Cut(int a, int s, absl::Duration length) {
   });
 }
 
-// Hosts on two sides, which do not hear each other.
+// Separates the hosts into two sides, which cannot communicate with each other.
 void Simulation::Part(uint64_t sides, absl::Duration length) {
   const auto side = [&](size_t host) { return (sides >> (host % 60)) % 2; };
   partitions_.emplace_back(sides, now_ + length);

@@ -1,4 +1,4 @@
-// The processes that serve, around the real Coordinator.
+// The server processes, around the real Coordinator.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -7,8 +7,8 @@
 namespace composer::simulated {
 namespace {
 
-constexpr absl::Duration kStall = absl::Milliseconds(1250);  // as rendezvous/service
-constexpr absl::Duration kSettle = absl::Seconds(5);         // as the launcher starts a rendezvous again
+constexpr absl::Duration kStall = absl::Milliseconds(1250);  // same as rendezvous/service
+constexpr absl::Duration kSettle = absl::Seconds(5);         // time until the launcher restarts a rendezvous
 constexpr absl::Duration kSuccessorGrace = absl::Seconds(8);
 
 }  // namespace

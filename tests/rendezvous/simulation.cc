@@ -1,4 +1,4 @@
-// The history: what happens when, and what must have come of it.
+// The history: what happens when, and what must result from it.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/rendezvous/simulation.h"
 
@@ -10,15 +10,15 @@ namespace composer {
 namespace simulated {
 namespace {
 
-constexpr absl::Duration kFaultTime = absl::Seconds(100);  // faults happen in it, then the network heals
-constexpr absl::Duration kPatience = absl::Seconds(240);   // in which a world must form after that
+constexpr absl::Duration kFaultTime = absl::Seconds(100);  // faults happen within it, then the network heals
+constexpr absl::Duration kPatience = absl::Seconds(240);   // a world must form within it after that
 
 }  // namespace
 
 Simulation::Simulation(const SimulationOptions& options) : options_(options), random_(options.seed) {
   now_ = absl::UnixEpoch() + absl::Hours(1);
   end_ = now_ + kFaultTime + kPatience;
-  calm_from_ = now_ + absl::Seconds(30);  // all have come
+  calm_from_ = now_ + absl::Seconds(30);  // all have come by then
   Plan();
   PlanFaults();
 }
@@ -77,13 +77,13 @@ void Simulation::PlanFaults() {
 void Simulation::Make(const PlannedFault& fault) {
   const int a = static_cast<int>(fault.choice % agents_.size());
   const int s = static_cast<int>(fault.choice % servers_.size());
-  // A lone server that was restarted while all who know of its world are cut off cannot know either (docs/rendezvous.md):
-  // one or the other.
+  // When a lone server is restarted while all who know of its world are cut off, it cannot know of it either
+  // (docs/rendezvous.md). A history therefore has only one of the two faults.
   const bool cuts = fault.kind == Fault::kCut || fault.kind == Fault::kCutMany || fault.kind == Fault::kPartition;
   if (!list_ && (lone_cuts_ ? fault.kind == Fault::kServerKilled : cuts)) return;
   if (fault.kind == Fault::kAgentResets || fault.kind == Fault::kAgentFallsSilent) ExpectEndAfterDeath(a);
   if (fault.kind == Fault::kCut) ExpectNoEndAfterCut(a, s, absl::Seconds(0.5 + 15 * fault.length));
-  Disturb(absl::Seconds(40 * fault.length));  // longer than any of them lasts
+  Disturb(absl::Seconds(40 * fault.length));  // longer than the effect of any of them
   switch (fault.kind) {
     case Fault::kWorkerFails:
       return FailWorker(a);
@@ -128,7 +128,8 @@ void Simulation::Heal() {
   partitions_.clear();
 }
 
-// A world can form of those that are alive: enough of them, with a server, and in a list a majority of the last world.
+// A world can form of the live agents: enough of them, with a server, and with a list also a majority of the last
+// world.
 bool Simulation::MayProgress() const {
   const auto alive = [](const Agent& agent) { return agent.state != State::kGone; };
   const auto num_alive = std::count_if(agents_.begin(), agents_.end(), alive);
@@ -141,7 +142,7 @@ bool Simulation::MayProgress() const {
     int there = 0;
     for (const auto& [agent, life] : world.members)
       there += alive(agents_[agent]) && Remembers(agents_[agent].life, {agent, life});
-    if (2 * there <= static_cast<int>(world.members.size())) return false;  // perhaps the last one: not our promise
+    if (2 * there <= static_cast<int>(world.members.size())) return false;  // perhaps the last one: not promised
   }
   return true;
 }

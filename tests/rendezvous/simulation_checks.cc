@@ -1,4 +1,4 @@
-// What every world must be like; see simulation.h.
+// The requirements on every world; see simulation.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -16,7 +16,7 @@ bool Simulation::IsAlive(const Life& life) const {
   return agent.life == life.second && agent.state != State::kGone;
 }
 
-// Null: dead, or gone to another server, and not known to be.
+// Returns null when the process is dead or attached to another server, so that this one knows nothing of it.
 const Agent* Simulation::AgentBehind(const Life& life, int s) const {
   const Agent& agent = agents_[life.first];
   return IsAlive(life) && agent.stream != nullptr && agent.stream->server == s ? &agent : nullptr;
@@ -42,7 +42,7 @@ void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
     if (!nodes.insert(life).second) return Violate("agent ", life.first, " is in a world twice");
     base_rank += SlotsOf(life.first);
     world.members.push_back(life);
-    if (left_.count(life) > 0) world.left.insert(life);  // its farewell is on its way
+    if (left_.count(life) > 0) world.left.insert(life);  // its farewell message is on its way
     const Agent* agent = AgentBehind(life, s);
     if (agent == nullptr || agent->record.generation() <= newest) continue;
     newest = agent->record.generation();
@@ -56,7 +56,7 @@ void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
   ++result_.num_worlds;
 }
 
-// Those that come from the last world stand as they stood in it.
+// Agents that come from the last world keep the order that they had in it.
 void Simulation::CheckOrder(const WorldRecord& world, int s) {
   if (world.follows.empty()) return;
   int last_rank = -1;
@@ -69,7 +69,7 @@ void Simulation::CheckOrder(const WorldRecord& world, int s) {
   }
 }
 
-// A later process of a host knows what an earlier one was in, unless that one took its leave.
+// A later process of a host knows what an earlier one was in, unless that one left properly.
 bool Simulation::Remembers(int life, const Life& earlier) const {
   return life >= earlier.second && (life == earlier.second || left_.count(earlier) == 0);
 }
@@ -78,7 +78,7 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
   if (!list_) return;
   const auto last = worlds_.find(world.follows);
   if (last == worlds_.end()) {
-    // Of processes that are gone it cannot be said what they had told.
+    // It is not known what processes that are gone had reported.
     const auto is_gone = [&](const Life& life) { return AgentBehind(life, s) == nullptr; };
     if (std::any_of(world.members.begin(), world.members.end(), is_gone)) return;
     const int there = static_cast<int>(world.members.size());
@@ -86,7 +86,7 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
       Violate("a first world of ", there, " of ", policy_.max_nodes, " nodes");
     return;
   }
-  const bool of_all = given_ranks_ && world.members.size() == agents_.size();  // nobody is left to go on elsewhere
+  const bool of_all = given_ranks_ && world.members.size() == agents_.size();  // no agent is left over
   if (of_all) return;
   const std::set<Life> members(last->second.members.begin(), last->second.members.end());
   std::set<Life> there;
@@ -95,7 +95,7 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
       if (member.first == stream->agent && Remembers(stream->life, member)) there.insert(member);
     }
   }
-  // It, or a later process of its host that was the same node: its place is nobody's.
+  // Either it or a later process of its host that was the same node; its place is vacant.
   const auto is_left = [&](const Life& life) {
     const auto later = left_.lower_bound(life);
     return later != left_.end() && later->first == life.first;
@@ -106,7 +106,7 @@ void Simulation::CheckQuorum(const WorldRecord& world, int s) {
   }
 }
 
-// An agent takes a world for its own.
+// An agent adopts a world as its own.
 void Simulation::CheckBelief(int a, const proto::World& told) {
   if (worlds_.count(told.id()) == 0) return Violate("agent ", a, " got a world that nobody formed");
   const Life life = {a, agents_[a].life};
@@ -127,13 +127,13 @@ void Simulation::CheckRuns(const std::string& id) {
   }
 }
 
-// What it does may take a while to settle.
+// The effects of a fault may take a while to settle.
 void Simulation::Disturb(absl::Duration length) {
   calm_from_ = std::max(calm_from_, now_ + length + absl::Seconds(20));
   ++num_disturbances_;
 }
 
-// Of an agent that is about to die.
+// The agent is about to die.
 void Simulation::ExpectEndAfterDeath(int a) {
   const Agent& agent = agents_[a];
   const bool is_server = hosted_ && a < num_servers_;
@@ -147,7 +147,7 @@ void Simulation::ExpectEndAfterDeath(int a) {
   });
 }
 
-// Of an agent that is about to be cut off from a server; others that are attached there reach it.
+// The agent is about to be cut off from a server; others that are attached there can reach it.
 void Simulation::ExpectNoEndAfterCut(int a, int s, absl::Duration length) {
   const Agent& agent = agents_[a];
   const std::string id = agent.record.world();
@@ -157,7 +157,7 @@ void Simulation::ExpectNoEndAfterCut(int a, int s, absl::Duration length) {
   };
   if (!IsCalm() || !attached(agent) || std::count_if(agents_.begin(), agents_.end(), attached) < 2) return;
   if (hosted_ && (agent.host.port() == 0 || agent.server != s || a == s)) return;
-  constexpr absl::Duration kDetected = absl::Milliseconds(3500);  // both ends have noticed, and look again
+  constexpr absl::Duration kDetected = absl::Milliseconds(3500);  // both ends have noticed, and check again
   const bool grows =
       std::any_of(agents_.begin(), agents_.end(), [](const Agent& v) { return v.state == State::kJoining; });
   if (grows || length + kDetected > policy_.blip) return;

@@ -24,21 +24,21 @@ namespace composer::simulated {
 
 inline constexpr double kKeepaliveLow = 1.5, kKeepaliveHigh = 2.9;  // seconds until a silent peer is noticed
 
-// One connection of an agent to a server's process. Its two ends learn of its end at different times.
+// One connection of an agent to a server's process. Its two ends learn at different times that it has ended.
 struct Stream {
   Coordinator::Session session = 0;
   int agent = 0;
-  int life = 0;  // of the agent: which of its processes
+  int life = 0;  // which of the agent's processes
   int server = 0;
   bool agent_end = true;
   bool server_end = true;
-  bool introduced = false;                      // its first message has arrived: none overtakes that one
+  bool introduced = false;                      // its first message has arrived; none overtakes that one
   absl::Time last_down = absl::InfinitePast();  // what a server sends arrives in order
 };
 using StreamPtr = std::shared_ptr<Stream>;
 
 struct Server {
-  std::unique_ptr<Coordinator> coordinator;  // null: no process
+  std::unique_ptr<Coordinator> coordinator;  // null when there is no process
   bool host_lost = false;
   absl::Time frozen_until = absl::InfinitePast();
   absl::Duration clock_error;
@@ -48,12 +48,12 @@ struct Server {
 
 enum class State { kGone, kLooking, kJoining, kRunning, kEnding };
 
-// What launcher/rendezvous_link and the supervisor are together.
+// An agent stands for launcher/rendezvous_link together with the supervisor.
 struct Agent {
   std::string node_id;
   int life = 0;  // counts processes
   State state = State::kGone;
-  bool away = false;  // has no stream: looks for a server
+  bool away = false;  // has no stream and looks for a server
   bool wants_join = false;
   StreamPtr stream;
   proto::MembershipRecord record;
@@ -61,11 +61,11 @@ struct Agent {
   proto::MembershipRecord remembered;
   bool served = false;
   absl::Time away_since;
-  absl::Time broken_since;  // InfiniteFuture: workers run
+  absl::Time broken_since;  // InfiniteFuture while workers run
   absl::Time refused_since = absl::InfiniteFuture();
   std::optional<proto::FailureCause> untold;
-  int server = -1;       // that it was attached to last
-  proto::Liveness host;  // of the agent beside it
+  int server = -1;       // the last one it was attached to
+  proto::Liveness host;  // of the agent on its host
   absl::Duration clock_error;
   std::vector<absl::Time> shunned_until, cut_until;  // by server
 };
@@ -75,10 +75,10 @@ using Life = std::pair<int, int>;  // an agent and which of its processes
 struct WorldRecord {
   uint64_t generation = 0;
   std::vector<Life> members;  // by node rank
-  std::string follows;        // the newest world that a member had heard of when this one formed; "": none
+  std::string follows;        // the newest world that a member knew when this one formed, or ""
   int running = 0;
-  std::set<Life> left;  // said farewell: the others go on
-  bool ran = false;     // on all of its members at one time
+  std::set<Life> left;  // said farewell: the others continue
+  bool ran = false;     // on all of its members at the same time
 };
 
 enum class Fault {
@@ -137,7 +137,7 @@ class Simulation {
     Note("VIOLATION: ", result_.violation);
   }
 
-  // simulation.cc: the history.
+  // Implemented in simulation.cc: the history.
   void Plan();
   void PlanFaults();
   void Make(const PlannedFault& fault);
@@ -145,7 +145,7 @@ class Simulation {
   void CheckProgress();
   bool MayProgress() const;
 
-  // simulated_agents.cc
+  // Implemented in simulated_agents.cc.
   void Launch(int a);
   void Kill(int a, bool silent);
   void Leave(int a);
@@ -168,7 +168,7 @@ class Simulation {
   bool Reaches(int a, const proto::Liveness& life) const;
   bool HostIsLost(int a) const { return hosted_ && a < num_servers_ && servers_[a].host_lost; }
 
-  // simulated_servers.cc
+  // Implemented in simulated_servers.cc.
   void StartServer(int s, bool again);
   void KillServer(int s, absl::Duration away);
   void Freeze(int s, absl::Duration length);
@@ -181,7 +181,7 @@ class Simulation {
   absl::Time ClockOfAgent(int a) const { return now_ + agents_[a].clock_error; }
   absl::Time ClockOf(int s) const { return now_ + servers_[s].clock_error; }
 
-  // simulation_checks.cc
+  // Implemented in simulation_checks.cc.
   void CheckFormed(int s, const Coordinator::Outcome& outcome);
   void CheckOrder(const WorldRecord& world, int s);
   void CheckQuorum(const WorldRecord& world, int s);
@@ -206,22 +206,22 @@ class Simulation {
   MembershipPolicy policy_;
   int num_servers_ = 1;
   bool list_ = false;    // several hosts may serve
-  bool hosted_ = false;  // servers are run by the agents of the same number
+  bool hosted_ = false;  // servers are run by the agents with the same index
   bool given_ranks_ = false;
-  bool lone_cuts_ = false;  // a lone server's network is cut, its process is not killed
+  bool lone_cuts_ = false;  // a lone server's network is cut, but its process is not killed
   std::vector<Server> servers_;
   std::vector<Agent> agents_;
   std::vector<PlannedFault> faults_;
   std::vector<std::pair<uint64_t, absl::Time>> partitions_;  // sides, and until when
-  absl::Time calm_from_ = absl::InfinitePast();              // nothing that was done lasts until then
+  absl::Time calm_from_ = absl::InfinitePast();              // no fault's effect lasts beyond this
   int num_disturbances_ = 0;
   Coordinator::Session last_session_ = 0;
   int num_processes_ = 0;
   std::map<std::string, WorldRecord> worlds_;                 // by id
-  std::map<uint64_t, std::map<std::string, int>> believers_;  // processes that live, by generation and world
+  std::map<uint64_t, std::map<std::string, int>> believers_;  // live processes, by generation and world
   std::set<Life> left_;                                       // said farewell
   std::set<Life> heard_to_leave_;                             // by their server
-  std::map<std::pair<std::string, int>, Life> seats_;         // who believes to have a node rank of a world
+  std::map<std::pair<std::string, int>, Life> seats_;         // who believes that it has a node rank of a world
 };
 
 }  // namespace composer::simulated

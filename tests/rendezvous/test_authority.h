@@ -28,7 +28,7 @@ class TestAuthority {
 
   std::string path() const { return Path(".pem"); }
 
-  // `subject`.pem and .key for a DNS name or an IPv4 address, replaced by renames; valid until now + `left`.
+  // Issues `subject`.pem and .key for a DNS name or an IPv4 address, replaced by renames, valid until now + `left`.
   TlsFiles Issue(const std::string& subject, const std::string& host, absl::Duration left) const {
     const std::string base = dir_.Path(absl::StrCat(name_, "-", subject));
     const bool ip = absl::EndsWith(host, ".1");
@@ -63,7 +63,7 @@ class TestAuthority {
   const std::string name_;
 };
 
-// The status of an empty unary call of any method.
+// Returns the status of an empty unary call of any method.
 inline grpc::StatusCode CallRaw(const std::shared_ptr<grpc::Channel>& channel, const std::string& method) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;

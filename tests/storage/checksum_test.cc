@@ -6,7 +6,7 @@
 namespace composer {
 namespace {
 
-TEST(Checksum, IsXxh3) {  // xxhsum -H3 of the same bytes
+TEST(Checksum, IsXxh3) {  // the same bytes by xxhsum -H3
   EXPECT_EQ(ChecksumText(Xxh3("")), "2d06800538d394c2");
   EXPECT_NE(Xxh3("a"), Xxh3("b"));
 }

@@ -32,7 +32,7 @@ std::string Content(ObjectStore& store, const std::string& key) {
   return content.ok() ? *content : std::string(absl::StatusCodeToString(content.status().code()));
 }
 
-// R11: on a file system without hard links no checkpoint was ever committed.
+// Regression test for R11: on a file system without hard links no checkpoint was ever committed.
 TEST(TakeFreeName, OfManyExactlyOneGetsTheNameWhateverTheFileSystemKnows) {
   for (const NameBy by : {NameBy::kLink, NameBy::kRename, NameBy::kReserve}) {
     TempDir dir;
@@ -63,8 +63,8 @@ TEST(TakeFreeName, OfManyExactlyOneGetsTheNameWhateverTheFileSystemKnows) {
 
 class PowerCut : public testing::TestWithParam<Loses> {};
 
-// At whatever step the power goes, the key has all of its old content or all of the new one; when Put returned, the new
-// one.
+// At whatever step the power is cut, the key has all of its old content or all of the new content; once Put has
+// returned, the new content.
 TEST_P(PowerCut, PutIsAllOrNothingAtEveryStepAndDurableOnceReturned) {
   int last_cut = 0;
   for (int cut = 0; cut < kMoreStepsThanAPut; ++cut) {
@@ -81,7 +81,7 @@ TEST_P(PowerCut, PutIsAllOrNothingAtEveryStepAndDurableOnceReturned) {
       EXPECT_THAT(Content(store, "c/k"), AnyOf("old content", "new and longer content")) << cut;
     }
   }
-  EXPECT_GT(last_cut, 5);                       // the cuts did hit the steps of Put …
+  EXPECT_GT(last_cut, 5);                       // some cuts did hit the steps of Put …
   EXPECT_LT(last_cut, kMoreStepsThanAPut - 1);  // … and all of them
 }
 
@@ -133,7 +133,7 @@ TEST(LocalStore, AFullDiskIsResourceExhaustedAndLeavesTheOldContentAndNothingEls
   TempDir dir;
   LocalStore store(dir.path());
   ASSERT_TRUE(store.Put("k", {"old"}).ok());
-  // The kernel itself refuses: files may have 64 KiB at most.
+  // The kernel itself rejects the write: files may have at most 64 KiB.
   rlimit limit;
   getrlimit(RLIMIT_FSIZE, &limit);
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);

@@ -9,7 +9,7 @@
 namespace composer {
 namespace {
 
-// Keeps what the store needs for as long as the store.
+// Keeps what the store needs alive as long as the store.
 template <typename Owner, typename Store>
 std::shared_ptr<ObjectStore> Keep(std::shared_ptr<Owner> owner, Store* store) {
   return {store, [owner](ObjectStore* doomed) { delete doomed; }};

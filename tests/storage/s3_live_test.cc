@@ -1,5 +1,5 @@
-// The conformance suite on a real server: COMPOSER_TEST_PLACE names a bucket and a prefix of this test's own. Run by
-// tests/integration/s3_test.py; it is no ctest by itself.
+// Runs the conformance suite on a real server: COMPOSER_TEST_PLACE names a bucket and a prefix reserved for this test.
+// tests/integration/s3_test.py runs it; it is not a ctest by itself.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/env.h"
 #include "storage/open_store.h"
@@ -8,7 +8,7 @@
 namespace composer {
 namespace {
 
-// Each store in a folder of its own, so that each test starts with an empty one.
+// Each store is in its own folder, so that each test starts with an empty one.
 INSTANTIATE_TEST_SUITE_P(Live, ObjectStoreSuite, testing::Values([]() -> std::shared_ptr<ObjectStore> {
                            static int count = 0;
                            const Environment env = Environment::FromProcess();

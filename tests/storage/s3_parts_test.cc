@@ -1,4 +1,4 @@
-// The pure parts around S3: answers, configuration files, credentials, places, retries.
+// Tests the pure parts around S3: answers, configuration files, credentials, places, retries.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -38,7 +38,8 @@ INSTANTIATE_TEST_SUITE_P(Gcs, ObjectStoreSuite, testing::Values([] {
                            return NewStore(S3Bucket::CreateOnly::kGenerationMatch, S3Store::kPartBytes);
                          }));
 
-// R15: signed with the machine's clock, beside the one that decides when keys expire and how long to wait.
+// Regression test for R15: requests were signed with the machine's clock, not with the one that decides when keys
+// expire and how long to wait.
 TEST(S3Store, RequestsAreSignedWithItsClock) {
   FakeBucket bucket;
   bucket.clock.Advance(absl::Hours(24));
@@ -73,7 +74,7 @@ TEST(S3Store, KeepsToItsPrefix) {
   EXPECT_EQ(store.Location("a/k"), "s3://bucket/runs/mine/a/k");
 }
 
-// Every request of an operation fails once, in each way: the outcome is that of an undisturbed one.
+// Every request of an operation fails once, in each way: the outcome is the same as without failures.
 class EveryRequestFailsOnce : public testing::TestWithParam<Fault> {};
 
 TEST_P(EveryRequestFailsOnce, AndNothingIsLostOrDoubled) {
@@ -131,7 +132,8 @@ TEST(S3Store, AServerThatStaysAwayEndsInAnErrorThatSaysHowOften) {
   EXPECT_EQ(bucket.server.uploads_left(), 0u) << "the upload is given up";
 }
 
-// A process that dies in the middle of an upload in parts leaves it in the bucket, where it costs money and is invisible.
+// A process that dies in the middle of a multipart upload leaves it in the bucket, where it costs money and is
+// invisible.
 TEST(S3Store, WhatADeadProcessLeftOfAnUploadIsListedAsLeftoversAndDeleted) {
   FakeBucket bucket;
   bucket.server.set_page_size(1);

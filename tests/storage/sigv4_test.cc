@@ -1,4 +1,4 @@
-// The four examples of docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html.
+// Uses the four examples of docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html.
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/sigv4.h"
 

@@ -37,7 +37,7 @@ TEST(WorthRetrying, NotWhatStaysWrong) {
   EXPECT_FALSE(WorthRetrying(absl::InvalidArgumentError("")));
 }
 
-// A store whose Puts wait until they may go on.
+// A store whose Puts wait until they may continue.
 class GatedStore final : public ObjectStore {
  public:
   absl::Status Put(const std::string& key, Pieces pieces) override {
@@ -160,7 +160,7 @@ TEST_F(Uploads, MoreThanMayWaitAreRefused) {
   EXPECT_THAT(*ListDir(dir_.path()), IsEmpty());
 }
 
-// R13: a large file was read into the memory of the training process.
+// Regression test for R13: a large file was read into the memory of the training process.
 TEST_F(Uploads, ALargeFileTakesNoMemory) {
   constexpr int64_t kBytes = int64_t{512} << 20;
   class Measuring final : public FaultStore {
@@ -194,7 +194,7 @@ TEST_F(Uploads, ALargeFileTakesNoMemory) {
   EXPECT_LT(store->anonymous - before, kBytes / 8);
 }
 
-// R13: its thread went on behind the back of a program that had ended.
+// Regression test for R13: its thread continued after the program had ended.
 TEST_F(Uploads, AStoreThatDoesNotAnswerIsGivenUpAndNoThreadIsLeft) {
   class Hanging final : public FaultStore {
    public:

@@ -1,4 +1,4 @@
-// A bucket of FakeS3 with what an S3Store needs around it. Time is made up, so that waiting costs none.
+// A bucket of FakeS3 together with what an S3Store needs. Time is simulated, so waiting takes no time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@ struct FakeBucket {
   std::shared_ptr<S3KeySource> keys = std::make_shared<S3KeySource>(
       [] { return S3Credentials{{"id", "secret", ""}, absl::InfiniteFuture(), "test"}; }, clock);
 
-  // Objects below s3://bucket/runs/mine.
+  // Returns a store for the objects below s3://bucket/runs/mine.
   S3Store Store(int64_t part_bytes = S3Store::kPartBytes, S3Bucket::CreateOnly create = {}) {
     S3Store::Options options;
     options.bucket = {.endpoint = "http://fake", .name = "bucket"};

@@ -1,5 +1,6 @@
-// A driver's library for tests: two GPUs, of which the second is hot, shared, has memory errors and does not measure its
-// power. With LOST_GPU there is a third one that has fallen off the bus, and the driver is too old to tell of slow-downs.
+// A fake driver library for tests: two GPUs, of which the second is hot, shared, has memory errors and does not measure
+// its power. With LOST_GPU there is a third one that has fallen off the bus, and the driver is too old to report
+// slow-downs.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdio>
@@ -61,7 +62,7 @@ struct Process {
   unsigned long long memory;
   unsigned int gpu_instance, compute_instance;
 };
-// Forty on the second: more than the caller's first guess.
+// The second GPU has forty, which is more than the caller's first guess.
 int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned int* count, Process* processes) {
   const unsigned int there = Index(device) == 0 ? 2 : 40;
   const unsigned int room = *count;

@@ -14,7 +14,7 @@
 namespace composer {
 namespace {
 
-// Pieces may be empty and nowhere, which absl::StrJoin copies from.
+// Pieces may be empty with a null data pointer, from which absl::StrJoin would copy.
 std::string Joined(absl::Span<const absl::string_view> pieces) {
   std::string text;
   for (const absl::string_view piece : pieces) text.append(piece.begin(), piece.end());
@@ -163,7 +163,7 @@ HttpResponse FakeS3::Get(const HttpRequest& request, const Object& object) {
   return response;
 }
 
-// By key, then by id; a page ends before the first upload that no longer fits.
+// Ordered by key, then by id. A page ends before the first upload that no longer fits.
 HttpResponse FakeS3::ListUploads(const HttpRequest& request) {
   if (!tells_uploads_) return Error(501, "NotImplemented");
   const std::string bucket = request.path, prefix = bucket + Find(request.query, "prefix");

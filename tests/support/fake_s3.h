@@ -1,5 +1,5 @@
-// S3's language spoken from memory, behind the Http seam, with scripted faults. What a real server checks (signatures,
-// HTTP itself) is tests/integration/s3_test.py's.
+// An in-memory implementation of the S3 protocol behind the Http seam, with scripted faults.
+// tests/integration/s3_test.py covers what only a real server checks (signatures, HTTP itself).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,7 +17,7 @@ namespace composer {
 class FakeS3 final : public Http {
  public:
   enum class Fault { kNone, kLostRequest, kLostAnswer, kSlowDown, kReset };
-  // Asked for each request, by its number from 0.
+  // Called for each request with its number, from 0.
   using Script = std::function<Fault(int number, const HttpRequest& request)>;
 
   absl::StatusOr<HttpResponse> Send(const HttpRequest& request) override;
@@ -27,7 +27,7 @@ class FakeS3 final : public Http {
   void set_tells_uploads(bool tells) { tells_uploads_ = tells; }
   int requests() const;
   size_t uploads_left() const;  // begun, neither completed nor aborted
-  // Path-style: "/bucket/key".
+  // Keys are path-style: "/bucket/key".
   std::map<std::string, std::string> objects() const;
 
  private:

@@ -1,5 +1,4 @@
-// An ObjectStore whose n-th call fails: for what object storage does (a refused request), where a PowerCutDisk cannot
-// go.
+// An ObjectStore whose n-th call fails. It simulates object storage (a refused request), which a PowerCutDisk cannot.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,14 +18,14 @@ class FaultStore : public ObjectStore {
   // `inner` must outlive it.
   explicit FaultStore(ObjectStore& inner) : inner_(inner) {}
 
-  // Calls number `first` (from 0, counted from now) to `first + count - 1` fail with `status` and do nothing.
+  // Makes calls number `first` (from 0, counted from now) to `first + count - 1` fail with `status` and do nothing.
   void FailCalls(int first, int count, absl::Status status) {
     status_ = std::move(status);
     last_ = first + count;
     first_ = first;
     calls_ = 0;
   }
-  // Only calls about keys that contain this count.
+  // Counts only calls about keys that contain this.
   void OnlyFor(std::string part) { part_ = std::move(part); }
   int calls() const { return calls_; }
 

@@ -1,4 +1,5 @@
-// An ObjectStore whose writes wait at a gate: what goes on behind a save in flight can be tested without sleeping.
+// An ObjectStore whose writes wait at a gate, so that what happens while a save is in flight can be tested without
+// sleeping.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,9 +13,9 @@ namespace composer {
 
 class GateStore final : public ObjectStore {
  public:
-  // inner: outlives it.
+  // inner must outlive this store.
   explicit GateStore(ObjectStore& inner) : inner_(inner) {}
-  // From one thread.
+  // Must be called from one thread.
   void Open() {
     if (!gate_.HasBeenNotified()) gate_.Notify();
   }

@@ -123,7 +123,7 @@ absl::Status PowerCutDisk::Link(const std::string& from, const std::string& to) 
 absl::Status PowerCutDisk::Remove(const std::string& path) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckOn());
-  if (write_error_.ok()) RETURN_IF_ERROR(Step());  // a full disk still removes
+  if (write_error_.ok()) RETURN_IF_ERROR(Step());  // a full disk can still remove files
   files_.cached.erase(path);
   const auto in_it = [&path](const std::string& other) { return absl::StartsWith(other, path + "/"); };
   const bool has_files =

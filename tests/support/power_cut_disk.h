@@ -1,7 +1,7 @@
-// A disk in memory that knows what was synced: each operation that changes it is one step, and at the chosen step the
-// power goes, after which every call fails. Reboot then shows what a real disk may show: everything (kill -9 keeps the
-// page cache), only what was synced, or every name but only synced contents (the classic empty file after a rename
-// without fsync). Threads: any.
+// An in-memory disk that knows what was synced. Each operation that changes it is one step; at the chosen step the
+// power is cut, after which every call fails. Reboot then shows what a real disk may show: everything (kill -9 keeps
+// the page cache), only what was synced, or every name but only synced contents (the classic empty file after a rename
+// without fsync). Thread-safe.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,12 +23,12 @@ class PowerCutDisk final : public FileSystem {
 
   PowerCutDisk() { folders_.cached = folders_.durable = {"/"}; }
 
-  // The power goes at step `step` from now on, counted from 0; negative: never. `step` is done half (a file) or not at
-  // all.
+  // Cuts the power at step `step` from now on, counted from 0; a negative `step` means never. That step is half done (a
+  // file) or not done at all.
   void CutAt(int step) ABSL_LOCKS_EXCLUDED(mutex_);
   void Reboot(Loses loses) ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_off() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Every step fails with this status from now on (a full disk: reading still works); OK: works again.
+  // Makes every step fail with this status from now on (a full disk: reading still works). OK makes them work again.
   void FailWrites(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Flips one bit of a file, synced or not.
   void FlipBit(const std::string& path, int64_t bit) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,4 +1,4 @@
-// Waiting for other processes in tests, with a bound.
+// Waits for other processes in tests, with a time limit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace composer {
 
-// Looks every millisecond until `done` or the limit is over; returns done().
+// Polls every millisecond until `done` or the limit is over. Returns done().
 inline bool WaitUntil(const std::function<bool()>& done, absl::Duration limit) {
   const absl::Time deadline = absl::Now() + limit;
   while (!done()) {
@@ -25,7 +25,7 @@ inline bool WaitUntil(const std::function<bool()>& done, absl::Duration limit) {
   return true;
 }
 
-// Whether a process is there and not a zombie.
+// Returns whether a process exists and is not a zombie.
 inline bool IsAlive(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string text;
@@ -34,7 +34,7 @@ inline bool IsAlive(pid_t pid) {
   return state != std::string::npos && state + 2 < text.size() && text[state + 2] != 'Z' && text[state + 2] != 'X';
 }
 
-// The number in a file that another process writes; 0 when it does not come within 5 s.
+// Returns the number in a file that another process writes, or 0 when it does not appear within 5 s.
 inline pid_t WaitForPidFile(const std::string& path) {
   pid_t pid = 0;
   WaitUntil(

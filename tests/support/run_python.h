@@ -1,4 +1,5 @@
-// Python's standard library as a second reader of what tests have written. PYTHON3, the interpreter, is given by CMake.
+// Runs Python, whose standard library serves as a second reader of what tests have written. CMake defines PYTHON3, the
+// interpreter.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +12,7 @@
 
 namespace composer {
 
-// What `python3 ARGUMENTS` prints, its errors included; "exit N: …" in front when it fails.
+// Returns the output of `python3 ARGUMENTS`, including errors, preceded by "exit N: …" when it fails.
 inline std::string RunPython(const std::vector<std::string>& arguments) {
   std::string command = PYTHON3;
   for (const std::string& argument : arguments)
@@ -25,7 +26,7 @@ inline std::string RunPython(const std::vector<std::string>& arguments) {
   return status == 0 ? output : absl::StrCat("exit ", status, ": ", output);
 }
 
-// The same of a script's text; what it prints.
+// Same as RunPython, for the text of a script.
 inline std::string RunPythonScript(const std::string& script, std::vector<std::string> arguments = {}) {
   arguments.insert(arguments.begin(), {"-c", script});
   return RunPython(arguments);

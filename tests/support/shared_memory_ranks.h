@@ -1,4 +1,4 @@
-// Ranks as threads over the real communicator of one host: shared memory, and a thread of its own for each.
+// Runs ranks as threads over the real single-host communicator: shared memory, and a background thread for each rank.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,8 @@
 
 namespace composer {
 
-// All ranks of the store call it. inline_bytes: HostCommunicator::Options; -1: every collective runs in the background.
+// Must be called by all ranks of the store. inline_bytes is as in HostCommunicator::Options; -1 means that every
+// collective runs in the background.
 inline std::unique_ptr<HostCommunicator> ConnectSharedMemory(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                                              int size, int64_t inline_bytes = -1) {
   const HostCommunicator::GroupFactory connect = [store](const std::string& name, int its_rank, int its_size) {

@@ -1,4 +1,4 @@
-// Ranks as threads: fn(rank) on `size` threads; the first exception is re-thrown in the caller.
+// Runs ranks as threads: fn(rank) on `size` threads. The first exception is rethrown in the caller.
 // Source of the idea: gloo's BaseTest::spawn.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

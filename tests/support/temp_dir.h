@@ -1,4 +1,4 @@
-// A folder of the test's own under TMPDIR, removed at the end.
+// A test's own folder under TMPDIR, removed at the end.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,5 @@
-// The bytes of the tensors that a thread allocates and frees, as c10's allocators report them, and the most that lived at
-// a time. What was allocated before is not counted, nor its end.
+// Counts the bytes of the tensors that a thread allocates and frees, as c10's allocators report them, and their peak.
+// Earlier allocations are not counted, nor is their release.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace composer {
 
-// Counts while it lives, on the thread that made it; on a CPU backward runs there, too.
+// Counts while it lives, on the thread that made it. On a CPU, backward runs there, too.
 class TensorBytes {
  public:
   TensorBytes() : counter_(std::make_shared<Counter>()), guard_(c10::DebugInfoKind::PROFILER_STATE, counter_) {}

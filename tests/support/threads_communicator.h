@@ -1,4 +1,5 @@
-// Collectives among threads of one test, summed in the order of every Communicator: what GradientReducer needs, without a network.
+// Collectives among the threads of one test, summed in the same order as in every Communicator. This is what
+// GradientReducer needs, without a network.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,7 +24,7 @@ class ThreadsExchange {
   explicit ThreadsExchange(int size) : size_(size) {}
   int size() const { return size_; }
 
-  // The exchange of a group that is split off; the first rank that asks makes it. Lives as long as this one.
+  // Returns the exchange of a subgroup, which the first rank to ask creates. It lives as long as this one.
   ThreadsExchange& Subgroup(const std::string& name, int size) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::unique_ptr<ThreadsExchange>& group = subgroups_[name];
@@ -40,8 +41,8 @@ class ThreadsExchange {
     round.tensors[rank] = tensor.clone();
     changed_.notify_all();
   }
-  // All ranks' tensors by rank, flat. The round's memory is freed once every rank has asked. Throws when they are of
-  // different units.
+  // Returns all ranks' tensors by rank, flat. The round's memory is freed once every rank has asked. Throws when the
+  // tensors belong to different units.
   std::vector<at::Tensor> Result(int64_t sequence) {
     std::unique_lock<std::mutex> lock(mutex_);
     Round& round = rounds_[sequence];

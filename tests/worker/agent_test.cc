@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 constexpr absl::Duration kLong = absl::Seconds(20);
 
-// A launcher's hub for one worker: remembers what it heard and says what the test wants.
+// A launcher's hub for one worker: records what it received and sends what the test wants.
 class FakeHub final : public proto::WorkerHub::Service {
  public:
   FakeHub() : address_(absl::StrCat("unix:", folder_.path(), "/hub")) {
@@ -56,7 +56,7 @@ class FakeHub final : public proto::WorkerHub::Service {
     absl::MutexLock lock(&mutex_);
     refusal_ = status;
   }
-  // Waits for the first message that fits.
+  // Waits for the first message that matches.
   template <typename Predicate>
   proto::WorkerMessage WaitFor(const Predicate& fits) {
     absl::MutexLock lock(&mutex_);
@@ -91,7 +91,7 @@ class FakeHub final : public proto::WorkerHub::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Where `leave` says why, instead of ending the test.
+// Records the reason that `leave` is given, instead of ending the test.
 struct Departure {
   absl::Notification called;
   std::string why;
@@ -217,7 +217,7 @@ TEST(WorkerAgent, WritesTheProgressPage) {
   const std::string path = absl::StrCat(folder.path(), "/page");
   auto reader = ProgressPage::Create(path);
   ASSERT_TRUE(reader.ok()) << reader.status();
-  WorkerAgent::Options options;  // no hub: only the page
+  WorkerAgent::Options options;  // no hub, only the page
   options.page = *ProgressPage::Open(path);
   options.heartbeat = absl::Milliseconds(1);
   WorkerAgent agent(std::move(options));

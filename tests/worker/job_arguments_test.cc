@@ -1,4 +1,4 @@
-// The arguments of Composer's Trainer as keys of a job: each is one, or the error says why it is none.
+// Each argument of Composer's Trainer is a key of a job, or the error says why it is not.
 // Source: mosaicml 0.32.1, composer/trainer/trainer.py, Trainer.__init__.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ constexpr const char* kArguments[] = {"model",
 TEST(JobArgumentsTest, EachIsAKeyOrSaysWhyNot) {
   TempDir dir;
   std::string yaml;
-  for (const char* argument : kArguments) yaml += std::string(argument) + ":\n";  // null: not given, but there
+  for (const char* argument : kArguments) yaml += std::string(argument) + ":\n";  // null: present, but without a value
   ASSERT_TRUE(AtomicWriteFile(dir.Path("job.yaml"), yaml).ok());
   const auto job = ReadJob({.yaml_path = dir.Path("job.yaml"), .run_folder = dir.Path("run")}, Environment());
   std::set<std::string> unknown;

@@ -1,5 +1,5 @@
-// The table of keys (config/keys) against what the worker's readers really ask for: every key of every section, its
-// type, range and default.
+// Compares the table of keys (config/keys) with what the worker's readers really ask for: every key of every section,
+// its type, range and default.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ constexpr char kModel[] = "model: {name: mlp}\n";
 constexpr char kData[] = "train_dataloader: {name: gaussian_classification}\n";
 constexpr char kRest[] = "max_duration: 1ep\nglobal_train_batch_size: 8\n";
 
-// A value of the first type that has one.
+// Returns a value of the first type that has one.
 std::string Sample(const KeyRow& row) {
   const ValueType& type = row.types[0];
   if (!row.fallback.empty() && row.fallback != "{}" && row.fallback != "[]") {
@@ -61,7 +61,7 @@ std::string Sample(const KeyRow& row) {
   }
 }
 
-// "{name: adamw, lr: 1e-3, …}"; all: else the required ones only.
+// Returns "{name: adamw, lr: 1e-3, …}", with all keys or with the required ones only.
 std::string MapOf(const KeySection& section, bool all, const std::string& name, const KeySection* more = nullptr) {
   std::string text = name.empty() ? "{" : absl::StrCat("{name: ", name, ", ");
   for (const KeySection* part : {&section, more}) {
@@ -74,10 +74,10 @@ std::string MapOf(const KeySection& section, bool all, const std::string& name, 
 
 struct Case {
   std::string path;  // of the section's map
-  std::string yaml;  // with @ for it
+  std::string yaml;  // with @ in place of it
 };
 
-// Where a section is read. Sections that others include have no place of their own.
+// Returns where a section is read. Sections that others include have no place of their own.
 Case CaseOf(const KeySection& section) {
   const std::string& name = section.name;
   const auto job = [](absl::string_view model, absl::string_view data, absl::string_view more) {
@@ -119,7 +119,7 @@ class JobKeysTest : public ::testing::Test {
     JobSource source;
     source.yaml_path = path;
     source.asks = &asks;
-    ReadJob(source, Environment()).IgnoreError();  // samples need not fit together
+    ReadJob(source, Environment()).IgnoreError();  // samples need not be consistent with each other
     EXPECT_FALSE(asks.empty()) << yaml;
     return asks;
   }
@@ -129,7 +129,7 @@ class JobKeysTest : public ::testing::Test {
 
 bool SameYaml(const std::string& a, const std::string& b) {
   const auto first = ParseYamlValue(a, "a"), second = ParseYamlValue(b, "b");
-  // A reader says its texts without quotes.
+  // A reader writes its texts without quotes.
   if (!first.ok() || !second.ok() || !first->children.empty() != !second->children.empty())
     return absl::StrReplaceAll(a, {{"\"", ""}}) == absl::StrReplaceAll(b, {{"\"", ""}});
   const auto same = [](const ConfigNode& x, const ConfigNode& y, const auto& self) -> bool {
@@ -223,7 +223,7 @@ TEST_F(JobKeysTest, TheTopIsWhatTheReadersAskFor) {
       if (ask.path.empty()) asked[ask.key].push_back(std::move(ask));
     }
   }
-  // Read before the rest, by config/job_identity.h; the launcher's; nobody's.
+  // These are read before the rest by config/job_identity.h, belong to the launcher, or are read by nobody.
   const std::set<std::string> elsewhere = {"run_name", "run_folder", "max_restarts",
                                            "nproc",    "variables",  "startup_limits"};
   for (const KeyRow& row : top.rows) {
@@ -235,7 +235,7 @@ TEST_F(JobKeysTest, TheTopIsWhatTheReadersAskFor) {
   for (const auto& [key, asks] : asked) ADD_FAILURE() << "the table has no row for `" << key << "`";
 }
 
-// Every name that a reader knows has a section, and the other way round.
+// Every name that a reader knows has a section, and vice versa.
 TEST_F(JobKeysTest, NamesAreTheSame) {
   const auto expect = [](const char* kind, std::vector<std::string> names) {
     std::sort(names.begin(), names.end());

@@ -1,4 +1,4 @@
-// The keys `optimizers`, `schedulers` and `step_schedulers_every_batch` of a job's YAML.
+// Tests the keys `optimizers`, `schedulers` and `step_schedulers_every_batch` of a job's YAML.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class Net final : public Model {
 
 class JobOptimTest : public ::testing::Test {
  protected:
-  // Reads with `read`; what the reader has to say is in message_.
+  // Reads with `read`; the reader's message is in message_.
   template <typename Read>
   auto With(const std::string& yaml, const Read& read) {
     document_ = ParseYaml(yaml, "job.yaml").value();

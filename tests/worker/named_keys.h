@@ -1,4 +1,4 @@
-// For the tables of names in a job's YAML: every name is read with every key that it has, and with no other.
+// Tests the tables of names in a job's YAML: every name is read with every key that it has, and with no other.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,12 +18,12 @@ namespace composer {
 
 struct NamedKeys {
   const char* name;                                       // in the YAML
-  const char* made;                                       // name() of what it makes; "" where the table makes nothing
-  int required;                                           // the first so many keys have no default
-  std::vector<std::pair<std::string, std::string>> keys;  // each with a value other than its default
+  const char* made;                                       // name() of the result; "" where the table makes nothing
+  int required;                                           // this many of the first keys have no default
+  std::vector<std::pair<std::string, std::string>> keys;  // each with a value that is not its default
 };
 
-// "{callbacks: {fail_at: {rank: 3, batch: 4}}}"
+// Returns, e.g., "{callbacks: {fail_at: {rank: 3, batch: 4}}}".
 inline std::string YamlOf(const std::string& section, const std::string& name,
                           const std::vector<std::pair<std::string, std::string>>& keys) {
   std::string yaml = absl::StrCat("{", section, ": {", name, ": {");
@@ -31,7 +31,7 @@ inline std::string YamlOf(const std::string& section, const std::string& name,
   return yaml + "}}}";
 }
 
-// What `read` says of a document; "" when nothing is wrong.
+// Returns the message of `read` for a document, "" when nothing is wrong.
 template <typename Read>
 std::string ErrorOf(const std::string& yaml, const Read& read) {
   const absl::StatusOr<ConfigNode> document = ParseYaml(yaml, "job.yaml");
@@ -42,8 +42,9 @@ std::string ErrorOf(const std::string& yaml, const Read& read) {
   return std::string(reader.Finish().message());
 }
 
-// Of each row: all keys together are right; each alone is looked at (a map, or a number where a map belongs, is refused
-// by its path); those required are missed; others are unknown, with the nearest known one.
+// Checks for each row that all keys together are valid; that each key alone is looked at (a map, or a number where a
+// map belongs, is rejected by its path); that missing required keys are reported; and that others are unknown, with the
+// nearest known one.
 template <typename Read>
 void CheckKeys(const std::string& section, const std::vector<NamedKeys>& rows, const Read& read) {
   using ::testing::HasSubstr;
@@ -70,7 +71,7 @@ void CheckKeys(const std::string& section, const std::vector<NamedKeys>& rows, c
   }
 }
 
-// The rows' first `required` keys only.
+// Returns only the first `required` keys of the row.
 inline std::string MinimalYaml(const std::string& section, const NamedKeys& row) {
   return YamlOf(section, row.name, {row.keys.begin(), row.keys.begin() + row.required});
 }

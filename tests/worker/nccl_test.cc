@@ -1,4 +1,5 @@
-// The communicator over NCCL, on as many ranks as there are GPUs (threads, one GPU each). Without a GPU all is skipped.
+// Tests the communicator over NCCL, on as many ranks as there are GPUs (threads, one GPU each). Everything is skipped
+// without a GPU.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/torch.h>

@@ -1,4 +1,4 @@
-// Several nodes in one process: each with its folder, its launcher's services and a worker's view of them.
+// Several nodes in one process, each with its folder, its launcher's services and a worker's view of them.
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/peer_store.h"
 
@@ -60,7 +60,7 @@ struct Node {
   }
 };
 
-// A world: the n-th store is that of a worker on node n.
+// A world in which the n-th store is that of a worker on node n.
 struct World {
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::unique_ptr<PeerStore>> stores;
@@ -69,7 +69,7 @@ struct World {
     for (int i = 0; i < size; ++i) nodes.push_back(std::make_unique<Node>("job", credentials));
     Connect();
   }
-  // As after a new generation: of the nodes that are left.
+  // Connects the remaining nodes, as after a new generation.
   void Connect() {
     stores.clear();
     const int size = static_cast<int>(nodes.size());

@@ -1,4 +1,4 @@
-// RendezvousStore beside c10d's own HashStore: one suite of behaviours for both, then what only ours has.
+// Compares RendezvousStore with c10d's own HashStore: one suite of behaviours for both, then what only ours has.
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/store.h"
 

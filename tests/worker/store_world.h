@@ -1,4 +1,4 @@
-// A world with a real rendezvous in this process, for tests of what stands on its key-value store.
+// A world with a real rendezvous in this process, for tests of what is built on its key-value store.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,8 @@
 
 namespace composer::testing {
 
-// Generation 1 of job "job"; the store is reached as workers do: through a launcher's proxy on a Unix socket.
+// Generation 1 of job "job". The store is reached the way workers reach it: through a launcher's proxy on a Unix
+// socket.
 class StoreWorld {
  public:
   StoreWorld() {

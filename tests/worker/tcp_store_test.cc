@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-// A port that was free a moment ago.
+// Returns a port that was free a moment ago.
 int AnyPort() {
   c10d::TCPStoreOptions options;
   options.port = 0;

@@ -1,4 +1,5 @@
-// The plugin that plugin_test.cc loads. What it does wrong is chosen by kMode, which the test overwrites in copies of the file.
+// The plugin that plugin_test.cc loads. kMode, which the test overwrites in copies of the file, selects what it does
+// wrong.
 // SPDX-License-Identifier: Apache-2.0
 #include <composer/composer.h>
 #include <torch/torch.h>
@@ -27,7 +28,7 @@ struct Witness {
   }
 } witness;
 
-// outputs = inputs * slope; loss: mean square.
+// outputs = inputs * slope, with the mean square as loss.
 class Slope final : public Model {
  public:
   explicit Slope(double start) : slope_(register_parameter("slope", torch::full({1}, start))) {}
@@ -39,7 +40,7 @@ class Slope final : public Model {
   at::Tensor slope_;
 };
 
-// Trains as Slope does, and says the alphabet in capitals.
+// Trains like Slope, and generates the alphabet in capitals.
 class Alphabet final : public Model, public CausalDecoder {
  public:
   Alphabet() : slope_(register_parameter("slope", torch::zeros({1}))) {}

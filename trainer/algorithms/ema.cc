@@ -13,7 +13,7 @@
 namespace composer {
 namespace {
 
-// Elements that are swapped at a time: small beside any model, large beside the cost of a copy.
+// The number of elements swapped at a time: small compared with any model, large enough to amortise the cost of a copy.
 constexpr int64_t kSwapped = 1 << 18;
 
 void SwapValues(const at::Tensor& a, const at::Tensor& b) {
@@ -77,7 +77,7 @@ absl::Status Ema::Apply(Event event, State& state, Logger& logger) {
 void Ema::Begin() {
   const torch::NoGradGuard no_grad;
   Stop();
-  absl::flat_hash_map<const void*, at::Tensor> seen;  // by the model's tensor
+  absl::flat_hash_map<const void*, at::Tensor> seen;  // by the address of the model's tensor
   const auto keep = [&](const std::string& name, const at::Tensor& live, bool is_param) {
     at::Tensor& average = seen[live.unsafeGetTensorImpl()];
     if (!average.defined()) {

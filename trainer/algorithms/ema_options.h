@@ -1,6 +1,6 @@
-// The arguments of EMA as users give them, and what follows from them. Pure.
-// Source: mosaicml composer/algorithms/ema/ema.py. Mended: there `smoothing` also needs `half_life: null`, and without
-// `update_interval` it fails on an attribute that it lacks.
+// The arguments of EMA as users give them, and the options derived from them. Pure.
+// Source: mosaicml composer/algorithms/ema/ema.py. Fixed here: in mosaicml's, `smoothing` also needs `half_life: null`,
+// and without `update_interval` it fails on a missing attribute.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,13 +12,13 @@
 namespace composer {
 
 struct EmaArguments {
-  // At most one of the two. half_life: in ba or ep, after which what a step added weighs half. smoothing: in (0, 1).
-  // Neither: a half_life of 1000ba.
+  // At most one of the two may be given. half_life, in ba or ep, is the time after which a step's contribution has half
+  // its weight. smoothing is in (0, 1). The default is a half_life of 1000ba.
   std::optional<Time> half_life;
   std::optional<double> smoothing;
-  // From here on there is an average: iter, ep, ba, sp, tok, dur (a share of max_duration) or sec.
+  // The average begins here: iter, ep, ba, sp, tok, dur (a share of max_duration) or sec.
   Time ema_start = Time::Duration(0);
-  // Not given: 1 of half_life's unit, 1ba with smoothing. ba or ep; half_life's unit.
+  // The default is 1 of half_life's unit, or 1ba with smoothing. The unit is ba or ep, and half_life's.
   std::optional<Time> update_interval;
 };
 
@@ -28,10 +28,10 @@ struct EmaOptions {
   Time update_interval = Time::Batches(1);
 };
 
-// kInvalidArgument that names the argument, its value and what is allowed.
+// Returns kInvalidArgument that names the argument, its value and what is allowed.
 absl::StatusOr<EmaOptions> ResolveEma(const EmaArguments& arguments);
 
-// Is the run where its average begins? max_duration: not 0.
+// Returns whether the run has reached the start of its average. max_duration must not be 0.
 bool EmaIsDue(const Time& ema_start, const Timestamp& now, const Time& max_duration);
 
 }  // namespace composer

@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-// Of a batch whose dataset did not say.
+// Counts the samples of a batch whose dataset did not set num_samples.
 int64_t CountSamples(const Batch& batch) {
   TORCH_CHECK(batch.inputs.defined() && batch.inputs.dim() > 0,
               "the size of the batch can't be told: it has no inputs with a first dimension; set Batch::num_samples in "

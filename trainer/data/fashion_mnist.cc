@@ -19,7 +19,7 @@ constexpr int64_t kSide = 28;
 constexpr int64_t kPixels = kSide * kSide;
 constexpr int kClasses = 10;
 constexpr int64_t kMaxFileBytes = 1 << 30;
-// (pixel / 255 - mean) / deviation as one multiplication and one addition.
+// (pixel / 255 - mean) / deviation is computed as one multiplication and one addition.
 constexpr float kMean = 0.2860f, kDeviation = 0.3530f;
 constexpr float kScale = 1 / (255 * kDeviation), kShift = -kMean / kDeviation;
 

@@ -8,8 +8,9 @@
 
 namespace composer {
 
-// The whole content of a file, unpacked when it is gzip (told by its first bytes), as it is otherwise.
-// Codes as base/file.h's; kInvalidArgument for a damaged or cut-off gzip, kResourceExhausted for more than max_bytes.
+// Returns the whole content of a file, decompressed when its first bytes say that it is gzip and unchanged otherwise.
+// Error codes are those of base/file.h, plus kInvalidArgument for a damaged or truncated gzip and kResourceExhausted
+// for more than max_bytes.
 absl::StatusOr<std::string> ReadMaybeGzipFile(const std::string& path, int64_t max_bytes);
 
 }  // namespace composer

@@ -17,7 +17,7 @@
 
 namespace composer {
 
-// Owned by the prefetcher and its workers together, so that a worker that hangs may outlive it.
+// The prefetcher and its workers own this together, so that a worker that hangs may outlive the prefetcher.
 struct Prefetcher::Shared {
   struct Slot {
     bool ready = false;
@@ -27,13 +27,13 @@ struct Prefetcher::Shared {
 
   std::shared_ptr<const DataLoader> loader;
   Options options;
-  int64_t end = 0;  // no batch from here on
+  int64_t end = 0;  // the first batch that does not exist
   std::vector<std::thread> threads;
   absl::Mutex mutex;
-  std::vector<char> left ABSL_GUARDED_BY(mutex);  // by worker: it is at its end
+  std::vector<char> left ABSL_GUARDED_BY(mutex);  // per worker: it has ended
   bool stop ABSL_GUARDED_BY(mutex) = false;
   bool timed_out ABSL_GUARDED_BY(mutex) = false;
-  // Batches are numbered through all epochs. [begin, next): asked for, loaded or being loaded.
+  // Batches are numbered through all epochs. Those in [begin, next) were requested: they are loaded or being loaded.
   int64_t begin ABSL_GUARDED_BY(mutex) = 0;
   int64_t next ABSL_GUARDED_BY(mutex) = 0;
   bool asked ABSL_GUARDED_BY(mutex) = false;

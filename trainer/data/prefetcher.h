@@ -1,9 +1,8 @@
-// Loads the next batches of a DataLoader on threads of its own while the step runs; also what notices that a dataset
-// hangs.
+// Loads the next batches of a DataLoader on its own threads while the step runs, and notices when a dataset hangs.
 //
-// Which samples are in which batch is arithmetic, so the workers need no queue of indices and resuming needs no replay:
-// the batch asked for and the `prefetch_factor * num_workers` after it are loaded, in that order, whatever was asked
-// before.
+// Arithmetic decides which samples are in which batch, so the workers need no queue of indices and resuming needs no
+// replay: the requested batch and the `prefetch_factor * num_workers` batches after it are loaded, in that order,
+// whatever was requested before.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,15 +20,15 @@ class Prefetcher {
 
   static constexpr int64_t kManyEpochs = int64_t{1} << 40;
 
-  // The loader must outlive the prefetcher, and its dataset's Load be safe from several threads (as dataset.h says).
-  // num_epochs: nothing is loaded ahead of the end of the last one.
+  // The loader must outlive the prefetcher, and its dataset's Load must be thread-safe (see dataset.h). Nothing is
+  // loaded past the end of epoch num_epochs - 1.
   Prefetcher(std::shared_ptr<const DataLoader> loader, const Options& options, int64_t num_epochs = kManyEpochs);
-  // Waits for batches that are being loaded. After a time-out only for a second: a thread that is still in the dataset's
-  // Load then stays behind, and shares the loader.
+  // Waits for batches that are being loaded, but after a timeout only for a second: a thread that is still in the
+  // dataset's Load is then left behind and shares ownership of the loader.
   ~Prefetcher();
 
-  // As DataLoader::Load, with its exceptions; StatusError(kDeadlineExceeded) that names loader, epoch, batch and its
-  // first samples after `timeout`. After a time-out no further call is allowed.
+  // Same as DataLoader::Load, with its exceptions. After `timeout`, throws StatusError(kDeadlineExceeded) that names
+  // the loader, the epoch, the batch and its first samples; no further call is allowed then.
   Batch Load(int64_t epoch, int64_t batch_in_epoch);
 
  private:

@@ -8,7 +8,7 @@
 namespace composer {
 namespace {
 
-// The round function: the upper `bits` bits of a mix of half and key.
+// The round function: returns the upper `bits` bits of a mix of half and key.
 uint64_t Round(uint64_t half, uint64_t key, int bits) {
   if (bits == 0) return 0;
   uint64_t x = (half ^ key) * 0xbf58476d1ce4e5b9ULL;
@@ -33,7 +33,7 @@ EpochPermutation::EpochPermutation(int64_t size, uint64_t seed, int64_t epoch) :
   }
 }
 
-// The halves take turns in being changed by the other one; each turn is its own inverse, whatever Round does.
+// The halves take turns in being changed by the other one. Each turn is its own inverse, whatever Round does.
 uint64_t EpochPermutation::Pass(uint64_t value) const {
   uint64_t left = value >> right_bits_;
   uint64_t right = value & ((uint64_t{1} << right_bits_) - 1);

@@ -1,14 +1,14 @@
-// Which samples are in which batch: arithmetic, so that any rank of any world can name the samples of any batch in O(1)
-// memory and O(1) time a sample, and a run resumed in mid-epoch goes on exactly.
+// Decides which samples are in which batch by arithmetic, so that any rank of any world can name the samples of any
+// batch in O(1) memory and O(1) time per sample, and a run resumed in mid-epoch continues exactly.
 //
 //   epoch e:  order_e = a permutation of [0, size) keyed by (seed, e), or the identity
 //   batch n:  positions [n*G, min((n+1)*G, size)) of that order; the last may be short, or is dropped
 //   rank r of w: the contiguous share [count*r/w, count*(r+1)/w) of the batch
 //
-// So the shares joined in rank order are the same batch for every number of ranks.
-// The permutation: a Feistel network over the smallest power of two >= size; values >= size are sent through it again
-// until they fall below (cycle walking; Black & Rogaway 2002, doi:10.1007/3-540-45760-7_9): fewer than 2 passes on
-// average.
+// The shares joined in rank order are therefore the same batch for every number of ranks.
+// The permutation is a Feistel network over the smallest power of two >= size. Values >= size are sent through it again
+// until they fall below size (cycle walking; Black & Rogaway 2002, doi:10.1007/3-540-45760-7_9), which takes fewer than
+// 2 passes on average.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,11 +17,11 @@
 
 namespace composer {
 
-// A permutation of [0, size), 1 <= size <= 2^62. Plain value.
+// A permutation of [0, size), 1 <= size <= 2^62. It is a plain value.
 class EpochPermutation {
  public:
   EpochPermutation(int64_t size, uint64_t seed, int64_t epoch);
-  // The sample at a position in [0, size).
+  // Returns the sample at a position in [0, size).
   int64_t operator()(int64_t position) const;
 
  private:
@@ -42,13 +42,13 @@ struct SampleRange {
   friend bool operator==(const SampleRange& a, const SampleRange& b) { return a.begin == b.begin && a.end == b.end; }
 };
 
-// ceil(size / global_batch_size), or floor when the short last batch is dropped.
+// Returns ceil(size / global_batch_size), or floor when the short last batch is dropped.
 int64_t BatchesPerEpoch(int64_t size, int64_t global_batch_size, bool drop_last);
 
-// The positions of batch n of an epoch, n in [0, BatchesPerEpoch).
+// Returns the positions of batch n of an epoch, n in [0, BatchesPerEpoch).
 SampleRange GlobalBatch(int64_t n, int64_t size, int64_t global_batch_size);
 
-// The part of `count` samples that a rank takes, 0 <= rank < world. Shares differ by at most one sample.
+// Returns the part of `count` samples that a rank takes, 0 <= rank < world. Shares differ by at most one sample.
 SampleRange RankShare(int64_t count, int rank, int world);
 
 }  // namespace composer

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kCentreStream = ~uint64_t{0};
 
-// Standard normal number `index` of a stream, by Box and Muller.
+// Returns standard normal number `index` of a stream, by the Box-Muller transform.
 double Normal(uint64_t seed, uint64_t stream, uint64_t index) {
   const auto uniform = [](uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53; };
   const double u = uniform(MixSeed(seed, stream, 2 * index)), v = uniform(MixSeed(seed, stream, 2 * index + 1));

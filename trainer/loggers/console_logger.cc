@@ -22,7 +22,7 @@ constexpr int kEvalPoints = 10;
 constexpr absl::string_view kEraseLine = "\r\x1b[K";
 const std::string kAsterisks(30, '*');
 
-// "epoch", "batch", …: the unit's name in Composer.
+// Returns the unit's name in Composer: "epoch", "batch", ….
 absl::string_view UnitWord(TimeUnit unit) {
   switch (unit) {
     case TimeUnit::kIteration:
@@ -43,7 +43,7 @@ absl::string_view UnitWord(TimeUnit unit) {
   return "";
 }
 
-// Names with their latest text, in the order of the first.
+// Holds names with their latest text, in the order of their first appearance.
 class Collected {
  public:
   void Set(absl::string_view name, std::string text) {
@@ -57,7 +57,7 @@ class Collected {
   void Add(const MetricRecord& record) {
     for (const MetricValue& metric : record.metrics) Set(metric.name, ValueText(metric.value));
   }
-  // ":" and a line each, or nothing; forgets them.
+  // Returns ":" and a line for each, or nothing, and forgets them.
   std::string Take(absl::string_view prefix) {
     std::string text = items_.empty() ? "" : ":";
     for (const auto& [name, value] : items_) absl::StrAppend(&text, "\n\t ", prefix, " ", name, ": ", value);
@@ -69,7 +69,7 @@ class Collected {
   std::vector<std::pair<std::string, std::string>> items_;
 };
 
-// What the two halves share.
+// The state that both halves share.
 class Console {
  public:
   explicit Console(const ConsoleOptions& options) : options_(options) {}
@@ -85,7 +85,7 @@ class Console {
     return absl::OkStatus();
   }
 
-  // The callback's half.
+  // Called by the callback.
   void StartTraining(const State& state) {
     max_duration_ = state.max_duration;
     batches_per_epoch_ = state.batches_per_epoch;
@@ -118,7 +118,7 @@ class Console {
     return Print(absl::StrCat(std::exchange(eval_end_, ""), eval_.Take("Eval")));
   }
 
-  // The destination's half.
+  // Called by the destination.
   void Keep(const Hyperparameters& hyperparameters) { hyperparameters_ = hyperparameters; }
   absl::Status Add(const MetricRecord& record) {
     if (!eval_end_.empty()) {
@@ -174,10 +174,10 @@ class Console {
   Time max_duration_;
   int64_t batches_per_epoch_ = 0;
   int64_t last_printed_ = 0;  // batch
-  bool has_table_ = false;    // since then
+  bool has_table_ = false;    // since last_printed_
   Hyperparameters hyperparameters_;
   Collected train_, eval_;
-  std::string eval_end_;  // the line of an evaluation whose metrics come next; "": none
+  std::string eval_end_;  // the line of an evaluation whose metrics come next, or ""
 };
 
 class ConsoleCallback final : public Callback {
@@ -188,7 +188,7 @@ class ConsoleCallback final : public Callback {
     return {Event::kFitStart,     Event::kEpochEnd, Event::kFitEnd,       Event::kEvalStart,
             Event::kEvalBatchEnd, Event::kEvalEnd,  Event::kEvalAfterAll, Event::kEvalStandaloneEnd};
   }
-  // A console that cannot be written to stops nothing.
+  // A console that cannot be written to does not stop the run.
   absl::Status Run(Event event, State& state, Logger& logger) override {
     OnEvent(event, state).IgnoreError();
     return absl::OkStatus();

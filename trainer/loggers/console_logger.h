@@ -1,6 +1,6 @@
-// Metrics as text on the console, Composer's format:
+// Prints metrics as text on the console, in Composer's format:
 //
-//   [epoch=1][batch=3/10]:                          with max_duration in epochs; else [batch=3/100], [sample=96/1024], …
+//   [epoch=1][batch=3/10]:              with max_duration in epochs; else [batch=3/100], [sample=96/1024], …
 //            Train time/epoch: 0
 //            Train loss/train/total: 0.4123
 //   [Eval batch=3/10] Eval on eval data             at ten points of an evaluation, then with its metrics:
@@ -10,8 +10,9 @@
 // Metrics that were logged since the last lines are shown with their latest value: at the first batch and every
 // `interval` (ba or ep), and at the end. The hyperparameters come first, between two rows of 30 asterisks.
 //
-// It is two objects: a callback sees where the run is, a destination gets the numbers. Both share one console.
-// Source: mosaicml composer/loggers/console_logger.py (which writes on every rank; here rank 0 does).
+// The logger consists of two objects that share one console: a callback sees the state of the run, and a destination
+// gets the values.
+// Source: mosaicml composer/loggers/console_logger.py (which writes on every rank; here only rank 0 does).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,13 +1,13 @@
-// Everything that is logged as lines of a text file, Composer's format:
+// Writes everything that is logged as lines of a text file, in Composer's format:
 //
 //   [hyperparameter]: seed: 17
 //   [metric][batch=12]: loss/train/total: 0.4123
 //   [table]: generations: {"columns":["prompt"],"data":[["a"]]}
 //   [trace]: algorithm_traces/MixUp/before_forward:1          when the run logs traces, and log_traces
 //
-// A record is one write(), so that a kill tears none; every flush_interval batches the file is synced, so that a power
-// cut loses no more than these. A file of an earlier start is gone on with. Composer's capture_stdout and capture_stderr
-// are the launcher's business here: it keeps both streams of every rank in {run_folder}/logs.
+// A record is one write(), so a kill never tears one. The file is synced every flush_interval batches, so a power cut
+// loses no more than these. The file of an earlier start is appended to. Composer's capture_stdout and capture_stderr
+// are the launcher's task here: it keeps both streams of every rank in {run_folder}/logs.
 // Source: mosaicml composer/loggers/file_logger.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -20,12 +20,12 @@
 
 namespace composer {
 
-// Made on every rank whose file name is its own. The file, and its folder, are created at the first record: a path that
-// does not work is a failure like any other, and stops nothing.
+// Created on every rank that has its own file name. The file and its folder are created at the first record: an
+// unusable path is a failure like any other and does not stop the run.
 class FileLogger final : public LoggerDestination {
  public:
   struct Options {
-    std::string path;              // placeholders filled in
+    std::string path;              // with placeholders filled in
     int64_t flush_interval = 100;  // batches, at least 1
     bool log_traces = true;
   };

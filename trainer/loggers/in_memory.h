@@ -1,4 +1,4 @@
-// Keeps everything in memory: for tests and for programs that plot their own runs.
+// Keeps everything in memory, for tests and for programs that plot their own runs.
 // Source: mosaicml composer/loggers/in_memory_logger.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -13,9 +13,9 @@
 
 namespace composer {
 
-// The records, to be owned by whoever reads them.
+// The records, owned by whoever reads them.
 struct MetricHistory {
-  // By metric: (when, value) in the order written. Empty when never written.
+  // Maps each metric to its (time, value) pairs in the order written.
   absl::flat_hash_map<std::string, std::vector<std::pair<Timestamp, double>>> data;
   int64_t records = 0;
   Hyperparameters hyperparameters;
@@ -27,7 +27,7 @@ struct MetricHistory {
 
 class InMemoryLogger final : public LoggerDestination {
  public:
-  // history outlives the destination.
+  // history must outlive the destination.
   explicit InMemoryLogger(MetricHistory* history) : history_(history) {}
   std::string name() const override { return "InMemoryLogger"; }
   absl::Status Write(const MetricRecord& record) override;

@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-// As JSON asks: names may hold a user's labels.
+// Quotes a name as JSON requires, since names may contain a user's labels.
 std::string Quoted(absl::string_view key) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string text = "\"";
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<JsonLines>> JsonLines::Open(const std::string& pa
 
 absl::Status JsonLines::Start(const RunStart& start) {
   const absl::Status rewound = RewindRecords(path_, start, launch_);
-  ASSIGN_OR_RETURN(LineFile file, LineFile::Open(path_));  // it may be another file now
+  ASSIGN_OR_RETURN(LineFile file, LineFile::Open(path_));  // the path may name another file now
   file_.emplace(std::move(file));
   return rewound;
 }
@@ -64,7 +64,7 @@ absl::Status JsonLines::Write(const MetricRecord& record) {
   }
   const int64_t millis = absl::ToUnixMillis(absl::Now());
   Append("\"wall\":", millis / 1000);
-  const int64_t rest = 1000 + millis % 1000;  // three digits behind a 1, which becomes the point
+  const int64_t rest = 1000 + millis % 1000;  // three digits after a 1, which is replaced by the decimal point
   const size_t point = line_.size() - 1;
   line_.pop_back();
   absl::StrAppend(&line_, rest);

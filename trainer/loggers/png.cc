@@ -17,7 +17,7 @@ void AppendBigEndian(uint32_t value, std::string& out) {
   for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>((value >> shift) & 0xff));
 }
 
-// Length, type, data, CRC of type and data.
+// Appends length, type, data, and the CRC of type and data.
 void AppendChunk(absl::string_view type, absl::string_view data, std::string& out) {
   AppendBigEndian(static_cast<uint32_t>(data.size()), out);
   const std::string body = absl::StrCat(type, data);
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> EncodePng(const Image& image) {
   std::string header;
   AppendBigEndian(static_cast<uint32_t>(image.width), header);
   AppendBigEndian(static_cast<uint32_t>(image.height), header);
-  header += {8, image.channels == 1 ? kGrey : kRgb, 0, 0, 0};  // bits, colours, deflate, filters, not interlaced
+  header += {8, image.channels == 1 ? kGrey : kRgb, 0, 0, 0};  // depth, colours, deflate, filters, not interlaced
   std::string png(kSignature);
   AppendChunk("IHDR", header, png);
   AppendChunk("IDAT", *packed, png);

@@ -18,7 +18,7 @@ namespace {
 constexpr absl::Duration kRedrawInterval = absl::Milliseconds(100);
 constexpr absl::string_view kEraseToEndOfLine = "\x1b[K";
 
-// One bar for the whole run, in the unit of max_duration; else one an epoch.
+// Returns true for one bar for the whole run, in the unit of max_duration, and false for one per epoch.
 bool OneBarForTheRun(const State& state) {
   const TimeUnit unit = state.max_duration.unit();
   return unit == TimeUnit::kBatch || unit == TimeUnit::kSample || unit == TimeUnit::kToken;
@@ -26,11 +26,11 @@ bool OneBarForTheRun(const State& state) {
 
 std::string Title(absl::string_view label, const State& state) {
   if (OneBarForTheRun(state)) return absl::StrFormat("%-7s Batch %d", label, state.timestamp.batch);
-  // The epoch that the last batch belonged to, also when the timestamp is in the next one already.
+  // This is the epoch of the last batch, even when the timestamp is already in the next one.
   return absl::StrFormat("%-7s Epoch %d", label, state.previous_timestamp.epoch);
 }
 
-// Only to ask for its width: it must not become the terminal that controls this process.
+// The terminal is opened only to query its width. It must not become the controlling terminal of this process.
 int OpenTerminal(const std::string& path) {
   return path.empty() ? -1 : open(path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 }
@@ -97,7 +97,7 @@ void ProgressBar::OnBatchEnd(const State& state, const Logger& logger) {
   Draw(std::move(line), train_);
 }
 
-// A run that ends between two drawings shows where it ended.
+// A run that ends between two drawings still shows where it ended.
 void ProgressBar::OnFitEnd(const State& state, const Logger& logger) {
   ProgressLine line = TrainLine(state);
   if (line.done > 0 && line.done != train_.drawn) {

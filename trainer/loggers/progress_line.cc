@@ -13,7 +13,7 @@ namespace {
 constexpr int kWidestBar = 30, kNarrowestBar = 3;
 constexpr absl::string_view kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
 
-// "00:12", "1:02:03".
+// Formats a duration as "00:12" or "1:02:03".
 std::string Clock(absl::Duration duration) {
   const int64_t seconds = absl::ToInt64Seconds(duration);
   const int64_t hours = seconds / 3600, minutes = seconds / 60 % 60;
@@ -21,13 +21,13 @@ std::string Clock(absl::Duration duration) {
   return absl::StrFormat("%02d:%02d", minutes, seconds % 60);
 }
 
-// Three digits: "0.85", "17.1", "1234".
+// Formats a number with three digits: "0.85", "17.1", "1234".
 std::string Short(double number) {
   const double size = std::abs(number);
   return absl::StrFormat("%.*f", size >= 100 ? 0 : size >= 10 ? 1 : 2, number);
 }
 
-// "17.1ba/s", or "2.50s/ba" below one a second.
+// Formats "17.1ba/s", or "2.50s/ba" below one per second.
 std::string Rate(double per_second, absl::string_view unit) {
   if (per_second >= 1) return absl::StrCat(Short(per_second), unit, "/s");
   return absl::StrCat(Short(1 / per_second), "s/", unit);
@@ -38,7 +38,7 @@ double Share(const ProgressLine& line) {
   return std::clamp(static_cast<double>(line.done) / static_cast<double>(line.total), 0.0, 1.0);
 }
 
-// "[00:12<00:15, 17.1ba/s, loss=0.412]"
+// Formats "[00:12<00:15, 17.1ba/s, loss=0.412]".
 std::string Details(const ProgressLine& line) {
   std::string text = absl::StrCat("[", Clock(line.elapsed));
   const double per_second = static_cast<double>(line.done - line.done_before) / absl::ToDoubleSeconds(line.elapsed);

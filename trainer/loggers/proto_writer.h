@@ -1,5 +1,5 @@
-// A protocol buffer message written field by field in the wire format: enough for a few fixed messages without their
-// .proto files. Source: https://protobuf.dev/programming-guides/encoding/.
+// Writes a protocol buffer message field by field in the wire format. This suffices for a few fixed messages without
+// their .proto files. Source: https://protobuf.dev/programming-guides/encoding/.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace composer {
 
-// Fields in any order; a repeated field is added once for each element.
+// Fields may be added in any order; a repeated field is added once for each element.
 class ProtoWriter {
  public:
   ProtoWriter& Int(int field, int64_t value) {

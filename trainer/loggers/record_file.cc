@@ -25,17 +25,17 @@ namespace composer {
 namespace {
 
 constexpr int64_t kBlock = 64 << 10;
-constexpr size_t kHead = 512;  // of a line: holds its times and its launch
+constexpr size_t kHead = 512;  // bytes of a line, enough for its times and its launch
 constexpr int kMaxFiles = 100'000;
 
-using BatchTime = std::pair<int64_t, int64_t>;  // batch, epoch: the last batch's epoch may end behind it
+using BatchTime = std::pair<int64_t, int64_t>;  // batch, epoch; the epoch may end after its last batch
 
-// Walks through the lines of a file from its end.
+// Iterates over the lines of a file from its end.
 class LinesBackwards {
  public:
   LinesBackwards(int fd, int64_t size) : fd_(fd), end_(size), start_(size) {}
 
-  // The line before; false: there is none, or the file cannot be read.
+  // Moves to the previous line. Returns false when there is none, or the file cannot be read.
   bool Next() {
     end_ = start_;
     if (end_ == 0) return false;
@@ -62,7 +62,7 @@ class LinesBackwards {
   }
 
  private:
-  // Makes block_ hold bytes up to `end`, and some before.
+  // Makes block_ hold the bytes up to `end`, and some before.
   bool Hold(int64_t end) {
     const bool held = block_start_ < end && end <= block_start_ + static_cast<int64_t>(block_.size());
     if (held) return true;
@@ -100,7 +100,7 @@ int64_t LaunchOf(absl::string_view head) {
   return TakeNumber(kKey, head, launch) ? launch : 0;
 }
 
-// Where the records up to `last` end; nullopt: the file has no record at all.
+// Returns where the records up to `last` end, or nullopt when the file has no record at all.
 std::optional<int64_t> EndOfKept(int fd, int64_t size, BatchTime last) {
   bool any = false;
   for (LinesBackwards lines(fd, size); lines.Next();) {

@@ -91,7 +91,7 @@ absl::Status RemoteUploader::TakeChanged() {
     std::error_code size_error, time_error;
     const Version version = {static_cast<int64_t>(fs::file_size(path, size_error)),
                              static_cast<int64_t>(fs::last_write_time(path, time_error).time_since_epoch().count())};
-    if (size_error || time_error) continue;  // gone meanwhile
+    if (size_error || time_error) continue;  // the file was removed meanwhile
     const auto known = taken_.find(name);
     if (known != taken_.end() && known->second == version) continue;
     const absl::Status status = TakeFile(name, path);

@@ -1,8 +1,10 @@
-// Keeps copies of a run's files in object storage: what callbacks hand to the logger (traces, exported weights, memory
-// snapshots), and the files of the run folder that `files` names (metrics.jsonl, logs …) each time they have changed, every
-// `interval` batches and at the end. A file is copied to a staging folder first, so that the run may go on writing it.
+// Keeps copies of a run's files in object storage: files that callbacks pass to the logger (traces, exported weights,
+// memory snapshots), and those files of the run folder that `files` names (metrics.jsonl, logs …) whenever they have
+// changed, every `interval` batches and at the end. A file is copied to a staging folder first, so that the run may
+// continue writing it.
 //
-// Nothing here holds training up but the copy. What could not be uploaded is reported at the next record or at the end, by name.
+// Only this copy blocks training. Files that could not be uploaded are reported by name at the next record or at the
+// end.
 // Source: mosaicml composer/loggers/remote_uploader_downloader.py, whose options have the same names.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,25 +23,27 @@
 
 namespace composer {
 
-// A name that a store takes: no leading '/' or '.', every other character than [A-Za-z0-9._/-] becomes '_'.
+// Returns a name that a store accepts: without leading '/' or '.', and with every character other than [A-Za-z0-9._/-]
+// replaced by '_'.
 std::string RemoteKey(absl::string_view name);
 
 class RemoteUploader final : public LoggerDestination {
  public:
   struct Options {
     std::string run_folder;
-    std::string staging_folder;                       // made; emptied at the end
+    std::string staging_folder;                       // created at the start, emptied at the end
     std::vector<std::string> files;                   // fnmatch patterns of names in the run folder; `*` matches `/`
     int64_t interval = 1000;                          // batches
-    std::string key_format;                           // "{run_name}/{remote_file_name}", all filled in but the last
+    std::string key_format;                           // "{run_name}/{remote_file_name}", filled in but for the last
     absl::Duration flush_timeout = absl::Minutes(5);  // of Close
-    absl::Duration hasty_flush_timeout = absl::Seconds(20);  // when in_haste says so: clouds give 30 s and more
-    std::function<bool()> in_haste;                          // is the machine about to be taken away? Empty: no
+    absl::Duration hasty_flush_timeout = absl::Seconds(20);  // when in_haste returns true: clouds give 30 s and more
+    std::function<bool()> in_haste;                          // whether the machine is about to be taken away; empty: no
     UploadQueueOptions queue;
   };
   RemoteUploader(std::shared_ptr<ObjectStore> store, Options options);
 
-  // Puts a small object where the files will go, so that a wrong bucket or credential is known before training.
+  // Uploads a small object to where the files will go, so that a wrong bucket or credential is detected before
+  // training.
   absl::Status CheckStore();
 
   std::string name() const override { return "RemoteUploaderDownloader"; }
@@ -48,7 +52,7 @@ class RemoteUploader final : public LoggerDestination {
   absl::Status Close() override;
 
  private:
-  // Size and time of the last change, in nanoseconds.
+  // The size, and the time of the last change in nanoseconds.
   using Version = std::pair<int64_t, int64_t>;
 
   std::string KeyOf(absl::string_view name) const;
@@ -59,7 +63,7 @@ class RemoteUploader final : public LoggerDestination {
   const Options options_;
   UploadQueue queue_;
   std::map<std::string, Version> taken_;  // by name
-  int64_t last_ = 0;                      // batch at which the run folder was last looked at
+  int64_t last_ = 0;                      // batch at which the run folder was last checked
   int64_t staged_ = 0;
 };
 

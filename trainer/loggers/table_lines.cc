@@ -9,7 +9,7 @@
 namespace composer {
 
 absl::Status TableLines::Start(const RunStart& start) {
-  file_.reset();  // it may be another file after this
+  file_.reset();  // the path may name another file after this
   return RewindRecords(path_, start, origin_.launch);
 }
 

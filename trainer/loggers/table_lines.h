@@ -1,8 +1,8 @@
-// tables.jsonl: one JSON object a table, as metrics.jsonl has one a record:
+// tables.jsonl has one JSON object per table, as metrics.jsonl has one per record:
 //   {"time/epoch":0,"time/batch":100,"time/sample":800,"wall":1793271123.4,"launch":1,"generation":2,
 //    "table":"generations","columns":["prompt","generation"],"data":[["In the","beginning"]]}
-// Bytes that are not UTF-8 are replaced by U+FFFD. Each table is there once: what a restart makes again is cut off first
-// (record_file.h).
+// Bytes that are not UTF-8 are replaced by U+FFFD. Each table appears once: tables that a restart repeats are cut off
+// first (record_file.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace composer {
 
-// The file is made at the first table; its folder must be there.
+// The file is created at the first table; its folder must exist.
 class TableLines final : public LoggerDestination {
  public:
   explicit TableLines(std::string path, const RecordOrigin& origin = {}) : path_(std::move(path)), origin_(origin) {}

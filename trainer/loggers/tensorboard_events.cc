@@ -70,7 +70,7 @@ std::string HparamsEvent(const EventTime& when, absl::string_view tag, int field
   return SummaryEvent(when, value);
 }
 
-// Numbers as numbers, so that TensorBoard can sort and draw by them.
+// Writes numbers as numbers, so that TensorBoard can sort and plot by them.
 ProtoWriter Setting(absl::string_view text) {
   ProtoWriter value;
   if (double number = 0; absl::SimpleAtod(text, &number)) {
@@ -165,8 +165,8 @@ std::string HyperparametersMarkdown(const Hyperparameters& hyperparameters) {
 
 namespace {
 
-// The length of the UTF-8 sequence that text begins with; 0: it begins with none. Surrogates, overlong forms and what is
-// beyond U+10FFFF are none. Source: The Unicode Standard 15.0, table 3-7.
+// Returns the length of the UTF-8 sequence at the start of text, or 0 when there is none. Surrogates, overlong forms
+// and code points beyond U+10FFFF are invalid. Source: The Unicode Standard 15.0, table 3-7.
 size_t Utf8Length(absl::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto follows = [&](size_t i) { return (byte(i) & 0xC0u) == 0x80u; };

@@ -20,7 +20,7 @@
 
 namespace composer {
 
-// One frame.
+// Returns one frame.
 std::string TensorBoardRecord(absl::string_view data);
 
 struct EventTime {
@@ -28,25 +28,25 @@ struct EventTime {
   int64_t step = 0;
 };
 
-// The data of one record each.
+// Each of these returns the data of one record.
 std::string VersionEvent(absl::Time wall);
-// "The run goes on from this step": TensorBoard drops what earlier files say of later steps.
+// Means that the run continues from this step: TensorBoard drops what earlier files say about later steps.
 std::string RestartEvent(const EventTime& when);
 std::string ScalarsEvent(const EventTime& when, absl::Span<const MetricValue> metrics);
-// Markdown, shown on the Text tab.
+// Markdown is shown on the Text tab.
 std::string TextEvent(const EventTime& when, absl::string_view tag, absl::string_view markdown);
-// PNG files of one size; one card on the Images tab.
+// PNG files of one size form one card on the Images tab.
 std::string ImagesEvent(const EventTime& when, absl::string_view tag, int width, int height,
                         absl::Span<const std::string> pngs);
-// The HPARAMS tab: at the start of a run, and at its end.
+// These two fill the HPARAMS tab, at the start of a run and at its end.
 std::string HyperparametersEvent(const EventTime& when, absl::string_view run_name,
                                  const Hyperparameters& hyperparameters);
 std::string SessionEndEvent(const EventTime& when);
 
-// "| name | value |" lines for TextEvent.
+// Returns "| name | value |" lines for TextEvent.
 std::string HyperparametersMarkdown(const Hyperparameters& hyperparameters);
-// The same of a table. Line ends within a cell are shown as such; what is no UTF-8, which TensorBoard would refuse, and
-// other control characters as U+FFFD.
+// Same as HyperparametersMarkdown, for a table. Line ends within a cell are shown as such; bytes that are not UTF-8,
+// which TensorBoard would reject, and other control characters are shown as U+FFFD.
 std::string TableMarkdown(const TableRecord& table);
 
 }  // namespace composer

@@ -92,7 +92,7 @@ absl::Status TensorBoardLogger::Open() {
   const std::string base =
       JoinPath(options_.folder,
                absl::StrCat("events.out.tfevents.", absl::ToUnixSeconds(clock_.Now()), ".", HostName(), ".", getpid()));
-  // Two loggers of one process, say, that start in one second.
+  // The name is taken when, for example, two loggers of one process start in the same second.
   for (int copy = 0; fd_ < 0 && copy < 100; ++copy) {
     path_ = copy == 0 ? base : absl::StrCat(base, ".", copy);
     fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
@@ -107,12 +107,12 @@ absl::Status TensorBoardLogger::Flush() {
   const std::string records = std::exchange(pending_, "");
   if (records.empty()) return absl::OkStatus();
   const absl::Status status = Append(records);
-  // A file that has nothing yet still needs its first records.
+  // A file that is still empty needs its first records again.
   if (!status.ok() && (fd_ < 0 || lseek(fd_, 0, SEEK_END) == 0)) begun_ = false;
   return status;
 }
 
-// All of it or, as far as the disk lets us, nothing: a reader stops at a torn record.
+// Appends all of the records or, as far as the disk allows, nothing: a reader stops at a torn record.
 absl::Status TensorBoardLogger::Append(absl::string_view records) {
   RETURN_IF_ERROR(Open());
   const off_t start = lseek(fd_, 0, SEEK_END);

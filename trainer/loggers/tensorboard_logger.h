@@ -1,12 +1,12 @@
 // Writes TensorBoard event files: scalars under their metric names with the batch as step, images, tables (Text tab),
-// hyperparameters (Text and HPARAMS tabs). No TensorFlow is needed to write; `tensorboard --logdir` reads.
+// and hyperparameters (Text and HPARAMS tabs). Writing needs no TensorFlow; `tensorboard --logdir` reads the files.
 //
 //   {folder}/events.out.tfevents.<unix seconds>.<host>.<pid>
 //
-// A run that starts again writes a file beside the older ones, which begins with the step that it goes on from, so that
-// the charts have each step once. Events are kept in memory and written every flush_interval batches, every 10 seconds,
-// after an evaluation and at the end: a kill loses no more than that, and the file is always made of whole records but
-// for its end.
+// A run that starts again writes a new file beside the older ones. It begins with the step from which the run
+// continues, so that the charts have each step once. Events are kept in memory and written every flush_interval
+// batches, every 10 seconds, after an evaluation and at the end. A kill loses no more than that, and the file always
+// consists of whole records, except perhaps at its end.
 // Source: mosaicml composer/loggers/tensorboard_logger.py (which starts a new file at every flush).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace composer {
 
-// The file, and its folder, are created at the first record: a path that does not work stops nothing. After a failed
-// write its events are dropped, so that memory does not grow; the next ones are tried.
+// The file and its folder are created at the first record: an unusable path does not stop the run. When a write fails,
+// its events are dropped, so that memory does not grow, and the next ones are tried.
 class TensorBoardLogger final : public LoggerDestination {
  public:
   struct Options {
@@ -27,7 +27,7 @@ class TensorBoardLogger final : public LoggerDestination {
     std::string run_name;          // of the HPARAMS tab
     int64_t flush_interval = 100;  // batches, at least 1
   };
-  // clock outlives the logger.
+  // clock must outlive the logger.
   explicit TensorBoardLogger(Options options, const Clock& clock = RealClock::Get());
   ~TensorBoardLogger() override;
 
@@ -40,7 +40,7 @@ class TensorBoardLogger final : public LoggerDestination {
 
  private:
   void Add(absl::string_view event);
-  // Adds what a file begins with, when the first step is known.
+  // Adds the first records of a file, once the first step is known.
   void Begin(const Timestamp& now);
   absl::Status Open();
   absl::Status Flush();

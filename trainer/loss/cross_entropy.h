@@ -1,4 +1,4 @@
-// Cross-entropy losses. All take logits, not probabilities, and give a scalar.
+// Cross-entropy losses. All take logits, not probabilities, and return a scalar.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,10 +15,11 @@ inline constexpr int64_t kIgnoreIndex = -100;
 //   targets int64 [B, *]: mean over the targets that are not kIgnoreIndex of -log softmax(logits)[target]
 //   targets floating, of logits' shape (as MixUp and label smoothing make them):
 //     sum of -targets * log_softmax(logits) / sum of targets
-// logits [B, C, *]: classes in dimension 1. Throws c10::ValueError when the shapes do not fit.
+// logits are [B, C, *], with the classes in dimension 1. Throws c10::ValueError when the shapes do not fit.
 at::Tensor SoftCrossEntropy(const at::Tensor& logits, const at::Tensor& targets);
 
-// Mean over the tokens that are not kIgnoreIndex. logits [B, T, V], targets int64 [B, T], already shifted by one.
+// Returns the mean over the tokens that are not kIgnoreIndex. logits are [B, T, V]; targets are int64 [B, T], already
+// shifted by one.
 at::Tensor NextTokenCrossEntropy(const at::Tensor& logits, const at::Tensor& targets);
 
 }  // namespace composer

@@ -20,7 +20,7 @@ std::vector<int64_t> SummedDimensions(const at::Tensor& inputs, bool batch) {
 }
 
 at::Tensor Sum(const at::Tensor& values, const std::vector<int64_t>& dimensions) {
-  return dimensions.empty() ? values : values.sum(dimensions);  // an empty list would mean all
+  return dimensions.empty() ? values : values.sum(dimensions);  // an empty list would mean all dimensions
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ at::Tensor OneHotTargets(const char* loss, const at::Tensor& logits, const at::T
                     " or class indices without dimension 1, got ", targets.scalar_type(), " ", targets.sizes());
   const int64_t classes = logits.size(1);
   std::vector<int64_t> shape = logits.sizes().vec();
-  shape[1] = classes + 1;  // the last is for negative indices
+  shape[1] = classes + 1;  // the last one is for negative indices
   const at::Tensor index = torch::where(targets < 0, classes, targets.to(torch::kInt64)).unsqueeze(1);
   return torch::zeros(shape, logits.options().requires_grad(false)).scatter_(1, index, 1).slice(1, 0, classes);
 }

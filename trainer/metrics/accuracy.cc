@@ -35,7 +35,7 @@ class Accuracy final : public SummedMetric {
   }
 
  private:
-  // torch's argmax: the first of the largest, and NaN is larger than any number.
+  // Same as torch's argmax: the first of the largest, where NaN is larger than any number.
   static int64_t ArgMax(const float* row, int64_t classes) {
     int64_t best = 0;
     for (int64_t i = 1; i < classes; ++i) {
@@ -44,7 +44,7 @@ class Accuracy final : public SummedMetric {
     return best;
   }
 
-  // A plain loop: a chain of tensor operations costs ten times as much for a small batch.
+  // This is a plain loop because a chain of tensor operations costs ten times as much for a small batch.
   void CountOnCpu(const at::Tensor& outputs, const at::Tensor& targets) {
     const int64_t classes = outputs.size(-1), rows = targets.numel();
     const float* row = outputs.data_ptr<float>();

@@ -1,5 +1,5 @@
-// Shares of right predictions. outputs: logits [B, C] or [B, T, C], classes last, or images [B, C, *] with targets
-// [B, *]; the prediction is the first largest.
+// Fractions of correct predictions. outputs are logits [B, C] or [B, T, C], with the classes last, or images [B, C, *]
+// with targets [B, *]. The prediction is the first of the largest logits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace composer {
 
-// "MulticlassAccuracy": right / all samples, torchmetrics' with average="micro". Targets int64 [B], or dense [B, C]
-// (then the first largest counts).
+// "MulticlassAccuracy": right / all samples, same as torchmetrics' with average="micro". Targets are int64 [B], or
+// dense [B, C], of which the first largest counts.
 std::unique_ptr<Metric> MakeMulticlassAccuracy();
 
-// "MaskedAccuracy": the same over the targets that are not ignore_index. Composer's (metrics/nlp.py,
-// metrics/metrics.py).
+// "MaskedAccuracy": the same over the targets that are not ignore_index. Source: mosaicml composer/metrics/nlp.py and
+// metrics.py.
 std::unique_ptr<Metric> MakeMaskedAccuracy(int64_t ignore_index = -100);
 
 }  // namespace composer

@@ -14,7 +14,7 @@ at::Tensor CountClasses(const std::string& metric, const at::Tensor& outputs, co
       outputs.dim() >= 2 && indices.size(0) == outputs.size(0) && indices.sizes().slice(1) == outputs.sizes().slice(2),
       metric, ": outputs ", outputs.sizes(), " [B, C, *] do not fit targets ", targets.sizes());
   // Everything that does not count goes into one more class, `none`. Rows are samples, so that a GPU's additions to one
-  // class do not all meet in one place.
+  // class do not all hit the same address.
   const int64_t samples = outputs.size(0), none = outputs.size(1);
   at::Tensor predicted = outputs.argmax(1).view({samples, -1});
   at::Tensor actual = indices.to(torch::kInt64).reshape({samples, -1});

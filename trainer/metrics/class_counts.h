@@ -1,4 +1,4 @@
-// For every class: how often it was predicted, how often it was the target, and how often both.
+// Counts for every class how often it was predicted, how often it was the target, and how often both at once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,17 +14,17 @@
 
 namespace composer {
 
-// The counts of one class; false positives are predicted - right, false negatives actual - right.
+// The counts of one class. False positives are predicted - right; false negatives are actual - right.
 struct ClassCount {
   double right = 0;
   double predicted = 0;
   double actual = 0;
 };
 
-// [3, C] int64 on the outputs' device: right, predicted, actual. outputs: logits [B, C, *], classes in dimension 1 as
-// in Composer's segmentation metrics; targets: indices [B, *], or dense [B, C, *] whose largest counts. Places whose
-// target is ignore_index do not count; a target outside [0, C) is never right, but its prediction counts. Does not
-// synchronise a GPU. Throws c10::ValueError, naming the metric, when the shapes do not fit.
+// Returns [3, C] int64 on the outputs' device: right, predicted, actual. outputs are logits [B, C, *], with the classes
+// in dimension 1 as in Composer's segmentation metrics. targets are indices [B, *], or dense [B, C, *] whose largest
+// counts. Places whose target is ignore_index do not count; a target outside [0, C) is never right, but its prediction
+// counts. Does not synchronise a GPU. Throws c10::ValueError that names the metric when the shapes do not fit.
 at::Tensor CountClasses(const std::string& metric, const at::Tensor& outputs, const at::Tensor& targets,
                         std::optional<int64_t> ignore_index);
 
@@ -39,9 +39,9 @@ class CountedMetric : public SummedMetric {
   double Compute() const final;
 
  protected:
-  // counts: one for each class.
+  // counts has one element per class.
   virtual double FromCounts(absl::Span<const ClassCount> counts) const = 0;
-  // The value when nothing was counted.
+  // Returns the value when nothing was counted.
   virtual double OfNothing() const { return std::numeric_limits<double>::quiet_NaN(); }
 
  private:

@@ -1,4 +1,4 @@
-// Where the classes are in a model's outputs.
+// Finds the class dimension of a model's outputs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,8 +6,9 @@
 
 namespace composer {
 
-// [B, C, *] with targets [B, *] (images, as Composer and torchmetrics have them) -> [B, *, C], a view. Everything else,
-// [B, C] and [B, T, C] with targets [B, T], as it is. Where both fit, the classes are last.
+// Returns outputs [B, C, *] with targets [B, *] (images, as Composer and torchmetrics have them) as a view [B, *, C].
+// Everything else, [B, C] and [B, T, C] with targets [B, T], is returned unchanged. Where both interpretations fit, the
+// classes are last.
 inline at::Tensor ClassesLast(const at::Tensor& outputs, const at::Tensor& targets) {
   if (outputs.dim() < 3 || targets.dim() != outputs.dim() - 1) return outputs;
   if (targets.sizes() == outputs.sizes().slice(0, outputs.dim() - 1)) return outputs;

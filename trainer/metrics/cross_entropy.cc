@@ -13,7 +13,7 @@
 namespace composer {
 namespace {
 
-// What of a batch is summed, and divided by.
+// What is summed and divided by: targets, or the means of batches.
 enum class Over { kTargets, kBatches };
 
 class CrossEntropyMetric final : public SummedMetric {
@@ -52,7 +52,7 @@ class CrossEntropyMetric final : public SummedMetric {
     return {losses.sum(torch::kDouble), count};
   }
 
-  // Exact: every sample counts 1; over batches: as the loss, the mass of the targets.
+  // The exact mean counts every sample 1. The mean over batches divides by the mass of the targets, as the loss does.
   Sums Dense(const at::Tensor& outputs, const at::Tensor& targets) const {
     const at::Tensor losses = -(targets * at::log_softmax(outputs.to(torch::kFloat), 1)).sum(1);
     const at::Tensor total = losses.sum(torch::kDouble);

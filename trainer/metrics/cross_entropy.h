@@ -1,5 +1,5 @@
-// Mean cross-entropy in nats, exact over samples (tokens) whatever the batches. outputs: logits [B, C] or [B, T, V],
-// classes last, or images [B, C, *] with targets [B, *]. Targets of ignore_index do not count.
+// Mean cross-entropy in nats, exact over samples (tokens) however they are batched. outputs are logits [B, C] or [B, T,
+// V], with the classes last, or images [B, C, *] with targets [B, *]. Targets of ignore_index do not count.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,14 +13,15 @@
 
 namespace composer {
 
-// "CrossEntropy": targets int64 [B, *], or dense [B, C, *] (then each sample, each place, counts 1). batch_mean:
-// Composer's, the mean of the batches' means (for composer_compat).
+// "CrossEntropy": targets are int64 [B, *], or dense [B, C, *], of which each sample (and each place) counts 1.
+// batch_mean gives Composer's value, the mean of the batches' means (for composer_compat).
 std::unique_ptr<Metric> MakeCrossEntropy(bool batch_mean = false, int64_t ignore_index = -100);
-// The cross-entropy of each target [B, T], 0 of those of ignore_index: for outputs that are not whole logits.
+// Returns the cross-entropy of each target [B, T], 0 for those of ignore_index. It serves outputs that are not whole
+// logits.
 using TokenLosses = std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)>;
-// "LanguageCrossEntropy": a token's mean. losses: empty: outputs are logits.
+// "LanguageCrossEntropy": the mean per token. Empty losses mean that outputs are logits.
 std::unique_ptr<Metric> MakeLanguageCrossEntropy(int64_t ignore_index = -100, TokenLosses losses = {});
-// "LanguagePerplexity": exp of it.
+// "LanguagePerplexity": exp of LanguageCrossEntropy.
 std::unique_ptr<Metric> MakeLanguagePerplexity(int64_t ignore_index = -100, TokenLosses losses = {});
 
 }  // namespace composer

@@ -6,7 +6,7 @@
 namespace composer {
 namespace {
 
-// 0 when the class is neither predicted nor true, as torchmetrics has it.
+// Returns 0 when the class is neither predicted nor true, same as torchmetrics.
 double Score(const ClassCount& count) {
   const double total = count.predicted + count.actual;
   return total == 0 ? 0 : 2 * count.right / total;

@@ -1,5 +1,5 @@
-// F1 scores, 2 right / (predicted + actual), exact over samples and ranks. outputs: logits [B, C, *], classes in
-// dimension 1; targets: indices [B, *], or dense [B, C, *].
+// F1 scores, 2 right / (predicted + actual), exact over samples and ranks. outputs are logits [B, C, *], with the
+// classes in dimension 1; targets are indices [B, *], or dense [B, C, *].
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace composer {
 
-// "BinaryF1Score": of class 1 of two; NaN when it is neither predicted nor true. Source: mosaicml
-// composer/metrics/nlp.py.
+// "BinaryF1Score": the score of class 1 of two. It is NaN when that class is neither predicted nor true.
+// Source: mosaicml composer/metrics/nlp.py.
 std::unique_ptr<Metric> MakeBinaryF1Score(std::optional<int64_t> ignore_index = std::nullopt);
 
-// kMacro: mean over the classes that occur, predicted or true. kWeighted: classes weigh as much as they are true.
-// kMicro: of all classes together.
+// kMacro is the mean over the classes that occur, predicted or true. kWeighted weights each class by its number of true
+// targets. kMicro counts all classes together.
 enum class F1Average { kMacro, kMicro, kWeighted };
 
 // "MulticlassF1Score". Source: torchmetrics.classification.MulticlassF1Score.

@@ -1,4 +1,4 @@
-// Any loss as a metric.
+// Turns any loss into a metric.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,10 +11,10 @@
 
 namespace composer {
 
-// A scalar that is a mean over the samples of a batch.
+// Returns a scalar that is a mean over the samples of a batch.
 using LossFunction = std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)>;
 
-// "LossMetric": the mean over all samples; batch_mean: Composer's, the mean of the batches' losses.
+// "LossMetric": the mean over all samples. batch_mean gives Composer's value, the mean of the batches' losses.
 // Source: mosaicml composer/metrics/metrics.py.
 std::unique_ptr<Metric> MakeLossMetric(LossFunction loss, bool batch_mean = false);
 

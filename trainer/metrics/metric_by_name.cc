@@ -17,7 +17,7 @@ int64_t IgnoreIndex(const MetricOptions& options) { return options.ignore_index.
 
 struct MetricRow {
   const char* name;
-  int64_t min_classes;  // 0: needs no num_classes
+  int64_t min_classes;  // 0 means that it needs no num_classes
   std::unique_ptr<Metric> (*make)(const MetricOptions& options);
 };
 

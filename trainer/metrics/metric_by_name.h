@@ -1,4 +1,4 @@
-// Metrics by the names they are logged under, for configurations.
+// Creates metrics by the names under which they are logged, for configurations.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace composer {
 
-// What a metric may need; each reads what its Make function takes.
+// What a metric may need. Each metric reads what its Make function takes.
 struct MetricOptions {
   int64_t num_classes = 0;              // MIoU, Dice, MulticlassF1Score: required
   std::optional<int64_t> ignore_index;  // default: the metric's own
@@ -25,8 +25,8 @@ struct MetricOptions {
   LossFunction loss;        // LossMetric: required
 };
 
-// "MulticlassAccuracy", "CrossEntropy", …: MetricNames(). kInvalidArgument: an unknown name, with the nearest; a
-// required option that is missing, by its field's name.
+// MetricNames() lists the names ("MulticlassAccuracy", "CrossEntropy", …). Returns kInvalidArgument for an unknown
+// name, with the nearest one, and for a required option that is missing, by its field's name.
 absl::StatusOr<std::unique_ptr<Metric>> MetricByName(absl::string_view name, const MetricOptions& options = {});
 
 std::vector<std::string> MetricNames();

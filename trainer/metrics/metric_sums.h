@@ -1,4 +1,4 @@
-// The sums of a metric: doubles on the host, plus those of GPU batches, which stay on the GPU until someone asks.
+// The sums of a metric: doubles on the host, plus those of GPU batches, which stay on the GPU until they are read.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,26 +14,26 @@
 
 namespace composer {
 
-// Most metrics have two, a total and the number it is divided by; these are kept in place.
+// Most metrics have two sums, a total and the number by which it is divided; these two are stored inline.
 class MetricSums {
  public:
   explicit MetricSums(size_t count = 2) : sums_(count) {}
 
-  // For two sums.
+  // Requires two sums.
   void Add(double total, double count) {
     sums_[0] += total;
     sums_[1] += count;
   }
-  // sums: [count] on any device; no synchronisation when it is a GPU.
+  // sums is [count] on any device. A GPU is not synchronised.
   void AddTensor(const at::Tensor& sums);
-  // Forgets everything; does not wait.
+  // Forgets everything. Does not wait.
   void Reset() {
     std::fill(sums_.begin(), sums_.end(), 0.0);
     on_device_.reset();
   }
   // Waits for the GPU when something was added there.
   absl::Span<double> Get();
-  // The first divided by the second; NaN when nothing was added. Waits like Get.
+  // Returns the first sum divided by the second, NaN when nothing was added. Waits like Get.
   double Ratio() const;
 
  private:
@@ -41,7 +41,7 @@ class MetricSums {
   at::Tensor on_device_;  // [count] double, not yet in sums_
 };
 
-// A metric with a name and sums. Derived classes have Update and Compute.
+// A metric with a name and sums. Derived classes implement Update, and Compute where it is not the ratio of the sums.
 class SummedMetric : public Metric {
  public:
   explicit SummedMetric(std::string name, size_t count = 2) : sums_(count), name_(std::move(name)) {}

@@ -13,7 +13,7 @@ void AttentionCache::MakeMemory(const at::Tensor& x) {
   const at::ScalarType dtype =
       at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
   for (int64_t layer = 0; layer < shape_.layers; ++layer) {
-    // Zeros: what is masked is multiplied by 0, so it must be finite.
+    // The memory must be zeroed: masked values are multiplied by 0, so they must be finite.
     keys_.push_back(at::zeros({rows_, capacity_, shape_.heads, shape_.head_width}, x.options().dtype(dtype)));
     values_.push_back(at::zeros_like(keys_.back()));
   }

@@ -1,5 +1,5 @@
-// The part all classifiers share: Composer's ComposerClassifier (composer/models/tasks/classification.py).
-// Loss: SoftCrossEntropy. Metrics: MulticlassAccuracy in training; with CrossEntropy in evaluation.
+// The common part of all classifiers: Composer's ComposerClassifier (composer/models/tasks/classification.py).
+// The loss is SoftCrossEntropy. The metrics are MulticlassAccuracy and, in evaluation, CrossEntropy.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,10 +15,10 @@ class Classifier : public Model {
   double flops_per_sample() const final { return flops_per_sample_; }
 
  protected:
-  // inputs [B, *] -> [B, classes].
+  // Maps inputs [B, *] to logits [B, classes].
   virtual at::Tensor Logits(const at::Tensor& inputs) = 0;
 
-  double flops_per_sample_ = 0;  // forward and backward; derived classes set it
+  double flops_per_sample_ = 0;  // forward and backward; set by derived classes
 };
 
 }  // namespace composer

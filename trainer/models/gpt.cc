@@ -14,8 +14,8 @@
 namespace composer {
 namespace {
 
-// As torch's F.linear, one operation: torch::nn::Linear adds the bias by itself to an input of three dimensions, which rounds
-// twice in bfloat16.
+// Same as torch's F.linear, one operation. torch::nn::Linear adds the bias separately to a three-dimensional input,
+// which rounds twice in bfloat16.
 at::Tensor Apply(const torch::nn::Linear& layer, const at::Tensor& x) {
   return at::linear(x, layer->weight, layer->bias);
 }
@@ -28,7 +28,7 @@ class Attention final : public torch::nn::Module {
         qkv_(register_module("qkv", torch::nn::Linear(options.width, 3 * options.width))),
         proj_(register_module("proj", torch::nn::Linear(options.width, options.width))) {}
 
-  // inputs: of the block; more than one: with its layer of an AttentionCache.
+  // inputs are the block's. When there is more than one, they hold the layer's part of an AttentionCache.
   at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& inputs) {
     ModuleCall call(*this, x);
     const int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
@@ -122,7 +122,8 @@ class Transformer final : public torch::nn::Module {
     return ln_f_->forward(x);
   }
 
-  // As CausalDecoder::NextLogits: of each row's last token, [B, width]. Without dropout.
+  // Returns the last norm's output of each row's last token, [B, width], for CausalDecoder::NextLogits. Without
+  // dropout.
   at::Tensor Last(const at::Tensor& tokens, absl::Span<const int64_t> lengths, AttentionCache& cache) {
     at::Tensor x = wte_->forward(tokens);
     cache.BeginPass(x, tokens.size(1), lengths);
@@ -197,7 +198,8 @@ class Gpt final : public LanguageModel {
     }
   }
 
-  // 6 for each weight in a matrix product, 12 * layers * width * context for attention's two products, each a token.
+  // Per token, 6 operations for each weight in a matrix product and 12 * layers * width * context for attention's two
+  // products.
   // Source: Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, appendix B.
   void SetFlops(const GptOptions& options) {
     const auto layers = static_cast<double>(options.layers), width = static_cast<double>(options.width);

@@ -1,4 +1,4 @@
-// A decoder-only transformer as GPT-2: learned positions, norm before each part, GELU. Radford et al. 2019.
+// A decoder-only transformer like GPT-2: learned positions, norm before each part, GELU. Radford et al. 2019.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,11 +19,12 @@ struct GptOptions {
   double dropout = 0;     // after the embedding, in attention and after each part; in [0, 1)
 };
 
-// inputs int64 [B, T <= context] -> logits [B, T, vocab]. Loss: NextTokenCrossEntropy. Metrics: LanguageCrossEntropy in
-// training; with LanguagePerplexity in evaluation. Weights ~ N(0, 0.02), those that end a residual branch divided by
-// sqrt(2 layers), biases 0, from torch's generator. Names: transformer.wte.weight, transformer.wpe.weight,
+// Maps inputs int64 [B, T <= context] to logits [B, T, vocab]. The loss is NextTokenCrossEntropy; the metrics are
+// LanguageCrossEntropy and, in evaluation, LanguagePerplexity. Weights are drawn from N(0, 0.02) with torch's
+// generator; those that end a residual branch are divided by sqrt(2 layers); biases are 0. Parameter names:
+// transformer.wte.weight, transformer.wpe.weight,
 // transformer.blocks.0.{ln_1,attn.qkv,attn.proj,ln_2,mlp.fc,mlp.proj}.{weight,bias}, transformer.ln_f.*,
-// lm_head.weight. flops_per_sample: of a full context. Throws c10::ValueError for bad options.
+// lm_head.weight. flops_per_sample is that of a full context. Throws c10::ValueError for invalid options.
 std::shared_ptr<Model> MakeGpt(const GptOptions& options);
 
 }  // namespace composer

@@ -22,7 +22,7 @@ torch::nn::LayerNorm FullNorm(const GptOptions& options) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({options.width}));
 }
 
-// [B, T, W] -> [B, T, W], a part of a sum without the bias. This rank's heads.
+// Attention of this rank's heads: [B, T, W] -> [B, T, W], a part of a sum, without the bias.
 class TpAttention final : public torch::nn::Module {
  public:
   TpAttention(const GptOptions& options, const Communicator& group)
@@ -33,7 +33,7 @@ class TpAttention final : public torch::nn::Module {
             register_module("qkv", std::make_shared<ColumnParallelLinear>(options.width, 3 * options.width, group, 3))),
         proj_(register_module("proj", std::make_shared<RowParallelLinear>(options.width, options.width, group))) {}
 
-  // inputs: of the block; more than one: with its layer of an AttentionCache.
+  // inputs are the block's. When there is more than one, they hold the layer's part of an AttentionCache.
   at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& inputs = {}) {
     ModuleCall call(*this, x);
     const int64_t batch = x.size(0), tokens = x.size(1);
@@ -71,7 +71,7 @@ class TpFeedForward final : public torch::nn::Module {
   std::shared_ptr<RowParallelLinear> proj_;
 };
 
-// [B, T/t, W] -> [B, T/t, W].
+// One block: [B, T/t, W] -> [B, T/t, W].
 class TpGptBlock final : public Block {
  public:
   TpGptBlock(const GptOptions& options, Communicator& group)
@@ -93,7 +93,7 @@ class TpGptBlock final : public Block {
   }
 
  private:
-  // Generation: a token at a time does not split over ranks, so each has all of them, x [B, T, W].
+  // In generation a single token does not split over ranks, so each rank has all of them, x [B, T, W].
   at::Tensor WithCache(const std::vector<at::Tensor>& inputs) {
     const auto summed = [this](const at::Tensor& part) {
       group_.AllReduceSum(part);
@@ -195,7 +195,7 @@ class TpGpt final : public LanguageModel {
   }
 
  private:
-  // Of this rank's part of the vocabulary: [B, T] -> [B, T, vocab / t].
+  // Returns the logits of this rank's part of the vocabulary: [B, T] -> [B, T, vocab / t].
   at::Tensor LocalLogits(const at::Tensor& inputs) {
     TORCH_CHECK_VALUE(inputs.dim() == 2 && inputs.size(1) <= context_, "gpt: expected inputs [B, T] with T up to ",
                       context_, " (context), got ", inputs.sizes());
@@ -212,7 +212,7 @@ class TpGpt final : public LanguageModel {
     return head_->Logits(GatherSequence(x, group_).narrow(1, 0, inputs.size(1)));
   }
 
-  // Ranks have runs of equal length. No token sees those after it.
+  // Pads the sequence so that all ranks have parts of equal length. No token sees those after it.
   at::Tensor Padded(const at::Tensor& tokens) const {
     const int64_t more = (group_.world_size() - tokens.size(1) % group_.world_size()) % group_.world_size();
     if (more == 0) return tokens;

@@ -13,7 +13,7 @@
 namespace composer {
 namespace {
 
-// The weight of a Linear or Conv2d; undefined for other layers.
+// Returns the weight of a Linear or Conv2d, undefined for other layers.
 at::Tensor MatrixWeight(torch::nn::Module& layer) {
   if (const auto* linear = layer.as<torch::nn::Linear>()) return linear->weight;
   if (const auto* conv = layer.as<torch::nn::Conv2d>()) return conv->weight;

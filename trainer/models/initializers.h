@@ -1,4 +1,4 @@
-// Composer's ways to initialise a model's layers, by name. For C++ programs; jobs have no key for them.
+// Composer's methods of initialising a model's layers, by name. They are for C++ programs; jobs have no key for them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,8 +17,8 @@ namespace composer {
 //   bn_uniform                        BatchNorm2d: weight uniform in [0, 1), bias 0
 //   bn_ones                           BatchNorm2d: weight 1, bias 0
 //   linear_log_constant_bias          biases of Linear: -log(outputs)
-// Layers without such a parameter are left alone. kInvalidArgument, and the model untouched, for an unknown name, with
-// the nearest. Source: mosaicml composer/models/initializers.py.
+// Layers without such a parameter are left alone. For an unknown name, returns kInvalidArgument with the nearest one
+// and leaves the model untouched. Source: mosaicml composer/models/initializers.py.
 absl::Status InitializeModel(const std::vector<std::string>& names, torch::nn::Module& model);
 
 std::vector<std::string> InitializerNames();

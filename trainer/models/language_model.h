@@ -1,4 +1,4 @@
-// What language models share: the loss of the next token, its metrics, a count of operations, and generation.
+// The common part of language models: the next-token loss, its metrics, the number of operations, and generation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace composer {
 
-// forward: inputs int64 [B, T] -> logits [B, T, vocab], of which those of a token depend on no later token. Loss:
-// NextTokenCrossEntropy. Metrics: LanguageCrossEntropy; in evaluation LanguagePerplexity too.
+// forward maps inputs int64 [B, T] to logits [B, T, vocab]; the logits of a token depend on no later token. The loss is
+// NextTokenCrossEntropy; the metrics are LanguageCrossEntropy and, in evaluation, LanguagePerplexity.
 class LanguageModel : public Model, public CausalDecoder {
  public:
   Loss loss(const at::Tensor& outputs, const Batch& batch) final;
@@ -18,18 +18,18 @@ class LanguageModel : public Model, public CausalDecoder {
 
   int64_t context() const final { return context_; }
   int64_t vocab() const final { return vocab_; }
-  // By forward over all tokens: for models without a cache, which must not be given one.
+  // Runs forward over all tokens. This is for models without a cache, which must not be given one.
   at::Tensor NextLogits(const at::Tensor& tokens, absl::Span<const int64_t> lengths, DecoderCache* cache) override;
 
  protected:
-  // tokens_multiple: what the length of forward's inputs must be a multiple of.
+  // The length of forward's inputs must be a multiple of tokens_multiple.
   LanguageModel(int64_t context, int64_t vocab, int64_t tokens_multiple = 1)
       : context_(context / tokens_multiple * tokens_multiple), vocab_(vocab), tokens_multiple_(tokens_multiple) {}
-  // How outputs that are not whole logits give the loss of each token; differentiable, usable while the model lives.
-  // Empty: they are whole.
+  // Returns how outputs that are not whole logits give the loss of each token; it is differentiable and usable while
+  // the model lives. Empty means that the logits are whole.
   virtual TokenLosses token_losses() const { return {}; }
 
-  double flops_per_sample_ = 0;  // forward and backward; derived classes set it
+  double flops_per_sample_ = 0;  // forward and backward; set by derived classes
 
  private:
   int64_t context_, vocab_, tokens_multiple_;

@@ -9,9 +9,9 @@
 
 namespace composer {
 
-// Linear layers with ReLU between them. sizes = {features, hidden..., classes}, at least two, each at least 1.
-// Inputs [B, *] are flattened to [B, features]. Parameters: layers.0.weight, layers.0.bias, … Initialised as
-// torch.nn.Linear from torch's generator. Throws c10::ValueError for bad sizes.
+// Linear layers with ReLU between them. sizes = {features, hidden..., classes}, at least two, each at least 1. Inputs
+// [B, *] are flattened to [B, features]. Parameters: layers.0.weight, layers.0.bias, … They are initialised like
+// torch.nn.Linear's, from torch's generator. Throws c10::ValueError for invalid sizes.
 std::shared_ptr<Model> MakeMlp(const std::vector<int64_t>& sizes);
 
 }  // namespace composer

@@ -18,7 +18,7 @@ torch::nn::Conv2d Conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) 
   return conv;
 }
 
-// relu(x' + bn(conv(relu(bn(conv(x)))))), x' = x or, where the shape changes, bn(conv 1x1(x)).
+// Computes relu(x' + bn(conv(relu(bn(conv(x)))))), with x' = x or, where the shape changes, bn(conv 1x1(x)).
 class BasicBlock final : public Block {
  public:
   BasicBlock(int64_t in, int64_t out, int64_t stride)
@@ -75,7 +75,7 @@ class ResNetSmall final : public Classifier {
   }
 
  private:
-  // Multiplications and additions of the convolutions and the last layer.
+  // Counts the multiplications and additions of the convolutions and the last layer.
   static double ForwardFlops(const ResNetSmallOptions& options) {
     double side = static_cast<double>((options.image_size + options.stem_stride - 1) / options.stem_stride);
     auto in = static_cast<double>(options.widths.front());

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-// -inf for what the k-th largest is larger than.
+// Sets the scores below the k-th largest to -inf.
 void KeepTopK(int64_t k, std::vector<double>& scores) {
   if (k <= 0 || k >= static_cast<int64_t>(scores.size())) return;
   std::vector<double> sorted = scores;
@@ -33,7 +33,7 @@ void Softmax(std::vector<double>& scores) {
   for (double& score : scores) score /= sum;
 }
 
-// Of equals the earlier token counts as the likelier one. One is always left.
+// Among equals the earlier token counts as the likelier one. At least one token is kept.
 void KeepTopP(double p, std::vector<double>& probabilities) {
   if (p >= 1) return;
   std::vector<size_t> order(probabilities.size());
@@ -97,7 +97,7 @@ int64_t ChooseToken(absl::Span<const float> logits, const SamplingOptions& optio
     sum += probabilities[i];
     if (sum > uniform) break;
   }
-  return last;  // the sum may be a rounding short of 1
+  return last;  // the sum may fall short of 1 by rounding
 }
 
 double TokenUniform(uint64_t seed, uint64_t sample, uint64_t place) {

@@ -31,7 +31,7 @@ std::string FirstLine(const c10::Error& error) {
   return std::vector<std::string>(absl::StrSplit(error.what_without_backtrace(), absl::MaxSplits('\n', 1)))[0];
 }
 
-// What the file is, when it is not what it should be.
+// Reports what the file is when it is not TorchScript.
 void CheckFile(const std::string& path) {
   if (!PathExists(path)) throw StatusError(absl::NotFoundError(absl::StrCat("torchscript: ", path, ": no such file")));
   if (IsDirectory(path)) Refuse(path, "a folder, not a file");
@@ -56,8 +56,8 @@ torch::jit::Module Load(const std::string& path) {
   }
 }
 
-// The tensors of a script module as a tree of modules with the same names. They stay the script module's: what the
-// optimizer does to them, the script sees.
+// Presents the tensors of a script module as a tree of modules with the same names. They remain the script module's own
+// tensors: the script sees what the optimizer does to them.
 class TensorTree {
  public:
   void Adopt(const torch::jit::Module& script, torch::nn::Module& node) {
@@ -74,7 +74,7 @@ class TensorTree {
     }
   }
 
-  // A script may assign a new tensor to a buffer (`self.mean = …`): that is the buffer from then on.
+  // A script may assign a new tensor to a buffer (`self.mean = …`); that tensor is the buffer from then on.
   void FollowBuffers() {
     for (Buffer& buffer : buffers_) {
       const c10::IValue& now = buffer.object->getSlot(buffer.slot);
@@ -84,7 +84,7 @@ class TensorTree {
     }
   }
 
-  // To be called after the registered buffers have got other memory (a move to a GPU).
+  // Must be called after the registered buffers have moved to other memory (a GPU).
   void ShareBuffers() {
     for (Buffer& buffer : buffers_) {
       buffer.in_slot = buffer.registered.detach();
@@ -93,7 +93,7 @@ class TensorTree {
   }
 
  private:
-  // Two tensors with one memory: the script's may be part of a graph, so that the registered one's must not be exchanged in it.
+  // Two tensors share one memory: the script's may be part of a graph, in which the registered one must not be swapped.
   struct Buffer {
     torch::jit::ModulePtr object;
     size_t slot;
@@ -115,7 +115,7 @@ class TensorTree {
       buffers_.push_back({object, slot, tensor, {}});
       return;
     }
-    // A saved file keeps that two parameters share their memory, not that they are one tensor.
+    // A saved file records that two parameters share their memory, not that they are one tensor.
     const Memory memory{tensor.storage().unsafeGetStorageImpl(), tensor.storage_offset(), tensor.sizes().vec()};
     if (const auto [it, is_new] = parameters_.emplace(memory, tensor); !is_new) {
       object->setSlot(slot, it->second);
@@ -129,7 +129,7 @@ class TensorTree {
   std::vector<Buffer> buffers_;
 };
 
-// The tensor among what forward returned that losses and metrics look at.
+// Returns the tensor among forward's results that losses and metrics look at.
 at::Tensor OutputsOf(const c10::IValue& returned) {
   if (returned.isTensor()) return returned.toTensor();
   if (returned.isTuple() || returned.isList()) {
@@ -261,7 +261,7 @@ class TorchScriptModel final : public Model {
     returned_ = call.Run(batch);
     tensors_.FollowBuffers();
     at::Tensor outputs = OutputsOf(returned_);
-    if (returned_.isTensor()) returned_ = c10::IValue();  // an algorithm may hand another one to loss
+    if (returned_.isTensor()) returned_ = c10::IValue();  // an algorithm may pass another one to loss
     const bool is_language = options_.task == TorchScriptTask::kLanguageModel;
     TORCH_CHECK_VALUE(
         options_.num_classes == 0 || (outputs.dim() >= 2 && outputs.size(is_language ? -1 : 1) == options_.num_classes),
@@ -295,7 +295,7 @@ class TorchScriptModel final : public Model {
 }  // namespace
 
 std::shared_ptr<Model> LoadTorchScript(const TorchScriptOptions& options) {
-  const UndeferredScope has_memory;  // the values are the file's
+  const UndeferredScope has_memory;  // the file provides the values
   return std::make_shared<TorchScriptModel>(options);
 }
 

@@ -1,4 +1,4 @@
-// Calling a TorchScript method with what a batch has, by the method's schema (torchscript.h).
+// Calls a TorchScript method with what a batch has, by the method's schema (torchscript.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,12 +13,12 @@ namespace composer {
 
 class TorchScriptCall {
  public:
-  // with_outputs: the first argument is what forward returned. Throws StatusError with kInvalidArgument naming the
-  // argument that no batch can give.
+  // with_outputs means that the first argument is what forward returned. Throws StatusError with kInvalidArgument that
+  // names the argument that no batch can provide.
   TorchScriptCall(torch::jit::Method method, bool with_outputs);
 
-  // outputs: None unless with_outputs. Throws c10::ValueError naming an argument that this batch lacks, and what the
-  // method throws.
+  // outputs is None unless with_outputs. Throws c10::ValueError that names an argument that this batch lacks, and
+  // whatever the method throws.
   c10::IValue Run(const Batch& batch, const c10::IValue& outputs = {});
 
  private:
@@ -26,7 +26,7 @@ class TorchScriptCall {
   struct Argument {
     std::string name;
     Source source;
-    bool required;  // else `otherwise`
+    bool required;  // otherwise the value is `otherwise`
     c10::IValue otherwise;
   };
   Argument Plan(const c10::Argument& argument, bool is_first) const;

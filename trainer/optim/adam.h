@@ -1,8 +1,8 @@
-// torch.optim's Adam and AdamW: adam_group.h's update with L2 decay in the gradient, and with decay of its own, which
-// follows the learning rate.
+// torch.optim's Adam and AdamW: adam_group.h's update with L2 decay in the gradient (Adam), and with decoupled decay
+// that follows the learning rate (AdamW).
 //
 // Source: torch/optim/adam.py, adamw.py (2.11); Kingma & Ba 2015, arXiv:1412.6980; Loshchilov & Hutter 2019,
-// arXiv:1711.05101. Not taken over: maximize, capturable, differentiable.
+// arXiv:1711.05101. Not ported: maximize, capturable, differentiable.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,14 +16,14 @@
 
 namespace composer {
 
-// The whole family; its members differ in name, defaults and decay.
+// The base of the whole family. Its members differ in name, defaults and decay.
 class AdamOptimizer : public Optimizer {
  public:
-  // Throws c10::Error when the options are not valid or a group is not of one dtype and device (ActiveParams).
+  // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
   AdamOptimizer(std::vector<ParamGroup> groups, const AdamOptions& options, AdamDecay decay);
   void Step() final { Update({}); }
   void StepUnless(const at::Tensor& found_inf) final { Update(found_inf); }
-  // AdamGroup::AppendState, group after group.
+  // Returns AdamGroup::AppendState of each group in turn.
   NamedTensors state() final;
 
  private:

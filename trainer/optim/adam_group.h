@@ -1,6 +1,6 @@
-// The part that Adam, AdamW, DecoupledAdamW and Muon's AdamW share: moments and update of one parameter group.
+// The part that Adam, AdamW, DecoupledAdamW and Muon's AdamW share: the moments and update of one parameter group.
 //
-// For each parameter p with a gradient g, t = number of its updates (this one included), lr0 = initial_lr:
+// For each parameter p with a gradient g, t = the number of its updates (including this one), and lr0 = initial_lr:
 //   kL2                  g <- g + weight_decay p
 //   kDecoupled           p <- p (1 - lr weight_decay)
 //   kDecoupledFromPeak   p <- p (1 - lr/lr0 weight_decay)                (lr/lr0 := 1 when lr0 = 0)
@@ -9,9 +9,10 @@
 //   u  = amsgrad ? (vmax <- max(vmax, v)) : v                            max_exp_avg_sq
 //   p <- p - lr / (1 - beta1^t) m / (sqrt(u) / sqrt(1 - beta2^t) + eps)
 //
-// One at::_fused_adam(w)_ call. It computes the decay as p * (1 - lr * constant) and m by interpolation, so results
-// agree with a loop over tensors to rounding (about 1e-6 relative after 20 float32 steps), not bit by bit; and the last
-// few elements of a thread's share are rounded differently, so equal bits need an equal number of threads.
+// The update is one at::_fused_adam(w)_ call. The kernel computes the decay as p * (1 - lr * constant) and m by
+// interpolation, so results agree with a loop over tensors up to rounding (about 1e-6 relative after 20 float32 steps),
+// not bit for bit. The last few elements of a thread's share are rounded differently, so equal bits need an equal
+// number of threads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,21 +32,21 @@ struct AdamOptions {
   bool amsgrad = false;
 };
 
-// kInvalidArgument naming the field, its value and its range.
+// Returns kInvalidArgument that names the field, its value and its range.
 absl::Status Validate(const AdamOptions& options);
 
 enum class AdamDecay { kL2, kDecoupled, kDecoupledFromPeak };
 
 class AdamGroup {
  public:
-  // Sets group.momentum to beta1, which Step reads there. Throws c10::Error as ActiveParams.
+  // Sets group.momentum to beta1, which Step reads there. Throws c10::Error like ActiveParams.
   AdamGroup(ParamGroup& group, const AdamOptions& options, AdamDecay decay);
 
-  // One update. group: the one given to the constructor, as it is now. found_inf: as in Optimizer::StepUnless, or
-  // undefined.
+  // Performs one update. group is the one given to the constructor, in its current state. found_inf is as in
+  // Optimizer::StepUnless, or undefined.
   void Step(const ParamGroup& group, const at::Tensor& found_inf);
 
-  // "group<index>/step" [parameters of the group], each parameter's own t; "<parameter>/exp_avg",
+  // Adds "group<index>/step" [parameters of the group], each parameter's own t; "<parameter>/exp_avg",
   // "<parameter>/exp_avg_sq" and, with amsgrad, "<parameter>/max_exp_avg_sq", of the parameter's shape.
   void AppendState(size_t index, const ParamGroup& group, NamedTensors& state) const;
 
@@ -57,8 +58,8 @@ class AdamGroup {
   AdamDecay decay_;
   ActiveParams active_;
   StateTensors exp_avg_, exp_avg_sq_, max_exp_avg_sq_;
-  at::Tensor steps_;                            // [n] float, on the parameters' device, as the fused kernels want it
-  at::Tensor increment_;                        // [n] 1 for the active ones
+  at::Tensor steps_;                            // [n] float, on the parameters' device, as the fused kernels require
+  at::Tensor increment_;                        // [n], 1 for the active ones
   std::vector<at::Tensor> step_, active_step_;  // elements of steps_
 };
 

@@ -8,7 +8,7 @@
 
 namespace composer {
 
-// kInvalidArgument: "FIELD: VALUE, must be ALLOWED".
+// Returns kInvalidArgument: "FIELD: VALUE, must be ALLOWED".
 template <typename Value>
 absl::Status BadValue(absl::string_view field, const Value& value, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, ", must be ", allowed));

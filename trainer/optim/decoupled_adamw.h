@@ -13,7 +13,7 @@
 
 namespace composer {
 
-// Composer's defaults: beta2 is not torch's.
+// Composer's defaults. beta2 differs from torch's.
 struct AdamWOptions {
   double beta1 = 0.9;   // [0, 1)
   double beta2 = 0.95;  // [0, 1)

@@ -1,11 +1,11 @@
-// Lion: the sign of an interpolated momentum, so that every weight moves by lr; decoupled weight decay.
+// Lion: steps by the sign of an interpolated momentum, so that every weight moves by lr, with decoupled weight decay.
 //
 // For each parameter p with a gradient g:
 //   c  = beta1 m + (1 - beta1) g
 //   p <- p (1 - lr weight_decay) - lr sign(c)
 //   m <- beta2 m + (1 - beta2) g                                         exp_avg
-// Against AdamW use a learning rate 3 to 10 times smaller and a weight decay as much larger.
-// There is no fused kernel: five at::_foreach_* calls a group.
+// Compared with AdamW, use a learning rate 3 to 10 times smaller and a weight decay larger by the same factor. There is
+// no fused kernel: each group takes five at::_foreach_* calls.
 //
 // Source: Chen et al. 2023, arXiv:2302.06675, Algorithm 2.
 // SPDX-License-Identifier: Apache-2.0
@@ -26,12 +26,12 @@ struct LionOptions {
   double beta2 = 0.99;  // [0, 1)
 };
 
-// kInvalidArgument naming the field, its value and its range.
+// Returns kInvalidArgument that names the field, its value and its range.
 absl::Status Validate(const LionOptions& options);
 
 class Lion final : public Optimizer {
  public:
-  // Throws c10::Error when the options are not valid or a group is not of one dtype and device (ActiveParams).
+  // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
   Lion(std::vector<ParamGroup> groups, const LionOptions& options);
   std::string name() const override { return "Lion"; }
   void Step() override;

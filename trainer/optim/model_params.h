@@ -1,4 +1,4 @@
-// The parameters of a model, for an optimizer:
+// Collects the parameters of a model for an optimizer:
 //   options.make_optimizer = [](Model& model) {
 //     return std::make_unique<DecoupledAdamW>(ParamGroupsOf(model, {.lr = 1e-3}), AdamWOptions{});
 //   };
@@ -13,10 +13,10 @@
 
 namespace composer {
 
-// All of them, in the model's order, by the model's names.
+// Returns all parameters, in the model's order, by the model's names.
 NamedTensors NamedParametersOf(const torch::nn::Module& model);
 
-// MakeParamGroups of them. Throws StatusError with its status.
+// Returns MakeParamGroups of these parameters. Throws StatusError with its status.
 std::vector<ParamGroup> ParamGroupsOf(const torch::nn::Module& model, const ParamGroupOptions& options);
 
 }  // namespace composer

@@ -1,5 +1,5 @@
 // Muon: momentum whose direction is orthogonalised, for the matrices of hidden layers; AdamW for all other parameters,
-// in one optimizer. muon_groups.h says who gets what.
+// in one optimizer. muon_groups.h decides which parameters go where.
 //
 // For each matrix p [A, B] with a gradient g:
 //   b <- momentum b + (1 - momentum) g                                   momentum_buffer
@@ -7,8 +7,9 @@
 //   p <- p (1 - lr weight_decay)
 //   p <- p - lr s Orthogonalize(u)                                       newton_schulz.h
 //   s  = kOriginal: sqrt(max(1, A/B));  kMatchRmsAdamW: 0.2 sqrt(max(A, B))
-// Matrices of one shape are orthogonalised together, up to 2^24 elements at a time. bfloat16 products round differently
-// from machine to machine, and from torch's, which takes one matrix at a time: updates agree to about 1 %.
+// Matrices of the same shape are orthogonalised together, up to 2^24 elements at a time. bfloat16 products round
+// differently on each machine, and differently from torch's, which takes one matrix at a time: updates agree
+// to about 1 %.
 //
 // Source: torch/optim/_muon.py (2.11); Jordan 2024, kellerjordan.github.io/posts/muon; Liu et al. 2025,
 // arXiv:2502.16982 (kMatchRmsAdamW).
@@ -38,24 +39,24 @@ struct MuonOptions {
   AdamOptions adamw;
 };
 
-// kInvalidArgument naming the field, its value and its range.
+// Returns kInvalidArgument that names the field, its value and its range.
 absl::Status Validate(const MuonOptions& options);
 
-// s of the header's formula for a matrix [rows, columns].
+// Returns s of the formula above for a matrix [rows, columns].
 double MuonLrRatio(MuonLr adjust, int64_t rows, int64_t columns);
 
 class Muon final : public Optimizer {
  public:
-  // groups(): the matrices' groups, then AdamW's. Throws c10::Error when the options are not valid, a group is not of
-  // one dtype and device (ActiveParams), or a matrix has not two dimensions.
+  // groups() lists the matrices' groups, then AdamW's. Throws c10::Error when the options are invalid, a group does not
+  // have one dtype and device (ActiveParams), or a matrix does not have two dimensions.
   Muon(MuonGroups groups, const MuonOptions& options);
   std::string name() const override { return "Muon"; }
   void Step() override;
-  // "<parameter>/momentum_buffer" of the matrices; AdamGroup's state of the others.
+  // Returns "<parameter>/momentum_buffer" of the matrices, and AdamGroup's state of the others.
   NamedTensors state() override;
 
  private:
-  // Active matrices of one shape: positions in the list of active parameters.
+  // Active matrices of one shape, as positions in the list of active parameters.
   struct SameShape {
     std::vector<size_t> positions;
     std::vector<at::Tensor> params;
@@ -71,7 +72,7 @@ class Muon final : public Optimizer {
   void StepMatrices(const ParamGroup& group, MatrixState& state);
 
   MuonOptions options_;
-  std::vector<std::unique_ptr<MatrixState>> matrices_;  // of groups_[0 ..]
+  std::vector<std::unique_ptr<MatrixState>> matrices_;  // of the first groups of groups_
   std::vector<std::unique_ptr<AdamGroup>> others_;      // of the groups after them
 };
 

@@ -10,7 +10,7 @@
 namespace composer {
 namespace {
 
-// Rules that name something of this part; the others are about the other part.
+// Keeps the rules that match something in this part; the others concern the other part.
 ParamGroupOptions OptionsFor(const NamedTensors& part, const MuonGroupOptions& options, double lr, double decay) {
   ParamGroupOptions result;
   result.lr = lr;

@@ -1,4 +1,5 @@
-// The nearest (semi-)orthogonal matrix, nearly: Muon's Newton-Schulz iteration, for many matrices of one shape at once.
+// Approximates the nearest (semi-)orthogonal matrix: Muon's Newton-Schulz iteration, for many matrices of one shape at
+// once.
 //
 //   X <- G / max(|G|_F, eps), in bfloat16; transposed when it has more rows than columns
 //   steps times:  A = X X^T;  X <- a X + (b A + c A A) X
@@ -20,7 +21,7 @@ struct NewtonSchulz {
   double eps = 1e-7;                                               // > 0
 };
 
-// matrices [N, R, C] bfloat16, overwritten; the result is a tensor of that shape, perhaps a transposed view.
+// matrices are [N, R, C] bfloat16 and are overwritten. The result has the same shape, and may be a transposed view.
 at::Tensor Orthogonalize(at::Tensor matrices, const NewtonSchulz& options);
 
 }  // namespace composer

@@ -1,4 +1,4 @@
-// Tells the schedules that follow a metric when it has news.
+// Passes new values of a metric to the schedules that follow it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,11 +9,12 @@
 
 namespace composer {
 
-// To be called after each evaluation of a training run (kEvalEnd, its label), and after the evaluations of a batch end
-// (kBatchEnd) and of an epoch end (kEpochEnd), before a checkpoint is saved there.
-//   metrics/<label>/…  has news at kEvalEnd of that label
-//   everything else    at kEpochEnd, or kBatchEnd when the schedule is stepped every batch: the value last logged
-// A value that was never logged, or is NaN, is no news.
+// Must be called after each evaluation of a training run (kEvalEnd, with its label), and after the evaluations at a
+// batch's end (kBatchEnd) and an epoch's end (kEpochEnd), before a checkpoint is saved there.
+//   metrics/<label>/…  are observed at kEvalEnd of that label
+//   everything else    is observed at kEpochEnd, or at kBatchEnd when the schedule is stepped every batch: the value
+//                      last logged
+// A value that was never logged, or is NaN, is not observed.
 void ObserveMetrics(const SchedulerList& schedulers, Event event, absl::string_view eval_label, const Logger& logger);
 
 }  // namespace composer

@@ -34,7 +34,7 @@ absl::Status CheckRanges(const OneCycleSpec& spec) {
   return absl::OkStatus();
 }
 
-// Steps of the whole run; 0: not known.
+// Returns the steps of the whole run, 0 when they are not known.
 int64_t StepsOfRun(bool every_batch, const ScheduleContext& context) {
   const int64_t count = context.max_duration.count(), per_epoch = context.batches_per_epoch;
   if (context.max_duration.unit() == TimeUnit::kEpoch) return every_batch ? count * per_epoch : count;

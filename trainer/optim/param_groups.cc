@@ -32,7 +32,7 @@ absl::Status Check(const NamedTensors& parameters, const ParamGroupOptions& opti
   return absl::OkStatus();
 }
 
-// A group without parameters: the values that this parameter gets.
+// Returns a group without parameters that has the values for this parameter.
 ParamGroup ValuesFor(const std::string& name, const at::Tensor& param, const ParamGroupOptions& options) {
   ParamGroup group;
   group.initial_lr = options.lr;

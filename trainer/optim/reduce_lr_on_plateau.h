@@ -1,16 +1,16 @@
 // torch's ReduceLROnPlateau: the learning rate is multiplied by `factor` when a metric has stopped improving.
 //
-// At each news of the metric (observe_metrics.h says when):
+// At each new value of the metric (observe_metrics.h says when):
 //   better than the best so far by more than the threshold: it is the best now, bad = 0; else bad += 1
 //   cooling down: cooldown_left -= 1, bad = 0
 //   bad > patience: every group's lr <- max(factor lr, min_lr), unless that is a change of at most eps;
 //                   cooldown_left = cooldown, bad = 0
 // Better, for a threshold h:  min rel  v < best (1 - h);  min abs  v < best - h;  max rel  v > best (1 + h);
 //                             max abs  v > best + h
-// With other schedules the factors multiply; min_lr and eps then bound this schedule's share alone.
-// State: best, bad, cooldown_left, number of reductions. A learning rate is a function of the last.
+// With other schedules the factors multiply; min_lr and eps then bound only this schedule's part. State: best, bad,
+// cooldown_left, number of reductions. The learning rate is a function of the last one.
 //
-// Source: torch/optim/lr_scheduler.py (2.11), ReduceLROnPlateau. scale_schedule_ratio: refused unless 1.
+// Source: torch/optim/lr_scheduler.py (2.11), ReduceLROnPlateau. A scale_schedule_ratio other than 1 is rejected.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -36,12 +36,12 @@ struct PlateauSpec {
   double eps = 1e-8;        // >= 0
 };
 
-// kInvalidArgument naming the field, its value and its range.
+// Returns kInvalidArgument that names the field, its value and its range.
 absl::Status Validate(const PlateauSpec& spec);
 
 class ReduceLROnPlateau final : public Scheduler {
  public:
-  // Throws c10::ValueError when the spec is not valid.
+  // Throws c10::ValueError when the spec is invalid.
   explicit ReduceLROnPlateau(PlateauSpec spec);
   std::string name() const override { return "ReduceLROnPlateau"; }
   double Factor(const Timestamp& now, const ScheduleContext& context) const override;
@@ -56,7 +56,7 @@ class ReduceLROnPlateau final : public Scheduler {
   bool IsBetter(double value) const;
 
   PlateauSpec spec_;
-  double best_;  // infinite before the first news
+  double best_;  // infinite before the first value
   int64_t bad_ = 0;
   int64_t cooldown_left_ = 0;
   int64_t reductions_ = 0;

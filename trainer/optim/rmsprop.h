@@ -7,9 +7,9 @@
 //   d  = sqrt(v - a^2) + eps                                             (a = 0 unless centered)
 //   momentum > 0:  b <- momentum b + g / d,  p <- p - lr b               momentum_buffer
 //   else           p <- p - lr g / d
-// There is no fused kernel: one at::_foreach_* call a group and line.
+// There is no fused kernel: each line takes one at::_foreach_* call per group.
 //
-// Source: torch/optim/rmsprop.py (2.11); Graves 2013, arXiv:1308.0850 (centered). Not taken over: maximize, capturable,
+// Source: torch/optim/rmsprop.py (2.11); Graves 2013, arXiv:1308.0850 (centered). Not ported: maximize, capturable,
 // differentiable.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -31,16 +31,16 @@ struct RmspropOptions {
   bool centered = false;
 };
 
-// kInvalidArgument naming the field, its value and its range.
+// Returns kInvalidArgument that names the field, its value and its range.
 absl::Status Validate(const RmspropOptions& options);
 
 class RMSprop final : public Optimizer {
  public:
-  // Throws c10::Error when the options are not valid or a group is not of one dtype and device (ActiveParams).
+  // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
   RMSprop(std::vector<ParamGroup> groups, const RmspropOptions& options);
   std::string name() const override { return "RMSprop"; }
   void Step() override;
-  // "<parameter>/square_avg" and, where used, "<parameter>/grad_avg", "<parameter>/momentum_buffer".
+  // Returns "<parameter>/square_avg" and, where used, "<parameter>/grad_avg" and "<parameter>/momentum_buffer".
   NamedTensors state() override;
 
  private:
@@ -50,7 +50,7 @@ class RMSprop final : public Optimizer {
     StateTensors square_avg, grad_avg, momentum_buffer;
   };
   void StepGroup(const ParamGroup& group, GroupState& state);
-  // d of every active parameter, after the running means took in `grads`.
+  // Returns d of every active parameter, after updating the running means with `grads`.
   std::vector<at::Tensor> Denominators(at::TensorList grads, GroupState& state);
 
   RmspropOptions options_;

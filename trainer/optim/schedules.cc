@@ -34,7 +34,7 @@ absl::Status Bad(absl::string_view field, const Time& value, absl::string_view w
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", value.ToString(), " ", why));
 }
 
-// The header's conversion: a whole count in a unit that a Timestamp has.
+// Performs the conversion of schedules.h: returns a whole count in a unit that a Timestamp has.
 absl::StatusOr<Time> Convert(absl::string_view field, const Time& time, const ScheduleContext& context, double ratio) {
   const Time& limit = context.max_duration;
   const bool is_share = time.unit() == TimeUnit::kDuration;
@@ -62,7 +62,7 @@ double Cosine(double x, double alpha_f) {
   return alpha_f + (1 - alpha_f) * (1 + std::cos(std::numbers::pi * std::min(1.0, x))) / 2;
 }
 
-// Curves of x in [0, 1].
+// Evaluates the curves of x in [0, 1].
 double ShapeAt(const ScheduleSpec& spec, double x) {
   switch (spec.curve) {
     case Curve::kLinear:
@@ -99,7 +99,7 @@ absl::StatusOr<double> WarmRestarts(const ScheduleSpec& spec, const Timestamp& n
   return Cosine(time / length, spec.alpha_f);
 }
 
-// exponential and step: a power of gamma.
+// Evaluates exponential and step, which are powers of gamma.
 absl::StatusOr<double> Periodic(const ScheduleSpec& spec, const Timestamp& now, const ScheduleContext& context) {
   const bool stepped = spec.curve == Curve::kStep;
   ASSIGN_OR_RETURN(const Time period, ConvertPositive(stepped ? "step_size" : "decay_period", spec.period, context));

@@ -1,6 +1,6 @@
-// Composer's learning-rate schedules: a curve, with or without a linear warm-up before it. Pure.
+// Composer's learning-rate schedules: a curve, optionally preceded by a linear warm-up. Pure.
 //
-// t = time now and T = t_max, both in T's unit; P = period.
+// t = the time now and T = t_max, both in T's unit; P = period.
 //   constant               t < T ? alpha_i : 1
 //   linear                 alpha_i + x (alpha_f - alpha_i)                       x = min(1, t/T)
 //   cosine_annealing       alpha_f + (1 - alpha_f) (1 + cos(pi x)) / 2
@@ -8,18 +8,18 @@
 //   exponential            gamma^(t/P)                                           P: decay_period
 //   step                   gamma^floor(t/P)                                      P: step_size
 //   multi_step             gamma^(number of milestones <= t)
-//   cosine_annealing_warm_restarts   cosine_annealing on x = share of the running interval that is over; intervals
+//   cosine_annealing_warm_restarts   cosine_annealing on x = the elapsed share of the current interval; intervals
 //                          have lengths P, int(t_mult P), …                      P: t_0
 // With warm-up, w = t_warmup in T's unit, a = alpha_i (constant, linear) or 1:
 //   t < w                  a t/w
 //   t >= w                 the curve on x = min(1, (t - w) / (T - w)), 0 when T <= w; constant: alpha_i for ever;
-//                          multi_step: as without warm-up (milestones do not move)
+//                          multi_step: same as without warm-up (milestones do not move)
 //
-// Conversion of times: "dur" is that share of max_duration, in batches when max_duration is in epochs; "ep" becomes
-// batches; other units stay. Then all but "dur" are multiplied by scale_schedule_ratio (max_duration is expected to be
-// scaled already), and cut to whole counts. t_warmup is scaled only with scale_warmup. Composer, with scale_warmup, scales
-// the ramp alone and ends the warm-up at the unscaled time (a plateau or a jump); here it ends where its ramp does, unless
-// composer_warmup.
+// Times are converted as follows: "dur" is that share of max_duration, in batches when max_duration is in epochs; "ep"
+// becomes batches; other units stay. Then all but "dur" are multiplied by scale_schedule_ratio (max_duration is
+// expected to be scaled already) and truncated to whole counts. t_warmup is scaled only with scale_warmup. Composer,
+// with scale_warmup, scales only the ramp and ends the warm-up at the unscaled time (a plateau or a jump); here the
+// warm-up ends where its ramp does, unless composer_warmup is set.
 //
 // Source: mosaicml composer/optim/scheduler.py. Golden: tests/golden/schedulers.json.
 // SPDX-License-Identifier: Apache-2.0
@@ -39,7 +39,7 @@ namespace composer {
 
 enum class Curve { kConstant, kLinear, kCosine, kPolynomial, kExponential, kStep, kMultiStep, kWarmRestarts };
 
-// A schedule as data. Each curve reads the fields its formula names.
+// A schedule as data. Each curve reads the fields that its formula names.
 struct ScheduleSpec {
   Curve curve = Curve::kConstant;
   double alpha_i = 1;
@@ -52,22 +52,22 @@ struct ScheduleSpec {
   std::vector<Time> milestones;
   std::optional<Time> t_warmup;  // for constant, linear, cosine, polynomial and multi_step
   bool scale_warmup = false;
-  bool composer_warmup = false;  // with scale_warmup: as Composer's
-  // Stepped every epoch (step_schedulers_every_batch: false): the factor changes at the starts of epochs only.
+  bool composer_warmup = false;  // with scale_warmup: same as Composer's
+  // Stepped every epoch (step_schedulers_every_batch: false): the factor changes only at the starts of epochs.
   bool every_epoch = false;
 };
 
-// "cosine_annealing_with_warmup" -> a spec with Composer's defaults; t_warmup is set (to 0) exactly when the name ends
-// with _with_warmup. kInvalidArgument with the nearest name.
+// Returns a spec with Composer's defaults for a name like "cosine_annealing_with_warmup". t_warmup is set (to 0)
+// exactly when the name ends with _with_warmup. Returns kInvalidArgument with the nearest name.
 absl::StatusOr<ScheduleSpec> ScheduleByName(absl::string_view name);
 std::vector<std::string> ScheduleNames();
 
-// All names that ScheduleByName knows.
+// Returns all names that ScheduleByName knows.
 std::vector<std::string> ScheduleNames();
 
-// The factor at `now`. kInvalidArgument: a time in seconds; epochs or shares of epochs without batches_per_epoch; t_max
-// or period that convert to nothing; t_mult < 1; with warm-up, t_warmup and t_max in different units, or a t_max that
-// ends before max_duration (where the two compare).
+// Returns the factor at `now`. Returns kInvalidArgument for a time in seconds; epochs or shares of epochs without
+// batches_per_epoch; a t_max or period that converts to zero; t_mult < 1; and with warm-up, for t_warmup and t_max in
+// different units, or a t_max that ends before max_duration (where the two compare).
 absl::StatusOr<double> ScheduleFactor(const ScheduleSpec& spec, const Timestamp& now, const ScheduleContext& context);
 
 std::unique_ptr<Scheduler> MakeScheduler(ScheduleSpec spec);

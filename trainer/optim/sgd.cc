@@ -63,7 +63,7 @@ void SgdOptimizer::UpdateGroup(const ParamGroup& group, GroupState& state, const
   state.active.Release();
 }
 
-// Parameters that have their first update now go into a call of their own.
+// Parameters that have their first update now are updated in a separate call.
 void SgdOptimizer::UpdateDampened(const ParamGroup& group, GroupState& state) {
   float* started = state.started.data_ptr<float>();
   const std::vector<char>& mask = state.active.mask();

@@ -1,15 +1,16 @@
 // torch.optim's SGD, and the part it shares with DecoupledSGDW.
 //
-// For each parameter p with a gradient g, lr0 = initial_lr:
+// For each parameter p with a gradient g, and lr0 = initial_lr:
 //   kL2                  g <- g + weight_decay p
 //   kDecoupledFromPeak   p <- p (1 - lr/lr0 weight_decay)                (lr/lr0 := 1 when lr0 = 0)
-//   b <- g on its first update, else momentum b + (1 - dampening) g      momentum_buffer; none when momentum = 0 (b = g)
+//   b <- g on its first update, else momentum b + (1 - dampening) g      momentum_buffer; when momentum = 0, b = g
 //   d  = nesterov ? g + momentum b : b
 //   p <- p - lr d
-// One at::_fused_sgd_ call a group, with kDecoupledFromPeak one at::_foreach_mul_ before it; agrees with a loop over
-// tensors to rounding. Without dampening a buffer of zeros makes the first update like the others.
+// Each group takes one at::_fused_sgd_ call, with kDecoupledFromPeak preceded by one at::_foreach_mul_. Results agree
+// with a loop over tensors up to rounding. Without dampening, a buffer of zeros makes the first update the same as the
+// others.
 //
-// Source: torch/optim/sgd.py (2.11). Not taken over: maximize, differentiable.
+// Source: torch/optim/sgd.py (2.11). Not ported: maximize, differentiable.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,20 +31,20 @@ struct SgdOptions {
   bool nesterov = false;  // needs momentum > 0
 };
 
-// kInvalidArgument naming the field, its value and its range.
+// Returns kInvalidArgument that names the field, its value and its range.
 absl::Status Validate(const SgdOptions& options);
 
 enum class SgdDecay { kL2, kDecoupledFromPeak };
 
-// The whole family; its members differ in name and decay.
+// The base of the whole family. Its members differ in name and decay.
 class SgdOptimizer : public Optimizer {
  public:
-  // Throws c10::Error when the options are not valid or a group is not of one dtype and device (ActiveParams).
+  // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
   SgdOptimizer(std::vector<ParamGroup> groups, const SgdOptions& options, SgdDecay decay);
   void Step() final { Update({}); }
   void StepUnless(const at::Tensor& found_inf) final;
-  // With momentum: "<parameter>/momentum_buffer"; with dampening before them "group<i>/started" [parameters of group
-  // i], on the CPU, 1 once a parameter had its first update. Without momentum: nothing.
+  // With momentum, returns "<parameter>/momentum_buffer", preceded with dampening by "group<i>/started" [parameters of
+  // group i], on the CPU, which is 1 once a parameter has had its first update. Without momentum, returns nothing.
   NamedTensors state() final;
 
  private:

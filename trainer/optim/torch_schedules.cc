@@ -16,7 +16,7 @@
 namespace composer {
 namespace {
 
-// int(ratio * count), a whole number of steps that is at least 1.
+// Returns int(ratio * count), a whole number of steps that is at least 1.
 absl::StatusOr<int64_t> ScaledCount(absl::string_view field, int64_t count, double ratio) {
   if (count < 1) return BadValue(field, count, "at least 1");
   const auto scaled = static_cast<int64_t>(static_cast<double>(count) * ratio);
@@ -43,7 +43,7 @@ absl::Status CheckRanges(const TorchScheduleSpec& spec, const ScheduleContext& c
   return absl::OkStatus();
 }
 
-// Share of the running interval that is over.
+// Returns the elapsed share of the current interval.
 double RestartProgress(double steps, double length, double multiple) {
   if (multiple == 1) return std::fmod(steps, length) / length;
   while (steps >= length) {
@@ -53,7 +53,7 @@ double RestartProgress(double steps, double length, double multiple) {
   return steps / length;
 }
 
-// x: 0 at the start of the curve, 1 at eta_min.
+// x is 0 at the start of the curve and 1 at eta_min.
 double Cosine(double x, double eta_min, double initial_lr) {
   const double floor = eta_min == 0 ? 0 : eta_min / initial_lr;
   return floor + (1 - floor) * (1 + std::cos(std::numbers::pi * x)) / 2;

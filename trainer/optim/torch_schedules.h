@@ -1,17 +1,19 @@
-// torch.optim.lr_scheduler's schedules that need nothing but a count of steps, with torch's arguments, as closed forms.
+// The schedules of torch.optim.lr_scheduler that need only a count of steps, with torch's arguments, in closed form.
 //
-// A schedule steps every epoch, or every batch when every_batch is set: k = epochs, or batches, done so far.
-// lr0 = initial learning rate of the group.
+// A schedule steps every epoch, or every batch when every_batch is set. k = the epochs, or batches, done so far, and
+// lr0 = the initial learning rate of the group.
 //   step_lr             lr0 gamma^floor(k / step_size)
 //   multi_step_lr       lr0 gamma^(number of milestones <= k, with repetitions)
 //   linear_lr           lr0 (start_factor + (end_factor - start_factor) min(k, total_iters) / total_iters)
 //   exponential_lr      lr0 gamma^k
-//   cosine_annealing_lr                eta_min + (lr0 - eta_min) (1 + cos(pi k / T_max)) / 2      rises again after T_max
-//   cosine_annealing_warm_restarts_lr  the same with k since the last restart; intervals T_0, T_0 T_mult, T_0 T_mult^2, …
-// torch computes most of them step by step, so results agree to rounding.
+//   cosine_annealing_lr                eta_min + (lr0 - eta_min) (1 + cos(pi k / T_max)) / 2
+//                                      rises again after T_max
+//   cosine_annealing_warm_restarts_lr  the same with k since the last restart; intervals T_0, T_0 T_mult,
+//                                      T_0 T_mult^2, …
+// torch computes most of them step by step, so results agree up to rounding.
 //
-// scale_schedule_ratio r: step_size, milestones, T_max and T_0 become int(r x); gamma of exponential_lr gamma^(1/r);
-// linear_lr refuses it. (Composer scales T_0 too late for it to matter; ours takes effect.)
+// With scale_schedule_ratio r, step_size, milestones, T_max and T_0 become int(r x), and gamma of exponential_lr
+// becomes gamma^(1/r); linear_lr rejects it. (Composer scales T_0 too late for it to matter; ours takes effect.)
 //
 // Source: torch/optim/lr_scheduler.py (2.11); mosaicml composer/trainer/_scale_schedule.py.
 // Golden: tests/golden/torch_schedulers.json.
@@ -31,12 +33,12 @@ namespace composer {
 
 enum class TorchCurve { kStep, kMultiStep, kLinear, kExponential, kCosine, kWarmRestarts };
 
-// A schedule as data. Each curve reads the fields its formula names.
+// A schedule as data. Each curve reads the fields that its formula names.
 struct TorchScheduleSpec {
   TorchCurve curve = TorchCurve::kStep;
   bool every_batch = false;
   double gamma = 0.1;
-  int64_t step_size = 0;  // >= 1; 0: not given, as for the other counts
+  int64_t step_size = 0;  // >= 1; 0 means not given, as for the other counts
   std::vector<int64_t> milestones;
   double start_factor = 1.0 / 3;  // (0, 1]
   double end_factor = 1;          // [0, 1]
@@ -47,11 +49,12 @@ struct TorchScheduleSpec {
   double eta_min = 0;             // >= 0
 };
 
-// How many steps a torch schedule has made at `now`.
+// Returns how many steps a torch schedule has made at `now`.
 int64_t TorchSteps(bool every_batch, const Timestamp& now);
 
-// The factor on lr0 = context.initial_lr. kInvalidArgument naming the field: out of the range above, also after
-// scaling; a scale_schedule_ratio that the curve does not know; eta_min without a learning rate.
+// Returns the factor on lr0 = context.initial_lr. Returns kInvalidArgument that names the field when it is out of the
+// range above, also after scaling, when the curve does not support a scale_schedule_ratio, and for eta_min without a
+// learning rate.
 absl::StatusOr<double> TorchScheduleFactor(const TorchScheduleSpec& spec, const Timestamp& now,
                                            const ScheduleContext& context);
 

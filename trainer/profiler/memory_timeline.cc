@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-// The largest of each of max_points equal stretches of points.
+// Keeps the largest of each of max_points equal stretches of points.
 std::vector<MemoryCurve::Point> Thin(std::vector<MemoryCurve::Point> points, size_t max_points) {
   if (points.size() <= max_points) return points;
   std::vector<MemoryCurve::Point> kept;
@@ -30,7 +30,7 @@ std::string CurveName(int device, bool begin_is_known) {
   return absl::StrCat("GPU ", device, " tensors", begin_is_known ? "" : " (change since the window began)");
 }
 
-// [[x, y], …]: seconds since the window began, bytes.
+// Appends [[x, y], …]: seconds since the window began, bytes.
 void AppendCurve(const MemoryCurve& curve, int64_t begin_ns, std::string* out) {
   *out += "{name:";
   AppendJsonString(out, curve.name);

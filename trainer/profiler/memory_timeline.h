@@ -1,5 +1,5 @@
-// Memory over time as one HTML page that needs no network: a curve for each kind of memory over bands that say what the
-// step was doing.
+// Shows memory over time as one HTML page that needs no network: a curve for each kind of memory, above bands that show
+// what the step was doing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,17 +15,17 @@ struct MemoryCurve {
   std::string name;
   struct Point {
     int64_t time_ns;
-    int64_t bytes;  // from here to the next point
+    int64_t bytes;  // until the next point
   };
-  std::vector<Point> points;  // by time
+  std::vector<Point> points;  // ordered by time
 };
 
-// One curve a device: tensors, from memory_at_begin (0 if not known: then what was allocated before is not in it) on;
-// and the process's resident memory where it was sampled. At most `max_points` a curve; of each stretch that is drawn as
-// one point the largest is kept.
+// Returns one curve per device for tensors, starting from memory_at_begin (0 if not known; then earlier allocations are
+// not included), and one for the process's resident memory where it was sampled. A curve has at most `max_points`; of
+// each stretch that is drawn as one point, the largest is kept.
 std::vector<MemoryCurve> MemoryCurves(const Window& window, size_t max_points = 4000);
 
-// The page; "" when there are no curves.
+// Returns the page, or "" when there are no curves.
 std::string MemoryPage(const Window& window, const std::string& title);
 
 }  // namespace composer

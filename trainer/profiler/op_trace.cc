@@ -59,7 +59,7 @@ OpEvent FromKineto(const kineto::KinetoEvent& event, bool with_shapes) {
   return op;
 }
 
-// Bytes that tensors hold on each GPU now.
+// Returns the bytes that tensors hold on each GPU now.
 std::vector<std::pair<int, int64_t>> DeviceMemory() {
   std::vector<std::pair<int, int64_t>> result;
   if (!at::hasCUDA()) return result;

@@ -1,6 +1,6 @@
-// LibTorch's own record of operators, kernels and allocations (Kineto; the wheel for CPUs has it, too), as plain data
-// on our clock: Kineto's times are nanoseconds since 1970 already. On a machine without a GPU its first use prints one
-// line about gpuGetDeviceCount on stderr, which cannot be turned off and means nothing.
+// Provides LibTorch's own record of operators, kernels and allocations (Kineto, which the CPU wheel also includes) as
+// plain data on our clock: Kineto's times are already nanoseconds since 1970. On a machine without a GPU its first use
+// prints one line about gpuGetDeviceCount on stderr, which cannot be turned off and is harmless.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace composer {
 
-// Threads: all calls from the training thread; operators of the autograd threads that work for it are recorded, too.
-// One recording at a time in a process: Kineto is a singleton.
+// All calls must come from the training thread; operators of the autograd threads that work for it are recorded, too. A
+// process can have only one recording at a time, because Kineto is a singleton.
 class OpTrace {
  public:
   struct Options {
@@ -27,10 +27,12 @@ class OpTrace {
   OpTrace(const OpTrace&) = delete;
   OpTrace& operator=(const OpTrace&) = delete;
 
-  // Lets Kineto (and CUPTI on a GPU) set itself up: up to a second the first time on a GPU. kInternal: it cannot.
+  // Lets Kineto (and CUPTI on a GPU) initialise: up to a second the first time on a GPU. Returns kInternal when it
+  // cannot.
   absl::Status Prepare();
   absl::Status Start();
-  // Adds ops, cut to nest with the window's spans (operator_clip.h), memory and memory_at_begin to the window. Takes about 5 microseconds an event.
+  // Adds ops, cut to nest with the window's spans (operator_clip.h), memory and memory_at_begin to the window. Takes
+  // about 5 microseconds per event.
   absl::Status StopInto(Window& window);
 
  private:

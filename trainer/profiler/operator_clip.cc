@@ -22,7 +22,7 @@ OpInterval Clip(OpInterval op, const std::vector<Edge>& edges) {
   const auto later = [](int64_t time, const Edge& edge) { return time < edge.time_ns; };
   for (auto edge = std::upper_bound(edges.begin(), edges.end(), op.begin, later);
        edge != edges.end() && edge->time_ns < op.end; ++edge) {
-    if (edge->time_ns <= op.begin) continue;  // cut off meanwhile
+    if (edge->time_ns <= op.begin) continue;  // already cut off
     if (op.begin <= edge->other_ns && edge->other_ns <= op.end) continue;
     if (edge->time_ns - op.begin > op.end - edge->time_ns) {
       op.end = edge->time_ns;

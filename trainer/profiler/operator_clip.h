@@ -1,6 +1,6 @@
-// Spans and operators of one thread are timed by two clocks (clock_gettime; Kineto's, by the processor's counter), which
-// part by some tens of nanoseconds: an operator may seem to end after the span that followed it began. A viewer wants
-// what is on one row to nest, so each operator is cut where it sticks out. Pure.
+// Spans and operators of one thread are timed by two clocks (clock_gettime, and Kineto's by the processor's counter),
+// which differ by some tens of nanoseconds: an operator may seem to end after the span that followed it began. A viewer
+// requires that the events of one row nest, so each operator is cut where it protrudes. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace composer {
 
-// Each operator of the host that overlaps a span of its thread in part keeps the longer of its two sides. Those that
-// hold a whole span, or lie in one, stay as they are; so do kernels of a device.
+// Each host operator that partly overlaps a span of its thread keeps the longer of its two sides. Operators that
+// contain a whole span or lie in one are unchanged, and so are kernels of a device.
 void ClipToSpans(absl::Span<const SpanRecord> spans, std::vector<OpEvent>& ops);
 
 }  // namespace composer

@@ -11,7 +11,7 @@
 namespace composer {
 namespace {
 
-constexpr int64_t kSectorBytes = 512;  // of /proc/diskstats, whatever the disk's own
+constexpr int64_t kSectorBytes = 512;  // the unit of /proc/diskstats, whatever the disk's own sector size
 
 std::vector<absl::string_view> Words(absl::string_view line) {
   return absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
@@ -26,7 +26,7 @@ bool NumbersFrom(const std::vector<absl::string_view>& words, size_t first, std:
   return true;
 }
 
-// sda1, nvme0n1p2 and mmcblk0p1 are parts of a disk that is listed, too.
+// sda1, nvme0n1p2 and mmcblk0p1 are partitions of a disk that is also listed.
 bool IsWholeDisk(absl::string_view name) {
   if (absl::StartsWith(name, "loop") || absl::StartsWith(name, "ram")) return false;
   if (absl::StartsWith(name, "nvme") || absl::StartsWith(name, "mmcblk")) return !absl::StrContains(name, 'p');

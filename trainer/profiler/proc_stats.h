@@ -1,5 +1,5 @@
-// The kernel's figures about this process, and those of each disk and network interface, parsed from the text of /proc
-// (proc(5)). Pure. Those of the whole machine: core/machine_stats.h.
+// Parses the kernel's figures about this process, and those of each disk and network interface, from the text of /proc
+// (proc(5)). Pure. core/machine_stats.h has those of the whole machine.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace composer {
 
-// From /proc/self/statm.
+// Parses /proc/self/statm.
 absl::StatusOr<int64_t> ParseResidentBytes(absl::string_view statm, int64_t page_bytes);
 
-// By device, whole disks only (no partitions, no loop or ram devices).
+// Keyed by device, whole disks only (no partitions, no loop or ram devices).
 struct DiskTotals {
   int64_t read_bytes = 0, written_bytes = 0;
   int64_t busy_ms = 0;
 };
 std::map<std::string, DiskTotals> ParseDisks(absl::string_view proc_diskstats);
 
-// By interface.
+// Keyed by interface.
 struct NetworkTotals {
   int64_t received_bytes = 0, sent_bytes = 0;
 };

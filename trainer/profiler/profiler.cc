@@ -93,7 +93,7 @@ absl::Status Profiler::Close(State& state, Logger& logger) {
 
 ProfilerAction Profiler::Action(const State& state) const {
   const Timestamp& now = state.timestamp;
-  // BEFORE_DATALOADER comes once more at the end of an epoch.
+  // BEFORE_DATALOADER occurs once more at the end of an epoch.
   if (state.batches_per_epoch > 0 && now.batch_in_epoch >= state.batches_per_epoch) return ProfilerAction::kSkip;
   return options_.schedule(
       {now.batch_in_epoch, state.batches_per_epoch, now.epoch == resumed_epoch_ ? resumed_at_ : 0});
@@ -113,7 +113,7 @@ void Profiler::BeginBatch(State& state) {
   }
 }
 
-// Everything runs as it will when it counts, and is forgotten.
+// Runs everything as in a recorded batch, and discards the result.
 void Profiler::WarmUp(State& state) {
   mode_ = Mode::kWarmingUp;
   if (options_.ops.any()) WarnIfError(ops_.Prepare(), "operators are not recorded");
@@ -138,7 +138,7 @@ void Profiler::EndBatch(State& state) {
   if (save_at_batch_end_) Stop(state);
 }
 
-// Ends the recording, if any, and writes it down.
+// Ends the recording, if any, and writes it.
 void Profiler::Stop(State& state) {
   const Mode mode = std::exchange(mode_, Mode::kIdle);
   if (mode == Mode::kIdle) return;

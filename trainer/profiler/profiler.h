@@ -1,19 +1,19 @@
-// Records some batches, as a schedule says, and writes for each recorded window into `folder`
+// Records the batches chosen by a schedule and writes for each recorded window into `folder`
 //
-//   ep{epoch}-ba{batch}-rank{rank}.json            time line: events, algorithms, callbacks, parts of the step, LibTorch's
-//                                                  operators and kernels, figures of the machine (trace_file.h)
+//   ep{epoch}-ba{batch}-rank{rank}.json            timeline: events, algorithms, callbacks, parts of the step,
+//                                                  LibTorch's operators and kernels, machine figures (trace_file.h)
 //   ep{epoch}-ba{batch}-rank{rank}.verdict.txt     where the time went (verdict.h); rank 0's first line is logged, too
 //   ep{epoch}-ba{batch}-rank{rank}.memory.html     memory over time (memory_timeline.h)
 //
-// and at the end of training, by rank 0, merged_trace.json with all of them. Add it as the last callback, so that those
-// before it are seen to their end; it needs no other wiring: it sets State::tracer for the batches it records.
-// What it cannot write it warns about; training goes on.
+// and at the end of training, on rank 0, merged_trace.json with all of them. Add it as the last callback, so that those
+// before it are recorded to their end. It needs no other wiring: it sets State::tracer for the batches it records. When
+// it cannot write something, it warns, and training continues.
 //
-// Cost: a batch that is skipped costs two events with a few comparisons. A recorded one costs about 0.1 us a span and
-// 1 to 2 us an operator (docs/profiling.md).
+// A skipped batch costs two events with a few comparisons. A recorded one costs about 0.1 us per span and 1 to 2 us per
+// operator (docs/profiling.md).
 // Source: mosaicml composer/profiler/profiler.py, json_trace_handler.py, torch_profiler.py, whose options have the same
-// names. Different: one file holds spans and operators; no barrier in the step; a file of the same name is replaced, since
-// a run may be resumed into its folder.
+// names. Differences: one file holds spans and operators; there is no barrier in the step; a file of the same name is
+// replaced, since a run may be resumed into its folder.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -35,23 +35,23 @@
 
 namespace composer {
 
-// Names take the placeholders of trace_name.h; those of files must contain {rank} and are inside folder.
+// Names take the placeholders of trace_name.h. File names must contain {rank} and are relative to folder.
 struct ProfilerOptions {
   ProfilerSchedule schedule = CyclicSchedule{};
   std::string folder = "{run_folder}/traces";
   std::string filename = "ep{epoch}-ba{batch}-rank{rank}.json";
-  std::string memory_filename = "ep{epoch}-ba{batch}-rank{rank}.memory.html";  // "": none
-  std::string merged_trace_filename = "merged_trace.json";                     // "": none; no {rank}, no times
-  int num_traces_to_keep = -1;                                                 // windows; -1: all
+  std::string memory_filename = "ep{epoch}-ba{batch}-rank{rank}.memory.html";  // "" means none
+  std::string merged_trace_filename = "merged_trace.json";                     // "" means none; no {rank}, no times
+  int num_traces_to_keep = -1;                                                 // windows; -1 means all
   SystemSamplerOptions system;
   OpTrace::Options ops;
-  // How long rank 0 waits at the end of training for the files of the others, which do not wait for it.
+  // How long rank 0 waits at the end of training for the files of the other ranks, which do not wait for it.
   absl::Duration merge_timeout = absl::Seconds(10);
 };
-// kInvalidArgument naming the option, as it is called in YAML.
+// Returns kInvalidArgument that names the option as it is called in YAML.
 absl::Status Validate(const ProfilerOptions& options);
 
-// Threads: the training thread. clock outlives it.
+// Runs on the training thread. clock must outlive it.
 class Profiler final : public Callback {
  public:
   explicit Profiler(const ProfilerOptions& options, Clock& clock = RealClock::Get());
@@ -96,7 +96,7 @@ class Profiler final : public Callback {
   };
   std::deque<Saved> saved_;
   std::string merged_path_;
-  bool is_merged_ = true;  // nothing was saved since
+  bool is_merged_ = true;  // nothing was saved since the last merge
 };
 
 }  // namespace composer

@@ -1,8 +1,8 @@
-// Which batches are profiled. A schedule is a pure function of where the run is.
+// Decides which batches are profiled. A schedule is a pure function of the run's position.
 //
-// The cyclic one, in each epoch: skip_first batches are skipped; then cycles of `wait` skipped, `warmup` recorded but
-// thrown away, `active` recorded; `repeat` cycles, 0: until the epoch ends. The last active batch of a cycle, or of the
-// epoch if that comes first, also writes the trace.
+// In each epoch, the cyclic schedule skips skip_first batches and then runs cycles of `wait` skipped, `warmup` recorded
+// but discarded, and `active` recorded batches. There are `repeat` cycles; 0 means until the epoch ends. The last
+// active batch of a cycle, or of the epoch if that comes first, also writes the trace.
 // Source: mosaicml composer/profiler/profiler_schedule.py. There the batches done before a resumption are skipped in
 // every later epoch, too; here only in the epoch that was resumed.
 // SPDX-License-Identifier: Apache-2.0
@@ -33,7 +33,7 @@ struct CyclicSchedule {
   int64_t repeat = 1;
 
   ProfilerAction operator()(const SchedulePosition& position) const;
-  // kInvalidArgument naming the field: nothing is negative, active is at least 1.
+  // Returns kInvalidArgument that names the field when one is negative or active is less than 1.
   absl::Status Validate() const;
 };
 

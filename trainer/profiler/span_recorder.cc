@@ -14,7 +14,7 @@ int64_t UnixNanos() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Not value-initialized: that would touch every page.
+// The records are not value-initialized, because that would touch every page.
 SpanRecorder::SpanRecorder(size_t capacity) : capacity_(capacity), records_(new SpanRecord[capacity]) {}
 
 SpanRecord* SpanRecorder::Claim(const TraceName& name, SpanRecord::Kind kind, uint64_t* index) {
@@ -30,7 +30,7 @@ SpanRecord* SpanRecorder::Claim(const TraceName& name, SpanRecord::Kind kind, ui
   return &record;
 }
 
-// A span is its generation and its index + 1: what was begun before a Reset is known by the former.
+// A Span encodes its generation and its index + 1; the generation identifies spans begun before a Reset.
 Tracer::Span SpanRecorder::Begin(const TraceName& name) {
   uint64_t index;
   const uint64_t generation = generation_.load(std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// The Tracer that writes spans down: two clock reads and one record of 40 bytes a span, into memory that was set aside
-// before. When that is full, further spans are counted and dropped.
+// The Tracer that records spans: two clock reads and one record of 40 bytes per span, into preallocated memory. When
+// that is full, further spans are counted and dropped.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,23 +12,24 @@
 
 namespace composer {
 
-// Nanoseconds since 1970, the base of Kineto's times, too.
+// Returns nanoseconds since 1970, which is also the base of Kineto's times.
 int64_t UnixNanos();
 
 struct SpanRecord {
   enum class Kind : uint8_t { kSpan, kInstant, kCounter };
   const TraceName* name;
   int64_t begin_ns;
-  int64_t end_ns;   // of an instant or counter: begin_ns; 0: still open
+  int64_t end_ns;   // begin_ns for an instant or counter; 0 means still open
   double value;     // of a counter
   uint32_t thread;  // at::RecordFunction::currentThreadId(), the threads of Kineto's events
   Kind kind;
 };
 
-// Threads: Begin, End, Instant and Counter from any; Reset and Take from one, while no other is between Begin and End.
+// Begin, End, Instant and Counter are thread-safe. Reset and Take must be called from one thread, while no other is
+// between Begin and End.
 class SpanRecorder final : public Tracer {
  public:
-  // Address space for `capacity` records; pages are touched as they fill.
+  // Reserves address space for `capacity` records; pages are touched as they fill.
   explicit SpanRecorder(size_t capacity = size_t{1} << 19);
 
   Span Begin(const TraceName& name) override;
@@ -36,13 +37,13 @@ class SpanRecorder final : public Tracer {
   void Instant(const TraceName& name) override;
   void Counter(const TraceName& name, double value) override;
 
-  // Forgets everything; spans still open then are never recorded.
+  // Forgets everything. Spans still open then are never recorded.
   void Reset();
   struct Taken {
-    std::vector<SpanRecord> records;  // in the order of their beginnings, thread by thread
+    std::vector<SpanRecord> records;  // ordered by beginning, thread by thread
     int64_t dropped = 0;
   };
-  // What was recorded since the last Reset, open spans ended at now_ns; then Reset.
+  // Returns what was recorded since the last Reset, with open spans ended at now_ns, and resets.
   Taken Take(int64_t now_ns);
 
  private:

@@ -16,7 +16,7 @@ constexpr int64_t kMaxProcBytes = 4 << 20;
 double Gb(int64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 double MbPerSec(int64_t bytes, double seconds) { return static_cast<double>(bytes) / 1e6 / seconds; }
 
-// The text of a file of /proc, "" when it cannot be read.
+// Returns the text of a file of /proc, "" when it cannot be read.
 std::string Proc(const char* path) { return ReadFile(path, kMaxProcBytes).value_or(""); }
 
 void ReadDevices(int64_t now_ns, std::vector<CounterSample>* samples) {
@@ -27,7 +27,7 @@ void ReadDevices(int64_t now_ns, std::vector<CounterSample>* samples) {
   const int count = at::globalContext().getAcceleratorHooksInterface(at::kCUDA).deviceCount();
   for (int device = 0; device < count; ++device) {
     const auto stats = allocator->getDeviceStats(static_cast<c10::DeviceIndex>(device));
-    if (stats.reserved_bytes[kAll].current == 0) continue;  // another rank's
+    if (stats.reserved_bytes[kAll].current == 0) continue;  // it belongs to another rank
     samples->push_back({now_ns,
                         absl::StrCat("memory/cuda/", device),
                         {{"allocated_gb", Gb(stats.allocated_bytes[kAll].current)},

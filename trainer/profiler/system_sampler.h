@@ -1,14 +1,14 @@
-// Reads the machine's figures every so often on a thread of its own while a window is recorded.
+// Reads the machine's figures at intervals on its own thread while a window is recorded.
 //
 //   cpu                  cpu_percent                               of all CPUs, 0 to 100
 //   memory/virtual       used_gb, available_gb                     of the machine; GB = 1e9 bytes
 //   memory/swap          used_gb, free_gb
 //   memory/process       resident_gb                               of this rank
-//   memory/cuda/<n>      allocated_gb, reserved_gb                 where the allocator of GPUs is in use
+//   memory/cuda/<n>      allocated_gb, reserved_gb                 where the GPU allocator is in use
 //   disk/<name>          read_mb_per_sec, write_mb_per_sec, busy_percent
 //   network/<name>       received_mb_per_sec, sent_mb_per_sec      MB = 1e6 bytes
 //
-// mosaicml (profiler/system_profiler.py) writes totals since the boot, with wrong units and one key for all disk figures;
+// mosaicml (profiler/system_profiler.py) writes totals since boot, with wrong units and one key for all disk figures;
 // rates are what a graph over a few seconds can show.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -37,10 +37,10 @@ struct SystemSamplerOptions {
   bool any() const { return cpu || memory || disk || net; }
 };
 
-// The resident memory of this process now, as a sample; no values when /proc cannot be read.
+// Returns the current resident memory of this process as a sample, without values when /proc cannot be read.
 CounterSample SampleResident();
 
-// One reading; the first gives no rates. Threads: one.
+// Takes readings, of which the first gives no rates. Not thread-safe.
 class SystemReader {
  public:
   explicit SystemReader(const SystemSamplerOptions& options) : options_(options) {}
@@ -59,7 +59,7 @@ class SystemReader {
   std::map<std::string, NetworkTotals> network_;
 };
 
-// Samples from construction to Stop, which takes one last sample and may be called once.
+// Samples from construction until Stop, which takes one last sample and may be called once.
 class SystemSampler {
  public:
   explicit SystemSampler(const SystemSamplerOptions& options);
@@ -75,8 +75,8 @@ class SystemSampler {
   const SystemSamplerOptions options_;
   absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  SystemReader reader_;                 // the thread's
-  std::vector<CounterSample> samples_;  // the thread's until it is joined
+  SystemReader reader_;                 // owned by the thread
+  std::vector<CounterSample> samples_;  // owned by the thread until it is joined
   std::thread thread_;
 };
 

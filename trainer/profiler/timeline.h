@@ -1,5 +1,5 @@
-// What was recorded in one window, as data; the trace file, the verdict and the memory page are made from it.
-// Times are nanoseconds since 1970 by this machine's clock.
+// The data recorded in one window, from which the trace file, the verdict and the memory page are made. Times are
+// nanoseconds since 1970 by this machine's clock.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,15 +18,15 @@ struct OpEvent {
   int64_t begin_ns = 0;
   int64_t duration_ns = 0;
   uint64_t thread = 0;    // of the host, as SpanRecord::thread
-  int device = -1;        // -1: the host; else the index of the GPU
+  int device = -1;        // -1 means the host; else the index of the GPU
   int64_t stream = 0;     // of the device
-  uint64_t flops = 0;     // 0: unknown
+  uint64_t flops = 0;     // 0 means unknown
   std::string shapes;     // JSON array of the inputs' sizes; "" when not recorded
   uint64_t id = 0;        // of the operator
-  uint64_t launcher = 0;  // of a kernel: the id of the operator that launched it; 0: unknown
+  uint64_t launcher = 0;  // of a kernel: the id of the operator that launched it; 0 means unknown
 };
 
-// Tensor memory that was allocated (or, negative, freed).
+// Tensor memory that was allocated or, when negative, freed.
 struct MemoryEvent {
   int64_t time_ns = 0;
   int64_t bytes = 0;
@@ -40,7 +40,7 @@ struct CounterSample {
   std::vector<std::pair<std::string, double>> values;
 };
 
-// From the event BEFORE_DATALOADER to BATCH_END.
+// Extends from the event BEFORE_DATALOADER to BATCH_END.
 struct BatchEvent {
   int64_t epoch = 0, batch = 0;
   int64_t begin_ns = 0, end_ns = 0;

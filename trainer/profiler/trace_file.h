@@ -1,13 +1,13 @@
-// A time line as a file in Chrome's trace format, which ui.perfetto.dev and chrome://tracing open. One event a line, so
-// that files are joined (trace_merge.h) without being parsed:
+// Writes a timeline as a file in Chrome's trace format, which ui.perfetto.dev and chrome://tracing open. Each event is
+// one line, so that files can be joined (trace_merge.h) without being parsed:
 //
 //   {"schemaVersion":1,"displayTimeUnit":"ms","baseTimeNanoseconds":B,"composer":{"rank":0,…},"traceEvents":[
 //   {"ts":43200000000.123,"ph":"X","name":"forward","cat":"forward","pid":0,"tid":1,"dur":1500.000},
 //   …
 //   ]}
 //
-// pid is the rank. ts and dur are microseconds, ts since B: the last midnight (UTC) before the run began, so that the
-// viewer shows the time of day, that files of different ranks and windows agree, and that a double holds nanoseconds.
+// pid is the rank. ts and dur are microseconds. ts counts from B, the last midnight (UTC) before the run began, so that
+// the viewer shows the time of day, files of different ranks and windows agree, and a double holds nanoseconds.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,7 +24,7 @@
 
 namespace composer {
 
-// The midnight before; nanoseconds since 1970.
+// Returns the midnight before unix_ns. Both are nanoseconds since 1970.
 int64_t TraceBase(int64_t unix_ns);
 
 struct TraceFileHeader {
@@ -34,7 +34,7 @@ struct TraceFileHeader {
   std::string run_name;
 };
 
-// Where an event is drawn. Rows of a rank: its batches, its threads, the streams of its GPU.
+// The row in which an event is drawn. The rows of a rank are its batches, its threads, and the streams of its GPU.
 struct TraceRow {
   int64_t tid;
   static TraceRow Batches() { return {999'999}; }
@@ -42,7 +42,7 @@ struct TraceRow {
   static TraceRow Stream(int device, int64_t stream) { return {(device + 1) * int64_t{1'000'000} + stream}; }
 };
 
-// Written under a temporary name; the file is there, whole, when Finish has returned OK. Errors of writing show there.
+// Writes to a temporary name. The whole file exists once Finish has returned OK, which also reports write errors.
 class TraceFileWriter {
  public:
   static absl::StatusOr<std::unique_ptr<TraceFileWriter>> Create(const std::string& path,
@@ -52,15 +52,15 @@ class TraceFileWriter {
   TraceFileWriter& operator=(const TraceFileWriter&) = delete;
 
   void ProcessName(absl::string_view name);
-  // sort_index: rows are shown by it.
+  // Rows are ordered by sort_index.
   void RowName(TraceRow row, absl::string_view name, int64_t sort_index);
-  // args: members of a JSON object, `"flops":12,"shapes":[[2]]`, or "".
+  // args holds members of a JSON object, `"flops":12,"shapes":[[2]]`, or is "".
   void Complete(absl::string_view name, absl::string_view category, int64_t begin_ns, int64_t duration_ns, TraceRow row,
                 absl::string_view args = "");
   void Instant(absl::string_view name, absl::string_view category, int64_t time_ns, TraceRow row);
-  // One graph; values that are no numbers are left out.
+  // Writes one graph. Values that are not numbers are left out.
   void Counter(absl::string_view name, int64_t time_ns, absl::Span<const std::pair<std::string, double>> values);
-  // An arrow from where `id` was launched to where it ran.
+  // Draws an arrow from where `id` was launched to where it ran.
   void Arrow(uint64_t id, int64_t from_ns, TraceRow from, int64_t to_ns, TraceRow to);
   absl::Status Finish();
 
@@ -79,7 +79,7 @@ class TraceFileWriter {
   std::string line_;
 };
 
-// Appends text as a JSON string with its quotes; what is not UTF-8 is replaced.
+// Appends text as a JSON string with its quotes. Bytes that are not UTF-8 are replaced.
 void AppendJsonString(std::string* out, absl::string_view text);
 
 }  // namespace composer

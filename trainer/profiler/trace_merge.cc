@@ -41,7 +41,7 @@ absl::StatusOr<Header> ReadHeader(std::istream& in, const std::string& path) {
                 json.contains("composer") && json["composer"].contains("merged")};
 }
 
-// `{"ts":12.345,…` with `shift` microseconds more.
+// Appends a line that begins with `{"ts":12.345,…`, moved by `shift` microseconds.
 absl::Status AppendShifted(absl::string_view line, int64_t shift, std::string* out) {
   absl::string_view rest = line;
   int64_t micros = 0;

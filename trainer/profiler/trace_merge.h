@@ -1,5 +1,5 @@
-// Joins the trace files of ranks and windows into one, by lines: any size, no JSON tree in memory. Only files that
-// trace_file.h describes are taken.
+// Joins the trace files of ranks and windows into one, line by line: any size works, since no JSON tree is kept in
+// memory. Only files as described in trace_file.h are accepted.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,11 +11,13 @@
 
 namespace composer {
 
-// Times are moved to the earliest base of all, so that events of different days stand right. kInvalidArgument naming
-// the file that is not a whole trace of ours, kNotFound, or an error of writing; `output` is as it was then.
+// Times are shifted to the earliest base of all files, so that events of different days are placed correctly. Returns
+// kInvalidArgument that names the file that is not a whole trace of ours, kNotFound, or a write error; `output` is then
+// unchanged.
 absl::Status MergeTraces(const std::vector<std::string>& inputs, const std::string& output);
 
-// The traces of single ranks in a folder: *.json that begin as ours do and are not themselves merged; sorted by name.
+// Returns the traces of single ranks in a folder, sorted by name: the *.json files that begin like ours and are not
+// merged traces themselves.
 absl::StatusOr<std::vector<std::string>> TracesIn(const std::string& folder);
 
 }  // namespace composer

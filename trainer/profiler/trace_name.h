@@ -1,5 +1,5 @@
-// File names with Composer's placeholders: {run_name} {rank} {world_size} {epoch} {batch} {batch_in_epoch} {sample}
-// {sample_in_epoch} {token} {token_in_epoch}, and ours {run_folder}. Other text stays.
+// Fills in file names with Composer's placeholders: {run_name} {rank} {world_size} {epoch} {batch} {batch_in_epoch}
+// {sample} {sample_in_epoch} {token} {token_in_epoch}, and our own {run_folder}. Other text is kept.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,7 +21,7 @@ struct NameValues {
 
 std::string FillName(absl::string_view name, const NameValues& values);
 
-// kInvalidArgument naming the first placeholder that FillName does not know, and those it does.
+// Returns kInvalidArgument that names the first placeholder that FillName does not know, and those that it does.
 absl::Status CheckName(absl::string_view name);
 
 }  // namespace composer

@@ -21,7 +21,7 @@ struct Interval {
   int64_t end;
 };
 
-// Nanoseconds by category, each instant given to the innermost span.
+// Sums nanoseconds by category, each instant attributed to the innermost span.
 std::map<absl::string_view, int64_t> OwnTimes(const Window& window) {
   std::vector<const SpanRecord*> spans;
   for (const SpanRecord& span : window.spans) {
@@ -61,7 +61,7 @@ int64_t Length(const std::vector<Interval>& disjoint) {
   return total;
 }
 
-// What two lists of disjoint intervals, in order, have in common.
+// Returns the total overlap of two ordered lists of disjoint intervals.
 int64_t Overlap(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   int64_t total = 0;
   for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
@@ -113,7 +113,7 @@ std::vector<OpTotal> Largest(std::map<std::string, OpTotal> totals) {
   return list;
 }
 
-// Own times of the host's operators, thread by thread; of kernels, which do not nest, the whole.
+// Sums the operators' own times on the host, thread by thread. For kernels, which do not nest, sums the whole times.
 std::vector<OpTotal> TotalOps(const Window& window, bool of_device) {
   std::vector<const OpEvent*> ops;
   for (const OpEvent& op : window.ops) {

@@ -25,7 +25,7 @@ std::string HostName() {
   return name;
 }
 
-// A communicator's own thread runs collectives and no operators.
+// A communicator's own thread runs collectives but no operators.
 bool RunsCollectivesOnly(const Window& window, uint64_t thread) {
   const auto is_of = [thread](const auto& event) { return event.thread == thread; };
   const auto is_other = [&](const SpanRecord& span) {
@@ -41,7 +41,7 @@ std::string NameOfThread(const Window& window, uint64_t thread) {
   return absl::StrCat(RunsCollectivesOnly(window, thread) ? "collectives, thread " : "thread ", thread);
 }
 
-// The batches are the first row, then the training thread, the other threads, then the streams.
+// The batches are the first row, followed by the training thread, the other threads, and the streams.
 void WriteRows(const Window& window, const TraceFileHeader& header, TraceFileWriter& out) {
   out.ProcessName(absl::StrCat("rank ", header.rank, " (", HostName(), ", process ", getpid(), ")"));
   std::set<uint64_t> threads;

@@ -1,5 +1,6 @@
-// A window as a trace file: the rank is the process, its batches, threads and the streams of its GPU are the rows. Spans and
-// LibTorch's operators share a thread's row, so that an operator lies under the part of the step that ran it.
+// Writes a window as a trace file: the rank is the process; its batches, threads and the streams of its GPU are the
+// rows. Spans and LibTorch's operators share a thread's row, so that an operator lies below the part of the step that
+// ran it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

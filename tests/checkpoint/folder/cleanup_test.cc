@@ -45,7 +45,7 @@ TEST(DeleteInterrupted, TakesWhatACutOffWriteLeftInAFolder) {
   EXPECT_THAT(*ListDir(dir.path()), testing::ElementsAre(".gitignore", "ep0-ba1", "latest"));
 }
 
-// Another run may be writing it at this moment.
+// Another run may be writing it right now.
 TEST(DeleteInterrupted, LeavesAttemptsOfOtherRuns) {
   MemoryStore store;
   ASSERT_TRUE(SaveOne(store, 1).ok());

@@ -27,7 +27,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A store of each kind that leases are kept in.
+// One store of each kind that can hold leases.
 struct Places {
   TempDir dir;
   FakeBucket bucket;
@@ -221,7 +221,7 @@ TEST(FolderLease, WhatTheStoreSaysIsTheAnswer) {
   }
 }
 
-// M4: each used to delete what the other was writing, and prune what it had saved.
+// Regression test for M4: each launch used to delete what the other was writing, and to prune what it had saved.
 TEST(FolderLease, AFencedLaunchCommitsNothingAndDeletesNothing) {
   Places places;
   for (const auto& store : places.stores) {
@@ -240,14 +240,14 @@ TEST(FolderLease, AFencedLaunchCommitsNothingAndDeletesNothing) {
     EXPECT_EQ(saved.status().code(), absl::StatusCode::kFailedPrecondition) << saved.status();
     EXPECT_TRUE(store->Size(writing).ok());
     EXPECT_EQ(*CommittedCheckpoints(*store), (std::vector<CheckpointName>{{0, 1}, {0, 2}}));
-    // What the fenced one left goes with the later one's first save after it began anew.
+    // The fenced launch's remains are removed by the later launch's first save after it began anew.
     ASSERT_TRUE(SaveOne(*store, 4, new_options).ok());
     EXPECT_EQ(*CommittedCheckpoints(*store), (std::vector<CheckpointName>{{0, 1}, {0, 2}, {0, 4}}));
     EXPECT_TRUE(UnfinishedAttempts(*store)->empty());
   }
 }
 
-// It used to say that its files are not there, and to ask whether the folder is shared.
+// It used to say that its files do not exist, and to ask whether the folder is shared.
 TEST(FolderLease, ASaveUnderWayWhenTheFolderIsTakenOverSaysSo) {
   struct Interrupted final : FaultStore {
     using FaultStore::FaultStore;

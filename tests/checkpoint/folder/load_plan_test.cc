@@ -9,7 +9,8 @@ namespace {
 
 using Numbers = std::vector<int64_t>;
 
-// Chunks at the given places of file 0, each 100 bytes, of one box and one loopless copy unless said otherwise.
+// Returns chunks at the given places of file 0, each 100 bytes, of one box and one loopless copy unless stated
+// otherwise.
 LoadPlan Chunks(const std::vector<int64_t>& begins) {
   LoadPlan plan;
   plan.copies.push_back({{0, 0, 1 << 20, {}}, 0});
@@ -25,7 +26,7 @@ TEST(RunsOf, NeighboursAreReadAtOnceWithSmallGaps) {
   EXPECT_EQ(RunsOf(Chunks({0, 150}), limits), (Runs{{0, 2, false}}));
   EXPECT_EQ(RunsOf(Chunks({0, 151}), limits), (Runs{{0, 1, false}, {1, 2, false}}));
   EXPECT_EQ(RunsOf(Chunks({0, 100, 200, 300, 400, 500}), limits), (Runs{{0, 5, false}, {5, 6, false}}));
-  EXPECT_EQ(RunsOf(Chunks({0, 50, 150}), limits), (Runs{{0, 1, false}, {1, 3, false}}));  // overlap: no run of it
+  EXPECT_EQ(RunsOf(Chunks({0, 50, 150}), limits), (Runs{{0, 1, false}, {1, 3, false}}));  // they overlap, so no run
   LoadPlan other_file = Chunks({0, 100});
   other_file.chunks[1].file = 1;
   EXPECT_EQ(RunsOf(other_file, limits), (Runs{{0, 1, false}, {1, 2, false}}));
@@ -53,7 +54,7 @@ TEST(RunsOf, LargePiecesGoStraightToTheirPlace) {
   EXPECT_EQ(RunsOf(two_boxes, limits), (Runs{{0, 1, true}, {1, 2, true}}));
 }
 
-// A tensor of 1 MiB rows in two boxes: who wants a part gets the chunks with bytes of it.
+// A tensor of 1 MiB rows in two boxes: a load of a part gets the chunks that contain bytes of it.
 TEST(PlanLoad, OnlyChunksWithWantedBytes) {
   constexpr int64_t kRow = kChunkBytes;
   Manifest manifest;

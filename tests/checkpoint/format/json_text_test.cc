@@ -11,7 +11,7 @@ TEST(CheckJson, AcceptsAndRefuses) {
   using std::string_literals::operator""s;
   const struct {
     std::string text;
-    std::string problem;  // "" = accepted
+    std::string problem;  // "" means accepted
   } kCases[] = {
       {R"({"a":[1,-2.5,true,null,"x\u00e4"],"b":{"a":1}})", ""},
       {" 1 \n", ""},

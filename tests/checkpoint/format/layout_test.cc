@@ -13,8 +13,8 @@ TEST(BalanceByBytes, LargestFirstToTheLeastLoaded) {
   EXPECT_EQ(BalanceByBytes({}, 2), std::vector<int>{});
   EXPECT_EQ(BalanceByBytes({5, 5, 5}, 1), (std::vector<int>{0, 0, 0}));
   EXPECT_EQ(BalanceByBytes({1, 10, 6, 5}, 2), (std::vector<int>{0, 0, 1, 1}));
-  EXPECT_EQ(BalanceByBytes({4, 4, 4}, 3), (std::vector<int>{0, 1, 2}));  // equal ones: in order, lowest rank first
-  EXPECT_EQ(BalanceByBytes({0, 0, 0}, 2), (std::vector<int>{0, 0, 0}));  // nothing to write stays in one file
+  EXPECT_EQ(BalanceByBytes({4, 4, 4}, 3), (std::vector<int>{0, 1, 2}));  // equal sizes: in order, lowest rank first
+  EXPECT_EQ(BalanceByBytes({0, 0, 0}, 2), (std::vector<int>{0, 0, 0}));  // empty tensors stay in one file
 }
 
 TEST(BalanceByBytes, NoRankHasMuchMoreThanItsShare) {

@@ -29,7 +29,7 @@ Manifest Example() {
   return manifest;
 }
 
-// With a right checksum for whatever the text has become.
+// Returns the text with a valid checksum for its current content.
 std::string Sealed(absl::string_view text) {
   const absl::string_view body = text.substr(0, text.rfind(",\n\"checksum\""));
   return absl::StrCat(body, ManifestTrailer(body));
@@ -133,7 +133,7 @@ TEST(CheckComplete, PartsMustFillTheTensorOnce) {
     const char* what;
     std::vector<int64_t> shape;
     Boxes boxes;
-    const char* problem;  // "" = complete
+    const char* problem;  // "" means complete
   } kCases[] = {
       {"one", {2, 2}, {{{0, 0}, {2, 2}}}, ""},
       {"four quarters", {2, 2}, {{{0, 0}, {1, 1}}, {{1, 1}, {1, 1}}, {{0, 1}, {1, 1}}, {{1, 0}, {1, 1}}}, ""},
@@ -165,7 +165,8 @@ TEST(CheckComplete, PartsMustFillTheTensorOnce) {
   EXPECT_THAT(std::string(CheckComplete(twice).message()), HasSubstr("rank-00000.safetensors is there twice"));
 }
 
-// 512 columns and a grid of 64 x 64 in each of 200 tensors: what a large job has. Boxes are not compared pair by pair.
+// 512 columns, and a grid of 64 x 64 in each of 200 tensors, as in a large job. Boxes must not be compared pair by
+// pair.
 TEST(CheckComplete, ManyBoxesInAnyOrder) {
   Manifest manifest;
   TensorEntry columns{"c", "F32", {8, 512}, {}}, grid{"g", "F32", {64, 64}, {}};

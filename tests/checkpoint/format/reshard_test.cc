@@ -68,7 +68,8 @@ class RandomBoxes {
     }
     return box;
   }
-  // Byte strides of a box in memory: the dimensions in any order, with gaps at times. And the bytes that it spans.
+  // Returns the byte strides of a box in memory, with the dimensions in any order and sometimes with gaps, and the
+  // number of bytes that it spans.
   std::pair<Numbers, int64_t> Strides(const Numbers& shape, int64_t element_bytes) {
     std::vector<size_t> order(shape.size());
     for (size_t d = 0; d < order.size(); ++d) order[d] = d;
@@ -86,7 +87,7 @@ class RandomBoxes {
   std::mt19937 random_;
 };
 
-// The index-th value of a box, as its place in the tensor.
+// Returns the position in the tensor of the index-th value of a box.
 Numbers Place(const BoxExtent& box, int64_t index) {
   Numbers place(box.shape.size());
   for (size_t d = place.size(); d-- > 0; index /= box.shape[d]) place[d] = box.offset[d] + index % box.shape[d];
@@ -100,8 +101,8 @@ bool Holds(const BoxExtent& box, const Numbers& place) {
   return true;
 }
 
-// Whatever the boxes, strides and windows: each common value is moved once, from its place to its place, nothing else,
-// and in order of the source.
+// For any boxes, strides and windows, each common value is moved once, to its own place, and nothing else is moved.
+// Copies are ordered by source.
 TEST(PlanBoxCopy, MovesExactlyWhatIsInBoth) {
   constexpr int64_t kBytes = 2;
   for (unsigned seed = 0; seed < 4000; ++seed) {

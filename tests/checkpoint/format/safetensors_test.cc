@@ -17,7 +17,7 @@ std::string WithLength(absl::string_view json) {
   return absl::StrCat(bytes, json);
 }
 
-// `data` bytes follow the header.
+// Parses a header that is followed by `data` bytes.
 absl::StatusOr<std::vector<SafetensorsEntry>> Parse(absl::string_view json, int64_t data) {
   const std::string header = WithLength(json);
   return ParseSafetensors(header, static_cast<int64_t>(header.size()) + data);
@@ -62,7 +62,7 @@ TEST(Safetensors, StrictReader) {
   const struct {
     const char* json;
     int64_t data;
-    const char* problem;  // "" = accepted
+    const char* problem;  // "" means accepted
   } kCases[] = {
       {R"({})", 0, ""},
       {R"({}   )", 0, ""},

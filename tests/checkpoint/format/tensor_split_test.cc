@@ -9,7 +9,7 @@ namespace {
 using Part = TensorSplit::Part;
 using Box = TensorSplit::Box;
 
-// Rows of q, k and v: 6 each, 2 ranks.
+// Rows of q, k and v: 6 each, over 2 ranks.
 const TensorSplit kRows{{18, 5}, 0, 3, 2, 1};
 
 TEST(TensorSplit, EachGroupIsSplit) {
@@ -35,7 +35,7 @@ TEST(TensorSplit, ABoxIsCutWhereTheGroupsAre) {
   EXPECT_TRUE(kRows.ToWhole({{2, 1}, {0, 3}}).empty());
 }
 
-// The boxes of all ranks are the whole, each element once.
+// The boxes of all ranks form the whole, with each element once.
 TEST(TensorSplit, RanksFillTheWhole) {
   for (const int64_t rows : {12, 14, 16, 2}) {
     TensorSplit split{{rows, 4}, 0, 2, 3, 0};

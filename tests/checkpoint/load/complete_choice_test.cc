@@ -69,7 +69,7 @@ TEST_F(CompleteChoice, NoneInAnEmptyStore) {
 
 TEST_F(CompleteChoice, AllRanksGetRankZerosChoice) {
   const int64_t keys = RunRanks(3, [&](RankExchange exchange) {
-    MemoryStore other;  // what the others see does not count
+    MemoryStore other;  // what the other ranks see does not count
     const auto choice = ChooseComplete(exchange.rank() == 0 ? static_cast<ObjectStore&>(store_) : other, exchange);
     ASSERT_TRUE(choice.ok());
     EXPECT_EQ(choice->checkpoint, "ep0-ba30");

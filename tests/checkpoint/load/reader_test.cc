@@ -67,7 +67,7 @@ TEST(FindNewestValid, WhatTheStoreDoesNotShowNowIsNotPassedOverForAnOlderOne) {
   }
 }
 
-// A store without the memory to read from.
+// A store that lacks the memory to read.
 class ExhaustedStore final : public FaultStore {
  public:
   using FaultStore::FaultStore;
@@ -188,8 +188,8 @@ TEST(LoadCheckpoint, PutsATensorTogetherFromBoxesOfSeveralFiles) {
       torch::equal(state->tensors[0].second, torch::tensor({{0.F, 1.F}, {10.F, 11.F}, {20.F, 21.F}, {30.F, 31.F}})));
 }
 
-// Small tensors are read many at a time, those larger than the buffer each alone; all come out right, wherever the cuts
-// fall.
+// Small tensors are read in batches; those larger than the buffer are read alone. All are correct, wherever the
+// boundaries fall.
 TEST(LoadCheckpoint, RunsOfTensorsAreCutRight) {
   MemoryStore memory;
   StateDict state;

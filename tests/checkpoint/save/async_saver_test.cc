@@ -17,7 +17,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// As training does: every tensor gets other values, in place.
+// Gives every tensor other values in place, as training does.
 void Spoil(StateDict& state) {
   for (auto& [name, tensor] : state.tensors) tensor.zero_();
   state.small.clear();
@@ -87,7 +87,7 @@ TEST(AsyncSaver, OneBufferServesAllSavesAndGrowsOnce) {
   }
 }
 
-// The second save of a state copies by the plan of the first; any other state is planned anew.
+// The second save of a state copies by the plan of the first; any other state gets a new plan.
 TEST(AsyncSaver, AStateOfAnotherFormIsSavedAsItIs) {
   const auto whole = [](const char* name, at::Tensor tensor) {
     StateDict state;
@@ -187,7 +187,7 @@ TEST(AsyncSaver, AnErrorIsAnOutcomeOnAllRanksAndHarmsNothing) {
   EXPECT_EQ(LoadedDifference(disk, 4), "");
 }
 
-// The run ends with an error while a save waits for a rank that is gone: nobody waits for its half hour.
+// The run ends with an error while a save waits for a rank that is gone: its half-hour timeout is not waited for.
 TEST(AsyncSaver, IsGivenUpWhereItWaitsForARankThatIsGone) {
   MemoryStore disk;
   ASSERT_TRUE(SaveOne(disk, 1, {.run_name = "r"}).ok());
@@ -218,7 +218,7 @@ TEST(AsyncSaver, SeveralShareAThreadAndWriteInTurn) {
   EXPECT_TRUE(first.Take().location.ok());
 }
 
-// The first may wait for ranks that are gone.
+// The first save may be waiting for ranks that are gone.
 TEST(AsyncSaver, OneThatWaitsBehindAnotherIsDroppedAtOnce) {
   MemoryStore memory, other;
   GateStore store(memory);

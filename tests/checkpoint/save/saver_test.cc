@@ -28,7 +28,7 @@ std::vector<std::string> Checkpoints(ObjectStore& store) {
   return names;
 }
 
-// All keys with the random part of attempts cut out.
+// Returns all keys, without the random part of attempt names.
 std::vector<std::string> Keys(ObjectStore& store) {
   std::vector<std::string> keys = *store.List("");
   for (std::string& key : keys) {
@@ -47,7 +47,7 @@ TEST(Saver, SavedOnAnyNumberOfRanksLoadsOnAnyOther) {
       const auto saved = saver.Save(MakeState(20), {1, 20}, 200);
       ASSERT_TRUE(saved.ok()) << saved.status();
       EXPECT_EQ(*saved, dir.Path("checkpoints/ep1-ba20"));
-      saver.Save(MakeState(20), {1, 20}, 200).status().IgnoreError();  // also once more, over itself
+      saver.Save(MakeState(20), {1, 20}, 200).status().IgnoreError();  // saves over itself once more
     });
     EXPECT_EQ(keys, 0);
     for (const int load_world : {1, 2, 3}) {
@@ -63,7 +63,7 @@ TEST(Saver, SavedOnAnyNumberOfRanksLoadsOnAnyOther) {
     const Manifest manifest = *ReadManifest(store, "ep1-ba20");
     EXPECT_EQ(manifest.world_size, save_world);
     EXPECT_EQ(manifest.samples, 200);
-    EXPECT_EQ(manifest.files.size(), static_cast<size_t>(std::min(save_world, 7)));  // there are 7 tensors
+    EXPECT_EQ(manifest.files.size(), static_cast<size_t>(std::min(save_world, 7)));  // there are only 7 tensors
   }
 }
 
@@ -90,7 +90,7 @@ TEST(Saver, KeepsTheNewest) {
   Saver saver(store, RankExchange(), {.run_name = "r", .keep = 2});
   for (int64_t batch = 1; batch <= 5; ++batch) ASSERT_TRUE(saver.Save(MakeState(batch), {0, batch}, 0).ok());
   EXPECT_THAT(Checkpoints(store), ElementsAre("ep0-ba4", "ep0-ba5"));
-  EXPECT_EQ(store.List("")->size(), 5u);  // nothing of the others is left
+  EXPECT_EQ(store.List("")->size(), 5u);  // nothing else is left
   EXPECT_EQ(LoadedDifference(store, 4), "");
 }
 
@@ -106,7 +106,7 @@ TEST(Saver, AFullDiskOnOneRankIsToldToAllAndHarmsNothing) {
     EXPECT_THAT(std::string(saved.status().message()),
                 AllOf(HasSubstr("cannot save checkpoint ep0-ba2: rank 1: "), HasSubstr("memory://ep0-ba2/attempt-"),
                       HasSubstr("rank-00001.safetensors"), HasSubstr("No space left on device")));
-    store.FailCalls(0, 0, absl::OkStatus());  // room again: the same saver goes on
+    store.FailCalls(0, 0, absl::OkStatus());  // there is room again: the same saver continues
     const auto again = saver.Save(MakeState(3), {0, 3}, 0);
     EXPECT_TRUE(again.ok()) << again.status();
   });
@@ -134,7 +134,7 @@ TEST(Saver, WhicheverCallFailsTheOlderCheckpointStaysAndTheNextSaveSucceeds) {
     EXPECT_EQ(LoadedDifference(disk, 3), "");
     EXPECT_EQ(disk.List("ep0-ba2")->size(), saved.ok() ? 2u : 0u) << call;
   }
-  EXPECT_GE(failed_saves, 3);  // data, look at it, manifest
+  EXPECT_GE(failed_saves, 3);  // data, its check, manifest
 }
 
 TEST(Saver, StateThatCannotBeStoredIsNamedOnAllRanks) {
@@ -197,7 +197,7 @@ TEST(Saver, ACheckpointThatCannotBeReadJustNowIsNotTakenForDamaged) {
     store.FailCalls(call, 100, absl::UnavailableError("503"));
     EXPECT_FALSE(SaveOne(store, 1, {.run_name = "second"}).ok());
     EXPECT_EQ(ReadManifest(disk, "ep0-ba1")->run_name, "first") << call;
-    store.FailCalls(call, 1, absl::UnavailableError("503"));  // and one that comes back at once
+    store.FailCalls(call, 1, absl::UnavailableError("503"));  // and one that recovers at once
     refused += !SaveOne(store, 1, {.run_name = "second"}).ok();
     EXPECT_EQ(ReadManifest(disk, "ep0-ba1")->run_name, "first") << call;
   }

@@ -25,7 +25,7 @@ TEST(WritePart, TheFileHoldsExactlyTheBytesThatTheEntriesName) {
   const std::string file = *GetObject(store, "f/rank-00003.safetensors", 1 << 20);
   EXPECT_EQ(part->files[0].bytes, static_cast<int64_t>(file.size()));
   ASSERT_EQ(part->tensors.size(), 2u);
-  const Box& ints_box = part->tensors[0].boxes[0];  // 8 bytes an element come before 4
+  const Box& ints_box = part->tensors[0].boxes[0];  // 8-byte elements come before 4-byte ones
   EXPECT_EQ(part->tensors[0].name, "ints");
   EXPECT_EQ(ints_box.begin % 8, 0);
   int64_t values[4];
@@ -93,7 +93,7 @@ TEST(OwnParts, WholeTensorsGoWhereTheShardsLeaveRoom) {
   EXPECT_EQ(names(1, {2000, 0}), "t0 t1 t2 t3 w ");
   EXPECT_EQ(names(0, {2000, 0}), "w ");
   EXPECT_EQ(names(1, {800, 0}), "t0 t1 t3 w ") << "800 and 1,200 bytes: of equals the lowest rank";
-  state.sharded[0].writes = false;  // another replica does
+  state.sharded[0].writes = false;  // another replica writes it
   EXPECT_EQ(names(0, {}), "t0 t2 ");
   EXPECT_EQ(ShardedBytes(state), 0);
 }

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using Kind = PickleValue::Kind;
 
-// `program` with the opcode PROTO 2 before and STOP behind it.
+// Returns `program` preceded by the opcode PROTO 2 and followed by STOP.
 std::string Whole(absl::string_view program) { return absl::StrCat("\x80\x02", program, "."); }
 std::string Bytes(std::initializer_list<int> bytes) {
   std::string text;
@@ -46,7 +46,7 @@ TEST(Pickle, Numbers) {
 }
 
 TEST(Pickle, ContainersAndReferences) {
-  // {"a": [1, 2], "b": the same list, "a": (None,)}: of equal keys the last counts.
+  // {"a": [1, 2], "b": the same list, "a": (None,)}: for equal keys the last one counts.
   const std::string bytes = Whole(absl::StrCat("}(U\x01", "a](K\x01K\x02", "eq", Bytes({0}), "U\x01", "bh", Bytes({0}),
                                                "U\x01", "aN", Bytes({0x85}), "u"));
   const auto pickle = Pickle::Parse(bytes);
@@ -89,7 +89,7 @@ TEST(Pickle, DamageIsRefusedWithItsPlace) {
               {Bytes({0x80, 6, 'N', '.'}), "protocol 6"},
               {Bytes({0x80, 2, 'N'}), "it ends early"},
               {Whole(""), "nothing left to take"},
-              {Whole("K"), "nothing left to take"},  // the stop is K's number
+              {Whole("K"), "nothing left to take"},  // STOP is consumed as K's number
               {Whole("U\x7fz"), "longer than the pickle"},
               {Whole(Bytes({0x8d, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})), "longer than the pickle"},
               {Whole("t"), "no mark"},
@@ -113,7 +113,7 @@ TEST(Pickle, DamageIsRefusedWithItsPlace) {
     EXPECT_EQ(pickle.status().code(), absl::StatusCode::kDataLoss) << row.reason;
     EXPECT_THAT(std::string(pickle.status().message()), testing::AllOf(HasSubstr(row.reason), HasSubstr(" at byte ")));
   }
-  // Text opcodes, extension codes, out-of-band buffers.
+  // These are text opcodes, extension codes, and out-of-band buffers.
   for (const int opcode : std::initializer_list<int>{'I', 'L', 'F', 'S', 'V', 'P', 'i', 'o', 0x82, 0x97, 0xff}) {
     const std::string bytes = Whole(Bytes({opcode}));
     EXPECT_EQ(Pickle::Parse(bytes).status().code(), absl::StatusCode::kUnimplemented) << opcode;

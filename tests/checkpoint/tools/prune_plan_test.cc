@@ -45,7 +45,7 @@ TEST(WhyInUse, AnUnfinishedAttemptOrAYoungCheckpoint) {
       {{{ago(absl::Hours(30))}, {"ep0-ba4/attempt-1"}}, true},
       {{{ago(absl::Minutes(9))}, {}}, true},
       {{{ago(absl::Minutes(11))}, {}}, false},
-      {{{ago(absl::Minutes(-3))}, {}}, true},  // by a clock that is ahead
+      {{{ago(absl::Minutes(-3))}, {}}, true},  // the other clock is ahead
       {{{ago(absl::Minutes(11)), ago(absl::Minutes(17))}, {}}, true},
       {{{ago(absl::Minutes(13)), ago(absl::Minutes(19))}, {}}, false},
       {{{ago(absl::Minutes(61)), ago(absl::Minutes(91)), ago(absl::Minutes(92))}, {}}, false},

@@ -64,7 +64,7 @@ TEST_F(Tools, ShowOfAFolderFallsBackAndSaysWhy) {
   EXPECT_THAT(err_.str(), AllOf(HasSubstr("refused: "), HasSubstr("checksum mismatch of tensor")));
 }
 
-// L6: a forged manifest moved the cursor, and a name with a line end made lines of its own.
+// Regression test for L6: a forged manifest moved the cursor, and a name with a line end produced its own lines.
 TEST_F(Tools, HostileTextNeverReachesTheTerminal) {
   StateDict state = MakeState(3);
   state.tensors.emplace_back("w\x1b]0;owned\a\nrun         forged", torch::zeros({2}));
@@ -87,7 +87,7 @@ TEST_F(Tools, HostileTextNeverReachesTheTerminal) {
   }
 }
 
-// L2: opening it waited for a writer, for ever.
+// Regression test for L2: opening it waited for a writer, for ever.
 TEST_F(Tools, WhatIsNoFileIsDamageAndIsNotWaitedFor) {
   for (const char* key : {"ep0-ba8/manifest.json", "ep0-ba9/manifest.json"})
     ASSERT_TRUE(MakeDirs(DirName(dir_.Path(std::string("run/checkpoints/") + key))).ok());
@@ -131,7 +131,7 @@ TEST_F(Tools, ListSaysStepSizeStateAndAge) {
               AllOf(HasSubstr("NAME"), HasSubstr("ep0-ba1"), HasSubstr("complete  2d 2h"), HasSubstr("\nep0-ba2")));
   EXPECT_EQ(Run({"list", "--verify", dir_.Path("run")}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("valid  "));
-  Damage("ep0-ba1");  // of the same length: only reading it tells
+  Damage("ep0-ba1");  // the length is unchanged, so only reading it reveals the damage
   EXPECT_EQ(Run({"list", dir_.Path("run")}), 0);
   EXPECT_EQ(Run({"list", dir_.Path("run"), "--verify", "--json"}), 70);
   const nlohmann::json json = nlohmann::json::parse(out_.str());
@@ -208,7 +208,7 @@ TEST_F(Tools, WhatIsExportedIsImportedAgainBitForBit) {
   for (const auto& [name, tensor] : MakeTarget().tensors) target.tensors.emplace_back("model/" + name, tensor);
   ASSERT_TRUE(LoadCheckpoint(again, "ep0-ba0", &target).ok());
   EXPECT_EQ(Difference(state, target), "");
-  EXPECT_EQ(Run({"import", dir_.Path("hf"), dir_.Path("again")}), 64);  // there is one
+  EXPECT_EQ(Run({"import", dir_.Path("hf"), dir_.Path("again")}), 64);  // the folder already exists
   EXPECT_EQ(Run({"import", dir_.Path("hf"), dir_.Path("again"), "--overwrite"}), 0) << err_.str();
 }
 

@@ -1,4 +1,5 @@
-// Files that torch 2.11, the safetensors package and the Python Composer wrote (tools/make_weights_goldens.py).
+// Tests with files written by torch 2.11, the safetensors package and the Python Composer
+// (tools/make_weights_goldens.py).
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/tools/weight_files.h"
 
@@ -42,7 +43,7 @@ std::string TypeName(at::ScalarType type) {
   return names.at(type);
 }
 
-// L6: what prints as `a` and compares as another name.
+// Regression test for L6: a name that prints as `a` but compares as another name.
 TEST(WeightFiles, ANameWithNulIsRefused) {
   TempDir dir;
   const std::string header = R"({"a\u0000b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
@@ -132,7 +133,7 @@ TEST(WeightFiles, AFolderIsItsIndexOrItsOnlyFile) {
   EXPECT_THAT(std::string(ReadWeights(dir.path(), "").status().message()), HasSubstr("is in two files"));
 }
 
-// torch's own loader takes most flipped bits of the tensors' bytes (docs/results/damage.md).
+// torch's own loader accepts most flipped bits of the tensors' bytes (docs/results/damage.md).
 TEST(WeightFiles, EveryFlippedBitOfTheTensorsInATorchSaveFileIsFound) {
   TempDir dir;
   const std::string content = *ReadFile(Golden("state_dict.pt"));

@@ -29,7 +29,7 @@ class PluginTest : public ::testing::Test {
     EXPECT_TRUE(AtomicWriteFile(dir_.Path("libgood.so"), library_).ok());
   }
 
-  // A copy with the first occurrence of `from` overwritten.
+  // Returns a copy with the first occurrence of `from` overwritten.
   std::string Changed(const std::string& from, const std::string& to) {
     std::string bytes = library_;
     const size_t at = bytes.find(from);
@@ -41,7 +41,7 @@ class PluginTest : public ::testing::Test {
   std::string InMode(const std::string& mode) {
     return Changed("TEST_PLUGIN_MODE=good         ", absl::StrCat("TEST_PLUGIN_MODE=", mode, " "));
   }
-  // A new file each time: glibc knows a library again by its inode.
+  // Uses a new file each time, because glibc recognises a loaded library by its inode.
   std::string Written(const std::string& bytes) {
     const std::string path = dir_.Path(absl::StrCat("libcopy", ++copies_, ".so"));
     EXPECT_TRUE(AtomicWriteFile(path, bytes).ok());
@@ -67,7 +67,8 @@ class PluginTest : public ::testing::Test {
   }
   std::string Error(const std::string& changes) { return std::string(Read(changes).status().message()); }
 
-  // What CMake makes of the source's headers, in a copy of them after `change` (a shell command, or FLAGS=…).
+  // Returns what CMake computes from the source's headers, in a copy of them after `change` (a shell command, or
+  // FLAGS=…).
   std::string HashOfHeaders(const std::string& change) {
     const std::string copy = dir_.Path(absl::StrCat("source", ++copies_));
     const bool flags = absl::StartsWith(change, "FLAGS=");
@@ -196,7 +197,7 @@ TEST_F(PluginTest, WhatAFactoryDoesWrongNamesIt) {
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("no_data"), HasSubstr("/data/x")));
 }
 
-// R7: of members that changed places, new enumerators and other virtual functions the sizes said nothing.
+// Regression test for R7: sizes did not reveal reordered members, new enumerators and changed virtual functions.
 TEST_F(PluginTest, AnyOtherHeaderIsAnotherInterface) {
   const std::string same = HashOfHeaders("");
   EXPECT_EQ(same, kInterfaceHash);
@@ -226,7 +227,7 @@ TEST_F(PluginTest, AWrongVersionIsRefusedBeforeAnythingRuns) {
   EXPECT_THAT(with([](PluginInfo& i) { CopyText(i.toolchain, "libc++"); }), HasSubstr("toolchain libc++"));
   EXPECT_THAT(with([](PluginInfo& i) { i.headers[3] ^= 1; }), HasSubstr("built with other headers of Composer "));
   EXPECT_EQ(std::string(info.headers), HashOfHeaders(""));
-  // A text that fills its field without a zero.
+  // The text fills its field without a terminating zero.
   EXPECT_THAT(with([](PluginInfo& i) { std::fill(std::begin(i.torch), std::end(i.torch), 'x'); }), HasSubstr("xxxx,"));
   EXPECT_FALSE(PathExists(witness));
   PluginRegistry registry;

@@ -60,7 +60,7 @@ TEST(ParseHttpRequestTest, GetAndHeadOnly) {
               AllOf(HasSubstr("Content-Length: 3"), EndsWith("\r\n\r\n")));
 }
 
-// A client's end. Its receives give up after 5 s.
+// The client's end of a connection. Its receives time out after 5 s.
 class Client {
  public:
   explicit Client(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -75,7 +75,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   void Send(absl::string_view text) { [[maybe_unused]] auto sent = send(fd_, text.data(), text.size(), MSG_NOSIGNAL); }
-  // Until the server closes.
+  // Receives until the server closes.
   std::string Receive() {
     std::string text;
     char buffer[4096];
@@ -145,10 +145,10 @@ TEST(HttpServerTest, NoStatusIs503AndHoldsUpNobody) {
   EXPECT_THAT(refused.Receive(), StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(late.Receive(), StartsWith("HTTP/1.1 503 "));  // after 3 s
   server.reset();
-  waiting[1](AStatus());  // nobody is there any more
+  waiting[1](AStatus());  // the client is gone
 }
 
-// Slow and idle clients, at the numbers of the attack that the port did not survive.
+// Slow and idle clients, in the numbers of an attack that the port used not to survive.
 TEST(HttpServerTest, IdleAndDrippingConnectionsDoNotKeepTheHealthCheckAway) {
   const auto server = Serve();
   std::vector<std::unique_ptr<Client>> idle, dripping;
@@ -162,7 +162,7 @@ TEST(HttpServerTest, IdleAndDrippingConnectionsDoNotKeepTheHealthCheckAway) {
     Client probe(server->port());
     EXPECT_THAT(probe.Ask("/healthz"), HasSubstr("200 OK"));
   }
-  for (int i = 0; i < 500; ++i) {  // more than may be open: the oldest go
+  for (int i = 0; i < 500; ++i) {  // more than may be open: the oldest are closed
     idle.push_back(std::make_unique<Client>(server->port()));
     idle.back()->Send("GET /hea");
   }

@@ -1,4 +1,4 @@
-// How a job is shown, and its rates.
+// Tests how a job is displayed, and its rates.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/control/job_status.h"
 
@@ -111,7 +111,7 @@ TEST(JobStatus, OfAllNodesInJson) {
   EXPECT_EQ(json["waiting"], 1);
 }
 
-// A rendezvous of some nodes, the odd ones of which never report.
+// A rendezvous of some nodes, of which the odd ones never report.
 class FakeRoster {
  public:
   explicit FakeRoster(int nodes) : nodes_(nodes) {}
@@ -123,7 +123,7 @@ class FakeRoster {
       proto::NodePlacement& member = *reply.add_members();
       member.set_node_rank(rank);
       member.set_connected(silent_ < 0 || rank != silent_ || look);
-      if (look || rank == silent_) continue;  // the reports come after the question
+      if (look || rank == silent_) continue;  // the reports arrive after the question
       member.mutable_report()->set_restarts(rank);
       member.mutable_report()->set_last_cause(rank == 3 ? "rank 9 hung" : "");
     }
@@ -192,7 +192,7 @@ TEST(JobStatus, PhasesHaveNames) {
   EXPECT_EQ(PhaseName(77), "");
 }
 
-// A run on a clock of its own: seconds since the launch.
+// A run with its own clock, in seconds since the launch.
 class TimedRun {
  public:
   void See(double second, int64_t step, bool training = true) { meter.Observe(step, training, At(second)); }

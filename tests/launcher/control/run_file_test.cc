@@ -1,4 +1,4 @@
-// How jobs are found.
+// Tests how jobs are found.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/control/run_file.h"
 
@@ -58,7 +58,7 @@ TEST(RunFile, TheLivingAreListedTheDeadRemoved) {
   {
     const auto registered = RegisteredRun::Make(dir.path(), {.job = "alive", .socket = "s"}).value();
     RunFile dead = kRun;
-    dead.pid = getpid();  // the pid is in use, but by another process than the one that wrote the file
+    dead.pid = getpid();  // another process than the one that wrote the file now has the pid
     ASSERT_TRUE(AtomicWriteFile(dir.Path("1.json"), RunFileJson(dead)).ok());
     ASSERT_TRUE(AtomicWriteFile(dir.Path("2.json"), "garbage").ok());
     const std::vector<RunFile> runs = ListRuns(dir.path());

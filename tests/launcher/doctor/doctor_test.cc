@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// A node on which all is well.
+// Returns a node without problems.
 DoctorFacts Good() {
   DoctorFacts f;
   f.host = "node0";

@@ -1,4 +1,5 @@
-// Every flag of the Python composer launcher and of torchrun that has a meaning here, each spelling, each variable.
+// Tests every flag of the Python composer launcher and of torchrun that has a meaning here, in each spelling, and each
+// variable.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/options/launch_options.h"
 
@@ -60,7 +61,7 @@ TEST(LaunchOptionsTest, FlagsOfThePythonLauncher) {
       {{"--master_port", "7501"}, [](const LaunchOptions& o) { return o.master_port == 7501; }},
       {{"--version"}, [](const LaunchOptions& o) { return o.version; }},
       {{"-h"}, [](const LaunchOptions& o) { return o.help; }},
-      {{"--world", "4"}, [](const LaunchOptions& o) { return o.world_size == 4; }},  // as argparse shortens
+      {{"--world", "4"}, [](const LaunchOptions& o) { return o.world_size == 4; }},  // abbreviated as by argparse
       {{"-n", "2", "train.py", "-n", "9", "--x"},
        [](const LaunchOptions& o) {
          return o.nproc == "2" && o.words == std::vector<std::string>{"train.py", "-n", "9", "--x"};

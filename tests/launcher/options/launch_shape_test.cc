@@ -30,7 +30,7 @@ absl::StatusOr<LaunchShape> Decide(const std::string& flags, const Variables& va
       {*options, environment.GetOr("LOCAL_WORLD_SIZE", ""), facts.job_nproc, facts.gpus, facts.cpus, facts.platform});
 }
 
-// slots, min:max, world size, node rank, base rank, endpoint, hosting
+// Formats slots, min:max, world size, node rank, base rank, endpoint, hosting.
 std::string Text(const LaunchShape& s) {
   const char* hosting = s.hosting == Hosting::kYes ? "yes" : s.hosting == Hosting::kNo ? "no" : "if local";
   return absl::StrCat(s.slots, " x ", s.min_nodes, ":", s.max_nodes, " of ", s.world_size, ", node ", s.node_rank,
@@ -60,10 +60,10 @@ TEST(LaunchShapeTest, PossibleShapes) {
       {"-n 8 --world_size 8 --node_rank 0 --base_rank 0", {}, "8 x 1:1 of 8, node 0, base 0, 127.0.0.1:0 yes"},
       {"-n 2 --standalone --rdzv-endpoint a:1", {}, "2" + one},
       {"-n 2 --nnodes 1", {}, "2" + one},
-      // A variable of the worker in which this launcher runs, or of a platform with one node.
+      // These are variables of the worker in which this launcher runs, or of a platform with one node.
       {"-n 2", {{"MASTER_PORT", "99"}, {"MASTER_ADDR", "b"}}, "2" + one},
       {"-n 2", {{"WORLD_SIZE", "4"}, {"LOCAL_WORLD_SIZE", "4"}}, "2" + one},
-      // The Python launcher's several nodes.
+      // These are the Python launcher's flags for several nodes.
       {"-n 8 --world_size 16 --node_rank 0 --master_addr 10.0.0.1 --master_port 7501",
        {},
        "8 x 2:2 of 16, node 0, base 0, 10.0.0.1:7501 yes"},
@@ -84,7 +84,7 @@ TEST(LaunchShapeTest, PossibleShapes) {
       {"-n 2 --nnodes 2 --world_size 3 --node_rank 0 --base_rank 0 --master_addr a",
        {},
        "2 x 2:2 of 3, node 0, base 0, a:29500 yes"},
-      // torchrun's.
+      // These are torchrun's flags.
       {"--nnodes 1:4 -n 2 --rdzv-endpoint a:7501", {}, "2 x 1:4 of 0, node -1, base -1, a:7501 if local"},
       {"--nnodes 1:4 -n 2 --rdzv-endpoint a", {}, "2 x 1:4 of 0, node -1, base -1, a:29400 if local"},
       {"--nnodes 2 -n 2 --rdzv-endpoint a,b:1", {}, "2 x 2:2 of 0, node -1, base -1, a:29400 if local"},
@@ -96,7 +96,7 @@ TEST(LaunchShapeTest, PossibleShapes) {
       {"-n 2",
        {{"PET_NNODES", "2"}, {"WORLD_SIZE", "9"}, {"PET_RDZV_ENDPOINT", "a:1"}},
        "2 x 2:2 of 0, node -1, base -1, a:1 if local"},
-      // A batch system's.
+      // These come from a batch system.
       {"", {}, "4 x 3:3 of 0, node 1, base -1, h0:777 no", {.platform = {"Slurm", 3, 1, 4, {"h0", "h1", "h2"}, 777}}},
       {"-n 2 --nnodes 1:3",
        {},

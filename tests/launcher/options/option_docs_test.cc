@@ -1,4 +1,4 @@
-// The completion scripts are run by real shells, and the manual page by real man, in tests/integration/docs_test.py.
+// tests/integration/docs_test.py runs the completion scripts in real shells, and the manual page in real man.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/options/option_docs.h"
 

@@ -1,4 +1,4 @@
-// The variables are those that srun of Slurm 22.05 gave its tasks.
+// The variables are those that srun of Slurm 22.05 set for its tasks.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/platform/slurm_environment.h"
 
@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// srun -N2 --ntasks-per-node=1, the task on the second node.
+// The task on the second node of srun -N2 --ntasks-per-node=1.
 Environment OnePerNode() {
   return Environment({{"SLURM_JOB_ID", "5001"},
                       {"SLURM_STEP_ID", "0"},
@@ -88,7 +88,7 @@ TEST(SlurmPlaceTest, GpusOfTheNodeAreItsWorkers) {
   EXPECT_EQ(place.first_local_rank, 0);
 }
 
-// srun -N2 -n6 --gres=gpu:8: the second task of the second node.
+// The second task of the second node of srun -N2 -n6 --gres=gpu:8.
 Environment TaskPerGpu() {
   return With(OnePerNode(), {{"SLURM_STEP_NUM_TASKS", "6"},
                              {"SLURM_STEP_TASKS_PER_NODE", "4,2"},
@@ -99,7 +99,7 @@ Environment TaskPerGpu() {
 
 TEST(SlurmPlaceTest, TasksOfANodeShareItsCoresUnlessBound) {
   const Environment environment = With(TaskPerGpu(), {{"SLURM_CPUS_ON_NODE", "16"}});
-  for (const int visible_gpus : {1, 2}) {  // Slurm may or may not hide the others' GPUs: the cores are shared alike
+  for (const int visible_gpus : {1, 2}) {  // shares do not depend on whether Slurm hides other GPUs
     const SlurmPlace place = Place(environment, visible_gpus);
     const CpuSharing shared = ShareCpus(place, /*allowed_cpus=*/16, /*workers_of_launcher=*/1);
     EXPECT_EQ(shared.workers, 2);
@@ -112,7 +112,7 @@ TEST(SlurmPlaceTest, TasksOfANodeShareItsCoresUnlessBound) {
   EXPECT_EQ(one_a_node.workers, 8);
   EXPECT_EQ(one_a_node.first, 0);
 
-  // As with one launcher a node.
+  // Same as with one launcher per node.
   const auto threads = [](int workers_here, int sharers) {
     WorkerPlace place;
     place.cpus = 16;
@@ -149,7 +149,7 @@ TEST(SlurmPlaceTest, TheFirstLauncherOfAHostServesInItsTurn) {
   EXPECT_EQ(place(OnePerNode(), 1), 1) << "one launcher a host: its rank";
 }
 
-// Node names that do not resolve: node 0 could not reach the rendezvous that it serves itself.
+// Node names do not resolve, so node 0 could not reach the rendezvous that it serves itself.
 TEST(SlurmPlaceTest, WhatALauncherServesItReachesByLoopback) {
   const auto servers = [](int place, bool serves) {
     LaunchOptions options;
@@ -198,7 +198,7 @@ TEST(SlurmPlaceTest, TasksWithoutGpusHaveOneWorker) {
   EXPECT_EQ(place.first_local_rank, 1);
 }
 
-// srun --het-group=0,1 of a job with 1 and 2 tasks; taken from such a step.
+// Taken from a step of srun --het-group=0,1 of a job with 1 and 2 tasks.
 TEST(SlurmPlaceTest, AStepOverAHeterogeneousJob) {
   const SlurmPlace place = Place(With(OnePerNode(), {{"SLURM_HET_SIZE", "2"},
                                                      {"SLURM_STEP_NUM_TASKS", "3"},
@@ -228,7 +228,7 @@ TEST(SlurmPlaceTest, OlderNames) {
 
 TEST(SlurmPlaceTest, NotAStep) {
   EXPECT_FALSE(ReadSlurmPlace(Environment(), 0)->has_value());
-  // A batch script: sbatch sets PROCID, but no step.
+  // In a batch script, sbatch sets PROCID but no step.
   EXPECT_FALSE(ReadSlurmPlace(Environment({{"SLURM_JOB_ID", "1"}, {"SLURM_PROCID", "0"}}), 0)->has_value());
 }
 

@@ -1,5 +1,5 @@
-// The expected lists of the first table are what `scontrol show hostnames` of Slurm 22.05 printed;
-// tests/integration/slurm_test.py asks the scontrol at hand again.
+// The expected lists of the first table were printed by `scontrol show hostnames` of Slurm 22.05;
+// tests/integration/slurm_test.py compares them with the available scontrol.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/platform/slurm_nodelist.h"
 

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// As scontrol of Slurm 22.05 prints it, shortened.
+// The output of Slurm 22.05's scontrol, shortened.
 constexpr char kBatchJob[] =
     "JobId=11 JobName=rq.sbatch UserId=root(0) Priority=4294901757 JobState=RUNNING Reason=None Dependency=(null) "
     "Requeue=1 Restarts=1 BatchFlag=2 Reboot=0 ExitCode=0:0 RunTime=00:00:01 TimeLimit=UNLIMITED\n";
@@ -57,7 +57,7 @@ TEST(SlurmRequeueTest, OnlyTheFirstLauncherAfterACheckpoint) {
   for (const int code : {0, 64, 69, 70, 93, 137, 143}) EXPECT_FALSE(MayRequeue(code, true, true)) << code;
 }
 
-// A scontrol that writes down how it was called.
+// A scontrol that records how it was called.
 class FakeScontrol : public testing::Test {
  protected:
   Environment Install(const std::string& script) {

@@ -1,4 +1,5 @@
-// Who killed a worker: the verdict by table, the parsers on real and hostile text, the reader on a made-up host.
+// Tests how the killer of a worker is determined: the verdict by table, the parsers on real and hostile text, and the
+// reader on a fake host.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/process/kill_evidence.h"
 
@@ -131,7 +132,7 @@ TEST(ParseAvailableMemoryTest, Bytes) {
   EXPECT_EQ(ParseAvailableMemory("MemAvailable: lots\n"), -1);
 }
 
-// A host of cgroup v2 made of files.
+// A host with cgroup v2, made of files.
 class OomWatchTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -29,7 +29,7 @@ class LeftoversTest : public testing::Test {
     EXPECT_TRUE(AtomicWriteFile(dir_.Path(name), "x").ok());
     return dir_.Path(name);
   }
-  // As a launch an hour later sees it.
+  // Clears as a launch an hour later would.
   std::vector<std::string> Clear(LeftoverPlaces places = {}, absl::Duration later = absl::Hours(1)) {
     if (places.temp_roots.empty()) places.temp_roots = {dir_.path()};
     return ClearLeftovers(places, absl::Now() + later);
@@ -51,7 +51,7 @@ TEST_F(LeftoversTest, ATemporaryFolderGoesWhenItsOwnerIsDead) {
 }
 
 TEST_F(LeftoversTest, WhatIsNotOursStays) {
-  Folder("composer-abcdef");  // no owner file: somebody's own
+  Folder("composer-abcdef");  // no owner file: belongs to someone else
   Folder("composer-1000");    // the registry
   close(*OwnTempFolder(Folder("other-abcdef")));
   close(*OwnTempFolder(Folder("composer-abcdefg")));

@@ -31,7 +31,8 @@ TEST(ProcessSpecTest, ADeafProcessOutlivesPoliteSignals) {
   const int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
   const std::string script = "for s in TERM INT HUP USR1 USR2; do kill -$s $$; done; exit 7";
   for (const bool blocks_signals : {false, true}) {
-    const auto pid = SpawnProcess({.argv = {"/bin/sh", "-c", script}, .blocks_signals = blocks_signals}, null_fd, null_fd);
+    const auto pid =
+        SpawnProcess({.argv = {"/bin/sh", "-c", script}, .blocks_signals = blocks_signals}, null_fd, null_fd);
     ASSERT_TRUE(pid.ok()) << pid.status();
     int status = 0;
     ASSERT_EQ(waitpid(*pid, &status, 0), *pid);

@@ -25,12 +25,12 @@ ProcessSpec Shell(const std::string& script) {
   return {.argv = {"/bin/sh", "-c", script}, .environment = {"PATH=/usr/bin:/bin"}};
 }
 
-// A daemon as nasty as they come: its own session, its parent gone. Writes its pid.
+// The worst kind of daemon: it has its own session, and its parent is gone. It writes its pid.
 std::string Daemon(const std::string& pid_file) {
   return absl::StrCat("setsid sh -c 'echo $$ > ", pid_file, "; exec sleep 1000' & ");
 }
 
-// The next event, waiting up to 5 s.
+// Returns the next event, waiting up to 5 s.
 absl::StatusOr<SpawnerEvent> NextEvent(Spawner& spawner) {
   static std::vector<SpawnerEvent>& pending = *new std::vector<SpawnerEvent>();
   if (pending.empty()) {
@@ -162,7 +162,7 @@ TEST(SpawnerTest, NothingOutlivesAKilledLauncher) {
   EXPECT_FALSE(PathExists(temp));
 }
 
-// As after `pkill -9 composer`, or the OOM killer's choice: nobody is left to be told.
+// Same as after `pkill -9 composer`, or a kill by the OOM killer: nobody is left who could be informed.
 TEST(SpawnerTest, NothingOutlivesLauncherAndSpawnerKilledTogether) {
   TempDir dir;
   const std::string temp = dir.Path("launcher");
@@ -182,7 +182,7 @@ TEST(SpawnerTest, NothingOutlivesLauncherAndSpawnerKilledTogether) {
   const std::vector<pid_t> family = WithDescendants({launcher});
   const std::vector<pid_t> children = ChildrenOf(launcher);
   ASSERT_EQ(children.size(), 2u) << "orphan reaper and spawner";
-  kill(launcher, SIGSTOP);  // neither sees the other's end first
+  kill(launcher, SIGSTOP);  // prevents each from seeing the other's end first
   kill(children[1], SIGKILL);
   kill(launcher, SIGKILL);
   waitpid(launcher, nullptr, 0);
@@ -202,7 +202,7 @@ TEST(SpawnerTest, WhereTheHostGivesACgroupNothingElseIsNeededToFindAProcess) {
   const pid_t launcher = fork();
   if (launcher == 0) {
     auto spawner = *Spawner::Start({.temp_folder = temp});
-    // A session of its own, no parent, no environment.
+    // It has its own session, no parent, and no environment.
     (void)spawner->Spawn(
         0,
         Shell(absl::StrCat("env -i setsid sh -c 'echo $$ > ", dir.Path("daemon"), "; sleep 1000; true' & echo $$ > ",
@@ -249,7 +249,7 @@ TEST(SpawnerTest, TheLauncherCleansUpAfterAKilledSpawner) {
   EXPECT_EQ(spawner->Spawn(1, Shell("true"), 1, 2).code(), absl::StatusCode::kUnavailable);
 }
 
-// The launcher may be killed right after its spawner: the orphan reaper must outlive what it cleans up in between.
+// The launcher may be killed right after its spawner: the orphan reaper must survive the cleanup in between.
 TEST(SpawnerTest, CleaningUpAfterAKilledSpawnerSparesTheOrphanReaper) {
   TempDir dir;
   auto spawner = *Spawner::Start({.temp_folder = dir.Path("launch")});
@@ -266,7 +266,7 @@ TEST(SpawnerTest, SurvivesSignalsOfTheTerminal) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1}) kill(ChildrenOf(getpid()).back(), signal);
   ASSERT_TRUE(spawner->Spawn(0, Shell("kill -TERM $$"), 1, 2).ok());
   Expect(*spawner, SpawnerEvent::Kind::kStarted);
-  EXPECT_EQ(Expect(*spawner, SpawnerEvent::Kind::kExited).exit.signal, SIGTERM);  // and its children block none of them
+  EXPECT_EQ(Expect(*spawner, SpawnerEvent::Kind::kExited).exit.signal, SIGTERM);  // its children block none of them
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where the secret of a job comes from.
+// Tests where the secret of a job comes from.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/rendezvous/job_security.h"
 

@@ -1,4 +1,4 @@
-// What a launcher that was killed still knows.
+// Tests what a launcher remembers after it was killed.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/rendezvous/node_memory.h"
 
@@ -33,7 +33,7 @@ class NodeMemoryTest : public ::testing::Test {
   std::unique_ptr<NodeMemory> Open(const std::string& identity = "job", const std::string& fresh = "fresh") {
     return *NodeMemory::Open(folder_.path(), identity, fresh);
   }
-  // The one file that is no lock.
+  // Returns the only file that is not a lock.
   std::string File() {
     const std::vector<std::string> names = *ListDir(folder_.path());
     for (const std::string& name : names) {
@@ -87,7 +87,7 @@ TEST_F(NodeMemoryTest, TwoLaunchersOfOneHostDoNotShare) {
   Open("job", "first")->Write(World(7));
   int ready[2], done[2];
   ASSERT_EQ(pipe(ready) + pipe(done), 0);
-  const pid_t other = fork();  // the lock is of the process
+  const pid_t other = fork();  // the lock belongs to the process
   if (other == 0) {
     const auto memory = Open("job", "x");
     char byte = memory->node_id() == "first" ? '1' : '0';

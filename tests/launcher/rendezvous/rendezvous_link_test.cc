@@ -1,4 +1,4 @@
-// A launcher's tie to rendezvous servers that go and come.
+// Tests a launcher's link to rendezvous servers that disappear and return.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/rendezvous/rendezvous_link.h"
 
@@ -52,7 +52,7 @@ class LinkTest : public testing::Test {
     ASSERT_TRUE(link.ok()) << link.status();
     link_ = *std::move(link);
   }
-  // The n-th answer.
+  // Returns the n-th answer.
   absl::StatusOr<proto::World> World(size_t n) {
     absl::MutexLock lock(&mutex_);
     const auto there = [&]() { return worlds_.size() >= n; };
@@ -75,7 +75,7 @@ class LinkTest : public testing::Test {
     const grpc::Status status = link_->upstream()->stub()->Set(&context, request, &reply);
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
-  // The generation's calls work, perhaps only after a while.
+  // Waits until the generation's calls work, which may take a while.
   bool CallsWork() {
     const absl::Time deadline = absl::Now() + kLong;
     while (!Call("k", "v").ok() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(20));
@@ -107,7 +107,7 @@ TEST_F(LinkTest, AServerThatIsStartedAgainLearnsTheGenerationAndNumbersTheNextOn
 
 TEST_F(LinkTest, TheNextOfTheListServesAndTheGenerationGoesOn) {
   auto first = Serve();
-  const int second_port = Serve()->port();  // free again
+  const int second_port = Serve()->port();  // free again afterwards
   Start({.servers = {absl::StrCat("127.0.0.1:", first->port()), absl::StrCat("127.0.0.1:", second_port)}, .self = 1});
   link_->Join({});
   ASSERT_EQ(World(1)->generation(), 1u);
@@ -119,7 +119,7 @@ TEST_F(LinkTest, TheNextOfTheListServesAndTheGenerationGoesOn) {
   link_->Leave("done");
 }
 
-// Whatever the reason, nothing is tried and told a hundred times a second.
+// Whatever the reason, nothing is retried or reported a hundred times a second.
 TEST_F(LinkTest, AServerThatAnswersAtOnceAndInVainIsAskedLessAndLessOften) {
   auto server = Serve();
   Start({.servers = {absl::StrCat("127.0.0.1:", server->port())}}, "not UTF-8: \xff");

@@ -1,4 +1,4 @@
-// The message of a failure: the cause first, on one screen; and what travels to the other nodes.
+// Tests the message of a failure (the cause first, on one screen) and what is sent to the other nodes.
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/supervise/failure_message.h"
 

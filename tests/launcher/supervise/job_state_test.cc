@@ -131,7 +131,7 @@ TEST_F(JobStateTest, ProgramsThatOnlyKnowSignalsHaveTime) {
 TEST_F(JobStateTest, AnExitThatAnotherNodeMayExplainWaits) {
   Run(2);
   EXPECT_THAT(Exit(Exited(0, 69)), ElementsAre("mark failure", "report 0 (uncertain)", "end: rank 0 exited with 69",
-                                             "signal 15 to the unattached"));
+                                               "signal 15 to the unattached"));
   EXPECT_THAT(Exit(Exited(1, 69), true), IsEmpty());
   EXPECT_EQ(state_.phase(), Phase::kEnding);
   EXPECT_THAT(Over("node b (vm) is gone"),

@@ -119,7 +119,7 @@ TEST(RestartPolicyTest, StartUpHasABudgetOfItsOwn) {
   const Verdict third = DecideNextStep(NeverTrained({Code(0, 70)}), budget);
   EXPECT_EQ(third.exit_code, exit_code::kBudgetSpent);
   EXPECT_EQ(third.decision, "2 restarts before training began (--max-restarts): giving up");
-  // A generation that trains refills it, and is charged to the other one.
+  // A generation that trains refills this budget, and is charged to the other one.
   GenerationResult trained = Exits({Signal(0, 9)});
   trained.progress = true;
   const Verdict after = DecideNextStep(trained, budget);
@@ -173,7 +173,7 @@ TEST(RestartPolicyTest, TheSameReportedErrorAtTheSameStepIsNotTriedAgain) {
 
   for (const bool progress : {false, true}) {
     GenerationResult again = first;
-    again.progress = progress;  // a rank may have been one step behind at the first end
+    again.progress = progress;  // a rank may have been one step behind when it first ended
     const Verdict twice = DecideNextStep(again, seen);
     EXPECT_EQ(twice.next, NextStep::kGiveUp);
     EXPECT_EQ(twice.exit_code, exit_code::kBudgetSpent);
@@ -275,7 +275,7 @@ TEST(RestartPolicyTest, FirstCauseAcrossNodes) {
     const char* name;
     std::vector<WorkerExit> exits;
     RemoteEnd remote;
-    int first_cause;  // -1: the other node's
+    int first_cause;  // -1 means the other node's
     NextStep next;
   };
   const std::vector<Case> cases = {

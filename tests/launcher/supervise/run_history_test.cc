@@ -26,7 +26,7 @@ proto::WorkerMessage StartedAt(int64_t batch) {
   return message;
 }
 
-// A launch with one restart: from `start` to `end`, then 2 steps again, then to `end` + 1.
+// Records a launch with one restart: from `start` to `end`, then 2 steps again, then to `end` + 1.
 void RecordLaunch(RunRecorder& recorder, int64_t start, int64_t end) {
   recorder.BeginGeneration(1, 2, 0);
   recorder.OnReport(StartedAt(start));

@@ -50,7 +50,7 @@ TEST(RunRecorderTest, AKillAndARecovery) {
   recorder.BeginGeneration(2, 2, 1);
   recorder.OnReport(Started("ckpt/ba10", 10));
   recorder.OnFailure(At(7));
-  EXPECT_FALSE(recorder.EndGeneration({Page(13, 5.5), Page(12, 5.5)}));  // not all of them beyond 13
+  EXPECT_FALSE(recorder.EndGeneration({Page(13, 5.5), Page(12, 5.5)}));  // not all of them are beyond 13
   recorder.Conclude({.next = NextStep::kRestart, .reason = "again"}, {}, At(7));
 
   recorder.BeginGeneration(3, 2, 2);
@@ -83,7 +83,7 @@ TEST(RunRecorderTest, AKillAndARecovery) {
   EXPECT_THAT(DescribeRun(summary), HasSubstr("done: 40 steps, 1280 samples (64.0 samples/s), 2 restarts, 20.0 s\n"));
 }
 
-// Killed at 240, restarted from 224, drained at 230: the run has 230 steps.
+// The run was killed at 240, restarted from 224, and drained at 230, so it has 230 steps.
 TEST(RunRecorderTest, StepsThatWereThrownAwayDoNotCount) {
   RunRecorder recorder("run", "/x", At(0));
   recorder.BeginGeneration(1, 1, 0);

@@ -36,7 +36,7 @@ TEST(DecideStopTest, Jobs) {
 }
 
 TEST(DecideStopTest, SlurmsTimeLimit) {
-  // --signal=USR1@60, then the limit: SIGTERM three times, all one request.
+  // First --signal=USR1@60, then the limit: SIGTERM three times, all of them one request.
   Check(true, {{0, SIGUSR1, kDrain}, {60000, SIGTERM, kIgnore}, {60008, SIGTERM, kIgnore}, {60020, SIGTERM, kIgnore}});
   Check(true, {{0, SIGTERM, kDrain}, {9, SIGTERM, kIgnore}, {19, SIGTERM, kIgnore}, {2000, SIGTERM, kKill}});
 }

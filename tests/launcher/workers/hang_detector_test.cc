@@ -27,7 +27,7 @@ TEST(HangDetectorTest, Table) {
   struct Case {
     const char* name;
     std::vector<WorkerActivity> workers;
-    int hung_rank;  // -1: none
+    int hung_rank;  // -1 means none
     const char* reason;
   };
   const std::vector<Case> cases = {

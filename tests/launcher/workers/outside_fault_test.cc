@@ -17,7 +17,7 @@ namespace {
 TEST(OutsideFaultTest, Table) {
   struct Case {
     const char* text;
-    const char* what;  // "": none
+    const char* what;  // "" means none
     const char* path;
   };
   const Case cases[] = {

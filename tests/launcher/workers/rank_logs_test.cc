@@ -42,7 +42,7 @@ TEST(LineSplitterTest, AnEndlessLineComesInPieces) {
   EXPECT_EQ(lines.Take(half, kLogStart), half + half + "\n");
 }
 
-// Ten times a second a bar is drawn over itself; the log has a line every ten seconds, and the last one.
+// A bar is redrawn ten times a second; the log gets one line every ten seconds, and the last one.
 TEST(LineSplitterTest, RedrawsAreALineAnInterval) {
   LineSplitter lines;
   std::string log;
@@ -201,7 +201,7 @@ TEST(RankLogsTest, ALineThatWasToldIsNotShownAgain) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "10%\n20%\n[1] error: lr is -10\n" + text + "\n");
 }
 
-// stdout is a pipe that nobody reads until Read.
+// A stdout pipe that nobody reads until Read.
 class BlockedStdout {
  public:
   BlockedStdout() : saved_(dup(STDOUT_FILENO)) {
@@ -218,7 +218,7 @@ class BlockedStdout {
     if (saved_ >= 0) dup2(saved_, STDOUT_FILENO), close(saved_);
     saved_ = -1;
   }
-  // Until `size` bytes are there or nothing comes for 5 s.
+  // Reads until `size` bytes are there or nothing arrives for 5 s.
   std::string Read(size_t size) {
     std::string text;
     char buffer[64 << 10];
@@ -237,7 +237,7 @@ class BlockedStdout {
   int pipe_[2];
 };
 
-// A program on its own thread that writes numbered lines, about 20 bytes each.
+// Runs a program on its own thread that writes numbered lines, about 20 bytes each.
 std::thread WriteLines(Pipes& pipes, int count, std::atomic<bool>& done) {
   return std::thread([&pipes, count, &done] {
     for (int i = 0; i < count; ++i) pipes.Out(absl::StrFormat("this is line %06d\n", i));

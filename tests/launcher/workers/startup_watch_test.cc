@@ -30,7 +30,7 @@ TEST(StartupWatchTest, Table) {
   struct Case {
     const char* name;
     std::vector<StartupActivity> workers;
-    int rank;  // -1: none is stuck
+    int rank;  // -1 means that none is stuck
     const char* reason;
   };
   const std::vector<Case> cases = {

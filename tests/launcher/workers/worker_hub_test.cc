@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A worker's side of the stream.
+// The worker's side of the stream.
 struct FakeWorker {
   grpc::ClientContext context;
   std::unique_ptr<proto::WorkerHub::Stub> stub;

@@ -19,7 +19,7 @@ proto::MembershipRecord In(uint64_t generation, int rank) {
   return record;
 }
 
-// Was rank `rank` of world 1, and has heard of nothing since.
+// Returns a voter that was rank `rank` of world 1 and has heard of nothing since.
 Voter OfWorldOne(int rank) { return VoterOf(absl::StrCat("n", rank), In(1, rank)); }
 
 TEST(QuorumHistory, AreForgottenWhenAMajorityHasHeardOfTheNextWorld) {

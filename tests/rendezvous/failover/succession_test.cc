@@ -12,18 +12,18 @@ using Kind = SuccessionDecision::Kind;
 
 absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
-constexpr double kRuns = -1;  // this node's workers run
+constexpr double kRuns = -1;  // this node's workers are running
 
 struct Case {
   const char* name;
   std::vector<ServerState> servers;
   int self;
   bool hosted;
-  double broken;  // when this node's workers ended; kRuns
+  double broken;  // when this node's workers ended, or kRuns
   double now;     // the server was lost at 100
   Kind kind;
   int server;
-  int lives = -1;  // whose host's launcher is reached
+  int lives = -1;  // the rank whose host's launcher is reachable
 };
 
 void Check(const Case& c) {

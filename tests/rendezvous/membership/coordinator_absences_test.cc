@@ -1,4 +1,4 @@
-// A node's connection breaks: is it lost, or only cut off from the rendezvous?
+// A node's connection breaks: tests whether it is lost, or only cut off from the rendezvous.
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/membership/coordinator.h"
 #include "tests/rendezvous/coordinator_fixture.h"
@@ -162,7 +162,8 @@ TEST_F(NoBlipTest, WithoutPatienceABrokenConnectionIsALostNode) {
   EXPECT_EQ(Lose(2).ended, 1u);
 }
 
-// Found by simulation, seed 182,523: the newest world had reached one of three nodes only, whom it had given a rank.
+// Found by simulation, seed 182,523: the newest world had reached only one of three nodes, to which it had given a
+// rank.
 TEST_F(CoordinatorTest, NodesThatTheNewestWorldDidNotReachKeepTheirOrder) {
   Join(1, "", -1, In(3, 2, 6, "c0"));
   Join(2, "", -1, In(3, 1, 6, "c0"));

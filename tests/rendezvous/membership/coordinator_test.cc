@@ -82,7 +82,7 @@ TEST_F(CoordinatorTest, AWorldThatReachedNobodyDoesNotCostTheRanks) {
     proto::Join join;
     *join.mutable_node() = Info(session, "");
     *join.mutable_last() = In(1, session - 1);
-    coordinator_.Join(session, FromJob(), join, clock_.Now());  // generation 2 forms, and is lost on its way
+    coordinator_.Join(session, FromJob(), join, clock_.Now());  // generation 2 forms, and its message is lost
   }
   ASSERT_EQ(coordinator_.roster().last_generation, 2u);
   for (int session : {1, 2, 3}) Lose(session);

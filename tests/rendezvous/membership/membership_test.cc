@@ -10,12 +10,12 @@ using Kind = MembershipDecision::Kind;
 
 absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
-// No world yet, or all of the last one are gone.
+// There is no world yet, or all nodes of the last one are gone.
 MemberRoster Newcomers(int waiting, double min_reached = 5) {
   return {.waiting = waiting, .min_reached = At(min_reached), .last_waiting = At(min_reached)};
 }
 
-// Generation 3 ended at 9 s; `present` of its `members` are connected, `back` of these wait, with `others` more.
+// Generation 3 ended at 9 s. Of its `members`, `present` are connected and `back` of these wait, with `others` more.
 MemberRoster After(int members, int present, int back, int others = 0) {
   return {.waiting = back + others,
           .min_reached = At(9),
@@ -27,7 +27,7 @@ MemberRoster After(int members, int present, int back, int others = 0) {
           .last_waiting = At(9)};
 }
 
-// Generation 3 runs on `members` nodes, `waiting` others came last at 40 s.
+// Generation 3 runs on `members` nodes; `waiting` others came, the last one at 40 s.
 MemberRoster Running(int members, int waiting, int expected = 0) {
   return {.waiting = waiting,
           .last_generation = 3,
@@ -98,7 +98,7 @@ struct Case {
   MembershipPolicy policy;
   double now;
   Kind kind;
-  double until;  // kWait only
+  double until;  // only for kWait
   const char* reason;
 };
 

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What Find says: "new", "revision 3", or the code of its error.
+// Returns the result of Find: "new", "revision 3", or the code of its error.
 std::string Find(ChangeLog& log, const ChangeId& id) {
   const auto made = log.Find(id);
   if (!made.ok()) return absl::StatusCodeToString(made.status().code());
@@ -29,17 +29,17 @@ TEST(ChangeLogTest, AChangeIsMadeOnceUntilItIsSettled) {
   log.Add({"a", 1, 0}, {"k"}, 5, 0);
   log.Add({"a", 3, 0}, {"k"}, 6, 0);
   const Case cases[] = {
-      {{"", 0, 0}, "new"},                // it is never sent again
+      {{"", 0, 0}, "new"},                // never sent again
       {{"", 1, 0}, "new"},                // the same
       {{"a", 1, 0}, "revision 5"},        // sent again
       {{"a", 2, 0}, "new"},               // overtaken by number 3
       {{"a", 3, 0}, "revision 6"},        //
-      {{"b", 1, 0}, "new"},               // another sender's
+      {{"b", 1, 0}, "new"},               // from another sender
       {{"a", 0, 0}, "INVALID_ARGUMENT"},  //
       {{"a", 4, 1}, "new"},               // number 1 has been answered
       {{"a", 1, 0}, "ABORTED"},           // and arrives late
       {{"a", 3, 1}, "revision 6"},        //
-      {{"a", 3, 9}, "revision 6"},        // no sender settles what it sends
+      {{"a", 3, 9}, "revision 6"},        // no sender settles its own change
       {{"a", 2, 0}, "ABORTED"},           // number 3 said that 2 is settled
       {{std::string(129, 'a'), 1, 0}, "INVALID_ARGUMENT"},
   };

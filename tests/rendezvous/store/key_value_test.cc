@@ -162,7 +162,7 @@ TEST_F(KeyValueTest, ACallThatChangedNothingIsEvaluatedAgain) {
   EXPECT_TRUE(*store_.Delete(1, "k", &again));
 }
 
-// a's answer is lost, b's is not; the rendezvous is lost then, and b tells the next one what it remembers.
+// a's answer is lost, b's is not. Then the rendezvous is lost, and b tells the next one what it remembers.
 TEST_F(KeyValueTest, AChangeThatAnotherNodeRemembersIsNotMadeAgainAfterARestart) {
   KeyValueStore::Change lost{.id = {"a", 1, 0}, .unsettled = {}}, known{.id = {"b", 1, 0}, .unsettled = {}};
   EXPECT_EQ(*store_.Add(1, "n", 1, &lost), 1);
@@ -174,7 +174,7 @@ TEST_F(KeyValueTest, AChangeThatAnotherNodeRemembersIsNotMadeAgainAfterARestart)
   EXPECT_EQ(*next.Add(1, "n", 1, &lost), 1) << "as it was answered then";
   EXPECT_EQ(lost.revision, 1u);
   EXPECT_EQ(*next.Add(1, "n", 0), 2) << "not 3";
-  KeyValueStore nobody;  // whose node remembers nothing
+  KeyValueStore nobody;  // its node remembers nothing
   nobody.Begin(1, /*resumed=*/true);
   EXPECT_EQ(*nobody.Add(1, "n", 1, &lost), 1) << "then it must be made again";
 }

@@ -1,4 +1,4 @@
-// Who gets an answer at the rendezvous port, and who does not.
+// Tests who gets an answer at the rendezvous port, and who does not.
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/transport/credentials.h"
 
@@ -41,7 +41,7 @@ std::unique_ptr<RendezvousServer> StartServer(const Credentials& credentials) {
 
 std::string AddressOf(const RendezvousServer& server) { return absl::StrCat("127.0.0.1:", server.port()); }
 
-// A key-value call of another job: ABORTED means that the service answered it.
+// Makes a key-value call of another job: ABORTED means that the service answered it.
 absl::Status Call(const std::shared_ptr<grpc::Channel>& channel) {
   const auto stub = proto::KeyValue::NewStub(channel);
   grpc::ClientContext context;
@@ -70,7 +70,7 @@ TEST(Credentials, AnotherTokenIsNotAndTheReasonIsNamedAtOnce) {
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr(AddressOf(*server)), HasSubstr("another token"), HasSubstr("the token of the test")));
   EXPECT_THAT(std::string(status.message()), Not(HasSubstr(kOtherToken)));
-  EXPECT_LT(absl::Now() - began, absl::Seconds(15));  // not the 20 s that a server is waited for
+  EXPECT_LT(absl::Now() - began, absl::Seconds(15));  // less than the 20 s for which a server is waited for
 }
 
 TEST(Credentials, NoTokenIsNot) {
@@ -88,7 +88,7 @@ TEST(Credentials, AServerWithoutTokenIsNotTrustedByANodeThatHasOne) {
 }
 
 TEST(Credentials, NobodyThereIsNoQuestionOfCredentials) {
-  const int port = StartServer(Credentials())->port();  // gone by now
+  const int port = StartServer(Credentials())->port();  // the server is gone by now
   const auto channel = OpenChannel(absl::StrCat("127.0.0.1:", port), OfToken(kToken), absl::Milliseconds(400));
   EXPECT_EQ(channel.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(channel.status().message()), HasSubstr("Connection refused"));
@@ -111,7 +111,7 @@ TEST(Credentials, SecretsDependOnTheTokenAlone) {
   EXPECT_THAT(one.call_token, Not(HasSubstr(kToken)));
 }
 
-// The right certificates and the wrong token, or none: the connection stands, no call is answered.
+// With the right certificates and a wrong or missing token, the connection is established but no call is answered.
 class CallTokenTest : public ::testing::Test {
  protected:
   TempDir dir_;
@@ -133,7 +133,7 @@ TEST_F(CallTokenTest, EveryServiceAsksForIt) {
     const auto channel = OpenChannel(AddressOf(*server), Files(token), absl::Seconds(20));
     ASSERT_TRUE(channel.ok()) << channel.status();
     EXPECT_EQ(Call(*channel).code(), absl::StatusCode::kUnauthenticated);
-    // A stream, and a method that nobody serves, get the same answer: nothing is learnt.
+    // A stream, and a method that does not exist, get the same answer, which reveals nothing.
     const auto stub = proto::Rendezvous::NewStub(*channel);
     grpc::ClientContext context;
     context.set_deadline(DeadlineAfter(absl::Seconds(20)));
@@ -154,7 +154,7 @@ TEST(TokenCheck, ComparesWhole) {
   EXPECT_TRUE(EqualInConstantTime("", ""));
 }
 
-// The user's own certificates.
+// The user provides the certificates.
 class TlsFilesTest : public ::testing::Test {
  protected:
   TempDir dir_;
@@ -169,7 +169,7 @@ TEST_F(TlsFilesTest, AnotherAuthorityIsRefusedOnBothSides) {
   const auto server = StartServer(ours);
   EXPECT_EQ(ConnectAndCall(AddressOf(*server), ours).code(), absl::StatusCode::kAborted);
   EXPECT_EQ(ConnectAndCall(AddressOf(*server), theirs).code(), absl::StatusCode::kUnauthenticated);
-  // One who trusts the server, but shows a stranger's certificate: the server is the one to refuse.
+  // A client that trusts the server but shows a stranger's certificate is refused by the server.
   TlsFiles mixed = stranger_.Issue("mixed", "127.0.0.1", absl::Hours(1));
   const std::string both = dir_.Path("both.pem");
   ASSERT_TRUE(AtomicWriteFile(both, *ReadFile(authority_.path()) + *ReadFile(stranger_.path())).ok());
@@ -211,7 +211,7 @@ TEST_F(TlsFilesTest, MistakesNameTheFile) {
   EXPECT_THAT(error(), HasSubstr("none.pem holds no PEM certificate"));
 }
 
-// A certificate that runs out while the server runs, and a rotation that mends it without a restart.
+// A certificate expires while the server runs, and a rotation fixes it without a restart.
 TEST_F(TlsFilesTest, RotationIsPickedUpAndAnExpiredCertificateRefused) {
   const TlsFiles server_files = authority_.Issue("server", "127.0.0.1", absl::Hours(1));
   const TlsFiles client_files = authority_.Issue("client", "127.0.0.1", absl::Hours(1));

@@ -19,7 +19,7 @@ TEST(TidyCause, KeepsWhatIsValid) {
 
 TEST(TidyCause, ReplacesBrokenBytesSoThatTheMessageParses) {
   proto::FailureCause cause;
-  // lone continuation, cut sequence, overlong '/', surrogate, past U+10FFFF
+  // A lone continuation byte, a truncated sequence, an overlong '/', a surrogate, and a code point past U+10FFFF.
   cause.set_stderr_tail("a\x80z\xE6\x9D|\xC0\xAF|\xED\xA0\x80|\xF4\x90\x80\x80");
   TidyCause(cause);
   EXPECT_EQ(cause.stderr_tail(), "a?z??|??|???|????");

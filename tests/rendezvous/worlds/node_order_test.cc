@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(OrderNodes, GivenRankThenArrival) {
-  // {id, previous, given, arrival}
+  // Fields: {id, previous, given, arrival}.
   EXPECT_THAT(OrderNodes({{10, -1, -1, 0}, {11, -1, 1, 1}, {12, -1, 0, 2}, {13, -1, -1, 3}}, 8),
               ElementsAre(12, 11, 10, 13));
 }

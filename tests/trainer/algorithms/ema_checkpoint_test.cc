@@ -1,4 +1,5 @@
-// Checkpoints of runs with EMA: what they hold, that a run goes on from them bit for bit, and runs without EMA beside them.
+// Tests checkpoints of runs with EMA: what they hold, that a run resumes from them bit for bit, and how they
+// interoperate with runs without EMA.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ EmaArguments LateAndSeldom() {
   return arguments;
 }
 
-// `batches` of 12, 5 an epoch.
+// `batches` batches of 12 samples, 5 batches per epoch.
 TrainerOptions Options(const std::string& folder, int64_t batches, const EmaArguments& arguments,
                        const ModelShape& shape = {.batch_norm = true}) {
   TrainerOptions options = SmallRun(shape);
@@ -73,7 +74,7 @@ struct ResumeRow {
 
 class EmaResume : public testing::TestWithParam<int64_t> {};
 
-// Stopped and started again, it ends as a run that was not.
+// Stopped and started again, a run ends the same as one that was not.
 TEST_P(EmaResume, IsBitExactOnOneRankAndTwo) {
   const ResumeRow rows[] = {{"batches", HalfLife(Time::Batches(5))},
                             {"epochs", HalfLife(Time::Epochs(1))},
@@ -85,7 +86,7 @@ TEST_P(EmaResume, IsBitExactOnOneRankAndTwo) {
       const auto run = [&](const TempDir& folder, int64_t batches) {
         return TrainOnRanks(ranks, [&](int) {
           TrainerOptions options = Options(folder.path(), batches, row.arguments);
-          // Ranks have running statistics of their own, which a save makes equal: both runs save then.
+          // Ranks have their own running statistics, which a save makes equal, so both runs save at the same batches.
           options.save.save_interval = Time::Batches(GetParam());
           return options;
         })[0];
@@ -125,7 +126,7 @@ TEST(EmaCheckpoint, OfARunWithoutItBeginsFromTheLoadedWeights) {
   for (const KeptTensor& kept : ema->tensors()) EXPECT_TRUE(kept.tensor.equal(kept.param)) << "after its first batch";
 }
 
-// fit for no batch: what is there after loading.
+// fit runs for no batch, to show the state after loading.
 TEST(EmaCheckpoint, WithoutItInTheRunTheModelIsTheAverage) {
   const TempDir folder;
   ASSERT_TRUE(Train(Options(folder.path(), 6, HalfLife(Time::Batches(5)), {})).status.ok());

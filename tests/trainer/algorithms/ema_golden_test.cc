@@ -1,4 +1,4 @@
-// The averages of 30 batches beside those of mosaicml 0.32.1's EMA, and what evaluations find with them
+// Compares the averages of 30 batches, and evaluations with them, with those of mosaicml 0.32.1's EMA
 // (tests/golden/ema.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
@@ -46,8 +46,8 @@ std::vector<double> Averages(const Ema& ema) {
   return Flat(tensors);
 }
 
-// What the runs differ by is the rounding of 30 steps of SGD, and of the updates: s w_ema + (1 - s) w there, w_ema + (1 -
-// s)(w - w_ema) here.
+// The runs differ by the rounding of 30 steps of SGD and of the updates: s w_ema + (1 - s) w there, w_ema + (1 - s)(w -
+// w_ema) here.
 void ExpectNear(const std::vector<double>& ours, const std::vector<double>& expected) {
   ASSERT_EQ(ours.size(), expected.size());
   double difference = 0, norm = 0;

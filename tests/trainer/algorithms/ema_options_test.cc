@@ -1,4 +1,4 @@
-// The arguments of EMA: defaults, what follows from them, what is refused in which words.
+// Tests the arguments of EMA: defaults, derived values, and the messages for invalid ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/algorithms/ema_options.h"
 

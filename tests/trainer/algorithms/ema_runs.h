@@ -1,4 +1,4 @@
-// Runs with EMA, and what their checkpoints hold.
+// Provides runs with EMA, and reads what their checkpoints hold.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,14 +27,14 @@ inline EmaArguments HalfLife(const Time& time) {
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-// The tensors of a folder's newest checkpoint.
+// Returns the tensors of a folder's newest checkpoint.
 inline Tensors NewestTensors(const std::string& folder) {
   Tensors result;
   for (auto& [name, tensor] : NewestCheckpoint(folder).tensors) result.emplace(name, tensor);
   return result;
 }
 
-// Those below a prefix, without it.
+// Returns the tensors below a prefix, without it.
 inline Tensors Below(const Tensors& tensors, const std::string& prefix) {
   Tensors result;
   for (const auto& [name, tensor] : tensors) {

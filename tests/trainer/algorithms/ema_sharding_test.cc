@@ -1,5 +1,5 @@
-// EMA of sharded models: each rank averages its pieces. The same averages on any mesh, no collective more, memory 1/N, and
-// checkpoints that any mesh goes on from. Ranks are threads.
+// Tests EMA of sharded models: each rank averages its pieces. The averages are the same on any mesh, no collective is
+// added, memory is 1/N, and any mesh resumes from the checkpoints. Ranks are threads.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ constexpr EmaMesh kMeshes[] = {
     {"FULL_SHARD 2", 2, kFull},      {"FULL_SHARD 4", 4, kFull},          {"SHARD_GRAD_OP 2", 2, kGradOp},
     {"SHARD_GRAD_OP 4", 4, kGradOp}, {"HYBRID_SHARD 2 x 2", 4, kFull, 2}, {"_HYBRID_SHARD_ZERO2", 4, kGradOp, 2}};
 
-// Frozen and shared parameters among them; evaluated every 3 batches.
+// The model has frozen and shared parameters, and is evaluated every 3 batches.
 TrainerOptions EmaRun(const EmaMesh& mesh, int64_t batches, const std::string& folder) {
   Case c;
   c.shape.frozen = c.shape.tied = true;
@@ -95,7 +95,7 @@ TEST(EmaSharding, TheAveragesAreThoseOfOneRank) {
   const RunResult alone = TrainOn(kMeshes[0], 10, one.path());
   ASSERT_TRUE(alone.status.ok()) << alone.status;
   const Tensors expected = NewestTensors(one.path());
-  // Frozen: none. Shared: under both names, as in the model.
+  // Frozen parameters have no average; shared ones are under both names, as in the model.
   EXPECT_EQ(expected.count("algorithms/EMA/block1.up.weight"), 0u);
   EXPECT_EQ(expected.count("algorithms/EMA/block2.tied"), 1u);
   EXPECT_GT(Distance(Below(expected, "algorithms/EMA/"), Below(expected, "model/")), 0.001);

@@ -1,4 +1,4 @@
-// EMA in a run: who sees the averages and who the weights that are trained on.
+// Tests who sees EMA's averages in a run, and who sees the weights being trained.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST(Ema, AnEvaluationThatFailsLeavesTheWeightsForTheNextFit) {
     auto trainer = Trainer::Create(std::move(options)).value();
     if (fail) {
       EXPECT_FALSE(trainer->Fit().ok());
-      // A save finds each where it belongs, although the model has the averages now.
+      // A save finds each set of values where it belongs, although the model currently holds the averages.
       EXPECT_TRUE(trainer->SaveCheckpoint(folder.path()).ok());
       const Tensors saved = NewestTensors(folder.path());
       EXPECT_TRUE(SameBits(Below(saved, "model/"), LiveTensors(trainer->state())));

@@ -1,5 +1,5 @@
-// A run that a test steps through by hand: state, logger, clock, without a model or a loop. Record() makes the logger
-// write, which some callbacks wait for, and shows what was written.
+// A run that a test steps through by hand: state, logger and clock, without a model or a loop. Record() makes the
+// logger write, for which some callbacks wait, and exposes what was written.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,7 +26,7 @@ class CallbackTest : public ::testing::Test {
     state_.previous_timestamp = state_.timestamp;
     state_.timestamp.ToNextBatch(samples, tokens, duration);
   }
-  // One batch, then BATCH_END.
+  // Runs one batch, then BATCH_END.
   void Step(Callback& callback, absl::Duration duration, int64_t samples = 16, int64_t tokens = 0) {
     Advance(duration, samples, tokens);
     ASSERT_TRUE(Fire(callback, Event::kBatchEnd).ok());

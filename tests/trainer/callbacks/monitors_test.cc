@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "fault/throttle.h"
 #include "tests/support/spawn_ranks.h"
 #include "tests/support/threads_communicator.h"
 #include "tests/trainer/callbacks/callback_fixture.h"
@@ -15,7 +16,6 @@
 #include "trainer/callbacks/monitors/runtime_estimator.h"
 #include "trainer/callbacks/monitors/speed_monitor.h"
 #include "trainer/callbacks/monitors/throughput.h"
-#include "fault/throttle.h"
 #include "trainer/core/torch_status.h"
 
 namespace composer {
@@ -59,7 +59,7 @@ TEST_F(MonitorTest, TimesAreHoursAndEvaluationSurvivesAResume) {
   EXPECT_TRUE(std::isnan(logger_.Last("throughput/tokens_per_sec")));
 }
 
-// 3 operations a sample.
+// A model of 3 operations per sample.
 class CountedModel final : public Model {
  public:
   at::Tensor forward(const Batch& batch) override { return batch.inputs; }
@@ -97,7 +97,7 @@ TEST(DevicePeaksTest, GpusAreFoundByTheirNames) {
   const struct {
     const char* name;
     MathType type;
-    double peak;  // 0: not known
+    double peak;  // 0 means not known
   } kCases[] = {{"NVIDIA H100 80GB HBM3", MathType::kBf16, 989.5e12},
                 {"NVIDIA H100 PCIe", MathType::kBf16, 756.5e12},
                 {"NVIDIA H200", MathType::kTf32, 494.5e12},
@@ -153,7 +153,7 @@ TEST_F(MonitorTest, RemainingTimeSkipsTheFirstBatchAndAddsEvaluations) {
   Step(estimator, absl::Hours(1));
   EXPECT_DOUBLE_EQ(logger_.Last("time/remaining_estimate"), 4);
   state_.timestamp.ToNextEpoch();
-  Evaluate(estimator, absl::Hours(3));  // at half of the run: one more such to come
+  Evaluate(estimator, absl::Hours(3));  // at half of the run: one more like it is expected
   Step(estimator, absl::Hours(1));
   EXPECT_DOUBLE_EQ(logger_.Last("time/remaining_estimate"), 3 + 3);
 
@@ -191,14 +191,14 @@ TEST_F(MonitorTest, ThroughputIsThatOfTheLastBatches) {
     state_.timestamp.ToNextBatch(/*samples=*/8, /*tokens=*/80, took);
     ASSERT_TRUE(Fire(throughput, Event::kBatchEnd).ok());
   };
-  step(absl::Seconds(100));  // the first is slow, and there is nothing to compare it with
+  step(absl::Seconds(100));  // the first one is slow, and there is nothing to compare it with
   EXPECT_TRUE(std::isnan(logger_.Last("throughput/samples_per_sec")));
   step(absl::Seconds(2));
   EXPECT_DOUBLE_EQ(logger_.Last("throughput/samples_per_sec"), 4);
   EXPECT_DOUBLE_EQ(logger_.Last("throughput/tokens_per_sec"), 40);
   for (size_t i = 0; i < Throughput::kWindow - 1; ++i) step(absl::Seconds(2));
   EXPECT_DOUBLE_EQ(logger_.Last("throughput/samples_per_sec"), 4);
-  step(absl::Seconds(1));  // the oldest of 2 s is out
+  step(absl::Seconds(1));  // the oldest batch of 2 s leaves the window
   EXPECT_DOUBLE_EQ(logger_.Last("throughput/samples_per_sec"), 8.0 * 50 / (49 * 2 + 1));
   ASSERT_TRUE(Fire(throughput, Event::kFitStart).ok());
   step(absl::Seconds(1000));  // after a resume the window is empty
@@ -247,7 +247,7 @@ TEST_F(MonitorTest, MemoryIsReadEveryInterval) {
   const double current = logger_.Last("memory/current_resident_mem"), peak = logger_.Last("memory/peak_resident_mem");
   EXPECT_GT(current, 0.001);  // this program, in GB
   EXPECT_LT(current, 16);
-  // The kernel batches the counters of current by a few pages a thread.
+  // The kernel batches updates of the current counter by a few pages per thread.
   EXPECT_GE(peak, 0.9 * current);
 }
 

@@ -1,4 +1,4 @@
-// Models of a few numbers for the tests of callbacks.
+// Tiny models for the tests of callbacks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace composer {
 
-// y = x W^T + b, W [2, 2] = {{3, 4}, {0, 0}}, b = {0, 2}; a buffer "seen" [1].
+// y = x W^T + b, W [2, 2] = {{3, 4}, {0, 0}}, b = {0, 2}, with a buffer "seen" [1].
 class LinearModel final : public Model {
  public:
   LinearModel() : fc_(register_module("fc", torch::nn::Linear(2, 2))) {
@@ -29,7 +29,7 @@ class LinearModel final : public Model {
   torch::nn::Linear fc_;
 };
 
-// p -= lr * g, with the gradient as its momentum; parameters in one group, the model's names.
+// p -= lr * g, with the gradient as its momentum. All parameters are in one group, with the model's names.
 class PlainSgd final : public Optimizer {
  public:
   explicit PlainSgd(Model& model, double lr) : Optimizer(std::vector<ParamGroup>(1)) {

@@ -14,7 +14,7 @@ constexpr char kAccuracy[] = "metrics/eval/MulticlassAccuracy";
 
 class StopperTest : public CallbackTest {
  protected:
-  // An epoch that ends with this value of the metric; says whether the run is to stop.
+  // Runs an epoch that ends with this value of the metric. Returns whether the run is to stop.
   bool Epoch(Callback& callback, const char* metric, double value) {
     state_.timestamp.ToNextEpoch();
     logger_.Log(metric, value);
@@ -77,7 +77,7 @@ TEST_F(StopperTest, OtherEvaluatorsAndUnchangedValuesAreNoNews) {
 TEST_F(StopperTest, ATrainMetricIsLookedAtAtTheEndOfEachEpochWhenPatienceIsInEpochs) {
   EarlyStopper stopper({.monitor = "metrics/train/CrossEntropy", .patience = Time::Epochs(2)});
   const auto epoch_of = [&](double best, double last) {
-    EXPECT_FALSE(BatchWith(stopper, "metrics/train/CrossEntropy", best));  // a lucky batch is not looked at
+    EXPECT_FALSE(BatchWith(stopper, "metrics/train/CrossEntropy", best));  // a lucky batch is ignored
     EXPECT_FALSE(BatchWith(stopper, "metrics/train/CrossEntropy", last));
     state_.timestamp.ToNextEpoch();
     EXPECT_TRUE(Fire(stopper, Event::kEpochEnd).ok());
@@ -86,7 +86,7 @@ TEST_F(StopperTest, ATrainMetricIsLookedAtAtTheEndOfEachEpochWhenPatienceIsInEpo
   EXPECT_FALSE(epoch_of(0.1, 1.0));
   EXPECT_FALSE(epoch_of(0.9, 0.9));  // the best
   EXPECT_FALSE(epoch_of(0.1, 0.9));
-  EXPECT_FALSE(epoch_of(0.1, 0.9));  // unchanged, but an epoch more
+  EXPECT_FALSE(epoch_of(0.1, 0.9));  // unchanged, but one epoch later
   EXPECT_TRUE(epoch_of(0.1, 0.95));
 }
 

@@ -1,4 +1,4 @@
-// Gloo over the rendezvous store, ranks as threads.
+// Tests Gloo over the rendezvous store, with ranks as threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/collectives/process_group.h"
 
@@ -16,8 +16,8 @@
 namespace composer {
 namespace {
 
-// Ranks as threads: c10d's flight recorder, one for the process, crashes now and then when two groups start (see
-// process_group.h).
+// Ranks are threads. c10d's flight recorder, which the process has only one of, sometimes crashes when two groups start
+// (see process_group.h).
 class GlooGroup : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/1); }

@@ -42,7 +42,7 @@ TEST(TreeSum, PairsFirstThenPairsOfPairs) {
   EXPECT_NE(sum(4), ((x[0] + x[1]) + x[2]) + x[3]) << "the terms do not tell the orders apart";
 }
 
-// One rounding at the end: 256 + 1 + 1 is 258 in bfloat16, but 256 if each addition is rounded.
+// There is one rounding at the end: 256 + 1 + 1 is 258 in bfloat16, but 256 if each addition is rounded.
 TEST(TreeSum, HalfPrecisionIsSummedInFloat) {
   EXPECT_EQ(static_cast<float>(SumOf<c10::BFloat16>(c10::ScalarType::BFloat16, {256.0F, 1.0F, 1.0F, 0.0F})), 258.0F);
 }

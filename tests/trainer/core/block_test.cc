@@ -21,7 +21,7 @@ class Doubles final : public Block {
   }
 };
 
-// Writes down when it is entered and left, and adds to the output.
+// Records when it is entered and left, and adds to the output.
 class Adds final : public BlockWrapper {
  public:
   Adds(std::string name, double what, std::vector<std::string>& log) : name_(std::move(name)), what_(what), log_(log) {}

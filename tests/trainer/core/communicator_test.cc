@@ -1,4 +1,4 @@
-// Each Communicator, by the suite that all must pass.
+// Runs the suite that every Communicator must pass.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/core/communicator.h"
 
@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Implementations, CommunicatorSuite,
                                          CommunicatorCase{"SharedMemory", {2, 3, 4, 8, 16}, MakeSharedMemoryGroup}),
                          [](const auto& test) { return test.param.name; });
 
-// Rank 1 leaves without taking part: its sockets close, and rank 0 gets an error that says which collective.
+// Rank 1 leaves without taking part: its sockets close, and rank 0 gets an error that names the collective.
 TEST(C10dCommunicator, ALostPeerIsUnavailable) {
   const RankFactory make = MakeGlooGroup(2);
   SpawnRanks(2, [&](int rank) {
@@ -74,7 +74,7 @@ TEST(C10dCommunicator, ALostPeerIsUnavailable) {
   });
 }
 
-// Tells when a collective has begun.
+// Notifies when a collective has begun.
 class FirstAllReduce final : public Tracer {
  public:
   Span Begin(const TraceName& name) override {
@@ -87,13 +87,13 @@ class FirstAllReduce final : public Tracer {
   absl::Notification begun;
 };
 
-// Gloo's own threads wait for rank 1, which does not come as long as the other is not gone.
+// Gloo's own threads wait for rank 1, which does not arrive until the other is gone.
 TEST(HostCommunicator, ADestructorWaitsForNoPeer) {
   const RankFactory make = MakeOrderedGlooGroup(2);
   absl::Notification gone;
   SpawnRanks(2, [&](int rank) {
     std::unique_ptr<Communicator> communicator = make(rank);
-    at::Tensor tensor = torch::ones({1 << 20});  // more than what runs in the caller
+    at::Tensor tensor = torch::ones({1 << 20});  // larger than what runs in the caller
     communicator->AllReduceSum(tensor);
     if (rank == 1) {
       EXPECT_TRUE(gone.WaitForNotificationWithTimeout(absl::Seconds(15)));

@@ -102,7 +102,7 @@ TEST(Engine, TheUsersPassesAreRun) {
   EXPECT_EQ(calls, (Calls{"B:before_loss", "C:before_loss", "A:before_loss"}));
 }
 
-// Match would say yes to both events.
+// Match would return true for both events.
 class Choosy final : public Algorithm {
  public:
   explicit Choosy(Calls* calls) : calls_(calls) {}

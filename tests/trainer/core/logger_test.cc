@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Remembers the names in order, and fails when told to.
+// Records the names in order, and fails on request.
 class Recorder final : public LoggerDestination {
  public:
   struct Log {
@@ -91,7 +91,7 @@ TEST(LoggerTest, AFailingDestinationDoesNotStopTheOthersAndIsTriedAgain) {
   EXPECT_EQ(good.closed, 1);
 }
 
-// Fails, or throws, at whatever it is asked to do.
+// Fails, or throws, whatever is called.
 class Broken final : public LoggerDestination {
  public:
   explicit Broken(bool throws) : throws_(throws) {}

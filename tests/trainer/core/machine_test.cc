@@ -20,7 +20,7 @@ TEST(MachineStatsTest, ProcessorsAreBusyWhenTheyAreNeitherIdleNorWaiting) {
   const auto before = ParseCpuTimes("cpu  100 0 50 800 50 0 0 0 10 0\ncpu0 1 2 3\n");
   const auto now = ParseCpuTimes("cpu  150 0 75 850 75 10 10 5 10 0\n");
   ASSERT_TRUE(before.ok() && now.ok());
-  EXPECT_EQ(before->total, 1000);  // guests are in user already
+  EXPECT_EQ(before->total, 1000);  // guests are already included in user
   EXPECT_EQ(before->idle, 850);
   EXPECT_DOUBLE_EQ(CpuPercent(*before, *now), 100.0 * (175 - 75) / 175);
   EXPECT_EQ(CpuPercent(*now, *now), 0);

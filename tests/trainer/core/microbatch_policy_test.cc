@@ -7,7 +7,8 @@
 namespace composer {
 namespace {
 
-// Steps of a machine on which `fits(step)` samples fit; the size after each step, the number of failures.
+// The result of steps on a machine on which `fits(step)` samples fit: the size after each step, and the number of
+// failures.
 struct Outcome {
   int64_t size = 0;
   int failures = 0;

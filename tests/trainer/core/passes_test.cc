@@ -23,7 +23,7 @@ class Nothing final : public Algorithm {
   bool interpolates_;
 };
 
-// "A B C" through the passes at the event and back.
+// Applies the passes at the event to a list like "A B C", and returns it in the same form.
 std::string After(const std::vector<AlgorithmPass>& passes, absl::string_view names, Event event) {
   AlgorithmList list;
   for (absl::string_view name : absl::StrSplit(names, ' ')) list.push_back({nullptr, name, list.size()});
@@ -42,7 +42,7 @@ TEST(Passes, DefaultOrder) {
       {"A B C D", Event::kBeforeLoss, "A B C D"},
       {"A B C D", Event::kAfterLoss, "D C B A"},
       {"A B C D", Event::kBatchEnd, "A B C D"},
-      {"A B C D", Event::kEvalAfterAll, "A B C D"},  // eval_after_* is no after_*
+      {"A B C D", Event::kEvalAfterAll, "A B C D"},  // eval_after_* is not an after_* event
       {"A", Event::kAfterLoss, "A"},
       {"A SelectiveBackprop B", Event::kInit, "SelectiveBackprop A B"},
       {"A LowPrecisionLayerNorm B", Event::kInit, "A B LowPrecisionLayerNorm"},
@@ -86,7 +86,7 @@ TEST(Passes, TheUsersStandWhereTheirIndexSays) {
     int index;
     const char* expected;  // of "A SelectiveBackprop Mine" at AFTER_LOSS, where the front of the last pass wins
   };
-  // Before the reversal (0 to 2) "Mine first" is turned round by it; at the end it stays.
+  // Before the reversal (0 to 2), the reversal undoes the effect of "Mine first"; at the end the effect persists.
   const Row kRows[] = {{0, "SelectiveBackprop A Mine"},
                        {2, "SelectiveBackprop A Mine"},
                        {3, "Mine SelectiveBackprop A"},
@@ -99,7 +99,7 @@ TEST(Passes, TheUsersStandWhereTheirIndexSays) {
 }
 
 TEST(Passes, LaterInsertionsCountFromTheListAsItIs) {
-  // The second goes to place 0, too, hence before the first.
+  // The second pass also goes to place 0, hence before the first.
   const auto passes = WithDefaultPasses({{MoveToFront("X"), 0}, {MoveToFront("Y"), 0}});
   EXPECT_EQ(After(passes, "A Y X", Event::kBeforeLoss), "X Y A");
 }

@@ -82,7 +82,7 @@ TEST(DataLoader, AnyNumberOfRanksSeesTheSameBatches) {
       EXPECT_EQ(one.size(), n < 6 ? 16u : 4u);
       EXPECT_EQ(GlobalIds(2, epoch, n, true), one);
       EXPECT_EQ(GlobalIds(3, epoch, n, true), one);
-      EXPECT_EQ(GlobalIds(16, epoch, n, true), one);  // of 4 samples most ranks get none
+      EXPECT_EQ(GlobalIds(16, epoch, n, true), one);  // with 4 samples most ranks get none
       all.insert(all.end(), one.begin(), one.end());
     }
     EXPECT_FALSE(std::is_sorted(all.begin(), all.end()));

@@ -48,7 +48,7 @@ TEST_F(GzipFileTest, RefusesDamage) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("x.gz: damaged or cut-off gzip file")) << keep;
   }
   std::string flipped = packed;
-  flipped[packed.size() - 6] ^= 1;  // in the checksum
+  flipped[packed.size() - 6] ^= 1;  // within the checksum
   ASSERT_TRUE(AtomicWriteFile(path, flipped).ok());
   EXPECT_EQ(ReadMaybeGzipFile(path, 1 << 30).status().code(), absl::StatusCode::kInvalidArgument);
 }

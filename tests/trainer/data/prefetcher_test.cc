@@ -34,7 +34,7 @@ class Numbers final : public Dataset {
 
 std::shared_ptr<const DataLoader> Loader(std::shared_ptr<Numbers> data) {
   DataLoader::Options options;
-  options.global_batch_size = 4;  // 5 batches an epoch
+  options.global_batch_size = 4;  // 5 batches per epoch
   options.shuffle = true;
   options.seed = 3;
   return std::make_shared<DataLoader>(std::move(data), options);
@@ -108,7 +108,7 @@ TEST(Prefetcher, ADatasetThatHangsIsAnErrorThatNamesTheBatch) {
       EXPECT_THAT(error.what(), HasSubstr("train_dataloader.timeout"));
     }
   }
-  data->never->Notify();  // lets the thread that stayed behind end
+  data->never->Notify();  // lets the thread that was left behind end
 }
 
 TEST(Prefetcher, ATimeoutNeedsAThread) {

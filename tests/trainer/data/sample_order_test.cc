@@ -35,14 +35,14 @@ TEST(EpochPermutation, IsAFunctionOfSizeSeedAndEpoch) {
   EXPECT_EQ(first(5, 2), first(5, 2));
   EXPECT_NE(first(5, 2), first(6, 2));
   EXPECT_NE(first(5, 2), first(5, 3));
-  // Frozen: a change here breaks the exact resumption of every checkpoint in mid-epoch.
+  // These values are frozen: a change here breaks the exact resumption of every checkpoint in mid-epoch.
   const EpochPermutation order(10, 17, 0);
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < 10; ++i) samples.push_back(order(i));
   EXPECT_EQ(samples, (std::vector<int64_t>{6, 1, 9, 8, 0, 3, 4, 2, 5, 7}));
 }
 
-// Mid-epoch access in a set far too large to walk through.
+// Tests mid-epoch access in a set that is far too large to iterate over.
 TEST(EpochPermutation, ReachesAnyPositionAtOnce) {
   const int64_t size = (int64_t{1} << 40) + 12345;
   const EpochPermutation order(size, 1, 0);
@@ -53,7 +53,7 @@ TEST(EpochPermutation, ReachesAnyPositionAtOnce) {
   EXPECT_NE(order(size / 2), order(size / 2 + 1));
 }
 
-// Over many epochs every sample must come about equally often at every position (chi-squared, 5 sigma), and
+// Over many epochs every sample must appear about equally often at every position (chi-squared, 5 sigma), and
 // neighbours must not stay neighbours.
 TEST(EpochPermutation, LooksRandom) {
   for (int64_t size : {2, 3, 8, 10, 16, 23}) {
@@ -79,7 +79,7 @@ TEST(EpochPermutation, LooksRandom) {
   EXPECT_LT(fixed, 10);       // 1 is expected
 }
 
-// The mean distance a sample moves in a random order of n is n/3.
+// The mean distance that a sample moves in a random order of n is n/3.
 TEST(EpochPermutation, MovesSamplesFar) {
   constexpr int64_t kSize = 60000;
   const EpochPermutation order(kSize, 9, 4);

@@ -40,7 +40,7 @@ TEST(GaussianClassification, DependsOnSeedsOnly) {
   options.size = 40;
   const Batch batch = LoadAll(options);
   EXPECT_TRUE(torch::equal(batch.inputs, LoadAll(options).inputs));
-  options.size = 20;  // a shorter set is the beginning of a longer one
+  options.size = 20;  // a shorter set is a prefix of a longer one
   EXPECT_TRUE(torch::equal(batch.inputs.slice(0, 0, 20), LoadAll(options).inputs));
   options.sample_seed = 1;
   EXPECT_FALSE(torch::equal(batch.inputs.slice(0, 0, 20), LoadAll(options).inputs));

@@ -19,7 +19,7 @@ TEST(TextBytes, GivesInputsAndNextBytes) {
   options.eval_fraction = 0.2;
   const auto train = MakeTextBytes("abcdefghij", options);
   ASSERT_TRUE(train.ok()) << train.status();
-  EXPECT_EQ((*train)->size(), 2);  // "abcdefgh": two samples, the targets of the second end with g
+  EXPECT_EQ((*train)->size(), 2);  // "abcdefgh" has two samples; the targets of the second end with g
   const Batch batch = (*train)->Load({1, 0});
   EXPECT_EQ(batch.num_samples, 2);
   EXPECT_EQ(batch.num_tokens, 6);

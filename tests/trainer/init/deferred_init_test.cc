@@ -15,7 +15,7 @@
 namespace composer {
 namespace {
 
-// A module whose constructor is the test's.
+// A module whose constructor is given by the test.
 class Built final : public torch::nn::Module {
  public:
   explicit Built(const std::function<void(Built&)>& fn) { fn(*this); }
@@ -127,14 +127,14 @@ TEST(DeferredInit, TorchsGeneratorIsLeftAlone) {
                   .equal(filled.at("drawn")));
 }
 
-// Whatever does not draw has the values that it has without.
+// Everything that draws no random numbers has the values that it has without deferral.
 TEST(DeferredInit, ConstructorsMayDoWhatTheyDo) {
   const Constructor fn = [](Built& m) {
     const torch::NoGradGuard no_grad;
     const at::Tensor w = m.register_parameter("w", torch::empty({4, 6}));
     w.fill_(1);
     w.slice(0, 1, 3).mul_(3);                                // through a view
-    w.select(1, 2).copy_(torch::arange(4, torch::kFloat));   // of another tensor
+    w.select(1, 2).copy_(torch::arange(4, torch::kFloat));   // from another tensor
     w.t()[5].add_(torch::tensor({1.0F, 2.0F, 3.0F, 4.0F}));  // of literals
     w.view(-1).narrow(0, 0, 2).copy_(torch::tensor(std::vector<float>{8, 9}));
     m.register_parameter("sum", torch::stack({w[0], w[1]}).sum(0) * w[3]);
@@ -146,7 +146,7 @@ TEST(DeferredInit, ConstructorsMayDoWhatTheyDo) {
     m.register_buffer("mean", torch::tensor({{0.5, 0.25}, {1.0, 2.0}}));
     for (const at::Tensor& rate : torch::linspace(0, 1, 3).unbind())
       m.register_buffer("rate" + std::to_string(m.buffers().size()), torch::ones({2}) * rate.item<double>());
-    m.to(torch::kDouble);  // new data for every parameter
+    m.to(torch::kDouble);  // replaces the data of every parameter
     w.div_(2);
   };
   const auto filled = Filled(fn);

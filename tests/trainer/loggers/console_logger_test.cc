@@ -36,7 +36,7 @@ TEST(ValueTextTest, FourDecimalsAndWhatTheyWouldHide) {
   EXPECT_EQ(SettingText("10ep"), "\"10ep\"");
 }
 
-// A run of epochs of 4 batches that a test steps through, as the loop calls loggers.
+// A run of epochs of 4 batches that a test steps through, calling loggers as the loop does.
 class ConsoleLoggerTest : public ::testing::Test {
  protected:
   ConsoleLoggerTest() {
@@ -81,7 +81,7 @@ class ConsoleLoggerTest : public ::testing::Test {
     Fire(Event::kEvalAfterAll);
   }
   std::string Written() { return ReadFile(dir_.Path("out")).value(); }
-  // The lines that say where the run is, without the metrics below them.
+  // Returns the lines that show the progress, without the metrics below them.
   std::vector<std::string> Heads() {
     std::vector<std::string> heads;
     for (const absl::string_view line : absl::StrSplit(Written(), '\n'))

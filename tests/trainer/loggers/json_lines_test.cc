@@ -63,7 +63,7 @@ TEST(TableLinesTest, ATableIsOneObjectAndTheFileComesWithTheFirst) {
   const std::vector<std::vector<std::string>> rows = {{"a \"b\"\n", "\xFF"}, {"", "c"}};
   Timestamp now;
   now.epoch = 1, now.batch = 12, now.sample = 96;
-  for (int start = 0; start < 2; ++start) {  // a second start goes on in the file
+  for (int start = 0; start < 2; ++start) {  // a second start appends to the file
     TableLines tables(path);
     ASSERT_TRUE(tables.Write(MetricRecord{now, {}}).ok());
     EXPECT_EQ(PathExists(path), start == 1);

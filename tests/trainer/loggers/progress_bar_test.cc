@@ -39,7 +39,7 @@ TEST(ProgressLineTest, Bars) {
   line.metrics = {{"loss", 0.41234}, {"acc", 0.85}};
   EXPECT_EQ(RenderBar(line, 87),
             "train   Epoch 0:  44%|████▍     | 210/469 [00:12<00:14, 17.5ba/s, loss=0.412, acc=0.85]");
-  // What has no room goes as a whole, from the last.
+  // What does not fit is dropped as a whole, starting from the last.
   EXPECT_EQ(RenderBar(line, 76), "train   Epoch 0:  44% 210/469 [00:12<00:14, 17.5ba/s, loss=0.412, acc=0.85]");
   EXPECT_EQ(RenderBar(line, 70), "train   Epoch 0:  44%|█▎ | 210/469 [00:12<00:14, 17.5ba/s, loss=0.412]");
   EXPECT_EQ(RenderBar(line, 64), "train   Epoch 0:  44%|████     | 210/469 [00:12<00:14, 17.5ba/s]");
@@ -149,7 +149,7 @@ TEST_F(ProgressBarTest, OnATerminalABarIsOneLineRedrawnTenTimesASecondAtMost) {
   EXPECT_EQ(Written().back(), '\n');
 }
 
-// The launcher stands between the bar and the terminal, whose window the user pulls.
+// The launcher is between the bar and the terminal, whose window the user resizes.
 TEST_F(ProgressBarTest, TheBarFollowsTheWidthOfATerminalBehindAPipe) {
   const int master = posix_openpt(O_RDWR | O_NOCTTY);
   ASSERT_TRUE(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
@@ -174,7 +174,7 @@ TEST_F(ProgressBarTest, TheBarFollowsTheWidthOfATerminalBehindAPipe) {
   std::vector<size_t> widths;
   const std::vector<std::string> drawings = absl::StrSplit(Written(), '\r', absl::SkipEmpty());
   for (const std::string& drawing : drawings) {
-    size_t cells = 0;  // UTF-8: all but the bytes that go on
+    size_t cells = 0;  // UTF-8: counts all but continuation bytes
     for (const char c : drawing.substr(0, drawing.find('\x1b'))) cells += (c & 0xc0) != 0x80 ? 1 : 0;
     widths.push_back(cells);
   }

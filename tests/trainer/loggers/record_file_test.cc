@@ -46,10 +46,10 @@ TEST_F(RewindRecordsTest, WhatIsDoneAgainIsCutOff) {
       {RecordLine(0, 1) + RecordLine(0, 2), StartAt(0, 2), RecordLine(0, 1) + RecordLine(0, 2)},
       {RecordLine(0, 1) + RecordLine(0, 2), StartAt(0, 9), RecordLine(0, 1) + RecordLine(0, 2)},
       {RecordLine(0, 1) + RecordLine(0, 2), StartAt(0, 0), ""},
-      // Saved with the last batch of epoch 0, before the epoch's end and its evaluation: that comes again.
+      // Saved with the last batch of epoch 0, before the epoch's end and its evaluation, which are repeated.
       {RecordLine(0, 8) + RecordLine(1, 8) + RecordLine(1, 9), StartAt(0, 8), RecordLine(0, 8)},
       {RecordLine(0, 8) + RecordLine(1, 8) + RecordLine(1, 9), StartAt(1, 8), RecordLine(0, 8) + RecordLine(1, 8)},
-      // A line that a power cut tore.
+      // A power cut tore this line.
       {RecordLine(0, 1) + "{\"time/epoch\":0,\"time/ba", StartAt(0, 5), RecordLine(0, 1)},
       {RecordLine(0, 1) + "{\"time/epoch\":0,\"time/batch\":2,\"a\":", StartAt(0, 5), RecordLine(0, 1)},
       {RecordLine(0, 1) + "{\"time/epoch\":0,\"time/ba\n" + RecordLine(0, 2) + RecordLine(0, 3), StartAt(0, 2),
@@ -57,10 +57,10 @@ TEST_F(RewindRecordsTest, WhatIsDoneAgainIsCutOff) {
       {RecordLine(0, 1) + long_line + RecordLine(0, 3) + long_line, StartAt(0, 2),
        RecordLine(0, 1) + long_line + RecordLine(0, 3) + long_line},
       {RecordLine(0, 1) + long_line + RecordLine(0, 3), StartAt(0, 1), RecordLine(0, 1)},
-      // What older versions left, each restart's lines behind the others': the newest pass alone is rewound.
+      // Older versions appended each restart's lines to the others': only the newest pass is rewound.
       {RecordLine(0, 1) + RecordLine(0, 4) + RecordLine(0, 2) + RecordLine(0, 3), StartAt(0, 2),
        RecordLine(0, 1) + RecordLine(0, 4) + RecordLine(0, 2)},
-      // No file of records.
+      // This is not a file of records.
       {"my notes\nof yesterday\n", StartAt(0, 2), "my notes\nof yesterday\n"},
       {"\n", StartAt(0, 2), "\n"},
   };

@@ -89,7 +89,7 @@ TEST_F(Uploader, FailuresShowAtTheNextRecordOrAtTheEnd) {
   EXPECT_EQ(uploader.TakeFile("gone", dir_.Path("gone")).code(), absl::StatusCode::kNotFound);
 }
 
-// 503, requests and answers lost, by count: every file arrives, each as it was last.
+// With 503s and lost requests and answers, by count, every file still arrives with its last content.
 TEST_F(Uploader, AStoreThatFailsNowAndThenGetsEverything) {
   struct Bucket {
     FakeBucket bucket;
@@ -120,7 +120,7 @@ TEST_F(Uploader, InHasteWhatDoesNotArriveIsNamed) {
     MemoryStore memory;
     GateStore gate{memory};
   };
-  const auto closed_store = std::make_shared<Closed>();  // it does not answer
+  const auto closed_store = std::make_shared<Closed>();  // does not answer
   const std::shared_ptr<GateStore> gate(closed_store, &closed_store->gate);
   WriteFile("metrics.jsonl", "1\n");
   WriteFile("logs/rank0.txt", "log");
@@ -138,7 +138,7 @@ TEST_F(Uploader, InHasteWhatDoesNotArriveIsNamed) {
     EXPECT_THAT(std::string(closed.message()),
                 testing::AllOf(HasSubstr("2 files were not uploaded"),
                                HasSubstr("fashion/logs/rank0.txt, fashion/metrics.jsonl")));
-  }  // does not wait for the upload that hangs
+  }  // does not wait for the hanging upload
   gate->Open();
 }
 

@@ -30,7 +30,7 @@ uint64_t LittleEndian(absl::string_view bytes) {
   return value;
 }
 
-// The data of every record; checks lengths and checksums.
+// Returns the data of every record, and checks lengths and checksums.
 std::vector<std::string> Records(absl::string_view file) {
   std::vector<std::string> records;
   while (!file.empty()) {
@@ -45,7 +45,7 @@ std::vector<std::string> Records(absl::string_view file) {
   return records;
 }
 
-// The fields of a message: numbers as they are, the rest as bytes.
+// The fields of a message: numbers as they are, everything else as bytes.
 struct Message {
   std::multimap<int, uint64_t> numbers;
   std::multimap<int, std::string> bytes;
@@ -82,7 +82,7 @@ Message Parse(absl::string_view text) {
   return message;
 }
 
-// (tag, value) of an event's scalars.
+// Returns (tag, value) of an event's scalars.
 std::vector<std::pair<std::string, float>> Scalars(const Message& event) {
   std::vector<std::pair<std::string, float>> scalars;
   const Message summary = Parse(event.at(5));
@@ -95,7 +95,7 @@ std::vector<std::pair<std::string, float>> Scalars(const Message& event) {
 }
 
 TEST(Crc32cTest, KnownValues) {
-  // RFC 3720, B.4.
+  // These values are from RFC 3720, B.4.
   EXPECT_EQ(Crc32c("123456789"), 0xE3069283u);
   EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8A9136AAu);
   EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62A8AB43u);

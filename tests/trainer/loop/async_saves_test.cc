@@ -1,4 +1,5 @@
-// Saves behind the training: what is saved, what becomes of errors, of a save that comes too early, and at the end.
+// Tests saves in the background of training: what is saved, and what happens on errors, when a save comes too early,
+// and at the end.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ TrainerOptions Saving(const std::string& folder, Time interval = Time::Batches(1
   return options;
 }
 
-// Saves into `store`, which is not this trainer's.
+// Saves into `store`, which this trainer does not own.
 TrainerOptions SavingInto(ObjectStore& store, Time interval = Time::Batches(1)) {
   TrainerOptions options = Saving("test://place", interval);
   options.save.open_store = [&store](const std::string&) {
@@ -108,7 +109,7 @@ TEST(AsyncSaves, OneThatComesTooEarlyWaitsOrIsSkippedOnAllRanks) {
     });
     for (const RunResult& result : results) EXPECT_TRUE(result.status.ok()) << result.status;
     const auto names = Names(memory);
-    // The last batch is saved before the end of its epoch, or, when that save was passed over, after it.
+    // The last batch is saved before the end of its epoch or, when that save was skipped, after it.
     EXPECT_THAT(names, AllOf(Contains("ep0-ba1"), Contains(testing::AnyOf("ep1-ba10", "ep2-ba10"))));
     for (const char* skipped : {"ep0-ba2", "ep0-ba3", "ep0-ba4"}) EXPECT_THAT(names, Not(Contains(skipped))) << ranks;
   }
@@ -122,7 +123,7 @@ TEST(AsyncSaves, OneThatFailsEndsAllRanksAfterTheSameBatchWithItsError) {
     if (rank == 1) store->FailCalls(0, 1000, absl::ResourceExhaustedError("No space left on device"));
     TrainerOptions options = SavingInto(*store, Time::Batches(4));
     options.save.open_store = [store](const std::string&) { return store; };
-    options.max_duration = Time::Batches(1000);  // whenever it is known, it is in time
+    options.max_duration = Time::Batches(1000);  // in time, whenever the error becomes known
     return options;
   });
   for (const RunResult& result : results) {

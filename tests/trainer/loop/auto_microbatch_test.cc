@@ -1,4 +1,4 @@
-// device_train_microbatch_size: auto, with memory that runs out when a test says so.
+// Tests device_train_microbatch_size: auto, with memory that runs out on request.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TrainerOptions Automatic(const ModelShape& shape = {}) {
   return options;
 }
 
-// A machine on which microbatches of more than `limit` samples do not fit; memory runs out at `where`.
+// Simulates a machine on which microbatches of more than `limit` samples do not fit; memory runs out at `where`.
 void LimitMemory(TrainerOptions& options, int64_t limit, Event where, int* failures = nullptr) {
   AddCallback(options, {where}, [=](State& state) {
     if (state.batch.num_samples <= limit) return;
@@ -75,7 +75,7 @@ TEST_P(WhereTest, OneOfThreeRanksRunsOutAndNobodyHangs) {
 INSTANTIATE_TEST_SUITE_P(Places, WhereTest,
                          testing::Values(Event::kBeforeForward, Event::kAfterForward, Event::kBeforeBackward));
 
-// Memory that runs out in the middle of backward, after buckets are on their way: a hook on a parameter throws.
+// Memory runs out in the middle of backward, after buckets are on their way: a hook on a parameter throws.
 TEST(AutoMicrobatch, OutOfMemoryInsideBackward) {
   const auto options = [](int rank) {
     TrainerOptions own = Automatic({.hidden = 64});
@@ -106,7 +106,7 @@ TEST(AutoMicrobatch, ADiscardedStepLeavesNoTraceInBatchNorm) {
     AddCallback(options, {Event::kAfterForward}, [left](State& state) {
       if (state.timestamp.batch == 3 && --*left == 0) TORCH_CHECK_WITH(OutOfMemoryError, false, "injected");
     });
-    // The size before the step that fails, whatever the policy makes of it, so that both runs compute the same.
+    // Sets the size before the failing step, whatever the policy chooses, so that both runs compute the same.
     AddCallback(options, {Event::kBeforeTrainBatch}, [](State& state) { state.device_train_microbatch_size = 16; });
     return Train(std::move(options));
   };

@@ -1,4 +1,4 @@
-// When the loop saves, and what it refuses to go on from.
+// Tests when the loop saves, and from what it refuses to resume.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(Checkpoints, IntervalInEveryUnitAndOnceAtTheEnd) {
   EXPECT_THAT(SavedWith(Time::Samples(30), Time::Batches(8)), ElementsAre("ep0-ba4", "ep1-ba8"));
   EXPECT_THAT(SavedWith(Time::Tokens(200), Time::Batches(6)), ElementsAre("ep0-ba3", "ep0-ba5", "ep1-ba6"));
   EXPECT_THAT(SavedWith(Time::Duration(0.5), Time::Batches(9)), ElementsAre("ep0-ba5", "ep1-ba9"));
-  // At the end of an epoch after its EPOCH_END, where algorithms have their last word.
+  // At the end of an epoch the save comes after its EPOCH_END, where algorithms make their last changes.
   EXPECT_THAT(SavedWith(Time::Duration(0.5), Time::Epochs(2)), ElementsAre("ep1-ba5", "ep2-ba10"));
   EXPECT_THAT(SavedWith(Time::Duration(1), Time::Epochs(2)), ElementsAre("ep2-ba10"));
   EXPECT_THAT(SavedWith(Time::Duration(0.25), Time::Epochs(2)),
@@ -94,7 +94,7 @@ TEST(Checkpoints, SupervisorHearsOfThem) {
   EXPECT_THAT(second.saved, ElementsAre(10));
 }
 
-// Resuming a finished run of `Saving` with options changed by `change`.
+// Resumes a finished run of `Saving` with options changed by `change`.
 absl::Status ResumeWith(const std::function<void(TrainerOptions&)>& change) {
   const TempDir folder;
   EXPECT_TRUE(Train(Saving(folder)).status.ok());

@@ -18,7 +18,7 @@ namespace {
 
 using testing::EndsWith;
 
-// With a state of its own for the optimizer, buffers, and on one rank random numbers: ranks that are threads share torch's
+// The run has optimizer state, buffers and, on one rank, random numbers: ranks that are threads share torch's
 // generator.
 TrainerOptions RunWithBuffers(const std::string& folder, int ranks) {
   TrainerOptions options = SmallRun({.batch_norm = true, .dropout = ranks == 1 ? 0.3 : 0});
@@ -36,7 +36,7 @@ std::string DataFileOf(const std::string& folder, const std::string& checkpoint)
   return "";
 }
 
-// The last byte of a tensor: nothing but the tensor's checksum tells.
+// Damages the last byte of a tensor, which only the tensor's checksum reveals.
 void DamageTensor(const std::string& folder, const std::string& checkpoint) {
   const std::string path = DataFileOf(folder, checkpoint);
   std::string bytes = ReadFile(path).value();
@@ -84,7 +84,7 @@ TEST_P(DamagedTest, WhenNoneIsLeftTheRunBeginsAnewWithItsFirstWeights) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, DamagedTest, testing::Values(1, 2));
 
-// R12: it was verified whole, and then read again.
+// Regression test for R12: the checkpoint was verified whole, and then read again.
 TEST(Resume, ReadsEachByteOnce) {
   class Counting final : public FileSystem {
    public:

@@ -1,4 +1,4 @@
-// Sync strategies, bucket orders, compression, unused parameters and activation checkpointing in whole runs.
+// Tests sync strategies, bucket orders, compression, unused parameters and activation checkpointing in whole runs.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace composer {
 namespace {
 
-// 43 samples in batches of 8, microbatches of 2: 3 ranks have 1 or 2 microbatches, the last batch has 3 samples.
+// 43 samples in batches of 8 and microbatches of 2: 3 ranks have 1 or 2 microbatches, and the last batch has 3 samples.
 TrainerOptions Uneven(DdpSyncStrategy strategy, GradientCompression compression = GradientCompression::kNone) {
   TrainerOptions options = SmallRun();
   options.train.dataset = MakeRows(43);
@@ -66,7 +66,7 @@ class Residual final : public Block {
   torch::nn::Linear fc_;
 };
 
-// Three blocks and a head; and a layer that nothing uses.
+// A model of three blocks and a head, and a layer that nothing uses.
 class BlockModel final : public Classifier {
  public:
   explicit BlockModel(double dropout) {

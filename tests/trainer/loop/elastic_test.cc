@@ -1,5 +1,5 @@
-// determinism: elastic: the same bits on any number of ranks. Dropout is tested with processes
-// (tests/integration/elastic_test.py): ranks that are threads share torch's generator.
+// Tests determinism: elastic, which gives the same bits on any number of ranks. Dropout is tested with processes
+// (tests/integration/elastic_test.py), since ranks that are threads share torch's generator.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(VirtualShards, LeavesHaveTheSameSamplesOnAnyMesh) {
   }
 }
 
-// The sums that the strategies make: over a pass's shard ranks, over passes, over replicas.
+// Tests the sums that the strategies make: over a pass's shard ranks, over passes, over replicas.
 TEST(VirtualShards, EveryMeshSumsTheSameTree) {
   for (const int64_t leaves : {8, 16, 12, 24}) {
     std::vector<float> values;
@@ -186,11 +186,11 @@ TEST(Elastic, AHundredStepsHaveTheSameBitsOn1And2And4And8Ranks) {
   EXPECT_LT(alone.losses.back(), alone.losses.front());
   for (const int ranks : {2, 4, 8}) {
     SCOPED_TRACE(ranks);
-    for (const RunResult& each : TrainOnRanks(ranks, run)) ExpectSameBits(each, alone);  // buffers, too
+    for (const RunResult& each : TrainOnRanks(ranks, run)) ExpectSameBits(each, alone);  // including buffers
   }
 }
 
-// Batches of 16 of 43 samples, the last one of 11; microbatches inside the shards do not divide them either.
+// Batches of 16 of 43 samples, the last one of 11; the microbatches do not divide the shards evenly, either.
 TEST(Elastic, UnevenBatchesAndMicrobatchesToo) {
   const auto run = [](int) {
     TrainerOptions options = ElasticRun({.hidden = 37}, 43, 16);
@@ -205,7 +205,7 @@ TEST(Elastic, UnevenBatchesAndMicrobatchesToo) {
   }
 }
 
-// What the tests above would see if the mode did nothing.
+// Shows what the tests above would see if the mode did nothing.
 TEST(Elastic, WithoutItTheBitsDiffer) {
   const auto run = [](int) {
     TrainerOptions options = ElasticRun({}, 96, 32);

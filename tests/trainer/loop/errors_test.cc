@@ -1,4 +1,4 @@
-// What goes wrong inside a step comes out of Fit as one status that says what and where.
+// An error inside a step comes out of Fit as one status that says what failed and where.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A linear model whose loss is made of the row losses by a function.
+// A linear model whose loss is computed from the row losses by a function.
 class LossModel final : public Model {
  public:
   using Reduce = std::function<at::Tensor(const at::Tensor& row_losses)>;

@@ -1,4 +1,4 @@
-// Evaluation: exact whatever the split, at the right moments, without a trace in the training.
+// Tests that evaluation is exact however it is split, runs at the right times, and leaves no trace in the training.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(Evaluation, TokensAreThoseOfAllRanks) {
 }
 
 TEST(Evaluation, IsExactOnAnyNumberOfRanks) {
-  // Gradients 0, so that the weights are the same bits whatever the ranks.
+  // The gradients are 0, so that the weights have the same bits on any number of ranks.
   const auto options = [](int) {
     TrainerOptions result = WithEvaluator();
     result.make_optimizer = [](Model& model) { return MakeTestAdamW(model, 0); };
@@ -98,7 +98,7 @@ TEST(Evaluation, GivesTheModelsAccuracy) {
   EXPECT_GT(expected, 0.4) << "it learned nothing: the test would not see much";
 }
 
-// The batch counts at which an evaluation ran.
+// Returns the batch counts at which an evaluation ran.
 std::vector<int64_t> RanAt(Time interval, Time max_duration) {
   std::vector<int64_t> batches;
   TrainerOptions options = WithEvaluator({}, interval);

@@ -1,4 +1,4 @@
-// The events of a run beside those of mosaicml 0.32.1 (tests/golden/events.json).
+// Compares the events of a run with those of mosaicml 0.32.1 (tests/golden/events.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -42,7 +42,8 @@ Time TimeOf(const Json& settings, const char* key, const char* fallback) {
   return ParseTime(settings.value(key, std::string(fallback))).value();
 }
 
-// A rank's batches are of 4 samples in microbatches of 2, 5 an epoch. An evaluator: `eval_batches` of `eval_batch`.
+// A rank's batches have 4 samples in microbatches of 2, 5 batches per epoch. An evaluator has `eval_batches` of
+// `eval_batch`.
 struct Sizes {
   int64_t rank_batch = 4, microbatch = 2, eval_batch = 4, eval_batches = 2;
 };
@@ -83,8 +84,8 @@ void ExpectAsGolden(const Json& run, const Seen& seen, const std::string& folder
   if (!run["settings"].contains("save_interval")) return;
   Json saved = Json::array();
   for (const std::string& name : Checkpoints(folder)) saved.push_back(absl::StrCat(name, ".pt"));
-  // Composer saves a share of the run that falls on the end of an epoch before that epoch's end, so that an EMA in epochs lacks
-  // its last update.
+  // Composer makes a save that is due after a share of the run and at the end of an epoch before that epoch's end, so
+  // that an EMA in epochs lacks its last update.
   if (run["name"] == "save_1dur") {
     EXPECT_EQ(run["saved"], Json::parse(R"(["ep1-ba10.pt"])"));
     EXPECT_EQ(saved, Json::parse(R"(["ep2-ba10.pt"])"));
@@ -93,7 +94,7 @@ void ExpectAsGolden(const Json& run, const Seen& seen, const std::string& folder
   }
 }
 
-// The run on so many ranks, each of which must see what the golden says.
+// Runs it on this many ranks, each of which must see what the golden file says.
 void ExpectOnRanks(const Json& run, const Sizes& sizes, int world_size) {
   SCOPED_TRACE(absl::StrCat(run["name"].get<std::string>(), " on ", world_size));
   const TempDir folder;
@@ -117,7 +118,7 @@ TEST(Events, OfOneRanksBatchesAreTheSameOnEachOfTwo) {
     ExpectOnRanks(run, {.rank_batch = 2, .microbatch = 1, .eval_batch = 2}, 2);
 }
 
-// The table of mosaicml's tests/test_events.py, on 1 and on 2 ranks, two evaluators.
+// The table of mosaicml's tests/test_events.py, on 1 and on 2 ranks, with two evaluators.
 TEST(Events, AreComposersOnOneAndTwoRanks) {
   ASSERT_EQ(EventsGolden()["table"].size(), 4u);
   for (const Json& run : EventsGolden()["table"])
@@ -141,7 +142,7 @@ bool IsOfIterations(const Json& event) {
 }
 
 // Composer's iteration of tokens begins its epoch anew, so an epoch longer than it never ends: its first batches are
-// trained on again and again. Ours ends after the same batches, and the epochs go on as if there were no iterations.
+// trained on again and again. Ours ends after the same batches, and the epochs continue as if there were no iterations.
 TEST(Events, OfIterationsOfTokensEndWhereComposersDo) {
   int runs = 0;
   for (Json run : EventsGolden()["iterations"]) {
@@ -156,7 +157,7 @@ TEST(Events, OfIterationsOfTokensEndWhereComposersDo) {
     }
     for (const char* event : {"iteration_start", "iteration_end", "iteration_checkpoint"})
       EXPECT_EQ(with.counts[event], run["counts"][event].get<int>()) << event;
-    if (run["name"] == "eval_1iter") continue;  // evaluates at the iterations
+    if (run["name"] == "eval_1iter") continue;  // it evaluates at the iterations
     for (const char* key : {"iteration_length", "save_interval"}) run["settings"].erase(key);
     ASSERT_TRUE(Train(GoldenRun(run, {}, "", 1, &without)).status.ok());
     for (Json* sequence : {&with.sequence, &without.sequence})
@@ -167,7 +168,7 @@ TEST(Events, OfIterationsOfTokensEndWhereComposersDo) {
   EXPECT_EQ(runs, 3);
 }
 
-// Composer accepts an eval_interval in iterations and then evaluates only at the end. Ours does what it says.
+// Composer accepts an eval_interval in iterations and then evaluates only at the end. Ours evaluates at each interval.
 TEST(Events, OfAnEvaluationAtEachIterationDifferFromComposers) {
   const Json& runs = EventsGolden()["iterations"];
   const auto run = std::find_if(runs.begin(), runs.end(), [](const Json& r) { return r["name"] == "eval_1iter"; });

@@ -1,4 +1,4 @@
-// What a program does with a Trainer besides one Fit: train longer, from other weights, predict, save.
+// Tests what a program does with a Trainer besides one Fit: train longer, from other weights, predict, save.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -116,7 +116,7 @@ TEST(FitAgain, LoadPathGoesOnFromAnotherRun) {
   options.save.save_folder = folder.path();
   ASSERT_TRUE(Make(std::move(options))->Fit().ok());
   TrainerOptions other = SmallRun();
-  other.seed = 99;  // gives way: the order of samples goes on
+  other.seed = 99;  // overridden: the order of samples continues
   other.load.load_path = folder.path();
   const auto trainer = Make(std::move(other));
   EXPECT_EQ(trainer->state().timestamp.batch, 4);

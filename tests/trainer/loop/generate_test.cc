@@ -1,4 +1,4 @@
-// Text from a language model on one rank, and the callback that logs it in training.
+// Tests text generation from a language model on one rank, and the callback that logs it in training.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using testing::SizeIs;
 class Generation : public testing::Test {
  protected:
   Generation() {
-    at::set_num_threads(1);  // small products: waiting for threads would be most of the time on a busy machine
+    at::set_num_threads(1);  // waiting for threads would dominate such small products
     state_.model = MakeGoldenGpt(golden_.options);
   }
   TokenLists Generate(const TokenLists& prompts) {
@@ -87,7 +87,7 @@ TEST_F(Generation, SamplesAreOfTheSeedAndOfThePromptsNumber) {
   EXPECT_EQ(Generate(prompts), first);
   options_.sampling.seed = 6;
   EXPECT_NE(Generate(prompts), first);
-  options_.sampling.top_k = 1;  // the likeliest, whatever the number
+  options_.sampling.top_k = 1;  // the likeliest, whatever the random number
   const TokenLists greedy = Generate(prompts);
   EXPECT_EQ(greedy[0], golden_.greedy[3]);
   EXPECT_EQ(greedy[1], golden_.greedy[3]);
@@ -287,11 +287,11 @@ TEST(GenerateCallback, TrainingIsTheSameToTheBitWithIt) {
     EXPECT_EQ(table.rows[1][0], "\x09\x09\x02");
     EXPECT_THAT(table.rows[1][1], SizeIs(6));
   }
-  EXPECT_THAT(batches, ElementsAre(3, 5, 6, 7, 7));  // 5 batches an epoch; both at the end
+  EXPECT_THAT(batches, ElementsAre(3, 5, 6, 7, 7));  // 5 batches per epoch; both at the end
   EXPECT_NE(tables.front().rows, tables.back().rows);
 }
 
-// A user's language model without a cache: after byte t comes t + 1. Each pass takes a second.
+// A user's language model without a cache: byte t is followed by t + 1. Each pass takes a second.
 class Counting final : public LanguageModel {
  public:
   explicit Counting(ManualClock& clock) : LanguageModel(/*context=*/16, /*vocab=*/61), clock_(clock) {

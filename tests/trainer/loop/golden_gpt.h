@@ -40,7 +40,7 @@ inline GoldenGeneration ReadGoldenGeneration() {
   return golden;
 }
 
-// Matrices 0.5 x draws, vectors a tenth of it, weights of norms 1 more.
+// Matrices are 0.5 x draws, vectors 0.05 x draws, and norms' weights 1 more than that.
 inline std::shared_ptr<Model> MakeGoldenGpt(const GptOptions& options) {
   const torch::NoGradGuard no_grad;
   std::shared_ptr<Model> model = MakeGpt(options);
@@ -56,7 +56,7 @@ inline std::shared_ptr<Model> MakeGoldenGpt(const GptOptions& options) {
   return model;
 }
 
-// Tokens of this model are bytes as well as any.
+// Treats tokens of this model as bytes.
 inline std::string TextOf(const std::vector<int64_t>& tokens) {
   std::string text;
   for (const int64_t token : tokens) text.push_back(static_cast<char>(token));

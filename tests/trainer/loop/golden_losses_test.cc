@@ -1,5 +1,5 @@
-// One loss, a tuple of losses and a map of them beside mosaicml 0.32.1: what is trained on, and what is logged under which
-// name (tests/golden/losses.json).
+// Compares one loss, a tuple of losses and a map of them with mosaicml 0.32.1: what is trained on, and what is logged
+// under which name (tests/golden/losses.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -41,7 +41,7 @@ class LossesModel final : public Model {
 
 using Logged = std::vector<std::map<std::string, double>>;
 
-// What is logged at each step under loss/.
+// Records what is logged at each step under loss/.
 class Losses final : public LoggerDestination {
  public:
   explicit Losses(Logged* steps) : steps_(steps) {}

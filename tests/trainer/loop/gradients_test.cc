@@ -1,5 +1,5 @@
-// How microbatches and ranks are weighted, beside mosaicml 0.32.1: the gradients that a step's optimizer gets
-// (tests/golden/gradients.json). Uneven last microbatches, masked targets, 1 and 2 ranks.
+// Compares the weighting of microbatches and ranks with mosaicml 0.32.1, by the gradients that a step's optimizer gets
+// (tests/golden/gradients.json): uneven last microbatches, masked targets, 1 and 2 ranks.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -27,7 +27,7 @@ at::Tensor Rows(const Json& values) {
   return torch::stack(rows);
 }
 
-// A token's embedding decides the next token.
+// A model in which a token's embedding determines the next token.
 class TokenModel final : public Model {
  public:
   TokenModel() : embedding_(11, 6), head_(6, 11) {
@@ -74,7 +74,7 @@ TrainerOptions Options(const Json& run, std::vector<at::Tensor>* first_gradients
   return options;
 }
 
-// Same shapes, and a difference of at most `tolerance` times the norm of all.
+// Expects equal shapes, and a difference of at most `tolerance` times the norm of all.
 void ExpectNear(const std::vector<at::Tensor>& ours, const Json& golden, double tolerance) {
   ASSERT_EQ(ours.size(), golden.size());
   double difference = 0, norm = 0;
@@ -118,7 +118,7 @@ TEST(Gradients, OfMicrobatchesAreMosaicmls) {
   EXPECT_EQ(by_tokens, 4);
 }
 
-// Else the comparison would say nothing.
+// Otherwise the comparison would prove nothing.
 TEST(Gradients, OfTheTwoWeightingsDiffer) {
   const Json& runs = GradientsGolden()["runs"];
   for (const Json& by_samples : runs) {

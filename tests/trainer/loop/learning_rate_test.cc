@@ -1,5 +1,5 @@
-// The learning rate of each batch's update beside mosaicml 0.32.1 (tests/golden/learning_rates.json): ours is the
-// schedule's at that batch; Composer's, and ours with composer_compat, that of one batch earlier.
+// Compares the learning rate of each batch's update with mosaicml 0.32.1 (tests/golden/learning_rates.json): ours is
+// the schedule's at that batch; Composer's, and ours with composer_compat, is that of one batch earlier.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ ScheduleSpec SpecOf(const Json& scheduler) {
   return spec;
 }
 
-// 2 epochs of 5 batches, base rate 1; the rate of each batch's update goes to `used`.
+// 2 epochs of 5 batches with base rate 1. The rate of each batch's update is appended to `used`.
 TrainerOptions Options(const Json& run, bool compat, std::vector<double>* used) {
   TrainerOptions options = SmallRun();
   options.make_optimizer = [](Model& model) { return MakeTestAdamW(model, 1.0); };
@@ -78,7 +78,7 @@ TEST(LearningRate, LagsAsComposersWhenAsked) {
   EXPECT_EQ(lagging, 6) << "the golden shows the lag";
 }
 
-// A run that goes on in mid-epoch uses the rates of one that was never stopped, lagging or not.
+// A run resumed in mid-epoch uses the rates of one that was never stopped, lagging or not.
 TEST(LearningRate, GoesOnAfterAResumption) {
   for (const bool compat : {false, true}) {
     const Json& run = LearningRateGolden()["runs"][1];

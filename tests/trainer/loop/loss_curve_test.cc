@@ -1,5 +1,5 @@
-// 50 steps of an MLP and of a transformer beside mosaicml 0.32.1 with the same weights, data and optimizer, in fp32 and in
-// amp_bf16 (tests/golden/loss_curves.json, whose note says what is compared and where the tolerances come from).
+// Compares 50 steps of an MLP and of a transformer with mosaicml 0.32.1 with the same weights, data and optimizer, in
+// fp32 and in amp_bf16 (the note in tests/golden/loss_curves.json says what is compared and explains the tolerances).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -40,7 +40,7 @@ std::shared_ptr<Model> MakeModel(const Json& curve) {
   return MakeGpt(options);
 }
 
-// As the golden's note says; norms' weights are around 1.
+// Fills as the golden file's note says; norms' weights are around 1.
 void Fill(Model& model, float scale) {
   const torch::NoGradGuard no_grad;
   Draws draws(1);
@@ -95,7 +95,7 @@ LossCurve RunCurve(const Json& curve, Precision precision) {
   return {result.losses, AllWeights(params)};
 }
 
-// The norm of the difference of the weights relative to the golden's norm, estimated by its probes.
+// Returns the norm of the difference of the weights relative to the golden's norm, estimated by its probes.
 double WeightDistance(const at::Tensor& weights, const Json& run) {
   Draws draws(LossCurveGolden()["seed"].get<uint32_t>());
   double squares = 0;
@@ -140,7 +140,7 @@ TEST(LossCurve, IsMosaicmls) {
       EXPECT_LE(loss, run["tolerance"]["loss"].get<double>());
       EXPECT_LE(weights, run["tolerance"]["weights"].get<double>());
       EXPECT_LT(ours.losses.back(), 0.5 * ours.losses.front()) << "it learns";
-      // A run in another precision would not pass: bfloat16's rounding shows, fp32's does not.
+      // A run in another precision would not pass: bfloat16's rounding is visible, fp32's is not.
       const double exact = LossDistance(ours.losses, curve["exact_losses"]);
       EXPECT_EQ(exact > 0.1 * curve["runs"][1]["rounding"]["loss"].get<double>(), mixed) << exact;
     }

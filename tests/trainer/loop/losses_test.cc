@@ -1,4 +1,4 @@
-// Losses that are several, weights that are tokens, gradients that are scaled.
+// Tests multiple losses, weighting by tokens, and scaled gradients.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Tokens with padding: sequences of 6 classes, targets -100 past each sequence's length.
+// Tokens with padding: sequences of 6 classes, with targets -100 past each sequence's length.
 class Sequences final : public Dataset {
  public:
   explicit Sequences(bool all_padding = false) : all_padding_(all_padding) {}

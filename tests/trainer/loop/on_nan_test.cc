@@ -1,4 +1,4 @@
-// What a run does with a step whose loss or gradients are not finite: the same on all ranks, with every strategy.
+// Tests what a run does with a step whose loss or gradients are not finite: the same on all ranks, with every strategy.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ const Way kWays[] = {{"one rank", 1, {}},
                      {"FULL_SHARD", 3, ShardingStrategy::kFullShard},
                      {"FULL_SHARD, elastic", 2, ShardingStrategy::kFullShard, true}};
 
-// On the last rank, which has the fewest samples, at these batches.
+// Spoils values on the last rank, which has the fewest samples, at these batches.
 void Spoil(TrainerOptions& options, Where where, std::vector<int64_t> batches) {
   const auto now = [batches](const State& state) {
     return std::find(batches.begin(), batches.end(), state.timestamp.batch) != batches.end();
@@ -44,7 +44,7 @@ void Spoil(TrainerOptions& options, Where where, std::vector<int64_t> batches) {
     });
     return;
   }
-  // One element of the smallest gradient.
+  // Spoils one element of the smallest gradient.
   AddCallback(options, {Event::kInit}, [where, now](State& state) {
     state.model->parameters().back().register_hook([&state, where, now](const at::Tensor& grad) {
       if (!now(state)) return grad;
@@ -90,7 +90,7 @@ TEST(OnNan, StopsAllRanksAtTheStepBeforeTheUpdate) {
   }
 }
 
-// The rest of the run is as if the optimizer had been absent for a step.
+// The rest of the run is as if the optimizer had been absent for one step.
 TEST(OnNan, SkipLeavesTheSameStepOutOnAllRanks) {
   for (const Way& way : kWays) {
     for (const Where where : {Where::kLoss, Where::kGradient}) {
@@ -122,7 +122,7 @@ TEST(OnNan, ASkippedStepLeavesBuffersAlone) {
     const auto results = TrainWay(way,
                                   [&](TrainerOptions& options, int) {
                                     options.on_nan = OnNan::kSkip;
-                                    // Bad samples: the running statistics of the whole batch are NaN.
+                                    // The samples are bad, so the running statistics of the whole batch are NaN.
                                     AddCallback(options, {Event::kBatchStart}, [](State& state) {
                                       if (state.timestamp.batch == 4) state.batch.inputs = state.batch.inputs * NAN;
                                     });

@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-// 43 samples in batches of 8: shares of 2 and 3 samples on 3 ranks; the last batch has 3.
+// 43 samples in batches of 8: 3 ranks have shares of 2 and 3 samples; the last batch has 3.
 TrainerOptions Uneven(int64_t size = 43) {
   TrainerOptions options = SmallRun();
   options.train.dataset = MakeRows(size, 8, 4, /*tokens_per_sample=*/7);
@@ -89,7 +89,8 @@ TEST(Ranks, TrainMetricsCountAllRanks) {
   EXPECT_EQ(two, other);
 }
 
-// Metrics, callbacks and a supervisor are on. Besides the steps': one vote an epoch on whether to stop.
+// Metrics, callbacks and a supervisor are on. Besides the steps' collectives there is one vote per epoch on whether to
+// stop.
 TEST(Ranks, AStepMakesNoCollectiveButItsBuckets) {
   for (const int64_t hidden : {int64_t{16}, int64_t{60000}}) {  // 960,000 floats need several buckets
     for (const int64_t steps : {3, 9}) {
@@ -102,7 +103,7 @@ TEST(Ranks, AStepMakesNoCollectiveButItsBuckets) {
       };
       for (const RunResult& result : TrainOnRanks(2, options)) {
         ASSERT_TRUE(result.status.ok()) << result.status;
-        // Of several buckets the order is agreed on, once a run.
+        // With several buckets, their order is agreed on once per run.
         const int64_t order = hidden == 60000 ? 1 : 0;
         EXPECT_EQ(result.num_collectives, steps * result.collectives_per_step + order);
         EXPECT_EQ(result.collectives_per_step > 1, hidden == 60000) << result.collectives_per_step;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "checkpoint/format/diff.h"
 #include "checkpoint/load/reader.h"
+#include "fault/fail_at.h"
 #include "storage/local_store.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
@@ -27,7 +28,6 @@
 #include "trainer/callbacks/output/export_for_inference.h"
 #include "trainer/callbacks/output/sample_recorder.h"
 #include "trainer/callbacks/stops/early_stopper.h"
-#include "fault/fail_at.h"
 #include "trainer/callbacks/stops/threshold_stopper.h"
 #include "trainer/optim/one_cycle.h"
 #include "trainer/optim/reduce_lr_on_plateau.h"
@@ -39,8 +39,8 @@ namespace {
 
 using testing::IsEmpty;
 
-// What a run uses besides its options. A batch takes a second, a batch of an evaluation three: on its own clock, so that
-// wall-clock times are part of the comparison.
+// What a run uses besides its options. On its own clock a training batch takes one second and an evaluation batch
+// three, so that wall-clock times are part of the comparison.
 struct Platform {
   TempDir folder;
   std::vector<std::unique_ptr<ManualClock>> clocks;  // by rank
@@ -48,7 +48,7 @@ struct Platform {
   std::string batches() const { return folder.Path("batches"); }
 };
 
-// What watches and changes nothing; what keeps something for the next run is in AddEveryCallback.
+// Adds callbacks that only observe; AddEveryCallback adds those that keep something for the next run.
 void AddObservers(TrainerOptions& options, const std::string& folder) {
   auto& callbacks = options.callbacks;
   callbacks.push_back(std::make_unique<ActivationMonitor>(ActivationMonitor::Options{}));
@@ -145,7 +145,7 @@ class ResumeFromTest : public testing::TestWithParam<Point> {
     EXPECT_EQ(Checkpoints(resumed.batches()).front(), FirstAfter());
     ExpectSameEnd(undisturbed, resumed);
   }
-  // The first batch's checkpoint that a run from here on writes.
+  // Returns the first batch checkpoint that a run from here on writes.
   std::string FirstAfter() const {
     const std::map<std::string, std::string> next = {
         {"ep1-ba5", "ep1-ba6"}, {"ep0-ba4", "ep0-ba5"}, {"ep0-ba5", "ep1-ba6"}, {"ep1-ba6", "ep1-ba7"}};
@@ -155,17 +155,17 @@ class ResumeFromTest : public testing::TestWithParam<Point> {
 
 TEST_P(ResumeFromTest, EndsInTheSameCheckpoint) { ExpectTheSame(1, {.batch_norm = true, .dropout = 0.3}); }
 
-// Without dropout: ranks are threads here and share torch's generator.
+// There is no dropout, because ranks are threads here and share torch's generator.
 TEST_P(ResumeFromTest, EndsInTheSameCheckpointOnTwoRanks) { ExpectTheSame(2, {.batch_norm = true}); }
 
 INSTANTIATE_TEST_SUITE_P(Checkpoints, ResumeFromTest,
                          testing::Values(Point{"ep1-ba5", true}, Point{"ep0-ba4", false}, Point{"ep0-ba5", false},
                                          Point{"ep1-ba6", false}));
 
-// Trained to the end in one go, or stopped after 4 batches and gone on.
+// Trained to the end at once, or stopped after 4 batches and resumed.
 class EveryScheduleTest : public testing::TestWithParam<const char*> {};
 
-// Composer's by name, and torch's, so that each does something within 10 batches.
+// Returns Composer's schedules by name, and torch's, configured so that each has an effect within 10 batches.
 std::unique_ptr<Scheduler> ScheduleOfTenBatches(const std::string& name) {
   if (name == "reduce_lr_on_plateau") {
     return std::make_unique<ReduceLROnPlateau>(
@@ -228,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(Names, EveryScheduleTest,
                                          "exponential_lr", "cosine_annealing_lr", "cosine_annealing_warm_restarts_lr",
                                          "one_cycle_lr", "reduce_lr_on_plateau"));
 
-// The microbatch size may change: the samples of each batch are the same, the weights but for rounding.
+// The microbatch size may change: the samples of each batch are the same, the weights equal up to rounding.
 TEST(Resumption, WithAnotherMicrobatchSizeTakesTheSameSamples) {
   for (const int world_size : {1, 2}) {
     const TempDir folder;

@@ -1,4 +1,4 @@
-// A run that was stopped and started again ends as one that was not: tensors bit by bit, small state value by value.
+// A run that was stopped and started again ends like one that was not: tensors bit by bit, small state value by value.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class Summing final : public Callback {
   int64_t sum_ = 0;
 };
 
-// 2 epochs of 5 batches with dropout, a schedule, two stateful callbacks of one class.
+// 2 epochs of 5 batches with dropout, a schedule, and two stateful callbacks of one class.
 TrainerOptions Options(const std::string& folder, const ModelShape& shape = {.batch_norm = true, .dropout = 0.3}) {
   TrainerOptions options = SmallRun(shape);
   options.save.save_folder = folder;
@@ -70,13 +70,13 @@ TEST_P(DrainTest, AndResumeIsBitExact) {
 
 TEST_P(DrainTest, OnTwoRanksIsBitExact) {
   const TempDir undisturbed, disturbed;
-  // Without dropout: ranks are threads here and share torch's generator.
+  // There is no dropout, because ranks are threads here and share torch's generator.
   const auto options = [](const std::string& folder) { return Options(folder, {.batch_norm = true}); };
   TrainOnRanks(2, [&](int) { return options(undisturbed.path()); });
   DrainAt drain(GetParam());
   const auto stopped = TrainOnRanks(2, [&](int rank) {
     TrainerOptions result = options(disturbed.path());
-    if (rank == 1) result.supervision = &drain;  // only this rank is told
+    if (rank == 1) result.supervision = &drain;  // only this rank is asked to drain
     return result;
   });
   for (const RunResult& result : stopped) {
@@ -90,7 +90,7 @@ TEST_P(DrainTest, OnTwoRanksIsBitExact) {
   EXPECT_THAT(DiffStates(NewestCheckpoint(undisturbed.path()), NewestCheckpoint(disturbed.path())), IsEmpty());
 }
 
-// 5: the end of the first epoch.
+// 5 is the end of the first epoch.
 INSTANTIATE_TEST_SUITE_P(Batches, DrainTest, testing::Values(1, 4, 5, 6, 9));
 
 TEST(Resumption, SeveralTimesIsBitExact) {
@@ -149,7 +149,7 @@ TEST(Resumption, ALongerRunGoesOnFromAFinishedOne) {
   EXPECT_EQ(Train(std::move(longer)).losses.size(), 5u);
 }
 
-// The number of ranks may change: the same batches, the same losses but for rounding.
+// The number of ranks may change: the batches are the same, the losses equal up to rounding.
 TEST(Resumption, OnAnotherNumberOfRanksGoesOn) {
   const TempDir alone, changing;
   const auto options = [](const std::string& folder) { return Options(folder, {}); };

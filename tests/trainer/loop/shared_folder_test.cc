@@ -1,4 +1,4 @@
-// One folder of checkpoints and several that want it: launches of one run, and other runs.
+// Several users compete for one folder of checkpoints: launches of one run, and other runs.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ TrainerOptions SharedRun(const TempDir& dir, const std::string& run = "run") {
   return options;
 }
 
-// M4, and a .lock that was removed by hand: both used to end, each by what the other deleted.
+// Regression test for M4, and for a .lock that was removed by hand: both launches used to end because of what the other
+// deleted.
 TEST(SharedFolder, ALaterLaunchOfTheRunTakesOverAndTheEarlierOneSavesNoMore) {
   const TempDir dir;
   const RunResult alone = [] {
@@ -76,7 +77,7 @@ TEST(SharedFolder, RanksOfALaterGenerationFollowTheLast) {
   EXPECT_THAT(Checkpoints(dir.Path("checkpoints")), testing::Contains("ep1-ba8"));
 }
 
-// R8: the save that was due next was written to a store that was gone.
+// Regression test for R8: the next save that was due was written to a store that was gone.
 TEST(BestEffort, AfterAFailedSaveNothingMoreIsWritten) {
   struct Counts {
     int puts = 0;

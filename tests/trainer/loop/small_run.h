@@ -1,5 +1,6 @@
-// A small training run for the tests of the loop: 40 samples of 8 features, global batches of 8 (5 an epoch), 2 epochs, a perceptron 8-16-4 with
-// AdamW. Data and first weights come from a counter, not from torch's generator, which the ranks of a test, being threads, share.
+// A small training run for the tests of the loop: 40 samples of 8 features, global batches of 8 (5 per epoch), 2
+// epochs, and a perceptron 8-16-4 with AdamW. Data and initial weights come from a counter and not from torch's
+// generator, which the ranks of a test, being threads, share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +16,8 @@
 
 namespace composer {
 
-// Uniform in [-1, 1): x = (1664525 x + 1013904223) mod 2^32, value (x >> 8) / 2^23 - 1; as in tests/golden/loss_curves.json.
+// Uniform in [-1, 1): x = (1664525 x + 1013904223) mod 2^32, value (x >> 8) / 2^23 - 1, same as in
+// tests/golden/loss_curves.json.
 class Draws {
  public:
   explicit Draws(uint32_t start) : x_(start) {}
@@ -28,11 +30,11 @@ class Draws {
   uint32_t x_;
 };
 
-// inputs [B, features] of draws; the target is the position of the largest of the first `classes` features.
+// Returns inputs [B, features] of draws; the target is the position of the largest of the first `classes` features.
 std::shared_ptr<const Dataset> MakeRows(int64_t size, int64_t features = 8, int64_t classes = 4,
                                         int64_t tokens_per_sample = 0, uint32_t start = 2);
 
-// These rows, [size, *] each.
+// Returns a dataset of these rows, [size, *] each.
 std::shared_ptr<const Dataset> MakeTensorRows(at::Tensor inputs, at::Tensor targets, int64_t tokens_per_sample = 0);
 
 struct ModelShape {
@@ -40,7 +42,7 @@ struct ModelShape {
   double dropout = 0;
   int64_t hidden = 16;
 };
-// Linear(8, hidden), [BatchNorm], ReLU, [dropout], Linear(hidden, 4); weights from draws.
+// Linear(8, hidden), [BatchNorm], ReLU, [dropout], Linear(hidden, 4), with weights from draws.
 std::shared_ptr<Model> MakeTestModel(const ModelShape& shape = {});
 void FillParameters(Model& model, float scale = 0.3F);
 
@@ -48,7 +50,7 @@ std::unique_ptr<Optimizer> MakeTestAdamW(Model& model, double lr = 0.01);
 
 TrainerOptions SmallRun(const ModelShape& shape = {});
 
-// fn at each of these events.
+// Calls fn at each of these events.
 class OnEvent final : public Callback {
  public:
   using Fn = std::function<absl::Status(Event, State&)>;
@@ -66,7 +68,7 @@ class OnEvent final : public Callback {
 // Adds an OnEvent whose function cannot fail.
 void AddCallback(TrainerOptions& options, EventSet events, std::function<void(State&)> fn);
 
-// Asks for a drain once `batch` batches are done.
+// Requests a drain once `batch` batches are done.
 class DrainAt final : public Supervision {
  public:
   explicit DrainAt(int64_t batch) : batch_(batch) {}
@@ -86,26 +88,27 @@ struct RunResult {
   std::vector<std::pair<std::string, at::Tensor>> tensors;  // parameters and buffers at the end
   Timestamp timestamp;
   std::vector<std::pair<std::string, double>> eval_results;
-  int64_t num_collectives = 0;  // from Create's return to Fit's
+  int64_t num_collectives = 0;  // from the return of Create to that of Fit
   int64_t collectives_per_step = 0;
 };
-// Create and Fit. A status of Create's is the result's, too.
+// Runs Create and Fit. When Create fails, its status is the result's.
 RunResult Train(TrainerOptions options);
 
-// Train on `size` ranks, each a thread with options of its own; results by rank.
+// Runs Train on `size` ranks, each a thread with its own options. Returns results by rank.
 std::vector<RunResult> TrainOnRanks(int size, const std::function<TrainerOptions(int rank)>& options);
 
-// The largest difference between the tensors of two runs; infinity when the lists differ.
+// Returns the largest difference between the tensors of two runs, infinity when the lists differ.
 double LargestDifference(const RunResult& a, const RunResult& b);
 
-// Both ended well, with the same losses and tensors bit for bit.
+// Expects that both succeeded, with the same losses and tensors bit for bit.
 void ExpectSameBits(const RunResult& a, const RunResult& b);
 
-// Names of the committed checkpoints of a folder, in the order of their steps.
+// Returns the names of the committed checkpoints of a folder, in the order of their steps.
 std::vector<std::string> Checkpoints(const std::string& folder);
-// The newest checkpoint of a folder, as saved.
+// Returns the newest checkpoint of a folder, as saved.
 StateDict NewestCheckpoint(const std::string& folder);
-// The newest checkpoints of both have tensors of the same names and shapes, equal but for the order of sums.
+// Expects that the newest checkpoints of both have tensors of the same names and shapes, equal except for the order of
+// sums.
 void ExpectSavedAlike(const std::string& folder, const std::string& expected_folder);
 
 }  // namespace composer

@@ -1,4 +1,4 @@
-// How a run ends: its duration in any unit, StopTraining.
+// Tests how a run ends: its duration in any unit, StopTraining.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,8 @@ TEST(MaxDuration, InEachUnit) {
   EXPECT_EQ(Train(Lasting(Time::Tokens(241))).timestamp.batch, 4);
 }
 
-// Each batch takes 3 s, each evaluation 100 s, which does not count. The time of a batch is known to all ranks with the next one's gradients.
+// Each batch takes 3 s, and each evaluation 100 s, which does not count. All ranks learn the time of a batch with the
+// next one's gradients.
 TEST(MaxDuration, InSecondsOfTraining) {
   for (const bool evaluating : {false, true}) {
     TrainerOptions options = Lasting(Time::Seconds(10));
@@ -98,7 +99,7 @@ TEST(MaxDuration, AScheduleThatDoesNotFitIsRefusedBeforeTraining) {
   EXPECT_TRUE(result.losses.empty());
 }
 
-// StopTraining at `event`, the first time that `batch` batches are done, on one rank of `world_size`.
+// Calls StopTraining at `event`, the first time that `batch` batches are done, on one rank of `world_size`.
 std::vector<RunResult> StopAt(Event event, int64_t batch, int world_size, int asking_rank) {
   return TrainOnRanks(world_size, [&](int rank) {
     TrainerOptions options = Lasting(Time::Epochs(4));
@@ -121,9 +122,9 @@ TEST(StopTraining, OneRankStopsAfterTheBatch) {
 
 TEST(StopTraining, OfOneRankEndsAllAtTheSameStep) {
   for (const auto& [event, batch, last] :
-       {std::tuple{Event::kBatchEnd, int64_t{3}, int64_t{4}},  // told with batch 4
+       {std::tuple{Event::kBatchEnd, int64_t{3}, int64_t{4}},  // announced with batch 4
         std::tuple{Event::kBatchStart, int64_t{3}, int64_t{4}},
-        std::tuple{Event::kBatchEnd, int64_t{5}, int64_t{5}},  // told at the epoch's end
+        std::tuple{Event::kBatchEnd, int64_t{5}, int64_t{5}},  // announced at the epoch's end
         std::tuple{Event::kEpochEnd, int64_t{10}, int64_t{10}},
         std::tuple{Event::kEpochStart, int64_t{5}, int64_t{6}}}) {
     SCOPED_TRACE(std::string(EventName(event)) + " " + std::to_string(batch));

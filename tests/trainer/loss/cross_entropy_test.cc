@@ -10,7 +10,7 @@ namespace composer {
 namespace {
 
 TEST(SoftCrossEntropy, HasItsClosedForm) {
-  // softmax of (0, log 3) is (1/4, 3/4).
+  // The softmax of (0, log 3) is (1/4, 3/4).
   const at::Tensor logits = torch::tensor({{0.0, std::log(3.0)}, {0.0, 0.0}}, torch::kDouble);
   EXPECT_NEAR(SoftCrossEntropy(logits, torch::tensor({1, 0}, torch::kInt64)).item<double>(),
               (std::log(4.0 / 3) + std::log(2.0)) / 2, 1e-12);

@@ -1,4 +1,4 @@
-// Values and gradients that mosaicml 0.32.1 computed (tests/golden/loss_functions.json).
+// Compares values and gradients with those of mosaicml 0.32.1 (tests/golden/loss_functions.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -72,7 +72,7 @@ TEST_F(GoldenLosses, RefuseWhatDoesNotFit) {
   EXPECT_THROW(DiceLoss(logits, dense_, {.sigmoid = true, .softmax = true}), c10::ValueError);
 }
 
-// Without places, [B, C], every element is an area of its own.
+// Without places, [B, C], every element is its own area.
 TEST(DiceLoss, HasItsClosedForm) {
   const at::Tensor inputs = torch::tensor({{0.5, 0.25}}, torch::kDouble);
   const double e = 1e-5, first = 1 - (2 * 0.5 + e) / (1.5 + e), second = 1 - e / (0.25 + e);

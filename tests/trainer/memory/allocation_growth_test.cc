@@ -9,7 +9,7 @@
 namespace composer {
 namespace {
 
-// bytes > 0: allocates them at the address; 0: frees it.
+// bytes > 0 allocates that many at the address; 0 frees it.
 struct Did {
   uint64_t address;
   int64_t bytes;
@@ -35,7 +35,7 @@ GrownPeak Peak(const RecordedRun& small, const RecordedRun& large, int64_t rows)
   return PeakWithRows(small, large, rows, /*gpu=*/false);
 }
 
-// 100 stay; then 500 for a moment, or 10 a row.
+// 100 bytes are kept; then 500 are allocated for a moment, or 10 per row.
 std::vector<Did> Example(int64_t rows) { return {{1, 100}, {2, 500}, {2, 0}, {2, 10 * rows}, {3, 1}, {2, 0}}; }
 
 TEST(AllocationGrowth, ThePeakMovesToWhatGrows) {
@@ -62,7 +62,7 @@ TEST(AllocationGrowth, FromTheFirstEventOnWithWhatIsLiveThen) {
   EXPECT_EQ(Peak(Recorded(2, Example(2), 3), Recorded(4, Example(4), 3), 10).bytes, 100 + 100 + 1);
 }
 
-// Frees of what is older than the recording, and the other kind of memory.
+// Skipped are frees of memory older than the recording, and the other kind of memory.
 TEST(AllocationGrowth, WhatIsPassedOver) {
   const RecordedRun run = Recorded(2, {{8, 0}, {1, 100}, {4, 1000, 0}, {1, 0}, {4, 0, 0}});
   EXPECT_EQ(PeakWithRows(run, run, 2, /*gpu=*/false).bytes, 100);
@@ -71,7 +71,7 @@ TEST(AllocationGrowth, WhatIsPassedOver) {
   EXPECT_EQ(LiveAtEnd(Recorded(2, Example(2)), /*gpu=*/false), 101);
 }
 
-// Operation 1 takes 8 and 30 for each sample, then a tensor stays.
+// Operation 1 allocates 8 and 30 for each sample; then a tensor is kept.
 std::vector<Did> Loop(int64_t rows) {
   std::vector<Did> did = {{1, 100}};
   for (int64_t i = 0; i < rows; ++i) {

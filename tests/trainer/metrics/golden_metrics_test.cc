@@ -1,4 +1,4 @@
-// Values that mosaicml 0.32.1 and torchmetrics computed (tests/golden/metrics.json).
+// Compares values with those of mosaicml 0.32.1 and torchmetrics (tests/golden/metrics.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -69,7 +69,7 @@ TEST(GoldenMetrics, Classification) {
   expect(MakeMulticlassF1Score(classes, F1Average::kWeighted), "MulticlassF1Score_weighted", false);
 }
 
-// Batches of [samples, shape]; targets [samples, shape without the classes].
+// Returns batches of [samples, shape], with targets [samples, shape without the classes].
 std::vector<GoldenBatch> Images(const nlohmann::json& batches, const std::vector<int64_t>& shape) {
   std::vector<GoldenBatch> result;
   for (const auto& batch : batches) {

@@ -40,7 +40,7 @@ MetricList All() {
   return metrics;
 }
 
-// NaN, but for F1, which is 0 as torchmetrics has it.
+// Expects NaN, except for F1, which is 0 as in torchmetrics.
 void ExpectOfNothing(Metric& metric) {
   if (metric.name() == "MulticlassF1Score") {
     EXPECT_EQ(metric.Compute(), 0);
@@ -49,7 +49,8 @@ void ExpectOfNothing(Metric& metric) {
   }
 }
 
-// torch.argmax: the first of the largest, and NaN is the largest. Both paths, of which int32 targets take the other.
+// As in torch.argmax, the first of the largest counts, and NaN is the largest. Covers both paths; int32 targets take
+// the other one.
 TEST(Accuracy, NaNIsTheLargest) {
   const float nan = std::nanf("");
   const at::Tensor outputs = torch::tensor(
@@ -68,7 +69,7 @@ TEST(Accuracy, CountsRightPredictions) {
   const auto metric = MakeMulticlassAccuracy();
   EXPECT_EQ(metric->name(), "MulticlassAccuracy");
   EXPECT_TRUE(std::isnan(metric->Compute()));
-  metric->Update(outputs, Targets(torch::tensor({1, 0, 1}, torch::kInt64)));  // of equals the first counts
+  metric->Update(outputs, Targets(torch::tensor({1, 0, 1}, torch::kInt64)));  // among equals the first counts
   EXPECT_DOUBLE_EQ(metric->Compute(), 2.0 / 3);
   metric->Update(outputs.to(torch::kBFloat16), Targets(torch::tensor({0, 1, 2}, torch::kInt64)));
   EXPECT_DOUBLE_EQ(metric->Compute(), 3.0 / 6);
@@ -103,7 +104,7 @@ TEST(CrossEntropy, HasItsClosedForm) {
   EXPECT_NEAR(perplexity->Compute(), 8, 1e-5);
 }
 
-// Sums over pieces of any size are those of the whole.
+// Sums over pieces of any size equal those of the whole.
 TEST(Metrics, AreExactOverAnySplit) {
   torch::manual_seed(3);
   const at::Tensor outputs = torch::randn({11, 4});
@@ -139,7 +140,7 @@ TEST(Metrics, TensorPathAgreesWithTheLoop) {
   EXPECT_EQ(sums.Ratio(), 0.75);
 }
 
-// Ranks add their sums; the value is that of one rank with everything.
+// Ranks add their sums; the value equals that of one rank with everything.
 TEST(Metrics, AreExactOverRanks) {
   torch::manual_seed(7);
   const at::Tensor outputs = torch::randn({9, 4}), targets = torch::randint(4, {9}, torch::kInt64);
@@ -156,7 +157,7 @@ TEST(Metrics, AreExactOverRanks) {
 }
 
 TEST(ClassCounts, HaveTheirOwnIgnoredAndStrayTargets) {
-  // Predictions 0, 1, 1, 2, 2; targets right, wrong, ignored, stray, right.
+  // Predictions are 0, 1, 1, 2, 2; targets are right, wrong, ignored, stray, right.
   const at::Tensor outputs = torch::eye(3).index_select(0, torch::tensor({0, 1, 1, 2, 2}));
   const at::Tensor targets = torch::tensor({0, 0, -1, 255, 2}, torch::kInt64);
   EXPECT_TRUE(torch::equal(CountClasses("M", outputs, targets, -1),
@@ -221,7 +222,7 @@ TEST(MetricByName, KnowsAllAndNamesMistakes) {
   EXPECT_EQ(message("LossMetric"), "loss: required by LossMetric");
 }
 
-// Sums given as tensors are added, whatever their type and number.
+// Sums given as tensors are added, whatever their dtype and number.
 TEST(MetricSums, HoldAnyNumber) {
   MetricSums sums(5);
   sums.AddTensor(torch::arange(5, torch::kInt64));

@@ -50,7 +50,7 @@ struct Curve {
   Named parameters, gradients;  // whole; gradients of the first step
 };
 
-// The parts of all ranks put together; every element once.
+// The parts of all ranks joined, with every element once.
 class Whole {
  public:
   void Add(const SplitParameter& param, const at::Tensor& value) {
@@ -103,7 +103,7 @@ Curve TrainSplit(const GptOptions& options, int steps, int degree, bool checkpoi
   ThreadsExchange exchange(degree);
   std::vector<std::shared_ptr<Model>> models;
   std::vector<std::unique_ptr<ThreadsCommunicator>> groups;
-  for (int rank = 0; rank < degree; ++rank) {  // here: threads share torch's generator
+  for (int rank = 0; rank < degree; ++rank) {  // done here because threads share torch's generator
     groups.push_back(std::make_unique<ThreadsCommunicator>(exchange, rank));
     torch::manual_seed(7);
     models.push_back(MakeTensorParallelGpt(options, *MakeGpt(options), *groups.back()));
@@ -142,7 +142,7 @@ Curve TrainSplit(const GptOptions& options, int steps, int degree, bool checkpoi
   return curve;
 }
 
-// |a - b| / |b| of all together.
+// Returns |a - b| / |b| over all tensors together.
 double RelativeError(const Named& a, const Named& b) {
   double difference = 0, norm = 0;
   for (const auto& [name, theirs] : b) {
@@ -211,7 +211,7 @@ TEST(TensorParallelGpt, WhatDoesNotSplitIsNamed) {
   }
 }
 
-// Each rank's model in turn on a thread, all with the values of `whole`.
+// Calls fn with each rank's model in turn on a thread, all with the values of `whole`.
 void OnRanks(int degree, const GptOptions& options, const Model& whole, const std::function<void(Model&)>& fn) {
   ThreadsExchange exchange(degree);
   SpawnRanks(degree, [&](int rank) {
@@ -220,7 +220,7 @@ void OnRanks(int degree, const GptOptions& options, const Model& whole, const st
   });
 }
 
-// What generates text, or predicts, needs.
+// Generating text, and predicting, need whole logits.
 TEST(TensorParallelGpt, OutsideOfTrainingLogitsAreWhole) {
   for (const bool tied_head : {true, false}) {
     const std::shared_ptr<Model> whole = MakeGpt(Small(tied_head));
@@ -243,7 +243,7 @@ TEST(TensorParallelGpt, OutsideOfTrainingLogitsAreWhole) {
   }
 }
 
-// Of the part of the logits that evaluation and training have, and of whole ones.
+// Tests the part of the logits that evaluation and training have, and whole ones.
 TEST(TensorParallelGpt, LossAndMetricsAreThoseOfTheWholeModel) {
   const GptOptions options = Small(true);
   const std::shared_ptr<Model> whole = MakeGpt(options);

@@ -55,7 +55,7 @@ TEST(Gpt, NamesAndSize) {
   EXPECT_EQ(model->flops_per_sample(), 8 * (6 * (2 * 12 * 256 + 11 * 16) + 12 * 2 * 16 * 8));
 }
 
-// Product and bias are one operation, F.linear, at each place: with two, bfloat16 rounds in between.
+// Product and bias must be one operation, F.linear, at each place: with two, bfloat16 rounds in between.
 TEST(Gpt, HasTheBitsOfTorchsFunctionsInBfloat16) {
   torch::manual_seed(7);
   GptOptions options = Small();

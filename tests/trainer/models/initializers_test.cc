@@ -38,8 +38,8 @@ class InitializersTest : public ::testing::Test {
   Net net_;
 };
 
-// Standard deviations: kaiming sqrt(2 / fan in), xavier sqrt(2 / (fan in + fan out)); a uniform one has sqrt(3) of it as
-// its bound. Conv: fan in 144, fan out 288.
+// The standard deviations are kaiming sqrt(2 / fan in) and xavier sqrt(2 / (fan in + fan out)); a uniform
+// distribution's bound is sqrt(3) times that. For conv, fan in is 144 and fan out 288.
 TEST_F(InitializersTest, WeightsHaveTheirScale) {
   const double kaiming_conv = std::sqrt(2.0 / 144), kaiming_linear = std::sqrt(2.0 / 100);
   const double xavier_conv = std::sqrt(2.0 / 432), xavier_linear = std::sqrt(2.0 / 400);

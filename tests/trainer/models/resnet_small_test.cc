@@ -28,7 +28,7 @@ TEST(ResNetSmall, HasTorchvisionsNamesAndItsSize) {
   EXPECT_THAT(model->named_buffers().keys(), Contains("layer1.0.bn1.running_mean"));
   int64_t parameters = 0;
   for (const at::Tensor& p : model->parameters()) parameters += p.numel();
-  // stem, three blocks, two shortcuts, head; each with its batch norms.
+  // Sums stem, three blocks, two shortcuts and head, each with its batch norms.
   const int64_t blocks =
       2 * 9 * 16 * 16 + (9 * 16 * 32 + 9 * 32 * 32) + (9 * 32 * 64 + 9 * 64 * 64) + 4 * (16 + 32 + 64);
   EXPECT_EQ(parameters, 9 * 16 + 32 + blocks + (16 * 32 + 64) + (32 * 64 + 128) + 64 * 10 + 10);
@@ -63,7 +63,7 @@ TEST(ResNetSmall, TakesAnyStrideDepthAndSize) {
 }
 
 TEST(ResNetSmall, LearnsOneBatchByHeart) {
-  at::set_num_threads(1);  // two busy cores shared with other tests: threads that wait for each other cost more
+  at::set_num_threads(1);  // other tests share the two cores, so threads that wait for each other would cost more
   torch::manual_seed(2);
   const auto model = MakeResNetSmall({});
   const Batch batch = Images(16);

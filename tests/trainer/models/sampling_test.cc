@@ -39,14 +39,14 @@ TEST(Sampling, TheTokenIsWhereTheSumOfProbabilitiesPassesTheUniformNumber) {
   const SamplingOptions all{.do_sample = true, .top_k = 0};
   const Row rows[] = {
       {{one, five, two, two}, {}, 0.999, 1},         // greedy
-      {{two, one, two}, {}, 0.999, 0},               // the first of equals
+      {{two, one, two}, {}, 0.999, 0},               // the first among equals
       {{one, five, two, two}, all, 0, 0},            // 0.1, 0.5, 0.2, 0.2
       {{one, five, two, two}, all, 0.0999, 0},       //
       {{one, five, two, two}, all, 0.1001, 1},       //
       {{one, five, two, two}, all, 0.61, 2},         //
       {{one, five, two, two}, all, 1 - 0x1p-53, 3},  //
       {{one, five, two, two}, {.do_sample = true, .top_k = 1}, 0.99, 1},
-      {{one, five, two, two}, {.do_sample = true, .top_k = 2}, 0.99, 3},  // equals of the last stay
+      {{one, five, two, two}, {.do_sample = true, .top_k = 2}, 0.99, 3},  // those equal to the last one kept stay
       {{one, five, two, two}, {.do_sample = true, .top_k = 0, .top_p = 0.6}, 0.99, 2},
       {{one, five, two, two}, {.do_sample = true, .temperature = 1e-3}, 0.999, 1},
       {{one, -kInf, five}, all, 0.2, 2},

@@ -1,4 +1,4 @@
-// Modules and losses from Python: tools/make_torchscript_goldens.py.
+// Tests modules and losses from Python, made by tools/make_torchscript_goldens.py.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/torchscript.h"
 
@@ -57,7 +57,7 @@ Batch Tokens(int64_t step) {
   return batch;
 }
 
-// Five steps as the generator's train().
+// Runs five steps like the generator's train().
 std::vector<double> Train(Model& model, Batch (*batch_of)(int64_t)) {
   std::vector<at::Tensor> parameters;
   for (const at::Tensor& parameter : model.parameters()) {
@@ -130,7 +130,7 @@ TEST(TorchScript, OwnLossEvalForwardAndAssignedBufferAsInPython) {
 }
 
 TEST(TorchScript, WeightsCanBeOverwrittenInPlace) {
-  // As a checkpoint does, also after the script has assigned its buffer.
+  // A checkpoint does this, even after the script has assigned its buffer.
   const auto trained = Open("custom.pt"), fresh = Open("custom.pt");
   Train(*trained, Points);
   Train(*fresh, [](int64_t step) { return Points(step + 9); });

@@ -1,4 +1,4 @@
-// Learning rates as the steps of a run get them, against real runs of Composer (tests/golden/schedulers.json).
+// Compares learning rates as the steps of a run get them with real runs of Composer (tests/golden/schedulers.json).
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/optim/apply_schedulers.h"
 
@@ -20,7 +20,7 @@ constexpr int64_t kSamples = 4;
 
 at::Tensor Param() { return torch::zeros({1}).requires_grad_(true); }
 
-// The schedulers of a row of `stepped`, with Composer's choice of when they step.
+// Returns the schedulers of a row of `stepped`, with Composer's choice of when they step.
 SchedulerList SchedulersOf(const Json& row) {
   const bool has_torch = !row["torch"].is_null();
   const bool every_batch = row["every_batch"].is_null() ? !has_torch : row["every_batch"].get<bool>();
@@ -38,7 +38,7 @@ SchedulerList SchedulersOf(const Json& row) {
   return schedulers;
 }
 
-// The learning rates of a run's batches, with composer_compat.
+// Returns the learning rates of a run's batches, with composer_compat.
 std::vector<double> LearningRates(const SchedulerList& schedulers, int64_t batches_per_epoch, int64_t epochs) {
   SGD optimizer(OneGroup({Param()}, 1, 0), {});
   const ScheduleContext context{Time::Epochs(epochs), batches_per_epoch, 1};

@@ -26,7 +26,7 @@ TEST(DecoupledAdamWTest, AgreesWithComposer) {
   EXPECT_EQ(ReplayGolden("optimizers", "DecoupledAdamW", make, 1e-6), 3);
 }
 
-// The header's formula in double, 17 elements so that the kernel's vector part and its tail both run.
+// Evaluates the header's formula in double. With 17 elements both the kernel's vector part and its tail run.
 TEST(DecoupledAdamWTest, IsItsFormula) {
   const AdamWOptions options{0.8, 0.9, 1e-3, /*amsgrad=*/true};
   const double lr0 = 0.1, wd = 0.05;
@@ -71,7 +71,7 @@ TEST(DecoupledAdamWTest, WithoutALearningRateTheWholeDecayApplies) {
   EXPECT_NEAR(param[0].item<double>(), 0.9, 1e-6);
 }
 
-// b has its first gradient at the third step: its update must equal that of a parameter on its own.
+// b has its first gradient at the third step: its update must equal that of a separate parameter.
 TEST(DecoupledAdamWTest, ParametersWithoutAGradientAreLeftAloneAndCountTheirOwnSteps) {
   const at::Tensor a = Param({5}, 1.0), b = Param({5}, 1.0), alone = Param({5}, 1.0);
   DecoupledAdamW both(OneGroup({a, b}, 0.01, 0.1), {});

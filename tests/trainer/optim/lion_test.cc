@@ -9,8 +9,8 @@
 namespace composer {
 namespace {
 
-// The header's formula in double. Gradients change sign, so that both betas matter: with one for both, the second
-// update would go the other way.
+// Evaluates the header's formula in double. Gradients change sign, so that both betas matter: with a single one for
+// both, the second update would go the other way.
 TEST(LionTest, IsItsFormula) {
   const LionOptions options{0.7, 0.95};
   const double wd = 0.3;

@@ -25,7 +25,7 @@ MuonOptions ArgsOf(const Json& args) {
   return options;
 }
 
-// bfloat16 products are rounded differently here and there.
+// bfloat16 products are rounded differently in the two implementations.
 TEST(MuonTest, AgreesWithTorch) {
   const auto make = [](std::vector<ParamGroup> groups, const Json& args) {
     return std::make_unique<Muon>(MuonGroups{std::move(groups), {}}, ArgsOf(args));
@@ -94,7 +94,7 @@ TEST(MuonGroupsTest, ErrorsNameTheReason) {
   EXPECT_THAT(std::string(MakeMuonGroups(Model(), options).status().message()), HasSubstr("no parameter is a matrix"));
 }
 
-// The others are updated exactly as AdamW would, and a group's state has its own index.
+// The others are updated exactly as by AdamW, and a group's state has its own index.
 TEST(MuonTest, TheOthersGetAdamW) {
   const NamedTensors model = Model(), copy = Model();
   MuonGroupOptions options;

@@ -26,7 +26,7 @@ class Follower final : public Scheduler {
   bool every_batch_;
 };
 
-// What a schedule with this monitor sees of a run with one epoch of two batches and three evaluations.
+// Returns what a schedule with this monitor sees of a run with one epoch of two batches and three evaluations.
 std::vector<double> Seen(const std::string& monitor, bool every_batch) {
   SchedulerList schedulers;
   schedulers.push_back(std::make_unique<Follower>(monitor, every_batch));

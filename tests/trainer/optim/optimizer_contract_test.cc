@@ -1,4 +1,4 @@
-// What optimizer.h promises, for every optimizer.
+// Tests what optimizer.h promises, for every optimizer.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -30,7 +30,7 @@ Case Of(const char* label, const char* name, const Options& options) {
           [options](std::vector<ParamGroup> groups) { return std::make_unique<Made>(std::move(groups), options); }};
 }
 
-// The two matrices by themselves, all others to AdamW.
+// Muon gets the two matrices, and its AdamW all others.
 std::unique_ptr<Optimizer> MakeMuon(std::vector<ParamGroup> groups) {
   NamedTensors parameters;
   for (size_t i = 0; i < groups[0].params.size(); ++i) {

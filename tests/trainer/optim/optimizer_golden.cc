@@ -36,7 +36,7 @@ std::vector<ParamGroup> OneGroup(const std::vector<at::Tensor>& params, double l
 
 namespace {
 
-// The golden's groups over these parameters, with the learning rates of step 0.
+// Returns the golden file's groups over these parameters, with the learning rates of step 0.
 std::vector<ParamGroup> GoldenGroups(const Json& golden, const std::vector<at::Tensor>& params, double weight_decay) {
   std::vector<ParamGroup> groups;
   const double lr = golden["lrs"][0];

@@ -21,7 +21,7 @@ using MakeOptimizer = std::function<std::unique_ptr<Optimizer>(std::vector<Param
 int ReplayGolden(const std::string& file, const std::string& name, const MakeOptimizer& make, double tolerance,
                  double share = 0);
 
-// One group over these parameters, named p0, p1, …
+// Returns one group over these parameters, named p0, p1, ….
 std::vector<ParamGroup> OneGroup(const std::vector<at::Tensor>& params, double lr, double weight_decay);
 
 // Copies every state tensor of `from` into the one of the same name in `to`, as loading a checkpoint does.

@@ -25,7 +25,7 @@ PlateauSpec SpecOf(const Json& args) {
   return spec;
 }
 
-// The second time it is saved and restored at every step.
+// The second time, it is saved and restored at every step.
 TEST(ReduceLROnPlateauTest, AgreesWithTorchAlsoWhenItIsSavedAndRestored) {
   const Json golden = ReadGolden("torch_schedulers");
   const std::vector<double> base_lrs = golden["base_lrs"], values = golden["values"];

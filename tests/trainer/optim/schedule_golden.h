@@ -1,4 +1,4 @@
-// Reads schedules as the golden files write them: the Python class's name and its keyword arguments.
+// Reads schedules as written in the golden files: the Python class's name and its keyword arguments.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,17 +13,17 @@
 
 namespace composer {
 
-// tests/golden/<file>.json.
+// Reads tests/golden/<file>.json.
 nlohmann::json ReadGolden(const std::string& file);
 
-// "LinearWithWarmupScheduler", {"t_warmup": "2ba"}.
+// Example: "LinearWithWarmupScheduler", {"t_warmup": "2ba"}.
 ScheduleSpec ComposerSpecOf(const std::string& scheduler, const nlohmann::json& args);
 
-// "StepLR", {"step_size": 7}.
+// Example: "StepLR", {"step_size": 7}.
 TorchScheduleSpec TorchSpecOf(const std::string& scheduler, const nlohmann::json& args);
 OneCycleSpec OneCycleSpecOf(const nlohmann::json& args);
 
-// At the start of this batch.
+// Returns the timestamp at the start of this batch.
 Timestamp AtBatch(int64_t batch, int64_t batches_per_epoch, int64_t samples = 16, int64_t tokens = 1024);
 
 }  // namespace composer

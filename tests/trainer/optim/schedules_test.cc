@@ -47,7 +47,7 @@ TEST(SchedulesTest, AgreeWithComposersTable) {
   EXPECT_GT(compared, 400);
 }
 
-// Rows of mosaicml's tests/optim/test_scheduler.py, whose own tolerance is 1e-3 for scaled warm-ups.
+// The rows are those of mosaicml's tests/optim/test_scheduler.py, whose own tolerance is 1e-3 for scaled warm-ups.
 TEST(SchedulesTest, AgreeWithComposersOwnTest) {
   const Json golden = Golden();
   EXPECT_EQ(golden["upstream"].size(), 46u);
@@ -77,7 +77,7 @@ TEST(SchedulesTest, RefuseWhatComposerRefuses) {
   EXPECT_EQ(refused, 3);
 }
 
-// The real run lags: its step k + 1 uses factor(k), steps 0 and 1 factor(0). Ours is the factor itself.
+// The real run lags: its step k + 1 uses factor(k), and steps 0 and 1 use factor(0). Ours is the factor itself.
 TEST(SchedulesTest, ComposersRunIsOursOneStepLate) {
   const Json golden = Golden();
   ASSERT_FALSE(golden["lag"].empty());
@@ -126,7 +126,7 @@ TEST(SchedulesTest, ErrorsNameFieldValueAndReason) {
   }
 }
 
-// A t_max in samples does not compare with a run in batches: allowed, as in Composer.
+// A t_max in samples is not comparable with a run in batches. This is allowed, as in Composer.
 TEST(SchedulesTest, UnitsThatDoNotCompareAreAllowed) {
   const ScheduleSpec spec =
       ComposerSpecOf("LinearWithWarmupScheduler", Json::parse(R"({"t_warmup":"8sp","t_max":"16sp"})"));

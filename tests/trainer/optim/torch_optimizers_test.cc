@@ -1,4 +1,4 @@
-// SGD, Adam, AdamW and RMSprop against torch 2.11 (tests/golden/torch_optimizers.json).
+// Compares SGD, Adam, AdamW and RMSprop with torch 2.11 (tests/golden/torch_optimizers.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -52,7 +52,7 @@ TEST(TorchOptimizersTest, RmsProp) {
     options.centered = args.value("centered", false);
     return std::make_unique<RMSprop>(std::move(groups), options);
   };
-  // Divisions by roots near 0 (centered) enlarge rounding.
+  // Divisions by roots near 0 (centered) magnify rounding.
   EXPECT_EQ(ReplayGolden("torch_optimizers", "RMSprop", make, 2e-5, 1e-5), 5);
 }
 

@@ -1,4 +1,4 @@
-// torch's schedules against torch 2.11 (tests/golden/torch_schedulers.json) and Composer's scaling of them.
+// Compares torch's schedules with torch 2.11 (tests/golden/torch_schedulers.json) and with Composer's scaling of them.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/optim/torch_schedules.h"
 
@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kBatchesPerEpoch = 3;
 
-// When `steps` steps are done, in epochs or batches.
+// Returns the time when `steps` steps are done, in epochs or batches.
 Timestamp After(int64_t steps, bool every_batch) {
   return AtBatch(every_batch ? steps : steps * kBatchesPerEpoch + 1, kBatchesPerEpoch);
 }

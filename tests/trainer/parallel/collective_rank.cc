@@ -1,6 +1,7 @@
-// One rank of lost_groups_test: FOLDER RANK SIZE MEANS KIND. Does one kind of collective until a peer is gone, writes what it
-// was told to FOLDER/cause<RANK> and leaves with 69. KIND: a collective; "barrier" (an all-reduce of one number); "split":
-// all-reduces in the groups of the even and of the odd ranks, and after each 50 one of all.
+// One rank of lost_groups_test: FOLDER RANK SIZE MEANS KIND. Runs one kind of collective until a peer is gone, writes
+// the reported cause to FOLDER/cause<RANK> and exits with 69. KIND is a collective; "barrier" (an all-reduce of one
+// number); or "split": all-reduces in the groups of the even and of the odd ranks, and after every 50 of them one of
+// all ranks.
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/torch.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 namespace composer {
 namespace {
 
-constexpr int64_t kPart = 100'000;  // elements of a rank: more than what runs in the caller
+constexpr int64_t kPart = 100'000;  // elements per rank: more than what runs in the caller
 
 class Rank {
  public:
@@ -25,7 +26,7 @@ class Rank {
     if (kind_ == "split") group_ = communicator_->Split(communicator_->rank() % 2, "parity");
   }
 
-  // The i-th collective.
+  // Runs the i-th collective.
   void Step(int64_t i) {
     if (kind_ == "all_reduce") return communicator_->AllReduceSum(whole_);
     if (kind_ == "all_gather") return communicator_->StartAllGather(whole_, part_)->Wait();

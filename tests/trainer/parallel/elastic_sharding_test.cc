@@ -1,5 +1,5 @@
-// determinism: elastic with every sharding strategy: the same bits on any mesh. Ranks are threads, so without dropout, which
-// tests/integration/elastic_sharding_test.py has, and a hundred steps.
+// Tests determinism: elastic with every sharding strategy, which gives the same bits on any mesh. Ranks are threads, so
+// there is no dropout; tests/integration/elastic_sharding_test.py has dropout, and a hundred steps.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ constexpr Mesh4 kMeshes[] = {{"NO_SHARD 1", 1, ShardingStrategy::kNoShard},
                              {"HYBRID_SHARD 4 x 2", 8, ShardingStrategy::kFullShard, 2},
                              {"_HYBRID_SHARD_ZERO2 4 x 2", 8, ShardingStrategy::kShardGradOp, 2}};
 
-// Batches of 29 and 14 of 43 samples; microbatches of 3. Clipped to a norm that bites.
+// Batches of 29 and 14 of 43 samples, with microbatches of 3. The clipping norm is small enough to take effect.
 TrainerOptions ElasticRun(const Case& c, int64_t batches = 15) {
   TrainerOptions options = OptionsOf(c);
   options.train.dataset = MakeRows(43);
@@ -68,7 +68,7 @@ TEST(ElasticSharding, EveryStrategyOnEveryMeshHasTheSameBits) {
   }
 }
 
-// Without it, only the order of sums differs: what the test above would see if a strategy went its own way.
+// Without it, only the order of sums differs. This shows what the test above would see if a strategy deviated.
 TEST(ElasticSharding, WithoutItTheBitsDiffer) {
   const auto plain = [](int ranks) {
     return TrainOnRanks(ranks, [&](int) {
@@ -108,8 +108,8 @@ TEST(ElasticSharding, CheckpointedActivationsOffloadAndPrefetchChangeNothing) {
   ExpectSameBits(TrainOn({"", 2, ShardingStrategy::kFullShard}, c, 6), alone);
 }
 
-// Autocast is the same everywhere with parameters gathered in float32 (mixed_precision FULL). Gathered in bfloat16
-// (DEFAULT), the sharding strategies agree among themselves, on one rank too; NO_SHARD gathers nothing.
+// Autocast is the same everywhere with parameters gathered in float32 (mixed_precision FULL). When gathered in bfloat16
+// (DEFAULT), the sharding strategies agree among themselves, also on one rank; NO_SHARD gathers nothing.
 TEST(ElasticSharding, MixedPrecisionToo) {
   Case c;
   c.precision = Precision::kAmpBf16;

@@ -1,5 +1,5 @@
-// Models that are built without memory and given their values in pieces: the same on any number of ranks, and within the
-// memory that the plan says.
+// Models that are built without memory and get their values in pieces are the same on any number of ranks, and stay
+// within the planned memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-// What a plugin's author might write: the constructors say how parameters begin.
+// A block as a plugin's author might write it: the constructors initialise the parameters.
 class UsersBlock final : public Block {
  public:
   explicit UsersBlock(int64_t width) : up_(8, width), down_(width, 8) {
@@ -79,11 +79,12 @@ class UsersModel final : public Classifier {
   std::vector<std::shared_ptr<UsersBlock>> blocks_;
 };
 
-// The parameters and buffers that a run begins with.
+// Returns the initial parameters and buffers of a run.
 NamedTensors FirstValues(int ranks, const std::function<std::shared_ptr<Model>(int rank)>& make,
                          const std::optional<FsdpOptions>& fsdp, std::vector<NamedTensors>* of_rank = nullptr) {
   std::vector<NamedTensors> first(static_cast<size_t>(ranks));
-  // All before the first rank begins: SmallRun draws from torch's generator, which ranks that are threads share.
+  // All options are made before the first rank begins: SmallRun draws from torch's generator, which ranks that are
+  // threads share.
   std::vector<TrainerOptions> prepared;
   for (int rank = 0; rank < ranks; ++rank) {
     TrainerOptions options = SmallRun();
@@ -152,7 +153,7 @@ TEST(FsdpConstruction, SyncModuleStatesIsRankZerosValues) {
   EXPECT_GT(differences, 0) << "pieces of ranks that say otherwise";
 }
 
-// A constructor that writes through pointers.
+// The constructor writes through pointers.
 TEST(FsdpConstruction, WhatCannotBeDeferredIsBuiltWhole) {
   const auto make = [](int) { return std::make_shared<BlockModel>(Shape{}); };
   const NamedTensors alone = FirstValues(1, make, std::nullopt);
@@ -170,7 +171,7 @@ TEST(FsdpConstruction, WhatCannotBeDeferredIsBuiltWhole) {
   }
 }
 
-// Few tokens, so that next to the parameters activations are little.
+// There are few tokens, so that activations are small compared with the parameters.
 TrainerOptions GptRun(int ranks, const std::string& folder, const GptOptions& gpt, int64_t batches) {
   TrainerOptions options = SmallRun();
   options.model = nullptr;
@@ -195,12 +196,12 @@ int64_t OptimizerBytes(const State& state) {
 struct Peaks {
   std::string resumed_from;
   int64_t whole_model = 0;                         // bytes of its parameters
-  int64_t planned_start = 0, start = 0;            // until the optimizer is made
+  int64_t planned_start = 0, start = 0;            // until the optimizer is created
   int64_t planned_training = 0, training = 0;      // the first two steps, without a save
   int64_t planned_everything = 0, everything = 0;  // with loading and saving
 };
 
-// Of one rank's tensors, besides what the test's collectives copy.
+// Measures one rank's tensors, excluding what the test's collectives copy.
 Peaks Measure(int ranks, int measured_rank, const std::function<TrainerOptions()>& make_options) {
   ThreadsExchange exchange(ranks);
   const auto store = c10::make_intrusive<c10d::HashStore>();
@@ -275,7 +276,7 @@ TEST(FsdpConstruction, PeaksArePlannedFromTheFirstTensorOn) {
   }
 }
 
-// Saved by 8 ranks, resumed by 6: no rank ever has room for the model.
+// Saved by 8 ranks and resumed by 6: no rank ever has room for the model.
 TEST(FsdpConstruction, NoRankEverHoldsTheWholeModel) {
   const TempDir folder;
   const auto run = [&](int ranks, int64_t batches) {

@@ -1,13 +1,13 @@
-// A rank that fails in any collective of a training step, one after the other through the whole step: no other rank waits
-// for it, each ends with an error that names the collective it was in. Ranks are threads over shared memory.
+// A rank fails in each collective of a training step in turn: no other rank waits for it, and each ends with an error
+// that names the collective it was in. Ranks are threads over shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fault/fail_at.h"
 #include "tests/support/shared_memory_ranks.h"
 #include "tests/support/spawn_ranks.h"
 #include "tests/trainer/parallel/fsdp_runs.h"
-#include "fault/fail_at.h"
 #include "trainer/parallel/norms/gradient_norm.h"
 
 namespace composer {
@@ -19,11 +19,11 @@ struct Plan {
   const char* name;
   ShardingStrategy strategy;
   int ranks, replicate;
-  // Collectives of a kind in a step of two microbatches and clipping by norm.
+  // The number of collectives of each kind in a step of two microbatches and clipping by norm.
   int all_gathers, reduce_scatters, all_reduces;
 };
 
-// Runs with a failure of the last rank in the nth collective of a kind; results by rank.
+// Runs with a failure of the last rank in the nth collective of a kind. Returns results by rank.
 std::vector<RunResult> RunWithFailure(const Plan& plan, const std::string& collective, int nth) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<RunResult> results(static_cast<size_t>(plan.ranks));
@@ -55,7 +55,7 @@ std::vector<RunResult> RunWithFailure(const Plan& plan, const std::string& colle
 
 TEST(FsdpLost, NoRankWaitsForOneThatFailedInAnyCollective) {
   const Plan plans[] = {
-      // 2 passes of 1 + 3 + 3 gathers (the root once a step) and 4 sums.
+      // There are 2 passes of 1 + 3 + 3 gathers (the root's once per step) and 4 sums.
       {"FULL_SHARD", ShardingStrategy::kFullShard, 2, 1, 13, 8, 1},
       {"SHARD_GRAD_OP", ShardingStrategy::kShardGradOp, 3, 1, 4, 8, 1},
       {"HYBRID_SHARD", ShardingStrategy::kFullShard, 4, 2, 13, 8, 5},

@@ -1,4 +1,4 @@
-// What a sharded run really allocates and sends, against what its plan says before the first step.
+// Compares what a sharded run really allocates and sends with its plan before the first step.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kSteps = 4;
 
-// Few tokens, so that next to the parameters activations are little.
+// There are few tokens, so that activations are small compared with the parameters.
 TrainerOptions GptRun(const FsdpOptions& fsdp) {
   TrainerOptions options = SmallRun();
   GptOptions gpt;
@@ -98,8 +98,8 @@ TEST(FsdpMemory, PeakIsThePlansAndBytesOnTheWireAreExact) {
       EXPECT_GT(static_cast<double>(measured.peak), 0.98 * planned);
       EXPECT_LT(static_cast<double>(measured.peak), 1.02 * planned);
       ASSERT_EQ(measured.wire.size(), kSteps);
-      // In the first step the ranks agree on the order of three moves of each of the four blocks, and on the end: a number
-      // to each other rank.
+      // In the first step the ranks agree on the order of three moves of each of the four blocks, and on the end, by
+      // sending a number to each other rank.
       EXPECT_EQ(measured.wire[0], measured.planned_wire + 13 * 8 * (ranks - 1));
       for (int step = 1; step < kSteps; ++step)
         EXPECT_EQ(measured.wire[static_cast<size_t>(step)], measured.planned_wire);

@@ -1,5 +1,5 @@
-// Every way to train on several ranks, as cells of one table, and a choice of cells that has every pair of values of any
-// two factors. Pure.
+// Every way to train on several ranks, as cells of one table, and a selection of cells that has every pair of values of
+// any two factors. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -40,7 +40,7 @@ inline std::string ProductCell::Name() const {
   return name;
 }
 
-// All that can be: HYBRID_SHARD is 2 replicas of 2 ranks.
+// Returns all possible cells. HYBRID_SHARD has 2 replicas of 2 ranks.
 inline std::vector<ProductCell> AllProductCells() {
   std::vector<ProductCell> cells = {{}};
   for (size_t f = 0; f < ProductCell::kCount; ++f) {
@@ -55,7 +55,7 @@ inline std::vector<ProductCell> AllProductCells() {
   return cells;
 }
 
-// Greedy: the cell with most pairs that no cell before it has, until all pairs are there.
+// Selects greedily: the cell with the most pairs that no earlier cell has, until all pairs are covered.
 inline std::vector<ProductCell> PairwiseProductCells() {
   using Pair = std::tuple<size_t, size_t, size_t, size_t>;
   const auto pairs_of = [](const ProductCell& cell) {

@@ -1,19 +1,20 @@
-// The whole product of strategies, precisions, ranks, accumulation, checkpointing and offload: 10 steps through the whole
-// trainer equal those of one process that cuts the same global batches into the same microbatches.
+// Tests the whole product of strategies, precisions, ranks, accumulation, checkpointing and offload: 10 steps through
+// the whole trainer equal those of one process that splits the same global batches into the same microbatches.
 //
-// What differs from one process is the order in which gradients are added, and with it the last bit of a sum:
+// The difference from one process is the order in which gradients are added, and with it the last bit of a sum:
 //   fp32                        1e-6 of the weights' norm.
 //   amp_bf16, amp_fp16, FULL    the same sums, but a weight that differs in its last bit of float32 may round to the
-//                               other neighbour in bfloat16 (2^-8 apart), and does so for one weight in 2^16: 1e-3.
+//                               other neighbour in bfloat16 (2^-8 apart), which happens for one weight in 2^16: 1e-3.
 //   DEFAULT, PURE               besides, LayerNorm and biases compute with rounded weights (2^-9), and gradients (PURE:
 //                               and their sums) are rounded. Adam's first steps divide a gradient by its own size, so
-//                               that one near 0 may move its weight the other way. 10 steps of lr 0.01 move a weight of
-//                               0.17 by up to 0.1; 2e-2 of the norm is 3 % of that way.
+//                               one near 0 may move its weight the other way. 10 steps of lr 0.01 move a weight of
+//                               0.17 by up to 0.1; 2e-2 of the norm is 3 % of that distance.
 //   amp_fp16 DEFAULT            the same, with 3 bits more: 2e-3.
 //
-// Bit for bit are the same, at one number of ranks, precision and number of passes: cells that differ in checkpointing and
-// offload only; SHARD_GRAD_OP and FULL_SHARD; with one pass and sums in float32 HYBRID_SHARD, too, and with parameters in
-// float32 NO_SHARD: all sums have the order of tree_sum.h. (With several passes NO_SHARD adds passes first, then ranks.)
+// At the same number of ranks, precision and number of passes, these are equal bit for bit: cells that differ only in
+// checkpointing and offload; SHARD_GRAD_OP and FULL_SHARD; with one pass and sums in float32 also HYBRID_SHARD and,
+// with parameters in float32, NO_SHARD. All sums have the order of tree_sum.h. (With several passes NO_SHARD adds
+// passes first, then ranks.)
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/trainer/parallel/fsdp_product.h"
 
@@ -30,7 +31,7 @@
 namespace composer {
 namespace {
 
-constexpr int64_t kGlobalBatch = 36;  // of 1 to 4 ranks, 1 or 3 passes
+constexpr int64_t kGlobalBatch = 36;  // divisible over 1 to 4 ranks and 1 or 3 passes
 constexpr size_t kNoShard = 0, kGradOp = 1, kFull = 2, kHybrid = 3;
 constexpr size_t kFp32 = 0, kBf16Full = 1, kBf16Default = 2, kBf16Pure = 3, kFp16Default = 4;
 constexpr double kTolerances[] = {1e-6, 1e-3, 2e-2, 2e-2, 2e-3};
@@ -67,7 +68,7 @@ FsdpOptions FsdpOf(const ProductCell& cell) {
   return fsdp;
 }
 
-// As WrapActivations wraps them, but that tensors on a CPU are moved, too.
+// Same as WrapActivations, except that tensors on a CPU are moved, too.
 void WrapBlocks(const ProductCell& cell, Model& model) {
   InstallSavedTensorHooks();
   for (Block* block : BlocksOf(model)) {
@@ -78,7 +79,7 @@ void WrapBlocks(const ProductCell& cell, Model& model) {
   }
 }
 
-// Runs cells, each against what it must equal; what several cells need is run once.
+// Runs cells and compares each with what it must equal. What several cells need is run once.
 class Product {
  public:
   void Check(const ProductCell& cell) {
@@ -113,7 +114,7 @@ class Product {
   }
 
  private:
-  // The cell whose bits this one has.
+  // Returns the cell whose bits this one must have.
   static ProductCell Base(ProductCell cell) {
     for (const auto factor : {ProductCell::kCheckpoint, ProductCell::kCpuOffload, ProductCell::kActivationOffload})
       cell.at[factor] = 0;
@@ -152,7 +153,7 @@ class Product {
 
   std::map<std::array<size_t, ProductCell::kCount>, RunResult> runs_;
   std::map<std::pair<size_t, int64_t>, RunResult> one_process_;
-  std::map<std::pair<size_t, size_t>, std::map<size_t, double>> errors_;  // the largest
+  std::map<std::pair<size_t, size_t>, std::map<size_t, double>> errors_;  // the largest error
   int cells_ = 0, same_bits_ = 0;
 };
 
@@ -186,7 +187,7 @@ TEST(FsdpProduct, WithoutOverlapTheBitsAreTheSame) {
   }
 }
 
-// `./dev product`: all 1,040.
+// `./dev product` runs all 1,040.
 TEST(FsdpProduct, DISABLED_EveryCellEqualsOneProcess) {
   Product product;
   for (const ProductCell& cell : AllProductCells()) product.Check(cell);

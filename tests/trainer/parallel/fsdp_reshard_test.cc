@@ -1,4 +1,5 @@
-// A run saved on N ranks goes on on M, for 1, 2, 3, 4 and 8 of each: under one strategy, and from each to the next.
+// A run saved on N ranks resumes on M, for 1, 2, 3, 4 and 8 of each: under one strategy, and from each strategy to the
+// next.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -39,7 +40,7 @@ Tensors WholeParameters(State& state) {
   return whole;
 }
 
-// `begun`: what rank 0 begins with, after loading, gathered.
+// `begun` receives the gathered state with which rank 0 begins after loading.
 std::vector<RunResult> RunOn(int ranks, const Strategy& strategy, int64_t batches, const std::string& folder,
                              Tensors* begun = nullptr) {
   return TrainOnRanks(ranks, [&](int rank) {
@@ -60,8 +61,8 @@ std::vector<RunResult> RunOn(int ranks, const Strategy& strategy, int64_t batche
   });
 }
 
-// A sum in another order moves a loss by some 1e-7; another batch, as the losses of an undisturbed run show, by more than
-// a thousand times the tolerance.
+// A sum in another order changes a loss by some 1e-7. Another batch, as the losses of an undisturbed run show, changes
+// it by more than a thousand times the tolerance.
 constexpr double kTolerance = 1e-5;
 
 double LargestLossDifference(const RunResult& tail, const RunResult& undisturbed) {
@@ -71,7 +72,7 @@ double LargestLossDifference(const RunResult& tail, const RunResult& undisturbed
   return largest;
 }
 
-// The folders of runs of `strategy` up to kSavedAt, by number of ranks, and what each run ended with.
+// The folders of runs of `strategy` up to kSavedAt, by number of ranks, and the result of each run.
 struct SavedRuns {
   std::map<int, std::unique_ptr<TempDir>> folders;
   std::map<int, RunResult> results;
@@ -83,7 +84,7 @@ struct SavedRuns {
       EXPECT_TRUE(results[ranks].status.ok()) << strategy.name << " on " << ranks << results[ranks].status;
     }
   }
-  // A copy of what `ranks` saved.
+  // Makes a copy of what `ranks` ranks saved.
   std::string Copy(int ranks, const TempDir& into) const {
     const std::string folder = into.Path("copy");
     std::filesystem::copy(folders.at(ranks)->path(), folder, std::filesystem::copy_options::recursive);
@@ -91,7 +92,8 @@ struct SavedRuns {
   }
 };
 
-// Gathered after the load, the parameters have the bits that were saved; then the losses are those of the run on one rank.
+// Gathered after the load, the parameters have the bits that were saved; then the losses are those of the run on one
+// rank.
 void ExpectGoesOn(const SavedRuns& saved, int from, int to, const Strategy& strategy, const RunResult& alone) {
   const TempDir folder;
   RunResult begun;
@@ -117,7 +119,7 @@ TEST(FsdpReshard, ABatchOutOfPlaceWouldShow) {
 TEST(FsdpReshard, AnyRanksIntoAnyOther) {
   const TempDir folder;
   const RunResult alone = RunOn(1, kStrategies[0], kEnd, folder.path())[0];
-  size_t pair = 0;  // each pair of numbers also into another strategy, a different one from pair to pair
+  size_t pair = 0;  // each pair of numbers is also tested into another strategy, which varies from pair to pair
   for (const Strategy& strategy : kStrategies) {
     const SavedRuns saved(strategy);
     for (const int from : kWorlds) {

@@ -1,4 +1,4 @@
-// A sharded run's checkpoint: whole tensors, whoever wrote them, for any strategy on any number of ranks.
+// A sharded run's checkpoint has whole tensors, whichever rank wrote them, for any strategy on any number of ranks.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ TEST(FsdpCheckpoint, TheSameRanksGoOnBitForBit) {
   }
 }
 
-// Rank 0 writes whole parameters, those that a gather of all shards gives.
+// Rank 0 writes whole parameters, as gathered from all shards.
 TEST(FsdpCheckpoint, ExportIsOfWholeParameters) {
   const TempDir folder;
   const auto results = TrainOnRanks(2, [&](int rank) {

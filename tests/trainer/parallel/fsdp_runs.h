@@ -1,4 +1,4 @@
-// A small model of blocks and runs of it, for the tests of sharding: 10 steps of batches of 8.
+// Runs of a small model of blocks, for the tests of sharding: 10 steps of batches of 8.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -35,12 +35,12 @@ class TestBlock final : public Block {
 };
 
 struct Shape {
-  bool frozen = false;    // the first block's `up`
-  bool unused = false;    // a block that forward leaves out
-  bool tied = false;      // the head's weight is a block's parameter, too
+  bool frozen = false;    // freezes the first block's `up`
+  bool unused = false;    // adds a block that forward leaves out
+  bool tied = false;      // the head's weight is also a block's parameter
   bool reversed = false;  // the blocks run against the order of the model
-  bool twice = false;     // a block that runs twice
-  bool equal = false;     // blocks of one size: another one's weights would fit
+  bool twice = false;     // one block runs twice
+  bool equal = false;     // all blocks have one size: another one's weights would fit
 };
 
 class BlockModel final : public Classifier {
@@ -103,7 +103,7 @@ inline std::vector<RunResult> TrainSharded(int ranks, const Case& c) {
   });
 }
 
-// |a - b| / |b| over all tensors together.
+// Returns |a - b| / |b| over all tensors together.
 inline double RelativeError(const RunResult& a, const RunResult& b) {
   if (a.tensors.size() != b.tensors.size() || a.tensors.empty()) return INFINITY;
   double difference = 0, norm = 0;

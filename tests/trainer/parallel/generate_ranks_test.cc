@@ -1,4 +1,4 @@
-// Generation on ranks: every way to spread a model gives the tokens of one rank, which are Hugging Face's.
+// Generation on ranks: every way to distribute a model gives the tokens of one rank, which equal Hugging Face's.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ struct Spread {
   std::optional<ShardingStrategy> strategy;
   int tensor = 1;
   int replicate = 1;
-  bool bf16 = false;  // parameters while they are whole
+  bool bf16 = false;  // bfloat16 parameters while they are whole
 };
 
 struct Generated {
@@ -48,7 +48,7 @@ class GenerateOnRanks : public testing::Test {
     }
     return options;
   }
-  // By rank.
+  // Returns results by rank.
   std::vector<Generated> Generate(const Spread& mesh, int ranks, const TokenLists& prompts,
                                   const GenerateOptions& options) const {
     ThreadsExchange exchange(ranks);
@@ -85,7 +85,7 @@ TEST_F(GenerateOnRanks, EveryStrategyAndNumberOfRanksGivesTheSame) {
   }
   for (const Spread& mesh : meshes) {
     for (int ranks = 1; ranks <= 4; ++ranks) {
-      for (const size_t count : {5, 2}) {  // 2: more ranks than prompts
+      for (const size_t count : {5, 2}) {  // 2 is fewer prompts than ranks
         const TokenLists prompts(golden_.prompts.begin(), golden_.prompts.begin() + static_cast<int64_t>(count));
         for (const bool eos : {false, true}) {
           for (const bool summon : {false, true}) {
@@ -149,8 +149,8 @@ TEST_F(GenerateOnRanks, ParametersInBfloat16GoThroughTheCache) {
   }
 }
 
-// 20 passes of a root and 3 blocks; or these once; and the texts. In the first pass also one before each block, and one at the
-// end, to agree on their order.
+// There are 20 passes of a root and 3 blocks, or these once, plus the texts. In the first pass there is also one
+// collective before each block, and one at the end, to agree on their order.
 TEST_F(GenerateOnRanks, SummonedParametersAreGatheredOnce) {
   GenerateOptions options;
   EXPECT_EQ(Generate({"FULL_SHARD", kFull}, 2, golden_.prompts, options)[0].collectives, 20 * 4 + 1 + 4);

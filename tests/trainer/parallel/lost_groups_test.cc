@@ -1,6 +1,6 @@
-// A rank is killed while all are in collectives, of each kind and over each transport: every other process leaves, by
-// itself and with a cause that names the collective. How long the last one took is printed (goal: 1 s, half a second is
-// typical of a busy machine; what is asserted is only that nobody waits for a time-out of minutes).
+// A rank is killed while all are in collectives, of each kind and over each transport: every other process exits by
+// itself with a cause that names the collective. The time until the last one has exited is printed (goal: 1 s; half a
+// second is typical of a busy machine). The test only asserts that nobody waits for a timeout of minutes.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 struct Row {
   const char* means;
   const char* kind;
-  const char* named;  // in the causes
+  const char* named;  // expected in the causes
 };
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.means << " " << row.kind; }

@@ -1,4 +1,4 @@
-// Ranks that are gone, late, or in another collective: the others must say so soon, and nothing may be left behind.
+// Ranks are gone, late, or in another collective: the others must report it soon, and nothing may be left behind.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ void ExpectDifference(HostCollectives collectives, const std::function<void(Comm
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("number 2 failed on rank "), HasSubstr("the ranks are not in the same collective"),
                       HasSubstr("rank 0: all-reduce number 2 (Float, 4 elements); rank 1: ")));
-    // The group is of no use: the first cause again, at once.
+    // The group is unusable: it reports the first cause again, at once.
     const absl::Status again = CatchTorch([&] { communicator->AllReduceSum(torch::ones({4})); });
     EXPECT_EQ(again, status);
   });
@@ -78,7 +78,7 @@ TEST(SharedMemory, ARankThatDoesNotComeIsNamed) {
       return;
     }
     const absl::Status status = CatchTorch([&] { communicator->Broadcast(torch::ones({7}), 2); });
-    // Of the two that wait one may see the other give up first.
+    // Of the two that wait, one may see the other give up first.
     EXPECT_TRUE(absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) << status;
     if (absl::IsDeadlineExceeded(status))
       EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 did not come within 300ms"));
@@ -125,7 +125,7 @@ TEST(SharedMemory, LeavesNoFileAndNoMappingBehind) {
 TEST(SharedMemory, AllRanksLearnThatOneCannot) {
   auto store = c10::make_intrusive<c10d::HashStore>();
   SpawnRanks(3, [&](int rank) {
-    // Another size: the first rank's file is not what rank 1 looks for.
+    // With another size, the first rank's file is not the one that rank 1 looks for.
     const auto transport = SharedMemoryTransport::Connect(
         *store, {.rank = rank, .size = 3, .slot_bytes = rank == 1 ? 8192 : 4096, .timeout = absl::Seconds(20)});
     EXPECT_EQ(transport.status().message(), "rank 1: shared memory: the first rank's file is not to be seen from here");
@@ -144,7 +144,7 @@ TEST(SharedMemory, TicketsOfOthersAreRefused) {
   EXPECT_TRUE(SharedSegment::Open({.rank = 1, .size = 2}, ticket).ok());
 }
 
-// Ranks as processes. Nothing of LibTorch with threads may run in a forked child: it drives the transport by hand.
+// Ranks are processes here. No threaded LibTorch code may run in a forked child, so it drives the transport by hand.
 constexpr int kRanks = 3;
 
 [[noreturn]] void RunChild(const std::string& folder, int rank, CollectiveKind kind) {

@@ -1,4 +1,4 @@
-// What one rank of a test allocates for tensors, without what the test's own collectives do.
+// Measures what one rank of a test allocates for tensors, excluding the test's own collectives.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@ inline constexpr char kCollective[] = "collective";
 // Marks what the other communicator allocates: its copies belong to the test, not to what is tested.
 class MarkedCommunicator final : public Communicator {
  public:
-  // exchange: of the inner one, when groups are to be split off.
+  // exchange belongs to the inner communicator; it is needed when groups are to be split off.
   MarkedCommunicator(Communicator& inner, AllocationRecorder& recorder, ThreadsExchange* exchange = nullptr)
       : inner_(inner), recorder_(recorder), exchange_(exchange) {}
   int rank() const override { return inner_.rank(); }
@@ -81,7 +81,7 @@ class MarkedCommunicator final : public Communicator {
   ThreadsExchange* exchange_;
 };
 
-// Live bytes at most, among events begin to end.
+// Returns the peak of live bytes among the events begin to end.
 inline int64_t PeakOf(const AllocationHistory& history, size_t begin, size_t end) {
   std::map<uint64_t, int64_t> live;
   int64_t now = 0, peak = 0;

@@ -1,4 +1,4 @@
-// What is planned, and how it is said: decisions and text of the memory plan.
+// Tests the memory plan's decisions and text.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// An optimizer gives an element the same bits whether it sees the whole parameter or a piece of it: wherever a vector
-// loop ends and its scalar tail begins. What determinism: elastic needs of the optimizers that may be sharded.
+// An optimizer gives an element the same bits whether it sees the whole parameter or a piece of it, wherever a vector
+// loop ends and its scalar tail begins. determinism: elastic requires this of the optimizers that may be sharded.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -45,7 +45,7 @@ const std::vector<std::pair<const char*, Make>>& Optimizers() {
   return made;
 }
 
-// Steps a parameter of which `pieces` are the parts; returns its values and the state of its elements.
+// Steps a parameter that consists of `pieces`. Returns its values and the state of its elements.
 std::vector<at::Tensor> Train(const Make& make, const at::Tensor& start, const std::vector<at::Tensor>& gradients,
                               const std::vector<std::pair<int64_t, int64_t>>& pieces) {
   ParamGroup group;
@@ -63,7 +63,7 @@ std::vector<at::Tensor> Train(const Make& make, const at::Tensor& start, const s
     optimizer->Step();
   }
   std::vector<at::Tensor> result = {torch::cat(params).detach()};
-  // By kind of state, the pieces one after the other: names are "<parameter>/<kind>".
+  // Maps each kind of state to the pieces in order: names are "<parameter>/<kind>".
   std::map<std::string, std::vector<at::Tensor>> kinds;
   for (const auto& [name, tensor] : optimizer->state()) {
     if (name[0] == 'p') kinds[name.substr(name.find('/'))].push_back(tensor.detach().view(-1));

@@ -1,4 +1,4 @@
-// A tensor-parallel rank's part is made without the whole model, with the values of the whole one.
+// A tensor-parallel rank's part is made without the whole model, but with the values of the whole one.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ constexpr ShardingStrategy kFull = ShardingStrategy::kFullShard, kGradOp = Shard
 
 using Make = std::function<std::shared_ptr<Model>()>;
 
-// The run's options with a model that the trainer makes.
+// Returns the run's options with a model that the trainer makes.
 TensorRun Made(TensorRun run, const Make& make, NamedParameters* first = nullptr, bool sync = true) {
   run.batches = 1;
   run.change = [make, first, sync](TrainerOptions& options, int rank) {
@@ -78,7 +78,7 @@ TEST(TensorParallelConstruction, FirstValuesAreThoseOfTheWholeModel) {
   }
 }
 
-// A constructor that writes through pointers: the part is cut from the whole.
+// The constructor writes through pointers, so the part is cut from the whole.
 TEST(TensorParallelConstruction, WhatCannotBeDeferredIsCutFromTheWhole) {
   const auto make = [] {
     std::shared_ptr<Model> model = MakeGpt(SmallGpt(true));
@@ -89,7 +89,7 @@ TEST(TensorParallelConstruction, WhatCannotBeDeferredIsCutFromTheWhole) {
   for (const TensorRun& mesh : kMeshes) ExpectSameValues(FirstValuesOf(mesh, make), alone);
 }
 
-// The same of the part's own constructor.
+// The same for the part's own constructor.
 TEST(TensorParallelConstruction, APartThatCannotBeDeferredIsCutFromTheWhole) {
   const auto make = [] { return MakeGpt(SmallGpt(true)); };
   const NamedParameters alone = FirstValuesOf({}, make);
@@ -117,12 +117,12 @@ TEST(TensorParallelConstruction, WhatDoesNotSplitIsNamed) {
 
 struct Built {
   int64_t peak = 0;     // of tensors until the optimizer is made
-  int64_t pieces = 0;   // of parameters, that this rank keeps
-  int64_t largest = 0;  // parameter of the whole model
-  int64_t whole = 0;    // model
+  int64_t pieces = 0;   // of the parameters that this rank keeps
+  int64_t largest = 0;  // a parameter of the whole model
+  int64_t whole = 0;    // the whole model
 };
 
-// Of the last rank.
+// Measures the last rank.
 Built MeasureBuild(const TensorRun& mesh, const GptOptions& gpt) {
   ThreadsExchange exchange(mesh.ranks);
   const auto store = c10::make_intrusive<c10d::HashStore>();
@@ -183,7 +183,7 @@ TEST(TensorParallelConstruction, NoRankHoldsMoreThanItsPartsAndOneWholeParameter
                 built.pieces, built.largest, built.peak);
     const double split = static_cast<double>(built.whole) / (sharded ? mesh.ranks : mesh.tensor);
     EXPECT_NEAR(static_cast<double>(built.pieces) / split, 1, 0.05);
-    // FSDP has the gradients' memory, too, and cuts its piece from the rank's part.
+    // FSDP also has the gradients' memory, and cuts its piece from the rank's part.
     const int64_t largest_part = built.largest / mesh.tensor;
     const int64_t most = built.pieces * (sharded ? 2 : 1) + built.largest + (sharded ? largest_part : 0);
     EXPECT_GT(built.peak, built.pieces);

@@ -1,4 +1,4 @@
-// A tensor-parallel run's checkpoint holds whole tensors: a run goes on with any degree, with FSDP or without.
+// A tensor-parallel run's checkpoint holds whole tensors: a run resumes with any degree, with or without FSDP.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 

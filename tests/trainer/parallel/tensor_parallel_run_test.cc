@@ -1,4 +1,4 @@
-// Tensor parallelism in the trainer: a mesh of ranks trains as one rank does.
+// Tests tensor parallelism in the trainer: a mesh of ranks trains like one rank.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What one rank gives, on every rank.
+// Expects one rank's result on every rank.
 void ExpectSame(const std::vector<RunResult>& results, const RunResult& one, double tolerance) {
   for (const RunResult& result : results) {
     ASSERT_TRUE(result.status.ok()) << result.status;
@@ -72,7 +72,7 @@ TEST(TensorParallelRun, Bfloat16FollowsOneRank) {
     ExpectSame(RunTensor({.ranks = 4, .tensor = 2, .strategy = strategy, .precision = Precision::kAmpBf16}), one, 0.02);
 }
 
-// A split parameter's norm is over the tensor ranks, that of one that all have is counted once.
+// The norm of a split parameter is over the tensor ranks; that of one that all ranks have is counted once.
 TEST(TensorParallelRun, NormsAreThoseOfTheWholeModel) {
   for (const double p : {2.0, 1.0, std::numeric_limits<double>::infinity()}) {
     std::vector<double> expected, norms;
@@ -94,7 +94,7 @@ TEST(TensorParallelRun, NormsAreThoseOfTheWholeModel) {
   }
 }
 
-// What the monitor logs is of whole tensors, on every rank.
+// What the monitor logs is about whole tensors, on every rank.
 TEST(TensorParallelRun, TheOptimizerMonitorSeesTheWholeModel) {
   MetricHistory expected;
   const auto monitor = [](std::vector<MetricHistory*> histories) {
@@ -126,7 +126,7 @@ TEST(TensorParallelRun, TheOptimizerMonitorSeesTheWholeModel) {
   }
 }
 
-// Each rank's own wish, also that of one that does not count the samples.
+// Each rank may ask for a stop, even one that does not count the samples.
 TEST(TensorParallelRun, AStopOfOneRankEndsAll) {
   for (const int ranks : {2, 4}) {
     const auto results = RunTensor({.ranks = ranks, .tensor = 2, .change = [](TrainerOptions& options, int rank) {
@@ -158,7 +158,7 @@ TEST(TensorParallelRun, MistakesAreNamed) {
               HasSubstr("elastic does not go with tensor_parallel_degree"));
 }
 
-// Ranks of a group draw other numbers inside, and the same ones after.
+// Ranks of a group draw different numbers inside the scope, and the same ones after it.
 TEST(TensorRankRandomScope, RanksDifferInsideAndAgreeAfter) {
   ThreadsExchange exchange(2);
   std::vector<at::Tensor> inside, after;

@@ -1,5 +1,6 @@
-// Runs of a small GPT on meshes of ranks, for the tests of tensor parallelism: 10 steps of batches of 5 out of 21 samples,
-// so that the last batch of an epoch leaves a data-parallel rank without any; the vocabulary divides by no degree.
+// Runs of a small GPT on meshes of ranks, for the tests of tensor parallelism: 10 steps of batches of 5 out of 21
+// samples, so that the last batch of an epoch leaves a data-parallel rank without samples. No degree divides the
+// vocabulary.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,7 +33,7 @@ struct TensorRun {
   bool checkpoint_activations = false;
   Precision precision = Precision::kFp32;
   int64_t batches = 10;
-  std::string folder;  // of checkpoints; "": none
+  std::string folder;  // of checkpoints; "" means none
   std::function<void(TrainerOptions&, int rank)> change;
 };
 
@@ -40,7 +41,8 @@ inline GptOptions SmallGpt(bool tied_head) {
   return {.layers = 2, .heads = 4, .width = 16, .context = 8, .vocab = 13, .tied_head = tied_head};
 }
 
-// The same first weights in every run: torch's generator is shared by the ranks of a test, which are threads.
+// Provides the same initial weights in every run: torch's generator is shared by the ranks of a test, which are
+// threads.
 class FirstWeights {
  public:
   explicit FirstWeights(bool tied_head) {
@@ -57,7 +59,7 @@ class FirstWeights {
   std::vector<std::pair<std::string, at::Tensor>> values_;
 };
 
-// A large eps: Adam divides by the size of a gradient, and that of the keys' bias is nothing but rounding.
+// eps is large because Adam divides by the size of a gradient, and that of the keys' bias is pure rounding.
 inline std::unique_ptr<Optimizer> MakeGptAdamW(Model& model) {
   ParamGroup group;
   for (const auto& item : model.named_parameters()) {

@@ -1,5 +1,5 @@
-// A sharded run under the profiler, over a communicator with a thread of its own: its collectives are in the trace, and
-// beside the backward pass.
+// A sharded run under the profiler, over a communicator with its own thread: its collectives are in the trace, in
+// parallel to the backward pass.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TrainerOptions ProfiledFsdp(const TempDir& folder, bool overlap) {
   profiler.schedule = CyclicSchedule{.active = 2};
   profiler.ops = {.record_shapes = false, .profile_memory = false, .with_flops = false};
   options.callbacks.push_back(std::make_unique<Profiler>(profiler));
-  // While block 2's backward takes its time the gradients of block 3 are summed.
+  // While block 2's backward runs, the gradients of block 3 are summed.
   AddCallback(options, {Event::kInit}, [](State& state) {
     state.model->named_parameters()["block2.up.weight"].register_hook([](const at::Tensor& grad) {
       absl::SleepFor(absl::Milliseconds(100));
@@ -79,7 +79,7 @@ Facts Profile(bool overlap) {
 
 TEST(CollectiveTrace, ShowsGathersAndSumsBesideBackward) {
   const Facts facts = Profile(/*overlap=*/true);
-  EXPECT_EQ(facts.gathers, 2 * 7);  // of 2 batches: the root once, 3 blocks twice
+  EXPECT_EQ(facts.gathers, 2 * 7);  // 2 batches: the root once, 3 blocks twice
   EXPECT_EQ(facts.scatters, 2 * 4);
   EXPECT_EQ(facts.waits, facts.gathers + facts.scatters);
   EXPECT_GT(facts.in_background, 0);

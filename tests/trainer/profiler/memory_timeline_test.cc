@@ -56,7 +56,7 @@ TEST(MemoryPage, IsOneSelfContainedFile) {
   window.training_thread = 1;
   window.memory = {{500'000, 64, -1}};
   window.spans = {{&kForwardSpan, 100'000, 900'000, 0, 1, SpanRecord::Kind::kSpan},
-                  {&kForwardSpan, 0, 1, 0, 2, SpanRecord::Kind::kSpan}};  // of another thread
+                  {&kForwardSpan, 0, 1, 0, 2, SpanRecord::Kind::kSpan}};  // from another thread
   const std::string page = MemoryPage(window, "<run> & rank0");
   EXPECT_THAT(page, HasSubstr("<h1>Memory: &lt;run> &amp; rank0</h1>"));
   EXPECT_THAT(page, HasSubstr("points:[[0.000000,0],[0.000500,64],]"));

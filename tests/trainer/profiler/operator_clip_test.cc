@@ -32,15 +32,15 @@ TEST(ClipToSpans, AnOperatorKeepsItsLongerSide) {
     Times op, kept;
   };
   const Row rows[] = {
-      {{100, 1034}, {100, 1000}},    // ended before the span, by the other clock a little after its beginning
+      {{100, 1034}, {100, 1000}},    // ended before the span, but by the other clock a little after its beginning
       {{966, 1100}, {1000, 1100}},   // began with it
       {{1600, 2034}, {1600, 2000}},  // ended with it
       {{1966, 3000}, {2000, 3000}},  // came after it
-      {{1166, 1534}, {1166, 1534}},  // holds the inner span
-      {{1190, 1490}, {1200, 1490}},  // the inner span's
-      {{1100, 1210}, {1100, 1200}},  // the outer one's
-      {{980, 2020}, {980, 2020}},    // holds both
-      {{980, 1400}, {1200, 1400}},   // sticks out of both
+      {{1166, 1534}, {1166, 1534}},  // contains the inner span
+      {{1190, 1490}, {1200, 1490}},  // within the inner span
+      {{1100, 1210}, {1100, 1200}},  // within the outer span
+      {{980, 2020}, {980, 2020}},    // contains both
+      {{980, 1400}, {1200, 1400}},   // protrudes from both
       {{1300, 1400}, {1300, 1400}}, {{0, 1000}, {0, 1000}},       {{2000, 2500}, {2000, 2500}},
       {{1000, 2000}, {1000, 2000}}, {{1000, 1000}, {1000, 1000}},
   };

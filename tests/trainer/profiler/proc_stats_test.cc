@@ -50,13 +50,13 @@ TEST(SystemReader, ReadsThisMachine) {
     for (const CounterSample& sample : samples) result.insert(sample.name);
     return result;
   };
-  EXPECT_FALSE(names(first).contains("cpu"));  // a share of no time
+  EXPECT_FALSE(names(first).contains("cpu"));  // there is no share of zero time
   EXPECT_TRUE(names(second).contains("cpu"));
   EXPECT_TRUE(names(second).contains("memory/virtual"));
   EXPECT_TRUE(names(second).contains("network/lo"));
   for (const CounterSample& sample : second) {
     if (sample.name == "memory/process") {
-      EXPECT_GT(sample.values.at(0).second, 0.001);  // this program has a megabyte and less than a terabyte
+      EXPECT_GT(sample.values.at(0).second, 0.001);  // this program has between a megabyte and a terabyte
       EXPECT_LT(sample.values.at(0).second, 1000);
     }
   }

@@ -1,4 +1,4 @@
-// A real run of the trainer under the profiler.
+// Runs the trainer for real under the profiler.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-// 5 batches an epoch of 2 microbatches; the second and third batch of the first epoch are recorded.
+// 5 batches per epoch with 2 microbatches each; the second and third batch of the first epoch are recorded.
 TrainerOptions ProfiledRun(const TempDir& folder, ProfilerOptions profiler = {}) {
   TrainerOptions options = SmallRun();
   options.run_folder = folder.path();
@@ -40,12 +40,12 @@ struct Slice {
   int64_t begin, end;  // nanoseconds
 };
 
-// The complete events of a row, by time, the longer first.
+// Returns the complete events of a row, ordered by time, the longer first.
 std::vector<Slice> Slices(const Json& trace, int64_t tid, int rank = 0) {
   std::vector<Slice> slices;
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] != "X" || event["tid"] != tid || event["pid"] != rank) continue;
-    // Microseconds with three decimals.
+    // These are microseconds with three decimals.
     const int64_t begin = std::llround(1e3 * event["ts"].get<double>());
     slices.push_back({event["name"], event["cat"], begin, begin + std::llround(1e3 * event["dur"].get<double>())});
   }
@@ -62,7 +62,7 @@ int64_t TrainingRow(const Json& trace) {
   return -1;
 }
 
-// What lies in what must lie in it whole: a viewer drops what does not.
+// Slices that overlap must nest completely, because a viewer drops those that do not.
 void ExpectNested(const std::vector<Slice>& slices) {
   std::vector<Slice> open;
   for (const Slice& slice : slices) {
@@ -80,7 +80,7 @@ std::map<std::string, int> Counts(const std::vector<Slice>& slices) {
   return counts;
 }
 
-// Names of the operators that lie in a slice of this name.
+// Returns the names of the operators that lie in a slice of this name.
 std::vector<std::string> OpsIn(const std::vector<Slice>& slices, const std::string& name) {
   std::vector<std::string> ops;
   for (const Slice& outer : slices) {
@@ -189,7 +189,7 @@ TEST(ProfiledRun, ChangesNothingInTheTraining) {
   EXPECT_EQ(LargestDifference(profiled, Train(std::move(plain))), 0);
 }
 
-// Ranks are threads here, and Kineto is one for the process: spans only.
+// Only spans are recorded, because ranks are threads here and the process has only one Kineto.
 TEST(ProfiledRun, TwoRanksAlignInOneFileAndMakeNoCollectiveForIt) {
   const TempDir folder;
   const auto run = [&](bool profile) {
@@ -222,7 +222,7 @@ TEST(ProfiledRun, TwoRanksAlignInOneFileAndMakeNoCollectiveForIt) {
   }
   ASSERT_EQ(waits[0].size(), 4u);
   ASSERT_EQ(waits[1].size(), 4u);
-  // Nobody leaves a reduction before the other has come to its batch: the clocks agree.
+  // No rank leaves a reduction before the other has reached its batch, so the clocks agree.
   for (size_t i = 1; i < 4; ++i) {
     EXPECT_GT(waits[0][i].end, waits[1][i - 1].begin);
     EXPECT_GT(waits[1][i].end, waits[0][i - 1].begin);

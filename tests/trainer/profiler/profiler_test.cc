@@ -1,4 +1,4 @@
-// The profiler driven by hand, without a trainer.
+// Drives the profiler by hand, without a trainer.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/profiler/profiler.h"
 
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Json = nlohmann::json;
 
-// Only spans and the files they make: no operators, no thread.
+// Records only spans and writes their files: no operators, no thread.
 ProfilerOptions SpansOnly(const CyclicSchedule& schedule) {
   ProfilerOptions options;
   options.schedule = schedule;
@@ -41,7 +41,7 @@ struct Driver {
     state.batches_per_epoch = 10;
   }
   void Fire(Event event) { EXPECT_TRUE(profiler.Run(event, state, logger).ok()); }
-  // Trains `count` batches; notes for each whether it was traced.
+  // Trains `count` batches, and records for each whether it was traced.
   void Batches(int count) {
     for (int i = 0; i < count; ++i) {
       Fire(Event::kBeforeDataloader);
@@ -80,7 +80,7 @@ TEST(Profiler, RecordsWhatTheScheduleSays) {
   EXPECT_THAT(run.Files(), ElementsAre("ep0-ba5-rank0.json", "ep0-ba5-rank0.verdict.txt", "ep0-ba9-rank0.json",
                                        "ep0-ba9-rank0.verdict.txt"));
   const Json trace = run.Trace("ep0-ba9-rank0.json");
-  EXPECT_EQ(CountNamed(trace, "forward"), 2);  // without those of the warm-up
+  EXPECT_EQ(CountNamed(trace, "forward"), 2);  // excluding those of the warm-up
   EXPECT_EQ(CountNamed(trace, "epoch 0 batch 7"), 1);
   EXPECT_EQ(CountNamed(trace, "epoch 0 batch 8"), 1);
 }

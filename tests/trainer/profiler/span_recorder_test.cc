@@ -40,7 +40,7 @@ TEST(SpanRecorder, CutsOpenSpansOffAndIgnoresTheirEnd) {
   const int64_t now = UnixNanos() + 1000;
   EXPECT_EQ(recorder.Take(now).records[0].end_ns, now);
   const Tracer::Span next = recorder.Begin(kInner);
-  recorder.End(open);  // of the trace before: must not end what has its place now
+  recorder.End(open);  // from the previous trace: must not end the span that has its slot now
   EXPECT_EQ(recorder.Take(7).records[0].end_ns, 7);
   recorder.End(next);
   EXPECT_TRUE(recorder.Take(0).records.empty());

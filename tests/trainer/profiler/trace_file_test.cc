@@ -19,13 +19,13 @@ using Json = nlohmann::json;
 
 constexpr int64_t kDay = int64_t{86'400} * 1'000'000'000;
 
-// One span named `name` at `time_ns`, of a rank whose run began on day `day`.
+// Writes one span named `name` at `time_ns`, of a rank whose run began on day `day`.
 std::string WriteOne(const TempDir& folder, const std::string& file, int rank, int64_t day, int64_t time_ns) {
   const std::string path = folder.Path(file);
   auto out = TraceFileWriter::Create(path, {day * kDay, rank, 2, "run"}).value();
   out->ProcessName(absl::StrCat("rank ", rank));
   out->Complete("work", "forward", time_ns, 2500, TraceRow::Thread(1));
-  EXPECT_FALSE(PathExists(path));  // not before it is whole
+  EXPECT_FALSE(PathExists(path));  // not before it is complete
   EXPECT_TRUE(out->Finish().ok());
   return path;
 }
@@ -141,7 +141,7 @@ TEST(TraceTool, MergesAFolder) {
   WriteOne(folder, "ep0-ba5-rank1.json", 1, 100, 100 * kDay);
   ASSERT_TRUE(AtomicWriteFile(folder.Path("other.json"), "{}").ok());
   std::ostringstream out, err;
-  for (int twice = 0; twice < 2; ++twice) {  // what was merged before is no input
+  for (int twice = 0; twice < 2; ++twice) {  // earlier merged files are not inputs
     EXPECT_EQ(RunTraceTool({"merge", folder.path()}, out, err), 0) << err.str();
     EXPECT_EQ(Read(folder.Path("merged_trace.json"))["composer"]["merged"].size(), 2u);
   }

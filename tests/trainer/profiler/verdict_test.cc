@@ -15,7 +15,7 @@ constexpr TraceName kEventSpan{"event/batch_end", "event"};
 constexpr TraceName kCallbackSpan{"callback/LRMonitor/event/batch_end", "callback"};
 constexpr TraceName kAlgorithmSpan{"algorithm/MixUp/event/before_forward", "algorithm"};
 
-// Milliseconds.
+// Times are in milliseconds.
 SpanRecord Span(const TraceName& name, double begin, double end, uint32_t thread = 1) {
   return {
       &name, static_cast<int64_t>(begin * 1e6), static_cast<int64_t>(end * 1e6), 0, thread, SpanRecord::Kind::kSpan};
@@ -39,7 +39,7 @@ OpEvent HostOp(const char* name, double begin, double end, uint64_t flops = 0, u
   return op;
 }
 
-// 0 to 100 ms, one batch.
+// The window extends from 0 to 100 ms and has one batch.
 Window OneBatch(std::vector<SpanRecord> spans) {
   Window window;
   window.end_ns = 100'000'000;
@@ -70,7 +70,7 @@ TEST(ProfileVerdict, EachInstantBelongsToTheInnermostSpan) {
 TEST(ProfileVerdict, EvaluationAndCheckpointsAreApart) {
   const ProfileVerdict verdict = Judge(OneBatch({Span(kForwardSpan, 0, 20), Span(kEvaluationSpan, 30, 60),
                                                  Span(kEventSpan, 40, 50), Span(kCheckpointSpan, 60, 80)}));
-  // 10 ms of callbacks inside the evaluation stay: 100 - 20 - 20.
+  // 10 ms of callbacks inside the evaluation remain: 100 - 20 - 20.
   EXPECT_DOUBLE_EQ(verdict.evaluation_seconds, 0.020);
   EXPECT_DOUBLE_EQ(verdict.checkpoint_seconds, 0.020);
   EXPECT_DOUBLE_EQ(verdict.seconds, 0.060);

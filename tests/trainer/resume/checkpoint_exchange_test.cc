@@ -44,7 +44,7 @@ TEST(CommunicatorExchange, AGroupsBytesStayInIt) {
     ranks.emplace_back([&threads, rank] {
       ThreadsCommunicator communicator(threads, rank);
       CommunicatorExchange exchange(communicator);
-      for (int turn = 0; turn < 2; ++turn) {  // the second group has the first one's colors, and is another
+      for (int turn = 0; turn < 2; ++turn) {  // the second group has the first one's colors, but is another group
         const auto group = exchange.Split(rank % 2);
         ASSERT_TRUE(group.ok()) << group.status();
         EXPECT_EQ((*group)->rank(), rank / 2);

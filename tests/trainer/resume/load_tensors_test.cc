@@ -1,4 +1,4 @@
-// Which of a checkpoint's algorithms' parts a run takes.
+// Tests which of a checkpoint's algorithm parts a run takes.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/resume/load_tensors.h"
 
@@ -74,7 +74,7 @@ TEST(AlgorithmLoadPlan, SaysWhatIsPassedOver) {
               ElementsAre(HasSubstr("algorithm EMA of the checkpoint is not in this run: its 2 tensors")));
 }
 
-// State without tensors is the algorithm's own affair; tensors without state are left.
+// State without tensors concerns only the algorithm; tensors without state are ignored.
 TEST(AlgorithmLoadPlan, StateAndTensorsAreTwoThings) {
   const Manifest manifest = With({"algorithms/B/x"}, {{"algorithms/A", "3"}});
   const AlgorithmLoadPlan plan = PlanAlgorithmLoad({"algorithms/A", "algorithms/B"}, manifest, {}, {});

@@ -6,7 +6,7 @@
 namespace composer {
 namespace {
 
-// With a GPU the module loads and shows it; without one the message says what is missing. Nothing in between.
+// With a GPU the module loads and shows it; without one the message says what is missing. There is no third outcome.
 TEST(CudaLoader, LoadsOrSaysWhatIsMissing) {
   const absl::StatusOr<CudaModule*> module = LoadCuda();
   if (module.ok()) {

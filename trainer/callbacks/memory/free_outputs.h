@@ -1,5 +1,6 @@
-// Lets go of the model's outputs before backward starts, so that their memory can be used by it: for models whose outputs
-// are large (the logits of a language model) and not needed by backward. Train metrics, if any, have seen them by then.
+// Releases the model's outputs before backward starts, so that backward can reuse their memory. This is for models
+// whose outputs are large (the logits of a language model) and not needed by backward. Train metrics, if any, have seen
+// the outputs by then.
 // Source: mosaicml composer/callbacks/free_outputs.py, which frees them before the train metrics see them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

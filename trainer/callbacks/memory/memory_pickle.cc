@@ -7,7 +7,7 @@
 namespace composer {
 namespace {
 
-// Python's pickle.py: the opcodes.
+// Opcodes of Python's pickle.py.
 constexpr char kProto = '\x80', kStop = '.', kEmptyList = ']', kAppends = 'e', kEmptyDict = '}', kSetItems = 'u',
                kMark = '(', kBinUnicode = 'X', kBinInt = 'J', kLong1 = '\x8a';
 
@@ -16,7 +16,7 @@ struct Block {
   int device = 0, stack = 0;
 };
 
-// A CPU's are shown as those of device 0, unless there is a GPU 0: then behind the GPUs.
+// CPU allocations are shown as those of device 0 or, when there is a GPU 0, of a device number after the GPUs'.
 int DeviceNumber(const AllocationEvent& event, int cpu) { return event.device < 0 ? cpu : event.device; }
 
 const char* ActionName(AllocationEvent::Kind kind) {
@@ -101,7 +101,7 @@ void PickleWriter::Int(int64_t value) {
     bytes_.push_back(kBinInt);
     LittleEndian(static_cast<uint64_t>(value), 4);
   } else {
-    bytes_ += {kLong1, 8};  // two's complement of 8 bytes
+    bytes_ += {kLong1, 8};  // an 8-byte two's complement number
     LittleEndian(static_cast<uint64_t>(value), 8);
   }
 }

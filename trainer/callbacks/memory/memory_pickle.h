@@ -1,6 +1,6 @@
-// An allocation history in the format of torch.cuda.memory._snapshot(): a Python pickle that https://pytorch.org/memory_viz
-// and torch/cuda/_memory_viz.py show as a timeline of live blocks. A CPU's allocations appear as those of device 0; the
-// stack of a block is its operations and the phase, without files. Pure.
+// Writes an allocation history in the format of torch.cuda.memory._snapshot(): a Python pickle that
+// https://pytorch.org/memory_viz and torch/cuda/_memory_viz.py show as a timeline of live blocks. CPU allocations
+// appear as those of device 0; a block's stack consists of its operations and the phase, without files. Pure.
 // Source: torch/cuda/memory.py, _memory_viz.py (2.11); the pickle format: Python's pickletools.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -15,20 +15,20 @@
 
 namespace composer {
 
-// A pickle (protocol 2) written value by value: only what a snapshot is made of.
+// Writes a pickle (protocol 2) value by value. It supports only the types that a snapshot consists of.
 class PickleWriter {
  public:
   PickleWriter();
   void Int(int64_t value);
   void String(absl::string_view value);  // UTF-8
-  // Values in between go into it.
+  // Values written in between become its elements.
   void BeginList();
   void EndList();
   void BeginDict();  // key, value, key, value, …
   void EndDict();
   void Entry(absl::string_view key, int64_t value);
   void Entry(absl::string_view key, absl::string_view value);
-  // The pickle; exactly one value must have been written.
+  // Returns the pickle. Exactly one value must have been written.
   std::string Finish() &&;
 
  private:
@@ -36,7 +36,8 @@ class PickleWriter {
   std::string bytes_;
 };
 
-// Traces of all devices in it, and as segments the blocks that were allocated in it and not freed.
+// Returns the traces of all devices in the history, with the blocks that were allocated in it and not freed as
+// segments.
 std::string MemorySnapshotPickle(const AllocationHistory& history);
 
 }  // namespace composer

@@ -1,13 +1,14 @@
-// Records every allocation of tensors for a few batches, once in a run, so that one can see what a step's memory is made
-// of: after `skip_batches` batches of this process, for `interval`. Writes
+// Records every allocation of tensors for a few batches, once per run, to show what a step's memory consists of. It
+// starts after `skip_batches` batches of this process and records for `interval`. It writes
 //
-//   {run_folder}/traces/rank{rank}.{batch}.memory_snapshot.pickle     for https://pytorch.org/memory_viz, see memory_pickle.h
+//   {run_folder}/traces/rank{rank}.{batch}.memory_snapshot.pickle
+//       for https://pytorch.org/memory_viz, see memory_pickle.h
 //
-// What it can do: on a CPU and on a GPU, address, size, time and operations of every allocation and free of the training
-// thread (a GPU's backward passes included). What Composer's, which asks the CUDA allocator itself, can do and this cannot:
-// Python or C++ stack traces, segments and fragmentation, blocks that were there before. Recorded blocks only: parameters
-// made at the start are not among them.
-// Not together with torch's profiler in the same batches: whichever starts second fails, this one with a warning.
+// On a CPU and on a GPU it records address, size, time and operations of every allocation and free of the training
+// thread (including a GPU's backward passes). Composer's, which asks the CUDA allocator itself, can do what this
+// cannot: Python or C++ stack traces, segments and fragmentation, and blocks that existed before. Only recorded blocks
+// appear: parameters made at the start are not among them.
+// It cannot record the same batches as torch's profiler: whichever starts second fails, this one with a warning.
 // Source: mosaicml composer/callbacks/memory_snapshot.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -23,14 +24,14 @@
 
 namespace composer {
 
-// Every rank writes a file of its own. What fails is warned of, and stops nothing.
+// Every rank writes its own file. A failure causes a warning and never stops the run.
 class MemorySnapshot final : public Callback {
  public:
   struct Options {
     int64_t skip_batches = 1;
     Time interval = Time::Batches(3);  // kBatch or kEpoch, at least 1
     int64_t max_entries = 100000;      // the newest are kept
-    std::string folder;                // "": {run_folder}/traces
+    std::string folder;                // "" means {run_folder}/traces
     std::string filename = "rank{rank}.{batch}.memory_snapshot";
   };
   explicit MemorySnapshot(Options options) : options_(std::move(options)) {}
@@ -51,7 +52,8 @@ class MemorySnapshot final : public Callback {
   std::unique_ptr<AllocationRecorder> recorder_;
 };
 
-// What is going on between this event and the next, for AllocationRecorder::SetPhase; null for events that change nothing.
+// Returns what happens between this event and the next, for AllocationRecorder::SetPhase. Null is for events that
+// change nothing.
 const char* PhaseAfter(Event event);
 
 }  // namespace composer

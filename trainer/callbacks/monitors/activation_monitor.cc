@@ -15,11 +15,12 @@ absl::Status ActivationMonitor::Run(Event event, State& state, Logger& logger) {
     index_.reset();
     return absl::OkStatus();
   }
-  recorder_.reset();  // of a forward that threw
+  recorder_.reset();  // left by a forward that threw
   const int64_t now = state.timestamp.Get(options_.interval.unit());
   if (now == last_ || now % options_.interval.count() != 0) return absl::OkStatus();
   last_ = now;
-  // Made anew: surgery, or a move to another device, may have changed the modules and where their tensors are.
+  // The index is rebuilt each time: surgery, or a move to another device, may have changed the modules and where their
+  // tensors are.
   index_ = std::make_unique<ModuleIndex>(*state.model);
   recorder_ = std::make_unique<ActivationRecorder>(*index_, options_.ignore_module_types);
   return absl::OkStatus();

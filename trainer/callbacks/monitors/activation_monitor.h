@@ -1,14 +1,15 @@
-// Logs, every `interval`, what the activations of one forward (the first microbatch of a batch) look like, Composer's
-// names, n from 0:
+// Logs, every `interval`, statistics of the activations of one forward (the first microbatch of a batch) under
+// Composer's names, with n from 0:
 //
 //   activations/{l2_norm,average,kurtosis,max}/<module>_input.<n>
 //   activations/{l2_norm,average,kurtosis,max}/<module>_output.<n>
 //
-// Each is taken over the last dimension and averaged over the others (activation_recorder.h, which also says how the
-// modules are seen: every module with parameters of its own without its help; others, such as a transformer's block, when
-// their forward opens a ModuleCall). Composer numbers outputs by sample, since it walks through the output tensor; here
-// an output is one tensor.
-// A measured forward takes about twice as long; others are as fast as without. Numbers are of rank 0's samples.
+// Each statistic is taken over the last dimension and averaged over the others. activation_recorder.h does this and
+// also says how modules are observed: every module with its own parameters is, automatically; others, such as a
+// transformer's block, are when their forward opens a ModuleCall. Composer numbers outputs by sample, since it iterates
+// over the output tensor; here an output is one tensor.
+// A measured forward takes about twice as long; others are as fast as without the monitor. The values are of rank 0's
+// samples.
 // Source: mosaicml composer/callbacks/activation_monitor.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -28,7 +29,7 @@ class ActivationMonitor final : public Callback {
  public:
   struct Options {
     Time interval = Time::Batches(25);  // kBatch or kEpoch, at least 1
-    // Modules whose name or type has one of these in it are not measured: "ln", "Dropout".
+    // Modules whose name or type contains one of these strings are not measured: "ln", "Dropout".
     std::vector<std::string> ignore_module_types;
   };
   explicit ActivationMonitor(Options options) : options_(std::move(options)) {}
@@ -43,7 +44,7 @@ class ActivationMonitor final : public Callback {
   Options options_;
   int64_t last_ = -1;  // when it last measured, in the interval's unit
   std::unique_ptr<ModuleIndex> index_;
-  std::unique_ptr<ActivationRecorder> recorder_;  // between the two events of a measured forward
+  std::unique_ptr<ActivationRecorder> recorder_;  // only between the two events of a measured forward
 };
 
 }  // namespace composer

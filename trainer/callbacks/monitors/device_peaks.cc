@@ -9,7 +9,7 @@
 namespace composer {
 namespace {
 
-// A GPU is the first row whose words are all in its name; 0: the type has no such units.
+// A GPU matches the first row whose words are all in its name. 0 means that it has no units for the type.
 // Sources: NVIDIA's data sheets (H200, H100, A100, A30, A10, L40S, L4, V100, T4); those of mosaicml
 // composer/callbacks/speed_monitor.py where it has the GPU.
 struct Row {
@@ -34,7 +34,7 @@ constexpr Row kRows[] = {
     {{"t4", ""}, 8.1e12, 0, 65e12, 0, 0},
 };
 
-// As a word of the name, so that "A10" is not found in "A100" nor "L4" in "L40".
+// Matches whole words only, so that "A10" is not found in "A100", nor "L4" in "L40".
 bool HasWord(absl::string_view name, absl::string_view word) {
   for (size_t at = name.find(word); at != absl::string_view::npos; at = name.find(word, at + 1)) {
     const size_t end = at + word.size();
@@ -50,7 +50,7 @@ double Of(const Row& row, MathType type) {
     case MathType::kFp32:
       return row.fp32;
     case MathType::kTf32:
-      return row.tf32 > 0 ? row.tf32 : row.fp32;  // where there is none, fp32 is computed as such
+      return row.tf32 > 0 ? row.tf32 : row.fp32;  // without TF32 units, products are computed in fp32
     case MathType::kFp16:
       return row.fp16;
     case MathType::kBf16:

@@ -1,4 +1,4 @@
-// Logs the learning rate that each parameter group had in the batch that just ended: lr-<Optimizer>/group<i>, as in
+// Logs the learning rate that each parameter group had in the batch that just ended, as lr-<Optimizer>/group<i>, e.g.
 // `lr-DecoupledAdamW/group0`. Source: mosaicml composer/callbacks/lr_monitor.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -24,8 +24,8 @@ double Gigabytes(int64_t bytes) {
 }
 
 struct StatEntry {
-  const char* key;   // torch.cuda.memory_stats'
-  const char* name;  // Composer's
+  const char* key;   // in torch.cuda.memory_stats
+  const char* name;  // in Composer
   int64_t DeviceMemory::* value;
 };
 constexpr StatEntry kStatEntries[] = {

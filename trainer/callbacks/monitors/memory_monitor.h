@@ -1,16 +1,17 @@
 // Logs the memory of this process's device (rank 0's, where the logs are written) every `interval` batches, in GB = 1e9
 // bytes with 5 significant digits.
 //
-// GPU, from the caching allocator, Composer's names (allocated: in tensors; active: those and blocks that another stream
-// still uses; inactive: what cannot be given back of split blocks; reserved: taken from the driver):
+// On a GPU the values come from the caching allocator and have Composer's names. Allocated bytes are in tensors; active
+// ones also include blocks that another stream still uses; inactive ones belong to split blocks and cannot be given
+// back; reserved ones were taken from the driver:
 //   memory/current_{allocated,active,inactive,reserved}_mem
 //   memory/peak_{allocated,active,inactive,reserved}_mem     since the process started
 //   memory/alloc_retries                                     how often the cache had to be emptied
-// memory_keys chooses among them and names them anew, by torch's names: allocated_bytes.all.current, active_bytes,
+// memory_keys selects and renames them, by torch's names: allocated_bytes.all.current, active_bytes,
 // inactive_split_bytes and reserved_bytes, each .all.current or .all.peak, and num_alloc_retries.
-// CPU, which Composer's has nothing for:
+// On a CPU, for which Composer logs nothing:
 //   memory/current_resident_mem   resident pages now, /proc/self/statm
-//   memory/peak_resident_mem      the most it ever was, VmHWM of /proc/self/status
+//   memory/peak_resident_mem      their maximum so far, VmHWM of /proc/self/status
 //
 // With dist_aggregate_batch_interval, every so many batches also <name>_avg, <name>_min and <name>_max of each of these
 // over all ranks that can read theirs. That is one small all-gather, at those batches and no others.
@@ -33,12 +34,12 @@ namespace composer {
 
 class Communicator;
 
-// What cannot be read is warned of once and not logged.
+// A value that cannot be read is not logged; a warning says so once.
 class MemoryMonitor final : public Callback {
  public:
   struct Options {
     int64_t interval = 10;                                         // batches; a reading costs some 50 microseconds
-    std::vector<std::pair<std::string, std::string>> memory_keys;  // torch's name, ours; empty: all, as above
+    std::vector<std::pair<std::string, std::string>> memory_keys;  // torch's name, ours; empty means all of the above
     int64_t dist_aggregate_batch_interval = 0;                     // 0: never
   };
   // communicator: the run's, of all ranks (TrainerOptions::communicator); outlives the monitor. Null: one rank.
@@ -60,10 +61,10 @@ class MemoryMonitor final : public Callback {
   bool warned_ = false;
 };
 
-// The metrics of a GPU's allocator, without "memory/"; those of `keys`, or all.
+// Returns the metrics of a GPU's allocator, without "memory/": those in `keys`, or all.
 std::vector<std::pair<std::string, double>> DeviceMemoryMetrics(
     const DeviceMemory& memory, const std::vector<std::pair<std::string, std::string>>& keys = {});
-// The names that memory_keys may have.
+// Returns the names that memory_keys may have.
 std::vector<std::string> DeviceMemoryKeys();
 
 }  // namespace composer

@@ -1,5 +1,6 @@
-// Stops the run when the loss of a step is NaN or infinite, before its gradients reach the parameters: the last checkpoint is
-// still good. Composer's looks at each rank's loss, and at NaN only; an infinite loss is NaN one step later.
+// Stops the run when the loss of a step is NaN or infinite, before its gradients reach the parameters, so the last
+// checkpoint is still good. Composer's checks each rank's loss, and for NaN only; an infinite loss becomes NaN one step
+// later.
 // Source: mosaicml composer/callbacks/nan_monitor.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -10,8 +11,8 @@
 
 namespace composer {
 
-// Looks at the loss over all ranks, so that they all stop at the same step and nobody waits in a collective. Fails with kInvalidArgument:
-// computed again, the step would give the same NaN, so the launcher must not restart it.
+// Checks the loss over all ranks, so that they all stop at the same step and none waits in a collective. Fails with
+// kInvalidArgument: the step would give the same NaN when repeated, so the launcher must not restart it.
 class NaNMonitor final : public Callback {
  public:
   std::string name() const override { return "NaNMonitor"; }

@@ -34,8 +34,8 @@ absl::flat_hash_map<std::string, at::Tensor> FirstMoments(Optimizer& optimizer) 
   return moments;
 }
 
-// norms: of the parts of tensors that this rank has, each like the parameter at its place; of the whole tensors
-// afterwards. All ranks have the same list.
+// norms are those of this rank's parts of tensors, each laid out like the parameter at its position, and become those
+// of the whole tensors. All ranks must have the same list.
 void SumNormsOverShards(const std::vector<at::Tensor>& params, ModelSharding& sharding, std::vector<double>& norms) {
   const at::Tensor squares = at::empty({static_cast<int64_t>(norms.size())}, at::kDouble);
   auto* data = static_cast<double*>(squares.mutable_data_ptr());
@@ -56,7 +56,7 @@ std::vector<double> L2Norms(const std::vector<at::Tensor>& tensors) {
   for (const auto& [kind, members] : alike) {
     std::vector<at::Tensor> list;
     for (const size_t i : members) list.push_back(tensors[i].detach());
-    // The only wait for the device.
+    // This is the only wait for the device.
     const at::Tensor values = at::stack(at::_foreach_norm(list, 2)).to(at::TensorOptions(at::kCPU).dtype(at::kDouble));
     for (size_t n = 0; n < members.size(); ++n)
       norms[members[n]] = static_cast<const double*>(values.const_data_ptr())[n];
@@ -65,7 +65,7 @@ std::vector<double> L2Norms(const std::vector<at::Tensor>& tensors) {
 }
 
 absl::Status OptimizerMonitor::Run(Event event, State& state, Logger& logger) {
-  const bool sums = state.sharding != nullptr;  // with all ranks, also those that log nothing
+  const bool sums = state.sharding != nullptr;  // needs all ranks, also those that log nothing
   if ((!logger.has_destinations() && !sums) || state.optimizer == nullptr) return absl::OkStatus();
   const bool before_step = event == Event::kAfterTrainBatch;
   const int64_t batch = state.timestamp.batch + (before_step ? 1 : 0);
@@ -88,7 +88,7 @@ void OptimizerMonitor::CopyParameters(const State& state) {
 
 void OptimizerMonitor::LogNorms(State& state, Logger& logger) {
   std::vector<std::pair<std::string, at::Tensor>> measured;
-  std::vector<at::Tensor> params;  // whose gradient, value, moment or update it is
+  std::vector<at::Tensor> params;  // the parameter whose gradient, value, moment or update it is
   const auto moments =
       options_.log_optimizer_metrics ? FirstMoments(*state.optimizer) : absl::flat_hash_map<std::string, at::Tensor>();
   size_t position = 0, num_grads = 0;
@@ -103,7 +103,7 @@ void OptimizerMonitor::LogNorms(State& state, Logger& logger) {
     if (!options_.log_optimizer_metrics) return;
     add("param", param);
     if (const auto it = moments.find(name); it != moments.end()) add("moment", it->second);
-    // Absent when a gradient came into being after AFTER_TRAIN_BATCH: then what changed is not known.
+    // It is absent when a gradient appeared after AFTER_TRAIN_BATCH; the change is not known then.
     if (position < before_.size() && before_[position].sizes() == param.sizes())
       add("update", before_[position].neg_().add_(param));
     ++position;

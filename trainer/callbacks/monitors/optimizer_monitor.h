@@ -1,19 +1,20 @@
-// Logs, every `interval` batches, the L2 norms of what the optimizer works with, in the batch that just ended:
+// Logs, every `interval` batches, the L2 norms of the optimizer's tensors in the batch that just ended:
 //
 //   l2_norm/grad/global          of all gradients together: sqrt(sum of squares of the ones below)
 //   l2_norm/grad/<parameter>     of its gradient as the optimizer saw it: reduced over ranks, unscaled, clipped
 //   l2_norm/param/<parameter>    after the step
-//   l2_norm/update/<parameter>   of what the step changed: value after - value before, whatever the optimizer
+//   l2_norm/update/<parameter>   of the change made by the step: value after - value before, for any optimizer
 //   l2_norm/moment/<parameter>   of exp_avg (Adam) or momentum_buffer (SGD) after the step, where the optimizer has one
 //
-// Parameters without a gradient are left out. log_optimizer_metrics: false leaves the gradients only.
+// Parameters without a gradient are left out. With log_optimizer_metrics: false only the gradients are logged.
 //
-// When: BATCH_END. The loop drops gradients at the start of the next step, not at the end of this one, so they are still
-// there. For `update` the parameters are copied at AFTER_TRAIN_BATCH, right before the optimizer steps: between the two
-// the callback holds one more copy of the parameters, in a measured batch only (Composer computes the update from Adam's
-// state instead: no copy, but only for its own AdamW, and with the parameters after the step in the weight decay).
-// Cost of a measured batch: one foreach_norm and one transfer a dtype, not a norm and a wait a parameter.
-// Sharded or split parameters: norms are of the whole ones, by one collective a measured batch.
+// The norms are taken at BATCH_END. The loop drops gradients at the start of the next step, not at the end of this one,
+// so they still exist then. For `update` the parameters are copied at AFTER_TRAIN_BATCH, right before the optimizer
+// steps: between the two events the callback holds one more copy of the parameters, in a measured batch only. (Composer
+// computes the update from Adam's state instead: without a copy, but only for its own AdamW, and with the parameters
+// after the step in the weight decay.)
+// A measured batch costs one foreach_norm and one transfer per dtype, not a norm and a wait per parameter.
+// Norms of sharded or split parameters are those of the whole ones, by one collective per measured batch.
 // Source: mosaicml composer/callbacks/optimizer_monitor.py, optim/decoupled_weight_decay.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -30,7 +31,7 @@
 
 namespace composer {
 
-// On ranks whose logger writes nothing it does nothing but its part of that collective.
+// On ranks whose logger writes nothing, it only takes part in that collective.
 class OptimizerMonitor final : public Callback {
  public:
   struct Options {
@@ -51,7 +52,7 @@ class OptimizerMonitor final : public Callback {
   std::vector<at::Tensor> before_;  // parameters with a gradient, in the order of the groups; empty between batches
 };
 
-// (name, L2 norm) of each tensor, in the same order, as float64. One foreach_norm for each dtype and device.
+// Returns the L2 norm of each tensor, in the same order, as float64. Runs one foreach_norm for each dtype and device.
 std::vector<double> L2Norms(const std::vector<at::Tensor>& tensors);
 
 }  // namespace composer

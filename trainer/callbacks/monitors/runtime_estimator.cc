@@ -9,7 +9,7 @@
 namespace composer {
 namespace {
 
-// Epochs are counted in whole ones; between their ends the batches say how far the run is.
+// The timestamp counts whole epochs; the batches give the progress between their ends.
 double Done(const State& state) {
   double fraction = ElapsedFraction(state.timestamp, state.max_duration);
   if (state.max_duration.unit() == TimeUnit::kEpoch && state.batches_per_epoch > 0) {

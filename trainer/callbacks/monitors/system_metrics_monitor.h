@@ -1,4 +1,4 @@
-// Logs what the machine of rank 0 is doing, at most once every `interval`, at BATCH_START and EVAL_BATCH_START. Names are
+// Logs the load of rank 0's machine, at most once every `interval`, at BATCH_START and EVAL_BATCH_START. Names are
 // Composer's:
 //
 //   cpu_percentage                                        all processors, since the last reading (none at the first)
@@ -9,9 +9,9 @@
 //   with log_all_data instead: gpu_percentage_rank_<i>, …, i = NVML's number of the GPU, which is the local rank
 //     where ranks have GPUs in order
 //
-// Composer's gathers every rank's numbers as Python objects at every batch, and has the rank in the names of min and max,
-// so that a chart breaks whenever another rank becomes the hottest. Here the GPUs of the node are asked directly; other
-// nodes are not.
+// Composer's gathers every rank's numbers as Python objects at every batch, and puts the rank into the names of min and
+// max, so that a chart breaks whenever another rank becomes the hottest. Here the node's own GPUs are queried directly,
+// and other nodes' are not.
 // Source: mosaicml composer/callbacks/system_metrics_monitor.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -27,16 +27,16 @@
 
 namespace composer {
 
-// What cannot be measured is warned of once and not logged. A reading costs some 100 us, and 1 ms a GPU.
+// A value that cannot be measured is not logged; a warning says so once. A reading costs some 100 us, and 1 ms per GPU.
 class SystemMetricsMonitor final : public Callback {
  public:
   struct Options {
     bool log_all_data = false;
-    absl::Duration interval = absl::Seconds(1);  // 0: at every batch
+    absl::Duration interval = absl::Seconds(1);  // 0 means at every batch
     std::string proc = "/proc";
     std::string nvml_library = "libnvidia-ml.so.1";
   };
-  // clock outlives the monitor.
+  // clock must outlive the monitor.
   explicit SystemMetricsMonitor(Options options, const Clock& clock = RealClock::Get());
 
   std::string name() const override { return "SystemMetricsMonitor"; }
@@ -51,7 +51,7 @@ class SystemMetricsMonitor final : public Callback {
 
   Options options_;
   const Clock& clock_;
-  std::unique_ptr<Nvml> nvml_;  // null: no GPUs
+  std::unique_ptr<Nvml> nvml_;  // null when there are no GPUs
   std::optional<CpuTimes> cpu_;
   absl::Time next_;
   bool warned_ = false;

@@ -1,10 +1,10 @@
-// The two rates that the records of every job have: with s, k, t = samples, tokens and seconds of training over the last
+// Logs the two rates that every job records. With s, k, t = samples, tokens and seconds of training over the last
 // kWindow batches (fewer at the start), it logs at every batch end but the first
 //
 //   throughput/samples_per_sec    s / t
 //   throughput/tokens_per_sec     k / t     when the data has tokens
 //
-// t excludes evaluations and checkpoints. Jobs with a speed_monitor, which logs these and more, do not have it.
+// t excludes evaluations and checkpoints. Jobs with a speed_monitor, which logs these rates and more, do not use this.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -17,7 +17,7 @@ void LogAs(const std::string& name, const std::vector<Image>& images, const Stat
   logger.LogImages(ImageRecord{state.timestamp, name, images});
 }
 
-// Targets [B, H, W], or one number a class: [B, classes, H, W].
+// Converts targets to [B, H, W]: from that shape, or from one number per class, [B, classes, H, W].
 at::Tensor ClassesOf(const at::Tensor& targets, bool channels_last) {
   return targets.dim() == 4 ? targets.argmax(channels_last ? 3 : 1) : targets;
 }

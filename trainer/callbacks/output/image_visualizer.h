@@ -1,6 +1,7 @@
-// Hands the loggers the first images of a batch, every `interval` batches (or epochs) of training and at the start of each
-// evaluation: Images/Train, Images/Eval. With mode segmentation also Images/Train/prediction (the class with the largest
-// output) and Images/Train/ground_truth, as colours. Batches that are no images (image_tensors.h) are left alone.
+// Passes the first images of a batch to the loggers, every `interval` batches (or epochs) of training and at the start
+// of each evaluation: Images/Train, Images/Eval. With mode segmentation it also logs Images/Train/prediction (the class
+// with the largest output) and Images/Train/ground_truth, as colours. Batches that are not images (image_tensors.h) are
+// skipped.
 // Source: mosaicml composer/callbacks/image_visualizer.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -16,12 +17,12 @@ class ImageVisualizer final : public Callback {
  public:
   enum class Mode {
     kInput,
-    kSegmentation,  // outputs [B, classes, H, W], targets [B, H, W] or as the outputs
+    kSegmentation,  // outputs [B, classes, H, W], targets [B, H, W] or of the outputs' shape
   };
   struct Options {
     Time interval = Time::Batches(100);  // kBatch or kEpoch, at least 1
     Mode mode = Mode::kInput;
-    int64_t num_images = 8;  // at most; as many as the microbatch has
+    int64_t num_images = 8;  // at most; fewer when the microbatch has fewer
     bool channels_last = false;
   };
   explicit ImageVisualizer(const Options& options) : options_(options) {}
@@ -35,7 +36,7 @@ class ImageVisualizer final : public Callback {
 
   Options options_;
   int64_t last_ = -1;   // when training images were last logged, in the interval's unit
-  bool shown_ = false;  // images of the running evaluation are logged: its first batch may be several microbatches
+  bool shown_ = false;  // the current evaluation's images are logged: its first batch may be several microbatches
 };
 
 }  // namespace composer

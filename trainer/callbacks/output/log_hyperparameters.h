@@ -1,4 +1,4 @@
-// Hands the run's settings to the loggers, once, before anything else is logged.
+// Passes the run's settings to the loggers, once, before anything else is logged.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -16,7 +16,7 @@
 namespace composer {
 namespace {
 
-// MLPerf's names of optimizers. Source: mlperf_logging/mllog/constants.py.
+// Returns MLPerf's name of an optimizer. Source: mlperf_logging/mllog/constants.py.
 std::string OptimizerName(const std::string& name) {
   static constexpr std::pair<absl::string_view, absl::string_view> kNames[] = {
       {"DecoupledSGDW", "sgd"}, {"SGD", "sgd"}, {"DecoupledAdamW", "adamw"}, {"AdamW", "adamw"}, {"Adam", "adam"}};
@@ -26,7 +26,7 @@ std::string OptimizerName(const std::string& name) {
   return name;
 }
 
-// Numbers as numbers.
+// Converts numbers to JSON numbers.
 nlohmann::ordered_json SettingJson(const std::string& text) {
   if (int64_t whole = 0; absl::SimpleAtoi(text, &whole)) return whole;
   if (double number = 0; absl::SimpleAtod(text, &number)) return number;
@@ -81,7 +81,7 @@ absl::Status MLPerfCallback::StartRun(const State& state) {
   by_epoch_ = state.max_duration.unit() == TimeUnit::kEpoch;
   if (state.rank != 0) {
     held_.clear();
-    stopped_ = true;  // nothing is held for a file that never opens
+    stopped_ = true;  // nothing is held for a file that is never opened
     return absl::OkStatus();
   }
   const std::string before = std::exchange(held_, "");
@@ -152,7 +152,7 @@ absl::Status MLPerfCallback::OnEpoch(Event event, const State& state) {
         Line(MlperfEvent::kIntervalStart, "block_start", nullptr, {{"first_epoch_num", epoch}, {"epoch_count", 1}}));
     return Line(MlperfEvent::kIntervalStart, "epoch_start", nullptr, {{"epoch_num", epoch}});
   }
-  const int64_t epoch = state.timestamp.epoch;  // counted already
+  const int64_t epoch = state.timestamp.epoch;  // already incremented
   RETURN_IF_ERROR(Line(MlperfEvent::kIntervalEnd, "epoch_stop", nullptr, {{"epoch_num", epoch}}));
   return Line(MlperfEvent::kIntervalEnd, "block_stop", nullptr, {{"first_epoch_num", epoch}, {"epoch_count", 1}});
 }

@@ -16,7 +16,8 @@ namespace composer {
 
 enum class MlperfEvent { kPointInTime, kIntervalStart, kIntervalEnd };
 
-// With '\n'. metadata: an object; where the line was written is put in front of it.
+// Returns the line with '\n'. metadata is an object, which gets the place in the source that wrote the line as its
+// first fields.
 std::string MlperfLine(absl::Time now, MlperfEvent event, absl::string_view key, const nlohmann::ordered_json& value,
                        const nlohmann::ordered_json& metadata = nlohmann::ordered_json::object(),
                        const std::source_location& where = std::source_location::current());

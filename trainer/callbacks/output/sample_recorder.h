@@ -1,12 +1,11 @@
-// Writes down which samples each rank trained on, so that a test or a user can prove that a resumed run took every
-// sample once. Each rank appends to {run_folder}/logs/samples-rank<rank>.jsonl one line a batch, before it is trained
-// on:
+// Records which samples each rank trained on, so that a test or a user can prove that a resumed run took every sample
+// once. Before each batch is trained, each rank appends a line to {run_folder}/logs/samples-rank<rank>.jsonl:
 //
 //   {"epoch":0,"batch":1,"sample_ids":[17,4]}        batch: of the run, counting from 1
 //
-// Of a tensor-parallel group, whose ranks see the same samples, the first rank alone writes.
-// A batch that is trained again after a restart has a line per attempt: the last one counts. A line is one write(), so
-// a kill leaves whole lines.
+// Only the first rank of a tensor-parallel group writes, since all its ranks see the same samples.
+// A batch that is trained again after a restart has a line per attempt, of which the last one counts. A line is one
+// write(), so a kill leaves whole lines.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +15,7 @@
 
 namespace composer {
 
-// Errors: kFailedPrecondition without a run folder, else those of the file system; they stop the run, since a record
+// Returns kFailedPrecondition without a run folder, else the file system's errors. Errors stop the run, since a record
 // with holes proves nothing.
 class SampleRecorder final : public Callback {
  public:

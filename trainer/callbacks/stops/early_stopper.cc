@@ -37,7 +37,7 @@ bool EarlyStopper::OutOfPatience(const State& state) const {
   return static_cast<double>(state.timestamp.Get(unit) - best_seen_.Get(unit)) > limit;
 }
 
-// JSON has no NaN: null stands for it.
+// JSON has no NaN, so null stands for it.
 std::string EarlyStopper::SaveState() const {
   if (!has_best_) return "";
   return nlohmann::json{{"best", best_}, {"best_seen", nlohmann::json::parse(best_seen_.ToJson())}}.dump();

@@ -1,12 +1,13 @@
-// Ends the run when a metric has not become better for longer than `patience`.
+// Ends the run when a metric has not improved for longer than `patience`.
 //
 //   a value is the new best when it is better by more than min_delta than the best so far (the first one always is)
 //   the run ends when now - (when the best was seen) > patience, in patience's unit, as of the metric's latest value;
-//   so 1ep with an evaluation each epoch bears one bad evaluation and ends at the second
-//   metrics of an evaluation are looked at when it ends; others at the end of each epoch when patience is in epochs,
+//   so 1ep with an evaluation each epoch tolerates one bad evaluation and ends at the second
+//   metrics of an evaluation are checked when it ends; others at the end of each epoch when patience is in epochs,
 //   else at each batch end
 //
-// The best and when it was seen are saved with checkpoints. Source: mosaicml composer/callbacks/early_stopper.py.
+// The best value and when it was seen are saved with checkpoints.
+// Source: mosaicml composer/callbacks/early_stopper.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +19,7 @@
 
 namespace composer {
 
-// Warns at the end of a run in which nothing logged the metric.
+// Warns at the end of a run in which the metric was never logged.
 class EarlyStopper final : public Callback {
  public:
   struct Options {

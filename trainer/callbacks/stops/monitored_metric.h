@@ -1,4 +1,4 @@
-// The metric that a stopper watches: when it has news, and which way is better.
+// The metric that a stopper watches: when it has a new value, and which direction is better.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,28 +15,28 @@ namespace composer {
 
 enum class Better { kByName, kLess, kGreater };
 
-// True for names with loss, error, perplexity (Composer's list) or entropy (missing there, so that CrossEntropy was to
-// rise), in any case.
+// Returns true for names that contain loss, error, perplexity (Composer's list) or entropy (missing there, so that
+// CrossEntropy was expected to rise), in any case.
 bool LessIsBetterByName(absl::string_view metric);
 
-// The full name of what Composer calls by two: the metric of a loader. `monitor` may be a full name already (it has a
-// '/'); then the label is not looked at. ("MulticlassAccuracy", "eval") -> "metrics/eval/MulticlassAccuracy".
+// Returns the full name of a metric of a loader, which Composer identifies by two names: ("MulticlassAccuracy", "eval")
+// -> "metrics/eval/MulticlassAccuracy". When `monitor` is a full name already (it has a '/'), the label is ignored.
 std::string MonitoredName(absl::string_view monitor, absl::string_view dataloader_label);
 
-// When a metric that is not an evaluation's is looked at.
+// When a metric that is not an evaluation's is checked.
 enum class LookAt { kBatchEnd, kEpochEnd };
 
 class MonitoredMetric {
  public:
-  // name: any logged one, "loss/train/total" or "metrics/eval/MulticlassAccuracy".
+  // name is that of any logged metric: "loss/train/total" or "metrics/eval/MulticlassAccuracy".
   explicit MonitoredMetric(std::string name, Better better = Better::kByName, LookAt look_at = LookAt::kBatchEnd);
 
   const std::string& name() const { return name_; }
-  // a is better than b by more than margin. Every number is better than NaN.
+  // Returns whether a is better than b by more than margin. Every number is better than NaN.
   bool IsBetter(double a, double b, double margin) const;
-  // News: for metrics/<label>/…, at the end of each evaluation with that label; for others at the end of each epoch, or
-  // at a batch end, then only when the value is not the last one seen (a metric that is measured every so many batches
-  // stays as it is in between). nullopt: none.
+  // Returns a new value, or nullopt when there is none. metrics/<label>/… have one at the end of each evaluation with
+  // that label. Others have one at the end of each epoch, or at a batch end; at a batch end only when the value differs
+  // from the last one seen (a metric that is not measured every batch keeps its value in between).
   std::optional<double> News(Event event, const State& state, const Logger& logger);
   bool ever_seen() const { return seen_; }
 
@@ -44,7 +44,7 @@ class MonitoredMetric {
   std::string name_;
   bool less_is_better_;
   LookAt look_at_;
-  bool of_evaluation_ = false;  // it has been seen to be one's: batches and epochs have no news of it
+  bool of_evaluation_ = false;  // known to be an evaluation's: batches and epochs have no new value of it
   bool seen_ = false;
   double last_ = std::numeric_limits<double>::quiet_NaN();
 };

@@ -1,5 +1,5 @@
 // Ends the run once a metric is better than a threshold: below it when less is better, else above it. Metrics of an
-// evaluation are looked at when it ends; others at the end of each epoch, with stop_on_batch at each batch end.
+// evaluation are checked when it ends; others at the end of each epoch, or with stop_on_batch at each batch end.
 // Source: mosaicml composer/callbacks/threshold_stopper.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace composer {
 
-// Warns at the end of a run in which nothing logged the metric.
+// Warns at the end of a run in which the metric was never logged.
 class ThresholdStopper final : public Callback {
  public:
   struct Options {

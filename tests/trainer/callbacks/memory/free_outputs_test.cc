@@ -22,7 +22,7 @@ TEST_F(FreeOutputsTest, BackwardGoesOnWithoutThem) {
   EXPECT_TRUE(callback.events().Has(Event::kBeforeBackward));
   ASSERT_TRUE(Fire(callback, Event::kBeforeBackward).ok());
   EXPECT_FALSE(state_.outputs.defined());
-  EXPECT_TRUE(outputs.expired());  // nobody else holds them: the memory is free
+  EXPECT_TRUE(outputs.expired());  // nobody else holds them, so the memory is free
   state_.loss.backward();
   EXPECT_TRUE(torch::equal(model.parameters()[0].grad(), torch::ones({2, 2})));
 }

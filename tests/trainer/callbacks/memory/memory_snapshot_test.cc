@@ -1,4 +1,5 @@
-// What is recorded, and the file of it, read by Python's unpickler and by torch's own tool (torch/cuda/_memory_viz.py).
+// Tests what is recorded, and the resulting file, which Python's unpickler and torch's own tool
+// (torch/cuda/_memory_viz.py) read.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/callbacks/memory/memory_snapshot.h"
 
@@ -25,7 +26,7 @@ using ::testing::IsEmpty;
 
 using Kind = AllocationEvent::Kind;
 
-// The pickle as JSON, by Python.
+// Returns the pickle as JSON, converted by Python.
 std::string PickleAsJson(const std::string& path) {
   return RunPythonScript("import json, pickle, sys; print(json.dumps(pickle.load(open(sys.argv[1], 'rb'))))", {path});
 }
@@ -69,7 +70,7 @@ TEST_F(PickleWriterTest, TextsListsAndDictsInsideEachOther) {
                             {"list", nlohmann::json::array({nlohmann::json::object(), nlohmann::json::array()})}}));
 }
 
-// 64 bytes that stay, 32 that come and go on a GPU, and a request that failed.
+// 64 bytes are allocated and kept, 32 are allocated and freed on a GPU, and one request fails.
 AllocationHistory SmallHistory() {
   AllocationHistory history;
   history.stacks = {{"forward"}, {"aten::empty", "aten::addmm", "forward"}};
@@ -95,7 +96,7 @@ TEST(MemoryPickleTest, HasTracesByDeviceAndWhatIsLeftAsSegments) {
   for (const auto& event : snapshot["device_traces"][0]) actions.push_back(event["action"]);
   EXPECT_THAT(actions, ElementsAre("alloc", "free_requested", "free_completed", "oom"));
   EXPECT_EQ(snapshot["device_traces"][0][3]["size"], 5'000'000'000);
-  const auto& kept = snapshot["device_traces"][1][0];  // the CPU comes behind the GPUs
+  const auto& kept = snapshot["device_traces"][1][0];  // the CPU follows the GPUs
   EXPECT_EQ(kept["addr"], 0x7fff00000000);
   EXPECT_EQ(kept["time_us"], 1000);
   std::vector<std::string> frames;
@@ -165,14 +166,14 @@ TEST(AllocationRecorderTest, OneAtATimeAndNotBesideAProfiler) {
     EXPECT_EQ(second.Start().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_FALSE(second.running());
   }
-  AllocationRecorder again(10);  // the first one's destructor has given the place back
+  AllocationRecorder again(10);  // the first one's destructor has released the slot
   EXPECT_TRUE(again.Start().ok());
 }
 
 class MemorySnapshotTest : public CallbackTest {
  protected:
   MemorySnapshotTest() { state_.run_folder = dir_.path(), state_.rank = 3, state_.run_name = "r"; }
-  // A step that allocates `floats` in its forward pass.
+  // Runs a step that allocates `floats` in its forward pass.
   void StepOf(MemorySnapshot& callback, int64_t floats) {
     ASSERT_TRUE(Fire(callback, Event::kBatchStart).ok());
     ASSERT_TRUE(Fire(callback, Event::kBeforeForward).ok());
@@ -181,7 +182,7 @@ class MemorySnapshotTest : public CallbackTest {
     torch::empty({floats + 1}, torch::kFloat);
     Step(callback, absl::Seconds(1));
   }
-  // {bytes: innermost to outermost names} of the allocations in a file.
+  // Returns {bytes: innermost to outermost names} of the allocations in a file.
   std::map<int64_t, std::vector<std::string>> Allocations(const std::string& name) {
     std::map<int64_t, std::vector<std::string>> found;
     const std::string text = PickleAsJson(dir_.Path(name));

@@ -24,7 +24,7 @@ using ::testing::Not;
 class ActivationMonitorTest : public CallbackTest {
  protected:
   ActivationMonitorTest() { Record(); }
-  // A forward of the model as the loop makes it; the names that were logged in it.
+  // Runs a forward of the model as the loop does, and returns the names that were logged in it.
   std::set<std::string> Forward(ActivationMonitor& monitor) {
     EXPECT_TRUE(Fire(monitor, Event::kBeforeForward).ok());
     state_.outputs = state_.model->forward(state_.batch);
@@ -40,7 +40,7 @@ class ActivationMonitorTest : public CallbackTest {
 };
 
 TEST(ActivationStatisticsTest, AreTakenOverTheLastDimension) {
-  // Rows {1, 2, 3, 6} (mean 3, m2 = 3.5, m4 = 24.5) and {-1, -1, 1, 1} (mean 0, m2 = m4 = 1).
+  // Rows are {1, 2, 3, 6} (mean 3, m2 = 3.5, m4 = 24.5) and {-1, -1, 1, 1} (mean 0, m2 = m4 = 1).
   const at::Tensor x = torch::tensor({{1.0F, 2.0F, 3.0F, 6.0F}, {-1.0F, -1.0F, 1.0F, 1.0F}});
   const at::Tensor s = ActivationStatisticsOf(x.requires_grad_());
   EXPECT_FALSE(s.requires_grad());
@@ -63,7 +63,7 @@ TEST_F(ActivationMonitorTest, EveryLayerOfAPerceptronIsSeen) {
   EXPECT_DOUBLE_EQ(Last("max/layers.0_input.0"), 1.5);
   const auto params = state_.model->named_parameters();
   const at::Tensor hidden = state_.batch.inputs.matmul(params["layers.0.weight"].t()) + params["layers.0.bias"];
-  EXPECT_NEAR(Last("average/layers.0_output.0"), hidden.mean().item<double>(), 1e-6);  // before the ReLU, in place
+  EXPECT_NEAR(Last("average/layers.0_output.0"), hidden.mean().item<double>(), 1e-6);  // before the in-place ReLU
   EXPECT_NEAR(Last("average/layers.1_input.0"), hidden.relu().mean().item<double>(), 1e-6);
   EXPECT_NEAR(Last("average/layers.1_output.0"), state_.outputs.mean().item<double>(), 1e-6);
 }
@@ -106,7 +106,7 @@ TEST_F(ActivationMonitorTest, BlocksAndTheTiedHeadOfALanguageModelAreSeenInMixed
     EXPECT_THAT(names, Contains("activations/l2_norm/" + std::string(module) + "_input.0"));
     EXPECT_THAT(names, Contains("activations/max/" + std::string(module) + "_output.0"));
   }
-  // Numbers of tokens are not measured; the embedding's second use is the head.
+  // Integer tokens are not measured; the embedding's second use is the head.
   EXPECT_THAT(names, Not(Contains("activations/max/transformer.wte_input.0")));
   EXPECT_THAT(names, Contains("activations/max/transformer.wte_output.0"));
   EXPECT_THAT(names, Contains("activations/max/transformer.wte#2_input.0"));
@@ -114,7 +114,7 @@ TEST_F(ActivationMonitorTest, BlocksAndTheTiedHeadOfALanguageModelAreSeenInMixed
   EXPECT_NEAR(Last("l2_norm/transformer.ln_f_output.0"), std::sqrt(8.0), 0.05);  // normalised
 }
 
-// A module without parameters, which opens a call.
+// A module without parameters that opens a ModuleCall.
 class Doubler final : public Model {
  public:
   at::Tensor forward(const Batch& batch) override {

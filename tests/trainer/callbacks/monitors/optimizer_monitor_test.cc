@@ -19,7 +19,7 @@ class OptimizerMonitorTest : public CallbackTest {
     state_.optimizer = std::make_unique<PlainSgd>(*state_.model, /*lr=*/0.5);
     Record();
   }
-  // A step with these gradients of weight (all elements) and bias (none when NaN), as the loop makes it.
+  // Runs a step with these gradients of weight (all elements) and bias (none when NaN), as the loop does.
   void StepWith(OptimizerMonitor& monitor, float weight, float bias) {
     auto& params = state_.optimizer->groups()[0].params;
     params[0].mutable_grad() = torch::full({2, 2}, weight);
@@ -39,7 +39,7 @@ TEST_F(OptimizerMonitorTest, NormsOfWhatTheOptimizerWorkedWith) {
   EXPECT_DOUBLE_EQ(Last("grad/fc.weight"), 2);  // sqrt(4 * 1)
   EXPECT_NEAR(Last("grad/fc.bias"), std::sqrt(8.0), 1e-6);
   EXPECT_NEAR(Last("grad/global"), std::sqrt(4 + 8.0), 1e-6);
-  // {{2.5, 3.5}, {-0.5, -0.5}} and {-1, 1}
+  // The parameters are {{2.5, 3.5}, {-0.5, -0.5}} and {-1, 1}.
   EXPECT_NEAR(Last("param/fc.weight"), std::sqrt(6.25 + 12.25 + 0.5), 1e-6);
   EXPECT_NEAR(Last("param/fc.bias"), std::sqrt(2.0), 1e-6);
   EXPECT_DOUBLE_EQ(Last("update/fc.weight"), 1);  // 0.5 * 2

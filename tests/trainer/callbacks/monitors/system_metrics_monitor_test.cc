@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A /proc of the test's own, and the driver's library of fake_nvml.cc: two GPUs, the second without a power reading.
+// Uses its own /proc, and the fake driver library of fake_nvml.cc: two GPUs, the second without a power reading.
 class SystemMetricsMonitorTest : public CallbackTest {
  protected:
   SystemMetricsMonitorTest() {
@@ -33,7 +33,7 @@ class SystemMetricsMonitorTest : public CallbackTest {
   }
   SystemMetricsMonitor::Options Options() { return {.proc = dir_.path(), .nvml_library = dir_.Path("none.so")}; }
   double Last(const std::string& name) { return logger_.Last(name); }
-  // What a batch's start logs.
+  // Returns how much a batch's start logs.
   size_t Logged(SystemMetricsMonitor& monitor, Event event = Event::kBatchStart) {
     const int64_t before = history_.records;
     EXPECT_TRUE(Fire(monitor, event).ok());
@@ -105,7 +105,7 @@ TEST_F(SystemMetricsMonitorTest, GpusByTheirLeastAndMost) {
   EXPECT_EQ(Last("min_gpu_temperature_C"), 50);
   EXPECT_EQ(Last("max_gpu_temperature_C"), 70);
   EXPECT_EQ(Last("max_memory_percentage"), 10);
-  EXPECT_DOUBLE_EQ(Last("max_gpu_power_usage_W"), 350.5);  // the other has none
+  EXPECT_DOUBLE_EQ(Last("max_gpu_power_usage_W"), 350.5);  // the other GPU has none
   EXPECT_DOUBLE_EQ(Last("min_gpu_power_usage_W"), 350.5);
   EXPECT_TRUE(std::isnan(Last("gpu_percentage_rank_0")));
   clock_.Advance(absl::Seconds(5));

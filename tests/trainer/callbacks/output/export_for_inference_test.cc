@@ -21,7 +21,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Notes the files that the run hands over.
+// Records the files that the run passes on.
 class FileTaker final : public LoggerDestination {
  public:
   explicit FileTaker(std::vector<std::string>* names) : names_(names) {}
@@ -77,7 +77,7 @@ TEST_F(ExportForInferenceTest, WeightsBuffersAndConfigAreReadBack) {
   EXPECT_EQ(config["composer_version"], COMPOSER_VERSION);
 }
 
-// Another reader, from the format's description alone.
+// Another reader, written only from the format's description.
 TEST_F(ExportForInferenceTest, PythonReadsIt) {
   ExportForInference callback({.folder = dir_.Path("elsewhere")});
   ASSERT_TRUE(Fire(callback, Event::kFitEnd).ok());

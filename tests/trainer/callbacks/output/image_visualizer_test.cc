@@ -24,14 +24,14 @@ class ImageVisualizerTest : public CallbackTest {
     Record();
     state_.batch.inputs = torch::zeros({4, 3, 2, 2});
   }
-  // The names of what was logged since the last call.
+  // Returns the names of what was logged since the last call.
   std::vector<std::string> Logged() {
     std::vector<std::string> names;
     for (const auto& [name, images] : history_.images) names.push_back(name);
     history_.images.clear();
     return names;
   }
-  // A batch of two microbatches.
+  // Runs a batch of two microbatches.
   void Train(ImageVisualizer& callback, Event event = Event::kBeforeForward) {
     for (int microbatch = 0; microbatch < 2; ++microbatch) ASSERT_TRUE(Fire(callback, event).ok());
     Advance(absl::Seconds(1));
@@ -85,7 +85,7 @@ TEST_F(ImageVisualizerTest, AtMostSoManyAndAsManyAsThereAre) {
 TEST_F(ImageVisualizerTest, SegmentationShowsPredictionAndTruthAsColours) {
   ImageVisualizer callback({.mode = ImageVisualizer::Mode::kSegmentation});
   state_.batch.inputs = torch::zeros({1, 3, 1, 3});
-  // Classes 0, 2, 1 by the largest output; the truth is 0, 2, and a pixel to ignore.
+  // The predicted classes are 0, 2, 1 by the largest output; the truth is 0, 2, and a pixel to ignore.
   state_.outputs = torch::tensor({9.F, 0.F, 1.F, 0.F, 0.F, 5.F, 0.F, 7.F, 0.F}).view({1, 3, 1, 3});
   state_.batch.targets = torch::tensor({0, 2, -100}).view({1, 1, 3});
   EXPECT_FALSE(callback.events().Has(Event::kBeforeForward));
@@ -156,7 +156,7 @@ TEST(ImageTensorsTest, OtherNumbersAreStretchedOverAllImagesShown) {
 }
 
 TEST(ImageTensorsTest, ThreeChannelsAreColoursInEitherOrderAndOthersGrey) {
-  // A red pixel and a blue one.
+  // One pixel is red and one blue.
   const at::Tensor planes = torch::tensor({1.F, 0.F, 0.F, 0.F, 0.F, 1.F}).view({1, 3, 1, 2});
   EXPECT_THAT(ImagesOf(planes, 8, false)[0].pixels, ElementsAre(255, 0, 0, 0, 0, 255));
   EXPECT_THAT(ImagesOf(planes.permute({0, 2, 3, 1}), 8, true)[0].pixels, ElementsAre(255, 0, 0, 0, 0, 255));

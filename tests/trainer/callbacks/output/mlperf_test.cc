@@ -1,4 +1,4 @@
-// The result file line by line, the order of MLPerf's compliance checker.
+// Tests the result file line by line, in the order of MLPerf's compliance checker.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/callbacks/output/mlperf.h"
 
@@ -104,7 +104,7 @@ TEST_F(MLPerfTest, ASuccessfulRunByEpochs) {
   Begin(callback);
   Epoch(callback, 0.5);
   Epoch(callback, 0.75);
-  Epoch(callback, 0.8);  // after run_stop: nothing
+  Epoch(callback, 0.8);  // after run_stop, nothing is written
   ASSERT_TRUE(callback.Close(state_, logger_).ok());
   const std::vector<std::string> block = {"block_start", "epoch_start", "epoch_stop",   "block_stop",
                                           "eval_start",  "eval_stop",   "eval_accuracy"};
@@ -175,7 +175,7 @@ TEST_F(MLPerfTest, SettingsAreCountedAndTheUsersWin) {
   options.hyperparameters = {{"train_samples", "1281167"}, {"lars_epsilon", "0.5"}, {"opt_name", "lars"}};
   MLPerfCallback callback(options, clock_);
   Begin(callback);
-  EXPECT_EQ(Line("gradient_accumulation_steps")["value"], 3);  // 16 a rank in 6, 6 and 4
+  EXPECT_EQ(Line("gradient_accumulation_steps")["value"], 3);  // 16 per rank, in 6, 6 and 4
   EXPECT_EQ(Line("train_samples")["value"], 1281167);
   EXPECT_EQ(Line("lars_epsilon")["value"], 0.5);
   EXPECT_EQ(Line("opt_name")["value"], "lars");

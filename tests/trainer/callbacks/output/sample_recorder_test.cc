@@ -28,7 +28,7 @@ TEST_F(SampleRecorderTest, WritesALineABatchAndAppendsAfterARestart) {
     ASSERT_TRUE(Fire(recorder, Event::kFitStart).ok());
     Record(recorder, {17, 4});
     state_.timestamp.ToNextEpoch();
-    Record(recorder, {});  // a rank without a share of the last batch
+    Record(recorder, {});  // this rank has no share of the last batch
   }
   SampleRecorder second;
   ASSERT_TRUE(Fire(second, Event::kFitStart).ok());

@@ -17,7 +17,7 @@
 namespace composer {
 namespace {
 
-// Whatever a test wants a block to be.
+// A block whose forward is given by the test.
 class AnyBlock final : public Block {
  public:
   using Fn = std::function<at::Tensor(AnyBlock&, const std::vector<at::Tensor>&)>;
@@ -34,7 +34,7 @@ class AnyBlock final : public Block {
   Fn fn_;
 };
 
-// Linear, norm, GELU, dropout, Linear; an input of its own is added when there are two.
+// Linear, norm, GELU, dropout, Linear, with a residual connection. A second input multiplies the norm's output.
 class Layer final : public Block {
  public:
   explicit Layer(int64_t width)
@@ -75,7 +75,7 @@ struct Net {
     }
     return all;
   }
-  // Gradients, then buffers.
+  // Returns gradients, followed by buffers.
   std::vector<at::Tensor> Outcome() const {
     std::vector<at::Tensor> all;
     for (const at::Tensor& param : Parameters()) all.push_back(param.grad());
@@ -108,7 +108,7 @@ TEST(ActivationCheckpoint, GradientsBuffersAndRandomStateAreThoseWithoutIt) {
     std::vector<double> next;
     for (Net* net : {&plain, &saving}) {
       torch::manual_seed(11);
-      for (int microbatch = 0; microbatch < 3; ++microbatch) {  // accumulated; each with masks of its own
+      for (int microbatch = 0; microbatch < 3; ++microbatch) {  // accumulated; each with its own masks
         at::Tensor loss;
         {
           const AutocastScope autocast(precision, at::kCPU);
@@ -151,7 +151,7 @@ TEST(ActivationCheckpoint, NoGradRunsOnce) {
   EXPECT_EQ(net.layers[0]->calls, 1);
 }
 
-// A block of blocks, every one checkpointed: the inner ones' inputs are computed again, too.
+// In a block of blocks, all checkpointed, the inner blocks' inputs are recomputed, too.
 TEST(ActivationCheckpoint, Nested) {
   Net plain(3), saving(3);
   for (Net* net : {&plain, &saving}) {
@@ -207,7 +207,7 @@ TEST(ActivationCheckpoint, RetainedGraphsAndPartialGradients) {
   EXPECT_EQ(net.layers[0]->calls, 2) << "what was computed again is kept with the graph";
 }
 
-// A block that takes a gradient inside its forward, as a gradient penalty does.
+// The block computes a gradient inside its forward, as a gradient penalty does.
 TEST(ActivationCheckpoint, GradientsWithinABlock) {
   std::vector<at::Tensor> grads;
   for (const bool checkpoint : {false, true}) {
@@ -224,7 +224,7 @@ TEST(ActivationCheckpoint, GradientsWithinABlock) {
   EXPECT_TRUE(torch::equal(grads[0], grads[1])) << grads[0] << grads[1];
 }
 
-// Softmax, tanh, attention: what they return is what they save.
+// Softmax, tanh and attention save what they return.
 TEST(ActivationCheckpoint, NothingStaysOfOperationsThatSaveWhatTheyReturn) {
   AnyBlock block([](AnyBlock&, const std::vector<at::Tensor>& inputs) {
     const at::Tensor x = inputs[0].tanh();
@@ -290,12 +290,12 @@ struct Mlp final : Block {
   torch::nn::Linear fc, proj;
 };
 
-// Layers proj(gelu(fc(x))) of width w -> 4w -> w, N of them, on B rows. Kept for backward, in units of B w floats: the inputs
-// of fc, of GELU and of proj, 1 + 4 + 4 a layer. With checkpointing: 1 a layer, and while one layer runs again its other 8.
-// So at the peak, when backward is in the last layer, checkpointing saves 8 (N - 1) units.
+// N layers proj(gelu(fc(x))) of width w -> 4w -> w run on B rows. Kept for backward, in units of B w floats, are the
+// inputs of fc, of GELU and of proj: 1 + 4 + 4 per layer. Checkpointing keeps 1 per layer and, while one layer runs
+// again, its other 8. So at the peak, when backward is in the last layer, checkpointing saves 8 (N - 1) units.
 TEST(ActivationCheckpoint, MemoryFallsAsPredicted) {
   constexpr int64_t kLayers = 8, kRows = 4096, kUnit = kRows * kWidth * 4;
-  const auto measure = [&](int every) {  // every: 0 none, n the first of each n
+  const auto measure = [&](int every) {  // every = 0: none; n: the first of each n
     std::vector<std::shared_ptr<Mlp>> layers;
     for (int i = 0; i < kLayers; ++i) {
       layers.push_back(std::make_shared<Mlp>());

@@ -85,7 +85,7 @@ TEST(GradientReducer, ARankWithoutSamplesAndUnusedParametersCountAsZeros) {
   });
 }
 
-// Of two ranks, one's gradient after each microbatch; microbatch m of rank r adds r + m to every element.
+// Returns one rank's gradient (of two) after each microbatch; microbatch m of rank r adds r + m to every element.
 std::vector<double> AfterEachMicrobatch(DdpSyncStrategy strategy) {
   std::vector<double> seen;
   ThreadsExchange exchange(2);
@@ -97,7 +97,7 @@ std::vector<double> AfterEachMicrobatch(DdpSyncStrategy strategy) {
     GradientReducer reducer(params, communicator, options);
     for (int step = 0; step < 2; ++step) {
       for (auto& param : params) param.mutable_grad().reset();
-      const int passes = rank == 0 ? 3 : 2;  // rank 1 has a microbatch fewer
+      const int passes = rank == 0 ? 3 : 2;  // rank 1 has one microbatch fewer
       reducer.BeginStep(3);
       reducer.tail()[0] = 1;
       for (int pass = 0; pass < passes; ++pass) {
@@ -117,14 +117,15 @@ std::vector<double> AfterEachMicrobatch(DdpSyncStrategy strategy) {
   return seen;
 }
 
-// Composer's own test vectors (tests/trainer/test_ddp_sync_strategy.py), as sums: what is a rank's own, and what all ranks'.
+// Composer's own test vectors (tests/trainer/test_ddp_sync_strategy.py), as sums: a rank's own, and that of all ranks.
 TEST(GradientReducer, SyncStrategies) {
   EXPECT_THAT(AfterEachMicrobatch(DdpSyncStrategy::kSingleAutoSync), testing::ElementsAre(0, 1, 3, 6));
   EXPECT_THAT(AfterEachMicrobatch(DdpSyncStrategy::kMultiAutoSync), testing::ElementsAre(0 + 1, 1 + 3, 6, 6));
   EXPECT_THAT(AfterEachMicrobatch(DdpSyncStrategy::kForcedSync), testing::ElementsAre(0, 1, 3, 6));
 }
 
-// What a compression may be wrong by: one rounding to bfloat16 (2^-9) a rank, and for kBf16 one of each partial sum.
+// The allowed error of a compression is one rounding to bfloat16 (2^-9) per rank, and for kBf16 one of each partial
+// sum.
 TEST(GradientReducer, Compression) {
   constexpr int kRanks = 3;
   for (const GradientCompression compression : {GradientCompression::kBf16, GradientCompression::kBf16SumFp32}) {
@@ -151,7 +152,7 @@ TEST(GradientReducer, Compression) {
   }
 }
 
-// A model that uses its parameters in another order than it has them.
+// The model uses its parameters in another order than it registers them.
 TEST(GradientReducer, BucketsAreInTheOrderOfBackward) {
   ThreadsExchange exchange(2);
   SpawnRanks(2, [&](int rank) {
@@ -197,7 +198,7 @@ TEST(GradientReducer, UnusedParametersAreFoundBeforeBackward) {
   }
 }
 
-// The order that is read off a graph is the one that autograd takes.
+// The order derived from a graph is the one in which autograd runs.
 TEST(GradientOrder, IsThatOfAutograd) {
   torch::manual_seed(0);
   std::vector<at::Tensor> w;
@@ -205,7 +206,7 @@ TEST(GradientOrder, IsThatOfAutograd) {
   const auto branch = [&](const at::Tensor& x, size_t i) { return x.mm(w[i]).tanh().mm(w[i + 1]); };
   const at::Tensor x = branch(torch::ones({2, 4}), 5);
   const at::Tensor y = (x + branch(x, 0)) * branch(x, 2).sigmoid();  // w[7] is not used
-  const at::Tensor loss = y.mm(w[4]).mm(w[0]).sum();                 // w[0] twice
+  const at::Tensor loss = y.mm(w[4]).mm(w[0]).sum();                 // w[0] is used twice
   std::vector<size_t> seen;
   for (size_t i = 0; i < w.size(); ++i) {
     struct Hook final : torch::autograd::PostAccumulateGradHook {

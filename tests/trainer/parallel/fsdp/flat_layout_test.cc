@@ -65,7 +65,8 @@ TEST(ShardPlan, MemoryAndBytesOnTheWire) {
   EXPECT_EQ(memory.parameters, 1100);
   EXPECT_EQ(memory.gradients, 1100);
   EXPECT_EQ(memory.optimizer, 2200);
-  // The root and its gradients; one whole unit, and while its gradients are made those of the one before are on the way.
+  // The root and its gradients, and one whole unit; while its gradients are computed, those of the previous one are in
+  // flight.
   EXPECT_EQ(memory.buffers, 2000 + 400 + 2 * 400);
   EXPECT_EQ(WireBytesOf(plan), (3 * 1200 + 2 * 1000) / 2);
   plan.options.backward_prefetch = BackwardPrefetch::kPre;

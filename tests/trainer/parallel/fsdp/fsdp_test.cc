@@ -1,4 +1,4 @@
-// Sharded runs against one process on the same global batches, through the whole trainer; ranks are threads.
+// Compares sharded runs with one process on the same global batches, through the whole trainer; ranks are threads.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/fsdp.h"
 
@@ -54,7 +54,7 @@ TEST(Fsdp, TenStepsEqualThoseOfOneProcess) {
 TEST(Fsdp, RanksWithoutSamplesTakePart) {
   for (const ShardingStrategy strategy : kStrategies) {
     Case c;
-    c.global_batch = 38;  // of 40 samples: each second batch has 2
+    c.global_batch = 38;  // of 40 samples: every second batch has 2
     c.microbatch = 4;
     c.fsdp.strategy = strategy;
     ExpectAsOneProcess(4, c, 1e-6);
@@ -156,7 +156,8 @@ TEST(Fsdp, FrozenUnusedTiedReversedAndRepeatedBlocks) {
         c.microbatch = microbatch;
         c.fsdp.strategy = strategy;
         if (shape.unused) {
-          // What no rank has a gradient for counts as zeros here and decays; one process leaves it alone.
+          // A parameter without a gradient on any rank counts as having zeros here and decays; one process leaves it
+          // alone.
           c.fsdp.forward_prefetch = true;
           const auto used = [](RunResult result) {
             std::erase_if(result.tensors, [](const auto& item) { return item.first.rfind("block2.", 0) == 0; });
@@ -201,7 +202,7 @@ TEST(Fsdp, ClippingIsThatOfOneProcess) {
   }
 }
 
-// tests/golden/torch_fsdp.json, whose note says what was run.
+// The note in tests/golden/torch_fsdp.json says what was run.
 TEST(Fsdp, EqualsTorchsFullyShard) {
   const auto golden = nlohmann::json::parse(ReadFile("tests/golden/torch_fsdp.json").value());
   for (const ShardingStrategy strategy : kStrategies) {
@@ -235,7 +236,8 @@ TEST(Fsdp, EqualsTorchsFullyShard) {
   }
 }
 
-// A rank that runs out of memory anywhere in a step completes its collectives; all do the step again, smaller.
+// A rank that runs out of memory anywhere in a step completes its collectives; all ranks repeat the step with smaller
+// microbatches.
 TEST(Fsdp, ARankThatRunsOutOfMemoryLeavesNobodyWaiting) {
   const RunResult one = Train(OptionsOf({}));
   for (const ShardingStrategy strategy : {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard}) {
@@ -296,7 +298,7 @@ TEST(Fsdp, SmallBlocksJoinTheRoot) {
 }
 
 // bfloat16 has 8 bits: the same sums in another order differ by up to 2^-8 of each gradient, which Adam's first steps
-// carry over in full.
+// pass on in full.
 TEST(Fsdp, LowPrecision) {
   for (const ShardingStrategy strategy : {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard}) {
     Case c;
@@ -318,7 +320,7 @@ TEST(Fsdp, SkippedStepsOfLossScalingAreTheSameOnAllRanks) {
   const auto results = TrainOnRanks(2, [&](int rank) {
     TrainerOptions options = OptionsOf(c);
     options.fsdp = c.fsdp;
-    // An overflow of one parameter, which lies in one rank's shard.
+    // One parameter overflows, which lies in one rank's shard.
     AddCallback(options, {Event::kInit}, [](State& state) {
       state.model->named_parameters()["head.bias"].register_hook(
           [&state](const at::Tensor& grad) { return state.timestamp.batch == 3 ? grad.mul(INFINITY) : grad; });
@@ -371,13 +373,14 @@ TEST(Fsdp, AStepHasTheCollectivesOfTheGradientsAndParametersOnly) {
     ASSERT_TRUE(results[0].status.ok()) << results[0].status;
     const int64_t gathers = strategy == ShardingStrategy::kFullShard ? 1 + 2 * 3 : 4;
     EXPECT_EQ(results[0].collectives_per_step, gathers + 4);
-    // Two epochs of 5 batches, each with one to agree on stopping; in the very first pass one before each of the three
-    // blocks' forwards, backwards and reductions, and one at its end, to agree on their order.
+    // There are two epochs of 5 batches, each with one collective to agree on stopping. In the very first pass there is
+    // one before each of the three blocks' forwards, backwards and reductions, and one at its end, to agree on their
+    // order.
     EXPECT_EQ(results[0].num_collectives, 10 * results[0].collectives_per_step + 2 + 10);
   }
 }
 
-// Before and after each step a rank has its share of everything and nothing else; the buffers are those of the plan.
+// Before and after each step a rank holds its share of everything and nothing else; the buffers are those of the plan.
 TEST(Fsdp, ARankHoldsItsShare) {
   for (const auto& [backward, overlap] : {std::pair{BackwardPrefetch::kNone, true},
                                           {BackwardPrefetch::kPre, true},
@@ -401,7 +404,7 @@ TEST(Fsdp, ARankHoldsItsShare) {
         for (const auto& [name, tensor] : state.optimizer->state()) {
           if (name.find("exp_avg") != std::string::npos) moments += tensor.numel();
         }
-        EXPECT_LE(params, whole / 2);  // of 4 ranks; padding and few parameters
+        EXPECT_LE(params, whole / 2);  // of 4 ranks; padding matters with few parameters
         EXPECT_EQ(grads, params);
         EXPECT_EQ(moments, 2 * params);
         const auto& fsdp = dynamic_cast<Fsdp&>(*state.sharding);

@@ -1,4 +1,4 @@
-// The peak that is planned before a run against the allocator's own count of the run: for 1, 2, 4 and 8 ranks.
+// Compares the peak that is planned before a run with the allocator's own count of the run, for 1, 2, 4 and 8 ranks.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ using testing::HasSubstr;
 
 using MakeOptions = std::function<TrainerOptions(int ranks)>;
 
-// Bytes of one rank's tensors at most, from the first one to the end of the third step, besides what the test's
-// collectives copy.
+// Returns the peak bytes of one rank's tensors, from the first one to the end of the third step, excluding what the
+// test's collectives copy.
 int64_t MeasuredPeak(int ranks, const MakeOptions& make_options) {
   ThreadsExchange exchange(ranks);
   const auto store = c10::make_intrusive<c10d::HashStore>();
@@ -58,9 +58,9 @@ int64_t MeasuredPeak(int ranks, const MakeOptions& make_options) {
   return peak;
 }
 
-// Prints a row of docs/results/fsdp_memory.md: planned, and how much more was measured.
-// autocast_rank: of the one rank that casts its float32 weights, at::linear allocates by the number of rows: the plan
-// then goes by the growth of the sum.
+// Prints a row of docs/results/fsdp_memory.md: what was planned, and how much more was measured.
+// autocast_rank is for a single rank that casts its float32 weights: there at::linear's allocations depend on the
+// number of rows, and the plan follows the growth of the sum.
 void ExpectPlanned(const char* name, const MakeOptions& make_options, bool autocast_rank = false) {
   std::string row = absl::StrCat("| ", name, " |");
   for (const int ranks : {1, 2, 4, 8}) {
@@ -88,11 +88,11 @@ TrainerOptions GptRun(int ranks, const GptOptions& gpt, int64_t global_batch) {
   return options;
 }
 
-// Nearly all of it is parameters.
+// Nearly all of the memory is parameters.
 TrainerOptions FewTokens(int ranks) {
   return GptRun(ranks, {.layers = 4, .heads = 4, .width = 256, .context = 2, .vocab = 64}, 8);
 }
-// Nearly all of it is activations.
+// Nearly all of the memory is activations.
 TrainerOptions LongSequences(int ranks) {
   return GptRun(ranks, {.layers = 4, .heads = 4, .width = 64, .context = 128, .vocab = 64}, 32);
 }
@@ -109,7 +109,7 @@ TEST(MemoryPlan, Microbatches) {
   });
 }
 
-// Attention with dropout is another kernel, whose memory grows with the square of the tokens.
+// Attention with dropout uses another kernel, whose memory grows with the square of the tokens.
 TEST(MemoryPlan, Dropout) {
   ExpectPlanned("… with dropout 0.1", [](int ranks) {
     return GptRun(ranks, {.layers = 2, .heads = 4, .width = 64, .context = 128, .vocab = 64, .dropout = 0.1}, 32);
@@ -155,7 +155,8 @@ TEST(MemoryPlan, ShardGradOp) {
   });
 }
 
-// 32 samples on ranks that can't share them evenly: the plan is that of those that have most, as the measured one.
+// 32 samples on ranks that cannot share them evenly: the plan is for the ranks that have most, and so is the
+// measurement.
 TEST(MemoryPlan, UnevenShares) {
   const PlannedStep step = PlanStep(LongSequences(3), 3);
   EXPECT_EQ(step.rows, 11);
@@ -202,7 +203,7 @@ TEST(MemoryPlan, Mlp) {
   });
 }
 
-// What the plan says checkpointing would do is what it does, in both directions.
+// Checkpointing has the effect that the plan predicts, in both directions.
 TEST(MemoryPlan, SaysWhatCheckpointingWouldSave) {
   const PlannedStep without = PlanStep(LongSequences(4), 4);
   TrainerOptions options = LongSequences(4);
@@ -236,7 +237,7 @@ TEST(MemoryPlan, IsLoggedForOneRank) {
                      "rank would take "));
 }
 
-// NO_SHARD with a tree of 8 leaves on one rank: 3 partial sums and the gradients of the leaf under way.
+// NO_SHARD with a tree of 8 leaves on one rank: 3 partial sums and the gradients of the current leaf.
 TEST(MemoryPlan, NamesThePartialSumsOfElasticRuns) {
   TrainerOptions options = FewTokens(1);
   options.virtual_shards = 8;
@@ -244,7 +245,7 @@ TEST(MemoryPlan, NamesThePartialSumsOfElasticRuns) {
   EXPECT_THAT(Logged(std::move(options)), HasSubstr(" + partial sums 50.82 MB + batches"));
 }
 
-// Training is the same as without the dry run, random numbers and all.
+// Training is the same as without the dry run, including random numbers.
 TEST(MemoryPlan, LeavesNoTrace) {
   std::vector<RunResult> runs;
   for (const bool verbose : {false, true}) {
@@ -266,7 +267,7 @@ TEST(MemoryPlan, LeavesNoTrace) {
   EXPECT_TRUE(torch::rand({4}).equal(expected));
 }
 
-// Its forward fails on what the dataset's first samples are; so does the run, but not for the plan.
+// Its forward accepts only batches of 8, so that the plan's forward fails.
 class Picky final : public Classifier {
  public:
   Picky() : layer_(register_module("layer", torch::nn::Linear(8, 4))) {}

@@ -1,4 +1,4 @@
-// Ranks without samples of their own follow the others through a sharded model, whatever the order of its blocks.
+// Ranks without their own samples follow the others through a sharded model, whatever the order of its blocks.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/pass_order.h"
 
@@ -20,7 +20,8 @@ using Kind = PassOrder::Kind;
 
 constexpr ShardingStrategy kShardingStrategies[] = {ShardingStrategy::kShardGradOp, ShardingStrategy::kFullShard};
 
-// Blocks of one size that run against the order of the model: gathered in another order, each gets another's weights.
+// Blocks of equal size that run against the model's order: if gathered in another order, each would get another's
+// weights.
 const std::pair<const char*, Shape> kShapes[] = {{"reversed", {.reversed = true, .equal = true}},
                                                  {"twice", {.reversed = true, .twice = true, .equal = true}},
                                                  {"frozen", {.frozen = true, .reversed = true, .equal = true}}};
@@ -81,7 +82,7 @@ TEST(PassOrder, LeavesWithoutSamplesInTheFirstPass) {
       c.fsdp.strategy = strategy;
       const auto options = [&c] {
         TrainerOptions result = OptionsOf(c);
-        result.train.dataset = MakeRows(5);  // of 8 leaves three have no sample
+        result.train.dataset = MakeRows(5);  // three of 8 leaves have no sample
         result.virtual_shards = 8;
         return result;
       };
@@ -128,7 +129,7 @@ TEST(PassOrder, EvaluationFirst) {
   }
 }
 
-// A rank that fails in the very first pass: nobody has a known order to go by.
+// A rank fails in the very first pass, when nobody has a known order to follow.
 TEST(PassOrder, OutOfMemoryInTheFirstPass) {
   for (const auto& [name, shape] : kShapes) {
     for (const Event where : {Event::kBeforeForward, Event::kBeforeBackward, Event::kInit /* inside backward */}) {
@@ -161,7 +162,7 @@ TEST(PassOrder, OutOfMemoryInTheFirstPass) {
   }
 }
 
-// A model whose order depends on the rank: blocks 0 and 1 change places on rank 1.
+// A model whose order depends on the rank: blocks 0 and 1 are swapped on rank 1.
 class Wayward final : public Classifier {
  public:
   explicit Wayward(bool swaps) : swaps_(swaps) {
@@ -197,8 +198,8 @@ TEST(PassOrder, AnotherUnitIsNeverGatheredInSilence) {
   }
 }
 
-// With SHARD_GRAD_OP nothing is gathered in the second pass of a step: only the digest can tell. Reductions have units, too, so
-// the ranks' moves are played here without a model.
+// With SHARD_GRAD_OP nothing is gathered in the second pass of a step, so only the digest can reveal a difference.
+// Reductions have units, too, so the ranks' moves are simulated here without a model.
 TEST(PassOrder, RanksAgreeMoveByMoveInTheFirstPassAndRememberIt) {
   ThreadsExchange exchange(3);
   std::vector<uint32_t> digests(3);
@@ -210,7 +211,7 @@ TEST(PassOrder, RanksAgreeMoveByMoveInTheFirstPassAndRememberIt) {
         {Kind::kForward, 2}, {Kind::kForward, 1}, {Kind::kBackward, 1}, {Kind::kReduce, 1}};
     for (int pass = 0; pass < 3; ++pass) {
       order.Begin(PassOrder::Pass::kTraining);
-      // Rank 0 has none in the first pass, rank 1 breaks off after one, in the second.
+      // Rank 0 has no moves in the first pass; rank 1 stops after one in the second.
       const size_t own = (pass == 0 && rank == 0) ? 0 : (pass == 1 && rank == 1) ? 1 : moves.size();
       std::vector<PassOrder::Move> made;
       for (size_t i = 0; i < own; ++i) {

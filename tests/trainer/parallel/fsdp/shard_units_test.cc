@@ -1,4 +1,4 @@
-// Which blocks are FSDP's units.
+// Tests which blocks are FSDP's units.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/shard_units.h"
 
@@ -43,7 +43,7 @@ class Stage final : public Block {
   torch::nn::LayerNorm norm_;
 };
 
-// head; stage {first, second, norm}; leaf. Of widths 4 and 2.
+// The model is head; stage {first, second, norm}; leaf, with widths 4 and 2.
 struct Stages : torch::nn::Module {
   Stages() {
     register_module("head", torch::nn::Linear(4, 4));

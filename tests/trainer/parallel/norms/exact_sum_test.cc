@@ -30,7 +30,7 @@ TEST(ExactSum, LosesNothing) {
   EXPECT_EQ(SumOf({Limits::min(), Limits::denorm_min()}), Limits::min() + Limits::denorm_min());
   EXPECT_EQ(SumOf({Limits::max()}), Limits::max());
   EXPECT_EQ(SumOf({Limits::max(), Limits::max()}), Limits::infinity()) << "as doubles";
-  // 2^53 + 1 + 1: each 1 is lost when added in double.
+  // In 2^53 + 1 + 1 each 1 is lost when added in double.
   EXPECT_EQ(SumOf({0x1p53, 1, 1}), 0x1p53 + 2);
   for (int exponent = -1074; exponent <= 1023; ++exponent)
     EXPECT_EQ(SumOf({std::ldexp(1, exponent)}), std::ldexp(1, exponent)) << exponent;
@@ -65,7 +65,7 @@ TEST(ExactSum, NanAndInfinityStay) {
   EXPECT_TRUE(std::isnan(SumOf({1, Limits::infinity(), Limits::quiet_NaN()})));
 }
 
-// Cut at multiples of 32, as flat shards are.
+// Tensors are cut at multiples of 32, like flat shards.
 TEST(PowerSum, IsTheSameWhereverATensorIsCut) {
   torch::manual_seed(3);
   for (const int64_t numel : {1, 31, 32, 33, 100, 1000, 4097}) {

@@ -1,4 +1,5 @@
-// Embedding, logits and losses over a vocabulary that is split among ranks: those of the whole, with any number of ranks.
+// Embedding, logits and losses over a vocabulary that is split among ranks equal those of the whole, with any number of
+// ranks.
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/tensor/vocab_parallel.h"
 
@@ -27,7 +28,7 @@ at::Tensor Drawn(at::IntArrayRef shape, uint32_t start, float scale = 1) {
   return torch::tensor(values).view(shape);
 }
 
-// fn of each rank of a group, each a thread.
+// Calls fn on each rank of a group, each a thread.
 void OnRanks(int degree, const std::function<void(Communicator& group)>& fn) {
   ThreadsExchange exchange(degree);
   SpawnRanks(degree, [&](int rank) {
@@ -36,13 +37,13 @@ void OnRanks(int degree, const std::function<void(Communicator& group)>& fn) {
   });
 }
 
-// This rank's columns.
+// Returns this rank's columns.
 at::Tensor LocalLogits(const at::Tensor& logits, const TensorSplit& split) {
   const TensorSplit::Part part = split.Parts()[0];
   return logits.detach().narrow(-1, part.whole, part.size).clone().requires_grad_();
 }
 
-// torch 2.11's ColwiseParallel and loss_parallel on 2 ranks; 3 and 4 do not divide the vocabulary.
+// Compares with torch 2.11's ColwiseParallel and loss_parallel on 2 ranks; 3 and 4 do not divide the vocabulary.
 TEST(VocabParallelLosses, AreThoseOfTorchsLossParallel) {
   std::ifstream file("tests/golden/torch_loss_parallel.json");
   const nlohmann::json golden = nlohmann::json::parse(file);
@@ -69,7 +70,7 @@ TEST(VocabParallelLosses, AreThoseOfTorchsLossParallel) {
   }
 }
 
-// Also of logits that overflow when they are not shifted, of -inf, and with targets that do not count.
+// Includes logits that overflow when they are not shifted, -inf, and targets that do not count.
 TEST(VocabParallelLosses, AreThoseOfTheWholeLogits) {
   constexpr int64_t kVocab = 13;
   const at::Tensor targets = torch::tensor({0, 12, 5, 6, -100, 3, 9, 10}).view({2, 4});
@@ -166,7 +167,7 @@ TEST(GatherVocabulary, IsTheWholeAndGivesBackEachPart) {
   }
 }
 
-// What a step of a model with a large vocabulary takes: [peak, largest tensor] in bytes, without parameters.
+// The memory of a step of a model with a large vocabulary, in bytes, without parameters.
 struct StepMemory {
   int64_t peak = 0, largest = 0;
 };
@@ -185,7 +186,7 @@ StepMemory MeasureStep(Model& model, const Batch& batch, AllocationRecorder& rec
   return memory;
 }
 
-// Logits and their gradient are most of it.
+// Logits and their gradient are most of the memory.
 TEST(VocabParallelLosses, NoRankHasTheWholeLogits) {
   const GptOptions gpt{.layers = 1, .heads = 4, .width = 16, .context = 32, .vocab = 8190};
   Batch batch;
