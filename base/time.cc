@@ -85,7 +85,7 @@ absl::StatusOr<Time> ParseTime(absl::string_view text, TimeUnit bare_unit) {
   const std::string number_text = WithoutGroups(absl::StripAsciiWhitespace(folded.substr(0, letters)));
   const std::string unit_text = folded.substr(letters);
   std::optional<TimeUnit> unit = unit_text.empty() ? bare_unit : UnitNamed(unit_text);
-  if (!unit.has_value()) return BadTime(text, absl::StrCat("`", unit_text, "` is no unit"));
+  if (!unit.has_value()) return BadTime(text, absl::StrCat("`", unit_text, "` is not a unit"));
   double number = 0;
   const bool decimal = number_text.find_first_not_of("0123456789+-.e") == std::string::npos;  // SimpleAtod accepts 0x10
   if (!decimal || !absl::SimpleAtod(number_text, &number)) return BadTime(text, "no number");

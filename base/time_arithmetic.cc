@@ -19,7 +19,7 @@ absl::Status SameUnit(const Time& a, absl::string_view operation, const Time& b)
 // Returns the value in that unit; `what` says how it came about, for errors.
 absl::StatusOr<Time> Result(double value, TimeUnit unit, absl::string_view what) {
   if (!std::isfinite(value))
-    return absl::InvalidArgumentError(absl::StrCat("time ", what, ": the result is no number"));
+    return absl::InvalidArgumentError(absl::StrCat("time ", what, ": the result is not a number"));
   if (unit == TimeUnit::kDuration) return Time::Duration(value);
   if (std::abs(value) > Time::kLargestCount)
     return absl::InvalidArgumentError(absl::StrCat("time ", what, ": the result is beyond 2^53"));

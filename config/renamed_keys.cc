@@ -62,7 +62,7 @@ constexpr absl::string_view kCheckpointNames =
     "checkpoints are folders with names of their own, ep1-ba20, below `save_folder`";
 constexpr absl::string_view kFsdpAlways = "leave it out: parameters keep their names, shapes and groups always";
 constexpr absl::string_view kFsdpCheckpoints =
-    "leave it out: each rank writes and reads its part of the checkpoint, and any number of ranks goes on from it";
+    "leave it out: each rank writes and reads its part of the checkpoint, and any number of ranks can resume from it";
 
 struct MissingKey {
   absl::string_view key;

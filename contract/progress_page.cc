@@ -47,7 +47,7 @@ absl::StatusOr<ProgressPage> ProgressPage::Map(const std::string& path, int open
   struct stat info;
   if (fstat(fd, &info) != 0) return ErrnoStatus(errno, "stat progress page", path);
   if (info.st_size != kPageBytes)
-    return absl::InvalidArgumentError(absl::StrCat(path, " is no progress page: wrong size"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a progress page: wrong size"));
   void* memory = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return ErrnoStatus(errno, "map progress page", path);
   return ProgressPage(static_cast<Layout*>(memory));
@@ -63,7 +63,7 @@ absl::StatusOr<ProgressPage> ProgressPage::Create(const std::string& path) {
 
 absl::StatusOr<ProgressPage> ProgressPage::Open(const std::string& path) {
   ASSIGN_OR_RETURN(ProgressPage page, Map(path, 0));
-  if (page.layout_->magic != kMagic) return absl::InvalidArgumentError(absl::StrCat(path, " is no progress page"));
+  if (page.layout_->magic != kMagic) return absl::InvalidArgumentError(absl::StrCat(path, " is not a progress page"));
   return page;
 }
 

@@ -84,7 +84,7 @@ absl::Status FolderInUse(const LeaseHolder& me, const std::optional<LeaseRecord>
 absl::Status TakenOver(const std::optional<LeaseRecord>& current, absl::string_view location) {
   return absl::FailedPreconditionError(absl::StrCat(
       "a later launch of this run, ", current.has_value() ? HolderName(current->holder) : "of which nothing is known",
-      ", has taken over ", location, ": this launch saves nothing there any more, and that one goes on"));
+      ", has taken over ", location, ": this launch saves nothing there any more, and that one continues"));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ std::optional<int64_t> Count(const json& value) {
 }
 
 absl::StatusOr<SafetensorsEntry> ParseEntry(const std::string& name, const json& value, int64_t header_bytes) {
-  if (!value.is_object()) return Broken(name, "its entry is no object");
+  if (!value.is_object()) return Broken(name, "its entry is not an object");
   const auto dtype = value.find("dtype"), shape = value.find("shape"), offsets = value.find("data_offsets");
   if (dtype == value.end() || shape == value.end() || offsets == value.end())
     return Broken(name, "dtype, shape or data_offsets is missing");
@@ -91,9 +91,9 @@ absl::StatusOr<SafetensorsEntry> ParseEntry(const std::string& name, const json&
 }
 
 absl::Status CheckMetadata(const json& metadata) {
-  if (!metadata.is_object()) return absl::DataLossError("__metadata__ is no object");
+  if (!metadata.is_object()) return absl::DataLossError("__metadata__ is not an object");
   for (const json& value : metadata) {
-    if (!value.is_string()) return absl::DataLossError("__metadata__ has a value that is no string");
+    if (!value.is_string()) return absl::DataLossError("__metadata__ has a value that is not a string");
   }
   return absl::OkStatus();
 }

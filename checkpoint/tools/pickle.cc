@@ -308,7 +308,7 @@ absl::Status PickleMachine::Call(int a) {
   if (a == 3) RETURN_IF_ERROR(Pop(&keywords));
   RETURN_IF_ERROR(Pop(&arguments));
   RETURN_IF_ERROR(Pop(&callee));
-  if (Value(arguments).kind != Kind::kTuple) return Fail("arguments that are no tuple");
+  if (Value(arguments).kind != Kind::kTuple) return Fail("arguments that are not a tuple");
   if (Value(callee).IsGlobal("collections.OrderedDict") && Value(arguments).items.empty()) return EmptyDict(0);
   return Push({.kind = Kind::kCall, .items = {callee, arguments}});
 }

@@ -51,7 +51,7 @@ absl::StatusOr<TorchArchive> TorchArchive::Open(absl::string_view file) {
         "no "
         "checksums; torch.save(torch.load(FILE, weights_only=True), NEW) writes the one that is read");
   }
-  if (!LooksLikeZip(file)) return absl::InvalidArgumentError("it is no torch.save archive");
+  if (!LooksLikeZip(file)) return absl::InvalidArgumentError("it is not a torch.save archive");
   zip_error_t error;
   zip_error_init(&error);
   const absl::Cleanup fini = [&error] { zip_error_fini(&error); };

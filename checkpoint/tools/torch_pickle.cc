@@ -83,7 +83,7 @@ class Reader {
 };
 
 absl::StatusOr<std::vector<int64_t>> Reader::Counts(const PickleValue& value) const {
-  if (value.kind != Kind::kTuple || value.items.size() > kMaxDims) return absl::DataLossError("its shape is no tuple");
+  if (value.kind != Kind::kTuple || value.items.size() > kMaxDims) return absl::DataLossError("its shape is not a tuple");
   std::vector<int64_t> counts;
   for (size_t i = 0; i < value.items.size(); ++i) {
     const PickleValue& count = Item(value, i);
@@ -223,7 +223,7 @@ absl::StatusOr<TorchWeights> ReadTorchPickle(absl::string_view bytes, absl::stri
   for (size_t i = 0; i + 1 < dict->items.size(); i += 2) {
     const PickleValue &name = pickle.at(dict->items[i]), &value = pickle.at(dict->items[i + 1]);
     if (name.kind != Kind::kString)
-      return absl::InvalidArgumentError(absl::StrCat(where, " has a key that is no text"));
+      return absl::InvalidArgumentError(absl::StrCat(where, " has a key that is not text"));
     if (!reader.IsTensor(value)) {
       weights.skipped.push_back(absl::StrCat(Shown(name.text), " (", pickle.Describe(value), ")"));
       continue;

@@ -96,7 +96,7 @@ absl::Status ReadTorchSave(const File& file, absl::string_view key, ImportedWeig
   }
   if (!found.key.empty()) weights->notes.push_back(absl::StrCat("tensors of `", found.key, "`"));
   for (const std::string& skipped : found.skipped)
-    weights->notes.push_back(absl::StrCat("no tensor, passed over: ", skipped));
+    weights->notes.push_back(absl::StrCat("not a tensor, skipped: ", skipped));
   return absl::OkStatus();
 }
 

@@ -92,11 +92,11 @@ absl::StatusOr<std::vector<std::string>> FilesOfWeightIndex(absl::string_view te
     return absl::DataLossError("it has no weight_map from names to files");
   std::set<std::string> files;
   for (const auto& value : *map) {
-    if (!value.is_string()) return absl::DataLossError("a file of its weight_map is no text");
+    if (!value.is_string()) return absl::DataLossError("a file of its weight_map is not text");
     const std::string name = value.get<std::string>();
     if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos || name.find('\0') != std::string::npos)
       return absl::DataLossError(absl::StrCat("its weight_map names \"", absl::CHexEscape(name.substr(0, 100)),
-                                              "\", which is no file beside it"));
+                                              "\", which is not a file beside it"));
     files.insert(name);
   }
   return std::vector<std::string>(files.begin(), files.end());

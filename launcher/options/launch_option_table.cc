@@ -111,7 +111,7 @@ OptionGroup Meeting(LaunchOptions& o) {
             .set = IntoInt(&o.rdzv_blip, 0, 3600)},
            {.name = "rdzv-grace",
             .metavar = "SECONDS",
-            .help = "how long workers go on without the rendezvous before the job is given up",
+            .help = "how long workers continue without the rendezvous before the job is given up",
             .fallback = "60",
             .set = IntoInt(&o.rdzv_grace, 0, 86400)},
            {.name = "last-call",

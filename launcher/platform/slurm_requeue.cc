@@ -48,7 +48,7 @@ RequeueDecision DecideRequeue(const SlurmPlace& place, const absl::StatusOr<Slur
   if (!facts.ok()) {
     return {false, absl::StrCat(job, " is not requeued (", facts.status().message(), "): ", kAgain)};
   }
-  if (!facts->batch) return {false, absl::StrCat(job, " is no batch job and cannot be requeued: ", kAgain)};
+  if (!facts->batch) return {false, absl::StrCat(job, " is not a batch job and cannot be requeued: ", kAgain)};
   if (!facts->requeue) return {false, absl::StrCat(job, " was submitted with --no-requeue: ", kAgain)};
   if (facts->state != "RUNNING") {
     return {false, absl::StrCat(job, " is ", facts->state, " and not requeued: ", kAgain)};

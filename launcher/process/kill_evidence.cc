@@ -48,12 +48,12 @@ KillVerdict OutOfMemory(const KillEvidence& evidence) {
 KillVerdict WithoutEvidence(const KillEvidence& evidence) {
   const bool looked =
       evidence.kernel_log_read || (evidence.oom_kills_before.has_value() && evidence.oom_kills_now.has_value());
-  if (looked) return {Killer::kSomeone, "not by the launcher and not for want of memory: someone else sent it"};
+  if (looked) return {Killer::kSomeone, "not by the launcher and not for lack of memory: someone else sent it"};
   if (evidence.available_bytes >= 0 && evidence.available_bytes < kNearlyFullBytes) {
     return {Killer::kPerhapsOutOfMemory,
             absl::StrCat("probably out of memory: ", Size(evidence.available_bytes), " are left", Held(evidence))};
   }
-  return {Killer::kUnknown, "not by the launcher; this host does not show whether for want of memory"};
+  return {Killer::kUnknown, "not by the launcher; this host does not show whether for lack of memory"};
 }
 
 // Returns the number that follows `name`, as in "anon-rss:123kB"; -1 if there is none.

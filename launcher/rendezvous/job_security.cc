@@ -42,7 +42,7 @@ constexpr char kGiveOne[] =
 absl::Status UseUserToken(const Environment& environment, JobSecurity& security) {
   const std::string path = UserTokenPath(environment);
   if (path.empty())
-    return absl::InvalidArgumentError(absl::StrCat("the nodes of this job share no secret: ", kGiveOne));
+    return absl::InvalidArgumentError(absl::StrCat("the nodes of this job do not share a secret: ", kGiveOne));
   const absl::StatusOr<std::string> token = ReadOrMakeToken(path);
   if (!token.ok()) return absl::InvalidArgumentError(absl::StrCat(token.status().message(), "; ", kGiveOne));
   security.token = *token;

@@ -188,7 +188,7 @@ void RendezvousLink::LoseServer() {
   if (ending_ || lost_) return;
   lost_ = true;
   away_since_ = Now();
-  LOG(WARNING) << "the rendezvous is away; the workers go on without it";
+  LOG(WARNING) << "the rendezvous is away; the workers continue without it";
 }
 
 void RendezvousLink::Run() {

@@ -29,7 +29,7 @@ absl::Status Unfit(const std::string& path, absl::string_view why) {
 absl::Status CheckOwner(int fd, const std::string& path) {
   struct stat info{};
   if (fstat(fd, &info) != 0) return ErrnoStatus(errno, "cannot look at", path);
-  if (!S_ISREG(info.st_mode)) return Unfit(path, "is no plain file");
+  if (!S_ISREG(info.st_mode)) return Unfit(path, "is not a plain file");
   if (info.st_uid != geteuid() && info.st_uid != 0) return Unfit(path, "belongs to another user");
   if ((info.st_mode & 0027) != 0) return Unfit(path, absl::StrCat("is open to others: chmod 600 ", path));
   return absl::OkStatus();

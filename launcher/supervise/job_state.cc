@@ -148,8 +148,8 @@ void JobState::Step::On(const event::GenerationOver& over) {
   if (remote.verdict.has_value() && remote.verdict->next == NextStep::kGiveUp) Finish(*remote.verdict);
 }
 
-// The workers stop as on a stop signal, or at once, and the next generation follows. Where the request comes later than the
-// end of a peer that has heard it, the workers are gone or going already.
+// The workers stop as on a stop signal, or at once, and the next generation follows. Where the request comes later than
+// the end of a peer that has heard it, the workers are gone or going already.
 void JobState::Step::On(const event::ResizeAsked& resize) {
   const bool ending = state.phase_ == Phase::kEnding && state.MayBeExplained(facts);
   const bool fits = (state.phase_ == Phase::kRunning || ending) && resize.generation == state.generation_;
@@ -309,8 +309,8 @@ void JobState::Step::EndGeneration() {
   Add(action::SaveSummary{});
 }
 
-// After the pause that the restarts before this one call for, and as long as there is no room where some is needed. Not for
-// ever: what is left of the last save may be what fills the disk, and a start clears that away.
+// After the pause that the restarts before this one call for, and as long as there is no room where some is needed. Not
+// for ever: what is left of the last save may be what fills the disk, and a start clears that away.
 void JobState::Step::JoinAgain(const Verdict& verdict) {
   state.stalled_by_ = verdict.tally.stalls > 0 ? verdict.decision : "";
   state.join_at_ = now + RestartDelay(verdict.tally);

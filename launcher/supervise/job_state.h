@@ -1,13 +1,14 @@
-// The life of a job on this node as a pure state machine: an event, what is known of the workers and the time go in, the
-// actions to be taken come out, in order. It has no clock, lock, socket or process; the Supervisor carries the actions out.
+// The life of a job on this node as a pure state machine: an event, what is known of the workers and the time go in;
+// the actions to be taken come out, in order. It has no clock, lock, socket or process; the Supervisor carries the
+// actions out.
 //
-//   kJoining --WorldJoined--> kRunning --first failure--> kEnding --all gone--> decision: kJoining again, or kFinished
-//                                      --all gone--------------------------------^
+//   kJoining --WorldJoined--> kRunning --first failure--> kEnding --all gone--> decide: kJoining again, or kFinished
+//                                      --all gone-------------------------------^
 // In a world of several nodes a job that is done is kDone until all nodes are (ExitBarrier).
 //
-// In a world of several nodes the launcher with the first cause decides for all of them, and its verdict comes with the end
-// of the generation. An exit with 69 is not a cause as long as another node may still explain it: the decision then waits
-// for kExplainWait.
+// In a world of several nodes the launcher with the first cause decides for all of them, and its verdict comes with the
+// end of the generation. An exit with 69 is not a cause as long as another node may still explain it: the decision then
+// waits for kExplainWait.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,8 +26,8 @@
 
 namespace composer {
 
-// What is known of this node's workers when an event is handled. After a job has ended and before the next one starts these
-// are still those of the last generation.
+// What is known of this node's workers when an event is handled. Between two generations these are the workers of the
+// last one.
 struct WorkerFacts {
   absl::Span<const WorkerExit> exits;  // in the order they were seen
   bool all_gone = true;

@@ -1,7 +1,8 @@
-// Runs a job on this node: an event loop on one thread that turns what happens into events of JobState and carries out the
-// actions that come back. Other threads only post to its mailbox. What is decided here concerns single parts: which worker
-// hangs (hang_detector), whether the spawner is stuck, when the rendezvous is served again (serve_restarts).
-// Which action does what is in supervisor_actions.cc; the answers to those who ask from outside in supervisor_status.cc.
+// Runs a job on this node: an event loop on one thread that turns what happens into events of JobState and carries out
+// the actions that come back. Other threads only post to its mailbox. What is decided here concerns single parts: which
+// worker hangs (hang_detector), whether the spawner is stuck, when the rendezvous is served again (serve_restarts).
+// Which action does what is in supervisor_actions.cc; the answers to those who ask from outside in
+// supervisor_status.cc.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,5 @@
-// How the supervisor carries out the actions that tell, record and start something; those that answer with an event are in
-// supervisor.cc.
+// How the supervisor carries out the actions that tell, record and start something; those that answer with an event are
+// in supervisor.cc.
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 

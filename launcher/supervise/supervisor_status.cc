@@ -17,7 +17,7 @@ namespace composer {
 void Supervisor::Handle(ControlRequest request) {
   const std::string who = absl::StrCat("asked by ", request.who);
   if (request.kind == ControlRequest::Kind::kSave && running()) {
-    PrintToUser(absl::StrCat(who, ": the workers checkpoint and go on"));
+    PrintToUser(absl::StrCat(who, ": the workers checkpoint and continue"));
     parts_.hub.Save(request.who);
   }
   if (request.kind == ControlRequest::Kind::kDrain) Apply(job_event::StopAsked{kNoticeSignal, who});

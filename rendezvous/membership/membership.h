@@ -7,8 +7,8 @@
 //     nodes wait and it has fewer than max_nodes   resize kGrowSettle after the last of them came (GrowPolicy)
 //   no world is running
 //     this coordinator may have forgotten a world  wait until `settled`
-//     the last world may go on where we can't see  wait for `grace` from its end, without a quorum kSurvivorWait longer:
-//                                                  its launchers have given up then, and ended their workers
+//     the last world may go on where we can't see  wait for `grace` from its end, without a quorum kSurvivorWait
+//                                                  longer: its launchers have given up then, and ended their workers
 //     no quorum of the last world (if required)    wait; dissolve quorum_wait after its end; but form anew when all the
 //                                                  job may have are here: most of them were started anew
 //     fewer than min_nodes wait                    nothing: the next join decides again; where an earlier host of the

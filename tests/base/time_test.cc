@@ -108,8 +108,8 @@ TEST(TimeArithmetic, SaysWhatIsWrong) {
   EXPECT_THAT(message(Add(Time::Epochs(5), Time::Batches(3))), HasSubstr("time 5ep + 3ba: the units differ"));
   EXPECT_THAT(std::string(Compare(Time::Epochs(5), Time::Batches(3)).status().message()),
               HasSubstr("5ep compared with 3ba"));
-  EXPECT_THAT(message(Divide(Time::Epochs(5), Time::Epochs(0))), HasSubstr("5ep / 0ep: the result is no number"));
-  EXPECT_THAT(message(Divide(Time::Epochs(0), 0)), HasSubstr("0ep / 0: the result is no number"));
+  EXPECT_THAT(message(Divide(Time::Epochs(5), Time::Epochs(0))), HasSubstr("5ep / 0ep: the result is not a number"));
+  EXPECT_THAT(message(Divide(Time::Epochs(0), 0)), HasSubstr("0ep / 0: the result is not a number"));
   EXPECT_THAT(message(Multiply(Time::Tokens(int64_t{1} << 52), 3)), HasSubstr("beyond 2^53"));
   EXPECT_THAT(message(Multiply(Time::Tokens(5), Time::Tokens(5))), HasSubstr("a share of the run (dur)"));
   EXPECT_FALSE(Time::Epochs(5) == Time::Batches(5)) << "where Composer raises";

@@ -75,7 +75,7 @@ class GenerateTest(harness.JobTest):
         self.assertIn("generate.prompts: is required", error({"interval": "1ba"}))
         self.assertIn("did you mean `temperature`?", error(dict(GENERATE, temperatur=1)))
         _, err = self.run_composer("-n", 1, self.write_job("mlp", callbacks={"generate": GENERATE}), code=64)
-        self.assertIn("generate: the model is no language model", err)
+        self.assertIn("generate: the model is not a language model", err)
 
 
 if __name__ == "__main__":

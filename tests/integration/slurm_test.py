@@ -153,7 +153,7 @@ class SlurmTest(harness.JobTest):
         process.send_signal(signal.SIGUSR1)  # srun forwards it
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 75, err)
-        self.assertIn("is no batch job and cannot be requeued", err)
+        self.assertIn("is not a batch job and cannot be requeued", err)
 
     def test_a_file_announces_the_end(self):
         job_file = self.write_job("noticed", max_duration="2000ba", callbacks={"throttle": {"seconds": 0.05}})

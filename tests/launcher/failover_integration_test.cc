@@ -142,7 +142,7 @@ TEST_F(FailoverTest, AStandAloneRendezvousThatWasFrozenGoesOn) {
   ASSERT_TRUE(Runs(0, 2, 0) && Runs(1, 2, 0)) << one.err() << two.err();
   serve.Signal(SIGSTOP);
   for (const Launched* node : {&one, &two}) {
-    EXPECT_TRUE(Says(*node, "the rendezvous is away; the workers go on without it")) << node->err();
+    EXPECT_TRUE(Says(*node, "the rendezvous is away; the workers continue without it")) << node->err();
   }
   serve.Signal(SIGCONT);
   for (const Launched* node : {&one, &two}) EXPECT_TRUE(Says(*node, "the rendezvous is back at")) << node->err();

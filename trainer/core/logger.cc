@@ -76,7 +76,7 @@ void Logger::ForEach(const std::function<absl::Status(LoggerDestination&)>& call
     if (status.ok() || slot.failed) continue;
     slot.failed = true;
     LOG(WARNING) << "something is missing from " << slot.destination->name()
-                 << ", training goes on; further failures are not reported: " << status;
+                 << ", training continues; further failures are not reported: " << status;
   }
 }
 

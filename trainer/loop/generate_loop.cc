@@ -20,7 +20,7 @@ absl::StatusOr<CausalDecoder*> DecoderOf(Model& model) {
   auto* decoder = dynamic_cast<CausalDecoder*>(&model);
   if (decoder != nullptr) return decoder;
   return absl::InvalidArgumentError(
-      "generate: the model is no language model; it must be a gpt, or derive from LanguageModel or CausalDecoder "
+      "generate: the model is not a language model; it must be a gpt, or derive from LanguageModel or CausalDecoder "
       "(trainer/models/causal_decoder.h)");
 }
 

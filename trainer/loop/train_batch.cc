@@ -338,7 +338,7 @@ bool TrainBatch::MayUpdate(bool gradients_finite) {
   if (state_.nan.is_first() && state_.rank == 0)
     LOG(WARNING) << what
                  << (action == NanPolicy::Action::kSkip ? ": the step is skipped (on_nan: skip)"
-                                                        : ": training goes on (on_nan: continue)");
+                                                        : ": training continues (on_nan: continue)");
   if (action == NanPolicy::Action::kUpdate) return true;
   const torch::NoGradGuard no_grad;
   CopyAll(saved_buffers_, buffers_);

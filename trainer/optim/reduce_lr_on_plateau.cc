@@ -88,7 +88,7 @@ absl::Status ReduceLROnPlateau::LoadState(absl::string_view text) {
     }
   }
   if (json.contains("best")) {
-    if (!json["best"].is_number()) return absl::InvalidArgumentError("the saved state's best is no number");
+    if (!json["best"].is_number()) return absl::InvalidArgumentError("the saved state's best is not a number");
     best_ = json["best"].get<double>();
   }
   bad_ = json["bad"].get<int64_t>();

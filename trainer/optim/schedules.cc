@@ -52,7 +52,7 @@ absl::StatusOr<Time> Convert(absl::string_view field, const Time& time, const Sc
 
 absl::StatusOr<Time> ConvertPositive(absl::string_view field, const Time& time, const ScheduleContext& context) {
   ASSIGN_OR_RETURN(const Time converted, Convert(field, time, context, context.scale_schedule_ratio));
-  if (converted.count() <= 0) return Bad(field, time, "is no time at all in this run");
+  if (converted.count() <= 0) return Bad(field, time, "is not a positive time in this run");
   return converted;
 }
 

@@ -36,7 +36,7 @@ std::string NameOf(absl::string_view key) {
 
 std::string PassedOver(const std::string& key, size_t count) {
   return absl::StrCat("algorithm ", NameOf(key), " of the checkpoint is not in this run: its ", count,
-                      " tensors are passed over. Weights of the model are loaded as it left them there (EMA: the "
+                      " tensors are skipped. Weights of the model are loaded as it left them there (EMA: the "
                       "averages, not what was trained on)");
 }
 

@@ -167,7 +167,7 @@ bool RunCheckpoints::MakeRoom(CheckpointName name) {
                  << (skip ? "skipped (save_overlap: skip)"
                           : absl::StrCat("training waited ", absl::FormatDuration(waited),
                                          " for it (save_overlap: skip passes it over)"))
-                 << "; a longer save_interval avoids both. This is said once.";
+                 << "; a longer save_interval avoids both. This is reported once.";
   }
   return !skip && saves();
 }

@@ -59,7 +59,7 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
   }
   const auto shards = json.find("virtual_shards");  // older checkpoints have none
   if (shards != json.end() && !shards->is_number_integer())
-    return absl::DataLossError("the checkpoint's data settings: virtual_shards is no number");
+    return absl::DataLossError("the checkpoint's data settings: virtual_shards is not a number");
   data.virtual_shards = shards == json.end() ? 0 : shards->get<int64_t>();
   return absl::OkStatus();
 }

@@ -101,7 +101,7 @@ TEST(Pickle, DamageIsRefusedWithItsPlace) {
               {Whole("(Nd"), "a key without a value"},
               {Whole("Na"), "no list to append to"},
               {Whole("cos"), "a name without an end"},
-              {Whole("NNR"), "arguments that are no tuple"},
+              {Whole("NNR"), "arguments that are not a tuple"},
               {Whole(absl::StrCat("NN", Bytes({0x93}))), "a global without a name"},
               {Whole("q"), "nothing to remember"}};
   for (const auto& row : rows) {

@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Goldens, WeightFile,
 
 TEST(WeightFiles, SaysWhereTheTensorsWereAndWhatItPassedOver) {
   EXPECT_THAT(ReadWeights(Golden("composer.pt"), "")->notes, Contains("tensors of `state/model`"));
-  EXPECT_THAT(ReadWeights(Golden("shared.pt"), "")->notes, Contains("no tensor, passed over: steps (a number)"));
+  EXPECT_THAT(ReadWeights(Golden("shared.pt"), "")->notes, Contains("not a tensor, skipped: steps (a number)"));
   EXPECT_EQ(ReadWeights(Golden("nested.pt"), "state_dict")->tensors.size(), 7u);
   EXPECT_THAT(
       std::string(ReadWeights(Golden("nested.pt"), "model").status().message()),

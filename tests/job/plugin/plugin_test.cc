@@ -120,7 +120,7 @@ TEST_F(PluginTest, APluginsModelIsGeneratedFrom) {
   ASSERT_TRUE((*trainer)->Fit().ok());
   EXPECT_THAT(ReadFile(dir_.Path("run/tables.jsonl")).value(), HasSubstr(R"([["a","BCD"],["klm","NOP"]])"));
   const auto refused = Trainer::Create(BuildTrainerOptions(*Read(generate), {}).value());
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("the model is no language model"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("the model is not a language model"));
 }
 
 TEST_F(PluginTest, AlgorithmsComeFromPlugins) {

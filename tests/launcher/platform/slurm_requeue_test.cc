@@ -43,7 +43,7 @@ TEST(SlurmRequeueTest, Decisions) {
             "Slurm job 11 is requeued (restart 2)");
   EXPECT_TRUE(DecideRequeue(Place(), SlurmJobFacts{true, true, "RUNNING"}).requeue);
   EXPECT_FALSE(DecideRequeue(Place(), SlurmJobFacts{false, true, "RUNNING"}).requeue);
-  EXPECT_THAT(DecideRequeue(Place(), SlurmJobFacts{false, true, "RUNNING"}).reason, HasSubstr("is no batch job"));
+  EXPECT_THAT(DecideRequeue(Place(), SlurmJobFacts{false, true, "RUNNING"}).reason, HasSubstr("is not a batch job"));
   EXPECT_THAT(DecideRequeue(Place(), SlurmJobFacts{true, false, "RUNNING"}).reason, HasSubstr("--no-requeue"));
   EXPECT_FALSE(DecideRequeue(Place(), SlurmJobFacts{true, true, "COMPLETING"}).requeue) << "was cancelled";
   EXPECT_THAT(DecideRequeue(Place(), SlurmJobFacts{true, true, "COMPLETING"}).reason, HasSubstr("is COMPLETING"));

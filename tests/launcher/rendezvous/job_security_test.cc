@@ -78,7 +78,7 @@ TEST_F(JobSecurityTest, MistakesAreNamed) {
   EXPECT_THAT(Error({.token_file = Write("empty", "\n")}), HasSubstr("is empty"));
   EXPECT_THAT(Error({.token_file = Write("short", "abc")}), HasSubstr("has 3 bytes, it must have at least 16"));
   EXPECT_THAT(Error({.token_file = Write("long", std::string(5000, 'x'))}), HasSubstr("more than 1024 bytes"));
-  EXPECT_THAT(Error({.token_file = dir_.path()}), HasSubstr("is no plain file"));
+  EXPECT_THAT(Error({.token_file = dir_.path()}), HasSubstr("is not a plain file"));
   EXPECT_THAT(Error({.tls = {.certificate = "c.pem"}}), HasSubstr("all together"));
   EXPECT_THAT(Error({.tls = {.server_name = "n"}}), HasSubstr("--tls-server-name needs"));
   EXPECT_THAT(Error({.insecure = true, .token_file = "f"}), HasSubstr("--insecure"));

@@ -173,7 +173,7 @@ TEST_F(Generation, BadOptionsAndPromptsAreNamed) {
   EXPECT_THAT(error({{1}}, {.sampling = {.top_p = 2}}), HasSubstr("generate: top_p must be"));
   EXPECT_THAT(error({{1}}, {.batch_size = -1}), HasSubstr("batch_size must be at least 0"));
   state_.model = MakeTestModel();
-  EXPECT_THAT(DecoderOf(*state_.model).status().message(), HasSubstr("no language model"));
+  EXPECT_THAT(DecoderOf(*state_.model).status().message(), HasSubstr("not a language model"));
   EXPECT_THROW(Generate({{1}}), StatusError);
 }
 
@@ -329,7 +329,7 @@ TEST(GenerateCallback, WhatCannotBeGeneratedIsSaidBeforeTraining) {
   EXPECT_THAT(Train(std::move(options)).status.message(), HasSubstr("prompts[1] of 3 tokens and max_new_tokens 46"));
   TrainerOptions other = SmallRun();
   other.generate = {SomePrompts(Time::Batches(2))};
-  EXPECT_THAT(Train(std::move(other)).status.message(), HasSubstr("generate: the model is no language model"));
+  EXPECT_THAT(Train(std::move(other)).status.message(), HasSubstr("generate: the model is not a language model"));
 }
 
 }  // namespace

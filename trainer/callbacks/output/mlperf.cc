@@ -67,7 +67,7 @@ absl::Status MLPerfCallback::Init(State& state) {
     if (options_.local_rank == 0) RETURN_IF_ERROR(ClearCache(options_.cache_clear_cmd));
     RETURN_IF_ERROR(Line(MlperfEvent::kPointInTime, "cache_clear", true));
   } else if (state.rank == 0) {
-    LOG(WARNING) << "mlperf: without cache_clear_cmd the result is no valid submission";
+    LOG(WARNING) << "mlperf: without cache_clear_cmd the result is not a valid submission";
   }
   RETURN_IF_ERROR(Line(MlperfEvent::kIntervalStart, "init_start"));
   RETURN_IF_ERROR(Line(MlperfEvent::kPointInTime, "submission_benchmark", options_.benchmark));

@@ -48,7 +48,7 @@ absl::Status EarlyStopper::LoadState(absl::string_view text) {
   if (!json.is_object() || !json.contains("best") || !json.contains("best_seen"))
     return absl::InvalidArgumentError("saved state: best or best_seen is missing");
   if (!json["best"].is_number() && !json["best"].is_null())
-    return absl::InvalidArgumentError("saved state: best is no number");
+    return absl::InvalidArgumentError("saved state: best is not a number");
   ASSIGN_OR_RETURN(best_seen_, Timestamp::FromJson(json["best_seen"].dump()));
   best_ = json["best"].is_null() ? std::numeric_limits<double>::quiet_NaN() : json["best"].get<double>();
   has_best_ = true;
