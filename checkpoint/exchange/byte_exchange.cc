@@ -37,4 +37,11 @@ absl::StatusOr<SharingDecision> AgreeOnSharing(RankExchange& exchange, bool remo
   return SharingDecision{absl::StartsWith(text, "+"), text.substr(1)};
 }
 
+absl::Status AgreeOn(ByteExchange& exchange, const absl::Status& status) {
+  const absl::StatusOr<bool> all = exchange.All(status.ok());
+  RETURN_IF_ERROR(status);
+  RETURN_IF_ERROR(all.status());
+  return *all ? absl::OkStatus() : absl::UnavailableError("another rank could not load the checkpoint");
+}
+
 }  // namespace composer

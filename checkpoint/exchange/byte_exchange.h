@@ -28,6 +28,9 @@ class ByteExchange {
   virtual absl::StatusOr<std::unique_ptr<ByteExchange>> Split(int color) = 0;
 };
 
+// Returns OK when all ranks are OK, else this rank's error when it has one, otherwise kUnavailable.
+absl::Status AgreeOn(ByteExchange& exchange, const absl::Status& status);
+
 // These facts decide whether each stored byte is read by one rank only and passed on.
 struct SharingFacts {
   int world_size = 1;

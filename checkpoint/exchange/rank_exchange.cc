@@ -135,4 +135,9 @@ absl::StatusOr<std::vector<std::string>> RankExchange::Gather(absl::StatusOr<std
   return absl::Status(failure.code(), absl::StrCat(failure.message(), " (and ", failures - 1, " more ranks)"));
 }
 
+absl::Status AgreeOn(RankExchange& exchange, const absl::Status& own) {
+  const auto all = exchange.Gather(own.ok() ? absl::StatusOr<std::string>("") : own);
+  return exchange.Broadcast(all.ok() ? absl::StatusOr<std::string>("") : all.status()).status();
+}
+
 }  // namespace composer

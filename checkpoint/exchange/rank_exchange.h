@@ -58,4 +58,7 @@ class RankExchange {
   std::shared_ptr<const std::atomic<bool>> given_up_;
 };
 
+// Returns on every rank OK when all are OK, else the error of the lowest rank that has one.
+absl::Status AgreeOn(RankExchange& exchange, const absl::Status& own);
+
 }  // namespace composer

@@ -53,9 +53,4 @@ absl::StatusOr<CheckpointChoice> ChooseComplete(ObjectStore& store, RankExchange
   return choice;
 }
 
-absl::Status AgreeOn(const absl::Status& own, RankExchange& exchange) {
-  const auto all = exchange.Gather(own.ok() ? absl::StatusOr<std::string>("") : own);
-  return exchange.Broadcast(all.ok() ? absl::StatusOr<std::string>("") : all.status()).status();
-}
-
 }  // namespace composer

@@ -17,7 +17,4 @@ absl::StatusOr<CheckpointChoice> FindNewestComplete(ObjectStore& store);
 // Returns the same choice on all ranks: rank 0 chooses and sends it to the others.
 absl::StatusOr<CheckpointChoice> ChooseComplete(ObjectStore& store, RankExchange& exchange);
 
-// Returns on every rank OK when all are OK, else the error of the lowest rank that has one.
-absl::Status AgreeOn(const absl::Status& own, RankExchange& exchange);
-
 }  // namespace composer

@@ -207,11 +207,4 @@ absl::StatusOr<std::string> BroadcastText(ByteExchange& exchange,
   return absl::Status(static_cast<absl::StatusCode>(head[0]), bytes);
 }
 
-absl::Status AgreeOn(ByteExchange& exchange, const absl::Status& status) {
-  const absl::StatusOr<bool> all = exchange.All(status.ok());
-  RETURN_IF_ERROR(status);
-  RETURN_IF_ERROR(all.status());
-  return *all ? absl::OkStatus() : absl::UnavailableError("another rank could not load the checkpoint");
-}
-
 }  // namespace composer

@@ -35,7 +35,4 @@ absl::Status ReadInGroups(ObjectStore& store, const std::string& checkpoint, con
 absl::StatusOr<std::string> BroadcastText(ByteExchange& exchange,
                                           absl::FunctionRef<absl::StatusOr<std::string>()> make);
 
-// Returns OK when all ranks are OK, else this rank's error when it has one, otherwise kUnavailable.
-absl::Status AgreeOn(ByteExchange& exchange, const absl::Status& status);
-
 }  // namespace composer

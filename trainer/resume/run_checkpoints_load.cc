@@ -48,7 +48,7 @@ absl::Status RunCheckpoints::KeepFirstState(const State& state) {
   if (!newest.has_value()) return absl::OkStatus();
   first_state_ = FirstState::Copy(state, FirstStateLimit(communicator_.world_size()));
   const absl::Status kept = AgreeOn(
-      first_state_.has_value() ? absl::OkStatus() : absl::ResourceExhaustedError("no memory for a copy"), exchange_);
+      exchange_, first_state_.has_value() ? absl::OkStatus() : absl::ResourceExhaustedError("no memory for a copy"));
   if (kept.ok()) return absl::OkStatus();
   if (!absl::IsResourceExhausted(kept)) return kept;
   first_state_.reset();
@@ -63,7 +63,7 @@ absl::StatusOr<std::optional<std::string>> RunCheckpoints::Resume(State& state, 
   if (!newest.has_value()) return std::string();
   bool damaged = false;
   absl::Status loaded = Load(newest->ToString(), state, data, &damaged);
-  if (options_.best_effort) loaded = AgreeOn(loaded, exchange_);
+  if (options_.best_effort) loaded = AgreeOn(exchange_, loaded);
   if (damaged) {
     RETURN_IF_ERROR(Refuse(loaded, state));
     return std::nullopt;

@@ -79,10 +79,10 @@ TEST_F(CompleteChoice, AllRanksGetRankZerosChoice) {
 
 TEST(AgreeOn, TheLowestRanksErrorIsEverybodys) {
   RunRanks(3, [](RankExchange exchange) {
-    EXPECT_TRUE(AgreeOn(absl::OkStatus(), exchange).ok());
+    EXPECT_TRUE(AgreeOn(exchange, absl::OkStatus()).ok());
     const absl::Status own =
         exchange.rank() == 0 ? absl::OkStatus() : absl::DataLossError(absl::StrCat("damaged for ", exchange.rank()));
-    const absl::Status agreed = AgreeOn(own, exchange);
+    const absl::Status agreed = AgreeOn(exchange, own);
     EXPECT_EQ(agreed.code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(agreed.message()), HasSubstr("damaged for 1"));
   });

@@ -83,7 +83,7 @@ TEST_F(JobSecurityTest, MistakesAreNamed) {
   EXPECT_THAT(Error({.tls = {.server_name = "n"}}), HasSubstr("--tls-server-name needs"));
   EXPECT_THAT(Error({.insecure = true, .token_file = "f"}), HasSubstr("--insecure"));
   environment_ = Environment();
-  EXPECT_THAT(Error({}), HasSubstr("share no secret: set COMPOSER_TOKEN"));
+  EXPECT_THAT(Error({}), HasSubstr("do not share a secret: set COMPOSER_TOKEN"));
 }
 
 TEST_F(JobSecurityTest, AMissingTokenFileIsNotMade) {
