@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <regex>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -60,11 +61,13 @@ void RunEvalBatch(const Evaluator& evaluator, int64_t most, State& state, Engine
     RunEvalMicrobatch(state, engine, evaluator.metrics);
   } else {
     const Batch whole = state.batch;
-    for (int64_t begin = 0; begin == 0 || begin < samples; begin += wanted) {
-      if (wanted < samples) state.batch = whole.Slice(begin, std::min(begin + wanted, samples));
-      RunEvalMicrobatch(state, engine, evaluator.metrics);
+    {
+      const absl::Cleanup restore = [&] { state.batch = whole; };
+      for (int64_t begin = 0; begin == 0 || begin < samples; begin += wanted) {
+        if (wanted < samples) state.batch = whole.Slice(begin, std::min(begin + wanted, samples));
+        RunEvalMicrobatch(state, engine, evaluator.metrics);
+      }
     }
-    state.batch = whole;
     const auto passes = [wanted](int64_t size) { return std::max<int64_t>(1, (size + wanted - 1) / wanted); };
     for (int64_t i = passes(samples); i < passes(most) && state.sharding != nullptr; ++i) state.sharding->SkipForward();
   }
@@ -105,7 +108,12 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   state.eval_label = evaluator.label;
   state.eval_batches = evaluator.loader->batches_per_epoch();
   state.eval_timestamp = Timestamp();
-  const Batch train_batch = state.batch;
+  // Also after an error: a program may catch it and train on.
+  const absl::Cleanup restore = [&state, train_batch = state.batch] {
+    state.batch = train_batch;
+    state.outputs = at::Tensor();
+    state.model->train();
+  };
   for (const auto& metric : evaluator.metrics) metric->Reset();
   ThrowIfError(engine.Run(Event::kEvalStart));
   for (int64_t n = 0; n < evaluator.loader->batches_per_epoch(); ++n) {
@@ -121,9 +129,6 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   evaluator.last_batch = state.timestamp.batch;
   ThrowIfError(engine.Run(Event::kEvalEnd));
   logger.Flush(state.timestamp);
-  state.batch = train_batch;
-  state.outputs = at::Tensor();
-  state.model->train();
 }
 
 absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<std::string>& patterns) {

@@ -98,6 +98,18 @@ TEST(Evaluation, GivesTheModelsAccuracy) {
   EXPECT_GT(expected, 0.4) << "it learned nothing: the test would not see much";
 }
 
+TEST(Evaluation, AnErrorLeavesTheModelInTraining) {
+  TrainerOptions options = WithEvaluator({}, Time::Batches(0));
+  options.evaluators[0].device_eval_microbatch_size = 2;
+  AddCallback(options, {Event::kEvalAfterForward},
+              [](State&) { throw StatusError(absl::InternalError("on purpose")); });
+  const auto trainer = Trainer::Create(std::move(options));
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  EXPECT_THAT((*trainer)->Eval().message(), testing::HasSubstr("on purpose"));
+  EXPECT_TRUE((*trainer)->state().model->is_training());
+  EXPECT_EQ((*trainer)->state().batch.num_samples, 0) << "the evaluation's batch is gone";
+}
+
 // Returns the batch counts at which an evaluation ran.
 std::vector<int64_t> RanAt(Time interval, Time max_duration) {
   std::vector<int64_t> batches;
