@@ -44,7 +44,8 @@ class GptRun {
     options.train.dataset = Tokens();
     options.train.global_train_batch_size = kBatch;
     options.make_optimizer = [](Model& model) {
-      return std::make_unique<DecoupledAdamW>(ParamGroupsOf(model, {.lr = 1e-4, .weight_decay = 1e-5}), AdamWOptions{});
+      return std::make_unique<DecoupledAdamWOptimizer>(ParamGroupsOf(model, {.lr = 1e-4, .weight_decay = 1e-5}),
+                                                       AdamWOptions{});
     };
     options.max_duration = Time::Batches(1);
     options.train_metrics_interval = 0;

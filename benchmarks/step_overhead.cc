@@ -97,7 +97,8 @@ Milliseconds PerStep(int64_t steps, const std::function<void(int64_t)>& run) {
 }
 
 std::unique_ptr<Optimizer> MakeAdamW(Model& model) {
-  return std::make_unique<DecoupledAdamW>(ParamGroupsOf(model, {.lr = 1e-4, .weight_decay = 1e-5}), AdamWOptions{});
+  return std::make_unique<DecoupledAdamWOptimizer>(ParamGroupsOf(model, {.lr = 1e-4, .weight_decay = 1e-5}),
+                                                   AdamWOptions{});
 }
 
 // A loop as a careful C++ programmer writes it by hand.

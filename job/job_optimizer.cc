@@ -4,15 +4,7 @@
 #include <algorithm>
 
 #include "job/named_reader.h"
-#include "trainer/core/torch_status.h"
-#include "trainer/optim/adam.h"
-#include "trainer/optim/decoupled_adamw.h"
-#include "trainer/optim/decoupled_sgdw.h"
-#include "trainer/optim/lion.h"
-#include "trainer/optim/model_params.h"
-#include "trainer/optim/muon.h"
-#include "trainer/optim/rmsprop.h"
-#include "trainer/optim/sgd.h"
+#include "trainer/optim/recipes.h"
 
 namespace composer {
 namespace {
@@ -38,11 +30,10 @@ void ReadBetas(ConfigMap& config, double& beta1, double& beta2) {
   if (betas.size() == 2) beta1 = betas[0], beta2 = betas[1];
 }
 
-// Makes the optimizer's factory once its groups and options are read.
-template <typename Made, typename Options>
-OptimizerFactory Factory(ConfigMap& config, const ParamGroupOptions& groups, const Options& options) {
+template <typename Options>
+const Options& Valid(ConfigMap& config, const Options& options) {
   if (const absl::Status status = Validate(options); !status.ok()) config.Reject("name", status.message());
-  return [=](Model& model) { return std::make_unique<Made>(ParamGroupsOf(model, groups), options); };
+  return options;
 }
 
 template <typename Options>
@@ -55,15 +46,15 @@ Options ReadAdamOptions(ConfigMap& config) {
 }
 
 OptimizerFactory ReadAdam(ConfigMap config) {
-  return Factory<Adam>(config, ReadGroups(config, 1e-3, 0), ReadAdamOptions<AdamOptions>(config));
+  return Adam(ReadGroups(config, 1e-3, 0), Valid(config, ReadAdamOptions<AdamOptions>(config)));
 }
 
 OptimizerFactory ReadAdamW(ConfigMap config) {
-  return Factory<AdamW>(config, ReadGroups(config, 1e-3, 1e-2), ReadAdamOptions<AdamOptions>(config));
+  return AdamW(ReadGroups(config, 1e-3, 1e-2), Valid(config, ReadAdamOptions<AdamOptions>(config)));
 }
 
 OptimizerFactory ReadDecoupledAdamW(ConfigMap config) {
-  return Factory<DecoupledAdamW>(config, ReadGroups(config, 1e-3, 1e-5), ReadAdamOptions<AdamWOptions>(config));
+  return DecoupledAdamW(ReadGroups(config, 1e-3, 1e-5), Valid(config, ReadAdamOptions<AdamWOptions>(config)));
 }
 
 SgdOptions ReadSgdOptions(ConfigMap& config) {
@@ -75,11 +66,11 @@ SgdOptions ReadSgdOptions(ConfigMap& config) {
 }
 
 OptimizerFactory ReadSgd(ConfigMap config) {
-  return Factory<SGD>(config, ReadGroups(config, 1e-3, 0), ReadSgdOptions(config));
+  return SGD(ReadGroups(config, 1e-3, 0), Valid(config, ReadSgdOptions(config)));
 }
 
 OptimizerFactory ReadDecoupledSgdw(ConfigMap config) {
-  return Factory<DecoupledSGDW>(config, ReadGroups(config, 0.1, 0), ReadSgdOptions(config));
+  return DecoupledSGDW(ReadGroups(config, 0.1, 0), Valid(config, ReadSgdOptions(config)));
 }
 
 OptimizerFactory ReadRmsprop(ConfigMap config) {
@@ -88,13 +79,13 @@ OptimizerFactory ReadRmsprop(ConfigMap config) {
   options.eps = config.Double("eps", options.eps);
   options.momentum = config.Double("momentum", options.momentum);
   options.centered = config.Bool("centered", options.centered);
-  return Factory<RMSprop>(config, ReadGroups(config, 1e-2, 0), options);
+  return RMSprop(ReadGroups(config, 1e-2, 0), Valid(config, options));
 }
 
 OptimizerFactory ReadLion(ConfigMap config) {
   LionOptions options;
   ReadBetas(config, options.beta1, options.beta2);
-  return Factory<Lion>(config, ReadGroups(config, 1e-4, 0), options);
+  return Lion(ReadGroups(config, 1e-4, 0), Valid(config, options));
 }
 
 MuonOptions ReadMuonOptions(ConfigMap& config) {
@@ -126,12 +117,7 @@ OptimizerFactory ReadMuon(ConfigMap config) {
   groups.adamw_lr = adamw.Double("lr", groups.adamw_lr, {.min = 0});
   groups.adamw_weight_decay = adamw.Double("weight_decay", groups.adamw_weight_decay, {.min = 0});
   groups.adamw_patterns = adamw.StringList("patterns", groups.adamw_patterns);
-  if (const absl::Status status = Validate(options); !status.ok()) config.Reject("name", status.message());
-  return [=](Model& model) {
-    absl::StatusOr<MuonGroups> made = MakeMuonGroups(NamedParametersOf(model), groups);
-    ThrowIfError(made.status());
-    return std::make_unique<Muon>(*std::move(made), options);
-  };
+  return Muon(groups, Valid(config, options));
 }
 
 constexpr NamedReader<OptimizerFactory> kOptimizers[] = {

@@ -130,7 +130,7 @@ void Trainer::BuildState() {
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   parallel_->Shard(state_);
   state_.optimizer = options_.make_optimizer(*state_.model);
-  if (state_.sharding != nullptr && dynamic_cast<const Muon*>(state_.optimizer.get()) != nullptr) {
+  if (state_.sharding != nullptr && dynamic_cast<const MuonOptimizer*>(state_.optimizer.get()) != nullptr) {
     ThrowIfError(absl::InvalidArgumentError(
         "optimizers: muon needs whole matrices, and sharding leaves a rank pieces of them; use fsdp's "
         "sharding_strategy NO_SHARD and a tensor_parallel_degree of 1, or another optimizer"));

@@ -83,7 +83,8 @@ class Reader {
 };
 
 absl::StatusOr<std::vector<int64_t>> Reader::Counts(const PickleValue& value) const {
-  if (value.kind != Kind::kTuple || value.items.size() > kMaxDims) return absl::DataLossError("its shape is not a tuple");
+  if (value.kind != Kind::kTuple || value.items.size() > kMaxDims)
+    return absl::DataLossError("its shape is not a tuple");
   std::vector<int64_t> counts;
   for (size_t i = 0; i < value.items.size(); ++i) {
     const PickleValue& count = Item(value, i);

@@ -81,10 +81,7 @@ int main() {
   options.model = composer::MakeMlp({16, 32, 4});
   options.train.dataset = composer::MakeGaussianClassification({.size = 512, .features = 16, .classes = 4}).value();
   options.train.global_train_batch_size = 32;
-  options.make_optimizer = [](composer::Model& model) {
-    return std::make_unique<composer::DecoupledAdamW>(composer::ParamGroupsOf(model, {.lr = 0.02}),
-                                                      composer::AdamWOptions{});
-  };
+  options.make_optimizer = composer::DecoupledAdamW(0.02);
   options.max_duration = composer::Time::Epochs(8);
   options.algorithms.push_back(std::make_unique<InputNoise>(0.3));
   options.callbacks.push_back(std::make_unique<StopWhenGood>());

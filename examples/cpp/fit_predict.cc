@@ -27,10 +27,8 @@ TrainerOptions Options(const std::string& folder) {
   // Biases and norms have no decay; the last layer has its own learning rate.
   composer::ParamGroupOptions groups{.lr = 3e-3, .weight_decay = 1e-2, .no_decay_on_bias_and_norm = true};
   groups.rules.push_back({.pattern = "layers.1.*", .lr = 1e-2});
-  options.make_optimizer = [groups](composer::Model& model) {
-    return std::make_unique<composer::AdamW>(composer::ParamGroupsOf(model, groups), composer::AdamOptions{});
-  };
-  options.schedulers.push_back(composer::MakeScheduler(composer::ScheduleByName("cosine_annealing").value()));
+  options.make_optimizer = composer::AdamW(groups);
+  options.schedulers.push_back(composer::CosineAnnealing());
   options.callbacks.push_back(std::make_unique<composer::LRMonitor>());
   options.max_duration = Time::Epochs(3);
   return options;

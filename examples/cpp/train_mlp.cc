@@ -64,10 +64,7 @@ absl::Status Train(const std::string& run_folder) {
   options.train.dataset = std::make_shared<Spirals>(600);
   options.train.global_train_batch_size = 60;
   options.evaluators.push_back({.label = "eval", .dataset = std::make_shared<Spirals>(251), .eval_interval = {}});
-  options.make_optimizer = [](composer::Model& model) {
-    return std::make_unique<composer::DecoupledAdamW>(composer::ParamGroupsOf(model, {.lr = 0.01}),
-                                                      composer::AdamWOptions{});
-  };
+  options.make_optimizer = composer::DecoupledAdamW(0.01);
   options.max_duration = composer::Time::Epochs(60);
   if (!run_folder.empty()) options.save.save_folder = run_folder + "/checkpoints";
 

@@ -25,6 +25,7 @@
 #include "trainer/core/model.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/core/scheduler.h"
+#include "trainer/optim/recipes.h"
 
 namespace composer {
 
@@ -36,7 +37,6 @@ struct RunPlace {
 
 using ModelFactory = std::function<std::shared_ptr<Model>()>;
 using DatasetFactory = std::function<absl::StatusOr<std::shared_ptr<const Dataset>>()>;
-using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(Model&)>;  // gets the model's final parameters
 using SchedulerFactory = std::function<std::unique_ptr<Scheduler>()>;
 using AlgorithmFactory = std::function<std::unique_ptr<Algorithm>()>;
 using PluginCallbackFactory = std::function<std::unique_ptr<Callback>()>;

@@ -96,7 +96,8 @@ TEST_F(SecurityTest, AGivenTokenNeedsNoHome) {
 TEST_F(SecurityTest, NoSecretAtAllIsAnErrorAndNotAnOpenPort) {
   Launched run(dir0_, "/usr/bin/env", Node(0, ""));
   EXPECT_EQ(run.Wait(), 64);
-  EXPECT_THAT(run.err(), AllOf(HasSubstr("do not share a secret"), HasSubstr("COMPOSER_TOKEN"), HasSubstr("--insecure")));
+  EXPECT_THAT(run.err(),
+              AllOf(HasSubstr("do not share a secret"), HasSubstr("COMPOSER_TOKEN"), HasSubstr("--insecure")));
 }
 
 TEST_F(SecurityTest, TheTokenIsInNobodysArguments) {

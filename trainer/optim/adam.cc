@@ -5,7 +5,7 @@
 
 namespace composer {
 
-AdamOptimizer::AdamOptimizer(std::vector<ParamGroup> groups, const AdamOptions& options, AdamDecay decay)
+AdamFamily::AdamFamily(std::vector<ParamGroup> groups, const AdamOptions& options, AdamDecay decay)
     : Optimizer(std::move(groups)) {
   const absl::Status valid = Validate(options);
   TORCH_CHECK_VALUE(valid.ok(), std::string(valid.message()));
@@ -13,12 +13,12 @@ AdamOptimizer::AdamOptimizer(std::vector<ParamGroup> groups, const AdamOptions& 
   for (ParamGroup& group : groups_) state_.push_back(std::make_unique<AdamGroup>(group, options, decay));
 }
 
-void AdamOptimizer::Update(const at::Tensor& found_inf) {
+void AdamFamily::Update(const at::Tensor& found_inf) {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < groups_.size(); ++i) state_[i]->Step(groups_[i], found_inf);
 }
 
-NamedTensors AdamOptimizer::state() {
+NamedTensors AdamFamily::state() {
   NamedTensors result;
   for (size_t i = 0; i < groups_.size(); ++i) state_[i]->AppendState(i, groups_[i], result);
   return result;

@@ -17,10 +17,10 @@
 namespace composer {
 
 // The base of the whole family. Its members differ in name, defaults and decay.
-class AdamOptimizer : public Optimizer {
+class AdamFamily : public Optimizer {
  public:
   // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
-  AdamOptimizer(std::vector<ParamGroup> groups, const AdamOptions& options, AdamDecay decay);
+  AdamFamily(std::vector<ParamGroup> groups, const AdamOptions& options, AdamDecay decay);
   void Step() final { Update({}); }
   void StepUnless(const at::Tensor& found_inf) final { Update(found_inf); }
   // Returns AdamGroup::AppendState of each group in turn.
@@ -32,17 +32,17 @@ class AdamOptimizer : public Optimizer {
   std::vector<std::unique_ptr<AdamGroup>> state_;
 };
 
-class Adam final : public AdamOptimizer {
+class AdamOptimizer final : public AdamFamily {
  public:
-  Adam(std::vector<ParamGroup> groups, const AdamOptions& options)
-      : AdamOptimizer(std::move(groups), options, AdamDecay::kL2) {}
+  AdamOptimizer(std::vector<ParamGroup> groups, const AdamOptions& options)
+      : AdamFamily(std::move(groups), options, AdamDecay::kL2) {}
   std::string name() const override { return "Adam"; }
 };
 
-class AdamW final : public AdamOptimizer {
+class AdamWOptimizer final : public AdamFamily {
  public:
-  AdamW(std::vector<ParamGroup> groups, const AdamOptions& options)
-      : AdamOptimizer(std::move(groups), options, AdamDecay::kDecoupled) {}
+  AdamWOptimizer(std::vector<ParamGroup> groups, const AdamOptions& options)
+      : AdamFamily(std::move(groups), options, AdamDecay::kDecoupled) {}
   std::string name() const override { return "AdamW"; }
 };
 

@@ -23,10 +23,10 @@ struct AdamWOptions {
   operator AdamOptions() const { return {beta1, beta2, eps, amsgrad}; }
 };
 
-class DecoupledAdamW final : public AdamOptimizer {
+class DecoupledAdamWOptimizer final : public AdamFamily {
  public:
-  DecoupledAdamW(std::vector<ParamGroup> groups, const AdamWOptions& options)
-      : AdamOptimizer(std::move(groups), options, AdamDecay::kDecoupledFromPeak) {}
+  DecoupledAdamWOptimizer(std::vector<ParamGroup> groups, const AdamWOptions& options)
+      : AdamFamily(std::move(groups), options, AdamDecay::kDecoupledFromPeak) {}
   std::string name() const override { return "DecoupledAdamW"; }
 };
 

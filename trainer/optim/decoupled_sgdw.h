@@ -15,10 +15,10 @@ namespace composer {
 
 using SgdwOptions = SgdOptions;
 
-class DecoupledSGDW final : public SgdOptimizer {
+class DecoupledSgdwOptimizer final : public SgdFamily {
  public:
-  DecoupledSGDW(std::vector<ParamGroup> groups, const SgdwOptions& options)
-      : SgdOptimizer(std::move(groups), options, SgdDecay::kDecoupledFromPeak) {}
+  DecoupledSgdwOptimizer(std::vector<ParamGroup> groups, const SgdwOptions& options)
+      : SgdFamily(std::move(groups), options, SgdDecay::kDecoupledFromPeak) {}
   std::string name() const override { return "DecoupledSGDW"; }
 };
 

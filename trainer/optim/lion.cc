@@ -14,7 +14,7 @@ absl::Status Validate(const LionOptions& options) {
       absl::StrCat("betas: (", options.beta1, ", ", options.beta2, "), allowed are numbers in [0, 1)"));
 }
 
-Lion::Lion(std::vector<ParamGroup> groups, const LionOptions& options)
+LionOptimizer::LionOptimizer(std::vector<ParamGroup> groups, const LionOptions& options)
     : Optimizer(std::move(groups)), options_(options) {
   const absl::Status valid = Validate(options);
   TORCH_CHECK_VALUE(valid.ok(), std::string(valid.message()));
@@ -25,7 +25,7 @@ Lion::Lion(std::vector<ParamGroup> groups, const LionOptions& options)
   }
 }
 
-void Lion::Step() {
+void LionOptimizer::Step() {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParamGroup& group = groups_[i];
@@ -41,7 +41,7 @@ void Lion::Step() {
   }
 }
 
-NamedTensors Lion::state() {
+NamedTensors LionOptimizer::state() {
   NamedTensors result;
   for (size_t g = 0; g < groups_.size(); ++g) {
     for (size_t i = 0; i < groups_[g].names.size(); ++i) {

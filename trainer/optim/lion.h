@@ -29,10 +29,10 @@ struct LionOptions {
 // Returns kInvalidArgument that names the field, its value and its range.
 absl::Status Validate(const LionOptions& options);
 
-class Lion final : public Optimizer {
+class LionOptimizer final : public Optimizer {
  public:
   // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
-  Lion(std::vector<ParamGroup> groups, const LionOptions& options);
+  LionOptimizer(std::vector<ParamGroup> groups, const LionOptions& options);
   std::string name() const override { return "Lion"; }
   void Step() override;
   // "<parameter>/exp_avg".

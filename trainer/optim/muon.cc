@@ -38,7 +38,7 @@ double MuonLrRatio(MuonLr adjust, int64_t rows, int64_t columns) {
   return adjust == MuonLr::kOriginal ? std::sqrt(std::max(1.0, a / b)) : 0.2 * std::sqrt(std::max(a, b));
 }
 
-Muon::Muon(MuonGroups groups, const MuonOptions& options) : Optimizer({}), options_(options) {
+MuonOptimizer::MuonOptimizer(MuonGroups groups, const MuonOptions& options) : Optimizer({}), options_(options) {
   const absl::Status valid = Validate(options);
   TORCH_CHECK_VALUE(valid.ok(), std::string(valid.message()));
   const torch::NoGradGuard no_grad;
@@ -59,7 +59,7 @@ Muon::Muon(MuonGroups groups, const MuonOptions& options) : Optimizer({}), optio
   }
 }
 
-void Muon::SelectActive(MatrixState& state) const {
+void MuonOptimizer::SelectActive(MatrixState& state) const {
   state.buffers.Select(state.active);
   state.shapes.clear();
   for (size_t i = 0; i < state.active.params().size(); ++i) {
@@ -78,7 +78,7 @@ void Muon::SelectActive(MatrixState& state) const {
   }
 }
 
-void Muon::StepMatrices(const ParamGroup& group, MatrixState& state) {
+void MuonOptimizer::StepMatrices(const ParamGroup& group, MatrixState& state) {
   if (state.active.Refresh()) SelectActive(state);
   if (state.active.empty()) return;
   const at::TensorList grads = state.active.grads();
@@ -95,13 +95,13 @@ void Muon::StepMatrices(const ParamGroup& group, MatrixState& state) {
   state.active.Release();
 }
 
-void Muon::Step() {
+void MuonOptimizer::Step() {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < matrices_.size(); ++i) StepMatrices(groups_[i], *matrices_[i]);
   for (size_t i = 0; i < others_.size(); ++i) others_[i]->Step(groups_[matrices_.size() + i], {});
 }
 
-NamedTensors Muon::state() {
+NamedTensors MuonOptimizer::state() {
   NamedTensors result;
   for (size_t g = 0; g < matrices_.size(); ++g) {
     for (size_t i = 0; i < groups_[g].names.size(); ++i) {

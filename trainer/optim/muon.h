@@ -45,11 +45,11 @@ absl::Status Validate(const MuonOptions& options);
 // Returns s of the formula above for a matrix [rows, columns].
 double MuonLrRatio(MuonLr adjust, int64_t rows, int64_t columns);
 
-class Muon final : public Optimizer {
+class MuonOptimizer final : public Optimizer {
  public:
   // groups() lists the matrices' groups, then AdamW's. Throws c10::Error when the options are invalid, a group does not
   // have one dtype and device (ActiveParams), or a matrix does not have two dimensions.
-  Muon(MuonGroups groups, const MuonOptions& options);
+  MuonOptimizer(MuonGroups groups, const MuonOptions& options);
   std::string name() const override { return "Muon"; }
   void Step() override;
   // Returns "<parameter>/momentum_buffer" of the matrices, and AdamGroup's state of the others.

@@ -16,13 +16,13 @@ absl::Status Validate(const RmspropOptions& options) {
   return absl::OkStatus();
 }
 
-RMSprop::GroupState::GroupState(const ParamGroup& group, const RmspropOptions& options)
+RmspropOptimizer::GroupState::GroupState(const ParamGroup& group, const RmspropOptions& options)
     : active(group), square_avg(group) {
   if (options.centered) grad_avg = StateTensors(group);
   if (options.momentum > 0) momentum_buffer = StateTensors(group);
 }
 
-RMSprop::RMSprop(std::vector<ParamGroup> groups, const RmspropOptions& options)
+RmspropOptimizer::RmspropOptimizer(std::vector<ParamGroup> groups, const RmspropOptions& options)
     : Optimizer(std::move(groups)), options_(options) {
   const absl::Status valid = Validate(options);
   TORCH_CHECK_VALUE(valid.ok(), std::string(valid.message()));
@@ -33,12 +33,12 @@ RMSprop::RMSprop(std::vector<ParamGroup> groups, const RmspropOptions& options)
   }
 }
 
-void RMSprop::Step() {
+void RmspropOptimizer::Step() {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < groups_.size(); ++i) StepGroup(groups_[i], *state_[i]);
 }
 
-std::vector<at::Tensor> RMSprop::Denominators(at::TensorList grads, GroupState& state) {
+std::vector<at::Tensor> RmspropOptimizer::Denominators(at::TensorList grads, GroupState& state) {
   at::_foreach_mul_(state.square_avg.active, options_.alpha);
   at::_foreach_addcmul_(state.square_avg.active, grads, grads, 1 - options_.alpha);
   std::vector<at::Tensor> result;
@@ -53,7 +53,7 @@ std::vector<at::Tensor> RMSprop::Denominators(at::TensorList grads, GroupState& 
   return result;
 }
 
-void RMSprop::StepGroup(const ParamGroup& group, GroupState& state) {
+void RmspropOptimizer::StepGroup(const ParamGroup& group, GroupState& state) {
   if (state.active.Refresh()) {
     for (StateTensors* tensors : {&state.square_avg, &state.grad_avg, &state.momentum_buffer}) {
       tensors->Select(state.active);
@@ -77,7 +77,7 @@ void RMSprop::StepGroup(const ParamGroup& group, GroupState& state) {
   state.active.Release();
 }
 
-NamedTensors RMSprop::state() {
+NamedTensors RmspropOptimizer::state() {
   NamedTensors result;
   for (size_t g = 0; g < groups_.size(); ++g) {
     for (size_t i = 0; i < groups_[g].names.size(); ++i) {

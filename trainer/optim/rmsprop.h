@@ -34,10 +34,10 @@ struct RmspropOptions {
 // Returns kInvalidArgument that names the field, its value and its range.
 absl::Status Validate(const RmspropOptions& options);
 
-class RMSprop final : public Optimizer {
+class RmspropOptimizer final : public Optimizer {
  public:
   // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
-  RMSprop(std::vector<ParamGroup> groups, const RmspropOptions& options);
+  RmspropOptimizer(std::vector<ParamGroup> groups, const RmspropOptions& options);
   std::string name() const override { return "RMSprop"; }
   void Step() override;
   // Returns "<parameter>/square_avg" and, where used, "<parameter>/grad_avg" and "<parameter>/momentum_buffer".

@@ -62,9 +62,6 @@ struct ScheduleSpec {
 absl::StatusOr<ScheduleSpec> ScheduleByName(absl::string_view name);
 std::vector<std::string> ScheduleNames();
 
-// Returns all names that ScheduleByName knows.
-std::vector<std::string> ScheduleNames();
-
 // Returns the factor at `now`. Returns kInvalidArgument for a time in seconds; epochs or shares of epochs without
 // batches_per_epoch; a t_max or period that converts to zero; t_mult < 1; and with warm-up, for t_warmup and t_max in
 // different units, or a t_max that ends before max_duration (where the two compare).

@@ -18,13 +18,13 @@ absl::Status Validate(const SgdOptions& options) {
   return absl::OkStatus();
 }
 
-SgdOptimizer::GroupState::GroupState(const ParamGroup& group, const SgdOptions& options) : active(group) {
+SgdFamily::GroupState::GroupState(const ParamGroup& group, const SgdOptions& options) : active(group) {
   if (options.momentum == 0) return;
   buffers = StateTensors(group);
   if (options.dampening != 0) started = at::zeros({static_cast<int64_t>(group.params.size())}, at::kFloat);
 }
 
-SgdOptimizer::SgdOptimizer(std::vector<ParamGroup> groups, const SgdOptions& options, SgdDecay decay)
+SgdFamily::SgdFamily(std::vector<ParamGroup> groups, const SgdOptions& options, SgdDecay decay)
     : Optimizer(std::move(groups)), options_(options), decay_(decay) {
   const absl::Status valid = Validate(options);
   TORCH_CHECK_VALUE(valid.ok(), std::string(valid.message()));
@@ -35,7 +35,7 @@ SgdOptimizer::SgdOptimizer(std::vector<ParamGroup> groups, const SgdOptions& opt
   }
 }
 
-void SgdOptimizer::StepUnless(const at::Tensor& found_inf) {
+void SgdFamily::StepUnless(const at::Tensor& found_inf) {
   if (options_.momentum != 0 && options_.dampening != 0) {
     Optimizer::StepUnless(found_inf);
   } else {
@@ -43,12 +43,12 @@ void SgdOptimizer::StepUnless(const at::Tensor& found_inf) {
   }
 }
 
-void SgdOptimizer::Update(const at::Tensor& found_inf) {
+void SgdFamily::Update(const at::Tensor& found_inf) {
   const torch::NoGradGuard no_grad;
   for (size_t i = 0; i < groups_.size(); ++i) UpdateGroup(groups_[i], *state_[i], found_inf);
 }
 
-void SgdOptimizer::UpdateGroup(const ParamGroup& group, GroupState& state, const at::Tensor& found_inf) {
+void SgdFamily::UpdateGroup(const ParamGroup& group, GroupState& state, const at::Tensor& found_inf) {
   if (state.active.Refresh()) state.buffers.Select(state.active);
   if (state.active.empty()) return;
   if (decay_ == SgdDecay::kDecoupledFromPeak) {
@@ -64,7 +64,7 @@ void SgdOptimizer::UpdateGroup(const ParamGroup& group, GroupState& state, const
 }
 
 // Parameters that have their first update now are updated in a separate call.
-void SgdOptimizer::UpdateDampened(const ParamGroup& group, GroupState& state) {
+void SgdFamily::UpdateDampened(const ParamGroup& group, GroupState& state) {
   float* started = state.started.data_ptr<float>();
   const std::vector<char>& mask = state.active.mask();
   bool all_started = true;
@@ -88,14 +88,14 @@ void SgdOptimizer::UpdateDampened(const ParamGroup& group, GroupState& state) {
   for (size_t i = 0; i < mask.size(); ++i) started[i] = mask[i] ? 1 : started[i];
 }
 
-void SgdOptimizer::Fused(const ParamGroup& group, at::TensorList params, at::TensorList grads, at::TensorList buffers,
-                         bool first, const at::Tensor& found_inf) {
+void SgdFamily::Fused(const ParamGroup& group, at::TensorList params, at::TensorList grads, at::TensorList buffers,
+                      bool first, const at::Tensor& found_inf) {
   at::_fused_sgd_(params, grads, buffers, decay_ == SgdDecay::kL2 ? group.weight_decay : 0, group.momentum, group.lr,
                   options_.dampening, options_.nesterov, /*maximize=*/false, first, /*grad_scale=*/std::nullopt,
                   found_inf.defined() ? std::make_optional(found_inf) : std::nullopt);
 }
 
-NamedTensors SgdOptimizer::state() {
+NamedTensors SgdFamily::state() {
   NamedTensors result;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const GroupState& state = *state_[g];

@@ -37,10 +37,10 @@ absl::Status Validate(const SgdOptions& options);
 enum class SgdDecay { kL2, kDecoupledFromPeak };
 
 // The base of the whole family. Its members differ in name and decay.
-class SgdOptimizer : public Optimizer {
+class SgdFamily : public Optimizer {
  public:
   // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
-  SgdOptimizer(std::vector<ParamGroup> groups, const SgdOptions& options, SgdDecay decay);
+  SgdFamily(std::vector<ParamGroup> groups, const SgdOptions& options, SgdDecay decay);
   void Step() final { Update({}); }
   void StepUnless(const at::Tensor& found_inf) final;
   // With momentum, returns "<parameter>/momentum_buffer", preceded with dampening by "group<i>/started" [parameters of
@@ -65,10 +65,10 @@ class SgdOptimizer : public Optimizer {
   std::vector<std::unique_ptr<GroupState>> state_;
 };
 
-class SGD final : public SgdOptimizer {
+class SgdOptimizer final : public SgdFamily {
  public:
-  SGD(std::vector<ParamGroup> groups, const SgdOptions& options)
-      : SgdOptimizer(std::move(groups), options, SgdDecay::kL2) {}
+  SgdOptimizer(std::vector<ParamGroup> groups, const SgdOptions& options)
+      : SgdFamily(std::move(groups), options, SgdDecay::kL2) {}
   std::string name() const override { return "SGD"; }
 };
 

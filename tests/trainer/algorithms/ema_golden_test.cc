@@ -86,7 +86,7 @@ TrainerOptions GoldenRun(const Json& run, Watched& watched) {
   options.make_optimizer = [](Model& model) {
     auto groups = MakeTestAdamW(model, 0.5)->groups();
     groups[0].weight_decay = 0;
-    return std::make_unique<DecoupledSGDW>(std::move(groups), SgdwOptions{});
+    return std::make_unique<DecoupledSgdwOptimizer>(std::move(groups), SgdwOptions{});
   };
   EvaluatorOptions evaluator;
   evaluator.dataset = MakeRows(24, 8, 4, 0, 3);

@@ -71,7 +71,7 @@ TrainerOptions Options(const std::string& form, Logged* logged) {
   options.make_optimizer = [](Model& model) {
     auto groups = MakeTestAdamW(model, 0.5)->groups();
     groups[0].weight_decay = 0;
-    return std::make_unique<DecoupledSGDW>(std::move(groups), SgdwOptions{});
+    return std::make_unique<DecoupledSgdwOptimizer>(std::move(groups), SgdwOptions{});
   };
   options.loggers.push_back(std::make_unique<Losses>(logged));
   return options;

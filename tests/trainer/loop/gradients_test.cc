@@ -53,7 +53,7 @@ std::unique_ptr<Optimizer> MakeSgd(Model& model) {
     group.params.push_back(item.value());
   }
   group.lr = group.initial_lr = 0.5;
-  return std::make_unique<DecoupledSGDW>(std::vector<ParamGroup>{group}, SgdwOptions{});
+  return std::make_unique<DecoupledSgdwOptimizer>(std::vector<ParamGroup>{group}, SgdwOptions{});
 }
 
 TrainerOptions Options(const Json& run, std::vector<at::Tensor>* first_gradients) {

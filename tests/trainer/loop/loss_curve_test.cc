@@ -63,7 +63,7 @@ std::unique_ptr<Optimizer> MakeAdamW(Model& model) {
   groups[0].weight_decay = golden["weight_decay"];
   AdamWOptions adam;
   adam.beta1 = golden["betas"][0], adam.beta2 = golden["betas"][1], adam.eps = golden["eps"];
-  return std::make_unique<DecoupledAdamW>(std::move(groups), adam);
+  return std::make_unique<DecoupledAdamWOptimizer>(std::move(groups), adam);
 }
 
 TrainerOptions CurveRun(const Json& curve, Precision precision) {

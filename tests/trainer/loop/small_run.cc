@@ -100,7 +100,7 @@ std::unique_ptr<Optimizer> MakeTestAdamW(Model& model, double lr) {
   }
   group.lr = group.initial_lr = lr;
   group.weight_decay = 1e-3;
-  return std::make_unique<DecoupledAdamW>(std::vector<ParamGroup>{group}, AdamWOptions{});
+  return std::make_unique<DecoupledAdamWOptimizer>(std::vector<ParamGroup>{group}, AdamWOptions{});
 }
 
 TrainerOptions SmallRun(const ModelShape& shape) {

@@ -40,7 +40,7 @@ SchedulerList SchedulersOf(const Json& row) {
 
 // Returns the learning rates of a run's batches, with composer_compat.
 std::vector<double> LearningRates(const SchedulerList& schedulers, int64_t batches_per_epoch, int64_t epochs) {
-  SGD optimizer(OneGroup({Param()}, 1, 0), {});
+  SgdOptimizer optimizer(OneGroup({Param()}, 1, 0), {});
   const ScheduleContext context{Time::Epochs(epochs), batches_per_epoch, 1};
   EXPECT_TRUE(CheckSchedulers(schedulers, context, optimizer).ok());
   std::vector<double> lrs;
@@ -81,7 +81,7 @@ TEST(ApplySchedulersTest, StartOfEpochTakesBackTheEpochsCounts) {
 TEST(ApplySchedulersTest, AbsoluteLearningRatesAreThoseOfEachGroup) {
   std::vector<ParamGroup> groups = OneGroup({Param()}, 1, 0);
   for (const double lr : {0.5, 0.5, 0.0}) groups.push_back(OneGroup({Param()}, lr, 0)[0]);
-  SGD optimizer(groups, {});
+  SgdOptimizer optimizer(groups, {});
   TorchScheduleSpec cosine;
   cosine.curve = TorchCurve::kCosine;
   cosine.t_max = 10;
@@ -109,7 +109,7 @@ TEST(ApplySchedulersTest, OneCycleMovesTheMomentumOrRefuses) {
   SchedulerList schedulers;
   schedulers.push_back(MakeOneCycleScheduler(spec));
   const ScheduleContext context{Time::Epochs(10), 1, 1};
-  SGD without(OneGroup({Param()}, 0.1, 0), {}), with(OneGroup({Param()}, 0.1, 0), {0.9});
+  SgdOptimizer without(OneGroup({Param()}, 0.1, 0), {}), with(OneGroup({Param()}, 0.1, 0), {0.9});
   EXPECT_THAT(std::string(CheckSchedulers(schedulers, context, without).message()),
               HasSubstr("cycle_momentum: SGD has no momentum to cycle"));
   ASSERT_TRUE(CheckSchedulers(schedulers, context, with).ok());
@@ -123,7 +123,7 @@ TEST(ApplySchedulersTest, OneCycleMovesTheMomentumOrRefuses) {
 }
 
 TEST(ApplySchedulersTest, WithoutSchedulersNothingIsWritten) {
-  SGD optimizer(OneGroup({Param()}, 0.1, 0), {});
+  SgdOptimizer optimizer(OneGroup({Param()}, 0.1, 0), {});
   optimizer.groups()[0].lr = 0.7;
   ApplySchedulers({}, {}, std::nullopt, {}, optimizer);
   EXPECT_EQ(optimizer.groups()[0].lr, 0.7);

@@ -15,7 +15,7 @@ at::Tensor SgdwParam(at::IntArrayRef shape, double value) { return torch::full(s
 TEST(DecoupledSGDWTest, AgreesWithComposer) {
   const auto make = [](std::vector<ParamGroup> groups, const nlohmann::json& args) {
     const SgdwOptions options{args["momentum"], args.value("dampening", 0.0), args.value("nesterov", false)};
-    return std::make_unique<DecoupledSGDW>(std::move(groups), options);
+    return std::make_unique<DecoupledSgdwOptimizer>(std::move(groups), options);
   };
   EXPECT_EQ(ReplayGolden("optimizers", "DecoupledSGDW", make, 1e-6), 4);
 }
@@ -25,7 +25,7 @@ TEST(DecoupledSGDWTest, IsItsFormula) {
        {SgdwOptions{}, SgdwOptions{0.9}, SgdwOptions{0.9, 0.25}, SgdwOptions{0.9, 0, true}}) {
     const double lr0 = 0.1, wd = 0.05;
     const at::Tensor param = SgdwParam({17}, 2.0);
-    DecoupledSGDW optimizer(OneGroup({param}, lr0, wd), options);
+    DecoupledSgdwOptimizer optimizer(OneGroup({param}, lr0, wd), options);
     double p = 2.0, buffer = 0;
     for (int t = 1; t <= 5; ++t) {
       const double lr = lr0 / t, g = 0.5 * t;
@@ -42,7 +42,7 @@ TEST(DecoupledSGDWTest, IsItsFormula) {
 
 TEST(DecoupledSGDWTest, WithoutALearningRateTheWholeDecayApplies) {
   const at::Tensor param = SgdwParam({3}, 1.0);
-  DecoupledSGDW optimizer(OneGroup({param}, 0, 0.1), {});
+  DecoupledSgdwOptimizer optimizer(OneGroup({param}, 0, 0.1), {});
   param.mutable_grad() = torch::ones({3});
   optimizer.Step();
   EXPECT_NEAR(param[0].item<double>(), 0.9, 1e-6);
@@ -52,7 +52,7 @@ TEST(DecoupledSGDWTest, WithoutALearningRateTheWholeDecayApplies) {
 TEST(DecoupledSGDWTest, EveryParameterHasItsOwnFirstStep) {
   const SgdwOptions options{0.9, 0.5};
   const at::Tensor a = SgdwParam({5}, 1.0), b = SgdwParam({5}, 1.0), alone = SgdwParam({5}, 1.0);
-  DecoupledSGDW both(OneGroup({a, b}, 0.01, 0.1), options), single(OneGroup({alone}, 0.01, 0.1), options);
+  DecoupledSgdwOptimizer both(OneGroup({a, b}, 0.01, 0.1), options), single(OneGroup({alone}, 0.01, 0.1), options);
   for (int step = 0; step < 3; ++step) {
     a.mutable_grad() = torch::full({5}, 0.3);
     if (step >= 1) b.mutable_grad() = alone.mutable_grad() = torch::full({5}, 0.7);
@@ -70,10 +70,10 @@ TEST(DecoupledSGDWTest, GoesOnExactlyFromCopiedState) {
   const SgdwOptions options{0.9, 0.5};
   for (const int saved_after : {0, 1, 3}) {
     const at::Tensor a = SgdwParam({33}, 0.5);
-    DecoupledSGDW first(OneGroup({a}, 0.01, 0.01), options);
+    DecoupledSgdwOptimizer first(OneGroup({a}, 0.01, 0.01), options);
     for (int step = 0; step < saved_after; ++step) a.mutable_grad() = grad(step), first.Step();
     const at::Tensor b = a.detach().clone().requires_grad_(true);
-    DecoupledSGDW second(OneGroup({b}, 0.01, 0.01), options);
+    DecoupledSgdwOptimizer second(OneGroup({b}, 0.01, 0.01), options);
     CopyState(first, second);
     for (int step = saved_after; step < 5; ++step) {
       a.mutable_grad() = grad(step), first.Step();
@@ -84,10 +84,10 @@ TEST(DecoupledSGDWTest, GoesOnExactlyFromCopiedState) {
 }
 
 TEST(DecoupledSGDWTest, StateIsThereBeforeTheFirstStepAndNamed) {
-  DecoupledSGDW plain(OneGroup({SgdwParam({2, 3}, 0)}, 0.1, 0), {});
+  DecoupledSgdwOptimizer plain(OneGroup({SgdwParam({2, 3}, 0)}, 0.1, 0), {});
   EXPECT_TRUE(plain.state().empty());
   const auto names = [](const SgdwOptions& options) {
-    DecoupledSGDW optimizer(OneGroup({SgdwParam({2, 3}, 0)}, 0.1, 0), options);
+    DecoupledSgdwOptimizer optimizer(OneGroup({SgdwParam({2, 3}, 0)}, 0.1, 0), options);
     std::vector<std::string> result;
     for (const auto& [name, tensor] : optimizer.state()) result.push_back(name);
     return result;
@@ -100,7 +100,7 @@ TEST(DecoupledSGDWTest, RefusesBadOptions) {
   EXPECT_EQ(Validate(SgdwOptions{-1}).message(), "momentum: -1, must be >= 0");
   EXPECT_EQ(Validate(SgdwOptions{0.9, 0.1, true}).message(),
             "nesterov: needs momentum > 0 (is 0.9) and dampening 0 (is 0.1)");
-  EXPECT_THROW(DecoupledSGDW(OneGroup({SgdwParam({1}, 0)}, 0.1, 0), SgdwOptions{-1}), c10::ValueError);
+  EXPECT_THROW(DecoupledSgdwOptimizer(OneGroup({SgdwParam({1}, 0)}, 0.1, 0), SgdwOptions{-1}), c10::ValueError);
 }
 
 }  // namespace

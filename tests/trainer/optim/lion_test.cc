@@ -15,7 +15,7 @@ TEST(LionTest, IsItsFormula) {
   const LionOptions options{0.7, 0.95};
   const double wd = 0.3;
   const at::Tensor param = torch::full({17}, 2.0).requires_grad_(true);
-  Lion optimizer(OneGroup({param}, 0.1, wd), options);
+  LionOptimizer optimizer(OneGroup({param}, 0.1, wd), options);
   double p = 2.0, m = 0;
   const double grads[] = {1.0, -0.3, 0.02, -0.4, 0.08, -0.01};
   for (int t = 0; t < 6; ++t) {
@@ -33,7 +33,7 @@ TEST(LionTest, IsItsFormula) {
 
 TEST(LionTest, WithoutAGradientSignNothingMovesButTheDecay) {
   const at::Tensor param = torch::ones({3}).requires_grad_(true);
-  Lion optimizer(OneGroup({param}, 0.1, 0.5), {});
+  LionOptimizer optimizer(OneGroup({param}, 0.1, 0.5), {});
   param.mutable_grad() = torch::zeros({3});
   optimizer.Step();
   EXPECT_NEAR(param[0].item<double>(), 0.95, 1e-7);
@@ -42,7 +42,7 @@ TEST(LionTest, WithoutAGradientSignNothingMovesButTheDecay) {
 TEST(LionTest, RefusesBadOptions) {
   EXPECT_EQ(Validate(LionOptions{1.0, 0.9}).message(), "betas: (1, 0.9), allowed are numbers in [0, 1)");
   const at::Tensor param = torch::zeros({1}).requires_grad_(true);
-  EXPECT_THROW(Lion(OneGroup({param}, 0.1, 0), LionOptions{0.9, -1}), c10::ValueError);
+  EXPECT_THROW(LionOptimizer(OneGroup({param}, 0.1, 0), LionOptions{0.9, -1}), c10::ValueError);
 }
 
 }  // namespace

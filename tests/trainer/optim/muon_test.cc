@@ -28,7 +28,7 @@ MuonOptions ArgsOf(const Json& args) {
 // bfloat16 products are rounded differently in the two implementations.
 TEST(MuonTest, AgreesWithTorch) {
   const auto make = [](std::vector<ParamGroup> groups, const Json& args) {
-    return std::make_unique<Muon>(MuonGroups{std::move(groups), {}}, ArgsOf(args));
+    return std::make_unique<MuonOptimizer>(MuonGroups{std::move(groups), {}}, ArgsOf(args));
   };
   EXPECT_EQ(ReplayGolden("torch_muon", "Muon", make, 1e-6, 0.02), 4);
 }
@@ -100,12 +100,12 @@ TEST(MuonTest, TheOthersGetAdamW) {
   MuonGroupOptions options;
   options.adamw_lr = 0.01;
   const MuonGroups groups = MakeMuonGroups(model, options).value();
-  Muon muon(groups, {});
+  MuonOptimizer muon(groups, {});
   NamedTensors rest;
   for (const auto& item : copy) {
     if (item.first != "blocks.0.qkv.weight") rest.push_back(item);
   }
-  AdamW adamw(MakeParamGroups(rest, {.lr = 0.01, .weight_decay = 1e-2}).value(), {});
+  AdamWOptimizer adamw(MakeParamGroups(rest, {.lr = 0.01, .weight_decay = 1e-2}).value(), {});
   for (int step = 0; step < 3; ++step) {
     for (const NamedTensors* parameters : {&model, &copy}) {
       for (const auto& [name, param] : *parameters) param.mutable_grad() = torch::full_like(param, 0.1 * (step + 1));
@@ -135,7 +135,7 @@ TEST(MuonTest, RefusesBadOptions) {
   EXPECT_EQ(message([](MuonOptions& o) { o.newton_schulz.eps = 0; }), "eps: 0, must be more than 0");
   EXPECT_EQ(message([](MuonOptions& o) { o.adamw.eps = -1; }), "adamw: eps: -1, must be >= 0");
   const at::Tensor vector = torch::zeros({3}).requires_grad_(true);
-  EXPECT_THROW(Muon(MuonGroups{OneGroup({vector}, 0.1, 0), {}}, {}), c10::ValueError);
+  EXPECT_THROW(MuonOptimizer(MuonGroups{OneGroup({vector}, 0.1, 0), {}}, {}), c10::ValueError);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ std::unique_ptr<Optimizer> MakeMuon(std::vector<ParamGroup> groups) {
   }
   MuonGroupOptions options;
   options.lr = options.adamw_lr = groups[0].lr;
-  return std::make_unique<Muon>(MakeMuonGroups(parameters, options).value(), MuonOptions{});
+  return std::make_unique<MuonOptimizer>(MakeMuonGroups(parameters, options).value(), MuonOptions{});
 }
 
 class OptimizerContractTest : public ::testing::TestWithParam<Case> {
@@ -165,15 +165,16 @@ TEST_P(OptimizerContractTest, AStepThatLossScalingGivesUpChangesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, OptimizerContractTest,
-    ::testing::Values(Of<SGD>("Sgd", "SGD", SgdOptions{}), Of<SGD>("SgdNesterov", "SGD", SgdOptions{0.9, 0, true}),
-                      Of<SGD>("SgdDampened", "SGD", SgdOptions{0.9, 0.5}),
-                      Of<DecoupledSGDW>("DecoupledSgdw", "DecoupledSGDW", SgdwOptions{0.9}),
-                      Of<Adam>("Adam", "Adam", AdamOptions{}),
-                      Of<AdamW>("AdamWAmsgrad", "AdamW", AdamOptions{0.9, 0.99, 1e-8, true}),
-                      Of<DecoupledAdamW>("DecoupledAdamW", "DecoupledAdamW", AdamWOptions{}),
-                      Of<RMSprop>("Rmsprop", "RMSprop", RmspropOptions{}),
-                      Of<RMSprop>("RmspropCentered", "RMSprop", RmspropOptions{0.9, 1e-6, 0.9, true}),
-                      Of<Lion>("Lion", "Lion", LionOptions{}), Case{"Muon", "Muon", MakeMuon}),
+    ::testing::Values(Of<SgdOptimizer>("Sgd", "SGD", SgdOptions{}),
+                      Of<SgdOptimizer>("SgdNesterov", "SGD", SgdOptions{0.9, 0, true}),
+                      Of<SgdOptimizer>("SgdDampened", "SGD", SgdOptions{0.9, 0.5}),
+                      Of<DecoupledSgdwOptimizer>("DecoupledSgdw", "DecoupledSGDW", SgdwOptions{0.9}),
+                      Of<AdamOptimizer>("Adam", "Adam", AdamOptions{}),
+                      Of<AdamWOptimizer>("AdamWAmsgrad", "AdamW", AdamOptions{0.9, 0.99, 1e-8, true}),
+                      Of<DecoupledAdamWOptimizer>("DecoupledAdamW", "DecoupledAdamW", AdamWOptions{}),
+                      Of<RmspropOptimizer>("Rmsprop", "RMSprop", RmspropOptions{}),
+                      Of<RmspropOptimizer>("RmspropCentered", "RMSprop", RmspropOptions{0.9, 1e-6, 0.9, true}),
+                      Of<LionOptimizer>("Lion", "Lion", LionOptions{}), Case{"Muon", "Muon", MakeMuon}),
     [](const ::testing::TestParamInfo<Case>& tested) { return std::string(tested.param.label); });
 
 }  // namespace

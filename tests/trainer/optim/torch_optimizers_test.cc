@@ -21,16 +21,16 @@ AdamOptions AdamArgs(const Json& args) {
   return options;
 }
 
-TEST(TorchOptimizersTest, Adam) {
+TEST(TorchOptimizersTest, AdamOptimizer) {
   const auto make = [](std::vector<ParamGroup> groups, const Json& args) {
-    return std::make_unique<Adam>(std::move(groups), AdamArgs(args));
+    return std::make_unique<AdamOptimizer>(std::move(groups), AdamArgs(args));
   };
   EXPECT_EQ(ReplayGolden("torch_optimizers", "Adam", make, 2e-6), 3);
 }
 
-TEST(TorchOptimizersTest, AdamW) {
+TEST(TorchOptimizersTest, AdamWOptimizer) {
   const auto make = [](std::vector<ParamGroup> groups, const Json& args) {
-    return std::make_unique<AdamW>(std::move(groups), AdamArgs(args));
+    return std::make_unique<AdamWOptimizer>(std::move(groups), AdamArgs(args));
   };
   EXPECT_EQ(ReplayGolden("torch_optimizers", "AdamW", make, 2e-6), 3);
 }
@@ -38,7 +38,7 @@ TEST(TorchOptimizersTest, AdamW) {
 TEST(TorchOptimizersTest, Sgd) {
   const auto make = [](std::vector<ParamGroup> groups, const Json& args) {
     const SgdOptions options{args.value("momentum", 0.0), args.value("dampening", 0.0), args.value("nesterov", false)};
-    return std::make_unique<SGD>(std::move(groups), options);
+    return std::make_unique<SgdOptimizer>(std::move(groups), options);
   };
   EXPECT_EQ(ReplayGolden("torch_optimizers", "SGD", make, 1e-6), 4);
 }
@@ -50,7 +50,7 @@ TEST(TorchOptimizersTest, RmsProp) {
     options.eps = args.value("eps", options.eps);
     options.momentum = args.value("momentum", options.momentum);
     options.centered = args.value("centered", false);
-    return std::make_unique<RMSprop>(std::move(groups), options);
+    return std::make_unique<RmspropOptimizer>(std::move(groups), options);
   };
   // Divisions by roots near 0 (centered) magnify rounding.
   EXPECT_EQ(ReplayGolden("torch_optimizers", "RMSprop", make, 2e-5, 1e-5), 5);
@@ -61,13 +61,13 @@ TEST(TorchOptimizersTest, RmspropRefusesBadOptions) {
   EXPECT_EQ(Validate(RmspropOptions{0.9, -1}).message(), "eps: -1, must be >= 0");
   EXPECT_EQ(Validate(RmspropOptions{0.9, 0, -1}).message(), "momentum: -1, must be >= 0");
   const at::Tensor param = torch::zeros({1}).requires_grad_(true);
-  EXPECT_THROW(RMSprop(OneGroup({param}, 0.1, 0), RmspropOptions{-1}), c10::ValueError);
+  EXPECT_THROW(RmspropOptimizer(OneGroup({param}, 0.1, 0), RmspropOptions{-1}), c10::ValueError);
 }
 
 // The momentum that one_cycle_lr writes is the one used.
 TEST(TorchOptimizersTest, MomentumIsReadFromTheGroup) {
   const at::Tensor fixed = torch::ones({3}).requires_grad_(true), moved = torch::ones({3}).requires_grad_(true);
-  SGD plain(OneGroup({fixed}, 0.1, 0), {0.5}), cycled(OneGroup({moved}, 0.1, 0), {0.9});
+  SgdOptimizer plain(OneGroup({fixed}, 0.1, 0), {0.5}), cycled(OneGroup({moved}, 0.1, 0), {0.9});
   EXPECT_EQ(cycled.groups()[0].momentum, 0.9);
   cycled.groups()[0].momentum = 0.5;
   for (int step = 0; step < 3; ++step) {
@@ -76,7 +76,7 @@ TEST(TorchOptimizersTest, MomentumIsReadFromTheGroup) {
     cycled.Step();
   }
   EXPECT_TRUE(torch::equal(fixed, moved));
-  Adam adam(OneGroup({fixed}, 0.1, 0), {});
+  AdamOptimizer adam(OneGroup({fixed}, 0.1, 0), {});
   EXPECT_EQ(adam.groups()[0].momentum, 0.9);
 }
 

@@ -289,7 +289,7 @@ TEST(FsdpConstruction, NoRankEverHoldsTheWholeModel) {
         group.params.push_back(item.value());
       }
       group.lr = group.initial_lr = 0.01;
-      return std::make_unique<SGD>(std::vector<ParamGroup>{group}, SgdOptions{});
+      return std::make_unique<SgdOptimizer>(std::vector<ParamGroup>{group}, SgdOptions{});
     };
     return options;
   };

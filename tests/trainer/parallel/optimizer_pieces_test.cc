@@ -28,19 +28,23 @@ using Make = std::function<std::unique_ptr<Optimizer>(Groups)>;
 
 const std::vector<std::pair<const char*, Make>>& Optimizers() {
   static const auto& made = *new std::vector<std::pair<const char*, Make>>{
-      {"Adam", [](Groups g) { return std::make_unique<Adam>(std::move(g), AdamOptions{}); }},
-      {"AdamW amsgrad", [](Groups g) { return std::make_unique<AdamW>(std::move(g), AdamOptions{.amsgrad = true}); }},
-      {"DecoupledAdamW", [](Groups g) { return std::make_unique<DecoupledAdamW>(std::move(g), AdamWOptions{}); }},
-      {"SGD", [](Groups g) { return std::make_unique<SGD>(std::move(g), SgdOptions{}); }},
+      {"Adam", [](Groups g) { return std::make_unique<AdamOptimizer>(std::move(g), AdamOptions{}); }},
+      {"AdamW amsgrad",
+       [](Groups g) { return std::make_unique<AdamWOptimizer>(std::move(g), AdamOptions{.amsgrad = true}); }},
+      {"DecoupledAdamW",
+       [](Groups g) { return std::make_unique<DecoupledAdamWOptimizer>(std::move(g), AdamWOptions{}); }},
+      {"SGD", [](Groups g) { return std::make_unique<SgdOptimizer>(std::move(g), SgdOptions{}); }},
       {"SGD nesterov",
-       [](Groups g) { return std::make_unique<SGD>(std::move(g), SgdOptions{.momentum = 0.9, .nesterov = true}); }},
+       [](Groups g) {
+         return std::make_unique<SgdOptimizer>(std::move(g), SgdOptions{.momentum = 0.9, .nesterov = true});
+       }},
       {"DecoupledSGDW",
        [](Groups g) {
-         return std::make_unique<DecoupledSGDW>(std::move(g), SgdwOptions{.momentum = 0.9, .dampening = 0.1});
+         return std::make_unique<DecoupledSgdwOptimizer>(std::move(g), SgdwOptions{.momentum = 0.9, .dampening = 0.1});
        }},
-      {"Lion", [](Groups g) { return std::make_unique<Lion>(std::move(g), LionOptions{}); }},
+      {"Lion", [](Groups g) { return std::make_unique<LionOptimizer>(std::move(g), LionOptions{}); }},
       {"RMSprop", [](Groups g) {
-         return std::make_unique<RMSprop>(std::move(g), RmspropOptions{.momentum = 0.9, .centered = true});
+         return std::make_unique<RmspropOptimizer>(std::move(g), RmspropOptions{.momentum = 0.9, .centered = true});
        }}};
   return made;
 }

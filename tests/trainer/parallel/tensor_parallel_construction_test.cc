@@ -145,7 +145,7 @@ Built MeasureBuild(const TensorRun& mesh, const GptOptions& gpt) {
         group.params.push_back(param);
       }
       group.lr = group.initial_lr = 0.01;
-      return std::make_unique<SGD>(std::vector<ParamGroup>{group}, SgdOptions{});
+      return std::make_unique<SgdOptimizer>(std::vector<ParamGroup>{group}, SgdOptions{});
     };
     options.max_duration = Time::Batches(1);
     options.store = store;

@@ -68,7 +68,7 @@ inline std::unique_ptr<Optimizer> MakeGptAdamW(Model& model) {
   }
   group.lr = group.initial_lr = 0.01;
   group.weight_decay = 1e-3;
-  return std::make_unique<DecoupledAdamW>(std::vector<ParamGroup>{group}, AdamWOptions{.eps = 1e-3});
+  return std::make_unique<DecoupledAdamWOptimizer>(std::vector<ParamGroup>{group}, AdamWOptions{.eps = 1e-3});
 }
 
 inline std::shared_ptr<const Dataset> Sentences(int64_t size) {

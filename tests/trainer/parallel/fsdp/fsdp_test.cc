@@ -218,7 +218,7 @@ TEST(Fsdp, EqualsTorchsFullyShard) {
         betas.beta1 = adamw["betas"][0], betas.beta2 = adamw["betas"][1], betas.eps = adamw["eps"];
         ParamGroupOptions groups;
         groups.lr = adamw["lr"], groups.weight_decay = adamw["weight_decay"];
-        return std::make_unique<AdamW>(ParamGroupsOf(model, groups), betas);
+        return std::make_unique<AdamWOptimizer>(ParamGroupsOf(model, groups), betas);
       };
       return options;
     });
@@ -279,7 +279,7 @@ TEST(Fsdp, MuonIsRefused) {
     TrainerOptions options = OptionsOf({});
     options.fsdp.emplace();
     options.make_optimizer = [](Model& model) {
-      return std::make_unique<Muon>(MakeMuonGroups(NamedParametersOf(model), {}).value(), MuonOptions{});
+      return std::make_unique<MuonOptimizer>(MakeMuonGroups(NamedParametersOf(model), {}).value(), MuonOptions{});
     };
     return options;
   });

@@ -1,0 +1,57 @@
+// Optimizers and schedules as people say them:
+//   options.make_optimizer = AdamW(0.02);
+//   options.make_optimizer = DecoupledAdamW({.lr = 1e-3, .no_decay_on_bias_and_norm = true}, {.beta2 = 0.99});
+//   options.schedulers.push_back(CosineAnnealing({.alpha_f = 0.1, .t_warmup = Time::Batches(100)}));
+// Defaults are those of the YAML keys `optimizers` and `schedulers`: torch's for torch's optimizers, Composer's for its own.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "trainer/core/model.h"
+#include "trainer/core/scheduler.h"
+#include "trainer/optim/adam.h"
+#include "trainer/optim/decoupled_adamw.h"
+#include "trainer/optim/decoupled_sgdw.h"
+#include "trainer/optim/lion.h"
+#include "trainer/optim/muon.h"
+#include "trainer/optim/param_groups.h"
+#include "trainer/optim/rmsprop.h"
+#include "trainer/optim/schedules.h"
+#include "trainer/optim/sgd.h"
+
+namespace composer {
+
+// Makes the optimizer of the model's final parameters. Throws StatusError for groups that MakeParamGroups refuses and
+// c10::ValueError for options out of range.
+using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(Model&)>;
+
+OptimizerFactory Adam(double lr, const AdamOptions& options = {});
+OptimizerFactory Adam(const ParamGroupOptions& groups, const AdamOptions& options = {});
+OptimizerFactory AdamW(double lr, const AdamOptions& options = {});  // weight_decay 0.01
+OptimizerFactory AdamW(const ParamGroupOptions& groups, const AdamOptions& options = {});
+OptimizerFactory DecoupledAdamW(double lr, const AdamWOptions& options = {});  // weight_decay 1e-5
+OptimizerFactory DecoupledAdamW(const ParamGroupOptions& groups, const AdamWOptions& options = {});
+OptimizerFactory SGD(double lr, const SgdOptions& options = {});
+OptimizerFactory SGD(const ParamGroupOptions& groups, const SgdOptions& options = {});
+OptimizerFactory DecoupledSGDW(double lr, const SgdwOptions& options = {});
+OptimizerFactory DecoupledSGDW(const ParamGroupOptions& groups, const SgdwOptions& options = {});
+OptimizerFactory RMSprop(double lr, const RmspropOptions& options = {});
+OptimizerFactory RMSprop(const ParamGroupOptions& groups, const RmspropOptions& options = {});
+OptimizerFactory Lion(double lr, const LionOptions& options = {});
+OptimizerFactory Lion(const ParamGroupOptions& groups, const LionOptions& options = {});
+// Matrices by Muon, all other parameters by AdamW.
+OptimizerFactory Muon(const MuonGroupOptions& groups = {}, const MuonOptions& options = {});
+
+// The schedule of this curve; `spec.curve` is ignored. With t_warmup it begins with a linear warm-up.
+std::unique_ptr<Scheduler> ConstantSchedule(ScheduleSpec spec = {});
+std::unique_ptr<Scheduler> LinearSchedule(ScheduleSpec spec = {});
+std::unique_ptr<Scheduler> CosineAnnealing(ScheduleSpec spec = {});
+std::unique_ptr<Scheduler> CosineAnnealingWarmRestarts(ScheduleSpec spec);
+std::unique_ptr<Scheduler> PolynomialSchedule(ScheduleSpec spec = {});
+std::unique_ptr<Scheduler> ExponentialSchedule(ScheduleSpec spec = {});
+std::unique_ptr<Scheduler> StepSchedule(ScheduleSpec spec);
+std::unique_ptr<Scheduler> MultiStepSchedule(ScheduleSpec spec);
+
+}  // namespace composer
