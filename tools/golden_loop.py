@@ -108,7 +108,7 @@ def events_run(name, train, evaluators, iteration_length=None, **kwargs):
 
 
 def small_run(name, evaluate, tokens=False, **kwargs):
-    """Runs 5 batches of 4 samples per epoch, with an evaluator of 2 batches of 4. With tokens, a sample is one token."""
+    """Runs 5 batches of 4 samples per epoch, with an evaluator of 2 batches of 4. With tokens, a sample is a token."""
     train = DataLoader(rows(20), 4)
     if tokens:
         train = DataSpec(train, get_num_tokens_in_batch=len_of_batch)
@@ -120,7 +120,7 @@ def len_of_batch(batch):
 
 
 def table_runs(world):
-    """Runs the table of mosaicml's tests/test_events.py with two evaluators: 5 batches of 4 samples per rank, 5 of 8."""
+    """Runs the table of mosaicml's tests/test_events.py with two evaluators: 5 batches of 4 samples a rank, 5 of 8."""
     runs = []
     for interval in ["1ep", "1ba"]:
         run = events_run(f"table_{interval}_world_{world}", loader(rows(20 * world), 4),

@@ -3,9 +3,10 @@
 
 Run it with the `torch211` environment of tools/peers_setup.sh (torch 2.11.0, CPU, fp32, 1 thread):
     /tmp/composer-peers/torch211/bin/python tools/make_torchscript_goldens.py
-training.json: per module the losses of 5 steps of SGD with momentum (torch.optim.SGD, foreach off) and a checksum of the
-parameters at the end; inputs and targets are the formulas in `inputs_of` and `targets_of`, the same in C++.
-The weights in the .pt files are the start. Each module is trained as it is, without torch.jit. Floats are the exact doubles.
+training.json has for each module the losses of 5 steps of SGD with momentum (torch.optim.SGD, foreach off) and a
+checksum of the final parameters; inputs and targets follow the formulas in `inputs_of` and `targets_of`, the same as in
+C++. The .pt files contain the initial weights. Each module is trained unchanged, without torch.jit. Floats are the
+exact doubles.
 SPDX-License-Identifier: Apache-2.0
 """
 import json

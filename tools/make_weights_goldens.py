@@ -3,7 +3,7 @@
 contents.
 
     /tmp/composer-peers/torch211/bin/python tools/make_weights_goldens.py     torch 2.11, safetensors 0.6.2
-    /tmp/composer-peers/mosaic/bin/python tools/make_weights_goldens.py       composer.pt only: mosaicml 0.32.1, torch 2.7
+    /tmp/composer-peers/mosaic/bin/python tools/make_weights_goldens.py       composer.pt: mosaicml 0.32.1, torch 2.7
 
 values.json lists the tensors of each file by name: dtype, shape, and every value as a number, row by row.
 """
