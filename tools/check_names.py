@@ -9,7 +9,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("base", "config", "rendezvous", "launcher", "worker", "trainer", "checkpoint", "storage", "include")
-DEFINITION = re.compile(r"^(?:template <.*> )?(?:struct|class|enum class|enum) (?:ABSL_\w+ )?(\w+)(?: final)?(?: :.*)?\s*\{")
+DEFINITION = re.compile(
+    r"^(?:template <.*> )?(?:struct|class|enum class|enum) (?:ABSL_\w+ )?(\w+)(?: final)?(?: :.*)?\s*\{")
 
 
 def definitions(path):
