@@ -34,13 +34,14 @@ def burners(count):
 
 
 def start_node(stack, binary, rank, port, folder, job, minutes):
-    argv = [binary, "-n", 1, "--nnodes", 2, "--node_rank", rank, "--master_addr", "127.0.0.1", "--master_port", port, job,
-            f"run_folder={folder}/run", "max_duration=100000000ba"]
+    argv = [binary, "-n", 1, "--nnodes", 2, "--node_rank", rank, "--master_addr", "127.0.0.1", "--master_port", port,
+            job, f"run_folder={folder}/run", "max_duration=100000000ba"]
     return stack.enter_context(BoundedJob(argv, cwd=programs.REPOSITORY, env={"TMPDIR": str(folder)}))
 
 
 def alarms(nodes):
-    return [line for node in nodes for line in node.output(last=1 << 20).splitlines() if line.startswith("composer: ") and ALARM.search(line)]
+    return [line for node in nodes for line in node.output(last=1 << 20).splitlines() if line.startswith("composer: ")
+            and ALARM.search(line)]
 
 
 def run(binary, minutes, extra):
@@ -68,7 +69,8 @@ def run(binary, minutes, extra):
             node.process.terminate()
         codes = [node.process.wait(60) for node in nodes]
         summary = programs.summary(f"{folder}/run")
-    return {"minutes": minutes, "burners": extra, "load_at_the_end": load, "steps": steps, "longest_wait_for_a_step_s": round(longest_wait, 2),
+    return {"minutes": minutes, "burners": extra, "load_at_the_end": load, "steps": steps,
+            "longest_wait_for_a_step_s": round(longest_wait, 2),
             "alarms": found, "restarts": summary.get("restarts"), "exit_codes_after_SIGTERM": codes}
 
 
@@ -87,8 +89,10 @@ def main():
     passed = not facts["alarms"] and facts["restarts"] == 0
     options.results.mkdir(parents=True, exist_ok=True)
     (options.results / "calm.json").write_text(json.dumps({"machine": host, "facts": facts}, indent=1) + "\n")
-    lines = [f"# No false alarms in {options.minutes:g} minutes with every core loaded: {'passed' if passed else 'FAILED'}", "",
-             f"{host['date']}, commit {host['commit']}, {host['cores']} x {host['cpu']}. Made by `./dev calm --minutes {options.minutes:g}`.", ""]
+    lines = [
+        f"# No false alarms in {options.minutes:g} minutes with every core loaded: {'passed' if passed else 'FAILED'}",
+        "",
+        f"{host['date']}, commit {host['commit']}, {host['cores']} x {host['cpu']}. Made by `./dev calm --minutes {options.minutes:g}`.", ""]
     lines += [f"- {name}: {json.dumps(value)}" for name, value in facts.items()]
     (options.results / "calm.md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))

@@ -78,7 +78,8 @@ def measure_peers(samples, options, state, turn, folder):
         if slow and options.repeats > 1 and (peer == "dcp") != (turn % 2 == 0):
             continue
         repeats = 1 if slow else REPEATS
-        result = run_json([options.programs.torch / "python", programs.SCRIPTS / "checkpoint_times.py", peer, f"{folder}/{peer}", tensors, each, repeats])
+        result = run_json([options.programs.torch / "python", programs.SCRIPTS / "checkpoint_times.py", peer,
+                           f"{folder}/{peer}", tensors, each, repeats])
         add(samples, state, peer, result, skipped=0 if slow else 1)
 
 
@@ -99,8 +100,10 @@ def measure_ranks(samples, ranks, python, folder):
     for phase, name in {"save": f"save on {SAVED} ranks wall: ours", "same": f"load on {SAVED} ranks wall: ours",
                         "reshard": f"load on {LOADED} ranks wall: ours"}.items():
         samples.setdefault(name, []).extend(row["wall_s"] for row in result[phase][1:])
-    result = run_json([python, programs.SCRIPTS / "checkpoint_shards.py", f"{folder}/shards", RANKS_MB, SAVED, REPEATS + 1])
-    samples.setdefault(f"save on {SAVED} ranks wall: torch_save of its shard", []).extend(row["wall_s"] for row in result["save"][1:])
+    result = run_json([python, programs.SCRIPTS / "checkpoint_shards.py", f"{folder}/shards", RANKS_MB, SAVED,
+                       REPEATS + 1])
+    samples.setdefault(f"save on {SAVED} ranks wall: torch_save of its shard", []).extend(
+        row["wall_s"] for row in result["save"][1:])
 
 
 def run(options):
@@ -138,14 +141,17 @@ def table(summary):
     for state, (tensors, each) in STATES.items():
         saved = groups.get(f"{state} save wall", {})
         if {"ours", "raw", "dd"} <= saved.keys():
-            lines.append(f"\n{state} ({tensors:,} tensors, {tensors * each / 1e6:.0f} MB): ours writes {tensors * each / saved['ours'] / 1e6:.0f} MB/s, "
-                         f"{100 * saved['raw'] / saved['ours']:.0f} % of what the disk takes from the same memory, {100 * saved['dd'] / saved['ours']:.0f} % of dd's.")
+            lines.append(
+                f"\n{state} ({tensors:,} tensors, {tensors * each / 1e6:.0f} MB): ours writes {tensors * each / saved['ours'] / 1e6:.0f} MB/s, "
+                f"{100 * saved['raw'] / saved['ours']:.0f} % of what the disk takes from the same memory, {100 * saved['dd'] / saved['ours']:.0f} % of dd's.")
         stall = groups.get(f"{state} stall wall", {})
         if "memcpy" in stall:
             goal = 1.05 * stall["memcpy"] + 0.005
-            lines.append(f"\n{state} stall: {1000 * stall['ours']:.1f} ms; one memcpy {1000 * stall['memcpy']:.1f} ms; goal 1.05 × memcpy + 5 ms = "
-                         f"{1000 * goal:.1f} ms: {'met' if stall['ours'] <= goal else 'missed'}.")
+            lines.append(
+                f"\n{state} stall: {1000 * stall['ours']:.1f} ms; one memcpy {1000 * stall['memcpy']:.1f} ms; goal 1.05 × memcpy + 5 ms = "
+                f"{1000 * goal:.1f} ms: {'met' if stall['ours'] <= goal else 'missed'}.")
     same, other = (groups.get(f"load on {ranks} ranks wall", {}).get("ours") for ranks in (SAVED, LOADED))
     if same and other:
-        lines.append(f"\nSaved by {SAVED} ranks, loaded by {LOADED}: {other / same:.2f} × of the load by {SAVED}; goal: at most 1.15.")
+        lines.append(
+            f"\nSaved by {SAVED} ranks, loaded by {LOADED}: {other / same:.2f} × of the load by {SAVED}; goal: at most 1.15.")
     return "\n".join(lines)

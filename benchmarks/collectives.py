@@ -44,5 +44,6 @@ def run(options):
                 name = f"{row['name']} {row['collective']} {size_name(row['bytes'])}"
                 samples.setdefault(name, []).append(row["us"])
                 cpu.setdefault(name, []).append(row["cpu_us"])
-        print(f"{NAME}, round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.0f}" for k, v in samples.items() if "all-reduce" in k))
+        print(f"{NAME}, round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.0f}" for k, v in samples.items()
+                                                          if "all-reduce" in k))
     return samples, ratios(samples, cpu)

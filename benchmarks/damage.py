@@ -34,8 +34,8 @@ def ours(test):
     with tempfile.TemporaryDirectory() as folder:
         for kind, name in TESTS.items():
             report_file = pathlib.Path(folder) / "report.json"
-            subprocess.run([test, f"--gtest_filter=*Corruption.{name}/*", f"--gtest_output=json:{report_file}"], check=True,
-                           stdout=subprocess.DEVNULL, timeout=LIMIT_S)
+            subprocess.run([test, f"--gtest_filter=*Corruption.{name}/*", f"--gtest_output=json:{report_file}"],
+                           check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_S)
             suite, = json.loads(report_file.read_text())["testsuites"]
             cases = sum(int(case["cases"]) for case in suite["testsuite"])  # of whole tensors and of shards
             result[kind] = {"cases": cases, "detected": cases}
@@ -45,7 +45,8 @@ def ours(test):
 def peer(name, python, every):
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
-        done = subprocess.run([python, programs.SCRIPTS / "checkpoint_damage.py", name, f"{folder}/checkpoint", "--every", str(every)],
+        done = subprocess.run([python, programs.SCRIPTS / "checkpoint_damage.py", name, f"{folder}/checkpoint",
+                               "--every", str(every)],
                               check=True, capture_output=True, text=True, timeout=LIMIT_S)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -56,16 +57,18 @@ def share(counts, word):
 
 
 def table(rows, kind):
-    lines = ["| loader | cases | detected | loads what was saved | **loads something else** | of that only random states | dies |",
-             "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| loader | cases | detected | loads what was saved | **loads something else** | of that only random states | dies |",
+        "|---|---|---|---|---|---|---|"]
     for title, row in rows:
         counts = row[kind]
         random = counts.get("wrong_rng", 0)
         wrong = {"cases": counts["cases"], "wrong": counts.get("wrong", 0) + random}
         every = row["every"] if kind == "flip" else max(1, row["every"] // 8)
         cases = f"{counts['cases']}" + (f" (1 of {every})" if every > 1 else " (all)")
-        lines.append(f"| {title} | {cases} | {share(counts, 'detected')} | {share(counts, 'harmless')} | {share(wrong, 'wrong')} "
-                     f"| {share(counts, 'wrong_rng')} | {share(counts, 'died')} |")
+        lines.append(
+            f"| {title} | {cases} | {share(counts, 'detected')} | {share(counts, 'harmless')} | {share(wrong, 'wrong')} "
+            f"| {share(counts, 'wrong_rng')} | {share(counts, 'died')} |")
     return "\n".join(lines)
 
 
@@ -92,14 +95,17 @@ def write(folder, rows, host, command):
 """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "damage.md").write_text(text)
-    (folder / "damage.json").write_text(json.dumps({"machine": host, "command": command, "rows": [row for _, row in rows]}, indent=1) + "\n")
+    (folder / "damage.json").write_text(json.dumps({"machine": host, "command": command,
+                                                    "rows": [row for _, row in rows]}, indent=1) + "\n")
     return text
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--every", type=int, default=1, help="of the peers, one bit of this many, and one length of an eighth of it")
-    parser.add_argument("--test", type=pathlib.Path, default=programs.REPOSITORY / "build" / "release" / "tests" / "checkpoint_test")
+    parser.add_argument("--every", type=int, default=1,
+                        help="of the peers, one bit of this many, and one length of an eighth of it")
+    parser.add_argument("--test", type=pathlib.Path,
+                        default=programs.REPOSITORY / "build" / "release" / "tests" / "checkpoint_test")
     parser.add_argument("--results", type=pathlib.Path, default=programs.REPOSITORY / "docs" / "results")
     options = parser.parse_args()
     known = programs.Programs(programs.REPOSITORY / "build" / "release")
@@ -107,7 +113,8 @@ def main():
     for name, (title, environment) in PEERS.items():
         rows.append((title, peer(name, getattr(known, environment) / "python", options.every)))
         print(json.dumps(rows[-1][1]), flush=True)
-    print(write(options.results, rows, report.machine(), "benchmarks/damage.py" + (f" --every {options.every}" if options.every > 1 else "")))
+    print(write(options.results, rows, report.machine(),
+                "benchmarks/damage.py" + (f" --every {options.every}" if options.every > 1 else "")))
 
 
 if __name__ == "__main__":

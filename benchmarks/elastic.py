@@ -23,8 +23,10 @@ JOB = programs.REPOSITORY / "benchmarks" / "gpt_small.yaml"
 def step_ms(binary, ranks, strategy, determinism):
     """Returns the median of the steps' own clock, without the first 20."""
     with tempfile.TemporaryDirectory(prefix="bench-elastic-") as folder:
-        run_to_exit([binary, "-n", ranks, JOB, f"run_folder={folder}/run", f"max_duration={STEPS}ba", "global_train_batch_size=16",
-                     "save_interval=0ba", f"+fsdp_config.sharding_strategy={strategy}", f"determinism={determinism}", "callbacks.speed_monitor.window_size=1"],
+        run_to_exit([binary, "-n", ranks, JOB, f"run_folder={folder}/run", f"max_duration={STEPS}ba",
+                     "global_train_batch_size=16",
+                     "save_interval=0ba", f"+fsdp_config.sharding_strategy={strategy}", f"determinism={determinism}",
+                     "callbacks.speed_monitor.window_size=1"],
                     LIMIT_S, cwd=programs.REPOSITORY, env={"OMP_NUM_THREADS": "1"})
         rows = [json.loads(line) for line in (pathlib.Path(folder) / "run" / "metrics.jsonl").read_text().splitlines()]
     rates = [row["throughput/batches_per_sec"] for row in rows if "throughput/batches_per_sec" in row]

@@ -28,5 +28,6 @@ def run(options):
             differences = [a - b for a, b in zip(cpu[with_it], cpu[without])]
             facts[f"{with_it} - {without}, ms of CPU time a step"] = round(statistics.median(differences), 4)
     if "ema_update" in cpu:
-        facts["composer_ema_update / ema_update"] = round(statistics.median(cpu["composer_ema_update"]) / statistics.median(cpu["ema_update"]), 2)
+        facts["composer_ema_update / ema_update"] = round(
+            statistics.median(cpu["composer_ema_update"]) / statistics.median(cpu["ema_update"]), 2)
     return samples, facts

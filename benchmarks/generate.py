@@ -24,14 +24,16 @@ def table(summary):
     lines = [f"| program | median {UNIT} | lowest | highest | runs | it / {REFERENCE} |", "|---|---|---|---|---|---|"]
     for name, row in summary.items():
         figures = " | ".join(f"{row[key]:.0f}" for key in ("median", "low", "high"))
-        lines.append(f"| {name} | {figures} | {row['count']} | {format(row['median'] / base, '.2f') if base else '-'} |")
+        lines.append(
+            f"| {name} | {figures} | {row['count']} | {format(row['median'] / base, '.2f') if base else '-'} |")
     return "\n".join(lines)
 
 
 def ratios(samples, cpu):
     """Compares by wall time and by CPU time; other programs on the machine disturb the latter less."""
     def ratio(a, b):
-        return " (CPU time ".join(f"{statistics.median(s[a]) / statistics.median(s[b]):.2f}" for s in (samples, cpu)) + ")"
+        return " (CPU time ".join(f"{statistics.median(s[a]) / statistics.median(s[b]):.2f}"
+                                  for s in (samples, cpu)) + ")"
 
     facts = {}
     for name in samples:

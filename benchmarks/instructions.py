@@ -24,8 +24,8 @@ def count(binary, program, steps):
         # Debian's valgrind (3.19) rejects clang-19's debug information.
         stripped = f"{folder}/step_overhead"
         subprocess.run(["strip", "--strip-debug", "-o", stripped, binary], check=True)
-        _, output = run_to_exit(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", stripped, 1, steps,
-                                 "mlp", program], LIMIT_S)
+        _, output = run_to_exit(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", stripped, 1,
+                                 steps, "mlp", program], LIMIT_S)
     found = re.search(r"Collected : (\d+)", output)
     if not found:
         raise RuntimeError(f"callgrind counted nothing for {program}:\n{output[-2000:]}")
@@ -39,7 +39,8 @@ def run(options):
     if not shutil.which("valgrind"):
         raise RuntimeError("valgrind is not installed (apt-get install valgrind)")
     samples = {}
-    for program in ("raw_loop", "raw_loop_loading", "trainer_bare", "trainer", "trainer_monitors", "trainer_idle_profiler"):
+    for program in ("raw_loop", "raw_loop_loading", "trainer_bare", "trainer", "trainer_monitors",
+                    "trainer_idle_profiler"):
         thousands = (count(binary, program, 2 * STEPS) - count(binary, program, STEPS)) / STEPS / 1e3
         samples[program] = [thousands]
         print(f"instructions: {program} {thousands:.1f} thousand a step")

@@ -44,7 +44,8 @@ def run(options):
             print(f"rendezvous: {out}")
     for size, (runs, limit_s) in TORCH_SIZES.items():
         for _ in range(min(runs, options.repeats)):
-            out = timed([options.programs.torch / "python", programs.SCRIPTS / "torch_rendezvous.py", str(size)], limit_s)
+            out = timed([options.programs.torch / "python", programs.SCRIPTS / "torch_rendezvous.py", str(size)],
+                        limit_s)
             print(f"rendezvous: torchrun with {size} agents: {out or 'not done in'} {'' if out else limit_s} s")
             facts[f"torchrun, {size} agents"] = f"{out} s" if out else f"not done in {limit_s} s"
             if out and size == 64:

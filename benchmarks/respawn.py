@@ -39,7 +39,8 @@ def attached(temp, but_not):
             head = page.read_bytes()[:HEARTBEAT_OFFSET + 8]
         except OSError:
             continue  # it was removed meanwhile
-        if page.name not in but_not and len(head) == HEARTBEAT_OFFSET + 8 and struct.unpack_from("<q", head, HEARTBEAT_OFFSET)[0] > 0:
+        if page.name not in but_not and len(head) == HEARTBEAT_OFFSET + 8 and struct.unpack_from(
+                "<q", head, HEARTBEAT_OFFSET)[0] > 0:
             found.add(page.name)
     return found
 

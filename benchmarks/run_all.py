@@ -32,7 +32,8 @@ import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, ema, generate, instructions, respawn, soak, rendezvous, checkpoint)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, ema, generate,
+                                           instructions, respawn, soak, rendezvous, checkpoint)}
 
 
 def parse_arguments():

@@ -31,9 +31,12 @@ PAIRS = {"DDP": ("DDP",), "ZeRO-2": ("ZeRO-2",), "FULL_SHARD": ("fully_shard", "
 def our_ms(binary, strategy, shape):
     layers, width, heads, context, samples, steps = shape
     with tempfile.TemporaryDirectory(prefix="bench-sharding-") as folder:
-        run_to_exit([binary, "-n", RANKS, JOB, f"run_folder={folder}/run", f"max_duration={steps + WARM_UP}ba", f"model.n_layers={layers}", f"model.d_model={width}",
-                     f"model.n_heads={heads}", f"model.max_seq_len={context}", f"train_dataloader.max_seq_len={context}", f"global_train_batch_size={samples * RANKS}",
-                     "save_interval=0ba", "callbacks.speed_monitor.window_size=1", f"+fsdp_config.sharding_strategy={strategy}"],
+        run_to_exit([binary, "-n", RANKS, JOB, f"run_folder={folder}/run", f"max_duration={steps + WARM_UP}ba",
+                     f"model.n_layers={layers}", f"model.d_model={width}",
+                     f"model.n_heads={heads}", f"model.max_seq_len={context}",
+                     f"train_dataloader.max_seq_len={context}", f"global_train_batch_size={samples * RANKS}",
+                     "save_interval=0ba", "callbacks.speed_monitor.window_size=1",
+                     f"+fsdp_config.sharding_strategy={strategy}"],
                     LIMIT_S, cwd=programs.REPOSITORY, env={"OMP_NUM_THREADS": "1"})
         rows = [json.loads(line) for line in (pathlib.Path(folder) / "run" / "metrics.jsonl").read_text().splitlines()]
     rates = [row["throughput/batches_per_sec"] for row in rows if "throughput/batches_per_sec" in row]
@@ -61,12 +64,14 @@ def run(options):
             for name, strategy in OURS.items() if binary else ():
                 samples.setdefault(f"{size} {name}", []).append(our_ms(binary, strategy, shape))
             for name, way in THEIRS.items():
-                samples.setdefault(f"{size} torch {name}", []).append(their_ms(options.programs.torch / "torchrun", way, shape))
+                samples.setdefault(f"{size} torch {name}", []).append(their_ms(options.programs.torch / "torchrun", way,
+                                                                               shape))
         print(f"{NAME}, round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.1f}" for k, v in samples.items()))
     facts = {}
     for size in SHAPES if binary else ():
         for ours, peers in PAIRS.items():
             for peer in peers:
-                ratio = statistics.median(samples[f"{size} torch {peer}"]) / statistics.median(samples[f"{size} {ours}"])
+                ratio = statistics.median(samples[f"{size} torch {peer}"]) / statistics.median(
+                    samples[f"{size} {ours}"])
                 facts[f"{size}: torch {peer} / {ours}"] = round(ratio, 2)
     return samples, facts

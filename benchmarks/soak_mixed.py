@@ -74,14 +74,19 @@ class Run:
         self.tag = f"SOAK_TAG={folder}"
         for sub in ("run", "tmp"):
             (folder / sub).mkdir(mode=0o700, exist_ok=True)
-        self.env = {**os.environ, "OMP_NUM_THREADS": "1", "COMPOSER_RUNTIME_DIR": str(folder / "run"), "TMPDIR": str(folder / "tmp")}
+        self.env = {**os.environ, "OMP_NUM_THREADS": "1", "COMPOSER_RUNTIME_DIR": str(folder / "run"),
+                    "TMPDIR": str(folder / "tmp")}
         self.env.update([self.tag.split("=")])
-        self.argv = [options.bin / "composer", "-n", options.ranks, "--max-restarts", 1000, programs.REPOSITORY / "benchmarks" / "gpt_small.yaml",
-                     f"run_folder={self.run_folder}", f"run_name={name}", f"max_duration={max_duration}ba", f"save_interval={SAVE}ba",
-                     f"eval_interval={EVALUATE}ba", "model.n_layers=2", "model.d_model=32", "model.max_seq_len=32", "train_dataloader.max_seq_len=32",
+        self.argv = [options.bin / "composer", "-n", options.ranks, "--max-restarts", 1000,
+                     programs.REPOSITORY / "benchmarks" / "gpt_small.yaml",
+                     f"run_folder={self.run_folder}", f"run_name={name}", f"max_duration={max_duration}ba",
+                     f"save_interval={SAVE}ba",
+                     f"eval_interval={EVALUATE}ba", "model.n_layers=2", "model.d_model=32", "model.max_seq_len=32",
+                     "train_dataloader.max_seq_len=32",
                      f"global_train_batch_size={2 * options.ranks}", "+fsdp_config={sharding_strategy: FULL_SHARD}",
                      "+save_memory_interval=5ba", "+algorithms={ema: {half_life: 50ba}}",
-                     "+eval_dataloader={name: text_bytes, path: .deps/data/kjv.txt, split: test, max_seq_len: 32, batch_size: 4}", "+eval_subset_num_batches=20"]
+                     "+eval_dataloader={name: text_bytes, path: .deps/data/kjv.txt, split: test, max_seq_len: 32, batch_size: 4}",
+                     "+eval_subset_num_batches=20"]
         self.argv = [str(argument) for argument in self.argv]
         self.process, self.launches, self.expected_death = None, 0, False
 
@@ -89,15 +94,16 @@ class Run:
         self.launches += 1
         self.expected_death = False
         with (self.folder / "output.log").open("ab") as log:
-            self.process = subprocess.Popen(self.argv, env=self.env, cwd=programs.REPOSITORY, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            start_new_session=True)
+            self.process = subprocess.Popen(self.argv, env=self.env, cwd=programs.REPOSITORY, stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, start_new_session=True)
 
     def tagged(self):
         return processes_with(self.tag.encode(), "environ")
 
     def people(self):
         """Returns {"launcher": [pid], "workers": [...], "spawner": [...], "rendezvous": [...]} of the live ones."""
-        found = {"launcher": [self.process.pid] if self.process.poll() is None else [], "workers": [], "spawner": [], "rendezvous": []}
+        found = {"launcher": [self.process.pid] if self.process.poll() is None else [], "workers": [], "spawner": [],
+                 "rendezvous": []}
         parents = set()
         for pid in self.tagged():
             try:
@@ -151,8 +157,8 @@ class Soak:
         self.folder = options.folder or pathlib.Path(tempfile.mkdtemp(prefix="soak-", dir="/tmp"))
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.state_file = self.folder / "state.json"
-        self.state = {"seed": options.seed, "faults": options.faults, "ranks": options.ranks, "done": [], "failures": [], "seconds": 0, "launches": 0,
-                      "before": sorted(things())}
+        self.state = {"seed": options.seed, "faults": options.faults, "ranks": options.ranks, "done": [],
+                      "failures": [], "seconds": 0, "launches": 0, "before": sorted(things())}
         if self.state_file.exists():
             self.state = json.loads(self.state_file.read_text())
             options.ranks = self.state["ranks"]
@@ -204,7 +210,8 @@ class Soak:
         while (left := self.run.tagged()) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         if left:
-            names = [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()[:80] for pid in left if pathlib.Path(f"/proc/{pid}").exists()]
+            names = [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()[:80]
+                     for pid in left if pathlib.Path(f"/proc/{pid}").exists()]
             self.fail(f"alive {GONE_LIMIT_S} s after the launcher: {names}")
             self.run.end_all()
         self.run.launch()
@@ -221,7 +228,9 @@ class Soak:
             if condition(record):
                 return True
             if time.monotonic() > heard + RECOVERY_LIMIT_S:
-                self.fail(f"no step for {RECOVERY_LIMIT_S} s after {self.state['done'][-1:]}; living: {self.run.people()}", self.run.tail())
+                self.fail(
+                    f"no step for {RECOVERY_LIMIT_S} s after {self.state['done'][-1:]}; living: {self.run.people()}",
+                    self.run.tail())
                 self.run.end_all()
                 self.run.expected_death, heard = True, time.monotonic()
             time.sleep(POLL_S)
@@ -247,11 +256,14 @@ class Soak:
         """Sends the signals, and returns what was hit."""
         people = self.run.people()
         workers = people["workers"]
-        victims = {"rank": lambda: rng.sample(workers, min(1, len(workers))), "two ranks": lambda: rng.sample(workers, min(2, len(workers))),
-                   "all ranks": lambda: workers, "spawner": lambda: people["spawner"], "launcher": lambda: people["launcher"],
-                   "launcher and spawner": lambda: people["launcher"] + people["spawner"], "rendezvous": lambda: people["rendezvous"],
-                   "stop worker": lambda: rng.sample(workers, min(1, len(workers))), "stop launcher": lambda: people["launcher"],
-                   "everything": self.run.tagged}[kind]()
+        victims = {"rank": lambda: rng.sample(workers, min(1, len(workers))),
+                   "two ranks": lambda: rng.sample(workers, min(2, len(workers))),
+                   "all ranks": lambda: workers, "spawner": lambda: people["spawner"],
+                   "launcher": lambda: people["launcher"],
+                   "launcher and spawner": lambda: people["launcher"] + people["spawner"],
+                   "rendezvous": lambda: people["rendezvous"],
+                   "stop worker": lambda: rng.sample(workers, min(1, len(workers))),
+                   "stop launcher": lambda: people["launcher"], "everything": self.run.tagged}[kind]()
         if self.run.process.pid in victims and kind != "stop launcher":
             self.run.expected_death = True
         for pid in victims:
@@ -273,18 +285,22 @@ class Soak:
             rng = random.Random(f"{self.state['seed']}-{number}")
             if not self.come_to(number, moment, rng):
                 break
-            writing = any(not (folder / "manifest.json").exists() for folder in (self.run.run_folder / "checkpoints").glob("ep*"))
+            writing = any(not (folder / "manifest.json").exists()
+                          for folder in (self.run.run_folder / "checkpoints").glob("ep*"))
             hit = self.strike(kind, rng)
-            self.state["done"].append({"fault": kind, "moment": moment, "step": self.run.last_record()[0], "hit": hit, "while_saving": writing})
+            self.state["done"].append({"fault": kind, "moment": moment, "step": self.run.last_record()[0], "hit": hit,
+                                       "while_saving": writing})
             self.save()
             if (number + 1) % 10 == 0:
-                print(f"{number + 1} faults, step {self.run.last_record()[0]} of {self.steps}, {self.state['seconds']:.0f} s, {len(self.state['failures'])} failures")
+                print(
+                    f"{number + 1} faults, step {self.run.last_record()[0]} of {self.steps}, {self.state['seconds']:.0f} s, {len(self.state['failures'])} failures")
         self.complete = len(self.state["done"]) == len(self.plan)
 
     def finish(self, undisturbed):
         if not self.complete:
             ended = self.run.process is not None and self.run.process.poll() == 0
-            print(f"{'the run ended' if ended else 'out of time'} after {len(self.state['done'])} faults: --folder {self.folder} goes on")
+            print(
+                f"{'the run ended' if ended else 'out of time'} after {len(self.state['done'])} faults: --folder {self.folder} goes on")
             self.run.end_all()
             self.save()
             return False
@@ -299,7 +315,8 @@ class Soak:
         composer = self.options.bin / "composer"
         newest = [programs.summary(run.run_folder).get("last_checkpoint", "") for run in (undisturbed, self.run)]
         for command in (["diff", *newest], ["verify", str(self.run.run_folder / "checkpoints")]):
-            done = subprocess.run([composer, "checkpoint", *command], capture_output=True, text=True, cwd=programs.REPOSITORY)
+            done = subprocess.run([composer, "checkpoint", *command], capture_output=True, text=True,
+                                  cwd=programs.REPOSITORY)
             if done.returncode != 0:
                 self.fail(f"checkpoint {' '.join(command)}: {done.stdout[-500:]}{done.stderr[-500:]}")
         losses = []
@@ -324,14 +341,16 @@ class Soak:
             time.sleep(1)
         if left:
             self.fail(f"left: {left[:10]}")
-        if left := [str(path) for path in self.run.run_folder.rglob("*") if ".tmp-" in path.name or path.name.endswith(".new")]:
+        if left := [str(path) for path in self.run.run_folder.rglob("*") if ".tmp-" in path.name
+                    or path.name.endswith(".new")]:
             self.fail(f"left in the run folder: {left[:10]}")
 
     @staticmethod
     def in_use(path):
         """Returns whether another job on this machine uses it."""
         if path.startswith("/sys/"):
-            return bool(pathlib.Path(path, "cgroup.procs").read_text().strip()) if pathlib.Path(path, "cgroup.procs").exists() else True
+            return bool(pathlib.Path(path, "cgroup.procs").read_text().strip()) if pathlib.Path(
+                path, "cgroup.procs").exists() else True
         return any(processes_with(path.encode(), where) for where in ("environ", "cmdline", "maps"))
 
     def row(self, good):
@@ -339,9 +358,10 @@ class Soak:
         hits = {moment: sum(1 for fault in state["done"] if fault["moment"] == moment) for moment in MOMENTS}
         totals = programs.summary(self.run.run_folder).get("all_launches", {})
         kinds = ", ".join(f"{kind} {sum(1 for fault in state['done'] if fault['fault'] == kind)}" for kind in KINDS)
-        return (f"| {host['date']} | {host['commit']} | {state['seed']} | {len(state['done'])} | {kinds} | {', '.join(f'{k} {v}' for k, v in hits.items())}; "
-                f"while a checkpoint was written {sum(fault['while_saving'] for fault in state['done'])} | {self.steps} steps, {state['launches']} launches, "
-                f"{totals.get('restarts', '?')} restarts, {state['seconds'] / 60:.1f} min | {'bit-equal, nothing left' if good else '; '.join(state['failures'])[:400]} |")
+        return (
+            f"| {host['date']} | {host['commit']} | {state['seed']} | {len(state['done'])} | {kinds} | {', '.join(f'{k} {v}' for k, v in hits.items())}; "
+            f"while a checkpoint was written {sum(fault['while_saving'] for fault in state['done'])} | {self.steps} steps, {state['launches']} launches, "
+            f"{totals.get('restarts', '?')} restarts, {state['seconds'] / 60:.1f} min | {'bit-equal, nothing left' if good else '; '.join(state['failures'])[:400]} |")
 
     def write(self, good):
         """Adds a row to docs/results/soak.md, below what run_all.py has written there."""
@@ -360,9 +380,12 @@ def main():
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--minutes", type=float, default=25, help="no fault after these; --folder goes on")
-    parser.add_argument("--folder", type=lambda text: pathlib.Path(text).resolve(), help="short; kept; default: a new one in /tmp")
-    parser.add_argument("--bin", type=lambda text: pathlib.Path(text).resolve(), default=programs.REPOSITORY / "build/release/bin")
-    parser.add_argument("--results", type=pathlib.Path, default=programs.REPOSITORY / "docs" / "results", help="folder whose soak.md gets a row")
+    parser.add_argument("--folder", type=lambda text: pathlib.Path(text).resolve(),
+                        help="short; kept; default: a new one in /tmp")
+    parser.add_argument("--bin", type=lambda text: pathlib.Path(text).resolve(),
+                        default=programs.REPOSITORY / "build/release/bin")
+    parser.add_argument("--results", type=pathlib.Path, default=programs.REPOSITORY / "docs" / "results",
+                        help="folder whose soak.md gets a row")
     parser.add_argument("--no-row", action="store_true", help="leave soak.md alone")
     options = parser.parse_args()
     mixed = Soak(options)

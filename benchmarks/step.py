@@ -53,7 +53,9 @@ class StepBench:
 
 BENCHES = (
     StepBench("mlp", "step", "One step of an MLP 64-64-64-10, batch 16, AdamW, 1 rank, 1 thread (milliseconds)", 1),
-    StepBench("cnn", "step_cnn", "One step of a ResNet 16-32-64 on 28 x 28, batch 32, AdamW, 1 rank, 1 thread (milliseconds)", 0.05),
-    StepBench("gpt", "step_gpt", "One step of a GPT, 2 layers, 128 wide, context 64, batch 8, AdamW, 1 rank, 1 thread (milliseconds)",
+    StepBench("cnn", "step_cnn",
+              "One step of a ResNet 16-32-64 on 28 x 28, batch 32, AdamW, 1 rank, 1 thread (milliseconds)", 0.05),
+    StepBench("gpt", "step_gpt",
+              "One step of a GPT, 2 layers, 128 wide, context 64, batch 8, AdamW, 1 rank, 1 thread (milliseconds)",
               0.05),
 )

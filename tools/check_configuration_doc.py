@@ -23,7 +23,8 @@ def words_of(texts):
 
 def rows_of(document):
     """Returns the keys that have a row in the table."""
-    return words_of(code for line in document.splitlines() if line.startswith("| `") for code in code_of(line.split("|")[1]))
+    return words_of(code for line in document.splitlines() if line.startswith("| `")
+                    for code in code_of(line.split("|")[1]))
 
 
 def sections_of(source):

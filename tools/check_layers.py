@@ -23,7 +23,8 @@ MAY_INCLUDE = {
     "checkpoint": {"base", "storage", "checkpoint"},
     "trainer": {"base", "storage", "checkpoint", "trainer"},
     "job": {"base", "contract", "config", "storage", "fault", "checkpoint", "trainer", "job"},
-    "worker": {"base", "contract", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "job", "worker"},
+    "worker": {"base", "contract", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "job",
+               "worker"},
 }
 # The rooms of each folder, from the ground up. A room includes only rooms of lower lines; "" is the folder itself.
 LEVELS = {
@@ -34,9 +35,10 @@ LEVELS = {
     "job": ["plugin", ""],
     "worker": ["cuda", ""],
     "trainer": [
-        "step loss", "core", "init options", "collectives", "parallel/activations", "data metrics memory optim algorithms loggers profiler",
-        "parallel/fsdp parallel/ddp parallel/tensor elastic", "parallel/norms models", "callbacks/stops callbacks/monitors callbacks/memory",
-        "callbacks/output", "resume", "loop", ""],
+        "step loss", "core", "init options", "collectives", "parallel/activations",
+        "data metrics memory optim algorithms loggers profiler",
+        "parallel/fsdp parallel/ddp parallel/tensor elastic", "parallel/norms models",
+        "callbacks/stops callbacks/monitors callbacks/memory", "callbacks/output", "resume", "loop", ""],
 }
 LIBRARIES = [
     (re.compile(r"^(torch|ATen|c10)/"), {"checkpoint", "trainer", "fault", "job", "worker"}),
@@ -81,7 +83,8 @@ def violations(path, text, edges):
         for pattern, layers in LIBRARIES:
             if pattern.match(target) and layer not in layers:
                 yield where + f"{layer} may not include <{target}>"
-    if layer in {"base", "rendezvous", "launcher", "worker"} and (shell := re.search(r"(?<![\w.:>])(system|popen|wordexp|execlp|execvp)\s*\(", text)):
+    if layer in {"base", "rendezvous", "launcher",
+                 "worker"} and (shell := re.search(r"(?<![\w.:>])(system|popen|wordexp|execlp|execvp)\s*\(", text)):
         yield f"{path}: {shell.group(1)} would run a shell or search the PATH with what may be remote input; use ProcessSpec"
     if path != "base/env.cc" and layer in MAY_INCLUDE and re.search(r"(?<!/)\b(getenv|environ)\b", text):
         yield f"{path}: only base/env.cc reads the environment"
@@ -99,9 +102,12 @@ def main():
     found = []
     for path in files:
         found += violations(path, (ROOT / path).read_text(), edges)
-    units = collections.Counter(room_of(unit) for unit in {str(pathlib.PurePosixPath(path).with_suffix("")) for path in files})
-    found += [f"{room}: {count} units, more than {MAX_UNITS}: give it rooms by idea" for room, count in sorted(units.items()) if count > MAX_UNITS]
-    found += [f"{layer}: {len(edges[layer])} inner edges, more than {most}" for layer, most in MAX_EDGES.items() if len(edges[layer]) > most]
+    units = collections.Counter(room_of(unit) for unit in {str(pathlib.PurePosixPath(path).with_suffix(""))
+                                                           for path in files})
+    found += [f"{room}: {count} units, more than {MAX_UNITS}: give it rooms by idea"
+              for room, count in sorted(units.items()) if count > MAX_UNITS]
+    found += [f"{layer}: {len(edges[layer])} inner edges, more than {most}" for layer, most in MAX_EDGES.items()
+              if len(edges[layer]) > most]
     if "--edges" in sys.argv:
         for layer in sorted(edges):
             for (room, other), count in sorted(edges[layer].items()):

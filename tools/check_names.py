@@ -8,8 +8,10 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("base", "contract", "config", "fault", "job", "rendezvous", "launcher", "worker", "trainer", "checkpoint", "storage", "include")
-DEFINITION = re.compile(r"^(?:template <.*> )?(?:struct|class|enum class|enum) (?:ABSL_\w+ )?(\w+)(?: final)?(?: :.*)?\s*\{")
+FOLDERS = ("base", "contract", "config", "fault", "job", "rendezvous", "launcher", "worker", "trainer", "checkpoint",
+           "storage", "include")
+DEFINITION = re.compile(
+    r"^(?:template <.*> )?(?:struct|class|enum class|enum) (?:ABSL_\w+ )?(\w+)(?: final)?(?: :.*)?\s*\{")
 
 
 def definitions(path):

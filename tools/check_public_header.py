@@ -12,13 +12,14 @@ INTERNAL = {
     "callbacks/output/image_tensors.h", "callbacks/output/log_hyperparameters.h",
     "callbacks/memory/memory_pickle.h", "callbacks/monitors/values_over_ranks.h", "callbacks/output/mlperf_line.h", "callbacks/stops/monitored_metric.h",
     "data/gzip_file.h",
-    "loggers/crc32c.h", "loggers/png.h", "loggers/progress_line.h", "loggers/proto_writer.h", "loggers/tensorboard_events.h", "loggers/value_text.h",
-    "loss/one_hot.h",
+    "loggers/crc32c.h", "loggers/png.h", "loggers/progress_line.h", "loggers/proto_writer.h",
+    "loggers/tensorboard_events.h", "loggers/value_text.h", "loss/one_hot.h",
     "metrics/class_counts.h", "metrics/classes_last.h",
     "models/torchscript_call.h",
-    "optim/active_params.h", "optim/apply_schedulers.h", "optim/bad_value.h", "optim/newton_schulz.h", "optim/observe_metrics.h",
-    "profiler/memory_timeline.h", "profiler/operator_clip.h", "profiler/proc_stats.h", "profiler/trace_merge.h", "profiler/trace_tool.h", "profiler/verdict.h",
-    "profiler/window_trace.h",
+    "optim/active_params.h", "optim/apply_schedulers.h", "optim/bad_value.h", "optim/newton_schulz.h",
+    "optim/observe_metrics.h",
+    "profiler/memory_timeline.h", "profiler/operator_clip.h", "profiler/proc_stats.h", "profiler/trace_merge.h",
+    "profiler/trace_tool.h", "profiler/verdict.h", "profiler/window_trace.h",
 }
 INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.M)
 
@@ -46,10 +47,13 @@ def main():
                 continue
             if f"trainer/{name}" not in seen:
                 found.append(f"trainer/{name}: include it in include/composer/composer.h, or name it in INTERNAL here")
-    found += [f"tools/check_public_header.py: {name} does not exist" for name in sorted(INTERNAL) if not (ROOT / "trainer" / name).exists()]
-    found += [f"{path}: a public header may not include <{name}>" for name, path in sorted(others) if name == "torch/torch.h"]
+    found += [f"tools/check_public_header.py: {name} does not exist" for name in sorted(INTERNAL)
+              if not (ROOT / "trainer" / name).exists()]
+    found += [f"{path}: a public header may not include <{name}>" for name, path in sorted(others)
+              if name == "torch/torch.h"]
     installed = ("include/", "base/", "storage/", "checkpoint/", "trainer/", "job/plugin/", "config/plugin_note.h")
-    found += [f"{path}: reached by the public header, but not installed" for path in sorted(seen) if not path.startswith(installed)]
+    found += [f"{path}: reached by the public header, but not installed" for path in sorted(seen)
+              if not path.startswith(installed)]
     print("\n".join(found) if found else f"public header: {len(seen)} headers behind it")
     return 1 if found else 0
 

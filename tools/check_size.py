@@ -18,7 +18,8 @@ def kind(path):
 
 
 def main():
-    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.h", "*.cc", "*.cu", "*CMakeLists.txt"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.h", "*.cc", "*.cu", "*CMakeLists.txt"],
+                           cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     failed = False
     for path in files:
         if not (ROOT / path).exists():
@@ -26,7 +27,8 @@ def main():
         lines = len((ROOT / path).read_text().splitlines())
         warn, fail = LIMITS[kind(path)]
         if lines > warn:
-            print(f"{'error' if lines > fail else 'warning'}: {path} has {lines} lines (a {kind(path)} file should have at most {warn})")
+            print(
+                f"{'error' if lines > fail else 'warning'}: {path} has {lines} lines (a {kind(path)} file should have at most {warn})")
         failed |= lines > fail
     return 1 if failed else 0
 

@@ -65,7 +65,8 @@ def ema():
             run(half_life="3ep", ema_start="2ep", update_interval="2ep"), run(half_life="4ba", batch_norm=True),
             run(half_life="4ba", ema_start="50sp"), run(half_life=None, smoothing=0.8, update_interval="1ba"),
             run(half_life=None, smoothing=0.3, update_interval="1ep", ema_start="7ba")]
-    write("ema", "Linear 8 -> 4, [BatchNorm], ReLU, Linear 4 -> 4, filled from start x = 1 times 0.3; 40 rows of 8 draws from "
+    write("ema",
+          "Linear 8 -> 4, [BatchNorm], ReLU, Linear 4 -> 4, filled from start x = 1 times 0.3; 40 rows of 8 draws from "
           "start x = 2, label = index of the largest of the first 4; 6 epochs of 5 batches of 8, not shuffled; DecoupledSGDW, "
           "lr 0.5. averages: at those ends of batches and epochs, parameters then floating-point buffers, flat; empty before "
           "it begins. eval: the cross-entropy of 24 rows from start x = 3 after each epoch. final: the weights trained on.",

@@ -12,10 +12,11 @@ from golden_file import Lcg, write
 
 WIDTHS, STEPS, BATCH, RANKS = [5, 16, 40], 10, 8, 2
 ADAMW = {"lr": 0.01, "betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 1e-3}
-NOTE = ("10 steps of in = Linear(8, 8), blocks x + down(gelu(up(norm(x)))) with LayerNorm(8), Linear(8, w), Linear(w, 8) for w of `widths`, head = Linear(8, 8) of whose outputs the "
-        "first 4 are logits; every parameter, in the order of the model, is 0.3 x Lcg(1). 40 rows of 8 draws of Lcg(2); the target is the position of the largest of the first 4. Not "
-        "shuffled, batches of 8: 4 on each of 2 ranks. Each block and the whole under torch.distributed.fsdp.fully_shard, float32; AdamW. `losses`: of the global batch before each "
-        "step; `parameters` after the last.")
+NOTE = (
+    "10 steps of in = Linear(8, 8), blocks x + down(gelu(up(norm(x)))) with LayerNorm(8), Linear(8, w), Linear(w, 8) for w of `widths`, head = Linear(8, 8) of whose outputs the "
+    "first 4 are logits; every parameter, in the order of the model, is 0.3 x Lcg(1). 40 rows of 8 draws of Lcg(2); the target is the position of the largest of the first 4. Not "
+    "shuffled, batches of 8: 4 on each of 2 ranks. Each block and the whole under torch.distributed.fsdp.fully_shard, float32; AdamW. `losses`: of the global batch before each "
+    "step; `parameters` after the last.")
 
 
 class Block(torch.nn.Module):

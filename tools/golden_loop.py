@@ -108,7 +108,7 @@ def events_run(name, train, evaluators, iteration_length=None, **kwargs):
 
 
 def small_run(name, evaluate, tokens=False, **kwargs):
-    """Runs 5 batches of 4 samples per epoch, with an evaluator of 2 batches of 4. With tokens, a sample is one token."""
+    """Runs 5 batches of 4 samples per epoch, with an evaluator of 2 batches of 4. With tokens, a sample is a token."""
     train = DataLoader(rows(20), 4)
     if tokens:
         train = DataSpec(train, get_num_tokens_in_batch=len_of_batch)
@@ -120,11 +120,12 @@ def len_of_batch(batch):
 
 
 def table_runs(world):
-    """Runs the table of mosaicml's tests/test_events.py with two evaluators: 5 batches of 4 samples per rank, 5 of 8."""
+    """Runs the table of mosaicml's tests/test_events.py with two evaluators: 5 batches of 4 samples a rank, 5 of 8."""
     runs = []
     for interval in ["1ep", "1ba"]:
         run = events_run(f"table_{interval}_world_{world}", loader(rows(20 * world), 4),
-                         [loader(rows(40 * world), 8) for _ in range(2)], save_interval=interval, eval_interval=interval)
+                         [loader(rows(40 * world), 8) for _ in range(2)], save_interval=interval,
+                         eval_interval=interval)
         runs.append(run | {"world": world})
     return runs
 
@@ -160,8 +161,10 @@ def events():
         small_run("iterations_2ep", False, iteration_length="2ep", max_duration="5ep", save_interval="1iter"),
         # When shorter than an epoch, no epoch ever ends. When longer, it ends in the middle of one.
         small_run("iterations_12tok", False, tokens=True, iteration_length="12tok", max_duration="8ba"),
-        small_run("iterations_24tok", False, tokens=True, iteration_length="24tok", max_duration="14ba", save_interval="1iter"),
-        small_run("iterations_20tok", False, tokens=True, iteration_length="20tok", max_duration="10ba", save_interval="2iter"),
+        small_run("iterations_24tok", False, tokens=True, iteration_length="24tok", max_duration="14ba",
+                  save_interval="1iter"),
+        small_run("iterations_20tok", False, tokens=True, iteration_length="20tok", max_duration="10ba",
+                  save_interval="2iter"),
         small_run("eval_1iter", True, tokens=True, iteration_length="12tok", max_duration="8ba", eval_interval="1iter"),
         small_run("max_2iter", False, iteration_length="2ep", max_duration="2iter"),
     ]
@@ -169,14 +172,15 @@ def events():
     assert [without(run, "saved") for run in ranks[0]] == [without(run, "saved") for run in ranks[1]]  # rank 0 saves
     table = [without(run, "times") for run in table_runs(1) + ranks[0]]
     runs, table, iterations = ([numbered(run) for run in part] for part in (runs, table, iterations))
-    write("events", "World of 1 unless `world` says otherwise; 5 batches of 4 samples a rank an epoch (2 epochs unless "
-          "max_duration says otherwise), microbatches of 2 samples; an evaluator of 2 batches of 4. table: as mosaicml's "
-          "tests/test_events.py with two evaluators, each of 5 batches of 8 a rank; on 2 ranks both saw the same. iterations: "
-          "state._iteration_length was set; a sample counts as a token where it is in tok; [iteration, epoch, batch] at each "
-          "iteration_end. sequence: every event a callback sees, as its position in all_events; times[i]: [epoch, batch, sample, batch_in_epoch] of the "
-          "timestamp when it saw sequence[i]; evaluated_at: [epoch, batch] at each eval_before_all; saved: checkpoints in "
-          "the order written.",
-          {"all_events": [event.value for event in Event], "runs": runs, "table": table, "iterations": iterations})
+    write(
+        "events", "World of 1 unless `world` says otherwise; 5 batches of 4 samples a rank an epoch (2 epochs unless "
+        "max_duration says otherwise), microbatches of 2 samples; an evaluator of 2 batches of 4. table: as mosaicml's "
+        "tests/test_events.py with two evaluators, each of 5 batches of 8 a rank; on 2 ranks both saw the same. iterations: "
+        "state._iteration_length was set; a sample counts as a token where it is in tok; [iteration, epoch, batch] at each "
+        "iteration_end. sequence: every event a callback sees, as its position in all_events; times[i]: [epoch, batch, sample, batch_in_epoch] of the "
+        "timestamp when it saw sequence[i]; evaluated_at: [epoch, batch] at each eval_before_all; saved: checkpoints in "
+        "the order written.",
+        {"all_events": [event.value for event in Event], "runs": runs, "table": table, "iterations": iterations})
 
 
 # --- learning rates -------------------------------------------------------------------------------------------------
@@ -199,7 +203,8 @@ def learning_rates_run(chosen, every_batch=True):
     built = [getattr(schedulers, kind)(**args) for kind, args in chosen]
     model = ComposerClassifier(torch.nn.Linear(3, 2), num_classes=2)
     trainer = make_trainer(model, DataLoader(rows(20), 4), max_duration="2ep", callbacks=[Watch()], schedulers=built,
-                           optimizers=DecoupledSGDW(model.parameters(), lr=1.0), step_schedulers_every_batch=every_batch)
+                           optimizers=DecoupledSGDW(model.parameters(), lr=1.0),
+                           step_schedulers_every_batch=every_batch)
     trainer.fit()
     trainer.close()
     factors = [factor_at(s, batch // 5, batch) for batch in range(10) for s in built]
@@ -216,7 +221,8 @@ def learning_rates():
                                                     ("StepScheduler", {"step_size": "1ep", "gamma": 0.5})]]
     runs.append(learning_rates_run([("LinearScheduler", {}), multi_step]))
     runs.append(learning_rates_run([("StepScheduler", {"step_size": "1ep", "gamma": 0.5})], every_batch=False))
-    write("learning_rates", "2 epochs of 5 batches, base rate 1. lr_used: the rate of each batch's update in a real run, "
+    write("learning_rates",
+          "2 epochs of 5 batches, base rate 1. lr_used: the rate of each batch's update in a real run, "
           "which lags by one batch (composer_compat); factors: what the schedulers, multiplied, answer for each batch when "
           "asked directly. every_batch: step_schedulers_every_batch.", {"runs": runs})
 
@@ -279,8 +285,10 @@ def gradients_run(by_tokens, microbatch):
     model = TokenModel()
     data = DataSpec(loader(TensorDataset(*token_rows(3 * GLOBAL_BATCH)), GLOBAL_BATCH // world),
                     get_num_tokens_in_batch=count_tokens)
-    trainer = make_trainer(model, data, max_duration="1ep", callbacks=[Watch()], device_train_microbatch_size=microbatch,
-                           optimizers=DecoupledSGDW(model.parameters(), lr=0.5), accumulate_train_batch_on_tokens=by_tokens)
+    trainer = make_trainer(model, data, max_duration="1ep", callbacks=[Watch()],
+                           device_train_microbatch_size=microbatch,
+                           optimizers=DecoupledSGDW(model.parameters(), lr=0.5),
+                           accumulate_train_batch_on_tokens=by_tokens)
     trainer.fit()
     tokens = trainer.state.timestamp.token.value
     trainer.close()
@@ -325,7 +333,8 @@ def losses():
         "scalar": lambda entropy, square: entropy + square,
         "tuple": lambda entropy, square: (entropy, square),
         "map": lambda entropy, square: {"entropy": entropy, "square": square},
-        "map_with_total": lambda entropy, square: {"total": entropy + 0.25 * square, "square": square, "entropy": entropy},
+        "map_with_total": lambda entropy, square: {"total": entropy + 0.25 * square, "square": square,
+                                                   "entropy": entropy},
     }
     runs = []
     for name, combine in forms.items():
@@ -340,8 +349,10 @@ def losses():
                                device_train_microbatch_size=2, optimizers=DecoupledSGDW(model.parameters(), lr=0.5))
         trainer.fit()
         trainer.close()
-        runs.append({"form": name, "logged": logged, "final": [p.detach().flatten().tolist() for p in model.parameters()]})
-    write("losses", "Linear 8 -> 4 filled from start x = 1 times 0.3; 15 rows of 8 draws from start x = 2, label = index of "
+        runs.append({"form": name, "logged": logged,
+                     "final": [p.detach().flatten().tolist() for p in model.parameters()]})
+    write("losses",
+          "Linear 8 -> 4 filled from start x = 1 times 0.3; 15 rows of 8 draws from start x = 2, label = index of "
           "the largest of the first 4; 3 batches of 5 in microbatches of 2, 2, 1; DecoupledSGDW, lr 0.5. entropy: the mean "
           "cross-entropy, square: the mean square of the logits. form: what the model returns: scalar entropy + square; the "
           "tuple or map of the two; a map with total = entropy + 0.25 square. logged: each step's.", {"runs": runs})
@@ -461,8 +472,8 @@ def curve(case, scale, precision):
     model = CurveModel(net, precision)
     args = {key: OPTIMIZER[key] for key in ("lr", "eps", "weight_decay")}
     optimizer = DecoupledAdamW(model.parameters(), betas=tuple(OPTIMIZER["betas"]), **args)
-    trainer = make_trainer(model, DataLoader(TensorDataset(inputs, targets), 16), max_duration="10ep", callbacks=[Watch()],
-                           optimizers=optimizer, device_train_microbatch_size=8)
+    trainer = make_trainer(model, DataLoader(TensorDataset(inputs, targets), 16), max_duration="10ep",
+                           callbacks=[Watch()], optimizers=optimizer, device_train_microbatch_size=8)
     trainer.fit()
     trainer.close()
     return losses, torch.cat([p.detach().flatten().double() for p in net.parameters()])
@@ -502,7 +513,8 @@ def loss_curves_of(name, case):
 
 
 def loss_curves():
-    write("loss_curves", "50 steps of two models: 80 samples, not shuffled, 10 epochs of 5 batches of 16 in microbatches of "
+    write("loss_curves",
+          "50 steps of two models: 80 samples, not shuffled, 10 epochs of 5 batches of 16 in microbatches of "
           "8, constant lr. A generator with state x draws x = (1664525 x + 1013904223) mod 2^32, value (x >> 8) / 2^23 - 1. "
           "Weights: start x = 1, parameters in order, each row by row, draw * scale; the weights of norms 1 + 0.1 draw. mlp: "
           "64-64-64-10 with ReLU; data: start x = 2, 80 x 64 draws; the targets are given. gpt: trainer/models/gpt.h with the "
@@ -511,7 +523,8 @@ def loss_curves():
           "the norm of the difference of all final weights relative to their norm. probes: the final weights' products with "
           "16 vectors of draws, start x = seed, one after the other; the mean square of the differences of two runs' probes, "
           "times 3, estimates the squared norm of the weights' difference. tolerance: what we may differ from the run.",
-          {"optimizer": OPTIMIZER, "gpt": GPT, "curves": [loss_curves_of("mlp", mlp_case), loss_curves_of("gpt", gpt_case)]})
+          {"optimizer": OPTIMIZER, "gpt": GPT,
+           "curves": [loss_curves_of("mlp", mlp_case), loss_curves_of("gpt", gpt_case)]})
 
 
 # --- the program of a rank ------------------------------------------------------------------------------------------
@@ -521,7 +534,8 @@ def rank_program(folder):
     if not dist.is_initialized():
         dist.initialize_dist("cpu")
     result = {"events": table_runs(2),
-              "gradients": [gradients_run(by_tokens, microbatch) for by_tokens in (False, True) for microbatch in (5, 2)]}
+              "gradients": [gradients_run(by_tokens, microbatch) for by_tokens in (False, True)
+                            for microbatch in (5, 2)]}
     pathlib.Path(folder, f"rank{dist.get_global_rank()}.json").write_text(json.dumps(result))
 
 

@@ -12,9 +12,10 @@ from golden_file import Lcg, write
 
 RANKS, BATCH, TOKENS, WIDTH, VOCAB = 2, 2, 4, 6, 10
 TARGETS = [[0, 4, 5, 9], [-100, 7, 4, -100]]
-NOTE = ("hidden [2, 4, 6] is 3 x Lcg(1), the head's weight [10, 6] Lcg(2) without bias: ColwiseParallel over 2 ranks, its "
-        "output not gathered; cross_entropy of the logits and targets under torch.distributed.tensor.parallel."
-        "loss_parallel. Gradients are those of the loss; the weight's whole.")
+NOTE = (
+    "hidden [2, 4, 6] is 3 x Lcg(1), the head's weight [10, 6] Lcg(2) without bias: ColwiseParallel over 2 ranks, its "
+    "output not gathered; cross_entropy of the logits and targets under torch.distributed.tensor.parallel."
+    "loss_parallel. Gradients are those of the loss; the weight's whole.")
 
 
 def compute(rank, folder):

@@ -6,9 +6,10 @@ SPDX-License-Identifier: Apache-2.0
 import torch
 from golden_file import SEED, Lcg
 
-OPTIMIZER_NOTE = ("groups: the parameters of each, and what its lr and weight_decay are multiplied with. Step k "
-                  "(0-based) sets lr = lrs[k] * the group's, the gradients grads[k], and updates once. initial_lr: that "
-                  "of step 0. params_after[n]: the parameters, flat, after n updates.")
+OPTIMIZER_NOTE = (
+    "groups: the parameters of each, and what its lr and weight_decay are multiplied with. Step k "
+    "(0-based) sets lr = lrs[k] * the group's, the gradients grads[k], and updates once. initial_lr: that "
+    "of step 0. params_after[n]: the parameters, flat, after n updates.")
 
 
 class OptimizerRuns:

@@ -15,13 +15,14 @@ from golden_file import Lcg, write
 from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.generation.logits_process import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-NOTE = ("`gpt`: GPT2LMHeadModel with n_layer, n_head, n_embd, n_positions and vocab_size as `options` say, no dropout; "
-        "every parameter, in the order of ours, is 0.5 x Lcg(1) (of HF's Conv1D: the transpose), vectors a tenth of it, "
-        "weights of norms 1 more. `prompts`: of different "
-        "lengths, one batch padded on the left; `greedy`: the new tokens, max_new_tokens 20; `greedy_eos`: with that "
-        "eos_token_id, the end-of-text token included; `logits`: after each prompt. `gap`: between the two largest "
-        "logits of every step, at least. `warped`: softmax, in float64, of what temperature, top_k (0: none) and top_p "
-        "leave of `logits`.")
+NOTE = (
+    "`gpt`: GPT2LMHeadModel with n_layer, n_head, n_embd, n_positions and vocab_size as `options` say, no dropout; "
+    "every parameter, in the order of ours, is 0.5 x Lcg(1) (of HF's Conv1D: the transpose), vectors a tenth of it, "
+    "weights of norms 1 more. `prompts`: of different "
+    "lengths, one batch padded on the left; `greedy`: the new tokens, max_new_tokens 20; `greedy_eos`: with that "
+    "eos_token_id, the end-of-text token included; `logits`: after each prompt. `gap`: between the two largest "
+    "logits of every step, at least. `warped`: softmax, in float64, of what temperature, top_k (0: none) and top_p "
+    "leave of `logits`.")
 LAYERS, HEADS, WIDTH, CONTEXT, VOCAB = 3, 4, 32, 48, 61
 
 
@@ -60,8 +61,8 @@ def until(tokens, eos):
 
 
 def gpt():
-    model = GPT2LMHeadModel(GPT2Config(n_layer=LAYERS, n_head=HEADS, n_embd=WIDTH, n_positions=CONTEXT, vocab_size=VOCAB,
-                                       resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=None,
+    model = GPT2LMHeadModel(GPT2Config(n_layer=LAYERS, n_head=HEADS, n_embd=WIDTH, n_positions=CONTEXT,
+                                       vocab_size=VOCAB, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=None,
                                        eos_token_id=None)).eval()
     fill(model)
     prompts = [[5], [9, 9, 2, 50, 31], [60, 1, 44, 3, 17, 17, 8, 2, 29, 33, 12], [7, 40], list(range(28))]
@@ -79,8 +80,8 @@ def gpt():
 def warped():
     rows = []
     lcg = Lcg(3)
-    for temperature, top_k, top_p in [(1, 0, 1), (0.7, 0, 1), (2.5, 0, 1), (1, 1, 1), (1, 3, 1), (1, 50, 1), (1, 0, 0.9),
-                                      (1, 0, 0.5), (1, 0, 1e-6), (0.5, 8, 0.8), (1.3, 4, 0.35)]:
+    for temperature, top_k, top_p in [(1, 0, 1), (0.7, 0, 1), (2.5, 0, 1), (1, 1, 1), (1, 3, 1), (1, 50, 1),
+                                      (1, 0, 0.9), (1, 0, 0.5), (1, 0, 1e-6), (0.5, 8, 0.8), (1.3, 4, 0.35)]:
         logits = (4 * lcg.tensor(1, 12)).double()
         logits[0, 7] = logits[0, 2]  # equal logits
         scores = logits

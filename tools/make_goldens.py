@@ -278,7 +278,8 @@ def schedulers_():
 def parse(text):
     try:
         time = Time.from_timestring(text)
-        return {"value": time.value, "unit": time.unit.value} if math.isfinite(time.value) else {"value": str(time.value)}
+        return {"value": time.value,
+                "unit": time.unit.value} if math.isfinite(time.value) else {"value": str(time.value)}
     except Exception as error:
         return {"error": type(error).__name__}
 
@@ -299,8 +300,10 @@ def arithmetic(a, op, b):
 def timestamps():
     """Returns every member after each step, in seconds for the wall-clock ones."""
     seconds = lambda n: datetime.timedelta(seconds=n)
-    steps = [("batch", 32, 100, 2.0), ("batch", 16, 50, 1.5), ("epoch", 0.25), ("batch", 32, 70, 0.5), ("iteration", 0.0),
-             ("batch", 8, 0, 1.0), ("epoch", 0.0), ("epoch", 0.0), ("batch", 1, 1, 0.125), ("iteration", 3.0), ("batch", 2, 3, 4.0)]
+    steps = [("batch", 32, 100, 2.0), ("batch", 16, 50, 1.5), ("epoch", 0.25), ("batch", 32, 70, 0.5),
+             ("iteration", 0.0),
+             ("batch", 8, 0, 1.0), ("epoch", 0.0), ("epoch", 0.0), ("batch", 1, 1, 0.125), ("iteration", 3.0),
+             ("batch", 2, 3, 4.0)]
     now, rows = Timestamp(), []
     for step, *args in steps:
         if step == "batch":
@@ -318,15 +321,16 @@ def time():
              "1h2m3s", "23h59m59s", "0h0m1s", "2m30s", "0s", "1h5s", "00h05m", "+5ba", ".5dur", "5.ep", "1_000sp",
              "10ba\n", "-0.5dur", "2dur", "9007199254740992tok", "1e3sec", "59m59s",
              "ba", "10xx", "ep10", "1.5ep", "0.5ba", "1e-1sp", "10ba5ep", "ten ba", "nanba", "infba", "1h30", "30s1h",
-             "5m1h", "1h1h", "10 epochs", "10 e p", "1__0ba", "_1ba", "1_ba", "0x10ba", "1.5h", "-1h", "1h 30m", "10,5ba",
-             "1 000ba", "--5ba", "1e400ba", "ms", "1ms", "1.5sec", "10epba"]
+             "5m1h", "1h1h", "10 epochs", "10 e p", "1__0ba", "_1ba", "1_ba", "0x10ba", "1.5h", "-1h", "1h 30m",
+             "10,5ba", "1 000ba", "--5ba", "1e400ba", "ms", "1ms", "1.5sec", "10epba"]
     rows = [{"text": text, **parse(text)} for text in texts]
     # Our values are written by hand, and Composer's are its own; they must differ.
     ours = [("24h", 86400, "sec"), ("90m", 5400, "sec"), ("90s", 90, "sec"), ("1h60m", 7200, "sec"),
             ("100h", 360000, "sec"), ("1d", 86400, "sec"), ("1d12h", 129600, "sec"), ("1H30M", 5400, "sec"),
-            ("5S", 5, "sec"), ("10", 10, "ep"), ("1e5", 100000, "ep"), ("5 ", 5, "ep"), ("10ep ", 10, "ep"), (" 1h ", 3600, "sec"),
-            ("", None, None), ("infdur", None, None), ("nandur", None, None), ("1e400dur", None, None), ("1e20tok", None, None),
-            ("0" * 63 + "1ba", None, None), ("\u0661ba", None, None)]
+            ("5S", 5, "sec"), ("10", 10, "ep"), ("1e5", 100000, "ep"), ("5 ", 5, "ep"), ("10ep ", 10, "ep"),
+            (" 1h ", 3600, "sec"),
+            ("", None, None), ("infdur", None, None), ("nandur", None, None), ("1e400dur", None, None),
+            ("1e20tok", None, None), ("0" * 63 + "1ba", None, None), ("\u0661ba", None, None)]
     differ = [{"text": text, "composer": parse(text),
                "ours": {"error": "InvalidArgument"} if unit is None else {"value": value, "unit": unit}}
               for text, value, unit in ours]
@@ -338,17 +342,19 @@ def time():
             ("0.75dur", "%", "0.5dur"), ("7ba", "%", 4),
             ("4ep", "/", "8ep"), ("-1ba", "/", "4ba"), ("4ep", "/", "0ep"), ("0.5dur", "/", "2dur"),
             ("9ba", "/", 2), ("-9ba", "/", 2), ("49ba", "/", 49), ("9ba", "/", 0.5), ("9ba", "/", 0), ("1dur", "/", 8),
-            ("5ep", "*", 0.5), ("-5ep", "*", 0.5), ("5ep", "*", 3), ("100ba", "*", 0.29), ("0.25dur", "*", 3), ("5tok", "*", -1),
+            ("5ep", "*", 0.5), ("-5ep", "*", 0.5), ("5ep", "*", 3), ("100ba", "*", 0.29), ("0.25dur", "*", 3),
+            ("5tok", "*", -1),
             ("100ba", "*", "0.33dur"), ("0.33dur", "*", "100ba"), ("0.5dur", "*", "0.5dur"), ("1000sp", "*", "1.5dur"),
             ("5ep", "*", "3ep"), ("5ep", "*", "3ba"),
             ("5ep", "+", "3ba"), ("5ep", "-", "3ba"), ("5ep", "%", "3ba"), ("5ep", "/", "3ba"), ("5ep", "+", "0.5dur"),
             ("5ep", "<", "6ep"), ("5ep", ">", "6ep"), ("5ep", "==", "5ep"), ("5ep", "==", "6ep"), ("5ep", "<", 6),
             ("0.5dur", "<", "0.6dur"), ("5ep", "<", "6ba"), ("1h", ">", "59m")]
-    write("time", "valid, invalid: both agree. ours_differ: both results. A bare number beside + - % < counts in the "
-          "unit of the other; beside * and / it scales. timestamps: to_next_<step>(args: samples, tokens, seconds for a "
-          "batch; seconds for the others) one after the other from zero, and every member after each.",
-          {"valid": [r for r in rows if "error" not in r], "invalid": [r for r in rows if "error" in r],
-           "ours_differ": differ, "arithmetic": [arithmetic(*s) for s in sums], "timestamps": timestamps()})
+    write(
+        "time", "valid, invalid: both agree. ours_differ: both results. A bare number beside + - % < counts in the "
+        "unit of the other; beside * and / it scales. timestamps: to_next_<step>(args: samples, tokens, seconds for a "
+        "batch; seconds for the others) one after the other from zero, and every member after each.",
+        {"valid": [r for r in rows if "error" not in r], "invalid": [r for r in rows if "error" in r],
+         "ours_differ": differ, "arithmetic": [arithmetic(*s) for s in sums], "timestamps": timestamps()})
 
 
 # --- metrics --------------------------------------------------------------------------------------------------------
@@ -448,7 +454,8 @@ def loss_functions():
     dense = (lcg.tensor(3, 4, 2, 3) + 1) / 2
     row = lambda targets, **args: loss_row(DiceLoss(**args), logits, targets, **args)
     bce = binary_cross_entropy_with_logits
-    write("loss_functions", "logits [3, 4, 2, 3]; indices [3, 2, 3], of which -1 is no target and 3 never occurs; dense: targets "
+    write("loss_functions",
+          "logits [3, 4, 2, 3]; indices [3, 2, 3], of which -1 is no target and 3 never occurs; dense: targets "
           "of the logits' shape. grad: of the loss by the logits.",
           {"logits": logits.flatten().tolist(), "indices": indices.flatten().tolist(),
            "dense": dense.flatten().tolist(),
@@ -468,8 +475,8 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     makers = {"events": golden_loop.events, "optimizers": optimizers, "schedulers": schedulers_, "time": time,
               "learning_rates": golden_loop.learning_rates, "gradients": golden_loop.gradients,
-              "losses": golden_loop.losses, "ema": golden_ema.ema, "loss_curves": golden_loop.loss_curves, "metrics": metrics, "loss_functions": loss_functions,
-              "profiler_schedule": golden_profiler.schedule}
+              "losses": golden_loop.losses, "ema": golden_ema.ema, "loss_curves": golden_loop.loss_curves,
+              "metrics": metrics, "loss_functions": loss_functions, "profiler_schedule": golden_profiler.schedule}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for chosen in sys.argv[1:] or makers:
         makers[chosen]()

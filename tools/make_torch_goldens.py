@@ -120,10 +120,11 @@ def torch_schedules():
         plateau_row(values, patience=4, mode="max", threshold=0.1),
         plateau_row(values, patience=4, mode="max", threshold=0.001, threshold_mode="abs", cooldown=1),
     ]
-    write("torch_schedulers", "rows: lrs[k][g] and momentum[k] (beta1 of Adam, of group 0) when k steps are done, "
-          "in groups with the learning rates base_lrs. plateau: ReduceLROnPlateau; lrs[k][g] when values[0] .. values[k] "
-          "were observed.",
-          {"base_lrs": BASE_LRS, "rows": rows, "values": values, "plateau": plateau})
+    write(
+        "torch_schedulers", "rows: lrs[k][g] and momentum[k] (beta1 of Adam, of group 0) when k steps are done, "
+        "in groups with the learning rates base_lrs. plateau: ReduceLROnPlateau; lrs[k][g] when values[0] .. values[k] "
+        "were observed.",
+        {"base_lrs": BASE_LRS, "rows": rows, "values": values, "plateau": plateau})
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 
 Run it with the `torch211` environment of tools/peers_setup.sh (torch 2.11.0, CPU, fp32, 1 thread):
     /tmp/composer-peers/torch211/bin/python tools/make_torchscript_goldens.py
-training.json: per module the losses of 5 steps of SGD with momentum (torch.optim.SGD, foreach off) and a checksum of the
-parameters at the end; inputs and targets are the formulas in `inputs_of` and `targets_of`, the same in C++.
-The weights in the .pt files are the start. Each module is trained as it is, without torch.jit. Floats are the exact doubles.
+training.json has for each module the losses of 5 steps of SGD with momentum (torch.optim.SGD, foreach off) and a
+checksum of the final parameters; inputs and targets follow the formulas in `inputs_of` and `targets_of`, the same as in
+C++. The .pt files contain the initial weights. Each module is trained unchanged, without torch.jit. Floats are the
+exact doubles.
 SPDX-License-Identifier: Apache-2.0
 """
 import json
@@ -58,7 +59,8 @@ class Custom(nn.Module):
         self.decode = nn.Linear(2, 6)
         self.register_buffer("mean", torch.zeros(2))
 
-    def forward(self, x, weights: Optional[torch.Tensor] = None, noise: float = 0.0) -> Tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, x, weights: Optional[torch.Tensor] = None,
+                noise: float = 0.0) -> Tuple[torch.Tensor, torch.Tensor]:
         code = torch.tanh(self.encode(x))
         if weights is not None:
             code = code * weights.unsqueeze(1)
@@ -71,7 +73,8 @@ class Custom(nn.Module):
         return self.decode(torch.tanh(self.encode(x)) - self.mean) * 0.5
 
     @torch.jit.export
-    def loss(self, outputs: Tuple[torch.Tensor, torch.Tensor], batch: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
+    def loss(self, outputs: Tuple[torch.Tensor, torch.Tensor],
+             batch: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
         decoded, code = outputs
         return {"reconstruction": F.mse_loss(decoded, batch["inputs"]), "size": 0.1 * code.pow(2).mean()}
 
@@ -111,7 +114,8 @@ def targets_of(step, kind):
 
 def train(module, kind, loss_of):
     module.train()
-    optimizer = torch.optim.SGD([p for p in module.parameters() if p.requires_grad], lr=0.1, momentum=0.9, foreach=False)
+    optimizer = torch.optim.SGD([p for p in module.parameters() if p.requires_grad], lr=0.1, momentum=0.9,
+                                foreach=False)
     losses = []
     for step in range(5):
         optimizer.zero_grad()

@@ -3,7 +3,7 @@
 contents.
 
     /tmp/composer-peers/torch211/bin/python tools/make_weights_goldens.py     torch 2.11, safetensors 0.6.2
-    /tmp/composer-peers/mosaic/bin/python tools/make_weights_goldens.py       composer.pt only: mosaicml 0.32.1, torch 2.7
+    /tmp/composer-peers/mosaic/bin/python tools/make_weights_goldens.py       composer.pt: mosaicml 0.32.1, torch 2.7
 
 values.json lists the tensors of each file by name: dtype, shape, and every value as a number, row by row.
 """
@@ -27,19 +27,21 @@ def described(tensors):
 
 def state_dict():
     torch.manual_seed(SEED)
-    return torch.nn.Sequential(collections.OrderedDict(fc=torch.nn.Linear(3, 2), norm=torch.nn.BatchNorm1d(2))).state_dict()
+    return torch.nn.Sequential(collections.OrderedDict(fc=torch.nn.Linear(3, 2),
+                                                       norm=torch.nn.BatchNorm1d(2))).state_dict()
 
 
 def every_dtype():
     counting = torch.arange(6).reshape(2, 3)
-    names = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32",
-             "float8_e4m3fn", "float8_e5m2"]
+    names = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "uint16",
+             "uint32", "float8_e4m3fn", "float8_e5m2"]
     return {name: counting.to(getattr(torch, name)) for name in names} | {"bool": counting % 2 == 0}
 
 
 def shared_and_strided():
     base = torch.arange(24, dtype=torch.float32).reshape(4, 6)
-    return {"tied": base, "tied_too": base, "transposed": base.t(), "row": base[2], "column": base[:, 1], "scalar": torch.tensor(2.5),
+    return {"tied": base, "tied_too": base, "transposed": base.t(), "row": base[2], "column": base[:, 1],
+            "scalar": torch.tensor(2.5),
             "empty": torch.empty(0, 3), "parameter": torch.nn.Parameter(torch.ones(2)), "steps": 7}
 
 
@@ -51,7 +53,8 @@ class Surprise:
 def torch_files():
     from safetensors.torch import save_file
     good = {"state_dict.pt": state_dict(), "every_dtype.pt": every_dtype(), "shared.pt": shared_and_strided(),
-            "nested.pt": {"epoch": 3, "state_dict": state_dict(), "optimizer": torch.optim.SGD([torch.ones(1)], 0.1).state_dict()}}
+            "nested.pt": {"epoch": 3, "state_dict": state_dict(),
+                          "optimizer": torch.optim.SGD([torch.ones(1)], 0.1).state_dict()}}
     values = {}
     for name, content in good.items():
         torch.save(content, FOLDER / name)
@@ -60,12 +63,13 @@ def torch_files():
     torch.save(state_dict(), FOLDER / "protocol5.pt", pickle_protocol=5)
     values["protocol5.pt"] = values["state_dict.pt"]
     refused = {"sparse.pt": {"a": torch.eye(3).to_sparse()}, "surprise.pt": {"a": torch.ones(1), "b": Surprise()},
-               "expanded.pt": {"a": torch.ones(1).expand(100)}, "module.pt": torch.nn.Linear(1, 1), "list.pt": [torch.ones(1)],
-               "complex128.pt": {"a": torch.ones(1, dtype=torch.complex128)}}
+               "expanded.pt": {"a": torch.ones(1).expand(100)}, "module.pt": torch.nn.Linear(1, 1),
+               "list.pt": [torch.ones(1)], "complex128.pt": {"a": torch.ones(1, dtype=torch.complex128)}}
     for name, content in refused.items():
         torch.save(content, FOLDER / name)
     torch.save(state_dict(), FOLDER / "legacy.pt", _use_new_zipfile_serialization=False)
-    with zipfile.ZipFile(FOLDER / "state_dict.pt") as source, zipfile.ZipFile(FOLDER / "compressed.pt", "w", zipfile.ZIP_DEFLATED) as out:
+    with zipfile.ZipFile(FOLDER / "state_dict.pt") as source, zipfile.ZipFile(FOLDER / "compressed.pt", "w",
+                                                                              zipfile.ZIP_DEFLATED) as out:
         for name in source.namelist():
             out.writestr(name, source.read(name))
     save_file(every_dtype(), FOLDER / "every_dtype.safetensors", metadata={"format": "pt", "made by": "safetensors"})
@@ -77,7 +81,8 @@ def torch_files():
     for file, held in parts.items():
         save_file({name: state_dict()[name] for name in held}, split / file, metadata={"format": "pt"})
     (split / "model.safetensors.index.json").write_text(json.dumps(
-        {"metadata": {"total_size": 72}, "weight_map": {name: file for file, held in parts.items() for name in held}}, indent=2))
+        {"metadata": {"total_size": 72}, "weight_map": {name: file for file, held in parts.items() for name in held}},
+        indent=2))
     values["split"] = values["state_dict.pt"]
     return values
 
@@ -91,8 +96,10 @@ def composer_file():
     torch.manual_seed(SEED)
     model = ComposerClassifier(torch.nn.Sequential(collections.OrderedDict(fc=torch.nn.Linear(3, 2))), num_classes=2)
     data = DataLoader(TensorDataset(torch.randn(8, 3), torch.arange(8) % 2), batch_size=4)
-    trainer = Trainer(model=model, train_dataloader=data, max_duration="2ba", optimizers=torch.optim.AdamW(model.parameters()),
-                      save_folder=str(FOLDER / "made"), save_interval="2ba", progress_bar=False, device="cpu", seed=SEED, run_name="golden")
+    trainer = Trainer(model=model, train_dataloader=data, max_duration="2ba",
+                      optimizers=torch.optim.AdamW(model.parameters()),
+                      save_folder=str(FOLDER / "made"), save_interval="2ba", progress_bar=False, device="cpu",
+                      seed=SEED, run_name="golden")
     trainer.fit()
     made, = (FOLDER / "made").glob("ep*.pt")
     os.replace(made.resolve(), FOLDER / "composer.pt")
@@ -108,4 +115,5 @@ if __name__ == "__main__":
     values = json.loads(values_file.read_text())["files"] if values_file.exists() else {}
     is_composer = "mosaic" in sys.executable
     values.update(composer_file() if is_composer else torch_files())
-    values_file.write_text(json.dumps({"made_by": "tools/make_weights_goldens.py", "seed": SEED, "torch": torch.__version__, "files": values}, indent=0) + "\n")
+    values_file.write_text(json.dumps({"made_by": "tools/make_weights_goldens.py", "seed": SEED,
+                                       "torch": torch.__version__, "files": values}, indent=0) + "\n")

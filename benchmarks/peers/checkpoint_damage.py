@@ -93,7 +93,8 @@ class Composer:
 
         model = Model()
         data = DataLoader(TensorDataset(torch.ones(4, 2)), batch_size=2)
-        self.trainer = Trainer(model=model, train_dataloader=data, max_duration="2ba", device="cpu", progress_bar=False, seed=1,
+        self.trainer = Trainer(model=model, train_dataloader=data, max_duration="2ba", device="cpu", progress_bar=False,
+                               seed=1,
                                optimizers=torch.optim.SGD(model.parameters(), 0.1, momentum=0.9), run_name="damage")
         self.trainer.fit()
         made = pathlib.Path(self.trainer.save_checkpoint(str(folder / "x.pt")) or folder / "x.pt")
@@ -110,7 +111,8 @@ class Composer:
         state.timestamp = Timestamp()
         rng = checkpoint.load_checkpoint(str(folder / "x.pt"), state=state, logger=self.trainer.logger)
         optimizer = state.optimizers[0].state_dict()
-        return {"model": dict(state.model.state_dict()), "optimizer": optimizer["state"], "groups": optimizer["param_groups"],
+        return {"model": dict(state.model.state_dict()), "optimizer": optimizer["state"],
+                "groups": optimizer["param_groups"],
                 "time": {k: str(v) for k, v in state.timestamp.state_dict().items()}, "rng": rng}
 
 
@@ -123,7 +125,8 @@ def octets(tensor):
 
 def same(a, b):
     if torch.is_tensor(a) or torch.is_tensor(b):
-        return torch.is_tensor(a) and torch.is_tensor(b) and a.dtype == b.dtype and a.shape == b.shape and torch.equal(octets(a), octets(b))
+        return torch.is_tensor(a) and torch.is_tensor(b) and a.dtype == b.dtype and a.shape == b.shape and torch.equal(
+            octets(a), octets(b))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
@@ -196,7 +199,8 @@ def share_of(peer, folder, index, options, good):
     counts = collections.Counter()
     for path in files_of(own):
         for kind in KINDS:
-            numbers = list(itertools.islice(cases(path.stat().st_size, kind, options.every), index, None, options.workers))
+            numbers = list(itertools.islice(cases(path.stat().st_size, kind, options.every), index, None,
+                                            options.workers))
             counts.update((kind, outcome) for outcome in try_all(peer, own, path, kind, numbers, good))
     return [[*key, count] for key, count in counts.items()]
 

@@ -42,7 +42,8 @@ def main():
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     barrier = multiprocessing.Barrier(ranks + 1)
-    processes = [multiprocessing.Process(target=rank_main, args=(rank, ranks, folder, megabytes, repeats, barrier)) for rank in range(ranks)]
+    processes = [multiprocessing.Process(target=rank_main, args=(rank, ranks, folder, megabytes, repeats, barrier))
+                 for rank in range(ranks)]
     for process in processes:
         process.start()
     seconds = []

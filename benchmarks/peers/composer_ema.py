@@ -48,8 +48,8 @@ def make(algorithms, steps):
     model, times = Model(), EpochTimes()
     loader = DataLoader(TensorDataset(*workloads.make_data("gpt", steps)), workloads.BATCH["gpt"], shuffle=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    trainer = composer.Trainer(model=model, train_dataloader=loader, max_duration="1ep", device="cpu", optimizers=optimizer,
-                               algorithms=algorithms, callbacks=[times], progress_bar=False)
+    trainer = composer.Trainer(model=model, train_dataloader=loader, max_duration="1ep", device="cpu",
+                               optimizers=optimizer, algorithms=algorithms, callbacks=[times], progress_bar=False)
     trainer.fit()  # warms up, and begins the average
     return trainer, times
 

@@ -23,7 +23,8 @@ class Model(ComposerModel):
     def __init__(self, workload, metrics):
         super().__init__()
         self.net = make_model(workload)
-        metric = LanguageCrossEntropy() if workload == "gpt" else MulticlassAccuracy(num_classes=CLASSES, average="micro")
+        metric = LanguageCrossEntropy() if workload == "gpt" else MulticlassAccuracy(
+            num_classes=CLASSES, average="micro")
         self.train_metrics = {type(metric).__name__: metric} if metrics else {}
 
     def forward(self, batch):

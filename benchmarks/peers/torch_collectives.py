@@ -30,13 +30,15 @@ def measure(name, size, rounds, collective):
         cpu_before, start = cpu_us(), time.monotonic()
         for _ in range(count):
             collective()
-        facts = torch.tensor([1e6 * (time.monotonic() - start) / count, (cpu_us() - cpu_before) / count], dtype=torch.double)
+        facts = torch.tensor([1e6 * (time.monotonic() - start) / count, (cpu_us() - cpu_before) / count],
+                             dtype=torch.double)
         dist.all_reduce(facts)
         if block:  # the first block is a warm-up
             blocks.append(facts[0].item() / dist.get_world_size())
             cpu.append(facts[1].item())
     if dist.get_rank() == 0:
-        print(json.dumps({"name": "torch_gloo", "collective": name, "bytes": size, "us": round(statistics.median(blocks), 2),
+        print(json.dumps({"name": "torch_gloo", "collective": name, "bytes": size,
+                          "us": round(statistics.median(blocks), 2),
                           "cpu_us": round(statistics.median(cpu), 2), "blocks": blocks}), flush=True)
 
 

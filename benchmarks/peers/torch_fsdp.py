@@ -33,7 +33,8 @@ def wrapped(model):
         from torch.distributed.fsdp import FullyShardedDataParallel
         from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
-        return FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({gpt.Block}), device_id=torch.device("cpu"))
+        return FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({gpt.Block}),
+                                        device_id=torch.device("cpu"))
     raise SystemExit(f"no way to train is called {WAY}")
 
 

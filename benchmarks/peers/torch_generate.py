@@ -72,8 +72,10 @@ def ways(layers, width, heads, context, new):
     yield "torch loop, no cache", lambda ids: plain.generate(ids, new, False)
     if GPT2LMHeadModel is None:
         return
-    theirs = GPT2LMHeadModel(GPT2Config(n_layer=layers, n_head=heads, n_embd=width, n_positions=context, vocab_size=VOCAB, bos_token_id=None, eos_token_id=None)).eval()
-    yield "transformers, cache", lambda ids: theirs.generate(input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=new, pad_token_id=0)
+    theirs = GPT2LMHeadModel(GPT2Config(n_layer=layers, n_head=heads, n_embd=width, n_positions=context,
+                                        vocab_size=VOCAB, bos_token_id=None, eos_token_id=None)).eval()
+    yield "transformers, cache", lambda ids: theirs.generate(input_ids=ids, attention_mask=torch.ones_like(ids),
+                                                             do_sample=False, max_new_tokens=new, pad_token_id=0)
 
 
 def main():
@@ -89,7 +91,8 @@ def main():
                     out = generate(ids)
                     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
                 assert out.shape == (rows, prompt + new)
-                print(json.dumps({"name": name, "rows": rows, "tokens_per_s": rows * new / seconds, "tokens_per_cpu_s": rows * new / cpu_seconds}), flush=True)
+                print(json.dumps({"name": name, "rows": rows, "tokens_per_s": rows * new / seconds,
+                                  "tokens_per_cpu_s": rows * new / cpu_seconds}), flush=True)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ def main(agents):
     handlers = []
     for _ in range(agents):
         store = TCPStore("127.0.0.1", server.port, is_master=False, wait_for_workers=False)
-        parameters = RendezvousParameters(backend="c10d", endpoint="127.0.0.1", run_id="scale", min_nodes=agents, max_nodes=agents,
-                                          local_addr="127.0.0.1")
+        parameters = RendezvousParameters(backend="c10d", endpoint="127.0.0.1", run_id="scale", min_nodes=agents,
+                                          max_nodes=agents, local_addr="127.0.0.1")
         handlers.append(create_handler(store, C10dRendezvousBackend(store, "scale"), parameters))
     go, done = threading.Barrier(agents + 1), threading.Barrier(agents + 1)
 

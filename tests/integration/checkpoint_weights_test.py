@@ -55,7 +55,8 @@ class WeightsTest(unittest.TestCase):
         return done.stdout.strip()
 
     def test_what_the_packages_wrote_is_imported_and_exported_bit_for_bit(self):
-        for name in ("state_dict.pt", "protocol5.pt", "every_dtype.pt", "shared.pt", "nested.pt", "every_dtype.safetensors"):
+        for name in ("state_dict.pt", "protocol5.pt", "every_dtype.pt", "shared.pt", "nested.pt",
+                     "every_dtype.safetensors"):
             with self.subTest(name):
                 self.tool("import", GOLDEN / name, self.folder / name / "ours")
                 self.python(COMPARE, GOLDEN / name, self.folder / name / "ours", "model/")
@@ -72,9 +73,11 @@ class WeightsTest(unittest.TestCase):
         self.python(COMPARE, source, self.folder / "hf", "")
         self.tool("import", self.folder / "hf", self.folder / "again")
         self.assertIn("equal, bit for bit", self.tool("diff", self.folder / "ours", self.folder / "again"))
-        self.tool("export", self.folder / "ours", self.folder / "x.safetensors", "--dtype", "bf16", "--rename", "layers.=blocks.")
+        self.tool("export", self.folder / "ours", self.folder / "x.safetensors", "--dtype", "bf16", "--rename",
+                  "layers.=blocks.")
         self.assertEqual(self.python("import sys; from safetensors import safe_open; f = safe_open(sys.argv[1], 'pt'); "
-                                     "print(f.get_tensor('blocks.39.weight').dtype)", self.folder / "x.safetensors"), "torch.bfloat16")
+                                     "print(f.get_tensor('blocks.39.weight').dtype)", self.folder / "x.safetensors"),
+                         "torch.bfloat16")
 
     def test_composers_checkpoint(self):
         out = self.tool("import", GOLDEN / "composer.pt", self.folder / "ours")
@@ -83,7 +86,8 @@ class WeightsTest(unittest.TestCase):
 
     def test_what_would_run_a_program_is_refused(self):
         marker = pathlib.Path("/tmp/composer_was_here")
-        self.assertIn("it is posix.system, which is not read", self.tool("import", GOLDEN / "surprise.pt", self.folder / "ours", code=64))
+        self.assertIn("it is posix.system, which is not read",
+                      self.tool("import", GOLDEN / "surprise.pt", self.folder / "ours", code=64))
         self.assertFalse(marker.exists())
         self.assertFalse((self.folder / "ours").exists())
 

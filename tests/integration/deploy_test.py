@@ -25,7 +25,8 @@ def run(*words, **options):
     return subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=60, **options)
 
 
-@unittest.skipUnless((VALIDATORS / "kubernetes_validate").is_dir(), f"kubernetes-validate is not in {VALIDATORS}: ./dev setup")
+@unittest.skipUnless((VALIDATORS / "kubernetes_validate").is_dir(),
+                     f"kubernetes-validate is not in {VALIDATORS}: ./dev setup")
 class KubernetesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -72,27 +73,31 @@ class KubernetesTest(unittest.TestCase):
         jobset = self.documents("jobset.yaml")[0]
         self.refused(jobset, ["spec", "failurePolicy", "rules", 0, "action"], "FailEverything")
         self.refused(jobset, ["spec", "networks"], {})
-        self.refused(jobset, ["spec", "replicatedJobs", 0, "template", "spec", "template", "spec", "containers", 0, "arg"], [])
+        self.refused(jobset, ["spec", "replicatedJobs", 0, "template", "spec", "template", "spec", "containers", 0,
+                              "arg"], [])
 
     def test_names_and_numbers_agree(self):
         service, job = self.documents("job.yaml")
         jobset = self.documents("jobset.yaml")[0]
         inner = jobset["spec"]["replicatedJobs"][0]
         for spec, host in ((job["spec"], f"{job['metadata']['name']}-0.{service['metadata']['name']}"),
-                           (inner["template"]["spec"], f"{jobset['metadata']['name']}-{inner['name']}-0-0.{jobset['spec']['network']['subdomain']}")):
+                           (inner["template"]["spec"],
+                            f"{jobset['metadata']['name']}-{inner['name']}-0-0.{jobset['spec']['network']['subdomain']}")):
             container = spec["template"]["spec"]["containers"][0]
             self.assertIn(f"--nnodes={spec['completions']}", container["args"])
             self.assertEqual(spec["completions"], spec["parallelism"])
             self.assertIn(f"--master_addr={host}", container["args"])
             self.assertIn(f"--master_port={container['ports'][0]['containerPort']}", container["args"])
-            self.assertEqual([r["onExitCodes"]["containerName"] for r in spec["podFailurePolicy"]["rules"][:2]], [container["name"]] * 2)
+            self.assertEqual([r["onExitCodes"]["containerName"] for r in spec["podFailurePolicy"]["rules"][:2]],
+                             [container["name"]] * 2)
         self.assertEqual(job["spec"]["template"]["spec"]["subdomain"], service["metadata"]["name"])
         self.assertTrue(service["spec"]["publishNotReadyAddresses"])
 
     def pods(self):
         """Returns {file: pod template's spec} of the three that run our image."""
         return {"job.yaml": self.documents("job.yaml")[1]["spec"]["template"]["spec"],
-                "jobset.yaml": self.documents("jobset.yaml")[0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"],
+                "jobset.yaml": self.documents("jobset.yaml")[0]["spec"][
+                    "replicatedJobs"][0]["template"]["spec"]["template"]["spec"],
                 "rendezvous.yaml": self.documents("rendezvous.yaml")[1]["spec"]["template"]["spec"]}
 
     def test_a_job_would_start_as_it_is(self):
@@ -100,12 +105,14 @@ class KubernetesTest(unittest.TestCase):
         customised = self.documents("kustomization.yaml")[0]
         self.assertEqual(customised["resources"], ["storage.yaml", "job.yaml"])
         image = f"{customised['images'][0]['name']}:{customised['images'][0]['newTag']}"
-        self.assertIn(f"docker build -f deploy/docker/Dockerfile -t {image} .", (harness.ROOT / "docs/kubernetes.md").read_text())
+        self.assertIn(f"docker build -f deploy/docker/Dockerfile -t {image} .",
+                      (harness.ROOT / "docs/kubernetes.md").read_text())
         for name, pod in self.pods().items():
             container = pod["containers"][0]
             self.assertEqual(container["image"], image, name)
             for volume in pod.get("volumes", []):
-                self.assertTrue("persistentVolumeClaim" not in volume or volume["persistentVolumeClaim"]["claimName"] in claims, volume)
+                self.assertTrue("persistentVolumeClaim" not in volume
+                                or volume["persistentVolumeClaim"]["claimName"] in claims, volume)
             mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
             self.assertEqual(mounted, {volume["name"] for volume in pod.get("volumes", [])}, name)
             secure = {**pod.get("securityContext", {}), **container["securityContext"]}
@@ -123,7 +130,8 @@ class KubernetesTest(unittest.TestCase):
             spec = spec if "template" in spec else spec["replicatedJobs"][0]["template"]["spec"]
             flags = [a.replace("$(JOB_COMPLETION_INDEX)", "1").replace("$(POD_IP)", "127.0.0.1")
                      for a in spec["template"]["spec"]["containers"][0]["args"] if a.startswith("--")]
-            done = run(harness.BIN / "composer", *flags, "--dry-run", "-c", "true", env={"PATH": "/usr/bin:/bin", "COMPOSER_TOKEN": "x" * 64})
+            done = run(harness.BIN / "composer", *flags, "--dry-run", "-c", "true",
+                       env={"PATH": "/usr/bin:/bin", "COMPOSER_TOKEN": "x" * 64})
             self.assertEqual(done.returncode, 0, done.stderr)
 
 
@@ -131,9 +139,11 @@ class DevTest(unittest.TestCase):
     def test_setup_elsewhere_says_so_before_it_touches_anything(self):
         with tempfile.TemporaryDirectory() as folder:
             release = pathlib.Path(folder) / "os-release"
-            for text, named in (("ID=ubuntu\nVERSION_ID=\"24.04\"\n", "ubuntu 24.04"), ("ID=debian\nVERSION_ID=\"13\"\n", "debian 13"), ("", "unknown")):
+            for text, named in (("ID=ubuntu\nVERSION_ID=\"24.04\"\n", "ubuntu 24.04"),
+                                ("ID=debian\nVERSION_ID=\"13\"\n", "debian 13"), ("", "unknown")):
                 release.write_text(text)
-                done = run(harness.ROOT / "dev", "setup", env={"PATH": "/usr/bin:/bin", "COMPOSER_OS_RELEASE": str(release)})
+                done = run(harness.ROOT / "dev", "setup",
+                           env={"PATH": "/usr/bin:/bin", "COMPOSER_OS_RELEASE": str(release)})
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertIn(f"this is {named} on ", done.stderr)
                 self.assertIn("COMPOSER_ANY_SYSTEM=1", done.stderr)
@@ -163,7 +173,8 @@ class DockerfileTest(unittest.TestCase):
 
     def test_the_image_has_every_library(self):
         stage = self.FILE.read_text().split("FROM debian:12-slim")[1]
-        listed = set(re.search(r"--no-install-recommends (.*?)&& rm", stage.replace("\\\n", " "), re.S).group(1).split())
+        listed = set(re.search(r"--no-install-recommends (.*?)&& rm", stage.replace("\\\n", " "),
+                               re.S).group(1).split())
         self.assertIn("libcurl4", listed)  # loaded on demand, see launcher/metadata_http
         for binary in ("composer", "composer_worker"):
             if not (harness.BIN / binary).exists():
@@ -177,7 +188,8 @@ class DockerfileTest(unittest.TestCase):
                 if f"NEEDED               {name}\n" not in needed:
                     continue
                 real = str(pathlib.Path(path.group(1)).resolve())
-                owner = (run("dpkg", "-S", real).stdout or run("dpkg", "-S", real.removeprefix("/usr")).stdout).split(":")[0]
+                owner = (run("dpkg", "-S", real).stdout
+                         or run("dpkg", "-S", real.removeprefix("/usr")).stdout).split(":")[0]
                 self.assertIn(owner, listed | {"libc6", "libstdc++6", "libgcc-s1", "libgrpc29"}, name)
 
 

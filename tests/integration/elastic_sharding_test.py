@@ -14,11 +14,13 @@ HYBRID = fsdp("HYBRID_SHARD", data_parallel_replicate_degree=2)
 
 class ElasticShardingTest(elastic_test.ElasticJob):
     def test_a_hundred_steps_of_every_sharding_strategy(self):
-        self.assert_as_one_rank([(ranks, fsdp(strategy)) for strategy in ("SHARD_GRAD_OP", "FULL_SHARD") for ranks in (2, 4, 8)] +
+        self.assert_as_one_rank([(ranks, fsdp(strategy)) for strategy in ("SHARD_GRAD_OP", "FULL_SHARD")
+                                 for ranks in (2, 4, 8)] +
                                 [(4, HYBRID), (8, HYBRID)])
 
     def test_in_bfloat16_with_parameters_gathered_whole(self):
-        self.assert_as_one_rank([(2, None), (4, fsdp("FULL_SHARD", mixed_precision="FULL"))], precision="amp_bf16", max_duration="30ba")
+        self.assert_as_one_rank([(2, None), (4, fsdp("FULL_SHARD", mixed_precision="FULL"))], precision="amp_bf16",
+                                max_duration="30ba")
 
     def test_from_4_to_2_to_8_ranks_by_kills_fully_sharded(self):
         full = fsdp("FULL_SHARD")
@@ -32,12 +34,15 @@ class ElasticShardingTest(elastic_test.ElasticJob):
         self.assert_kills_change_nothing([(4, HYBRID, 25), (2, HYBRID, 55)], 8, HYBRID)
 
     def test_with_another_strategy_after_each_kill(self):
-        self.assert_kills_change_nothing([(4, HYBRID, 25), (2, fsdp("FULL_SHARD"), 45), (4, None, 65), (2, fsdp("SHARD_GRAD_OP"), 85)], 8, HYBRID)
+        self.assert_kills_change_nothing([(4, HYBRID, 25), (2, fsdp("FULL_SHARD"), 45), (4, None, 65),
+                                          (2, fsdp("SHARD_GRAD_OP"), 85)], 8, HYBRID)
 
     def test_what_does_not_fit_is_refused_with_what_does(self):
-        _, err = self.run_composer("-n", 3, self.job("three", virtual_shards=8, fsdp_config=fsdp("FULL_SHARD")), code=64)
+        _, err = self.run_composer("-n", 3, self.job("three", virtual_shards=8, fsdp_config=fsdp("FULL_SHARD")),
+                                   code=64)
         self.assertIn("runs on 1, 2, 4, 8 ranks, not on 3", err)
-        _, err = self.run_composer("-n", 2, self.job("sums", precision="amp_bf16", fsdp_config=fsdp("FULL_SHARD", mixed_precision="PURE")), code=64)
+        _, err = self.run_composer("-n", 2, self.job("sums", precision="amp_bf16",
+                                                     fsdp_config=fsdp("FULL_SHARD", mixed_precision="PURE")), code=64)
         self.assertIn("determinism: elastic sums gradients in float32", err)
 
 

@@ -13,7 +13,8 @@ GPT = {"name": "gpt", "n_layers": 2, "n_heads": 2, "d_model": 36, "max_seq_len":
 class ElasticJob(harness.JobTest):
     def job(self, name, **changes):
         text = {"name": "text_bytes", "path": str(harness.ROOT / "CONTRIBUTING.md"), "max_seq_len": 16}
-        return self.write_job(name, **{"model": GPT, "train_dataloader": text, "global_train_batch_size": 27, "determinism": "elastic",
+        return self.write_job(name, **{"model": GPT, "train_dataloader": text, "global_train_batch_size": 27,
+                                       "determinism": "elastic",
                                        "device_train_microbatch_size": 2, "max_duration": "100ba", **changes})
 
     def losses(self, name):
@@ -25,7 +26,9 @@ class ElasticJob(harness.JobTest):
         for ranks, config in runs:
             name = f"{config['sharding_strategy'] if config else 'unsharded'}-{ranks}"
             with self.subTest(name):
-                self.run_composer("-n", ranks, self.job(name, fsdp_config=config, collectives="gloo" if ranks == 4 else "auto", **changes), timeout=200)
+                self.run_composer("-n", ranks,
+                                  self.job(name, fsdp_config=config, collectives="gloo" if ranks == 4 else "auto",
+                                           **changes), timeout=200)
                 self.assertEqual(self.losses("alone"), self.losses(name))
                 self.assert_same_state(self.newest_checkpoint("alone"), self.newest_checkpoint(name))
 

@@ -38,8 +38,10 @@ class EmaTest(harness.JobTest):
     def test_killed_ranks_change_nothing(self):
         fsdp = {"fsdp": {"sharding_strategy": "FULL_SHARD"}}
         late = {"ema": {"half_life": "1ep", "ema_start": "20ba"}}
-        for name, changes in [("ddp", {}), ("sharded", {"parallelism_config": fsdp}), ("late", {"parallelism_config": fsdp, "algorithms": late}),
-                              ("memory", {"parallelism_config": fsdp, "save_memory_interval": "3ba", "save_interval": "40ba"})]:
+        for name, changes in [("ddp", {}), ("sharded", {"parallelism_config": fsdp}),
+                              ("late", {"parallelism_config": fsdp, "algorithms": late}),
+                              ("memory", {"parallelism_config": fsdp, "save_memory_interval": "3ba",
+                                          "save_interval": "40ba"})]:
             with self.subTest(name):
                 self.run_composer("-n", 2, self.job(f"calm-{name}", **changes))
                 process = self.start("-n", 2, self.job(name, callbacks={"throttle": {"seconds": 0.03}}, **changes))
@@ -60,7 +62,9 @@ class EmaTest(harness.JobTest):
         self.assert_same_state(self.newest_checkpoint("one"), self.newest_checkpoint("two"))
         job = self.job("grown", max_duration="20ba", schedulers=None, parallelism_config={"fsdp": {}}, **elastic)
         self.run_composer("-n", 4, job)
-        self.run_composer("-n", 2, self.job("grown", schedulers=None, parallelism_config={"fsdp": {"sharding_strategy": "SHARD_GRAD_OP"}}, **elastic))
+        self.run_composer("-n", 2,
+                          self.job("grown", schedulers=None,
+                                   parallelism_config={"fsdp": {"sharding_strategy": "SHARD_GRAD_OP"}}, **elastic))
         self.run_composer("-n", 1, self.job("plain", schedulers=None, **elastic))
         self.assert_same_state(self.newest_checkpoint("plain"), self.newest_checkpoint("grown"))
 
@@ -79,13 +83,16 @@ class EmaTest(harness.JobTest):
         self.assertEqual(tensors_of(self.folder / "exported"), averages)
         self.assertEqual(tensors_of(self.run_folder("with") / "export"), averages)
         with_ema, without = self.metrics("with"), self.metrics("without")
-        self.assertEqual([m["loss/train/total"] for m in with_ema if "loss/train/total" in m], [m["loss/train/total"] for m in without if "loss/train/total" in m])
-        evaluated = [[m["metrics/eval/CrossEntropy"] for m in run if "metrics/eval/CrossEntropy" in m] for run in (with_ema, without)]
+        self.assertEqual([m["loss/train/total"] for m in with_ema if "loss/train/total" in m],
+                         [m["loss/train/total"] for m in without if "loss/train/total" in m])
+        evaluated = [[m["metrics/eval/CrossEntropy"] for m in run if "metrics/eval/CrossEntropy" in m]
+                     for run in (with_ema, without)]
         self.assertEqual(len(evaluated[0]), len(evaluated[1]))
         self.assertNotEqual(*evaluated)
 
     def test_runs_without_it_load_the_average(self):
-        self.run_composer("-n", 2, self.job("with", parallelism_config={"fsdp": {}}, callbacks={"export_for_inference": {}}))
+        self.run_composer("-n", 2,
+                          self.job("with", parallelism_config={"fsdp": {}}, callbacks={"export_for_inference": {}}))
         source = self.newest_checkpoint("with")
         self.run_composer("checkpoint", "export", source, self.folder / "exported")
         self.assertEqual(tensors_of(self.folder / "exported"), tensors_of(self.run_folder("with") / "export"))
@@ -93,11 +100,13 @@ class EmaTest(harness.JobTest):
         self.assertIn("algorithm EMA of the checkpoint is not in this run", err)
         _, err = self.run_composer("-n", 2, self.job("again", load_path=source, max_duration="44ba"))
         self.assertNotIn("is not in this run", err)
-        _, err = self.run_composer("-n", 1, self.job("new", load_path=source, load_exclude_algorithms=["EMA"], max_duration="41ba"))
+        _, err = self.run_composer("-n", 1, self.job("new", load_path=source, load_exclude_algorithms=["EMA"],
+                                                     max_duration="41ba"))
         self.assertNotIn("is not in this run", err)
 
     def test_mistakes(self):
-        for arguments, expected in [({"half_life": "5ba", "smoothing": 0.9}, "give one of the two"), ({"half_life": "5ba", "update_interval": "1ep"}, "both must be in batches"),
+        for arguments, expected in [({"half_life": "5ba", "smoothing": 0.9}, "give one of the two"),
+                                    ({"half_life": "5ba", "update_interval": "1ep"}, "both must be in batches"),
                                     ({"half_lief": "5ba"}, "half_life")]:
             _, err = self.run_composer("-n", 1, self.job("wrong", algorithms={"ema": arguments}), code=64)
             self.assertIn(expected, err)

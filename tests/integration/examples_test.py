@@ -7,7 +7,8 @@ import harness
 
 class ExamplesTest(harness.JobTest):
     def run_example(self, name, *args):
-        ran = subprocess.run([harness.BIN / name, *map(str, args)], cwd=self.folder, capture_output=True, text=True, timeout=120)
+        ran = subprocess.run([harness.BIN / name, *map(str, args)], cwd=self.folder, capture_output=True, text=True,
+                             timeout=120)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return ran.stdout
 
@@ -18,7 +19,8 @@ class ExamplesTest(harness.JobTest):
         out = self.run_example("train_mlp", self.folder / "run")
         self.assertIn("600 steps", out)
         self.assertGreater(self.accuracy(out), 0.9)
-        self.assertEqual(self.run_example("train_mlp", self.folder / "run"), out, "started again it loads the end and evaluates")
+        self.assertEqual(self.run_example("train_mlp", self.folder / "run"), out,
+                         "started again it loads the end and evaluates")
 
     def test_algorithm_callback_logger_and_scheduler(self):
         out = self.run_example("custom_algorithm_callback")

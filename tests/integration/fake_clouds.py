@@ -53,7 +53,8 @@ class Aws(Cloud):
     def reply(self, method, path, headers, body):
         if path == "/latest/api/token":
             seconds = headers.get("X-aws-ec2-metadata-token-ttl-seconds", "")
-            return (200, self.TOKEN) if method == "PUT" and seconds.isdigit() and 1 <= int(seconds) <= 21600 else (400, "")
+            return (200, self.TOKEN) if method == "PUT" and seconds.isdigit() and 1 <= int(seconds) <= 21600 else (
+                400, "")
         if headers.get("X-aws-ec2-metadata-token") != self.TOKEN:
             return 401, ""
         if path == "/latest/meta-data/spot/instance-action" and self.announced:
@@ -63,7 +64,8 @@ class Aws(Cloud):
 
 class AwsRebalance(Aws):
     def reply(self, method, path, headers, body):
-        if path == "/latest/meta-data/events/recommendations/rebalance" and self.announced and headers.get("X-aws-ec2-metadata-token") == self.TOKEN:
+        if path == "/latest/meta-data/events/recommendations/rebalance" and self.announced and headers.get(
+                "X-aws-ec2-metadata-token") == self.TOKEN:
             return 200, json.dumps({"noticeTime": later(0, "%Y-%m-%dT%H:%M:%SZ")})
         self_announced, self.announced = self.announced, False
         try:
@@ -102,8 +104,10 @@ class Azure(Cloud):
         if method == "POST":
             self.acknowledged += [r["EventId"] for r in json.loads(body)["StartRequests"]]
             return 200, ""
-        event = {"EventId": "602d9444", "EventStatus": "Scheduled", "EventType": "Preempt", "ResourceType": "VirtualMachine",
-                 "NotBefore": later(30, "%a, %d %b %Y %H:%M:%S GMT"), "EventSource": "Platform", "DurationInSeconds": -1}
+        event = {"EventId": "602d9444", "EventStatus": "Scheduled", "EventType": "Preempt",
+                 "ResourceType": "VirtualMachine",
+                 "NotBefore": later(30, "%a, %d %b %Y %H:%M:%S GMT"), "EventSource": "Platform",
+                 "DurationInSeconds": -1}
         events = [dict(event, Resources=["worker_0"], EventId="of another machine")]
         if self.announced:
             events.append(dict(event, Resources=["worker_1"]))

@@ -51,13 +51,21 @@ FAULTS = [
     Fault("abort", r"^rank 1 was killed by SIGABRT", job=fail_at(1, "abort")),
     Fault("SIGSEGV", r"^rank 0 was killed by SIGSEGV", signal_rank(0, signal.SIGSEGV)),
     Fault("SIGBUS", r"^rank 1 was killed by SIGBUS", signal_rank(1, signal.SIGBUS)),
-    Fault("kill -9 by someone", r"^rank 1 was killed by SIGKILL \(9\): .*(someone else sent it|not by the launcher)", signal_rank(1, signal.SIGKILL)),
-    Fault("frozen rank (SIGSTOP)", r"^rank 1 hung: no heartbeat for 2\ds; its process is stopped", signal_rank(1, signal.SIGSTOP), timeout=HANG_S + 30),
-    Fault("hung training thread, its agent's heartbeats go on", r"^rank 1 hung: no step for 2\d(\.\d+)?s \(limit 20s\) at step 1\d(; its main thread waits in the kernel.s \w+)?", job=fail_at(1, "hang"), timeout=HANG_S + 30),
-    Fault("bad config", r"^rank \d exited with 64: .*model.sizes", job={"model": {"name": "mlp", "sizes": [31, 10]}}, code=64, restarts=0),
-    Fault("no restarts left", r"^rank 0 was killed by SIGSEGV", signal_rank(0, signal.SIGSEGV), flags=("--max-restarts", "0"), code=139, restarts=0),
-    Fault("the same failure until the budget is spent", r"^rank 1 exited with 70", flags=("--max-restarts", "2"), code=93, restarts=2,
-          job={"callbacks": {"fail_at": {"rank": 1, "batch": 3, "how": "exit", "every_generation": True}}}, also="giving up"),
+    Fault("kill -9 by someone", r"^rank 1 was killed by SIGKILL \(9\): .*(someone else sent it|not by the launcher)",
+          signal_rank(1, signal.SIGKILL)),
+    Fault("frozen rank (SIGSTOP)", r"^rank 1 hung: no heartbeat for 2\ds; its process is stopped",
+          signal_rank(1, signal.SIGSTOP), timeout=HANG_S + 30),
+    Fault("hung training thread, its agent's heartbeats go on",
+          r"^rank 1 hung: no step for 2\d(\.\d+)?s \(limit 20s\) at step 1\d(; its main thread waits in the kernel.s \w+)?",
+          job=fail_at(1, "hang"), timeout=HANG_S + 30),
+    Fault("bad config", r"^rank \d exited with 64: .*model.sizes", job={"model": {"name": "mlp", "sizes": [31, 10]}},
+          code=64, restarts=0),
+    Fault("no restarts left", r"^rank 0 was killed by SIGSEGV", signal_rank(0, signal.SIGSEGV),
+          flags=("--max-restarts", "0"), code=139, restarts=0),
+    Fault("the same failure until the budget is spent", r"^rank 1 exited with 70", flags=("--max-restarts", "2"),
+          code=93, restarts=2,
+          job={"callbacks": {"fail_at": {"rank": 1, "batch": 3, "how": "exit", "every_generation": True}}},
+          also="giving up"),
 ]
 
 
@@ -89,7 +97,9 @@ class FaultMatrixTest(harness.JobTest):
             fault.inject(self, name)
         _, err = process.communicate(timeout=fault.timeout)
         self.check(fault, name, process, err)
-        print(f"  {fault.name}: {self.summary(name)['generations'][0]['cause'][:110]} ({time.monotonic() - began:.1f} s)", flush=True)
+        print(
+            f"  {fault.name}: {self.summary(name)['generations'][0]['cause'][:110]} ({time.monotonic() - began:.1f} s)",
+            flush=True)
 
     def test_matrix(self):
         for round_number in range(ROUNDS):
@@ -174,9 +184,11 @@ time.sleep(0.5)
                 except OSError:
                     time.sleep(0.05)
         self.addCleanup(remove)
-        process = subprocess.Popen([harness.BIN / "composer", "-n", "2", "--max-restarts", "1", "-c", sys.executable, "-c", self.PROGRAM, *words],
-                                   cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   stdin=subprocess.DEVNULL, preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+        process = subprocess.Popen([harness.BIN / "composer", "-n", "2", "--max-restarts", "1", "-c", sys.executable,
+                                    "-c", self.PROGRAM, *words],
+                                   cwd=self.folder, env=self.environment(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+                                   preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         return err
@@ -184,7 +196,8 @@ time.sleep(0.5)
     def test_the_kernel_kills_a_rank(self):
         for _ in range(ROUNDS):
             err = self.run_in_cgroup()
-            self.assertRegex(err, r"composer: rank 1 on .* was killed by SIGKILL \(9\): out of memory: the kernel killed it")
+            self.assertRegex(err,
+                             r"composer: rank 1 on .* was killed by SIGKILL \(9\): out of memory: the kernel killed it")
             print("  OOM-kill: " + err.splitlines()[0])
 
     def test_the_kernel_kills_a_helper_of_a_rank(self):
@@ -221,7 +234,8 @@ class OneNodeDiffersTest(harness.JobTest):
             (self.folder / f"token-{rank}").write_text(f"{rank}-secret-of-32-bytes-or-more-{rank}" * 2)
             (self.folder / f"token-{rank}").chmod(0o600)
         job = self.write_job("token")
-        (code_0, err_0), (code_1, err_1) = self.both(*[["--token-file", self.folder / f"token-{rank}", job] for rank in (0, 1)], self.free_port())
+        (code_0, err_0), (code_1, err_1) = self.both(*[["--token-file", self.folder / f"token-{rank}", job]
+                                                       for rank in (0, 1)], self.free_port())
         self.assertIn("token", err_1, err_0 + err_1)
         self.assertIn(code_1, (64, 69), err_1)
         self.assertEqual(code_0, 69, err_0)
@@ -233,8 +247,10 @@ class NetCutTest(harness.JobTest):
     def test_a_cut_cable_is_named(self):
         job = self.write_job("cut", callbacks=SLOW, **LONG)
         with hosts.Network(2) as nodes:
-            runs = [host.run([harness.BIN / "composer", "-n", 1, "--nnodes", "1:2", "--node_rank", rank, "--master_addr", nodes[0].address,
-                              "--master_port", 7501, job], cwd=self.folder, env=self.environment()) for rank, host in enumerate(nodes)]
+            runs = [host.run([harness.BIN / "composer", "-n", 1, "--nnodes", "1:2", "--node_rank", rank,
+                              "--master_addr", nodes[0].address,
+                              "--master_port", 7501, job], cwd=self.folder, env=self.environment())
+                    for rank, host in enumerate(nodes)]
             self.wait_for_batch("cut", 12, 60)
             at = time.monotonic()
             nodes[1].cut()

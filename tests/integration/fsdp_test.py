@@ -32,16 +32,22 @@ class FsdpTest(harness.JobTest):
         self.run_composer("-n", 1, self.job("one"))
         one = self.losses("one")
         self.assertEqual(len(one), 12)
-        for name, ranks, config in [("full", 2, {"verbose": True}), ("zero2", 3, {"sharding_strategy": "SHARD_GRAD_OP", "backward_prefetch": "BACKWARD_PRE"}),
-                                    ("hybrid", 4, {"sharding_strategy": "HYBRID_SHARD", "data_parallel_replicate_degree": 2})]:
+        for name, ranks, config in [("full", 2, {"verbose": True}),
+                                    ("zero2", 3,
+                                     {"sharding_strategy": "SHARD_GRAD_OP", "backward_prefetch": "BACKWARD_PRE"}),
+                                    ("hybrid", 4,
+                                     {"sharding_strategy": "HYBRID_SHARD", "data_parallel_replicate_degree": 2})]:
             with self.subTest(name):
                 _, err = self.run_composer("-n", ranks, self.job(name, parallelism_config={"fsdp": config}))
                 self.assert_same_losses(self.losses(name), one)
                 if config.get("verbose"):
                     self.assertIn("FULL_SHARD over 2 ranks x 1 replica, 4 units", err)
                     self.assertIn("transformer.blocks.2", err)
-                    self.assertRegex(err, r"memory of a rank: [0-9.]+ MB = parameters .* \+ batches .* \+ activations [0-9.]+ MB\n")
-                    self.assertRegex(err, r"activations: of 1 microbatch of 6 samples a step, without activation_checkpointing; with it a rank would take [0-9.]+ MB")
+                    self.assertRegex(
+                        err,
+                        r"memory of a rank: [0-9.]+ MB = parameters .* \+ batches .* \+ activations [0-9.]+ MB\n")
+                    self.assertRegex(err,
+                                     r"activations: of 1 microbatch of 6 samples a step, without activation_checkpointing; with it a rank would take [0-9.]+ MB")
 
     def test_goes_on_with_another_number_of_ranks(self):
         self.run_composer("-n", 1, self.job("alone"))
@@ -73,17 +79,23 @@ class FsdpTest(harness.JobTest):
         for name, when, nth, changes in self.POINTS:
             with self.subTest(name):
                 batch = 6 if when == "save" else 8
-                self.check_killed_at(name, 2, calm, callbacks={"fail_at": {"rank": 1, "batch": batch, "when": when, "nth": nth}}, **common, **changes)
+                self.check_killed_at(name, 2, calm,
+                                     callbacks={"fail_at": {"rank": 1, "batch": batch, "when": when, "nth": nth}},
+                                     **common, **changes)
                 if when != "save":
                     log = (self.run_folder(name) / "logs" / "gen-001" / "rank-00000.log").read_text()
                     # The cause comes from the launcher or from the collective itself, whichever reaches the survivor
                     # first.
-                    self.assertRegex(log, f"rank 1 was killed by SIGKILL|{when.replace('_', '-')} number [0-9]+ failed on rank 0")
+                    self.assertRegex(
+                        log,
+                        f"rank 1 was killed by SIGKILL|{when.replace('_', '-')} number [0-9]+ failed on rank 0")
 
     def test_killed_in_the_middle_of_a_sum_over_replicas(self):
-        hybrid = {"save_async": False, "fsdp_config": {"sharding_strategy": "HYBRID_SHARD", "data_parallel_replicate_degree": 2}}
+        hybrid = {"save_async": False, "fsdp_config": {"sharding_strategy": "HYBRID_SHARD",
+                                                       "data_parallel_replicate_degree": 2}}
         self.run_composer("-n", 4, self.job("calm", **hybrid))
-        self.check_killed_at("killed", 4, self.newest_checkpoint("calm"), callbacks={"fail_at": {"rank": 3, "batch": 8, "when": "all_reduce", "nth": 2}}, **hybrid)
+        self.check_killed_at("killed", 4, self.newest_checkpoint("calm"),
+                             callbacks={"fail_at": {"rank": 3, "batch": 8, "when": "all_reduce", "nth": 2}}, **hybrid)
 
     def data_bytes(self, process, name):
         """Returns the most private memory (VmData) that a worker of the running job has had by the end of the job."""
@@ -105,7 +117,8 @@ class FsdpTest(harness.JobTest):
         layers, width = 28, 384
         whole = layers * 12 * width * width * 4
         model = dict(GPT_JOB["model"], n_heads=4, d_model=width)
-        changes = {"seed": 3, "optimizers": {"name": "sgd", "lr": 0.05}, "global_train_batch_size": 5, "save_async": False, "save_interval": "2ba", "max_duration": "4ba"}
+        changes = {"seed": 3, "optimizers": {"name": "sgd", "lr": 0.05}, "global_train_batch_size": 5,
+                   "save_async": False, "save_interval": "2ba", "max_duration": "4ba"}
         sharded = {"verbose": True}
         small = self.job("small", model=dict(model, n_layers=1), fsdp_config=sharded, **changes)
         # The number of malloc's arenas depends on how threads happen to collide, and thus on the machine's load.

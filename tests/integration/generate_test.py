@@ -6,7 +6,8 @@ import unittest
 import harness
 from fsdp_test import GPT_JOB
 
-GENERATE = {"prompts": ["In the", "word", "t"], "interval": "5ba", "max_new_tokens": 6, "do_sample": True, "temperature": 0.8, "batch_size": 2}
+GENERATE = {"prompts": ["In the", "word", "t"], "interval": "5ba", "max_new_tokens": 6, "do_sample": True,
+            "temperature": 0.8, "batch_size": 2}
 
 
 class GenerateTest(harness.JobTest):
@@ -24,7 +25,9 @@ class GenerateTest(harness.JobTest):
 
     def test_texts_are_the_same_however_the_model_is_spread_and_training_is_too(self):
         self.run_composer("-n", 1, self.job("plain"))
-        out, _ = self.run_composer("-n", 1, self.job("one", GENERATE, log_to_console=True, console_stream="stdout", console_log_interval="1ep", progress_bar=False, loggers={"tensorboard": None}))
+        out, _ = self.run_composer("-n", 1, self.job("one", GENERATE, log_to_console=True, console_stream="stdout",
+                                                     console_log_interval="1ep", progress_bar=False,
+                                                     loggers={"tensorboard": None}))
         self.assertEqual(self.losses("one"), self.losses("plain"))
         self.assert_same_state(self.newest_checkpoint("plain"), self.newest_checkpoint("one"))
         tables = self.tables("one")
@@ -37,11 +40,15 @@ class GenerateTest(harness.JobTest):
         events = b"".join(path.read_bytes() for path in (self.run_folder("one") / "tensorboard").iterdir())
         self.assertEqual(events.count(b"| prompt | generation |"), 3)
         for name, ranks, parallelism, generate in [
-                ("full", 2, {"fsdp": {}}, {}), ("more ranks than prompts", 4, {"fsdp": {}}, {"summon_full_params": True}), ("zero2", 3, {"fsdp": {"sharding_strategy": "SHARD_GRAD_OP"}}, {}),
-                ("tensor", 4, {"fsdp": {}, "tp": {"tensor_parallel_degree": 2}}, {"eos_token_id": 0}), ("ddp", 2, None, {"use_cache": False})]:
+                ("full", 2, {"fsdp": {}}, {}),
+                ("more ranks than prompts", 4, {"fsdp": {}}, {"summon_full_params": True}),
+                ("zero2", 3, {"fsdp": {"sharding_strategy": "SHARD_GRAD_OP"}}, {}),
+                ("tensor", 4, {"fsdp": {}, "tp": {"tensor_parallel_degree": 2}}, {"eos_token_id": 0}),
+                ("ddp", 2, None, {"use_cache": False})]:
             with self.subTest(name):
                 name = name.replace(" ", "_")
-                self.run_composer("-n", ranks, self.job(name, dict(GENERATE, **generate), parallelism_config=parallelism))
+                self.run_composer("-n", ranks,
+                                  self.job(name, dict(GENERATE, **generate), parallelism_config=parallelism))
                 self.assertEqual([table["data"] for table in self.tables(name)], [table["data"] for table in tables])
                 self.assert_same_losses(self.losses(name), self.losses("plain"))
 
@@ -52,18 +59,22 @@ class GenerateTest(harness.JobTest):
         self.assertEqual(self.losses("in_two"), self.losses("through"))
         through, in_two = self.tables("through"), self.tables("in_two")
         self.assertEqual([table["time/batch"] for table in in_two], [5, 6, 10, 12])
-        self.assertEqual([table["data"] for table in in_two if table["time/batch"] != 6], [table["data"] for table in through])
+        self.assertEqual([table["data"] for table in in_two if table["time/batch"] != 6],
+                         [table["data"] for table in through])
 
     def test_a_complete_run_that_is_started_again_generates_from_its_newest_checkpoint(self):
         self.run_composer("-n", 2, self.job("done", parallelism_config={"fsdp": {}}))
         losses = self.losses("done")
-        out, _ = self.run_composer("-n", 1, self.job("done"), "+callbacks={generate: {interval: 0ba, prompts: [the word], max_new_tokens: 4}}", "log_to_console=true", "console_stream=stdout")
+        out, _ = self.run_composer("-n", 1, self.job("done"),
+                                   "+callbacks={generate: {interval: 0ba, prompts: [the word], max_new_tokens: 4}}",
+                                   "log_to_console=true", "console_stream=stdout")
         (table,) = self.tables("done")
         self.assertEqual((table["time/batch"], table["data"][0][0]), (12, "the word"))
         self.assertIn("the word", out)
         self.assertEqual(self.losses("done"), losses)
         # Any checkpoint will do, so the run begins where it is to end.
-        self.run_composer("-n", 1, self.job("other", load_path=str(self.run_folder("done")), max_duration="1ba"), "+callbacks={generate: {interval: 0ba, prompts: [the word], max_new_tokens: 4}}")
+        self.run_composer("-n", 1, self.job("other", load_path=str(self.run_folder("done")), max_duration="1ba"),
+                          "+callbacks={generate: {interval: 0ba, prompts: [the word], max_new_tokens: 4}}")
         self.assertEqual(self.tables("other")[0]["data"], table["data"])
         self.assertEqual(self.losses("other"), [])
 
@@ -71,7 +82,8 @@ class GenerateTest(harness.JobTest):
         def error(generate, **changes):
             return self.run_composer("-n", 1, self.job("wrong", generate, **changes), code=64)[1]
 
-        self.assertIn("generate: prompts[0] of 6 tokens and max_new_tokens 11 are more than the model's 16", error(dict(GENERATE, max_new_tokens=11)))
+        self.assertIn("generate: prompts[0] of 6 tokens and max_new_tokens 11 are more than the model's 16",
+                      error(dict(GENERATE, max_new_tokens=11)))
         self.assertIn("generate.prompts: is required", error({"interval": "1ba"}))
         self.assertIn("did you mean `temperature`?", error(dict(GENERATE, temperatur=1)))
         _, err = self.run_composer("-n", 1, self.write_job("mlp", callbacks={"generate": GENERATE}), code=64)

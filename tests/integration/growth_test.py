@@ -22,8 +22,8 @@ class GrowthTest(harness.JobTest):
         self.port = free_port()
 
     def node(self, rank, *words, nodes="1:3"):
-        return self.start("-n", 1, "--nnodes", nodes, "--node_rank", rank, "--master_addr", "127.0.0.1", "--master_port", self.port,
-                          "--last-call", 0, *words)
+        return self.start("-n", 1, "--nnodes", nodes, "--node_rank", rank, "--master_addr", "127.0.0.1",
+                          "--master_port", self.port, "--last-call", 0, *words)
 
     def expect_done(self, process, code=0, timeout=120):
         _, err = process.communicate(timeout=timeout)
@@ -44,7 +44,8 @@ class GrowthTest(harness.JobTest):
 
 class JobGrowthTest(GrowthTest):
     def test_grow_shrink_and_grow_again(self):
-        job = self.write_job("grows", callbacks={"throttle": {"seconds": 0.2}}, max_duration="110ba", save_interval="1000ba")
+        job = self.write_job("grows", callbacks={"throttle": {"seconds": 0.2}}, max_duration="110ba",
+                             save_interval="1000ba")
         first = self.node(0, job)
         self.train_on("grows", 1)
         second, third = self.node(1, job), self.node(2, job)
@@ -63,7 +64,8 @@ class JobGrowthTest(GrowthTest):
         self.assertEqual((summary["world_size"], summary["steps"], summary["restarts"]), (3, 110, 0), summary)
         turns = summary["generations"]
         self.assertEqual([t["generation"] for t in turns], [1, 2, 3, 4])
-        self.assertEqual([t["start_step"] for t in turns[1:]], [t["end_step"] for t in turns[:-1]], "no step is lost, none repeated")
+        self.assertEqual([t["start_step"] for t in turns[1:]], [t["end_step"] for t in turns[:-1]],
+                         "no step is lost, none repeated")
         batches = [m["time/batch"] for m in self.metrics("grows") if "loss/train/total" in m]
         self.assertEqual(batches, list(range(1, 111)), "each batch once, in order")
 
@@ -71,9 +73,11 @@ class JobGrowthTest(GrowthTest):
         self.run_composer("-n", 1, alone, timeout=120)
         expected, got = self.losses("alone"), self.losses("grows")
         for batch in range(1, 111):
-            self.assertAlmostEqual(got[batch], expected[batch], delta=2e-3 * max(1.0, abs(expected[batch])), msg=f"batch {batch}")
+            self.assertAlmostEqual(got[batch], expected[batch], delta=2e-3 * max(1.0, abs(expected[batch])),
+                                   msg=f"batch {batch}")
         for generation in (1, 2, 3, 4):
-            self.assertTrue((self.run_folder("grows") / f"logs/gen-{generation:03}/rank-00000.log").exists(), generation)
+            self.assertTrue((self.run_folder("grows") / f"logs/gen-{generation:03}/rank-00000.log").exists(),
+                            generation)
 
     def test_now_goes_back_to_the_last_checkpoint(self):
         job = self.write_job("now", callbacks={"throttle": {"seconds": 0.2}}, max_duration="60ba", save_interval="10ba")
@@ -93,7 +97,9 @@ class JobGrowthTest(GrowthTest):
 
 class ProgramGrowthTest(GrowthTest):
     def program(self):
-        return ("-c", "sh", "-c", f"echo $WORLD_SIZE-$RANK >> {self.folder}/started; while test ! -e {self.folder}/go; do sleep 0.05; done")
+        return (
+            "-c", "sh", "-c",
+            f"echo $WORLD_SIZE-$RANK >> {self.folder}/started; while test ! -e {self.folder}/go; do sleep 0.05; done")
 
     def started(self):
         path = self.folder / "started"
@@ -144,7 +150,8 @@ class ProgramGrowthTest(GrowthTest):
         return b"waiting as a spare" in os.read(process.stderr.fileno(), 65536)
 
     def test_a_program_has_no_checkpoint(self):
-        _, err = self.run_composer("--nnodes", "1:2", "--master_addr", "127.0.0.1", "--master_port", self.port, "--grow", "checkpoint", *self.program(), code=64)
+        _, err = self.run_composer("--nnodes", "1:2", "--master_addr", "127.0.0.1", "--master_port", self.port,
+                                   "--grow", "checkpoint", *self.program(), code=64)
         self.assertIn("--grow checkpoint is for YAML jobs", err)
 
 

@@ -47,12 +47,15 @@ class JobTest(unittest.TestCase):
 
     def environment(self):
         # Variables of an outer launcher must not leak in.
-        drop = re.compile(r"^(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_|COMPOSER_|TORCHELASTIC_|RUN_NAME|SLURM_)")
+        drop = re.compile(
+            r"^(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_|COMPOSER_|TORCHELASTIC_|RUN_NAME|SLURM_)")
         return {k: v for k, v in os.environ.items() if not drop.match(k)}
 
     def start(self, *args, **options):
-        process = subprocess.Popen([str(BIN / "composer"), *map(str, args)], cwd=options.pop("cwd", self.folder), env=options.pop("env", None) or self.environment(),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, start_new_session=True, **options)
+        process = subprocess.Popen([str(BIN / "composer"), *map(str, args)], cwd=options.pop("cwd", self.folder),
+                                   env=options.pop("env", None) or self.environment(),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                                   start_new_session=True, **options)
 
         def end():
             if process.poll() is None:
@@ -66,7 +69,8 @@ class JobTest(unittest.TestCase):
     def run_composer(self, *args, code=0, timeout=60, **options):
         process = self.start(*args, **options)
         out, err = process.communicate(timeout=timeout)
-        self.assertEqual(process.returncode, code, f"composer {' '.join(map(str, args))}\nstdout:\n{out}\nstderr:\n{err}")
+        self.assertEqual(process.returncode, code,
+                         f"composer {' '.join(map(str, args))}\nstdout:\n{out}\nstderr:\n{err}")
         return out, err
 
     def summary(self, name):
@@ -101,7 +105,8 @@ class JobTest(unittest.TestCase):
         self.fail(f"{what}: not within {timeout} s")
 
     def wait_for_batch(self, name, batch, timeout=30):
-        self.wait_for(lambda: any(m.get("time/batch", 0) >= batch for m in self.complete_metrics(name)), f"batch {batch}", timeout)
+        self.wait_for(lambda: any(m.get("time/batch", 0) >= batch for m in self.complete_metrics(name)),
+                      f"batch {batch}", timeout)
 
     def complete_metrics(self, name):
         path = self.run_folder(name) / "metrics.jsonl"
@@ -116,7 +121,8 @@ class JobTest(unittest.TestCase):
                 continue
             try:
                 command = (entry / "cmdline").read_bytes().split(b"\0")
-                if not command[0].endswith(b"composer_worker") or str(self.run_folder(name)).encode() not in b" ".join(command):
+                if not command[0].endswith(b"composer_worker") or str(
+                        self.run_folder(name)).encode() not in b" ".join(command):
                     continue
                 environment = (entry / "environ").read_bytes().split(b"\0")
             except OSError:

@@ -15,7 +15,8 @@ PROBE = subprocess.run([*UNSHARE, "true"], capture_output=True, text=True)
 @unittest.skipIf(PROBE.returncode, f"no PID namespaces here: {PROBE.stderr.strip()}")
 class InitTest(harness.JobTest):
     def contained(self, *words):
-        process = subprocess.Popen([*UNSHARE, str(harness.BIN / "composer"), *map(str, words)], cwd=self.folder, env=self.environment(),
+        process = subprocess.Popen([*UNSHARE, str(harness.BIN / "composer"), *map(str, words)], cwd=self.folder,
+                                   env=self.environment(),
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(lambda: process.poll() is None and process.kill())
         return process

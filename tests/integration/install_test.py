@@ -6,11 +6,14 @@ import subprocess
 import harness
 
 # Maps the start of a library's file name to its name in NOTICE.
-NAMES = {"absl": "Abseil", "address_sorting": "gRPC", "brotli": "Brotli", "c10": "LibTorch", "cares": "c-ares", "crypto": "OpenSSL", "ssl": "OpenSSL",
-         "c": "GNU C library", "m": "GNU C library", "dl": "GNU C library", "pthread": "GNU C library", "ld-linux-x86-64": "GNU C library", "mvec": "GNU C library",
-         "curl": "curl", "gcc_s": "libgcc", "glog": "glog", "gloo": "Gloo", "gpr": "gRPC", "grpc": "gRPC", "protobuf": "Protocol Buffers", "pugixml": "pugixml",
-         "re2": "RE2", "stdc++": "libstdc++", "torch": "LibTorch", "upb": "upb", "xxhash": "xxHash", "yaml-cpp": "yaml-cpp", "z": "zlib", "zip": "libzip",
-         "nccl": "NCCL", "cuda": "CUDA"}
+NAMES = {"absl": "Abseil", "address_sorting": "gRPC", "brotli": "Brotli", "c10": "LibTorch", "cares": "c-ares",
+         "crypto": "OpenSSL", "ssl": "OpenSSL",
+         "c": "GNU C library", "m": "GNU C library", "dl": "GNU C library", "pthread": "GNU C library",
+         "ld-linux-x86-64": "GNU C library", "mvec": "GNU C library",
+         "curl": "curl", "gcc_s": "libgcc", "glog": "glog", "gloo": "Gloo", "gpr": "gRPC", "grpc": "gRPC",
+         "protobuf": "Protocol Buffers", "pugixml": "pugixml",
+         "re2": "RE2", "stdc++": "libstdc++", "torch": "LibTorch", "upb": "upb", "xxhash": "xxHash",
+         "yaml-cpp": "yaml-cpp", "z": "zlib", "zip": "libzip", "nccl": "NCCL", "cuda": "CUDA"}
 
 
 def needed(binary):
@@ -27,9 +30,11 @@ class InstallTest(harness.JobTest):
         self.assertTrue((prefix / "bin/composer").exists())
         self.check_licenses(prefix)
         self.check_that_the_tree_may_be_moved(prefix)
-        compiler = [line.split("=", 1)[1] for line in (build / "CMakeCache.txt").read_text().splitlines() if line.startswith("CMAKE_CXX_COMPILER:")][0]
+        compiler = [line.split("=", 1)[1] for line in (build / "CMakeCache.txt").read_text().splitlines()
+                    if line.startswith("CMAKE_CXX_COMPILER:")][0]
         source = harness.ROOT / "examples/cpp"
-        subprocess.run(["cmake", "-G", "Ninja", "-S", source, "-B", outside, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={compiler}",
+        subprocess.run(["cmake", "-G", "Ninja", "-S", source, "-B", outside, f"-DCMAKE_PREFIX_PATH={prefix}",
+                        f"-DCMAKE_CXX_COMPILER={compiler}",
                         "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"], check=True, capture_output=True)
         built = subprocess.run(["cmake", "--build", outside, "--target", "train_mlp"], capture_output=True, text=True)
         self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
@@ -44,17 +49,20 @@ class InstallTest(harness.JobTest):
         self.assertEqual(notice, (harness.ROOT / "NOTICE").read_text())
         for binary in (prefix / "bin").iterdir():
             for library in needed(binary):
-                names = [name for start, name in NAMES.items() if re.match(re.escape(start) + r"(\+\+|$|[_-])", library)]
+                names = [name for start, name in NAMES.items() if re.match(re.escape(start) + r"(\+\+|$|[_-])",
+                                                                           library)]
                 self.assertTrue(names, f"{binary.name} is linked with {library}: name it in NOTICE and here")
                 for name in names:
                     self.assertIn(name, notice)
 
     def check_that_the_tree_may_be_moved(self, prefix):
         """The folder that `cmake --install build --component libtorch` fills is searched, wherever the tree is."""
-        header = subprocess.run(["readelf", "-d", prefix / "bin/composer_worker"], check=True, capture_output=True, text=True).stdout
+        header = subprocess.run(["readelf", "-d", prefix / "bin/composer_worker"], check=True, capture_output=True,
+                                text=True).stdout
         [paths] = re.findall(r"RUNPATH.*\[(.*)\]", header)
         [own] = [path for path in paths.split(":") if path.endswith("/composer/libtorch/torch/lib")]
-        self.assertEqual((prefix / own.replace("$ORIGIN/..", ".")).resolve().parents[3], next(p.parent for p in prefix.glob("lib*/composer")).resolve())
+        self.assertEqual((prefix / own.replace("$ORIGIN/..", ".")).resolve().parents[3],
+                         next(p.parent for p in prefix.glob("lib*/composer")).resolve())
 
 
 if __name__ == "__main__":

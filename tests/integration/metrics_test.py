@@ -37,7 +37,8 @@ class Metrics(harness.JobTest):
     @unittest.skipIf(parser is None, "prometheus_client is missing: apt install python3-prometheus-client")
     def test_prometheus_reads_it(self):
         process, base = self.serve()
-        self.wait_for(lambda: self.status(base)["state"] == "running" and self.status(base)["world_size"] == 2, "running")
+        self.wait_for(lambda: self.status(base)["state"] == "running" and self.status(base)["world_size"] == 2,
+                      "running")
         kind, text = self.get(base + "/metrics")
         self.assertTrue(kind.startswith("text/plain; version=0.0.4"), kind)
         families = {f.name: f for f in parser.text_string_to_metric_families(text)}

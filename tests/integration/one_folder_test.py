@@ -35,7 +35,8 @@ class OneFolderTest(harness.JobTest):
         self.assertEqual(self.summary("one")["restarts"], 0)
         self.assertEqual(self.assert_all_valid(shared)[-1]["batch"], 1000)
         # The job has ended and released the folder, so nobody waits.
-        self.run_composer("-n", 1, self.write_job("four", save_folder=shared, save_overwrite=True, autoresume=False), timeout=30)
+        self.run_composer("-n", 1, self.write_job("four", save_folder=shared, save_overwrite=True, autoresume=False),
+                          timeout=30)
 
     def test_a_lock_removed_by_hand(self):
         job = self.write_job("run", max_duration="300ba", save_interval="5ba", callbacks=SLOW)
@@ -56,8 +57,12 @@ class OneFolderTest(harness.JobTest):
         change = dict(save_folder=shared, max_duration="400ba", save_interval="5ba", callbacks=SLOW)
         first = self.start("-n", 1, self.write_job("run", **change))
         self.wait_for_batch("run", 10)
-        shutil.copytree(self.run_folder("run"), self.run_folder("copy"), ignore=shutil.ignore_patterns(".lock", "*.tmp*"))
-        second = self.start("-n", 1, self.write_job("copied", **dict(change, run_name="run", run_folder=str(self.run_folder("copy")), resume_changes=["job_file"])))
+        shutil.copytree(self.run_folder("run"), self.run_folder("copy"),
+                        ignore=shutil.ignore_patterns(".lock", "*.tmp*"))
+        second = self.start("-n", 1,
+                            self.write_job("copied",
+                                           **dict(change, run_name="run", run_folder=str(self.run_folder("copy")),
+                                                  resume_changes=["job_file"])))
         self.assertIn("is in use by run", self.ended(second, 64))
         self.ended(first, 0, timeout=120)
 

@@ -73,18 +73,21 @@ class OrphansTest(harness.JobTest):
         return [str(harness.BIN / "composer"), "-n", "2", "-c", sys.executable, "-c", RANK, *words]
 
     def environment(self):
-        return dict(super().environment(), FOLDER=str(self.folder), TMPDIR=str(self.folder), COMPOSER_RUNTIME_DIR=str(self.folder / "runtime"))
+        return dict(super().environment(), FOLDER=str(self.folder), TMPDIR=str(self.folder),
+                    COMPOSER_RUNTIME_DIR=str(self.folder / "runtime"))
 
     def begin(self, *words, **options):
         """Returns (process, every pid of the job) once both ranks have started everything."""
         process = subprocess.Popen(self.arguments(*words), env=self.environment(), stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, **options)
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                                   **options)
         self.addCleanup(lambda: process.poll() is None and (process.kill(), process.wait()))
         return process, self.everything(process.pid)
 
     def everything(self, launcher):
         names = [f"{kind}-{rank}" for kind in ("daemon", "helper", "rank") for rank in (0, 1)]
-        self.wait_for(lambda: all((self.folder / n).exists() and (self.folder / n).read_text() for n in names), "six processes")
+        self.wait_for(lambda: all((self.folder / n).exists() and (self.folder / n).read_text() for n in names),
+                      "six processes")
         pids = {int((self.folder / n).read_text()) for n in names} | set(descendants(launcher)) | {launcher}
         self.assertGreaterEqual(len(pids), 9, "launcher, spawner, rendezvous, two ranks, two helpers, two daemons")
         for pid in pids:
@@ -94,7 +97,8 @@ class OrphansTest(harness.JobTest):
 
     def expect_all_gone(self, pids, killed_at, what):
         self.wait_for(lambda: not any(alive(p) for p in pids), f"{what}: all {len(pids)} processes gone", PATIENCE_S)
-        print(f"{what}: {len(pids)} processes gone after {1000 * (time.monotonic() - killed_at):.0f} ms (goal {LIMIT_S:.0f} s)")
+        print(
+            f"{what}: {len(pids)} processes gone after {1000 * (time.monotonic() - killed_at):.0f} ms (goal {LIMIT_S:.0f} s)")
         self.wait_for(lambda: not list(self.folder.glob("composer-*")), "temporary folder removed", PATIENCE_S)
 
     def test_sigkill_of_the_launcher(self):
@@ -148,7 +152,8 @@ class OrphansTest(harness.JobTest):
 
     def test_sigkill_of_what_started_the_launcher(self):
         """As when srun's or ssh's own process is killed and its children get SIGKILL as a group."""
-        parent = subprocess.Popen(["/bin/sh", "-c", '"$@" & echo $!; wait', "sh", *self.arguments("stubborn")], env=self.environment(),
+        parent = subprocess.Popen(["/bin/sh", "-c", '"$@" & echo $!; wait', "sh", *self.arguments("stubborn")],
+                                  env=self.environment(),
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
         launcher = int(parent.stdout.readline())
         parent.stdout.close()

@@ -33,7 +33,8 @@ class PeerMemoryTest(harness.JobTest):
         before = self.leftovers()
         for rank in (0, 1):
             name = f"crash-{rank}"
-            job = self.write_job(name, save_interval="40ba", save_memory_interval="5ba", callbacks={"fail_at": {"rank": rank, "batch": 23}, "throttle": {"seconds": 0.02}})
+            job = self.write_job(name, save_interval="40ba", save_memory_interval="5ba",
+                                 callbacks={"fail_at": {"rank": rank, "batch": 23}, "throttle": {"seconds": 0.02}})
             _, err = self.run_composer("-n", 2, job)
             summary = self.summary(name)
             self.assertEqual(summary["restarts"], 1, err)
@@ -42,13 +43,15 @@ class PeerMemoryTest(harness.JobTest):
         self.assertEqual(self.leftovers() - before, set(), "snapshots go with the launcher")
 
     def test_a_newer_checkpoint_wins(self):
-        job = self.write_job("both", save_interval="11ba", save_async=False, save_memory_interval="5ba", callbacks={"fail_at": {"rank": 1, "batch": 24}, "throttle": {"seconds": 0.02}})
+        job = self.write_job("both", save_interval="11ba", save_async=False, save_memory_interval="5ba",
+                             callbacks={"fail_at": {"rank": 1, "batch": 24}, "throttle": {"seconds": 0.02}})
         _, err = self.run_composer("-n", 2, job)
         self.assertEqual(self.summary("both")["generations"][1]["start_step"], 22, err)
 
     def test_a_killed_launcher_leaves_no_snapshots(self):
         before = self.leftovers()
-        process = self.start("-n", 2, self.write_job("murdered", save_memory_interval="5ba", callbacks={"throttle": {"seconds": 0.05}}))
+        process = self.start("-n", 2, self.write_job("murdered", save_memory_interval="5ba",
+                                                     callbacks={"throttle": {"seconds": 0.05}}))
         self.wait_for_batch("murdered", 12)
         self.assertNotEqual(self.leftovers() - before, set())
         process.send_signal(signal.SIGKILL)
@@ -58,11 +61,13 @@ class PeerMemoryTest(harness.JobTest):
     def test_a_lost_node_starts_from_its_neighbours_copy(self):
         calm = self.undisturbed()
         port = free_port()
-        job = self.write_job("nodes", save_interval="40ba", save_memory_interval="5ba", callbacks={"throttle": {"seconds": 0.1}})
+        job = self.write_job("nodes", save_interval="40ba", save_memory_interval="5ba",
+                             callbacks={"throttle": {"seconds": 0.1}})
         token = dict(self.environment(), COMPOSER_TOKEN="a-token-for-this-test-of-32-characters")
         nodes = []
         for rank in range(3):
-            nodes.append(self.start("-n", 1, "--nnodes", "2:3", "--node_rank", rank, "--rdzv-endpoint", f"127.0.0.1:{port}", "--last-call", 1, job, env=token))
+            nodes.append(self.start("-n", 1, "--nnodes", "2:3", "--node_rank", rank, "--rdzv-endpoint",
+                                    f"127.0.0.1:{port}", "--last-call", 1, job, env=token))
             if rank == 0:  # on one host any of them might serve, and node 2 will be killed
                 self.wait_for(lambda: listens(port), "the rendezvous of node 0")
         self.wait_for_batch("nodes", 13)

@@ -5,8 +5,8 @@ import subprocess
 
 import harness
 
-JOB = dict(model={"name": "spiral_net"}, train_dataloader={"name": "spirals", "size": 120}, global_train_batch_size=30, max_duration="2ep",
-           plugins=["libspirals.so"], schedulers=None)
+JOB = dict(model={"name": "spiral_net"}, train_dataloader={"name": "spirals", "size": 120}, global_train_batch_size=30,
+           max_duration="2ep", plugins=["libspirals.so"], schedulers=None)
 
 
 class PluginTest(harness.JobTest):
@@ -24,8 +24,10 @@ class PluginTest(harness.JobTest):
     def test_built_by_gcc_with_the_installed_package(self):
         prefix, build = self.folder / "prefix", self.folder / "plugin-build"
         subprocess.run(["cmake", "--install", harness.BIN.parent, "--prefix", prefix], check=True, capture_output=True)
-        subprocess.run(["cmake", "-G", "Ninja", "-S", harness.ROOT / "examples/plugin", "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}",
-                        "-DCMAKE_CXX_COMPILER=g++", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"], check=True, capture_output=True)
+        subprocess.run(["cmake", "-G", "Ninja", "-S", harness.ROOT / "examples/plugin", "-B", build,
+                        f"-DCMAKE_PREFIX_PATH={prefix}",
+                        "-DCMAKE_CXX_COMPILER=g++", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"], check=True,
+                       capture_output=True)
         built = subprocess.run(["cmake", "--build", build], capture_output=True, text=True)
         self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
         self.assertNotIn("warning", built.stdout)
@@ -35,8 +37,8 @@ class PluginTest(harness.JobTest):
         clang = self.copy_plugin()
         self.run_composer("-n", 2, self.write_job("clang", **{**JOB, "plugins": [str(clang)]}))
         self.assert_same_state(self.newest_checkpoint("gcc"), self.newest_checkpoint("clang"))
-        installed = subprocess.run([prefix / "bin/composer_worker", "validate", self.folder / "gcc.yaml"], capture_output=True, text=True,
-                                   env=self.environment())
+        installed = subprocess.run([prefix / "bin/composer_worker", "validate", self.folder / "gcc.yaml"],
+                                   capture_output=True, text=True, env=self.environment())
         self.assertEqual(installed.returncode, 0, installed.stderr)
 
     def test_files_that_are_no_plugins(self):
@@ -56,8 +58,10 @@ class PluginTest(harness.JobTest):
 
     def test_keys_and_names(self):
         self.copy_plugin()
-        self.refused("key", "model.widht: unknown key (did you mean `width`?)", model={"name": "spiral_net", "widht": 3})
-        self.refused("name", "`spiral_nett`", "resnet_small, spiral_net", "did you mean `spiral_net`?", model={"name": "spiral_nett"})
+        self.refused("key", "model.widht: unknown key (did you mean `width`?)",
+                     model={"name": "spiral_net", "widht": 3})
+        self.refused("name", "`spiral_nett`", "resnet_small, spiral_net", "did you mean `spiral_net`?",
+                     model={"name": "spiral_nett"})
         self.refused("range", "must be at least 2, got 0", train_dataloader={"name": "spirals", "size": 0})
         self.refused("twice", "listed twice", plugins=["libspirals.so", "./libspirals.so"])
 

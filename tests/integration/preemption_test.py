@@ -76,7 +76,8 @@ class PreemptionTest(harness.JobTest):
         self.assert_saved_and_left(process, "file", "maintenance at noon (file ")
         stopped_at = self.summary("file")["steps"]
         # The file still exists, but its notice is old.
-        self.run_composer("-n", 2, "--preemption", f"file:{stop}", self.folder / "file.yaml", f"max_duration={stopped_at + 5}ba")
+        self.run_composer("-n", 2, "--preemption", f"file:{stop}", self.folder / "file.yaml",
+                          f"max_duration={stopped_at + 5}ba")
         self.assertEqual(self.summary("file")["generations"][0]["start_step"], stopped_at)
 
     def test_the_clouds_sigterm_does_not_cut_the_checkpoint_short(self):
@@ -92,7 +93,8 @@ class PreemptionTest(harness.JobTest):
     def heard(self, process, text):
         """Returns whether stderr contains it so far; afterwards the pipe is left without a reader."""
         os.set_blocking(process.stderr.fileno(), False)
-        self.said = getattr(self, "said", "") + (os.read(process.stderr.fileno(), 65536).decode() if self.readable(process) else "")
+        self.said = getattr(self, "said", "") + (os.read(process.stderr.fileno(), 65536).decode()
+                                                 if self.readable(process) else "")
         return text in self.said
 
     def readable(self, process):
@@ -110,7 +112,8 @@ class PreemptionTest(harness.JobTest):
 
     def test_a_program_gets_sigterm(self):
         stop = self.folder / "stop"
-        process = self.start("-n", 1, "--preemption", f"file:{stop}", "-c", "sh", "-c", f"touch {self.folder}/up; exec sleep 100")
+        process = self.start("-n", 1, "--preemption", f"file:{stop}", "-c", "sh", "-c",
+                             f"touch {self.folder}/up; exec sleep 100")
         self.wait_for((self.folder / "up").exists, "the program")
         stop.write_text("")
         _, err = process.communicate(timeout=30)
@@ -118,7 +121,8 @@ class PreemptionTest(harness.JobTest):
         self.assertIn("the workers get SIGTERM", err)
 
     def node(self, job, rank, port, *flags):
-        return self.start("-n", 1, "--nnodes", "1:2", "--node_rank", rank, "--master_addr", "127.0.0.1", "--master_port", port, *flags, job)
+        return self.start("-n", 1, "--nnodes", "1:2", "--node_rank", rank, "--master_addr", "127.0.0.1",
+                          "--master_port", port, *flags, job)
 
     def test_the_other_node_goes_on(self):
         """Two launchers on this machine are two nodes, of which the second is to be taken away."""

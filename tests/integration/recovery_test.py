@@ -66,7 +66,9 @@ class RecoveryTest(harness.JobTest):
         calm = self.undisturbed()
         for rank in (0, 1):
             name = f"behind-{rank}"
-            job = self.write_job(name, save_async=True, callbacks={"fail_at": {"rank": rank, "batch": 20, "when": "save"}, "throttle": {"seconds": 0.02}})
+            job = self.write_job(name, save_async=True,
+                                 callbacks={"fail_at": {"rank": rank, "batch": 20, "when": "save"},
+                                            "throttle": {"seconds": 0.02}})
             self.run_composer("-n", 2, job)
             summary = self.summary(name)
             self.assertEqual(summary["restarts"], 1, summary)
@@ -75,7 +77,8 @@ class RecoveryTest(harness.JobTest):
             self.assert_same_state(calm, self.newest_checkpoint(name))
 
     def test_a_checkpoint_on_request(self):
-        job = self.write_job("asked", save_async=True, save_interval="100000ba", max_duration="2000ba", callbacks={"throttle": {"seconds": 0.02}})
+        job = self.write_job("asked", save_async=True, save_interval="100000ba", max_duration="2000ba",
+                             callbacks={"throttle": {"seconds": 0.02}})
         process = self.start("-n", 2, job)
         self.wait_for_batch("asked", 3)
         self.run_composer("save", self.run_folder("asked"))
@@ -145,7 +148,8 @@ class RecoveryTest(harness.JobTest):
         self.assertEqual(kept.count('"loss/train/total"'), 3)
 
     def test_the_budget_ends_and_says_so(self):
-        job = self.write_job("doomed", callbacks={"fail_at": {"rank": 0, "batch": 3, "how": "exit", "every_generation": True}})
+        job = self.write_job("doomed",
+                             callbacks={"fail_at": {"rank": 0, "batch": 3, "how": "exit", "every_generation": True}})
         _, err = self.run_composer("-n", 2, "--max-restarts", 2, job, code=93)
         self.assertEqual(self.summary("doomed")["restarts"], 2)
         self.assertIn("max-restarts", err)

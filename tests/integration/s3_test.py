@@ -54,13 +54,16 @@ class S3Test(harness.JobTest):
         self.url = f"http://127.0.0.1:{port}"
         # The first four requests (the user, its key and rights, the bucket) are free; from then on signatures and
         # rights are checked.
-        self.server = subprocess.Popen([MOTO / "python", "-c", SERVER, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        self.server = subprocess.Popen([MOTO / "python", "-c", SERVER, "-H", "127.0.0.1", "-p", str(port)],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                        env={**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "4"})
         self.addCleanup(self.server.wait)
         self.addCleanup(self.server.kill)
         self.wait_for_server()
-        made = subprocess.run([MOTO / "python", "-c", USER, self.url], capture_output=True, text=True, timeout=60, check=True)
-        self.env = {**os.environ, **json.loads(made.stdout), "S3_ENDPOINT_URL": self.url, "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
+        made = subprocess.run([MOTO / "python", "-c", USER, self.url], capture_output=True, text=True, timeout=60,
+                              check=True)
+        self.env = {**os.environ, **json.loads(made.stdout), "S3_ENDPOINT_URL": self.url, "AWS_REGION": "us-east-1",
+                    "AWS_EC2_METADATA_DISABLED": "true"}
 
     def wait_for_server(self):
         deadline = time.monotonic() + 60
@@ -73,19 +76,24 @@ class S3Test(harness.JobTest):
         self.fail("moto_server does not come up")
 
     def test_conformance(self):
-        ran = subprocess.run([harness.BIN.parent / "tests/s3_live_test"], env={**self.env, "COMPOSER_TEST_PLACE": "s3://bucket/suite"}, capture_output=True, text=True, timeout=240)
+        ran = subprocess.run([harness.BIN.parent / "tests/s3_live_test"],
+                             env={**self.env, "COMPOSER_TEST_PLACE": "s3://bucket/suite"}, capture_output=True,
+                             text=True, timeout=240)
         self.assertEqual(ran.returncode, 0, ran.stdout[-4000:])
         self.assertIn("[  PASSED  ]", ran.stdout)
 
     def test_a_job_saves_to_a_bucket_and_goes_on_from_there(self):
-        job = self.write_job("cloud", save_folder="s3://bucket/{run_name}/ckpt", save_interval="2ba", max_duration="6ba", save_num_checkpoints_to_keep=2)
+        job = self.write_job("cloud", save_folder="s3://bucket/{run_name}/ckpt", save_interval="2ba",
+                             max_duration="6ba", save_num_checkpoints_to_keep=2)
         self.run_composer("-n", 2, job, env=self.env)
         self.assertEqual(self.summary("cloud")["last_checkpoint"].split("/ckpt/")[0], "s3://bucket/cloud")
         out, _ = self.run_composer("checkpoint", "verify", "s3://bucket/cloud/ckpt", env=self.env)
         self.assertEqual(out.count("valid"), 2, out)
-        job = self.write_job("cloud", save_folder="s3://bucket/{run_name}/ckpt", save_interval="2ba", max_duration="10ba", save_num_checkpoints_to_keep=2)
+        job = self.write_job("cloud", save_folder="s3://bucket/{run_name}/ckpt", save_interval="2ba",
+                             max_duration="10ba", save_num_checkpoints_to_keep=2)
         self.run_composer("-n", 1, job, env=self.env)
-        self.assertIn("s3://bucket/cloud/ckpt/", json.dumps(self.summary("cloud")["generations"][0]), "it went on from the bucket")
+        self.assertIn("s3://bucket/cloud/ckpt/", json.dumps(self.summary("cloud")["generations"][0]),
+                      "it went on from the bucket")
         self.assertEqual(self.metrics("cloud")[-1]["time/batch"], 10)
         # Loads the weights into another run, by URL.
         other = self.write_job("other", load_path="s3://bucket/cloud/ckpt", load_weights_only=True, max_duration="2ba")
@@ -98,8 +106,10 @@ class S3Test(harness.JobTest):
         self.addCleanup(proxy.server_close)
         self.addCleanup(proxy.shutdown)
         env = {**self.env, "S3_ENDPOINT_URL": proxy.url}
-        for name, keys in {"behind": {}, "skipping": {"save_overlap": "skip"}, "blocking": {"save_async": False}}.items():
-            job = self.write_job(name, save_folder="s3://bucket/{run_name}/ckpt", save_interval="1ba", max_duration="4ba", save_num_checkpoints_to_keep=2, **keys)
+        for name, keys in {"behind": {}, "skipping": {"save_overlap": "skip"},
+                           "blocking": {"save_async": False}}.items():
+            job = self.write_job(name, save_folder="s3://bucket/{run_name}/ckpt", save_interval="1ba",
+                                 max_duration="4ba", save_num_checkpoints_to_keep=2, **keys)
             self.run_composer("-n", 2, job, env=env, timeout=240)
             out, _ = self.run_composer("checkpoint", "verify", f"s3://bucket/{name}/ckpt", env=self.env)
             self.assertIn("ep0-ba4", out)
@@ -117,8 +127,10 @@ class S3Test(harness.JobTest):
         self.addCleanup(proxy.shutdown)
         stop = self.folder / f"stop_{name}"
         uploads = {"bucket_uri": "s3://bucket", "interval": 1, "preempted_flush_seconds": 10}
-        job = self.write_job(name, max_duration="5000ba", callbacks={"throttle": {"seconds": 0.02}}, loggers={"remote_uploader_downloader": uploads})
-        process = self.start("-n", 2, "--preemption", f"file:{stop}", job, env={**self.env, "S3_ENDPOINT_URL": proxy.url})
+        job = self.write_job(name, max_duration="5000ba", callbacks={"throttle": {"seconds": 0.02}},
+                             loggers={"remote_uploader_downloader": uploads})
+        process = self.start("-n", 2, "--preemption", f"file:{stop}", job,
+                             env={**self.env, "S3_ENDPOINT_URL": proxy.url})
         self.wait_for_batch(name, 20)
         proxy.silent_about = silent_about
         self.wait_for_batch(name, 40)
@@ -129,9 +141,11 @@ class S3Test(harness.JobTest):
         return err, time.monotonic() - began
 
     def object(self, key):
-        script = ("import boto3, sys; sys.stdout.buffer.write(boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1')"
-                  ".get_object(Bucket='bucket', Key=sys.argv[2])['Body'].read())")
-        return subprocess.run([MOTO / "python", "-c", script, self.url, key], env=self.env, capture_output=True, timeout=60, check=True).stdout
+        script = (
+            "import boto3, sys; sys.stdout.buffer.write(boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1')"
+            ".get_object(Bucket='bucket', Key=sys.argv[2])['Body'].read())")
+        return subprocess.run([MOTO / "python", "-c", script, self.url, key], env=self.env, capture_output=True,
+                              timeout=60, check=True).stdout
 
     def test_what_is_queued_at_a_preemption_arrives_or_is_named(self):
         err, _ = self.preempted_while_uploading("arrives")
@@ -139,7 +153,9 @@ class S3Test(harness.JobTest):
         lines = (self.run_folder("arrives") / "metrics.jsonl").read_bytes()
         self.assertEqual(self.object("arrives/metrics.jsonl"), lines, "all that was written until the end")
         err, seconds = self.preempted_while_uploading("lost", silent_about="/lost/")
-        self.assertRegex(err, r"[1-9] files were not uploaded to s3://bucket/? within 10s and are lost there: .*lost/metrics.jsonl")
+        self.assertRegex(
+            err,
+            r"[1-9] files were not uploaded to s3://bucket/? within 10s and are lost there: .*lost/metrics.jsonl")
         self.assertLess(seconds, 60)
         out, _ = self.run_composer("checkpoint", "verify", self.summary("lost")["last_checkpoint"])
         self.assertIn("valid", out)

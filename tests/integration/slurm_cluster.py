@@ -23,7 +23,8 @@ def why_not():
     missing = [p for p in PROGRAMS if find(p) is None]
     if missing:
         return f"not installed: {', '.join(missing)} (apt-get install slurm-wlm munge)"
-    probe = subprocess.run(["unshare", "--mount", "--propagation", "private", "mount", "--bind", "/etc/hosts", "/etc/hosts"], capture_output=True, text=True)
+    probe = subprocess.run(["unshare", "--mount", "--propagation", "private", "mount", "--bind", "/etc/hosts",
+                            "/etc/hosts"], capture_output=True, text=True)
     return f"no mount namespaces here: {probe.stderr.strip()}" if probe.returncode else ""
 
 
@@ -48,7 +49,8 @@ class Cluster:
     def __init__(self, folder, nodes):
         self.folder, self.nodes = pathlib.Path(folder), nodes
         self.children = []
-        self.environment = dict({k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "COMPOSER_"))}, SLURM_CONF=str(self.folder / "slurm.conf"))
+        self.environment = dict({k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "COMPOSER_"))},
+                                SLURM_CONF=str(self.folder / "slurm.conf"))
 
     def start(self):
         for name in ("state", "spool", "log"):
@@ -62,7 +64,8 @@ class Cluster:
             bind = f'mount --bind "{self.folder}/hosts" /etc/hosts && exec "$@"'
             self._spawn(f"slurmd-n{n}", ["unshare", "--mount", "--propagation", "private", "sh", "-c", bind, "sh",
                                          find("slurmd"), "-D", "-f", self.folder / "slurm.conf", "-N", f"n{n}"])
-        self._wait(lambda: self.run("sinfo", "-h", "-o", "%D", "-t", "idle", check=False).stdout.strip() == str(self.nodes), "idle nodes")
+        self._wait(lambda: self.run("sinfo", "-h", "-o", "%D", "-t", "idle",
+                                    check=False).stdout.strip() == str(self.nodes), "idle nodes")
         return self
 
     def stop(self):
@@ -82,11 +85,15 @@ class Cluster:
 
     def run(self, *words, check=True, timeout=60, **options):
         try:
-            done = subprocess.run([str(w) for w in words], env=self.environment, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL, **options)
+            done = subprocess.run([str(w) for w in words], env=self.environment, capture_output=True, text=True,
+                                  timeout=timeout, stdin=subprocess.DEVNULL, **options)
         except subprocess.TimeoutExpired as error:
-            processes = subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:20,etime,args"], capture_output=True, text=True).stdout
-            shown = "".join(line[:200] + "\n" for line in processes.splitlines() if "slurm" in line or "composer" in line)
-            raise AssertionError(f"{' '.join(map(str, words))}: not within {timeout} s\n{error.stdout}{error.stderr}\n{shown}{self.logs()}") from None
+            processes = subprocess.run(["ps", "-eo", "pid,ppid,stat,wchan:20,etime,args"], capture_output=True,
+                                       text=True).stdout
+            shown = "".join(line[:200] + "\n" for line in processes.splitlines() if "slurm" in line
+                            or "composer" in line)
+            raise AssertionError(
+                f"{' '.join(map(str, words))}: not within {timeout} s\n{error.stdout}{error.stderr}\n{shown}{self.logs()}") from None
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(map(str, words))}: {done.returncode}\n{done.stdout}{done.stderr}")
         return done
@@ -97,7 +104,8 @@ class Cluster:
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             try:
-                if entry.name.isdigit() and (entry / "cmdline").read_bytes().startswith(b"slurmstepd") and conf in (entry / "environ").read_bytes().split(b"\0"):
+                if entry.name.isdigit() and (entry / "cmdline").read_bytes().startswith(b"slurmstepd") and conf in (
+                        entry / "environ").read_bytes().split(b"\0"):
                     found.append(int(entry.name))
             except OSError:
                 pass
@@ -112,7 +120,8 @@ class Cluster:
 
     def _spawn(self, name, words):
         with open(self.folder / "log" / f"{name}.out", "w") as out:
-            self.children.append(subprocess.Popen([str(w) for w in words], env=self.environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out))
+            self.children.append(subprocess.Popen([str(w) for w in words], env=self.environment,
+                                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out))
 
     def _wait(self, condition, what, timeout=30):
         deadline = time.monotonic() + timeout
@@ -123,7 +132,8 @@ class Cluster:
 
     def _write_hosts(self):
         names = " ".join(f"n{n}" for n in range(self.nodes))
-        (self.folder / "hosts").write_text(pathlib.Path("/etc/hosts").read_text().rstrip("\n") + f"\n127.0.0.1 {names}\n")
+        (self.folder / "hosts").write_text(pathlib.Path("/etc/hosts").read_text().rstrip("\n")
+                                           + f"\n127.0.0.1 {names}\n")
 
     def _start_munge(self):
         key = self.folder / "munge.key"

@@ -49,7 +49,8 @@ class SlurmTest(harness.JobTest):
         done = self.srun("--nodes=2", "--ntasks-per-node=1", COMPOSER, "-n2", "--tee", "-c", "sh", "-c", SAY)
         lines = self.said(done.stdout + done.stderr)
         self.assertEqual([line.rsplit(" ", 2)[0] for line in lines],
-                         [f"rank {r} of 4 local {r % 2} of 2 node {r // 2}" for r in range(4)], done.stdout + done.stderr)
+                         [f"rank {r} of 4 local {r % 2} of 2 node {r // 2}" for r in range(4)],
+                         done.stdout + done.stderr)
         self.assertEqual(len({line.rsplit(" ", 1)[1] for line in lines}), 1, "one master")
 
     def test_one_task_a_rank(self):
@@ -82,28 +83,35 @@ class SlurmTest(harness.JobTest):
             text = ",".join(part() for _ in range(chance.randrange(1, 4)))
             names = self.cluster.run("scontrol", "show", "hostnames", text).stdout.split()
             for node in (0, len(names) - 1):
-                environment = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_STEP_NODELIST": text, "SLURM_NODEID": str(node),
-                               "SLURM_STEP_NUM_TASKS": str(len(names)), "SLURM_STEP_TASKS_PER_NODE": f"1(x{len(names)})", "SLURM_PROCID": str(node), "SLURM_LOCALID": "0"}
-                done = subprocess.run([COMPOSER, "--explain", "-c", "true"], env=environment, capture_output=True, text=True, timeout=20)
+                environment = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0",
+                               "SLURM_STEP_NODELIST": text, "SLURM_NODEID": str(node),
+                               "SLURM_STEP_NUM_TASKS": str(len(names)),
+                               "SLURM_STEP_TASKS_PER_NODE": f"1(x{len(names)})", "SLURM_PROCID": str(node),
+                               "SLURM_LOCALID": "0"}
+                done = subprocess.run([COMPOSER, "--explain", "-c", "true"], env=environment, capture_output=True,
+                                      text=True, timeout=20)
                 self.assertEqual(done.returncode, 0, f"{text}: {done.stderr}")
                 self.assertIn(f"{len(names)}, first {names[0]} ", done.stdout, text)
 
     def test_a_batch_script_without_srun_is_told(self):
         out = self.folder / "bare.log"
-        self.cluster.run("sbatch", "--wait", "--nodes=2", f"--output={out}", "--wrap", f"{COMPOSER} -c true", cwd=self.folder)
+        self.cluster.run("sbatch", "--wait", "--nodes=2", f"--output={out}", "--wrap", f"{COMPOSER} -c true",
+                         cwd=self.folder)
         self.assertIn("this Slurm job has 2 nodes", out.read_text())
 
     def submit(self, script, *arguments, options=(), **variables):
         """Submits a script of deploy/slurm. Returns the job id and the path of its output."""
         environment = dict(self.cluster.environment, COMPOSER=str(COMPOSER), **variables)
-        done = subprocess.run(["sbatch", "--parsable", f"--output={self.folder}/%j.log", *options, str(harness.ROOT / "deploy/slurm" / script), *map(str, arguments)],
+        done = subprocess.run(["sbatch", "--parsable", f"--output={self.folder}/%j.log", *options,
+                               str(harness.ROOT / "deploy/slurm" / script), *map(str, arguments)],
                               env=environment, cwd=self.folder, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         job = done.stdout.strip()
 
         def end():
             self.cluster.run("scancel", job, check=False)
-            self.wait_for(lambda: self.cluster.job(job)["JobState"] not in ("RUNNING", "COMPLETING"), "the job's end", 40)
+            self.wait_for(lambda: self.cluster.job(job)["JobState"] not in ("RUNNING", "COMPLETING"), "the job's end",
+                          40)
         self.addCleanup(end)
         return job, self.folder / f"{job}.log"
 
@@ -111,7 +119,8 @@ class SlurmTest(harness.JobTest):
         deadline = time.monotonic() + timeout
         while self.cluster.job(job)["JobState"] != state:
             if time.monotonic() > deadline:
-                self.fail(f"job {job} is {self.cluster.job(job)['JobState']}, not {state}\n{log.read_text() if log.exists() else ''}\n{self.cluster.logs()}")
+                self.fail(
+                    f"job {job} is {self.cluster.job(job)['JobState']}, not {state}\n{log.read_text() if log.exists() else ''}\n{self.cluster.logs()}")
             time.sleep(0.05)
 
     def test_a_requeued_job_goes_on_from_its_checkpoint(self):
@@ -146,8 +155,10 @@ class SlurmTest(harness.JobTest):
     def test_a_job_without_requeue_says_so(self):
         job_file = self.write_job("never", max_duration="2000ba", callbacks={"throttle": {"seconds": 0.05}})
         environment = dict(self.cluster.environment)
-        process = subprocess.Popen(["srun", "--nodes=2", "--ntasks-per-node=1", str(COMPOSER), str(job_file)], env=environment, cwd=self.folder,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        process = subprocess.Popen(["srun", "--nodes=2", "--ntasks-per-node=1", str(COMPOSER), str(job_file)],
+                                   env=environment, cwd=self.folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                   text=True)
         self.addCleanup(process.kill)
         self.wait_for_batch("never", 3, 60)
         process.send_signal(signal.SIGUSR1)  # srun forwards it
@@ -158,7 +169,8 @@ class SlurmTest(harness.JobTest):
     def test_a_file_announces_the_end(self):
         job_file = self.write_job("noticed", max_duration="2000ba", callbacks={"throttle": {"seconds": 0.05}})
         stop = self.folder / "stop"
-        job, log = self.submit("one_node.sbatch", job_file, COMPOSER_PREEMPTION=f"file:{stop}", COMPOSER_REQUEUE="false")
+        job, log = self.submit("one_node.sbatch", job_file, COMPOSER_PREEMPTION=f"file:{stop}",
+                               COMPOSER_REQUEUE="false")
         self.wait_for_batch("noticed", 3, 60)
         stop.write_text("the rack is moved at noon\n")
         self.wait_for_state(job, "FAILED", log)  # Slurm's state for every exit code but 0
@@ -167,7 +179,8 @@ class SlurmTest(harness.JobTest):
 
     def test_the_other_scripts(self):
         """Uses as many tasks as there are cores here; container.sbatch needs a cluster with pyxis."""
-        for script, options, variables in (("task_per_gpu.sbatch", ["--ntasks-per-node=2"], {}), ("spot.sbatch", [], {"COMPOSER_PREEMPTION": "auto"})):
+        for script, options, variables in (("task_per_gpu.sbatch", ["--ntasks-per-node=2"], {}),
+                                           ("spot.sbatch", [], {"COMPOSER_PREEMPTION": "auto"})):
             name = script.split(".")[0]
             job, log = self.submit(script, self.write_job(name, max_duration="20ba"), options=options, **variables)
             self.wait_for_state(job, "COMPLETED", log)
@@ -187,15 +200,18 @@ class SlurmTest(harness.JobTest):
         mark = f"COMPOSER_TEST_MARK={self.folder}"
         ready = self.folder / "ready"
         program = f"setsid sleep 1000 & sleep 1000 & touch {ready}-$RANK; wait"
-        process = subprocess.Popen(["srun", "--nodes=2", "--ntasks-per-node=1", str(COMPOSER), "-c", "sh", "-c", program],
-                                   env=dict(self.cluster.environment, COMPOSER_TEST_MARK=str(self.folder)), cwd=self.folder, stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(["srun", "--nodes=2", "--ntasks-per-node=1", str(COMPOSER), "-c", "sh", "-c",
+                                    program],
+                                   env=dict(self.cluster.environment, COMPOSER_TEST_MARK=str(self.folder)),
+                                   cwd=self.folder, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.wait_for(lambda: all(pathlib.Path(f"{ready}-{r}").exists() for r in (0, 1)), "two workers", 40)
         process.send_signal(signal.SIGKILL)
         process.wait()
         began = time.monotonic()
         own = {"slurmstepd", "srun"}
-        self.wait_for(lambda: not [p for p in self.left(mark.encode()) if not own & set(re.split(r"[ /:]", p))], f"the end of {self.left(mark.encode())}", 10)
+        self.wait_for(lambda: not [p for p in self.left(mark.encode()) if not own & set(re.split(r"[ /:]", p))],
+                      f"the end of {self.left(mark.encode())}", 10)
         print(f"\nall gone {time.monotonic() - began:.2f} s after SIGKILL of srun")
 
 

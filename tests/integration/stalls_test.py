@@ -16,7 +16,8 @@ class DiskTest(harness.JobTest):
     def disk(self, options):
         folder = self.folder / "runs"
         folder.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True).returncode != 0:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder],
+                          capture_output=True).returncode != 0:
             self.skipTest("mounting a small tmpfs is not permitted here")
         self.addCleanup(subprocess.run, ["umount", "-l", folder])
         return folder
@@ -27,13 +28,16 @@ class DiskTest(harness.JobTest):
     def launch(self, job, *flags):
         """Returns (process, a function that returns its stderr so far)."""
         with open(self.folder / "err", "w") as err:
-            process = subprocess.Popen([str(harness.BIN / "composer"), "-n", "2", *flags, str(job)], cwd=self.folder, env=self.environment(),
-                                       stdout=subprocess.DEVNULL, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True)
+            process = subprocess.Popen([str(harness.BIN / "composer"), "-n", "2", *flags, str(job)], cwd=self.folder,
+                                       env=self.environment(),
+                                       stdout=subprocess.DEVNULL, stderr=err, stdin=subprocess.DEVNULL,
+                                       start_new_session=True)
         self.addCleanup(lambda: process.poll() is None and (os.killpg(process.pid, signal.SIGKILL), process.wait()))
         return process, (self.folder / "err").read_text
 
     def wait_until_told(self, process, said):
-        self.wait_for(lambda: "trying again, at no cost" in said() or process.poll() is not None, "the stall is told", 60)
+        self.wait_for(lambda: "trying again, at no cost" in said() or process.poll() is not None, "the stall is told",
+                      60)
         self.assertIsNone(process.poll(), said())
 
     def expect_done(self, process, said, name):
@@ -54,7 +58,8 @@ class DiskTest(harness.JobTest):
 
     def test_a_disk_that_fills_in_the_middle(self):
         folder = self.disk("size=16m")
-        job = self.write_job("fills", callbacks={"throttle": {"seconds": 0.05}}, max_duration="40ba", save_interval="5ba", **NEEDS_A_DISK)
+        job = self.write_job("fills", callbacks={"throttle": {"seconds": 0.05}}, max_duration="40ba",
+                             save_interval="5ba", **NEEDS_A_DISK)
         process, said = self.launch(job)
         self.wait_for_batch("fills", 6)
         subprocess.run(["dd", "if=/dev/zero", f"of={folder}/fill", "bs=1M", "count=32"], capture_output=True)
@@ -96,9 +101,10 @@ class DiskTest(harness.JobTest):
 
 class WorldTest(growth_test.GrowthTest):
     def test_survivors_wait_for_the_node_without_which_they_cannot_train(self):
-        job = self.write_job("twelve", determinism="elastic", virtual_shards=12, global_train_batch_size=24, save_interval="5ba",
-                             max_duration="80ba", callbacks={"throttle": {"seconds": 0.1}})
-        nodes = [self.node(rank, "--last-call", 4, job, nodes="2:3") for rank in (0, 1, 2)]  # the first world has all three
+        job = self.write_job("twelve", determinism="elastic", virtual_shards=12, global_train_batch_size=24,
+                             save_interval="5ba", max_duration="80ba", callbacks={"throttle": {"seconds": 0.1}})
+        # The first world has all three nodes.
+        nodes = [self.node(rank, "--last-call", 4, job, nodes="2:3") for rank in (0, 1, 2)]
         self.train_on("twelve", 3)
         nodes[2].kill()
         nodes[2].wait()

@@ -17,7 +17,8 @@ class StatusTest(harness.JobTest):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        return [self.start("-n", 1 + rank, "--nnodes", 2, "--node_rank", rank, "--master_addr", "127.0.0.1", "--master_port", port,
+        return [self.start("-n", 1 + rank, "--nnodes", 2, "--node_rank", rank, "--master_addr", "127.0.0.1",
+                           "--master_port", port,
                            "--max-restarts", 2, "--node-group", f"rack-{rank}", *words) for rank in (0, 1)]
 
     def test_all_nodes_and_ranks(self):
@@ -46,7 +47,8 @@ class StatusTest(harness.JobTest):
         self.wait_for_batch("fails", 3, 60)
         old = self.workers("fails")
         harness.os.kill(old[2], signal.SIGKILL)
-        self.wait_for(lambda: len(self.workers("fails")) == 3 and not set(old.values()) & set(self.workers("fails").values()), "they start again", 60)
+        self.wait_for(lambda: len(self.workers("fails")) == 3
+                      and not set(old.values()) & set(self.workers("fails").values()), "they start again", 60)
         status = json.loads(self.status(nodes[0], "--json"))
         self.assertEqual([m["restarts"] for m in status["members"]], [1, 1])
         self.assertIn("rank 2 was killed by SIGKILL", status["last_cause"])

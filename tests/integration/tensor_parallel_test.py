@@ -24,16 +24,19 @@ class TensorParallelTest(harness.JobTest):
         one = self.losses("one")
         self.assertEqual(len(one), 12)
         # One half runs on one mesh, the other half on another.
-        for name, first, then in [("pair", (2, 2, None), (1, 1, None)), ("mesh", (4, 2, {"verbose": True}), (4, 1, {}))]:
+        for name, first, then in [("pair", (2, 2, None), (1, 1, None)),
+                                  ("mesh", (4, 2, {"verbose": True}), (4, 1, {}))]:
             with self.subTest(name):
                 ranks, tp, fsdp = first
                 _, err = self.run_composer("-n", ranks, self.job(name, tp, fsdp, max_duration="6ba", **recorded))
                 if fsdp:
                     self.assertIn("FULL_SHARD over 2 ranks x 1 replica, 4 units", err)
                     self.assertIn("activations: not counted, because tensor parallelism has no dry run", err)
-                samples = {path.name: path.read_text() for path in (self.run_folder(name) / "logs").glob("samples-rank*")}
+                samples = {path.name: path.read_text()
+                           for path in (self.run_folder(name) / "logs").glob("samples-rank*")}
                 self.assertEqual(sorted(samples), [f"samples-rank{rank}.jsonl" for rank in range(0, ranks, tp)])
-                ids = [i for text in samples.values() for line in text.splitlines() for i in json.loads(line)["sample_ids"]]
+                ids = [i for text in samples.values() for line in text.splitlines()
+                       for i in json.loads(line)["sample_ids"]]
                 self.assertEqual((len(ids), len(set(ids))), (6 * 12, 6 * 12), "every sample once")
                 ranks, tp, fsdp = then
                 self.run_composer("-n", ranks, self.job(name, tp, fsdp))
@@ -52,9 +55,12 @@ class TensorParallelTest(harness.JobTest):
             return self.run_composer("-n", 2, self.job("wrong", *args, **changes), code=64)[1]
 
         self.assertIn("tensor_parallel_degree: 3 does not divide the number of ranks, 2", error(3))
-        self.assertIn("heads 3 do not split over tensor_parallel_degree 2", error(2, model={"n_heads": 3, "d_model": 33}))
+        self.assertIn("heads 3 do not split over tensor_parallel_degree 2",
+                      error(2, model={"n_heads": 3, "d_model": 33}))
         self.assertIn("auto does not go with tensor_parallel_degree", error(2, device_train_microbatch_size="auto"))
-        path = self.write_job("mlp", parallelism_config={"tp": {"tensor_parallel_degree": 2, "layer_plan": None, "device_mesh": "x"}})
+        path = self.write_job("mlp",
+                              parallelism_config={"tp": {"tensor_parallel_degree": 2, "layer_plan": None,
+                                                         "device_mesh": "x"}})
         _, err = self.run_composer("-n", 2, path, code=64)  # reported by the launcher, which knows the keys
         self.assertIn("the mesh follows from the degrees", err)
         path = self.write_job("mlp", parallelism_config={"tp": {"tensor_parallel_degree": 2}})

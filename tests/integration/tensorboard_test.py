@@ -24,7 +24,8 @@ except ImportError as error:
 
 IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")
 ALL = {"scalars": 0, "tensors": 0}  # no sampling
-TIME = {"time/epoch", "time/batch", "time/batch_in_epoch", "time/sample", "time/sample_in_epoch", "time/token", "time/token_in_epoch", "wall", "launch", "generation"}
+TIME = {"time/epoch", "time/batch", "time/batch_in_epoch", "time/sample", "time/sample_in_epoch", "time/token",
+        "time/token_in_epoch", "wall", "launch", "generation"}
 
 
 def float32(value):
@@ -36,7 +37,8 @@ def flat(value, path=""):
     children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if children is None:
         return {path: value}
-    return {name: leaf for key, child in children for name, leaf in flat(child, f"{path}/{key}" if path else str(key)).items()}
+    return {name: leaf for key, child in children
+            for name, leaf in flat(child, f"{path}/{key}" if path else str(key)).items()}
 
 
 def grey_pixels(png):
@@ -61,7 +63,8 @@ def grey_pixels(png):
 class TensorBoardTest(harness.JobTest):
     def read(self, name):
         """Reads all event files of a run, in order, without the surplus that an interrupted attempt wrote."""
-        accumulator = EventAccumulator(str(self.run_folder(name) / "tensorboard"), size_guidance=ALL, purge_orphaned_data=True)
+        accumulator = EventAccumulator(str(self.run_folder(name) / "tensorboard"), size_guidance=ALL,
+                                       purge_orphaned_data=True)
         return accumulator.Reload()
 
     def files(self, name):
@@ -87,12 +90,15 @@ class TensorBoardTest(harness.JobTest):
 
     def settings(self, accumulator):
         content = accumulator.PluginTagToContent("hparams")["_hparams_/session_start_info"]
-        return {key: getattr(value, value.WhichOneof("kind")) for key, value in HParamsPluginData.FromString(content).session_start_info.hparams.items()}
+        return {key: getattr(value, value.WhichOneof("kind"))
+                for key, value in HParamsPluginData.FromString(content).session_start_info.hparams.items()}
 
     def test_scalars_and_settings(self):
         job = self.write_job("plain", loggers={"tensorboard": None}, auto_log_hparams=True, eval_interval="10ba",
-                             eval_dataloader={"name": "gaussian_classification", "size": 50, "features": 32, "classes": 10, "sample_seed": 1},
-                             callbacks={"lr_monitor": None, "speed_monitor": {"window_size": 2}, "optimizer_monitor": {"batch_log_interval": 5}})
+                             eval_dataloader={"name": "gaussian_classification", "size": 50, "features": 32,
+                                              "classes": 10, "sample_seed": 1},
+                             callbacks={"lr_monitor": None, "speed_monitor": {"window_size": 2},
+                                        "optimizer_monitor": {"batch_log_interval": 5}})
         self.run_composer("-n", 2, job)
         accumulator = self.read("plain")
         logged = self.assert_same_scalars("plain", accumulator)
@@ -110,7 +116,8 @@ class TensorBoardTest(harness.JobTest):
         self.assertIn("| optimizers/lr | 0.001 |", text)
 
     def test_a_restarted_run_reads_as_one(self):
-        job = self.write_job("again", loggers={"tensorboard": {"flush_interval": 1}}, callbacks={"fail_at": {"rank": 0, "batch": 25, "how": "kill"}})
+        job = self.write_job("again", loggers={"tensorboard": {"flush_interval": 1}},
+                             callbacks={"fail_at": {"rank": 0, "batch": 25, "how": "kill"}})
         self.run_composer("-n", 2, job)
         self.assertEqual(len(self.files("again")), 2)
         again = [record["time/batch"] for record in self.metrics("again") if "loss/train/total" in record]
@@ -121,7 +128,9 @@ class TensorBoardTest(harness.JobTest):
     def test_generated_texts_are_tables(self):
         text = self.folder / "text.txt"
         text.write_text("In the beginning | was the <word>.\n" * 100)
-        job = dict(GPT_JOB, loggers={"tensorboard": None}, callbacks={"generate": {"prompts": ["In |", "<wörd>\n"], "interval": "5ba", "max_new_tokens": 7, "do_sample": True, "temperature": 3.0}})
+        job = dict(GPT_JOB, loggers={"tensorboard": None},
+                   callbacks={"generate": {"prompts": ["In |", "<wörd>\n"], "interval": "5ba", "max_new_tokens": 7,
+                                           "do_sample": True, "temperature": 3.0}})
         job["train_dataloader"] = dict(job["train_dataloader"], path=str(text))
         self.run_composer(self.write_job("texts", **job))
         events = self.read("texts").Tensors("generations")
@@ -133,14 +142,18 @@ class TensorBoardTest(harness.JobTest):
 
     @unittest.skipUnless(IMAGES.exists(), "no dataset-fashion-mnist")
     def test_images_are_those_of_the_batch(self):
-        job = self.write_job("images", model={"name": "resnet_small", "widths": [4], "stem_stride": 4}, train_dataloader={"name": "fashion_mnist"},
-                             global_train_batch_size=8, max_duration="4ba", save_interval="4ba", schedulers=None, loggers={"tensorboard": None},
-                             callbacks={"image_visualizer": {"interval": "3ba", "num_images": 5}, "sample_recorder": None})
+        job = self.write_job("images", model={"name": "resnet_small", "widths": [4], "stem_stride": 4},
+                             train_dataloader={"name": "fashion_mnist"},
+                             global_train_batch_size=8, max_duration="4ba", save_interval="4ba", schedulers=None,
+                             loggers={"tensorboard": None},
+                             callbacks={"image_visualizer": {"interval": "3ba", "num_images": 5},
+                                        "sample_recorder": None})
         self.run_composer(job)
         accumulator = self.read("images")
         events = accumulator.Tensors("Images/Train")
         self.assertEqual([event.step for event in events], [0, 3])
-        samples = [json.loads(line)["sample_ids"] for line in (self.run_folder("images") / "logs/samples-rank0.jsonl").read_text().splitlines()]
+        samples = [json.loads(line)["sample_ids"]
+                   for line in (self.run_folder("images") / "logs/samples-rank0.jsonl").read_text().splitlines()]
         raw = gzip.decompress(IMAGES.read_bytes())[16:]
         for event in events:
             width, height, *pngs = event.tensor_proto.string_val

@@ -1,4 +1,5 @@
-// Two launchers on an address that others could reach: tests who meets, who is refused, and that both are told why.
+// Two launchers on an address that others could reach: tests who is accepted, who is rejected, and that
+// both learn why.
 // SPDX-License-Identifier: Apache-2.0
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

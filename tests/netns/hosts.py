@@ -158,8 +158,10 @@ class Process:
 
     def __init__(self, namespace, argv, **options):
         Process.started.append(self)
-        self.popen = subprocess.Popen(["ip", "netns", "exec", namespace, *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                      stdin=subprocess.DEVNULL, text=True, start_new_session=True, errors="replace", **options)
+        self.popen = subprocess.Popen(["ip", "netns", "exec", namespace, *map(str, argv)], stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT,
+                                      stdin=subprocess.DEVNULL, text=True, start_new_session=True, errors="replace",
+                                      **options)
         self.lines = collections.deque()  # (time.monotonic(), text)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()

@@ -41,7 +41,8 @@ TINY_JOB = {
 def for_fake_worker(setting):
     """Returns the setting in the form in which it reaches the fake worker: its words are not keys of a job, so they
     travel as variables."""
-    return f"variables.{setting}" if re.match(r"(steps|step_ms|save|stubborn|die_\w+|linger_\w+)=", setting) else setting
+    return f"variables.{setting}" if re.match(
+        r"(steps|step_ms|save|stubborn|die_\w+|linger_\w+)=", setting) else setting
 
 
 class NodesTest(unittest.TestCase):
@@ -58,8 +59,9 @@ class NodesTest(unittest.TestCase):
         shutil.copy(BIN / "composer", self.folder / "bin/composer")
         os.symlink(self.WORKER, self.folder / "bin/composer_worker")
         self.job = self.folder / "job.yaml"
-        self.job.write_text(json.dumps({"run_name": "job", "run_folder": str(self.folder / "run"), "max_duration": "1ep", "global_train_batch_size": 1,
-                                        "model": {"name": "mlp"}, "train_dataloader": {"name": "gaussian_classification"}}))
+        self.job.write_text(json.dumps({"run_name": "job", "run_folder": str(self.folder / "run"),
+                                        "max_duration": "1ep", "global_train_batch_size": 1, "model": {"name": "mlp"},
+                                        "train_dataloader": {"name": "gaussian_classification"}}))
         network = hosts.Network(self.HOSTS)
         self.hosts = network.__enter__()
         self.addCleanup(network.__exit__)
@@ -69,7 +71,8 @@ class NodesTest(unittest.TestCase):
         return ["--master_addr", self.hosts[0].address, "--master_port", 7501]
 
     def launch(self, number, *settings, nodes="2", flags=(), node_rank=None):
-        argv = [self.folder / "bin/composer", "-n", 1, "--nnodes", nodes, "--node_rank", number if node_rank is None else node_rank,
+        argv = [self.folder / "bin/composer", "-n", 1, "--nnodes", nodes, "--node_rank",
+                number if node_rank is None else node_rank,
                 *self.where_to_meet(), *flags, self.job, *map(for_fake_worker, settings)]
         drop = ("RANK", "WORLD_SIZE", "LOCAL_", "NODE_RANK", "MASTER_", "COMPOSER_", "TORCHELASTIC_", "SLURM_", "PET_")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
@@ -145,7 +148,8 @@ class FaultsTest(NodesTest):
 
     def test_restarts_are_counted_for_the_job(self):
         """Crashes on either node in turn use up one budget."""
-        nodes = self.launch_all("steps=40", "save=1000", "die_rank=1", "die_step=4", "die_how=70", "die_generations=99", flags=("--max-restarts=2",))
+        nodes = self.launch_all("steps=40", "save=1000", "die_rank=1", "die_step=4", "die_how=70", "die_generations=99",
+                                flags=("--max-restarts=2",))
         for node in nodes:
             self.expect_exit(node, 93)
         self.assertEqual(self.restarts(), 2)
@@ -188,7 +192,8 @@ class FaultsTest(NodesTest):
         return nodes
 
     def expect_node_0_goes_on_alone(self, nodes):
-        self.wait_for(lambda: len(self.summary()["generations"]) >= 1 and self.summary()["generations"][0]["ended"] == "failed", "summary")
+        self.wait_for(lambda: len(self.summary()["generations"]) >= 1
+                      and self.summary()["generations"][0]["ended"] == "failed", "summary")
         self.assertIn("node 1", self.causes()[0])
         self.expect_exit(nodes[0], 0)
         self.assertEqual(self.summary()["world_size"], 1)
@@ -201,8 +206,8 @@ class FaultsTest(NodesTest):
     def test_power_off_in_a_large_job(self):
         """Its launchers are pinged every 10 s (rendezvous/worlds/timeouts.h); the kernels' keepalive detects the host's
         loss all the same."""
-        nodes = self.lose_node_1(lambda host: host.power_off(), "power off, a job of at most 10,000 nodes", nodes="1:10000",
-                                 flags=("--last-call", 3))
+        nodes = self.lose_node_1(lambda host: host.power_off(), "power off, a job of at most 10,000 nodes",
+                                 nodes="1:10000", flags=("--last-call", 3))
         self.expect_node_0_goes_on_alone(nodes)
 
     def expect_node_1_leaves(self, nodes, since):
@@ -233,7 +238,8 @@ class FaultsTest(NodesTest):
         self.hosts[1].thaw()
         self.expect_exit(nodes[0], 0)
         self.assertIn("node 1", self.causes()[0])
-        self.assertIn(nodes[1].exit_code(15), (0, 69), "it joined again or left; it did not train on in the old world\n" + self.transcript())
+        self.assertIn(nodes[1].exit_code(15), (0, 69), "it joined again or left; it did not train on in the old world\n"
+                      + self.transcript())
         self.expect_no_process_left(1)
 
     def test_slow_link(self):
@@ -242,7 +248,8 @@ class FaultsTest(NodesTest):
         nodes = self.launch_all("steps=400")
         for node in nodes:
             self.expect_exit(node, 0)
-        print(f"  slow link: first rank after {1000 * (nodes[0].said('rank 0 starts') - began):.0f} ms; no false alarm in {time.monotonic() - began:.1f} s")
+        print(
+            f"  slow link: first rank after {1000 * (nodes[0].said('rank 0 starts') - began):.0f} ms; no false alarm in {time.monotonic() - began:.1f} s")
         self.assertEqual(self.restarts(), 0)
 
     def test_a_short_interruption_is_no_loss(self):
@@ -357,7 +364,8 @@ class LostHost0Test(NodesTest):
         """There is no list of others that could serve."""
         for number in (1, 2):
             self.expect_exit(nodes[number], 69)
-            print(f"  host 0 lost, no list: node {number} left with 69 after {time.monotonic() - since:.1f} s (goal {LONELY_GOAL_S:.0f} s)")
+            print(
+                f"  host 0 lost, no list: node {number} left with 69 after {time.monotonic() - since:.1f} s (goal {LONELY_GOAL_S:.0f} s)")
             self.assertLess(time.monotonic() - since, LONELY_GOAL_S * PATIENCE)
             for word in ("rendezvous", self.hosts[0].address, "lost or cut off", "--rdzv-endpoint"):
                 self.assertIn(word, nodes[number].text())
@@ -426,7 +434,8 @@ class RealWorkersTest(NodesTest):
 
     def wait_for_step(self, step):
         path = self.folder / "run/metrics.jsonl"
-        self.wait_for(lambda: path.exists() and f'"time/batch":{step},' in path.read_text().replace(" ", ""), f"step {step}", 60)
+        self.wait_for(lambda: path.exists() and f'"time/batch":{step},' in path.read_text().replace(" ", ""),
+                      f"step {step}", 60)
 
     def test_train_on_two_hosts(self):
         for node in self.launch_all():
@@ -465,7 +474,8 @@ class RealWorkersTest(NodesTest):
         at = time.monotonic()
         self.hosts[0].signal_all(signal.SIGKILL)
         self.expect_exit(nodes[1], 69)
-        print(f"  host 0 killed, no list: node 1 left with 69 after {time.monotonic() - at:.1f} s (goal {LONELY_GOAL_S:.0f} s)")
+        print(
+            f"  host 0 killed, no list: node 1 left with 69 after {time.monotonic() - at:.1f} s (goal {LONELY_GOAL_S:.0f} s)")
         self.assertLess(time.monotonic() - at, LONELY_GOAL_S * PATIENCE)
         self.assertIn("refuses connections", nodes[1].text())
         self.expect_no_process_left(1)
@@ -498,7 +508,8 @@ class RealSuccessionTest(RealWorkersTest):
         print(f"  host 0 lost, real workers: done {time.monotonic() - at:.1f} s later")
         self.assertEqual(self.summary()["steps"], 60)
         self.assertEqual(self.summary()["world_size"], 2)
-        batches = [json.loads(line).get("time/batch") for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
+        batches = [json.loads(line).get("time/batch")
+                   for line in (self.folder / "run/metrics.jsonl").read_text().splitlines()]
         self.assertEqual(sorted({b for b in batches if b}), list(range(1, 61)), "every step was done")
 
 

@@ -3,7 +3,7 @@
 
 namespace composer {
 
-// Which part of a dataset.
+// Selects a part of a dataset.
 enum class DataSplit { kTrain, kEval };
 
 }  // namespace composer

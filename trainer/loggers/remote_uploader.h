@@ -34,7 +34,7 @@ class RemoteUploader final : public LoggerDestination {
     std::string staging_folder;                       // created at the start, emptied at the end
     std::vector<std::string> files;                   // fnmatch patterns of names in the run folder; `*` matches `/`
     int64_t interval = 1000;                          // batches
-    std::string key_format;                           // "{run_name}/{remote_file_name}", filled in but for the last
+    std::string key_format;                           // "{run_name}/{remote_file_name}", filled in except the last
     absl::Duration flush_timeout = absl::Minutes(5);  // of Close
     absl::Duration hasty_flush_timeout = absl::Seconds(20);  // when in_haste returns true: clouds give 30 s and more
     std::function<bool()> in_haste;                          // whether the machine is about to be taken away; empty: no

@@ -46,7 +46,7 @@ TEST(LaunchShapeTest, PossibleShapes) {
   };
   const std::string one = " x 1:1 of 0, node 0, base 0, 127.0.0.1:0 yes";
   const std::vector<Case> cases = {
-      // One node.
+      // These run on one node.
       {"", {}, "1" + one},
       {"-n 8", {}, "8" + one},
       {"", {}, "2" + one, {.gpus = 2}},

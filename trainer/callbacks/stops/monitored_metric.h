@@ -23,7 +23,7 @@ bool LessIsBetterByName(absl::string_view metric);
 // -> "metrics/eval/MulticlassAccuracy". When `monitor` is a full name already (it has a '/'), the label is ignored.
 std::string MonitoredName(absl::string_view monitor, absl::string_view dataloader_label);
 
-// When a metric that is not an evaluation's is checked.
+// Says when a metric that is not an evaluation's is checked.
 enum class LookAt { kBatchEnd, kEpochEnd };
 
 class MonitoredMetric {
