@@ -18,6 +18,8 @@ KEPT = {
     "AddOptimizer": "plugins", "AddScheduler": "plugins", "AddAlgorithm": "plugins", "AddLogger": "plugins", "AddMetric": "plugins",
     "SetFsdpWrap": "a model marks its FSDP units", "BinaryCrossEntropyWithLogits": "composer.loss", "DiceLoss": "composer.loss",
     "resumed_from": "what a program asks its trainer",
+    "ConstantSchedule": "recipes", "LinearSchedule": "recipes", "PolynomialSchedule": "recipes",
+    "ExponentialSchedule": "recipes", "StepSchedule": "recipes", "MultiStepSchedule": "recipes",
     # For the algorithms and models that come next (issue 15, part 3).
     "InitializeModel": "initializers", "ClipGradientsByNorm": "gradient norms", "ClipGradientsByValue": "gradient norms",
     # What a test of the memory or of the traffic must count.
