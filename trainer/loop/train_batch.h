@@ -79,6 +79,7 @@ class TrainBatch {
   // Must be called in a catch block. Rethrows what is not an out-of-memory, or cannot be recovered from.
   void OnOutOfMemory(const StepMessage& message);
   StepMessage ReduceOverRanks(const StepMessage& message);
+  void RestoreBuffers();
   void Discard();
   // Returns the factor that summed gradients and losses still need when the number of loss tokens was not known before:
   // TokenScale / (number of loss tokens); otherwise 1.
