@@ -20,8 +20,9 @@ RendezvousClient::RendezvousClient(Options options, std::shared_ptr<grpc::Channe
 
 RendezvousClient::~RendezvousClient() = default;
 
-absl::StatusOr<proto::World> RendezvousClient::Join(absl::Duration timeout, const proto::RestartTally& tally) {
-  return stream_->Join(timeout, tally);
+absl::StatusOr<proto::World> RendezvousClient::Join(absl::Duration timeout, const proto::RestartTally& tally,
+                                                    bool checkpointed) {
+  return stream_->Join(timeout, tally, checkpointed);
 }
 
 void RendezvousClient::OnGenerationOver(std::function<void(const proto::GenerationOver&)> handler) {

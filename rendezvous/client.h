@@ -57,7 +57,8 @@ class RendezvousClient {
   // kDeadlineExceeded: no world formed within `timeout`; Join may be called again.
   // kUnavailable and other codes: the stream is over, and the client is no longer usable.
   // `tally` holds the restarts that this node has counted.
-  absl::StatusOr<proto::World> Join(absl::Duration timeout, const proto::RestartTally& tally = {});
+  absl::StatusOr<proto::World> Join(absl::Duration timeout, const proto::RestartTally& tally = {},
+                                    bool checkpointed = false);
 
   // Replaces Join on a new client while the workers of record() run: informs a coordinator that was away of its world
   // and of the keys that this node remembers.

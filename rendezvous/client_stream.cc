@@ -27,7 +27,8 @@ RendezvousClient::Stream::~Stream() {
   mutex_.Await(absl::Condition(&done_));
 }
 
-absl::StatusOr<proto::World> RendezvousClient::Stream::Join(absl::Duration timeout, const proto::RestartTally& tally) {
+absl::StatusOr<proto::World> RendezvousClient::Stream::Join(absl::Duration timeout, const proto::RestartTally& tally,
+                                                            bool checkpointed) {
   const absl::Time deadline = absl::Now() + timeout;
   absl::MutexLock lock(&mutex_);
   const auto changed = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -35,7 +36,7 @@ absl::StatusOr<proto::World> RendezvousClient::Stream::Join(absl::Duration timeo
   };
   while (!world_.has_value()) {
     if (over_.has_value()) return *over_;
-    if (!joining_) SendJoin(tally);
+    if (!joining_) SendJoin(tally, checkpointed);
     if (!mutex_.AwaitWithDeadline(absl::Condition(&changed), deadline)) {
       return absl::DeadlineExceededError(absl::StrCat("rendezvous at ", options_.address, ": no world within ",
                                                       absl::FormatDuration(timeout),
@@ -178,12 +179,13 @@ void RendezvousClient::Stream::OnDone(const grpc::Status& status) {
   done_ = true;  // must be the last access: the destructor may proceed now
 }
 
-void RendezvousClient::Stream::SendJoin(const proto::RestartTally& tally) {
+void RendezvousClient::Stream::SendJoin(const proto::RestartTally& tally, bool checkpointed) {
   proto::NodeMessage message;
   *message.mutable_join()->mutable_node() = options_.node;
   if (options_.free_port) message.mutable_join()->mutable_node()->set_free_port(options_.free_port());
   *message.mutable_join()->mutable_last() = record_;
   *message.mutable_join()->mutable_tally() = tally;
+  message.mutable_join()->set_checkpointed(checkpointed);
   Send(std::move(message));
   joining_ = true;
   armed_ = false;

@@ -23,7 +23,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
 
   Stream(Options options, const std::shared_ptr<grpc::Channel>& channel);
   ~Stream() override;
-  absl::StatusOr<proto::World> Join(absl::Duration timeout, const proto::RestartTally& tally);
+  absl::StatusOr<proto::World> Join(absl::Duration timeout, const proto::RestartTally& tally, bool checkpointed);
   absl::Status Reattach(std::vector<proto::KeyMemory> keys, absl::Duration timeout);
   proto::MembershipRecord record() const;
   void SetHandler(Handler handler);
@@ -40,7 +40,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   void OnDone(const grpc::Status& status) override;
 
  private:
-  void SendJoin(const proto::RestartTally& tally) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendJoin(const proto::RestartTally& tally, bool checkpointed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(proto::NodeMessage message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remember() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeWorld();

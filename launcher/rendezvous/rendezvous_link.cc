@@ -119,9 +119,10 @@ std::shared_ptr<RendezvousClient> RendezvousLink::client() {
   return client_;
 }
 
-void RendezvousLink::Join(const proto::RestartTally& tally) {
+void RendezvousLink::Join(const proto::RestartTally& tally, bool checkpointed) {
   absl::MutexLock lock(&mutex_);
   tally_ = tally;
+  checkpointed_ = checkpointed;
   join_wanted_ = true;
   broken_since_ = std::min(broken_since_, Now());
 }
@@ -216,12 +217,14 @@ void RendezvousLink::RefreshRecord() {
 
 void RendezvousLink::JoinOnce() {
   proto::RestartTally tally;
+  bool checkpointed = false;
   {
     absl::MutexLock lock(&mutex_);
     tally = tally_;
+    checkpointed = checkpointed_;
   }
   const absl::Time asked = Now();
-  absl::StatusOr<proto::World> world = client()->Join(limits_.join, tally);
+  absl::StatusOr<proto::World> world = client()->Join(limits_.join, tally, checkpointed);
   const absl::Time now = Now();
   const bool sent_away = absl::IsFailedPrecondition(world.status());
   if (!sent_away) refused_since_ = absl::InfiniteFuture();

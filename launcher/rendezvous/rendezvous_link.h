@@ -59,8 +59,8 @@ class RendezvousLink {
   ~RendezvousLink();
 
   // Requests the next generation; the answer goes to on_world. Only one request may be in progress. `tally` holds the
-  // restarts that this node has counted.
-  void Join(const proto::RestartTally& tally);
+  // restarts that this node has counted; `checkpointed`: proto::Join.
+  void Join(const proto::RestartTally& tally, bool checkpointed = false);
   // Reports to the other nodes that this node's workers are gone or going.
   void ReportEnded(const proto::FailureCause& cause);
   // Answers Handlers::on_look, for `composer status`.
@@ -119,6 +119,7 @@ class RendezvousLink {
   bool serves_ ABSL_GUARDED_BY(mutex_) = false;   // because another host was lost
   proto::Liveness host_ ABSL_GUARDED_BY(mutex_);  // of the launcher beside the rendezvous, from the last world
   proto::RestartTally tally_ ABSL_GUARDED_BY(mutex_);
+  bool checkpointed_ ABSL_GUARDED_BY(mutex_) = false;
   bool join_wanted_ ABSL_GUARDED_BY(mutex_) = false;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time away_since_ ABSL_GUARDED_BY(mutex_);

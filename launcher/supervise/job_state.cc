@@ -14,6 +14,17 @@ namespace event = job_event;
 namespace action = job_action;
 using To = action::Print::To;
 
+namespace {
+
+bool AllCheckpointed(absl::Span<const WorkerExit> exits) {
+  const auto checkpointed = [](const WorkerExit& exit) {
+    return exit.status.signal == 0 && exit.status.code == exit_code::kPreempted;
+  };
+  return !exits.empty() && std::all_of(exits.begin(), exits.end(), checkpointed);
+}
+
+}  // namespace
+
 // The state, the facts and the time that one event meets, and the actions that it causes.
 struct JobState::Step {
   JobState& state;
@@ -233,7 +244,7 @@ void JobState::Step::On(const event::SpawnerRestarted& restart) {
 
 void JobState::Step::On(const event::RoomLooked& look) {
   if (state.phase_ != Phase::kJoining) return;
-  if (look.has_room) return Add(action::Join{});
+  if (look.has_room) return Add(action::Join{state.checkpointed_});
   state.join_at_ = now + kRoomLook;
 }
 
@@ -302,6 +313,7 @@ void JobState::Step::EndGeneration() {
   if (verdict.next != NextStep::kRestart) return Finish(verdict);
   Conclude(verdict);
   state.budget_.tally = verdict.tally;
+  state.checkpointed_ = AllCheckpointed(facts.exits);
   state.phase_ = Phase::kJoining;
   state.kill_at_ = state.start_kill_at_ = absl::InfiniteFuture();
   Add(action::Sweep{});
@@ -322,7 +334,7 @@ void JobState::Step::JoinAgain(const Verdict& verdict) {
 void JobState::Step::JoinWhenReady() {
   state.join_at_ = absl::InfiniteFuture();
   if (state.phase_ != Phase::kJoining) return;
-  if (state.room_.empty() || now >= state.room_until_) return Add(action::Join{});
+  if (state.room_.empty() || now >= state.room_until_) return Add(action::Join{state.checkpointed_});
   Add(action::LookForRoom{state.room_});
 }
 

@@ -96,7 +96,9 @@ struct Print {
   std::string text;
   To to = To::kUser;
 };
-struct Join {};          // Asks the rendezvous for a world, with tally().
+struct Join {                 // Asks the rendezvous for a world, with tally().
+  bool checkpointed = false;  // the workers saved a checkpoint and left, as those of other nodes may be about to
+};
 struct StartWorkers {};  // Those of the world that was just joined.
 struct Drain {           // Workers that listen checkpoint and leave.
   std::string reason;
@@ -209,6 +211,7 @@ class JobState {
   std::string room_;                                   // the restart waits for room there; "": it does not
   absl::Time room_until_ = absl::InfinitePast();       // for so long
   std::string stalled_by_;                             // the stall that was told; "": none
+  bool checkpointed_ = false;                          // how the last generation ended here, see Join
   std::string spawner_loss_;                           // how the spawner that is being restarted was lost
   int quick_deaths_ = 0;                               // of spawners, one right after the other
   absl::Time spawner_since_ = absl::InfinitePast();

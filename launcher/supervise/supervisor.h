@@ -97,7 +97,7 @@ class Supervisor {
   void Apply(JobEvent event);
   WorkerFacts Facts() const;
   void Do(const job_action::Print& print);
-  void Do(const job_action::Join&);
+  void Do(const job_action::Join& join);
   void Do(const job_action::StartWorkers&);
   void Do(const job_action::Drain& drain);
   void Do(const job_action::SendSignal& send);

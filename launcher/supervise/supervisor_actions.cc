@@ -48,7 +48,7 @@ void Supervisor::Do(const job_action::Print& print) {
   }
 }
 
-void Supervisor::Do(const job_action::Join&) { parts_.link.Join(ToProto(state_.tally())); }
+void Supervisor::Do(const job_action::Join& join) { parts_.link.Join(ToProto(state_.tally()), join.checkpointed); }
 void Supervisor::Do(const job_action::Drain& drain) { parts_.hub.Drain(drain.reason); }
 void Supervisor::Do(const job_action::MarkFailure&) { recorder_.OnFailure(absl::Now()); }
 void Supervisor::Do(const job_action::AmendCause& amend) { recorder_.Amend(amend.cause); }

@@ -31,7 +31,8 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
   Sit(session, node, join.last());
   Hear(session, join.last(), outcome);
   GiveUpSeat(vacated, session, node.info, outcome);
-  if (roster_.running && node.seat >= 0 && !roster_.resizing) {
+  // Others that still save their part of the checkpoint are not to be ended for it; they leave by themselves.
+  if (roster_.running && node.seat >= 0 && !roster_.resizing && !join.checkpointed()) {
     EndGeneration(session,
                   NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.seat), " joined again"), now_,
                             /*vague=*/true),

@@ -17,7 +17,7 @@ using Phase = JobState::Phase;
 
 struct Describe {
   std::string operator()(const job_action::Print& a) const { return absl::StrCat("print ", a.text); }
-  std::string operator()(const job_action::Join&) const { return "join"; }
+  std::string operator()(const job_action::Join& a) const { return a.checkpointed ? "join checkpointed" : "join"; }
   std::string operator()(const job_action::StartWorkers&) const { return "start"; }
   std::string operator()(const job_action::Drain& a) const { return absl::StrCat("drain: ", a.reason); }
   std::string operator()(const job_action::SendSignal& a) const {
@@ -201,7 +201,7 @@ TEST_F(JobStateTest, AResizeDrainsAndCostsNothing) {
               ElementsAre("print the world grows: the workers checkpoint and start again", "drain: the world grows"));
   Exit(Exited(0, 75));
   EXPECT_THAT(Exit(Exited(1, 75), true),
-              ElementsAre("mark failure", "close", "conclude", "sweep", "join", "save summary"));
+              ElementsAre("mark failure", "close", "conclude", "sweep", "join checkpointed", "save summary"));
   EXPECT_EQ(state_.tally().restarts, 0);
 }
 

@@ -142,6 +142,34 @@ TEST_F(CoordinatorTest, JoiningAgainEndsTheRunningGeneration) {
   EXPECT_THAT(Receivers(outcome), ElementsAre(1, 3));
 }
 
+TEST_F(CoordinatorTest, ANodeThatCheckpointedEndsNobodyWhoStillSaves) {
+  FormThree();
+  proto::Join join;
+  *join.mutable_node() = Info(2, "");
+  *join.mutable_last() = In(1, 1);
+  join.set_checkpointed(true);
+  const Coordinator::Outcome first = Note(coordinator_.Join(2, FromJob(), join, clock_.Now()));
+  EXPECT_EQ(first.ended, 0u) << "the other nodes leave by themselves";
+  EXPECT_THAT(Receivers(first), ElementsAre());
+  EXPECT_EQ(coordinator_.Leave(3, clock_.Now()).ended, 0u) << "the node that had to stop";
+  const Coordinator::Outcome last = Rejoin(1, In(1, 0));
+  EXPECT_EQ(last.ended, 1u);
+  EXPECT_EQ(last.begun, 2u);
+  EXPECT_THAT(Receivers(last), ElementsAre(1, 2));
+}
+
+TEST_F(CoordinatorTest, AFailureAfterOneHasCheckpointedIsAFailure) {
+  FormThree();
+  proto::Join join;
+  *join.mutable_node() = Info(2, "");
+  *join.mutable_last() = In(1, 1);
+  join.set_checkpointed(true);
+  Note(coordinator_.Join(2, FromJob(), join, clock_.Now()));
+  const Coordinator::Outcome failed = Report(1, 1, "rank 0: signal 11");
+  EXPECT_EQ(failed.ended, 1u);
+  EXPECT_THAT(Receivers(failed), ElementsAre(3));
+}
+
 TEST_F(CoordinatorTest, LateNodeWaitsAndFillsThePlaceOfALostOne) {
   FormThree();
   const Coordinator::Outcome late = Join(4);
