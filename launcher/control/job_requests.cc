@@ -42,7 +42,8 @@ std::string DescribeEnd(const std::string& run_folder) {
 absl::StatusOr<std::string> WaitForSave(ControlClient& client, const AskedJob& asked) {
   while (true) {
     const absl::StatusOr<proto::JobStatus> status = client.Status();
-    if (status.ok() && status->last_checkpoint_step() > asked.step)
+    // A checkpoint of that very step has all that there was when the save was asked for.
+    if (status.ok() && status->last_checkpoint_step() >= asked.step && !status->last_checkpoint().empty())
       return Printable(absl::StrCat(asked.name, " saved ", status->last_checkpoint()));
     if (!status.ok() || status->state() == "finished")
       return absl::UnavailableError(absl::StrCat(asked.name, " has ended, and saved nothing after step ", asked.step));
