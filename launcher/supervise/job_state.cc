@@ -107,6 +107,8 @@ void JobState::Step::On(const event::WorldJoined& world) {
   state.kill_at_ = state.start_kill_at_ = state.explain_until_ = absl::InfiniteFuture();
   state.phase_ = Phase::kRunning;
   Add(action::StartWorkers{});
+  const auto early = std::exchange(state.early_over_, std::nullopt);
+  if (early.has_value() && early->generation == world.generation) Add(action::Repeat{*early});
 }
 
 void JobState::Step::On(const event::JoinFailed& failure) {
@@ -139,6 +141,7 @@ void JobState::Step::On(const event::WorkersChanged&) {
 }
 
 void JobState::Step::On(const event::GenerationOver& over) {
+  if (over.generation > state.generation_) state.early_over_ = over;
   if (over.generation != state.generation_) return;
   const bool ours_counts = state.reported_ >= 0 && !state.MayBeExplained(facts);
   if (ours_counts && !over.remote.collateral && !over.remote.verdict.has_value()) return;

@@ -134,6 +134,9 @@ struct Conclude {           // Tells the user, and notes, how the generation end
   bool announced = false;  // the cause was told
   bool repeated = false;   // the same stall as before: nothing is told again
 };
+struct Repeat {  // To be handled as a new event, after the actions before it.
+  job_event::GenerationOver over;
+};
 struct Sweep {};      // Ends what the workers left behind.
 struct LookForRoom {  // RoomLooked answers.
   std::string folder;
@@ -145,8 +148,8 @@ using JobAction =
     std::variant<job_action::Print, job_action::Join, job_action::StartWorkers, job_action::Drain,
                  job_action::SendSignal, job_action::EndWorkers, job_action::MarkFailure, job_action::ReportCause,
                  job_action::Announce, job_action::AmendCause, job_action::LoseWorkers, job_action::RestartSpawner,
-                 job_action::ArriveAtBarrier, job_action::CloseGeneration, job_action::Conclude, job_action::Sweep,
-                 job_action::LookForRoom, job_action::SaveSummary, job_action::Finish>;
+                 job_action::ArriveAtBarrier, job_action::CloseGeneration, job_action::Conclude, job_action::Repeat,
+                 job_action::Sweep, job_action::LookForRoom, job_action::SaveSummary, job_action::Finish>;
 
 // A value: copying it copies the state.
 class JobState {
@@ -200,6 +203,8 @@ class JobState {
   bool all_done_ = false;   // on every node
   int reported_ = -1;       // index of the exit that the other nodes heard of; -1: none
   std::optional<RemoteEnd> remote_;
+  // The end of a world that has not been handled yet: the two come from different threads.
+  std::optional<job_event::GenerationOver> early_over_;
   std::string resize_reason_;  // why the workers were asked to stop so that the world can form again; "": they were not
   StopHistory stop_;
   int stop_signal_ = 0;  // what is being followed; SIGTERM for a notice

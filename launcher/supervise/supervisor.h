@@ -111,6 +111,7 @@ class Supervisor {
   void Do(const job_action::ArriveAtBarrier&);
   void Do(const job_action::CloseGeneration&);
   void Do(const job_action::Conclude& conclude);
+  void Do(const job_action::Repeat& repeat) { Apply(repeat.over); }
   void Do(const job_action::Sweep&);
   void Do(const job_action::LookForRoom& look);
   void Do(const job_action::SaveSummary&);

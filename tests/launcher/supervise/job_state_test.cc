@@ -37,6 +37,7 @@ struct Describe {
   std::string operator()(const job_action::Conclude& a) const {
     return absl::StrCat("conclude", a.announced ? " announced" : "", a.repeated ? " repeated" : "");
   }
+  std::string operator()(const job_action::Repeat& a) const { return absl::StrCat("repeat ", a.over.generation); }
   std::string operator()(const job_action::Sweep&) const { return "sweep"; }
   std::string operator()(const job_action::LookForRoom& a) const { return absl::StrCat("look for room in ", a.folder); }
   std::string operator()(const job_action::SaveSummary&) const { return "save summary"; }
@@ -159,6 +160,18 @@ TEST_F(JobStateTest, AVerdictThatComesLateAmendsWhatWasNoted) {
                                     "print node a: rank 3 exited with 64", "amend: node a: rank 3 exited with 64",
                                     "conclude announced", "finish"));
   EXPECT_EQ(state_.exit_code(), 64);
+}
+
+TEST_F(JobStateTest, TheEndOfAWorldThatComesBeforeTheWorldIsNotLost) {
+  Run(2);
+  Exit(Killed(0));
+  Exit(Killed(1), true);
+  const job_event::GenerationOver over{2, {.cause = "node b: rank 2 exited with 70"}};
+  EXPECT_THAT(On(over), IsEmpty()) << "its world is still on the way to this thread";
+  EXPECT_THAT(On(job_event::WorldJoined{2, 2, 4, {}}), ElementsAre("start", "repeat 2"));
+  exits_.clear();
+  facts_.all_gone = false;
+  EXPECT_THAT(On(over), testing::Contains("end: node b: rank 2 exited with 70"));
 }
 
 TEST_F(JobStateTest, APreemptionDrainsAndASecondSignalKills) {
