@@ -141,6 +141,12 @@ void JobState::Step::On(const event::WorkersChanged&) {
 }
 
 void JobState::Step::On(const event::GenerationOver& over) {
+  const bool gives_up = over.remote.verdict.has_value() && over.remote.verdict->next == NextStep::kGiveUp;
+  if (over.generation > state.generation_ && state.phase_ == Phase::kJoining && gives_up) {
+    Print(over.remote.cause);  // This node never began that world, and there will be no other.
+    state.announced_ = true;
+    return Finish(*over.remote.verdict);
+  }
   if (over.generation > state.generation_) state.early_over_ = over;
   if (over.generation != state.generation_) return;
   const bool ours_counts = state.reported_ >= 0 && !state.MayBeExplained(facts);

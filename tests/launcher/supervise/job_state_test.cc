@@ -174,6 +174,17 @@ TEST_F(JobStateTest, TheEndOfAWorldThatComesBeforeTheWorldIsNotLost) {
   EXPECT_THAT(On(over), testing::Contains("end: node b: rank 2 exited with 70"));
 }
 
+TEST_F(JobStateTest, AWorldThatOthersGaveUpBeforeItWasJoinedEndsTheJob) {
+  Run(2);
+  Exit(Killed(0));
+  Exit(Killed(1), true);
+  ASSERT_EQ(state_.phase(), Phase::kJoining);
+  job_event::GenerationOver over{2, {.cause = "node b: rank 2 exited with 70"}};
+  over.remote.verdict = Verdict{.next = NextStep::kGiveUp, .exit_code = 93};
+  EXPECT_THAT(On(over), ElementsAre("print node b: rank 2 exited with 70", "conclude announced", "finish"));
+  EXPECT_EQ(state_.exit_code(), 93);
+}
+
 TEST_F(JobStateTest, APreemptionDrainsAndASecondSignalKills) {
   Run();
   EXPECT_THAT(On(job_event::StopAsked{SIGTERM, "SIGTERM"}),
