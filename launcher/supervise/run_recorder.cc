@@ -108,6 +108,8 @@ bool RunRecorder::EndGeneration(const std::vector<ProgressSnapshot>& pages) {
 void RunRecorder::Conclude(const Verdict& verdict, const std::vector<WorkerExit>& exits, absl::Time now) {
   summary_.exit_reason = ExitReason(verdict);
   summary_.exit_code = verdict.exit_code;
+  // The last world may have ended before this node began it.
+  if (verdict.next == NextStep::kGiveUp) summary_.restarts = std::max(summary_.restarts, verdict.tally.restarts);
   summary_.wall_seconds = absl::ToDoubleSeconds(now - launched_);
   if (summary_.generations.empty() || summary_.generations.back().ended != "running") return;
   GenerationSummary& ended = summary_.generations.back();
