@@ -14,17 +14,6 @@ namespace event = job_event;
 namespace action = job_action;
 using To = action::Print::To;
 
-namespace {
-
-bool AllCheckpointed(absl::Span<const WorkerExit> exits) {
-  const auto checkpointed = [](const WorkerExit& exit) {
-    return exit.status.signal == 0 && exit.status.code == exit_code::kPreempted;
-  };
-  return !exits.empty() && std::all_of(exits.begin(), exits.end(), checkpointed);
-}
-
-}  // namespace
-
 // The state, the facts and the time that one event meets, and the actions that it causes.
 struct JobState::Step {
   JobState& state;
@@ -322,7 +311,7 @@ void JobState::Step::EndGeneration() {
   if (verdict.next != NextStep::kRestart) return Finish(verdict);
   Conclude(verdict);
   state.budget_.tally = verdict.tally;
-  state.checkpointed_ = AllCheckpointed(facts.exits);
+  state.checkpointed_ = !facts.exits.empty() && AllEndedWith(facts.exits, {exit_code::kPreempted});
   state.phase_ = Phase::kJoining;
   state.kill_at_ = state.start_kill_at_ = absl::InfiniteFuture();
   Add(action::Sweep{});

@@ -29,12 +29,6 @@ bool ComesAgain(const GenerationResult& result, const std::string& before) {
   });
 }
 
-bool AllEndedWith(const GenerationResult& result, std::initializer_list<int> codes) {
-  return std::all_of(result.exits.begin(), result.exits.end(), [&](const WorkerExit& exit) {
-    return exit.status.signal == 0 && std::find(codes.begin(), codes.end(), exit.status.code) != codes.end();
-  });
-}
-
 Verdict GiveUp(int code, int first_cause, const RestartTally& tally, std::string reason, std::string decision = "") {
   return {NextStep::kGiveUp, code, first_cause, tally, std::move(reason), std::move(decision)};
 }
@@ -158,7 +152,7 @@ Verdict Decide(const GenerationResult& result, const RestartBudget& budget) {
   bool certain = false;
   int cause = FirstCause(result.exits, &certain);
   const bool ran = !result.exits.empty();
-  if (ran && cause < 0 && !result.remote.has_value() && AllEndedWith(result, {exit_code::kDone})) {
+  if (ran && cause < 0 && !result.remote.has_value() && AllEndedWith(result.exits, {exit_code::kDone})) {
     if (result.stop_signal == 0 || result.checkpoints_on_stop) {
       return {NextStep::kDone, exit_code::kDone, -1, budget.tally, "done"};
     }
@@ -167,8 +161,8 @@ Verdict Decide(const GenerationResult& result, const RestartBudget& budget) {
   if (ran && !result.resizing.empty() && !failed && result.stop_signal == 0) {
     return {NextStep::kRestart, 0, -1, budget.tally, result.resizing};
   }
-  if (ran && !result.killed && AllEndedWith(result, {exit_code::kDone, exit_code::kPreempted}) &&
-      !AllEndedWith(result, {exit_code::kDone})) {
+  if (ran && !result.killed && AllEndedWith(result.exits, {exit_code::kDone, exit_code::kPreempted}) &&
+      !AllEndedWith(result.exits, {exit_code::kDone})) {
     if (result.may_shrink && result.stop_signal == 0) {
       return {NextStep::kRestart,
               0,

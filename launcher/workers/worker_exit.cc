@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/workers/worker_exit.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -19,6 +21,12 @@ bool IsFailure(const WorkerExit& exit) {
 bool IsCollateralLooking(const WorkerExit& exit) { return exit.status.code == exit_code::kUnavailable; }
 
 }  // namespace
+
+bool AllEndedWith(absl::Span<const WorkerExit> exits, std::initializer_list<int> codes) {
+  return std::all_of(exits.begin(), exits.end(), [&](const WorkerExit& exit) {
+    return exit.status.signal == 0 && std::find(codes.begin(), codes.end(), exit.status.code) != codes.end();
+  });
+}
 
 int FirstCause(absl::Span<const WorkerExit> exits, bool* certain) {
   int collateral = -1;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ std::string ReportedError(int64_t step, absl::string_view message);
 
 // Returns where a reported error happened: "at step 17", or "in the program" for one without a step.
 std::string PlaceOfError(absl::string_view error);
+
+// Returns whether no worker died by a signal and each exited with one of the codes; true when there is none.
+bool AllEndedWith(absl::Span<const WorkerExit> exits, std::initializer_list<int> codes);
 
 // Returns the index of the first failure among the exits so far; -1 if there is none. Sets `certain` (may be null) to
 // false when a later exit could still explain the failure, as with 69.
