@@ -279,15 +279,16 @@ void RendezvousClient::Stream::TakeGenerationOver(const proto::GenerationOver& o
   Handler handler;
   {
     absl::MutexLock lock(&mutex_);
-    const bool never_taken = world_.has_value() && world_->generation() == over.generation();
-    if (never_taken) world_.reset();  // the world ended before Join picked it up: Join asks for the next one
-    if (never_taken && !over.cause().has_verdict()) return;
-    if (never_taken) handler = handler_;  // there may be no next one
-    if (over.generation() == record_.generation() && std::exchange(reattaching_, false)) {
+    if (world_.has_value() && world_->generation() == over.generation()) {
+      world_.reset();  // the world ended before Join picked it up: Join asks for the next one
+      if (!over.cause().has_verdict()) return;
+      handler = handler_;  // the verdict may be that there is no next one
+    } else if (over.generation() == record_.generation() && std::exchange(reattaching_, false)) {
       reattach_answer_ = absl::AbortedError(over.cause().message());
       return;
+    } else if (over.generation() == record_.generation() && over.generation() == taken_) {
+      handler = handler_;
     }
-    if (over.generation() == record_.generation() && over.generation() == taken_) handler = handler_;
     armed_ = false;
   }
   if (handler) handler(over);

@@ -142,6 +142,25 @@ TEST(Rendezvous, EndOfTheServerIsTold) {
   EXPECT_EQ(client->ReportGenerationEnded({}).code(), absl::StatusCode::kUnavailable);
 }
 
+TEST(Rendezvous, AVerdictReachesANodeThatHasNotPickedItsWorldUp) {
+  auto server = StartServer(2, 2);
+  auto slow = Connect(NodeOptions(*server, 0)), quick = Connect(NodeOptions(*server, 1));
+  absl::Notification told;
+  slow->OnGenerationOver([&](const proto::GenerationOver& over) {
+    EXPECT_EQ(over.generation(), 1u);
+    EXPECT_EQ(over.cause().verdict().next(), proto::Verdict::GIVE_UP);
+    told.Notify();
+  });
+  // Its request stays open at the server; the world comes while nobody waits for it.
+  ASSERT_EQ(slow->Join(absl::Milliseconds(1)).status().code(), absl::StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(quick->Join(kLong).ok());
+  proto::FailureCause cause;
+  cause.set_message("rank 1 exited with 70");
+  cause.mutable_verdict()->set_next(proto::Verdict::GIVE_UP);
+  ASSERT_TRUE(quick->ReportGenerationEnded(cause).ok());
+  EXPECT_TRUE(told.WaitForNotificationWithTimeout(kLong));
+}
+
 TEST(Rendezvous, HandlerRunsOnceForAGenerationAndNotFromTheDestructor) {
   auto server = StartServer(2, 2);
   auto first = Connect(NodeOptions(*server, 0)), second = Connect(NodeOptions(*server, 1));
