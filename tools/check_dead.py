@@ -8,9 +8,11 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+from check_layers import MAY_INCLUDE  # noqa: E402: the folders of the product
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PRODUCT = ("base/", "contract/", "config/", "storage/", "fault/", "rendezvous/", "launcher/", "checkpoint/", "trainer/",
-           "job/", "worker/", "include/")
+PRODUCT = tuple(f"{folder}/" for folder in (*MAY_INCLUDE, "include"))
 CALLERS = PRODUCT + ("examples/", "benchmarks/", "docs/api.md", "docs/plugins.md")
 KEPT = {
     # Composer's API, for programs and plugins of users.

@@ -7,9 +7,11 @@ import pathlib
 import re
 import sys
 
+sys.dont_write_bytecode = True
+from check_layers import MAY_INCLUDE  # noqa: E402: the folders of the product
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("base", "contract", "config", "fault", "job", "rendezvous", "launcher", "worker", "trainer", "checkpoint",
-           "storage", "include")
+FOLDERS = (*MAY_INCLUDE, "include")
 DEFINITION = re.compile(
     r"^(?:template <.*> )?(?:struct|class|enum class|enum) (?:ABSL_\w+ )?(\w+)(?: final)?(?: :.*)?\s*\{")
 

@@ -5,14 +5,14 @@ column each. Product files only, unless a row says otherwise; docs/results/house
 A unit is a .h/.cc pair; an edge is a pair of folders of which one includes the other, inside launcher or trainer; a
 function's length is counted from its line to the brace that closes it at its indentation."""
 import collections
-import pathlib
 import re
 import statistics
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PRODUCT = {"base", "contract", "config", "storage", "fault", "rendezvous", "launcher", "checkpoint", "trainer", "job", "worker"}
+sys.dont_write_bytecode = True
+from check_layers import MAY_INCLUDE, ROOT, room_of  # noqa: E402
+
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
 FUNCTION = re.compile(r"^( *)(?!namespace|class|struct|enum|union|if|for|while|switch|else|do|return|\}|//)[\w:<>,&*~ \[\]]*\w\(.*\{$")
 
@@ -50,8 +50,8 @@ def function_lengths(text):
 
 def measure(commit):
     files = sources(commit)
-    code = {p: t for p, t in files.items() if p.split("/")[0] in PRODUCT and p.endswith((".h", ".cc", ".cu"))}
-    units = collections.Counter(str(pathlib.PurePosixPath(u).parent) for u in {p.rsplit(".", 1)[0] for p in code})
+    code = {p: t for p, t in files.items() if p.split("/")[0] in MAY_INCLUDE and p.endswith((".h", ".cc", ".cu"))}
+    units = collections.Counter(room_of(u) for u in {p.rsplit(".", 1)[0] for p in code})
     edges, users = collections.defaultdict(set), collections.defaultdict(set)
     for path, text in code.items():
         for target in INCLUDE.findall(text):
@@ -59,7 +59,7 @@ def measure(commit):
                 continue
             if target.rsplit(".", 1)[0] != path.rsplit(".", 1)[0]:
                 users[target].add(path.rsplit(".", 1)[0])
-            room, other = path.rpartition("/")[0], target.rpartition("/")[0]
+            room, other = room_of(path), room_of(target)
             if room != other and path.split("/")[0] == target.split("/")[0]:
                 edges[path.split("/")[0]].add((room, other))
     lines = [line for text in code.values() for line in text.splitlines()]
