@@ -25,7 +25,6 @@
 #include "trainer/core/model.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/core/scheduler.h"
-#include "trainer/optim/recipes.h"
 
 namespace composer {
 

@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,5 +51,9 @@ class Optimizer {
  protected:
   std::vector<ParamGroup> groups_;
 };
+
+class Model;
+// Makes the optimizer of a model's final parameters.
+using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(Model&)>;
 
 }  // namespace composer

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "trainer/core/model.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/optim/model_params.h"
 

@@ -2,14 +2,14 @@
 //   options.make_optimizer = AdamW(0.02);
 //   options.make_optimizer = DecoupledAdamW({.lr = 1e-3, .no_decay_on_bias_and_norm = true}, {.beta2 = 0.99});
 //   options.schedulers.push_back(CosineAnnealing({.alpha_f = 0.1, .t_warmup = Time::Batches(100)}));
-// Defaults are those of the YAML keys `optimizers` and `schedulers`: torch's for torch's optimizers, Composer's for its own.
+// Defaults are those of the YAML keys `optimizers` and `schedulers`: torch's for torch's optimizers, Composer's for its
+// own.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 
-#include "trainer/core/model.h"
+#include "trainer/core/optimizer.h"
 #include "trainer/core/scheduler.h"
 #include "trainer/optim/adam.h"
 #include "trainer/optim/decoupled_adamw.h"
@@ -23,10 +23,7 @@
 
 namespace composer {
 
-// Makes the optimizer of the model's final parameters. Throws StatusError for groups that MakeParamGroups refuses and
-// c10::ValueError for options out of range.
-using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(Model&)>;
-
+// A factory throws StatusError for groups that MakeParamGroups refuses, c10::ValueError for options out of range.
 OptimizerFactory Adam(double lr, const AdamOptions& options = {});
 OptimizerFactory Adam(const ParamGroupOptions& groups, const AdamOptions& options = {});
 OptimizerFactory AdamW(double lr, const AdamOptions& options = {});  // weight_decay 0.01

@@ -23,6 +23,7 @@
 #include "trainer/core/dataset.h"
 #include "trainer/core/engine.h"
 #include "trainer/core/logger.h"
+#include "trainer/core/optimizer.h"
 #include "trainer/core/state.h"
 #include "trainer/core/supervision.h"
 #include "trainer/options/activation_options.h"
@@ -113,7 +114,7 @@ struct TrainerOptions {
   TrainDataOptions train;
   std::vector<EvaluatorOptions> evaluators;
   // Called with the model's final parameters; required.
-  std::function<std::unique_ptr<Optimizer>(Model&)> make_optimizer;
+  OptimizerFactory make_optimizer;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   double scale_schedule_ratio = 1;  // of max_duration and of the schedules
   Time max_duration;      // > 0; not dur, nor iter without iteration_length. Default 0: Fit's duration decides
