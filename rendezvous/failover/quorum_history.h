@@ -60,9 +60,10 @@ class QuorumHistory {
     bool rival = false;                       // not before the newest world; see HeedRival
   };
 
-  // The nodes before the first world are counted by name, also those that went on with a world that ours does not
-  // follow. If a majority knows of that one (its nodes carry nothing of before it), it may go on without them: it, too,
-  // must agree. All worlds that such a majority knows of follow each other: of those that we hear of the newest counts.
+  // Makes a world that ours does not follow a rival whose majority must agree as well. The nodes before the first world
+  // are counted by name, including those that continued with another first world. If a majority knows of that world
+  // (its nodes carry no electorates before it), it may continue without the counted nodes. All worlds that such a
+  // majority knows of follow each other, so only the newest rival counts.
   void HeedRival(const Voter& voter);
   void Add(const proto::Electorate& world);
   void Count(const Voter& voter, int change);

@@ -1,6 +1,6 @@
-// What a launcher remembers of keys that are gone: another launcher's workers may delete what its own have set (the
-// parts of a checkpoint's manifest, which rank 0 reads and deletes), and nobody tells it. Without this it would keep
-// them all, and bring them back after a restart of the rendezvous.
+// Lets a launcher forget keys that are gone. Another launcher's workers may delete what its own workers have set (rank
+// 0 reads and deletes the parts of a checkpoint's manifest), and no message reports that. Without the sweep the launcher
+// would keep all of them and restore them after a restart of the rendezvous.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,9 +11,8 @@
 
 namespace composer {
 
-// Returns at once. When enough has come together since the last time, the store is asked which of the remembered keys
-// are still there, and the others are forgotten: one call each time that the memory has doubled. An answer that does
-// not come is no harm.
+// Returns at once. Each time that the remembered keys have doubled in size, it asks the store which of them are absent
+// and forgets those. A call that fails is harmless: the next one asks again.
 void ForgetDeletedKeys(const std::shared_ptr<KeyValueUpstream>& upstream, const proto::Caller& caller);
 
 }  // namespace composer

@@ -55,7 +55,7 @@ absl::StatusOr<Metrics> ReadMetrics(const MemoryMonitor::Options& options, const
   return DeviceMemoryMetrics(memory, options.memory_keys);
 }
 
-// The same names, in the same order: of a rank that cannot read.
+// Returns the metrics of a rank that cannot read its memory: the same names in the same order, all NaN.
 Metrics UnknownMetrics(const MemoryMonitor::Options& options, const at::Device& device) {
   Metrics metrics = device.is_cpu() ? ResidentMemoryMetrics({}) : DeviceMemoryMetrics({}, options.memory_keys);
   for (auto& [name, value] : metrics) value = std::numeric_limits<double>::quiet_NaN();
@@ -96,7 +96,7 @@ std::optional<Metrics> MemoryMonitor::Measure(const State& state) {
   return std::nullopt;
 }
 
-// All ranks are here, also those that cannot read or log nothing.
+// Every rank must come here, including those that cannot read their memory or have no logger.
 void MemoryMonitor::LogOverRanks(const std::optional<Metrics>& own, const State& state, Logger& logger) const {
   const Metrics metrics = own.has_value() ? *own : UnknownMetrics(options_, state.device);
   std::vector<double> values;

@@ -12,7 +12,7 @@
 namespace composer {
 namespace {
 
-// Number i of rank r at r * own.size() + i.
+// Returns value i of rank r at index r * own.size() + i.
 std::vector<double> OfAllRanks(absl::Span<const double> own, Communicator* communicator) {
   if (communicator == nullptr || own.empty()) return {own.begin(), own.end()};
   const auto count = static_cast<int64_t>(own.size());

@@ -1,4 +1,4 @@
-// What numbers that every rank has of its own are over all ranks: mean, least and greatest.
+// The mean, the minimum and the maximum over all ranks of numbers that each rank has.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,9 +14,9 @@ struct OverRanks {
   double avg, min, max;
 };
 
-// A collective, one all-gather: every rank calls it in the same order with as many numbers, and gets the same answer.
-// NaN: this rank does not know its number, and the others' count; all NaN where no rank knows. Null: one rank. Throws
-// what the communicator throws.
+// A collective, one all-gather: every rank must call it in the same order with the same number of values, and all get
+// the same answer. NaN means that this rank does not know a value; only the other ranks' values count then, and the
+// answer is NaN where no rank knows it. A null communicator means one rank. Throws what the communicator throws.
 std::vector<OverRanks> ValuesOverRanks(absl::Span<const double> own, Communicator* communicator);
 
 }  // namespace composer
