@@ -4,8 +4,10 @@
 #include <c10/util/Exception.h>
 
 #include <new>
+#include <system_error>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 
 namespace composer {
 namespace {
@@ -42,6 +44,14 @@ absl::Status StatusFromCurrentException() {
     return absl::InternalError(error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
     return OutOfMemoryStatus("out of host memory");
+  } catch (const std::system_error& error) {
+    // std::thread throws EAGAIN when there is no memory for a stack or the limit on threads is reached.
+    if (error.code() == std::errc::resource_unavailable_try_again)
+      return absl::ResourceExhaustedError(
+          absl::StrCat("cannot start a thread, out of memory or of threads (ulimit -u, "
+                       "the cgroup's pids.max): ",
+                       error.what()));
+    return absl::InternalError(error.what());
   } catch (const std::exception& error) {
     return absl::InternalError(error.what());
   } catch (...) {

@@ -1,6 +1,7 @@
 // This is the one translator between LibTorch's exceptions and absl::Status.
 //
 //   c10::OutOfMemoryError, std::bad_alloc            kResourceExhausted, marked as by OutOfMemoryStatus
+//   std::system_error with EAGAIN (no thread starts) kResourceExhausted
 //   c10::DistError and its children (store, network) kUnavailable
 //   NotImplementedError                              kUnimplemented
 //   ValueError, TypeError                            kInvalidArgument

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <new>
+#include <system_error>
 
 namespace composer {
 namespace {
@@ -21,6 +22,14 @@ TEST(TorchStatus, EachExceptionHasItsCode) {
   EXPECT_EQ(CatchTorch([] { throw StatusError(absl::DataLossError("torn")); }).code(), StatusCode::kDataLoss);
   EXPECT_EQ(CatchTorch([] { throw 7; }).code(), StatusCode::kUnknown);
   EXPECT_EQ(CatchTorch([] { return absl::CancelledError("drained"); }).code(), StatusCode::kCancelled);
+}
+
+TEST(TorchStatus, AThreadThatCannotStartNamesMemoryAndTheLimitOnThreads) {
+  const auto fail = [](std::errc code) { throw std::system_error(std::make_error_code(code)); };
+  const absl::Status status = CatchTorch([&] { fail(std::errc::resource_unavailable_try_again); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("out of memory or of threads"), std::string::npos);
+  EXPECT_EQ(CatchTorch([&] { fail(std::errc::io_error); }).code(), absl::StatusCode::kInternal);
 }
 
 TEST(TorchStatus, TheMessageHasNoBacktrace) {
