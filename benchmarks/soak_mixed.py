@@ -37,7 +37,8 @@ from bounded_job import processes_with
 STEPS_A_FAULT, SAVE, EVALUATE = 20, 10, 25
 RECOVERY_LIMIT_S = 90  # a stopped worker is detected after 20 s
 GONE_LIMIT_S = 5
-LEFT_LIMIT_S = 20  # by then, what another job has without naming it in a process is gone
+SWEEP_AGE_S = 62  # a start removes what a dead launch has not touched for a minute (launcher/process/leftovers.h)
+LEFT_LIMIT_S = 80  # by then, what another job has without naming it in a process is gone
 MOST_FAILURES = 30
 POLL_S = 0.005
 # The weights are counts out of 200.
@@ -334,7 +335,9 @@ class Soak:
         for sub in ("run", "tmp"):
             if left := [str(path) for path in (self.folder / sub).rglob("*")]:
                 self.fail(f"files are left: {left[:10]}")
-        for _ in range(LEFT_LIMIT_S):  # other jobs on this machine come and go
+        for second in range(LEFT_LIMIT_S):  # other jobs on this machine come and go
+            if second == SWEEP_AGE_S:  # what a launch left that died with its spawner, the next start removes
+                subprocess.run([self.options.bin / "composer", "-n", "1", "-c", "true"], env=self.run.env, check=True)
             left = sorted(path for path in things() - set(self.state["before"]) if not self.in_use(path))
             if not left:
                 break
