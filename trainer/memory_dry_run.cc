@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "trainer/collectives/dry_run_communicator.h"
-#include "trainer/core/random.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/init/construct_model.h"
 #include "trainer/loop/train_batch.h"
@@ -86,7 +85,6 @@ class DryRun {
   void Step(const Batch& batch, int64_t rows, bool measure) {
     state_.device_train_microbatch_size = shape_.leaves > 0 ? 0 : rows;
     state_.batch = batch;
-    SeedForStep(state_.seed, 0, state_.timestamp.batch);
     TrainBatch::Request request;
     request.global_samples = batch.num_samples * shape_.data_ranks();
     request.measure = measure;

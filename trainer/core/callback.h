@@ -4,12 +4,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "trainer/core/event.h"
+#include "trainer/core/optimizer.h"
 
 namespace composer {
 
@@ -59,17 +61,21 @@ class Algorithm {
   virtual bool Match(Event event, const State& state) const = 0;
   virtual absl::Status Apply(Event event, State& state, Logger& logger) = 0;
 
-  // These four describe the algorithm and must not change after construction. The trainer acts only on
-  // interpolates_loss so far; the user must take care of the others (ddp_config.find_unused_parameters; the job file
-  // names the algorithms when it loads).
+  // These describe the algorithm and must not change after construction.
   // It mixes the losses of two targets itself, so a second algorithm that does the same would spoil it.
   virtual bool interpolates_loss() const { return false; }
   // Some parameters may get no gradient in a step.
   virtual bool find_unused_parameters() const { return false; }
-  // It differentiates through the gradients, so backward must keep its graph.
+  // It differentiates through the gradients: after backward, until the step's next one, they have a graph. Only with
+  // one rank.
   virtual bool backwards_create_graph() const { return false; }
+  // It may add samples to a batch (reshape it), up to BATCH_START. The ranks then agree on the number of passes in a
+  // small collective of each step; removing samples needs none.
+  virtual bool adds_samples() const { return false; }
   // It changes the model such that the checkpoint can only be loaded with the algorithm applied.
   virtual bool required_on_load() const { return false; }
+  // Returns the optimizer to use in place of this one, which it may own. Called once, before INIT.
+  virtual std::unique_ptr<Optimizer> WrapOptimizer(std::unique_ptr<Optimizer> optimizer) { return optimizer; }
 
   // Returns references to the tensors to save and load now, the same list on all ranks. A background save takes its
   // snapshot before the next event.

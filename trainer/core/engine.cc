@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "trainer/core/random.h"
 #include "trainer/core/torch_status.h"
 
 namespace composer {
@@ -22,6 +23,22 @@ class MaybeSpan {
  private:
   std::optional<TraceSpan> span_;
 };
+
+// Returns whether what algorithms draw at the event is seeded by it: inside a pass it follows from the pass's seed, and
+// in evaluation from the step before it.
+bool DrawsByEvent(Event event) {
+  switch (event) {
+    case Event::kBeforeForward:
+    case Event::kAfterForward:
+    case Event::kBeforeLoss:
+    case Event::kAfterLoss:
+    case Event::kBeforeBackward:
+    case Event::kAfterBackward:
+      return false;
+    default:
+      return event <= Event::kFitEnd;
+  }
+}
 
 }  // namespace
 
@@ -86,6 +103,7 @@ absl::Status Engine::RunAlgorithms(Event event) {
       matching.push_back({entry.algorithm, entry.name, i});
   }
   if (matching.empty()) return absl::OkStatus();
+  if (DrawsByEvent(event)) SeedForEvent(state_.seed, state_.data_rank, state_.timestamp.batch, static_cast<int>(event));
   for (const AlgorithmPass& pass : passes_) matching = pass(std::move(matching), event);
   for (const NamedAlgorithm& item : matching) {
     AlgorithmEntry& entry = *algorithms_[item.index];

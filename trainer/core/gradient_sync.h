@@ -1,12 +1,14 @@
 // GradientSync turns the ranks' gradients into one sum: the seam between a training step and its strategy.
-// Implementations: GradientReducer (NO_SHARD, DDP) and Fsdp (the sharding strategies).
+// Implementations: LocalSync (one rank), GradientReducer (NO_SHARD, DDP), Fsdp (the sharding strategies) and
+// TensorParallelSync, around one of these.
 //
 //   sync.BeginStep(passes);
 //   for each microbatch: sync.BeginPass(); forward; [the last: write tail(), Arm(loss);] backward; sync.EndPass();
 //   write tail() unless tail_sent(); sync.Finish();      // now .grad of the parameters are the sums, tail() too
 //
 // A rank with fewer microbatches than others, or none, or one that fails in the middle, just calls Finish: the rest of
-// the step's collectives run with zeros, so that no rank waits for it.
+// the step's collectives run with zeros, so that no rank waits for it. If keeps_local(), a step may end without Arm and
+// Finish: the gradients are then this rank's own.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -44,6 +46,10 @@ class GradientSync {
   virtual bool gradients_finite() const = 0;
   // Returns the number of collectives of a step with one pass.
   virtual int64_t num_collectives_per_step() const = 0;
+  // True if gradients stay on the rank until they are armed and finished.
+  virtual bool keeps_local() const { return false; }
+  // True if there is nobody to sum with: the tail is what this rank wrote.
+  virtual bool is_alone() const { return false; }
 };
 
 }  // namespace composer

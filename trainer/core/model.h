@@ -49,6 +49,11 @@ class Model : public torch::nn::Module {
   virtual at::Tensor forward(const Batch& batch) = 0;
   // Returns the mean over the samples (or tokens) of the batch. Must not be called with an empty batch.
   virtual Loss loss(const at::Tensor& outputs, const Batch& batch) = 0;
+  // Returns the loss of each sample, [B], whose mean is loss() up to rounding (over tokens: up to their number by
+  // sample); for algorithms that choose samples. Throws c10::NotImplementedError where a model has none.
+  virtual at::Tensor sample_losses(const at::Tensor& /*outputs*/, const Batch& /*batch*/) {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "the model ", name(), " has no loss by sample (Model::sample_losses)");
+  }
   virtual at::Tensor eval_forward(const Batch& batch) { return forward(batch); }
   // Returns new metric objects, for training batches or for evaluation.
   virtual MetricList metrics(bool is_train) const = 0;

@@ -5,8 +5,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +26,26 @@ struct ParamGroup {
   double momentum = 0;
 };
 
+// A LossClosure evaluates the loss of the step's batch at the parameters as they are now, and leaves its gradients in
+// them: for optimizers that want both more than once in a step (SAM, LBFGS). Every call runs BEFORE_TRAIN_BATCH to
+// AFTER_TRAIN_BATCH, with the same random numbers (dropout); the first one's loss is logged. All ranks must make the
+// same calls. Source: the closures of mosaicml composer/trainer/trainer.py, _train_batch().
+class LossClosure {
+ public:
+  // kOwn leaves out the sum over ranks where the strategy allows it (one rank, DDP; not elastic), so that ranks have
+  // different gradients.
+  enum class Gradients { kOverRanks, kOwn };
+  virtual ~LossClosure() = default;
+  // Returns the loss, of the global batch with kOverRanks. Returns nullopt, never with kOwn, when the gradients are not
+  // finite and there must be no update: the caller then puts the parameters back as they were. It must do so as well
+  // when this throws.
+  virtual std::optional<double> Evaluate(Gradients gradients) = 0;
+  // Returns whether kOwn has an effect.
+  virtual bool keeps_own() const = 0;
+  // Returns the number of the step in the run, from 0.
+  virtual int64_t batch() const = 0;
+};
+
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 class Optimizer {
@@ -35,6 +57,9 @@ class Optimizer {
   // Makes one update with the current gradients. A parameter without a gradient is left alone. Runs under NoGradGuard.
   // Only Step changes the state, so a step is skipped by not calling it.
   virtual void Step() = 0;
+  // If true, StepWith is called in place of Step, without gradients. It runs with gradients enabled.
+  virtual bool needs_closure() const { return false; }
+  virtual void StepWith(LossClosure& /*closure*/) { Step(); }
   // Step for loss scaling. found_inf is a float tensor of one element on the parameters' device: 0 makes a step, 1
   // changes nothing, neither parameters nor state. The Adam and SGD families decide on the device without a host wait
   // (except SGD with dampening); this default reads found_inf, which waits for the device.
@@ -45,8 +70,8 @@ class Optimizer {
   // "<parameter>/exp_avg" [shape of the parameter], "group0/step" scalar, …
   virtual NamedTensors state() = 0;
 
-  std::vector<ParamGroup>& groups() { return groups_; }
-  const std::vector<ParamGroup>& groups() const { return groups_; }
+  virtual std::vector<ParamGroup>& groups() { return groups_; }
+  const std::vector<ParamGroup>& groups() const { return const_cast<Optimizer*>(this)->groups(); }
 
  protected:
   std::vector<ParamGroup> groups_;

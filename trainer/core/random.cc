@@ -13,6 +13,8 @@ uint64_t Finalise(uint64_t x) {
 }
 
 constexpr uint64_t kGamma = 0x9e3779b97f4a7c15ULL;
+// These keep what is drawn for different purposes apart.
+constexpr uint64_t kMicrobatchStream = 1, kEventStream = 2, kSampleStream = 3;
 
 }  // namespace
 
@@ -30,8 +32,19 @@ void SeedForConstruction(uint64_t seed) {
   torch::manual_seed(seed);
 }
 
-void SeedForStep(uint64_t seed, int rank, int64_t batch) {
-  torch::manual_seed(MixSeed(seed, static_cast<uint64_t>(rank), static_cast<uint64_t>(batch)));
+void SeedForMicrobatch(uint64_t seed, int64_t part, int64_t batch, int64_t microbatch) {
+  uint64_t key = MixSeed(seed, static_cast<uint64_t>(part), static_cast<uint64_t>(batch));
+  if (microbatch > 0) key = MixSeed(key, kMicrobatchStream, static_cast<uint64_t>(microbatch));
+  torch::manual_seed(key);
+}
+
+void SeedForEvent(uint64_t seed, int64_t rank, int64_t batch, int event) {
+  const uint64_t of_batch = MixSeed(seed, static_cast<uint64_t>(rank), static_cast<uint64_t>(batch));
+  torch::manual_seed(MixSeed(of_batch, kEventStream, static_cast<uint64_t>(event)));
+}
+
+uint64_t SeedOfSample(uint64_t seed, int64_t epoch, int64_t sample) {
+  return MixSeed(MixSeed(seed, kSampleStream, static_cast<uint64_t>(epoch)), 0, static_cast<uint64_t>(sample));
 }
 
 }  // namespace composer

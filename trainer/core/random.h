@@ -13,8 +13,13 @@ void SeedForConstruction(uint64_t seed);
 // Guards torch's generator for code that uses and restores it while other ranks, as threads, may seed it for
 // construction.
 std::mutex& DefaultGeneratorMutex();
-// Seeds the default generators for one training step of one rank (dropout, augmentation, …).
-void SeedForStep(uint64_t seed, int rank, int64_t batch);
+// Seeds the default generators for one pass of a training step (dropout): `part` is the data rank, or with
+// determinism: elastic the leaf.
+void SeedForMicrobatch(uint64_t seed, int64_t part, int64_t batch, int64_t microbatch);
+// Seeds them for what algorithms draw at an event that is not inside a pass, by its number in core/event.h.
+void SeedForEvent(uint64_t seed, int64_t rank, int64_t batch, int event);
+// Returns a seed for what is drawn for one sample (augmentation): the same on any rank, in any batch.
+uint64_t SeedOfSample(uint64_t seed, int64_t epoch, int64_t sample);
 // Returns a well-mixed 64-bit function of its arguments (SplitMix64's finaliser, chained). Source: Steele et al. 2014,
 // doi:10.1145/2660193.2660195.
 uint64_t MixSeed(uint64_t seed, uint64_t a, uint64_t b);

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,6 +79,8 @@ struct State {
   at::Tensor loss;                                             // of the microbatch, before weighting
   std::vector<std::pair<std::string, at::Tensor>> loss_parts;  // when the model has several losses; Loss::parts
   StepTotals step;
+  // Computes the loss in place of Model::loss, for algorithms that change it; empty: Model::loss.
+  std::function<Loss(const at::Tensor& outputs, const Batch& batch)> loss_function;
 
   // Settings.
   int64_t device_train_microbatch_size = 0;         // 0: the whole rank batch
@@ -103,6 +106,10 @@ struct State {
   // like StopTraining. Training goes on.
   void SaveCheckpoint() { save_requested = true; }
   bool save_requested = false;
+  // Leaves out the optimizer's update of this batch, if called up to AFTER_TRAIN_BATCH and on all ranks. The batch
+  // counts as trained.
+  void SkipUpdate() { skip_requested = true; }
+  bool skip_requested = false;
 
   Tracer* tracer = nullptr;  // not owned; set by a profiler for the batches that it records, null otherwise
 };

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "trainer/collectives/tree_sum.h"
@@ -30,8 +31,8 @@ ElasticStep::ElasticStep(State& state, const ElasticOptions& options, std::vecto
   totals_.resize(width);
 }
 
-Batch ElasticStep::Rows(const Batch& batch, const Microbatch& microbatch) {
-  Batch rows = batch.Slice(microbatch.begin, microbatch.end);
+Batch ElasticStep::Rows(const Batch& whole, const Microbatch& microbatch) const {
+  Batch rows = whole.Slice(microbatch.begin, microbatch.end);
   rows.inputs = rows.inputs.clone();
   if (rows.targets.defined()) rows.targets = rows.targets.clone();
   for (auto& [name, tensor] : rows.extra) tensor = tensor.clone();
@@ -44,8 +45,18 @@ void ElasticStep::BeginStep(int64_t global_samples) {
   leaves_ = NumLeaves(global_samples, options_.virtual_shards, state_.device_train_microbatch_size);
   sum_.Take();
   next_pass_ = 0;
+  more_parts_.clear();
   numbers_.assign(static_cast<size_t>(leaves_) * totals_.size(), 0);
   if (!buffers_.empty()) at::_foreach_copy_(start_buffers_, buffers_);
+}
+
+std::vector<Microbatch> ElasticStep::Plan(int64_t samples) const {
+  std::vector<Microbatch> plan = PlanLeaves(options_.place, leaves_, global_samples_);
+  TORCH_CHECK_VALUE(samples == (plan.empty() ? 0 : plan.back().end),
+                    "determinism: elastic: an algorithm changed the number of samples of this rank's batch from ",
+                    plan.empty() ? 0 : plan.back().end, " to ", samples,
+                    ", and which samples remain then depends on the number of ranks");
+  return plan;
 }
 
 int64_t ElasticStep::BufferVersions() const {
@@ -54,8 +65,8 @@ int64_t ElasticStep::BufferVersions() const {
   return sum;
 }
 
-void ElasticStep::BeginLeaf(int64_t leaf, LossSums& losses) {
-  SeedForStep(state_.seed, static_cast<int>(leaf), state_.timestamp.batch);
+void ElasticStep::BeginPart(const Microbatch& leaf, int64_t /*index*/, LossSums& losses) {
+  SeedForMicrobatch(state_.seed, leaf.leaf, state_.timestamp.batch, 0);
   for (const at::Tensor& param : params_) param.mutable_grad().reset();
   for (const auto& metric : state_.train_metrics) metric->Reset();
   losses.Reset();
@@ -67,7 +78,8 @@ void ElasticStep::SkipTo(int64_t pass) {
   for (; next_pass_ < pass; ++next_pass_) sum_.Add(TreeAccumulator::Term(params_.size()));
 }
 
-void ElasticStep::EndLeaf(int64_t leaf, LossSums& losses) {
+void ElasticStep::EndPart(const Microbatch& microbatch, LossSums& losses) {
+  const int64_t leaf = microbatch.leaf;
   const bool changed_buffers = BufferVersions() != versions_;
   if (leaf == first_leaf() && !buffers_.empty()) at::_foreach_copy_(first_buffers_, buffers_);
   const int64_t of_replica = leaves_ / options_.place.degrees.replicate;
@@ -81,14 +93,19 @@ void ElasticStep::EndLeaf(int64_t leaf, LossSums& losses) {
   sum_.Add(std::move(gradients));
   double* row = &numbers_[static_cast<size_t>(leaf) * totals_.size()];
   *row++ = losses.total();
-  for (const double part : losses.parts()) *row++ = part;
+  const std::vector<double>& parts = losses.parts();
+  const size_t sent = std::min<size_t>(parts.size(), StepMessage::kMaxLossParts);
+  std::copy_n(parts.begin(), sent, row);
+  row += StepMessage::kMaxLossParts;
+  more_parts_.resize(parts.size() - sent);
+  for (size_t i = 0; i < more_parts_.size(); ++i) more_parts_[i] += parts[sent + i];
   for (const auto& metric : state_.train_metrics) {
     for (const double sum : metric->sums()) *row++ = sum;
   }
   *row = changed_buffers && leaf == first_leaf() ? 1 : 0;
 }
 
-void ElasticStep::FinishLeaves() {
+void ElasticStep::FinishParts() {
   const torch::NoGradGuard no_grad;
   SkipTo(num_passes());
   TreeAccumulator::Term own = sum_.Take();
@@ -101,8 +118,9 @@ void ElasticStep::SumOverRanks(StepMessage& agreed) {
   std::vector<const void*> rows;
   for (size_t i = 0; i < numbers_.size(); i += totals_.size()) rows.push_back(&numbers_[i]);
   TreeSum(at::kDouble, rows, totals_.data(), static_cast<int64_t>(totals_.size()));
-  const double* next = totals_.data() + 1;
-  for (float& part : agreed.weighted_parts) part = static_cast<float>(*next++);
+  const double* next = totals_.data();
+  agreed.weighted_loss = *next++;
+  for (double& part : agreed.weighted_parts) part = *next++;
   for (const auto& metric : state_.train_metrics) {
     for (double& sum : metric->sums()) sum = *next++;
   }

@@ -1,9 +1,11 @@
-// TrainBatch makes one optimizer step: microbatches through forward, loss and backward; gradients summed over ranks;
-// the update.
+// TrainBatch makes one optimizer step: it accumulates gradients over microbatches and ranks, and updates the parameters
+// with them. An optimizer that evaluates the loss several times (Optimizer::needs_closure) accumulates as often as it
+// likes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,9 +14,8 @@
 #include "trainer/core/engine.h"
 #include "trainer/core/gradient_sync.h"
 #include "trainer/core/state.h"
-#include "trainer/elastic/elastic_step.h"
+#include "trainer/elastic/step_plan.h"
 #include "trainer/options/ddp_options.h"
-#include "trainer/step/finite_check.h"
 #include "trainer/step/loss_sums.h"
 #include "trainer/step/step_message.h"
 
@@ -22,9 +23,9 @@ namespace composer {
 
 // The loss of the global batch is the mean over its samples: each microbatch's mean loss is weighted by (its samples) /
 // (samples of the global batch), and gradients are summed over ranks. Neither the microbatch size nor an uneven split
-// among ranks therefore changes the result beyond rounding. A rank without samples takes part with zeros. With
-// accumulate_train_batch_on_tokens the same holds for the tokens that generate loss; their number over all ranks is
-// known only after the sum, so the gradients are divided by it then.
+// among ranks therefore changes the result beyond rounding. A rank without samples takes part with zeros. Samples are
+// those of the batches as algorithms left them; where the ranks know their number only after the sum, gradients are
+// divided by it then. With accumulate_train_batch_on_tokens the same holds for the tokens that generate loss.
 //
 // In elastic mode (elastic_step.h) the microbatches are the leaves of its tree, and sums over ranks go through the
 // reducer even when there is one rank.
@@ -35,62 +36,78 @@ namespace composer {
 //
 // If a loss or gradients are NaN or infinite (State::nan): each rank checks its gradients before they are summed, and
 // the verdict travels with the sums, so that all ranks stop, or skip the update, at the same step.
-class TrainBatch {
+//
+// The loss that is trained on, and logged, is state.loss after BEFORE_BACKWARD. Train metrics see the batch as it was
+// before BEFORE_FORWARD; algorithms replace its tensors and do not write into them. Autocast covers forward and loss.
+class TrainBatch final : private LossClosure {
  public:
   // All must outlive this object; the model's parameters must be final. `sync` sums gradients over ranks, with a tail
   // of TailLength, and in elastic mode with passes in the order of the tree; null means a GradientReducer with `ddp` if
   // there are several ranks. `communicator` has the ranks with other samples (State::data_rank), `tensor` those with
-  // the same; null if there are none.
+  // the same; null if there are none. Throws c10::ValueError when an algorithm's demands cannot be met.
   TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
              const DdpOptions& ddp = {}, const ElasticOptions& elastic = {}, Communicator* tensor = nullptr);
   // Returns the number of floats that the ranks send each other with a step's gradients.
   static int TailLength(const State& state);
 
   struct Request {
-    int64_t global_samples;  // in this global batch
+    int64_t global_samples;  // in this global batch, as the loader gave it
     bool measure;            // update the train metrics
-    StepMessage message;     // votes and seconds of this rank; Run fills in loss, samples and tokens
+    StepMessage message;     // this rank's votes and seconds, and samples and tokens of the loader; Run adds the rest
   };
   // Runs the step on state.batch (the whole rank batch). Fills state.step and returns the ranks' summed message. If its
   // out_of_memory is > 0, the step was discarded. Throws LibTorch's exceptions, and StatusError from callbacks.
   StepMessage Run(const Request& request);
 
-  // Returns the names of the model's several losses, known after the first step; the last step's values are in its
-  // StepMessage.
+  // Returns the names of the model's several losses, known after the first step, and the last step's values.
   const std::vector<std::string>& loss_part_names() const { return losses_.part_names(); }
-  int64_t collectives_per_step() const { return sync_ == nullptr ? 0 : sync_->num_collectives_per_step(); }
+  const std::vector<double>& loss_parts() const { return agreed_parts_; }
+  int64_t collectives_per_step() const { return sync_->num_collectives_per_step(); }
 
  private:
+  // Thrown through an optimizer when a rank ran out of memory.
+  struct Discarded {};
+
+  // LossClosure:
+  std::optional<double> Evaluate(Gradients gradients) override;
+  bool keeps_own() const override { return sync_->keeps_local() && !plan_->sums_at_the_end(); }
+  int64_t batch() const override { return state_.timestamp.batch; }
+
+  // Accumulate (train_batch_passes.cc).
+  void ReadAlgorithms(DdpOptions& ddp, bool alone);
+  // Takes the number of samples from the batch's tensors, which algorithms may have changed.
+  void CountRows();
+  // Returns the number of passes of the rank that has the most.
+  int64_t AgreeOnPasses(int64_t planned);
   // Returns the share of each microbatch in the step and fills in the message's loss_tokens. Throws c10::ValueError in
   // elastic mode if the targets do not determine them.
-  std::vector<double> Weights(const Request& request, const std::vector<Microbatch>& plan, StepMessage& message) const;
-  std::vector<Microbatch> PlanOf() const;
-  // Returns the number of the rank that has the most.
-  int64_t NumMicrobatches(const Request& request) const;
-  void RunMicrobatches(const Request& request, StepMessage& message);
-  // Makes a microbatch's rows of the whole rank batch the state's batch.
-  void TakeRows(const Batch& whole, const Microbatch& microbatch);
+  std::vector<double> Weights(const std::vector<Microbatch>& plan, StepMessage& message) const;
+  void RunPasses(bool sends, StepMessage& message);
   // Calls fn; an error in it names module, batch and samples (core/error_place.h).
   template <typename Fn>
   void WithPlace(absl::string_view stage, const Fn& fn);
-  void RunForward(bool measure);
+  void RunForward();
   void ComputeLoss();
   void RunBackward(double weight);
   // Must be called in a catch block. Rethrows what is not an out-of-memory, or cannot be recovered from.
-  void OnOutOfMemory(const StepMessage& message);
-  StepMessage ReduceOverRanks(const StepMessage& message);
-  void RestoreBuffers();
-  void Discard();
-  // Returns the factor that summed gradients and losses still need when the number of loss tokens was not known before:
-  // TokenScale / (number of loss tokens); otherwise 1.
-  double FactorAfterSum(const Request& request, const StepMessage& agreed) const;
-  // Returns, after AFTER_TRAIN_BATCH, whether the optimizer may make its step. Throws StatusError kInvalidArgument,
-  // which is not retried, when the run is to stop.
-  bool MayUpdate(bool gradients_finite);
-  absl::Status NotFinite(const std::string& what) const;
-  void CheckOwnGradients();
+  void OnOutOfMemory();
+
+  // Sum and update (train_batch_update.cc).
+  StepMessage SumOverRanks(const StepMessage& message);
+  void SumMoreParts(const StepMessage& agreed);
+  // Returns the factor that summed gradients and losses still need when the number of samples or loss tokens was not
+  // known before.
+  double FactorAfterSum(const StepMessage& agreed) const;
+  // Takes the losses of the step's first evaluation that was summed.
+  void Settle(const StepMessage& agreed, double factor);
   // Scales gradients. Returns false if they are not finite, on this rank or another, and the update must be skipped.
   bool PrepareGradients(double factor);
+  // Returns whether a step whose loss or gradients are not finite may be made all the same. Throws StatusError
+  // kInvalidArgument, which is not retried, when the run is to stop.
+  bool MayUpdateWithNan(double loss);
+  absl::Status NotFinite(const std::string& what) const;
+  void RestoreBuffers();
+  void Discard();
   // The tail is a StepMessage, followed by the sums of the train metrics.
   void FillTail(StepMessage message);
   StepMessage ReadTail();
@@ -98,17 +115,26 @@ class TrainBatch {
 
   State& state_;
   Engine& engine_;
+  Communicator& communicator_;
   std::vector<at::Tensor> params_;
-  std::unique_ptr<ElasticStep> elastic_;  // null: not elastic
+  std::unique_ptr<StepPlan> plan_;
   std::unique_ptr<GradientSync> own_sync_, tensor_sync_;
-  GradientSync* sync_;  // null: one rank
-  int world_size_;
+  GradientSync* sync_;
   at::Tensor weight_;  // scalar; backward starts from this gradient
-  LossSums losses_;
+  bool creates_graph_ = false, agrees_on_passes_ = false, edits_batches_ = false;  // some algorithm does
   // These are the model's buffers, now and before the step; used with auto_microbatch or on_nan: skip, which undo a
   // step.
   std::vector<at::Tensor> buffers_, saved_buffers_;
-  FiniteCheck check_;  // for the gradients of one rank alone
+
+  // The step in progress.
+  Request request_{};
+  LossSums losses_, repeated_losses_;  // of its first evaluation, of later ones
+  int evaluations_ = 0;                // that have begun
+  bool out_of_memory_ = false;         // in an evaluation whose gradients stay here
+  bool finite_ = true;                 // loss and gradients, so far
+  bool overflowed_ = false;            // gradients that the scaler has scaled, so far
+  std::optional<StepMessage> agreed_;  // of the first evaluation that was summed
+  std::vector<double> agreed_parts_;   // likewise
 };
 
 }  // namespace composer

@@ -1,9 +1,10 @@
 // What becomes of a step's gradients: they are summed over ranks with the step's message, checked and scaled; then the
-// update is made or skipped, or the step is discarded. How they come about is in train_batch.cc.
+// update is made or skipped, or the step is discarded. How they come about is in train_batch_passes.cc.
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/DeviceAccelerator.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -14,22 +15,44 @@
 
 namespace composer {
 
-StepMessage TrainBatch::ReduceOverRanks(const StepMessage& message) {
-  if (sync_ == nullptr) {
+StepMessage TrainBatch::SumOverRanks(const StepMessage& message) {
+  const TraceSpan span(state_.tracer, kReduceSpan);
+  plan_->FinishParts();
+  if (sync_->is_alone()) {
+    sync_->Finish();  // before the first wait for the GPU
     StepMessage own = message;
-    CheckOwnGradients();  // before the first wait for the GPU
-    own.weighted_loss = static_cast<float>(losses_.total());
-    for (size_t i = 0; i < own.weighted_parts.size(); ++i)
-      own.weighted_parts[i] = static_cast<float>(losses_.parts()[i]);
+    own.weighted_loss = losses_.total();
     return own;
   }
-  const TraceSpan span(state_.tracer, kReduceSpan);
-  if (elastic_ != nullptr) elastic_->FinishLeaves();
-  if (message.samples == 0 || message.out_of_memory > 0 || elastic_ != nullptr) FillTail(message);
+  if (!sync_->tail_sent()) FillTail(message);
   sync_->Finish();
   StepMessage agreed = ReadTail();
-  if (elastic_ != nullptr) elastic_->SumOverRanks(agreed);
+  plan_->SumOverRanks(agreed);
   return agreed;
+}
+
+void TrainBatch::Settle(const StepMessage& agreed, double factor) {
+  agreed_ = agreed;
+  if (sync_->is_alone()) {
+    agreed_parts_ = losses_.parts();
+  } else {
+    const size_t known = losses_.part_names().size();
+    agreed_parts_.assign(agreed.weighted_parts.begin(), agreed.weighted_parts.end());
+    if (agreed.with_more_parts > 0) SumMoreParts(agreed);
+    agreed_parts_.resize(std::max(known, agreed_parts_.size()));
+  }
+  for (double& part : agreed_parts_) part *= factor;
+  state_.step = {agreed.weighted_loss * factor, agreed.samples, agreed.tokens};
+}
+
+// A rank without samples does not know how many parts there are.
+void TrainBatch::SumMoreParts(const StepMessage& agreed) {
+  std::vector<double> more = plan_->MoreParts(losses_);
+  double total = static_cast<double>(more.size());
+  communicator_.AllReduceSum(absl::MakeSpan(&total, 1));
+  more.resize(static_cast<size_t>(total) / static_cast<size_t>(agreed.with_more_parts));
+  communicator_.AllReduceSum(absl::MakeSpan(more));
+  agreed_parts_.insert(agreed_parts_.end(), more.begin(), more.end());
 }
 
 void TrainBatch::Discard() {
@@ -41,22 +64,8 @@ void TrainBatch::Discard() {
   if (!state_.device.is_cpu()) at::getDeviceAllocator(state_.device.type())->emptyCache();
 }
 
-void TrainBatch::CheckOwnGradients() {
-  check_.Reset();
-  if (state_.scaler) return;
-  if (state_.device.is_cpu()) {
-    for (const at::Tensor& param : params_) check_.Add(param.grad());
-    return;
-  }
-  std::vector<at::Tensor> grads;
-  for (const at::Tensor& param : params_) grads.push_back(param.grad());
-  check_.Add(grads);
-}
-
-bool TrainBatch::MayUpdate(bool gradients_finite) {
-  const double loss = state_.step.loss;
-  const NanPolicy::Action action = state_.nan.OnStep(std::isfinite(loss) && gradients_finite);
-  if (action == NanPolicy::Action::kUpdate && state_.nan.in_a_row() == 0) return true;
+bool TrainBatch::MayUpdateWithNan(double loss) {
+  const NanPolicy::Action action = state_.nan.OnStep(false);
   const std::string what = absl::StrCat(
       std::isfinite(loss) ? absl::StrCat("a gradient of batch ", state_.timestamp.batch + 1, " (epoch ",
                                          state_.timestamp.epoch, ") is NaN or infinite, at a loss of ", loss)
@@ -104,25 +113,31 @@ void TrainBatch::RestoreBuffers() {
 }
 
 void TrainBatch::FillTail(StepMessage message) {
-  message.weighted_loss = static_cast<float>(losses_.total());
-  for (size_t i = 0; i < message.weighted_parts.size(); ++i)
-    message.weighted_parts[i] = static_cast<float>(losses_.parts()[i]);
+  const std::vector<double>& parts = losses_.parts();
+  message.weighted_loss = losses_.total();
+  std::copy_n(parts.begin(), std::min(parts.size(), message.weighted_parts.size()), message.weighted_parts.begin());
+  message.with_more_parts = plan_->MoreParts(losses_).empty() ? 0 : 1;
   const bool counts = state_.tensor_rank == 0;  // the others have the same samples
-  const absl::Span<float> tail = sync_->tail();
-  (counts ? message : message.VotesOnly()).Encode(tail);
-  size_t next = StepMessage::kLength;
+  (counts ? message : message.VotesOnly()).Encode(sync_->tail());
+  float* next = sync_->tail().data() + StepMessage::kLength;
   for (const auto& metric : state_.train_metrics) {
-    for (const double sum : metric->sums()) tail[next++] = counts ? static_cast<float>(sum) : 0;
+    for (const double sum : metric->sums()) {
+      WireNumber::Put(counts && !agreed_ ? sum : 0, next);
+      next += WireNumber::kLength;
+    }
   }
 }
 
 StepMessage TrainBatch::ReadTail() {
-  const absl::Span<const float> tail = sync_->tail();
-  size_t next = StepMessage::kLength;
+  const float* next = sync_->tail().data() + StepMessage::kLength;
   for (const auto& metric : state_.train_metrics) {
-    for (double& sum : metric->sums()) sum = tail[next++];
+    if (agreed_) break;  // the sums of the step's first evaluation stay
+    for (double& sum : metric->sums()) {
+      sum = WireNumber::Get(next);
+      next += WireNumber::kLength;
+    }
   }
-  return StepMessage::Decode(tail);
+  return StepMessage::Decode(sync_->tail());
 }
 
 }  // namespace composer

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "trainer/core/random.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/optim/apply_schedulers.h"
 #include "trainer/optim/observe_metrics.h"
@@ -93,6 +92,8 @@ absl::Status TrainLoop::RunEpoch() {
 void TrainLoop::LoadBatch() {
   const TraceSpan span(state_.tracer, kDataloaderSpan);
   state_.batch = parts_.train_batches.Load(state_.timestamp.epoch, state_.timestamp.batch_in_epoch).To(state_.device);
+  loaded_samples_ = state_.batch.num_samples;
+  loaded_tokens_ = state_.batch.num_tokens;
 }
 
 bool TrainLoop::AtIterationStart() const {
@@ -148,12 +149,14 @@ void TrainLoop::Step() {
   const int64_t interval = parts_.train_metrics_interval;
   request.measure = interval > 0 && (state_.timestamp.batch + 1) % interval == 0;
   request.message = OwnMessage();
+  request.message.samples = loaded_samples_;
+  request.message.tokens = loaded_tokens_;
   const StepMessage agreed = RunStep(request);
   drain_ = agreed.drain_votes > 0;
   stop_ = stop_ || agreed.stop_votes > 0;
   save_failed_ = agreed.save_failures > 0;
   save_asked_ = agreed.save_votes > 0;
-  LogStep(agreed, request.measure);
+  LogStep(request.measure);
   state_.previous_timestamp = state_.timestamp;
   if (state_.lagging) state_.lagging = state_.timestamp;
   state_.timestamp.ToNextBatch(agreed.samples, agreed.tokens, absl::Seconds(agreed.seconds));
@@ -161,7 +164,6 @@ void TrainLoop::Step() {
 
 StepMessage TrainLoop::RunStep(TrainBatch::Request request) {
   for (;;) {
-    SeedForStep(state_.seed, state_.data_rank, state_.timestamp.batch);
     const StepMessage agreed = train_batch_.Run(request);
     if (!state_.auto_microbatch) return agreed;
     MicrobatchPolicy& policy = *state_.auto_microbatch;
@@ -194,12 +196,12 @@ StepMessage TrainLoop::OwnMessage() {
   return message;
 }
 
-void TrainLoop::LogStep(const StepMessage& agreed, bool measured) {
+void TrainLoop::LogStep(bool measured) {
   parts_.logger.Log(loss_id_, state_.step.loss);
   const std::vector<std::string>& names = train_batch_.loss_part_names();
   for (size_t i = part_ids_.size(); i < names.size(); ++i)
     part_ids_.push_back(parts_.logger.Intern(absl::StrCat("loss/train/", names[i])));
-  for (size_t i = 0; i < part_ids_.size(); ++i) parts_.logger.Log(part_ids_[i], agreed.weighted_parts[i]);
+  for (size_t i = 0; i < part_ids_.size(); ++i) parts_.logger.Log(part_ids_[i], train_batch_.loss_parts()[i]);
   if (const int64_t skipped = state_.nan.skipped_steps(); skipped > 0)
     parts_.logger.Log("nan/skipped_steps", static_cast<double>(skipped));
   if (!measured) return;

@@ -72,7 +72,7 @@ class TrainLoop {
   // Runs the step, and repeats it with smaller microbatches as long as a rank runs out of memory.
   StepMessage RunStep(TrainBatch::Request request);
   StepMessage OwnMessage();
-  void LogStep(const StepMessage& agreed, bool measured);
+  void LogStep(bool measured);
   void Evaluate(Event event);
   void Generate(Event event);
   void Fire(Event event);
@@ -87,10 +87,11 @@ class TrainLoop {
   TrainBatch train_batch_;
   ScheduleContext schedule_;
   absl::Time step_started_;
-  bool drain_ = false;        // agreed on by all ranks
-  bool stop_ = false;         // agreed on by all ranks
-  bool save_asked_ = false;   // agreed on by all ranks: a checkpoint now
-  bool save_failed_ = false;  // agreed on by all ranks
+  int64_t loaded_samples_ = 0, loaded_tokens_ = 0;  // in this batch, before algorithms change it: what clocks count
+  bool drain_ = false;                              // agreed on by all ranks
+  bool stop_ = false;                               // agreed on by all ranks
+  bool save_asked_ = false;                         // agreed on by all ranks: a checkpoint now
+  bool save_failed_ = false;                        // agreed on by all ranks
   Logger::MetricId loss_id_;
   std::vector<Logger::MetricId> part_ids_;  // for the model's several losses
   std::vector<Logger::MetricId> metric_ids_;

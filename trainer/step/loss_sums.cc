@@ -8,43 +8,50 @@
 namespace composer {
 
 void LossSums::Reset() {
-  sums_.fill(0);
+  total_ = 0;
+  std::fill(parts_.begin(), parts_.end(), 0);
   on_device_.reset();
 }
 
 void LossSums::Add(double weight, const at::Tensor& loss, const Parts& parts) {
   const torch::NoGradGuard no_grad;
-  const size_t num_parts = std::min<size_t>(parts.size(), StepMessage::kMaxLossParts);
   if (part_names_.empty()) {
-    for (size_t i = 0; i < num_parts; ++i) part_names_.push_back(parts[i].first);
+    for (const auto& [name, scalar] : parts) part_names_.push_back(name);
+    parts_.resize(parts.size());
   }
+  TORCH_CHECK_VALUE(parts.empty() || parts.size() == part_names_.size(), "the model's loss has ", parts.size(),
+                    " parts; in the first batch it had ", part_names_.size());
   if (loss.is_cpu()) {
-    sums_[0] += weight * loss.item<double>();
-    for (size_t i = 0; i < num_parts; ++i) sums_[1 + i] += weight * parts[i].second.item<double>();
+    total_ += weight * loss.item<double>();
+    for (size_t i = 0; i < parts.size(); ++i) parts_[i] += weight * parts[i].second.item<double>();
     return;
   }
-  if (!on_device_.defined())
-    on_device_ = torch::zeros({1 + StepMessage::kMaxLossParts}, loss.options().dtype(torch::kDouble));
+  const auto length = static_cast<int64_t>(1 + parts_.size());
+  if (!on_device_.defined() || on_device_.numel() != length) {
+    ReadDevice();
+    on_device_ = torch::zeros({length}, loss.options().dtype(torch::kDouble));
+  }
   on_device_.select(0, 0).add_(loss.detach().squeeze(), weight);
-  for (size_t i = 0; i < num_parts; ++i)
+  for (size_t i = 0; i < parts.size(); ++i)
     on_device_.select(0, 1 + static_cast<int64_t>(i)).add_(parts[i].second.detach().squeeze(), weight);
 }
 
 void LossSums::ReadDevice() {
   if (!on_device_.defined()) return;
   const at::Tensor host = on_device_.cpu();
-  for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += host.data_ptr<double>()[i];
+  const double* sums = static_cast<const double*>(host.const_data_ptr());
+  total_ += sums[0];
+  for (size_t i = 0; i + 1 < static_cast<size_t>(host.numel()); ++i) parts_[i] += sums[1 + i];
   on_device_.reset();
 }
 
 double LossSums::total() {
   ReadDevice();
-  return sums_[0];
+  return total_;
 }
 
-const std::array<double, StepMessage::kMaxLossParts>& LossSums::parts() {
+const std::vector<double>& LossSums::parts() {
   ReadDevice();
-  std::copy(sums_.begin() + 1, sums_.end(), parts_.begin());
   return parts_;
 }
 

@@ -4,12 +4,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "trainer/step/step_message.h"
 
 namespace composer {
 
@@ -18,20 +15,21 @@ class LossSums {
   using Parts = std::vector<std::pair<std::string, at::Tensor>>;
 
   void Reset();
-  // Adds weight * loss, and weight * each part (the first StepMessage::kMaxLossParts). All are scalars.
+  // Adds weight * loss, and weight * each part. All are scalars; the parts have the same order in every call.
   void Add(double weight, const at::Tensor& loss, const Parts& parts);
   // Waits for the GPU.
   double total();
-  const std::array<double, StepMessage::kMaxLossParts>& parts();
+  // Waits for the GPU. As long as part_names(), hence empty before the first Add that had parts.
+  const std::vector<double>& parts();
   // Returns the names of the parts, taken from the first Add that had any.
   const std::vector<std::string>& part_names() const { return part_names_; }
 
  private:
   void ReadDevice();
 
-  std::array<double, 1 + StepMessage::kMaxLossParts> sums_{};  // total, then parts
-  std::array<double, StepMessage::kMaxLossParts> parts_{};
-  at::Tensor on_device_;  // same layout, double, not yet in sums_
+  double total_ = 0;
+  std::vector<double> parts_;
+  at::Tensor on_device_;  // total, then parts, in double; not yet in the sums
   std::vector<std::string> part_names_;
 };
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/step/step_message.h"
 
-#include <algorithm>
-
 namespace composer {
 namespace {
 
@@ -24,38 +22,38 @@ int64_t GetCount(const float* in) {
 StepMessage StepMessage::VotesOnly() const {
   StepMessage votes = *this;
   votes.weighted_loss = 0;
-  votes.samples = votes.tokens = votes.loss_tokens = 0;
+  votes.samples = votes.tokens = votes.trained_samples = votes.loss_tokens = 0;
   votes.weighted_parts.fill(0);
+  votes.with_more_parts = 0;
   return votes;
 }
 
 void StepMessage::Encode(absl::Span<float> out) const {
-  out[0] = weighted_loss;
-  out[1] = static_cast<float>(stop_votes);
-  out[2] = static_cast<float>(drain_votes);
-  out[3] = static_cast<float>(out_of_memory);
-  out[4] = seconds;
-  PutCount(samples, &out[5]);
-  PutCount(tokens, &out[8]);
-  PutCount(loss_tokens, &out[11]);
-  out[14] = static_cast<float>(save_failures);
-  out[15] = static_cast<float>(save_votes);
-  std::copy(weighted_parts.begin(), weighted_parts.end(), &out[16]);
+  float* next = out.data();
+  for (const int votes : {stop_votes, drain_votes, out_of_memory, save_failures, save_votes, with_more_parts})
+    *next++ = static_cast<float>(votes);
+  *next++ = seconds;
+  for (const int64_t count : {samples, tokens, trained_samples, loss_tokens}) {
+    PutCount(count, next);
+    next += kLimbs;
+  }
+  WireNumber::Put(weighted_loss, next);
+  for (const double part : weighted_parts) WireNumber::Put(part, next += WireNumber::kLength);
 }
 
 StepMessage StepMessage::Decode(absl::Span<const float> in) {
   StepMessage message;
-  message.weighted_loss = in[0];
-  message.stop_votes = static_cast<int>(in[1]);
-  message.drain_votes = static_cast<int>(in[2]);
-  message.out_of_memory = static_cast<int>(in[3]);
-  message.seconds = in[4];
-  message.samples = GetCount(&in[5]);
-  message.tokens = GetCount(&in[8]);
-  message.loss_tokens = GetCount(&in[11]);
-  message.save_failures = static_cast<int>(in[14]);
-  message.save_votes = static_cast<int>(in[15]);
-  std::copy_n(&in[16], kMaxLossParts, message.weighted_parts.begin());
+  const float* next = in.data();
+  for (int* votes : {&message.stop_votes, &message.drain_votes, &message.out_of_memory, &message.save_failures,
+                     &message.save_votes, &message.with_more_parts})
+    *votes = static_cast<int>(*next++);
+  message.seconds = *next++;
+  for (int64_t* count : {&message.samples, &message.tokens, &message.trained_samples, &message.loss_tokens}) {
+    *count = GetCount(next);
+    next += kLimbs;
+  }
+  message.weighted_loss = WireNumber::Get(next);
+  for (double& part : message.weighted_parts) part = WireNumber::Get(next += WireNumber::kLength);
   return message;
 }
 

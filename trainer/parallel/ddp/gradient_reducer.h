@@ -64,6 +64,7 @@ class GradientReducer final : public GradientSync {
   bool tail_sent() const override { return armed_ && rounds_left_ == 1 && next_bucket_ == buckets_.size(); }
   bool gradients_finite() const override { return finite_; }
   int64_t num_collectives_per_step() const override { return num_buckets() + (compresses() ? 1 : 0); }
+  bool keeps_local() const override { return options_.sync_strategy != DdpSyncStrategy::kMultiAutoSync; }
 
   int64_t num_buckets() const { return static_cast<int64_t>(buckets_.size()); }
   // Returns the indices of the parameters in the order of their places in the buckets.

@@ -4,7 +4,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "trainer/core/communicator.h"
@@ -14,40 +13,24 @@ namespace composer {
 
 class TensorParallelSync final : public GradientSync {
  public:
-  // `data` has a tail of that length; null if there is one data-parallel rank. `params` are those that get gradients.
-  // All must outlive this object.
-  TensorParallelSync(GradientSync* data, Communicator& tensor, int tail_length, std::vector<at::Tensor> params)
-      : data_(data),
-        tensor_(tensor),
-        params_(std::move(params)),
-        own_tail_(data == nullptr ? static_cast<size_t>(tail_length) : 0) {}
+  // Both must outlive this object.
+  TensorParallelSync(GradientSync& data, Communicator& tensor) : data_(data), tensor_(tensor) {}
 
-  void BeginStep(int64_t passes) override {
-    if (data_ != nullptr) data_->BeginStep(passes);
-  }
-  void BeginPass() override {
-    if (data_ != nullptr) data_->BeginPass();
-  }
-  void EndPass() override {
-    if (data_ != nullptr) data_->EndPass();
-  }
-  void Arm(const at::Tensor& loss) override {
-    if (data_ != nullptr) data_->Arm(loss);
-  }
+  void BeginStep(int64_t passes) override { data_.BeginStep(passes); }
+  void BeginPass() override { data_.BeginPass(); }
+  void EndPass() override { data_.EndPass(); }
+  void Arm(const at::Tensor& loss) override { data_.Arm(loss); }
   void Finish() override;
-  absl::Span<float> tail() override { return data_ == nullptr ? absl::MakeSpan(own_tail_) : data_->tail(); }
-  bool tail_sent() const override { return data_ != nullptr && data_->tail_sent(); }
+  absl::Span<float> tail() override { return data_.tail(); }
+  bool tail_sent() const override { return data_.tail_sent(); }
   bool gradients_finite() const override { return finite_; }
   // Does not count the model's own collectives in forward and backward.
-  int64_t num_collectives_per_step() const override {
-    return 1 + (data_ == nullptr ? 0 : data_->num_collectives_per_step());
-  }
+  int64_t num_collectives_per_step() const override { return 1 + data_.num_collectives_per_step(); }
+  bool keeps_local() const override { return data_.keeps_local(); }
 
  private:
-  GradientSync* data_;
+  GradientSync& data_;
   Communicator& tensor_;
-  std::vector<at::Tensor> params_;
-  std::vector<float> own_tail_;
   std::vector<float> sums_;  // the tail, and whether gradients are finite
   bool finite_ = true;
 };

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/algorithms/optimisation/gradient_clipping.h"
+
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "trainer/core/model_sharding.h"
+#include "trainer/core/state.h"
+#include "trainer/parallel/norms/adaptive_clipping.h"
+#include "trainer/parallel/norms/gradient_norm.h"
+
+namespace composer {
+namespace {
+
+// A parameter with two names is clipped once.
+std::vector<at::Tensor> ClippedOnce(const Model& model) {
+  std::vector<at::Tensor> params;
+  absl::flat_hash_set<const void*> seen;
+  for (const at::Tensor& param : model.parameters()) {
+    if (param.grad().defined() && seen.insert(param.unsafeGetTensorImpl()).second) params.push_back(param);
+  }
+  return params;
+}
+
+}  // namespace
+
+absl::Status GradientClipping::Apply(Event event, State& state, Logger& /*logger*/) {
+  if (event == Event::kInit) {
+    if (type_ == ClippingType::kAdaptive && state.data_ranks != state.world_size)
+      return absl::InvalidArgumentError(
+          "clipping_type: adaptive needs whole rows of each parameter, which tensor_parallel_degree spreads over "
+          "ranks; use norm or value");
+    return absl::OkStatus();
+  }
+  const std::vector<at::Tensor> params = ClippedOnce(*state.model);
+  switch (type_) {
+    case ClippingType::kNorm:
+      ClipGradientsByNorm(params, threshold_, state.sharding);
+      break;
+    case ClippingType::kValue:
+      ClipGradientsByValue(params, threshold_);
+      break;
+    case ClippingType::kAdaptive:
+      ClipGradientsAdaptively(params, threshold_, state.sharding);
+      break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace composer
