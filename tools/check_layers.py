@@ -38,7 +38,7 @@ LEVELS = {
         "step loss", "core", "init options", "collectives", "parallel/activations",
         "data metrics memory optim algorithms loggers profiler",
         "parallel/fsdp parallel/ddp parallel/tensor elastic", "parallel/norms models",
-        "callbacks/stops callbacks/monitors callbacks/memory", "callbacks/output", "resume", "loop", ""],
+        "algorithms/optimisation callbacks/stops callbacks/monitors callbacks/memory", "callbacks/output", "resume", "loop", ""],
 }
 LIBRARIES = [
     (re.compile(r"^(torch|ATen|c10)/"), {"checkpoint", "trainer", "fault", "job", "worker"}),

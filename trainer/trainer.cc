@@ -20,7 +20,6 @@
 #include "trainer/loop/predict_loop.h"
 #include "trainer/memory/out_of_memory_facts.h"
 #include "trainer/optim/apply_schedulers.h"
-#include "trainer/optim/muon.h"
 #include "trainer/parallel/activations/wrap_activations.h"
 
 namespace composer {
@@ -130,11 +129,15 @@ void Trainer::BuildState() {
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   parallel_->Shard(state_);
   state_.optimizer = options_.make_optimizer(*state_.model);
-  if (state_.sharding != nullptr && dynamic_cast<const MuonOptimizer*>(state_.optimizer.get()) != nullptr) {
+  const absl::string_view whole = state_.optimizer->needs_whole_parameters();
+  if (state_.sharding != nullptr && !whole.empty()) {
     ThrowIfError(absl::InvalidArgumentError(
-        "optimizers: muon needs whole matrices, and sharding leaves a rank pieces of them; use fsdp's "
-        "sharding_strategy NO_SHARD and a tensor_parallel_degree of 1, or another optimizer"));
+        absl::StrCat("optimizers: ", whole,
+                     ", and sharding leaves a rank pieces of them; use fsdp's sharding_strategy NO_SHARD and "
+                     "a tensor_parallel_degree of 1, or another optimizer")));
   }
+  for (const auto& algorithm : options_.algorithms)
+    state_.optimizer = algorithm->WrapOptimizer(std::move(state_.optimizer), state_);
   parallel_->LogPlan(state_);
   state_.schedulers = std::move(options_.schedulers);
   state_.algorithms = std::move(options_.algorithms);

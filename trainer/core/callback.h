@@ -74,8 +74,10 @@ class Algorithm {
   virtual bool adds_samples() const { return false; }
   // It changes the model such that the checkpoint can only be loaded with the algorithm applied.
   virtual bool required_on_load() const { return false; }
-  // Returns the optimizer to use in place of this one, which it may own. Called once, before INIT.
-  virtual std::unique_ptr<Optimizer> WrapOptimizer(std::unique_ptr<Optimizer> optimizer) { return optimizer; }
+  // Returns the optimizer to use in place of this one, which it may own. Called once, before INIT; `state` outlives it.
+  virtual std::unique_ptr<Optimizer> WrapOptimizer(std::unique_ptr<Optimizer> optimizer, const State& /*state*/) {
+    return optimizer;
+  }
 
   // Returns references to the tensors to save and load now, the same list on all ranks. A background save takes its
   // snapshot before the next event.
