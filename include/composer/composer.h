@@ -72,6 +72,9 @@
 
 // Algorithms.
 #include "trainer/algorithms/ema.h"
+#include "trainer/algorithms/optimisation/gradient_clipping.h"
+#include "trainer/algorithms/optimisation/sam.h"
+#include "trainer/algorithms/optimisation/selective_backprop.h"
 #include "trainer/algorithms/ema_options.h"
 
 // Callbacks.
