@@ -31,6 +31,9 @@ class Callback {
   // Called once when the run is over, whether or not it succeeded (even if INIT failed), to finish files and stop
   // threads. A failure is logged and does not change the status of the run.
   virtual absl::Status Close(State& state, Logger& logger) { return absl::OkStatus(); }
+  // Called once after every callback was closed, unless this one's Close failed, to give up what others may have used
+  // while they closed. A failure is logged.
+  virtual absl::Status PostClose() { return absl::OkStatus(); }
   // Returns one JSON value for the checkpoint, or "" when there is nothing to keep.
   virtual std::string SaveState() const { return ""; }
   virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
