@@ -29,6 +29,12 @@
 // Models, losses, metrics.
 #include "trainer/core/metric.h"
 #include "trainer/core/model.h"
+#include "trainer/layers/attention_core.h"
+#include "trainer/layers/layer.h"
+#include "trainer/layers/layer_list.h"
+#include "trainer/layers/replace_layers.h"
+#include "trainer/layers/slot.h"
+#include "trainer/layers/torch_layers.h"
 #include "trainer/loss/binary_cross_entropy.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/loss/dice_loss.h"
