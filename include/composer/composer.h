@@ -79,6 +79,10 @@
 // Algorithms.
 #include "trainer/algorithms/ema.h"
 #include "trainer/algorithms/ema_options.h"
+#include "trainer/algorithms/surgery/blur_pool.h"
+#include "trainer/algorithms/surgery/low_precision_layer_norm.h"
+#include "trainer/algorithms/surgery/squeeze_excite.h"
+#include "trainer/algorithms/surgery/surgery.h"
 
 // Callbacks.
 #include "trainer/callbacks/memory/free_outputs.h"

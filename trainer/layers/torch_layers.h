@@ -31,6 +31,7 @@ using EmbeddingLayer = TorchLayer<torch::nn::EmbeddingImpl>;
 using MaxPool2dLayer = TorchLayer<torch::nn::MaxPool2dImpl>;
 using ReluLayer = TorchLayer<torch::nn::ReLUImpl>;
 using GeluLayer = TorchLayer<torch::nn::GELUImpl>;
+using SigmoidLayer = TorchLayer<torch::nn::SigmoidImpl>;
 
 // Same as torch's F.linear, one operation. LibTorch's Linear adds the bias separately to a three-dimensional input,
 // which rounds twice in bfloat16.
