@@ -204,7 +204,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.options.generate = ReadGenerate(root, job.options.seed);
   job.optimizer = ReadOptimizer(root, plugins);
   job.schedulers = ReadSchedulers(root, plugins);
-  job.algorithms = ReadAlgorithms(root, plugins);
+  job.algorithms = ReadAlgorithms(root, document, plugins);
   job.callbacks = ReadCallbacks(root, plugins);
   job.fatal_write = ReadFatalWrite(root);
   job.logging = ReadLogging(root, plugins);
@@ -299,6 +299,9 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());
+  options.make_algorithm = [plugins = job.plugins](const AlgorithmOrigin& origin) {
+    return MakeAlgorithm(origin, plugins->tables());
+  };
   const JobFacts facts = FactsOf(job, options, place.world_size / options.tensor_parallel_degree);
   for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place, facts));
   if (const auto part = job.fatal_write(place))

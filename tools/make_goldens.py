@@ -20,6 +20,7 @@ import golden_ema
 import golden_loop
 import golden_profiler
 import golden_steps
+import golden_surgery
 import torch
 import torchmetrics
 from composer.core import Callback, Event, Time, Timestamp
@@ -478,7 +479,8 @@ if __name__ == "__main__":
               "learning_rates": golden_loop.learning_rates, "gradients": golden_loop.gradients,
               "losses": golden_loop.losses, "ema": golden_ema.ema, "steps": golden_steps.steps,
               "loss_curves": golden_loop.loss_curves,
-              "metrics": metrics, "loss_functions": loss_functions, "profiler_schedule": golden_profiler.schedule}
+              "metrics": metrics, "loss_functions": loss_functions, "profiler_schedule": golden_profiler.schedule,
+              "surgery": golden_surgery.surgery}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for chosen in sys.argv[1:] or makers:
         makers[chosen]()

@@ -20,6 +20,22 @@
 #include "trainer/parallel/activations/wrap_activations.h"
 
 namespace composer {
+namespace {
+
+// Thaws what was frozen since the optimizer was made (by the checkpoint, say), and returns it. The loop must know all
+// parameters that may be trained.
+std::vector<at::Tensor> ThawAll(const std::vector<at::Tensor>& trainable) {
+  std::vector<at::Tensor> frozen;
+  for (const at::Tensor& param : trainable) {
+    if (param.requires_grad()) continue;
+    frozen.push_back(param);
+    param.set_requires_grad(true);
+  }
+  return frozen;
+}
+
+}  // namespace
+
 Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
   if (options_.launch.id.empty()) options_.launch.id = RandomId();
   if (options_.communicator == nullptr) own_communicator_ = std::make_unique<LocalCommunicator>();
@@ -50,6 +66,9 @@ absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kBuilding);
   if (options_.virtual_shards != 0) at::set_num_threads(1);
   if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  BuildIdentity();
+  BuildCheckpoints();
+  RETURN_IF_ERROR(ChangeModel());
   ASSIGN_OR_RETURN(parallel_, ParallelModel::Make(options_, *communicator_));
   // This must come before anything else wraps the model's blocks.
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
@@ -57,19 +76,14 @@ absl::Status Trainer::Build() {
   BuildState();
   RETURN_IF_ERROR(CheckGenerate());
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
-  for (const SaveOptions& save : options_.checkpoint_savers) {
-    auto saver =
-        std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("saver"), *supervision_, save_thread_);
-    saver->checkpoints().SetLaunch(options_.launch);
-    savers_.push_back(saver.get());
-    state_.callbacks.push_back(std::move(saver));
-  }
-  AddMemoryTier();
   engine_ = std::make_unique<Engine>(state_, logger_, std::move(options_.engine));
-  checkpoints_ =
-      std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_, save_thread_);
-  checkpoints_->SetLaunch(options_.launch);
+  const NamedParameterList made = state_.model->named_parameters();
+  std::vector<at::Tensor> made_trainable;
+  for (const auto& item : made) {
+    if (item.value().requires_grad()) made_trainable.push_back(item.value());
+  }
   RETURN_IF_ERROR(engine_->Run(Event::kInit));
+  RETURN_IF_ERROR(CheckParameters(made));
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
   supervision_->OnPhase(RunPhase::kLoading);
   RETURN_IF_ERROR(Start());
@@ -78,8 +92,10 @@ absl::Status Trainer::Build() {
       CheckSchedulers(state_.schedulers, {state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio}));
   RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
+  RETURN_IF_ERROR(CheckParameters(made));
   if (resumed_from_.empty()) parallel_->ShareFirstWeights(state_);
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
+  const std::vector<at::Tensor> frozen = ThawAll(made_trainable);
   loop_ = std::make_unique<TrainLoop>(RunParts{
       .state = state_,
       .engine = *engine_,
@@ -97,21 +113,25 @@ absl::Status Trainer::Build() {
       .elastic = {static_cast<int>(saved_data_.virtual_shards), parallel_->Place()},
       .mesh = parallel_->mesh(),
   });
+  for (const at::Tensor& param : frozen) param.set_requires_grad(false);
   return absl::OkStatus();
 }
 
-void Trainer::BuildState() {
+void Trainer::BuildIdentity() {
   state_.run_name = options_.run_name;
   state_.run_folder = options_.run_folder;
   state_.load_path = options_.load.load_path;
   state_.seed = options_.seed;
   state_.rank = communicator_->rank();
   state_.world_size = communicator_->world_size();
+  state_.device = options_.device;
+}
+
+void Trainer::BuildState() {
   Mesh& mesh = parallel_->mesh();
   state_.data_rank = mesh.data().rank();
   state_.data_ranks = mesh.data().world_size();
   state_.tensor_rank = mesh.tensor().rank();
-  state_.device = options_.device;
   state_.model = options_.model;
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   parallel_->Shard(state_);
@@ -131,7 +151,6 @@ void Trainer::BuildState() {
   if (options_.step_schedulers_every_batch)
     ThrowIfError(StepEveryBatch(state_.schedulers, *options_.step_schedulers_every_batch));
   state_.algorithms = std::move(options_.algorithms);
-  state_.callbacks = std::move(options_.callbacks);
   state_.max_duration = ScaledMaxDuration(options_);
   state_.iteration_length = options_.iteration_length;
   if (options_.composer_compat) state_.lagging.emplace();

@@ -12,6 +12,7 @@
 #include "trainer/options/trainer_options.h"
 #include "trainer/parallel_model.h"
 #include "trainer/resume/checkpoint_saver.h"
+#include "trainer/resume/required_algorithms.h"
 
 namespace composer {
 
@@ -21,6 +22,8 @@ inline constexpr absl::string_view kPermitChange =
 
 // Threads: one. Everything in options that is not owned must outlive the trainer.
 class Trainer {
+  using NamedParameterList = torch::OrderedDict<std::string, at::Tensor>;
+
  public:
   // Validates, builds (INIT), and loads the newest checkpoint (BEFORE_LOAD, AFTER_LOAD). On a fresh start rank 0's
   // parameters go to all ranks. Returns kInvalidArgument naming an option, and kInvalidArgument or kDataLoss from
@@ -79,6 +82,11 @@ class Trainer {
   absl::Status Build();
   absl::StatusOr<int> SettleVirtualShards() const;
   absl::Status BuildData();
+  void BuildIdentity();     // who and where this rank is, before the model is made
+  void BuildCheckpoints();  // what saves and loads, before the model is made
+  absl::StatusOr<CheckpointRequirements> SavedRequirements();
+  absl::Status ChangeModel();  // adds the algorithms that the checkpoint requires, and lets all change the model
+  absl::Status CheckParameters(const NamedParameterList& made) const;
   void BuildState();
   // Training data that is checked and made, while the run still has what it had.
   struct PreparedData {

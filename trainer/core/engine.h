@@ -42,7 +42,7 @@ class Engine {
     return listened_.Has(event) || state_.tracer != nullptr ? Dispatch(event) : absl::OkStatus();
   }
 
-  // Appends an algorithm to state.algorithms. The trainer itself adds none after construction.
+  // Appends an algorithm to state.algorithms. It is too late for its ChangeModel.
   void Add(std::unique_ptr<Algorithm> algorithm);
 
   // Calls Callback::Close of every callback once, in their order, and then PostClose of those whose Close succeeded;

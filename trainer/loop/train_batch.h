@@ -65,6 +65,8 @@ class TrainBatch final : private LossClosure {
   int64_t collectives_per_step() const { return sync_->num_collectives_per_step(); }
 
  private:
+  // Throws c10::ValueError naming a parameter that was thawed although it was frozen when this was made.
+  void CheckFrozen() const;
   // Thrown through an optimizer when a rank ran out of memory.
   struct Discarded {};
 
@@ -119,6 +121,7 @@ class TrainBatch final : private LossClosure {
   State& state_;
   Engine& engine_;
   Communicator& communicator_;
+  NamedTensors never_trained_;  // frozen when this was made
   std::vector<at::Tensor> params_;
   std::unique_ptr<StepPlan> plan_;
   std::unique_ptr<GradientSync> own_sync_, tensor_sync_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/time.h"
@@ -104,7 +105,8 @@ struct LoadOptions {
   bool load_weights_only = false;  // load only the model's tensors; the run begins at batch 0
   bool load_strict_model_weights = true;             // false: missing and unexpected tensors of the model are ignored
   IgnoredKeys load_ignore_keys;                      // "model/head.*", "optimizer/*", "timestamp"
-  std::vector<std::string> load_exclude_algorithms;  // algorithms whose state is not loaded
+  std::vector<std::string> load_exclude_algorithms;  // algorithms whose state is not loaded and that
+                                                     // are not added because the checkpoint requires them
   StoreOpener open_store;                            // for a load_path that is a URL; empty: paths only
 };
 
@@ -127,6 +129,9 @@ struct TrainerOptions {
   Time max_duration;      // > 0; not dur, nor iter without iteration_length. Default 0: Fit's duration decides
   Time iteration_length;  // epochs or tokens per iteration; 0: no iterations
   std::vector<std::unique_ptr<Algorithm>> algorithms;
+  // Makes an algorithm that a checkpoint names because it changed the model (Algorithm::required_on_load) and that
+  // `algorithms` lacks. Null: such a checkpoint is an error.
+  std::function<absl::StatusOr<std::unique_ptr<Algorithm>>(const AlgorithmOrigin&)> make_algorithm;
   EngineOptions engine;  // algorithm_passes, log_traces
   std::vector<std::unique_ptr<Callback>> callbacks;
   std::vector<GenerateCallback> generate;  // texts to log at intervals; the model must be a CausalDecoder

@@ -27,6 +27,7 @@
 #include "trainer/core/supervision.h"
 #include "trainer/options/trainer_options.h"
 #include "trainer/resume/first_state.h"
+#include "trainer/resume/required_algorithms.h"
 #include "trainer/resume/saved_state.h"
 
 namespace composer {
@@ -47,6 +48,12 @@ class RunCheckpoints {
   absl::Status Open(const State& state);
   // Lets others have the folder without waiting for this run: nothing is saved from now on.
   void ReleaseFolder();
+
+  // Returns what Newest requires to be loaded, or, when there is none, load_path; empty without both. To be asked after
+  // Open and before the model is made.
+  absl::StatusOr<CheckpointRequirements> Requirements(const LoadOptions& load);
+  // The same of Newest alone.
+  absl::StatusOr<CheckpointRequirements> NewestRequirements();
 
   // With autoresume and a save_folder, returns the newest checkpoint that has not been refused, the same on all ranks;
   // those refused are named in a warning with the reason. Its tensors' bytes are verified when it is loaded. Returns
