@@ -14,7 +14,7 @@ for target in $targets; do
   seeds=tests/fuzz/seeds/${target%_fuzz}
   if [ -d "$seeds" ]; then cp "$seeds"/* "$corpus"; fi
   "build/fuzz/fuzz/$target" -max_total_time="$seconds" -print_final_stats=1 "$corpus" >"$corpus.log" 2>&1 || failed="$failed $target"
-  grep -E 'ERROR|SUMMARY|Test unit written|stat::number_of_executed_units|Done' "$corpus.log" || tail "$corpus.log"
+  grep -E '==ERROR|SUMMARY|Test unit written|stat::number_of_executed_units|Done' "$corpus.log" || tail "$corpus.log"
   rm -rf "$corpus" "$corpus.log"
 done
 [ -z "$failed" ] || { echo "found something:$failed" >&2; exit 1; }
