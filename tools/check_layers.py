@@ -13,17 +13,18 @@ MAX_UNITS = 25  # a unit: a .h/.cc pair
 MAX_EDGES = {"launcher": 55, "trainer": 79}
 MAY_INCLUDE = {
     "base": {"base"},
+    "net": {"base", "net"},
     "contract": {"base", "contract"},
     "proto": {"proto"},
     "config": {"base", "contract", "config"},
-    "storage": {"base", "storage"},
+    "storage": {"base", "net", "storage"},
     "fault": {"base", "storage", "checkpoint", "trainer", "fault"},
-    "rendezvous": {"base", "proto", "rendezvous"},
-    "launcher": {"base", "contract", "proto", "config", "storage", "rendezvous", "launcher"},
+    "rendezvous": {"base", "net", "proto", "rendezvous"},
+    "launcher": {"base", "net", "contract", "proto", "config", "storage", "rendezvous", "launcher"},
     "checkpoint": {"base", "storage", "checkpoint"},
     "trainer": {"base", "storage", "checkpoint", "trainer"},
     "job": {"base", "contract", "config", "storage", "fault", "checkpoint", "trainer", "job"},
-    "worker": {"base", "contract", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "job",
+    "worker": {"base", "net", "contract", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "job",
                "worker"},
 }
 # The rooms of each folder, from the ground up. A room includes only rooms of lower lines; "" is the folder itself.

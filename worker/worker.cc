@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/printable.h"
-#include "base/private_file.h"
 #include "base/status_macros.h"
 #include "config/job_check.h"
 #include "config/yaml.h"
@@ -185,7 +184,7 @@ JobPlace PlaceOf(const Life& life, const Environment& env) {
 // Replaces an earlier launch's file. Called only after the checkpoint to resume from is settled and nothing has refused
 // it.
 absl::Status WriteConfig(const std::string& run_folder, const ConfigNode& effective) {
-  return WritePrivateFile(JoinPath(run_folder, "config.yaml"), ToShownYaml(effective));
+  return AtomicWriteFile(JoinPath(run_folder, "config.yaml"), ToShownYaml(effective), {.mode = 0600});
 }
 
 struct FirstStep {
