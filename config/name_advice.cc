@@ -21,7 +21,7 @@ constexpr size_t kShortList = 8;
 std::string Bare(absl::string_view name) {
   std::string bare = absl::StrReplaceAll(absl::AsciiStrToLower(name.substr(0, 64)), {{"_", ""}, {"-", ""}});
   for (absl::string_view kind :
-       {"scheduler", "optimizer", "callback", "logger", "algorithm", "metric", "dataset", "model"}) {
+       {"scheduler", "optimizer", "callback", "logger", "algorithm", "metric", "dataset", "model", "tokenizer"}) {
     if (bare.size() > kind.size() && absl::EndsWith(bare, kind)) {
       bare.resize(bare.size() - kind.size());
       break;

@@ -140,7 +140,7 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
 PluginRegistry::Names BuiltInNames() {
   return {{"model", ModelNames()},         {"dataset", DatasetNames()},     {"optimizer", OptimizerNames()},
           {"scheduler", SchedulerNames()}, {"algorithm", AlgorithmNames()}, {"callback", CallbackNames()},
-          {"logger", LoggerNames()},       {"metric", MetricReaderNames()}};
+          {"logger", LoggerNames()},       {"metric", MetricReaderNames()}, {"tokenizer", TokenizerNames()}};
 }
 
 // Must run first: names in the rest of the file may belong to plugins.
@@ -202,6 +202,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.options.load = ReadLoading(root);
   job.options.checkpoint_savers = ReadCheckpointSavers(root);
   job.options.generate = ReadGenerate(root, job.options.seed);
+  job.tokenizer = ReadTokenizer(root, plugins);
   job.optimizer = ReadOptimizer(root, plugins);
   job.schedulers = ReadSchedulers(root, plugins);
   job.algorithms = ReadAlgorithms(root, document, plugins);
@@ -296,6 +297,7 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   options.visible_devices = place.visible_gpus;
   options.save.open_store = options.load.open_store = place.open_store;
   for (SaveOptions& saver : options.checkpoint_savers) saver.open_store = place.open_store;
+  if (job.tokenizer) options.tokenizer = job.tokenizer();
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());

@@ -45,6 +45,7 @@ struct Job {
   };
   std::vector<Evaluation> evaluations;
   OptimizerFactory optimizer;
+  TokenizerFactory tokenizer;  // empty: none
   std::vector<SchedulerFactory> schedulers;
   std::vector<AlgorithmFactory> algorithms;
   std::vector<CallbackFactory> callbacks;

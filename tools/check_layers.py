@@ -37,7 +37,7 @@ LEVELS = {
     "worker": ["cuda", ""],
     "trainer": [
         "step loss", "core", "init options", "collectives layers", "parallel/activations",
-        "data metrics memory optim algorithms algorithms/surgery loggers profiler",
+        "data tokenizers metrics memory optim algorithms algorithms/surgery loggers profiler",
         "parallel/fsdp parallel/ddp parallel/tensor elastic", "parallel/norms models",
         "algorithms/optimisation callbacks/stops callbacks/monitors callbacks/memory", "callbacks/output", "resume", "loop", ""],
 }

@@ -121,6 +121,7 @@ void Trainer::BuildIdentity() {
   state_.run_name = options_.run_name;
   state_.run_folder = options_.run_folder;
   state_.load_path = options_.load.load_path;
+  state_.tokenizer = options_.tokenizer;
   state_.seed = options_.seed;
   state_.rank = communicator_->rank();
   state_.world_size = communicator_->world_size();

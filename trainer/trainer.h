@@ -50,7 +50,7 @@ class Trainer {
     bool return_outputs = true;
     Prefetcher::Options prefetch;
   };
-  absl::StatusOr<std::vector<at::Tensor>> Predict(const PredictOptions& options);
+  absl::StatusOr<std::vector<Outputs>> Predict(const PredictOptions& options);
   // Returns what the model appends to each prompt, in order and on every rank; all ranks must call it
   // (generate_loop.h).
   absl::StatusOr<std::vector<std::string>> Generate(const std::vector<std::string>& prompts,

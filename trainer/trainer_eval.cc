@@ -57,11 +57,11 @@ absl::Status Trainer::Eval(const EvalOptions& options) {
   }));
 }
 
-absl::StatusOr<std::vector<at::Tensor>> Trainer::Predict(const PredictOptions& options) {
+absl::StatusOr<std::vector<Outputs>> Trainer::Predict(const PredictOptions& options) {
   if (options.dataset == nullptr || options.dataset->size() == 0)
     return absl::InvalidArgumentError("predict: the dataset is missing or empty");
   if (options.batch_size < 1) return absl::InvalidArgumentError("predict: batch_size must be at least 1");
-  std::vector<at::Tensor> outputs;
+  std::vector<Outputs> outputs;
   RETURN_IF_ERROR(Explained(CatchTorch([&] {
     DataLoader::Options loader;
     loader.label = "predict";

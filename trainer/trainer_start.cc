@@ -12,8 +12,7 @@ namespace composer {
 absl::Status Trainer::CheckGenerate() {
   for (const GenerateCallback& callback : options_.generate) {
     ASSIGN_OR_RETURN(CausalDecoder* const decoder, DecoderOf(*state_.model));
-    TokenLists prompts;
-    for (const std::string& prompt : callback.prompts) prompts.push_back(decoder->Encode(prompt));
+    const TokenLists prompts = EncodedPrompts(callback.prompts, *decoder, state_.tokenizer.get());
     RETURN_IF_ERROR(composer::Validate(callback.options, prompts, *decoder));
   }
   return absl::OkStatus();

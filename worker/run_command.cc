@@ -73,7 +73,7 @@ class GatherOutputs final : public Callback {
   absl::Status Gather(const State& state) {
     const int64_t samples = state.dataloader->global_samples(state.predict_timestamp.batch);
     at::Tensor own;
-    if (state.batch.num_samples > 0) own = state.outputs.detach().to(world_.device()).contiguous();
+    if (state.batch.num_samples > 0) own = state.outputs->detach().to(world_.device()).contiguous();
     if (own.defined() && (own.dim() == 0 || own.size(0) != state.batch.num_samples || own.dim() > kMostDims))
       return absl::InvalidArgumentError(absl::StrCat("predict: the model's outputs have no row for each of the ",
                                                      state.batch.num_samples, " samples"));

@@ -29,6 +29,7 @@ train_subset_num_batches | int 1.. or one of -1 | -1 | End each epoch after so m
 eval_dataloader | named list dataset with eval_loader | [] | Evaluations.
 eval_interval | time >=0 | 1ep | How often they run; 0: never.
 eval_subset_num_batches | int -1.. | -1 | End each evaluation after so many batches; -1: after all.
+tokenizer | named tokenizer | - | Turns texts into tokens, for generation and plugins.
 optimizers | named optimizer | {name: decoupled_sgdw} | The optimizer.
 schedulers | named list scheduler | [] | Schedules of the learning rate; their factors multiply.
 scale_schedule_ratio | number 1e-6.. | 1 | Scales the times of schedules, and max_duration.

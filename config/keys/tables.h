@@ -15,10 +15,11 @@ extern const char kAlgorithmKeys[];
 extern const char kCallbackKeys[];
 extern const char kLoggerKeys[];
 extern const char kMetricKeys[];
+extern const char kTokenizerKeys[];
 
 // A table comes after those that it includes.
 inline constexpr const char* kKeyTables[] = {kDataKeys,        kModelKeys,     kOptimizerKeys, kSchedulerKeys,
                                              kParallelismKeys, kAlgorithmKeys, kCallbackKeys,  kLoggerKeys,
-                                             kMetricKeys,      kJobKeys};
+                                             kMetricKeys,      kTokenizerKeys, kJobKeys};
 
 }  // namespace composer

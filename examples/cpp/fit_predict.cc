@@ -61,8 +61,9 @@ absl::Status GoOn(const std::string& folder, const std::string& checkpoint) {
   }
   const auto outputs = (*trainer)->Predict({.dataset = Data(64, 3), .batch_size = 40});
   if (!outputs.ok()) return outputs.status();
-  std::printf("%lld predictions, the first is class %lld\n", static_cast<long long>(torch::cat(*outputs).size(0)),
-              static_cast<long long>(outputs->front()[0].argmax().item<int64_t>()));
+  std::printf("%lld predictions, the first is class %lld\n",
+              static_cast<long long>(composer::Outputs::Cat(*outputs)->size(0)),
+              static_cast<long long>((*outputs->front())[0].argmax().item<int64_t>()));
   return absl::OkStatus();
 }
 

@@ -41,10 +41,10 @@ class Net final : public composer::Model {
     register_module("middle", middle_);
     register_module("out", out_);
   }
-  at::Tensor forward(const composer::Batch& batch) override {
+  composer::Outputs forward(const composer::Batch& batch) override {
     return out_->forward(torch::tanh(middle_->forward(torch::tanh(in_->forward(batch.inputs)))));
   }
-  composer::Loss loss(const at::Tensor& outputs, const composer::Batch& batch) override {
+  composer::Loss loss(const composer::Outputs& outputs, const composer::Batch& batch) override {
     return torch::nn::functional::cross_entropy(outputs, batch.targets);
   }
   composer::MetricList metrics(bool is_train) const override {

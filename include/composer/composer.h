@@ -29,6 +29,8 @@
 // Models, losses, metrics.
 #include "trainer/core/metric.h"
 #include "trainer/core/model.h"
+#include "trainer/core/outputs.h"
+#include "trainer/core/tokenizer.h"
 #include "trainer/layers/attention_core.h"
 #include "trainer/layers/layer.h"
 #include "trainer/layers/layer_list.h"
@@ -56,6 +58,7 @@
 #include "trainer/models/resnet_small.h"
 #include "trainer/models/sampling.h"
 #include "trainer/models/torchscript.h"
+#include "trainer/tokenizers/byte_tokenizer.h"
 
 // Optimizers and schedules.
 #include "trainer/core/optimizer.h"

@@ -73,6 +73,9 @@ void PluginRegistry::AddLogger(absl::string_view name, PluginReader<PluginLogger
 void PluginRegistry::AddMetric(absl::string_view name, PluginReader<MetricFactory> read) {
   Add("metric", name, std::move(read), tables_.metrics);
 }
+void PluginRegistry::AddTokenizer(absl::string_view name, PluginReader<TokenizerFactory> read) {
+  Add("tokenizer", name, std::move(read), tables_.tokenizers);
+}
 
 absl::Status PluginRegistry::Fill(const std::string& plugin, const std::function<void(PluginRegistry&)>& fill) {
   plugin_ = plugin;

@@ -25,6 +25,7 @@
 #include "trainer/core/model.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/core/scheduler.h"
+#include "trainer/core/tokenizer.h"
 
 namespace composer {
 
@@ -42,6 +43,7 @@ using PluginCallbackFactory = std::function<std::unique_ptr<Callback>()>;
 using PluginLoggerFactory =
     std::function<absl::StatusOr<std::unique_ptr<LoggerDestination>>(const RunPlace&)>;  // only on rank 0
 using MetricFactory = std::function<std::unique_ptr<Metric>()>;
+using TokenizerFactory = std::function<std::shared_ptr<const Tokenizer>()>;
 
 template <typename Factory>
 using PluginReader = std::function<Factory(PluginConfig& config)>;
@@ -63,13 +65,14 @@ struct PluginTables {
   PluginTable<PluginCallbackFactory> callbacks;
   PluginTable<PluginLoggerFactory> loggers;
   PluginTable<MetricFactory> metrics;
+  PluginTable<TokenizerFactory> tokenizers;
 };
 
 // Not thread-safe.
 class PluginRegistry {
  public:
   // Names that plugins may not take: {"model", {"mlp", …}}, {"dataset", …}, "optimizer", "scheduler", "algorithm",
-  // "callback", "logger", "metric".
+  // "callback", "logger", "metric", "tokenizer".
   using Names = std::map<std::string, std::vector<std::string>, std::less<>>;
   explicit PluginRegistry(Names built_in = {});
   PluginRegistry(const PluginRegistry&) = delete;
@@ -86,6 +89,7 @@ class PluginRegistry {
   void AddCallback(absl::string_view name, PluginReader<PluginCallbackFactory> read);
   void AddLogger(absl::string_view name, PluginReader<PluginLoggerFactory> read);
   void AddMetric(absl::string_view name, PluginReader<MetricFactory> read);
+  void AddTokenizer(absl::string_view name, PluginReader<TokenizerFactory> read);
 
   // Called by the host. What is added inside `fill` belongs to this plugin. kInvalidArgument with a line for each bad
   // name, or when fill throws or adds nothing.

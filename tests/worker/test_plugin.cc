@@ -32,8 +32,8 @@ struct Witness {
 class Slope final : public Model {
  public:
   explicit Slope(double start) : slope_(register_parameter("slope", torch::full({1}, start))) {}
-  at::Tensor forward(const Batch& batch) override { return batch.inputs * slope_; }
-  Loss loss(const at::Tensor& outputs, const Batch& batch) override { return torch::mse_loss(outputs, batch.targets); }
+  Outputs forward(const Batch& batch) override { return batch.inputs * slope_; }
+  Loss loss(const Outputs& outputs, const Batch& batch) override { return torch::mse_loss(outputs, batch.targets); }
   MetricList metrics(bool is_train) const override { return {}; }
 
  private:
@@ -44,8 +44,8 @@ class Slope final : public Model {
 class Alphabet final : public Model, public CausalDecoder {
  public:
   Alphabet() : slope_(register_parameter("slope", torch::zeros({1}))) {}
-  at::Tensor forward(const Batch& batch) override { return batch.inputs * slope_; }
-  Loss loss(const at::Tensor& outputs, const Batch& batch) override { return torch::mse_loss(outputs, batch.targets); }
+  Outputs forward(const Batch& batch) override { return batch.inputs * slope_; }
+  Loss loss(const Outputs& outputs, const Batch& batch) override { return torch::mse_loss(outputs, batch.targets); }
   MetricList metrics(bool is_train) const override { return {}; }
   int64_t context() const override { return 30; }
   int64_t vocab() const override { return 256; }

@@ -4,15 +4,42 @@
 #include <torch/torch.h>
 
 namespace composer {
+namespace {
+
+// Calls fn for each map of lists by sample, and the other batch's.
+template <typename Fn>
+void ForEachList(const Batch& from, Batch& to, const Fn& fn) {
+  for (const auto& [name, list] : from.ragged) fn(list, to.ragged[name]);
+  for (const auto& [name, list] : from.texts) fn(list, to.texts[name]);
+}
+
+}  // namespace
+
+const at::Tensor& Batch::Get(absl::string_view key) const {
+  if (key == "inputs") return inputs;
+  if (key == "targets") return targets;
+  std::string keys = "inputs, targets";
+  for (const auto& [name, tensor] : extra) {
+    if (name == key) return tensor;
+    keys += ", " + name;
+  }
+  TORCH_CHECK_VALUE(false, "the batch has no `", std::string(key), "`; it has ", keys);
+}
+
+void Batch::Set(absl::string_view key, at::Tensor tensor) {
+  (key == "inputs" ? inputs : key == "targets" ? targets : extra[std::string(key)]) = std::move(tensor);
+}
 
 Batch Batch::Slice(int64_t begin, int64_t end) const {
   TORCH_CHECK_VALUE(0 <= begin && begin <= end && end <= num_samples, "Batch::Slice: rows [", begin, ", ", end,
                     ") of a batch with ", num_samples, " samples");
   if (begin == 0 && end == num_samples) return *this;
   Batch part;
-  part.inputs = inputs.slice(0, begin, end);
+  if (inputs.defined()) part.inputs = inputs.slice(0, begin, end);
   if (targets.defined()) part.targets = targets.slice(0, begin, end);
   for (const auto& [name, tensor] : extra) part.extra[name] = tensor.slice(0, begin, end);
+  ForEachList(*this, part,
+              [&](const auto& list, auto& rows) { rows.assign(list.begin() + begin, list.begin() + end); });
   if (!sample_ids.empty()) part.sample_ids.assign(sample_ids.begin() + begin, sample_ids.begin() + end);
   part.num_samples = end - begin;
   part.num_tokens = num_samples == 0 ? 0 : num_tokens * part.num_samples / num_samples;
@@ -26,9 +53,12 @@ Batch Batch::Select(const std::vector<int64_t>& rows) const {
   const at::Tensor index = torch::tensor(rows, torch::dtype(at::kLong));
   const auto select = [&](const at::Tensor& tensor) { return tensor.index_select(0, index.to(tensor.device())); };
   Batch part;
-  part.inputs = select(inputs);
+  if (inputs.defined()) part.inputs = select(inputs);
   if (targets.defined()) part.targets = select(targets);
   for (const auto& [name, tensor] : extra) part.extra[name] = select(tensor);
+  ForEachList(*this, part, [&](const auto& list, auto& selected) {
+    for (const int64_t row : rows) selected.push_back(list[static_cast<size_t>(row)]);
+  });
   for (const int64_t row : rows) {
     if (!sample_ids.empty()) part.sample_ids.push_back(sample_ids[static_cast<size_t>(row)]);
   }
@@ -45,6 +75,9 @@ Batch Batch::To(at::Device device) const {
   moved.inputs = there(inputs);
   moved.targets = there(targets);
   for (auto& [name, tensor] : moved.extra) tensor = there(tensor);
+  for (auto& [name, list] : moved.ragged) {
+    for (at::Tensor& tensor : list) tensor = there(tensor);
+  }
   return moved;
 }
 

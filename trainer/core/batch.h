@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace composer {
 
 // B is the number of this rank's samples. B may be 0: a rank without a share of a small last batch still takes part in
@@ -17,13 +19,20 @@ struct Batch {
   at::Tensor inputs;                        // [B, *]
   at::Tensor targets;                       // [B, *]
   std::map<std::string, at::Tensor> extra;  // [B, *] by name: "attention_mask", "token_type_ids"; usually empty
-  std::vector<int64_t> sample_ids;          // [B] indices into the dataset
-  int64_t num_samples = 0;                  // B
-  int64_t num_tokens = 0;                   // 0 when the data has none
+  // [B] by name: what has no common shape or is text. A model, a collation or an algorithm knows what is in them.
+  std::map<std::string, std::vector<at::Tensor>> ragged;
+  std::map<std::string, std::vector<std::string>> texts;
+  std::vector<int64_t> sample_ids;  // [B] indices into the dataset
+  int64_t num_samples = 0;          // B
+  int64_t num_tokens = 0;           // 0 when the data has none
   // The loss is a mean over this many tokens (neither padding nor masked); -1 means that they were not counted,
   // CountLossTokens then counts them from the targets.
   int64_t num_loss_tokens = -1;
 
+  // Gets or sets a tensor by its key: "inputs", "targets", or a name in `extra`. Get throws c10::ValueError that lists the
+  // keys. Source: mosaicml composer/core/state.py, batch_get_item().
+  const at::Tensor& Get(absl::string_view key) const;
+  void Set(absl::string_view key, at::Tensor tensor);
   // Returns rows [begin, end) as views. num_tokens is scaled with the rows; loss tokens are counted again when needed.
   Batch Slice(int64_t begin, int64_t end) const;
   // Returns these rows, in this order, as copies; counts as in Slice.

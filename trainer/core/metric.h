@@ -11,6 +11,7 @@
 
 #include "absl/types/span.h"
 #include "trainer/core/batch.h"
+#include "trainer/core/outputs.h"
 
 namespace composer {
 
@@ -20,7 +21,7 @@ class Metric {
   // Returns Composer's (torchmetrics') name: "MulticlassAccuracy", "CrossEntropy", "LanguageCrossEntropy".
   virtual std::string name() const = 0;
   // Adds one batch. `outputs` is the result of the model's eval_forward. Must not synchronise with a GPU.
-  virtual void Update(const at::Tensor& outputs, const Batch& batch) = 0;
+  virtual void Update(const Outputs& outputs, const Batch& batch) = 0;
   // Returns the sums so far. With several ranks, the caller all-reduces them in place.
   virtual absl::Span<double> sums() = 0;
   // Returns the value computed from the sums; NaN when nothing was added.

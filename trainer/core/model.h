@@ -10,6 +10,7 @@
 
 #include "trainer/core/batch.h"
 #include "trainer/core/metric.h"
+#include "trainer/core/outputs.h"
 
 namespace composer {
 
@@ -44,17 +45,17 @@ struct Loss {
 
 class Model : public torch::nn::Module {
  public:
-  // Returns the outputs for a batch, shaped as the model defines; the same in training and evaluation unless
+  // Returns the outputs for a batch, one tensor or several with names, as the model defines; the same in training and evaluation unless
   // eval_forward differs.
-  virtual at::Tensor forward(const Batch& batch) = 0;
+  virtual Outputs forward(const Batch& batch) = 0;
   // Returns the mean over the samples (or tokens) of the batch. Must not be called with an empty batch.
-  virtual Loss loss(const at::Tensor& outputs, const Batch& batch) = 0;
+  virtual Loss loss(const Outputs& outputs, const Batch& batch) = 0;
   // Returns the loss of each sample, [B], whose mean is loss() up to rounding (over tokens: up to their number by
   // sample); for algorithms that choose samples. Throws c10::NotImplementedError where a model has none.
-  virtual at::Tensor sample_losses(const at::Tensor& /*outputs*/, const Batch& /*batch*/) {
+  virtual at::Tensor sample_losses(const Outputs& /*outputs*/, const Batch& /*batch*/) {
     TORCH_CHECK_NOT_IMPLEMENTED(false, "the model ", name(), " has no loss by sample (Model::sample_losses)");
   }
-  virtual at::Tensor eval_forward(const Batch& batch) { return forward(batch); }
+  virtual Outputs eval_forward(const Batch& batch) { return forward(batch); }
   // Returns new metric objects, for training batches or for evaluation.
   virtual MetricList metrics(bool is_train) const = 0;
   // Returns the floating point operations of forward and backward for one sample, for SpeedMonitor; 0 if unknown.

@@ -22,7 +22,9 @@
 #include "trainer/core/microbatch_policy.h"
 #include "trainer/core/model.h"
 #include "trainer/core/optimizer.h"
+#include "trainer/core/outputs.h"
 #include "trainer/core/scheduler.h"
+#include "trainer/core/tokenizer.h"
 #include "trainer/core/tracer.h"
 #include "trainer/step/grad_scaler.h"
 #include "trainer/step/nan_policy.h"
@@ -72,6 +74,7 @@ struct State {
 
   // Parts.
   std::shared_ptr<Model> model;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: the run has none
   std::unique_ptr<Optimizer> optimizer;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   std::vector<std::unique_ptr<Algorithm>> algorithms;
@@ -97,12 +100,12 @@ struct State {
 
   // The step in progress.
   Batch batch;  // the whole rank batch at loader events, the microbatch inside forward/loss/backward
-  at::Tensor outputs;
+  Outputs outputs;
   at::Tensor loss;                                             // of the microbatch, before weighting
   std::vector<std::pair<std::string, at::Tensor>> loss_parts;  // when the model has several losses; Loss::parts
   StepTotals step;
   // Computes the loss in place of Model::loss, for algorithms that change it; empty: Model::loss.
-  std::function<Loss(const at::Tensor& outputs, const Batch& batch)> loss_function;
+  std::function<Loss(const Outputs& outputs, const Batch& batch)> loss_function;
 
   // Settings.
   int64_t device_train_microbatch_size = 0;         // 0: the whole rank batch

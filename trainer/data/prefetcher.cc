@@ -59,6 +59,7 @@ struct Prefetcher::Shared {
     pin(batch.inputs);
     pin(batch.targets);
     for (auto& [name, tensor] : batch.extra) pin(tensor);
+    for (auto& [name, list] : batch.ragged) std::for_each(list.begin(), list.end(), pin);
     return batch;
   }
 };

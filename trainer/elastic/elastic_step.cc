@@ -33,9 +33,12 @@ ElasticStep::ElasticStep(State& state, const ElasticOptions& options, std::vecto
 
 Batch ElasticStep::Rows(const Batch& whole, const Microbatch& microbatch) const {
   Batch rows = whole.Slice(microbatch.begin, microbatch.end);
-  rows.inputs = rows.inputs.clone();
+  if (rows.inputs.defined()) rows.inputs = rows.inputs.clone();
   if (rows.targets.defined()) rows.targets = rows.targets.clone();
   for (auto& [name, tensor] : rows.extra) tensor = tensor.clone();
+  for (auto& [name, list] : rows.ragged) {
+    for (at::Tensor& tensor : list) tensor = tensor.clone();
+  }
   rows.num_loss_tokens = -1;
   return rows;
 }

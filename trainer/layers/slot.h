@@ -3,7 +3,7 @@
 //
 //   class Net final : public Model {
 //     Net() : fc_(*this, "fc", std::make_shared<LinearLayer>(4, 2)) {}
-//     at::Tensor forward(const Batch& batch) override { return fc_->forward(batch.inputs); }
+//     Outputs forward(const Batch& batch) override { return fc_->forward(batch.inputs); }
 //     Slot<Layer> fc_;
 //   };
 //

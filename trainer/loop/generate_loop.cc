@@ -187,12 +187,6 @@ TokenLists AllRanks(const TokenLists& own, size_t prompts, int64_t width, Commun
   return lists;
 }
 
-TokenLists Encoded(const std::vector<std::string>& prompts, const CausalDecoder& decoder) {
-  TokenLists tokens;
-  for (const std::string& prompt : prompts) tokens.push_back(decoder.Encode(prompt));
-  return tokens;
-}
-
 CausalDecoder& DecoderOrThrow(Model& model) {
   const absl::StatusOr<CausalDecoder*> decoder = DecoderOf(model);
   ThrowIfError(decoder.status());
@@ -200,6 +194,15 @@ CausalDecoder& DecoderOrThrow(Model& model) {
 }
 
 }  // namespace
+
+TokenLists EncodedPrompts(const std::vector<std::string>& prompts, const CausalDecoder& decoder,
+                          const Tokenizer* tokenizer) {
+  TokenLists tokens;
+  for (const std::string& prompt : prompts)
+    tokens.push_back(tokenizer == nullptr ? decoder.Encode(prompt)
+                                          : tokenizer->Encode(prompt, /*add_special_tokens=*/false).ids);
+  return tokens;
+}
 
 TokenLists GenerateTokens(const TokenLists& prompts, const GenerateOptions& options, State& state,
                           Communicator& data_ranks) {
@@ -216,10 +219,11 @@ std::vector<std::string> GenerateTexts(const std::vector<std::string>& prompts, 
                                        State& state, Communicator& data_ranks) {
   const CausalDecoder& decoder = DecoderOrThrow(*state.model);
   std::vector<std::string> texts;
-  for (std::vector<int64_t>& tokens : GenerateTokens(Encoded(prompts, decoder), options, state, data_ranks)) {
+  for (std::vector<int64_t>& tokens :
+       GenerateTokens(EncodedPrompts(prompts, decoder, state.tokenizer.get()), options, state, data_ranks)) {
     const auto& eos = options.eos_token_id;
     if (!tokens.empty() && std::find(eos.begin(), eos.end(), tokens.back()) != eos.end()) tokens.pop_back();
-    texts.push_back(decoder.Decode(tokens));
+    texts.push_back(state.tokenizer == nullptr ? decoder.Decode(tokens) : state.tokenizer->Decode(tokens));
   }
   return texts;
 }

@@ -46,6 +46,9 @@ PromptShare ShareOf(size_t prompts, int rank, int ranks);
 // rejects.
 TokenLists GenerateTokens(const TokenLists& prompts, const GenerateOptions& options, State& state,
                           Communicator& data_ranks);
+// Returns the tokens of each prompt, without special ones: by the tokenizer, or by the decoder if it is null.
+TokenLists EncodedPrompts(const std::vector<std::string>& prompts, const CausalDecoder& decoder,
+                          const Tokenizer* tokenizer);
 // Same as GenerateTokens, but with text; end-of-text tokens are left out.
 std::vector<std::string> GenerateTexts(const std::vector<std::string>& prompts, const GenerateOptions& options,
                                        State& state, Communicator& data_ranks);

@@ -12,8 +12,8 @@
 
 namespace composer {
 
-std::vector<at::Tensor> RunPredict(const DataLoader& loader, Prefetcher& batches, bool return_outputs, State& state,
-                                   Engine& engine) {
+std::vector<Outputs> RunPredict(const DataLoader& loader, Prefetcher& batches, bool return_outputs, State& state,
+                                Engine& engine) {
   const torch::NoGradGuard no_grad;
   const bool was_training = state.model->is_training();
   state.model->eval();
@@ -23,7 +23,7 @@ std::vector<at::Tensor> RunPredict(const DataLoader& loader, Prefetcher& batches
     state.model->train(was_training);
   });
   state.predict_timestamp = Timestamp();
-  std::vector<at::Tensor> outputs;
+  std::vector<Outputs> outputs;
   ThrowIfError(engine.Run(Event::kPredictStart));
   for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
     state.batch = batches.Load(/*epoch=*/0, n).To(state.device);
@@ -40,7 +40,7 @@ std::vector<at::Tensor> RunPredict(const DataLoader& loader, Prefetcher& batches
       state.sharding->SkipForward();
     }
     ThrowIfError(engine.Run(Event::kPredictAfterForward));
-    if (return_outputs && state.batch.num_samples > 0) outputs.push_back(state.outputs.cpu());
+    if (return_outputs && state.batch.num_samples > 0) outputs.push_back(state.outputs.To(at::kCPU));
     state.predict_timestamp.ToNextBatch(loader.global_samples(n), state.batch.num_tokens, absl::ZeroDuration());
     ThrowIfError(engine.Run(Event::kPredictBatchEnd));
   }

@@ -170,7 +170,7 @@ void TrainBatch::RunForward() {
   if (!measure) return;
   const torch::NoGradGuard no_grad;
   const Batch& seen = edits_batches_ ? given : state_.batch;
-  for (const auto& metric : state_.train_metrics) metric->Update(state_.outputs.detach(), seen);
+  for (const auto& metric : state_.train_metrics) metric->Update(state_.outputs.Detached(), seen);
 }
 
 void TrainBatch::ComputeLoss() {

@@ -19,7 +19,7 @@ class Accuracy final : public SummedMetric {
   Accuracy(std::string name, std::optional<int64_t> ignore_index)
       : SummedMetric(std::move(name)), ignore_index_(ignore_index) {}
 
-  void Update(const at::Tensor& logits, const Batch& batch) override {
+  void Update(const Outputs& logits, const Batch& batch) override {
     const at::Tensor targets = batch.targets.dim() == logits.dim() ? batch.targets.argmax(-1) : batch.targets;
     const at::Tensor outputs = ClassesLast(logits, targets);
     TORCH_CHECK_VALUE(outputs.dim() >= 2 && targets.sizes() == outputs.sizes().slice(0, outputs.dim() - 1), name(),

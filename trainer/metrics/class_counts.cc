@@ -32,10 +32,10 @@ at::Tensor CountClasses(const std::string& metric, const at::Tensor& outputs, co
   return counts.sum(0).view({3, none + 1}).slice(1, 0, none);
 }
 
-void CountedMetric::Update(const at::Tensor& outputs, const Batch& batch) {
+void CountedMetric::Update(const Outputs& outputs, const Batch& batch) {
   if (batch.targets.numel() == 0) return;
-  TORCH_CHECK_VALUE(outputs.dim() >= 2 && outputs.size(1) == num_classes_, name(), ": num_classes is ", num_classes_,
-                    ", but the outputs are ", outputs.sizes(), " [B, C, *]");
+  TORCH_CHECK_VALUE(outputs->dim() >= 2 && outputs->size(1) == num_classes_, name(), ": num_classes is ", num_classes_,
+                    ", but the outputs are ", outputs->sizes(), " [B, C, *]");
   sums_.AddTensor(CountClasses(name(), outputs, batch.targets, ignore_index_).flatten());
 }
 

@@ -35,7 +35,7 @@ class CountedMetric : public SummedMetric {
       : SummedMetric(std::move(name), 3 * static_cast<size_t>(num_classes)),
         num_classes_(num_classes),
         ignore_index_(ignore_index) {}
-  void Update(const at::Tensor& outputs, const Batch& batch) final;
+  void Update(const Outputs& outputs, const Batch& batch) final;
   double Compute() const final;
 
  protected:

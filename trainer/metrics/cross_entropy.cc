@@ -28,7 +28,7 @@ class CrossEntropyMetric final : public SummedMetric {
 
   double Compute() const override { return perplexity_ ? std::exp(sums_.Ratio()) : sums_.Ratio(); }
 
-  void Update(const at::Tensor& outputs, const Batch& batch) override {
+  void Update(const Outputs& outputs, const Batch& batch) override {
     if (batch.targets.numel() == 0) return;
     const at::NoGradGuard no_grad;
     const bool dense = batch.targets.is_floating_point();

@@ -15,7 +15,7 @@ class LossMetric final : public SummedMetric {
   LossMetric(LossFunction loss, bool batch_mean)
       : SummedMetric("LossMetric"), loss_(std::move(loss)), batch_mean_(batch_mean) {}
 
-  void Update(const at::Tensor& outputs, const Batch& batch) override {
+  void Update(const Outputs& outputs, const Batch& batch) override {
     if (batch.targets.numel() == 0) return;
     const at::NoGradGuard no_grad;
     const at::Tensor loss = loss_(outputs, batch.targets).to(torch::kDouble);

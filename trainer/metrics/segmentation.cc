@@ -44,10 +44,10 @@ class BatchMeanDice final : public SummedMetric {
  public:
   explicit BatchMeanDice(int64_t num_classes) : SummedMetric("Dice"), num_classes_(num_classes) {}
 
-  void Update(const at::Tensor& outputs, const Batch& batch) override {
+  void Update(const Outputs& outputs, const Batch& batch) override {
     if (batch.targets.numel() == 0) return;
-    TORCH_CHECK_VALUE(outputs.dim() >= 2 && outputs.size(1) == num_classes_, "Dice: num_classes is ", num_classes_,
-                      ", but the outputs are ", outputs.sizes(), " [B, C, *]");
+    TORCH_CHECK_VALUE(outputs->dim() >= 2 && outputs->size(1) == num_classes_, "Dice: num_classes is ", num_classes_,
+                      ", but the outputs are ", outputs->sizes(), " [B, C, *]");
     const at::Tensor counts = CountClasses("Dice", outputs, batch.targets, std::nullopt).slice(1, 1).to(torch::kDouble);
     const at::Tensor areas = counts[1] + counts[2];
     const at::Tensor dice = torch::where(areas == 0, 1.0, 2 * counts[0] / areas).mean();

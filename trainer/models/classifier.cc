@@ -9,17 +9,17 @@
 
 namespace composer {
 
-Loss Classifier::loss(const at::Tensor& outputs, const Batch& batch) {
+Loss Classifier::loss(const Outputs& outputs, const Batch& batch) {
   try {
     return SoftCrossEntropy(outputs, batch.targets);
   } catch (const c10::IndexError& error) {
-    TORCH_CHECK_VALUE(false, "model: it has ", outputs.size(-1),
+    TORCH_CHECK_VALUE(false, "model: it has ", outputs->size(-1),
                       " classes, which the data's labels do not fit: ", error.what_without_backtrace());
     throw;
   }
 }
 
-at::Tensor Classifier::sample_losses(const at::Tensor& outputs, const Batch& batch) {
+at::Tensor Classifier::sample_losses(const Outputs& outputs, const Batch& batch) {
   return SoftCrossEntropyBySample(outputs, batch.targets);
 }
 

@@ -161,7 +161,7 @@ class Gpt final : public LanguageModel {
     SetFlops(options);
   }
 
-  at::Tensor forward(const Batch& batch) override { return Head(transformer_->forward(batch.inputs)); }
+  Outputs forward(const Batch& batch) override { return Head(transformer_->forward(batch.inputs)); }
 
   std::unique_ptr<DecoderCache> NewCache(int64_t rows, int64_t capacity) override {
     return std::make_unique<AttentionCache>(cache_shape_, rows, capacity);

@@ -159,12 +159,12 @@ class TpGpt final : public LanguageModel {
     flops_per_sample_ = whole.flops_per_sample();
   }
 
-  at::Tensor forward(const Batch& batch) override {
+  Outputs forward(const Batch& batch) override {
     const at::Tensor logits = LocalLogits(batch.inputs);
     return is_training() ? logits : GatherVocabulary(logits, head_->split(), group_);
   }
 
-  at::Tensor eval_forward(const Batch& batch) override {
+  Outputs eval_forward(const Batch& batch) override {
     return batch.targets.defined() ? LocalLogits(batch.inputs) : forward(batch);
   }
 

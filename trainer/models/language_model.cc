@@ -7,15 +7,15 @@
 
 namespace composer {
 
-Loss LanguageModel::loss(const at::Tensor& outputs, const Batch& batch) {
+Loss LanguageModel::loss(const Outputs& outputs, const Batch& batch) {
   const TokenLosses losses = token_losses();
   if (!losses) return NextTokenCrossEntropy(outputs, batch.targets);
   return losses(outputs, batch.targets).sum() / batch.targets.ne(kIgnoreIndex).sum();
 }
 
-at::Tensor LanguageModel::sample_losses(const at::Tensor& outputs, const Batch& batch) {
+at::Tensor LanguageModel::sample_losses(const Outputs& outputs, const Batch& batch) {
   const TokenLosses losses = token_losses();
-  if (!losses) return SoftCrossEntropyBySample(outputs.transpose(1, 2), batch.targets);
+  if (!losses) return SoftCrossEntropyBySample(outputs->transpose(1, 2), batch.targets);
   return losses(outputs, batch.targets).sum(1) / batch.targets.ne(kIgnoreIndex).sum(1).clamp_min(1);
 }
 

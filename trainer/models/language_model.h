@@ -12,8 +12,8 @@ namespace composer {
 // NextTokenCrossEntropy; the metrics are LanguageCrossEntropy and, in evaluation, LanguagePerplexity.
 class LanguageModel : public Model, public CausalDecoder {
  public:
-  Loss loss(const at::Tensor& outputs, const Batch& batch) final;
-  at::Tensor sample_losses(const at::Tensor& outputs, const Batch& batch) final;
+  Loss loss(const Outputs& outputs, const Batch& batch) final;
+  at::Tensor sample_losses(const Outputs& outputs, const Batch& batch) final;
   MetricList metrics(bool is_train) const final;
   double flops_per_sample() const final { return flops_per_sample_; }
 

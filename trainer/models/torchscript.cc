@@ -129,8 +129,8 @@ class TensorTree {
   std::vector<Buffer> buffers_;
 };
 
-// Returns the tensor among forward's results that losses and metrics look at.
-at::Tensor OutputsOf(const c10::IValue& returned) {
+// Returns a tensor, the tensors of a dict by their names, or the first tensor of a tuple or list.
+Outputs OutputsOf(const c10::IValue& returned) {
   if (returned.isTensor()) return returned.toTensor();
   if (returned.isTuple() || returned.isList()) {
     const auto elements = returned.isTuple() ? returned.toTupleRef().elements().vec() : returned.toListRef().vec();
@@ -139,10 +139,13 @@ at::Tensor OutputsOf(const c10::IValue& returned) {
     }
   }
   if (returned.isGenericDict()) {
-    for (const char* key : {"outputs", "logits"}) {
-      const auto it = returned.toGenericDict().find(key);
-      if (it != returned.toGenericDict().end() && it->value().isTensor()) return it->value().toTensor();
+    Outputs::Named named;
+    for (const auto& entry : returned.toGenericDict()) {
+      if (entry.key().isString() && entry.value().isTensor())
+        named.emplace_back(entry.key().toStringRef(), entry.value().toTensor());
     }
+    Outputs outputs(std::move(named));
+    if (outputs.Has("outputs") || outputs.Has("logits")) return outputs;
   }
   TORCH_CHECK_VALUE(false,
                     "torchscript: forward must return a tensor, a tuple that has one, or a Dict[str, Tensor] with ",
@@ -200,14 +203,14 @@ class TorchScriptModel final : public Model {
     tensors_.ShareBuffers();
   }
 
-  at::Tensor forward(const Batch& batch) override { return Run(*forward_, batch); }
-  at::Tensor eval_forward(const Batch& batch) override {
+  Outputs forward(const Batch& batch) override { return Run(*forward_, batch); }
+  Outputs eval_forward(const Batch& batch) override {
     return Run(eval_forward_.has_value() ? *eval_forward_ : *forward_, batch);
   }
 
-  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
+  Loss loss(const Outputs& outputs, const Batch& batch) override {
     if (options_.loss != TorchScriptLoss::kModule) return FunctionalLoss(outputs, batch.targets);
-    Loss loss = LossOf(loss_->Run(batch, returned_.isNone() ? c10::IValue(outputs) : returned_));
+    Loss loss = LossOf(loss_->Run(batch, returned_.isNone() ? c10::IValue(outputs.tensor()) : returned_));
     tensors_.FollowBuffers();
     return loss;
   }
@@ -257,15 +260,16 @@ class TorchScriptModel final : public Model {
     if (!options_.eval_metrics.has_value()) options_.eval_metrics = std::move(eval);
   }
 
-  at::Tensor Run(TorchScriptCall& call, const Batch& batch) {
+  Outputs Run(TorchScriptCall& call, const Batch& batch) {
     returned_ = call.Run(batch);
     tensors_.FollowBuffers();
-    at::Tensor outputs = OutputsOf(returned_);
+    Outputs outputs = OutputsOf(returned_);
     if (returned_.isTensor()) returned_ = c10::IValue();  // an algorithm may pass another one to loss
     const bool is_language = options_.task == TorchScriptTask::kLanguageModel;
-    TORCH_CHECK_VALUE(
-        options_.num_classes == 0 || (outputs.dim() >= 2 && outputs.size(is_language ? -1 : 1) == options_.num_classes),
-        "torchscript: num_classes is ", options_.num_classes, ", but the outputs have shape ", outputs.sizes());
+    TORCH_CHECK_VALUE(options_.num_classes == 0 ||
+                          (outputs->dim() >= 2 && outputs->size(is_language ? -1 : 1) == options_.num_classes),
+                      "torchscript: num_classes is ", options_.num_classes, ", but the outputs have shape ",
+                      outputs->sizes());
     return outputs;
   }
 

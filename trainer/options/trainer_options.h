@@ -117,6 +117,8 @@ struct TrainerOptions {
   // Alternative to `model`: makes it. The trainer then builds it without memory for its parameters and gives each rank
   // only the values of its pieces, the same on any number of ranks, sharded or not (init/deferred_init.h).
   std::function<std::shared_ptr<Model>()> make_model;
+  // Becomes State::tokenizer; generation uses it in place of the model's own encoding. May be null.
+  std::shared_ptr<const Tokenizer> tokenizer;
   TrainDataOptions train;  // without a dataset Fit must be given one; a trainer that only evaluates needs none
   std::vector<EvaluatorOptions> evaluators;
   // Called with the model's final parameters. Empty means DecoupledSGDW(0.1), with a warning from Fit, as in Composer.

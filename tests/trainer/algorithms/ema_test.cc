@@ -95,8 +95,8 @@ TEST(Ema, PredictionHasTheAverages) {
         t.at("norm.bias");
     return at::linear(scaled.relu(), t.at("second.weight"), t.at("second.bias"));
   };
-  EXPECT_TRUE((*outputs)[0].allclose(with(averages), 1e-4, 1e-5));
-  EXPECT_FALSE((*outputs)[0].allclose(with(weights), 1e-4, 1e-5));
+  EXPECT_TRUE((*outputs)[0]->allclose(with(averages), 1e-4, 1e-5));
+  EXPECT_FALSE((*outputs)[0]->allclose(with(weights), 1e-4, 1e-5));
   EXPECT_TRUE(SameBits(LiveTensors((*trainer)->state()), weights));
 }
 

@@ -62,8 +62,8 @@ TEST_F(MonitorTest, TimesAreHoursAndEvaluationSurvivesAResume) {
 // A model of 3 operations per sample.
 class CountedModel final : public Model {
  public:
-  at::Tensor forward(const Batch& batch) override { return batch.inputs; }
-  Loss loss(const at::Tensor& outputs, const Batch&) override { return outputs.sum(); }
+  Outputs forward(const Batch& batch) override { return batch.inputs; }
+  Loss loss(const Outputs& outputs, const Batch&) override { return outputs->sum(); }
   MetricList metrics(bool) const override { return {}; }
   double flops_per_sample() const override { return 3; }
 };

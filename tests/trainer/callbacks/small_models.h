@@ -21,8 +21,8 @@ class LinearModel final : public Model {
     fc_->bias.copy_(torch::tensor({0.0F, 2.0F}));
     register_buffer("seen", torch::full({1}, 5.0F));
   }
-  at::Tensor forward(const Batch& batch) override { return fc_->forward(batch.inputs); }
-  Loss loss(const at::Tensor& outputs, const Batch&) override { return outputs.sum(); }
+  Outputs forward(const Batch& batch) override { return fc_->forward(batch.inputs); }
+  Loss loss(const Outputs& outputs, const Batch&) override { return outputs->sum(); }
   MetricList metrics(bool) const override { return {}; }
 
  private:

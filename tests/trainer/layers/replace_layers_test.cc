@@ -73,8 +73,8 @@ TEST(Slots, CallWhatIsRegisteredAlsoAfterTorchsOwnReplaceModule) {
   const auto params = model->named_parameters();
   params["layers.1.weight"].detach().fill_(1);
   params["layers.1.bias"].detach().fill_(0);
-  EXPECT_EQ(model->forward(batch).item<float>(), 6);
-  model->forward(batch).sum().backward();
+  EXPECT_EQ(model->forward(batch)->item<float>(), 6);
+  model->forward(batch)->sum().backward();
   EXPECT_TRUE(linear->weight.grad().defined());
   list->replace_module("0", torch::nn::Linear(2, 2).ptr());
   EXPECT_THAT(ErrorOf([&] { model->forward(batch); }), HasSubstr("slot 0 of composer::LayerList cannot hold a "));
@@ -133,7 +133,7 @@ TEST(ReplaceLayers, WrapsALayerAndDoesNotAskForWhatIsInsideTheWrapper) {
   EXPECT_EQ(model->named_parameters().keys()[0], "layers.0.inner.inner.weight");
   const auto zero = std::make_shared<ScaledLayer>(0);
   EXPECT_THAT(ReplaceLayers(*model, ReplaceNamed({"layers.1"}, zero)), ElementsAre("layers.1"));
-  EXPECT_EQ(model->forward(batch).abs().sum().item<float>(), 0);
+  EXPECT_EQ(model->forward(batch)->abs().sum().item<float>(), 0);
 }
 
 TEST(ReplaceLayers, ReplacesASharedLayerOnceInAllItsPlaces) {

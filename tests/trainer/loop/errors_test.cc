@@ -26,8 +26,8 @@ class LossModel final : public Model {
     register_module("layer", layer_);
     FillParameters(*this);
   }
-  at::Tensor forward(const Batch& batch) override { return layer_(batch.inputs); }
-  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
+  Outputs forward(const Batch& batch) override { return layer_(batch.inputs); }
+  Loss loss(const Outputs& outputs, const Batch& batch) override {
     return reduce_(at::cross_entropy_loss(outputs, batch.targets, {}, at::Reduction::None));
   }
   MetricList metrics(bool) const override { return {}; }

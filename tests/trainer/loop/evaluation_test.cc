@@ -93,7 +93,7 @@ TEST(Evaluation, GivesTheModelsAccuracy) {
   std::vector<int64_t> all(23);
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
   const Batch batch = MakeRows(23, 8, 4, 0, 5)->Load(all);
-  const double expected = (model->forward(batch).argmax(1) == batch.targets).to(at::kDouble).mean().item<double>();
+  const double expected = (model->forward(batch)->argmax(1) == batch.targets).to(at::kDouble).mean().item<double>();
   EXPECT_NEAR(result.eval_results[0].second, expected, 1e-12);
   EXPECT_GT(expected, 0.4) << "it learned nothing: the test would not see much";
 }

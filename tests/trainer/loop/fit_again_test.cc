@@ -79,13 +79,13 @@ TEST(FitAgain, PredictGivesTheOutputsInOrder) {
   const auto outputs = trainer->Predict({.dataset = data, .batch_size = 10});
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   ASSERT_EQ(outputs->size(), 3u);
-  EXPECT_EQ((*outputs)[2].size(0), 3);
+  EXPECT_EQ((*outputs)[2]->size(0), 3);
   std::vector<int64_t> ids(23);
   for (int64_t i = 0; i < 23; ++i) ids[static_cast<size_t>(i)] = i;
   trainer->state().model->eval();
   const torch::NoGradGuard no_grad;
   const at::Tensor expected = trainer->state().model->forward(data->Load(ids));
-  EXPECT_TRUE(torch::allclose(torch::cat(*outputs), expected, 1e-6, 1e-6));
+  EXPECT_TRUE(torch::allclose(Outputs::Cat(*outputs).tensor(), expected, 1e-6, 1e-6));
   EXPECT_TRUE(trainer->Predict({.dataset = data, .return_outputs = false})->empty());
   EXPECT_FALSE(trainer->Predict({.dataset = nullptr}).ok());
 }

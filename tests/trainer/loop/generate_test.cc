@@ -297,7 +297,7 @@ class Counting final : public LanguageModel {
   explicit Counting(ManualClock& clock) : LanguageModel(/*context=*/16, /*vocab=*/61), clock_(clock) {
     weight_ = register_parameter("weight", torch::ones({1}));
   }
-  at::Tensor forward(const Batch& batch) override {
+  Outputs forward(const Batch& batch) override {
     if (!is_training()) clock_.Advance(absl::Seconds(1));
     return at::one_hot((batch.inputs + 1).remainder(61), 61).to(at::kFloat) * weight_;
   }

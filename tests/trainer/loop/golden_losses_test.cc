@@ -23,9 +23,9 @@ class LossesModel final : public Model {
     register_module("layer", layer_);
     FillParameters(*this);
   }
-  at::Tensor forward(const Batch& batch) override { return layer_(batch.inputs); }
-  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
-    const at::Tensor entropy = at::cross_entropy_loss(outputs, batch.targets), square = outputs.square().mean();
+  Outputs forward(const Batch& batch) override { return layer_(batch.inputs); }
+  Loss loss(const Outputs& outputs, const Batch& batch) override {
+    const at::Tensor entropy = at::cross_entropy_loss(outputs, batch.targets), square = outputs->square().mean();
     using Named = std::vector<std::pair<std::string, at::Tensor>>;
     if (form_ == "scalar") return Loss(entropy + square);
     if (form_ == "tuple") return Loss(std::vector<at::Tensor>{entropy, square});

@@ -35,9 +35,9 @@ class TokenModel final : public Model {
     register_module("head", head_);
     FillParameters(*this);
   }
-  at::Tensor forward(const Batch& batch) override { return head_(embedding_(batch.inputs)); }
-  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
-    return at::cross_entropy_loss(outputs.flatten(0, 1), batch.targets.flatten(), {}, at::Reduction::Mean, -100);
+  Outputs forward(const Batch& batch) override { return head_(embedding_(batch.inputs)); }
+  Loss loss(const Outputs& outputs, const Batch& batch) override {
+    return at::cross_entropy_loss(outputs->flatten(0, 1), batch.targets.flatten(), {}, at::Reduction::Mean, -100);
   }
   MetricList metrics(bool) const override { return {}; }
 

@@ -46,8 +46,8 @@ class Tagger final : public Model {
     register_module("layer", layer_);
     FillParameters(*this);
   }
-  at::Tensor forward(const Batch& batch) override { return layer_(batch.inputs); }
-  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
+  Outputs forward(const Batch& batch) override { return layer_(batch.inputs); }
+  Loss loss(const Outputs& outputs, const Batch& batch) override {
     return NextTokenCrossEntropy(outputs, batch.targets);
   }
   MetricList metrics(bool is_train) const override { return {}; }
@@ -100,9 +100,9 @@ class TwoLosses final : public Model {
     register_module("layer", layer_);
     FillParameters(*this);
   }
-  at::Tensor forward(const Batch& batch) override { return layer_(batch.inputs); }
-  Loss loss(const at::Tensor& outputs, const Batch& batch) override {
-    const at::Tensor fit = SoftCrossEntropy(outputs, batch.targets), size = outputs.square().mean();
+  Outputs forward(const Batch& batch) override { return layer_(batch.inputs); }
+  Loss loss(const Outputs& outputs, const Batch& batch) override {
+    const at::Tensor fit = SoftCrossEntropy(outputs, batch.targets), size = outputs->square().mean();
     if (named_total_) return Loss({{"fit", fit}, {"total", fit + 0.1 * size}});
     return Loss(std::vector<at::Tensor>{fit, size});
   }
@@ -144,7 +144,7 @@ TEST(Fp16, ScalesTheLossAndStaysNearFp32) {
   options.precision = Precision::kAmpFp16;
   double scale = 0;
   bool half = false;
-  AddCallback(options, {Event::kAfterForward}, [&](State& state) { half = state.outputs.scalar_type() == at::kHalf; });
+  AddCallback(options, {Event::kAfterForward}, [&](State& state) { half = state.outputs->scalar_type() == at::kHalf; });
   AddCallback(options, {Event::kBatchEnd}, [&](State& state) { scale = state.scaler->scale(); });
   const RunResult result = Train(std::move(options));
   ASSERT_TRUE(result.status.ok()) << result.status;

@@ -69,7 +69,7 @@ TEST(Microbatches, Bf16OnCpuStaysNearFp32AndKeepsFp32Weights) {
   options.precision = Precision::kAmpBf16;
   bool seen_bf16 = false;
   AddCallback(options, {Event::kAfterForward},
-              [&](State& state) { seen_bf16 = state.outputs.scalar_type() == at::kBFloat16; });
+              [&](State& state) { seen_bf16 = state.outputs->scalar_type() == at::kBFloat16; });
   const RunResult mixed = Train(std::move(options));
   ASSERT_TRUE(mixed.status.ok()) << mixed.status;
   EXPECT_TRUE(seen_bf16);

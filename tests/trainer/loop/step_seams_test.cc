@@ -142,7 +142,7 @@ TEST(StepSeams, TheLossThatIsTrainedOnIsLogged) {
 TEST(StepSeams, TheLossFunctionMayBeReplaced) {
   TrainerOptions options = OneBatch();
   AddAlgorithm(options, {Event::kFitStart}, [](State& state) {
-    state.loss_function = [&state](const at::Tensor& outputs, const Batch& batch) -> Loss {
+    state.loss_function = [&state](const Outputs& outputs, const Batch& batch) -> Loss {
       return state.model->sample_losses(outputs, batch).square().mean();
     };
   });
@@ -211,7 +211,7 @@ TEST(StepSeams, AutocastCoversForwardAndLossOnly) {
       {Event::kBeforeForward, Event::kAfterForward, Event::kBeforeLoss, Event::kAfterLoss, Event::kBeforeBackward},
       [&](State& state) {
         on.push_back(at::autocast::is_autocast_enabled(at::kCPU));
-        if (state.outputs.defined() && on.size() == 2) EXPECT_EQ(state.outputs.scalar_type(), at::kBFloat16);
+        if (state.outputs.defined() && on.size() == 2) EXPECT_EQ(state.outputs->scalar_type(), at::kBFloat16);
       });
   options.max_duration = Time::Batches(1);
   ASSERT_TRUE(Train(std::move(options)).status.ok());
@@ -224,10 +224,10 @@ class TwelveLosses final : public Model {
     register_module("layer", layer_);
     FillParameters(*this);
   }
-  at::Tensor forward(const Batch& batch) override { return layer_(batch.inputs); }
-  Loss loss(const at::Tensor& outputs, const Batch& /*batch*/) override {
+  Outputs forward(const Batch& batch) override { return layer_(batch.inputs); }
+  Loss loss(const Outputs& outputs, const Batch& /*batch*/) override {
     std::vector<at::Tensor> parts;
-    for (int64_t i = 0; i < 12; ++i) parts.push_back(outputs.select(1, i).square().mean());
+    for (int64_t i = 0; i < 12; ++i) parts.push_back(outputs->select(1, i).square().mean());
     return Loss(parts);
   }
   MetricList metrics(bool /*is_train*/) const override { return {}; }

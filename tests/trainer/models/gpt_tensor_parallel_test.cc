@@ -261,8 +261,8 @@ TEST(TensorParallelGpt, LossAndMetricsAreThoseOfTheWholeModel) {
   ASSERT_EQ(expected.size(), 3);
   for (const int degree : {1, 2, 4}) {
     OnRanks(degree, options, *whole, [&](Model& model) {
-      EXPECT_LE(model.forward(batch).size(2), 11 / degree + 1);
-      EXPECT_EQ(model.forward(batch).size(2), model.eval_forward(batch).size(2));
+      EXPECT_LE(model.forward(batch)->size(2), 11 / degree + 1);
+      EXPECT_EQ(model.forward(batch)->size(2), model.eval_forward(batch)->size(2));
       const auto expect = [&](const std::vector<double>& values) {
         for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i] / expected[i], 1, 1e-6) << i;
       };

@@ -33,7 +33,7 @@ TEST(Mlp, ComputesItsFormula) {
   params["layers.1.bias"].fill_(1);
   Batch batch;
   batch.inputs = torch::tensor({{3.f, -4.f}});
-  EXPECT_EQ(model->forward(batch).item<float>(), 7);  // 2*relu(3) + 10*relu(-4) + 1
+  EXPECT_EQ(model->forward(batch)->item<float>(), 7);  // 2*relu(3) + 10*relu(-4) + 1
 }
 
 TEST(Mlp, InitialisationIsTheGeneratorsOnly) {

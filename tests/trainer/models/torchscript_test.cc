@@ -96,7 +96,7 @@ void ExpectTrainsAsPython(const char* name, Model& model, Batch (*batch_of)(int6
   ExpectSums(golden["buffers"], model.named_buffers());
   model.eval();
   const at::NoGradGuard no_grad;
-  EXPECT_NEAR(model.eval_forward(batch_of(0)).sum(torch::kDouble).item<double>(), golden["eval_outputs"].get<double>(),
+  EXPECT_NEAR(model.eval_forward(batch_of(0))->sum(torch::kDouble).item<double>(), golden["eval_outputs"].get<double>(),
               1e-5);
 }
 
@@ -147,7 +147,7 @@ TEST(TorchScript, MovesWithItsBuffers) {
   model->to(torch::kDouble);
   Batch batch = Points(0);
   batch.inputs = batch.inputs.to(torch::kDouble);
-  EXPECT_EQ(model->forward(batch).scalar_type(), torch::kDouble);
+  EXPECT_EQ(model->forward(batch)->scalar_type(), torch::kDouble);
   EXPECT_NE(model->named_buffers()["body.1.running_mean"].abs().sum().item<double>(), 0);
   EXPECT_EQ(model->named_buffers()["body.1.num_batches_tracked"].item<double>(), 1);
 }
@@ -192,13 +192,13 @@ TEST(TorchScript, LossesOfTorchNnFunctional) {
 TEST(TorchScript, AutocastReachesIt) {
   const auto model = Open("returns.pt", {.task = TorchScriptTask::kClassifier});
   const AutocastScope autocast(Precision::kAmpBf16, at::kCPU);
-  EXPECT_EQ(model->forward(Points(0)).scalar_type(), torch::kBFloat16);
+  EXPECT_EQ(model->forward(Points(0))->scalar_type(), torch::kBFloat16);
 }
 
 TEST(TorchScript, EveryStepRunsTheSameCode) {
   // The profiling executor would differentiate whole subgraphs from the third run on.
   const auto model = Open("custom.pt");
-  const std::string first = model->forward(Points(0)).grad_fn()->name();
+  const std::string first = model->forward(Points(0))->grad_fn()->name();
   for (int i = 0; i < 4; ++i) {
     const at::Tensor outputs = model->forward(Points(0));
     EXPECT_EQ(outputs.grad_fn()->name(), first);

@@ -106,7 +106,8 @@ std::vector<HeldTensor> HeldTensors(State& state) {
   add("batch", "inputs", state.batch.inputs);
   add("batch", "targets", state.batch.targets);
   for (const auto& [name, tensor] : state.batch.extra) add("batch", name, tensor);
-  add("outputs", "outputs", state.outputs);
+  if (!state.outputs.is_named()) add("outputs", "outputs", state.outputs.tensor());
+  for (const auto& [name, tensor] : state.outputs.named()) add("outputs", name, tensor);
   return held;
 }
 

@@ -49,7 +49,7 @@ absl::Status ImageVisualizer::Run(Event event, State& state, Logger& logger) {
   const int64_t count = options_.num_images;
   LogAs(name, ImagesOf(state.batch.inputs, count, options_.channels_last), state, logger);
   if (options_.mode == Mode::kInput) return absl::OkStatus();
-  if (!state.outputs.defined() || state.outputs.dim() != 4 || !state.batch.targets.defined() ||
+  if (!state.outputs.defined() || state.outputs->dim() != 4 || !state.batch.targets.defined() ||
       state.batch.targets.dim() < 3) {
     return absl::InvalidArgumentError(
         "image_visualizer: mode segmentation needs outputs [B, classes, H, W] and targets [B, H, W]; use mode: input");

@@ -16,8 +16,8 @@ TEST_F(FreeOutputsTest, BackwardGoesOnWithoutThem) {
   LinearModel model;
   state_.batch.inputs = torch::ones({1, 2});
   state_.outputs = model.forward(state_.batch);
-  state_.loss = state_.outputs.sum();
-  const c10::weak_intrusive_ptr<at::TensorImpl> outputs(state_.outputs.getIntrusivePtr());
+  state_.loss = state_.outputs->sum();
+  const c10::weak_intrusive_ptr<at::TensorImpl> outputs(state_.outputs->getIntrusivePtr());
   FreeOutputs callback;
   EXPECT_TRUE(callback.events().Has(Event::kBeforeBackward));
   ASSERT_TRUE(Fire(callback, Event::kBeforeBackward).ok());

@@ -65,7 +65,7 @@ TEST_F(ActivationMonitorTest, EveryLayerOfAPerceptronIsSeen) {
   const at::Tensor hidden = state_.batch.inputs.matmul(params["layers.0.weight"].t()) + params["layers.0.bias"];
   EXPECT_NEAR(Last("average/layers.0_output.0"), hidden.mean().item<double>(), 1e-6);  // before the in-place ReLU
   EXPECT_NEAR(Last("average/layers.1_input.0"), hidden.relu().mean().item<double>(), 1e-6);
-  EXPECT_NEAR(Last("average/layers.1_output.0"), state_.outputs.mean().item<double>(), 1e-6);
+  EXPECT_NEAR(Last("average/layers.1_output.0"), state_.outputs->mean().item<double>(), 1e-6);
 }
 
 TEST_F(ActivationMonitorTest, EveryIntervalOnceAndAnyoneElsesForwardIsLeftAlone) {
@@ -110,19 +110,20 @@ TEST_F(ActivationMonitorTest, BlocksAndTheTiedHeadOfALanguageModelAreSeenInMixed
   EXPECT_THAT(names, Not(Contains("activations/max/transformer.wte_input.0")));
   EXPECT_THAT(names, Contains("activations/max/transformer.wte_output.0"));
   EXPECT_THAT(names, Contains("activations/max/transformer.wte#2_input.0"));
-  EXPECT_NEAR(Last("average/transformer.wte#2_output.0"), state_.outputs.to(torch::kFloat).mean().item<double>(), 1e-4);
+  EXPECT_NEAR(Last("average/transformer.wte#2_output.0"), state_.outputs->to(torch::kFloat).mean().item<double>(),
+              1e-4);
   EXPECT_NEAR(Last("l2_norm/transformer.ln_f_output.0"), std::sqrt(8.0), 0.05);  // normalised
 }
 
 // A module without parameters that opens a ModuleCall.
 class Doubler final : public Model {
  public:
-  at::Tensor forward(const Batch& batch) override {
+  Outputs forward(const Batch& batch) override {
     ModuleCall call(*this, batch.inputs);
     TORCH_CHECK(batch.inputs.size(0) > 0, "empty");
     return call.Output(batch.inputs * 2);
   }
-  Loss loss(const at::Tensor& outputs, const Batch&) override { return outputs.sum(); }
+  Loss loss(const Outputs& outputs, const Batch&) override { return outputs->sum(); }
   MetricList metrics(bool) const override { return {}; }
 };
 

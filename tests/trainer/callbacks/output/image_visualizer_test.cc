@@ -102,7 +102,7 @@ TEST_F(ImageVisualizerTest, TargetsAsOneNumberAClassAndChannelsLast) {
   ImageVisualizer callback({.mode = ImageVisualizer::Mode::kSegmentation, .channels_last = true});
   state_.batch.inputs = torch::zeros({1, 1, 2, 3});
   state_.outputs = torch::tensor({0.F, 1.F, 1.F, 0.F}).view({1, 1, 2, 2});
-  state_.batch.targets = state_.outputs.clone();
+  state_.batch.targets = state_.outputs->clone();
   ASSERT_TRUE(Fire(callback, Event::kEvalStart).ok());
   ASSERT_TRUE(Fire(callback, Event::kEvalAfterForward).ok());
   ASSERT_EQ(history_.images.size(), 3u);
