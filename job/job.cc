@@ -21,6 +21,7 @@
 #include "job/job_metrics.h"
 #include "job/job_parallelism.h"
 #include "job/job_resume.h"
+#include "job/job_tokenizer.h"
 #include "job/plugin/job_time.h"
 #include "job/plugin/plugin_loader.h"
 #include "trainer/core/random.h"

@@ -12,10 +12,10 @@
 #include "absl/status/status.h"
 #include "trainer/core/callback.h"
 #include "trainer/core/event.h"
-#include "trainer/core/event_spans.h"
 #include "trainer/core/logger.h"
 #include "trainer/core/passes.h"
 #include "trainer/core/state.h"
+#include "trainer/core/tracer.h"
 
 namespace composer {
 
@@ -23,6 +23,27 @@ struct EngineOptions {
   std::vector<PlacedPass> algorithm_passes;  // besides the defaults
   // If true, each application of an algorithm is logged in its batch as the metric algorithm_traces/<name>/<event> = 1.
   bool log_traces = false;
+};
+
+// EventSpans holds the span names of one participant in a run, one per event: "event/after_loss" for the engine itself,
+// "algorithm/MixUp/event/before_forward", "callback/LRMonitor/event/batch_end". The names are those of mosaicml's
+// profiler markers.
+class EventSpans {
+ public:
+  // `prefix` is like "algorithm/MixUp/"; `category` must be a constant.
+  EventSpans(std::string prefix, absl::string_view category);
+
+  // Creates the name at the first use; its address is stable.
+  const TraceName& At(Event event);
+
+ private:
+  struct Made {
+    std::string text;
+    TraceName name;
+  };
+  std::string prefix_;
+  absl::string_view category_;
+  std::array<std::unique_ptr<Made>, kNumEvents> made_;
 };
 
 // Threads: the training thread. An event without listeners costs two tests.
