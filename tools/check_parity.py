@@ -30,7 +30,7 @@ def rows():
 def page(table):
     counts = collections.Counter((section, status) for section, _, status, *_ in table)
     lines = ["# Composer's features", "",
-             "Made by `tools/check_parity.py --write` from `tools/parity.tsv`; a test holds it to the tests it names.",
+             "Made by `tools/check_parity.py --write` from `tools/parity.tsv`; a test holds it to its tests.",
              "Compared with mosaicml 0.32.1. `partial`: a part of the feature; `better`: does more, or is safer.", "",
              "| section | " + " | ".join(STATUSES) + " |", "|---|" + "---|" * len(STATUSES)]
     sections = list(dict.fromkeys(section for section, *_ in table))
