@@ -83,34 +83,28 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   }
 }
 
-namespace {
-
-absl::Status WriteAndSync(int fd, absl::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t count = write(fd, content.data(), content.size());
+absl::Status WriteAll(int fd, absl::string_view bytes, absl::string_view path) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(fd, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return ErrnoStatus(errno, "cannot write", path);
-    content.remove_prefix(static_cast<size_t>(count));
+    bytes.remove_prefix(static_cast<size_t>(count));
   }
-  if (fsync(fd) != 0) return ErrnoStatus(errno, "cannot sync", path);
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status AtomicWriteFile(const std::string& path, absl::string_view content) {
+absl::Status AtomicWriteFile(const std::string& path, absl::string_view content, const AtomicWriteOptions& options) {
   const std::string temporary =
       absl::StrCat(path, ".tmp-", getpid(), "-", absl::Hex(std::random_device()(), absl::kZeroPad8));
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, options.mode);
   if (fd < 0) return ErrnoStatus(errno, "cannot create", temporary);
-  absl::Status status = WriteAndSync(fd, content, path);
+  absl::Status status = WriteAll(fd, content, path);
+  if (status.ok() && options.sync && fsync(fd) != 0) status = ErrnoStatus(errno, "cannot sync", path);
   if (close(fd) != 0 && status.ok()) status = ErrnoStatus(errno, "cannot close", path);
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
     status = ErrnoStatus(errno, "cannot rename to", path);
-  if (!status.ok()) {
-    unlink(temporary.c_str());
-    return status;
-  }
+  if (!status.ok()) unlink(temporary.c_str());
+  if (!status.ok() || !options.sync) return status;
   const std::string folder = DirName(path);
   return SyncDir(folder.empty() ? "." : folder);
 }
@@ -120,6 +114,12 @@ absl::Status MakeDirs(const std::string& path) {
   std::filesystem::create_directories(path, error);
   if (error) return ErrnoStatus(error.value(), "cannot create folder", path);
   return absl::OkStatus();
+}
+
+absl::Status MakePrivateDir(const std::string& path) {
+  RETURN_IF_ERROR(MakeDirs(DirName(path)));
+  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
+  return ErrnoStatus(errno, "cannot create folder", path);
 }
 
 absl::Status SyncDir(const std::string& path) {

@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,11 +33,20 @@ bool IsDirectory(const std::string& path);
 // Returns the whole file. kResourceExhausted when it is larger than max_bytes.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes = int64_t{1} << 30);
 
-// Writes `path.tmp-<pid>`, syncs it, renames it over path and syncs the folder: readers see the old content or the new
-// one, never a mixture, even after a power cut. On failure path is unchanged and the temporary file is gone.
-absl::Status AtomicWriteFile(const std::string& path, absl::string_view content);
+// Writes all of `bytes` to the descriptor; errors name `path`.
+absl::Status WriteAll(int fd, absl::string_view bytes, absl::string_view path);
+
+struct AtomicWriteOptions {
+  mode_t mode = 0644;  // of the file, from the first byte on: 0600 for one that may hold secrets
+  bool sync = true;    // without it, the file need not survive a power cut
+};
+// Writes `path.tmp-<pid>-<random>`, syncs it, renames it over path and syncs the folder: readers see the old content or
+// the new one, never a mixture, even after a power cut. On failure path is unchanged and the temporary file is gone.
+absl::Status AtomicWriteFile(const std::string& path, absl::string_view content,
+                             const AtomicWriteOptions& options = {});
 
 absl::Status MakeDirs(const std::string& path);                             // like mkdir -p
+absl::Status MakePrivateDir(const std::string& path);                       // the same, itself with mode 0700 if new
 absl::Status SyncDir(const std::string& path);                              // fsync of a folder
 absl::Status RemoveFile(const std::string& path);                           // OK when it does not exist
 absl::Status RemoveTree(const std::string& path);                           // like rm -rf; does not follow links

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 namespace composer {
 
@@ -13,6 +14,11 @@ std::optional<absl::Duration> DelayBeforeRetry(const RetryPolicy& policy, int tr
   const absl::Duration delay = std::max(at_least, ceiling * uniform);
   if (elapsed + delay > policy.budget) return std::nullopt;
   return delay;
+}
+
+double UniformRandom() {
+  thread_local std::mt19937_64 generator(std::random_device{}());
+  return std::generate_canonical<double, 53>(generator);
 }
 
 }  // namespace composer

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/json_members.h"
 
 namespace composer {
 
@@ -19,10 +20,8 @@ absl::Status LoadNumbers(absl::string_view text, std::initializer_list<std::pair
   if (!json.is_object()) return absl::InvalidArgumentError("saved state: not a JSON object");
   std::vector<double> values;
   for (const auto& [name, target] : numbers) {
-    const auto it = json.find(std::string(name));
-    if (it == json.end() || !it->is_number())
+    if (!TakeMember(json, std::string(name).c_str(), values.emplace_back()))
       return absl::InvalidArgumentError(absl::StrCat("saved state: ", name, " is missing or no number"));
-    values.push_back(it->get<double>());
   }
   auto value = values.begin();
   for (const auto& [name, target] : numbers) *target = *value++;

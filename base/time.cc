@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json_members.h"
 #include "base/log.h"
 
 namespace composer {
@@ -179,16 +180,14 @@ absl::StatusOr<Timestamp> Timestamp::FromJson(absl::string_view text) {
   if (!json.is_object()) return absl::InvalidArgumentError("timestamp: not a JSON object");
   Timestamp result;
   for (const CountField& field : kCounts) {
-    const auto it = json.find(field.name);
-    if (it == json.end() || !it->is_number_integer() || it->get<int64_t>() < 0)
+    if (!TakeMember(json, field.name, result.*field.member))
       return absl::InvalidArgumentError(absl::StrCat("timestamp: ", field.name, " is missing or no count"));
-    result.*field.member = it->get<int64_t>();
   }
   for (const ClockField& field : kClocks) {
-    const auto it = json.find(field.name);
-    if (it == json.end() || !it->is_number())
+    double seconds = 0;
+    if (!TakeMember(json, field.name, seconds))
       return absl::InvalidArgumentError(absl::StrCat("timestamp: ", field.name, " is missing or no number"));
-    result.*field.member = absl::Seconds(it->get<double>());
+    result.*field.member = absl::Seconds(seconds);
   }
   return result;
 }

@@ -10,6 +10,9 @@
 #include "job/named_reader.h"
 #include "job/plugin/job_time.h"
 #include "trainer/algorithms/ema.h"
+#include "trainer/algorithms/optimisation/gradient_clipping.h"
+#include "trainer/algorithms/optimisation/sam.h"
+#include "trainer/algorithms/optimisation/selective_backprop.h"
 #include "trainer/algorithms/surgery/blur_pool.h"
 #include "trainer/algorithms/surgery/low_precision_layer_norm.h"
 #include "trainer/algorithms/surgery/squeeze_excite.h"
@@ -29,6 +32,36 @@ AlgorithmFactory ReadEma(ConfigMap config) {
     return nullptr;
   }
   return [options = *options] { return std::make_unique<Ema>(options); };
+}
+
+AlgorithmFactory ReadGradientClipping(ConfigMap config) {
+  const std::string type = config.Choice("clipping_type", {"norm", "value", "adaptive"}, "");
+  const double threshold = config.RequiredDouble("clipping_threshold", {.min = 0});
+  if (threshold == 0) config.Reject("clipping_threshold", "must be above 0");
+  const ClippingType read = type == "value"      ? ClippingType::kValue
+                            : type == "adaptive" ? ClippingType::kAdaptive
+                                                 : ClippingType::kNorm;
+  return [=] { return std::make_unique<GradientClipping>(read, threshold); };
+}
+
+AlgorithmFactory ReadSam(ConfigMap config) {
+  SamOptions options;
+  options.rho = config.Double("rho", options.rho, {.min = 0});
+  options.epsilon = config.Double("epsilon", options.epsilon, {.min = 0});
+  options.interval = config.Int("interval", options.interval, {.min = 1});
+  if (options.rho == 0) config.Reject("rho", "must be above 0");
+  return [=] { return std::make_unique<Sam>(options); };
+}
+
+AlgorithmFactory ReadSelectiveBackprop(ConfigMap config) {
+  SelectiveBackpropOptions options;
+  options.start = config.Double("start", options.start);
+  options.end = config.Double("end", options.end);
+  options.keep = config.Double("keep", options.keep);
+  options.scale_factor = config.Double("scale_factor", options.scale_factor);
+  options.interrupt = config.Int("interrupt", options.interrupt);
+  if (const absl::Status valid = Validate(options); !valid.ok()) config.Reject("", valid.message());
+  return [=] { return std::make_unique<SelectiveBackprop>(options); };
 }
 
 AlgorithmFactory ReadBlurPool(ConfigMap config) {
@@ -57,11 +90,15 @@ AlgorithmFactory ReadLowPrecisionLayerNorm(ConfigMap config) {
 
 // One row per algorithm.
 const std::vector<NamedReader<AlgorithmFactory>>& Algorithms() {
-  static const auto& rows =
-      *new std::vector<NamedReader<AlgorithmFactory>>{{"blurpool", ReadBlurPool},
-                                                      {"ema", ReadEma},
-                                                      {"low_precision_layernorm", ReadLowPrecisionLayerNorm},
-                                                      {"squeeze_excite", ReadSqueezeExcite}};
+  static const auto& rows = *new std::vector<NamedReader<AlgorithmFactory>>{
+      {"blurpool", ReadBlurPool},
+      {"ema", ReadEma},
+      {"gradient_clipping", ReadGradientClipping},
+      {"low_precision_layernorm", ReadLowPrecisionLayerNorm},
+      {"sam", ReadSam},
+      {"selective_backprop", ReadSelectiveBackprop},
+      {"squeeze_excite", ReadSqueezeExcite},
+  };
   return rows;
 }
 

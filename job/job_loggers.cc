@@ -82,7 +82,7 @@ RemoteUploader::Options ReadUploads(ConfigMap& config) {
   options.flush_timeout = absl::Seconds(config.Int("flush_seconds", 300, {.min = 0, .max = 86400}));
   options.hasty_flush_timeout = absl::Seconds(config.Int("preempted_flush_seconds", 20, {.min = 0, .max = 86400}));
   options.queue.threads = static_cast<int>(config.Int("num_concurrent_uploads", 1, {.min = 1, .max = 64}));
-  options.queue.attempts = static_cast<int>(config.Int("num_attempts", 3, {.min = 1, .max = 100}));
+  options.queue.retry.max_tries = static_cast<int>(config.Int("num_attempts", 3, {.min = 1, .max = 100}));
   config.Bool("use_procs", true);  // Composer's key, without effect: here threads wait for the network just as well
   return options;
 }

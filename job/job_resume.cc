@@ -12,7 +12,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "base/file.h"
-#include "base/private_file.h"
 #include "base/status_macros.h"
 #include "storage/sigv4.h"
 
@@ -32,7 +31,7 @@ absl::StatusOr<std::string> KeyOfRun(const std::string& run_folder, bool make) {
   std::string fresh(kKeyBytes, '\0');
   if (getrandom(fresh.data(), fresh.size(), 0) != kKeyBytes) return absl::InternalError("no random numbers");
   RETURN_IF_ERROR(MakeDirs(run_folder));
-  RETURN_IF_ERROR(WritePrivateFile(path, fresh));
+  RETURN_IF_ERROR(AtomicWriteFile(path, fresh, {.mode = 0600}));
   return fresh;
 }
 

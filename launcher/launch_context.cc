@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/control/run_file.h"
-#include "launcher/options/endpoint.h"
+#include "net/endpoint.h"
 
 namespace composer {
 namespace {

@@ -11,13 +11,12 @@
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/network_facts.h"
-#include "base/private_file.h"
 #include "base/status_macros.h"
 #include "launcher/control/run_file.h"
 #include "launcher/options/job_file.h"
 #include "launcher/process/job_cgroup.h"
 #include "launcher/process/leftovers.h"
+#include "net/network_facts.h"
 #include "rendezvous/failover/succession.h"
 
 namespace composer {

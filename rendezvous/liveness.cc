@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rendezvous/liveness.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -11,32 +10,17 @@
 #include <cerrno>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "net/network_facts.h"
 #include "rendezvous/transport/listening_socket.h"
 
 namespace composer {
 namespace {
 
-addrinfo* Resolve(const std::string& address, int port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  return getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found) == 0 ? found : nullptr;
-}
-
-// Returns false when `fd` is not ready in time.
-bool IsReadyBy(int fd, short events, absl::Time deadline) {
-  const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());
-  pollfd ready{fd, events, 0};
-  return poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))))) > 0;
-}
-
-bool Says(const addrinfo& at, const std::string& word, absl::Time deadline) {
-  const int fd = socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+bool Says(const std::string& address, int port, const std::string& word, absl::Time deadline) {
+  const int fd = ConnectTcp(address, port, deadline - absl::Now());
   if (fd < 0) return false;
   const absl::Cleanup close_fd = [fd] { close(fd); };
-  if (connect(fd, at.ai_addr, at.ai_addrlen) != 0 && errno != EINPROGRESS) return false;
   std::string heard;
   while (heard.size() < word.size() && IsReadyBy(fd, POLLIN, deadline)) {
     char buffer[Liveness::kMaxWordBytes];
@@ -94,13 +78,10 @@ bool SeesLife(const proto::Liveness& place, absl::Duration limit) {
   if (place.port() < 1 || place.port() > 65535 || place.word().empty() || place.word().size() > Liveness::kMaxWordBytes)
     return false;
   const absl::Time deadline = absl::Now() + limit;
-  addrinfo* const found = Resolve(place.address(), place.port());
-  if (found == nullptr) return false;
-  const absl::Cleanup free_found = [found] { freeaddrinfo(found); };
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    if (Says(*at, place.word(), deadline)) return true;
-  }
-  return false;
+  const auto addresses = ResolveHost(place.address());
+  return addresses.ok() && std::any_of(addresses->begin(), addresses->end(), [&](const std::string& address) {
+           return Says(address, place.port(), place.word(), deadline);
+         });
 }
 
 }  // namespace composer

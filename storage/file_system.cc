@@ -21,16 +21,6 @@ namespace {
 // Small pieces are gathered up to this size; larger ones go straight to the kernel.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
-absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return ErrnoStatus(errno, "cannot write", path);
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status WritePieces(int fd, absl::Span<const absl::string_view> pieces, const std::string& path) {
   std::string buffer;
   for (const absl::string_view piece : pieces) {

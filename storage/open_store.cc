@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "net/curl_http.h"
 #include "storage/aws_config.h"
-#include "storage/curl_http.h"
 #include "storage/s3_store.h"
 
 namespace composer {

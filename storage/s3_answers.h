@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "storage/http.h"
+#include "net/http.h"
 
 namespace composer {
 

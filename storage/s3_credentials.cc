@@ -131,6 +131,7 @@ Found FromInstance(const Environment& env, Http& http) {
   if (absl::EqualsIgnoreCase(env.GetOr("AWS_EC2_METADATA_DISABLED", "false"), "true")) return std::nullopt;
   HttpRequest request;
   request.origin = env.GetOr("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254");
+  request.use_proxy = false;
   request.method = "PUT";
   request.path = "/latest/api/token";
   request.headers = {{"x-aws-ec2-metadata-token-ttl-seconds", "21600"}};

@@ -16,7 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "base/env.h"
-#include "storage/http.h"
+#include "net/http.h"
 #include "storage/sigv4.h"
 
 namespace composer {

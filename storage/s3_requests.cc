@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,11 +16,6 @@ namespace {
 
 // Waits are cut into slices of this length, to check given_up in between.
 constexpr absl::Duration kSlice = absl::Milliseconds(100);
-
-double Uniform() {
-  thread_local std::mt19937_64 generator(std::random_device{}());
-  return std::uniform_real_distribution<double>(0, 1)(generator);
-}
 
 // Converts "https://s3.example.com" and "b" to "https://b.s3.example.com".
 std::string VirtualOrigin(absl::string_view endpoint, absl::string_view bucket) {
@@ -93,7 +87,7 @@ absl::StatusOr<S3Answer> S3Requests::Send(HttpRequest request) {
       return failure;
     }
     answer.was_repeated = true;
-    const auto delay = DelayBeforeRetry(retry_, tries, clock_.Now() - began, Uniform(), wait);
+    const auto delay = DelayBeforeRetry(retry_, tries, clock_.Now() - began, UniformRandom(), wait);
     if (!delay) return absl::UnavailableError(absl::StrCat(failure.message(), " (after ", tries, " tries)"));
     RETURN_IF_ERROR(Wait(*delay));
   }

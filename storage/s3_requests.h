@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/retry.h"
-#include "storage/http.h"
+#include "net/http.h"
 #include "storage/s3_answers.h"
 #include "storage/s3_credentials.h"
 

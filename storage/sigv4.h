@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "storage/http.h"
+#include "net/http.h"
 
 namespace composer {
 

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "storage/mapped_file.h"
@@ -37,16 +37,9 @@ bool WorthRetrying(const absl::Status& status) {
   }
 }
 
-absl::Duration UploadDelay(int next, absl::Duration first_delay, double random) {
-  constexpr int kMaxDoublings = 16;
-  const absl::Duration base =
-      std::min(first_delay * (int64_t{1} << std::clamp(next - 2, 0, kMaxDoublings)), absl::Minutes(1));
-  return base + base * (random / 2);
-}
-
-class UploadQueue::Line {
+class UploadQueue::Impl {
  public:
-  Line(std::shared_ptr<ObjectStore> store, UploadQueueOptions options, int threads)
+  Impl(std::shared_ptr<ObjectStore> store, UploadQueueOptions options, int threads)
       : store_(std::move(store)), options_(options), threads_(threads) {}
 
   absl::Status Add(Upload upload);
@@ -78,23 +71,23 @@ class UploadQueue::Line {
 };
 
 UploadQueue::UploadQueue(std::shared_ptr<ObjectStore> store, UploadQueueOptions options)
-    : line_(std::make_unique<Line>(std::move(store), options, std::max(1, options.threads))),
+    : impl_(std::make_unique<Impl>(std::move(store), options, std::max(1, options.threads))),
       leave_limit_(options.leave_limit) {
-  for (int i = 0; i < std::max(1, options.threads); ++i) threads_.emplace_back([line = line_.get()] { line->Work(); });
+  for (int i = 0; i < std::max(1, options.threads); ++i) threads_.emplace_back([impl = impl_.get()] { impl->Work(); });
 }
 
 UploadQueue::~UploadQueue() {
-  line_->End(leave_limit_);
+  impl_->End(leave_limit_);
   for (std::thread& thread : threads_) thread.join();
 }
 
 absl::Status UploadQueue::Add(std::string key, std::string staged) {
-  return line_->Add({std::move(key), std::move(staged)});
+  return impl_->Add({std::move(key), std::move(staged)});
 }
-absl::Status UploadQueue::TakeFailures() { return line_->TakeFailures(); }
-absl::Status UploadQueue::Flush(absl::Duration timeout) { return line_->Flush(timeout); }
+absl::Status UploadQueue::TakeFailures() { return impl_->TakeFailures(); }
+absl::Status UploadQueue::Flush(absl::Duration timeout) { return impl_->Flush(timeout); }
 
-void UploadQueue::Line::End(absl::Duration limit) {
+void UploadQueue::Impl::End(absl::Duration limit) {
   absl::MutexLock lock(&mutex_);
   ends_ = true;
   const auto all_left = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return threads_ == 0; };
@@ -103,7 +96,7 @@ void UploadQueue::Line::End(absl::Duration limit) {
   waiting_.clear();
 }
 
-absl::Status UploadQueue::Line::Add(Upload upload) {
+absl::Status UploadQueue::Impl::Add(Upload upload) {
   std::string superseded;
   absl::Status status;
   {
@@ -124,7 +117,7 @@ absl::Status UploadQueue::Line::Add(Upload upload) {
   return status;
 }
 
-absl::Status UploadQueue::Line::TakeFailures() {
+absl::Status UploadQueue::Impl::TakeFailures() {
   absl::MutexLock lock(&mutex_);
   const int count = std::exchange(failures_, 0);
   absl::Status first = std::exchange(first_failure_, absl::OkStatus());
@@ -132,7 +125,7 @@ absl::Status UploadQueue::Line::TakeFailures() {
   return absl::Status(first.code(), absl::StrCat(count, " uploads failed, the first: ", first.message()));
 }
 
-absl::Status UploadQueue::Line::Flush(absl::Duration timeout) {
+absl::Status UploadQueue::Impl::Flush(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
   const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return waiting_.empty() && under_way_.empty(); };
   if (mutex_.AwaitWithTimeout(absl::Condition(&idle), timeout)) return absl::OkStatus();
@@ -141,7 +134,7 @@ absl::Status UploadQueue::Line::Flush(absl::Duration timeout) {
                                                   " and are lost there: ", NamesLeft()));
 }
 
-std::string UploadQueue::Line::NamesLeft() const {
+std::string UploadQueue::Impl::NamesLeft() const {
   std::vector<std::string> names(under_way_.begin(), under_way_.end());
   for (const Upload& upload : waiting_) names.push_back(upload.key);
   const size_t shown = std::min(names.size(), kNamesShown);
@@ -149,12 +142,12 @@ std::string UploadQueue::Line::NamesLeft() const {
   return shown == names.size() ? list : absl::StrCat(list, " and ", names.size() - shown, " more");
 }
 
-bool UploadQueue::Line::HasWork() const {
+bool UploadQueue::Impl::HasWork() const {
   return std::any_of(waiting_.begin(), waiting_.end(),
                      [this](const Upload& u) ABSL_NO_THREAD_SAFETY_ANALYSIS { return !under_way_.contains(u.key); });
 }
 
-UploadQueue::Upload UploadQueue::Line::TakeNext() {
+UploadQueue::Upload UploadQueue::Impl::TakeNext() {
   const auto next =
       std::find_if(waiting_.begin(), waiting_.end(),
                    [this](const Upload& u) ABSL_NO_THREAD_SAFETY_ANALYSIS { return !under_way_.contains(u.key); });
@@ -164,7 +157,7 @@ UploadQueue::Upload UploadQueue::Line::TakeNext() {
   return upload;
 }
 
-void UploadQueue::Line::Work() {
+void UploadQueue::Impl::Work() {
   while (true) {
     Upload upload;
     {
@@ -185,16 +178,17 @@ void UploadQueue::Line::Work() {
   }
 }
 
-absl::Status UploadQueue::Line::Put(const Upload& upload) {
-  absl::BitGen random;
-  for (int attempt = 1;; ++attempt) {
+absl::Status UploadQueue::Impl::Put(const Upload& upload) {
+  const absl::Time began = absl::Now();
+  for (int tries = 1;; ++tries) {
     const absl::Status status = PutOnce(upload);
-    if (status.ok() || attempt >= options_.attempts || !WorthRetrying(status)) return status;
-    if (!Wait(UploadDelay(attempt + 1, options_.first_delay, absl::Uniform(random, 0.0, 1.0)))) return status;
+    if (status.ok() || !WorthRetrying(status)) return status;
+    const auto delay = DelayBeforeRetry(options_.retry, tries, absl::Now() - began, UniformRandom());
+    if (!delay.has_value() || !Wait(*delay)) return status;
   }
 }
 
-absl::Status UploadQueue::Line::PutOnce(const Upload& upload) try {
+absl::Status UploadQueue::Impl::PutOnce(const Upload& upload) try {
   // Its pages belong to the page cache: a large file takes no memory from the training.
   ASSIGN_OR_RETURN(const auto file, MappedFile::Open(upload.staged));
   return store_->Put(upload.key, {file->bytes()});
@@ -202,7 +196,7 @@ absl::Status UploadQueue::Line::PutOnce(const Upload& upload) try {
   return absl::InternalError(error.what());
 }
 
-bool UploadQueue::Line::Wait(absl::Duration delay) {
+bool UploadQueue::Impl::Wait(absl::Duration delay) {
   absl::MutexLock lock(&mutex_);
   return !mutex_.AwaitWithTimeout(absl::Condition(&ends_), delay);
 }

@@ -1,5 +1,5 @@
-// Uploads files to a store in the background: at most `max_waiting` wait, each is tried `attempts` times, and only the
-// newest content of a key matters, so a waiting file is replaced by a newer one with its key. Two uploads of one key
+// Uploads files to a store in the background: at most `max_waiting` wait, each is tried again as `retry` says, and only
+// the newest content of a key matters, so a waiting file is replaced by a newer one with its key. Two uploads of one key
 // never overlap and are never reordered. Files are not read into memory, whatever their size.
 //
 // Thread-safe. No exception leaves it.
@@ -13,24 +13,22 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/retry.h"
 #include "storage/object_store.h"
 
 namespace composer {
 
 struct UploadQueueOptions {
-  int threads = 1;                                // simultaneous uploads
-  int attempts = 3;                               // per file, at least 1
+  int threads = 1;  // simultaneous uploads
+  RetryPolicy retry = {
+      .base = absl::Seconds(2), .cap = absl::Minutes(1), .budget = absl::InfiniteDuration(), .max_tries = 3};
   size_t max_waiting = 1000;                      // files
-  absl::Duration first_delay = absl::Seconds(1);  // before the second attempt; doubles each time
   absl::Duration leave_limit = absl::Seconds(5);  // how long the destructor waits for an upload in flight
 };
 
 // Returns whether the same upload may succeed later: the store was busy, slow or away. A wrong name or credential stays
 // wrong.
 bool WorthRetrying(const absl::Status& status);
-// Returns the delay before attempt number `next` (from 2): first_delay · 2^(next-2), at most a minute, plus up to half
-// of it depending on `random` in [0, 1).
-absl::Duration UploadDelay(int next, absl::Duration first_delay, double random);
 
 class UploadQueue {
  public:
@@ -54,9 +52,9 @@ class UploadQueue {
   struct Upload {
     std::string key, staged;
   };
-  class Line;  // what the uploading threads share
+  class Impl;  // what the uploading threads share
 
-  const std::unique_ptr<Line> line_;
+  const std::unique_ptr<Impl> impl_;
   const absl::Duration leave_limit_;
   std::vector<std::thread> threads_;
 };

@@ -13,17 +13,18 @@ MAX_UNITS = 25  # a unit: a .h/.cc pair
 MAX_EDGES = {"launcher": 55, "trainer": 79}
 MAY_INCLUDE = {
     "base": {"base"},
+    "net": {"base", "net"},
     "contract": {"base", "contract"},
     "proto": {"proto"},
     "config": {"base", "contract", "config"},
-    "storage": {"base", "storage"},
+    "storage": {"base", "net", "storage"},
     "fault": {"base", "storage", "checkpoint", "trainer", "fault"},
-    "rendezvous": {"base", "proto", "rendezvous"},
-    "launcher": {"base", "contract", "proto", "config", "storage", "rendezvous", "launcher"},
+    "rendezvous": {"base", "net", "proto", "rendezvous"},
+    "launcher": {"base", "net", "contract", "proto", "config", "storage", "rendezvous", "launcher"},
     "checkpoint": {"base", "storage", "checkpoint"},
     "trainer": {"base", "storage", "checkpoint", "trainer"},
     "job": {"base", "contract", "config", "storage", "fault", "checkpoint", "trainer", "job"},
-    "worker": {"base", "contract", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "job",
+    "worker": {"base", "net", "contract", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "job",
                "worker"},
 }
 # The rooms of each folder, from the ground up. A room includes only rooms of lower lines; "" is the folder itself.
@@ -38,7 +39,7 @@ LEVELS = {
         "step loss", "core", "init options", "collectives layers", "parallel/activations",
         "data metrics memory optim algorithms algorithms/surgery loggers profiler",
         "parallel/fsdp parallel/ddp parallel/tensor elastic", "parallel/norms models",
-        "callbacks/stops callbacks/monitors callbacks/memory", "callbacks/output", "resume", "loop", ""],
+        "algorithms/optimisation callbacks/stops callbacks/monitors callbacks/memory", "callbacks/output", "resume", "loop", ""],
 }
 LIBRARIES = [
     (re.compile(r"^(torch|ATen|c10)/"), {"checkpoint", "trainer", "fault", "job", "worker"}),

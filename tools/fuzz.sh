@@ -7,11 +7,14 @@ cmake --preset asan -B build/fuzz -DCOMPOSER_FUZZ=ON >/dev/null
 targets=$(cd tests/fuzz && ls ./*_fuzz.cc | sed 's|./||; s|\.cc$||')
 # shellcheck disable=SC2086
 ninja -C build/fuzz $targets
+failed=
 for target in $targets; do
   echo "== $target, $seconds s"
   corpus=$(mktemp -d)
   seeds=tests/fuzz/seeds/${target%_fuzz}
   if [ -d "$seeds" ]; then cp "$seeds"/* "$corpus"; fi
-  find build/fuzz -name "$target" -type f -exec {} -max_total_time="$seconds" -print_final_stats=1 "$corpus" \; 2>&1 | grep -E 'ERROR|SUMMARY|stat::number_of_executed_units|Done' || true
-  rm -rf "$corpus"
+  "build/fuzz/fuzz/$target" -max_total_time="$seconds" -print_final_stats=1 "$corpus" >"$corpus.log" 2>&1 || failed="$failed $target"
+  grep -E '==ERROR|SUMMARY|Test unit written|stat::number_of_executed_units|Done' "$corpus.log" || tail "$corpus.log"
+  rm -rf "$corpus" "$corpus.log"
 done
+[ -z "$failed" ] || { echo "found something:$failed" >&2; exit 1; }

@@ -3,7 +3,7 @@
 column each. Product files only, unless a row says otherwise; docs/results/house.md has the numbers of each large change.
 
 A unit is a .h/.cc pair; an edge is a pair of folders of which one includes the other, inside launcher or trainer; a
-function's length is counted from its line to the brace that closes it at its indentation."""
+function's length is counted from the line of its opening brace to the brace that closes it."""
 import collections
 import re
 import statistics
@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 from check_layers import MAY_INCLUDE, ROOT, room_of  # noqa: E402
 
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
+LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)\'|//.*')
 FUNCTION = re.compile(r"^( *)(?!namespace|class|struct|enum|union|if|for|while|switch|else|do|return|\}|//)[\w:<>,&*~ \[\]]*\w\(.*\{$")
 
 
@@ -38,13 +39,21 @@ def sources(commit):
     return texts
 
 
+def length_from(lines, begin):
+    depth = 0
+    for i in range(begin, len(lines)):
+        code = LITERAL.sub("", lines[i])
+        depth += code.count("{") - code.count("}")
+        if depth <= 0:
+            return i - begin + 1
+    return 1  # braces in a raw string
+
+
 def function_lengths(text):
     lines, lengths = text.split("\n"), []
     for i, line in enumerate(lines):
-        if match := FUNCTION.match(line):
-            closing = match.group(1) + "}"
-            end = next((j for j in range(i + 1, len(lines)) if lines[j].startswith(closing)), i)
-            lengths.append(end - i + 1)
+        if FUNCTION.match(line):
+            lengths.append(length_from(lines, i))
     return lengths
 
 

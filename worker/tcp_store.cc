@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/network_facts.h"
+#include "net/network_facts.h"
 
 namespace composer {
 namespace {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/json_members.h"
 #include "base/printable.h"
 #include "checkpoint/format/json_text.h"
 
@@ -19,42 +20,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kLeaseFormat[] = "composer-lease";
-constexpr size_t kMaxLeaseText = 1024;
 constexpr size_t kLeaseDigits = 8;
 
 absl::Status NotALease(absl::string_view why) { return absl::DataLossError(absl::StrCat("not a lease: ", why)); }
-
-bool TakeMember(const Json& json, const char* key, std::string& into) {
-  const auto it = json.find(key);
-  if (it == json.end() || !it->is_string() || it->get_ref<const std::string&>().size() > kMaxLeaseText) return false;
-  into = it->get<std::string>();
-  return true;
-}
-
-template <typename Number>
-bool TakeMember(const Json& json, const char* key, Number& into) {
-  const auto it = json.find(key);
-  if (it == json.end() || !it->is_number_unsigned() || it->get<uint64_t>() > uint64_t{INT64_MAX}) return false;
-  into = static_cast<Number>(it->get<uint64_t>());
-  return true;
-}
-
-bool TakeMember(const Json& json, const char* key, bool& into) {
-  const auto it = json.find(key);
-  if (it == json.end() || !it->is_boolean()) return false;
-  into = it->get<bool>();
-  return true;
-}
-
-bool TakeMember(const Json& json, const char* key, std::vector<std::string>& into) {
-  const auto it = json.find(key);
-  if (it == json.end() || !it->is_array() || it->size() > kMaxLaunches) return false;
-  for (const Json& item : *it) {
-    if (!item.is_string() || item.get_ref<const std::string&>().size() > kMaxLeaseText) return false;
-    into.push_back(item.get<std::string>());
-  }
-  return true;
-}
 
 bool ShareAny(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   return std::any_of(a.begin(), a.end(),

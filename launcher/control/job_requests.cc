@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/json_members.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 
@@ -28,14 +29,10 @@ std::string DescribeEnd(const std::string& run_folder) {
   if (!text.ok()) return "";
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return "";
-  const auto string = [&json](const char* key) {
-    const auto it = json.find(key);
-    return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
-  };
-  std::string end;
-  if (const auto it = json.find("steps"); it != json.end() && it->is_number_integer())
-    absl::StrAppend(&end, " at step ", it->get<int64_t>());
-  const std::string checkpoint = string("last_checkpoint");
+  std::string checkpoint;
+  int64_t steps = 0;
+  const std::string end = TakeMember(json, "steps", steps) ? absl::StrCat(" at step ", steps) : "";
+  TakeMember(json, "last_checkpoint", checkpoint);
   return absl::StrCat(end, "; last checkpoint: ", checkpoint.empty() ? "none" : checkpoint);
 }
 

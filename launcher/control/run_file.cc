@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/control/run_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/json_members.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 
@@ -27,28 +27,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxBytes = 64 << 10;
-constexpr size_t kMaxText = 4096;
 constexpr size_t kMaxRuns = 10'000;
 
 absl::Status Bad(absl::string_view why) { return absl::InvalidArgumentError(absl::StrCat("run file: ", why)); }
-
-bool Take(const Json& json, const char* key, std::string& into) {
-  const auto it = json.find(key);
-  if (it == json.end() || !it->is_string() || it->get_ref<const std::string&>().size() > kMaxText) return false;
-  into = it->get<std::string>();
-  return true;
-}
-
-template <typename T>
-bool Take(const Json& json, const char* key, T& into) {
-  const auto it = json.find(key);
-  if (it == json.end() || !it->is_number_integer() || (it->is_number_integer() && !it->is_number_unsigned()))
-    return false;
-  const uint64_t value = it->get<uint64_t>();
-  if (value > static_cast<uint64_t>(std::numeric_limits<T>::max())) return false;
-  into = static_cast<T>(value);
-  return true;
-}
 
 std::string ProcStat(int64_t pid) { return ReadFile(absl::StrCat("/proc/", pid, "/stat"), 4096).value_or(""); }
 
@@ -108,11 +89,13 @@ absl::StatusOr<RunFile> ParseRunFile(absl::string_view text) {
   const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return Bad("no JSON object");
   RunFile run;
-  if (!Take(json, "job", run.job) || !Take(json, "run_folder", run.run_folder) || !Take(json, "socket", run.socket) ||
-      !Take(json, "pid", run.pid) || !Take(json, "pid_start", run.pid_start) || !Take(json, "started", run.started)) {
+  if (!TakeMember(json, "job", run.job) || !TakeMember(json, "run_folder", run.run_folder) ||
+      !TakeMember(json, "socket", run.socket) || !TakeMember(json, "pid", run.pid) ||
+      !TakeMember(json, "pid_start", run.pid_start) || !TakeMember(json, "started", run.started)) {
     return Bad("a field is missing or of another type");
   }
-  if (json.contains("pid_namespace") && !Take(json, "pid_namespace", run.pid_namespace)) return Bad("no pid_namespace");
+  if (json.contains("pid_namespace") && !TakeMember(json, "pid_namespace", run.pid_namespace))
+    return Bad("no pid_namespace");
   if (run.pid < 1 || run.pid > std::numeric_limits<pid_t>::max()) return Bad("no pid");
   return run;
 }
@@ -196,15 +179,7 @@ absl::StatusOr<std::unique_ptr<RegisteredRun>> RegisteredRun::Make(const std::st
   run.pid_namespace = PidNamespace();
   run.started = absl::ToUnixSeconds(absl::Now());
   const std::string path = JoinPath(registry, absl::StrCat(run.pid, ".json"));
-  const std::string fresh = path + ".new";  // readers see all of it or nothing; it need not survive a power cut
-  const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return ErrnoStatus(errno, "cannot write", fresh);
-  const std::string text = RunFileJson(run);
-  const bool written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       rename(fresh.c_str(), path.c_str()) == 0;
-  const int error = errno;
-  close(fd);
-  if (!written) return ErrnoStatus(error, "cannot write", path);
+  RETURN_IF_ERROR(AtomicWriteFile(path, RunFileJson(run), {.mode = 0600, .sync = false}));
   return std::unique_ptr<RegisteredRun>(new RegisteredRun(path));
 }
 

@@ -10,9 +10,9 @@
 
 #include "absl/time/time.h"
 #include "base/env.h"
-#include "base/network_facts.h"
 #include "launcher/doctor/gpu_facts.h"
 #include "launcher/rendezvous/reachability.h"
+#include "net/network_facts.h"
 
 namespace composer {
 

@@ -6,7 +6,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "base/private_file.h"
 
 namespace composer {
 namespace {
@@ -36,7 +35,7 @@ absl::Status CheckJobFile(const std::string& run_folder, const std::string& job_
 }
 
 absl::Status RememberJobFile(const std::string& run_folder, const std::string& job_file) {
-  return WritePrivateFile(RecordOf(run_folder), absl::StrCat(AbsolutePath(job_file), "\n"));
+  return AtomicWriteFile(RecordOf(run_folder), absl::StrCat(AbsolutePath(job_file), "\n"), {.mode = 0600});
 }
 
 }  // namespace composer

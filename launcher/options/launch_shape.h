@@ -14,8 +14,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/options.h"
-#include "launcher/options/endpoint.h"
 #include "launcher/options/launch_options.h"
+#include "net/endpoint.h"
 
 namespace composer {
 

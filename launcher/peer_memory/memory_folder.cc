@@ -26,15 +26,7 @@ MemoryFolder::Incoming::~Incoming() {
   unlink(path_.c_str());
 }
 
-absl::Status MemoryFolder::Incoming::Append(absl::string_view data) {
-  while (!data.empty()) {
-    const ssize_t written = write(fd_, data.data(), data.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, "write", target_);
-    data.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
-}
+absl::Status MemoryFolder::Incoming::Append(absl::string_view data) { return WriteAll(fd_, data, target_); }
 
 absl::Status MemoryFolder::Incoming::Commit() {
   RETURN_IF_ERROR(MakeDirs(DirName(target_)));

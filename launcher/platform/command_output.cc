@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "base/status_macros.h"
+#include "net/network_facts.h"
 
 namespace composer {
 namespace {
@@ -57,11 +58,9 @@ absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv, const Environm
 // Reads to the end of the stream; returns false if the deadline came first.
 bool ReadAll(int fd, absl::Time deadline, std::string& text) {
   while (true) {
-    const int64_t millis = absl::ToInt64Milliseconds(deadline - absl::Now());
-    pollfd ready = {fd, POLLIN, 0};
-    if (millis <= 0 || (poll(&ready, 1, static_cast<int>(millis)) < 0 && errno != EINTR)) return false;
+    if (!IsReadyBy(fd, POLLIN, deadline)) return false;
     char buffer[4096];
-    const ssize_t count = ready.revents == 0 ? -1 : read(fd, buffer, sizeof(buffer));
+    const ssize_t count = read(fd, buffer, sizeof(buffer));
     if (count == 0) return true;
     if (count > 0) text.append(buffer, std::min(static_cast<size_t>(count), kMaxCommandOutput - text.size()));
   }

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/console.h"
 #include "base/status_macros.h"
-#include "launcher/platform/metadata_http.h"
 #include "launcher/workers/node_resources.h"
+#include "net/curl_http.h"
 
 namespace composer {
 namespace {
@@ -66,8 +66,9 @@ std::unique_ptr<PreemptionWatch> StartPreemptionWatch(const Platform& platform,
                                                       std::function<void(const Notice&)> on_notice) {
   if (platform.preemption.empty()) return nullptr;
   std::vector<std::unique_ptr<PreemptionSource>> sources;
+  const auto http = std::make_shared<CurlHttp>();
   for (const PreemptionSpec& spec : platform.preemption) {
-    sources.push_back(MakePreemptionSource(spec, FetchMetadata));
+    sources.push_back(MakePreemptionSource(spec, http));
   }
   return std::make_unique<PreemptionWatch>(
       std::move(sources),

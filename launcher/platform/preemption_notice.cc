@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/json_members.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -35,9 +36,9 @@ absl::StatusOr<Json> ParseObject(absl::string_view body) {
 
 // Returns a text member without control characters; "" if there is none.
 std::string Member(const Json& object, const char* name) {
-  const auto it = object.find(name);
-  if (it == object.end() || !it->is_string()) return "";
-  std::string text = it->get<std::string>().substr(0, 200);
+  std::string text;
+  TakeMember(object, name, text);
+  text.resize(std::min(text.size(), size_t{200}));
   for (char& c : text) {
     if (absl::ascii_iscntrl(c)) c = '?';
   }

@@ -3,7 +3,10 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -13,27 +16,43 @@
 namespace composer {
 namespace {
 
-absl::Status BadCode(const MetadataRequest& request, const HttpReply& reply) {
-  return absl::UnavailableError(absl::StrCat(request.method, " ", request.url, " answers HTTP ", reply.code));
+// Asks a service of this machine: through no proxy, and for a second at most.
+absl::StatusOr<HttpResponse> Ask(Http& http, HttpRequest request) {
+  request.timeout = absl::Seconds(1);
+  request.use_proxy = false;
+  request.max_body_bytes = kMaxNoticeBytes;
+  return http.Send(request);
+}
+
+absl::Status BadStatus(const HttpRequest& request, const HttpResponse& response) {
+  return absl::UnavailableError(absl::StrCat(request.method, " ", UrlOf(request), " answers HTTP ", response.status));
+}
+
+// Returns the body of an answer with status 200.
+absl::StatusOr<std::string> AskForBody(Http& http, const HttpRequest& request) {
+  ASSIGN_OR_RETURN(HttpResponse response, Ask(http, request));
+  if (response.status != 200) return BadStatus(request, response);
+  return std::move(response.body);
 }
 
 class AwsSource final : public PreemptionSource {
  public:
-  AwsSource(std::string base, bool rebalance, HttpFetch fetch)
-      : base_(std::move(base)), rebalance_(rebalance), fetch_(std::move(fetch)) {}
+  AwsSource(std::string base, bool rebalance, std::shared_ptr<Http> http)
+      : base_(std::move(base)), rebalance_(rebalance), http_(std::move(http)) {}
 
   std::string name() const override { return absl::StrCat(rebalance_ ? "aws-rebalance" : "aws", " at ", base_); }
 
   NoticeOr Look(absl::Time now) override {
     if (token_.empty() || now > token_ends_ - kRenewEarly) RETURN_IF_ERROR(TakeToken(now));
     const char* path = rebalance_ ? "events/recommendations/rebalance" : "spot/instance-action";
-    const MetadataRequest request = {.url = absl::StrCat(base_, "/latest/meta-data/", path),
-                                     .headers = {absl::StrCat("X-aws-ec2-metadata-token: ", token_)}};
-    ASSIGN_OR_RETURN(const HttpReply reply, fetch_(request));
-    if (reply.code == 404) return std::nullopt;
-    if (reply.code == 401) token_.clear();
-    if (reply.code != 200) return BadCode(request, reply);
-    return rebalance_ ? ParseAwsRebalance(reply.body) : ParseAwsInstanceAction(reply.body);
+    const HttpRequest request = {.origin = base_,
+                                 .path = absl::StrCat("/latest/meta-data/", path),
+                                 .headers = {{"x-aws-ec2-metadata-token", token_}}};
+    ASSIGN_OR_RETURN(const HttpResponse response, Ask(*http_, request));
+    if (response.status == 404) return std::nullopt;
+    if (response.status == 401) token_.clear();
+    if (response.status != 200) return BadStatus(request, response);
+    return rebalance_ ? ParseAwsRebalance(response.body) : ParseAwsInstanceAction(response.body);
   }
 
  private:
@@ -41,19 +60,15 @@ class AwsSource final : public PreemptionSource {
   static constexpr absl::Duration kRenewEarly = absl::Seconds(15);
 
   absl::Status TakeToken(absl::Time now) {
-    const MetadataRequest request = {
-        .method = "PUT",
-        .url = absl::StrCat(base_, "/latest/api/token"),
-        .headers = {absl::StrCat("X-aws-ec2-metadata-token-ttl-seconds: ", kTokenSeconds)}};
-    ASSIGN_OR_RETURN(const HttpReply reply, fetch_(request));
-    if (reply.code != 200) return BadCode(request, reply);
-    const absl::string_view token = absl::StripAsciiWhitespace(reply.body);
-    for (const char c : token) {
-      if (!absl::ascii_isgraph(c)) return absl::UnavailableError(absl::StrCat(request.url, " gives no token"));
-    }
-    if (token.empty() || token.size() > 1024) {
-      return absl::UnavailableError(absl::StrCat(request.url, " gives no token"));
-    }
+    const HttpRequest request = {.method = "PUT",
+                                 .origin = base_,
+                                 .path = "/latest/api/token",
+                                 .headers = {{"x-aws-ec2-metadata-token-ttl-seconds", absl::StrCat(kTokenSeconds)}}};
+    ASSIGN_OR_RETURN(const std::string body, AskForBody(*http_, request));
+    const absl::string_view token = absl::StripAsciiWhitespace(body);
+    const bool usable =
+        !token.empty() && token.size() <= 1024 && std::all_of(token.begin(), token.end(), absl::ascii_isgraph);
+    if (!usable) return absl::UnavailableError(absl::StrCat(UrlOf(request), " gives no token"));
     token_ = std::string(token);
     token_ends_ = now + absl::Seconds(kTokenSeconds);
     return absl::OkStatus();
@@ -61,14 +76,14 @@ class AwsSource final : public PreemptionSource {
 
   const std::string base_;
   const bool rebalance_;
-  const HttpFetch fetch_;
+  const std::shared_ptr<Http> http_;
   std::string token_;
   absl::Time token_ends_;
 };
 
 class GcpSource final : public PreemptionSource {
  public:
-  GcpSource(std::string base, HttpFetch fetch) : base_(std::move(base)), fetch_(std::move(fetch)) {}
+  GcpSource(std::string base, std::shared_ptr<Http> http) : base_(std::move(base)), http_(std::move(http)) {}
 
   std::string name() const override { return absl::StrCat("gcp at ", base_); }
 
@@ -82,20 +97,18 @@ class GcpSource final : public PreemptionSource {
 
  private:
   absl::StatusOr<std::string> Get(const char* key) {
-    const MetadataRequest request = {.url = absl::StrCat(base_, "/computeMetadata/v1/instance/", key),
-                                     .headers = {"Metadata-Flavor: Google"}};
-    ASSIGN_OR_RETURN(HttpReply reply, fetch_(request));
-    if (reply.code != 200) return BadCode(request, reply);
-    return std::move(reply.body);
+    return AskForBody(*http_, {.origin = base_,
+                               .path = absl::StrCat("/computeMetadata/v1/instance/", key),
+                               .headers = {{"metadata-flavor", "Google"}}});
   }
 
   const std::string base_;
-  const HttpFetch fetch_;
+  const std::shared_ptr<Http> http_;
 };
 
 class AzureSource final : public PreemptionSource {
  public:
-  AzureSource(std::string base, HttpFetch fetch) : base_(std::move(base)), fetch_(std::move(fetch)) {}
+  AzureSource(std::string base, std::shared_ptr<Http> http) : base_(std::move(base)), http_(std::move(http)) {}
 
   std::string name() const override { return absl::StrCat("azure at ", base_); }
   // The first request of a machine switches the service on, which takes up to two minutes.
@@ -103,39 +116,39 @@ class AzureSource final : public PreemptionSource {
 
   NoticeOr Look(absl::Time) override {
     if (machine_.empty()) {
-      ASSIGN_OR_RETURN(const std::string name, Send({.url = Url("instance/compute/name", "2020-09-01&format=text")}));
+      ASSIGN_OR_RETURN(const std::string name, Send({.path = "/metadata/instance/compute/name",
+                                                     .query = {{"api-version", "2020-09-01"}, {"format", "text"}}}));
       machine_ = std::string(absl::StripAsciiWhitespace(name));
       if (machine_.empty()) return absl::UnavailableError("Azure does not tell this machine's name");
     }
-    ASSIGN_OR_RETURN(const std::string events, Send({.url = Url("scheduledevents", kEventsVersion)}));
+    ASSIGN_OR_RETURN(const std::string events, Send({.path = kEvents, .query = events_version_}));
     return ParseAzureEvents(events, machine_, &event_ids_);
   }
 
   absl::Status Acknowledge() override {
     if (event_ids_.empty()) return absl::OkStatus();
+    const std::string body = AzureAcknowledgement(event_ids_);
+    const absl::string_view pieces[] = {body};
     return Send({.method = "POST",
-                 .url = Url("scheduledevents", kEventsVersion),
-                 .headers = {"Content-Type: application/json"},
-                 .body = AzureAcknowledgement(event_ids_)})
+                 .path = kEvents,
+                 .query = events_version_,
+                 .headers = {{"content-type", "application/json"}},
+                 .body = pieces})
         .status();
   }
 
  private:
-  static constexpr char kEventsVersion[] = "2020-07-01";
+  static constexpr char kEvents[] = "/metadata/scheduledevents";
+  const HttpPairs events_version_ = {{"api-version", "2020-07-01"}};
 
-  std::string Url(absl::string_view path, absl::string_view version) const {
-    return absl::StrCat(base_, "/metadata/", path, "?api-version=", version);
-  }
-
-  absl::StatusOr<std::string> Send(MetadataRequest request) {
-    request.headers.push_back("Metadata: true");
-    ASSIGN_OR_RETURN(HttpReply reply, fetch_(request));
-    if (reply.code != 200) return BadCode(request, reply);
-    return std::move(reply.body);
+  absl::StatusOr<std::string> Send(HttpRequest request) {
+    request.origin = base_;
+    request.headers.emplace_back("metadata", "true");
+    return AskForBody(*http_, request);
   }
 
   const std::string base_;
-  const HttpFetch fetch_;
+  const std::shared_ptr<Http> http_;
   std::string machine_;
   std::vector<std::string> event_ids_;
 };
@@ -175,15 +188,15 @@ class FileSource final : public PreemptionSource {
 
 }  // namespace
 
-std::unique_ptr<PreemptionSource> MakePreemptionSource(const PreemptionSpec& spec, const HttpFetch& fetch) {
+std::unique_ptr<PreemptionSource> MakePreemptionSource(const PreemptionSpec& spec, std::shared_ptr<Http> http) {
   switch (spec.kind) {
     case PreemptionKind::kAws:
     case PreemptionKind::kAwsRebalance:
-      return std::make_unique<AwsSource>(spec.where, spec.kind == PreemptionKind::kAwsRebalance, fetch);
+      return std::make_unique<AwsSource>(spec.where, spec.kind == PreemptionKind::kAwsRebalance, std::move(http));
     case PreemptionKind::kGcp:
-      return std::make_unique<GcpSource>(spec.where, fetch);
+      return std::make_unique<GcpSource>(spec.where, std::move(http));
     case PreemptionKind::kAzure:
-      return std::make_unique<AzureSource>(spec.where, fetch);
+      return std::make_unique<AzureSource>(spec.where, std::move(http));
     case PreemptionKind::kFile:
       break;
   }

@@ -3,31 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "launcher/platform/preemption_notice.h"
 #include "launcher/platform/preemption_spec.h"
+#include "net/http.h"
 
 namespace composer {
-
-struct MetadataRequest {
-  std::string method = "GET";
-  std::string url;
-  std::vector<std::string> headers;  // "Name: value"
-  std::string body;
-};
-struct HttpReply {
-  int code = 0;
-  std::string body;
-};
-// Must be bounded in time and size. Returns kUnavailable if there is no answer.
-using HttpFetch = std::function<absl::StatusOr<HttpReply>(const MetadataRequest&)>;
 
 class PreemptionSource {
  public:
@@ -45,7 +30,6 @@ class PreemptionSource {
   virtual absl::Status Acknowledge() { return absl::OkStatus(); }
 };
 
-// `fetch` is copied into the sources that need it.
-std::unique_ptr<PreemptionSource> MakePreemptionSource(const PreemptionSpec& spec, const HttpFetch& fetch);
+std::unique_ptr<PreemptionSource> MakePreemptionSource(const PreemptionSpec& spec, std::shared_ptr<Http> http);
 
 }  // namespace composer

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "launcher/options/endpoint.h"
 #include "launcher/rendezvous/rendezvous_link.h"
+#include "net/endpoint.h"
 
 namespace composer {
 

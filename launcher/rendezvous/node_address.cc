@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "launcher/options/endpoint.h"
+#include "net/endpoint.h"
 
 namespace composer {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/network_facts.h"
+#include "net/network_facts.h"
 
 namespace composer {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/network_facts.h"
+#include "net/network_facts.h"
 
 namespace composer {
 namespace {

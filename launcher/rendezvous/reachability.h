@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "launcher/options/endpoint.h"
+#include "net/endpoint.h"
 
 namespace composer {
 

@@ -16,9 +16,9 @@
 #include "base/option_help.h"
 #include "base/options.h"
 #include "contract/exit_code.h"
-#include "launcher/options/endpoint.h"
 #include "launcher/options/launch_option_setters.h"
 #include "launcher/options/print_help.h"
+#include "net/endpoint.h"
 #include "rendezvous/failover/succession.h"
 #include "rendezvous/server.h"
 

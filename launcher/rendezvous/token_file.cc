@@ -52,13 +52,6 @@ absl::StatusOr<std::string> WriteNewToken(const std::string& path) {
   return ErrnoStatus(error, "cannot write", temporary);
 }
 
-absl::Status MakePrivateDirs(const std::string& folder) {
-  if (IsDirectory(folder)) return absl::OkStatus();
-  RETURN_IF_ERROR(MakeDirs(DirName(folder)));
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return ErrnoStatus(errno, "cannot make", folder);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
@@ -82,7 +75,7 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
 absl::StatusOr<std::string> ReadOrMakeToken(const std::string& path) {
   absl::StatusOr<std::string> token = ReadToken(path);
   if (!absl::IsNotFound(token.status())) return token;
-  RETURN_IF_ERROR(MakePrivateDirs(DirName(path)));
+  RETURN_IF_ERROR(MakePrivateDir(DirName(path)));
   ASSIGN_OR_RETURN(const std::string temporary, WriteNewToken(path));
   const int error = link(temporary.c_str(), path.c_str()) == 0 ? 0 : errno;  // fails if another launcher was faster
   unlink(temporary.c_str());

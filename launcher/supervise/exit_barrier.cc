@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "base/retry.h"
 #include "base/status_macros.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/transport/grpc_settings.h"
@@ -14,7 +15,6 @@ namespace {
 constexpr char kCountKey[] = "launcher/done", kAllKey[] = "launcher/all-done";
 constexpr absl::Duration kCallLimit = absl::Hours(24 * 365);  // another node's last checkpoint may take long
 constexpr absl::Duration kStoreAbsence = absl::Seconds(60);   // while the rendezvous restarts
-constexpr absl::Duration kRetry = absl::Milliseconds(200);
 
 }  // namespace
 
@@ -39,8 +39,10 @@ void ExitBarrier::Arrive(uint64_t generation, int nodes, std::function<void(absl
 // Makes one call, retrying while the store is away.
 template <typename Call>
 absl::Status ExitBarrier::Try(Call call) {
-  const absl::Time give_up = absl::Now() + kStoreAbsence;
-  while (true) {
+  RetryPolicy policy = kWhileAway;
+  policy.budget = kStoreAbsence;
+  const absl::Time began = absl::Now();
+  for (int tries = 1;; ++tries) {
     grpc::ClientContext context;
     context.set_deadline(DeadlineAfter(kCallLimit));
     {
@@ -51,8 +53,9 @@ absl::Status ExitBarrier::Try(Call call) {
     const absl::Status status = FromGrpc(call(&context));
     absl::MutexLock lock(&mutex_);
     running_ = nullptr;
-    if (!absl::IsUnavailable(status) || absl::Now() > give_up) return status;
-    mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), kRetry);
+    const auto delay = DelayBeforeRetry(policy, tries, absl::Now() - began, UniformRandom());
+    if (!absl::IsUnavailable(status) || !delay.has_value()) return status;
+    mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), *delay);
   }
 }
 

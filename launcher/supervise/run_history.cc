@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json_members.h"
 
 namespace composer {
 namespace {
@@ -16,22 +17,21 @@ constexpr int64_t kMaxSummaryBytes = 16 << 20;
 constexpr size_t kMaxReason = 200;
 
 int64_t CountIn(const Json& json, const char* key) {
-  const auto it = json.find(key);
-  if (it == json.end() || !it->is_number_integer()) return 0;
-  constexpr int64_t kMost = int64_t{1} << 53;
-  if (it->is_number_unsigned()) return static_cast<int64_t>(std::min<uint64_t>(it->get<uint64_t>(), kMost));
-  return std::clamp<int64_t>(it->get<int64_t>(), 0, kMost);
+  uint64_t count = 0;
+  TakeMember(json, key, count);
+  return static_cast<int64_t>(std::min(count, uint64_t{1} << 53));
 }
 
 double SecondsIn(const Json& json, const char* key) {
-  const auto it = json.find(key);
-  const double seconds = it != json.end() && it->is_number() ? it->get<double>() : 0;
+  double seconds = 0;
+  TakeMember(json, key, seconds);
   return std::isfinite(seconds) && seconds > 0 ? seconds : 0;
 }
 
 std::string TextIn(const Json& json, const char* key) {
-  const auto it = json.find(key);
-  return it != json.end() && it->is_string() ? it->get_ref<const std::string&>().substr(0, kMaxReason) : "";
+  std::string text;
+  TakeMember(json, key, text);
+  return text.substr(0, kMaxReason);
 }
 
 LaunchSummary ParseLaunch(const Json& json) {

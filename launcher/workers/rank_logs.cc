@@ -26,22 +26,6 @@ constexpr size_t kReadBytes = 64 << 10;
 constexpr int kAllRanks = -1;
 constexpr int kMaxReadsAtOnce = 64;  // a stream that never pauses must not hold us
 
-// Writes to a file. Returns false when the disk is full; the run goes on without the file.
-bool WriteAll(int fd, absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = write(fd, bytes.data(), bytes.size());
-    if (count >= 0) {
-      bytes.remove_prefix(static_cast<size_t>(count));
-    } else if (errno == EAGAIN) {
-      pollfd wait = {fd, POLLOUT, 0};
-      poll(&wait, 1, -1);
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  return true;
-}
-
 std::string WithPrefix(absl::string_view prefix, absl::string_view lines) {
   std::string result;
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(lines, "\n"), '\n')) {
@@ -69,13 +53,24 @@ struct LogFile {
     if (path.empty()) return std::shared_ptr<LogFile>();
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0) return ErrnoStatus(errno, "cannot open log", path);
-    return std::make_shared<LogFile>(fd);
+    return std::make_shared<LogFile>(fd, path);
   }
-  explicit LogFile(int descriptor) : fd(descriptor) {}
+  LogFile(int descriptor, std::string file_path) : fd(descriptor), path(std::move(file_path)) {}
   ~LogFile() { close(fd); }
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
-  int fd;
+
+  // Writes to the file at *log. When that fails, the run goes on without the file.
+  static void Write(std::shared_ptr<LogFile>* log, absl::string_view bytes) {
+    if (*log == nullptr) return;
+    const absl::Status written = WriteAll((*log)->fd, bytes, (*log)->path);
+    if (written.ok()) return;
+    LOG(WARNING) << written.message() << ": the run goes on without this log";
+    *log = nullptr;
+  }
+
+  const int fd;
+  const std::string path;
 };
 
 }  // namespace
@@ -115,10 +110,7 @@ struct RankLogs::Stream {
   void Deliver(const std::string& whole, LineTail& tail, const std::vector<std::string>& suppressed_lines,
                ConsoleWriter::Urgency urgency) {
     if (whole.empty()) return;
-    if (file != nullptr && !WriteAll(file->fd, whole)) {
-      LOG(WARNING) << "cannot write the log of rank " << rank << ": " << ErrnoStatus(errno, "write", "log").message();
-      file = nullptr;
-    }
+    LogFile::Write(&file, whole);
     const std::string shown = show == Show::kPrefixed ? Without(whole, suppressed_lines) : "";
     if (!shown.empty()) console.Write(WithPrefix(prefix, shown), urgency, ConsoleWriter::Place::kNewLine);
     if (keeps_tail) tail.Add(whole);
@@ -181,7 +173,7 @@ std::vector<std::string> RankLogs::StderrTail(int rank) {
 bool RankLogs::WasShown(const std::string& line) {
   absl::MutexLock lock(&mutex_);
   PumpAll(kAllRanks);
-  hushed_.push_back(absl::StrCat(line, "\n"));
+  suppressed_lines_.push_back(absl::StrCat(line, "\n"));
   const std::string kept = line.substr(0, LineTail::kMaxColumns);
   return std::any_of(tails_.begin(), tails_.end(), [&](const auto& entry) {
     const std::vector<std::string> lines = entry.second.lines.lines();
@@ -191,7 +183,7 @@ bool RankLogs::WasShown(const std::string& line) {
 
 void RankLogs::Hush(const std::string& line) {
   absl::MutexLock lock(&mutex_);
-  hushed_.push_back(absl::StrCat(line, "\n"));
+  suppressed_lines_.push_back(absl::StrCat(line, "\n"));
 }
 
 bool RankLogs::ShowsStderr(int rank) {
@@ -204,11 +196,11 @@ void RankLogs::Drain() {
   absl::MutexLock lock(&mutex_);
   PumpAll(kAllRanks);
   for (Stream& stream : streams_) {
-    stream.Deliver(stream.lines.Flush(), tails_[stream.rank].lines, hushed_, ConsoleWriter::Urgency::kUrgent);
+    stream.Deliver(stream.lines.Flush(), tails_[stream.rank].lines, suppressed_lines_, ConsoleWriter::Urgency::kUrgent);
   }
   streams_.clear();
   tails_.clear();
-  hushed_.clear();
+  suppressed_lines_.clear();
 }
 
 void RankLogs::PumpAll(int rank) {
@@ -227,19 +219,16 @@ bool RankLogs::Pump(Stream& stream, ConsoleWriter::Urgency urgency) {
   const ssize_t count = read(stream.fd, buffer, sizeof(buffer));
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) {
-    stream.Deliver(stream.lines.Flush(), tails_[stream.rank].lines, hushed_, urgency);
+    stream.Deliver(stream.lines.Flush(), tails_[stream.rank].lines, suppressed_lines_, urgency);
     return false;
   }
   const absl::string_view bytes(buffer, static_cast<size_t>(count));
   const absl::string_view text = stream.bar.Take(bytes);
-  if (stream.show == Show::kRaw && hushed_.empty()) stream.console.Write(text, urgency);
-  if (stream.show == Show::kRaw && !hushed_.empty()) stream.console.Write(Without(text, hushed_), urgency);
-  if (stream.own_file != nullptr && !WriteAll(stream.own_file->fd, bytes)) {
-    LOG(WARNING) << "cannot write a file of rank " << stream.rank << ": "
-                 << ErrnoStatus(errno, "write", "it").message();
-    stream.own_file = nullptr;
-  }
-  stream.Deliver(stream.lines.Take(text, absl::Now()), tails_[stream.rank].lines, hushed_, urgency);
+  if (stream.show == Show::kRaw && suppressed_lines_.empty()) stream.console.Write(text, urgency);
+  if (stream.show == Show::kRaw && !suppressed_lines_.empty())
+    stream.console.Write(Without(text, suppressed_lines_), urgency);
+  LogFile::Write(&stream.own_file, bytes);
+  stream.Deliver(stream.lines.Take(text, absl::Now()), tails_[stream.rank].lines, suppressed_lines_, urgency);
   return true;
 }
 

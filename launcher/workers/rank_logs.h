@@ -95,7 +95,7 @@ class RankLogs {
   const LogColours colours_;
   absl::Mutex mutex_;
   std::list<Stream> streams_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> hushed_ ABSL_GUARDED_BY(mutex_);  // lines with their "\n"
+  std::vector<std::string> suppressed_lines_ ABSL_GUARDED_BY(mutex_);  // lines with their "\n"
   std::map<int, Tail> tails_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int wake_fd_;

@@ -28,20 +28,21 @@ Coordinator::Outcome Coordinator::Join(Session session, const proto::Caller& cal
   node.voter = VoterOf(node.info.node_id(), join.last());
   node.tally = join.tally();
   TidyText(*node.tally.mutable_user_error(), kMaxCauseMessageBytes);
-  Sit(session, node, join.last());
+  TakeNodeRank(session, node, join.last());
   Hear(session, join.last(), outcome);
-  GiveUpSeat(vacated, session, node.info, outcome);
+  GiveUpNodeRank(vacated, session, node.info, outcome);
   // Others that still save their part of the checkpoint are not to be ended for it; they leave by themselves.
-  if (roster_.running && node.seat >= 0 && !roster_.resizing && !join.checkpointed()) {
-    EndGeneration(session,
-                  NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.seat), " joined again"), now_,
-                            /*vague=*/true),
-                  outcome);
+  if (roster_.running && node.node_rank >= 0 && !roster_.resizing && !join.checkpointed()) {
+    EndGeneration(
+        session,
+        NodeCause(node.info.node_id(), absl::StrCat(Describe(node.info, node.node_rank), " joined again"), now_,
+                  /*vague=*/true),
+        outcome);
   }
-  if (node.seat >= 0) roster_.broken = true;
+  if (node.node_rank >= 0) roster_.broken = true;
   StartWaiting(node);
   EndIfAllHaveGone(outcome);
-  if (roster_.running && node.seat < 0) TellSpare(session, outcome);
+  if (roster_.running && node.node_rank < 0) TellSpare(session, outcome);
   Decide(outcome);
   return outcome;
 }
@@ -59,10 +60,10 @@ Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller&
   Learn(record, outcome);
   Node& node = Admit(session, reattach.node());
   node.voter = VoterOf(node.info.node_id(), record);
-  Sit(session, node, record);
-  GiveUpSeat(vacated, session, node.info, outcome);
+  TakeNodeRank(session, node, record);
+  GiveUpNodeRank(vacated, session, node.info, outcome);
   auto answer = std::make_shared<proto::CoordinatorMessage>();
-  if (roster_.running && node.seat >= 0) {
+  if (roster_.running && node.node_rank >= 0) {
     answer->mutable_reattached()->set_generation(roster_.last_generation);
     if (!keys_open_) outcome.restore = roster_.last_generation;
   } else {
@@ -76,7 +77,7 @@ Coordinator::Outcome Coordinator::Reattach(Session session, const proto::Caller&
   }
   outcome.messages.push_back({session, std::move(answer), false});
   Hear(session, record, outcome);
-  if (roster_.resizing && node.seat >= 0) outcome.messages.push_back({session, resize_, false});  // perhaps missed
+  if (roster_.resizing && node.node_rank >= 0) outcome.messages.push_back({session, resize_, false});  // perhaps missed
   ResumeIfAllAreBack(outcome);
   Decide(outcome);
   return outcome;
@@ -87,7 +88,7 @@ Coordinator::Outcome Coordinator::GenerationEnded(Session session, uint64_t gene
   Outcome outcome;
   Later(now);
   const auto it = nodes_.find(session);
-  if (it == nodes_.end() || it->second.seat < 0 || it->second.waiting || generation != roster_.last_generation)
+  if (it == nodes_.end() || it->second.node_rank < 0 || it->second.waiting || generation != roster_.last_generation)
     return outcome;
   roster_.broken = true;
   if (roster_.running) {
@@ -118,7 +119,7 @@ Coordinator::Outcome Coordinator::Leave(Session session, absl::Time now) {
   Later(now);
   const auto it = nodes_.find(session);
   if (it == nodes_.end()) return outcome;
-  Remove(it, Seat::State::kLeft);
+  Remove(it, Member::State::kLeft);
   EndIfAllHaveGone(outcome);
   Decide(outcome);
   return outcome;
@@ -129,30 +130,30 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
   Later(now);
   const auto it = nodes_.find(session);
   if (it == nodes_.end()) return outcome;
-  const int seat = it->second.seat;
+  const int node_rank = it->second.node_rank;
   const auto was_lost = [&](const proto::NodeInfo& info) {
     return NodeCause(
         info.node_id(),
-        absl::StrCat(Describe(info, seat), " was lost: its connection to the rendezvous ended without a farewell"),
+        absl::StrCat(Describe(info, node_rank), " was lost: its connection to the rendezvous ended without a farewell"),
         now_);
   };
-  if (!roster_.running || seat < 0) {
-    const bool explains = !roster_.running && seat >= 0 && !it->second.waiting && now_ >= stalled_until_;
+  if (!roster_.running || node_rank < 0) {
+    const bool explains = !roster_.running && node_rank >= 0 && !it->second.waiting && now_ >= stalled_until_;
     const proto::NodeInfo info = it->second.info;
-    Remove(it, Seat::State::kLost);
+    Remove(it, Member::State::kLost);
     if (explains) AmendCause(session, was_lost(info), outcome);
-  } else if (it->second
-                 .waiting) {  // its workers ended in good order, for the world to grow; it may come back for its seat
-    Remove(it, Seat::State::kLost);
+  } else if (it->second.waiting) {
+    // Its workers ended in good order, for the world to grow; it may come back for its node rank.
+    Remove(it, Member::State::kLost);
     EndIfAllHaveGone(outcome);
   } else if (now_ < stalled_until_) {
     roster_.expected_until = roster_.expected > 0 ? std::max(roster_.expected_until, stalled_until_) : stalled_until_;
-    Remove(it, Seat::State::kExpected);
+    Remove(it, Member::State::kExpected);
   } else if (options_.policy.blip > absl::ZeroDuration() && it->second.info.life().port() > 0) {
     BeginAbsence(it, outcome);
   } else {
     const proto::NodeInfo info = it->second.info;
-    Remove(it, Seat::State::kLost);
+    Remove(it, Member::State::kLost);
     EndGeneration(session, was_lost(info), outcome);
   }
   Decide(outcome);
@@ -162,7 +163,7 @@ Coordinator::Outcome Coordinator::Lost(Session session, absl::Time now) {
 void Coordinator::Stalled(absl::Time now) {
   const bool was_settling = now_ < roster_.settled;
   stalled_until_ = Later(now) + kStallAllowance;
-  for (auto& [seat, absence] : absences_) {  // answers, and the nodes themselves, may be on their way
+  for (auto& [node_rank, absence] : absences_) {  // answers, and the nodes themselves, may be on their way
     absence.since = now_;
     absence.next = stalled_until_;
     roster_.expected_until = std::max(roster_.expected_until, now_ + options_.policy.blip);

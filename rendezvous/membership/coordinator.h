@@ -114,8 +114,8 @@ class Coordinator {
   struct Node {
     proto::NodeInfo info;
     int64_t arrival = 0;
-    uint64_t told = 0;  // the newest generation that this stream's node was a member of
-    int seat = -1;      // node rank in the last world; -1: was not in it
+    uint64_t told = 0;   // the newest generation that this stream's node was a member of
+    int node_rank = -1;  // node rank in the last world; -1: was not in it
     bool waiting = false;
     Voter voter;                // as the node last described itself
     proto::RestartTally tally;  // as of its last Join
@@ -124,8 +124,8 @@ class Coordinator {
     absl::Time looked = absl::InfinitePast();  // when it was last asked
   };
   using Nodes = std::unordered_map<Session, Node>;
-  // A place in the last world; the index is the node rank.
-  struct Seat {
+  // A member of the last world, present or not; the index is the node rank.
+  struct Member {
     enum class State { kExpected, kPresent, kLost, kLeft };
     State state = State::kExpected;
     Session session = 0;  // kPresent
@@ -151,16 +151,16 @@ class Coordinator {
   Node& Admit(Session session, const proto::NodeInfo& info);
   void Learn(const proto::MembershipRecord& record, Outcome& outcome);
   bool IsNewest(const proto::MembershipRecord& record) const;
-  bool Sit(Session session, Node& node, const proto::MembershipRecord& record);
+  bool TakeNodeRank(Session session, Node& node, const proto::MembershipRecord& record);
   void Hear(Session session, const proto::MembershipRecord& record, Outcome& outcome);
   void StartWaiting(Node& node);
   void StopWaiting(Node& node);
-  void Vacate(Node& node, Seat::State state);
-  void Remove(Nodes::iterator it, Seat::State seat);
+  void Vacate(Node& node, Member::State state);
+  void Remove(Nodes::iterator it, Member::State state);
   void EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome);
   void AmendCause(Session reporter, proto::FailureCause cause, Outcome& outcome);
   void EndIfAllHaveGone(Outcome& outcome);
-  void GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& info, Outcome& outcome);
+  void GiveUpNodeRank(int node_rank, Session newcomer, const proto::NodeInfo& info, Outcome& outcome);
   void ResumeIfAllAreBack(Outcome& outcome);
   void NumberRanks();
   void Decide(Outcome& outcome);
@@ -171,11 +171,11 @@ class Coordinator {
   void TellSpare(Session session, Outcome& outcome) const;
   void DecideWorld(Outcome& outcome);
   void BeginAbsence(Nodes::iterator it, Outcome& outcome);
-  void Ask(int seat, Absence& absence, Outcome& outcome);
+  void Ask(int node_rank, Absence& absence, Outcome& outcome);
   // Returns false when the node is lost, or back.
-  bool Review(int seat, Absence& absence, Outcome& outcome);
+  bool Review(int node_rank, Absence& absence, Outcome& outcome);
   void ReviewAbsences(Outcome& outcome);
-  void LoseAbsent(int seat, const std::string& why, Outcome& outcome);
+  void LoseAbsent(int node_rank, const std::string& why, Outcome& outcome);
   proto::RestartTally MostRestarts(const std::vector<Session>& members) const;
   std::pair<int64_t, int64_t> Page(int first_node_rank, int count) const;
 
@@ -184,7 +184,7 @@ class Coordinator {
   std::unordered_map<std::string, Session> by_id_;  // node_id -> session
   std::unordered_map<int, Session> by_given_rank_;
   int64_t slots_ = 0;  // of all nodes_
-  std::vector<Seat> seats_;
+  std::vector<Member> members_;
   std::string world_;       // id of the last world
   bool own_world_ = false;  // this process formed it
   MemberRoster roster_;
@@ -198,7 +198,7 @@ class Coordinator {
   proto::FailureCause over_because_;                          // why the last generation ended
   bool keys_open_ = false;                                    // of the running generation
   std::unordered_map<std::string, std::string> lost_places_;  // places of lost members of the last world -> node_id
-  std::map<int, Absence> absences_;                           // by seat; at most kMaxAbsences
+  std::map<int, Absence> absences_;                           // by node rank; at most kMaxAbsences
 };
 
 }  // namespace composer

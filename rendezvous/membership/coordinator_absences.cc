@@ -21,7 +21,7 @@ namespace composer {
 namespace {
 
 constexpr size_t kProbers = 3;
-constexpr size_t kMaxSeatsLookedAt = 64;  // seats to look at for a prober
+constexpr size_t kMaxMembersLookedAt = 64;  // members to look at for a prober
 constexpr size_t kMaxAbsences = 64;
 constexpr absl::Duration kProbeInterval = absl::Seconds(1);
 constexpr absl::Duration kAnswerLimit = absl::Seconds(2);  // a busy node answers late, a lost one is noticed anyway
@@ -29,24 +29,24 @@ constexpr absl::Duration kAnswerLimit = absl::Seconds(2);  // a busy node answer
 }  // namespace
 
 void Coordinator::BeginAbsence(Nodes::iterator it, Outcome& outcome) {
-  const int seat = it->second.seat;
+  const int node_rank = it->second.node_rank;
   const absl::Time until = now_ + options_.policy.blip;
   roster_.expected_until = roster_.expected > 0 ? std::max(roster_.expected_until, until) : until;
   Absence absence{.info = it->second.info, .since = now_, .asked = {}, .next = absl::InfiniteFuture()};
-  Remove(it, Seat::State::kExpected);
+  Remove(it, Member::State::kExpected);
   if (absences_.size() >= kMaxAbsences) return;
-  Ask(seat, absences_[seat] = std::move(absence), outcome);
+  Ask(node_rank, absences_[node_rank] = std::move(absence), outcome);
 }
 
-void Coordinator::Ask(int seat, Absence& absence, Outcome& outcome) {
+void Coordinator::Ask(int node_rank, Absence& absence, Outcome& outcome) {
   absence.asked.clear();
   absence.unreached = false;
   auto message = std::make_shared<proto::CoordinatorMessage>();
   message->mutable_probe()->set_node_id(absence.info.node_id());
   *message->mutable_probe()->mutable_life() = absence.info.life();
-  const size_t size = seats_.size();
-  for (size_t i = 1; i < std::min(size, kMaxSeatsLookedAt) && absence.asked.size() < kProbers; ++i) {
-    const Session session = seats_[(static_cast<size_t>(seat) + i) % size].session;
+  const size_t size = members_.size();
+  for (size_t i = 1; i < std::min(size, kMaxMembersLookedAt) && absence.asked.size() < kProbers; ++i) {
+    const Session session = members_[(static_cast<size_t>(node_rank) + i) % size].session;
     if (session == 0) continue;
     absence.asked.insert(session);
     outcome.messages.push_back({session, message, false});
@@ -57,7 +57,7 @@ void Coordinator::Ask(int seat, Absence& absence, Outcome& outcome) {
 Coordinator::Outcome Coordinator::Probed(Session session, const proto::Probed& probed, absl::Time now) {
   Outcome outcome;
   Later(now);
-  for (auto& [seat, absence] : absences_) {
+  for (auto& [node_rank, absence] : absences_) {
     if (absence.info.node_id() != probed.node_id() || absence.asked.erase(session) == 0) continue;
     absence.unreached = !probed.reached();
     if (!probed.reached()) continue;
@@ -68,17 +68,18 @@ Coordinator::Outcome Coordinator::Probed(Session session, const proto::Probed& p
   return outcome;
 }
 
-bool Coordinator::Review(int seat, Absence& absence, Outcome& outcome) {
-  if (seats_[seat].state != Seat::State::kExpected) return false;
+bool Coordinator::Review(int node_rank, Absence& absence, Outcome& outcome) {
+  if (members_[node_rank].state != Member::State::kExpected) return false;
   if (absence.unreached && (absence.asked.empty() || now_ >= absence.next)) {
-    return LoseAbsent(seat, "and no other node reaches it", outcome), false;
+    return LoseAbsent(node_rank, "and no other node reaches it", outcome), false;
   }
   if (now_ >= absence.since + options_.policy.blip) {
-    LoseAbsent(seat, absl::StrCat("and was not back within ", absl::FormatDuration(options_.policy.blip)), outcome);
+    LoseAbsent(node_rank, absl::StrCat("and was not back within ", absl::FormatDuration(options_.policy.blip)),
+               outcome);
     return false;
   }
   const bool no_answer = absence.asked.empty() && absence.next > now_ + kProbeInterval;  // all probers are lost
-  if (now_ >= absence.next || no_answer) Ask(seat, absence, outcome);
+  if (now_ >= absence.next || no_answer) Ask(node_rank, absence, outcome);
   return true;
 }
 
@@ -88,15 +89,16 @@ void Coordinator::ReviewAbsences(Outcome& outcome) {
 }
 
 // If the generation is already over, this may be why.
-void Coordinator::LoseAbsent(int seat, const std::string& why, Outcome& outcome) {
-  const proto::NodeInfo& info = absences_.at(seat).info;
-  seats_[seat].state = Seat::State::kLost;
+void Coordinator::LoseAbsent(int node_rank, const std::string& why, Outcome& outcome) {
+  const proto::NodeInfo& info = absences_.at(node_rank).info;
+  members_[node_rank].state = Member::State::kLost;
   --roster_.expected;
   lost_places_[PlaceName(info)] = info.node_id();
-  proto::FailureCause cause = NodeCause(
-      info.node_id(),
-      absl::StrCat(Describe(info, seat), " was lost: its connection to the rendezvous ended without a farewell, ", why),
-      now_);
+  proto::FailureCause cause =
+      NodeCause(info.node_id(),
+                absl::StrCat(Describe(info, node_rank),
+                             " was lost: its connection to the rendezvous ended without a farewell, ", why),
+                now_);
   roster_.running ? EndGeneration(0, std::move(cause), outcome) : AmendCause(0, std::move(cause), outcome);
 }
 

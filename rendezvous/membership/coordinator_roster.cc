@@ -17,9 +17,9 @@ constexpr absl::Duration kLookInterval = absl::Milliseconds(300);
 
 }  // namespace
 
-// Returns a page of the newest world's seats: [begin, end).
+// Returns a page of the newest world's members: [begin, end).
 std::pair<int64_t, int64_t> Coordinator::Page(int first_node_rank, int count) const {
-  const int64_t size = static_cast<int64_t>(seats_.size());
+  const int64_t size = static_cast<int64_t>(members_.size());
   const int64_t begin = std::clamp<int64_t>(first_node_rank, 0, size);
   return {begin, std::min<int64_t>(size, begin + std::clamp(count, 0, kMaxRosterPage))};
 }
@@ -31,11 +31,11 @@ Coordinator::Outcome Coordinator::Look(int first_node_rank, int count, absl::Tim
   look->mutable_look();
   const auto [begin, end] = Page(first_node_rank, count);
   for (int64_t rank = begin; rank < end; ++rank) {
-    if (seats_[rank].session == 0) continue;
-    Node& node = nodes_.at(seats_[rank].session);
+    if (members_[rank].session == 0) continue;
+    Node& node = nodes_.at(members_[rank].session);
     if (now_ < node.looked + kLookInterval) continue;
     node.looked = now_;
-    outcome.messages.push_back({seats_[rank].session, look, false});
+    outcome.messages.push_back({members_[rank].session, look, false});
   }
   return outcome;
 }
@@ -55,7 +55,7 @@ proto::RosterReply Coordinator::Roster(int first_node_rank, int count) const {
   proto::RosterReply reply;
   reply.set_generation(roster_.last_generation);
   reply.set_running(roster_.running);
-  reply.set_nodes(static_cast<int>(seats_.size()));
+  reply.set_nodes(static_cast<int>(members_.size()));
   reply.set_waiting(roster_.waiting);
   reply.set_reason(reason_);
   reply.set_in_world(roster_.present - roster_.present_waiting + (roster_.running ? roster_.expected : 0));
@@ -63,10 +63,10 @@ proto::RosterReply Coordinator::Roster(int first_node_rank, int count) const {
   for (int64_t rank = begin; rank < end; ++rank) {
     proto::NodePlacement& member = *reply.add_members();
     member.set_node_rank(static_cast<int>(rank));
-    member.set_base_rank(seats_[rank].base_rank);
-    member.set_connected(seats_[rank].session != 0);
-    if (seats_[rank].session == 0) continue;
-    const Node& node = nodes_.at(seats_[rank].session);
+    member.set_base_rank(members_[rank].base_rank);
+    member.set_connected(members_[rank].session != 0);
+    if (members_[rank].session == 0) continue;
+    const Node& node = nodes_.at(members_[rank].session);
     *member.mutable_node() = node.info;
     if (node.reported == absl::InfinitePast()) continue;
     *member.mutable_report() = node.report;

@@ -21,9 +21,9 @@ void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Out
   auto message = std::make_shared<proto::CoordinatorMessage>();
   message->mutable_generation_over()->set_generation(roster_.last_generation);
   *message->mutable_generation_over()->mutable_cause() = std::move(cause);
-  for (const Seat& seat : seats_) {
-    if (seat.session == 0 || seat.session == reporter || nodes_.at(seat.session).waiting) continue;
-    outcome.messages.push_back({seat.session, message, false});
+  for (const Member& member : members_) {
+    if (member.session == 0 || member.session == reporter || nodes_.at(member.session).waiting) continue;
+    outcome.messages.push_back({member.session, message, false});
   }
 }
 
@@ -35,8 +35,8 @@ void Coordinator::AmendCause(Session reporter, proto::FailureCause cause, Outcom
   auto message = std::make_shared<proto::CoordinatorMessage>();
   message->mutable_generation_over()->set_generation(roster_.last_generation);
   *message->mutable_generation_over()->mutable_cause() = std::move(cause);
-  for (const Seat& seat : seats_) {
-    if (seat.session != 0 && seat.session != reporter) outcome.messages.push_back({seat.session, message, false});
+  for (const Member& member : members_) {
+    if (member.session != 0 && member.session != reporter) outcome.messages.push_back({member.session, message, false});
   }
 }
 
@@ -62,16 +62,16 @@ void Coordinator::ResumeIfAllAreBack(Outcome& outcome) {
 
 void Coordinator::NumberRanks() {
   int base_rank = 0;
-  for (Seat& seat : seats_) {
-    seat.base_rank = base_rank;
-    if (seat.session != 0) base_rank += nodes_.at(seat.session).info.slots();
+  for (Member& member : members_) {
+    member.base_rank = base_rank;
+    if (member.session != 0) base_rank += nodes_.at(member.session).info.slots();
   }
 }
 
 void Coordinator::Decide(Outcome& outcome) {
   ReviewAbsences(outcome);
   DecideWorld(outcome);
-  for (const auto& [seat, absence] : absences_)
+  for (const auto& [node_rank, absence] : absences_)
     wake_at_ = std::min({wake_at_, absence.next, absence.since + options_.policy.blip});
 }
 
@@ -95,8 +95,8 @@ void Coordinator::DecideWorld(Outcome& outcome) {
     case Kind::kDissolve:
       return Dissolve(outcome);
     case Kind::kEnd:
-      for (Seat& seat : seats_) {
-        if (seat.state == Seat::State::kExpected) seat.state = Seat::State::kLost;
+      for (Member& member : members_) {
+        if (member.state == Member::State::kExpected) member.state = Member::State::kLost;
       }
       roster_.expected = 0;
       roster_.broken = roster_.broken || !keys_open_;  // after a restart they have had the grace
@@ -153,7 +153,7 @@ std::vector<Candidate> Coordinator::Candidates() const {
 
 void Coordinator::Form(bool anew, Outcome& outcome) {
   const std::vector<Session> members = OrderNodes(Candidates(), options_.policy.max_nodes);
-  for (auto& [session, node] : nodes_) node.seat = -1;
+  for (auto& [session, node] : nodes_) node.node_rank = -1;
   std::vector<int> slots;
   for (const Session session : members) slots.push_back(nodes_.at(session).info.slots());
   const RankLayout layout(slots);
@@ -185,15 +185,15 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
       host != members.end()) {
     *world.mutable_host() = nodes_.at(*host).info.life();
   }
-  seats_.assign(members.size(), Seat());
+  members_.assign(members.size(), Member());
   absences_.clear();
   for (int rank = 0; rank < layout.num_nodes(); ++rank) {
     Node& node = nodes_.at(members[rank]);
     node.waiting = false;
     --roster_.waiting;
-    node.seat = rank;
+    node.node_rank = rank;
     node.told = roster_.last_generation;
-    seats_[rank] = {Seat::State::kPresent, members[rank], layout.base_rank(rank)};
+    members_[rank] = {Member::State::kPresent, members[rank], layout.base_rank(rank)};
     world.set_node_rank(rank);
     world.set_base_rank(layout.base_rank(rank));
     world.set_slots(node.info.slots());
@@ -224,7 +224,7 @@ void Coordinator::TellSpare(Session session, Outcome& outcome) const {
   proto::Spare& spare = *message->mutable_spare();
   spare.mutable_newest()->set_generation(roster_.last_generation);
   spare.mutable_newest()->set_world(world_);
-  spare.mutable_newest()->set_nodes(static_cast<int>(seats_.size()));
+  spare.mutable_newest()->set_nodes(static_cast<int>(members_.size()));
   spare.mutable_newest()->set_node_rank(-1);
   quorum_history_.Tell(nodes_.at(session).voter, spare.mutable_newest()->mutable_before());
   spare.set_reason(absl::StrCat("generation ", roster_.last_generation, " runs on ", roster_.members, " of at most ",
@@ -240,8 +240,8 @@ void Coordinator::Resize(Outcome& outcome) {
   resize.set_checkpoint(options_.policy.grow == GrowPolicy::kAtCheckpoint);
   resize.set_reason(reason_);
   resize_ = message;
-  for (const Seat& seat : seats_) {
-    if (seat.session != 0) outcome.messages.push_back({seat.session, message, false});
+  for (const Member& member : members_) {
+    if (member.session != 0) outcome.messages.push_back({member.session, message, false});
   }
 }
 
@@ -254,7 +254,7 @@ void Coordinator::Dissolve(Outcome& outcome) {
     const auto next = std::next(it);
     if (it->second.waiting) {
       outcome.messages.push_back({it->first, message, /*last=*/true});
-      Remove(it, Seat::State::kLost);
+      Remove(it, Member::State::kLost);
     }
     it = next;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "base/retry.h"
 #include "rendezvous/store/key_value_get.h"
 #include "rendezvous/store/key_value_sweep.h"
 #include "rendezvous/transport/grpc_settings.h"
@@ -18,9 +19,15 @@ using Stub = proto::KeyValue::Stub::async_interface;
 template <typename Request, typename Reply>
 using Method = void (Stub::*)(grpc::ClientContext*, const Request*, Reply*, std::function<void(grpc::Status)>);
 
-constexpr absl::Duration kRetryInterval = absl::Milliseconds(100);
-
 bool IsAway(const grpc::Status& status) { return status.error_code() == grpc::StatusCode::UNAVAILABLE; }
+
+// Calls `again` some time after the `tries`-th failure.
+std::unique_ptr<grpc::Alarm> RetryLater(int tries, std::function<void()> again) {
+  auto alarm = std::make_unique<grpc::Alarm>();  // a new one each time: the old one's callback may be running
+  const absl::Duration delay = *DelayBeforeRetry(kWhileAway, tries, absl::ZeroDuration(), UniformRandom());
+  alarm->Set(DeadlineAfter(delay), [again = std::move(again)](bool) { again(); });
+  return alarm;
+}
 
 template <typename Reply>
 proto::KeyMemory Change(const std::string& key, const std::string& value, const Reply& answer, bool deleted = false) {
@@ -65,8 +72,7 @@ class Forward final : public grpc::ServerUnaryReactor {
 
   void Take(const grpc::Status& status) {
     if (IsAway(status) && !caller_->IsCancelled()) {
-      alarm_ = std::make_unique<grpc::Alarm>();  // a new one: the old one's callback may be running
-      alarm_->Set(DeadlineAfter(kRetryInterval), [this](bool) { Try(); });
+      alarm_ = RetryLater(++tries_, [this] { Try(); });
       return;
     }
     if (status.ok() && on_answer_) on_answer_(request_, *reply_);
@@ -83,6 +89,7 @@ class Forward final : public grpc::ServerUnaryReactor {
   std::shared_ptr<proto::KeyValue::Stub> stub_;  // must outlive its call
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::Alarm> alarm_;
+  int tries_ = 0;
 };
 
 // Reads one write-once key upstream into the cache, for all who wait for it; deletes itself.
@@ -108,8 +115,7 @@ class KeyRead {
   void Take(const grpc::Status& status) {
     const uint64_t generation = request_.caller().generation();
     if (IsAway(status) && upstream_->Cache(generation) == cache_) {
-      alarm_ = std::make_unique<grpc::Alarm>();  // a new one: the old one's callback may be running
-      alarm_->Set(DeadlineAfter(kRetryInterval), [this](bool) { Try(); });
+      alarm_ = RetryLater(++tries_, [this] { Try(); });
       return;
     }
     if (status.ok() && reply_.values_size() == 1) {
@@ -129,6 +135,7 @@ class KeyRead {
   std::shared_ptr<proto::KeyValue::Stub> stub_;
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::Alarm> alarm_;
+  int tries_ = 0;
 };
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "net/endpoint.h"
 #include "rendezvous/transport/listening_socket.h"
 
 namespace composer {
@@ -30,7 +31,7 @@ constexpr absl::Duration kSweepEvery = absl::Milliseconds(50);
 constexpr absl::Duration kTellEvery = absl::Seconds(10);
 
 std::string Where(const Listener::Options& options) {
-  return options.unix_path.empty() ? TcpAddress(options.address, options.port) : options.unix_path;
+  return options.unix_path.empty() ? Endpoint{options.address, options.port}.ToString() : options.unix_path;
 }
 
 absl::StatusOr<int> OpenUnix(const Listener::Options& options) {

@@ -11,6 +11,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "net/endpoint.h"
 
 namespace composer {
 namespace {
@@ -44,11 +45,6 @@ int ListenOnAll(int port) {
 
 }  // namespace
 
-std::string TcpAddress(const std::string& address, int port) {
-  const bool v6 = address.find(':') != std::string::npos;
-  return absl::StrCat(v6 ? "[" : "", address, v6 ? "]:" : ":", port);
-}
-
 absl::Status BindError(int error, const std::string& where) {
   if (error == EADDRINUSE) return absl::AlreadyExistsError(absl::StrCat(where, " is in use by another process"));
   const std::string message = absl::StrCat("cannot listen on ", where, ": ", std::strerror(error));
@@ -56,7 +52,7 @@ absl::Status BindError(int error, const std::string& where) {
 }
 
 absl::StatusOr<int> ListenOnTcp(const std::string& address, int port) {
-  const std::string where = TcpAddress(address, port);
+  const std::string where = Endpoint{address, port}.ToString();
   if (address == "0.0.0.0" || address == "::") {
     const int fd = ListenOnAll(port);
     if (fd < 0) return BindError(errno, where);

@@ -20,9 +20,6 @@ absl::StatusOr<int> ListenOnTcp(const std::string& address, int port);
 // kInvalidArgument.
 absl::Status BindError(int error, const std::string& where);
 
-// Returns "10.0.0.1:80", "[::1]:80".
-std::string TcpAddress(const std::string& address, int port);
-
 // Returns the port of a TCP socket; 0 when it has none.
 int PortOf(int fd);
 

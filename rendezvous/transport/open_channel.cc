@@ -2,9 +2,7 @@
 #include "rendezvous/transport/open_channel.h"
 
 #include <grpcpp/create_channel.h>
-#include <netdb.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,9 +12,10 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "net/endpoint.h"
+#include "net/network_facts.h"
 #include "rendezvous/transport/grpc_settings.h"
 #include "rendezvous/transport/openssl_handles.h"
 
@@ -26,48 +25,15 @@ namespace {
 constexpr absl::Duration kProbeLimit = absl::Seconds(2);
 constexpr absl::Duration kFirstProbe = absl::Milliseconds(300);  // a server that starts along with us is soon up
 
-// "a:1" -> {"a", "1"}, "[::1]:2" -> {"::1", "2"}
-std::pair<std::string, std::string> SplitAddress(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  if (colon == absl::string_view::npos) return {std::string(address), ""};
-  absl::string_view host = address.substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  return {std::string(host), std::string(address.substr(colon + 1))};
-}
-
-bool WaitFor(int fd, short events, absl::Time deadline) {  // NOLINT: poll's type
-  pollfd wait = {fd, events, 0};
-  const int64_t millis = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - absl::Now()));
-  return poll(&wait, 1, static_cast<int>(millis)) > 0;
-}
-
-// Returns a connected, non-blocking socket. Tries one address after the other, each with its share of the time.
-absl::StatusOr<int> ConnectTcp(const std::string& address, absl::Duration limit) {
-  const auto [host, port] = SplitAddress(address);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
-    return absl::UnavailableError(absl::StrCat("the name ", host, " cannot be resolved: ", gai_strerror(error)));
+// Returns a connected, non-blocking socket. Tries one address after the other, for at most `limit` each.
+absl::StatusOr<int> ConnectToAny(const Endpoint& endpoint, absl::Duration limit) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> addresses, ResolveHost(endpoint.host));
+  int last = 0;
+  for (const std::string& address : addresses) {
+    last = ConnectTcp(address, endpoint.port, limit);
+    if (last >= 0) return last;
   }
-  const absl::Cleanup free_found = [found = found] { freeaddrinfo(found); };
-  int last_error = 0;
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    const int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) continue;
-    int error = connect(fd, a->ai_addr, a->ai_addrlen) == 0 ? 0 : errno;
-    if (error == EINPROGRESS) {
-      socklen_t size = sizeof(error);
-      if (!WaitFor(fd, POLLOUT, absl::Now() + limit))
-        error = ETIMEDOUT;
-      else
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
-    }
-    if (error == 0) return fd;
-    last_error = error;
-    close(fd);
-  }
-  return absl::UnavailableError(std::strerror(last_error));
+  return absl::UnavailableError(std::strerror(-last));
 }
 
 // Runs a step of the handshake until it succeeds, fails (-1), or the time is over (0).
@@ -79,7 +45,7 @@ int Drive(SSL* ssl, int fd, absl::Time deadline, const Step& step) {
     const int error = SSL_get_error(ssl, result);
     const bool again = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
     if (!again) return -1;
-    if (!WaitFor(fd, error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline)) return 0;
+    if (!IsReadyBy(fd, error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline)) return 0;
   }
 }
 
@@ -153,11 +119,12 @@ absl::Status Shake(int fd, const Credentials& credentials, const std::string& na
 absl::Status Diagnose(const std::string& address, const Credentials& credentials, absl::Duration limit) {
   if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
   const absl::Time deadline = absl::Now() + limit;
-  ASSIGN_OR_RETURN(const int fd, ConnectTcp(address, limit));
+  ASSIGN_OR_RETURN(const std::vector<Endpoint> endpoints, ParseEndpoints(address, 0));
+  ASSIGN_OR_RETURN(const int fd, ConnectToAny(endpoints[0], limit));
   const absl::Cleanup close_fd = [fd = fd] { close(fd); };
   const bool named = credentials.secure() && credentials.checks_names();
   const std::string name = !named                              ? ""
-                           : credentials.server_name().empty() ? SplitAddress(address).first
+                           : credentials.server_name().empty() ? endpoints[0].host
                                                                : credentials.server_name();
   return Shake(fd, credentials, name, deadline);
 }

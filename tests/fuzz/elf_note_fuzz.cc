@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       "\x7f"
       "ELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0",
       20);
-  file.append(bytes);
+  file.append(bytes.data(), bytes.size());
   for (const absl::string_view input : {bytes, absl::string_view(file)}) {
     const auto note = composer::FindElfNote(input, "Composer", 1);
     if (note.ok() && input.find(*note) == absl::string_view::npos) std::abort();

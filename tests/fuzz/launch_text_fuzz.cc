@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_split.h"
 #include "base/options.h"
-#include "launcher/options/endpoint.h"
 #include "launcher/workers/argument_expansion.h"
+#include "net/endpoint.h"
 #include "worker/slurm_rank.h"
 
 namespace {

@@ -175,7 +175,7 @@ class DockerfileTest(unittest.TestCase):
         stage = self.FILE.read_text().split("FROM debian:12-slim")[1]
         listed = set(re.search(r"--no-install-recommends (.*?)&& rm", stage.replace("\\\n", " "),
                                re.S).group(1).split())
-        self.assertIn("libcurl4", listed)  # loaded on demand, see launcher/metadata_http
+        self.assertIn("libcurl4", listed)  # loaded on demand, see net/curl_http.cc
         for binary in ("composer", "composer_worker"):
             if not (harness.BIN / binary).exists():
                 continue

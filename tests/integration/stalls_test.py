@@ -82,21 +82,18 @@ class DiskTest(harness.JobTest):
     def test_a_launch_onto_a_full_disk_waits_too(self):
         folder = self.disk("size=64m,nr_inodes=1")
         job = self.write_job("launch")
-        process = self.start("-n", 1, job)
-        time.sleep(1.5)
-        self.assertIsNone(process.poll())
+        process, said = self.launch(job)
+        self.wait_for(lambda: "waiting until that has changed" in said() or process.poll() is not None, "it waits")
         self.enlarge(folder, "nr_inodes=10000")
-        _, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0, err)
-        self.assertEqual(err.count("waiting until that has changed"), 1, err)
+        self.assertEqual(process.wait(60), 0, said())
+        self.assertEqual(said().count("waiting until that has changed"), 1, said())
 
     def test_a_signal_ends_the_wait(self):
         self.disk("size=64m,nr_inodes=1")
-        process = self.start("-n", 1, self.write_job("ended"))
-        time.sleep(1)
+        process, said = self.launch(self.write_job("ended"))
+        self.wait_for(lambda: "waiting until that has changed" in said(), "it waits")
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=10)
-        self.assertEqual(process.returncode, 128 + signal.SIGTERM, err)
+        self.assertEqual(process.wait(10), 128 + signal.SIGTERM, said())
 
 
 class WorldTest(growth_test.GrowthTest):
@@ -108,7 +105,8 @@ class WorldTest(growth_test.GrowthTest):
         self.train_on("twelve", 3)
         nodes[2].kill()
         nodes[2].wait()
-        time.sleep(15)  # two ranks are rejected with 64, repeatedly
+        generations = self.run_folder("twelve") / "logs"
+        self.wait_for(lambda: len(list(generations.glob("gen-*"))) >= 4, "two ranks are rejected with 64, repeatedly", 60)
         self.assertEqual([node.poll() for node in nodes[:2]], [None, None])
         nodes[2] = self.node(2, "--last-call", 4, job, nodes="2:3")
         errors = [self.expect_done(node) for node in nodes]

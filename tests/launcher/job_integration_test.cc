@@ -139,10 +139,9 @@ TEST_F(JobTest, SigtermCheckpointsAndTheSameCommandGoesOn) {
 
 TEST_F(JobTest, ASecondSignalKills) {
   Launched run(dir_, Binary(), Job({"steps=100000", "stubborn=1"}));
-  ASSERT_TRUE(WaitUntil([&] { return PathExists(Run("logs/gen-001/rank-00001.log")); }, absl::Seconds(5)));
-  absl::SleepFor(absl::Milliseconds(100));
+  ASSERT_TRUE(Reached(1));
   run.Signal(SIGINT);
-  absl::SleepFor(absl::Milliseconds(50));
+  ASSERT_TRUE(run.Says("again to kill them now"));
   run.Signal(SIGINT);
   EXPECT_EQ(run.Wait(absl::Seconds(1)), 130) << run.err();
   EXPECT_EQ(Summary()["exit_reason"], "killed");
@@ -238,7 +237,7 @@ TEST_F(JobTest, AStoppedSpawnerDoesNotKeepTheJobFromItsEnd) {
   ASSERT_TRUE(Reached(1));
   kill(ChildOf(run.pid(), "composer-spawn"), SIGSTOP);
   run.Signal(SIGINT);
-  absl::SleepFor(absl::Milliseconds(50));
+  ASSERT_TRUE(run.Says("again to kill them now"));
   run.Signal(SIGINT);
   EXPECT_EQ(run.Wait(absl::Seconds(30)), 130) << run.err();
 }
@@ -329,7 +328,8 @@ TEST_F(JobTest, AWorkerThatDiesWhileTheRendezvousIsAwayIsReplacedToo) {
   ASSERT_TRUE(Reached(5));
   const pid_t rendezvous = RendezvousOf(run.pid());
   kill(rendezvous, SIGSTOP);  // it accepts connections but does not answer
-  absl::SleepFor(absl::Seconds(5));
+  ASSERT_TRUE(run.Says("the rendezvous is away")) << run.err();
+  ASSERT_TRUE(WaitUntil([&] { return WorkerOf(run.pid(), "RANK=1") == 0; }, absl::Seconds(10)));
   kill(rendezvous, SIGKILL);
   EXPECT_EQ(run.Wait(absl::Seconds(30)), 0) << run.err();
   EXPECT_EQ(Summary()["restarts"], 1) << run.err();

@@ -8,14 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "base/network_facts.h"
 #include "launcher/options/data_fingerprint.h"
-#include "launcher/options/endpoint.h"
 #include "launcher/options/launch_plan.h"
 #include "launcher/rendezvous/node_address.h"
 #include "launcher/rendezvous/reachability.h"
 #include "launcher/workers/argument_expansion.h"
 #include "launcher/workers/output_plan.h"
+#include "net/endpoint.h"
+#include "net/network_facts.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {

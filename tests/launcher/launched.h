@@ -80,6 +80,10 @@ class Launched {
 
   std::string out() const { return ReadFile(out_).value_or(""); }
   std::string err() const { return ReadFile(err_).value_or(""); }
+  // Waits for a text on stderr.
+  bool Says(const std::string& text, absl::Duration limit = absl::Seconds(20)) const {
+    return WaitUntil([&] { return absl::StrContains(err(), text); }, limit);
+  }
 
  private:
   const std::string out_;

@@ -2,13 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <filesystem>
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "launcher/workers/node_resources.h"
+#include "net/network_facts.h"
+#include "rendezvous/transport/listening_socket.h"
 #include "tests/launcher/launched.h"
 
 namespace composer {
@@ -49,6 +54,20 @@ class NodesTest : public testing::Test {
             "-c",
             absl::StrCat("cd ", dir_.path(), ";", script)};
   }
+  // Waits until a node tries to connect to the rendezvous, which is not there yet.
+  void ExpectAConnection() {
+    const int listener = *ListenOnTcp("127.0.0.1", std::stoi(port_));
+    EXPECT_TRUE(IsReadyBy(listener, POLLIN, absl::Now() + absl::Seconds(20)));
+    close(listener);
+  }
+  // Waits until a node has connected to the rendezvous, which it does to join.
+  void ExpectANodeAtTheRendezvous() {
+    const std::string established = absl::StrFormat("0100007F:%04X 01 ", std::stoi(port_));  // remote address, state
+    const auto is_there = [&] {
+      return absl::StrContains(*ReadFile("/proc/net/tcp") + *ReadFile("/proc/net/tcp6"), established);
+    };
+    EXPECT_TRUE(WaitUntil(is_there, absl::Seconds(20)));
+  }
   std::vector<std::string> Words(const std::string& file) {
     return absl::StrSplit(ReadFile(dir_.Path(file)).value_or(""), absl::ByAnyChar(" \n"), absl::SkipEmpty());
   }
@@ -61,7 +80,7 @@ class NodesTest : public testing::Test {
 
 TEST_F(NodesTest, TheSecondWaitsForTheFirstAndRanksAreAsGiven) {
   Launched& second = Start(Node(1, 2, 4, kPrint));  // started before node 0, whose rendezvous it needs
-  absl::SleepFor(absl::Milliseconds(200));
+  ExpectAConnection();
   Launched& first = Start(Node(0, 2, 4, kPrint));
   EXPECT_EQ(first.Wait(), 0) << first.err();
   EXPECT_EQ(second.Wait(), 0) << second.err();
@@ -143,7 +162,7 @@ TEST_F(NodesTest, AMasterThatIsNotThere) {
 
 TEST_F(NodesTest, ASignalEndsTheWaitForTheMaster) {
   Launched& node = Start(Node(1, 1, 2, "true"));
-  absl::SleepFor(absl::Milliseconds(300));
+  ExpectAConnection();
   node.Signal(SIGINT);
   EXPECT_EQ(node.Wait(absl::Seconds(10)), 130);
 }
@@ -206,7 +225,7 @@ TEST_F(JobNodesTest, OneRunFolderForAllNodes) {
 
 TEST_F(JobNodesTest, AnotherConfigurationIsRefused) {
   Launched& first = Start(Job(0, kFakeJob), Binary());
-  absl::SleepFor(absl::Milliseconds(500));
+  ExpectANodeAtTheRendezvous();
   Launched& second = Start(Job(1, absl::StrCat(kFakeJob, "seed: 6\n")), Binary());
   EXPECT_EQ(second.Wait(), 64);
   EXPECT_THAT(second.err(), AllOf(HasSubstr("config_hash"), HasSubstr("all nodes of a job must have the same")));
@@ -220,7 +239,7 @@ TEST_F(JobNodesTest, AnotherViewOfTheDataIsRefused) {
       "model: {name: gpt}\ntrain_dataloader: {name: text_bytes, path: data}\nglobal_train_batch_size: 1\nmax_duration: "
       "1ep\n";
   Launched& first = Start(Job(0, yaml), Binary());
-  absl::SleepFor(absl::Milliseconds(500));
+  ExpectANodeAtTheRendezvous();
   outputs_.push_back(std::make_unique<TempDir>());
   ASSERT_TRUE(AtomicWriteFile(outputs_.back()->Path("data"), "text").ok());
   std::vector<std::string> arguments = Job(1, yaml);

@@ -81,91 +81,94 @@ TEST(NoticeTest, AnAzureEventThatHasBegunHasNoTime) {
   EXPECT_EQ((*notice)->deadline, absl::InfiniteFuture());
 }
 
+HttpResponse Reply(int status, std::string body) { return {.status = status, .headers = {}, .body = std::move(body)}; }
+
 // Answers from a list, and keeps the requests.
-struct Script {
-  std::deque<absl::StatusOr<HttpReply>> replies;
+struct Script final : Http {
+  std::deque<absl::StatusOr<HttpResponse>> replies;
   std::vector<std::string> asked;
-  HttpFetch Fetch() {
-    return [this](const MetadataRequest& request) -> absl::StatusOr<HttpReply> {
-      asked.push_back(
-          absl::StrCat(request.method, " ", request.url, " ", absl::StrJoin(request.headers, ", "), request.body));
-      if (replies.empty()) return absl::UnavailableError("nobody there");
-      auto reply = std::move(replies.front());
-      replies.pop_front();
-      return reply;
-    };
+  absl::StatusOr<HttpResponse> Send(const HttpRequest& request) override {
+    EXPECT_FALSE(request.use_proxy);
+    EXPECT_EQ(request.timeout, absl::Seconds(1));
+    asked.push_back(absl::StrCat(request.method, " ", UrlOf(request), " ",
+                                 absl::StrJoin(request.headers, ", ", absl::PairFormatter(": ")),
+                                 absl::StrJoin(request.body, "")));
+    if (replies.empty()) return absl::UnavailableError("nobody there");
+    auto reply = std::move(replies.front());
+    replies.pop_front();
+    return reply;
   }
 };
 
 TEST(SourceTest, AwsRenewsItsTokenAndTakesA404ForNo) {
-  Script script;
-  const auto source = MakePreemptionSource({PreemptionKind::kAws, "http://imds"}, script.Fetch());
-  script.replies = {HttpReply{200, "T1\n"}, HttpReply{404, "not found"}};
+  const auto script = std::make_shared<Script>();
+  const auto source = MakePreemptionSource({PreemptionKind::kAws, "http://imds"}, script);
+  script->replies = {Reply(200, "T1\n"), Reply(404, "not found")};
   EXPECT_FALSE(source->Look(kNow)->has_value());
-  EXPECT_THAT(script.asked,
-              ElementsAre("PUT http://imds/latest/api/token X-aws-ec2-metadata-token-ttl-seconds: 3600",
-                          "GET http://imds/latest/meta-data/spot/instance-action X-aws-ec2-metadata-token: T1"));
-  script.asked.clear();
-  script.replies = {HttpReply{404, ""}};
+  EXPECT_THAT(script->asked,
+              ElementsAre("PUT http://imds/latest/api/token x-aws-ec2-metadata-token-ttl-seconds: 3600",
+                          "GET http://imds/latest/meta-data/spot/instance-action x-aws-ec2-metadata-token: T1"));
+  script->asked.clear();
+  script->replies = {Reply(404, "")};
   EXPECT_FALSE(source->Look(kNow + absl::Minutes(59))->has_value());
-  EXPECT_EQ(script.asked.size(), 1u) << "the token is still good";
-  script.replies = {HttpReply{200, "T2"}, HttpReply{401, ""}};
+  EXPECT_EQ(script->asked.size(), 1u) << "the token is still good";
+  script->replies = {Reply(200, "T2"), Reply(401, "")};
   EXPECT_FALSE(source->Look(kNow + absl::Seconds(3590)).ok()) << "renewed early, then refused";
-  script.asked.clear();
-  script.replies = {HttpReply{200, "T3"}, HttpReply{200, R"({"action":"terminate","time":"2026-01-01T00:02:00Z"})"}};
+  script->asked.clear();
+  script->replies = {Reply(200, "T3"), Reply(200, R"({"action":"terminate","time":"2026-01-01T00:02:00Z"})")};
   EXPECT_TRUE(source->Look(kNow + absl::Seconds(3591))->has_value());
-  EXPECT_THAT(script.asked.back(), HasSubstr("token: T3"));
+  EXPECT_THAT(script->asked.back(), HasSubstr("token: T3"));
 }
 
 TEST(SourceTest, AwsTokensThatWouldBreakAHeaderAreRefused) {
-  Script script;
-  const auto source = MakePreemptionSource({PreemptionKind::kAws, "http://imds"}, script.Fetch());
-  script.replies = {HttpReply{200, "a\r\nX: y"}, HttpReply{200, ""}, HttpReply{403, "no"}};
+  const auto script = std::make_shared<Script>();
+  const auto source = MakePreemptionSource({PreemptionKind::kAws, "http://imds"}, script);
+  script->replies = {Reply(200, "a\r\nX: y"), Reply(200, ""), Reply(403, "no")};
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(absl::IsUnavailable(source->Look(kNow).status()));
-  EXPECT_EQ(script.asked.size(), 3u) << "never asked for the action";
+  EXPECT_EQ(script->asked.size(), 3u) << "never asked for the action";
 }
 
 TEST(SourceTest, AwsRebalance) {
-  Script script;
-  const auto source = MakePreemptionSource({PreemptionKind::kAwsRebalance, "http://imds"}, script.Fetch());
-  script.replies = {HttpReply{200, "T"}, HttpReply{200, R"({"noticeTime":"2026-01-01T00:00:00Z"})"}};
+  const auto script = std::make_shared<Script>();
+  const auto source = MakePreemptionSource({PreemptionKind::kAwsRebalance, "http://imds"}, script);
+  script->replies = {Reply(200, "T"), Reply(200, R"({"noticeTime":"2026-01-01T00:00:00Z"})")};
   EXPECT_TRUE(source->Look(kNow)->has_value());
-  EXPECT_THAT(script.asked.back(), HasSubstr("/latest/meta-data/events/recommendations/rebalance "));
+  EXPECT_THAT(script->asked.back(), HasSubstr("/latest/meta-data/events/recommendations/rebalance "));
 }
 
 TEST(SourceTest, GcpAsksBothWithItsHeader) {
-  Script script;
-  const auto source = MakePreemptionSource({PreemptionKind::kGcp, "http://md"}, script.Fetch());
-  script.replies = {HttpReply{200, "FALSE"}, HttpReply{200, "NONE"}};
+  const auto script = std::make_shared<Script>();
+  const auto source = MakePreemptionSource({PreemptionKind::kGcp, "http://md"}, script);
+  script->replies = {Reply(200, "FALSE"), Reply(200, "NONE")};
   EXPECT_FALSE(source->Look(kNow)->has_value());
-  EXPECT_THAT(script.asked,
-              ElementsAre("GET http://md/computeMetadata/v1/instance/preempted Metadata-Flavor: Google",
-                          "GET http://md/computeMetadata/v1/instance/maintenance-event Metadata-Flavor: Google"));
-  script.replies = {HttpReply{503, ""}};
+  EXPECT_THAT(script->asked,
+              ElementsAre("GET http://md/computeMetadata/v1/instance/preempted metadata-flavor: Google",
+                          "GET http://md/computeMetadata/v1/instance/maintenance-event metadata-flavor: Google"));
+  script->replies = {Reply(503, "")};
   EXPECT_FALSE(source->Look(kNow).ok()) << "asked again later";
-  script.replies = {HttpReply{200, "FALSE"}, HttpReply{200, "TERMINATE_ON_HOST_MAINTENANCE"}};
+  script->replies = {Reply(200, "FALSE"), Reply(200, "TERMINATE_ON_HOST_MAINTENANCE")};
   EXPECT_TRUE(source->Look(kNow)->has_value());
-  script.replies = {HttpReply{200, "TRUE"}};
+  script->replies = {Reply(200, "TRUE")};
   EXPECT_TRUE(source->Look(kNow)->has_value());
 }
 
 TEST(SourceTest, AzureLearnsItsNameOnceAndAcknowledgesItsEvents) {
-  Script script;
-  const auto source = MakePreemptionSource({PreemptionKind::kAzure, "http://imds"}, script.Fetch());
-  script.replies = {HttpReply{200, "worker_1"}, HttpReply{200, R"({"DocumentIncarnation":1,"Events":[]})"},
-                    HttpReply{200, kAzureEvents}};
+  const auto script = std::make_shared<Script>();
+  const auto source = MakePreemptionSource({PreemptionKind::kAzure, "http://imds"}, script);
+  script->replies = {Reply(200, "worker_1"), Reply(200, R"({"DocumentIncarnation":1,"Events":[]})"),
+                     Reply(200, kAzureEvents)};
   EXPECT_FALSE(source->Look(kNow)->has_value());
   EXPECT_TRUE(source->Look(kNow)->has_value());
   EXPECT_THAT(
-      script.asked,
-      ElementsAre("GET http://imds/metadata/instance/compute/name?api-version=2020-09-01&format=text Metadata: true",
-                  "GET http://imds/metadata/scheduledevents?api-version=2020-07-01 Metadata: true",
-                  "GET http://imds/metadata/scheduledevents?api-version=2020-07-01 Metadata: true"));
-  script.replies = {HttpReply{200, ""}};
+      script->asked,
+      ElementsAre("GET http://imds/metadata/instance/compute/name?api-version=2020-09-01&format=text metadata: true",
+                  "GET http://imds/metadata/scheduledevents?api-version=2020-07-01 metadata: true",
+                  "GET http://imds/metadata/scheduledevents?api-version=2020-07-01 metadata: true"));
+  script->replies = {Reply(200, "")};
   EXPECT_TRUE(source->Acknowledge().ok());
   EXPECT_EQ(
-      script.asked.back(),
-      "POST http://imds/metadata/scheduledevents?api-version=2020-07-01 Content-Type: application/json, Metadata: "
+      script->asked.back(),
+      "POST http://imds/metadata/scheduledevents?api-version=2020-07-01 content-type: application/json, metadata: "
       R"(true{"StartRequests":[{"EventId":"B"},{"EventId":"C"}]})");
 }
 

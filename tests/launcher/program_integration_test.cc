@@ -119,11 +119,12 @@ TEST_F(ProgramTest, SigtermIsForwarded) {
 }
 
 TEST_F(ProgramTest, ASecondSignalKillsAtOnce) {
-  Launched run(dir_, Composer(), Shell(1, "trap '' TERM INT; echo $$ > pid; while true; do sleep 0.01; done"));
+  Launched run(dir_, Composer(),
+               Shell(1, "trap 'touch told' TERM INT; echo $$ > pid; while true; do sleep 0.01; done"));
   const pid_t worker = WaitForPidFile(dir_.Path("pid"));
   ASSERT_GT(worker, 0);
   run.Signal(SIGINT);
-  absl::SleepFor(absl::Milliseconds(50));
+  ASSERT_TRUE(WaitUntil([&] { return PathExists(dir_.Path("told")); }, absl::Seconds(10)));
   EXPECT_TRUE(IsAlive(worker));
   run.Signal(SIGINT);
   EXPECT_EQ(run.Wait(absl::Seconds(2)), 128 + SIGINT);

@@ -8,6 +8,7 @@
 
 #include "rendezvous/store/key_value_proxy.h"
 #include "tests/rendezvous/cluster.h"
+#include "tests/support/processes.h"
 
 namespace composer {
 namespace {
@@ -257,7 +258,7 @@ TEST_P(ProxyTest, CallsWaitWhileTheRendezvousIsAwayAndFindTheKeysAgain) {
   server_.reset();
   std::string value;
   std::thread reader([&] { EXPECT_TRUE(Get(*stub_, 1, "before", kLong, &value).ok()); });
-  absl::SleepFor(absl::Milliseconds(200));
+  EXPECT_TRUE(WaitUntil([&] { return upstream_->num_reads() == 1; }, kLong)) << "the call is under way";
   server_ = StartServer(1, 1);
   RendezvousClient::Options options = NodeOptions(*server_, 0);
   options.record = record;

@@ -22,13 +22,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(UploadDelay, DoublesUpToAMinute) {
-  EXPECT_EQ(UploadDelay(2, absl::Seconds(1), 0), absl::Seconds(1));
-  EXPECT_EQ(UploadDelay(3, absl::Seconds(1), 0), absl::Seconds(2));
-  EXPECT_EQ(UploadDelay(5, absl::Seconds(1), 0.5), absl::Seconds(10));
-  EXPECT_EQ(UploadDelay(1000, absl::Seconds(1), 0), absl::Minutes(1));
-}
-
 TEST(WorthRetrying, NotWhatStaysWrong) {
   EXPECT_TRUE(WorthRetrying(absl::UnavailableError("")));
   EXPECT_TRUE(WorthRetrying(absl::InternalError("")));
@@ -77,7 +70,7 @@ class Uploads : public testing::Test {
   TempDir dir_;
   std::shared_ptr<MemoryStore> store_ = std::make_shared<MemoryStore>();
   std::shared_ptr<FaultStore> faults_ = std::make_shared<FaultStore>(*store_);
-  UploadQueueOptions options_{.first_delay = absl::Milliseconds(1)};
+  UploadQueueOptions options_{.retry = {.base = absl::Milliseconds(1), .max_tries = 3}};
   int count_ = 0;
 };
 

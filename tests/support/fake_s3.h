@@ -10,7 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "storage/http.h"
+#include "net/http.h"
 
 namespace composer {
 

@@ -35,6 +35,9 @@ class Callback {
   // Called once when the run is over, whether or not it succeeded (even if INIT failed), to finish files and stop
   // threads. A failure is logged and does not change the status of the run.
   virtual absl::Status Close(State& state, Logger& logger) { return absl::OkStatus(); }
+  // Called once after every callback was closed, unless this one's Close failed, to give up what others may have used
+  // while they closed. A failure is logged.
+  virtual absl::Status PostClose() { return absl::OkStatus(); }
   // Returns one JSON value for the checkpoint, or "" when there is nothing to keep.
   virtual std::string SaveState() const { return ""; }
   virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
@@ -99,8 +102,10 @@ class Algorithm {
   // ChangeModel changes the model such that its checkpoints can only be loaded with the algorithm applied. They name
   // it, and a run that loads one without naming the algorithm itself has it added (resume/required_algorithms.h).
   virtual bool required_on_load() const { return false; }
-  // Returns the optimizer to use in place of this one, which it may own. Called once, before INIT.
-  virtual std::unique_ptr<Optimizer> WrapOptimizer(std::unique_ptr<Optimizer> optimizer) { return optimizer; }
+  // Returns the optimizer to use in place of this one, which it may own. Called once, before INIT; `state` outlives it.
+  virtual std::unique_ptr<Optimizer> WrapOptimizer(std::unique_ptr<Optimizer> optimizer, const State& /*state*/) {
+    return optimizer;
+  }
 
   // Returns references to the tensors to save and load now, the same list on all ranks. A background save takes its
   // snapshot before the next event.

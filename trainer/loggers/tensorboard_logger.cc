@@ -116,17 +116,9 @@ absl::Status TensorBoardLogger::Flush() {
 absl::Status TensorBoardLogger::Append(absl::string_view records) {
   RETURN_IF_ERROR(Open());
   const off_t start = lseek(fd_, 0, SEEK_END);
-  while (!records.empty()) {
-    const ssize_t written = write(fd_, records.data(), records.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      const absl::Status failed = ErrnoStatus(written < 0 ? errno : ENOSPC, "cannot write", path_);
-      if (start < 0 || ftruncate(fd_, start) != 0) close(std::exchange(fd_, -1));
-      return failed;
-    }
-    records.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
+  const absl::Status written = WriteAll(fd_, records, path_);
+  if (!written.ok() && (start < 0 || ftruncate(fd_, start) != 0)) close(std::exchange(fd_, -1));
+  return written;
 }
 
 absl::Status TensorBoardLogger::Close() {

@@ -113,6 +113,9 @@ class TrainBatch final : private LossClosure {
   // The tail is a StepMessage, followed by the sums of the train metrics.
   void FillTail(StepMessage message);
   StepMessage ReadTail();
+  // Returns the losses that an evaluation reports when it is summed: its own, or those of the step's first one, if that
+  // was not summed.
+  LossSums& reported_losses() { return agreed_ ? repeated_losses_ : losses_; }
   double loss_scale() const { return state_.scaler ? state_.scaler->scale() : 1; }
 
   State& state_;

@@ -24,8 +24,8 @@ absl::Status Choose(CheckpointPlace& place, RankExchange& exchange, VerifyDepth 
 
 LoadSelection SelectionOf(const LoadOptions& load) {
   LoadSelection selection;
-  selection.ignore = StripStatePrefix(load.load_ignore_keys);
-  if (load.load_weights_only) selection.ignore.push_back("optimizer/*");
+  selection.ignore = load.load_ignore_keys.WithoutStatePrefix();
+  if (load.load_weights_only) selection.ignore.Add({"optimizer/*"});
   selection.allow_missing = selection.allow_unexpected = !load.load_strict_model_weights;
   return selection;
 }

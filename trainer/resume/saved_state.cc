@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "checkpoint/format/ignored_keys.h"
 #include "checkpoint/format/reshard.h"
-#include "checkpoint/load/reader.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/resume/required_algorithms.h"
 
@@ -163,14 +163,6 @@ StateDict SavedTensors(const State& state, bool weights_only) {
     add(absl::StrCat("optimizer/", name), tensor, param == params.end() ? at::Tensor() : param->second);
   }
   return dict;
-}
-
-std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns) {
-  constexpr absl::string_view kPrefix = "state/";
-  for (std::string& pattern : patterns) {
-    if (absl::StartsWith(pattern, kPrefix)) pattern.erase(0, kPrefix.size());
-  }
-  return patterns;
 }
 
 SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bool weights_only) {

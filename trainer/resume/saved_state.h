@@ -37,9 +37,6 @@ StateDict SavedTensors(const State& state, bool weights_only);
 // Returns the algorithms' keys, `algorithms/<name>`, in their order: a second one of a name is `algorithms/<name>#2`.
 std::vector<std::string> AlgorithmKeys(const State& state);
 
-// Removes the prefix `state/` with which Composer's names of what to ignore begin; ours have none.
-std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns);
-
 // Returns key -> JSON: timestamp, data, configuration, scaler, auto_microbatch, schedulers/<i>, callbacks/<name>,
 // algorithms/<name>, frozen (a list of names of parameters), required_algorithms (required_algorithms.h); with weights_only just `timestamp` and that.
 std::map<std::string, std::string> SavedSmallState(const State& state, const SavedDataSettings& data,

@@ -123,8 +123,8 @@ TEST(ReplaceLayers, WrapsALayerAndDoesNotAskForWhatIsInsideTheWrapper) {
   };
   model->eval();
   EXPECT_THAT(ReplaceLayers(*model, twice), ElementsAre("layers.0", "layers.1"));
-  EXPECT_EQ(model->named_parameters().keys(),
-            (LayerNames{"layers.0.inner.weight", "layers.0.inner.bias", "layers.1.inner.weight", "layers.1.inner.bias"}));
+  EXPECT_EQ(model->named_parameters().keys(), (LayerNames{"layers.0.inner.weight", "layers.0.inner.bias",
+                                                          "layers.1.inner.weight", "layers.1.inner.bias"}));
   for (const auto& module : model->modules()) EXPECT_FALSE(module->is_training()) << module->name();
   const at::Tensor once = model->forward(batch);
   EXPECT_FALSE(torch::equal(once, before));

@@ -35,7 +35,7 @@ class Uploader : public testing::Test {
                                              .interval = 10,
                                              .key_format = "fashion/{remote_file_name}",
                                              .flush_timeout = absl::Seconds(20),
-                                             .queue = {.first_delay = absl::Milliseconds(1)}});
+                                             .queue = {.retry = {.base = absl::Milliseconds(1), .max_tries = 3}}});
   }
   void WriteFile(const std::string& name, const std::string& content) {
     ASSERT_TRUE(MakeDirs(DirName(dir_.Path("run/" + name))).ok());

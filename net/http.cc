@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/http.h"
+#include "net/http.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-// HTTP requests as object storage needs them: the seam and its data types. CurlHttp (curl_http.h) is the real
-// implementation.
+// HTTP requests, as object storage and metadata services need them: the seam and its data types. CurlHttp
+// (curl_http.h) is the real implementation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,6 +29,7 @@ struct HttpRequest {
   // goes to HttpResponse::body.
   absl::Span<char> into;
   absl::Duration timeout = absl::Minutes(10);
+  bool use_proxy = true;                        // that of the environment; false for services of this machine
   int64_t max_body_bytes = 64 << 20;            // limit of HttpResponse::body; more is kResourceExhausted
   const std::atomic<bool>* given_up = nullptr;  // once true, Send returns kCancelled soon; null: never
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/options/endpoint.h"
+#include "net/endpoint.h"
 
 #include <algorithm>
 

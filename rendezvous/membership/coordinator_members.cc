@@ -1,4 +1,4 @@
-// What a coordinator knows of each node, and of its seat in the last world; the effects of messages are in
+// What a coordinator knows of each node, and of its node rank in the last world; the effects of messages are in
 // coordinator.cc.
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
@@ -19,7 +19,8 @@ std::string Coordinator::Describe(const proto::NodeInfo& node, int node_rank) {
   return absl::StrCat("node ", node_rank, " (", node.hostname(), ")");
 }
 
-// Whether the old stream's node is lost depends on what the new stream says; until then its seat stays free for it.
+// Whether the old stream's node is lost depends on what the new stream says; until then its node rank stays free for
+// it.
 bool Coordinator::TakeOver(Session session, const proto::NodeInfo& info, int* vacated, Outcome& outcome) {
   const auto old = by_id_.find(info.node_id());
   if (old == by_id_.end()) return true;
@@ -29,19 +30,21 @@ bool Coordinator::TakeOver(Session session, const proto::NodeInfo& info, int* va
   }
   outcome.replaced.push_back(old->second);
   const auto it = nodes_.find(old->second);
-  *vacated = it->second.seat;
-  Remove(it, Seat::State::kExpected);
+  *vacated = it->second.node_rank;
+  Remove(it, Member::State::kExpected);
   return true;
 }
 
-// Gives up the old seat of a node on a new stream if the node did not claim it.
-void Coordinator::GiveUpSeat(int seat, Session newcomer, const proto::NodeInfo& info, Outcome& outcome) {
-  if (seat < 0 || seat >= static_cast<int>(seats_.size()) || seats_[seat].state != Seat::State::kExpected) return;
-  seats_[seat].state = Seat::State::kLost;
+// Gives up the old node rank of a node on a new stream if the node did not claim it.
+void Coordinator::GiveUpNodeRank(int node_rank, Session newcomer, const proto::NodeInfo& info, Outcome& outcome) {
+  if (node_rank < 0 || node_rank >= static_cast<int>(members_.size()) ||
+      members_[node_rank].state != Member::State::kExpected)
+    return;
+  members_[node_rank].state = Member::State::kLost;
   --roster_.expected;
   if (!roster_.running) return;
   EndGeneration(newcomer,
-                NodeCause(info.node_id(), absl::StrCat(Describe(info, seat), " joined again"), now_,
+                NodeCause(info.node_id(), absl::StrCat(Describe(info, node_rank), " joined again"), now_,
                           /*vague=*/true),
                 outcome);
 }
@@ -54,7 +57,7 @@ Coordinator::Node& Coordinator::Admit(Session session, const proto::NodeInfo& in
     slots_ += info.slots();
     const auto lost = lost_places_.find(PlaceName(info));
     if (lost != lost_places_.end() && lost->second != info.node_id()) roster_.broken = true;  // it is dead: replaced
-    for (auto& [seat, absence] : absences_) {
+    for (auto& [node_rank, absence] : absences_) {
       const bool succeeds = info.node_rank() >= 0 && PlaceName(absence.info) == PlaceName(info) &&
                             absence.info.node_id() != info.node_id();
       if (!succeeds) continue;
@@ -79,8 +82,8 @@ void Coordinator::Learn(const proto::MembershipRecord& record, Outcome& outcome)
         0, NodeCause("rendezvous", absl::StrCat("a newer world is known, generation ", record.generation()), now_),
         outcome);
   }
-  for (auto& [session, node] : nodes_) node.seat = -1;
-  seats_.assign(record.nodes(), Seat());
+  for (auto& [session, node] : nodes_) node.node_rank = -1;
+  members_.assign(record.nodes(), Member());
   world_ = record.world();
   own_world_ = false;
   roster_.last_generation = record.generation();
@@ -103,21 +106,22 @@ bool Coordinator::IsNewest(const proto::MembershipRecord& record) const {
   return record.generation() == roster_.last_generation && record.generation() > 0 && record.world() == world_;
 }
 
-bool Coordinator::Sit(Session session, Node& node, const proto::MembershipRecord& record) {
-  if (node.seat >= 0 || !IsNewest(record) || record.node_rank() < 0 ||
-      record.node_rank() >= static_cast<int>(seats_.size())) {
+bool Coordinator::TakeNodeRank(Session session, Node& node, const proto::MembershipRecord& record) {
+  if (node.node_rank >= 0 || !IsNewest(record) || record.node_rank() < 0 ||
+      record.node_rank() >= static_cast<int>(members_.size())) {
     return false;
   }
-  Seat& seat = seats_[record.node_rank()];
-  if (seat.state == Seat::State::kPresent || (seat.state == Seat::State::kLeft && roster_.running)) return false;
-  if (seat.state == Seat::State::kExpected) --roster_.expected;
-  if (seat.state == Seat::State::kLeft) ++roster_.members;
-  seat.state = Seat::State::kPresent;
-  seat.session = session;
-  node.seat = record.node_rank();
+  Member& member = members_[record.node_rank()];
+  if (member.state == Member::State::kPresent || (member.state == Member::State::kLeft && roster_.running))
+    return false;
+  if (member.state == Member::State::kExpected) --roster_.expected;
+  if (member.state == Member::State::kLeft) ++roster_.members;
+  member.state = Member::State::kPresent;
+  member.session = session;
+  node.node_rank = record.node_rank();
   node.told = record.generation();
   ++roster_.present;
-  if (node.seat == 0) roster_.first_present = true;
+  if (node.node_rank == 0) roster_.first_present = true;
   return true;
 }
 
@@ -146,8 +150,8 @@ void Coordinator::StartWaiting(Node& node) {
   node.waiting = true;
   node.arrival = num_arrivals_++;
   ++roster_.waiting;
-  if (node.seat >= 0) ++roster_.present_waiting;
-  if (node.seat == 0) roster_.first_waiting = true;
+  if (node.node_rank >= 0) ++roster_.present_waiting;
+  if (node.node_rank == 0) roster_.first_waiting = true;
   quorum_history_.StartWaiting(node.voter);
   if (roster_.waiting == options_.policy.min_nodes) roster_.min_reached = now_;
   roster_.last_waiting = now_;
@@ -159,22 +163,22 @@ void Coordinator::StopWaiting(Node& node) {
   quorum_history_.StopWaiting(node.voter);
 }
 
-void Coordinator::Vacate(Node& node, Seat::State state) {
-  if (node.seat < 0) return;
-  seats_[node.seat].state = state;
-  seats_[node.seat].session = 0;
+void Coordinator::Vacate(Node& node, Member::State state) {
+  if (node.node_rank < 0) return;
+  members_[node.node_rank].state = state;
+  members_[node.node_rank].session = 0;
   --roster_.present;
   if (node.waiting) --roster_.present_waiting;
-  if (node.seat == 0) roster_.first_present = roster_.first_waiting = false;
-  if (state == Seat::State::kExpected) ++roster_.expected;
-  if (state == Seat::State::kLeft) --roster_.members;
-  node.seat = -1;
+  if (node.node_rank == 0) roster_.first_present = roster_.first_waiting = false;
+  if (state == Member::State::kExpected) ++roster_.expected;
+  if (state == Member::State::kLeft) --roster_.members;
+  node.node_rank = -1;
 }
 
-void Coordinator::Remove(Nodes::iterator it, Seat::State seat) {
+void Coordinator::Remove(Nodes::iterator it, Member::State state) {
   Node& node = it->second;
-  if (node.seat >= 0 && seat == Seat::State::kLost) lost_places_[PlaceName(node.info)] = node.info.node_id();
-  Vacate(node, seat);
+  if (node.node_rank >= 0 && state == Member::State::kLost) lost_places_[PlaceName(node.info)] = node.info.node_id();
+  Vacate(node, state);
   StopWaiting(node);
   slots_ -= node.info.slots();
   by_id_.erase(node.info.node_id());

@@ -1,22 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/curl_http.h"
+#include "net/curl_http.h"
 
+#define CURL_DISABLE_TYPECHECK  // its macros would call the functions by name
 #include <curl/curl.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/status_macros.h"
 
 namespace composer {
 namespace {
 
 constexpr size_t kMaxHeaders = 200;
+
+// What is used of libcurl. It is loaded at the first request and not linked, because the 25 libraries that it brings
+// would cost every start of the launcher several milliseconds.
+struct CurlLibrary {
+  decltype(&::curl_global_init) global_init;
+  decltype(&::curl_easy_init) init;
+  decltype(&::curl_easy_reset) reset;
+  decltype(&::curl_easy_setopt) setopt;
+  decltype(&::curl_easy_perform) perform;
+  decltype(&::curl_easy_getinfo) getinfo;
+  decltype(&::curl_easy_cleanup) cleanup;
+  decltype(&::curl_easy_strerror) strerror;
+  decltype(&::curl_slist_append) append;
+  decltype(&::curl_slist_free_all) free_all;
+  absl::Status loaded;
+};
+
+CurlLibrary LoadCurl() {
+  CurlLibrary curl;
+  void* const library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    curl.loaded = absl::UnimplementedError(absl::StrCat("HTTP needs libcurl (Debian: libcurl4): ", dlerror()));
+    return curl;
+  }
+  const auto load = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    return function != nullptr;
+  };
+  const bool all = load("curl_global_init", curl.global_init) && load("curl_easy_init", curl.init) &&
+                   load("curl_easy_reset", curl.reset) && load("curl_easy_setopt", curl.setopt) &&
+                   load("curl_easy_perform", curl.perform) && load("curl_easy_getinfo", curl.getinfo) &&
+                   load("curl_easy_cleanup", curl.cleanup) && load("curl_easy_strerror", curl.strerror) &&
+                   load("curl_slist_append", curl.append) && load("curl_slist_free_all", curl.free_all);
+  if (!all || curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    curl.loaded = absl::UnimplementedError("the libcurl of this machine cannot be used");
+  return curl;
+}
+
+const CurlLibrary& Curl() {
+  static const CurlLibrary& library = *new CurlLibrary(LoadCurl());
+  return library;
+}
 
 // What a request in flight has sent and received. An answer may consist of several (redirects are not followed, but
 // "100 Continue" is an answer, too): each status line starts over.
@@ -31,7 +75,7 @@ struct Transfer {
 
   long Status() const {
     long status = 0;
-    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    Curl().getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
     return status;
   }
 };
@@ -99,59 +143,58 @@ int AbortIfGivenUp(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return given_up != nullptr && *given_up ? 1 : 0;
 }
 
-using HeaderList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
+using HeaderList = std::unique_ptr<curl_slist, decltype(&::curl_slist_free_all)>;
 
 HeaderList HeadersOf(const HttpRequest& request) {
   curl_slist* list = nullptr;
   for (const auto& [name, value] : request.headers)
-    list = curl_slist_append(list, absl::StrCat(name, value.empty() ? ";" : ": ", value).c_str());
-  list = curl_slist_append(list, "expect:");  // no "100 Continue": saves a round trip
-  return {list, curl_slist_free_all};
+    list = Curl().append(list, absl::StrCat(name, value.empty() ? ";" : ": ", value).c_str());
+  list = Curl().append(list, "expect:");  // no "100 Continue": saves a round trip
+  return {list, Curl().free_all};
 }
 
 void SetMethod(CURL* curl, const HttpRequest& request, Transfer& transfer) {
   if (request.method == "HEAD") {
-    curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+    Curl().setopt(curl, CURLOPT_NOBODY, 1L);
     return;
   }
   if (request.method == "PUT" || request.method == "POST") {
-    curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
-    curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(BodySize(request)));
-    curl_easy_setopt(curl, CURLOPT_READFUNCTION, ReadBody);
-    curl_easy_setopt(curl, CURLOPT_READDATA, &transfer);
-    curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, RewindBody);
-    curl_easy_setopt(curl, CURLOPT_SEEKDATA, &transfer);
+    Curl().setopt(curl, CURLOPT_UPLOAD, 1L);
+    Curl().setopt(curl, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(BodySize(request)));
+    Curl().setopt(curl, CURLOPT_READFUNCTION, ReadBody);
+    Curl().setopt(curl, CURLOPT_READDATA, &transfer);
+    Curl().setopt(curl, CURLOPT_SEEKFUNCTION, RewindBody);
+    Curl().setopt(curl, CURLOPT_SEEKDATA, &transfer);
   }
-  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  Curl().setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
 }
 
 void SetLimits(CURL* curl, const HttpRequest& request) {
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);  // required with threads
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, 10'000L);
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(absl::ToInt64Milliseconds(request.timeout)));
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1024L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L);
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-  curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 512L << 10);
-  curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 512L << 10);
-  curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+  Curl().setopt(curl, CURLOPT_NOSIGNAL, 1L);  // required with threads
+  const long timeout = static_cast<long>(absl::ToInt64Milliseconds(request.timeout));
+  Curl().setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, std::min(timeout, 10'000L));
+  Curl().setopt(curl, CURLOPT_TIMEOUT_MS, timeout);
+  if (!request.use_proxy) Curl().setopt(curl, CURLOPT_PROXY, "");
+  Curl().setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1024L);
+  Curl().setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L);
+  Curl().setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  Curl().setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+  Curl().setopt(curl, CURLOPT_BUFFERSIZE, 512L << 10);
+  Curl().setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 512L << 10);
+  Curl().setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
 }
 
 }  // namespace
 
 struct CurlHttp::Handle {
-  Handle() : curl(curl_easy_init()) {}
-  ~Handle() { curl_easy_cleanup(curl); }
+  Handle() : curl(Curl().init()) {}
+  ~Handle() { Curl().cleanup(curl); }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
   CURL* curl;
 };
 
-CurlHttp::CurlHttp() {
-  static std::once_flag once;
-  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
-}
+CurlHttp::CurlHttp() = default;
 CurlHttp::~CurlHttp() = default;
 
 std::unique_ptr<CurlHttp::Handle> CurlHttp::Take() {
@@ -176,30 +219,31 @@ absl::StatusOr<HttpResponse> CurlHttp::Send(const HttpRequest& request) {
     if (absl::StrContains(value, '\n') || absl::StrContains(value, '\r'))
       return absl::InvalidArgumentError(absl::StrCat("header ", name, " has more than one line"));
   }
+  RETURN_IF_ERROR(Curl().loaded);
   std::unique_ptr<Handle> handle = Take();
   CURL* curl = handle->curl;
   if (curl == nullptr) return absl::ResourceExhaustedError("libcurl gives no handle");
-  curl_easy_reset(curl);  // keeps the connections
+  Curl().reset(curl);  // keeps the connections
   Transfer transfer;
   transfer.request = &request;
   transfer.handle = curl;
   const std::string url = UrlOf(request);
   const HeaderList headers = HeadersOf(request);
   char error[CURL_ERROR_SIZE] = "";
-  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
-  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error);
-  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, TakeHeader);
-  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &transfer);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, TakeBody);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
-  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, AbortIfGivenUp);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
+  Curl().setopt(curl, CURLOPT_URL, url.c_str());
+  Curl().setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+  Curl().setopt(curl, CURLOPT_HTTPHEADER, headers.get());
+  Curl().setopt(curl, CURLOPT_ERRORBUFFER, error);
+  Curl().setopt(curl, CURLOPT_HEADERFUNCTION, TakeHeader);
+  Curl().setopt(curl, CURLOPT_HEADERDATA, &transfer);
+  Curl().setopt(curl, CURLOPT_WRITEFUNCTION, TakeBody);
+  Curl().setopt(curl, CURLOPT_WRITEDATA, &transfer);
+  Curl().setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  Curl().setopt(curl, CURLOPT_XFERINFOFUNCTION, AbortIfGivenUp);
+  Curl().setopt(curl, CURLOPT_XFERINFODATA, &transfer);
   SetLimits(curl, request);
   SetMethod(curl, request, transfer);
-  const CURLcode code = curl_easy_perform(curl);
+  const CURLcode code = Curl().perform(curl);
   transfer.response.status = static_cast<int>(transfer.Status());
   Return(std::move(handle));
 
@@ -208,8 +252,8 @@ absl::StatusOr<HttpResponse> CurlHttp::Send(const HttpRequest& request) {
   if (transfer.too_large) return absl::ResourceExhaustedError(say("the answer is too large"));
   if (code == CURLE_ABORTED_BY_CALLBACK) return absl::CancelledError(say("given up"));
   if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
-    return absl::InvalidArgumentError(say(curl_easy_strerror(code)));
-  if (code != CURLE_OK) return absl::UnavailableError(say(error[0] != '\0' ? error : curl_easy_strerror(code)));
+    return absl::InvalidArgumentError(say(Curl().strerror(code)));
+  if (code != CURLE_OK) return absl::UnavailableError(say(error[0] != '\0' ? error : Curl().strerror(code)));
   const bool filled = transfer.response.status == 200 || transfer.response.status == 206;
   if (filled && transfer.filled != request.into.size() && !request.into.empty())
     return absl::OutOfRangeError(

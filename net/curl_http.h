@@ -1,4 +1,5 @@
-// Http over libcurl: one connection per request in flight, kept for later requests.
+// Http over libcurl: one connection per request in flight, kept for later requests. A machine without libcurl answers
+// every request with kUnimplemented.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -8,7 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "storage/http.h"
+#include "net/http.h"
 
 namespace composer {
 

@@ -1,5 +1,5 @@
 // What the kernel and the resolver report about the network; nothing is decided here.
-// Thread-safe. Only TryConnect and ResolveHost block: for at most their limit, and as long as the resolver.
+// Thread-safe. Only functions with a limit or deadline block, and ResolveHost: as long as the resolver.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,8 +27,15 @@ absl::StatusOr<std::vector<std::string>> ResolveHost(const std::string& host);
 // nothing.
 std::string SourceAddress(const std::string& address);
 
-// Connects by TCP to a numeric address and closes the connection again. Returns 0 on success, else errno; ETIMEDOUT
+// Waits until the descriptor is ready for `events` (as of poll(2)) or has failed. Returns false when the deadline is
+// earlier.
+bool IsReadyBy(int fd, short events, absl::Time deadline);  // NOLINT: poll's type
+
+// Connects by TCP to a numeric address. Returns a non-blocking socket, which the caller closes, or -errno; -ETIMEDOUT
 // after `limit`.
+int ConnectTcp(const std::string& address, int port, absl::Duration limit);
+
+// Connects like ConnectTcp and closes the connection again. Returns 0 on success, else errno.
 int TryConnect(const std::string& address, int port, absl::Duration limit);
 
 // Returns whether a server could listen there now.

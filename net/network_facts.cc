@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/network_facts.h"
+#include "net/network_facts.h"
 
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -11,9 +11,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -81,19 +83,39 @@ std::string SourceAddress(const std::string& address) {
   return Numeric(reinterpret_cast<sockaddr*>(&source), size);
 }
 
-int TryConnect(const std::string& address, int port, absl::Duration limit) {
+bool IsReadyBy(int fd, short events, absl::Time deadline) {
+  while (true) {
+    const absl::Duration left =
+        absl::Ceil(std::max(deadline - absl::Now(), absl::ZeroDuration()), absl::Milliseconds(1));
+    pollfd ready = {fd, events, 0};
+    const int count = poll(&ready, 1, static_cast<int>(std::min<int64_t>(absl::ToInt64Milliseconds(left), INT_MAX)));
+    if (count >= 0 || errno != EINTR) return count > 0;
+  }
+}
+
+int ConnectTcp(const std::string& address, int port, absl::Duration limit) {
+  const absl::Time deadline = absl::Now() + limit;
   const auto target = Lookup(address, port, AI_NUMERICHOST);
-  if (!target.ok()) return EADDRNOTAVAIL;
+  if (!target.ok()) return -EADDRNOTAVAIL;
   const int fd = socket((*target)->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return errno;
-  const absl::Cleanup close_fd = [fd] { close(fd); };
-  if (connect(fd, (*target)->ai_addr, (*target)->ai_addrlen) == 0) return 0;
-  if (errno != EINPROGRESS) return errno;
-  pollfd ready = {fd, POLLOUT, 0};
-  if (poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(limit))) <= 0) return ETIMEDOUT;
-  int error = 0;
+  if (fd < 0) return -errno;
+  int error = connect(fd, (*target)->ai_addr, (*target)->ai_addrlen) == 0 ? 0 : errno;
   socklen_t size = sizeof(error);
-  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+  if (error == EINPROGRESS && !IsReadyBy(fd, POLLOUT, deadline)) {
+    error = ETIMEDOUT;
+  } else if (error == EINPROGRESS && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
+    error = errno;
+  }
+  if (error == 0) return fd;
+  close(fd);
+  return -error;
+}
+
+int TryConnect(const std::string& address, int port, absl::Duration limit) {
+  const int fd = ConnectTcp(address, port, limit);
+  if (fd < 0) return -fd;
+  close(fd);
+  return 0;
 }
 
 bool PortIsFree(const std::string& address, int port) {
