@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "absl/container/flat_hash_set.h"
+#include "trainer/core/error_place.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/elastic/elastic_step.h"
 #include "trainer/parallel/ddp/gradient_reducer.h"

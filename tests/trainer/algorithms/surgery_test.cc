@@ -8,6 +8,7 @@
 #include "tests/trainer/algorithms/surgery_runs.h"
 #include "tests/trainer/parallel/tensor_parallel_runs.h"
 #include "trainer/init/change_model.h"
+#include "trainer/init/construct_model.h"
 #include "trainer/models/mlp.h"
 
 namespace composer {
@@ -254,6 +255,18 @@ TEST(SurgeryAndTensorParallelism, WhatThePlanDoesNotKnowIsRefusedAtStart) {
               HasSubstr("LowPrecisionLayerNorm changes layer transformer.blocks.0.ln_1, and the plan "
                         "by which tensor_parallel_degree 2 splits"));
   EXPECT_TRUE(train(Precision::kFp32).ok());  // there it changes nothing
+}
+
+TEST(ChangedModels, AreMadeWithoutMemoryLikeOthers) {
+  const auto blur = SmallBlur(), excite = SmallExcite();
+  LowPrecisionLayerNorm low;
+  const std::vector<Algorithm*> algorithms = {blur.get(), excite.get(), &low};
+  const ModelContext context{Precision::kAmpBf16, at::kCPU};
+  for (const auto& make : {ImageRun("", 1).make_model, GptRun(Precision::kFp32, false, "", 1).make_model}) {
+    const ConstructedModel made = ConstructModel(WithChanges(make, algorithms, context, 1), 17);
+    EXPECT_NE(made.init, nullptr) << made.whole_because;
+    for (const auto& item : made.model->named_parameters()) EXPECT_TRUE(item.value().is_meta()) << item.key();
+  }
 }
 
 TEST(OrderOfChanges, IsThatOfThePasses) {

@@ -12,8 +12,10 @@
 namespace composer {
 namespace {
 
+// Made by operations, which can be recorded (init/deferred_init.h), and not from a list of values.
 at::Tensor BlurFilter(int64_t channels) {
-  return (torch::tensor({{{{1, 2, 1}, {2, 4, 2}, {1, 2, 1}}}}) * 1 / 16.0).repeat({channels, 1, 1, 1});
+  const at::Tensor row = 2 - (torch::arange(3, at::kFloat) - 1).abs();  // 1 2 1
+  return (row.view({3, 1}) * row / 16).repeat({channels, 1, 1, 1});
 }
 
 // Blurs [B, C, H, W] and takes every stride-th value, with a filter [C, 1, 3, 3].
