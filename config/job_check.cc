@@ -55,7 +55,8 @@ class Checker {
 
   void CheckSection(const ConfigNode& map, const std::string& path, const KeySection& section) {
     for (const KeyRow& row : section.rows) {
-      if (row.required && !IsGiven(map.Find(row.key)))
+      const bool of_training = path.empty() && (row.key == "train_dataloader" || row.key == "max_duration");
+      if (row.required && (check_.trains || !of_training) && !IsGiven(map.Find(row.key)))
         reader_.Fail(map.mark, Below(path, row.key), absl::StrCat("is required: ", row.meaning));
     }
     for (const KeyRule& rule : section.rules) CheckRule(map, path, section, rule);
@@ -193,7 +194,7 @@ class Checker {
 absl::Status CheckJob(const ConfigNode& document, const JobCheck& check) {
   ConfigReader reader(document);
   Checker(document, check, reader).CheckMap(document, "", {check.schema.Find("map", "job")});
-  CheckJobRules(document, check.world_size, reader);
+  CheckJobRules(document, check, reader);
   return reader.status();
 }
 

@@ -20,6 +20,8 @@ struct JobCheck {
   // worker.
   bool open_names = false;
   int world_size = 0;  // the largest that this launch may have; 0: unknown
+  // False for a command that only uses the model (job_command.h): what training needs may be missing.
+  bool trains = true;
 };
 
 // Returns OK, or kInvalidArgument with a line for each mistake, in the order of the file where possible.
@@ -31,6 +33,6 @@ absl::Status CheckJob(const ConfigNode& document, const JobCheck& check);
 absl::Status WithPlace(const ConfigNode& effective, const absl::Status& status);
 
 // Checks what is not about a single value (job_rules.cc). Mistakes go to the reader.
-void CheckJobRules(const ConfigNode& document, int world_size, ConfigReader& reader);
+void CheckJobRules(const ConfigNode& document, const JobCheck& check, ConfigReader& reader);
 
 }  // namespace composer

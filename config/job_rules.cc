@@ -34,7 +34,7 @@ std::vector<std::pair<std::string, const ConfigNode*>> Maps(const ConfigNode& do
   return maps;
 }
 
-void CheckBatchSize(const ConfigNode& document, ConfigReader& reader) {
+void CheckBatchSize(const ConfigNode& document, bool trains, ConfigReader& reader) {
   const ConfigNode* loader = document.Find("train_dataloader");
   const ConfigNode* of_loader = loader == nullptr ? nullptr : loader->Find("batch_size");
   const ConfigNode* global = document.Find("global_train_batch_size");
@@ -44,7 +44,7 @@ void CheckBatchSize(const ConfigNode& document, ConfigReader& reader) {
     reader.Fail(of_loader->mark, "train_dataloader.batch_size",
                 absl::StrCat("`", other->key, "` is given, too; write one of them"));
   }
-  if (!IsGiven(of_loader) && !IsGiven(global) && !IsGiven(device)) {
+  if (trains && !IsGiven(of_loader) && !IsGiven(global) && !IsGiven(device)) {
     reader.Fail(document.mark, "global_train_batch_size",
                 "is required: the samples of one step over all ranks (or device_train_batch_size, those of one rank)");
   }
@@ -104,10 +104,12 @@ void CheckIterations(const ConfigNode& document, ConfigReader& reader) {
 
 }  // namespace
 
-void CheckJobRules(const ConfigNode& document, int world_size, ConfigReader& reader) {
-  CheckBatchSize(document, reader);
-  for (const auto& [path, schedule] : Maps(document, "schedulers")) CheckSchedule(document, path, *schedule, reader);
-  CheckFailAt(document, world_size, reader);
+void CheckJobRules(const ConfigNode& document, const JobCheck& check, ConfigReader& reader) {
+  CheckBatchSize(document, check.trains, reader);
+  if (check.trains) {
+    for (const auto& [path, schedule] : Maps(document, "schedulers")) CheckSchedule(document, path, *schedule, reader);
+  }
+  CheckFailAt(document, check.world_size, reader);
   CheckIterations(document, reader);
 }
 

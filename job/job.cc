@@ -44,10 +44,10 @@ PrefetchOptions ReadPrefetch(ConfigMap& loader, const Job& job) {
   return options;
 }
 
-void ReadTrainData(ConfigMap root, Job& job) {
+void ReadTrainData(ConfigMap root, bool trains, Job& job) {
   TrainDataOptions& train = job.options.train;
   ConfigMap loader = root.Map("train_dataloader");
-  if (!loader.exists()) root.Reject("train_dataloader", "required");
+  if (trains && !loader.exists()) root.Reject("train_dataloader", "required");
   train.label = root.String("train_dataloader_label", "train");
   train.global_train_batch_size = root.Int("global_train_batch_size", 0, {.min = 1});
   train.device_train_batch_size = root.Int("device_train_batch_size", 0, {.min = 1});
@@ -58,7 +58,7 @@ void ReadTrainData(ConfigMap root, Job& job) {
   train.drop_last = loader.Bool("drop_last", false);
   train.prefetch = ReadPrefetch(loader, job);
   job.train_dataset = ReadDataset(loader, job.plugins->tables());
-  if (train.global_train_batch_size == 0 && train.device_train_batch_size == 0) {
+  if (trains && train.global_train_batch_size == 0 && train.device_train_batch_size == 0) {
     root.Reject("global_train_batch_size",
                 "required: the samples of one step over all ranks (or device_train_batch_size, those of one rank)");
   }
@@ -117,9 +117,9 @@ void ReadCollectives(ConfigMap& root, Job& job) {
   if (job.gpu && means != "auto") root.Reject("collectives", "needs device: cpu; GPUs use NCCL");
 }
 
-void ReadTraining(ConfigMap root, Job& job) {
+void ReadTraining(ConfigMap root, bool trains, Job& job) {
   TrainerOptions& options = job.options;
-  if (!root.Has("max_duration")) root.Reject("max_duration", "required: \"10ep\", \"500ba\", \"1h30m\"");
+  if (trains && !root.Has("max_duration")) root.Reject("max_duration", "required: \"10ep\", \"500ba\", \"1h30m\"");
   options.max_duration = ReadTime(root, "max_duration", "1ep");
   if (root.Has("iteration_length")) options.iteration_length = ReadTime(root, "iteration_length", "1ep");
   options.seed = static_cast<uint64_t>(root.Int("seed", 0, {.min = 0}));
@@ -168,7 +168,8 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(const JobIdentity identity, ReadJobIdentity(source.yaml_path, source.overrides, env));
   const ConfigNode& document = identity.document;
   if (source.asks == nullptr)
-    RETURN_IF_ERROR(CheckJob(document, {identity.plugins.schema, identity.plugins.open_names, source.world_size}));
+    RETURN_IF_ERROR(
+        CheckJob(document, {identity.plugins.schema, identity.plugins.open_names, source.world_size, source.trains}));
   Job job;
   job.run_name = identity.run_name;
   job.run_folder = source.run_folder.empty() ? identity.run_folder : source.run_folder;
@@ -190,8 +191,8 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   if (model.exists() && job.options.tensor_parallel_degree > 1 && reader.status().ok())
     job.options.split_model = ReadModelSplitter(model);
   if (!model.exists()) root.Reject("model", "required");
-  ReadTraining(root, job);
-  ReadTrainData(root, job);
+  ReadTraining(root, source.trains, job);
+  ReadTrainData(root, source.trains, job);
   ReadEvaluation(root, job);
   job.options.ddp = ReadDdp(root, job.options.fsdp);
   job.options.activations = ReadActivations(root);
@@ -203,7 +204,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.options.generate = ReadGenerate(root, job.options.seed);
   job.optimizer = ReadOptimizer(root, plugins);
   job.schedulers = ReadSchedulers(root, plugins);
-  job.algorithms = ReadAlgorithms(root, plugins);
+  job.algorithms = ReadAlgorithms(root, document, plugins);
   job.callbacks = ReadCallbacks(root, plugins);
   job.fatal_write = ReadFatalWrite(root);
   job.logging = ReadLogging(root, plugins);
@@ -258,22 +259,30 @@ absl::Status AddResume(const Job& job, const JobPlace& place, TrainerOptions& op
 
 }  // namespace
 
-absl::Status OpenData(Job& job) {
-  const auto open = [&](const DatasetFactory& make,
-                        absl::string_view key) -> absl::StatusOr<std::shared_ptr<const Dataset>> {
-    absl::StatusOr<std::shared_ptr<const Dataset>> dataset = make();
-    const bool of_file = absl::IsNotFound(dataset.status()) || absl::IsPermissionDenied(dataset.status());
-    if (!dataset.ok()) return Annotate(dataset.status(), absl::StrCat(key, of_file ? ".path" : ""));
-    return dataset;
-  };
-  ASSIGN_OR_RETURN(job.options.train.dataset, open(job.train_dataset, "train_dataloader"));
+namespace {
+
+absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataset(const DatasetFactory& make, absl::string_view key) {
+  absl::StatusOr<std::shared_ptr<const Dataset>> dataset = make();
+  const bool of_file = absl::IsNotFound(dataset.status()) || absl::IsPermissionDenied(dataset.status());
+  if (!dataset.ok()) return Annotate(dataset.status(), absl::StrCat(key, of_file ? ".path" : ""));
+  return dataset;
+}
+
+}  // namespace
+
+absl::Status OpenEvaluationData(Job& job) {
   for (size_t i = 0; i < job.evaluations.size(); ++i) {
     const ConfigNode* list = job.effective.Find("eval_dataloader");
     const std::string key =
         list != nullptr && list->is_list() ? absl::StrCat("eval_dataloader.", i) : "eval_dataloader";
-    ASSIGN_OR_RETURN(job.evaluations[i].options.dataset, open(job.evaluations[i].dataset, key));
+    ASSIGN_OR_RETURN(job.evaluations[i].options.dataset, OpenDataset(job.evaluations[i].dataset, key));
   }
   return absl::OkStatus();
+}
+
+absl::Status OpenData(Job& job) {
+  ASSIGN_OR_RETURN(job.options.train.dataset, OpenDataset(job.train_dataset, "train_dataloader"));
+  return OpenEvaluationData(job);
 }
 
 absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place) {
@@ -290,6 +299,9 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());
+  options.make_algorithm = [plugins = job.plugins](const AlgorithmOrigin& origin) {
+    return MakeAlgorithm(origin, plugins->tables());
+  };
   const JobFacts facts = FactsOf(job, options, place.world_size / options.tensor_parallel_degree);
   for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place, facts));
   if (const auto part = job.fatal_write(place))

@@ -62,6 +62,7 @@ struct JobSource {
   std::vector<std::string> overrides;  // key=value
   std::string run_folder;              // as given by the launcher; "": from the YAML
   int world_size = 0;                  // 0: unknown
+  bool trains = true;                  // false: keys that only training needs may be missing
   // For the test that compares the readers with the table of keys: records what they ask for, and skips the check
   // against the table.
   std::vector<ConfigAsk>* asks = nullptr;
@@ -73,6 +74,9 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env);
 // Opens the data: options.train.dataset and the evaluations' datasets. An error begins with the key:
 // "train_dataloader.path: …".
 absl::Status OpenData(Job& job);
+
+// Opens the data of the evaluations only, like OpenData.
+absl::Status OpenEvaluationData(Job& job);
 
 // Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); returns a Status for
 // data that cannot be read.

@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_algorithms.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "config/yaml.h"
+#include "job/config_values.h"
 #include "job/named_reader.h"
 #include "job/plugin/job_time.h"
 #include "trainer/algorithms/ema.h"
+#include "trainer/algorithms/optimisation/gradient_clipping.h"
+#include "trainer/algorithms/optimisation/sam.h"
+#include "trainer/algorithms/optimisation/selective_backprop.h"
+#include "trainer/algorithms/surgery/blur_pool.h"
+#include "trainer/algorithms/surgery/low_precision_layer_norm.h"
+#include "trainer/algorithms/surgery/squeeze_excite.h"
 
 namespace composer {
 namespace {
@@ -22,18 +34,124 @@ AlgorithmFactory ReadEma(ConfigMap config) {
   return [options = *options] { return std::make_unique<Ema>(options); };
 }
 
+AlgorithmFactory ReadGradientClipping(ConfigMap config) {
+  const std::string type = config.Choice("clipping_type", {"norm", "value", "adaptive"}, "");
+  const double threshold = config.RequiredDouble("clipping_threshold", {.min = 0});
+  if (threshold == 0) config.Reject("clipping_threshold", "must be above 0");
+  const ClippingType read = type == "value"      ? ClippingType::kValue
+                            : type == "adaptive" ? ClippingType::kAdaptive
+                                                 : ClippingType::kNorm;
+  return [=] { return std::make_unique<GradientClipping>(read, threshold); };
+}
+
+AlgorithmFactory ReadSam(ConfigMap config) {
+  SamOptions options;
+  options.rho = config.Double("rho", options.rho, {.min = 0});
+  options.epsilon = config.Double("epsilon", options.epsilon, {.min = 0});
+  options.interval = config.Int("interval", options.interval, {.min = 1});
+  if (options.rho == 0) config.Reject("rho", "must be above 0");
+  return [=] { return std::make_unique<Sam>(options); };
+}
+
+AlgorithmFactory ReadSelectiveBackprop(ConfigMap config) {
+  SelectiveBackpropOptions options;
+  options.start = config.Double("start", options.start);
+  options.end = config.Double("end", options.end);
+  options.keep = config.Double("keep", options.keep);
+  options.scale_factor = config.Double("scale_factor", options.scale_factor);
+  options.interrupt = config.Int("interrupt", options.interrupt);
+  if (const absl::Status valid = Validate(options); !valid.ok()) config.Reject("", valid.message());
+  return [=] { return std::make_unique<SelectiveBackprop>(options); };
+}
+
+AlgorithmFactory ReadBlurPool(ConfigMap config) {
+  BlurPoolOptions options;
+  options.replace_convs = config.Bool("replace_convs", options.replace_convs);
+  options.replace_maxpools = config.Bool("replace_maxpools", options.replace_maxpools);
+  options.blur_first = config.Bool("blur_first", options.blur_first);
+  options.min_channels = config.Int("min_channels", options.min_channels, {.min = 0});
+  if (!options.replace_convs && !options.replace_maxpools)
+    config.Reject("", "replace_convs and replace_maxpools are both false, which leaves nothing to replace");
+  return [options] { return std::make_unique<BlurPool>(options); };
+}
+
+AlgorithmFactory ReadSqueezeExcite(ConfigMap config) {
+  SqueezeExciteOptions options;
+  options.latent_channels = config.Double("latent_channels", options.latent_channels, {.min = 1e-6});
+  options.min_channels = config.Int("min_channels", options.min_channels, {.min = 0});
+  return [options] { return std::make_unique<SqueezeExcite>(options); };
+}
+
+// When it is applied makes no difference to the result; here it is always when the model is made.
+AlgorithmFactory ReadLowPrecisionLayerNorm(ConfigMap config) {
+  config.Choice("apply_at", {"init", "before_load", "after_load"}, "init");
+  return [] { return std::make_unique<LowPrecisionLayerNorm>(); };
+}
+
 // One row per algorithm.
 const std::vector<NamedReader<AlgorithmFactory>>& Algorithms() {
-  static const auto& rows = *new std::vector<NamedReader<AlgorithmFactory>>{{"ema", ReadEma}};
+  static const auto& rows = *new std::vector<NamedReader<AlgorithmFactory>>{
+      {"blurpool", ReadBlurPool},
+      {"ema", ReadEma},
+      {"gradient_clipping", ReadGradientClipping},
+      {"low_precision_layernorm", ReadLowPrecisionLayerNorm},
+      {"sam", ReadSam},
+      {"selective_backprop", ReadSelectiveBackprop},
+      {"squeeze_excite", ReadSqueezeExcite},
+  };
   return rows;
+}
+
+// Returns what is written under `algorithms`, in order.
+std::vector<AlgorithmOrigin> OriginsOf(const ConfigNode& document, const PluginTables& plugins) {
+  std::vector<AlgorithmOrigin> origins;
+  const auto add = [&](const std::string& key, const ConfigNode* arguments) {
+    const auto plugin = plugins.algorithms.find(key);
+    origins.push_back({key, ConfigJson(arguments), plugin == plugins.algorithms.end() ? "" : plugin->second.plugin});
+  };
+  const auto add_map = [&](const ConfigNode& map) {
+    for (const ConfigNode& child : map.children) add(child.key, &child);
+  };
+  const ConfigNode* written = document.Find("algorithms");
+  if (written == nullptr) return origins;
+  if (!written->is_list()) add_map(*written);
+  if (written->is_list()) {
+    for (const ConfigNode& item : written->children) item.is_scalar() ? add(item.scalar, nullptr) : add_map(item);
+  }
+  return origins;
 }
 
 }  // namespace
 
 std::vector<std::string> AlgorithmNames() { return NamesOf(Algorithms()); }
 
-std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const PluginTables& plugins) {
-  return ReadNamedMaps<AlgorithmFactory>(root, "algorithms", Algorithms(), plugins.algorithms);
+std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const ConfigNode& document, const PluginTables& plugins) {
+  std::vector<AlgorithmFactory> factories =
+      ReadNamedMaps<AlgorithmFactory>(root, "algorithms", Algorithms(), plugins.algorithms);
+  const std::vector<AlgorithmOrigin> origins = OriginsOf(document, plugins);
+  if (factories.size() != origins.size()) return factories;  // one has an error, which the reader has
+  for (size_t i = 0; i < factories.size(); ++i) {
+    factories[i] = [make = std::move(factories[i]), origin = origins[i]] {
+      std::unique_ptr<Algorithm> algorithm = make();
+      algorithm->SetOrigin(origin);
+      return algorithm;
+    };
+  }
+  return factories;
+}
+
+absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const AlgorithmOrigin& origin, const PluginTables& plugins) {
+  const auto& built_in = Algorithms();
+  const bool known =
+      plugins.algorithms.contains(origin.key) ||
+      std::any_of(built_in.begin(), built_in.end(), [&](const auto& row) { return origin.key == row.name; });
+  if (!known) return absl::InvalidArgumentError(UnknownNameOf(origin.key, AlgorithmNames(), plugins.algorithms));
+  ASSIGN_OR_RETURN(const ConfigNode document,
+                   ParseYaml(absl::StrCat("algorithms: {", origin.key, ": ", origin.arguments, "}"), "checkpoint"));
+  ConfigReader reader(document);
+  const std::vector<AlgorithmFactory> factories = ReadAlgorithms(reader.root(), document, plugins);
+  RETURN_IF_ERROR(reader.Finish());
+  return factories.at(0)();
 }
 
 }  // namespace composer

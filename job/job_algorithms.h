@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "config/config_map.h"
 #include "job/plugin/plugin_registry.h"
 
@@ -13,7 +15,11 @@ namespace composer {
 // Returns the names of the built-in algorithms.
 std::vector<std::string> AlgorithmNames();
 
-// Reads root.algorithms: a map by name, in the order written. Errors go to the reader.
-std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const PluginTables& plugins);
+// Reads root.algorithms: a map by name, in the order written. `document` is what root reads; the algorithms keep what it
+// says of them as their origin. Errors go to the reader.
+std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const ConfigNode& document, const PluginTables& plugins);
+
+// Makes an algorithm that a checkpoint requires. Returns kInvalidArgument for an unknown key or bad arguments.
+absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const AlgorithmOrigin& origin, const PluginTables& plugins);
 
 }  // namespace composer

@@ -82,6 +82,18 @@ OptimizerFactory ReadRmsprop(ConfigMap config) {
   return RMSprop(ReadGroups(config, 1e-2, 0), Valid(config, options));
 }
 
+OptimizerFactory ReadLbfgs(ConfigMap config) {
+  LbfgsOptions options;
+  const double lr = config.Double("lr", 1, {.min = 0});
+  options.max_iter = config.Int("max_iter", options.max_iter, {.min = 1});
+  if (config.Has("max_eval")) options.max_eval = config.Int("max_eval", 1, {.min = 1});
+  options.tolerance_grad = config.Double("tolerance_grad", options.tolerance_grad, {.min = 0});
+  options.tolerance_change = config.Double("tolerance_change", options.tolerance_change, {.min = 0});
+  options.history_size = config.Int("history_size", options.history_size, {.min = 1});
+  options.strong_wolfe = config.Choice("line_search_fn", {"none", "strong_wolfe"}, "none") == "strong_wolfe";
+  return LBFGS(lr, Valid(config, options));
+}
+
 OptimizerFactory ReadLion(ConfigMap config) {
   LionOptions options;
   ReadBetas(config, options.beta1, options.beta2);
@@ -125,6 +137,7 @@ constexpr NamedReader<OptimizerFactory> kOptimizers[] = {
     {"adamw", ReadAdamW},
     {"decoupled_adamw", ReadDecoupledAdamW},
     {"decoupled_sgdw", ReadDecoupledSgdw},
+    {"lbfgs", ReadLbfgs},
     {"lion", ReadLion},
     {"muon", ReadMuon},
     {"rmsprop", ReadRmsprop},

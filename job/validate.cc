@@ -13,6 +13,7 @@
 #include "job/sample_check.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/data/data_loader.h"
+#include "trainer/init/change_model.h"
 #include "trainer/init/construct_model.h"
 #include "trainer/optim/apply_schedulers.h"
 
@@ -52,6 +53,10 @@ absl::Status CheckSchedules(const Job& job) {
 absl::StatusOr<std::string> Check(Job job) {
   RETURN_IF_ERROR(OpenData(job));
   RETURN_IF_ERROR(CheckOptions(job));
+  std::vector<std::unique_ptr<Algorithm>> algorithms;
+  for (const AlgorithmFactory& make : job.algorithms) algorithms.push_back(make());
+  job.model = WithChanges(job.model, OrderOfChanges(algorithms, {}), {job.options.precision, job.options.device},
+                          job.options.tensor_parallel_degree);
   ASSIGN_OR_RETURN(const SampleCheck check, CheckSamples(job.model, *job.options.train.dataset, job.options.seed));
   for (const Job::Evaluation& evaluation : job.evaluations)
     RETURN_IF_ERROR(CheckSamples(job.model, *evaluation.options.dataset, job.options.seed).status());

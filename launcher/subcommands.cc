@@ -11,6 +11,7 @@
 #include "base/console.h"
 #include "base/nearest_name.h"
 #include "base/option_help.h"
+#include "config/job_command.h"
 #include "contract/exit_code.h"
 #include "launcher/control/control_commands.h"
 #include "launcher/doctor/doctor.h"
@@ -31,6 +32,17 @@ std::function<int(const SubcommandCall&)> OfWorker(const std::string& name) {
     PrintErrorToUser(absl::StrCat("`composer ", name, "` needs ", call.worker_path, ", which cannot be started"));
     return exit_code::kUserError;
   };
+}
+
+// Prints the help of a command that uses a job's model; main.cc launches the command itself, since it takes the flags
+// of a launch.
+Subcommand OfJob(const std::string& name) {
+  return {name,
+          JobCommandUsage(name),
+          JobCommandSummary(name),
+          [name](const SubcommandCall&) { return PrintHelp(JobCommandHelp(name, HelpColumns())); },
+          {},
+          JobCommandFlags(name)};
 }
 
 std::function<int(const SubcommandCall&)> Control(const std::string& name) {
@@ -110,6 +122,9 @@ const std::vector<Subcommand>& Subcommands() {
        [](const SubcommandCall& call) { return DoctorCommand(call.arguments, call.environment); },
        {},
        {"--json", "--run-folder", "--help"}},
+      OfJob("eval"),
+      OfJob("predict"),
+      OfJob("generate"),
       {"validate", "job.yaml [key=value ...]", "check a YAML file", OfWorker("validate"), {}, {"--help"}},
       {"checkpoint",
        "COMMAND ...",

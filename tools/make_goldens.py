@@ -19,6 +19,8 @@ import warnings
 import golden_ema
 import golden_loop
 import golden_profiler
+import golden_steps
+import golden_surgery
 import torch
 import torchmetrics
 from composer.core import Callback, Event, Time, Timestamp
@@ -475,8 +477,10 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     makers = {"events": golden_loop.events, "optimizers": optimizers, "schedulers": schedulers_, "time": time,
               "learning_rates": golden_loop.learning_rates, "gradients": golden_loop.gradients,
-              "losses": golden_loop.losses, "ema": golden_ema.ema, "loss_curves": golden_loop.loss_curves,
-              "metrics": metrics, "loss_functions": loss_functions, "profiler_schedule": golden_profiler.schedule}
+              "losses": golden_loop.losses, "ema": golden_ema.ema, "steps": golden_steps.steps,
+              "loss_curves": golden_loop.loss_curves,
+              "metrics": metrics, "loss_functions": loss_functions, "profiler_schedule": golden_profiler.schedule,
+              "surgery": golden_surgery.surgery}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for chosen in sys.argv[1:] or makers:
         makers[chosen]()

@@ -25,7 +25,7 @@ ParallelModel::ParallelModel(TrainerOptions& options, Communicator& world, const
       mesh_(world, shape),
       place_{{shape.shard, shape.replicate}, mesh_.shard().rank(), mesh_.replicate().rank()},
       sharded_(ShardsParameters(options, shape)),
-      logs_plan_(options.fsdp && options.fsdp->verbose && world.rank() == 0) {
+      logs_plan_(options.fsdp && options.fsdp->verbose && world.rank() == 0 && options.train.dataset != nullptr) {
   if (logs_plan_) planned_ = PlanStep(options, world.world_size());  // while there is memory
   if (options.make_model) {
     constructed_ = ConstructModel(options.make_model, options.seed);

@@ -4,32 +4,34 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/types/span.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/run_identity.h"
 #include "trainer/callbacks/memory/oom_observer.h"
 #include "trainer/core/communicator.h"
 #include "trainer/core/torch_status.h"
-#include "trainer/loop/predict_loop.h"
 #include "trainer/memory/out_of_memory_facts.h"
 #include "trainer/optim/apply_schedulers.h"
-#include "trainer/optim/muon.h"
+#include "trainer/optim/recipes.h"
 #include "trainer/parallel/activations/wrap_activations.h"
 
 namespace composer {
 namespace {
 
-// Returns how long a run that failed by itself waits for the save in flight, so that the steps up to it are not lost.
-// If another rank or the store is gone, the save cannot end.
-absl::Duration PatienceWithSave(const absl::Status& failure) {
-  return absl::IsUnavailable(failure) ? absl::ZeroDuration() : absl::Seconds(20);
+// Thaws what was frozen since the optimizer was made (by the checkpoint, say), and returns it. The loop must know all
+// parameters that may be trained.
+std::vector<at::Tensor> ThawAll(const std::vector<at::Tensor>& trainable) {
+  std::vector<at::Tensor> frozen;
+  for (const at::Tensor& param : trainable) {
+    if (param.requires_grad()) continue;
+    frozen.push_back(param);
+    param.set_requires_grad(true);
+  }
+  return frozen;
 }
 
 }  // namespace
@@ -64,6 +66,9 @@ absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kBuilding);
   if (options_.virtual_shards != 0) at::set_num_threads(1);
   if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  BuildIdentity();
+  BuildCheckpoints();
+  RETURN_IF_ERROR(ChangeModel());
   ASSIGN_OR_RETURN(parallel_, ParallelModel::Make(options_, *communicator_));
   // This must come before anything else wraps the model's blocks.
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
@@ -71,36 +76,32 @@ absl::Status Trainer::Build() {
   BuildState();
   RETURN_IF_ERROR(CheckGenerate());
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
-  for (const SaveOptions& save : options_.checkpoint_savers) {
-    auto saver =
-        std::make_unique<CheckpointSaver>(save, *communicator_, StoreFor("saver"), *supervision_, save_thread_);
-    saver->checkpoints().SetLaunch(options_.launch);
-    savers_.push_back(saver.get());
-    state_.callbacks.push_back(std::move(saver));
-  }
-  AddMemoryTier();
   engine_ = std::make_unique<Engine>(state_, logger_, std::move(options_.engine));
-  checkpoints_ =
-      std::make_unique<RunCheckpoints>(options_.save, *communicator_, StoreFor("run"), *supervision_, save_thread_);
-  checkpoints_->SetLaunch(options_.launch);
+  const NamedParameterList made = state_.model->named_parameters();
+  std::vector<at::Tensor> made_trainable;
+  for (const auto& item : made) {
+    if (item.value().requires_grad()) made_trainable.push_back(item.value());
+  }
   RETURN_IF_ERROR(engine_->Run(Event::kInit));
+  RETURN_IF_ERROR(CheckParameters(made));
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
   supervision_->OnPhase(RunPhase::kLoading);
   RETURN_IF_ERROR(Start());
   RETURN_IF_ERROR(BuildData());
-  RETURN_IF_ERROR(CheckSchedulers(state_.max_duration));
+  RETURN_IF_ERROR(
+      CheckSchedulers(state_.schedulers, {state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio}));
   RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
+  RETURN_IF_ERROR(CheckParameters(made));
   if (resumed_from_.empty()) parallel_->ShareFirstWeights(state_);
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
+  const std::vector<at::Tensor> frozen = ThawAll(made_trainable);
   loop_ = std::make_unique<TrainLoop>(RunParts{
       .state = state_,
       .engine = *engine_,
       .logger = logger_,
       .communicator = *communicator_,
-      .train_loader = *train_loader_,
-      .train_batches = *train_batches_,
-      .evaluators = evaluators_,
+      .train_data = train_data_,
       .generate = options_.generate,
       .checkpoints = *checkpoints_,
       .all_checkpoints = AllCheckpoints(),
@@ -112,33 +113,44 @@ absl::Status Trainer::Build() {
       .elastic = {static_cast<int>(saved_data_.virtual_shards), parallel_->Place()},
       .mesh = parallel_->mesh(),
   });
+  for (const at::Tensor& param : frozen) param.set_requires_grad(false);
   return absl::OkStatus();
 }
 
-void Trainer::BuildState() {
+void Trainer::BuildIdentity() {
   state_.run_name = options_.run_name;
   state_.run_folder = options_.run_folder;
+  state_.load_path = options_.load.load_path;
   state_.seed = options_.seed;
   state_.rank = communicator_->rank();
   state_.world_size = communicator_->world_size();
+  state_.device = options_.device;
+}
+
+void Trainer::BuildState() {
   Mesh& mesh = parallel_->mesh();
   state_.data_rank = mesh.data().rank();
   state_.data_ranks = mesh.data().world_size();
   state_.tensor_rank = mesh.tensor().rank();
-  state_.device = options_.device;
   state_.model = options_.model;
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   parallel_->Shard(state_);
-  state_.optimizer = options_.make_optimizer(*state_.model);
-  if (state_.sharding != nullptr && dynamic_cast<const MuonOptimizer*>(state_.optimizer.get()) != nullptr) {
+  default_optimizer_ = options_.make_optimizer == nullptr;
+  state_.optimizer = (default_optimizer_ ? DecoupledSGDW(0.1) : options_.make_optimizer)(*state_.model);
+  const absl::string_view whole = state_.optimizer->needs_whole_parameters();
+  if (state_.sharding != nullptr && !whole.empty()) {
     ThrowIfError(absl::InvalidArgumentError(
-        "optimizers: muon needs whole matrices, and sharding leaves a rank pieces of them; use fsdp's "
-        "sharding_strategy NO_SHARD and a tensor_parallel_degree of 1, or another optimizer"));
+        absl::StrCat("optimizers: ", whole,
+                     ", and sharding leaves a rank pieces of them; use fsdp's sharding_strategy NO_SHARD and "
+                     "a tensor_parallel_degree of 1, or another optimizer")));
   }
+  for (const auto& algorithm : options_.algorithms)
+    state_.optimizer = algorithm->WrapOptimizer(std::move(state_.optimizer), state_);
   parallel_->LogPlan(state_);
   state_.schedulers = std::move(options_.schedulers);
+  if (options_.step_schedulers_every_batch)
+    ThrowIfError(StepEveryBatch(state_.schedulers, *options_.step_schedulers_every_batch));
   state_.algorithms = std::move(options_.algorithms);
-  state_.callbacks = std::move(options_.callbacks);
   state_.max_duration = ScaledMaxDuration(options_);
   state_.iteration_length = options_.iteration_length;
   if (options_.composer_compat) state_.lagging.emplace();
@@ -154,10 +166,10 @@ void Trainer::BuildState() {
   }
 }
 
-absl::Status Trainer::CheckSchedulers(const Time& max_duration) const {
-  if (max_duration.count() == 0) return absl::OkStatus();  // Fit will report it
-  const ScheduleContext context{max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
-  return Annotate(composer::CheckSchedulers(state_.schedulers, context, *state_.optimizer), "schedulers");
+absl::Status Trainer::CheckSchedulers(const SchedulerList& schedulers, const ScheduleContext& context) const {
+  // Without these Fit will be given them, or report that they are missing.
+  if (context.max_duration.count() == 0 || context.batches_per_epoch == 0) return absl::OkStatus();
+  return Annotate(composer::CheckSchedulers(schedulers, context, *state_.optimizer), "schedulers");
 }
 
 // Returns a store with its own keys for each user that coordinates through it.
@@ -172,130 +184,10 @@ std::vector<RunCheckpoints*> Trainer::AllCheckpoints() const {
   return all;
 }
 
-std::vector<std::pair<std::string, double>> Trainer::eval_results() const {
-  std::vector<std::pair<std::string, double>> results;
-  for (const Evaluator& evaluator : evaluators_) {
-    if (evaluator.last_batch < 0) continue;
-    for (const auto& metric : evaluator.metrics) {
-      results.emplace_back(absl::StrCat("metrics/", evaluator.label, "/", metric->name()), metric->Compute());
-    }
-  }
-  return results;
-}
-
-absl::StatusOr<Time> Trainer::MaxDurationOf(const FitOptions& options) const {
-  const Timestamp now = options.reset_time ? Timestamp() : state_.timestamp;
-  Time max_duration = options.reset_time ? ScaledMaxDuration(options_) : state_.max_duration;
-  if (options.duration) {
-    RETURN_IF_ERROR(ValidateDuration("duration", *options.duration, options_));
-    const TimeUnit unit = options.duration->unit();
-    max_duration = Time(now.Get(unit) + options.duration->count(), unit);
-  }
-  if (max_duration.count() == 0)
-    return absl::InvalidArgumentError("max_duration: required, of the trainer or as Fit's duration");
-  const bool complete = now.Get(max_duration.unit()) >= max_duration.count();
-  if (complete && was_fitted_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_duration: ", max_duration.ToString(),
-                     " is reached already; give Fit a duration to train longer, or reset_time to begin anew"));
-  }
-  return max_duration;
-}
-
-absl::Status Trainer::CheckMicrobatchOf(const FitOptions& options) const {
-  if (options.device_train_microbatch_size) {
-    if (options_.virtual_shards != 0) {
-      return absl::InvalidArgumentError(
-          "device_train_microbatch_size: with determinism: elastic it is part of the result and settled when the "
-          "trainer "
-          "is made");
-    }
-    if (state_.auto_microbatch || *options.device_train_microbatch_size < 0)
-      return absl::InvalidArgumentError("device_train_microbatch_size: auto is settled when the trainer is made");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Trainer::ApplyFitOptions(const FitOptions& options) {
-  ASSIGN_OR_RETURN(const Time max_duration, MaxDurationOf(options));
-  RETURN_IF_ERROR(CheckMicrobatchOf(options));
-  RETURN_IF_ERROR(CheckSchedulers(max_duration));
-  // Nothing fails from here on.
-  state_.max_duration = max_duration;
-  if (options.reset_time) state_.timestamp = state_.previous_timestamp = Timestamp();
-  if (options.reset_time && state_.lagging) state_.lagging = Timestamp();
-  if (options.device_train_microbatch_size) state_.device_train_microbatch_size = *options.device_train_microbatch_size;
-  if (!options.precision) return absl::OkStatus();
-  state_.precision = *options.precision;
-  if (state_.precision != Precision::kAmpFp16) state_.scaler.reset();
-  if (state_.precision == Precision::kAmpFp16 && !state_.scaler) state_.scaler.emplace(GradScaler::Options{});
-  return absl::OkStatus();
-}
-
-// Only rank 0's has_ended counts: others may not see the run's folder.
-absl::StatusOr<bool> Trainer::NothingToDo() {
-  const int64_t now = state_.timestamp.Get(state_.max_duration.unit());
-  if (was_fitted_ || resumed_from_.empty() || now < state_.max_duration.count()) return false;
-  double ended = state_.rank == 0 && options_.has_ended ? 1 : 0;
-  if (state_.world_size > 1)
-    RETURN_IF_ERROR(CatchTorch([&] { communicator_->AllReduceSum(absl::MakeSpan(&ended, 1)); }));
-  if (ended == 0) return false;
-  if (state_.rank == 0) {
-    absl::FPrintF(stderr, "nothing to do: already at %s (max_duration: %s)\n",
-                  Time(now, state_.max_duration.unit()).ToString(), state_.max_duration.ToString());
-  }
-  return true;
-}
-
-absl::Status Trainer::Fit(const FitOptions& options) {
-  const RunStart start{state_.timestamp, own_history_};
-  RETURN_IF_ERROR(ApplyFitOptions(options));
-  ASSIGN_OR_RETURN(const bool nothing_to_do, NothingToDo());
-  const bool again = std::exchange(was_fitted_, true);
-  if (nothing_to_do) {
-    supervision_->OnPhase(RunPhase::kDone);
-    return absl::OkStatus();
-  }
-  if (!again) logger_.Start(start);
-  absl::Status status = CatchTorch([this] { return loop_->Run(); });
-  if (!status.ok()) {
-    for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->FinishQuietly(PatienceWithSave(status));
-    peers_are_gone_ = absl::IsUnavailable(status);
-  }
-  return Explained(std::move(status));
-}
-
 absl::Status Trainer::Explained(absl::Status status) {
   if (!IsOutOfMemory(status)) return status;
   ReportOutOfMemory(state_, logger_, status.message());
   return OutOfMemoryStatus(OutOfMemoryAdvice(OutOfMemoryFactsOf(state_, status.message(), options_.visible_devices)));
-}
-
-absl::StatusOr<std::vector<at::Tensor>> Trainer::Predict(const PredictOptions& options) {
-  if (options.dataset == nullptr || options.dataset->size() == 0)
-    return absl::InvalidArgumentError("predict: the dataset is missing or empty");
-  if (options.batch_size < 1) return absl::InvalidArgumentError("predict: batch_size must be at least 1");
-  std::vector<at::Tensor> outputs;
-  RETURN_IF_ERROR(Explained(CatchTorch([&] {
-    DataLoader::Options loader;
-    loader.label = "predict";
-    loader.global_batch_size = options.batch_size * state_.data_ranks;
-    loader.rank = state_.data_rank;
-    loader.world_size = state_.data_ranks;
-    loader.subset_num_batches = options.subset_num_batches;
-    const auto shared = std::make_shared<DataLoader>(options.dataset, loader);
-    Prefetcher batches(shared, options.prefetch, /*num_epochs=*/1);
-    outputs = RunPredict(*shared, batches, options.return_outputs, state_, *engine_);
-  })));
-  return outputs;
-}
-
-absl::StatusOr<std::vector<std::string>> Trainer::Generate(const std::vector<std::string>& prompts,
-                                                           const GenerateOptions& options) {
-  std::vector<std::string> texts;
-  RETURN_IF_ERROR(
-      Explained(CatchTorch([&] { texts = GenerateTexts(prompts, options, state_, parallel_->mesh().data()); })));
-  return texts;
 }
 
 absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, bool weights_only) {
@@ -324,15 +216,6 @@ absl::StatusOr<std::string> Trainer::SaveCheckpoint(const std::string& folder, b
     return absl::OkStatus();
   }));
   return location;
-}
-
-absl::Status Trainer::Eval() {
-  return Explained(CatchTorch([this]() -> absl::Status {
-    RETURN_IF_ERROR(engine_->Run(Event::kEvalStandaloneStart));
-    Communicator& data = parallel_->mesh().data();
-    for (Evaluator& evaluator : evaluators_) RunEvaluator(evaluator, state_, *engine_, data, logger_);
-    return engine_->Run(Event::kEvalStandaloneEnd);
-  }));
 }
 
 }  // namespace composer

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "checkpoint/tools/tools.h"
+#include "config/job_command.h"
 #include "job/validate.h"
 #include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
@@ -28,6 +29,7 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: composer_worker [--run_folder=DIR] job.yaml [key=value ...]\n"
+    "       composer_worker eval|predict|generate job.yaml [checkpoint] [flags] [key=value ...]\n"
     "       composer_worker validate job.yaml [key=value ...]\n"
     "       composer_worker checkpoint list|show|verify|diff|export|import|prune PATH ...\n"
     "       composer_worker trace merge FOLDER [OUTPUT]\n";
@@ -70,6 +72,20 @@ int Fail(const absl::Status& status) {
   return ExitCodeFor(status.code());
 }
 
+int UseModelOf(const std::vector<std::string>& args, const Environment& env) {
+  const absl::StatusOr<JobCommand> command = ParseJobCommand(args[0], {args.begin() + 1, args.end()});
+  if (!command.ok()) return Fail(command.status());
+  if (command->help) {
+    std::fputs(JobCommandHelp(args[0]).c_str(), stdout);
+    return exit_code::kDone;
+  }
+  JobSource source;
+  source.yaml_path = command->yaml_path;
+  source.overrides = command->overrides;
+  source.trains = false;
+  return RunWorker(source, env, &*command);
+}
+
 int Run(std::vector<std::string> args) {
   if (args.empty()) return Usage();
   const std::string command = args[0];
@@ -79,6 +95,7 @@ int Run(std::vector<std::string> args) {
     return RunCheckpointTool({args.begin() + 1, args.end()}, open, absl::Now(), std::cout, std::cerr);
   }
   if (command == "trace") return RunTraceTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
+  if (IsJobCommand(command)) return UseModelOf(args, env);
   if (AsksForHelp(args)) {
     std::fputs(command == "validate" ? kValidateHelp : kUsage, stdout);
     return exit_code::kDone;

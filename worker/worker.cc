@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "config/job_check.h"
 #include "config/yaml.h"
+#include "job/job_inference.h"
 #include "job/sample_check.h"
 #include "rendezvous/transport/grpc_settings.h"
 #include "storage/open_store.h"
@@ -31,6 +32,7 @@
 #include "worker/exit_codes.h"
 #include "worker/peer_discovery.h"
 #include "worker/rank_environment.h"
+#include "worker/run_command.h"
 #include "worker/slurm_rank.h"
 #include "worker/store.h"
 #include "worker/tcp_store.h"
@@ -206,6 +208,27 @@ absl::Status WithoutStack(const absl::Status& status) {
   return absl::InvalidArgumentError(status.message().substr(0, status.message().find('\n')));
 }
 
+void SetPlace(const Life& life, TrainerOptions& options) {
+  options.device = life.device;
+  options.communicator = life.communicator.get();
+  options.store = life.store;
+  options.launch = {life.place.launch, life.place.generation};
+  options.supervision = life.supervision.get();
+}
+
+absl::Status UseModel(Life& life, const JobSource& source, const JobCommand& command, const Environment& env) {
+  ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
+  if (job.gpu) RETURN_IF_ERROR(UseGpu(life));
+  RETURN_IF_ERROR(Connect(life, job));
+  const ConfigNode effective = job.effective;
+  const absl::Status status = CatchTorch([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(TrainerOptions options, BuildInferenceOptions(std::move(job), PlaceOf(life, env), command));
+    SetPlace(life, options);
+    return WithoutStack(RunJobCommand(std::move(options), command, life.trainer));
+  });
+  return status.code() == absl::StatusCode::kInvalidArgument ? WithPlace(effective, status) : status;
+}
+
 absl::Status Train(Life& life, const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
   if (life.place.rank == 0) RETURN_IF_ERROR(MakePrivateDir(JoinPath(job.run_folder, "logs")));
@@ -216,12 +239,8 @@ absl::Status Train(Life& life, const JobSource& source, const Environment& env) 
   const std::string run_folder = job.run_folder;
   const absl::Status status = CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(life, env)));
-    options.device = life.device;
-    options.communicator = life.communicator.get();
-    options.store = life.store;
-    options.launch = {life.place.launch, life.place.generation};
+    SetPlace(life, options);
     options.memory = life.memory;
-    options.supervision = life.supervision.get();
     const FirstStep first_step = {options.make_model, options.train.dataset, options.seed};
     ASSIGN_OR_RETURN(life.trainer, Trainer::Create(std::move(options)));
     if (life.place.rank == 0) RETURN_IF_ERROR(WriteConfig(run_folder, effective));
@@ -247,7 +266,7 @@ proto::ExitReport ReportOf(const Life& life, const absl::Status& status) {
 
 }  // namespace
 
-int RunWorker(const JobSource& source, const Environment& env) {
+int RunWorker(const JobSource& source, const Environment& env, const JobCommand* command) {
   Life& life = *new Life;
   absl::StatusOr<RankEnvironment> place = ReadRankEnvironment(WithSlurmRank(env));
   if (!place.ok()) {
@@ -261,7 +280,7 @@ int RunWorker(const JobSource& source, const Environment& env) {
     life.place.node_address = AddressTowards(life.place.master_address);
   }
   absl::Status status = Attach(life);
-  if (status.ok()) status = Train(life, placed, env);
+  if (status.ok()) status = command != nullptr ? UseModel(life, placed, *command, env) : Train(life, placed, env);
   const int code = ExitCodeFor(status.code());
   if (life.trainer != nullptr) life.trainer->Close();
   if (life.tcp_store != nullptr && status.ok()) LeaveTcpStore(life.place, *life.tcp_store, kLeaveLimit);

@@ -2,7 +2,6 @@
 #include "checkpoint/load/reader.h"
 
 #include <ATen/ops/empty.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -42,7 +41,7 @@ StoredTensors Selected(const Manifest& manifest, const LoadSelection& selection)
   StoredTensors stored;
   stored.reserve(manifest.tensors.size());
   for (size_t i = 0; i < manifest.tensors.size(); ++i) {
-    if (!Matches(selection.ignore, manifest.tensors[i].name)) stored.emplace(manifest.tensors[i].name, i);
+    if (!selection.ignore.Has(manifest.tensors[i].name)) stored.emplace(manifest.tensors[i].name, i);
   }
   return stored;
 }
@@ -60,7 +59,7 @@ class Fitting {
   std::optional<size_t> Find(const std::string& name, at::ScalarType dtype, absl::Span<const int64_t> shape) {
     const auto found = stored_.find(name);
     if (found == stored_.end()) {
-      if (!selection_.allow_missing && !Matches(selection_.ignore, name)) missing_.push_back(name);
+      if (!selection_.allow_missing && !selection_.ignore.Has(name)) missing_.push_back(name);
       return std::nullopt;
     }
     used_[found->second] = true;
@@ -116,7 +115,7 @@ absl::Status FindTargets(const Manifest& manifest, const StateDict& into, const 
 void TakeSmallState(const Manifest& manifest, const LoadSelection& selection, StateDict* into) {
   into->small.clear();
   for (const auto& [key, text] : manifest.small) {
-    if (!Matches(selection.ignore, key)) into->small[key] = text;
+    if (!selection.ignore.Has(key)) into->small[key] = text;
   }
 }
 
@@ -230,12 +229,6 @@ absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchan
     choice.refused.push_back(std::move(reason));
     if (leads) names->pop_back();
   }
-}
-
-bool Matches(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
-  });
 }
 
 absl::Status LoadCheckpoint(ObjectStore& store, const std::string& checkpoint, StateDict* into,

@@ -13,6 +13,7 @@
 #include "checkpoint/exchange/rank_exchange.h"
 #include "checkpoint/folder/verify.h"
 #include "checkpoint/format/checkpoint_name.h"
+#include "checkpoint/format/ignored_keys.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/format/state_dict.h"
 #include "storage/object_store.h"
@@ -37,13 +38,11 @@ absl::StatusOr<CheckpointChoice> ChooseCheckpoint(ObjectStore& store, RankExchan
 
 // A LoadSelection says how much of a checkpoint to load, and which differences to tolerate.
 struct LoadSelection {
-  // Tensors and keys of small state that match one of these fnmatch patterns (`*` also matches `/`) are left unchanged.
-  std::vector<std::string> ignore;
+  // These tensors and keys of small state are left unchanged.
+  IgnoredKeys ignore;
   bool allow_missing = false;     // tensors that the checkpoint lacks keep their values
   bool allow_unexpected = false;  // tensors that only the checkpoint has are ignored
 };
-// Returns whether one of the patterns matches.
-bool Matches(const std::vector<std::string>& patterns, const std::string& name);
 
 // Decides what is loaded and into what, once the checkpoint's content is known and before anything of it is loaded. It
 // must do the same on all ranks that load together. An error ends the load, on all of them.

@@ -5,11 +5,40 @@
 namespace composer {
 
 const char kAlgorithmKeys[] = R"(
+[algorithm blurpool] Smooths what strided convolutions and max pools sample.
+replace_convs | bool | true | Of strided convolutions.
+replace_maxpools | bool | true | Of max pools.
+blur_first | bool | true | Blurs before the convolution; false: after one with stride 1, which costs more.
+min_channels | int 0.. | 16 | Convolutions with fewer input channels stay.
+
 [algorithm ema] An exponential moving average of the weights.
 half_life | time >0 | (1000ba, without smoothing) | Time in which a weight's part halves.
 smoothing | number 0..1 | - | The part that stays at an update; instead of half_life.
 ema_start | time >=0 | 0.0dur | When it begins.
 update_interval | time >0 | (1 of the unit of half_life) | Time between updates.
+
+[algorithm gradient_clipping] Bounds the gradients before the update.
+clipping_type | one of norm, value, adaptive | required | By the norm of all, element by element, or row by row against the weights.
+clipping_threshold | number 0.. | required | The bound.
+
+[algorithm sam] Sharpness-aware minimisation: the gradient is taken where the loss near the weights is highest.
+rho | number 0.. | 0.05 | How far away.
+epsilon | number 0.. | 1e-12 | Added to the norm of the gradient.
+interval | int 1.. | 1 | Every so many steps; the others are ordinary.
+
+[algorithm selective_backprop] Trains only on the samples that the model finds hard.
+start | number 0..1 | 0.5 | From this part of the run.
+end | number 0..1 | 0.9 | To this part of the run.
+keep | number 0..1 | 0.5 | The part of the samples that stays.
+scale_factor | number 0..1 | 1.0 | Images are made smaller by it for the first pass.
+interrupt | int 0.. | 2 | Every so many batches one is whole; 0: none.
+
+[algorithm low_precision_layernorm] LayerNorm in autocast's type.
+apply_at | one of init, before_load, after_load | init | Makes no difference: always when the model is made.
+
+[algorithm squeeze_excite] Weights for the channels of convolutions, computed from their means.
+latent_channels | number 1e-6.. | 64 | Hidden units; below 1 a share of the channels.
+min_channels | int 0.. | 128 | Convolutions with fewer input or output channels stay.
 )";
 
 }  // namespace composer

@@ -63,6 +63,15 @@ momentum | number | 0 | Momentum.
 centered | bool | false | Subtract the average gradient.
 include groups
 
+[optimizer lbfgs] torch's LBFGS, for full batches; several evaluations of the loss a step.
+lr | number 0.. | 1 | Length of a step, or of the line search's first one.
+max_iter | int 1.. | 20 | Iterations in a step.
+max_eval | int 1.. | (max_iter * 5 / 4) | Evaluations of the loss in a step.
+tolerance_grad | number 0.. | 1e-7 | The step ends when the gradient's largest element is at most this.
+tolerance_change | number 0.. | 1e-9 | The step ends when loss or parameters change by less.
+history_size | int 1.. | 100 | Directions that are remembered; each takes twice the parameters' memory.
+line_search_fn | one of none, strong_wolfe | none | The line search.
+
 [optimizer lion] Lion.
 lr | number 0.. | 1e-4 | Learning rate.
 betas | numbers | [0.9, 0.99] | Of the update, and of the average.

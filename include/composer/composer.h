@@ -29,6 +29,12 @@
 // Models, losses, metrics.
 #include "trainer/core/metric.h"
 #include "trainer/core/model.h"
+#include "trainer/layers/attention_core.h"
+#include "trainer/layers/layer.h"
+#include "trainer/layers/layer_list.h"
+#include "trainer/layers/replace_layers.h"
+#include "trainer/layers/slot.h"
+#include "trainer/layers/torch_layers.h"
 #include "trainer/loss/binary_cross_entropy.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/loss/dice_loss.h"
@@ -73,6 +79,13 @@
 // Algorithms.
 #include "trainer/algorithms/ema.h"
 #include "trainer/algorithms/ema_options.h"
+#include "trainer/algorithms/optimisation/gradient_clipping.h"
+#include "trainer/algorithms/optimisation/sam.h"
+#include "trainer/algorithms/optimisation/selective_backprop.h"
+#include "trainer/algorithms/surgery/blur_pool.h"
+#include "trainer/algorithms/surgery/low_precision_layer_norm.h"
+#include "trainer/algorithms/surgery/squeeze_excite.h"
+#include "trainer/algorithms/surgery/surgery.h"
 
 // Callbacks.
 #include "trainer/callbacks/memory/free_outputs.h"

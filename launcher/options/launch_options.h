@@ -44,6 +44,7 @@ struct LaunchOptions {
   std::string grow;           // checkpoint, now, never; "" if not given
 
   // The program.
+  std::string job_command;   // eval, predict or generate instead of training; "" trains
   bool command = false;      // -c, --no-python
   bool module = false;       // -m
   bool run_path = false;     // torchrun's flag: a script, whatever its name

@@ -124,9 +124,25 @@ absl::Status PlanJob(const LaunchOptions& options, const Program& program, const
   return absl::OkStatus();
 }
 
+// A command that only uses a job's model is a program to the launcher: it has no run folder and is not restarted.
+absl::Status CheckJobCommand(const Program& program, const JobIdentity& identity, const LaunchShape& shape) {
+  if (access(program.argv[0].c_str(), X_OK) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(program.argv[0], " is missing: it belongs beside composer and runs YAML jobs"));
+  }
+  return CheckJob(identity.document, {identity.plugins.schema, identity.plugins.open_names,
+                                      shape.slots * shape.max_nodes, /*trains=*/false});
+}
+
 absl::Status PlanProgram(const LaunchOptions& options, const Program& program, const Environment& environment,
                          const PlatformShape& platform, LaunchPlan& plan) {
-  RETURN_IF_ERROR(Shape(options, 0, environment, platform, plan));
+  JobIdentity identity;
+  const bool is_command = program.kind == Program::Kind::kJobCommand;
+  if (is_command) {
+    ASSIGN_OR_RETURN(identity, ReadJobIdentity(program.yaml, program.overrides, environment));
+  }
+  RETURN_IF_ERROR(Shape(options, identity.nproc, environment, platform, plan));
+  if (is_command) RETURN_IF_ERROR(CheckJobCommand(program, identity, plan.shape));
   plan.argv = program.argv;
   if (options.expand_vars) plan.first_argument = program.first_argument;
   // All nodes must use the same name; on one node, two launches of one program are two jobs.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "config/job_command.h"
 #include "config/override.h"
 
 namespace composer {
@@ -62,6 +63,18 @@ absl::StatusOr<Program> PluginJob(const ProgramQuery& query) {
   return YamlJob(job);
 }
 
+absl::StatusOr<Program> OfJobCommand(const ProgramQuery& query) {
+  ASSIGN_OR_RETURN(const JobCommand command, ParseJobCommand(query.job_command, query.words));
+  if (!PathExists(command.yaml_path))
+    return absl::InvalidArgumentError(absl::StrCat("no such file: ", command.yaml_path));
+  Program program{.kind = Program::Kind::kJobCommand,
+                  .argv = {query.worker_path, query.job_command},
+                  .yaml = command.yaml_path,
+                  .overrides = command.overrides};
+  program.argv.insert(program.argv.end(), query.words.begin(), query.words.end());
+  return program;
+}
+
 // A bare word may be a mistyped subcommand, so a program of that name in PATH is not run on N ranks.
 absl::Status NotFound(const ProgramQuery& query, const Environment& environment) {
   const std::string& word = query.words[0];
@@ -89,6 +102,7 @@ std::string FindExecutable(const std::string& name, const Environment& environme
 
 absl::StatusOr<Program> FindProgram(const ProgramQuery& query, const Environment& environment) {
   const std::string& word = query.words[0];
+  if (!query.job_command.empty()) return OfJobCommand(query);
   if (query.command && query.module) return absl::InvalidArgumentError("-c and -m exclude each other");
   if (query.command && query.script) return absl::InvalidArgumentError("-c and --run-path exclude each other");
   if (query.module) return Python(query, environment);

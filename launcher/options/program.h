@@ -15,14 +15,16 @@ namespace composer {
 struct Program {
   enum class Kind {
     kJob,         // [plugin.so] job.yaml [key=value …], run by composer_worker
+    kJobCommand,  // `eval [plugin.so] job.yaml …` and its like (config/job_command.h), run by composer_worker
     kScript,      // train.py …, -m module …, or an executable, started as it is
     kSubcommand,  // one of the table in subcommands.h
   };
   Kind kind = Kind::kScript;
-  std::vector<std::string> argv;  // kScript, kJob: argv[0] is an absolute path; kSubcommand: its name and arguments
-  size_t first_argument = 1;      // kScript: index in argv of the first argument that the user gave the program
-  std::string yaml;               // kJob: as the user wrote it; argv lacks --run_folder, which the launcher adds
-  std::vector<std::string> overrides;  // kJob: the key=value words
+  std::vector<std::string>
+      argv;  // kScript, kJob, kJobCommand: argv[0] is an absolute path; kSubcommand: its name and arguments
+  size_t first_argument = 1;  // kScript: index in argv of the first argument that the user gave the program
+  std::string yaml;  // kJob, kJobCommand: as the user wrote it; argv lacks --run_folder, which the launcher adds
+  std::vector<std::string> overrides;  // kJob, kJobCommand: the key=value words
 };
 
 struct ProgramQuery {
@@ -31,6 +33,7 @@ struct ProgramQuery {
   bool module = false;             // -m: a Python module
   std::string worker_path;         // composer_worker, beside this binary
   bool script = false;             // --run-path: a Python script, whatever its name
+  std::string job_command;         // kJobCommand: its name; "" else
   std::vector<std::string> subcommands = {};
   // See AdviceFor in subcommands.h; empty means no advice.
   std::function<std::string(const std::string& word, const std::string& next)> advise = {};

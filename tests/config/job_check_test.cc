@@ -23,6 +23,18 @@ std::string Check(const std::string& text, JobCheck check = {BuiltInSchema()}) {
   return std::string(CheckJob(*ParseYaml(text, "t.yaml"), check).message());
 }
 
+TEST(JobCheck, WhatOnlyTrainingNeedsMayBeMissingOtherwise) {
+  const std::string model = "model: {name: mlp}\n";
+  const JobCheck no_training = {.schema = BuiltInSchema(), .trains = false};
+  EXPECT_EQ(Check(model, no_training), "");
+  EXPECT_EQ(Check(model + "schedulers: {name: linear_with_warmup, t_warmup: 5ba}\n", no_training), "")
+      << "its units are those of max_duration";
+  for (const char* key : {"train_dataloader", "max_duration", "global_train_batch_size"})
+    EXPECT_THAT(Check(model), HasSubstr(std::string(key) + ": is required"));
+  EXPECT_THAT(Check("max_duration: 0ba\n", no_training), HasSubstr("max_duration: "));
+  EXPECT_THAT(Check("seed: 1\n", no_training), HasSubstr("model: is required"));
+}
+
 TEST(JobCheck, AcceptsWhatIsRight) {
   EXPECT_EQ(Check(kGood), "");
   EXPECT_EQ(

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 std::vector<AlgorithmFactory> Read(const std::string& yaml, std::string& message) {
   const ConfigNode document = ParseYaml(yaml, "job.yaml").value();
   ConfigReader reader(document);
-  std::vector<AlgorithmFactory> factories = ReadAlgorithms(reader.root(), {});
+  std::vector<AlgorithmFactory> factories = ReadAlgorithms(reader.root(), document, {});
   message = std::string(reader.Finish().message());
   return factories;
 }
@@ -35,6 +35,30 @@ TEST(JobAlgorithms, Ema) {
   }
 }
 
+TEST(JobAlgorithms, SurgeryIsRequiredOnLoadAndMadeAgainFromItsOrigin) {
+  std::string message;
+  const auto factories = Read(
+      "algorithms: [{blurpool: {blur_first: false}}, low_precision_layernorm, {squeeze_excite: {latent_channels: "
+      "0.5}}]",
+      message);
+  EXPECT_THAT(message, IsEmpty());
+  ASSERT_EQ(factories.size(), 3u);
+  const char* names[] = {"BlurPool", "LowPrecisionLayerNorm", "SqueezeExcite"};
+  const char* arguments[] = {"{\"blur_first\":false}", "null", "{\"latent_channels\":0.5}"};
+  for (size_t i = 0; i < 3; ++i) {
+    const auto algorithm = factories[i]();
+    EXPECT_EQ(algorithm->name(), names[i]);
+    EXPECT_TRUE(algorithm->required_on_load());
+    EXPECT_EQ(algorithm->origin().arguments, arguments[i]);
+    const auto again = MakeAlgorithm(algorithm->origin(), {});
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ((*again)->name(), names[i]);
+    EXPECT_EQ((*again)->origin().arguments, arguments[i]);
+  }
+  EXPECT_THAT(MakeAlgorithm({"blurpol", "null", ""}, {}).status().message(), HasSubstr("did you mean `blurpool`?"));
+  EXPECT_THAT(MakeAlgorithm({"blurpool", "{\"size\": 3}", ""}, {}).status().message(), HasSubstr("unknown key"));
+}
+
 TEST(JobAlgorithms, MistakesAreNamed) {
   const std::pair<const char*, const char*> rows[] = {
       {"{ema: {half_life: 100ba, smoothing: 0.9}}", "algorithms.ema: smoothing: 0.9 and half_life: 100ba"},
@@ -44,7 +68,11 @@ TEST(JobAlgorithms, MistakesAreNamed) {
       {"{ema: {smoothing: 1.5}}", "algorithms.ema.smoothing: must be at most 1, got 1.5"},
       {"{ema: {smoothing: much}}", "algorithms.ema.smoothing: expected a number, got `much`"},
       {"{ema: {half_live: 10ba}}", "algorithms.ema.half_live: unknown key (did you mean `half_life`?)"},
-      {"{emma: {}}", "`emma` is not one of ema (did you mean `ema`?)"}};
+      {"{emma: {}}",
+       "`emma` is not one of blurpool, ema, low_precision_layernorm, squeeze_excite (did you mean `ema`?)"},
+      {"{blurpool: {replace_convs: false, replace_maxpools: false}}", "algorithms.blurpool: replace_convs and"},
+      {"{squeeze_excite: {latent_channels: 0}}", "algorithms.squeeze_excite.latent_channels: must be at least 1e-06"},
+      {"{low_precision_layernorm: {apply_at: fit_start}}", "algorithms.low_precision_layernorm.apply_at"}};
   for (const auto& [yaml, expected] : rows) {
     std::string message;
     Read(std::string("algorithms: ") + yaml, message);

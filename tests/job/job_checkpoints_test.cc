@@ -37,13 +37,13 @@ std::string Error(const std::string& yaml) {
 TEST(JobCheckpointsTest, SavingHasDefaultsAndKeys) {
   const SaveOptions usual = Saving("{}");
   EXPECT_EQ(usual.save_folder, "/runs/r/checkpoints");
-  EXPECT_EQ(usual.save_interval.ToString(), "1ep");
+  EXPECT_EQ(usual.save_interval.every().ToString(), "1ep");
   EXPECT_EQ(usual.save_num_checkpoints_to_keep, -1);
   EXPECT_TRUE(usual.autoresume);
   EXPECT_FALSE(usual.save_overwrite || usual.save_weights_only);
   EXPECT_TRUE(usual.save_async);
   EXPECT_EQ(usual.save_overlap, SaveOverlap::kWait);
-  EXPECT_THAT(usual.save_ignore_keys, IsEmpty());
+  EXPECT_THAT(usual.save_ignore_keys.patterns(), IsEmpty());
   const SaveOptions other = Saving(
       "{save_folder: /ck, save_interval: 0.5dur, save_num_checkpoints_to_keep: 2, autoresume: false, "
       "save_overwrite: true, save_weights_only: true, save_async: false, save_overlap: skip, "
@@ -51,11 +51,11 @@ TEST(JobCheckpointsTest, SavingHasDefaultsAndKeys) {
   EXPECT_FALSE(other.save_async);
   EXPECT_EQ(other.save_overlap, SaveOverlap::kSkip);
   EXPECT_EQ(other.save_folder, "/ck");
-  EXPECT_EQ(other.save_interval.ToString(), "0.5dur");
+  EXPECT_EQ(other.save_interval.every().ToString(), "0.5dur");
   EXPECT_EQ(other.save_num_checkpoints_to_keep, 2);
   EXPECT_FALSE(other.autoresume);
   EXPECT_TRUE(other.save_overwrite && other.save_weights_only);
-  EXPECT_THAT(other.save_ignore_keys, ElementsAre("optimizer/*", "rng"));
+  EXPECT_THAT(other.save_ignore_keys.patterns(), ElementsAre("optimizer/*", "rng"));
 }
 
 TEST(JobCheckpointsTest, ComposersFileNamesMeanAFolder) {
@@ -106,7 +106,7 @@ TEST(JobCheckpointsTest, LoadingHasDefaultsAndKeys) {
   EXPECT_EQ(other.load_path, "/x");
   EXPECT_TRUE(other.load_weights_only);
   EXPECT_FALSE(other.load_strict_model_weights);
-  EXPECT_THAT(other.load_ignore_keys, ElementsAre("model/head.*"));
+  EXPECT_THAT(other.load_ignore_keys.patterns(), ElementsAre("model/head.*"));
   EXPECT_THAT(other.load_exclude_algorithms, ElementsAre("BlurPool", "EMA"));
 }
 
@@ -138,14 +138,14 @@ TEST(JobCheckpointsTest, SaversAreAsManyAsGiven) {
   EXPECT_TRUE(!savers[1].save_async && savers[1].save_overlap == SaveOverlap::kSkip);
   ASSERT_EQ(savers.size(), 2u);
   EXPECT_EQ(savers[0].save_folder, "/a");
-  EXPECT_EQ(savers[0].save_interval.ToString(), "1ep");
+  EXPECT_EQ(savers[0].save_interval.every().ToString(), "1ep");
   EXPECT_EQ(savers[0].save_num_checkpoints_to_keep, -1);
   EXPECT_FALSE(savers[0].autoresume || savers[0].save_overwrite || savers[0].save_weights_only);
   EXPECT_EQ(savers[1].save_folder, AbsolutePath("b"));
-  EXPECT_EQ(savers[1].save_interval.ToString(), "5ba");
+  EXPECT_EQ(savers[1].save_interval.every().ToString(), "5ba");
   EXPECT_EQ(savers[1].save_num_checkpoints_to_keep, 3);
   EXPECT_TRUE(savers[1].save_overwrite && savers[1].save_weights_only);
-  EXPECT_THAT(savers[1].save_ignore_keys, ElementsAre("optimizer/*"));
+  EXPECT_THAT(savers[1].save_ignore_keys.patterns(), ElementsAre("optimizer/*"));
 }
 
 TEST(JobCheckpointsTest, LoadCheckpointWaitsForItsEvent) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "trainer/core/state.h"
 
@@ -63,6 +64,10 @@ bool Ema::Match(Event event, const State& state) const {
 absl::Status Ema::Apply(Event event, State& state, Logger& logger) {
   if (event == Event::kInit) {
     model_ = state.model;
+    trained_.clear();
+    for (const at::Tensor& param : model_->parameters()) {
+      if (param.requires_grad()) trained_.push_back(param);
+    }
     const auto same = [&](const auto& other) { return other.get() != this && other->name() == name(); };
     if (std::any_of(state.algorithms.begin(), state.algorithms.end(), same))
       return absl::InvalidArgumentError("ema: a run has one average of its weights; there are two in algorithms");
@@ -78,6 +83,8 @@ void Ema::Begin() {
   const torch::NoGradGuard no_grad;
   Stop();
   absl::flat_hash_map<const void*, at::Tensor> seen;  // by the address of the model's tensor
+  absl::flat_hash_set<const void*> trained;
+  for (const at::Tensor& param : trained_) trained.insert(param.unsafeGetTensorImpl());
   const auto keep = [&](const std::string& name, const at::Tensor& live, bool is_param) {
     at::Tensor& average = seen[live.unsafeGetTensorImpl()];
     if (!average.defined()) {
@@ -85,24 +92,32 @@ void Ema::Begin() {
       const bool is_averaged = live.is_floating_point() || live.is_complex();
       (is_averaged ? live_ : counts_).push_back(live);
       (is_averaged ? averages_ : copies_).push_back(average);
+      if (is_averaged) is_trained_.push_back(is_param ? 1 : 0);
     }
     kept_.push_back({name, live, average, is_param});
   };
   for (const auto& item : model_->named_parameters()) {
-    if (item.value().requires_grad()) keep(item.key(), item.value(), true);
+    if (trained.contains(item.value().unsafeGetTensorImpl())) keep(item.key(), item.value(), true);
   }
   for (const auto& item : model_->named_buffers()) keep(item.key(), item.value(), false);
 }
 
 void Ema::Stop() {
   kept_.clear();
+  is_trained_.clear();
   for (std::vector<at::Tensor>* tensors : {&live_, &averages_, &counts_, &copies_}) tensors->clear();
 }
 
 void Ema::Update() {
   const torch::NoGradGuard no_grad;
   UseForInference(false);
-  if (!live_.empty()) at::_foreach_lerp_(averages_, live_, 1 - options_.smoothing);
+  std::vector<at::Tensor> averages, live;
+  for (size_t i = 0; i < live_.size(); ++i) {
+    if (IsFrozen(i)) continue;
+    averages.push_back(averages_[i]);
+    live.push_back(live_[i]);
+  }
+  if (!live.empty()) at::_foreach_lerp_(averages, live, 1 - options_.smoothing);
   for (size_t i = 0; i < counts_.size(); ++i) copies_[i].copy_(counts_[i]);
 }
 

@@ -11,6 +11,8 @@
 // Each rank averages the pieces it holds, in place, element by element. This needs no temporary memory, no collective,
 // and 1/N of the memory with N shards. The result does not depend on how parameters are sharded.
 //
+// While a parameter is frozen (requires_grad is false), its average stays as it is.
+//
 // Source: mosaicml composer/algorithms/ema/ema.py. Fixed here: in mosaicml's, checkpoints saved by hand hold the
 // training weights; an average counted in epochs takes the average itself as weights when a checkpoint was saved at the
 // epoch's last batch; counters (num_batches_tracked) are averaged and truncated.
@@ -57,11 +59,14 @@ class Ema final : public Algorithm {
   void Begin();
   void Stop();
   void Update();
+  bool IsFrozen(size_t index) const { return is_trained_[index] != 0 && !live_[index].requires_grad(); }
 
   const EmaOptions options_;
   std::shared_ptr<Model> model_;
+  std::vector<at::Tensor> trained_;          // the parameters that required a gradient at INIT
   std::vector<Kept> kept_;                   // all names; a shared parameter has several
   std::vector<at::Tensor> live_, averages_;  // floating-point tensors, each once
+  std::vector<char> is_trained_;             // of live_: a parameter, which may be frozen for a time
   std::vector<at::Tensor> counts_, copies_;  // the others
   bool in_use_ = false;                      // the model holds the averages
 };

@@ -19,6 +19,24 @@ Batch Batch::Slice(int64_t begin, int64_t end) const {
   return part;
 }
 
+Batch Batch::Select(const std::vector<int64_t>& rows) const {
+  for (const int64_t row : rows)
+    TORCH_CHECK_VALUE(0 <= row && row < num_samples, "Batch::Select: row ", row, " of a batch with ", num_samples,
+                      " samples");
+  const at::Tensor index = torch::tensor(rows, torch::dtype(at::kLong));
+  const auto select = [&](const at::Tensor& tensor) { return tensor.index_select(0, index.to(tensor.device())); };
+  Batch part;
+  part.inputs = select(inputs);
+  if (targets.defined()) part.targets = select(targets);
+  for (const auto& [name, tensor] : extra) part.extra[name] = select(tensor);
+  for (const int64_t row : rows) {
+    if (!sample_ids.empty()) part.sample_ids.push_back(sample_ids[static_cast<size_t>(row)]);
+  }
+  part.num_samples = static_cast<int64_t>(rows.size());
+  part.num_tokens = num_samples == 0 ? 0 : num_tokens * part.num_samples / num_samples;
+  return part;
+}
+
 Batch Batch::To(at::Device device) const {
   const auto there = [device](const at::Tensor& tensor) {
     return tensor.defined() && tensor.device() != device ? tensor.to(device, /*non_blocking=*/true) : tensor;

@@ -26,6 +26,8 @@ struct Batch {
 
   // Returns rows [begin, end) as views. num_tokens is scaled with the rows; loss tokens are counted again when needed.
   Batch Slice(int64_t begin, int64_t end) const;
+  // Returns these rows, in this order, as copies; counts as in Slice.
+  Batch Select(const std::vector<int64_t>& rows) const;
   // Returns the batch on another device, or itself if it is already there. Copies from pinned memory do not block.
   Batch To(at::Device device) const;
 };

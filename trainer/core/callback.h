@@ -3,9 +3,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,6 +18,8 @@
 namespace composer {
 
 class Logger;
+class Model;
+enum class Precision;  // state.h
 struct State;
 
 // Threads: the training thread. State and logger outlive each call, but not necessarily the callback.
@@ -31,6 +35,9 @@ class Callback {
   // Called once when the run is over, whether or not it succeeded (even if INIT failed), to finish files and stop
   // threads. A failure is logged and does not change the status of the run.
   virtual absl::Status Close(State& state, Logger& logger) { return absl::OkStatus(); }
+  // Called once after every callback was closed, unless this one's Close failed, to give up what others may have used
+  // while they closed. A failure is logged.
+  virtual absl::Status PostClose() { return absl::OkStatus(); }
   // Returns one JSON value for the checkpoint, or "" when there is nothing to keep.
   virtual std::string SaveState() const { return ""; }
   virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
@@ -50,6 +57,19 @@ struct KeptTensor {
   bool stands_for_model = false;
 };
 
+// An AlgorithmOrigin says how an algorithm was made from a job's file, so that it can be made again. Checkpoints keep it.
+struct AlgorithmOrigin {
+  std::string key;        // its name in the file, such as "blurpool"; "": it was not made from one
+  std::string arguments;  // its keys there, as a JSON object, or "null"
+  std::string plugin;     // the plugin that has it; "": built in
+};
+
+// What an algorithm may know of a run whose model is being made.
+struct ModelContext {
+  Precision precision;
+  at::Device device = at::kCPU;  // of the run; the model has no memory yet or is on the CPU
+};
+
 // Has the same contract as Callback, but Match is asked first whether it applies (and changes nothing). Applications
 // are traced.
 class Algorithm {
@@ -60,6 +80,13 @@ class Algorithm {
   virtual EventSet events() const { return EventSet::All(); }
   virtual bool Match(Event event, const State& state) const = 0;
   virtual absl::Status Apply(Event event, State& state, Logger& logger) = 0;
+
+  // Changes the model before anything else is made from it: before tensor parallelism, activation checkpointing and
+  // sharding take it apart, and before the optimizer exists. Called in the order of the passes (passes.h), as for INIT.
+  // The model may have no memory: what is done to its tensors is recorded (init/deferred_init.h). Called again with a
+  // new model each time one is made, for a dry run, say; it must do the same each time and keep nothing of the model.
+  // See layers/replace_layers.h.
+  virtual absl::Status ChangeModel(Model& model, const ModelContext& context) { return absl::OkStatus(); }
 
   // These describe the algorithm and must not change after construction.
   // It mixes the losses of two targets itself, so a second algorithm that does the same would spoil it.
@@ -72,10 +99,13 @@ class Algorithm {
   // It may add samples to a batch (reshape it), up to BATCH_START. The ranks then agree on the number of passes in a
   // small collective of each step; removing samples needs none.
   virtual bool adds_samples() const { return false; }
-  // It changes the model such that the checkpoint can only be loaded with the algorithm applied.
+  // ChangeModel changes the model such that its checkpoints can only be loaded with the algorithm applied. They name
+  // it, and a run that loads one without naming the algorithm itself has it added (resume/required_algorithms.h).
   virtual bool required_on_load() const { return false; }
-  // Returns the optimizer to use in place of this one, which it may own. Called once, before INIT.
-  virtual std::unique_ptr<Optimizer> WrapOptimizer(std::unique_ptr<Optimizer> optimizer) { return optimizer; }
+  // Returns the optimizer to use in place of this one, which it may own. Called once, before INIT; `state` outlives it.
+  virtual std::unique_ptr<Optimizer> WrapOptimizer(std::unique_ptr<Optimizer> optimizer, const State& /*state*/) {
+    return optimizer;
+  }
 
   // Returns references to the tensors to save and load now, the same list on all ranks. A background save takes its
   // snapshot before the next event.
@@ -90,6 +120,13 @@ class Algorithm {
 
   virtual std::string SaveState() const { return ""; }
   virtual absl::Status LoadState(absl::string_view json) { return absl::OkStatus(); }
+
+  // Set by what made the algorithm from a file.
+  void SetOrigin(AlgorithmOrigin origin) { origin_ = std::move(origin); }
+  const AlgorithmOrigin& origin() const { return origin_; }
+
+ private:
+  AlgorithmOrigin origin_;
 };
 
 // Swaps the weights to use for inference (with EMA the averages) into the model for a scope, on all ranks alike.

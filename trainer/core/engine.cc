@@ -136,9 +136,15 @@ void Engine::Close() {
   if (is_closed_) return;
   is_closed_ = true;
   listened_ = EventSet::All();  // makes Run notice
+  std::vector<CallbackEntry*> closed;
   for (const auto& entry : callbacks_) {
     const absl::Status status = CatchTorch([&] { return entry->callback->Close(state_, logger_); });
+    if (status.ok()) closed.push_back(entry.get());
     if (!status.ok()) LOG(ERROR) << "closing callback " << entry->name << ": " << status;
+  }
+  for (CallbackEntry* entry : closed) {
+    const absl::Status status = CatchTorch([&] { return entry->callback->PostClose(); });
+    if (!status.ok()) LOG(ERROR) << "after closing callback " << entry->name << ": " << status;
   }
 }
 

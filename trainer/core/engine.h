@@ -42,11 +42,12 @@ class Engine {
     return listened_.Has(event) || state_.tracer != nullptr ? Dispatch(event) : absl::OkStatus();
   }
 
-  // Appends an algorithm to state.algorithms. The trainer itself adds none after construction.
+  // Appends an algorithm to state.algorithms. It is too late for its ChangeModel.
   void Add(std::unique_ptr<Algorithm> algorithm);
 
-  // Calls Callback::Close of every callback once, in their order; call it also after an error. A failure of one (a
-  // status or an exception) is logged and does not keep the others from being closed.
+  // Calls Callback::Close of every callback once, in their order, and then PostClose of those whose Close succeeded;
+  // call it also after an error. A failure of one (a status or an exception) is logged and does not keep the others
+  // from being closed.
   void Close();
 
  private:

@@ -28,9 +28,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <type_traits>
+#include <utility>
 
 #include "absl/strings/string_view.h"
+#include "base/time.h"
 
 namespace composer {
 
@@ -101,6 +105,32 @@ class EventSet {
 
  private:
   uint64_t bits_ = 0;
+};
+
+struct State;
+
+// An Interval says how often a run evaluates or saves: every so much training time, or whenever a function says so.
+//   options.save.save_interval = Time::Batches(100);
+//   options.save.save_interval = [](const State& state, Event event) { return event == Event::kEpochCheckpoint; };
+class Interval {
+ public:
+  // Asked at each event at which the thing could be done; it must answer the same on every rank. Source: mosaicml
+  // composer/core/evaluator.py (eval_interval), composer/callbacks/checkpoint_saver.py (save_interval).
+  using Function = std::function<bool(const State& state, Event event)>;
+
+  Interval(Time every = Time()) : every_(every) {}
+  template <typename F>
+    requires std::is_invocable_r_v<bool, F&, const State&, Event>
+  Interval(F is_due) : is_due_(std::move(is_due)) {}
+
+  // Meaningless with a function.
+  const Time& every() const { return every_; }
+  // Empty: the time decides.
+  const Function& is_due() const { return is_due_; }
+
+ private:
+  Time every_;
+  Function is_due_;
 };
 
 }  // namespace composer

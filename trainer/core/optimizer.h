@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace composer {
 
 // Parameters that share hyperparameters. names[i] is the model's name of params[i].
@@ -36,7 +38,7 @@ class LossClosure {
   // different gradients.
   enum class Gradients { kOverRanks, kOwn };
   virtual ~LossClosure() = default;
-  // Returns the loss, of the global batch with kOverRanks. Returns nullopt, never with kOwn, when the gradients are not
+  // Returns the loss, of the global batch with kOverRanks; after a first evaluation with kOwn, that one's loss. Returns nullopt, never with kOwn, when the gradients are not
   // finite and there must be no update: the caller then puts the parameters back as they were. It must do so as well
   // when this throws.
   virtual std::optional<double> Evaluate(Gradients gradients) = 0;
@@ -66,6 +68,9 @@ class Optimizer {
   virtual void StepUnless(const at::Tensor& found_inf) {
     if (found_inf.item<float>() == 0) Step();
   }
+  // Returns why sharded parameters cannot be updated ("muon needs whole matrices"), or "" if the optimizer works element
+  // by element.
+  virtual absl::string_view needs_whole_parameters() const { return ""; }
   // Returns the live state, allocated at construction, so that a checkpoint can be copied into it:
   // "<parameter>/exp_avg" [shape of the parameter], "group0/step" scalar, …
   virtual NamedTensors state() = 0;

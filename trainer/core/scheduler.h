@@ -41,6 +41,10 @@ class Scheduler {
   // Returns true when Composer's Trainer gives a step the factor of the step before (see ApplySchedulers).
   virtual bool lags_in_composer() const { return false; }
 
+  // Makes the schedule step every batch, or every epoch (step_schedulers_every_batch). Returns false if it has no such
+  // choice; nothing has changed then.
+  virtual bool StepEveryBatch(bool every_batch) { return false; }
+
   // The rest is for schedules that follow a metric (observe_metrics.h calls them); all others keep no state. monitor is
   // the name under which the metric is logged, such as "loss/train/total"; "" if the schedule follows none.
   virtual absl::string_view monitor() const { return ""; }

@@ -16,6 +16,8 @@
 #include "base/time.h"
 #include "trainer/core/batch.h"
 #include "trainer/core/callback.h"
+#include "trainer/core/dataset.h"
+#include "trainer/core/event.h"
 #include "trainer/core/metric.h"
 #include "trainer/core/microbatch_policy.h"
 #include "trainer/core/model.h"
@@ -28,6 +30,7 @@
 namespace composer {
 
 class ModelSharding;
+class Prefetcher;
 
 // kAmpFp16 scales the loss (step/grad_scaler.h). Source: mosaicml composer/core/precision.py.
 enum class Precision { kFp32, kAmpBf16, kAmpFp16 };
@@ -41,10 +44,23 @@ struct StepTotals {
   int64_t tokens = 0;
 };
 
+// An Evaluator is one evaluation of a run: its data, metrics and interval. trainer/loop/eval_loop.h runs it. Source:
+// mosaicml composer/core/evaluator.py.
+struct Evaluator {
+  std::string label;
+  std::shared_ptr<const Loader> loader;  // not shuffled, nothing dropped, uneven shares
+  std::shared_ptr<Prefetcher> batches;   // from loader; for the loop
+  MetricList metrics;                    // after an evaluation they have its sums over all ranks
+  Interval eval_interval;
+  int64_t device_eval_microbatch_size = 0;  // samples per forward pass; 0: the whole batch
+  int64_t last_batch = -1;                  // the training's batch when it last ran
+};
+
 struct State {
   // Identity.
   std::string run_name;
   std::string run_folder;  // "" when nothing is written
+  std::string load_path;   // LoadOptions::load_path
   uint64_t seed = 0;
   int rank = 0;
   int world_size = 1;
@@ -60,6 +76,12 @@ struct State {
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   std::vector<std::unique_ptr<Callback>> callbacks;
+
+  // Data.
+  std::shared_ptr<const Loader> train_dataloader;  // null until there is training data
+  // The loader in use: the training's, but that of an evaluation or a prediction while one runs. Null if there is none.
+  const Loader* dataloader = nullptr;
+  std::vector<Evaluator> evaluators;  // those of the run; inside Trainer::Eval those that it was given
 
   // Time.
   Time max_duration;

@@ -16,7 +16,7 @@
 
 namespace composer {
 
-class DataLoader {
+class DataLoader final : public Loader {
  public:
   struct Options {
     std::string label = "train";    // in messages
@@ -34,10 +34,10 @@ class DataLoader {
   // Throws c10::ValueError when there are no samples, fewer samples in a batch than ranks, or no batch in an epoch.
   DataLoader(std::shared_ptr<const Dataset> dataset, Options options);
 
-  const std::string& label() const { return options_.label; }
-  int64_t batches_per_epoch() const { return batches_per_epoch_; }
-  // The number of samples of a batch over all ranks.
-  int64_t global_samples(int64_t batch_in_epoch) const;
+  const Dataset& dataset() const override { return *dataset_; }
+  const std::string& label() const override { return options_.label; }
+  int64_t batches_per_epoch() const override { return batches_per_epoch_; }
+  int64_t global_samples(int64_t batch_in_epoch) const override;
   // Returns this rank's share, which has 0 samples when a short last batch has fewer samples than there are ranks.
   // Fills sample_ids. A dataset's c10::Error is rethrown with the loader's label, epoch and batch added; any other
   // exception becomes such an error. batch_in_epoch must be in [0, batches_per_epoch).

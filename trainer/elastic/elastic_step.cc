@@ -109,8 +109,10 @@ void ElasticStep::FinishParts() {
   const torch::NoGradGuard no_grad;
   SkipTo(num_passes());
   TreeAccumulator::Term own = sum_.Take();
-  for (size_t i = 0; i < params_.size(); ++i)
-    params_[i].mutable_grad() = own[i].defined() ? std::move(own[i]) : at::zeros_like(params_[i]);
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const bool zeros = !own[i].defined() && params_[i].requires_grad();  // a frozen parameter has no gradient
+    params_[i].mutable_grad() = zeros ? at::zeros_like(params_[i]) : std::move(own[i]);
+  }
 }
 
 void ElasticStep::SumOverRanks(StepMessage& agreed) {

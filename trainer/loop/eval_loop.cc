@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <regex>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
@@ -20,7 +21,9 @@
 namespace composer {
 
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state) {
-  const Time interval = CountedInterval(evaluator.eval_interval, state.max_duration, state.batches_per_epoch);
+  if (const Interval::Function& is_due = evaluator.eval_interval.is_due(); is_due != nullptr)
+    return is_due(state, event);
+  const Time interval = CountedInterval(evaluator.eval_interval.every(), state.max_duration, state.batches_per_epoch);
   if (interval.value() <= 0 || evaluator.last_batch == state.timestamp.batch) return false;
   if (event == Event::kFitEnd) return true;
   const Event when = interval.unit() == TimeUnit::kEpoch       ? Event::kEpochEnd
@@ -108,8 +111,10 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   state.eval_label = evaluator.label;
   state.eval_batches = evaluator.loader->batches_per_epoch();
   state.eval_timestamp = Timestamp();
+  const Loader* const dataloader = std::exchange(state.dataloader, evaluator.loader.get());
   // Also after an error: a program may catch it and train on.
-  const absl::Cleanup restore = [&state, train_batch = state.batch] {
+  const absl::Cleanup restore = [&state, dataloader, train_batch = state.batch] {
+    state.dataloader = dataloader;
     state.batch = train_batch;
     state.outputs = at::Tensor();
     state.model->train();

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,18 +14,9 @@
 
 namespace composer {
 
-struct Evaluator {
-  std::string label;
-  std::shared_ptr<const DataLoader> loader;  // not shuffled, nothing dropped, uneven shares
-  std::unique_ptr<Prefetcher> batches;       // from loader
-  MetricList metrics;
-  Time eval_interval;
-  int64_t device_eval_microbatch_size = 0;  // samples per forward pass; 0: the whole batch
-  int64_t last_batch = -1;                  // the training's batch when it last ran
-};
-
 // Returns whether the evaluator runs at this event (kBatchEnd, kEpochEnd, kIterationEnd or kFitEnd). Epoch intervals
-// fire at kEpochEnd, those in iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did.
+// fire at kEpochEnd, those in iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did. A function
+// decides alone.
 // Source: mosaicml composer/core/evaluator.py, evaluate_periodically().
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state);
 

@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <utility>
+
 #include "absl/cleanup/cleanup.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/core/torch_status.h"
@@ -15,7 +17,11 @@ std::vector<at::Tensor> RunPredict(const DataLoader& loader, Prefetcher& batches
   const torch::NoGradGuard no_grad;
   const bool was_training = state.model->is_training();
   state.model->eval();
-  const auto restore = absl::MakeCleanup([&] { state.model->train(was_training); });
+  const Loader* const dataloader = std::exchange(state.dataloader, &loader);
+  const auto restore = absl::MakeCleanup([&] {
+    state.dataloader = dataloader;
+    state.model->train(was_training);
+  });
   state.predict_timestamp = Timestamp();
   std::vector<at::Tensor> outputs;
   ThrowIfError(engine.Run(Event::kPredictStart));

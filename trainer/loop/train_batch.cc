@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "absl/container/flat_hash_set.h"
+#include "trainer/core/error_place.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/elastic/elastic_step.h"
 #include "trainer/parallel/ddp/gradient_reducer.h"
@@ -56,6 +57,9 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
       weight_(torch::ones({}, torch::device(state.device))) {
   DdpOptions settled = ddp;
   const bool is_elastic = elastic.virtual_shards > 0;
+  for (const auto& item : state.model->named_parameters()) {
+    if (!item.value().requires_grad()) never_trained_.emplace_back(item.key(), item.value());
+  }
   ReadAlgorithms(settled, communicator.world_size() == 1 && tensor == nullptr && sync == nullptr);
   if (state_.auto_microbatch || state_.nan.on_nan() == OnNan::kSkip) {
     buffers_ = state.model->buffers();
@@ -77,6 +81,15 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
   if (tensor == nullptr) return;
   tensor_sync_ = std::make_unique<TensorParallelSync>(*sync_, *tensor);
   sync_ = tensor_sync_.get();
+}
+
+void TrainBatch::CheckFrozen() const {
+  for (const auto& [name, param] : never_trained_) {
+    TORCH_CHECK_VALUE(
+        !param.requires_grad(), "parameter ", name, " requires a gradient now, but did not when the ",
+        "optimizer and the sums over ranks were made, which therefore do not have it; make the model with "
+        "a parameter that requires one, and freeze it from FIT_START on");
+  }
 }
 
 StepMessage TrainBatch::Run(const Request& request) {
@@ -108,6 +121,7 @@ StepMessage TrainBatch::Run(const Request& request) {
 std::optional<double> TrainBatch::Evaluate(Gradients gradients) {
   const torch::AutoGradMode with_gradients(true);
   ThrowIfError(engine_.Run(Event::kBeforeTrainBatch));
+  CheckFrozen();
   for (const at::Tensor& param : params_) param.mutable_grad().reset();
   LossSums& losses = evaluations_++ == 0 ? losses_ : repeated_losses_;
   losses.Reset();

@@ -65,6 +65,8 @@ class TrainBatch final : private LossClosure {
   int64_t collectives_per_step() const { return sync_->num_collectives_per_step(); }
 
  private:
+  // Throws c10::ValueError naming a parameter that was thawed although it was frozen when this was made.
+  void CheckFrozen() const;
   // Thrown through an optimizer when a rank ran out of memory.
   struct Discarded {};
 
@@ -111,11 +113,15 @@ class TrainBatch final : private LossClosure {
   // The tail is a StepMessage, followed by the sums of the train metrics.
   void FillTail(StepMessage message);
   StepMessage ReadTail();
+  // Returns the losses that an evaluation reports when it is summed: its own, or those of the step's first one, if that
+  // was not summed.
+  LossSums& reported_losses() { return agreed_ ? repeated_losses_ : losses_; }
   double loss_scale() const { return state_.scaler ? state_.scaler->scale() : 1; }
 
   State& state_;
   Engine& engine_;
   Communicator& communicator_;
+  NamedTensors never_trained_;  // frozen when this was made
   std::vector<at::Tensor> params_;
   std::unique_ptr<StepPlan> plan_;
   std::unique_ptr<GradientSync> own_sync_, tensor_sync_;

@@ -21,7 +21,7 @@ StepMessage TrainBatch::SumOverRanks(const StepMessage& message) {
   if (sync_->is_alone()) {
     sync_->Finish();  // before the first wait for the GPU
     StepMessage own = message;
-    own.weighted_loss = losses_.total();
+    own.weighted_loss = reported_losses().total();
     return own;
   }
   if (!sync_->tail_sent()) FillTail(message);
@@ -113,10 +113,11 @@ void TrainBatch::RestoreBuffers() {
 }
 
 void TrainBatch::FillTail(StepMessage message) {
-  const std::vector<double>& parts = losses_.parts();
-  message.weighted_loss = losses_.total();
+  LossSums& losses = reported_losses();
+  const std::vector<double>& parts = losses.parts();
+  message.weighted_loss = losses.total();
   std::copy_n(parts.begin(), std::min(parts.size(), message.weighted_parts.size()), message.weighted_parts.begin());
-  message.with_more_parts = plan_->MoreParts(losses_).empty() ? 0 : 1;
+  message.with_more_parts = plan_->MoreParts(losses).empty() ? 0 : 1;
   const bool counts = state_.tensor_rank == 0;  // the others have the same samples
   (counts ? message : message.VotesOnly()).Encode(sync_->tail());
   float* next = sync_->tail().data() + StepMessage::kLength;

@@ -91,7 +91,8 @@ absl::Status TrainLoop::RunEpoch() {
 
 void TrainLoop::LoadBatch() {
   const TraceSpan span(state_.tracer, kDataloaderSpan);
-  state_.batch = parts_.train_batches.Load(state_.timestamp.epoch, state_.timestamp.batch_in_epoch).To(state_.device);
+  state_.batch =
+      parts_.train_data.batches->Load(state_.timestamp.epoch, state_.timestamp.batch_in_epoch).To(state_.device);
   loaded_samples_ = state_.batch.num_samples;
   loaded_tokens_ = state_.batch.num_tokens;
 }
@@ -145,7 +146,7 @@ void TrainLoop::AgreeOnStop() {
 void TrainLoop::Step() {
   ApplySchedulers(state_.schedulers, state_.timestamp, state_.lagging, schedule_, *state_.optimizer);
   TrainBatch::Request request;
-  request.global_samples = parts_.train_loader.global_samples(state_.timestamp.batch_in_epoch);
+  request.global_samples = parts_.train_data.loader->global_samples(state_.timestamp.batch_in_epoch);
   const int64_t interval = parts_.train_metrics_interval;
   request.measure = interval > 0 && (state_.timestamp.batch + 1) % interval == 0;
   request.message = OwnMessage();
@@ -211,7 +212,7 @@ void TrainLoop::LogStep(bool measured) {
 void TrainLoop::Evaluate(Event event) {
   absl::Time began;
   bool any = false;
-  for (Evaluator& evaluator : parts_.evaluators) {
+  for (Evaluator& evaluator : state_.evaluators) {
     if (!EvaluatorIsDue(evaluator, event, state_)) continue;
     if (!any) {
       began = parts_.clock.Now();

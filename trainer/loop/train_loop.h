@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,15 +21,19 @@
 
 namespace composer {
 
+// The training data of a run. Trainer::Fit may replace it while the loop does not run.
+struct TrainData {
+  std::shared_ptr<const DataLoader> loader;
+  std::unique_ptr<Prefetcher> batches;  // from loader
+};
+
 // RunParts are the parts of a run that the loop drives; all must outlive it.
 struct RunParts {
   State& state;
   Engine& engine;
   Logger& logger;
   Communicator& communicator;
-  const DataLoader& train_loader;
-  Prefetcher& train_batches;  // from train_loader
-  std::vector<Evaluator>& evaluators;
+  TrainData& train_data;
   std::vector<GenerateCallback>& generate;
   RunCheckpoints& checkpoints;
   std::vector<RunCheckpoints*> all_checkpoints;  // including those of callbacks

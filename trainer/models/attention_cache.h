@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "trainer/layers/attention_core.h"
 #include "trainer/models/causal_decoder.h"
 
 namespace composer {
@@ -47,7 +48,7 @@ class AttentionCache final : public DecoderCache {
 
 // Attention of q, k, v [B, heads, T, D] of this pass's tokens over these and the cached tokens. k and v are added to
 // the cache. inputs are the block's, as Inputs makes them. Returns [B, heads, T, D].
-at::Tensor CachedAttention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+at::Tensor CachedAttention(AttentionCore& core, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::vector<at::Tensor>& inputs);
 
 }  // namespace composer

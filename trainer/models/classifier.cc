@@ -19,6 +19,10 @@ Loss Classifier::loss(const at::Tensor& outputs, const Batch& batch) {
   }
 }
 
+at::Tensor Classifier::sample_losses(const at::Tensor& outputs, const Batch& batch) {
+  return SoftCrossEntropyBySample(outputs, batch.targets);
+}
+
 MetricList Classifier::metrics(bool is_train) const {
   MetricList metrics;
   metrics.push_back(MakeMulticlassAccuracy());

@@ -11,6 +11,7 @@ class Classifier : public Model {
  public:
   at::Tensor forward(const Batch& batch) final { return Logits(batch.inputs); }
   Loss loss(const at::Tensor& outputs, const Batch& batch) final;
+  at::Tensor sample_losses(const at::Tensor& outputs, const Batch& batch) final;
   MetricList metrics(bool is_train) const final;
   double flops_per_sample() const final { return flops_per_sample_; }
 

@@ -4,29 +4,27 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
+#include "trainer/layers/attention_core.h"
+#include "trainer/layers/slot.h"
+#include "trainer/layers/torch_layers.h"
 #include "trainer/models/attention_cache.h"
 #include "trainer/models/language_model.h"
 
 namespace composer {
 namespace {
 
-// Same as torch's F.linear, one operation. torch::nn::Linear adds the bias separately to a three-dimensional input,
-// which rounds twice in bfloat16.
-at::Tensor Apply(const torch::nn::Linear& layer, const at::Tensor& x) {
-  return at::linear(x, layer->weight, layer->bias);
-}
-
 class Attention final : public torch::nn::Module {
  public:
   explicit Attention(const GptOptions& options)
       : heads_(options.heads),
-        dropout_(options.dropout),
-        qkv_(register_module("qkv", torch::nn::Linear(options.width, 3 * options.width))),
-        proj_(register_module("proj", torch::nn::Linear(options.width, options.width))) {}
+        qkv_(*this, "qkv", std::make_shared<LinearLayer>(options.width, 3 * options.width)),
+        proj_(*this, "proj", std::make_shared<LinearLayer>(options.width, options.width)),
+        core_(*this, "core", std::make_shared<DotProductAttention>(options.dropout)) {}
 
   // inputs are the block's. When there is more than one, they hold the layer's part of an AttentionCache.
   at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& inputs) {
@@ -34,65 +32,62 @@ class Attention final : public torch::nn::Module {
     const int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
     // [B, T, 3, H, W/H] -> three times [B, H, T, W/H].
     const std::vector<at::Tensor> parts =
-        Apply(qkv_, x).view({batch, tokens, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
+        qkv_->forward(x).view({batch, tokens, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
     const at::Tensor y = inputs.size() > 1
-                             ? CachedAttention(parts[0], parts[1], parts[2], inputs)
-                             : at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {},
-                                                                is_training() ? dropout_ : 0.0, /*is_causal=*/true);
-    return call.Output(Apply(proj_, y.transpose(1, 2).reshape({batch, tokens, width})));
+                             ? CachedAttention(*core_, parts[0], parts[1], parts[2], inputs)
+                             : core_->forward(parts[0], parts[1], parts[2], std::nullopt, /*is_causal=*/true);
+    return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, width})));
   }
 
  private:
   int64_t heads_;
-  double dropout_;
-  torch::nn::Linear qkv_;
-  torch::nn::Linear proj_;
+  Slot<Layer> qkv_, proj_;
+  Slot<AttentionCore> core_;
 };
 
 class FeedForward final : public torch::nn::Module {
  public:
   explicit FeedForward(const GptOptions& options)
-      : fc_(register_module("fc", torch::nn::Linear(options.width, 4 * options.width))),
-        proj_(register_module("proj", torch::nn::Linear(4 * options.width, options.width))) {}
+      : fc_(*this, "fc", std::make_shared<LinearLayer>(options.width, 4 * options.width)),
+        proj_(*this, "proj", std::make_shared<LinearLayer>(4 * options.width, options.width)),
+        gelu_(*this, "gelu", std::make_shared<GeluLayer>(torch::nn::GELUOptions().approximate("tanh"))) {}
 
   at::Tensor forward(const at::Tensor& x) {
     ModuleCall call(*this, x);
-    return call.Output(Apply(proj_, at::gelu(Apply(fc_, x), "tanh")));
+    return call.Output(proj_->forward(gelu_->forward(fc_->forward(x))));
   }
 
  private:
-  torch::nn::Linear fc_;
-  torch::nn::Linear proj_;
+  Slot<Layer> fc_, proj_, gelu_;
 };
 
-torch::nn::LayerNorm Norm(const GptOptions& options) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({options.width}));
+std::shared_ptr<LayerNormLayer> Norm(const GptOptions& options) {
+  return std::make_shared<LayerNormLayer>(torch::nn::LayerNormOptions({options.width}));
 }
 
 class GptBlock final : public Block {
  public:
   explicit GptBlock(const GptOptions& options)
-      : dropout_(options.dropout),
-        ln_1_(register_module("ln_1", Norm(options))),
+      : ln_1_(*this, "ln_1", Norm(options)),
         attn_(register_module("attn", std::make_shared<Attention>(options))),
-        ln_2_(register_module("ln_2", Norm(options))),
-        mlp_(register_module("mlp", std::make_shared<FeedForward>(options))) {}
+        ln_2_(*this, "ln_2", Norm(options)),
+        mlp_(register_module("mlp", std::make_shared<FeedForward>(options))),
+        attn_dropout_(*this, "attn_dropout", std::make_shared<DropoutLayer>(options.dropout)),
+        mlp_dropout_(*this, "mlp_dropout", std::make_shared<DropoutLayer>(options.dropout)) {}
 
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     const at::Tensor& x = inputs[0];
-    const at::Tensor y = x + Dropout(attn_->forward(ln_1_->forward(x), inputs));
-    return y + Dropout(mlp_->forward(ln_2_->forward(y)));
+    const at::Tensor y = x + attn_dropout_->forward(attn_->forward(ln_1_->forward(x), inputs));
+    return y + mlp_dropout_->forward(mlp_->forward(ln_2_->forward(y)));
   }
 
  private:
-  at::Tensor Dropout(const at::Tensor& x) { return dropout_ == 0 ? x : at::dropout(x, dropout_, is_training()); }
-
-  double dropout_;
-  torch::nn::LayerNorm ln_1_;
+  Slot<Layer> ln_1_;
   std::shared_ptr<Attention> attn_;
-  torch::nn::LayerNorm ln_2_;
+  Slot<Layer> ln_2_;
   std::shared_ptr<FeedForward> mlp_;
+  Slot<Layer> attn_dropout_, mlp_dropout_;
 };
 
 // Everything up to the last norm: [B, T] -> [B, T, width].
@@ -100,24 +95,23 @@ class Transformer final : public torch::nn::Module {
  public:
   explicit Transformer(const GptOptions& options)
       : context_(options.context),
-        dropout_(options.dropout),
-        wte_(register_module("wte", torch::nn::Embedding(options.vocab, options.width))),
-        wpe_(register_module("wpe", torch::nn::Embedding(options.context, options.width))) {
+        wte_(*this, "wte", std::make_shared<EmbeddingLayer>(options.vocab, options.width)),
+        wpe_(*this, "wpe", std::make_shared<EmbeddingLayer>(options.context, options.width)) {
     torch::nn::ModuleList list;
     for (int64_t i = 0; i < options.layers; ++i) {
       blocks_.push_back(std::make_shared<GptBlock>(options));
       list->push_back(blocks_.back());
     }
     register_module("blocks", list);
-    ln_f_ = register_module("ln_f", Norm(options));
+    ln_f_ = Slot<Layer>(*this, "ln_f", Norm(options));
+    dropout_ = Slot<Layer>(*this, "dropout", std::make_shared<DropoutLayer>(options.dropout));
   }
 
   at::Tensor forward(const at::Tensor& tokens) {
     TORCH_CHECK_VALUE(tokens.dim() == 2, "gpt: expected inputs [B, T], got ", tokens.sizes());
     TORCH_CHECK_VALUE(tokens.size(1) <= context_, "model.max_seq_len: the model takes ", context_,
                       " tokens, but a sample has ", tokens.size(1));
-    at::Tensor x = Embed(tokens) + wpe_->weight.slice(0, 0, tokens.size(1));
-    if (dropout_ > 0) x = at::dropout(x, dropout_, is_training());
+    at::Tensor x = dropout_->forward(Embed(tokens) + wpe_->weight.slice(0, 0, tokens.size(1)));
     for (const auto& block : blocks_) x = block->forward(x);
     return ln_f_->forward(x);
   }
@@ -147,11 +141,9 @@ class Transformer final : public torch::nn::Module {
   }
 
   int64_t context_;
-  double dropout_;
-  torch::nn::Embedding wte_;
-  torch::nn::Embedding wpe_;
+  Slot<EmbeddingLayer> wte_, wpe_;
   std::vector<std::shared_ptr<GptBlock>> blocks_;
-  torch::nn::LayerNorm ln_f_{nullptr};
+  Slot<Layer> ln_f_, dropout_;
 };
 
 class Gpt final : public LanguageModel {
@@ -161,8 +153,9 @@ class Gpt final : public LanguageModel {
         cache_shape_{options.layers, options.heads, options.width / options.heads},
         transformer_(register_module("transformer", std::make_shared<Transformer>(options))) {
     if (!options.tied_head) {
-      lm_head_ = torch::nn::Linear(torch::nn::LinearOptions(options.width, options.vocab).bias(false));
-      register_module("lm_head", lm_head_);
+      lm_head_ = Slot<Layer>(
+          *this, "lm_head",
+          std::make_shared<LinearLayer>(torch::nn::LinearOptions(options.width, options.vocab).bias(false)));
     }
     Initialise(options.layers);
     SetFlops(options);
@@ -180,7 +173,7 @@ class Gpt final : public LanguageModel {
 
  private:
   at::Tensor Head(const at::Tensor& x) const {
-    return at::linear(x, lm_head_.is_empty() ? transformer_->token_embedding() : lm_head_->weight);
+    return lm_head_ ? lm_head_->forward(x) : at::linear(x, transformer_->token_embedding());
   }
 
   void Initialise(int64_t layers) {
@@ -210,7 +203,7 @@ class Gpt final : public LanguageModel {
 
   AttentionCache::Shape cache_shape_;
   std::shared_ptr<Transformer> transformer_;
-  torch::nn::Linear lm_head_{nullptr};
+  Slot<Layer> lm_head_;  // empty: tied
 };
 
 void CheckAtLeastOne(const char* field, int64_t value) {

@@ -8,6 +8,8 @@
 
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
+#include "trainer/layers/attention_core.h"
+#include "trainer/layers/slot.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/models/attention_cache.h"
 #include "trainer/models/language_model.h"
@@ -28,7 +30,7 @@ class TpAttention final : public torch::nn::Module {
   TpAttention(const GptOptions& options, const Communicator& group)
       : heads_(options.heads / group.world_size()),
         head_width_(options.width / options.heads),
-        dropout_(options.dropout),
+        core_(*this, "core", std::make_shared<DotProductAttention>(options.dropout)),
         qkv_(
             register_module("qkv", std::make_shared<ColumnParallelLinear>(options.width, 3 * options.width, group, 3))),
         proj_(register_module("proj", std::make_shared<RowParallelLinear>(options.width, options.width, group))) {}
@@ -40,16 +42,15 @@ class TpAttention final : public torch::nn::Module {
     const std::vector<at::Tensor> parts =
         qkv_->forward(x).view({batch, tokens, 3, heads_, head_width_}).permute({2, 0, 3, 1, 4}).unbind(0);
     const at::Tensor y = inputs.size() > 1
-                             ? CachedAttention(parts[0], parts[1], parts[2], inputs)
-                             : at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {},
-                                                                is_training() ? dropout_ : 0.0, /*is_causal=*/true);
+                             ? CachedAttention(*core_, parts[0], parts[1], parts[2], inputs)
+                             : core_->forward(parts[0], parts[1], parts[2], std::nullopt, /*is_causal=*/true);
     return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, heads_ * head_width_})));
   }
   const at::Tensor& bias() const { return proj_->bias; }
 
  private:
   int64_t heads_, head_width_;
-  double dropout_;
+  Slot<AttentionCore> core_;
   std::shared_ptr<ColumnParallelLinear> qkv_;
   std::shared_ptr<RowParallelLinear> proj_;
 };

@@ -13,6 +13,12 @@ Loss LanguageModel::loss(const at::Tensor& outputs, const Batch& batch) {
   return losses(outputs, batch.targets).sum() / batch.targets.ne(kIgnoreIndex).sum();
 }
 
+at::Tensor LanguageModel::sample_losses(const at::Tensor& outputs, const Batch& batch) {
+  const TokenLosses losses = token_losses();
+  if (!losses) return SoftCrossEntropyBySample(outputs.transpose(1, 2), batch.targets);
+  return losses(outputs, batch.targets).sum(1) / batch.targets.ne(kIgnoreIndex).sum(1).clamp_min(1);
+}
+
 MetricList LanguageModel::metrics(bool is_train) const {
   MetricList metrics;
   metrics.push_back(MakeLanguageCrossEntropy(kIgnoreIndex, token_losses()));

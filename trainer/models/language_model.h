@@ -13,6 +13,7 @@ namespace composer {
 class LanguageModel : public Model, public CausalDecoder {
  public:
   Loss loss(const at::Tensor& outputs, const Batch& batch) final;
+  at::Tensor sample_losses(const at::Tensor& outputs, const Batch& batch) final;
   MetricList metrics(bool is_train) const final;
   double flops_per_sample() const final { return flops_per_sample_; }
 

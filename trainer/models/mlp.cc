@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include "trainer/layers/layer_list.h"
+#include "trainer/layers/torch_layers.h"
 #include "trainer/models/classifier.h"
 
 namespace composer {
@@ -10,33 +12,33 @@ namespace {
 
 class Mlp final : public Classifier {
  public:
-  explicit Mlp(const std::vector<int64_t>& sizes) {
+  explicit Mlp(const std::vector<int64_t>& sizes) : features_(sizes.empty() ? 0 : sizes.front()) {
     TORCH_CHECK_VALUE(sizes.size() >= 2, "mlp: sizes needs at least [features, classes], got ", sizes.size());
     for (const int64_t size : sizes) TORCH_CHECK_VALUE(size >= 1, "mlp: sizes must be at least 1, got ", size);
-    torch::nn::ModuleList list;
     for (size_t i = 1; i < sizes.size(); ++i) {
-      layers_.emplace_back(sizes[i - 1], sizes[i]);
-      list->push_back(layers_.back());
+      layers_->Add(std::make_shared<LinearLayer>(sizes[i - 1], sizes[i]));
       flops_per_sample_ += 3 * 2 * static_cast<double>(sizes[i - 1]) * static_cast<double>(sizes[i]);
     }
-    register_module("layers", list);
   }
 
  protected:
   at::Tensor Logits(const at::Tensor& inputs) override {
     at::Tensor x = inputs.dim() == 2 ? inputs : inputs.flatten(1);
-    const int64_t features = layers_[0]->options.in_features();
-    TORCH_CHECK_VALUE(x.size(1) == features, "model.sizes: begins with ", features, ", but a sample has ", x.size(1),
+    TORCH_CHECK_VALUE(x.size(1) == features_, "model.sizes: begins with ", features_, ", but a sample has ", x.size(1),
                       " features");
-    for (size_t i = 0; i < layers_.size(); ++i) {
-      x = layers_[i]->forward(x);
-      if (i + 1 < layers_.size()) x = x.relu_();
+    const LayerList& layers = *layers_;
+    Layer& activation = *activation_;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      x = layers[i].forward(x);
+      if (i + 1 < layers.size()) x = activation.forward(x);
     }
     return x;
   }
 
  private:
-  std::vector<torch::nn::Linear> layers_;
+  int64_t features_;
+  std::shared_ptr<LayerList> layers_{register_module("layers", std::make_shared<LayerList>())};
+  Slot<Layer> activation_{*this, "activation", std::make_shared<ReluLayer>(/*inplace=*/true)};
 };
 
 }  // namespace

@@ -7,54 +7,64 @@
 
 #include "absl/strings/str_cat.h"
 #include "trainer/core/block.h"
+#include "trainer/layers/layer_list.h"
+#include "trainer/layers/torch_layers.h"
 #include "trainer/models/classifier.h"
 
 namespace composer {
 namespace {
 
-torch::nn::Conv2d Conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
-  torch::nn::Conv2d conv(torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+std::shared_ptr<Conv2dLayer> Conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
+  auto conv = std::make_shared<Conv2dLayer>(
+      torch::nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
   torch::nn::init::kaiming_normal_(conv->weight, 0, torch::kFanOut, torch::kReLU);
   return conv;
 }
+
+std::shared_ptr<BatchNorm2dLayer> Norm(int64_t channels) {
+  return std::make_shared<BatchNorm2dLayer>(torch::nn::BatchNormOptions(channels));
+}
+
+std::shared_ptr<ReluLayer> Relu() { return std::make_shared<ReluLayer>(/*inplace=*/true); }
 
 // Computes relu(x' + bn(conv(relu(bn(conv(x)))))), with x' = x or, where the shape changes, bn(conv 1x1(x)).
 class BasicBlock final : public Block {
  public:
   BasicBlock(int64_t in, int64_t out, int64_t stride)
-      : conv1_(register_module("conv1", Conv(in, out, 3, stride))),
-        bn1_(register_module("bn1", torch::nn::BatchNorm2d(out))),
-        conv2_(register_module("conv2", Conv(out, out, 3, 1))),
-        bn2_(register_module("bn2", torch::nn::BatchNorm2d(out))) {
+      : conv1_(*this, "conv1", Conv(in, out, 3, stride)),
+        bn1_(*this, "bn1", Norm(out)),
+        conv2_(*this, "conv2", Conv(out, out, 3, 1)),
+        bn2_(*this, "bn2", Norm(out)),
+        relu_(*this, "relu", Relu()) {
     if (stride == 1 && in == out) return;
-    downsample_ = torch::nn::Sequential(Conv(in, out, 1, stride), torch::nn::BatchNorm2d(out));
-    register_module("downsample", downsample_);
+    auto downsample = std::make_shared<LayerSequence>();
+    downsample->Add(Conv(in, out, 1, stride));
+    downsample->Add(Norm(out));
+    downsample_ = Slot<Layer>(*this, "downsample", std::move(downsample));
   }
 
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     const at::Tensor& x = inputs[0];
-    at::Tensor y = bn1_->forward(conv1_->forward(x)).relu_();
+    Layer& relu = *relu_;
+    at::Tensor y = relu.forward(bn1_->forward(conv1_->forward(x)));
     y = bn2_->forward(conv2_->forward(y));
-    return y.add_(downsample_.is_empty() ? x : downsample_->forward(x)).relu_();
+    return relu.forward(y.add_(downsample_ ? downsample_->forward(x) : x));
   }
 
  private:
-  torch::nn::Conv2d conv1_;
-  torch::nn::BatchNorm2d bn1_;
-  torch::nn::Conv2d conv2_;
-  torch::nn::BatchNorm2d bn2_;
-  torch::nn::Sequential downsample_{nullptr};
+  Slot<Layer> conv1_, bn1_, conv2_, bn2_, relu_, downsample_;
 };
 
 class ResNetSmall final : public Classifier {
  public:
   explicit ResNetSmall(const ResNetSmallOptions& options)
-      : conv1_(register_module("conv1", Conv(options.channels, options.widths.front(), 3, options.stem_stride))),
-        bn1_(register_module("bn1", torch::nn::BatchNorm2d(options.widths.front()))) {
+      : conv1_(*this, "conv1", Conv(options.channels, options.widths.front(), 3, options.stem_stride)),
+        bn1_(*this, "bn1", Norm(options.widths.front())),
+        relu_(*this, "relu", Relu()) {
     int64_t in = options.widths.front();
     for (size_t stage = 0; stage < options.widths.size(); ++stage) {
-      torch::nn::Sequential blocks;
+      torch::nn::ModuleList blocks;
       for (int64_t i = 0; i < options.blocks; ++i) {
         const int64_t out = options.widths[stage];
         blocks_.push_back(std::make_shared<BasicBlock>(in, out, stage > 0 && i == 0 ? 2 : 1));
@@ -63,13 +73,13 @@ class ResNetSmall final : public Classifier {
       }
       register_module(absl::StrCat("layer", stage + 1), blocks);
     }
-    fc_ = register_module("fc", torch::nn::Linear(in, options.classes));
+    fc_ = Slot<Layer>(*this, "fc", std::make_shared<LinearLayer>(in, options.classes));
     flops_per_sample_ = 3 * ForwardFlops(options);
   }
 
  protected:
   at::Tensor Logits(const at::Tensor& inputs) override {
-    at::Tensor x = bn1_->forward(conv1_->forward(inputs)).relu_();
+    at::Tensor x = relu_->forward(bn1_->forward(conv1_->forward(inputs)));
     for (const auto& block : blocks_) x = block->forward(x);
     return fc_->forward(x.mean({2, 3}));
   }
@@ -91,10 +101,8 @@ class ResNetSmall final : public Classifier {
     return 2 * (multiplications + in * static_cast<double>(options.classes));
   }
 
-  torch::nn::Conv2d conv1_;
-  torch::nn::BatchNorm2d bn1_;
+  Slot<Layer> conv1_, bn1_, relu_, fc_;
   std::vector<std::shared_ptr<BasicBlock>> blocks_;
-  torch::nn::Linear fc_{nullptr};
 };
 
 void CheckCount(const char* field, int64_t value) {

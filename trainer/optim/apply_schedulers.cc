@@ -60,4 +60,14 @@ absl::Status CheckSchedulers(const SchedulerList& schedulers, const ScheduleCont
   return absl::OkStatus();
 }
 
+absl::Status StepEveryBatch(const SchedulerList& schedulers, bool every_batch) {
+  for (const auto& scheduler : schedulers) {
+    if (scheduler->StepEveryBatch(every_batch)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("step_schedulers_every_batch: ", every_batch ? "true" : "false",
+                                                   " is not for the schedule ", scheduler->name(),
+                                                   ", which decides by itself when it steps"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace composer

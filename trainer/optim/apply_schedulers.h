@@ -27,4 +27,7 @@ void ApplySchedulers(const SchedulerList& schedulers, const Timestamp& now, cons
 absl::Status CheckSchedulers(const SchedulerList& schedulers, const ScheduleContext& context,
                              const Optimizer& optimizer);
 
+// Makes all of them step every batch, or every epoch. Returns kInvalidArgument if one has no such choice.
+absl::Status StepEveryBatch(const SchedulerList& schedulers, bool every_batch);
+
 }  // namespace composer

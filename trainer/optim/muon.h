@@ -51,6 +51,7 @@ class MuonOptimizer final : public Optimizer {
   // have one dtype and device (ActiveParams), or a matrix does not have two dimensions.
   MuonOptimizer(MuonGroups groups, const MuonOptions& options);
   std::string name() const override { return "Muon"; }
+  absl::string_view needs_whole_parameters() const override { return "muon needs whole matrices"; }
   void Step() override;
   // Returns "<parameter>/momentum_buffer" of the matrices, and AdamGroup's state of the others.
   NamedTensors state() override;

@@ -58,6 +58,10 @@ class OneCycleScheduler final : public Scheduler {
     if (!spec_.cycle_momentum) return std::nullopt;
     return At(now, context).momentum;
   }
+  bool StepEveryBatch(bool every_batch) override {
+    spec_.every_batch = every_batch;
+    return true;
+  }
   absl::Status Check(const ScheduleContext& context) const override {
     if (context.scale_schedule_ratio != 1) {
       return BadValue("scale_schedule_ratio", context.scale_schedule_ratio,

@@ -61,6 +61,8 @@ OptimizerFactory Lion(const ParamGroupOptions& groups, const LionOptions& option
 }
 OptimizerFactory Lion(double lr, const LionOptions& options) { return Lion(Rate(lr, 0), options); }
 
+OptimizerFactory LBFGS(double lr, const LbfgsOptions& options) { return Recipe<LbfgsOptimizer>(Rate(lr, 0), options); }
+
 OptimizerFactory Muon(const MuonGroupOptions& groups, const MuonOptions& options) {
   return [=](Model& model) {
     absl::StatusOr<MuonGroups> made = MakeMuonGroups(NamedParametersOf(model), groups);

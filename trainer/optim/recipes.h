@@ -14,6 +14,7 @@
 #include "trainer/optim/adam.h"
 #include "trainer/optim/decoupled_adamw.h"
 #include "trainer/optim/decoupled_sgdw.h"
+#include "trainer/optim/lbfgs.h"
 #include "trainer/optim/lion.h"
 #include "trainer/optim/muon.h"
 #include "trainer/optim/param_groups.h"
@@ -38,6 +39,7 @@ OptimizerFactory RMSprop(double lr, const RmspropOptions& options = {});
 OptimizerFactory RMSprop(const ParamGroupOptions& groups, const RmspropOptions& options = {});
 OptimizerFactory Lion(double lr, const LionOptions& options = {});
 OptimizerFactory Lion(const ParamGroupOptions& groups, const LionOptions& options = {});
+OptimizerFactory LBFGS(double lr = 1, const LbfgsOptions& options = {});
 // Matrices by Muon, all other parameters by AdamW.
 OptimizerFactory Muon(const MuonGroupOptions& groups = {}, const MuonOptions& options = {});
 

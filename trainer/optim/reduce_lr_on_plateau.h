@@ -48,6 +48,10 @@ class ReduceLROnPlateau final : public Scheduler {
   absl::Status Check(const ScheduleContext& context) const override;
   absl::string_view monitor() const override { return spec_.monitor; }
   bool observes_every_batch() const override { return spec_.every_batch; }
+  bool StepEveryBatch(bool every_batch) override {
+    spec_.every_batch = every_batch;
+    return true;
+  }
   void Observe(double value) override;
   std::string SaveState() const override;
   absl::Status LoadState(absl::string_view json) override;

@@ -163,6 +163,10 @@ class CurveScheduler final : public Scheduler {
     return ScheduleFactor(spec_, Timestamp(), context).status();
   }
   bool lags_in_composer() const override { return !spec_.every_epoch; }
+  bool StepEveryBatch(bool every_batch) override {
+    spec_.every_epoch = !every_batch;
+    return true;
+  }
 
  private:
   ScheduleSpec spec_;

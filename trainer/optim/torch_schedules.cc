@@ -70,6 +70,10 @@ class TorchScheduler final : public Scheduler {
   absl::Status Check(const ScheduleContext& context) const override {
     return TorchScheduleFactor(spec_, Timestamp(), context).status();
   }
+  bool StepEveryBatch(bool every_batch) override {
+    spec_.every_batch = every_batch;
+    return true;
+  }
 
  private:
   TorchScheduleSpec spec_;

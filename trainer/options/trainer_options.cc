@@ -15,25 +15,6 @@ absl::Status Bad(absl::string_view field, const Value& value, absl::string_view 
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, " is not allowed; ", allowed));
 }
 
-absl::Status ValidateData(const TrainDataOptions& train, int data_ranks) {
-  if (train.dataset == nullptr) return absl::InvalidArgumentError("train_dataloader: required");
-  if (train.dataset->size() == 0) return absl::InvalidArgumentError("train_dataloader: the dataset is empty");
-  if (train.global_train_batch_size < 0)
-    return Bad("global_train_batch_size", train.global_train_batch_size, "it must be at least 1");
-  if (train.device_train_batch_size < 0)
-    return Bad("device_train_batch_size", train.device_train_batch_size, "it must be at least 1");
-  if (train.global_train_batch_size == 0 && train.device_train_batch_size == 0) {
-    return absl::InvalidArgumentError(
-        "global_train_batch_size: required (or device_train_batch_size, the samples of one rank)");
-  }
-  if (train.global_train_batch_size > 0 && train.global_train_batch_size < data_ranks) {
-    return Bad(
-        "global_train_batch_size", train.global_train_batch_size,
-        absl::StrCat("each of the ", data_ranks, " ranks needs at least one sample: raise it or use fewer ranks"));
-  }
-  return absl::OkStatus();
-}
-
 // Iterations are counted only where they have a length.
 absl::Status ValidateUnit(absl::string_view field, const Time& time, const TrainerOptions& options) {
   if (time.unit() != TimeUnit::kIteration || options.iteration_length.count() > 0) return absl::OkStatus();
@@ -42,22 +23,13 @@ absl::Status ValidateUnit(absl::string_view field, const Time& time, const Train
 }
 
 absl::Status ValidateTimes(const TrainerOptions& options) {
-  if (!(options.scale_schedule_ratio > 0))
-    return Bad("scale_schedule_ratio", options.scale_schedule_ratio, "it must be more than 0");
   const Time& max_duration = options.max_duration;
-  if (max_duration.value() != 0) {
-    RETURN_IF_ERROR(ValidateDuration("max_duration", max_duration, options));
-    if (ScaledMaxDuration(options).value() <= 0)
-      return Bad("scale_schedule_ratio", options.scale_schedule_ratio,
-                 absl::StrCat("it makes max_duration (", max_duration.ToString(), ") 0"));
-  }
+  if (max_duration.value() != 0) RETURN_IF_ERROR(ValidateDuration("max_duration", max_duration, options));
+  RETURN_IF_ERROR(ValidateScaleScheduleRatio(options.scale_schedule_ratio, max_duration));
   const Time& iteration = options.iteration_length;
   if (iteration.value() < 0 ||
       (iteration.value() > 0 && iteration.unit() != TimeUnit::kEpoch && iteration.unit() != TimeUnit::kToken))
     return Bad("iteration_length", iteration.ToString(), "it is a number of epochs or tokens");
-  RETURN_IF_ERROR(ValidateUnit("save_interval", options.save.save_interval, options));
-  for (const EvaluatorOptions& evaluator : options.evaluators)
-    RETURN_IF_ERROR(ValidateUnit("eval_interval", evaluator.eval_interval, options));
   return absl::OkStatus();
 }
 
@@ -67,7 +39,7 @@ absl::Status ValidateSave(const SaveOptions& save, const TrainerOptions& options
     return Bad("save_num_checkpoints_to_keep", keep, "it must be at least 1, or -1 to keep all");
   if (world_size > 1 && !save.save_folder.empty() && options.store == nullptr)
     return absl::InvalidArgumentError("store: several ranks need one to coordinate checkpoints");
-  return ValidateUnit("save_interval", save.save_interval, options);
+  return ValidateUnit("save_interval", save.save_interval.every(), options);
 }
 
 absl::Status ValidateElastic(const TrainerOptions& options) {
@@ -90,21 +62,6 @@ absl::Status ValidateElastic(const TrainerOptions& options) {
     return absl::InvalidArgumentError("determinism: elastic needs ddp_config gradient_compression: none");
   if (!options.device.is_cpu())
     return absl::InvalidArgumentError("determinism: elastic needs device: cpu: NCCL's sums have an order of their own");
-  return absl::OkStatus();
-}
-
-absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators) {
-  std::set<std::string> labels;
-  for (const EvaluatorOptions& evaluator : evaluators) {
-    if (evaluator.dataset == nullptr || evaluator.dataset->size() == 0)
-      return absl::InvalidArgumentError(
-          absl::StrCat("eval_dataloader ", evaluator.label, ": the dataset is missing or empty"));
-    if (evaluator.batch_size < 1)
-      return Bad(absl::StrCat("eval_dataloader ", evaluator.label, " batch_size"), evaluator.batch_size,
-                 "it must be at least 1");
-    if (!labels.insert(evaluator.label).second)
-      return Bad("eval_dataloader label", evaluator.label, "another evaluation has this label: each needs its own");
-  }
   return absl::OkStatus();
 }
 
@@ -135,6 +92,47 @@ absl::Status ValidateMesh(const TrainerOptions& options, int world_size) {
 
 }  // namespace
 
+absl::Status ValidateTrainData(const TrainDataOptions& train, int data_ranks) {
+  if (train.dataset == nullptr) return absl::InvalidArgumentError("train_dataloader: required");
+  if (train.dataset->size() == 0) return absl::InvalidArgumentError("train_dataloader: the dataset is empty");
+  if (train.global_train_batch_size < 0)
+    return Bad("global_train_batch_size", train.global_train_batch_size, "it must be at least 1");
+  if (train.device_train_batch_size < 0)
+    return Bad("device_train_batch_size", train.device_train_batch_size, "it must be at least 1");
+  if (train.global_train_batch_size == 0 && train.device_train_batch_size == 0) {
+    return absl::InvalidArgumentError(
+        "global_train_batch_size: required (or device_train_batch_size, the samples of one rank)");
+  }
+  if (train.global_train_batch_size > 0 && train.global_train_batch_size < data_ranks) {
+    return Bad(
+        "global_train_batch_size", train.global_train_batch_size,
+        absl::StrCat("each of the ", data_ranks, " ranks needs at least one sample: raise it or use fewer ranks"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators, const TrainerOptions& options) {
+  std::set<std::string> labels;
+  for (const EvaluatorOptions& evaluator : evaluators) {
+    if (evaluator.dataset == nullptr || evaluator.dataset->size() == 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("eval_dataloader ", evaluator.label, ": the dataset is missing or empty"));
+    if (evaluator.batch_size < 1)
+      return Bad(absl::StrCat("eval_dataloader ", evaluator.label, " batch_size"), evaluator.batch_size,
+                 "it must be at least 1");
+    RETURN_IF_ERROR(ValidateUnit("eval_interval", evaluator.eval_interval.every(), options));
+    if (!labels.insert(evaluator.label).second)
+      return Bad("eval_dataloader label", evaluator.label, "another evaluation has this label: each needs its own");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateScaleScheduleRatio(double ratio, const Time& max_duration) {
+  if (!(ratio > 0)) return Bad("scale_schedule_ratio", ratio, "it must be more than 0");
+  if (max_duration.value() == 0 || ScaledTime(max_duration, ratio).value() > 0) return absl::OkStatus();
+  return Bad("scale_schedule_ratio", ratio, absl::StrCat("it makes max_duration (", max_duration.ToString(), ") 0"));
+}
+
 absl::Status ValidateDuration(absl::string_view field, const Time& duration, const TrainerOptions& options) {
   if (duration.unit() == TimeUnit::kDuration)
     return Bad(field, duration.ToString(),
@@ -143,17 +141,19 @@ absl::Status ValidateDuration(absl::string_view field, const Time& duration, con
   return ValidateUnit(field, duration, options);
 }
 
-Time ScaledMaxDuration(const TrainerOptions& options) {
-  const Time& time = options.max_duration;
+Time ScaledTime(const Time& time, double ratio) {
   if (time.unit() == TimeUnit::kDuration) return time;
-  return Time(static_cast<int64_t>(time.value() * options.scale_schedule_ratio), time.unit());
+  return Time(static_cast<int64_t>(time.value() * ratio), time.unit());
+}
+
+Time ScaledMaxDuration(const TrainerOptions& options) {
+  return ScaledTime(options.max_duration, options.scale_schedule_ratio);
 }
 
 absl::Status Validate(const TrainerOptions& options, int world_size) {
   if (options.model == nullptr && !options.make_model) return absl::InvalidArgumentError("model: required");
   if (options.model != nullptr && options.make_model)
     return absl::InvalidArgumentError("make_model: the model is given, too; give one of them");
-  if (!options.make_optimizer) return absl::InvalidArgumentError("optimizers: required");
   if (options.device_train_microbatch_size < 0 && options.device_train_microbatch_size != kAutoMicrobatch)
     return Bad("device_train_microbatch_size", options.device_train_microbatch_size,
                "it must be at least 1, 0 for the whole batch, or auto");
@@ -165,8 +165,9 @@ absl::Status Validate(const TrainerOptions& options, int world_size) {
   RETURN_IF_ERROR(ValidateElastic(options));
   RETURN_IF_ERROR(ValidateMesh(options, world_size));
   RETURN_IF_ERROR(ValidateTimes(options));
-  RETURN_IF_ERROR(ValidateEvaluators(options.evaluators));
-  return ValidateData(options.train, world_size / options.tensor_parallel_degree);
+  RETURN_IF_ERROR(ValidateEvaluators(options.evaluators, options));
+  if (options.train.dataset == nullptr) return absl::OkStatus();
+  return ValidateTrainData(options.train, world_size / options.tensor_parallel_degree);
 }
 
 }  // namespace composer

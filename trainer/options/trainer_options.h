@@ -1,6 +1,6 @@
 // These options define a Trainer. Names and defaults are those of Composer's Trainer arguments (mosaicml
-// composer/trainer/trainer.py), except that make_optimizer is required, seed is 0 (there: drawn), save.autoresume is
-// true, and checkpoints are named ep{epoch}-ba{batch}.
+// composer/trainer/trainer.py), except that seed is 0 (there: drawn), save.autoresume is true, and checkpoints are named
+// ep{epoch}-ba{batch}.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "base/time.h"
+#include "checkpoint/format/ignored_keys.h"
 #include "checkpoint/format/run_identity.h"
 #include "storage/file_system.h"
 #include "storage/object_store.h"
@@ -22,6 +24,7 @@
 #include "trainer/core/communicator.h"
 #include "trainer/core/dataset.h"
 #include "trainer/core/engine.h"
+#include "trainer/core/event.h"
 #include "trainer/core/logger.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/core/state.h"
@@ -54,7 +57,8 @@ struct EvaluatorOptions {
   std::shared_ptr<const Dataset> dataset;
   int64_t batch_size = 256;  // per rank
   int64_t subset_num_batches = -1;
-  Time eval_interval = Time::Epochs(1);  // count 0: only on request
+  // A time with count 0 means only on request. A function is asked at BATCH_END, EPOCH_END, ITERATION_END and FIT_END.
+  Interval eval_interval = Time::Epochs(1);
   // Selects among the model's evaluation metrics: regular expressions that match anywhere in the name, ignoring case.
   // Empty selects all.
   std::vector<std::string> metric_names;
@@ -74,7 +78,8 @@ struct ResumePoint {
 
 struct SaveOptions {
   std::string save_folder;  // a path, or a URL that open_store knows; "": no checkpoints
-  Time save_interval = Time::Epochs(1);
+  // A function is asked at BATCH_CHECKPOINT, EPOCH_CHECKPOINT and ITERATION_CHECKPOINT; a batch is saved once.
+  Interval save_interval = Time::Epochs(1);
   int save_num_checkpoints_to_keep = -1;  // -1: all
   bool autoresume = true;                 // start from the newest valid checkpoint of save_folder, if any
   bool save_overwrite = false;            // replace valid checkpoints of the same step that another run wrote
@@ -82,7 +87,7 @@ struct SaveOptions {
   std::string save_latest = "latest";     // the file that holds the newest checkpoint's name, for people; "": none
   bool save_async = true;                 // copy the state, then train on while it is written
   SaveOverlap save_overlap = SaveOverlap::kWait;
-  std::vector<std::string> save_ignore_keys;  // fnmatch patterns over tensor names and small keys; see saved_state.h
+  IgnoredKeys save_ignore_keys;  // of tensor names and small keys; see saved_state.h
   // If true, a failed save is logged as a warning and ends these saves instead of the run; the supervision is not
   // notified, and the newest checkpoint is chosen without reading it (complete_choice.h). For storage that may
   // disappear at any time.
@@ -99,8 +104,9 @@ struct LoadOptions {
   std::string load_path;           // a checkpoint, a folder of them or a run's folder (its newest valid one); "": none
   bool load_weights_only = false;  // load only the model's tensors; the run begins at batch 0
   bool load_strict_model_weights = true;             // false: missing and unexpected tensors of the model are ignored
-  std::vector<std::string> load_ignore_keys;         // fnmatch patterns: "model/head.*", "optimizer/*", "timestamp"
-  std::vector<std::string> load_exclude_algorithms;  // algorithms whose state is not loaded
+  IgnoredKeys load_ignore_keys;                      // "model/head.*", "optimizer/*", "timestamp"
+  std::vector<std::string> load_exclude_algorithms;  // algorithms whose state is not loaded and that
+                                                     // are not added because the checkpoint requires them
   StoreOpener open_store;                            // for a load_path that is a URL; empty: paths only
 };
 
@@ -111,15 +117,21 @@ struct TrainerOptions {
   // Alternative to `model`: makes it. The trainer then builds it without memory for its parameters and gives each rank
   // only the values of its pieces, the same on any number of ranks, sharded or not (init/deferred_init.h).
   std::function<std::shared_ptr<Model>()> make_model;
-  TrainDataOptions train;
+  TrainDataOptions train;  // without a dataset Fit must be given one; a trainer that only evaluates needs none
   std::vector<EvaluatorOptions> evaluators;
-  // Called with the model's final parameters; required.
+  // Called with the model's final parameters. Empty means DecoupledSGDW(0.1), with a warning from Fit, as in Composer.
   OptimizerFactory make_optimizer;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
+  // If set, the schedulers step every batch, or every epoch, whatever their own specs say; it is an error for a schedule
+  // that has no such choice (core/scheduler.h, StepEveryBatch).
+  std::optional<bool> step_schedulers_every_batch;
   double scale_schedule_ratio = 1;  // of max_duration and of the schedules
   Time max_duration;      // > 0; not dur, nor iter without iteration_length. Default 0: Fit's duration decides
   Time iteration_length;  // epochs or tokens per iteration; 0: no iterations
   std::vector<std::unique_ptr<Algorithm>> algorithms;
+  // Makes an algorithm that a checkpoint names because it changed the model (Algorithm::required_on_load) and that
+  // `algorithms` lacks. Null: such a checkpoint is an error.
+  std::function<absl::StatusOr<std::unique_ptr<Algorithm>>(const AlgorithmOrigin&)> make_algorithm;
   EngineOptions engine;  // algorithm_passes, log_traces
   std::vector<std::unique_ptr<Callback>> callbacks;
   std::vector<GenerateCallback> generate;  // texts to log at intervals; the model must be a CausalDecoder
@@ -187,17 +199,43 @@ inline constexpr int64_t kAutoMicrobatch = -1;
 
 inline constexpr int kDefaultVirtualShards = -1;
 
-// FitOptions are what one Fit call may set; unset fields stay as they are. Source: mosaicml
-// composer/trainer/trainer.py, fit().
+// FitOptions are what one Fit call may set; unset fields stay as they are, and what is set stays for later calls.
+// Source: mosaicml composer/trainer/trainer.py, fit().
 struct FitOptions {
   std::optional<Time> duration;  // trains this much longer, from the current position
   bool reset_time = false;       // the timestamp and max_duration start over
   std::optional<int64_t> device_train_microbatch_size;
   std::optional<Precision> precision;
+  // Other training data. Without a batch size it keeps the one so far. In the middle of an epoch training goes on after
+  // as many samples of the new data as were seen of the old. Checkpoints from then on belong to this data: a run resumes
+  // from them with it alone.
+  std::optional<TrainDataOptions> train;
+  std::optional<int64_t> train_subset_num_batches;  // batches per epoch; -1: all
+  std::optional<std::vector<EvaluatorOptions>> evaluators;
+  std::optional<Interval> eval_interval;           // of every evaluator
+  std::optional<int64_t> eval_subset_num_batches;  // of every evaluator; -1: all
+  std::optional<std::vector<std::unique_ptr<Scheduler>>> schedulers;
+  // These two need `schedulers`. The ratio, 1 if not given, scales them and this Fit's max_duration.
+  std::optional<double> scale_schedule_ratio;
+  std::optional<bool> step_schedulers_every_batch;
+};
+
+// EvalOptions are what one Eval call may set. Source: mosaicml composer/trainer/trainer.py, eval().
+struct EvalOptions {
+  std::vector<EvaluatorOptions> evaluators;   // empty: the trainer's
+  std::optional<int64_t> subset_num_batches;  // of every evaluator; -1: all
 };
 
 // Returns max_duration x scale_schedule_ratio, in whole counts.
 Time ScaledMaxDuration(const TrainerOptions& options);
+
+// Returns a time x ratio, in whole counts; shares of a run stay.
+Time ScaledTime(const Time& time, double ratio);
+
+// These return kInvalidArgument naming the field, its value and what is allowed; data_ranks see different samples.
+absl::Status ValidateTrainData(const TrainDataOptions& train, int data_ranks);
+absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators, const TrainerOptions& options);
+absl::Status ValidateScaleScheduleRatio(double ratio, const Time& max_duration);
 
 // Checks that a run can last this long. Returns kInvalidArgument naming the field and what is allowed.
 absl::Status ValidateDuration(absl::string_view field, const Time& duration, const TrainerOptions& options);

@@ -12,9 +12,9 @@
 namespace composer {
 namespace {
 
-absl::Status Choose(CheckpointPlace& place, RankExchange& exchange) {
+absl::Status Choose(CheckpointPlace& place, RankExchange& exchange, VerifyDepth depth) {
   if (!place.checkpoint.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const CheckpointChoice choice, ChooseCheckpoint(*place.store, exchange));
+  ASSIGN_OR_RETURN(const CheckpointChoice choice, ChooseCheckpoint(*place.store, exchange, depth));
   for (const std::string& reason : choice.refused) LOG(WARNING) << "checkpoint refused: " << reason;
   place.checkpoint = choice.checkpoint;
   return choice.checkpoint.empty()
@@ -24,8 +24,8 @@ absl::Status Choose(CheckpointPlace& place, RankExchange& exchange) {
 
 LoadSelection SelectionOf(const LoadOptions& load) {
   LoadSelection selection;
-  selection.ignore = StripStatePrefix(load.load_ignore_keys);
-  if (load.load_weights_only) selection.ignore.push_back("optimizer/*");
+  selection.ignore = load.load_ignore_keys.WithoutStatePrefix();
+  if (load.load_weights_only) selection.ignore.Add({"optimizer/*"});
   selection.allow_missing = selection.allow_unexpected = !load.load_strict_model_weights;
   return selection;
 }
@@ -42,7 +42,7 @@ absl::StatusOr<std::string> LoadFromPath(const LoadOptions& load, RankExchange& 
                                          SavedDataSettings& data, ByteExchange* bytes) {
   absl::StatusOr<CheckpointPlace> place = FindCheckpointPlace(load.load_path, load.open_store);
   if (!place.ok()) return Annotate(place.status(), "load_path");
-  RETURN_IF_ERROR(Annotate(Choose(*place, exchange), "load_path"));
+  RETURN_IF_ERROR(Annotate(Choose(*place, exchange, VerifyDepth::kEverything), "load_path"));
   if (bytes != nullptr) {
     ASSIGN_OR_RETURN(const SharingDecision sharing, AgreeOnSharing(exchange, IsRemotePlace(load.load_path)));
     if (!sharing.share) bytes = nullptr;
@@ -54,6 +54,16 @@ absl::StatusOr<std::string> LoadFromPath(const LoadOptions& load, RankExchange& 
   if (!load.load_weights_only)
     RETURN_IF_ERROR(Annotate(RestoreSmallState(dict->small, load.load_exclude_algorithms, state, data), location));
   return location;
+}
+
+// Reads the frames of checkpoints only: if bytes of the newest turn out to be damaged, the one before it is the same
+// run's and requires the same.
+absl::StatusOr<CheckpointRequirements> RequirementsOfPath(const LoadOptions& load, RankExchange& exchange) {
+  absl::StatusOr<CheckpointPlace> place = FindCheckpointPlace(load.load_path, load.open_store);
+  if (!place.ok()) return Annotate(place.status(), "load_path");
+  RETURN_IF_ERROR(Annotate(Choose(*place, exchange, VerifyDepth::kFrame), "load_path"));
+  absl::StatusOr<CheckpointRequirements> required = ReadRequirements(*place->store, place->checkpoint, exchange);
+  return required.ok() ? required : Annotate(required.status(), "load_path");
 }
 
 absl::Status LoadCheckpointCallback::Run(Event event, State& state, Logger& logger) {

@@ -11,6 +11,7 @@
 #include "checkpoint/exchange/rank_exchange.h"
 #include "trainer/core/callback.h"
 #include "trainer/options/trainer_options.h"
+#include "trainer/resume/required_algorithms.h"
 #include "trainer/resume/saved_state.h"
 
 namespace composer {
@@ -22,6 +23,9 @@ namespace composer {
 // itself.
 absl::StatusOr<std::string> LoadFromPath(const LoadOptions& load, RankExchange& exchange, State& state,
                                          SavedDataSettings& data, ByteExchange* bytes = nullptr);
+
+// Returns what the checkpoint that LoadFromPath takes requires to be loaded; its errors are the same.
+absl::StatusOr<CheckpointRequirements> RequirementsOfPath(const LoadOptions& load, RankExchange& exchange);
 
 // Source: mosaicml composer/callbacks/load_checkpoint.py.
 class LoadCheckpointCallback final : public Callback {

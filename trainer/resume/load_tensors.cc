@@ -43,10 +43,10 @@ std::string PassedOver(const std::string& key, size_t count) {
 }  // namespace
 
 AlgorithmLoadPlan PlanAlgorithmLoad(const std::vector<std::string>& keys, const Manifest& manifest,
-                                    const std::vector<std::string>& ignore, const AlgorithmSelection& wanted) {
+                                    const IgnoredKeys& ignore, const AlgorithmSelection& wanted) {
   AlgorithmLoadPlan plan;
   const Groups groups = GroupTensors(manifest);
-  const auto ignored = [&](const std::string& name) { return Matches(ignore, name); };
+  const auto ignored = [&](const std::string& name) { return ignore.Has(name); };
   const auto is_wanted = [&](const std::string& key) {
     const auto group = groups.find(key);
     return !wanted.weights_only && !ignored(key) && !Matches(wanted.exclude, NameOf(key)) &&
@@ -74,7 +74,7 @@ absl::StatusOr<StateDict> LoadTensors(ObjectStore& store, const std::string& che
     const AlgorithmLoadPlan plan = PlanAlgorithmLoad(keys, manifest, selected.ignore, wanted);
     for (size_t i = 0; i < keys.size(); ++i)
       RETURN_IF_ERROR(Annotate(state.algorithms[i]->PrepareLoad(plan.states[i]), keys[i]));
-    selected.ignore.insert(selected.ignore.end(), plan.ignore.begin(), plan.ignore.end());
+    selected.ignore.Add(plan.ignore);
     for (const std::string& warning : plan.warnings) {
       if (state.rank == 0) LOG(WARNING) << store.Location(checkpoint) << ": " << warning;
     }

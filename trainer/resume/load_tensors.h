@@ -38,7 +38,7 @@ struct AlgorithmLoadPlan {
 };
 // The function is pure. `keys` are AlgorithmKeys of the run; `ignore` has the selection's patterns.
 AlgorithmLoadPlan PlanAlgorithmLoad(const std::vector<std::string>& keys, const Manifest& manifest,
-                                    const std::vector<std::string>& ignore, const AlgorithmSelection& wanted);
+                                    const IgnoredKeys& ignore, const AlgorithmSelection& wanted);
 
 // Calls LoadCheckpoint into the live tensors of state and returns the small state; the caller must call
 // RestoreSmallState. Algorithms are prepared by the plan, even if the load then fails. `inspect` sees the manifest

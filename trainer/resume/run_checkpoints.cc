@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/resume/run_checkpoints.h"
 
+#include <algorithm>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <utility>
 
@@ -57,11 +58,11 @@ absl::Status RunCheckpoints::OpenFolder() {
 
 StateDict RunCheckpoints::Collect(const State& state) const {
   StateDict dict = SavedTensors(state, options_.save_weights_only);
-  const std::vector<std::string> ignored = StripStatePrefix(options_.save_ignore_keys);
-  std::erase_if(dict.tensors, [&](const auto& item) { return Matches(ignored, item.first); });
-  std::erase_if(dict.sharded, [&](const ShardedTensor& tensor) { return Matches(ignored, tensor.name); });
+  const IgnoredKeys ignored = options_.save_ignore_keys.WithoutStatePrefix();
+  std::erase_if(dict.tensors, [&](const auto& item) { return ignored.Has(item.first); });
+  std::erase_if(dict.sharded, [&](const ShardedTensor& tensor) { return ignored.Has(tensor.name); });
   for (auto& [key, json] : SavedSmallState(state, data_, options_.save_weights_only)) {
-    if (!Matches(ignored, key)) dict.small[key] = std::move(json);
+    if (!ignored.Has(key)) dict.small[key] = std::move(json);
   }
   return dict;
 }
@@ -106,11 +107,15 @@ absl::Status RunCheckpoints::CheckFolder(const State& state) {
 
 bool RunCheckpoints::IsDue(Event event, const State& state) const {
   if (!saves()) return false;
-  const TimeUnit unit = options_.save_interval.unit();
+  if (const Interval::Function& is_due = options_.save_interval.is_due(); is_due != nullptr) {
+    const bool is_saved = last_saved_.has_value() && last_saved_->batch == state.timestamp.batch;
+    return is_due(state, event) && !is_saved;
+  }
+  const TimeUnit unit = options_.save_interval.every().unit();
   const Event when = unit == TimeUnit::kEpoch       ? Event::kEpochCheckpoint
                      : unit == TimeUnit::kIteration ? Event::kIterationCheckpoint
                                                     : Event::kBatchCheckpoint;
-  const Time interval = CountedInterval(options_.save_interval, state.max_duration, state.batches_per_epoch);
+  const Time interval = CountedInterval(options_.save_interval.every(), state.max_duration, state.batches_per_epoch);
   // An interval that is a fraction of a run in epochs may fall on the end of one. The save then waits for EPOCH_END,
   // where algorithms have their last word (EMA in epochs).
   const bool waits = unit == TimeUnit::kDuration && state.max_duration.unit() == TimeUnit::kEpoch;
@@ -177,7 +182,15 @@ void RunCheckpoints::Report(const SaveOutcome& outcome) {
   if (options_.best_effort) return ReportBestEffort(outcome);
   ThrowIfError(Annotate(outcome.location.status(), "saving a checkpoint"));
   last_location_ = *outcome.location;
+  saved_.push_back(last_location_);
   supervision_.OnCheckpointSaved(last_location_, outcome.step.batch);
+}
+
+std::vector<std::string> RunCheckpoints::saved_locations() const {
+  const size_t keep = options_.save_num_checkpoints_to_keep < 0
+                          ? saved_.size()
+                          : static_cast<size_t>(options_.save_num_checkpoints_to_keep);
+  return {saved_.end() - static_cast<std::ptrdiff_t>(std::min(keep, saved_.size())), saved_.end()};
 }
 
 void RunCheckpoints::ReportBestEffort(const SaveOutcome& outcome) {

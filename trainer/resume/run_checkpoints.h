@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "checkpoint/folder/folder_lease.h"
@@ -26,6 +27,7 @@
 #include "trainer/core/supervision.h"
 #include "trainer/options/trainer_options.h"
 #include "trainer/resume/first_state.h"
+#include "trainer/resume/required_algorithms.h"
 #include "trainer/resume/saved_state.h"
 
 namespace composer {
@@ -46,6 +48,12 @@ class RunCheckpoints {
   absl::Status Open(const State& state);
   // Lets others have the folder without waiting for this run: nothing is saved from now on.
   void ReleaseFolder();
+
+  // Returns what Newest requires to be loaded, or, when there is none, load_path; empty without both. To be asked after
+  // Open and before the model is made.
+  absl::StatusOr<CheckpointRequirements> Requirements(const LoadOptions& load);
+  // The same of Newest alone.
+  absl::StatusOr<CheckpointRequirements> NewestRequirements();
 
   // With autoresume and a save_folder, returns the newest checkpoint that has not been refused, the same on all ranks;
   // those refused are named in a warning with the reason. Its tensors' bytes are verified when it is loaded. Returns
@@ -70,7 +78,7 @@ class RunCheckpoints {
 
   void SetDataSettings(const SavedDataSettings& data) { data_ = data; }
 
-  // Epoch intervals fire at kEpochCheckpoint, those in iterations at kIterationCheckpoint, all others at
+  // A function decides for itself, but a batch is saved once. Epoch intervals fire at kEpochCheckpoint, those in iterations at kIterationCheckpoint, all others at
   // kBatchCheckpoint.
   bool IsDue(Event event, const State& state) const;
   // Begins the save of this very batch and epoch, unless it is saved or being saved already; does nothing without a
@@ -94,6 +102,8 @@ class RunCheckpoints {
 
   // Returns the last checkpoint that this run saved; "" if there is none.
   const std::string& last_location() const { return last_location_; }
+  // Returns the checkpoints that this object has committed and that retention has left, the oldest first.
+  std::vector<std::string> saved_locations() const;
 
  private:
   absl::Status OpenFolder();
@@ -128,6 +138,7 @@ class RunCheckpoints {
   SavedDataSettings data_;
   std::optional<CheckpointName> last_saved_;  // or being saved
   std::string last_location_;
+  std::vector<std::string> saved_;          // all that are committed
   std::optional<CheckpointChoice> choice_;  // the result of Newest
   std::optional<FirstState> first_state_;   // kept while a checkpoint may turn out to be damaged
   bool verifies_first_ = false;             // there is no memory for first_state_, so checkpoints are read twice

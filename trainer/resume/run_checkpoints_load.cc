@@ -42,6 +42,18 @@ absl::StatusOr<std::optional<CheckpointName>> RunCheckpoints::Newest() {
   return CheckpointName::Parse(choice_->checkpoint);
 }
 
+absl::StatusOr<CheckpointRequirements> RunCheckpoints::NewestRequirements() {
+  ASSIGN_OR_RETURN(const std::optional<CheckpointName> newest, Newest());
+  if (!newest.has_value()) return CheckpointRequirements{};
+  return ReadRequirements(*folder_, newest->ToString(), exchange_);
+}
+
+absl::StatusOr<CheckpointRequirements> RunCheckpoints::Requirements(const LoadOptions& load) {
+  ASSIGN_OR_RETURN(const std::optional<CheckpointName> newest, Newest());
+  if (newest.has_value()) return NewestRequirements();
+  return load.load_path.empty() ? CheckpointRequirements{} : RequirementsOfPath(load, exchange_);
+}
+
 absl::Status RunCheckpoints::KeepFirstState(const State& state) {
   if (options_.best_effort || first_state_.has_value() || verifies_first_) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::optional<CheckpointName> newest, Newest());

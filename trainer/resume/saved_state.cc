@@ -7,9 +7,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "checkpoint/format/ignored_keys.h"
 #include "checkpoint/format/reshard.h"
-#include "checkpoint/load/reader.h"
 #include "trainer/core/model_sharding.h"
+#include "trainer/resume/required_algorithms.h"
 
 namespace composer {
 namespace {
@@ -61,6 +62,17 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
   if (shards != json.end() && !shards->is_number_integer())
     return absl::DataLossError("the checkpoint's data settings: virtual_shards is not a number");
   data.virtual_shards = shards == json.end() ? 0 : shards->get<int64_t>();
+  return absl::OkStatus();
+}
+
+absl::Status Freeze(const std::string& text, const Model& model) {
+  const auto names = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!names.is_array()) return absl::DataLossError("the checkpoint's names of frozen parameters are no list");
+  const auto params = model.named_parameters();
+  for (const auto& name : names) {
+    const at::Tensor* param = name.is_string() ? params.find(name.get<std::string>()) : nullptr;
+    if (param != nullptr) param->set_requires_grad(false);
+  }
   return absl::OkStatus();
 }
 
@@ -153,17 +165,11 @@ StateDict SavedTensors(const State& state, bool weights_only) {
   return dict;
 }
 
-std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns) {
-  constexpr absl::string_view kPrefix = "state/";
-  for (std::string& pattern : patterns) {
-    if (absl::StartsWith(pattern, kPrefix)) pattern.erase(0, kPrefix.size());
-  }
-  return patterns;
-}
-
 SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bool weights_only) {
   SmallState small;
   small["timestamp"] = state.timestamp.ToJson();
+  if (std::string required = RequiredAlgorithms(state.algorithms); !required.empty() && state.rank == 0)
+    small[kRequiredAlgorithmsKey] = std::move(required);
   if (weights_only) return small;
   small["data"] = nlohmann::json{{"global_train_batch_size", data.global_train_batch_size},
                                  {"dataset_size", data.dataset_size},
@@ -179,6 +185,11 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
     if (std::string json = state.schedulers[i]->SaveState(); !json.empty())
       small[absl::StrCat("schedulers/", i)] = std::move(json);
   }
+  nlohmann::json frozen = nlohmann::json::array();
+  for (const auto& item : state.model->named_parameters()) {
+    if (!item.value().requires_grad()) frozen.push_back(item.key());
+  }
+  if (!frozen.empty() && state.rank == 0) small["frozen"] = frozen.dump();
   SaveParts("callbacks/", state.callbacks, small);
   SaveParts(kAlgorithms, state.algorithms, small);
   return small;
@@ -205,6 +216,7 @@ absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::s
   if (state.scaler) {
     RETURN_IF_ERROR(restore("scaler", [&](const std::string& json) { return state.scaler->LoadState(json); }));
   }
+  RETURN_IF_ERROR(restore("frozen", [&](const std::string& json) { return Freeze(json, *state.model); }));
   RETURN_IF_ERROR(restore("nan", [&](const std::string& json) { return state.nan.LoadState(json); }));
   if (state.auto_microbatch) {
     RETURN_IF_ERROR(

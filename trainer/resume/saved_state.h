@@ -1,7 +1,7 @@
 // This says what a checkpoint saves of a run, and how it is restored.
 //
 // Saved are model parameters and buffers (rank 0's), optimizer state, timestamp, seed, data settings, gradient scaler,
-// microbatch size, states of schedulers, callbacks and algorithms, tensors of algorithms. Schedules, sample order and
+// microbatch size, names of frozen parameters, states of schedulers, callbacks and algorithms, tensors of algorithms. Schedules, sample order and
 // random numbers are not saved, since they are functions of the timestamp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -37,15 +37,13 @@ StateDict SavedTensors(const State& state, bool weights_only);
 // Returns the algorithms' keys, `algorithms/<name>`, in their order: a second one of a name is `algorithms/<name>#2`.
 std::vector<std::string> AlgorithmKeys(const State& state);
 
-// Removes the prefix `state/` with which Composer's names of what to ignore begin; ours have none.
-std::vector<std::string> StripStatePrefix(std::vector<std::string> patterns);
-
 // Returns key -> JSON: timestamp, data, configuration, scaler, auto_microbatch, schedulers/<i>, callbacks/<name>,
-// algorithms/<name>; with weights_only just `timestamp`.
+// algorithms/<name>, frozen (a list of names of parameters), required_algorithms (required_algorithms.h); with weights_only just `timestamp` and that.
 std::map<std::string, std::string> SavedSmallState(const State& state, const SavedDataSettings& data,
                                                    bool weights_only);
 
-// Restores the small state. A missing key leaves its part of the state unchanged. exclude_algorithms has fnmatch
+// Restores the small state. A missing key leaves its part of the state unchanged. Parameters that were frozen are frozen
+// again; the caller must know which ones can be thawed. exclude_algorithms has fnmatch
 // patterns of names whose state is ignored. Returns kDataLoss when a value cannot be read.
 absl::Status RestoreSmallState(const std::map<std::string, std::string>& small,
                                const std::vector<std::string>& exclude_algorithms, State& state,

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "tests/trainer/callbacks/callback_fixture.h"
 #include "trainer/callbacks/stops/early_stopper.h"
@@ -126,6 +127,20 @@ TEST_F(StopperTest, EarlyStopperTakesAnyNumberOverNaNAlsoFromACheckpoint) {
   ASSERT_TRUE(second.LoadState(first.SaveState()).ok());
   EXPECT_FALSE(Epoch(second, kAccuracy, 0.1));
   EXPECT_TRUE(Epoch(second, kAccuracy, NAN));
+}
+
+TEST_F(StopperTest, AFunctionMayCompare) {
+  const auto nearer_to_one = [](double a, double b) { return std::abs(a - 1) < std::abs(b - 1); };
+  EarlyStopper early({.monitor = kAccuracy, .min_delta = 0.125, .patience = Time::Epochs(0), .compare = nearer_to_one});
+  EXPECT_FALSE(Epoch(early, kAccuracy, 3));
+  EXPECT_FALSE(Epoch(early, kAccuracy, 0.5));
+  EXPECT_FALSE(Epoch(early, kAccuracy, 1.25));
+  EXPECT_TRUE(Epoch(early, kAccuracy, 1.1875)) << "nearer, but by less than min_delta";
+  state_.stop_requested = false;
+  ThresholdStopper at_least({.monitor = kAccuracy, .threshold = 0.75, .compare = std::greater_equal<double>()});
+  EXPECT_FALSE(Epoch(at_least, kAccuracy, NAN));
+  EXPECT_FALSE(Epoch(at_least, kAccuracy, 0.5));
+  EXPECT_TRUE(Epoch(at_least, kAccuracy, 0.75));
 }
 
 TEST_F(StopperTest, ThresholdStopperStopsPastTheThreshold) {

@@ -29,6 +29,10 @@ class Recorder final : public Callback {
     if (name_ == "Throws") throw std::runtime_error("no");
     return result_;
   }
+  absl::Status PostClose() override {
+    calls_->push_back(name_ + ":post_close");
+    return absl::InternalError("only logged");
+  }
 
  private:
   std::string name_;
@@ -186,6 +190,7 @@ TEST(Engine, ClosesEachCallbackOnceAlsoAfterErrors) {
       std::make_unique<Recorder>("Fails", EventSet::All(), &calls, absl::InternalError("disk full")));
   state.callbacks.push_back(std::make_unique<Recorder>("Throws", EventSet{}, &calls));
   state.callbacks.push_back(std::make_unique<Recorder>("Fine", EventSet{}, &calls));
+  state.callbacks.push_back(std::make_unique<Recorder>("Too", EventSet{}, &calls));
   {
     Engine engine(state, logger);
     EXPECT_FALSE(engine.Run(Event::kInit).ok());
@@ -193,7 +198,8 @@ TEST(Engine, ClosesEachCallbackOnceAlsoAfterErrors) {
     engine.Close();
     EXPECT_EQ(engine.Run(Event::kFitStart).code(), absl::StatusCode::kFailedPrecondition);
   }
-  EXPECT_EQ(calls, (Calls{"Fails:init", "Fails:close", "Throws:close", "Fine:close"}));
+  EXPECT_EQ(calls, (Calls{"Fails:init", "Fails:close", "Throws:close", "Fine:close", "Too:close", "Fine:post_close",
+                          "Too:post_close"}));
 }
 
 TEST(Engine, ItsDestructorCallsNobody) {

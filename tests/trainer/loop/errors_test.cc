@@ -217,9 +217,7 @@ TEST(Errors, BadOptionsAreNamed) {
   };
   for (const Case& test :
        std::vector<Case>{{"train_dataloader: the dataset is empty", [](auto& o) { o.train.dataset = MakeRows(0); }},
-                         {"train_dataloader: required", [](auto& o) { o.train.dataset = nullptr; }},
                          {"model: required", [](auto& o) { o.model = nullptr; }},
-                         {"optimizers: required", [](auto& o) { o.make_optimizer = nullptr; }},
                          {"global_train_batch_size: required", [](auto& o) { o.train.global_train_batch_size = 0; }},
                          {"global_train_batch_size: -1", [](auto& o) { o.train.global_train_batch_size = -1; }},
                          {"device_train_microbatch_size: -2", [](auto& o) { o.device_train_microbatch_size = -2; }},

@@ -49,8 +49,8 @@ TEST(FitAgain, ResetTimeBeginsAnew) {
 TEST(FitAgain, WhatIsRefusedChangesNothing) {
   const auto trainer = Make(SmallRun());
   ASSERT_TRUE(trainer->Fit().ok());
-  const auto refused = [&](const FitOptions& options) {
-    EXPECT_EQ(trainer->Fit(options).code(), absl::StatusCode::kInvalidArgument);
+  const auto refused = [&](FitOptions options) {
+    EXPECT_EQ(trainer->Fit(std::move(options)).code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(trainer->state().timestamp.batch, 10);
     EXPECT_EQ(trainer->state().max_duration, Time::Epochs(2));
     EXPECT_EQ(trainer->state().precision, Precision::kFp32);

@@ -27,11 +27,12 @@ class EarlyStopper final : public Callback {
     Better better = Better::kByName;
     double min_delta = 0;
     Time patience = Time::Epochs(1);
+    Comparison compare;  // in place of `better`; the values must then differ by more than min_delta. May be empty
   };
   explicit EarlyStopper(const Options& options)
       : options_(options),
         metric_(options.monitor, options.better,
-                options.patience.unit() == TimeUnit::kEpoch ? LookAt::kEpochEnd : LookAt::kBatchEnd) {}
+                options.patience.unit() == TimeUnit::kEpoch ? LookAt::kEpochEnd : LookAt::kBatchEnd, options.compare) {}
 
   std::string name() const override { return "EarlyStopper"; }
   EventSet events() const override { return {Event::kBatchEnd, Event::kEpochEnd, Event::kEvalEnd, Event::kFitEnd}; }

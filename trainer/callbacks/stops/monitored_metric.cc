@@ -23,13 +23,15 @@ std::string MonitoredName(absl::string_view monitor, absl::string_view dataloade
   return absl::StrCat("metrics/", dataloader_label, "/", monitor);
 }
 
-MonitoredMetric::MonitoredMetric(std::string name, Better better, LookAt look_at)
+MonitoredMetric::MonitoredMetric(std::string name, Better better, LookAt look_at, Comparison compare)
     : name_(std::move(name)),
       less_is_better_(better == Better::kByName ? LessIsBetterByName(name_) : better == Better::kLess),
-      look_at_(look_at) {}
+      look_at_(look_at),
+      compare_(std::move(compare)) {}
 
 bool MonitoredMetric::IsBetter(double a, double b, double margin) const {
   if (std::isnan(a) || std::isnan(b)) return !std::isnan(a);
+  if (compare_ != nullptr) return compare_(a, b) && (margin == 0 || std::abs(a - b) > margin);
   return less_is_better_ ? b - a > margin : a - b > margin;
 }
 

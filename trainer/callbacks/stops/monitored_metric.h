@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@
 namespace composer {
 
 enum class Better { kByName, kLess, kGreater };
+
+// Returns whether the first value is better than the second. It must answer the same on every rank. Composer's `comp`.
+using Comparison = std::function<bool(double candidate, double reference)>;
 
 // Returns true for names that contain loss, error, perplexity (Composer's list) or entropy (missing there, so that
 // CrossEntropy was expected to rise), in any case.
@@ -29,10 +33,13 @@ enum class LookAt { kBatchEnd, kEpochEnd };
 class MonitoredMetric {
  public:
   // name is that of any logged metric: "loss/train/total" or "metrics/eval/MulticlassAccuracy".
-  explicit MonitoredMetric(std::string name, Better better = Better::kByName, LookAt look_at = LookAt::kBatchEnd);
+  // `compare` takes the place of `better`, unless it is empty.
+  explicit MonitoredMetric(std::string name, Better better = Better::kByName, LookAt look_at = LookAt::kBatchEnd,
+                           Comparison compare = nullptr);
 
   const std::string& name() const { return name_; }
-  // Returns whether a is better than b by more than margin. Every number is better than NaN.
+  // Returns whether a is better than b by more than margin, in absolute terms with a Comparison (unless margin is 0:
+  // then the Comparison alone decides). Every number is better than NaN.
   bool IsBetter(double a, double b, double margin) const;
   // Returns a new value, or nullopt when there is none. metrics/<label>/… have one at the end of each evaluation with
   // that label. Others have one at the end of each epoch, or at a batch end; at a batch end only when the value differs
@@ -44,6 +51,7 @@ class MonitoredMetric {
   std::string name_;
   bool less_is_better_;
   LookAt look_at_;
+  Comparison compare_;
   bool of_evaluation_ = false;  // known to be an evaluation's: batches and epochs have no new value of it
   bool seen_ = false;
   double last_ = std::numeric_limits<double>::quiet_NaN();

@@ -19,10 +19,12 @@ class ThresholdStopper final : public Callback {
     double threshold = 0;
     Better better = Better::kByName;
     bool stop_on_batch = false;
+    Comparison compare;  // of the value with the threshold, in place of `better`. May be empty
   };
   explicit ThresholdStopper(const Options& options)
       : options_(options),
-        metric_(options.monitor, options.better, options.stop_on_batch ? LookAt::kBatchEnd : LookAt::kEpochEnd) {}
+        metric_(options.monitor, options.better, options.stop_on_batch ? LookAt::kBatchEnd : LookAt::kEpochEnd,
+                options.compare) {}
 
   std::string name() const override { return "ThresholdStopper"; }
   EventSet events() const override { return {Event::kBatchEnd, Event::kEpochEnd, Event::kEvalEnd, Event::kFitEnd}; }

@@ -237,7 +237,10 @@ void FlatShard::ExposeGradients(absl::Span<float> tail) {
   const torch::NoGradGuard no_grad;
   if (replicating_ != nullptr) replicating_->Wait();
   replicating_.reset();
-  for (size_t i = 0; i < params_.size(); ++i) params_[i].mutable_grad() = gradient_pieces_[i];
+  for (size_t i = 0; i < params_.size(); ++i) {
+    at::Tensor& grad = params_[i].mutable_grad();
+    grad = params_[i].requires_grad() ? gradient_pieces_[i] : at::Tensor();
+  }
   if (tail.empty()) return;
   at::from_blob(tail.data(), {static_cast<int64_t>(tail.size())}, at::kFloat)
       .copy_(gradient_.narrow(0, layout_.shard_numel, options_.tail_length));

@@ -66,8 +66,8 @@ class FlatShard {
   // Waits for the reduce-scatter and adds the result to the shard's gradient; `first` replaces the gradient instead,
   // `last` also starts the sum over replicas.
   void FinishReduce(bool first, bool last);
-  // Must be called after the last pass: .grad of the sharded parameters becomes their piece of the sum; tail, if not
-  // empty, is summed.
+  // Must be called after the last pass: .grad of the sharded parameters becomes their piece of the sum, undefined for
+  // those that are frozen now; tail, if not empty, is summed.
   void ExposeGradients(absl::Span<float> tail);
 
   // From now on passes are summed in the order of TreeSum (gradient_accumulator.h). Must not be called within a step.

@@ -18,8 +18,8 @@ constexpr double kSmallestNorm = 1e-3;
 
 // RowPieces are the rows, or parts of rows, of a parameter that this rank holds.
 struct RowPieces {
-  int64_t length;              // of a whole row
-  int64_t begin, end;          // of the flattened parameter
+  int64_t length;      // of a whole row
+  int64_t begin, end;  // of the flattened parameter
   int64_t first() const { return begin / length; }
   int64_t count() const { return begin == end ? 0 : (end - 1) / length - first() + 1; }
   // Returns the elements of the i-th of them, as positions in the flattened parameter.
@@ -89,8 +89,7 @@ struct ClippedParam {
 class SharedRows {
  public:
   SharedRows(int64_t params, ModelSharding& sharding)
-      : sharding_(sharding),
-        sums_(torch::zeros({params, sharding.num_shards(), 2, kWidth}, torch::dtype(at::kLong))) {}
+      : sharding_(sharding), sums_(torch::zeros({params, sharding.num_shards(), 2, kWidth}, torch::dtype(at::kLong))) {}
 
   void Put(int64_t param, int edge, int64_t row, std::array<std::vector<ExactSum>, 2>& squares, size_t piece) {
     int64_t* const place = At(param, sharding_.shard_index(), edge);

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/job_command.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/options.h"
+#include "base/status_macros.h"
+#include "config/override.h"
+
+namespace composer {
+namespace {
+
+struct CommandText {
+  const char *name, *flags, *summary, *more;
+};
+
+constexpr CommandText kCommands[] = {
+    {"eval", "[--json]", "run a job's evaluations on a checkpoint",
+     "Runs every evaluation of the job's eval_dataloader on a checkpoint and prints the "
+     "metrics. They are exact, whatever the number of ranks is."},
+    {"predict", "--output FILE", "write a model's outputs for the samples of a dataset",
+     "Runs the model of a checkpoint over one of the job's eval_dataloader and writes "
+     "its outputs in the order of the samples."},
+    {"generate", "[--prompt TEXT ...]", "let a language model continue texts",
+     "Lets the language model of a checkpoint continue texts: those of --prompt, else "
+     "those of the job's callbacks.generate, whose other settings count, too."},
+};
+
+constexpr char kAll[] =
+    "The launch flags (composer --help), such as -n 2, come before the job's file. The "
+    "checkpoint is a path or a URL of one, of a folder of them or of a run folder; "
+    "without it the newest valid one of the job's save_folder is taken. The file needs "
+    "no train_dataloader. Nothing is saved, and the run folder is not touched.";
+
+const CommandText& TextOf(absl::string_view name) {
+  return *std::find_if(std::begin(kCommands), std::end(kCommands),
+                       [&](const CommandText& c) { return c.name == name; });
+}
+
+template <typename Number>
+OptionSetter IntoNumber(std::optional<Number>* target, Number least, const char* allowed) {
+  return [=](absl::string_view text) -> absl::Status {
+    Number value{};
+    bool reads = false;
+    if constexpr (std::is_integral_v<Number>) {
+      reads = absl::SimpleAtoi(text, &value);
+    } else {
+      reads = absl::SimpleAtod(text, &value);
+    }
+    if (!reads || !(value >= least)) return absl::InvalidArgumentError(allowed);
+    *target = value;
+    return absl::OkStatus();
+  };
+}
+
+OptionSetter IntoOutput(std::string* target) {
+  return [=](absl::string_view text) -> absl::Status {
+    if (!absl::EndsWith(text, ".jsonl") && !absl::EndsWith(text, ".safetensors"))
+      return absl::InvalidArgumentError("must end in .jsonl or .safetensors");
+    *target = std::string(text);
+    return absl::OkStatus();
+  };
+}
+
+OptionSetter IntoPrompts(std::vector<std::string>* target) {
+  return [=](absl::string_view text) -> absl::Status {
+    if (text.empty()) return absl::InvalidArgumentError("must have at least one byte to continue");
+    target->emplace_back(text);
+    return absl::OkStatus();
+  };
+}
+
+std::vector<Option> TableOf(JobCommand& c) {
+  std::vector<Option> table;
+  if (c.name == "predict") {
+    table = {{.name = "output",
+              .metavar = "FILE",
+              .help = "where the outputs go: x.jsonl (a line for each sample) or x.safetensors (one tensor, outputs)",
+              .set = IntoOutput(&c.output)},
+             {.name = "dataloader",
+              .metavar = "LABEL",
+              .help = "which of eval_dataloader to read",
+              .fallback = "the only one",
+              .set = IntoString(&c.dataloader)},
+             {.name = "subset-num-batches",
+              .metavar = "N",
+              .help = "end after so many batches",
+              .fallback = "all",
+              .set = [target = &c.subset_num_batches](absl::string_view text) -> absl::Status {
+                std::optional<int64_t> count;
+                RETURN_IF_ERROR(IntoNumber<int64_t>(&count, 1, "must be a whole number of at least 1")(text));
+                *target = *count;
+                return absl::OkStatus();
+              }}};
+  }
+  if (c.name == "generate") {
+    table = {
+        {.name = "prompt",
+         .metavar = "TEXT",
+         .help = "what to continue; may be given several times",
+         .fallback = "callbacks.generate.prompts",
+         .set = IntoPrompts(&c.prompts)},
+        {.name = "max-new-tokens",
+         .metavar = "N",
+         .help = "tokens to add to each text",
+         .fallback = "20",
+         .set = IntoNumber<int64_t>(&c.max_new_tokens, 1, "must be a whole number of at least 1")},
+        {.name = "do-sample", .help = "draw tokens instead of taking the likeliest", .set = IntoBool(&c.do_sample)},
+        {.name = "temperature",
+         .metavar = "X",
+         .help = "with --do-sample: logits are divided by it",
+         .fallback = "1",
+         .set = IntoNumber<double>(&c.temperature, 0, "must be a number above 0")},
+        {.name = "top-k",
+         .metavar = "N",
+         .help = "with --do-sample: keep so many of the likeliest tokens; 0: all",
+         .fallback = "50",
+         .set = IntoNumber<int64_t>(&c.top_k, 0, "must be a whole number of at least 0")},
+        {.name = "top-p",
+         .metavar = "X",
+         .help = "with --do-sample: of these, keep the likeliest up to this probability",
+         .fallback = "1",
+         .set = IntoNumber<double>(&c.top_p, 0, "must be a number above 0, at most 1")},
+        {.name = "seed",
+         .metavar = "N",
+         .help = "with --do-sample: of the random numbers",
+         .fallback = "the job's",
+         .set = IntoNumber<int64_t>(&c.seed, 0, "must be a whole number of at least 0")}};
+  }
+  if (c.name != "predict") table.push_back({.name = "json", .help = "print JSON", .set = IntoBool(&c.json)});
+  table.push_back({.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&c.help)});
+  return table;
+}
+
+bool IsYaml(absl::string_view word) { return absl::EndsWith(word, ".yaml") || absl::EndsWith(word, ".yml"); }
+
+absl::Status TakeWord(const std::string& word, std::string& plugin, JobCommand& command) {
+  if (command.yaml_path.empty()) {
+    if (absl::EndsWith(word, ".so") && plugin.empty()) {
+      plugin = word;
+      return absl::OkStatus();
+    }
+    if (!IsYaml(word))
+      return absl::InvalidArgumentError(
+          absl::StrCat("composer ", command.name, ": `", word, "` is not the .yaml file of a job, which comes first"));
+    command.yaml_path = word;
+  } else if (LooksLikeOverride(word)) {
+    command.overrides.push_back(word);
+  } else if (command.checkpoint.empty()) {
+    command.checkpoint = word;
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat("composer ", command.name, ": `", word,
+                                                   "` is one checkpoint too many: ", command.checkpoint,
+                                                   " is given; settings are key=value"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const std::vector<std::string>& JobCommandNames() {
+  static const auto& names = *new std::vector<std::string>{"eval", "predict", "generate"};
+  return names;
+}
+
+bool IsJobCommand(absl::string_view word) {
+  return std::find(JobCommandNames().begin(), JobCommandNames().end(), word) != JobCommandNames().end();
+}
+
+absl::StatusOr<JobCommand> ParseJobCommand(const std::string& name, const std::vector<std::string>& words) {
+  JobCommand command;
+  command.name = name;
+  const std::vector<Option> table = TableOf(command);
+  std::string plugin;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].size() < 2 || words[i][0] != '-') {
+      RETURN_IF_ERROR(TakeWord(words[i], plugin, command));
+      continue;
+    }
+    // One flag at a time, because of several equal ones ParseOptions takes the last.
+    absl::Status status = ParseOptions(table, {words[i]}, Environment()).status();
+    if (!status.ok() && i + 1 < words.size()) {
+      status = ParseOptions(table, {words[i], words[i + 1]}, Environment()).status();
+      ++i;
+    }
+    RETURN_IF_ERROR(status);
+    if (command.help) return command;
+  }
+  if (command.yaml_path.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat("composer ", name, ": no job file given; composer ", name, " job.yaml"));
+  if (name == "predict" && command.output.empty())
+    return absl::InvalidArgumentError("--output: required: a file x.jsonl or x.safetensors for the outputs");
+  if (!plugin.empty())
+    command.overrides.push_back(absl::StrCat("plugins=[\"", absl::CEscape(AbsolutePath(plugin)), "\"]"));
+  return command;
+}
+
+std::string JobCommandUsage(const std::string& name) {
+  return absl::StrCat("job.yaml [checkpoint] ", TextOf(name).flags, " [key=value ...]");
+}
+
+std::string JobCommandSummary(const std::string& name) { return TextOf(name).summary; }
+
+std::string JobCommandHelp(const std::string& name, size_t columns) {
+  JobCommand command;
+  command.name = name;
+  return CommandHelp(absl::StrCat("composer ", name, " [launch flags] job.yaml [checkpoint] [flags] [key=value ...]"),
+                     absl::StrCat(TextOf(name).more, " ", kAll), TableOf(command), columns);
+}
+
+std::vector<std::string> JobCommandFlags(const std::string& name) {
+  JobCommand command;
+  command.name = name;
+  std::vector<std::string> flags;
+  for (const Option& option : TableOf(command)) flags.push_back(absl::StrCat("--", option.name));
+  return flags;
+}
+
+}  // namespace composer

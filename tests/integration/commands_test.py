@@ -1,0 +1,156 @@
+"""composer eval, predict and generate on the real binaries: what they print is what training would have found, on any
+number of ranks and however the model is distributed; they need no training data and leave the run folder as it is."""
+import json
+import struct
+import unittest
+
+import harness
+from fsdp_test import GPT_JOB
+
+DATA = {"name": "gaussian_classification", "features": 32, "classes": 10, "sample_seed": 1}
+EVAL = [dict(DATA, label="eval", size=45, batch_size=8), dict(DATA, label="small", size=1, batch_size=4)]
+
+
+def read_safetensors(path):
+    """Returns {name: (dtype, shape, floats)}."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + length]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        body = data[8 + length + begin:8 + length + end]
+        tensors[name] = (entry["dtype"], entry["shape"], struct.unpack(f"<{len(body) // 4}f", body))
+    return tensors
+
+
+class CommandsTest(harness.JobTest):
+    def trained(self, name, **changes):
+        """Trains a job and returns the same job without what only training needs, and its last metrics."""
+        self.run_composer("-n", 1, self.write_job(name, eval_dataloader=EVAL, algorithms={"ema": {"half_life": "4ba"}},
+                                                  **changes))
+        last = [m for m in self.metrics(name) if "metrics/eval/CrossEntropy" in m][-1]
+        wanted = {key: value for key, value in last.items() if key.startswith("metrics/")}
+        wanted.update({k: v for m in self.metrics(name)[-3:] for k, v in m.items() if k.startswith("metrics/small")})
+        return self.bare(name, eval_dataloader=EVAL, algorithms={"ema": {"half_life": "4ba"}}, **changes), wanted
+
+    def bare(self, name, **changes):
+        job = self.write_job(name, train_dataloader=None, global_train_batch_size=None, max_duration=None, **changes)
+        return job.rename(self.folder / f"{name}_bare.yaml")
+
+    def files(self, name):
+        return {str(path): path.stat().st_mtime_ns for path in self.run_folder(name).rglob("*")}
+
+    def test_eval_finds_what_training_found_and_leaves_the_run_alone(self):
+        job, wanted = self.trained("run")
+        self.assertEqual(len(wanted), 4, wanted)
+        before = self.files("run")
+        sharded = "+parallelism_config={fsdp: {}}"
+        for words in ((job,), (job, self.run_folder("run")), (job, self.newest_checkpoint("run"), "seed=1"),
+                      ("-n", 2, job), ("-n", 3, job, sharded)):
+            with self.subTest(words=words):
+                out, _ = self.run_composer("eval", *words, "--json")
+                found = json.loads(out)
+                self.assertEqual(found["checkpoint"], self.newest_checkpoint("run"))
+                self.assertEqual(set(found["metrics"]), set(wanted))
+                for key, value in wanted.items():
+                    self.assertAlmostEqual(found["metrics"][key], value, places=5)
+        self.assertEqual(self.files("run"), before)
+        out, err = self.run_composer("-n", 2, "eval", job)
+        lines = out.splitlines()
+        self.assertEqual((lines[0], len(lines), err), (self.newest_checkpoint("run"), 5, ""))
+        self.assertIn(f"metrics/eval/CrossEntropy         {wanted['metrics/eval/CrossEntropy']:.6g}", lines)
+        first = self.run_folder("run") / "checkpoints" / "ep0-ba10"
+        other = json.loads(self.run_composer("eval", job, first, "--json")[0])
+        self.assertEqual(other["checkpoint"], str(first))
+        self.assertNotEqual(other["metrics"], found["metrics"])
+
+    def test_predict_writes_a_row_for_each_sample_in_order(self):
+        job, _ = self.trained("run")
+        before = self.files("run")
+        rows = None
+        for n, words in enumerate([(), ("-n", 2), ("-n", 3, "+parallelism_config={fsdp: {}}")]):
+            launch, settings = words[:2], words[2:]
+            out = self.folder / f"{n}.jsonl"
+            said, _ = self.run_composer(*launch, "predict", job, "--output", out, "--dataloader", "eval", *settings)
+            self.assertEqual(said, f"{out}: 45 outputs of {self.newest_checkpoint('run')}\n")
+            lines = [json.loads(line) for line in out.read_text().splitlines()]
+            self.assertEqual([line["index"] for line in lines], list(range(45)))
+            found = [line["output"] for line in lines]
+            rows = rows or found
+            for a, b in zip(rows, found):
+                self.assertEqual(len(a), 10)
+                for x, y in zip(a, b):
+                    self.assertAlmostEqual(x, y, places=4)
+        tensors = self.folder / "all.safetensors"
+        self.run_composer("-n", 2, "predict", job, "--output", tensors, "--dataloader=eval", "--subset-num-batches", 2)
+        dtype, shape, values = read_safetensors(tensors)["outputs"]
+        self.assertEqual((dtype, shape), ("F32", [32, 10]), "two batches of 8 on each of two ranks")
+        for x, y in zip(values, [x for row in rows for x in row]):
+            self.assertAlmostEqual(x, y, places=4)
+        # One sample, so that a rank has none.
+        one = self.folder / "one.jsonl"
+        self.run_composer("-n", 2, "predict", job, "--output", one, "--dataloader", "small",
+                          "+parallelism_config={fsdp: {}}")
+        self.assertEqual(len(one.read_text().splitlines()), 1)
+        self.assertEqual(self.files("run"), before)
+        self.assertEqual(list(self.folder.glob("*.partial")), [])
+
+    def test_generate_continues_as_the_callback_did(self):
+        text = self.folder / "text.txt"
+        text.write_text("In the beginning was the word, and the word was learned by heart. " * 100)
+        generate = {"prompts": ["In the", "word"], "interval": "0ba", "max_new_tokens": 6, "do_sample": True}
+        changes = dict(GPT_JOB, callbacks={"generate": generate})
+        changes["train_dataloader"] = dict(changes["train_dataloader"], path=str(text))
+        self.run_composer("-n", 1, self.write_job("gpt", **changes))
+        (table,) = map(json.loads, (self.run_folder("gpt") / "tables.jsonl").read_text().splitlines())
+        before = self.files("gpt")
+        job = self.write_job("gpt", **dict(changes, train_dataloader=None, max_duration=None))
+        for words in ((job,), ("-n", 2, job, "+parallelism_config={fsdp: {}}"),
+                      ("-n", 2, job, "+parallelism_config={tp: {tensor_parallel_degree: 2}}")):
+            with self.subTest(words=words):
+                lines = self.run_composer("generate", *words, "--json")[0].splitlines()
+                self.assertEqual([list(json.loads(line).values()) for line in lines], table["data"])
+        out, _ = self.run_composer("-n", 2, "generate", job, "--prompt", "the word", "--prompt=by", "--max-new-tokens", 3)
+        self.assertTrue(out.startswith("the word"), out)
+        self.assertIn("\nby", out)
+        self.assertEqual(self.files("gpt"), before)
+        _, err = self.run_composer("generate", job, "--prompt", "too long for the model", code=64)
+        self.assertIn("generate: prompts[0]", err)
+
+    def test_mistakes_are_user_errors_that_name_the_field(self):
+        job = self.bare("never", eval_dataloader=EVAL)
+        for words, message in [
+                (("eval", job), "save_folder: "),
+                (("eval", job, self.folder / "no"), "checkpoint: "),
+                (("-n", 2, "eval", job), "train the job first, or name a checkpoint"),
+                (("eval", self.bare("none")), "eval_dataloader: required by composer eval"),
+                (("eval", job, "--jsn"), "did you mean `--json`?"),
+                (("eval", "--json", job), "flags of eval itself come after the YAML file"),
+                (("eval", job, "a", "b"), "`b` is one checkpoint too many"),
+                (("eval",), "no job file given"),
+                (("eval", "no.yaml"), "no such file: no.yaml"),
+                (("eval", job, "model.sises=[1]"), "did you mean `sizes`?"),
+                (("predict", job), "--output: required"),
+                (("predict", job, "--output", "x.csv"), "must end in .jsonl or .safetensors"),
+                (("predict", job, "--output", "x.jsonl"), "--dataloader: required; eval_dataloader has eval, small"),
+                (("predict", job, "--output", "/no/x.jsonl", "--dataloader", "small"), "--output: /no/x.jsonl.partial"),
+                (("generate", job), "--prompt: required"),
+                (("generate", job, "--prompt", "x", "--do-sample", "--temperature", 0), "temperature")]:
+            with self.subTest(words=words):
+                self.assertIn(message, self.run_composer(*words, code=64)[1])
+        trained, _ = self.trained("run")
+        _, err = self.run_composer("generate", trained, "--prompt", "x", code=64)
+        self.assertIn("the model is not a language model", err)
+        self.assertFalse(self.run_folder("never").exists())
+        damaged = self.run_folder("run") / "checkpoints" / "ep2-ba40"
+        self.assertTrue(damaged.is_dir(), list(damaged.parent.iterdir()))
+        (damaged / "manifest.json").write_text("{}")
+        out, err = self.run_composer("eval", trained, "--json")
+        self.assertTrue(json.loads(out)["checkpoint"].endswith("ep1-ba30"), out)
+        self.assertIn("checkpoint refused", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,27 @@
+// The common part of algorithms that only change the model: they do so when it is made, are required by its
+// checkpoints, and say at INIT what they did.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/core/callback.h"
+
+namespace composer {
+
+class Surgery : public Algorithm {
+ public:
+  EventSet events() const final { return {Event::kInit}; }
+  bool Match(Event event, const State& state) const final { return event == Event::kInit; }
+  // Logs LayersOf as hyperparameters, and warns on rank 0 when there are no such layers.
+  absl::Status Apply(Event event, State& state, Logger& logger) final;
+  bool required_on_load() const final { return true; }
+
+ protected:
+  // Returns the numbers of layers in a changed model, by kind: ("blurpool/num_blurconv_layers", 2).
+  virtual std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const = 0;
+};
+
+}  // namespace composer

@@ -1,0 +1,31 @@
+// The part of attention between its projections.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "trainer/layers/layer.h"
+
+namespace composer {
+
+class AttentionCore : public Replaceable {
+ public:
+  // Maps queries [B, heads, T, D], keys and values [B, heads, S, D] to [B, heads, T, D]. A token sees those that `mask`
+  // (boolean, broadcastable to [B, heads, T, S]) lets it see and, if is_causal (T equal to S), none after itself.
+  virtual at::Tensor forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             const std::optional<at::Tensor>& mask, bool is_causal) = 0;
+};
+
+// softmax(q k' / sqrt(D)) v, with dropout of the probabilities in training. Source: Vaswani et al. 2017,
+// arXiv:1706.03762, section 3.2.1.
+class DotProductAttention final : public torch::nn::Module, public AttentionCore {
+ public:
+  explicit DotProductAttention(double dropout) : dropout_(dropout) {}
+  at::Tensor forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const std::optional<at::Tensor>& mask, bool is_causal) override;
+
+ private:
+  double dropout_;
+};
+
+}  // namespace composer

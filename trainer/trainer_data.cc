@@ -1,0 +1,141 @@
+// This part of Trainer makes the loaders of a run, and checks that its data is that of the checkpoint.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/elastic/virtual_shards.h"
+#include "trainer/trainer.h"
+
+namespace composer {
+
+// With another batch size, dataset or seed, the epoch continues after as many samples as were seen of it.
+void Trainer::KeepPlaceInEpoch(int64_t global_batch, int64_t batches_per_epoch) {
+  Timestamp& now = state_.timestamp;
+  now.batch_in_epoch = std::min(now.sample_in_epoch / global_batch, batches_per_epoch - 1);
+}
+
+// Like the global batch size, the number of virtual shards is part of what the run computes.
+absl::StatusOr<int> Trainer::SettleVirtualShards() const {
+  const int64_t wanted = options_.virtual_shards, saved = resumed_from_.empty() ? 0 : saved_data_.virtual_shards;
+  if (wanted == 0) return 0;
+  if (saved > 0 && wanted > 0 && saved != wanted && !MayChange("virtual_shards")) {
+    return absl::InvalidArgumentError(absl::StrCat("virtual_shards: ", wanted, ", but checkpoint ", resumed_from_,
+                                                   " was trained with ", saved, "; ", kPermitChange,
+                                                   "virtual_shards]"));
+  }
+  const int64_t shards = wanted > 0 ? wanted : saved > 0 ? saved : DefaultVirtualShards(state_.world_size);
+  RETURN_IF_ERROR(
+      ValidateVirtualShards(static_cast<int>(std::min<int64_t>(shards, 1 << 20)), parallel_->Place().degrees));
+  return static_cast<int>(shards);
+}
+
+absl::Status Trainer::BuildData() {
+  ASSIGN_OR_RETURN(saved_data_.virtual_shards, SettleVirtualShards());
+  if (options_.train.dataset != nullptr) {
+    ASSIGN_OR_RETURN(PreparedData prepared, PrepareData(options_.train));
+    UseData(std::move(prepared));
+  } else {
+    saved_data_.seed = static_cast<int64_t>(state_.seed);
+    saved_data_.configuration = options_.configuration;
+    checkpoints_->SetDataSettings(saved_data_);
+    for (CheckpointSaver* saver : savers_) saver->SetDataSettings(saved_data_);
+  }
+  ASSIGN_OR_RETURN(state_.evaluators, MakeEvaluators(options_.evaluators));
+  return absl::OkStatus();
+}
+
+absl::Status Trainer::CheckSavedData(const TrainDataOptions& train) const {
+  const int64_t batch = train.global_train_batch_size, size = train.dataset->size();  // batch 0: unset
+  if (batch > 0 && batch != saved_data_.global_train_batch_size && !MayChange("global_train_batch_size")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("global_train_batch_size: ", batch, ", but checkpoint ", resumed_from_, " was trained with ",
+                     saved_data_.global_train_batch_size, "; ", kPermitChange, "global_train_batch_size]"));
+  }
+  if (size != saved_data_.dataset_size && !MayChange("train_dataloader")) {
+    return absl::InvalidArgumentError(absl::StrCat("train_dataloader: the dataset has ", size,
+                                                   " samples, but checkpoint ", resumed_from_, " was trained on ",
+                                                   saved_data_.dataset_size, "; ", kPermitChange, "train_dataloader]"));
+  }
+  return absl::OkStatus();
+}
+
+// The global batch size is fixed at the first launch and stays for the life of the run, whatever the number of ranks
+// is. Data that a program gives in place of other data is its decision and is not compared with a checkpoint.
+absl::StatusOr<Trainer::PreparedData> Trainer::PrepareData(const TrainDataOptions& train) const {
+  RETURN_IF_ERROR(ValidateTrainData(train, state_.data_ranks));
+  const bool replaces = train_data_.loader != nullptr;
+  const bool resumed = !replaces && !resumed_from_.empty() && saved_data_.global_train_batch_size > 0;
+  if (resumed) RETURN_IF_ERROR(CheckSavedData(train));
+  int64_t global_batch = train.global_train_batch_size;
+  if (global_batch == 0)
+    global_batch = resumed ? saved_data_.global_train_batch_size : train.device_train_batch_size * state_.data_ranks;
+  PreparedData prepared;
+  prepared.options = train;
+  prepared.settings = {global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed),
+                       saved_data_.virtual_shards, options_.configuration};
+  prepared.is_other = replaces || (resumed && (global_batch != saved_data_.global_train_batch_size ||
+                                               train.dataset->size() != saved_data_.dataset_size));
+  DataLoader::Options loader = LoaderOptions();
+  loader.label = train.label;
+  loader.global_batch_size = global_batch;
+  loader.shuffle = train.shuffle;
+  loader.drop_last = train.drop_last;
+  loader.subset_num_batches = train.train_subset_num_batches;
+  if (const int shards = static_cast<int>(saved_data_.virtual_shards); shards > 0) {
+    loader.share = [place = parallel_->Place(), shards, microbatch = state_.device_train_microbatch_size](
+                       int64_t count) { return SamplesOf(place, NumLeaves(count, shards, microbatch), count); };
+  }
+  prepared.data.loader = std::make_shared<DataLoader>(train.dataset, loader);
+  prepared.data.batches = std::make_unique<Prefetcher>(prepared.data.loader, train.prefetch);
+  return prepared;
+}
+
+void Trainer::UseData(PreparedData prepared) {
+  saved_data_ = prepared.settings;
+  checkpoints_->SetDataSettings(saved_data_);
+  for (CheckpointSaver* saver : savers_) saver->SetDataSettings(saved_data_);
+  options_.train = std::move(prepared.options);
+  train_data_ = std::move(prepared.data);
+  state_.train_dataloader = train_data_.loader;
+  state_.dataloader = train_data_.loader.get();
+  state_.batches_per_epoch = train_data_.loader->batches_per_epoch();
+  const int64_t global_batch = saved_data_.global_train_batch_size;
+  if (prepared.is_other) KeepPlaceInEpoch(global_batch, state_.batches_per_epoch);
+  if (!state_.auto_microbatch) return;
+  state_.auto_microbatch->LimitTo((global_batch + state_.data_ranks - 1) / state_.data_ranks);
+  state_.device_train_microbatch_size = state_.auto_microbatch->size();
+}
+
+DataLoader::Options Trainer::LoaderOptions() const {
+  DataLoader::Options loader;
+  loader.seed = state_.seed;
+  loader.rank = state_.data_rank;
+  loader.world_size = state_.data_ranks;
+  return loader;
+}
+
+absl::StatusOr<std::vector<Evaluator>> Trainer::MakeEvaluators(const std::vector<EvaluatorOptions>& evaluators) const {
+  RETURN_IF_ERROR(ValidateEvaluators(evaluators, options_));
+  std::vector<Evaluator> made;
+  for (const EvaluatorOptions& options : evaluators) {
+    DataLoader::Options of_loader = LoaderOptions();
+    of_loader.label = options.label;
+    of_loader.global_batch_size = options.batch_size * state_.data_ranks;
+    of_loader.subset_num_batches = options.subset_num_batches;
+    const auto loader = std::make_shared<DataLoader>(options.dataset, of_loader);
+    Evaluator evaluator;
+    evaluator.label = options.label;
+    evaluator.loader = loader;
+    evaluator.batches = std::make_shared<Prefetcher>(loader, options.prefetch, /*num_epochs=*/1);
+    ASSIGN_OR_RETURN(evaluator.metrics, SelectMetrics(state_.model->metrics(/*is_train=*/false), options.metric_names));
+    evaluator.eval_interval = options.eval_interval;
+    evaluator.device_eval_microbatch_size = options.device_eval_microbatch_size;
+    made.push_back(std::move(evaluator));
+  }
+  return made;
+}
+
+}  // namespace composer
