@@ -12,6 +12,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -43,7 +44,7 @@ namespace {
 constexpr std::chrono::seconds kLeaveLimit{30};  // how long rank 0 waits for the others when it serves their store
 
 // What all parts of a worker share; lives until the process ends.
-struct Life {
+struct WorkerContext {
   RankEnvironment place;
   std::shared_ptr<grpc::Channel> hub;
   proto::Caller caller;
@@ -58,50 +59,50 @@ struct Life {
   std::unique_ptr<Trainer> trainer;
 };
 
-absl::Status Attach(Life& life) {
+absl::Status Attach(WorkerContext& context) {
   WorkerAgent::Options options;
-  if (life.place.has_launcher()) {
-    life.hub = grpc::CreateCustomChannel(life.place.hub_address, grpc::InsecureChannelCredentials(),
-                                         ChannelSettings(Link::kLocal));
-    life.caller.set_job(life.place.job);
-    life.caller.set_generation(life.place.generation);
-    life.caller.set_incarnation(absl::StrCat("rank-", life.place.rank, "-", getpid()));
-    options.hub = life.hub;
-    options.caller = life.caller;
-    options.hello.set_rank(life.place.rank);
-    options.hello.set_local_rank(life.place.local_rank);
+  if (context.place.has_launcher()) {
+    context.hub = grpc::CreateCustomChannel(context.place.hub_address, grpc::InsecureChannelCredentials(),
+                                            ChannelSettings(Link::kLocal));
+    context.caller.set_job(context.place.job);
+    context.caller.set_generation(context.place.generation);
+    context.caller.set_incarnation(absl::StrCat("rank-", context.place.rank, "-", getpid()));
+    options.hub = context.hub;
+    options.caller = context.caller;
+    options.hello.set_rank(context.place.rank);
+    options.hello.set_local_rank(context.place.local_rank);
     options.hello.set_pid(getpid());
   }
-  if (!life.place.progress_page_path.empty()) {
-    ASSIGN_OR_RETURN(options.page, ProgressPage::Open(life.place.progress_page_path));
+  if (!context.place.progress_page_path.empty()) {
+    ASSIGN_OR_RETURN(options.page, ProgressPage::Open(context.place.progress_page_path));
   }
-  life.agent = std::make_unique<WorkerAgent>(std::move(options));
-  life.supervision = std::make_unique<AgentSupervision>(*life.agent);
+  context.agent = std::make_unique<WorkerAgent>(std::move(options));
+  context.supervision = std::make_unique<AgentSupervision>(*context.agent);
   return absl::OkStatus();
 }
 
 // Selects the GPU of this rank: one per rank, in the order of local ranks. Must run before anything asks LibTorch for
 // CUDA.
-absl::Status UseGpu(Life& life) {
-  ASSIGN_OR_RETURN(life.cuda, LoadCuda());
-  const int count = life.cuda->device_count();
-  if (life.place.local_world_size > count) {
+absl::Status UseGpu(WorkerContext& context) {
+  ASSIGN_OR_RETURN(context.cuda, LoadCuda());
+  const int count = context.cuda->device_count();
+  if (context.place.local_world_size > count) {
     return absl::FailedPreconditionError(absl::StrCat("device: gpu, but this node has ", count, " GPUs for ",
-                                                      life.place.local_world_size, " ranks; start fewer (-n ", count,
+                                                      context.place.local_world_size, " ranks; start fewer (-n ", count,
                                                       ")"));
   }
-  life.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(life.place.local_rank));
+  context.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(context.place.local_rank));
   return CatchTorch([&] {
-    life.cuda->SetDevice(life.place.local_rank);
+    context.cuda->SetDevice(context.place.local_rank);
     // Computes float32 matrix products in TF32, as Composer does.
     at::globalContext().setFloat32MatmulPrecision("high");
     at::globalContext().setAllowTF32CuDNN(true);
   });
 }
 
-std::unique_ptr<Communicator> ConnectNccl(const Life& life, const c10::intrusive_ptr<c10d::Store>& root,
+std::unique_ptr<Communicator> ConnectNccl(const WorkerContext& context, const c10::intrusive_ptr<c10d::Store>& root,
                                           std::chrono::milliseconds timeout) {
-  const C10dCommunicator::GroupFactory connect = [=, cuda = life.cuda](const std::string& name, int rank, int size) {
+  const C10dCommunicator::GroupFactory connect = [=, cuda = context.cuda](const std::string& name, int rank, int size) {
     NcclOptions options;
     options.rank = rank;
     options.world_size = size;
@@ -111,64 +112,65 @@ std::unique_ptr<Communicator> ConnectNccl(const Life& life, const c10::intrusive
     NeverDestroy(group);
     return group;
   };
-  const auto world = connect("world", life.place.rank, life.place.world_size);
-  return std::make_unique<C10dCommunicator>(world, life.device, connect);
+  const auto world = connect("world", context.place.rank, context.place.world_size);
+  return std::make_unique<C10dCommunicator>(world, context.device, connect);
 }
 
 struct Stores {
   c10::intrusive_ptr<c10d::Store> changing, written_once;
 };
 
-std::unique_ptr<Communicator> ConnectHosts(const Life& life, const Job& job, const Stores& stores,
+std::unique_ptr<Communicator> ConnectHosts(const WorkerContext& context, const Job& job, const Stores& stores,
                                            std::chrono::milliseconds timeout) {
   HostGroupOptions options;
   options.store = stores.written_once;
   options.changing_store = stores.changing;
   options.collectives = job.collectives;
-  options.address = life.place.spans_nodes() ? life.place.node_address : "";
+  options.address = context.place.spans_nodes() ? context.place.node_address : "";
   options.timeout = timeout;
   options.check_calls = job.debug_collectives;
   options.never_destroy = true;
-  return ConnectHostGroup(options, life.place.rank, life.place.world_size);
+  return ConnectHostGroup(options, context.place.rank, context.place.world_size);
 }
 
 // Gives each user of the store its own prefix.
-absl::Status Connect(Life& life, const Job& job) {
-  if (life.place.world_size == 1) {
-    life.communicator = std::make_unique<LocalCommunicator>(life.device);
-    life.memory = OpenPeerMemory(life.place, life.hub, nullptr);
+absl::Status Connect(WorkerContext& context, const Job& job) {
+  if (context.place.world_size == 1) {
+    context.communicator = std::make_unique<LocalCommunicator>(context.device);
+    context.memory = OpenPeerMemory(context.place, context.hub, nullptr);
     return absl::OkStatus();
   }
-  life.supervision->OnPhase(RunPhase::kConnecting);
+  context.supervision->OnPhase(RunPhase::kConnecting);
   return CatchTorch([&] {
     const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(job.dist_timeout_seconds * 1000));
     Stores stores;
-    if (life.place.has_launcher()) {
-      stores.changing = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout);
-      stores.written_once = c10::make_intrusive<RendezvousStore>(life.hub, life.caller, timeout, /*write_once=*/true);
+    if (context.place.has_launcher()) {
+      stores.changing = c10::make_intrusive<RendezvousStore>(context.hub, context.caller, timeout);
+      stores.written_once =
+          c10::make_intrusive<RendezvousStore>(context.hub, context.caller, timeout, /*write_once=*/true);
     } else {
-      stores.changing = stores.written_once = life.tcp_store = ConnectTcpStore(life.place, timeout);
+      stores.changing = stores.written_once = context.tcp_store = ConnectTcpStore(context.place, timeout);
     }
-    life.communicator =
-        life.cuda != nullptr ? ConnectNccl(life, stores.changing, timeout) : ConnectHosts(life, job, stores, timeout);
-    life.memory = OpenPeerMemory(life.place, life.hub,
-                                 c10::make_intrusive<c10d::PrefixStore>("peer_memory", stores.written_once));
-    life.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", stores.changing);
+    context.communicator = context.cuda != nullptr ? ConnectNccl(context, stores.changing, timeout)
+                                                   : ConnectHosts(context, job, stores, timeout);
+    context.memory = OpenPeerMemory(context.place, context.hub,
+                                    c10::make_intrusive<c10d::PrefixStore>("peer_memory", stores.written_once));
+    context.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", stores.changing);
   });
 }
 
-JobPlace PlaceOf(const Life& life, const Environment& env) {
+JobPlace PlaceOf(const WorkerContext& context, const Environment& env) {
   JobPlace place;
-  place.rank = life.place.rank;
-  place.world_size = life.place.world_size;
-  place.local_rank = life.place.local_rank;
-  place.local_world_size = life.place.local_world_size;
-  place.node_rank = life.place.node_rank;
+  place.rank = context.place.rank;
+  place.world_size = context.place.world_size;
+  place.local_rank = context.place.local_rank;
+  place.local_world_size = context.place.local_world_size;
+  place.node_rank = context.place.node_rank;
   place.visible_gpus = env.GetOr("CUDA_VISIBLE_DEVICES", "");
   place.open_store = [env](const std::string& where) { return OpenStore(where, env); };
-  place.communicator = life.communicator.get();
-  if (life.agent != nullptr) place.leaves = [agent = life.agent.get()] { return agent->drain_requested(); };
-  place.generation = std::max<int64_t>(1, static_cast<int64_t>(life.place.generation));
+  place.communicator = context.communicator.get();
+  if (context.agent != nullptr) place.leaves = [agent = context.agent.get()] { return agent->drain_requested(); };
+  place.generation = std::max<int64_t>(1, static_cast<int64_t>(context.place.generation));
   if (!absl::SimpleAtoi(env.GetOr("COMPOSER_LAUNCH", ""), &place.launch)) place.launch = 0;
   place.stderr_is_terminal = isatty(STDERR_FILENO) == 1 || env.Get("COMPOSER_TERMINAL_COLUMNS").has_value();
   place.stdout_is_terminal = isatty(STDOUT_FILENO) == 1;
@@ -208,58 +210,59 @@ absl::Status WithoutStack(const absl::Status& status) {
   return absl::InvalidArgumentError(status.message().substr(0, status.message().find('\n')));
 }
 
-void SetPlace(const Life& life, TrainerOptions& options) {
-  options.device = life.device;
-  options.communicator = life.communicator.get();
-  options.store = life.store;
-  options.launch = {life.place.launch, life.place.generation};
-  options.supervision = life.supervision.get();
+void SetPlace(const WorkerContext& context, TrainerOptions& options) {
+  options.device = context.device;
+  options.communicator = context.communicator.get();
+  options.store = context.store;
+  options.launch = {context.place.launch, context.place.generation};
+  options.supervision = context.supervision.get();
 }
 
-absl::Status UseModel(Life& life, const JobSource& source, const JobCommand& command, const Environment& env) {
+absl::Status UseModel(WorkerContext& context, const JobSource& source, const JobCommand& command,
+                      const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
-  if (job.gpu) RETURN_IF_ERROR(UseGpu(life));
-  RETURN_IF_ERROR(Connect(life, job));
+  if (job.gpu) RETURN_IF_ERROR(UseGpu(context));
+  RETURN_IF_ERROR(Connect(context, job));
   const ConfigNode effective = job.effective;
   const absl::Status status = CatchTorch([&]() -> absl::Status {
-    ASSIGN_OR_RETURN(TrainerOptions options, BuildInferenceOptions(std::move(job), PlaceOf(life, env), command));
-    SetPlace(life, options);
-    return WithoutStack(RunJobCommand(std::move(options), command, life.trainer));
+    ASSIGN_OR_RETURN(TrainerOptions options, BuildInferenceOptions(std::move(job), PlaceOf(context, env), command));
+    SetPlace(context, options);
+    return WithoutStack(RunJobCommand(std::move(options), command, context.trainer));
   });
   return status.code() == absl::StatusCode::kInvalidArgument ? WithPlace(effective, status) : status;
 }
 
-absl::Status Train(Life& life, const JobSource& source, const Environment& env) {
+absl::Status Train(WorkerContext& context, const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
-  if (life.place.rank == 0) RETURN_IF_ERROR(MakePrivateDir(JoinPath(job.run_folder, "logs")));
-  if (job.gpu) RETURN_IF_ERROR(UseGpu(life));
-  RETURN_IF_ERROR(Connect(life, job));
-  life.supervision->OnPhase(RunPhase::kBuilding);
+  if (context.place.rank == 0) RETURN_IF_ERROR(MakePrivateDir(JoinPath(job.run_folder, "logs")));
+  if (job.gpu) RETURN_IF_ERROR(UseGpu(context));
+  RETURN_IF_ERROR(Connect(context, job));
+  context.supervision->OnPhase(RunPhase::kBuilding);
   const ConfigNode effective = job.effective;
   const std::string run_folder = job.run_folder;
   const absl::Status status = CatchTorch([&]() -> absl::Status {
-    ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(life, env)));
-    SetPlace(life, options);
-    options.memory = life.memory;
+    ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(context, env)));
+    SetPlace(context, options);
+    options.memory = context.memory;
     const FirstStep first_step = {options.make_model, options.train.dataset, options.seed};
-    ASSIGN_OR_RETURN(life.trainer, Trainer::Create(std::move(options)));
-    if (life.place.rank == 0) RETURN_IF_ERROR(WriteConfig(run_folder, effective));
-    const int64_t begin = life.trainer->state().timestamp.batch;
-    const absl::Status status = life.trainer->Fit();
-    return WithoutStack(life.trainer->state().timestamp.batch == begin ? Explained(status, first_step) : status);
+    ASSIGN_OR_RETURN(context.trainer, Trainer::Create(std::move(options)));
+    if (context.place.rank == 0) RETURN_IF_ERROR(WriteConfig(run_folder, effective));
+    const int64_t begin = context.trainer->state().timestamp.batch;
+    const absl::Status status = context.trainer->Fit();
+    return WithoutStack(context.trainer->state().timestamp.batch == begin ? Explained(status, first_step) : status);
   });
   return status.code() == absl::StatusCode::kInvalidArgument ? WithPlace(effective, status) : status;
 }
 
-proto::ExitReport ReportOf(const Life& life, const absl::Status& status) {
+proto::ExitReport ReportOf(const WorkerContext& context, const absl::Status& status) {
   proto::ExitReport report;
-  report.set_rank(life.place.rank);
+  report.set_rank(context.place.rank);
   report.set_code(static_cast<int>(status.code()));
   report.set_message(std::string(status.message()));
-  report.set_batch(life.supervision->batch());
-  report.set_samples(life.supervision->samples());
-  if (life.trainer != nullptr) {
-    for (const auto& [name, value] : life.trainer->eval_results()) (*report.mutable_metrics())[name] = value;
+  report.set_batch(context.supervision->batch());
+  report.set_samples(context.supervision->samples());
+  if (context.trainer != nullptr) {
+    for (const auto& [name, value] : context.trainer->eval_results()) (*report.mutable_metrics())[name] = value;
   }
   return report;
 }
@@ -267,28 +270,28 @@ proto::ExitReport ReportOf(const Life& life, const absl::Status& status) {
 }  // namespace
 
 int RunWorker(const JobSource& source, const Environment& env, const JobCommand* command) {
-  Life& life = *new Life;
+  WorkerContext& context = *new WorkerContext;
   absl::StatusOr<RankEnvironment> place = ReadRankEnvironment(WithSlurmRank(env));
   if (!place.ok()) {
     absl::FPrintF(stderr, "error: %s\n", place.status().message());
     return ExitCodeFor(place.status().code());
   }
-  life.place = *std::move(place);
+  context.place = *std::move(place);
   JobSource placed = source;
-  placed.world_size = life.place.world_size;
-  if (!life.place.has_launcher() && life.place.spans_nodes()) {
-    life.place.node_address = AddressTowards(life.place.master_address);
+  placed.world_size = context.place.world_size;
+  if (!context.place.has_launcher() && context.place.spans_nodes()) {
+    context.place.node_address = AddressTowards(context.place.master_address);
   }
-  absl::Status status = Attach(life);
-  if (status.ok()) status = command != nullptr ? UseModel(life, placed, *command, env) : Train(life, placed, env);
+  absl::Status status = Attach(context);
+  if (status.ok()) status = command != nullptr ? UseModel(context, placed, *command, env) : Train(context, placed, env);
   const int code = ExitCodeFor(status.code());
-  if (life.trainer != nullptr) life.trainer->Close();
-  if (life.tcp_store != nullptr && status.ok()) LeaveTcpStore(life.place, *life.tcp_store, kLeaveLimit);
-  const bool launcher_says = life.agent != nullptr && code == exit_code::kPreempted;
+  if (context.trainer != nullptr) context.trainer->Close();
+  if (context.tcp_store != nullptr && status.ok()) LeaveTcpStore(context.place, *context.tcp_store, kLeaveLimit);
+  const bool launcher_says = context.agent != nullptr && code == exit_code::kPreempted;
   if (!status.ok() && !launcher_says)
     absl::FPrintF(stderr, "%s: %s\n", code == exit_code::kPreempted ? "stopped" : "error",
                   PrintableText(status.message()));
-  if (life.agent != nullptr && life.supervision != nullptr) life.agent->Finish(ReportOf(life, status));
+  if (context.agent != nullptr && context.supervision != nullptr) context.agent->Finish(ReportOf(context, status));
   return code;
 }
 

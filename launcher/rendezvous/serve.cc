@@ -70,6 +70,68 @@ sigset_t StopSignals() {
   return signals;
 }
 
+// Returns the options of `composer serve`, which fill what is given.
+std::vector<Option> ServeTable(ServeOptions& options, SecurityFlags& security, bool& help) {
+  std::vector<Option> table = {
+      {.name = "port",
+       .metavar = "PORT",
+       .help = "to listen on",
+       .fallback = "a free one, printed",
+       .set = IntoInt(&options.port, 0, 65535)},
+      {.name = "job",
+       .metavar = "NAME",
+       .help = "the run_name it serves",
+       .fallback = options.job,
+       .set = IntoString(&options.job)},
+      {.name = "bind",
+       .metavar = "ADDRESS",
+       .help = "address to listen on",
+       .fallback = options.bind_address,
+       .set = IntoString(&options.bind_address)},
+      {.name = "nodes",
+       .aliases = {"nnodes"},
+       .metavar = "N|MIN:MAX",
+       .help = "nodes to wait for",
+       .fallback = "1",
+       .set = IntoNodes(&options.min_nodes, &options.max_nodes)},
+      {.name = "last-call",
+       .metavar = "SECONDS",
+       .help = "how long to wait for more nodes when MIN are there",
+       .fallback = "1",
+       .set = IntoSeconds(&options.last_call_seconds)},
+      {.name = "grow",
+       .metavar = "WHEN",
+       .help = "a running world takes in nodes that wait: checkpoint (after one), now, never",
+       .fallback = "checkpoint",
+       .set =
+           [&options](absl::string_view text) {
+             if (ParseGrowPolicy(std::string(text), &options.grow)) return absl::OkStatus();
+             return absl::InvalidArgumentError("must be checkpoint, now or never");
+           }},
+      {.name = "rdzv-grace",
+       .metavar = "SECONDS",
+       .help = "how long a running world's nodes may take to come back after a restart",
+       .fallback = "60",
+       .set = IntoInt(&options.grace_seconds, 0, 86400)},
+      {.name = "rdzv-blip",
+       .metavar = "SECONDS",
+       .help = "how long a node that the others reach may be cut off; 0: it is lost at once",
+       .fallback = "10",
+       .set = IntoInt(&options.blip_seconds, 0, 3600)},
+      {.name = "settle",
+       .metavar = "SECONDS",
+       .help = "form no world before, unless nodes tell of a running one; for a restart",
+       .fallback = "0",
+       .set = IntoInt(&options.settle_seconds, 0, 86400)},
+      {.name = "place", .metavar = "N", .help = "index in the list of servers", .set = IntoInt(&options.place, 0, 63)},
+      {.name = "places", .metavar = "N", .help = "length of that list", .set = IntoInt(&options.places, 1, 64)},
+      {.name = "of-launcher", .help = "leave its end to the launcher", .set = IntoBool(&options.of_launcher)},
+      {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
+  };
+  for (Option& option : SecurityOptions(&security)) table.push_back(std::move(option));
+  return table;
+}
+
 }  // namespace
 
 int Serve(const ServeOptions& options) {
@@ -130,63 +192,7 @@ int ServeCommand(const std::vector<std::string>& arguments, const Environment& e
   ServeOptions options;
   bool help = false;
   SecurityFlags security;
-  std::vector<Option> table = {
-      {.name = "port",
-       .metavar = "PORT",
-       .help = "to listen on",
-       .fallback = "a free one, printed",
-       .set = IntoInt(&options.port, 0, 65535)},
-      {.name = "job",
-       .metavar = "NAME",
-       .help = "the run_name it serves",
-       .fallback = options.job,
-       .set = IntoString(&options.job)},
-      {.name = "bind",
-       .metavar = "ADDRESS",
-       .help = "address to listen on",
-       .fallback = options.bind_address,
-       .set = IntoString(&options.bind_address)},
-      {.name = "nodes",
-       .aliases = {"nnodes"},
-       .metavar = "N|MIN:MAX",
-       .help = "nodes to wait for",
-       .fallback = "1",
-       .set = IntoNodes(&options.min_nodes, &options.max_nodes)},
-      {.name = "last-call",
-       .metavar = "SECONDS",
-       .help = "how long to wait for more nodes when MIN are there",
-       .fallback = "1",
-       .set = IntoSeconds(&options.last_call_seconds)},
-      {.name = "grow",
-       .metavar = "WHEN",
-       .help = "a running world takes in nodes that wait: checkpoint (after one), now, never",
-       .fallback = "checkpoint",
-       .set =
-           [&](absl::string_view text) {
-             if (ParseGrowPolicy(std::string(text), &options.grow)) return absl::OkStatus();
-             return absl::InvalidArgumentError("must be checkpoint, now or never");
-           }},
-      {.name = "rdzv-grace",
-       .metavar = "SECONDS",
-       .help = "how long a running world's nodes may take to come back after a restart",
-       .fallback = "60",
-       .set = IntoInt(&options.grace_seconds, 0, 86400)},
-      {.name = "rdzv-blip",
-       .metavar = "SECONDS",
-       .help = "how long a node that the others reach may be cut off; 0: it is lost at once",
-       .fallback = "10",
-       .set = IntoInt(&options.blip_seconds, 0, 3600)},
-      {.name = "settle",
-       .metavar = "SECONDS",
-       .help = "form no world before, unless nodes tell of a running one; for a restart",
-       .fallback = "0",
-       .set = IntoInt(&options.settle_seconds, 0, 86400)},
-      {.name = "place", .metavar = "N", .help = "index in the list of servers", .set = IntoInt(&options.place, 0, 63)},
-      {.name = "places", .metavar = "N", .help = "length of that list", .set = IntoInt(&options.places, 1, 64)},
-      {.name = "of-launcher", .help = "leave its end to the launcher", .set = IntoBool(&options.of_launcher)},
-      {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
-  };
-  for (Option& option : SecurityOptions(&security)) table.push_back(std::move(option));
+  const std::vector<Option> table = ServeTable(options, security, help);
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok() || !parsed->rest.empty()) {
     PrintErrorToUser(parsed.ok() ? absl::StrCat("serve takes no argument `", parsed->rest[0], "`")

@@ -44,6 +44,7 @@
 #include "rendezvous/membership/membership.h"
 #include "rendezvous/worlds/generation.h"
 #include "rendezvous/worlds/node_order.h"
+#include "rendezvous/worlds/rank_layout.h"
 
 namespace composer {
 
@@ -165,6 +166,10 @@ class Coordinator {
   void NumberRanks();
   void Decide(Outcome& outcome);
   std::vector<Candidate> Candidates() const;
+  // Starts to keep the quorum of the newest world; `anew`: forgets all worlds before.
+  void FollowQuorum(bool anew);
+  // Returns what all members of the next world are told, and takes its generation and id.
+  proto::World NewWorld(const std::vector<Session>& members, const RankLayout& layout);
   void Form(bool anew, Outcome& outcome);
   void Resize(Outcome& outcome);
   void Dissolve(Outcome& outcome);

@@ -8,7 +8,6 @@
 #include "rendezvous/membership/coordinator.h"
 #include "rendezvous/worlds/failure_cause.h"
 #include "rendezvous/worlds/node_order.h"
-#include "rendezvous/worlds/rank_layout.h"
 
 namespace composer {
 void Coordinator::EndGeneration(Session reporter, proto::FailureCause cause, Outcome& outcome) {
@@ -151,24 +150,19 @@ std::vector<Candidate> Coordinator::Candidates() const {
   return candidates;
 }
 
-void Coordinator::Form(bool anew, Outcome& outcome) {
-  const std::vector<Session> members = OrderNodes(Candidates(), options_.policy.max_nodes);
-  for (auto& [session, node] : nodes_) node.node_rank = -1;
-  std::vector<int> slots;
-  for (const Session session : members) slots.push_back(nodes_.at(session).info.slots());
-  const RankLayout layout(slots);
-  const proto::NodeInfo& first = nodes_.at(members[0]).info;
-
-  if (options_.policy.quorum) {
-    if (anew) quorum_history_.Clear();
-    if (anew || roster_.last_generation == 0) {
-      quorum_history_.Follow(0, "", options_.policy.max_nodes);
-    } else {
-      quorum_history_.Follow(roster_.last_generation, world_, roster_.members);
-    }
+void Coordinator::FollowQuorum(bool anew) {
+  if (!options_.policy.quorum) return;
+  if (anew) quorum_history_.Clear();
+  if (anew || roster_.last_generation == 0) {
+    quorum_history_.Follow(0, "", options_.policy.max_nodes);
+  } else {
+    quorum_history_.Follow(roster_.last_generation, world_, roster_.members);
   }
-  proto::CoordinatorMessage message;
-  proto::World& world = *message.mutable_world();
+}
+
+proto::World Coordinator::NewWorld(const std::vector<Session>& members, const RankLayout& layout) {
+  const proto::NodeInfo& first = nodes_.at(members[0]).info;
+  proto::World world;
   *world.mutable_tally() = MostRestarts(members);
   world.set_confirm(options_.policy.quorum);
   roster_.last_generation =
@@ -185,6 +179,19 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
       host != members.end()) {
     *world.mutable_host() = nodes_.at(*host).info.life();
   }
+  return world;
+}
+
+void Coordinator::Form(bool anew, Outcome& outcome) {
+  const std::vector<Session> members = OrderNodes(Candidates(), options_.policy.max_nodes);
+  for (auto& [session, node] : nodes_) node.node_rank = -1;
+  std::vector<int> slots;
+  for (const Session session : members) slots.push_back(nodes_.at(session).info.slots());
+  const RankLayout layout(slots);
+  FollowQuorum(anew);
+  proto::CoordinatorMessage message;
+  proto::World& world = *message.mutable_world();
+  world = NewWorld(members, layout);
   members_.assign(members.size(), Member());
   absences_.clear();
   for (int rank = 0; rank < layout.num_nodes(); ++rank) {

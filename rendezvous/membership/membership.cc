@@ -72,6 +72,19 @@ MembershipDecision DecideRunning(const MemberRoster& roster, const MembershipPol
   return DecideGrowth(roster, policy, now);
 }
 
+MembershipDecision DecideWithoutQuorum(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
+  if (roster.all_here)
+    return {Kind::kForm, {}, absl::StrCat("all ", Nodes(policy.max_nodes), " are here"), /*anew=*/true};
+  const bool first = roster.last_generation == 0;
+  const std::string who = first ? absl::StrCat(roster.waiting, " of at most ", Nodes(policy.max_nodes))
+                                : absl::StrCat(roster.present, " of the ", Nodes(roster.members), " of generation ",
+                                               roster.last_generation);
+  const std::string why = absl::StrCat(who, " are here, more than half are needed",
+                                       roster.before.empty() ? "" : ", also of the worlds before it");
+  if (roster.waiting == 0) return Nothing(why);
+  return At((first ? roster.last_waiting : roster.ended) + policy.quorum_wait, now, Kind::kDissolve, why, why);
+}
+
 }  // namespace
 
 MembershipDecision DecideMembership(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
@@ -91,18 +104,7 @@ MembershipDecision DecideMembership(const MemberRoster& roster, const Membership
   // Nodes that come later have missed their time.
   const int expected = now < roster.expected_until ? roster.expected : 0;
   const int missing = ending + expected;  // survivors that may still come
-  if (!HasQuorum(roster, policy)) {
-    if (roster.all_here)
-      return {Kind::kForm, {}, absl::StrCat("all ", Nodes(policy.max_nodes), " are here"), /*anew=*/true};
-    const bool first = roster.last_generation == 0;
-    const std::string who = first ? absl::StrCat(roster.waiting, " of at most ", Nodes(policy.max_nodes))
-                                  : absl::StrCat(roster.present, " of the ", Nodes(roster.members), " of generation ",
-                                                 roster.last_generation);
-    const std::string why = absl::StrCat(who, " are here, more than half are needed",
-                                         roster.before.empty() ? "" : ", also of the worlds before it");
-    if (roster.waiting == 0) return Nothing(why);
-    return At((first ? roster.last_waiting : roster.ended) + policy.quorum_wait, now, Kind::kDissolve, why, why);
-  }
+  if (!HasQuorum(roster, policy)) return DecideWithoutQuorum(roster, policy, now);
   if (roster.waiting < policy.min_nodes) {
     const std::string why = absl::StrCat(Nodes(roster.waiting), " here, at least ", policy.min_nodes, " needed");
     const bool others_may_serve = policy.quorum && (roster.last_generation == 0 || !policy.holds_tie);
