@@ -153,7 +153,7 @@ TEST(Lease, IsReadAsItWasWrittenAndNothingElseIsRead) {
         with("\"renewals\": 12", "\"renewals\": -1"), with("\"renewals\": 12", "\"renewals\": 1e99"),
         with("\"renewals\": 12", "\"renewals\": 18446744073709551615"), with("\"released\": false", "\"released\": 0"),
         with("\"generation\": 3", "\"generation\": \"3\""), with("\"run_name\": \"run\"", "\"run_name\": null"),
-        with("\"run\"", "\"" + std::string(2000, 'x') + "\""), with("{", "[{"), text + "x",
+        with("\"run\"", "\"" + std::string(5000, 'x') + "\""), with("{", "[{"), text + "x",
         std::string(70'000, ' ') + text})
     EXPECT_FALSE(ParseLease(bad).ok()) << bad.substr(0, 200);
 }

@@ -75,7 +75,7 @@ class PluginTest : public ::testing::Test {
     const std::string command = absl::StrCat(
         "mkdir -p ", copy,
         "/generated && cd " COMPOSER_SOURCE_DIR
-        " && cp -r --parents base storage checkpoint trainer include config/plugin_note.h job/plugin/plugin*.h ",
+        " && cp -r --parents base net storage checkpoint trainer include config/plugin_note.h job/plugin/plugin*.h ",
         copy, " && cp -r " COMPOSER_GENERATED_DIR "/composer ", copy, "/generated && cd ", copy, " && ",
         change.empty() || flags ? "true" : change,
         " && " CMAKE_PROGRAM " -DROOT=$PWD -DGENERATED=$PWD/generated '-DFLAGS=",
@@ -150,7 +150,9 @@ TEST_F(PluginTest, KeysOfPluginsAreCheckedLikeBuiltInOnes) {
        "`pionts` is not one of fashion_mnist, gaussian_classification, text_bytes, no_data, points (did you mean "
        "`points`?)"},
       {"callbacks: {ends_erly: }\n", "did you mean `ends_early`?"},
-      {"algorithms: {double: {alpha: 1}}\n", "`double` is not one of ema, doubles (did you mean `doubles`?)"},
+      {"algorithms: {double: {alpha: 1}}\n",
+       "`double` is not one of blurpool, ema, gradient_clipping, low_precision_layernorm, sam, "
+       "selective_backprop, squeeze_excite, doubles (did you mean `doubles`?)"},
       {"schedulers: {name: haf}\n", "did you mean `half`?"},
   };
   for (const auto& c : cases) {
