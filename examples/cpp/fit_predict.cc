@@ -63,7 +63,7 @@ absl::Status GoOn(const std::string& folder, const std::string& checkpoint) {
   if (!outputs.ok()) return outputs.status();
   std::printf("%lld predictions, the first is class %lld\n",
               static_cast<long long>(composer::Outputs::Cat(*outputs)->size(0)),
-              static_cast<long long>((*outputs->front())[0].argmax().item<int64_t>()));
+              static_cast<long long>(outputs->front().tensor()[0].argmax().item<int64_t>()));
   return absl::OkStatus();
 }
 

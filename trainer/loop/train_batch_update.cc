@@ -113,6 +113,7 @@ void TrainBatch::RestoreBuffers() {
 }
 
 void TrainBatch::FillTail(StepMessage message) {
+  if (sync_->is_alone()) return;
   LossSums& losses = reported_losses();
   const std::vector<double>& parts = losses.parts();
   message.weighted_loss = losses.total();

@@ -20,10 +20,10 @@ class Accuracy final : public SummedMetric {
       : SummedMetric(std::move(name)), ignore_index_(ignore_index) {}
 
   void Update(const Outputs& logits, const Batch& batch) override {
-    const at::Tensor targets = batch.targets.dim() == logits.dim() ? batch.targets.argmax(-1) : batch.targets;
+    const at::Tensor targets = batch.targets.dim() == logits->dim() ? batch.targets.argmax(-1) : batch.targets;
     const at::Tensor outputs = ClassesLast(logits, targets);
     TORCH_CHECK_VALUE(outputs.dim() >= 2 && targets.sizes() == outputs.sizes().slice(0, outputs.dim() - 1), name(),
-                      ": outputs ", logits.sizes(), " do not fit targets ", batch.targets.sizes());
+                      ": outputs ", logits->sizes(), " do not fit targets ", batch.targets.sizes());
     if (targets.numel() == 0) return;
     if (outputs.is_cpu() && targets.is_cpu() && targets.scalar_type() == torch::kInt64) {
       CountOnCpu(outputs.to(torch::kFloat).contiguous(), targets.contiguous());

@@ -32,7 +32,7 @@ class CrossEntropyMetric final : public SummedMetric {
     if (batch.targets.numel() == 0) return;
     const at::NoGradGuard no_grad;
     const bool dense = batch.targets.is_floating_point();
-    const at::Tensor logits = dense || losses_ ? outputs : ClassesLast(outputs, batch.targets);
+    const at::Tensor logits = dense || losses_ ? outputs.tensor() : ClassesLast(outputs, batch.targets);
     const auto [total, count] = dense ? Dense(logits, batch.targets) : Indices(logits, batch.targets);
     if (over_ == Over::kTargets) {
       sums_.AddTensor(torch::stack({total, count}));

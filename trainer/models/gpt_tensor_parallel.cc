@@ -165,7 +165,7 @@ class TpGpt final : public LanguageModel {
   }
 
   Outputs eval_forward(const Batch& batch) override {
-    return batch.targets.defined() ? LocalLogits(batch.inputs) : forward(batch);
+    return batch.targets.defined() ? Outputs(LocalLogits(batch.inputs)) : forward(batch);
   }
 
  protected:
