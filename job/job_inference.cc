@@ -37,6 +37,9 @@ absl::StatusOr<TrainerOptions> BuildInferenceOptions(Job job, const JobPlace& pl
     for (const Job::Evaluation& evaluation : job.evaluations) options.evaluators.push_back(evaluation.options);
   }
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());
+  options.make_algorithm = [plugins = job.plugins](const AlgorithmOrigin& origin) {
+    return MakeAlgorithm(origin, plugins->tables());
+  };
   options.load = std::move(job.options.load);
   options.load.load_path = command.checkpoint.empty() ? job.options.save.save_folder : command.checkpoint;
   options.load.load_weights_only = true;

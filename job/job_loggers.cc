@@ -143,6 +143,7 @@ Hyperparameters RunSettings(const LoggingOptions& logging, const JobPlace& place
       {"num_nodes", absl::StrCat(place.world_size / std::max(1, place.local_world_size))},
       {options.device.is_cpu() ? "num_cpus_per_node" : "num_gpus_per_node", absl::StrCat(place.local_world_size)},
       {"rank_zero_seed", absl::StrCat(options.seed)}};
+  if (!place.node_name.empty()) settings.emplace_back("node_name", place.node_name);
   if (logging.auto_log_hparams) settings.insert(settings.end(), logging.config.begin(), logging.config.end());
   return settings;
 }

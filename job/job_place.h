@@ -18,6 +18,7 @@ struct JobPlace {
   int world_size = 1;
   int local_rank = 0, local_world_size = 1;
   int node_rank = 0;
+  std::string node_name;  // the variable NODENAME, for the loggers
   int64_t generation = 1;
   int64_t launch = 0;  // number of launches of the run so far, this one included; 0: not counted
   bool stderr_is_terminal = false, stdout_is_terminal = false;  // it understands "\r"

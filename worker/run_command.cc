@@ -146,6 +146,7 @@ absl::Status RunJobCommand(TrainerOptions options, const JobCommand& command, st
         std::make_unique<GatherOutputs>(world, options.tensor_parallel_degree, file ? &*file : nullptr));
   } else if (command.name == "generate") {
     ASSIGN_OR_RETURN(wanted, ChooseGeneration(options.generate, options.seed, command));
+    options.generate = {wanted};  // the trainer checks it before it loads
   }
   ASSIGN_OR_RETURN(trainer, CreateForInference(std::move(options), command));
   absl::Status status = command.name == "eval"      ? Evaluate(*trainer, command)

@@ -166,6 +166,7 @@ JobPlace PlaceOf(const WorkerContext& context, const Environment& env) {
   place.local_rank = context.place.local_rank;
   place.local_world_size = context.place.local_world_size;
   place.node_rank = context.place.node_rank;
+  place.node_name = env.GetOr("NODENAME", "");
   place.visible_gpus = env.GetOr("CUDA_VISIBLE_DEVICES", "");
   place.open_store = [env](const std::string& where) { return OpenStore(where, env); };
   place.communicator = context.communicator.get();
@@ -227,7 +228,10 @@ absl::Status UseModel(WorkerContext& context, const JobSource& source, const Job
   const absl::Status status = CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(TrainerOptions options, BuildInferenceOptions(std::move(job), PlaceOf(context, env), command));
     SetPlace(context, options);
-    return WithoutStack(RunJobCommand(std::move(options), command, context.trainer));
+    const FirstStep first = {options.make_model, options.evaluators.empty() ? nullptr : options.evaluators[0].dataset,
+                             options.seed};
+    const absl::Status status = RunJobCommand(std::move(options), command, context.trainer);
+    return WithoutStack(first.dataset == nullptr ? status : Explained(status, first));
   });
   return status.code() == absl::StatusCode::kInvalidArgument ? WithPlace(effective, status) : status;
 }

@@ -1,6 +1,7 @@
 """composer eval, predict and generate on the real binaries: what they print is what training would have found, on any
 number of ranks and however the model is distributed; they need no training data and leave the run folder as it is."""
 import json
+import pathlib
 import struct
 import unittest
 
@@ -8,6 +9,7 @@ import harness
 from fsdp_test import GPT_JOB
 
 DATA = {"name": "gaussian_classification", "features": 32, "classes": 10, "sample_seed": 1}
+IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")
 EVAL = [dict(DATA, label="eval", size=45, batch_size=8), dict(DATA, label="small", size=1, batch_size=4)]
 
 
@@ -61,6 +63,7 @@ class CommandsTest(harness.JobTest):
         lines = out.splitlines()
         self.assertEqual((lines[0], len(lines), err), (self.newest_checkpoint("run"), 5, ""))
         self.assertIn(f"metrics/eval/CrossEntropy         {wanted['metrics/eval/CrossEntropy']:.6g}", lines)
+        self.assertIn("2 workers: ", self.run_composer("--dry-run", "eval", job, "nproc=2")[0], "as in training")
         first = self.run_folder("run") / "checkpoints" / "ep0-ba10"
         other = json.loads(self.run_composer("eval", job, first, "--json")[0])
         self.assertEqual(other["checkpoint"], str(first))
@@ -96,6 +99,20 @@ class CommandsTest(harness.JobTest):
         self.assertEqual(len(one.read_text().splitlines()), 1)
         self.assertEqual(self.files("run"), before)
         self.assertEqual(list(self.folder.glob("*.partial")), [])
+
+    @unittest.skipUnless(IMAGES.exists(), "no dataset-fashion-mnist")
+    def test_a_model_that_an_algorithm_changed_is_used_as_it_was_trained(self):
+        changes = {"model": {"name": "resnet_small", "num_classes": 10},
+                   "eval_dataloader": {"name": "fashion_mnist", "split": "test", "batch_size": 50, "label": "test",
+                                       "subset_num_batches": 2}}
+        excite = {"squeeze_excite": {"latent_channels": 4, "min_channels": 8}}
+        self.run_composer("-n", 1, self.write_job("run", train_dataloader={"name": "fashion_mnist"}, max_duration="2ba",
+                                                  schedulers=None, algorithms=excite, **changes))
+        wanted = [m for m in self.metrics("run") if "metrics/test/CrossEntropy" in m][-1]["metrics/test/CrossEntropy"]
+        for algorithms in (excite, None):
+            out, err = self.run_composer("eval", self.bare("run", algorithms=algorithms, **changes), "--json")
+            self.assertAlmostEqual(json.loads(out)["metrics"]["metrics/test/CrossEntropy"], wanted, places=5)
+            self.assertEqual("SqueezeExcite" in err, algorithms is None, "the checkpoint's own algorithm is added")
 
     def test_generate_continues_as_the_callback_did(self):
         text = self.folder / "text.txt"
@@ -143,6 +160,8 @@ class CommandsTest(harness.JobTest):
         trained, _ = self.trained("run")
         _, err = self.run_composer("generate", trained, "--prompt", "x", code=64)
         self.assertIn("the model is not a language model", err)
+        _, err = self.run_composer("-n", 2, "eval", trained, "eval_dataloader.0.features=16", code=64)
+        self.assertIn("model.sizes: begins with 32, but a sample has 16 features", err)
         self.assertFalse(self.run_folder("never").exists())
         damaged = self.run_folder("run") / "checkpoints" / "ep2-ba40"
         self.assertTrue(damaged.is_dir(), list(damaged.parent.iterdir()))

@@ -197,6 +197,8 @@ TEST_F(JobLoggersTest, TheSettingsAreComposersAndAllKeysWhenAskedFor) {
   Added(logging, {.world_size = 4, .local_world_size = 2});
   EXPECT_THAT(Settings(), ElementsAre(std::pair("composer_version", COMPOSER_VERSION), std::pair("num_nodes", "2"),
                                       std::pair("num_cpus_per_node", "2"), std::pair("rank_zero_seed", "17")));
+  Added(logging, {.node_name = "node-7"});
+  EXPECT_EQ(Settings().back(), std::pair(std::string("node_name"), std::string("node-7")));
   logging.auto_log_hparams = true;
   options_.device = at::Device(at::kCUDA, 0);
   Added(logging, {});

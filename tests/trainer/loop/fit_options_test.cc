@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
 #include "absl/strings/str_cat.h"
+#include "tests/support/spawn_ranks.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/optim/recipes.h"
@@ -157,6 +160,33 @@ FitOptions LinearFit(Time t_max) {
   fit.schedulers.emplace();
   fit.schedulers->push_back(LinearSchedule({.t_max = t_max}));
   return fit;
+}
+
+TEST(FitOptions, OtherDataAndEvaluatorsOnTwoShardedRanks) {
+  const auto run = [](int ranks) {
+    std::vector<std::vector<double>> results(static_cast<size_t>(ranks));
+    ThreadsExchange exchange(ranks);
+    const auto store = c10::make_intrusive<c10d::HashStore>();
+    SpawnRanks(ranks, [&](int rank) {
+      ThreadsCommunicator communicator(exchange, rank);
+      TrainerOptions options = Bare();
+      if (ranks > 1) options.fsdp.emplace();
+      options.communicator = &communicator;
+      options.store = store;
+      const auto trainer = Made(std::move(options));
+      ASSERT_TRUE(trainer->Fit({.duration = Time::Batches(3), .train = Rows(40, 8)}).ok());
+      // The last batch has one sample, so that a rank has none.
+      ASSERT_TRUE(trainer->Fit({.duration = Time::Epochs(1), .train = Rows(25)}).ok());
+      EXPECT_EQ(trainer->state().timestamp.sample, 24 + 1) << "what was seen of the epoch counts for the new data";
+      ASSERT_TRUE(trainer->Eval({.evaluators = {EvalRows()}}).ok());
+      for (const auto& [name, value] : trainer->eval_results()) results[static_cast<size_t>(rank)].push_back(value);
+    });
+    return results;
+  };
+  const auto one = run(1), two = run(2);
+  ASSERT_EQ(one[0].size(), 2u);
+  EXPECT_EQ(two[0], two[1]);
+  for (size_t i = 0; i < 2; ++i) EXPECT_NEAR(one[0][i], two[0][i], 1e-5);
 }
 
 TEST(FitOptions, SchedulersWithTheirRatioAndStep) {

@@ -20,5 +20,19 @@ TEST_F(LogHyperparametersTest, HandsThemOverOnceAtTheBeginningInTheirOrder) {
   EXPECT_EQ(history_.records, 0);
 }
 
+TEST_F(LogHyperparametersTest, NamesTheAlgorithmsOfTheRun) {
+  class Named final : public Algorithm {
+   public:
+    std::string name() const override { return "MixUp"; }
+    bool Match(Event, const State&) const override { return false; }
+    absl::Status Apply(Event, State&, Logger&) override { return absl::OkStatus(); }
+  };
+  Record();
+  state_.algorithms.push_back(std::make_unique<Named>());
+  LogHyperparameters callback({{"a", "1"}});
+  ASSERT_TRUE(Fire(callback, Event::kInit).ok());
+  EXPECT_EQ(history_.hyperparameters, (Hyperparameters{{"a", "1"}, {"enabled_algorithms/MixUp", "true"}}));
+}
+
 }  // namespace
 }  // namespace composer
