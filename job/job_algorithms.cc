@@ -55,11 +55,11 @@ AlgorithmFactory ReadSam(ConfigMap config) {
 
 AlgorithmFactory ReadSelectiveBackprop(ConfigMap config) {
   SelectiveBackpropOptions options;
-  options.start = config.Double("start", options.start);
-  options.end = config.Double("end", options.end);
-  options.keep = config.Double("keep", options.keep);
-  options.scale_factor = config.Double("scale_factor", options.scale_factor);
-  options.interrupt = config.Int("interrupt", options.interrupt);
+  options.start = config.Double("start", options.start, {.min = 0, .max = 1});
+  options.end = config.Double("end", options.end, {.min = 0, .max = 1});
+  options.keep = config.Double("keep", options.keep, {.min = 0, .max = 1});
+  options.scale_factor = config.Double("scale_factor", options.scale_factor, {.min = 0, .max = 1});
+  options.interrupt = config.Int("interrupt", options.interrupt, {.min = 0});
   if (const absl::Status valid = Validate(options); !valid.ok()) config.Reject("", valid.message());
   return [=] { return std::make_unique<SelectiveBackprop>(options); };
 }
