@@ -17,6 +17,7 @@
 #include "config/yaml.h"
 #include "job/job.h"
 #include "job/job_metrics.h"
+#include "job/job_tokenizer.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -87,6 +88,7 @@ Case CaseOf(const KeySection& section) {
   if (section.kind == "dataset") return {"train_dataloader", job("", "train_dataloader: @\n", "")};
   if (section.kind == "optimizer") return {"optimizers", job("", "", "optimizers: @")};
   if (section.kind == "scheduler") return {"schedulers", job("", "", "schedulers: @")};
+  if (section.kind == "tokenizer") return {"tokenizer", job("", "", "tokenizer: @")};
   if (section.kind == "metric")
     return {absl::StrCat("model.eval_metrics.", name),
             job(absl::StrCat("model: {name: torchscript, path: x, eval_metrics: {", name, ": @}}\n"), "", "")};
@@ -182,7 +184,7 @@ TEST_F(JobKeysTest, TheTableIsWhatTheReadersAskFor) {
     const KeySection* more = section.kind == "dataset"       ? schema.Find("map", "train_loader")
                              : section.name == "eval_loader" ? schema.Find("dataset", "gaussian_classification")
                                                              : nullptr;
-    const bool named = absl::StrContains("model dataset optimizer scheduler", section.kind);
+    const bool named = absl::StrContains("model dataset optimizer scheduler tokenizer", section.kind);
     const std::string name = named ? section.name : section.name == "eval_loader" ? "gaussian_classification" : "";
     std::map<std::string, std::vector<ConfigAsk>> asked;
     for (const bool all : {false, true}) {
@@ -249,6 +251,7 @@ TEST_F(JobKeysTest, NamesAreTheSame) {
   expect("callback", CallbackNames());
   expect("logger", LoggerNames());
   expect("metric", MetricReaderNames());
+  expect("tokenizer", TokenizerNames());
 }
 
 }  // namespace
