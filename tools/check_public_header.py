@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that include/composer/composer.h includes every header of the user's folders, except those named here as
-internal, and never <torch/torch.h>."""
+"""Checks that include/composer/*.h include every header of the user's folders, except those named here as internal, and
+never <torch/torch.h>; that composer.h includes all of them; and that each has at most 250 lines."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ["data", "loss", "metrics", "models", "optim", "algorithms", "callbacks", "loggers", "profiler"]
+MAX_LINES = 250
+FOLDERS = ["data", "loss", "metrics", "models", "optim", "algorithms", "callbacks", "loggers", "profiler", "layers", "tokenizers"]
 # Parts of the public headers, without a use of their own.
 INTERNAL = {
     "callbacks/output/image_tensors.h", "callbacks/output/log_hyperparameters.h",
@@ -33,20 +34,28 @@ def reachable(start):
             continue
         seen.add(path)
         for name in INCLUDE.findall((ROOT / path).read_text()):
-            todo.append(name) if (ROOT / name).exists() else others.add((name, path))
+            public = f"include/{name}"
+            if (ROOT / name).exists() or (ROOT / public).exists():
+                todo.append(name if (ROOT / name).exists() else public)
+            else:
+                others.add((name, path))
     return seen, others
 
 
 def main():
     seen, others = reachable("include/composer/composer.h")
-    found = []
+    public = sorted(path.name for path in (ROOT / "include" / "composer").glob("*.h"))
+    found = [f"include/composer/{name}: composer.h does not include it" for name in public
+             if f"include/composer/{name}" not in seen]
+    found += [f"include/composer/{name}: more than {MAX_LINES} lines" for name in public
+              if len((ROOT / "include" / "composer" / name).read_text().splitlines()) > MAX_LINES]
     for folder in FOLDERS:
         for path in sorted((ROOT / "trainer" / folder).rglob("*.h")):
             name = str(path.relative_to(ROOT / "trainer"))
             if name in INTERNAL:
                 continue
             if f"trainer/{name}" not in seen:
-                found.append(f"trainer/{name}: include it in include/composer/composer.h, or name it in INTERNAL here")
+                found.append(f"trainer/{name}: include it in a header of include/composer, or name it in INTERNAL here")
     found += [f"tools/check_public_header.py: {name} does not exist" for name in sorted(INTERNAL)
               if not (ROOT / "trainer" / name).exists()]
     found += [f"{path}: a public header may not include <{name}>" for name, path in sorted(others)

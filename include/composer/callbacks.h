@@ -1,0 +1,25 @@
+// Callbacks and the profiler.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trainer/callbacks/memory/free_outputs.h"
+#include "trainer/callbacks/memory/memory_snapshot.h"
+#include "trainer/callbacks/memory/oom_observer.h"
+#include "trainer/callbacks/monitors/activation_monitor.h"
+#include "trainer/callbacks/monitors/device_peaks.h"
+#include "trainer/callbacks/monitors/lr_monitor.h"
+#include "trainer/callbacks/monitors/memory_monitor.h"
+#include "trainer/callbacks/monitors/nan_monitor.h"
+#include "trainer/callbacks/monitors/optimizer_monitor.h"
+#include "trainer/callbacks/monitors/runtime_estimator.h"
+#include "trainer/callbacks/monitors/speed_monitor.h"
+#include "trainer/callbacks/monitors/system_metrics_monitor.h"
+#include "trainer/callbacks/monitors/throughput.h"
+#include "trainer/callbacks/output/export_for_inference.h"
+#include "trainer/callbacks/output/image_visualizer.h"
+#include "trainer/callbacks/output/log_hyperparameters.h"
+#include "trainer/callbacks/output/mlperf.h"
+#include "trainer/callbacks/output/sample_recorder.h"
+#include "trainer/callbacks/stops/early_stopper.h"
+#include "trainer/callbacks/stops/threshold_stopper.h"
+#include "trainer/profiler/profiler.h"

@@ -1,0 +1,10 @@
+// Batches, datasets, and the data sets that come with Composer.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trainer/core/batch.h"
+#include "trainer/core/dataset.h"
+#include "trainer/data/fashion_mnist.h"
+#include "trainer/data/synthetic.h"
+#include "trainer/data/tensor_dataset.h"
+#include "trainer/data/text_bytes.h"

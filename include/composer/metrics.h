@@ -1,0 +1,12 @@
+// Metrics.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trainer/core/metric.h"
+#include "trainer/metrics/accuracy.h"
+#include "trainer/metrics/cross_entropy.h"
+#include "trainer/metrics/f1_score.h"
+#include "trainer/metrics/loss_metric.h"
+#include "trainer/metrics/metric_by_name.h"
+#include "trainer/metrics/metric_sums.h"
+#include "trainer/metrics/segmentation.h"

@@ -1,0 +1,26 @@
+// What a model is, the layers it is built from, and the models that come with Composer.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trainer/core/model.h"
+#include "trainer/core/outputs.h"
+#include "trainer/layers/attention_core.h"
+#include "trainer/layers/layer.h"
+#include "trainer/layers/layer_list.h"
+#include "trainer/layers/replace_layers.h"
+#include "trainer/layers/slot.h"
+#include "trainer/layers/torch_layers.h"
+#include "trainer/loss/binary_cross_entropy.h"
+#include "trainer/loss/cross_entropy.h"
+#include "trainer/loss/dice_loss.h"
+#include "trainer/models/attention_cache.h"
+#include "trainer/models/causal_decoder.h"
+#include "trainer/models/classifier.h"
+#include "trainer/models/gpt.h"
+#include "trainer/models/gpt_tensor_parallel.h"
+#include "trainer/models/initializers.h"
+#include "trainer/models/language_model.h"
+#include "trainer/models/mlp.h"
+#include "trainer/models/resnet_small.h"
+#include "trainer/models/sampling.h"
+#include "trainer/models/torchscript.h"

@@ -1,0 +1,11 @@
+// Several ranks: communicators, and how a model is spread over them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trainer/collectives/c10d_communicator.h"
+#include "trainer/collectives/mesh.h"
+#include "trainer/core/communicator.h"
+#include "trainer/core/model_sharding.h"
+#include "trainer/options/activation_options.h"
+#include "trainer/options/ddp_options.h"
+#include "trainer/options/fsdp_options.h"

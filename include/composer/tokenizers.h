@@ -1,0 +1,6 @@
+// Tokenizers.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trainer/core/tokenizer.h"
+#include "trainer/tokenizers/byte_tokenizer.h"
