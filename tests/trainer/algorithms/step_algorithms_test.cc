@@ -81,6 +81,26 @@ TEST(StepAlgorithms, ElasticRunsHaveTheSameBitsOnAnyNumberOfRanks) {
   }
 }
 
+// Gradients that are still scaled by 65,536 would be clipped to next to nothing, or take SAM somewhere else.
+TEST(StepAlgorithms, SeeUnscaledGradientsInFp16) {
+  for (const auto& [name, algorithm] : kSteps) {
+    const auto run = [&](Precision precision, bool sharded) {
+      TrainerOptions options = BlockRun(algorithm, sharded);
+      options.precision = precision;
+      return options;
+    };
+    const RunResult exact = Train(run(Precision::kFp32, false));
+    for (const int ranks : {1, 2}) {
+      for (const bool sharded : {false, true}) {
+        SCOPED_TRACE(std::string(name) + " on " + std::to_string(ranks) + (sharded ? ", sharded" : ""));
+        const RunResult half = TrainOnRanks(ranks, [&](int) { return run(Precision::kAmpFp16, sharded); })[0];
+        ASSERT_TRUE(half.status.ok()) << half.status;
+        EXPECT_LE(RelativeError(half, exact), ranks == 2 && algorithm.sam ? 5e-2 : 1e-2);
+      }
+    }
+  }
+}
+
 TEST(StepAlgorithms, SamTakesNoCollectiveMoreWithCopiesOfTheParameters) {
   const auto collectives = [](const StepAlgorithm& algorithm) {
     return TrainOnRanks(2, [&](int) { return BlockRun(algorithm, false); })[0].num_collectives;
