@@ -120,33 +120,42 @@ StepMessage TrainBatch::Run(const Request& request) {
 
 std::optional<double> TrainBatch::Evaluate(Gradients gradients) {
   const torch::AutoGradMode with_gradients(true);
+  const bool sends = gradients == Gradients::kOverRanks || !keeps_own();
+  const StepMessage message = Accumulate(sends);
+  if (sends) return SumAndCheck(message);
+  PrepareGradients(1);  // what is not finite shows, on all ranks at once, in the next evaluation
+  ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
+  return (evaluations_ == 1 ? losses_ : repeated_losses_).total();
+}
+
+StepMessage TrainBatch::Accumulate(bool sends) {
   ThrowIfError(engine_.Run(Event::kBeforeTrainBatch));
   CheckFrozen();
   for (const at::Tensor& param : params_) param.mutable_grad().reset();
-  LossSums& losses = evaluations_++ == 0 ? losses_ : repeated_losses_;
-  losses.Reset();
-  if (evaluations_ == 1) {
+  if (++evaluations_ == 1) {
+    losses_.Reset();
     for (const auto& metric : state_.train_metrics) metric->Reset();
+  } else {
+    repeated_losses_.Reset();
   }
   CountRows();
   StepMessage message = request_.message;
   message.trained_samples = state_.batch.num_samples;
   plan_->BeginStep(request_.global_samples);
-  const bool sends = gradients == Gradients::kOverRanks || !keeps_own();
   sync_->Trace(state_.tracer);
-  sync_->BeginStep(AgreeOnPasses(
-      plan_->NumPasses((request_.global_samples + communicator_.world_size() - 1) / communicator_.world_size())));
+  const int ranks = communicator_.world_size();
+  sync_->BeginStep(AgreeOnPasses(plan_->NumPasses((request_.global_samples + ranks - 1) / ranks)));
   try {
     if (!out_of_memory_) RunPasses(sends, message);
   } catch (...) {
     OnOutOfMemory();
     out_of_memory_ = true;
   }
-  if (!sends) {
-    ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
-    return losses.total();
-  }
   message.out_of_memory = out_of_memory_ ? 1 : 0;
+  return message;
+}
+
+std::optional<double> TrainBatch::SumAndCheck(const StepMessage& message) {
   const StepMessage agreed = SumOverRanks(message);
   if (agreed.out_of_memory > 0) {
     agreed_ = agreed;

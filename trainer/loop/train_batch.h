@@ -75,6 +75,12 @@ class TrainBatch final : private LossClosure {
   bool keeps_own() const override { return sync_->keeps_local() && !plan_->sums_at_the_end(); }
   int64_t batch() const override { return state_.timestamp.batch; }
 
+  // Brings gradients about; they are sent while the last of them are still computed, if `sends`. Returns what this rank
+  // has to say about it.
+  StepMessage Accumulate(bool sends);
+  // Waits for the sums over ranks. Returns the loss if there may be an update with them.
+  std::optional<double> SumAndCheck(const StepMessage& message);
+
   // Accumulate (train_batch_passes.cc).
   void ReadAlgorithms(DdpOptions& ddp, bool alone);
   // Takes the number of samples from the batch's tensors, which algorithms may have changed.
