@@ -9,10 +9,13 @@
 #include "job/config_values.h"
 #include "job/named_reader.h"
 #include "job/plugin/job_time.h"
+#include "trainer/algorithms/augment/label_smoothing.h"
+#include "trainer/algorithms/augment/mixup.h"
 #include "trainer/algorithms/ema.h"
 #include "trainer/algorithms/optimisation/gradient_clipping.h"
 #include "trainer/algorithms/optimisation/sam.h"
 #include "trainer/algorithms/optimisation/selective_backprop.h"
+#include "trainer/algorithms/schedule/layer_freezing.h"
 #include "trainer/algorithms/surgery/blur_pool.h"
 #include "trainer/algorithms/surgery/low_precision_layer_norm.h"
 #include "trainer/algorithms/surgery/squeeze_excite.h"
@@ -42,6 +45,25 @@ AlgorithmFactory ReadGradientClipping(ConfigMap config) {
                             : type == "adaptive" ? ClippingType::kAdaptive
                                                  : ClippingType::kNorm;
   return [=] { return std::make_unique<GradientClipping>(read, threshold); };
+}
+
+AlgorithmFactory ReadLabelSmoothing(ConfigMap config) {
+  const double smoothing = config.Double("smoothing", 0.1, {.min = 0, .max = 1});
+  return [=] { return std::make_unique<LabelSmoothing>(smoothing); };
+}
+
+AlgorithmFactory ReadLayerFreezing(ConfigMap config) {
+  LayerFreezingOptions options;
+  options.freeze_start = config.Double("freeze_start", options.freeze_start, {.min = 0, .max = 0.999});
+  options.freeze_level = config.Double("freeze_level", options.freeze_level, {.min = 0, .max = 1});
+  return [=] { return std::make_unique<LayerFreezing>(options); };
+}
+
+AlgorithmFactory ReadMixUp(ConfigMap config) {
+  MixUpOptions options;
+  options.alpha = config.Double("alpha", options.alpha, {.min = 0});
+  options.interpolate_loss = config.Bool("interpolate_loss", options.interpolate_loss);
+  return [=] { return std::make_unique<MixUp>(options); };
 }
 
 AlgorithmFactory ReadSam(ConfigMap config) {
@@ -94,7 +116,10 @@ const std::vector<NamedReader<AlgorithmFactory>>& Algorithms() {
       {"blurpool", ReadBlurPool},
       {"ema", ReadEma},
       {"gradient_clipping", ReadGradientClipping},
+      {"label_smoothing", ReadLabelSmoothing},
+      {"layer_freezing", ReadLayerFreezing},
       {"low_precision_layernorm", ReadLowPrecisionLayerNorm},
+      {"mixup", ReadMixUp},
       {"sam", ReadSam},
       {"selective_backprop", ReadSelectiveBackprop},
       {"squeeze_excite", ReadSqueezeExcite},

@@ -6,7 +6,9 @@ SPDX-License-Identifier: Apache-2.0
 import composer.algorithms.selective_backprop.selective_backprop as selective
 import numpy as np
 import torch
-from composer.algorithms import SAM, GradientClipping
+from composer.algorithms import SAM, GradientClipping, LabelSmoothing
+from composer.algorithms.layer_freezing import freeze_layers
+from composer.functional import mixup_batch
 from composer.core import Callback
 from composer.models import ComposerClassifier
 from composer.optim import DecoupledSGDW
@@ -53,7 +55,7 @@ def run(kind, arguments, microbatch=8):
     net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
     fill(net, 1, 0.3)
     model, watch = ComposerClassifier(net, num_classes=4), Losses()
-    algorithms = {"gradient_clipping": GradientClipping, "sam": SAM}
+    algorithms = {"gradient_clipping": GradientClipping, "sam": SAM, "label_smoothing": LabelSmoothing}
     trainer = make_trainer(model, train, max_duration="2ep", callbacks=[watch],
                            optimizers=DecoupledSGDW(model.parameters(), lr=0.5, momentum=0.9),
                            algorithms=[algorithms[kind](**arguments)], device_train_microbatch_size=microbatch)
@@ -76,19 +78,44 @@ def selection(samples, keep, seed):
             "draws": np.random.RandomState(seed).random_sample(8 * samples).tolist()}
 
 
+def mixes():
+    inputs, permutation = Lcg(5).tensor(6, 3), torch.tensor([3, 0, 5, 1, 4, 2])
+    rows = []
+    for mixing in (0.0, 0.3, 0.5):
+        mixed, permuted, _ = mixup_batch(inputs, torch.arange(6), mixing=mixing, indices=permutation)
+        rows.append({"mixing": mixing, "permutation": permutation.tolist(), "mixed": mixed.flatten().tolist(),
+                     "targets": permuted.tolist()})
+    return rows
+
+
+def freezes():
+    rows = []
+    for start, level in ((0.5, 1.0), (0.0, 0.6), (0.25, 0.9)):
+        for elapsed in (0.1, 0.25, 0.5, 0.6, 0.75, 0.9, 1.0):
+            net = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(8)])
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            depth, part = freeze_layers(net, optimizer, elapsed, start, level)
+            rows.append({"freeze_start": start, "freeze_level": level, "elapsed": elapsed, "depth": depth, "part": part})
+    return rows
+
+
 def steps():
     runs = [
         run("gradient_clipping", {"clipping_type": "norm", "clipping_threshold": 0.2}),
         run("gradient_clipping", {"clipping_type": "value", "clipping_threshold": 0.02}),
         run("gradient_clipping", {"clipping_type": "adaptive", "clipping_threshold": 0.05}, microbatch=4),
         run("sam", {"rho": 0.5}),
+        run("label_smoothing", {"smoothing": 0.2}, microbatch=4),
         run("sam", {"rho": 0.1, "interval": 3}, microbatch=4),
         lbfgs({"lr": 0.1, "max_iter": 4}),
         lbfgs({"lr": 0.5, "max_iter": 6, "history_size": 5, "line_search_fn": "strong_wolfe"}, batch=40),
     ]
+    selections = [selection(16, 0.5, SEED), selection(31, 0.3, 4), selection(10, 0.95, 9)]
     write("steps",
           "runs: Linear 8 -> 16, ReLU, Linear 16 -> 4, filled from start x = 1 times 0.3; 40 rows of 8 draws from start x "
-          "= 2, label = index of the largest of the first 4; 2 epochs of 5 batches of 8, not shuffled (or `batch`); DecoupledSGDW, lr "
-          "0.5, momentum 0.9, or torch's LBFGS without mosaicml. losses: by batch; final: the weights. selections: the samples that "
-          "SelectiveBackprop's select_using_loss keeps of these losses when numpy draws these numbers in turn.",
-          {"runs": runs, "selections": [selection(16, 0.5, SEED), selection(31, 0.3, 4), selection(10, 0.95, 9)]})
+          "= 2, label = index of the largest of the first 4; 2 epochs of 5 batches of 8, not shuffled (or `batch`); "
+          "DecoupledSGDW, lr 0.5, momentum 0.9, or torch's LBFGS without mosaicml. losses: by batch; final: the weights. "
+          "selections: the samples that SelectiveBackprop's select_using_loss keeps of these losses when numpy draws these "
+          "numbers in turn. mixes: mixup_batch of 6 rows of 3 draws from start x = 5, targets 0 to 5. freezes: "
+          "freeze_layers of 8 layers.",
+          {"runs": runs, "mixes": mixes(), "freezes": freezes(), "selections": selections})

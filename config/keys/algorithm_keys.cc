@@ -21,6 +21,17 @@ update_interval | time >0 | (1 of the unit of half_life) | Time between updates.
 clipping_type | one of norm, value, adaptive | required | By the norm of all, element by element, or row by row against the weights.
 clipping_threshold | number 0.. | required | The bound.
 
+[algorithm label_smoothing] Targets between the given ones and a uniform distribution over the classes.
+smoothing | number 0..1 | 0.1 | The part of the uniform distribution.
+
+[algorithm layer_freezing] Freezes the layers one after the other, from the first on.
+freeze_start | number 0..0.999 | 0.5 | The part of the run before freezing begins.
+freeze_level | number 0..1 | 1.0 | The part of the layers that is frozen at the end.
+
+[algorithm mixup] Sums of two samples and of their targets.
+alpha | number 0.. | 0.2 | The parameter of the Beta distribution of their parts.
+interpolate_loss | bool | false | Mixes losses instead of targets.
+
 [algorithm sam] Sharpness-aware minimisation: the gradient is taken where the loss near the weights is highest.
 rho | number 0.. | 0.05 | How far away.
 epsilon | number 0.. | 1e-12 | Added to the norm of the gradient.

@@ -69,7 +69,8 @@ TEST(JobAlgorithms, MistakesAreNamed) {
       {"{ema: {smoothing: much}}", "algorithms.ema.smoothing: expected a number, got `much`"},
       {"{ema: {half_live: 10ba}}", "algorithms.ema.half_live: unknown key (did you mean `half_life`?)"},
       {"{emma: {}}",
-       "`emma` is not one of blurpool, ema, gradient_clipping, low_precision_layernorm, sam, selective_backprop, "
+       "`emma` is not one of blurpool, ema, gradient_clipping, label_smoothing, layer_freezing, "
+       "low_precision_layernorm, mixup, sam, selective_backprop, "
        "squeeze_excite (did you mean `ema`?)"},
       {"{blurpool: {replace_convs: false, replace_maxpools: false}}", "algorithms.blurpool: replace_convs and"},
       {"{squeeze_excite: {latent_channels: 0}}", "algorithms.squeeze_excite.latent_channels: must be at least 1e-06"},

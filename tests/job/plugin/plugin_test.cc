@@ -151,7 +151,8 @@ TEST_F(PluginTest, KeysOfPluginsAreCheckedLikeBuiltInOnes) {
        "`points`?)"},
       {"callbacks: {ends_erly: }\n", "did you mean `ends_early`?"},
       {"algorithms: {double: {alpha: 1}}\n",
-       "`double` is not one of blurpool, ema, gradient_clipping, low_precision_layernorm, sam, "
+       "`double` is not one of blurpool, ema, gradient_clipping, label_smoothing, layer_freezing, "
+       "low_precision_layernorm, mixup, sam, "
        "selective_backprop, squeeze_excite, doubles (did you mean `doubles`?)"},
       {"schedulers: {name: haf}\n", "did you mean `half`?"},
   };

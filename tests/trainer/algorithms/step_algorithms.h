@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "tests/trainer/loop/small_run.h"
+#include "trainer/algorithms/augment/label_smoothing.h"
 #include "trainer/algorithms/optimisation/gradient_clipping.h"
 #include "trainer/algorithms/optimisation/sam.h"
 #include "trainer/algorithms/optimisation/selective_backprop.h"
@@ -17,6 +18,7 @@ struct StepAlgorithm {
   std::optional<ClippingType> clipping;
   double threshold = 0.05;
   std::optional<SamOptions> sam;
+  std::optional<double> label_smoothing;
   std::optional<LbfgsOptions> lbfgs;
   double lbfgs_lr = 0.1;
   std::optional<SelectiveBackpropOptions> selective_backprop;
@@ -26,6 +28,8 @@ inline void AddStepAlgorithm(TrainerOptions& options, const StepAlgorithm& algor
   options.make_optimizer = DecoupledSGDW(0.5, {.momentum = 0.9});
   if (algorithm.clipping)
     options.algorithms.push_back(std::make_unique<GradientClipping>(*algorithm.clipping, algorithm.threshold));
+  if (algorithm.label_smoothing)
+    options.algorithms.push_back(std::make_unique<LabelSmoothing>(*algorithm.label_smoothing));
   if (algorithm.sam) options.algorithms.push_back(std::make_unique<Sam>(*algorithm.sam));
   if (algorithm.selective_backprop)
     options.algorithms.push_back(std::make_unique<SelectiveBackprop>(*algorithm.selective_backprop));

@@ -11,6 +11,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/step_runs.h"
 #include "tests/trainer/parallel/fsdp_runs.h"
+#include "trainer/algorithms/augment/mixup.h"
+#include "trainer/algorithms/schedule/layer_freezing.h"
 #include "trainer/core/torch_status.h"
 
 namespace composer {
@@ -209,6 +211,78 @@ TEST(StepAlgorithms, MemoryThatRunsOutInAnyEvaluationMakesTheStepSmaller) {
       ASSERT_TRUE(result.status.ok()) << result.status;
       EXPECT_LE(RelativeError(result, expected), 2e-5) << failing;
     }
+  }
+}
+
+RunResult TrainMixed(const MixUpOptions& mixup, int64_t microbatch, const std::string& folder, int64_t batches) {
+  TrainerOptions options = StepRun({.label_smoothing = 0.1});
+  options.algorithms.insert(options.algorithms.begin(), std::make_unique<MixUp>(mixup));
+  options.device_train_microbatch_size = microbatch;
+  options.max_duration = Time::Batches(batches);
+  options.save.save_folder = folder;
+  options.save.save_interval = Time::Batches(100);
+  return Train(std::move(options));
+}
+
+TEST(MixUp, DoesNotDependOnMicrobatchesAndIsDrawnAgainAfterAResume) {
+  const TempDir whole, stopped, cut;
+  const RunResult expected = TrainMixed({.alpha = 0.4}, 0, whole.path(), 10);
+  ASSERT_TRUE(expected.status.ok()) << expected.status;
+  EXPECT_LT(LargestDifference(TrainMixed({.alpha = 0.4}, 3, cut.path(), 10), expected), 2e-6);
+  ASSERT_TRUE(TrainMixed({.alpha = 0.4}, 0, stopped.path(), 4).status.ok());
+  EXPECT_EQ(LargestDifference(TrainMixed({.alpha = 0.4}, 0, stopped.path(), 10), expected), 0);
+  const TempDir plain;
+  EXPECT_GT(LargestDifference(TrainMixed({.alpha = 0}, 0, plain.path(), 10), expected), 1e-3);
+}
+
+// The loss of a classifier is linear in its targets.
+TEST(MixUp, MixedLossesAreThoseOfMixedTargets) {
+  const auto run = [](bool interpolate) {
+    TrainerOptions options = StepRun({});
+    options.algorithms.push_back(std::make_unique<MixUp>(MixUpOptions{.alpha = 0.4, .interpolate_loss = interpolate}));
+    return Train(std::move(options));
+  };
+  const RunResult targets = run(false), losses = run(true);
+  ASSERT_TRUE(losses.status.ok()) << losses.status;
+  EXPECT_LT(LargestDifference(losses, targets), 5e-6);
+  for (size_t i = 0; i < losses.losses.size(); ++i) EXPECT_NEAR(losses.losses[i], targets.losses[i], 1e-6);
+}
+
+TEST(LayerFreezing, FreezesOnEveryMeshAndResumes) {
+  const auto run = [](int ranks, bool sharded, const std::string& folder, int64_t epochs) {
+    return TrainOnRanks(ranks, [&](int) {
+      TrainerOptions options = OptionsOf(Case{});
+      options.algorithms.push_back(std::make_unique<LayerFreezing>(LayerFreezingOptions{.freeze_start = 0.2}));
+      if (sharded) options.fsdp.emplace();
+      options.max_duration = Time::Epochs(4);
+      if (epochs < 4) {
+        AddCallback(options, {Event::kEpochEnd}, [epochs](State& state) {
+          if (state.timestamp.epoch >= epochs) state.StopTraining();
+        });
+      }
+      options.save.save_folder = folder;
+      options.save.save_interval = Time::Epochs(1);
+      return options;
+    })[0];
+  };
+  const TempDir alone_folder;
+  const RunResult alone = run(1, false, alone_folder.path(), 4);
+  ASSERT_TRUE(alone.status.ok()) << alone.status;
+  EXPECT_GT(RelativeError(alone, Train([] {
+                            TrainerOptions options = OptionsOf(Case{});
+                            options.max_duration = Time::Epochs(4);
+                            return options;
+                          }())),
+            1e-3);
+  for (const auto& [ranks, sharded] : {std::pair{2, false}, {2, true}}) {
+    const TempDir whole, stopped;
+    const RunResult expected = run(ranks, sharded, whole.path(), 4);
+    ASSERT_TRUE(expected.status.ok()) << expected.status;
+    EXPECT_LE(RelativeError(expected, alone), 1e-5) << sharded;
+    ASSERT_TRUE(run(ranks, sharded, stopped.path(), 2).status.ok());
+    const RunResult resumed = run(ranks, sharded, stopped.path(), 4);
+    ASSERT_TRUE(resumed.status.ok()) << resumed.status;
+    EXPECT_EQ(LargestDifference(resumed, expected), 0) << sharded;
   }
 }
 

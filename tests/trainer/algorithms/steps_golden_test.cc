@@ -8,6 +8,8 @@
 
 #include "base/file.h"
 #include "tests/trainer/algorithms/step_algorithms.h"
+#include "trainer/algorithms/augment/mixup.h"
+#include "trainer/algorithms/schedule/layer_freezing.h"
 
 namespace composer {
 namespace {
@@ -30,6 +32,8 @@ StepAlgorithm AlgorithmOf(const Json& run) {
     algorithm.threshold = arguments["clipping_threshold"];
   } else if (run["kind"] == "sam") {
     algorithm.sam = SamOptions{.rho = arguments["rho"], .interval = arguments.value("interval", 1)};
+  } else if (run["kind"] == "label_smoothing") {
+    algorithm.label_smoothing = arguments["smoothing"].get<double>();
   } else {
     algorithm.lbfgs = LbfgsOptions{.max_iter = arguments["max_iter"],
                                    .history_size = arguments.value("history_size", 100),
@@ -62,6 +66,33 @@ TEST(StepsGolden, WeightsAndLossesAreComposers) {
         ASSERT_NEAR(flat[i].item<double>(), final[next++], amplifies ? 1e-3 : 5e-6) << name << " " << i;
     }
     EXPECT_EQ(next, final.size());
+  }
+}
+
+at::Tensor Flat(const Json& values) { return torch::tensor(values.get<std::vector<double>>(), at::kFloat); }
+
+TEST(StepsGolden, MixUpMixesAsComposer) {
+  Draws draws(5);
+  at::Tensor inputs = torch::empty({6, 3});
+  for (int64_t i = 0; i < inputs.numel(); ++i) inputs.view(-1)[i] = draws.Next();
+  for (const Json& golden : StepsGolden()["mixes"]) {
+    const at::Tensor permutation = torch::tensor(golden["permutation"].get<std::vector<int64_t>>());
+    const at::Tensor mixed = MixUpBatch(inputs, golden["mixing"], permutation);
+    EXPECT_TRUE(torch::allclose(mixed.flatten(), Flat(golden["mixed"]), 1e-6, 1e-7)) << golden["mixing"];
+    EXPECT_EQ(golden["targets"], golden["permutation"]);
+  }
+}
+
+TEST(StepsGolden, LayersAreFrozenAsInComposer) {
+  for (const Json& golden : StepsGolden()["freezes"]) {
+    torch::nn::Sequential net;
+    for (int i = 0; i < 8; ++i) net->push_back(torch::nn::Linear(2, 2));
+    const double part = FrozenPart({golden["freeze_start"], golden["freeze_level"]}, golden["elapsed"]);
+    EXPECT_NEAR(part, golden["part"].get<double>(), 1e-12);
+    EXPECT_EQ(FreezeLayers(*net, part), golden["depth"].get<int64_t>()) << golden.dump();
+    int64_t frozen = 0;
+    for (const at::Tensor& param : net->parameters()) frozen += param.requires_grad() ? 0 : 1;
+    EXPECT_EQ(frozen, 2 * golden["depth"].get<int64_t>());
   }
 }
 

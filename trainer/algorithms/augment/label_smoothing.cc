@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/algorithms/augment/label_smoothing.h"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+#include "trainer/core/state.h"
+#include "trainer/loss/one_hot.h"
+
+namespace composer {
+
+at::Tensor SmoothLabels(const at::Tensor& logits, const at::Tensor& targets, double smoothing) {
+  const at::Tensor dense = OneHotTargets("label smoothing", logits, targets);
+  return dense * (1 - smoothing) + smoothing / static_cast<double>(logits.size(1));
+}
+
+absl::Status LabelSmoothing::Apply(Event event, State& state, Logger& /*logger*/) {
+  if (event == Event::kBeforeLoss) {
+    given_ = state.batch.targets;
+    state.batch.targets = SmoothLabels(state.outputs, given_, smoothing_);
+  } else {
+    state.batch.targets = std::exchange(given_, at::Tensor());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace composer
