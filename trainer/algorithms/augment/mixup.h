@@ -12,6 +12,7 @@
 
 #include <string>
 
+#include "trainer/core/batch.h"
 #include "trainer/core/callback.h"
 
 namespace composer {
