@@ -211,7 +211,7 @@ std::string JobCommandSummary(const std::string& name) { return TextOf(name).sum
 std::string JobCommandHelp(const std::string& name, size_t columns) {
   JobCommand command;
   command.name = name;
-  return CommandHelp(absl::StrCat("composer ", name, " [launch flags] job.yaml [checkpoint] [flags] [key=value ...]"),
+  return CommandHelp(absl::StrCat("composer ", name, " [launch flags] JOB [checkpoint] [flags] [key=value ...]"),
                      absl::StrCat(TextOf(name).more, " ", kAll), TableOf(command), columns);
 }
 

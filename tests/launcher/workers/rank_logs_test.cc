@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -206,6 +207,7 @@ class BlockedStdout {
  public:
   BlockedStdout() : saved_(dup(STDOUT_FILENO)) {
     fflush(stdout);
+    signal(SIGPIPE, SIG_IGN);  // as the launcher does: its writer may still be at it when nobody reads any more
     EXPECT_EQ(pipe(pipe_), 0);
     dup2(pipe_[1], STDOUT_FILENO);
     close(pipe_[1]);
