@@ -6,11 +6,17 @@
 namespace composer {
 namespace {
 
-// Calls fn for each map of lists by sample, and the other batch's.
+// Calls fn for each map of lists by sample, and the other batch's. Whoever changes the number of samples must change
+// all lists alike.
 template <typename Fn>
 void ForEachList(const Batch& from, Batch& to, const Fn& fn) {
-  for (const auto& [name, list] : from.ragged) fn(list, to.ragged[name]);
-  for (const auto& [name, list] : from.texts) fn(list, to.texts[name]);
+  const auto checked = [&](const std::string& name, const auto& list, auto& other) {
+    TORCH_CHECK_VALUE(static_cast<int64_t>(list.size()) == from.num_samples, "batch: the list `", name, "` has ",
+                      list.size(), " elements for ", from.num_samples, " samples");
+    fn(list, other);
+  };
+  for (const auto& [name, list] : from.ragged) checked(name, list, to.ragged[name]);
+  for (const auto& [name, list] : from.texts) checked(name, list, to.texts[name]);
 }
 
 }  // namespace
@@ -40,7 +46,7 @@ Batch Batch::Slice(int64_t begin, int64_t end) const {
   for (const auto& [name, tensor] : extra) part.extra[name] = tensor.slice(0, begin, end);
   ForEachList(*this, part,
               [&](const auto& list, auto& rows) { rows.assign(list.begin() + begin, list.begin() + end); });
-  if (!sample_ids.empty()) part.sample_ids.assign(sample_ids.begin() + begin, sample_ids.begin() + end);
+  if (has_sample_ids()) part.sample_ids.assign(sample_ids.begin() + begin, sample_ids.begin() + end);
   part.num_samples = end - begin;
   part.num_tokens = num_samples == 0 ? 0 : num_tokens * part.num_samples / num_samples;
   return part;
@@ -60,7 +66,7 @@ Batch Batch::Select(const std::vector<int64_t>& rows) const {
     for (const int64_t row : rows) selected.push_back(list[static_cast<size_t>(row)]);
   });
   for (const int64_t row : rows) {
-    if (!sample_ids.empty()) part.sample_ids.push_back(sample_ids[static_cast<size_t>(row)]);
+    if (has_sample_ids()) part.sample_ids.push_back(sample_ids[static_cast<size_t>(row)]);
   }
   part.num_samples = static_cast<int64_t>(rows.size());
   part.num_tokens = num_samples == 0 ? 0 : num_tokens * part.num_samples / num_samples;

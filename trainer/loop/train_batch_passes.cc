@@ -53,7 +53,13 @@ void TrainBatch::CountRows() {
   TORCH_CHECK_VALUE(!batch.targets.defined() || (batch.targets.dim() > 0 && batch.targets.size(0) == rows),
                     "after algorithms changed it, batch ", state_.timestamp.batch + 1, " has ", rows, " inputs and ",
                     batch.targets.dim() > 0 ? batch.targets.size(0) : 1, " targets");
+  for (const auto& [name, tensor] : batch.extra) {
+    TORCH_CHECK_VALUE(tensor.dim() > 0 && tensor.size(0) == rows, "after algorithms changed it, batch ",
+                      state_.timestamp.batch + 1, " has ", rows, " inputs, and its `", name, "` has shape ",
+                      tensor.sizes());
+  }
   batch.num_samples = rows;
+  batch.sample_ids.clear();  // which rows are left is not known
   batch.num_loss_tokens = -1;
 }
 

@@ -63,6 +63,14 @@ TEST(Batch, HasTensorsListsAndTextsByName) {
   EXPECT_THAT(chosen.texts.at("caption"), ElementsAre("c", "a"));
   EXPECT_EQ(chosen.ragged.at("boxes")[0].size(0), 2);
   EXPECT_EQ(chosen.inputs[0][0].item<int64_t>(), 4);
+  Batch grown = batch;
+  grown.num_samples = 6;
+  grown.inputs = grown.inputs.repeat({2, 1});
+  grown.sample_ids = {7, 8, 9};
+  EXPECT_THAT(MessageOf([&] { grown.Slice(3, 6); }), HasSubstr("the list `boxes` has 3 elements for 6 samples"));
+  grown.ragged.clear();
+  grown.texts.clear();
+  EXPECT_TRUE(grown.Slice(3, 6).sample_ids.empty()) << "ids that do not fit are left out";
   EXPECT_THAT(MessageOf([&] { batch.Select({3}); }), HasSubstr("row 3 of a batch with 3 samples"));
 }
 

@@ -78,6 +78,16 @@ TEST(StepSeams, ABatchWhoseTensorsOnlyWereCutIsCountedByThem) {
   EXPECT_THAT(std::string(Train(std::move(torn)).status.message()), HasSubstr("has 20 inputs and 40 targets"));
 }
 
+TEST(StepSeams, NamedTensorsAreCutWithTheOthers) {
+  TrainerOptions options = OneBatch();
+  AddAlgorithm(options, {Event::kAfterDataloader}, [](State& state) {
+    state.batch.extra["mask"] = torch::ones({40, 2});
+    state.batch.inputs = state.batch.inputs.slice(0, 0, 20);
+    state.batch.targets = state.batch.targets.slice(0, 0, 20);
+  });
+  EXPECT_THAT(std::string(Train(std::move(options)).status.message()), HasSubstr("its `mask` has shape [40, 2]"));
+}
+
 TEST(StepSeams, NoSampleLeftIsAnError) {
   TrainerOptions options = OneBatch();
   AddAlgorithm(options, {Event::kAfterDataloader}, [](State& state) { state.batch = state.batch.Select({}); });
