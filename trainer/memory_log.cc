@@ -3,10 +3,10 @@
 #include <bit>
 #include <string>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "trainer/optim/model_params.h"
 #include "trainer/parallel/fsdp/gradient_accumulator.h"
 #include "trainer/parallel_model.h"
 
@@ -22,9 +22,7 @@ int64_t OptimizerBytes(Optimizer& optimizer) {
 // Returns the memory of a rank that holds the whole model.
 PlannedMemory WholeMemory(const torch::nn::Module& model) {
   PlannedMemory memory;
-  absl::flat_hash_set<const void*> seen;
-  for (const at::Tensor& param : model.parameters()) {
-    if (!seen.insert(param.unsafeGetTensorImpl()).second) continue;
+  for (const at::Tensor& param : ParametersOnce(model)) {
     const auto bytes = static_cast<int64_t>(param.nbytes());
     memory.parameters += bytes;
     if (param.requires_grad()) memory.gradients += bytes;

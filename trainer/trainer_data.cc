@@ -40,8 +40,7 @@ absl::Status Trainer::BuildData() {
   } else {
     saved_data_.seed = static_cast<int64_t>(state_.seed);
     saved_data_.configuration = options_.configuration;
-    checkpoints_->SetDataSettings(saved_data_);
-    for (CheckpointSaver* saver : savers_) saver->SetDataSettings(saved_data_);
+    for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->SetDataSettings(saved_data_);
   }
   ASSIGN_OR_RETURN(state_.evaluators, MakeEvaluators(options_.evaluators));
   return absl::OkStatus();
@@ -95,8 +94,7 @@ absl::StatusOr<Trainer::PreparedData> Trainer::PrepareData(const TrainDataOption
 
 void Trainer::UseData(PreparedData prepared) {
   saved_data_ = prepared.settings;
-  checkpoints_->SetDataSettings(saved_data_);
-  for (CheckpointSaver* saver : savers_) saver->SetDataSettings(saved_data_);
+  for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->SetDataSettings(saved_data_);
   options_.train = std::move(prepared.options);
   train_data_ = std::move(prepared.data);
   state_.train_dataloader = train_data_.loader;

@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "absl/container/flat_hash_set.h"
 #include "trainer/core/error_place.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/elastic/elastic_step.h"
+#include "trainer/optim/model_params.h"
 #include "trainer/parallel/ddp/gradient_reducer.h"
 #include "trainer/parallel/ddp/local_sync.h"
 #include "trainer/parallel/tensor/tensor_parallel_sync.h"
@@ -16,13 +16,9 @@
 namespace composer {
 namespace {
 
-// Returns each trainable parameter once; it may have several names.
 std::vector<at::Tensor> TrainableOnce(const Model& model) {
-  std::vector<at::Tensor> params;
-  absl::flat_hash_set<const void*> seen;
-  for (const at::Tensor& param : model.parameters()) {
-    if (param.requires_grad() && seen.insert(param.unsafeGetTensorImpl()).second) params.push_back(param);
-  }
+  std::vector<at::Tensor> params = ParametersOnce(model);
+  std::erase_if(params, [](const at::Tensor& param) { return !param.requires_grad(); });
   return params;
 }
 

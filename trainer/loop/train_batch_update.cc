@@ -24,7 +24,8 @@ StepMessage TrainBatch::SumOverRanks(const StepMessage& message) {
     own.weighted_loss = reported_losses().total();
     return own;
   }
-  if (!sync_->tail_sent()) FillTail(message);
+  const bool has_passed = message.trained_samples > 0 && message.out_of_memory == 0;
+  if (!has_passed || plan_->sums_at_the_end()) FillTail(message);  // else RunPasses has
   sync_->Finish();
   StepMessage agreed = ReadTail();
   plan_->SumOverRanks(agreed);

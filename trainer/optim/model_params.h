@@ -16,6 +16,9 @@ namespace composer {
 // Returns all parameters, in the model's order, by the model's names.
 NamedTensors NamedParametersOf(const torch::nn::Module& model);
 
+// Returns each parameter once; it may have several names.
+std::vector<at::Tensor> ParametersOnce(const torch::nn::Module& model);
+
 // Returns MakeParamGroups of these parameters. Throws StatusError with its status.
 std::vector<ParamGroup> ParamGroupsOf(const torch::nn::Module& model, const ParamGroupOptions& options);
 

@@ -26,7 +26,6 @@ class CheckpointSaver final : public Callback {
   absl::Status Run(Event event, State& state, Logger& logger) override;
 
   // Sets what the checkpoints say of the data; must be called before FIT_START.
-  void SetDataSettings(const SavedDataSettings& data) { checkpoints_.SetDataSettings(data); }
   // The loop follows the saves in flight of these checkpoints.
   RunCheckpoints& checkpoints() { return checkpoints_; }
 

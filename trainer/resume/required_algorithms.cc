@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/json_members.h"
 #include "base/status_macros.h"
 #include "checkpoint/folder/verify.h"
 #include "checkpoint/load/reader.h"
@@ -26,14 +27,13 @@ absl::StatusOr<std::vector<Required>> Parse(const CheckpointRequirements& requir
   const Json json = Json::parse(required.json, nullptr, /*allow_exceptions=*/false);
   if (!json.is_array())
     return absl::DataLossError(absl::StrCat(required.location, ": ", kRequiredAlgorithmsKey, " is no list"));
-  const auto is_text = [](const Json& item, const char* key) { return item.contains(key) && item[key].is_string(); };
   for (const Json& item : json) {
-    if (!item.is_object() || !is_text(item, "name") || !is_text(item, "key") || !is_text(item, "plugin"))
+    Required& read = list.emplace_back();
+    if (!item.is_object() || !TakeMember(item, "name", read.name) || !TakeMember(item, "key", read.origin.key) ||
+        !TakeMember(item, "plugin", read.origin.plugin))
       return absl::DataLossError(
           absl::StrCat(required.location, ": ", kRequiredAlgorithmsKey, " has an entry ", item.dump().substr(0, 80)));
-    list.push_back(
-        {item["name"].get<std::string>(),
-         {item["key"].get<std::string>(), item.value("arguments", Json()).dump(), item["plugin"].get<std::string>()}});
+    read.origin.arguments = item.value("arguments", Json()).dump();
   }
   return list;
 }

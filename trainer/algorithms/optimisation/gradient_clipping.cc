@@ -3,26 +3,13 @@
 
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/core/state.h"
+#include "trainer/optim/model_params.h"
 #include "trainer/parallel/norms/adaptive_clipping.h"
 #include "trainer/parallel/norms/gradient_norm.h"
 
 namespace composer {
-namespace {
-
-// A parameter with two names is clipped once.
-std::vector<at::Tensor> ClippedOnce(const Model& model) {
-  std::vector<at::Tensor> params;
-  absl::flat_hash_set<const void*> seen;
-  for (const at::Tensor& param : model.parameters()) {
-    if (param.grad().defined() && seen.insert(param.unsafeGetTensorImpl()).second) params.push_back(param);
-  }
-  return params;
-}
-
-}  // namespace
 
 absl::Status GradientClipping::Apply(Event event, State& state, Logger& /*logger*/) {
   if (event == Event::kInit) {
@@ -32,7 +19,7 @@ absl::Status GradientClipping::Apply(Event event, State& state, Logger& /*logger
           "ranks; use norm or value");
     return absl::OkStatus();
   }
-  const std::vector<at::Tensor> params = ClippedOnce(*state.model);
+  const std::vector<at::Tensor> params = ParametersOnce(*state.model);
   switch (type_) {
     case ClippingType::kNorm:
       ClipGradientsByNorm(params, threshold_, state.sharding);
