@@ -237,7 +237,7 @@ absl::StatusOr<int> Supervise(LaunchContext& context, Console& console) {
   const auto watch = StartPreemptionWatch(context.platform, [&](const Notice& notice) { mailbox.Post(notice); });
   const int code = supervisor.Run();
   mailbox.Close();  // open requests get the answer that the launcher is ending
-  lasting_link.Leave("the launcher ends");
+  lasting_link.Leave("the launcher ends", /*done=*/code == exit_code::kDone);
   const bool others_need_us = !context.plan.shape.one_node() && (context.serves || lasting_link.serves());
   if (others_need_us) lasting_link.AwaitOthers(kOthersPatience, context.stop_signals);
   context.first_node = supervisor.first_node();

@@ -57,6 +57,6 @@ absl::Status RendezvousClient::ReportGenerationEnded(const proto::FailureCause& 
   return stream_->ReportGenerationEnded(cause);
 }
 
-void RendezvousClient::Leave(absl::string_view reason) { stream_->Leave(reason); }
+void RendezvousClient::Leave(absl::string_view reason, bool done) { stream_->Leave(reason, done); }
 
 }  // namespace composer

@@ -98,7 +98,8 @@ class RendezvousClient {
   absl::Status ReportGenerationEnded(const proto::FailureCause& cause);
 
   // Tells the other nodes that this node leaves on purpose, and waits (at most a second) until the message is sent.
-  void Leave(absl::string_view reason);
+  // `done`: because the job is done, which the nodes of its world have agreed on.
+  void Leave(absl::string_view reason, bool done = false);
 
   // Serves KeyValue stubs and KeyValueProxy.
   std::shared_ptr<grpc::Channel> channel() const { return channel_; }

@@ -127,11 +127,12 @@ absl::Status RendezvousClient::Stream::ReportGenerationEnded(const proto::Failur
   return absl::OkStatus();
 }
 
-void RendezvousClient::Stream::Leave(absl::string_view reason) {
+void RendezvousClient::Stream::Leave(absl::string_view reason, bool done) {
   absl::MutexLock lock(&mutex_);
   if (over_.has_value()) return;
   proto::NodeMessage message;
   message.mutable_leave()->set_reason(std::string(reason));
+  message.mutable_leave()->set_done(done);
   armed_ = false;
   taken_ = 0;
   Send(std::move(message));

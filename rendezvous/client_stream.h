@@ -34,7 +34,7 @@ class RendezvousClient::Stream final : public grpc::ClientBidiReactor<proto::Nod
   void Report(const proto::NodeReport& report);
   void Answer(const proto::Probed& probed);
   absl::Status ReportGenerationEnded(const proto::FailureCause& cause);
-  void Leave(absl::string_view reason);
+  void Leave(absl::string_view reason, bool done);
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;

@@ -26,6 +26,12 @@ std::vector<KeyValueStore::Memory> Memories(const proto::Reattach& reattach) {
   return memories;
 }
 
+absl::Status ToStatus(const proto::Refusal& refusal) {
+  if (refusal.done()) return absl::AlreadyExistsError(refusal.message());
+  return refusal.passing() ? absl::FailedPreconditionError(refusal.message())
+                           : absl::InvalidArgumentError(refusal.message());
+}
+
 }  // namespace
 
 // One node's stream. Guarded by the service's lock, except for the message being read. gRPC runs reactions on its own
@@ -154,7 +160,7 @@ void RendezvousService::Dispatch(Stream* stream, const proto::NodeMessage& messa
       VLOG(1) << "rendezvous: a node leaves: " << message.leave().reason().substr(0, 200);
       streams_.erase(stream->session);
       stream->End(absl::OkStatus());
-      return Deliver(coordinator_.Leave(stream->session, now));
+      return Deliver(coordinator_.Leave(stream->session, message.leave().done(), now));
     case proto::NodeMessage::MESSAGE_NOT_SET:
       return;
   }
@@ -202,9 +208,7 @@ void RendezvousService::Deliver(const Coordinator::Outcome& outcome) {
     if (it == streams_.end()) continue;
     it->second->Send(out.message);
     if (!out.last) continue;
-    const proto::Refusal& refusal = out.message->refusal();
-    it->second->End(refusal.passing() ? absl::FailedPreconditionError(refusal.message())
-                                      : absl::InvalidArgumentError(refusal.message()));
+    it->second->End(ToStatus(out.message->refusal()));
     streams_.erase(it);
   }
   for (const Coordinator::Session session : outcome.replaced) {

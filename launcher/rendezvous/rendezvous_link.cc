@@ -161,12 +161,12 @@ void RendezvousLink::WorkersEnded() {
   done_since_ = Now();
 }
 
-void RendezvousLink::Leave(absl::string_view reason) {
+void RendezvousLink::Leave(absl::string_view reason, bool done) {
   {
     absl::MutexLock lock(&mutex_);
     ending_ = true;
   }
-  client()->Leave(reason);
+  client()->Leave(reason, done);
 }
 
 void RendezvousLink::AwaitOthers(absl::Duration limit, int stop_signals) {
@@ -237,7 +237,8 @@ void RendezvousLink::JoinOnce() {
       return handlers_.on_world(
           absl::UnavailableError(absl::StrCat("sent away by the rendezvous: ", world.status().message())));
   }
-  const bool final = world.ok() || absl::IsInvalidArgument(world.status()) || absl::IsDeadlineExceeded(world.status());
+  const bool final = world.ok() || absl::IsInvalidArgument(world.status()) ||
+                     absl::IsDeadlineExceeded(world.status()) || absl::IsAlreadyExists(world.status());
   if (!final) {
     const bool at_once = now - asked < kAtOnce;
     join_pause_ = at_once ? std::clamp(2 * join_pause_, kFirstJoinPause, kLastJoinPause) : absl::ZeroDuration();

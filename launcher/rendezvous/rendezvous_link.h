@@ -70,7 +70,7 @@ class RendezvousLink {
   absl::StatusOr<proto::RosterReply> Roster(int first_node_rank, int count, bool look, absl::Duration timeout);
   // Reports that this node's workers are done: a rendezvous that is lost from now on is awaited for a shorter time.
   void WorkersEnded();
-  void Leave(absl::string_view reason);
+  void Leave(absl::string_view reason, bool done = false);
   // For the launcher beside the rendezvous, which ends with it. Blocks, after Leave, until all other nodes of the last
   // world have heard of its end (they have left or joined again) or are lost, for at most `limit` or until
   // `stop_signals` is readable.

@@ -103,6 +103,10 @@ void JobState::Step::On(const event::WorldJoined& world) {
 void JobState::Step::On(const event::JoinFailed& failure) {
   const absl::Status& status = failure.status;
   if (state.phase_ == Phase::kDone) return On(event::BarrierPassed{state.generation_, status});
+  if (absl::IsAlreadyExists(status)) {
+    Print("the job is done; this node waited as a spare and was not needed");
+    return Finish({.next = NextStep::kDone});
+  }
   const bool refused = absl::IsInvalidArgument(status) || absl::IsUnauthenticated(status);
   Fail(refused ? exit_code::kUserError : exit_code::kUnavailable,
        absl::StrCat(state.phase_ == Phase::kJoining ? "cannot join: " : "", status.message()));

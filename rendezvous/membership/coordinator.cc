@@ -114,13 +114,20 @@ Coordinator::Outcome Coordinator::WorldTaken(Session session, uint64_t generatio
   return outcome;
 }
 
-Coordinator::Outcome Coordinator::Leave(Session session, absl::Time now) {
+Coordinator::Outcome Coordinator::Leave(Session session, bool done, absl::Time now) {
   Outcome outcome;
   Later(now);
   const auto it = nodes_.find(session);
   if (it == nodes_.end()) return outcome;
+  const bool was_member = it->second.node_rank >= 0 && !it->second.waiting;
   Remove(it, Member::State::kLeft);
   EndIfAllHaveGone(outcome);
+  if (done && was_member && !roster_.running && roster_.present == 0) {
+    proto::Refusal refusal;
+    refusal.set_done(true);
+    refusal.set_message("the job is done");
+    SendAway(refusal, outcome);
+  }
   Decide(outcome);
   return outcome;
 }

@@ -86,7 +86,9 @@ class Coordinator {
   Outcome WorldTaken(Session session, uint64_t generation, absl::Time now);
   // Takes the answer to a Probe.
   Outcome Probed(Session session, const proto::Probed& probed, absl::Time now);
-  Outcome Leave(Session session, absl::Time now);
+  // `done`: the job is done, and its last world's nodes agree. With the last of them the nodes that wait as spares are
+  // sent away with Refusal.done, because a world of theirs would have nothing to do.
+  Outcome Leave(Session session, bool done, absl::Time now);
   // Records that the stream ended; has no effect after Leave.
   Outcome Lost(Session session, absl::Time now);
   // Must be called at wake_at() or later.
@@ -173,6 +175,8 @@ class Coordinator {
   void Form(bool anew, Outcome& outcome);
   void Resize(Outcome& outcome);
   void Dissolve(Outcome& outcome);
+  // Ends the streams of all nodes that wait, with this answer.
+  void SendAway(const proto::Refusal& refusal, Outcome& outcome);
   void TellSpare(Session session, Outcome& outcome) const;
   void DecideWorld(Outcome& outcome);
   void BeginAbsence(Nodes::iterator it, Outcome& outcome);

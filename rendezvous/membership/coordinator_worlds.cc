@@ -253,10 +253,17 @@ void Coordinator::Resize(Outcome& outcome) {
 }
 
 void Coordinator::Dissolve(Outcome& outcome) {
+  proto::Refusal refusal;
+  refusal.set_field("quorum");
+  refusal.set_message(reason_);
+  refusal.set_passing(true);
+  SendAway(refusal, outcome);
+  roster_.ended = now_;  // those who come back have the same time again to become enough
+}
+
+void Coordinator::SendAway(const proto::Refusal& refusal, Outcome& outcome) {
   auto message = std::make_shared<proto::CoordinatorMessage>();
-  message->mutable_refusal()->set_field("quorum");
-  message->mutable_refusal()->set_message(reason_);
-  message->mutable_refusal()->set_passing(true);
+  *message->mutable_refusal() = refusal;
   for (auto it = nodes_.begin(); it != nodes_.end();) {
     const auto next = std::next(it);
     if (it->second.waiting) {
@@ -265,7 +272,6 @@ void Coordinator::Dissolve(Outcome& outcome) {
     }
     it = next;
   }
-  roster_.ended = now_;  // those who come back have the same time again to become enough
 }
 
 }  // namespace composer

@@ -237,9 +237,10 @@ class FaultsTest(NodesTest):
         nodes = self.lose_node_1(lambda host: host.freeze(), "node frozen")
         self.hosts[1].thaw()
         self.expect_exit(nodes[0], 0)
-        self.assertIn("node 1", self.causes()[0])
+        self.assertIn("node 1", self.causes()[0], json.dumps(self.summary()["generations"]) + self.transcript())
         self.assertIn(nodes[1].exit_code(15), (0, 69), "it joined again or left; it did not train on in the old world\n"
                       + self.transcript())
+        self.assertIn("node 1", self.causes()[0], "a spare of a done job trains nothing\n" + self.transcript())
         self.expect_no_process_left(1)
 
     def test_slow_link(self):

@@ -124,7 +124,7 @@ void Simulation::Arrive(const StreamPtr& stream, const proto::NodeMessage& messa
       heard_to_leave_.insert({stream->agent, stream->life});
       stream->server_end = false;
       server.streams.erase(stream->session);
-      return Deliver(s, coordinator.Leave(stream->session, ClockOf(s)));
+      return Deliver(s, coordinator.Leave(stream->session, message.leave().done(), ClockOf(s)));
     case proto::NodeMessage::kReport:
     case proto::NodeMessage::MESSAGE_NOT_SET:
       return;

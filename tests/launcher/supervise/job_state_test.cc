@@ -297,6 +297,13 @@ TEST_F(JobStateTest, WhatTheRendezvousRefusesIsTheUsersMistake) {
   }
 }
 
+TEST_F(JobStateTest, ASpareOfADoneJobIsDone) {
+  EXPECT_THAT(
+      On(job_event::JoinFailed{absl::AlreadyExistsError("the job is done")}),
+      ElementsAre("print the job is done; this node waited as a spare and was not needed", "conclude", "finish"));
+  EXPECT_EQ(state_.exit_code(), 0);
+}
+
 TEST_F(JobStateTest, ACopyIsTheSameState) {
   Run();
   JobState copy = state_;

@@ -134,7 +134,7 @@ TEST_F(AbsenceTest, AFailureElsewhereEndsTheGenerationAndTheLossExplainsIt) {
 
 TEST_F(AbsenceTest, ASuccessorAtItsPlaceShowsThatItIsDead) {
   Coordinator& coordinator = coordinator_;
-  for (int session = 1; session <= 5; ++session) coordinator.Leave(session, clock_.Now());
+  for (int session = 1; session <= 5; ++session) coordinator.Leave(session, /*done=*/false, clock_.Now());
   for (int session = 11; session <= 15; ++session) Join(session, "", session - 11);
   ASSERT_EQ(coordinator.roster().members, 5);
   Lose(12);
@@ -145,7 +145,7 @@ TEST_F(AbsenceTest, ASuccessorAtItsPlaceShowsThatItIsDead) {
 }
 
 TEST_F(AbsenceTest, ALauncherThatShowsNoLifeIsLostWithItsConnection) {
-  for (int session = 1; session <= 5; ++session) coordinator_.Leave(session, clock_.Now());
+  for (int session = 1; session <= 5; ++session) coordinator_.Leave(session, /*done=*/false, clock_.Now());
   shows_life_ = false;
   for (int session = 11; session <= 15; ++session) Join(session);
   EXPECT_GT(Lose(12).ended, 0u);

@@ -151,7 +151,7 @@ TEST_F(CoordinatorTest, ANodeThatCheckpointedEndsNobodyWhoStillSaves) {
   const Coordinator::Outcome first = Note(coordinator_.Join(2, FromJob(), join, clock_.Now()));
   EXPECT_EQ(first.ended, 0u) << "the other nodes leave by themselves";
   EXPECT_THAT(Receivers(first), ElementsAre());
-  EXPECT_EQ(coordinator_.Leave(3, clock_.Now()).ended, 0u) << "the node that had to stop";
+  EXPECT_EQ(coordinator_.Leave(3, /*done=*/false, clock_.Now()).ended, 0u) << "the node that had to stop";
   const Coordinator::Outcome last = Rejoin(1, In(1, 0));
   EXPECT_EQ(last.ended, 1u);
   EXPECT_EQ(last.begun, 2u);
@@ -185,12 +185,35 @@ TEST_F(CoordinatorTest, LateNodeWaitsAndFillsThePlaceOfALostOne) {
 
 TEST_F(CoordinatorTest, LeaveEndsTheGenerationOnlyWhenAllHaveLeft) {
   FormThree();
-  EXPECT_EQ(coordinator_.Leave(1, clock_.Now()).ended, 0u);
-  EXPECT_EQ(coordinator_.Leave(2, clock_.Now()).ended, 0u);
+  EXPECT_EQ(coordinator_.Leave(1, /*done=*/false, clock_.Now()).ended, 0u);
+  EXPECT_EQ(coordinator_.Leave(2, /*done=*/false, clock_.Now()).ended, 0u);
   EXPECT_EQ(Lose(1).ended, 0u) << "its stream ends after Leave";
-  const Coordinator::Outcome last = coordinator_.Leave(3, clock_.Now());
+  const Coordinator::Outcome last = coordinator_.Leave(3, /*done=*/false, clock_.Now());
   EXPECT_EQ(last.ended, 1u);
   EXPECT_THAT(Receivers(last), ElementsAre());
+}
+
+TEST_F(CoordinatorTest, SparesOfADoneJobAreSentAwayAndFormNoWorld) {
+  FormThree();
+  Join(4);
+  Join(5);
+  coordinator_.Leave(1, /*done=*/true, clock_.Now());
+  ASSERT_THAT(Receivers(coordinator_.Leave(2, /*done=*/true, clock_.Now())), ElementsAre()) << "node 3 is not done yet";
+  const Coordinator::Outcome last = coordinator_.Leave(3, /*done=*/true, clock_.Now());
+  ASSERT_THAT(Receivers(last), testing::UnorderedElementsAre(4, 5));
+  EXPECT_TRUE(last.messages[0].last);
+  EXPECT_TRUE(last.messages[0].message->refusal().done());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Tick().begun, 0u);
+}
+
+TEST_F(CoordinatorTest, SparesTakeOverAJobThatIsNotDone) {
+  FormThree();
+  Join(4);
+  Join(5);
+  for (const int session : {1, 2, 3}) coordinator_.Leave(session, /*done=*/false, clock_.Now());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Tick().begun, 2u);
 }
 
 TEST_F(CoordinatorTest, RefusalGoesToTheNewNodeOnlyAndChangesNothing) {
