@@ -20,8 +20,8 @@ constexpr size_t kShortList = 8;
 // Converts "CosineAnnealingWithWarmupScheduler" to "cosineannealingwithwarmup": no case, `_` or kind of thing.
 std::string Bare(absl::string_view name) {
   std::string bare = absl::StrReplaceAll(absl::AsciiStrToLower(name.substr(0, 64)), {{"_", ""}, {"-", ""}});
-  for (absl::string_view kind :
-       {"scheduler", "optimizer", "callback", "logger", "algorithm", "metric", "dataset", "model", "tokenizer"}) {
+  for (absl::string_view kind : {"scheduler", "optimizer", "callback", "logger", "algorithm", "metric", "dataset",
+                                 "model", "tokenizer", "transform", "collator"}) {
     if (bare.size() > kind.size() && absl::EndsWith(bare, kind)) {
       bare.resize(bare.size() - kind.size());
       break;

@@ -58,7 +58,9 @@ void ReadTrainData(ConfigMap root, bool trains, Job& job) {
   train.shuffle = loader.Bool("shuffle", true);
   train.drop_last = loader.Bool("drop_last", false);
   train.prefetch = ReadPrefetch(loader, job);
-  job.train_dataset = ReadDataset(loader, job.plugins->tables());
+  train.predownload = loader.Int("predownload", 0, {.min = 0});
+  train.make_order = ReadOrder(loader, job.plugins->tables());
+  job.train_dataset = ReadData(loader, train.shuffle, job.plugins->tables());
   if (trains && train.global_train_batch_size == 0 && train.device_train_batch_size == 0) {
     root.Reject("global_train_batch_size",
                 "required: the samples of one step over all ranks (or device_train_batch_size, those of one rank)");
@@ -79,7 +81,7 @@ void ReadEvaluation(ConfigMap root, Job& job) {
     evaluation.options.device_eval_microbatch_size =
         loader.Int("device_eval_microbatch_size", 0, {.min = 1, .max = kMaxSamples});
     evaluation.options.prefetch = ReadPrefetch(loader, job);
-    evaluation.dataset = ReadDataset(loader, job.plugins->tables());
+    evaluation.dataset = ReadData(loader, /*shuffle=*/false, job.plugins->tables());
     job.evaluations.push_back(std::move(evaluation));
   }
 }
@@ -139,9 +141,19 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
 }
 
 PluginRegistry::Names BuiltInNames() {
-  return {{"model", ModelNames()},         {"dataset", DatasetNames()},     {"optimizer", OptimizerNames()},
-          {"scheduler", SchedulerNames()}, {"algorithm", AlgorithmNames()}, {"callback", CallbackNames()},
-          {"logger", LoggerNames()},       {"metric", MetricReaderNames()}, {"tokenizer", TokenizerNames()}};
+  return {{"model", ModelNames()},
+          {"dataset", DatasetNames()},
+          {"optimizer", OptimizerNames()},
+          {"scheduler", SchedulerNames()},
+          {"algorithm", AlgorithmNames()},
+          {"callback", CallbackNames()},
+          {"logger", LoggerNames()},
+          {"metric", MetricReaderNames()},
+          {"tokenizer", TokenizerNames()},
+          {"transform", TransformNames()},
+          {"collator", CollatorNames()},
+          {"order", OrderNames()},
+          {"store", {"file", "s3", "gs", "oci"}}};
 }
 
 // Must run first: names in the rest of the file may belong to plugins.
@@ -263,32 +275,49 @@ absl::Status AddResume(const Job& job, const JobPlace& place, TrainerOptions& op
 
 namespace {
 
-absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataset(const DatasetFactory& make, absl::string_view key) {
-  absl::StatusOr<std::shared_ptr<const Dataset>> dataset = make();
+absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataset(const DataOpener& open, const DataContext& context,
+                                                           absl::string_view key) {
+  absl::StatusOr<std::shared_ptr<const Dataset>> dataset = open(context);
   const bool of_file = absl::IsNotFound(dataset.status()) || absl::IsPermissionDenied(dataset.status());
   if (!dataset.ok()) return Annotate(dataset.status(), absl::StrCat(key, of_file ? ".path" : ""));
   return dataset;
 }
 
+// Makes the tokenizer, once.
+DataContext ContextOf(Job& job, const JobPlace& place) {
+  if (job.options.tokenizer == nullptr && job.tokenizer) job.options.tokenizer = job.tokenizer();
+  return {.tokenizer = job.options.tokenizer,
+          .open_store = WithPluginStores(job.plugins, place.open_store),
+          .seed = job.options.seed,
+          .rank = place.rank,
+          .world_size = place.world_size,
+          .local_rank = place.local_rank,
+          .local_world_size = place.local_world_size};
+}
+
 }  // namespace
 
-absl::Status OpenEvaluationData(Job& job) {
+absl::Status OpenEvaluationData(Job& job, const JobPlace& place) {
+  const DataContext context = ContextOf(job, place);
   for (size_t i = 0; i < job.evaluations.size(); ++i) {
     const ConfigNode* list = job.effective.Find("eval_dataloader");
     const std::string key =
         list != nullptr && list->is_list() ? absl::StrCat("eval_dataloader.", i) : "eval_dataloader";
-    ASSIGN_OR_RETURN(job.evaluations[i].options.dataset, OpenDataset(job.evaluations[i].dataset, key));
+    ASSIGN_OR_RETURN(job.evaluations[i].options.dataset, OpenDataset(job.evaluations[i].dataset, context, key));
   }
   return absl::OkStatus();
 }
 
-absl::Status OpenData(Job& job) {
-  ASSIGN_OR_RETURN(job.options.train.dataset, OpenDataset(job.train_dataset, "train_dataloader"));
-  return OpenEvaluationData(job);
+absl::Status OpenData(Job& job, const JobPlace& place) {
+  ASSIGN_OR_RETURN(job.options.train.dataset,
+                   OpenDataset(job.train_dataset, ContextOf(job, place), "train_dataloader"));
+  return OpenEvaluationData(job, place);
 }
 
-absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place) {
-  RETURN_IF_ERROR(OpenData(job));
+absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& at) {
+  JobPlace place = at;
+  place.open_store = WithPluginStores(job.plugins, at.open_store);
+  RETURN_IF_ERROR(OpenData(job, place));
   TrainerOptions options = std::move(job.options);
   RETURN_IF_ERROR(AddResume(job, place, options));
   SeedForConstruction(options.seed);
@@ -298,7 +327,6 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& plac
   options.visible_devices = place.visible_gpus;
   options.save.open_store = options.load.open_store = place.open_store;
   for (SaveOptions& saver : options.checkpoint_savers) saver.open_store = place.open_store;
-  if (job.tokenizer) options.tokenizer = job.tokenizer();
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());

@@ -18,7 +18,7 @@ absl::StatusOr<TrainerOptions> BuildInferenceOptions(Job job, const JobPlace& pl
   if (reads_data && job.evaluations.empty())
     return absl::InvalidArgumentError(
         absl::StrCat("eval_dataloader: required by composer ", command.name, ": the data that it reads"));
-  if (reads_data) RETURN_IF_ERROR(OpenEvaluationData(job));
+  if (reads_data) RETURN_IF_ERROR(OpenEvaluationData(job, place));
   SeedForConstruction(job.options.seed);
   TrainerOptions options;
   options.run_name = std::move(job.options.run_name);
@@ -33,6 +33,9 @@ absl::StatusOr<TrainerOptions> BuildInferenceOptions(Job job, const JobPlace& pl
   options.generate = std::move(job.options.generate);
   options.visible_devices = place.visible_gpus;
   options.train_metrics_interval = 0;
+  options.tokenizer = job.options.tokenizer != nullptr ? job.options.tokenizer
+                      : job.tokenizer                  ? job.tokenizer()
+                                                       : nullptr;
   if (reads_data) {
     for (const Job::Evaluation& evaluation : job.evaluations) options.evaluators.push_back(evaluation.options);
   }
@@ -43,7 +46,7 @@ absl::StatusOr<TrainerOptions> BuildInferenceOptions(Job job, const JobPlace& pl
   options.load = std::move(job.options.load);
   options.load.load_path = command.checkpoint.empty() ? job.options.save.save_folder : command.checkpoint;
   options.load.load_weights_only = true;
-  options.load.open_store = place.open_store;
+  options.load.open_store = WithPluginStores(job.plugins, place.open_store);
   return options;
 }
 

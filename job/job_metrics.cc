@@ -32,6 +32,7 @@ MetricFactory Read(absl::string_view name, unsigned keys, ConfigMap config) {
 }
 
 constexpr NamedReader<MetricFactory> kMetrics[] = {
+    {"BinaryAUROC", [](ConfigMap config) { return Read("BinaryAUROC", kIgnoreIndex, config); }},
     {"BinaryF1Score", [](ConfigMap config) { return Read("BinaryF1Score", kIgnoreIndex, config); }},
     {"CrossEntropy", [](ConfigMap config) { return Read("CrossEntropy", kIgnoreIndex | kBatchMean, config); }},
     {"Dice", [](ConfigMap config) { return Read("Dice", kNumClasses | kBatchMean, config); }},

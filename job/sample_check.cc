@@ -13,12 +13,14 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "trainer/core/torch_status.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/init/construct_model.h"
 
 namespace composer {
 namespace {
 
 Batch SpreadSamples(const Dataset& dataset) {
+  if (dataset.iterable() != nullptr) return FirstSamples(dataset, kTriedSamples);
   const int64_t count = std::min(dataset.size(), kTriedSamples);
   std::vector<int64_t> ids;
   for (int64_t i = 0; i < count; ++i) ids.push_back(i * dataset.size() / count);

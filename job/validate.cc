@@ -34,7 +34,7 @@ absl::Status CheckOptions(Job& job) {
 
 absl::Status CheckSchedules(const Job& job) {
   const TrainDataOptions& train = job.options.train;
-  DataLoader::Options loader;
+  LoaderOptions loader;
   loader.global_batch_size = std::max<int64_t>(
       1, train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size);
   loader.drop_last = train.drop_last;
@@ -42,16 +42,16 @@ absl::Status CheckSchedules(const Job& job) {
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   for (const SchedulerFactory& make : job.schedulers) schedulers.push_back(make());
   if (schedulers.empty()) return absl::OkStatus();
-  const DataLoader batches(train.dataset, loader);
+  const std::shared_ptr<Loader> batches = MakeLoader(train.dataset, loader);
   const ConstructedModel made = ConstructModel(job.model, job.options.seed);
   const std::unique_ptr<Optimizer> optimizer = job.optimizer(*made.model);
-  const ScheduleContext context{ScaledMaxDuration(job.options), batches.batches_per_epoch(),
+  const ScheduleContext context{ScaledMaxDuration(job.options), batches->batches_per_epoch(),
                                 job.options.scale_schedule_ratio};
   return Annotate(CheckSchedulers(schedulers, context, *optimizer), "schedulers");
 }
 
 absl::StatusOr<std::string> Check(Job job) {
-  RETURN_IF_ERROR(OpenData(job));
+  RETURN_IF_ERROR(OpenData(job, JobPlace()));
   RETURN_IF_ERROR(CheckOptions(job));
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   for (const AlgorithmFactory& make : job.algorithms) algorithms.push_back(make());
@@ -61,8 +61,10 @@ absl::StatusOr<std::string> Check(Job job) {
   for (const Job::Evaluation& evaluation : job.evaluations)
     RETURN_IF_ERROR(CheckSamples(job.model, *evaluation.options.dataset, job.options.seed).status());
   RETURN_IF_ERROR(CatchTorch([&] { return CheckSchedules(job); }));
-  return absl::StrFormat("run %s in %s; %d samples, %d parameters%s", job.run_name, job.run_folder,
-                         job.options.train.dataset->size(), check.parameters,
+  const int64_t samples = job.options.train.dataset->size();
+  return absl::StrFormat("run %s in %s; %s, %d parameters%s", job.run_name, job.run_folder,
+                         samples == kUnknownSize ? "a stream of samples" : absl::StrCat(samples, " samples"),
+                         check.parameters,
                          check.not_tried.empty() ? "" : absl::StrCat("; shapes were not tried: ", check.not_tried));
 }
 

@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "trainer/collectives/dry_run_communicator.h"
 #include "trainer/core/torch_status.h"
+#include "trainer/data/data_loader.h"
 #include "trainer/init/construct_model.h"
 #include "trainer/loop/train_batch.h"
 #include "trainer/memory/allocation_growth.h"
@@ -36,15 +37,6 @@ int64_t BytesOf(const Batch& batch) {
   if (batch.targets.defined()) bytes += static_cast<int64_t>(batch.targets.nbytes());
   for (const auto& [name, tensor] : batch.extra) bytes += static_cast<int64_t>(tensor.nbytes());
   return bytes;
-}
-
-// Returns the dataset's first samples, repeated as needed.
-Batch FirstSamples(const Dataset& dataset, int64_t count) {
-  std::vector<int64_t> ids;
-  for (int64_t i = 0; i < count; ++i) ids.push_back(i % dataset.size());
-  Batch batch = dataset.Load(ids);
-  batch.sample_ids = std::move(ids);
-  return batch;
 }
 
 // Builds a run as Trainer does and makes its steps as TrainLoop does.

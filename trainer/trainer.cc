@@ -44,7 +44,10 @@ Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
   supervision_ = options_.supervision != nullptr ? options_.supervision : own_supervision_.get();
 }
 
-Trainer::~Trainer() { Close(); }
+Trainer::~Trainer() {
+  Close();
+  if (state_.model != nullptr) state_.model->logger = nullptr;  // the model may live on
+}
 
 void Trainer::Close() {
   communicator_->set_tracer(nullptr);  // the communicator outlives the callbacks that trace
@@ -134,7 +137,15 @@ void Trainer::BuildState() {
   state_.data_ranks = mesh.data().world_size();
   state_.tensor_rank = mesh.tensor().rank();
   state_.model = options_.model;
+  state_.model->logger = &logger_;
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
+  for (const auto& metric : state_.train_metrics) {
+    if (metric->lists().empty()) continue;
+    ThrowIfError(absl::InvalidArgumentError(
+        absl::StrCat("train_metrics: ", metric->name(),
+                     " needs the outputs of all samples, which a step does not gather: give it to "
+                     "the evaluation, or set train_metrics_interval: 0")));
+  }
   parallel_->Shard(state_);
   default_optimizer_ = options_.make_optimizer == nullptr;
   state_.optimizer = (default_optimizer_ ? DecoupledSGDW(0.1) : options_.make_optimizer)(*state_.model);

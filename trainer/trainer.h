@@ -98,13 +98,13 @@ class Trainer {
   absl::StatusOr<PreparedData> PrepareData(const TrainDataOptions& train) const;
   absl::Status CheckSavedData(const TrainDataOptions& train) const;
   void UseData(PreparedData prepared);
-  DataLoader::Options LoaderOptions() const;
+  LoaderOptions OptionsOfLoaders() const;
   absl::StatusOr<std::vector<Evaluator>> MakeEvaluators(const std::vector<EvaluatorOptions>& evaluators) const;
   void AddMemoryTier();
   absl::StatusOr<std::string> ResumeFromMemory();
   bool MayChange(absl::string_view setting) const;  // TrainerOptions::may_change
   absl::Status CheckSeed() const;
-  void KeepPlaceInEpoch(int64_t global_batch, int64_t batches_per_epoch);
+  void KeepPlaceInEpoch();
   absl::Status Start();  // sets the initial timestamp, weights and data settings
   absl::Status CheckSchedulers(const SchedulerList& schedulers, const ScheduleContext& context) const;
   absl::Status CheckGenerate();

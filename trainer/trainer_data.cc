@@ -10,11 +10,26 @@
 #include "trainer/trainer.h"
 
 namespace composer {
+namespace {
 
-// With another batch size, dataset or seed, the epoch continues after as many samples as were seen of it.
-void Trainer::KeepPlaceInEpoch(int64_t global_batch, int64_t batches_per_epoch) {
+// Returns the order that was asked for, or the dataset's own; null if `loader.shuffle` decides.
+std::shared_ptr<const SampleOrder> OrderOf(const Dataset& dataset, const LoaderOptions& loader,
+                                           const OrderFactory& make = nullptr) {
+  const OrderRequest request{dataset.size(), loader.seed, loader.global_batch_size, loader.world_size, loader.shuffle};
+  return make ? make(request) : dataset.OwnOrder(request);
+}
+
+}  // namespace
+
+// With another batch size, dataset or seed, the epoch continues after exactly as many samples as were seen of it. Its
+// batches are numbered such that the last one has the last number, as schedules and views expect.
+void Trainer::KeepPlaceInEpoch() {
+  if (state_.batches_per_epoch == 0) return;
   Timestamp& now = state_.timestamp;
-  now.batch_in_epoch = std::min(now.sample_in_epoch / global_batch, batches_per_epoch - 1);
+  int64_t left = 0;
+  const Loader& loader = *state_.train_dataloader;
+  for (int64_t at = now.sample_in_epoch, samples; (samples = loader.SamplesAt(at)) > 0; at += samples) ++left;
+  now.batch_in_epoch = std::max<int64_t>(now.sample_in_epoch > 0 ? 1 : 0, state_.batches_per_epoch - left);
 }
 
 // Like the global batch size, the number of virtual shards is part of what the run computes.
@@ -77,7 +92,7 @@ absl::StatusOr<Trainer::PreparedData> Trainer::PrepareData(const TrainDataOption
                        saved_data_.virtual_shards, options_.configuration};
   prepared.is_other = replaces || (resumed && (global_batch != saved_data_.global_train_batch_size ||
                                                train.dataset->size() != saved_data_.dataset_size));
-  DataLoader::Options loader = LoaderOptions();
+  LoaderOptions loader = OptionsOfLoaders();
   loader.label = train.label;
   loader.global_batch_size = global_batch;
   loader.shuffle = train.shuffle;
@@ -87,7 +102,11 @@ absl::StatusOr<Trainer::PreparedData> Trainer::PrepareData(const TrainDataOption
     loader.share = [place = parallel_->Place(), shards, microbatch = state_.device_train_microbatch_size](
                        int64_t count) { return SamplesOf(place, NumLeaves(count, shards, microbatch), count); };
   }
-  prepared.data.loader = std::make_shared<DataLoader>(train.dataset, loader);
+  loader.predownload = train.predownload;
+  loader.order = OrderOf(*train.dataset, loader, train.make_order);
+  prepared.data.loader = MakeLoader(train.dataset, loader);
+  if (!prepared.is_other && !state_.data_place.empty())
+    prepared.data.loader->Resume(state_.timestamp.epoch, state_.timestamp.sample_in_epoch, state_.data_place);
   prepared.data.batches = std::make_unique<Prefetcher>(prepared.data.loader, train.prefetch);
   return prepared;
 }
@@ -101,14 +120,14 @@ void Trainer::UseData(PreparedData prepared) {
   state_.dataloader = train_data_.loader.get();
   state_.batches_per_epoch = train_data_.loader->batches_per_epoch();
   const int64_t global_batch = saved_data_.global_train_batch_size;
-  if (prepared.is_other) KeepPlaceInEpoch(global_batch, state_.batches_per_epoch);
+  if (prepared.is_other) KeepPlaceInEpoch();
   if (!state_.auto_microbatch) return;
   state_.auto_microbatch->LimitTo((global_batch + state_.data_ranks - 1) / state_.data_ranks);
   state_.device_train_microbatch_size = state_.auto_microbatch->size();
 }
 
-DataLoader::Options Trainer::LoaderOptions() const {
-  DataLoader::Options loader;
+LoaderOptions Trainer::OptionsOfLoaders() const {
+  LoaderOptions loader;
   loader.seed = state_.seed;
   loader.rank = state_.data_rank;
   loader.world_size = state_.data_ranks;
@@ -119,11 +138,12 @@ absl::StatusOr<std::vector<Evaluator>> Trainer::MakeEvaluators(const std::vector
   RETURN_IF_ERROR(ValidateEvaluators(evaluators, options_));
   std::vector<Evaluator> made;
   for (const EvaluatorOptions& options : evaluators) {
-    DataLoader::Options of_loader = LoaderOptions();
+    LoaderOptions of_loader = OptionsOfLoaders();
     of_loader.label = options.label;
     of_loader.global_batch_size = options.batch_size * state_.data_ranks;
     of_loader.subset_num_batches = options.subset_num_batches;
-    const auto loader = std::make_shared<DataLoader>(options.dataset, of_loader);
+    of_loader.order = OrderOf(*options.dataset, of_loader);
+    const auto loader = MakeLoader(options.dataset, of_loader);
     Evaluator evaluator;
     evaluator.label = options.label;
     evaluator.loader = loader;

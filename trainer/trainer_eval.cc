@@ -63,13 +63,13 @@ absl::StatusOr<std::vector<Outputs>> Trainer::Predict(const PredictOptions& opti
   if (options.batch_size < 1) return absl::InvalidArgumentError("predict: batch_size must be at least 1");
   std::vector<Outputs> outputs;
   RETURN_IF_ERROR(Explained(CatchTorch([&] {
-    DataLoader::Options loader;
+    LoaderOptions loader;
     loader.label = "predict";
     loader.global_batch_size = options.batch_size * state_.data_ranks;
     loader.rank = state_.data_rank;
     loader.world_size = state_.data_ranks;
     loader.subset_num_batches = options.subset_num_batches;
-    const auto shared = std::make_shared<DataLoader>(options.dataset, loader);
+    const auto shared = MakeLoader(options.dataset, loader);
     Prefetcher batches(shared, options.prefetch, /*num_epochs=*/1);
     outputs = RunPredict(*shared, batches, options.return_outputs, state_, *engine_);
   })));

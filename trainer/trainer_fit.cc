@@ -103,7 +103,9 @@ absl::Status Trainer::ApplyFitOptions(FitOptions& options) {
   RETURN_IF_ERROR(CheckMicrobatchOf(options));
   std::optional<PreparedData> data;
   if (options.train || (options.train_subset_num_batches && train_data_.loader != nullptr)) {
-    ASSIGN_OR_RETURN(data, PrepareData(TrainDataOf(options)));
+    const TrainDataOptions train = TrainDataOf(options);
+    ASSIGN_OR_RETURN(data, PrepareData(train));
+    RETURN_IF_ERROR(ValidateLength(train, max_duration));
   } else if (train_data_.loader == nullptr) {
     return absl::InvalidArgumentError("train_dataloader: required, of the trainer or as Fit's train");
   }

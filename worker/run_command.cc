@@ -71,7 +71,7 @@ class GatherOutputs final : public Callback {
 
  private:
   absl::Status Gather(const State& state) {
-    const int64_t samples = state.dataloader->global_samples(state.predict_timestamp.batch);
+    const int64_t samples = state.global_samples;
     at::Tensor own;
     if (state.batch.num_samples > 0) own = state.outputs->detach().to(world_.device()).contiguous();
     if (own.defined() && (own.dim() == 0 || own.size(0) != state.batch.num_samples || own.dim() > kMostDims))

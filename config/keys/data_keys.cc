@@ -11,11 +11,23 @@ prefetch_factor | int 1..1024 | 2 | Batches that each of them is ahead.
 timeout | number 0.. | 0 | Seconds that a batch may take; 0: any time. Needs num_workers.
 pin_memory | bool | false; true when device is gpu | Copy batches through pinned memory; needs device: gpu.
 
+[map pack] Documents follow each other and are cut into rows of one length.
+max_seq_len | int 1..16777216 | 2048 | Tokens of a row.
+separator | one of eos, none | eos | What stands between two documents: the tokenizer's end-of-sequence token, or nothing.
+
+[map prepare] What is made of the samples of jsonl, csv and text, and of plugins' sources.
+transforms | names transform | {} | What is done to each sample, in this order.
+pack | map pack | - | For language models: rows of one length, read in order.
+collate | named collator | {name: stack} | How samples become a batch.
+
 [map train_loader] Keys of train_dataloader beside those of its data set.
 batch_size | int 1.. | - | Samples of a step on one rank.
 shuffle | bool | true | A new order each epoch.
 drop_last | bool | false | Leave out a short last batch.
+order | named order | - | The order of an epoch's samples, in place of shuffle.
+predownload | int 0.. | 0 | Samples ahead of a batch that are fetched.
 include prefetch
+include prepare
 
 [map eval_loader] Keys of an evaluation beside those of its data set.
 label | text 1.. | eval | Its name in metrics: metrics/<label>/….
@@ -25,6 +37,7 @@ eval_interval | time >=0 | (the job's eval_interval) | How often; 0: never.
 metric_names | texts | [] | Regular expressions of the model's evaluation metrics; none: all.
 device_eval_microbatch_size | int 1..68719476736 | (the whole batch) | Samples of one forward pass.
 include prefetch
+include prepare
 
 [dataset fashion_mnist] Fashion-MNIST, out of its IDX files.
 path | text 1.. | /usr/share/datasets/fashion-mnist | The folder of the files.
@@ -43,6 +56,79 @@ path | text 1.. | required | The file.
 max_seq_len | int 1..1048576 | 128 | Tokens of a sample.
 eval_fraction | number 0..0.99 | 0.1 | Share of the file, at its end, for split: eval.
 split | one of train, test, eval | train | Which part; test is eval.
+
+[dataset tokens] Tokens in files, mapped into memory: raw integers, or NumPy's .npy.
+path | texts | required | Files, folders or globs.
+max_seq_len | int 1..16777216 | 1024 | Tokens of a sample.
+dtype | one of uint8, uint16, int32, uint32, int64 | uint16 | Of raw files; .npy files say their own.
+vocab_size | int 0.. | 0 | Every token must be below; 0: not checked.
+
+[dataset jsonl] The lines of JSON files: a sample has the keys of its line.
+path | texts | required | Files, folders or globs; .gz is decompressed.
+
+[dataset csv] The records of CSV files, whose first line names the columns.
+path | texts | required | Files, folders or globs; .gz is decompressed.
+separator | text 1.. | "," | One character.
+features | texts | [] | Columns of numbers that together are the inputs.
+target | text | "" | A column of whole numbers: the targets.
+
+[dataset text] Text files; a sample has the key text.
+path | texts | required | Files, folders or globs; .gz is decompressed.
+by | one of line, file | line | What one sample is.
+
+[transform keep] Drops all other keys.
+keys | texts | required | The keys that stay.
+
+[transform label] A text becomes targets: its number among the classes.
+key | text 1.. | label | The text.
+classes | texts | required | The classes, in order.
+
+[transform mask] Masked language modelling: 80 % of the chosen tokens are masked, 10 % replaced.
+probability | number 0..1 | 0.15 | That a token is chosen.
+
+[transform normalize] (x - mean) / std for each channel of an image.
+mean | numbers | required | Of each channel.
+std | numbers | required | Of each channel.
+
+[transform prompt_response] Fine-tuning: prompt and response become inputs; only responses are learned.
+prompt_key | text 1.. | prompt | The text before.
+response_key | text 1.. | response | The text that is learned.
+
+[transform random_crop] A random square of an image.
+size | int 1..16777216 | required | Its side.
+padding | int 0..16777216 | 0 | Zeros around the image before.
+
+[transform random_flip] Mirrors an image, left to right.
+probability | number 0..1 | 0.5 | That it does.
+
+[transform rename] Moves a value to another key.
+from | text 1.. | required | Where it is.
+to | text 1.. | required | Where it goes.
+
+[transform shift] Next-token prediction: targets are the inputs one token later.
+
+[transform tokenize] A text becomes a row of tokens.
+key | text 1.. | text | The text.
+to | text 1.. | inputs | Where the tokens go.
+add_special_tokens | bool | true | Those that the tokenizer's models expect.
+append_eos | bool | false | An end-of-sequence token at the end.
+
+[transform truncate] Cuts rows of tokens.
+max_length | int 1..16777216 | required | Tokens that stay.
+keep_end | bool | false | Cut the beginning instead.
+
+[collator stack] All samples have the same shapes.
+
+[collator pad] Rows of tokens are padded to one length, with an attention mask.
+pad_id | int -1.. | -1 | The token; -1: the tokenizer's, else 0.
+to_length | int 0..16777216 | 0 | Tokens of a row; 0: those of the batch's longest.
+to_multiple_of | int 1..16777216 | 1 | Rounds the longest up.
+side | one of right, left | right | Where padding goes.
+
+[order global] A permutation of all samples, new each epoch, as shuffle: true has it.
+seed | int -1.. | -1 | Of the permutation; -1: the job's.
+
+[order sequential] The order in which the samples are stored.
 )";
 
 }  // namespace composer

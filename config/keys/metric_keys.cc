@@ -5,6 +5,9 @@
 namespace composer {
 
 const char kMetricKeys[] = R"(
+[metric BinaryAUROC] The area under the ROC curve of two classes; for evaluations.
+ignore_index | int | - | A target that does not count.
+
 [metric BinaryF1Score] The F1 score of two classes.
 ignore_index | int | - | A target that does not count.
 

@@ -138,8 +138,7 @@ constexpr PluginKeysNote<kSize> MakePluginKeysNote(const char (&table)[kSize]) {
 //   [model tiny] A tiny model.
 //   width | int 1.. | 64 | Hidden units.
 //   )");
-// Format: docs/plugins.md. Kinds: model, dataset, optimizer, scheduler, algorithm, callback, logger, metric. May be
-// used at most once per library.
+// Format and kinds: docs/plugins.md. May be used at most once per library.
 #define COMPOSER_PLUGIN_KEYS(table)                                                                          \
   [[gnu::used, gnu::section(".note.composer"), gnu::aligned(4)]] static constexpr auto kComposerPluginKeys = \
       ::composer::MakePluginKeysNote(table)

@@ -41,6 +41,8 @@ void PluginRegistry::Add(absl::string_view kind, absl::string_view name, PluginR
     problem = same->second.plugin == plugin_ ? "registered twice"
                                              : absl::StrCat("already registered by plugin ", same->second.plugin);
   }
+  // A data loader's `name` chooses among data sets and sources.
+  if (kind == "dataset" && tables_.datasets.count(name) + tables_.sources.count(name) > 0) problem = "registered twice";
   if (!read) problem = "registered without a reader";
   if (problem.empty()) {
     table.emplace(std::string(name), PluginEntry<Factory>{plugin_, std::move(read)});
@@ -75,6 +77,25 @@ void PluginRegistry::AddMetric(absl::string_view name, PluginReader<MetricFactor
 }
 void PluginRegistry::AddTokenizer(absl::string_view name, PluginReader<TokenizerFactory> read) {
   Add("tokenizer", name, std::move(read), tables_.tokenizers);
+}
+
+void PluginRegistry::AddSource(absl::string_view name, PluginReader<SourceFactory> read) {
+  Add("dataset", name, std::move(read), tables_.sources);
+}
+void PluginRegistry::AddTransform(absl::string_view name, PluginReader<TransformFactory> read) {
+  Add("transform", name, std::move(read), tables_.transforms);
+}
+void PluginRegistry::AddCollator(absl::string_view name, PluginReader<CollatorFactory> read) {
+  Add("collator", name, std::move(read), tables_.collators);
+}
+void PluginRegistry::AddOrder(absl::string_view name, PluginReader<OrderFactory> read) {
+  Add("order", name, std::move(read), tables_.orders);
+}
+void PluginRegistry::AddStore(absl::string_view scheme, StoreOpener open) {
+  ++added_;
+  const std::string problem = !open ? "registered without a function" : Problem("store", scheme);
+  if (problem.empty() && tables_.stores.emplace(std::string(scheme), std::move(open)).second) return;
+  errors_.push_back(absl::StrCat("store `", scheme, "`: ", problem.empty() ? "registered twice" : problem));
 }
 
 absl::Status PluginRegistry::Fill(const std::string& plugin, const std::function<void(PluginRegistry&)>& fill) {

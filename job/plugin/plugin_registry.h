@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "job/plugin/plugin_config.h"
+#include "storage/object_store.h"
 #include "trainer/core/callback.h"
 #include "trainer/core/dataset.h"
 #include "trainer/core/logger.h"
@@ -35,6 +36,15 @@ struct RunPlace {
   std::string run_folder;  // absolute
 };
 
+// What the parts of data are handed.
+struct DataContext {
+  std::shared_ptr<const Tokenizer> tokenizer;  // null: the job has none
+  StoreOpener open_store;                      // for places that are URLs
+  uint64_t seed = 0;                           // the job's
+  int rank = 0, world_size = 1;
+  int local_rank = 0, local_world_size = 1;  // on this node
+};
+
 using ModelFactory = std::function<std::shared_ptr<Model>()>;
 using DatasetFactory = std::function<absl::StatusOr<std::shared_ptr<const Dataset>>()>;
 using SchedulerFactory = std::function<std::unique_ptr<Scheduler>()>;
@@ -44,6 +54,9 @@ using PluginLoggerFactory =
     std::function<absl::StatusOr<std::unique_ptr<LoggerDestination>>(const RunPlace&)>;  // only on rank 0
 using MetricFactory = std::function<std::unique_ptr<Metric>()>;
 using TokenizerFactory = std::function<std::shared_ptr<const Tokenizer>()>;
+using SourceFactory = std::function<absl::StatusOr<std::shared_ptr<const SampleSource>>(const DataContext&)>;
+using TransformFactory = std::function<std::shared_ptr<const SampleTransform>(const DataContext&)>;
+using CollatorFactory = std::function<std::shared_ptr<const Collator>(const DataContext&)>;
 
 template <typename Factory>
 using PluginReader = std::function<Factory(PluginConfig& config)>;
@@ -66,13 +79,18 @@ struct PluginTables {
   PluginTable<PluginLoggerFactory> loggers;
   PluginTable<MetricFactory> metrics;
   PluginTable<TokenizerFactory> tokenizers;
+  PluginTable<SourceFactory> sources;
+  PluginTable<TransformFactory> transforms;
+  PluginTable<CollatorFactory> collators;
+  PluginTable<OrderFactory> orders;
+  std::map<std::string, StoreOpener, std::less<>> stores;  // by scheme
 };
 
 // Not thread-safe.
 class PluginRegistry {
  public:
   // Names that plugins may not take: {"model", {"mlp", …}}, {"dataset", …}, "optimizer", "scheduler", "algorithm",
-  // "callback", "logger", "metric", "tokenizer".
+  // "callback", "logger", "metric", "tokenizer", "source", "transform", "collator", "order", "store".
   using Names = std::map<std::string, std::vector<std::string>, std::less<>>;
   explicit PluginRegistry(Names built_in = {});
   PluginRegistry(const PluginRegistry&) = delete;
@@ -90,6 +108,14 @@ class PluginRegistry {
   void AddLogger(absl::string_view name, PluginReader<PluginLoggerFactory> read);
   void AddMetric(absl::string_view name, PluginReader<MetricFactory> read);
   void AddTokenizer(absl::string_view name, PluginReader<TokenizerFactory> read);
+  // Samples one by one, chosen by `name` of a data loader as data sets are; the job's transforms and collator make
+  // batches of them.
+  void AddSource(absl::string_view name, PluginReader<SourceFactory> read);
+  void AddTransform(absl::string_view name, PluginReader<TransformFactory> read);
+  void AddCollator(absl::string_view name, PluginReader<CollatorFactory> read);
+  void AddOrder(absl::string_view name, PluginReader<OrderFactory> read);
+  // Opens places that begin with `scheme://`.
+  void AddStore(absl::string_view scheme, StoreOpener open);
 
   // Called by the host. What is added inside `fill` belongs to this plugin. kInvalidArgument with a line for each bad
   // name, or when fill throws or adds nothing.

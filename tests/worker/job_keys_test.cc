@@ -89,6 +89,14 @@ Case CaseOf(const KeySection& section) {
   if (section.kind == "optimizer") return {"optimizers", job("", "", "optimizers: @")};
   if (section.kind == "scheduler") return {"schedulers", job("", "", "schedulers: @")};
   if (section.kind == "tokenizer") return {"tokenizer", job("", "", "tokenizer: @")};
+  const auto data = [&](absl::string_view key, absl::string_view value) {
+    return job("", absl::StrCat("train_dataloader: {name: text, path: x, ", key, ": ", value, "}\n"), "");
+  };
+  if (section.kind == "collator") return {"train_dataloader.collate", data("collate", "@")};
+  if (section.kind == "order") return {"train_dataloader.order", data("order", "@")};
+  if (section.kind == "transform")
+    return {absl::StrCat("train_dataloader.transforms.", name), data("transforms", absl::StrCat("{", name, ": @}"))};
+  if (section.kind == "map" && name == "pack") return {"train_dataloader.pack", data("pack", "@")};
   if (section.kind == "metric")
     return {absl::StrCat("model.eval_metrics.", name),
             job(absl::StrCat("model: {name: torchscript, path: x, eval_metrics: {", name, ": @}}\n"), "", "")};
@@ -184,7 +192,7 @@ TEST_F(JobKeysTest, TheTableIsWhatTheReadersAskFor) {
     const KeySection* more = section.kind == "dataset"       ? schema.Find("map", "train_loader")
                              : section.name == "eval_loader" ? schema.Find("dataset", "gaussian_classification")
                                                              : nullptr;
-    const bool named = absl::StrContains("model dataset optimizer scheduler tokenizer", section.kind);
+    const bool named = absl::StrContains("model dataset optimizer scheduler tokenizer collator order", section.kind);
     const std::string name = named ? section.name : section.name == "eval_loader" ? "gaussian_classification" : "";
     std::map<std::string, std::vector<ConfigAsk>> asked;
     for (const bool all : {false, true}) {

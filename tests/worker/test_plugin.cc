@@ -9,6 +9,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "storage/memory_store.h"
+
 namespace {
 
 using namespace composer;  // NOLINT: a program of its own
@@ -125,7 +127,84 @@ class Doubles final : public Algorithm {
   }
 };
 
+// Places that begin with shelf://, in memory.
+absl::StatusOr<std::shared_ptr<ObjectStore>> OpenShelf(const std::string& /*place*/) {
+  static const auto shelf = std::make_shared<MemoryStore>();
+  return shelf;
+}
+
+// Gives 1, 2 and 3 in turn as `x`, and 3 x as targets, as many as a store's object has bytes.
+class Counted final : public SampleSource {
+ public:
+  explicit Counted(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  Sample Get(int64_t index) const override {
+    Sample sample;
+    sample.tensors["x"] = torch::full({1}, 1.0 + static_cast<double>(index % 3));
+    sample.tensors["targets"] = sample.tensors["x"] * 3;
+    return sample;
+  }
+
+ private:
+  int64_t size_;
+};
+
+class Times final : public SampleTransform {
+ public:
+  explicit Times(double factor) : factor_(factor) {}
+  void Apply(Sample& sample, SampleRandom&) const override { sample.tensors.at("x").mul_(factor_); }
+
+ private:
+  double factor_;
+};
+
+// Makes `x` the inputs.
+class XFirst final : public Collator {
+ public:
+  Batch Collate(std::vector<Sample> samples) const override {
+    for (Sample& sample : samples) sample.tensors["inputs"] = sample.tensors.extract("x").mapped();
+    return StackCollator().Collate(std::move(samples));
+  }
+};
+
+class Backwards final : public SampleOrder {
+ public:
+  explicit Backwards(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  void Read(int64_t, int64_t begin, absl::Span<int64_t> ids) const override {
+    for (int64_t& id : ids) id = size_ - ++begin;
+  }
+
+ private:
+  int64_t size_;
+};
+
+void RegisterData(PluginRegistry& registry) {
+  registry.AddStore("shelf", OpenShelf);
+  registry.AddSource("counted", [](PluginConfig& config) -> SourceFactory {
+    return [place = config.String("place")](
+               const DataContext& context) -> absl::StatusOr<std::shared_ptr<const SampleSource>> {
+      const absl::StatusOr<std::shared_ptr<ObjectStore>> store = context.open_store(place);
+      if (!store.ok()) return store.status();
+      const absl::StatusOr<int64_t> size = (*store)->Size("size");
+      if (!size.ok()) return size.status();
+      return std::make_shared<Counted>(*size * context.world_size);
+    };
+  });
+  registry.AddTransform("times", [](PluginConfig& config) -> TransformFactory {
+    const double factor = config.RequiredDouble("factor");
+    return [=](const DataContext&) { return std::make_shared<Times>(factor); };
+  });
+  registry.AddCollator("x_first", [](PluginConfig&) -> CollatorFactory {
+    return [](const DataContext&) { return std::make_shared<XFirst>(); };
+  });
+  registry.AddOrder("backwards", [](PluginConfig&) -> OrderFactory {
+    return [](const OrderRequest& request) { return std::make_shared<Backwards>(request.size); };
+  });
+}
+
 void RegisterAll(PluginRegistry& registry) {
+  RegisterData(registry);
   registry.AddModel("slope", [](PluginConfig& config) {
     const double start = config.Double("start", 0, {.min = -10, .max = 10});
     return [=] { return std::make_shared<Slope>(start); };
@@ -171,6 +250,8 @@ COMPOSER_PLUGIN(test_plugin, registry) {
   if (ModeIs("twice"))
     registry.AddScheduler("half", [](PluginConfig&) { return [] { return std::make_unique<Half>(); }; });
   if (ModeIs("clash")) registry.AddModel("mlp", [](PluginConfig&) { return ModelFactory(); });
+  if (ModeIs("same_data")) registry.AddSource("points", [](PluginConfig&) { return SourceFactory(); });
+  if (ModeIs("store_clash")) registry.AddStore("s3", OpenShelf);
   if (ModeIs("bad_name")) registry.AddModel("my model", [](PluginConfig&) { return ModelFactory(); });
   if (ModeIs("no_reader")) registry.AddModel("empty", nullptr);
 }

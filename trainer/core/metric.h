@@ -1,5 +1,5 @@
 // A metric is a few sums and a function of them, so that adding the sums over batches and ranks is exact however the
-// data is split.
+// data is split. One that needs every sample (a curve, a rank) has lists as well.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,9 +26,13 @@ class Metric {
   virtual absl::Span<double> sums() = 0;
   // Returns the value computed from the sums; NaN when nothing was added.
   virtual double Compute() const = 0;
-  // Resets the sums. (SummedMetric's override does not wait for a GPU.)
+  // Returns the metric's lists so far, whose number does not change; a metric with lists is for evaluations only. With
+  // several ranks, the caller appends the other ranks' elements, in the order of ranks.
+  virtual absl::Span<std::vector<double>> lists() { return {}; }
+  // Resets sums and lists. (SummedMetric's override does not wait for a GPU.)
   virtual void Reset() {
     for (double& sum : sums()) sum = 0;
+    for (std::vector<double>& list : lists()) list.clear();
   }
 };
 

@@ -43,8 +43,13 @@ struct Loss {
   }
 };
 
+class Logger;
+
 class Model : public torch::nn::Module {
  public:
+  // The run's logger, for a model that logs numbers of its own (Logger::Log); null outside of a run. Set by the trainer.
+  Logger* logger = nullptr;
+
   // Returns the outputs for a batch, one tensor or several with names, as the model defines; the same in training and evaluation unless
   // eval_forward differs.
   virtual Outputs forward(const Batch& batch) = 0;

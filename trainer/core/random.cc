@@ -27,6 +27,15 @@ std::mutex& DefaultGeneratorMutex() {
   return mutex;
 }
 
+uint64_t SampleRandom::Bits() { return MixSeed(seed_, ++drawn_, 0); }
+
+double SampleRandom::Uniform() { return static_cast<double>(Bits() >> 11) * 0x1p-53; }
+
+int64_t SampleRandom::Below(int64_t count) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<int64_t>((Wide{Bits()} * static_cast<uint64_t>(count)) >> 64);
+}
+
 void SeedForConstruction(uint64_t seed) {
   const std::lock_guard<std::mutex> lock(DefaultGeneratorMutex());
   torch::manual_seed(seed);

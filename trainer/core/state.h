@@ -84,6 +84,7 @@ struct State {
   std::shared_ptr<const Loader> train_dataloader;  // null until there is training data
   // The loader in use: the training's, but that of an evaluation or a prediction while one runs. Null if there is none.
   const Loader* dataloader = nullptr;
+  std::string data_place;             // of a training stream after this batch (LoadedBatch::place)
   std::vector<Evaluator> evaluators;  // those of the run; inside Trainer::Eval those that it was given
 
   // Time.
@@ -94,12 +95,13 @@ struct State {
   // Set with composer_compat: the time at which schedules are read, which is the beginning of the last batch, not of
   // this one. Batches 0 and 1 both read the beginning of the run.
   std::optional<Timestamp> lagging;
-  Timestamp eval_timestamp;     // of the running evaluation
-  Timestamp predict_timestamp;  // of the running prediction
-  int64_t batches_per_epoch = 0;
+  Timestamp eval_timestamp;       // of the running evaluation
+  Timestamp predict_timestamp;    // of the running prediction
+  int64_t batches_per_epoch = 0;  // 0: unknown, or no training data
 
   // The step in progress.
-  Batch batch;  // the whole rank batch at loader events, the microbatch inside forward/loss/backward
+  int64_t global_samples = 0;  // of the batch in progress over all ranks, as the loader gave it
+  Batch batch;                 // the whole rank batch at loader events, the microbatch inside forward/loss/backward
   Outputs outputs;
   at::Tensor loss;                                             // of the microbatch, before weighting
   std::vector<std::pair<std::string, at::Tensor>> loss_parts;  // when the model has several losses; Loss::parts

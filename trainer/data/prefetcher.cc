@@ -11,7 +11,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "trainer/core/torch_status.h"
 
@@ -21,36 +20,45 @@ namespace composer {
 struct Prefetcher::Shared {
   struct Slot {
     bool ready = false;
-    Batch batch;
+    LoadedBatch batch;
     std::exception_ptr error;
   };
 
-  std::shared_ptr<const DataLoader> loader;
+  std::shared_ptr<Loader> loader;
   Options options;
-  int64_t end = 0;  // the first batch that does not exist
+  int64_t num_epochs = 0;
   std::vector<std::thread> threads;
   absl::Mutex mutex;
   std::vector<char> left ABSL_GUARDED_BY(mutex);  // per worker: it has ended
   bool stop ABSL_GUARDED_BY(mutex) = false;
   bool timed_out ABSL_GUARDED_BY(mutex) = false;
-  // Batches are numbered through all epochs. Those in [begin, next) were requested: they are loaded or being loaded.
-  int64_t begin ABSL_GUARDED_BY(mutex) = 0;
-  int64_t next ABSL_GUARDED_BY(mutex) = 0;
   bool asked ABSL_GUARDED_BY(mutex) = false;
-  std::map<int64_t, std::shared_ptr<Slot>> slots ABSL_GUARDED_BY(mutex);
+  bool reading ABSL_GUARDED_BY(mutex) =
+      false;                             // a worker reads a stream, and only then knows where the next batch begins
+  Position next ABSL_GUARDED_BY(mutex);  // of the first batch that no worker has begun to load
+  // The requested batch, if it was not taken yet, and those after it up to `next`: loaded or being loaded.
+  std::map<Position, std::shared_ptr<Slot>> slots ABSL_GUARDED_BY(mutex);
 
-  int64_t ahead() const { return static_cast<int64_t>(options.num_workers) * options.prefetch_factor; }
+  size_t ahead() const {
+    return static_cast<size_t>(options.num_workers) * static_cast<size_t>(options.prefetch_factor);
+  }
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
-    return stop || (asked && next < end && next <= begin + ahead());
+    return stop || (asked && !reading && next.epoch < num_epochs && slots.size() <= ahead());
   }
   bool AllLeft() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
     return std::all_of(left.begin(), left.end(), [](char worker) { return worker != 0; });
   }
 
-  Batch LoadNow(int64_t number) const {
-    const int64_t per_epoch = loader->batches_per_epoch();
-    Batch batch = loader->Load(number / per_epoch, number % per_epoch);
-    return options.pin_memory ? Pinned(std::move(batch)) : batch;
+  // Returns where the batch after this one begins, which has `samples`; 0 at the end of an epoch.
+  Position After(const Position& position, int64_t samples) const {
+    if (samples == 0) return {position.epoch + 1, 0};
+    const Position after = {position.epoch, position.sample + samples};
+    return loader->SamplesAt(after.sample) == 0 ? Position{position.epoch + 1, 0} : after;
+  }
+  LoadedBatch LoadNow(const Position& position) const {
+    LoadedBatch loaded = loader->Load(position.epoch, position.sample);
+    if (options.pin_memory) loaded.batch = Pinned(std::move(loaded.batch));
+    return loaded;
   }
   static Batch Pinned(Batch batch) {
     const auto pin = [](at::Tensor& tensor) {
@@ -64,13 +72,13 @@ struct Prefetcher::Shared {
   }
 };
 
-Prefetcher::Prefetcher(std::shared_ptr<const DataLoader> loader, const Options& options, int64_t num_epochs)
+Prefetcher::Prefetcher(std::shared_ptr<Loader> loader, const Options& options, int64_t num_epochs)
     : shared_(std::make_shared<Shared>()) {
   TORCH_CHECK_VALUE(options.timeout == absl::ZeroDuration() || options.num_workers > 0,
                     "dataloader timeout: needs num_workers of at least 1, a thread that can be waited for");
   shared_->loader = std::move(loader);
   shared_->options = options;
-  shared_->end = std::min(num_epochs, kManyEpochs) * shared_->loader->batches_per_epoch();
+  shared_->num_epochs = num_epochs;
   {
     const absl::MutexLock lock(&shared_->mutex);
     shared_->left.resize(static_cast<size_t>(options.num_workers));
@@ -102,58 +110,68 @@ void Prefetcher::RunWorker(std::shared_ptr<Shared> shared, size_t worker) {
 
 void Prefetcher::LoadBatches(Shared& shared) {
   for (;;) {
-    int64_t number;
+    Position position;
     std::shared_ptr<Shared::Slot> slot;
+    bool is_stream;
     {
       const absl::MutexLock lock(&shared.mutex);
       shared.mutex.Await(absl::Condition(&shared, &Shared::HasWork));
       if (shared.stop) return;
-      number = shared.next++;
-      slot = shared.slots[number] = std::make_shared<Shared::Slot>();
+      position = shared.next;
+      slot = shared.slots[position] = std::make_shared<Shared::Slot>();
+      const int64_t samples = shared.loader->SamplesAt(position.sample);
+      is_stream = shared.reading = samples == kUnknownSize;
+      if (!is_stream) shared.next = shared.After(position, samples);
     }
-    Batch batch;
+    LoadedBatch batch;
     std::exception_ptr error;
     try {
-      batch = shared.LoadNow(number);
+      batch = shared.LoadNow(position);
     } catch (...) {
       error = std::current_exception();
     }
     const absl::MutexLock lock(&shared.mutex);
+    if (is_stream) {
+      shared.reading = false;
+      const auto found = shared.slots.find(position);
+      const bool is_wanted = found != shared.slots.end() && found->second == slot;  // else another one was asked for
+      if (is_wanted) shared.next = shared.After(position, batch.global_samples);
+    }
     slot->batch = std::move(batch);
     slot->error = error;
     slot->ready = true;
   }
 }
 
-Batch Prefetcher::Load(int64_t epoch, int64_t batch_in_epoch) {
-  const int64_t number = epoch * shared_->loader->batches_per_epoch() + batch_in_epoch;
-  if (shared_->options.num_workers == 0) return shared_->LoadNow(number);
+LoadedBatch Prefetcher::Load(int64_t epoch, int64_t sample_in_epoch) {
+  const Position position = {epoch, sample_in_epoch};
+  if (shared_->loader->SamplesAt(sample_in_epoch) == 0) return {};
+  if (shared_->options.num_workers == 0) return shared_->LoadNow(position);
   const absl::MutexLock lock(&shared_->mutex);
-  if (!shared_->asked || number < shared_->begin || number > shared_->next) {
+  shared_->slots.erase(shared_->slots.begin(), shared_->slots.lower_bound(position));
+  const bool is_underway = shared_->asked && (shared_->slots.count(position) > 0 || shared_->next == position);
+  if (!is_underway) {
     shared_->slots.clear();
-    shared_->next = number;
+    shared_->next = position;
   }
   shared_->asked = true;
-  shared_->begin = number;
-  shared_->slots.erase(shared_->slots.begin(), shared_->slots.lower_bound(number));
-  const auto ready = [this, number]() ABSL_SHARED_LOCKS_REQUIRED(shared_->mutex) {
-    const auto slot = shared_->slots.find(number);
+  const auto ready = [this, &position]() ABSL_SHARED_LOCKS_REQUIRED(shared_->mutex) {
+    const auto slot = shared_->slots.find(position);
     return slot != shared_->slots.end() && slot->second->ready;
   };
   const absl::Duration timeout = shared_->options.timeout;
   if (!shared_->mutex.AwaitWithTimeout(absl::Condition(&ready),
                                        timeout > absl::ZeroDuration() ? timeout : absl::InfiniteDuration())) {
     shared_->timed_out = true;
-    throw StatusError(absl::DeadlineExceededError(
-        absl::StrCat(shared_->loader->label(), " loader, epoch ", epoch, ", batch ", batch_in_epoch,
-                     ": no batch after ", absl::FormatDuration(timeout), "; it loads the samples ",
-                     absl::StrJoin(shared_->loader->FirstSamples(epoch, batch_in_epoch, 3), ", "),
-                     ", …; look at the storage they lie on, or raise ", shared_->loader->label(),
-                     "_dataloader.timeout or num_workers")));
+    const Loader& loader = *shared_->loader;
+    const int64_t batch = (sample_in_epoch + loader.global_batch_size() - 1) / loader.global_batch_size();
+    throw StatusError(absl::DeadlineExceededError(absl::StrCat(
+        loader.label(), " loader, epoch ", epoch, ", batch ", batch, ": no batch after ", absl::FormatDuration(timeout),
+        "; it loads ", loader.Describe(epoch, sample_in_epoch), "; look at the storage they lie on, or raise ",
+        loader.label(), "_dataloader.timeout or num_workers")));
   }
-  const auto slot = shared_->slots.extract(number).mapped();
+  const auto slot = shared_->slots.extract(position).mapped();
   if (slot->error) std::rethrow_exception(slot->error);
-  shared_->begin = number + 1;
   return std::move(slot->batch);
 }
 

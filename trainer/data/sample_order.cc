@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/data/sample_order.h"
 
-#include <algorithm>
+#include <numeric>
 
 #include "trainer/core/random.h"
 
@@ -21,6 +21,32 @@ int BitsFor(uint64_t size) {
   while ((uint64_t{1} << bits) < size) ++bits;
   return bits;
 }
+
+class SequentialOrder final : public SampleOrder {
+ public:
+  explicit SequentialOrder(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  void Read(int64_t /*epoch*/, int64_t begin, absl::Span<int64_t> ids) const override {
+    std::iota(ids.begin(), ids.end(), begin);
+  }
+
+ private:
+  int64_t size_;
+};
+
+class ShuffledOrder final : public SampleOrder {
+ public:
+  ShuffledOrder(int64_t size, uint64_t seed) : size_(size), seed_(seed) {}
+  int64_t size() const override { return size_; }
+  void Read(int64_t epoch, int64_t begin, absl::Span<int64_t> ids) const override {
+    const EpochPermutation permutation(size_, seed_, epoch);
+    for (int64_t& id : ids) id = permutation(begin++);
+  }
+
+ private:
+  int64_t size_;
+  uint64_t seed_;
+};
 
 }  // namespace
 
@@ -56,10 +82,14 @@ int64_t BatchesPerEpoch(int64_t size, int64_t global_batch_size, bool drop_last)
   return drop_last ? size / global_batch_size : (size + global_batch_size - 1) / global_batch_size;
 }
 
-SampleRange GlobalBatch(int64_t n, int64_t size, int64_t global_batch_size) {
-  return {n * global_batch_size, std::min((n + 1) * global_batch_size, size)};
+SampleRange RankShare(int64_t count, int rank, int world) { return {count * rank / world, count * (rank + 1) / world}; }
+
+std::shared_ptr<const SampleOrder> MakeSequentialOrder(int64_t size) {
+  return std::make_shared<const SequentialOrder>(size);
 }
 
-SampleRange RankShare(int64_t count, int rank, int world) { return {count * rank / world, count * (rank + 1) / world}; }
+std::shared_ptr<const SampleOrder> MakeShuffledOrder(int64_t size, uint64_t seed) {
+  return std::make_shared<const ShuffledOrder>(size, seed);
+}
 
 }  // namespace composer

@@ -2,7 +2,7 @@
 // batch in O(1) memory and O(1) time per sample, and a run resumed in mid-epoch continues exactly.
 //
 //   epoch e:  order_e = a permutation of [0, size) keyed by (seed, e), or the identity
-//   batch n:  positions [n*G, min((n+1)*G, size)) of that order; the last may be short, or is dropped
+//   batch:    the next G positions of that order; the last may be short, or is dropped
 //   rank r of w: the contiguous share [count*r/w, count*(r+1)/w) of the batch
 //
 // The shares joined in rank order are therefore the same batch for every number of ranks.
@@ -14,6 +14,9 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
+
+#include "trainer/core/dataset.h"
 
 namespace composer {
 
@@ -45,10 +48,13 @@ struct SampleRange {
 // Returns ceil(size / global_batch_size), or floor when the short last batch is dropped.
 int64_t BatchesPerEpoch(int64_t size, int64_t global_batch_size, bool drop_last);
 
-// Returns the positions of batch n of an epoch, n in [0, BatchesPerEpoch).
-SampleRange GlobalBatch(int64_t n, int64_t size, int64_t global_batch_size);
-
 // Returns the part of `count` samples that a rank takes, 0 <= rank < world. Shares differ by at most one sample.
 SampleRange RankShare(int64_t count, int rank, int world);
+
+// Returns the order 0, 1, …, size - 1 of every epoch.
+std::shared_ptr<const SampleOrder> MakeSequentialOrder(int64_t size);
+
+// Returns the order that is an EpochPermutation in each epoch. 1 <= size <= 2^62; needs no memory for it.
+std::shared_ptr<const SampleOrder> MakeShuffledOrder(int64_t size, uint64_t seed);
 
 }  // namespace composer

@@ -77,6 +77,42 @@ void RunEvalBatch(const Evaluator& evaluator, int64_t most, State& state, Engine
   ThrowIfError(engine.Run(Event::kEvalBatchEnd));
 }
 
+// Replaces each list by those of all ranks, in two collectives.
+void GatherLists(const MetricList& metrics, Communicator& communicator) {
+  std::vector<std::vector<double>*> lists;
+  for (const auto& metric : metrics) {
+    for (std::vector<double>& list : metric->lists()) lists.push_back(&list);
+  }
+  const size_t ranks = static_cast<size_t>(communicator.world_size()), count = lists.size();
+  if (ranks == 1 || count == 0) return;
+  const size_t own = static_cast<size_t>(communicator.rank()) * count;
+  std::vector<double> sizes(ranks * count);
+  for (size_t i = 0; i < count; ++i) sizes[own + i] = static_cast<double>(lists[i]->size());
+  communicator.AllReduceSum(absl::MakeSpan(sizes));
+  size_t longest = 0;  // of a rank's lists together
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    double length = 0;
+    for (size_t i = 0; i < count; ++i) length += sizes[rank * count + i];
+    longest = std::max(longest, static_cast<size_t>(length));
+  }
+  std::vector<double> part;
+  for (const std::vector<double>* list : lists) part.insert(part.end(), list->begin(), list->end());
+  part.resize(longest);
+  const at::Tensor input = torch::tensor(part, at::kDouble).to(communicator.device());
+  at::Tensor all = torch::empty({static_cast<int64_t>(ranks * longest)}, input.options());
+  communicator.StartAllGather(all, input)->Wait();
+  all = all.cpu();
+  for (std::vector<double>* list : lists) list->clear();
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const double* next = all.data_ptr<double>() + rank * longest;
+    for (size_t i = 0; i < count; ++i) {
+      const auto size = static_cast<size_t>(sizes[rank * count + i]);
+      lists[i]->insert(lists[i]->end(), next, next + size);
+      next += size;
+    }
+  }
+}
+
 // Sums all metrics, and the tokens of the evaluation, over ranks in one collective.
 void SumOverRanks(const MetricList& metrics, Communicator& communicator, Timestamp& time) {
   if (communicator.world_size() == 1) return;
@@ -121,13 +157,17 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   };
   for (const auto& metric : evaluator.metrics) metric->Reset();
   ThrowIfError(engine.Run(Event::kEvalStart));
-  for (int64_t n = 0; n < evaluator.loader->batches_per_epoch(); ++n) {
-    state.batch = evaluator.batches->Load(/*epoch=*/0, n).To(state.device);
-    const int64_t samples = evaluator.loader->global_samples(n);
+  for (;;) {
+    const LoadedBatch loaded = evaluator.batches->Load(/*epoch=*/0, state.eval_timestamp.sample);
+    const int64_t samples = loaded.global_samples;
+    if (samples == 0) break;
+    state.global_samples = samples;
+    state.batch = loaded.batch.To(state.device);
     RunEvalBatch(evaluator, (samples + state.data_ranks - 1) / state.data_ranks, state, engine);
     state.eval_timestamp.ToNextBatch(samples, state.batch.num_tokens, absl::ZeroDuration());
   }
   SumOverRanks(evaluator.metrics, communicator, state.eval_timestamp);
+  GatherLists(evaluator.metrics, communicator);
   for (const auto& metric : evaluator.metrics) {
     logger.Log(absl::StrCat("metrics/", evaluator.label, "/", metric->name()), metric->Compute());
   }

@@ -12,7 +12,7 @@
 
 namespace composer {
 
-std::vector<Outputs> RunPredict(const DataLoader& loader, Prefetcher& batches, bool return_outputs, State& state,
+std::vector<Outputs> RunPredict(const Loader& loader, Prefetcher& batches, bool return_outputs, State& state,
                                 Engine& engine) {
   const torch::NoGradGuard no_grad;
   const bool was_training = state.model->is_training();
@@ -25,8 +25,11 @@ std::vector<Outputs> RunPredict(const DataLoader& loader, Prefetcher& batches, b
   state.predict_timestamp = Timestamp();
   std::vector<Outputs> outputs;
   ThrowIfError(engine.Run(Event::kPredictStart));
-  for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
-    state.batch = batches.Load(/*epoch=*/0, n).To(state.device);
+  for (;;) {
+    const LoadedBatch loaded = batches.Load(/*epoch=*/0, state.predict_timestamp.sample);
+    if (loaded.global_samples == 0) break;
+    state.global_samples = loaded.global_samples;
+    state.batch = loaded.batch.To(state.device);
     ThrowIfError(engine.Run(Event::kPredictBatchStart));
     ThrowIfError(engine.Run(Event::kPredictBeforeForward));
     if (state.batch.num_samples > 0) {
@@ -41,7 +44,7 @@ std::vector<Outputs> RunPredict(const DataLoader& loader, Prefetcher& batches, b
     }
     ThrowIfError(engine.Run(Event::kPredictAfterForward));
     if (return_outputs && state.batch.num_samples > 0) outputs.push_back(state.outputs.To(at::kCPU));
-    state.predict_timestamp.ToNextBatch(loader.global_samples(n), state.batch.num_tokens, absl::ZeroDuration());
+    state.predict_timestamp.ToNextBatch(loaded.global_samples, state.batch.num_tokens, absl::ZeroDuration());
     ThrowIfError(engine.Run(Event::kPredictBatchEnd));
   }
   ThrowIfError(engine.Run(Event::kPredictEnd));

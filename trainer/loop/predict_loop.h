@@ -15,7 +15,7 @@ namespace composer {
 // outputs by batch, on the CPU; empty unless return_outputs (a callback at PREDICT_AFTER_FORWARD may take state.outputs
 // instead). Batches without a sample for this rank are left out. Throws what the model throws, and StatusError from
 // callbacks.
-std::vector<Outputs> RunPredict(const DataLoader& loader, Prefetcher& batches, bool return_outputs, State& state,
+std::vector<Outputs> RunPredict(const Loader& loader, Prefetcher& batches, bool return_outputs, State& state,
                                 Engine& engine);
 
 }  // namespace composer

@@ -34,7 +34,7 @@ absl::Status TrainLoop::Run() {
     if (AtIterationStart()) Fire(Event::kIterationStart);
     if (state_.timestamp.batch_in_epoch == 0) Fire(Event::kEpochStart);
     RETURN_IF_ERROR(RunEpoch());
-    if (state_.timestamp.batch_in_epoch == state_.batches_per_epoch) FinishEpoch();
+    if (epoch_ended_ || AtEndOfEpoch()) FinishEpoch();
   }
   Generate(Event::kFitEnd);
   Fire(Event::kFitEnd);
@@ -55,19 +55,18 @@ bool TrainLoop::Finished() const {
 
 bool TrainLoop::OutOfBatches() const {
   const Timestamp& now = state_.timestamp;
-  return Finished() || (state_.max_duration.unit() == TimeUnit::kEpoch &&
-                        now.batch_in_epoch == state_.batches_per_epoch && now.epoch + 1 >= state_.max_duration.count());
+  return Finished() || (state_.max_duration.unit() == TimeUnit::kEpoch && AtEndOfEpoch() &&
+                        now.epoch + 1 >= state_.max_duration.count());
 }
 
 absl::Status TrainLoop::RunEpoch() {
-  for (;;) {
-    const int64_t n = state_.timestamp.batch_in_epoch;
-    const bool inside_epoch = 0 < n && n < state_.batches_per_epoch;
+  for (epoch_ended_ = false;;) {
+    const bool inside_epoch = state_.timestamp.batch_in_epoch > 0 && !AtEndOfEpoch();
     if (inside_epoch && state_.iteration_length.unit() == TimeUnit::kToken && AtIterationStart())
       Fire(Event::kIterationStart);
     Fire(Event::kBeforeDataloader);
-    if (n >= state_.batches_per_epoch) return absl::OkStatus();
-    LoadBatch();
+    epoch_ended_ = AtEndOfEpoch() || !LoadBatch();
+    if (epoch_ended_) return absl::OkStatus();
     Fire(Event::kAfterDataloader);
     Fire(Event::kBatchStart);
     Step();
@@ -89,12 +88,21 @@ absl::Status TrainLoop::RunEpoch() {
   }
 }
 
-void TrainLoop::LoadBatch() {
+bool TrainLoop::LoadBatch() {
   const TraceSpan span(state_.tracer, kDataloaderSpan);
-  state_.batch =
-      parts_.train_data.batches->Load(state_.timestamp.epoch, state_.timestamp.batch_in_epoch).To(state_.device);
+  const Timestamp& now = state_.timestamp;
+  LoadedBatch loaded = parts_.train_data.batches->Load(now.epoch, now.sample_in_epoch);
+  state_.global_samples = loaded.global_samples;
+  if (loaded.global_samples == 0) {
+    if (now.sample_in_epoch > 0) return false;
+    throw StatusError(absl::InvalidArgumentError(
+        absl::StrCat(parts_.train_data.loader->label(), "_dataloader: the data gives no batch in epoch ", now.epoch)));
+  }
+  state_.batch = loaded.batch.To(state_.device);
+  state_.data_place = std::move(loaded.place);
   loaded_samples_ = state_.batch.num_samples;
   loaded_tokens_ = state_.batch.num_tokens;
+  return true;
 }
 
 bool TrainLoop::AtIterationStart() const {
@@ -129,6 +137,8 @@ void TrainLoop::FinishEpoch() {
   }
   state_.previous_timestamp = state_.timestamp;
   state_.timestamp.ToNextEpoch();
+  state_.data_place.clear();
+  epoch_ended_ = false;
   Fire(Event::kEpochEnd);
   Evaluate(Event::kEpochEnd);
   CheckpointAt(Event::kEpochCheckpoint);
@@ -146,7 +156,7 @@ void TrainLoop::AgreeOnStop() {
 void TrainLoop::Step() {
   ApplySchedulers(state_.schedulers, state_.timestamp, state_.lagging, schedule_, *state_.optimizer);
   TrainBatch::Request request;
-  request.global_samples = parts_.train_data.loader->global_samples(state_.timestamp.batch_in_epoch);
+  request.global_samples = state_.global_samples;
   const int64_t interval = parts_.train_metrics_interval;
   request.measure = interval > 0 && (state_.timestamp.batch + 1) % interval == 0;
   request.message = OwnMessage();

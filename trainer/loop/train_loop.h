@@ -23,7 +23,7 @@ namespace composer {
 
 // The training data of a run. Trainer::Fit may replace it while the loop does not run.
 struct TrainData {
-  std::shared_ptr<const DataLoader> loader;
+  std::shared_ptr<Loader> loader;
   std::unique_ptr<Prefetcher> batches;  // from loader
 };
 
@@ -67,7 +67,10 @@ class TrainLoop {
   bool OutOfBatches() const;
   absl::Status RunEpoch();  // until the loader ends, the run is finished, or a drain
   void FinishEpoch();
-  void LoadBatch();
+  // Returns whether the timestamp is at the end of the epoch; of a stream only LoadBatch knows.
+  bool AtEndOfEpoch() const { return parts_.train_data.loader->SamplesAt(state_.timestamp.sample_in_epoch) == 0; }
+  // Returns false when the epoch has no further batch. Throws when it has none at all.
+  bool LoadBatch();
   bool AtIterationStart() const;
   // Ends the iteration when its length, in this unit, is reached.
   void MaybeFinishIteration(TimeUnit unit);
@@ -92,6 +95,7 @@ class TrainLoop {
   TrainBatch train_batch_;
   ScheduleContext schedule_;
   absl::Time step_started_;
+  bool epoch_ended_ = false;                        // the stream has no further sample
   int64_t loaded_samples_ = 0, loaded_tokens_ = 0;  // in this batch, before algorithms change it: what clocks count
   bool drain_ = false;                              // agreed on by all ranks
   bool stop_ = false;                               // agreed on by all ranks

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "trainer/metrics/accuracy.h"
+#include "trainer/metrics/auroc.h"
 #include "trainer/metrics/cross_entropy.h"
 #include "trainer/metrics/segmentation.h"
 
@@ -22,6 +23,7 @@ struct MetricRow {
 };
 
 constexpr MetricRow kMetrics[] = {
+    {"BinaryAUROC", 0, [](const MetricOptions& options) { return MakeBinaryAUROC(options.ignore_index); }},
     {"BinaryF1Score", 0, [](const MetricOptions& options) { return MakeBinaryF1Score(options.ignore_index); }},
     {"CrossEntropy", 0,
      [](const MetricOptions& options) { return MakeCrossEntropy(options.batch_mean, IgnoreIndex(options)); }},

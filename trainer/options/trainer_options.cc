@@ -95,6 +95,9 @@ absl::Status ValidateMesh(const TrainerOptions& options, int world_size) {
 absl::Status ValidateTrainData(const TrainDataOptions& train, int data_ranks) {
   if (train.dataset == nullptr) return absl::InvalidArgumentError("train_dataloader: required");
   if (train.dataset->size() == 0) return absl::InvalidArgumentError("train_dataloader: the dataset is empty");
+  if (train.dataset->iterable() != nullptr && train.make_order)
+    return absl::InvalidArgumentError(
+        "train_dataloader: order: the samples of this dataset can only be read in its own order; leave `order` out");
   if (train.global_train_batch_size < 0)
     return Bad("global_train_batch_size", train.global_train_batch_size, "it must be at least 1");
   if (train.device_train_batch_size < 0)
@@ -109,6 +112,14 @@ absl::Status ValidateTrainData(const TrainDataOptions& train, int data_ranks) {
         absl::StrCat("each of the ", data_ranks, " ranks needs at least one sample: raise it or use fewer ranks"));
   }
   return absl::OkStatus();
+}
+
+absl::Status ValidateLength(const TrainDataOptions& train, const Time& max_duration) {
+  const bool known = train.dataset->size() != kUnknownSize || train.train_subset_num_batches > 0;
+  if (known || max_duration.unit() != TimeUnit::kEpoch) return absl::OkStatus();
+  return Bad("max_duration", max_duration.ToString(),
+             "the length of an epoch is not known, because train_dataloader is read in order: give batches (1000ba), "
+             "samples (sp), tokens (tok) or a wall-clock time, or set train_subset_num_batches");
 }
 
 absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators, const TrainerOptions& options) {
@@ -167,6 +178,7 @@ absl::Status Validate(const TrainerOptions& options, int world_size) {
   RETURN_IF_ERROR(ValidateTimes(options));
   RETURN_IF_ERROR(ValidateEvaluators(options.evaluators, options));
   if (options.train.dataset == nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(ValidateLength(options.train, options.max_duration));
   return ValidateTrainData(options.train, world_size / options.tensor_parallel_degree);
 }
 

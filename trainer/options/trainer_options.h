@@ -45,8 +45,10 @@ struct TrainDataOptions {
   int64_t global_train_batch_size = 0;
   int64_t device_train_batch_size = 0;
   bool shuffle = true;
+  OrderFactory make_order;  // in place of `shuffle`; empty: none. Not for an IterableDataset, which has its own order
   bool drop_last = false;
   int64_t train_subset_num_batches = -1;  // batches per epoch; -1: all
+  int64_t predownload = 0;                // samples ahead that Dataset::WillLoad hears of
   // Composer's DataLoader arguments. With 0 threads the training thread loads.
   PrefetchOptions prefetch;
 };
@@ -236,6 +238,8 @@ Time ScaledTime(const Time& time, double ratio);
 
 // These return kInvalidArgument naming the field, its value and what is allowed; data_ranks see different samples.
 absl::Status ValidateTrainData(const TrainDataOptions& train, int data_ranks);
+// Epochs of a stream have no known length: a duration that counts them is an error, unless a subset limits them.
+absl::Status ValidateLength(const TrainDataOptions& train, const Time& max_duration);
 absl::Status ValidateEvaluators(const std::vector<EvaluatorOptions>& evaluators, const TrainerOptions& options);
 absl::Status ValidateScaleScheduleRatio(double ratio, const Time& max_duration);
 

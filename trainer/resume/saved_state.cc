@@ -62,6 +62,11 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
   if (shards != json.end() && !shards->is_number_integer())
     return absl::DataLossError("the checkpoint's data settings: virtual_shards is not a number");
   data.virtual_shards = shards == json.end() ? 0 : shards->get<int64_t>();
+  data.place.clear();
+  const auto place = json.find("place");  // only of a stream that has places
+  if (place == json.end()) return absl::OkStatus();
+  if (!place->is_string()) return absl::DataLossError("the checkpoint's data settings: place is not a text");
+  data.place = place->get<std::string>();
   return absl::OkStatus();
 }
 
@@ -171,11 +176,12 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
   if (std::string required = RequiredAlgorithms(state.algorithms); !required.empty() && state.rank == 0)
     small[kRequiredAlgorithmsKey] = std::move(required);
   if (weights_only) return small;
-  small["data"] = nlohmann::json{{"global_train_batch_size", data.global_train_batch_size},
-                                 {"dataset_size", data.dataset_size},
-                                 {"seed", state.seed},
-                                 {"virtual_shards", data.virtual_shards}}
-                      .dump();
+  nlohmann::json settings = {{"global_train_batch_size", data.global_train_batch_size},
+                             {"dataset_size", data.dataset_size},
+                             {"seed", state.seed},
+                             {"virtual_shards", data.virtual_shards}};
+  if (!state.data_place.empty()) settings["place"] = state.data_place;
+  small["data"] = settings.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
   if (!data.configuration.empty() && state.rank == 0) small[kConfigurationKey] = data.configuration;
   if (state.lagging) small["lagging"] = state.lagging->ToJson();
   if (state.scaler) small["scaler"] = state.scaler->SaveState();
@@ -213,6 +219,7 @@ absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::s
     }));
   }
   RETURN_IF_ERROR(restore("data", [&](const std::string& json) { return ReadDataSettings(json, data); }));
+  state.data_place = data.place;
   if (state.scaler) {
     RETURN_IF_ERROR(restore("scaler", [&](const std::string& json) { return state.scaler->LoadState(json); }));
   }

@@ -22,6 +22,7 @@ struct SavedDataSettings {
   int64_t dataset_size = 0;
   int64_t seed = 0;
   int64_t virtual_shards = 0;
+  std::string place;          // State::data_place, as loaded
   std::string configuration;  // TrainerOptions::configuration; rank 0 saves it
 };
 

@@ -48,7 +48,7 @@ class PluginTest : public ::testing::Test {
     return path;
   }
   static std::string Refusal(const std::string& path) {
-    PluginRegistry registry({{"model", {"mlp"}}});
+    PluginRegistry registry({{"model", {"mlp"}}, {"store", {"s3"}}});
     const absl::Status status = LoadPlugin(path, registry);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << path;
     EXPECT_THAT(std::string(status.message()), HasSubstr(path));
@@ -134,6 +134,36 @@ TEST_F(PluginTest, AlgorithmsComeFromPlugins) {
   EXPECT_NEAR(trainer->state().model->named_parameters()["slope"].item<double>(), 1.5, 0.01);
 }
 
+TEST_F(PluginTest, DataComesFromPluginsPartByPart) {
+  const std::string yaml =
+      "plugins: [libgood.so]\nmodel: {name: slope}\nglobal_train_batch_size: 8\nmax_duration: 5ep\n"
+      "optimizers: {name: plain_sgd, lr: 0.02}\nprogress_bar: false\nsave_folder: shelf://checkpoints\n"
+      "train_dataloader: {name: counted, place: shelf://data, transforms: [{times: {factor: 2}}], collate: {name: "
+      "x_first}, order: {name: backwards}}\n";
+  EXPECT_TRUE(AtomicWriteFile(dir_.Path("job.yaml"), yaml).ok());
+  const auto read = [&] {
+    return ReadJob({.yaml_path = dir_.Path("job.yaml"), .run_folder = dir_.Path("run")}, Environment());
+  };
+  absl::StatusOr<Job> job = read();
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_TRUE(MakeDirs(job->run_folder).ok());
+  const std::shared_ptr<ObjectStore> shelf = *job->plugins->tables().stores.at("shelf")("shelf://data");
+  EXPECT_THAT(std::string(BuildTrainerOptions(*read(), {}).status().message()), HasSubstr("train_dataloader"))
+      << "the store has no such object yet";
+  ASSERT_TRUE(shelf->Put("size", {std::string(64, 'x')}).ok());
+  auto options = BuildTrainerOptions(*std::move(job), {});
+  ASSERT_TRUE(options.ok()) << options.status();
+  std::vector<int64_t> first;
+  auto trainer = Trainer::Create(*std::move(options));
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  const absl::Status fitted = (*trainer)->Fit();
+  ASSERT_TRUE(fitted.ok()) << fitted;
+  EXPECT_EQ((*trainer)->state().timestamp.batch, 40);
+  EXPECT_THAT((*trainer)->state().batch.sample_ids, ElementsAre(7, 6, 5, 4, 3, 2, 1, 0));
+  EXPECT_NEAR((*trainer)->state().model->named_parameters()["slope"].item<double>(), 1.5, 0.05);
+  EXPECT_FALSE(shelf->List("").value().empty()) << "checkpoints went to the plugin's store";
+}
+
 TEST_F(PluginTest, KeysOfPluginsAreCheckedLikeBuiltInOnes) {
   EXPECT_THAT(Error("model2: 1\n"), HasSubstr("job.yaml:9:1: model2: unknown key"));
   const struct {
@@ -147,8 +177,7 @@ TEST_F(PluginTest, KeysOfPluginsAreCheckedLikeBuiltInOnes) {
       {"eval_dataloader: {name: points}\n", "eval_dataloader.slope: is required"},
       {"eval_dataloader: {name: points, slope: 1, size: 0}\n", "must be at least 1, got 0"},
       {"eval_dataloader: {name: pionts, slope: 1}\n",
-       "`pionts` is not one of fashion_mnist, gaussian_classification, text_bytes, no_data, points (did you mean "
-       "`points`?)"},
+       "`pionts` is not one of the 9 names that docs/configuration.md lists (did you mean `points`?)"},
       {"callbacks: {ends_erly: }\n", "did you mean `ends_early`?"},
       {"algorithms: {double: {alpha: 1}}\n",
        "`double` is not one of the 11 names that docs/configuration.md lists (did you mean `doubles`?)"},
@@ -262,6 +291,8 @@ TEST_F(PluginTest, RegistrationsThatFail) {
   EXPECT_THAT(Refusal(InMode("nothing")), HasSubstr("it registers nothing"));
   EXPECT_THAT(Refusal(InMode("twice")), HasSubstr("scheduler `half`: registered twice"));
   EXPECT_THAT(Refusal(InMode("clash")), HasSubstr("model `mlp`: that name is built in"));
+  EXPECT_THAT(Refusal(InMode("same_data")), HasSubstr("dataset `points`: registered twice"));
+  EXPECT_THAT(Refusal(InMode("store_clash")), HasSubstr("store `s3`: that name is built in"));
   EXPECT_THAT(Refusal(InMode("bad_name")), HasSubstr("model `my model`: a name is"));
   EXPECT_THAT(Refusal(InMode("no_reader")), HasSubstr("model `empty`: registered without a reader"));
   PluginRegistry registry;

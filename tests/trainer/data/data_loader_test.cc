@@ -59,14 +59,14 @@ std::string ValueErrorOf(const std::function<void()>& fn) {
 std::vector<int64_t> GlobalIds(int world, int64_t epoch, int64_t n, bool shuffle) {
   std::vector<int64_t> ids;
   for (int rank = 0; rank < world; ++rank) {
-    DataLoader::Options options;
+    LoaderOptions options;
     options.global_batch_size = 16;
     options.shuffle = shuffle;
     options.seed = 5;
     options.rank = rank;
     options.world_size = world;
-    const DataLoader loader(std::make_shared<Counting>(100), options);
-    const Batch batch = loader.Load(epoch, n);
+    DataLoader loader(std::make_shared<Counting>(100), options);
+    const Batch batch = loader.Load(epoch, n * options.global_batch_size).batch;
     EXPECT_EQ(batch.num_samples, static_cast<int64_t>(batch.sample_ids.size()));
     for (int64_t i = 0; i < batch.num_samples; ++i) EXPECT_EQ(batch.inputs[i].item<int64_t>(), batch.sample_ids[i]);
     ids.insert(ids.end(), batch.sample_ids.begin(), batch.sample_ids.end());
@@ -96,25 +96,28 @@ TEST(DataLoader, AnyNumberOfRanksSeesTheSameBatches) {
 }
 
 TEST(DataLoader, CountsBatches) {
-  DataLoader::Options options;
+  LoaderOptions options;
   options.global_batch_size = 16;
   const auto data = std::make_shared<Counting>(100);
   EXPECT_EQ(DataLoader(data, options).batches_per_epoch(), 7);
-  EXPECT_EQ(DataLoader(data, options).global_samples(5), 16);
-  EXPECT_EQ(DataLoader(data, options).global_samples(6), 4);
+  EXPECT_EQ(DataLoader(data, options).SamplesAt(5 * 16), 16);
+  EXPECT_EQ(DataLoader(data, options).SamplesAt(6 * 16), 4);
+  EXPECT_EQ(DataLoader(data, options).SamplesAt(100), 0);
   options.drop_last = true;
   EXPECT_EQ(DataLoader(data, options).batches_per_epoch(), 6);
   options.subset_num_batches = 2;
   EXPECT_EQ(DataLoader(data, options).batches_per_epoch(), 2);
+  EXPECT_EQ(DataLoader(data, options).SamplesAt(16), 16);
+  EXPECT_EQ(DataLoader(data, options).SamplesAt(32), 0);
   options.subset_num_batches = 50;
   EXPECT_EQ(DataLoader(data, options).batches_per_epoch(), 6);
 }
 
 TEST(DataLoader, RefusesWhatCannotWork) {
-  const auto make = [](int64_t size, DataLoader::Options options) {
+  const auto make = [](int64_t size, LoaderOptions options) {
     return ValueErrorOf([&] { DataLoader(std::make_shared<Counting>(size), options); });
   };
-  DataLoader::Options options;
+  LoaderOptions options;
   options.global_batch_size = 2;
   options.world_size = 3;
   EXPECT_EQ(make(10, options),
@@ -134,11 +137,11 @@ TEST(DataLoader, RefusesWhatCannotWork) {
 
 TEST(DataLoader, NamesWhereReadingFailed) {
   const auto load = [](Broken::How how) -> std::string {
-    DataLoader::Options options;
+    LoaderOptions options;
     options.global_batch_size = 4;
-    const DataLoader loader(std::make_shared<Broken>(how), options);
+    DataLoader loader(std::make_shared<Broken>(how), options);
     try {
-      loader.Load(3, 1);
+      loader.Load(3, 4);
     } catch (const c10::Error& error) {
       EXPECT_EQ(dynamic_cast<const c10::ValueError*>(&error) != nullptr, how == Broken::How::kTorchError);
       return error.what_without_backtrace();
@@ -150,8 +153,74 @@ TEST(DataLoader, NamesWhereReadingFailed) {
   EXPECT_EQ(load(Broken::How::kStdError), "train loader, epoch 3, batch 1, samples 4, 5, 6, 7 (4): sample is corrupt");
   EXPECT_THAT(load(Broken::How::kWrongCount), HasSubstr("the size of the batch can't be told"));
   EXPECT_THAT(load(Broken::How::kWrongCount), HasSubstr("set Batch::num_samples in the dataset's Load"));
-  DataLoader::Options options;
-  EXPECT_THROW(DataLoader(std::make_shared<Counting>(4), options).Load(0, 4), c10::IndexError);
+}
+
+// An epoch goes on with another batch size after exactly the samples that were trained on.
+TEST(DataLoader, AnotherBatchSizeInMidEpochRepeatsAndSkipsNothing) {
+  const auto data = std::make_shared<Counting>(100);
+  LoaderOptions options;
+  options.shuffle = true;
+  std::vector<int64_t> all;
+  int64_t at = 0;
+  for (const int64_t size : {16, 7, 33, 100}) {
+    options.global_batch_size = size;
+    const LoadedBatch loaded = DataLoader(data, options).Load(2, at);
+    EXPECT_EQ(loaded.global_samples, std::min(size, 100 - at));
+    at += loaded.global_samples;
+    all.insert(all.end(), loaded.batch.sample_ids.begin(), loaded.batch.sample_ids.end());
+  }
+  EXPECT_EQ(at, 100);
+  std::sort(all.begin(), all.end());
+  std::vector<int64_t> expected(100);
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_EQ(all, expected);
+}
+
+class Reversed final : public SampleOrder {
+ public:
+  int64_t size() const override { return 10; }
+  void Read(int64_t epoch, int64_t begin, absl::Span<int64_t> ids) const override {
+    for (int64_t& id : ids) id = 9 - begin++ + 10 * epoch;
+  }
+};
+
+TEST(DataLoader, AnOrderDecidesWhatAnEpochServes) {
+  LoaderOptions options;
+  options.global_batch_size = 4;
+  options.order = std::make_shared<Reversed>();
+  DataLoader loader(std::make_shared<Counting>(100), options);
+  EXPECT_EQ(loader.batches_per_epoch(), 3);
+  EXPECT_THAT(loader.Load(0, 8).batch.sample_ids, testing::ElementsAre(1, 0));
+  EXPECT_THAT(loader.Load(1, 0).batch.sample_ids, testing::ElementsAre(19, 18, 17, 16));
+}
+
+// Hears what will be loaded.
+class Listening final : public Dataset {
+ public:
+  int64_t size() const override { return 20; }
+  Batch Load(absl::Span<const int64_t> indices) const override { return Counting(20).Load(indices); }
+  void WillLoad(int64_t epoch, absl::Span<const int64_t> indices) const override {
+    for (const int64_t index : indices) heard.push_back(100 * epoch + index);
+  }
+  mutable std::vector<int64_t> heard;
+};
+
+TEST(DataLoader, ADatasetHearsOnceWhatThisRankWillLoad) {
+  const auto data = std::make_shared<Listening>();
+  LoaderOptions options;
+  options.global_batch_size = 4;
+  options.predownload = 8;
+  options.rank = 1;
+  options.world_size = 2;
+  DataLoader loader(data, options);
+  loader.Load(0, 0);
+  EXPECT_THAT(data->heard, testing::ElementsAre(2, 3, 6, 7));
+  loader.Load(0, 4);
+  EXPECT_THAT(data->heard, testing::ElementsAre(2, 3, 6, 7, 10, 11));
+  for (const int64_t at : {8, 12, 16}) loader.Load(0, at);
+  EXPECT_THAT(data->heard, testing::ElementsAre(2, 3, 6, 7, 10, 11, 14, 15, 18, 19));
+  loader.Load(1, 4);
+  EXPECT_THAT(absl::MakeSpan(data->heard).subspan(10), testing::ElementsAre(106, 107, 110, 111));
 }
 
 }  // namespace

@@ -88,14 +88,12 @@ TEST(EpochPermutation, MovesSamplesFar) {
   EXPECT_NEAR(moved / kSize, 1.0 / 3, 0.005);
 }
 
-TEST(GlobalBatch, CoversTheEpochOnce) {
+TEST(BatchesPerEpoch, CountsAShortLastBatchUnlessItIsDropped) {
   EXPECT_EQ(BatchesPerEpoch(10, 4, false), 3);
   EXPECT_EQ(BatchesPerEpoch(10, 4, true), 2);
   EXPECT_EQ(BatchesPerEpoch(8, 4, false), 2);
   EXPECT_EQ(BatchesPerEpoch(3, 4, false), 1);
   EXPECT_EQ(BatchesPerEpoch(3, 4, true), 0);
-  EXPECT_EQ(GlobalBatch(0, 10, 4), (SampleRange{0, 4}));
-  EXPECT_EQ(GlobalBatch(2, 10, 4), (SampleRange{8, 10}));
 }
 
 TEST(RankShare, SharesJoinToTheWholeForAnyWorld) {

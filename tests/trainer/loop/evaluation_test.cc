@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "tests/support/spawn_ranks.h"
@@ -45,6 +47,89 @@ TEST(Evaluation, BuffersOfAnyLayoutAreSharedTogether) {
       EXPECT_TRUE(item.value().eq(1).all().item<bool>()) << item.key() << " on rank " << rank;
     EXPECT_EQ(communicator.num_collectives(), 3) << "one for each dtype";
   });
+}
+
+// Collects the ids of the samples that it saw; its value is their sum weighted by their rank in sorted order.
+class Listing final : public Metric {
+ public:
+  std::string name() const override { return "Listing"; }
+  void Update(const Outputs&, const Batch& batch) override {
+    for (const int64_t id : batch.sample_ids) lists_[id % 2].push_back(static_cast<double>(id));
+  }
+  absl::Span<double> sums() override { return {}; }
+  absl::Span<std::vector<double>> lists() override { return absl::MakeSpan(lists_); }
+  double Compute() const override {
+    double value = 0;
+    for (std::vector<double> list : lists_) {
+      std::sort(list.begin(), list.end());
+      for (size_t i = 0; i < list.size(); ++i) value += static_cast<double>(i + 1) * list[i];
+    }
+    return value;
+  }
+
+ private:
+  std::array<std::vector<double>, 2> lists_;
+};
+
+// Has the metric of lists, and logs a number of its own.
+class ListingModel final : public Model {
+ public:
+  explicit ListingModel(bool also_training = false) : also_training_(also_training) {
+    inner_ = register_module("inner", std::dynamic_pointer_cast<Model>(MakeTestModel()));
+  }
+  Outputs forward(const Batch& batch) override { return inner_->forward(batch); }
+  Loss loss(const Outputs& outputs, const Batch& batch) override {
+    if (logger != nullptr) logger->Log("model/samples", static_cast<double>(batch.num_samples));
+    return inner_->loss(outputs, batch);
+  }
+  MetricList metrics(bool is_train) const override {
+    MetricList metrics;
+    if (!is_train || also_training_) metrics.push_back(std::make_unique<Listing>());
+    return metrics;
+  }
+
+ private:
+  std::shared_ptr<Model> inner_;
+  bool also_training_;
+};
+
+TEST(Evaluation, ListsAreThoseOfAllRanks) {
+  double expected = 0;
+  for (int64_t id = 0; id < 23; ++id) expected += static_cast<double>((id / 2 + 1) * id);
+  for (const int size : {1, 2, 3, 5}) {
+    for (const RunResult& rank : TrainOnRanks(size, [](int) {
+           TrainerOptions options = WithEvaluator();
+           options.model = std::make_shared<ListingModel>();
+           options.evaluators[0].batch_size = 1;  // some ranks have no sample of the last batch
+           return options;
+         })) {
+      ASSERT_TRUE(rank.status.ok()) << rank.status;
+      ASSERT_EQ(rank.eval_results.size(), 1u);
+      EXPECT_EQ(rank.eval_results[0].second, expected) << size;
+    }
+  }
+}
+
+TEST(Evaluation, AMetricOfListsIsNoneForTraining) {
+  TrainerOptions options = SmallRun();
+  options.model = std::make_shared<ListingModel>(/*also_training=*/true);
+  EXPECT_EQ(Train(std::move(options)).status.message(),
+            "train_metrics: Listing needs the outputs of all samples, which a step does not gather: give it to the "
+            "evaluation, or set train_metrics_interval: 0");
+}
+
+TEST(Evaluation, AModelLogsNumbersOfItsOwn) {
+  const auto model = std::make_shared<ListingModel>();
+  TrainerOptions options = SmallRun();
+  options.model = model;
+  std::vector<double> logged;
+  options.callbacks.push_back(std::make_unique<OnEvent>(EventSet{Event::kBatchEnd}, [&](Event, State& state) {
+    logged.push_back(state.model->logger->Last("model/samples"));
+    return absl::OkStatus();
+  }));
+  ASSERT_TRUE(Train(std::move(options)).status.ok());
+  EXPECT_EQ(logged, std::vector<double>(10, 8.0));
+  EXPECT_EQ(model->logger, nullptr) << "the trainer is gone";
 }
 
 TEST(Evaluation, TokensAreThoseOfAllRanks) {

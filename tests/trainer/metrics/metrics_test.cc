@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "trainer/metrics/accuracy.h"
+#include "trainer/metrics/auroc.h"
 #include "trainer/metrics/class_counts.h"
 #include "trainer/metrics/cross_entropy.h"
 #include "trainer/metrics/f1_score.h"
@@ -47,6 +48,27 @@ void ExpectOfNothing(Metric& metric) {
   } else {
     EXPECT_TRUE(std::isnan(metric.Compute())) << metric.name();
   }
+}
+
+// The values are torchmetrics 1.7.4's.
+TEST(BinaryAUROC, IsTheShareOfPairsInTheRightOrder) {
+  const auto area = [](const std::vector<float>& scores, const std::vector<int64_t>& targets,
+                       std::optional<int64_t> ignore_index = std::nullopt) {
+    const auto metric = MakeBinaryAUROC(ignore_index);
+    const auto half = static_cast<int64_t>(scores.size()) / 2;
+    const at::Tensor all = torch::tensor(scores), truth = torch::tensor(targets);
+    metric->Update(all.slice(0, 0, half), Targets(truth.slice(0, 0, half)));
+    metric->Update(torch::stack({-all, torch::zeros_like(all)}, 1).slice(0, half), Targets(truth.slice(0, half)));
+    return metric->Compute();
+  };
+  const std::vector<float> scores = {0.5f, -1, 2, 0.5f, -3, 1, 0, 2};
+  EXPECT_EQ(area(scores, {1, 0, 1, 0, 0, 1, 1, 0}), 0.6875);
+  EXPECT_NEAR(area(scores, {1, -1, 1, 0, 0, 1, -1, 0}, -1), 2.0 / 3, 1e-12);
+  EXPECT_EQ(area({1, 1, 1, 1}, {0, 1, 0, 1}), 0.5);
+  EXPECT_EQ(area({3, 2, 1, 0}, {1, 1, 0, 0}), 1);
+  EXPECT_EQ(area({0, 1, 2, 3}, {1, 1, 0, 0}), 0);
+  EXPECT_EQ(area({0, 1}, {1, 1}), 0);
+  EXPECT_THROW(area({0, 1}, {1, 2}), c10::ValueError);
 }
 
 // As in torch.argmax, the first of the largest counts, and NaN is the largest. Covers both paths; int32 targets take
@@ -210,7 +232,7 @@ TEST(MetricByName, KnowsAllAndNamesMistakes) {
   MetricOptions options;
   options.num_classes = 3;
   options.loss = [](const at::Tensor& outputs, const at::Tensor&) { return outputs.mean(); };
-  EXPECT_EQ(MetricNames().size(), 10u);
+  EXPECT_EQ(MetricNames().size(), 11u);
   for (const std::string& name : MetricNames()) {
     const auto metric = MetricByName(name, options);
     ASSERT_TRUE(metric.ok()) << metric.status();

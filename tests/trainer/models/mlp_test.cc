@@ -51,15 +51,16 @@ TEST(Mlp, InitialisationIsTheGeneratorsOnly) {
 TEST(Mlp, LearnsASyntheticTask) {
   torch::manual_seed(1);
   const auto model = MakeMlp({64, 64, 64, 10});
-  DataLoader::Options options;
+  LoaderOptions options;
   options.global_batch_size = 64;
   options.shuffle = true;
   GaussianClassificationOptions task;
   task.separation = 0.6;
-  const DataLoader train(*MakeGaussianClassification(task), options);
+  DataLoader train(*MakeGaussianClassification(task), options);
   torch::optim::AdamW optimizer(model->parameters(), torch::optim::AdamWOptions(3e-3));
   for (int64_t step = 0; step < 4 * train.batches_per_epoch(); ++step) {
-    const Batch batch = train.Load(step / train.batches_per_epoch(), step % train.batches_per_epoch());
+    const int64_t epoch = step / train.batches_per_epoch(), n = step % train.batches_per_epoch();
+    const Batch batch = train.Load(epoch, n * options.global_batch_size).batch;
     optimizer.zero_grad();
     model->loss(model->forward(batch), batch).total.backward();
     optimizer.step();
@@ -67,7 +68,7 @@ TEST(Mlp, LearnsASyntheticTask) {
   task.sample_seed = 1;
   task.size = 1000;
   options.global_batch_size = 1000;
-  const Batch unseen = DataLoader(*MakeGaussianClassification(task), options).Load(0, 0);
+  const Batch unseen = DataLoader(*MakeGaussianClassification(task), options).Load(0, 0).batch;
   const MetricList metrics = model->metrics(/*is_train=*/false);
   for (const auto& metric : metrics) metric->Update(model->eval_forward(unseen), unseen);
   EXPECT_EQ(metrics[0]->name(), "MulticlassAccuracy");

@@ -1,0 +1,117 @@
+"""Data of one's own: JSON lines, CSV and token files through transforms, packing and padding, trained, killed and
+resumed on other numbers of ranks. SPDX-License-Identifier: Apache-2.0"""
+import array
+import gzip
+import json
+import random
+import unittest
+
+import harness
+
+GPT = {"name": "gpt", "vocab_size": 257, "max_seq_len": 32, "d_model": 16, "n_layers": 1, "n_heads": 2}
+BYTES = {"name": "bytes", "eos": True}
+
+
+class DataTest(harness.JobTest):
+    def setUp(self):
+        super().setUp()
+        self.data = self.folder / "data"
+        self.data.mkdir()
+
+    def documents(self, count=60):
+        draw = random.Random(3)
+        lines = [json.dumps({"text": "".join(draw.choices("abc de", k=draw.randint(1, 80))), "note": None})
+                 for _ in range(count)]
+        (self.data / "a.jsonl").write_text("\n".join(lines[:40]) + "\n")
+        with gzip.open(self.data / "b.jsonl.gz", "wt") as file:
+            file.write("\n".join(lines[40:]))
+        return {"name": "jsonl", "path": f"{self.data}/*.jsonl*", "transforms": [{"tokenize": {}}],
+                "pack": {"max_seq_len": 32}}
+
+    def gpt(self, name, loader, **changes):
+        return self.write_job(name, model=GPT, tokenizer=BYTES, train_dataloader=loader, global_train_batch_size=6,
+                              eval_dataloader=[], schedulers=None, max_duration="20ba", save_interval="4ba",
+                              callbacks={"sample_recorder": None}, **changes)
+
+    def batches(self, name, ranks):
+        batches = {}
+        for rank in range(ranks):
+            for line in (self.run_folder(name) / f"logs/samples-rank{rank}.jsonl").read_text().splitlines():
+                record = json.loads(line)
+                batches.setdefault(record["batch"], {})[rank] = record["sample_ids"]
+        return {batch: sum((ids for _, ids in sorted(parts.items())), []) for batch, parts in batches.items()}
+
+    def test_packed_documents_are_the_same_on_any_number_of_ranks(self):
+        loader = self.documents()
+        for ranks in (1, 2, 3):
+            self.run_composer("-n", ranks, self.gpt(f"ranks-{ranks}", dict(loader, num_workers=ranks - 1)))
+        one = self.batches("ranks-1", 1)
+        self.assertEqual(len(one), 20)
+        for ranks in (2, 3):
+            self.assertEqual(self.batches(f"ranks-{ranks}", ranks), one)
+            self.assert_same_losses(self.losses("ranks-1"), self.losses(f"ranks-{ranks}"))
+
+    def test_a_killed_run_goes_on_exactly(self):
+        loader = self.documents()
+        self.run_composer("-n", 2, self.gpt("whole", loader, determinism="elastic"))
+        self.run_composer("-n", 2, self.gpt("killed", loader, determinism="elastic"),
+                          "callbacks.fail_at={rank: 1, batch: 14, how: kill}")
+        self.assertEqual(self.losses("killed"), self.losses("whole"), "bit for bit")
+
+    def test_stopped_on_two_ranks_and_resumed_on_others(self):
+        loader = self.documents()
+        self.run_composer("-n", 1, self.gpt("whole", loader, determinism="elastic", virtual_shards=4))
+        name = "moved"
+        for ranks, until in ((2, 7), (1, 9), (4, 15), (2, 20)):
+            self.run_composer("-n", ranks, self.gpt(name, loader, determinism="elastic", virtual_shards=4),
+                              f"max_duration={until}ba")
+        self.assertEqual(self.losses(name), self.losses("whole"), "bit for bit")
+
+    def test_csv_and_tokens_train(self):
+        draw = random.Random(5)
+        rows = [f"{draw.gauss(c, 1)},{draw.gauss(-c, 1)},{c}" for c in range(3) for _ in range(20)]
+        (self.data / "t.csv").write_text("x,y,class\n" + "\n".join(rows) + "\n")
+        self.run_composer("-n", 2, self.write_job(
+            "csv", model={"name": "mlp", "sizes": [2, 16, 3]}, global_train_batch_size=10, max_duration="2ep",
+            train_dataloader={"name": "csv", "path": f"{self.data}/t.csv", "features": ["x", "y"], "target": "class"},
+            eval_dataloader=[{"name": "csv", "path": f"{self.data}/t.csv", "features": ["x", "y"], "target": "class"}]))
+        self.assertEqual(len(self.losses("csv")), 12)
+        (self.data / "t.bin").write_bytes(array.array("H", [draw.randrange(256) for _ in range(1000)]).tobytes())
+        self.run_composer("-n", 2, self.gpt("tokens", {"name": "tokens", "path": f"{self.data}/t.bin",
+                                                       "max_seq_len": 32, "predownload": 12}))
+        self.assertEqual(len(self.losses("tokens")), 20)
+
+    def test_fine_tuning_learns_responses_only(self):
+        with open(self.data / "chats.jsonl", "w") as file:
+            for i in range(24):
+                file.write(json.dumps({"prompt": f"{i} and {i}?", "response": "a" * (i % 5 + 1)}) + "\n")
+        loader = {"name": "jsonl", "path": f"{self.data}/chats.jsonl", "collate": {"name": "pad"},
+                  "transforms": ["prompt_response", {"truncate": {"max_length": 32}}, "shift"]}
+        self.run_composer("-n", 2, self.gpt("chats", loader, accumulate_train_batch_on_tokens=True))
+        losses = self.losses("chats")
+        self.assertLess(losses[-1], losses[0])
+
+    def test_mistakes_are_named_before_anything_is_trained(self):
+        loader = self.documents()
+        cases = [
+            (dict(loader, path=f"{self.data}/none"), {}, "train_dataloader.path: "),
+            (dict(loader, transforms=["tokenise"]), {}, "tokenise"),
+            (dict(loader, transforms=[]), {}, "has no row of tokens `inputs`"),
+            (loader, {"max_duration": "2ep"}, "the length of an epoch is not known"),
+            (loader, {"tokenizer": None}, "tokenize: needs a tokenizer"),
+            (dict(loader, pack=None), {}, "collate: pad"),
+            (dict(loader, order={"name": "global"}), {}, "order"),
+            ({"name": "text_bytes", "path": f"{self.data}/a.jsonl", "transforms": ["shift"]}, {}, "transforms"),
+        ]
+        for number, (wrong, changes, expected) in enumerate(cases):
+            with self.subTest(expected):
+                job = self.gpt(f"wrong-{number}", wrong)
+                text = json.loads(job.read_text())
+                text.update(changes)
+                job.write_text(json.dumps({k: v for k, v in text.items() if v is not None}))
+                _, err = self.run_composer("-n", 1, job, code=64)
+                self.assertIn(expected, err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/data/packed_source.h"
+
+#include <torch/torch.h>
+
+#include <deque>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "trainer/data/sample_order.h"
+
+namespace composer {
+namespace {
+
+struct Parts {
+  std::shared_ptr<const SampleSource> documents;
+  std::vector<std::shared_ptr<const SampleTransform>> transforms;
+  PackOptions options;
+  std::shared_ptr<const SampleOrder> order;
+};
+
+// A place is "D:S:O": the stream stands before token O of the S-th document of the epoch, and has given D samples.
+class PackedStream final : public SampleStream {
+ public:
+  PackedStream(std::shared_ptr<const Parts> parts, int64_t epoch) : parts_(std::move(parts)), epoch_(epoch) {}
+
+  bool Next(Sample& sample) override {
+    const auto row = static_cast<size_t>(parts_->options.max_seq_len);
+    while (tokens_.size() - first_ < row + 1) {
+      if (document_ + 1 >= parts_->documents->size()) return false;
+      AddDocument(++document_);
+    }
+    const at::Tensor ids = torch::tensor(at::ArrayRef<int64_t>(tokens_.data() + first_, row + 1),
+                                         at::kLong);  // copies: slices of it are the sample
+    sample.tensors["inputs"] = ids.slice(0, 0, static_cast<int64_t>(row));
+    sample.tensors["targets"] = ids.slice(0, 1);
+    sample.id = given_++;
+    first_ += row;
+    DropWhatWasGiven();
+    return true;
+  }
+
+  std::string Place() const override {
+    if (begun_.empty()) return absl::StrCat(given_, ":", document_ + 1, ":0");
+    return absl::StrCat(given_, ":", begun_.front().document, ":", first_ - begun_.front().begin);
+  }
+
+  void Seek(const std::string& place) override {
+    const std::vector<std::string> parts = absl::StrSplit(place, ':');
+    int64_t document = 0, offset = 0;
+    const bool fits = parts.size() == 3 && absl::SimpleAtoi(parts[0], &given_) &&
+                      absl::SimpleAtoi(parts[1], &document) && absl::SimpleAtoi(parts[2], &offset) && given_ >= 0 &&
+                      document >= 0 && offset >= 0 && document <= parts_->documents->size();
+    TORCH_CHECK_VALUE(fits, "`", place, "` is not a place in ", parts_->documents->size(), " documents");
+    document_ = document - 1;
+    if (offset == 0) return;
+    TORCH_CHECK_VALUE(document < parts_->documents->size(), "`", place, "` is behind the last document");
+    AddDocument(++document_);
+    TORCH_CHECK_VALUE(static_cast<size_t>(offset) <= tokens_.size(), "`", place, "`: that document has ",
+                      tokens_.size(), " tokens; it has changed");
+    first_ = static_cast<size_t>(offset);
+  }
+
+ private:
+  struct Begun {
+    int64_t document;
+    size_t begin;  // in tokens_
+  };
+
+  void AddDocument(int64_t position) {
+    int64_t index = 0;
+    parts_->order->Read(epoch_, position, absl::MakeSpan(&index, 1));
+    Sample document = parts_->documents->Get(index);
+    const uint64_t seed = SeedOfSample(parts_->options.seed, epoch_, index);
+    for (size_t i = 0; i < parts_->transforms.size(); ++i) {
+      SampleRandom random(MixSeed(seed, i, 0));
+      parts_->transforms[i]->Apply(document, random);
+    }
+    const auto inputs = document.tensors.find("inputs");
+    TORCH_CHECK_VALUE(
+        inputs != document.tensors.end() && inputs->second.dim() == 1 && inputs->second.scalar_type() == at::kLong,
+        "pack: document ", index, " has no row of tokens `inputs`: give the data `transforms: [tokenize]`");
+    const at::Tensor ids = inputs->second.contiguous();
+    begun_.push_back({position, tokens_.size()});
+    tokens_.insert(tokens_.end(), ids.data_ptr<int64_t>(), ids.data_ptr<int64_t>() + ids.numel());
+    const std::optional<int64_t>& separator = parts_->options.separator;
+    const bool is_separated = ids.numel() > 0 && separator && tokens_.back() == *separator;
+    if (separator && !is_separated) tokens_.push_back(*separator);
+  }
+
+  // Keeps the document in which the next row begins, and those after it.
+  void DropWhatWasGiven() {
+    while (begun_.size() > 1 && begun_[1].begin <= first_) begun_.pop_front();
+    const size_t before = begun_.front().begin;
+    if (before < kCompactAt) return;
+    tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<std::ptrdiff_t>(before));
+    for (Begun& begun : begun_) begun.begin -= before;
+    first_ -= before;
+  }
+
+  static constexpr size_t kCompactAt = 1 << 20;  // tokens, so that a token is moved about once
+
+  const std::shared_ptr<const Parts> parts_;
+  const int64_t epoch_;
+  int64_t document_ = -1;  // the position of the newest document
+  int64_t given_ = 0;
+  std::vector<int64_t> tokens_;
+  size_t first_ = 0;  // of the next row
+  std::deque<Begun> begun_;
+};
+
+class PackedSource final : public SampleSource {
+ public:
+  explicit PackedSource(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+  int64_t size() const override { return kUnknownSize; }
+  std::unique_ptr<SampleStream> Open(int64_t epoch) const override {
+    return std::make_unique<PackedStream>(parts_, epoch);
+  }
+
+ private:
+  const std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace
+
+std::shared_ptr<const SampleSource> PackDocuments(std::shared_ptr<const SampleSource> documents,
+                                                  std::vector<std::shared_ptr<const SampleTransform>> transforms,
+                                                  const PackOptions& options) {
+  TORCH_CHECK_VALUE(options.max_seq_len > 0, "pack: max_seq_len: must be at least 1, got ", options.max_seq_len);
+  TORCH_CHECK_VALUE(documents->size() > 0, "pack: there are no documents");
+  auto parts = std::make_shared<Parts>();
+  parts->order =
+      options.shuffle ? MakeShuffledOrder(documents->size(), options.seed) : MakeSequentialOrder(documents->size());
+  parts->documents = std::move(documents);
+  parts->transforms = std::move(transforms);
+  parts->options = options;
+  return std::make_shared<const PackedSource>(std::move(parts));
+}
+
+}  // namespace composer
