@@ -33,7 +33,7 @@ LEVELS = {
     "rendezvous": ["worlds", "failover", "transport", "store", "membership", ""],
     "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor", "supervise", ""],
     "config": ["keys", ""],
-    "data": ["order mds cache"],
+    "data": ["order codec", "mds"],
     "checkpoint": ["exchange format", "folder", "load save", "tools"],
     "job": ["plugin", ""],
     "worker": ["cuda", ""],
