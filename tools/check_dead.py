@@ -19,7 +19,7 @@ KEPT = {
     "Iterations": "Time", "Remainder": "Time", "Compare": "Time",
     "AddOptimizer": "plugins", "AddScheduler": "plugins", "AddAlgorithm": "plugins", "AddLogger": "plugins", "AddMetric": "plugins", "AddTokenizer": "plugins", "EncodeBatch": "data and models (issues 17, 18)",
     "SetFsdpWrap": "a model marks its FSDP units", "BinaryCrossEntropyWithLogits": "composer.loss", "DiceLoss": "composer.loss",
-    "MergeMdsIndices": "composer data merge (issue 17)", "WriteArray": "composer data write (issue 17)",
+    "FetchMdsIndex": "the streaming source (issue 17)", "CachedShards": "the same", "MergeMdsIndices": "composer data merge (issue 17)", "WriteArray": "composer data write (issue 17)",
     "resumed_from": "what a program asks its trainer",
     "ConstantSchedule": "recipes", "LinearSchedule": "recipes", "PolynomialSchedule": "recipes",
     "ExponentialSchedule": "recipes", "StepSchedule": "recipes", "MultiStepSchedule": "recipes",
