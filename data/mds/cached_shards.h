@@ -5,18 +5,15 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "data/cache/shard_cache.h"
 #include "data/mds/reader.h"
 #include "storage/object_store.h"
 
 namespace composer {
 
-// Reads <folder>/index.json of the store; "" is the store's top.
-absl::StatusOr<MdsIndex> FetchMdsIndex(ObjectStore& store, const std::string& folder);
-
-// The source for a reader of that index. Size and hash of each shard are checked: `hash`, or if it is "" whichever the
-// index has (the fastest first). What the cache keeps is not compressed.
+// The source for a reader of the index that FetchMdsIndex(*store, folder) gives. Size and hash of each shard are
+// checked: `hash`, or if it is "" whichever the index has (xxhash first, which is the fastest). What the cache keeps is
+// not compressed.
 ShardSource CachedShards(std::shared_ptr<ShardCache> cache, std::shared_ptr<ObjectStore> store, std::string folder,
                          std::string hash = "");
 

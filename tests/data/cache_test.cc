@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -14,6 +15,8 @@
 #include "base/file.h"
 #include "data/cache/shard_cache.h"
 #include "data/mds/cached_shards.h"
+#include "data/mds/fetch.h"
+#include "data/mds/inspect.h"
 #include "storage/local_store.h"
 #include "storage/memory_store.h"
 #include "tests/support/fault_store.h"
@@ -271,6 +274,79 @@ TEST_F(ShardCacheTest, AStoreThatLiesIsNamed) {
     ASSERT_TRUE(store->Delete(key).ok());
     EXPECT_TRUE(absl::IsNotFound(reader->Read(0, sample)));
   }
+}
+
+TEST(MdsTools, VerifyFindsEveryDamagedShard) {
+  for (const char* const set : {"shards", "zstd", "every"}) {
+    const auto store = StoreWith(set);
+    const MdsIndex index = FetchMdsIndex(*store, "data/train").value();
+    size_t reports = 0;
+    const MdsVerification good = VerifyMds(*store, "data/train", index, 3, [&](size_t) { ++reports; });
+    EXPECT_TRUE(good.problems.empty()) << good.problems[0].what;
+    EXPECT_EQ(reports, index.shards.size());
+    EXPECT_GT(good.samples, 0);
+    for (const MdsShardInfo& info : index.shards) {
+      const std::string key = absl::StrCat("data/train/", info.stored().name);
+      std::string bytes = GetObject(*store, key, 1 << 20).value();
+      bytes.back() = static_cast<char>(bytes.back() ^ 4);
+      ASSERT_TRUE(store->Put(key, {bytes}).ok());
+    }
+    const MdsVerification bad = VerifyMds(*store, "data/train", index, 2);
+    EXPECT_EQ(bad.problems.size(), index.shards.size());
+    EXPECT_EQ(bad.samples, 0);
+    EXPECT_THAT(bad.problems[0].what, HasSubstr("and the index says"));
+  }
+}
+
+TEST(MdsTools, VerifyChecksValuesWithoutHashes) {
+  const auto store = StoreWith("tiny");
+  const MdsIndex index = FetchMdsIndex(*store, "data/train").value();
+  const std::string key = absl::StrCat("data/train/", index.shards[1].raw.name);
+  std::string bytes = GetObject(*store, key, 1 << 20).value();
+  bytes.back() = '\xff';
+  ASSERT_TRUE(store->Put(key, {bytes}).ok());
+  const MdsVerification found = VerifyMds(*store, "data/train", index, 1);
+  ASSERT_EQ(found.problems.size(), 1);
+  EXPECT_EQ(found.problems[0].what, "sample 0: column text: a value of encoding str is not UTF-8");
+}
+
+TEST(MdsTools, DescribesDataSetsAndValues) {
+  const auto reader =
+      MdsReader::Create(ReadMdsIndex("tests/golden/mds/every").value(), LocalShards("tests/golden/mds/every")).value();
+  EXPECT_THAT(DescribeMds(reader->index()),
+              testing::AllOf(HasSubstr("samples:     5\n"), HasSubstr("column:      any (ndarray)\n")));
+  MdsSample sample;
+  ASSERT_TRUE(reader->Read(1, sample).ok());
+  std::map<std::string, std::string> texts;
+  for (size_t i = 0; i < sample.columns.size(); ++i)
+    texts[reader->columns()[i].name] = DescribeValue(reader->columns()[i].encoding, sample.columns[i]);
+  EXPECT_EQ(texts["float16"], "7");
+  EXPECT_EQ(texts["float64"], "7");
+  EXPECT_EQ(texts["int"], "-1000000000000");
+  EXPECT_EQ(texts["si"], "-1000000000000000000000000000001");
+  EXPECT_EQ(texts["any"], "uint16[2, 2]");
+  EXPECT_EQ(texts["fixed"], "int16[2, 3]");
+  EXPECT_EQ(texts["pil"], "5x3 RGB");
+  EXPECT_EQ(texts["pils"], "1 elements");
+  EXPECT_THAT(texts["text"], HasSubstr("Äpfel"));
+}
+
+TEST(MdsTools, MergesFoldersInTheOrderOfTheirNames) {
+  const auto store = std::make_shared<MemoryStore>();
+  EXPECT_TRUE(absl::IsNotFound(MergeMds(*store, "all").status()));
+  for (const char* const part : {"part-10", "part-02"}) {
+    const std::vector<std::string> names = ListDir("tests/golden/mds/shards").value();
+    for (const std::string& name : names) {
+      const std::string bytes = ReadFile(JoinPath("tests/golden/mds/shards", name)).value();
+      ASSERT_TRUE(store->Put(absl::StrCat("all/", part, "/", name), {bytes}).ok());
+    }
+  }
+  EXPECT_EQ(MergeMds(*store, "all").value(), 4);
+  const MdsIndex merged = FetchMdsIndex(*store, "all").value();
+  EXPECT_EQ(merged.shards[0].raw.name, "part-02/shard.00000.mds");
+  EXPECT_EQ(merged.shards[3].raw.name, "part-10/shard.00001.mds");
+  EXPECT_TRUE(VerifyMds(*store, "all", merged, 1).problems.empty());
+  EXPECT_TRUE(absl::IsAlreadyExists(MergeMds(*store, "all").status()));
 }
 
 }  // namespace
