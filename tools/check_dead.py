@@ -19,6 +19,8 @@ KEPT = {
     "Iterations": "Time", "Remainder": "Time", "Compare": "Time",
     "AddOptimizer": "plugins", "AddScheduler": "plugins", "AddAlgorithm": "plugins", "AddLogger": "plugins", "AddMetric": "plugins", "AddTokenizer": "plugins", "AddTransform": "plugins", "AddCollator": "plugins", "AddOrder": "plugins", "AddStore": "plugins", "EncodeBatch": "data and models (issues 17, 18)",
     "SetFsdpWrap": "a model marks its FSDP units", "BinaryCrossEntropyWithLogits": "composer.loss", "DiceLoss": "composer.loss",
+    "CachedShards": "the streaming source (issue 17)", "WriteArray": "composer data write (issue 17)",
+    "DescribeMds": "composer data inspect (issue 17)", "DescribeValue": "the same", "VerifyMds": "composer data verify", "MergeMds": "composer data merge",
     "resumed_from": "what a program asks its trainer",
     "ConstantSchedule": "recipes", "LinearSchedule": "recipes", "PolynomialSchedule": "recipes",
     "ExponentialSchedule": "recipes", "StepSchedule": "recipes", "MultiStepSchedule": "recipes",

@@ -3,6 +3,7 @@
 # the repository:
 #   $COMPOSER_PEERS/torch211   torch 2.11.0 (torchrun), numpy, safetensors          4.6 GB
 #   $COMPOSER_PEERS/mosaic     mosaicml 0.32.1 with the torch 2.7 it asks for       5.2 GB
+#   $COMPOSER_PEERS/streaming  mosaicml-streaming 0.13.0, only with the argument `streaming`, and then alone
 # The default of COMPOSER_PEERS is /tmp/composer-peers. Nothing of ours needs them to build, run or pass its tests.
 # Safe to repeat: an environment whose stamp matches is left alone. About 80 s each; `import torch` needs the CUDA
 # libraries of its wheel on a CPU machine too, so the full set is taken.
@@ -43,6 +44,10 @@ install() {
 }
 
 mkdir -p "$peers"
+if [[ "${1:-}" == streaming ]]; then
+  install streaming mosaicml-streaming==0.13.0 numpy==2.1.3
+  exit
+fi
 install torch211 torch==2.11.0 numpy==2.2.6 safetensors==0.6.2 packaging==26.3
 install mosaic mosaicml==0.32.1 numpy==2.2.6
 "$peers/torch211/bin/python" -c '

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/mds/fetch.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace composer {
+namespace {
+
+constexpr int64_t kPiece = int64_t{8} << 20;  // of a request
+
+absl::StatusOr<std::string> ReadWhole(ObjectStore& store, const std::string& key, int64_t size) {
+  ASSIGN_OR_RETURN(const int64_t found, store.Size(key));
+  if (found != size) return absl::DataLossError(absl::StrCat("it has ", found, " bytes, and the index says ", size));
+  std::string bytes(static_cast<size_t>(size), '\0');
+  for (int64_t at = 0; at < size; at += kPiece) {
+    const auto length = static_cast<size_t>(std::min(kPiece, size - at));
+    RETURN_IF_ERROR(store.Read(key, at, absl::MakeSpan(bytes).subspan(static_cast<size_t>(at), length)));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string MdsKey(const std::string& folder, const std::string& name) {
+  return folder.empty() ? name : absl::StrCat(folder, "/", name);
+}
+
+absl::StatusOr<MdsIndex> FetchMdsIndex(ObjectStore& store, const std::string& folder) {
+  const std::string key = MdsKey(folder, "index.json");
+  ASSIGN_OR_RETURN(const std::string text, GetObject(store, key, kMaxIndexBytes));
+  auto index = ParseMdsIndex(text);
+  if (!index.ok()) return Annotate(index.status(), store.Location(key));
+  return index;
+}
+
+absl::StatusOr<std::string> FetchShard(ObjectStore& store, const std::string& folder, const MdsShardInfo& info,
+                                       ShardFileCheck check) {
+  const std::string key = MdsKey(folder, info.stored().name);
+  const auto fetch = [&]() -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(std::string stored, ReadWhole(store, key, info.stored().bytes));
+    RETURN_IF_ERROR(check(info.stored(), stored));
+    if (!info.zip) return stored;
+    ASSIGN_OR_RETURN(std::string raw, Decompress(info.compression->codec, stored, info.raw.bytes));
+    RETURN_IF_ERROR(check(info.raw, raw));
+    return raw;
+  };
+  auto raw = fetch();
+  if (!raw.ok()) return Annotate(raw.status(), store.Location(key));
+  return raw;
+}
+
+}  // namespace composer

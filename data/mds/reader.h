@@ -1,0 +1,81 @@
+// Reads samples of an MDS data set by number: named, typed views of bytes, without copies.
+//
+// Where shards come from is a function: LocalShards maps those of a folder; the cache's (data/mds/cached_shards.h)
+// fetches them. A shard stays open for a while after its last use, at most `max_open` of them.
+// Thread-safe; a sample belongs to one thread.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "data/mds/index.h"
+#include "data/mds/shard.h"
+
+namespace composer {
+
+// Returns an uncompressed shard whose hash has been checked if that was asked for.
+using ShardSource = std::function<absl::StatusOr<OwnedBytes>(const MdsShardInfo& info)>;
+
+// Maps shards of a folder; one that lies there only compressed is decompressed into memory. `hash`: checks this hash of
+// each shard when it is opened, "" none; kInvalidArgument when the index does not have it.
+ShardSource LocalShards(std::string folder, std::string hash = "");
+// Returns the bytes, decompressed if the index says so, after checking size and hash of what was stored.
+absl::StatusOr<OwnedBytes> OpenStored(OwnedBytes stored, const MdsShardInfo& info, absl::string_view hash);
+// Checks size and hash of a file of a shard; kDataLoss when they differ from the index's.
+absl::Status CheckShardFile(const ShardFile& file, absl::string_view bytes, absl::string_view hash);
+
+// Reads index.json of a folder.
+absl::StatusOr<MdsIndex> ReadMdsIndex(const std::string& folder);
+
+class MdsReader;
+
+struct MdsSample {
+  std::vector<absl::string_view> columns;  // in the order of the index; valid until the next Read into this sample
+  // Internal: what keeps the views alive.
+  std::shared_ptr<const MdsShard> shard;
+  size_t shard_number = 0;
+  const MdsReader* reader = nullptr;
+};
+
+class MdsReader {
+ public:
+  // kInvalidArgument when shards have different columns. `max_open` >= 1.
+  static absl::StatusOr<std::unique_ptr<MdsReader>> Create(MdsIndex index, ShardSource source, size_t max_open = 256);
+
+  int64_t size() const { return first_sample_.back(); }
+  const std::vector<MdsColumn>& columns() const { return index_.shards[0].columns; }
+  const MdsIndex& index() const { return index_; }
+  // Samples of each shard, for an order's streams.
+  std::vector<int64_t> ShardSizes() const;
+  // The shard of a sample, 0 <= id < size(). O(1).
+  size_t ShardOf(int64_t id) const;
+
+  // kOutOfRange for an id that is not in [0, size()); errors of the source; kDataLoss. Messages name the shard.
+  absl::Status Read(int64_t id, MdsSample& sample);
+
+ private:
+  MdsReader(MdsIndex index, ShardSource source, size_t max_open);
+  absl::StatusOr<std::shared_ptr<const MdsShard>> OpenShard(size_t number);
+
+  const MdsIndex index_;
+  const ShardSource source_;
+  const size_t max_open_;
+  std::vector<int64_t> first_sample_;   // of each shard, and the end
+  std::vector<uint32_t> shard_of_run_;  // the shard of every kRun-th sample
+  static constexpr int kRunBits = 6;
+
+  absl::Mutex mutex_;
+  std::vector<std::shared_ptr<const MdsShard>> open_ ABSL_GUARDED_BY(mutex_);
+  std::deque<size_t> opened_ ABSL_GUARDED_BY(mutex_);  // in the order of opening
+};
+
+}  // namespace composer

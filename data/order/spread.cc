@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/order/spread.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace composer {
+namespace {
+
+constexpr size_t kWidth = size_t{1} << Spreader::kBits;  // places in a bucket
+
+}  // namespace
+
+Spreader::Spreader(absl::Span<uint32_t> ids, int64_t reach)
+    : ids_(ids), reach_(static_cast<size_t>(std::min<int64_t>(reach, static_cast<int64_t>(ids.size())))) {
+  // From the oldest bucket that is still open to the farthest that a sample may reach.
+  const size_t open = 2 * (reach_ / kWidth + 1) + 4;
+  buckets_.resize(std::bit_ceil(open));
+  mask_ = buckets_.size() - 1;
+  starts_.resize(kWidth + 1);
+}
+
+void Spreader::Advance(size_t index) {
+  const size_t safe = index > reach_ ? index - reach_ : 0;  // later samples get places from here on
+  while ((next_bucket_ + 1) * kWidth <= safe) WriteBucket();
+}
+
+void Spreader::Finish() {
+  while (written_ < ids_.size()) WriteBucket();
+}
+
+// Sorts by counting samples a unit of place, of which there is about one, and then by insertion.
+void Spreader::WriteBucket() {
+  std::vector<Placed>& bucket = buckets_[next_bucket_ & mask_];
+  const auto unit = [](const Placed& placed) { return static_cast<uint64_t>(placed.place) & (kWidth - 1); };
+  std::fill(starts_.begin(), starts_.end(), 0);
+  for (const Placed& placed : bucket) ++starts_[unit(placed) + 1];
+  for (size_t i = 1; i <= kWidth; ++i) starts_[i] += starts_[i - 1];
+  if (sorted_.size() < bucket.size()) sorted_.resize(bucket.size());
+  for (const Placed& placed : bucket) sorted_[starts_[unit(placed)]++] = placed;
+  for (size_t i = 1; i < bucket.size(); ++i) {
+    const Placed placed = sorted_[i];
+    size_t to = i;
+    for (; to > 0 && placed.place < sorted_[to - 1].place; --to) sorted_[to] = sorted_[to - 1];
+    sorted_[to] = placed;
+  }
+  for (size_t i = 0; i < bucket.size(); ++i) ids_[written_++] = sorted_[i].id;
+  bucket.clear();
+  ++next_bucket_;
+}
+
+}  // namespace composer

@@ -1,0 +1,78 @@
+// Runs the readers of MDS on arbitrary bytes: an index (what is parsed must survive being written and parsed again), a
+// shard, whose samples must lie inside it, a value of each encoding, and each decompressor.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "data/codec/compression.h"
+#include "data/mds/index.h"
+#include "data/mds/little_endian.h"
+#include "data/mds/shard.h"
+
+namespace {
+
+void TryIndex(absl::string_view text) {
+  const auto index = composer::ParseMdsIndex(text);
+  if (!index.ok()) return;
+  const std::string written = composer::MdsIndexText(*index);
+  const auto again = composer::ParseMdsIndex(written);
+  if (!again.ok() || composer::MdsIndexText(*again) != written) std::abort();
+}
+
+void TryShard(absl::string_view bytes) {
+  composer::MdsShardInfo info;
+  for (const char* const name : {"str", "int", "ndarray", "list[png]"})
+    info.columns.push_back({name, composer::ParseMdsEncoding(name).value()});
+  info.raw.bytes = static_cast<int64_t>(bytes.size());
+  if (bytes.size() >= 4) info.samples = composer::NumberAt(bytes, 0);
+  const auto shard = composer::MdsShard::Open({nullptr, bytes}, info);
+  if (!shard.ok()) return;
+  std::vector<absl::string_view> columns(info.columns.size());
+  for (int64_t i = 0; i < (*shard)->size(); ++i) {
+    if (!(*shard)->Read(i, absl::MakeSpan(columns)).ok()) continue;
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (columns[c].data() < bytes.data() || columns[c].end() > bytes.end()) std::abort();
+      (void)composer::CheckValue(info.columns[c].encoding, columns[c]);
+    }
+  }
+}
+
+void TryValue(absl::string_view bytes) {
+  for (const char* const name : {"str", "json", "str_int", "str_float", "int", "ndarray", "ndarray:int16",
+                                 "ndarray:int16:2,3", "pil", "jpeg_array", "list[pil]", "list[jpeg]"}) {
+    const composer::MdsEncoding encoding = composer::ParseMdsEncoding(name).value();
+    const bool good = composer::CheckValue(encoding, bytes).ok();
+    if (!good || encoding.kind != composer::MdsKind::kArray) continue;
+    // Dimensions may be stored wider than the writer stores them, so only the array must be the same.
+    const composer::MdsArray array = composer::ReadArray(encoding, bytes).value();
+    const std::string written = composer::WriteArray(encoding, array).value();
+    if (composer::ReadArray(encoding, written).value().values != array.values) std::abort();
+  }
+  (void)composer::ParseMdsEncoding(bytes);
+  (void)composer::ParseCompression(bytes);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const absl::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
+  switch (data[0] % 4) {
+    case 0:
+      TryIndex(bytes);
+      break;
+    case 1:
+      TryShard(bytes);
+      break;
+    case 2:
+      TryValue(bytes);
+      break;
+    default:
+      for (const auto codec : {composer::Codec::kZstd, composer::Codec::kGzip, composer::Codec::kBzip2,
+                               composer::Codec::kBrotli, composer::Codec::kSnappy})
+        (void)composer::Decompress(codec, bytes, data[0] * 16);
+  }
+  return 0;
+}
