@@ -12,4 +12,12 @@ void InitLogging(absl::string_view program, int min_severity) {
   google::InitGoogleLogging(name.c_str());
 }
 
+void EnsureLogging() {
+  static const bool done = [] {
+    if (!google::IsGoogleLoggingInitialized()) InitLogging("composer", /*min_severity=*/FLAGS_minloglevel);
+    return true;
+  }();
+  (void)done;
+}
+
 }  // namespace composer

@@ -13,4 +13,8 @@ namespace composer {
 // before threads are started.
 void InitLogging(absl::string_view program, int min_severity);
 
+// Sends logs to stderr unless glog has been set up, by InitLogging or by the program that this library is part of: such
+// a program must set it up first. Without either, glog complains at its first line. Thread-safe.
+void EnsureLogging();
+
 }  // namespace composer

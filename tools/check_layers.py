@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "rendezvous": {"base", "net", "proto", "rendezvous"},
     "launcher": {"base", "net", "contract", "proto", "config", "storage", "rendezvous", "launcher"},
     "checkpoint": {"base", "storage", "checkpoint"},
-    "trainer": {"base", "storage", "data", "checkpoint", "trainer"},
+    "trainer": {"base", "net", "storage", "data", "checkpoint", "trainer"},
     "job": {"base", "contract", "config", "storage", "fault", "checkpoint", "trainer", "job"},
     "worker": {"base", "net", "contract", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "job",
                "worker"},

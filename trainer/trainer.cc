@@ -47,6 +47,7 @@ Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
 Trainer::~Trainer() {
   Close();
   if (state_.model != nullptr) state_.model->logger = nullptr;  // the model may live on
+  if (threads_before_ != 0) at::set_num_threads(threads_before_);
 }
 
 void Trainer::Close() {
@@ -59,6 +60,7 @@ void Trainer::Close() {
 }
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options) {
+  EnsureLogging();
   auto trainer = std::unique_ptr<Trainer>(new Trainer(std::move(options)));
   RETURN_IF_ERROR(Validate(trainer->options_, trainer->communicator_->world_size()));
   RETURN_IF_ERROR(CatchTorch([&] { return trainer->Build(); }));
@@ -67,7 +69,10 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kBuilding);
-  if (options_.virtual_shards != 0) at::set_num_threads(1);
+  if (options_.virtual_shards != 0) {
+    threads_before_ = at::get_num_threads();
+    at::set_num_threads(1);
+  }
   if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   BuildIdentity();
   BuildCheckpoints();

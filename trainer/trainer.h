@@ -146,6 +146,7 @@ class Trainer {
   bool default_optimizer_ = false;
   bool peers_are_gone_ = false;
   int64_t num_stores_ = 0;
+  int threads_before_ = 0;  // torch's threads, if this trainer has changed their number
 };
 
 }  // namespace composer

@@ -8,7 +8,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "storage/object_store.h"
-#include "worker/rank_environment.h"
+#include "trainer/collectives/rank_environment.h"
 
 namespace composer {
 

@@ -24,7 +24,10 @@
 #include "storage/open_store.h"
 #include "trainer/collectives/c10d_communicator.h"
 #include "trainer/collectives/host_group.h"
+#include "trainer/collectives/launcher_variables.h"
 #include "trainer/collectives/process_group.h"
+#include "trainer/collectives/rank_environment.h"
+#include "trainer/collectives/tcp_store.h"
 #include "trainer/core/communicator.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/trainer.h"
@@ -32,11 +35,8 @@
 #include "worker/cuda/cuda_loader.h"
 #include "worker/exit_codes.h"
 #include "worker/peer_discovery.h"
-#include "worker/rank_environment.h"
 #include "worker/run_command.h"
-#include "worker/slurm_rank.h"
 #include "worker/store.h"
-#include "worker/tcp_store.h"
 
 namespace composer {
 namespace {
@@ -126,7 +126,7 @@ std::unique_ptr<Communicator> ConnectHosts(const WorkerContext& context, const J
   options.store = stores.written_once;
   options.changing_store = stores.changing;
   options.collectives = job.collectives;
-  options.address = context.place.spans_nodes() ? context.place.node_address : "";
+  options.address = OwnAddress(context.place);
   options.timeout = timeout;
   options.check_calls = job.debug_collectives;
   options.never_destroy = true;
@@ -275,7 +275,7 @@ proto::ExitReport ReportOf(const WorkerContext& context, const absl::Status& sta
 
 int RunWorker(const JobSource& source, const Environment& env, const JobCommand* command) {
   WorkerContext& context = *new WorkerContext;
-  absl::StatusOr<RankEnvironment> place = ReadRankEnvironment(WithSlurmRank(env));
+  absl::StatusOr<RankEnvironment> place = ReadRankEnvironment(WithRankVariables(env));
   if (!place.ok()) {
     absl::FPrintF(stderr, "error: %s\n", place.status().message());
     return ExitCodeFor(place.status().code());
@@ -283,9 +283,6 @@ int RunWorker(const JobSource& source, const Environment& env, const JobCommand*
   context.place = *std::move(place);
   JobSource placed = source;
   placed.world_size = context.place.world_size;
-  if (!context.place.has_launcher() && context.place.spans_nodes()) {
-    context.place.node_address = AddressTowards(context.place.master_address);
-  }
   absl::Status status = Attach(context);
   if (status.ok()) status = command != nullptr ? UseModel(context, placed, *command, env) : Train(context, placed, env);
   const int code = ExitCodeFor(status.code());

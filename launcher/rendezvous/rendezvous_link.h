@@ -84,6 +84,8 @@ class RendezvousLink {
  private:
   RendezvousLink(RendezvousClient::Options options, Handlers handlers, const Limits& limits, RendezvousPlaces places);
 
+  static absl::Time Now();
+
   // Replaces client_.
   absl::Status Connect(const std::string& address, const proto::MembershipRecord& record, absl::Duration timeout);
   std::shared_ptr<RendezvousClient> client();

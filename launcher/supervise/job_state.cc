@@ -1,55 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher/supervise/job_state.h"
-
 #include <signal.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/supervise/job_state_step.h"
 
 namespace composer {
 
-namespace event = job_event;
-namespace action = job_action;
 using To = action::Print::To;
-
-// The state, the facts and the time that one event meets, and the actions that it causes.
-struct JobState::Step {
-  JobState& state;
-  const WorkerFacts& facts;
-  const absl::Time now;
-  std::vector<JobAction> actions;
-
-  void Add(JobAction next) { actions.push_back(std::move(next)); }
-  void Print(std::string text, To to = To::kUser) { Add(action::Print{std::move(text), to}); }
-
-  void On(const event::WorldJoined& world);
-  void On(const event::JoinFailed& failure);
-  void On(const event::StartFailed& failure);
-  void On(const event::WorkersChanged&);
-  void On(const event::CheckpointSaved&) { state.stalled_by_.clear(); }
-  void On(const event::GenerationOver& over);
-  void On(const event::ResizeAsked& resize);
-  void On(const event::BarrierPassed& answer);
-  void On(const event::StopAsked& request);
-  void On(const event::KillAsked& request);
-  void On(const event::SpawnerLost& loss);
-  void On(const event::SpawnerRestarted& restart);
-  void On(const event::RoomLooked& look);
-  void On(const event::TimePassed&);
-
-  Verdict Decide() const { return DecideNextStep(state.Result(facts), state.budget_); }
-  void BeginEnding(const std::string& cause);
-  void ReportCause();
-  void Announce(int exit);
-  void EndGeneration();
-  void JoinAgain(const Verdict& verdict);
-  void JoinWhenReady();
-  void Conclude(const Verdict& verdict);
-  void Finish(const Verdict& verdict);
-  void Fail(int code, const std::string& reason);
-};
 
 JobState::JobState(Options options)
     : options_(std::move(options)), budget_{.max_restarts = options_.max_restarts, .tally = {}} {}
@@ -75,6 +35,7 @@ GenerationResult JobState::Result(const WorkerFacts& facts) const {
   return {.exits = ran ? std::vector<WorkerExit>(facts.exits.begin(), facts.exits.end()) : std::vector<WorkerExit>(),
           .remote = remote_,
           .resizing = resize_reason_,
+          .resizes_at_once = resizes_at_once_,
           .stop_signal = stop_signal_,
           .checkpoints_on_stop = options_.job,
           .may_shrink = nodes_ > options_.min_nodes,
@@ -93,6 +54,7 @@ void JobState::Step::On(const event::WorldJoined& world) {
   state.reported_ = -1;
   state.remote_.reset();
   state.resize_reason_.clear();
+  state.resizes_at_once_ = false;
   state.kill_at_ = state.start_kill_at_ = state.explain_until_ = absl::InfiniteFuture();
   state.phase_ = Phase::kRunning;
   Add(action::StartWorkers{});
@@ -162,15 +124,18 @@ void JobState::Step::On(const event::GenerationOver& over) {
 }
 
 // The workers stop as on a stop signal, or at once, and the next generation follows. Where the request comes later than
-// the end of a peer that has heard it, the workers are gone or going already.
+// the end of a peer that has heard it, the workers are gone or going already. A node that is done joins the next world
+// too when the workers of others, which it waits for, are ended before they are done.
 void JobState::Step::On(const event::ResizeAsked& resize) {
   const bool ending = state.phase_ == Phase::kEnding && state.MayBeExplained(facts);
-  const bool fits = (state.phase_ == Phase::kRunning || ending) && resize.generation == state.generation_;
+  const bool done = state.phase_ == Phase::kDone && !resize.checkpoint;
+  const bool fits = (state.phase_ == Phase::kRunning || ending || done) && resize.generation == state.generation_;
   if (!fits || state.stop_signal_ != 0) return;
   state.resize_reason_ = resize.reason;
+  state.resizes_at_once_ = !resize.checkpoint;
   Print(absl::StrCat(resize.reason,
                      resize.checkpoint ? ": the workers checkpoint and start again" : ": the workers start again"));
-  if (ending) return facts.all_gone ? EndGeneration() : void();
+  if (ending || done) return facts.all_gone ? EndGeneration() : void();
   resize.checkpoint ? Add(action::Drain{resize.reason}) : BeginEnding(resize.reason);
 }
 
@@ -264,101 +229,6 @@ void JobState::Step::On(const event::TimePassed&) {
     Add(action::SendSignal{SIGKILL});
   }
   if (now >= state.join_at_) JoinWhenReady();
-}
-
-// Every rank is to leave: those that listen when they are told, others by SIGTERM, all by SIGKILL in the end.
-void JobState::Step::BeginEnding(const std::string& cause) {
-  state.phase_ = Phase::kEnding;
-  Add(action::MarkFailure{});
-  ReportCause();
-  Add(action::EndWorkers{cause});
-  const bool only_signals = !state.options_.job && !facts.all_attached;
-  state.kill_at_ = std::min(state.kill_at_, now + (only_signals ? kSignalLimit : kLeaveLimit));
-  Add(action::SendSignal{SIGTERM, /*only_unattached=*/true});
-}
-
-// Reports our first cause and what follows from it; again when a better one has come up.
-void JobState::Step::ReportCause() {
-  bool certain = false;
-  const int cause = FirstCause(facts.exits, &certain);
-  if (!state.resize_reason_.empty() && !certain) return;
-  if (cause < 0 || cause == state.reported_) return;
-  if (state.remote_.has_value() && !(certain && state.remote_->collateral)) return;
-  state.reported_ = cause;
-  Verdict verdict = Decide();
-  const bool travels = certain && (verdict.next == NextStep::kRestart || verdict.next == NextStep::kGiveUp);
-  Add(action::ReportCause{cause, certain, travels ? std::optional(std::move(verdict)) : std::nullopt});
-}
-
-void JobState::Step::Announce(int exit) {
-  state.announced_ = true;
-  if (!state.stalled_by_.empty() && Decide().decision == state.stalled_by_) return;
-  Add(action::Announce{exit});
-}
-
-void JobState::Step::EndGeneration() {
-  if (state.phase_ == Phase::kRunning) Add(action::MarkFailure{});  // The last one to leave was the first to fail.
-  ReportCause();
-  if (state.stop_signal_ == 0 && state.MayBeExplained(facts) && now < state.explain_until_) {
-    state.phase_ = Phase::kEnding;
-    if (state.explain_until_ == absl::InfiniteFuture()) state.explain_until_ = now + kExplainWait;
-    return;
-  }
-  state.explain_until_ = absl::InfiniteFuture();
-  const Verdict verdict = Decide();
-  if (verdict.next == NextStep::kDone && state.nodes_ > 1 && !state.all_done_ && state.stop_signal_ == 0) {
-    state.phase_ = Phase::kDone;
-    return Add(action::ArriveAtBarrier{});
-  }
-  Add(action::CloseGeneration{});
-  if (verdict.first_cause >= 0 && !state.announced_) Announce(verdict.first_cause);
-  if (verdict.next != NextStep::kRestart) return Finish(verdict);
-  Conclude(verdict);
-  state.budget_.tally = verdict.tally;
-  state.checkpointed_ = !facts.exits.empty() && AllEndedWith(facts.exits, {exit_code::kPreempted});
-  state.phase_ = Phase::kJoining;
-  state.kill_at_ = state.start_kill_at_ = absl::InfiniteFuture();
-  Add(action::Sweep{});
-  JoinAgain(verdict);
-  Add(action::SaveSummary{});
-}
-
-// After the pause that the restarts before this one call for, and as long as there is no room where some is needed. Not
-// for ever: what is left of the last save may be what fills the disk, and a start clears that away.
-void JobState::Step::JoinAgain(const Verdict& verdict) {
-  state.stalled_by_ = verdict.tally.stalls > 0 ? verdict.decision : "";
-  state.join_at_ = now + RestartDelay(verdict.tally);
-  state.room_ = verdict.tally.stalls <= 1 ? "" : verdict.room == "." ? state.options_.run_folder : verdict.room;
-  state.room_until_ = now + kRoomPatience;
-  if (state.join_at_ <= now) JoinWhenReady();
-}
-
-void JobState::Step::JoinWhenReady() {
-  state.join_at_ = absl::InfiniteFuture();
-  if (state.phase_ != Phase::kJoining) return;
-  if (state.room_.empty() || now >= state.room_until_) return Add(action::Join{state.checkpointed_});
-  Add(action::LookForRoom{state.room_});
-}
-
-void JobState::Step::Conclude(const Verdict& verdict) {
-  const bool same_stall = !state.stalled_by_.empty() && verdict.decision == state.stalled_by_;
-  Add(action::Conclude{.verdict = verdict,
-                       .ran = state.phase_ != Phase::kJoining,
-                       .announced = state.announced_,
-                       .repeated = same_stall && verdict.next == NextStep::kRestart});
-}
-
-void JobState::Step::Finish(const Verdict& verdict) {
-  Conclude(verdict);
-  state.phase_ = Phase::kFinished;
-  state.exit_code_ = verdict.exit_code;
-  Add(action::Finish{});
-}
-
-void JobState::Step::Fail(int code, const std::string& reason) {
-  Print(reason, To::kError);
-  state.announced_ = true;
-  Finish({.next = NextStep::kGiveUp, .exit_code = code, .first_cause = -1, .reason = reason});
 }
 
 }  // namespace composer

@@ -152,7 +152,8 @@ Verdict Decide(const GenerationResult& result, const RestartBudget& budget) {
   bool certain = false;
   int cause = FirstCause(result.exits, &certain);
   const bool ran = !result.exits.empty();
-  if (ran && cause < 0 && !result.remote.has_value() && AllEndedWith(result.exits, {exit_code::kDone})) {
+  const bool alone = !result.remote.has_value() && !result.resizes_at_once;
+  if (ran && cause < 0 && alone && AllEndedWith(result.exits, {exit_code::kDone})) {
     if (result.stop_signal == 0 || result.checkpoints_on_stop) {
       return {NextStep::kDone, exit_code::kDone, -1, budget.tally, "done"};
     }

@@ -27,7 +27,8 @@
 // A stop with a checkpoint (75) ends the job, unless it was another node that had to stop and the world may continue
 // without it: the remaining nodes then go on, at no cost.
 //
-// A world that ends in order to grow costs nothing, whether its workers checkpointed or were killed.
+// A world that ends in order to grow costs nothing, whether its workers checkpointed or were killed. When they were
+// killed, a node whose workers had come to the end follows the others into the next world all the same.
 //
 // A budget is the job's, not the node's: the launcher with the first cause decides, and its verdict travels with the
 // end of the generation. The others adopt it, so that all count the same (launcher/supervise/failure_message.h).
@@ -91,6 +92,8 @@ struct GenerationResult {
   std::optional<RemoteEnd> remote;  // another node's failure that ended the generation
   // Why the workers were asked to end so that the world can grow; empty if they were not.
   std::string resizing;
+  // No worker was asked to checkpoint first: those of other nodes were ended, although ours may have come to the end.
+  bool resizes_at_once = false;
   int stop_signal = 0;  // the signal that asked the launcher to stop; 0 if none did
   // Whether workers answer a stop with a checkpoint and 75 (our own workers do, scripts do not).
   bool checkpoints_on_stop = false;

@@ -120,6 +120,7 @@ Coordinator::Outcome Coordinator::Leave(Session session, bool done, absl::Time n
   const auto it = nodes_.find(session);
   if (it == nodes_.end()) return outcome;
   const bool was_member = it->second.node_rank >= 0 && !it->second.waiting;
+  if (done && was_member) roster_.done = true;
   Remove(it, Member::State::kLeft);
   EndIfAllHaveGone(outcome);
   if (done && was_member && !roster_.running && roster_.present == 0) {

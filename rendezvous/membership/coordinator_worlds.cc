@@ -214,7 +214,7 @@ void Coordinator::Form(bool anew, Outcome& outcome) {
   roster_.present_waiting = roster_.expected = 0;
   roster_.first_present = true;
   roster_.first_waiting = false;
-  roster_.broken = false;
+  roster_.broken = roster_.done = false;
   lost_places_.clear();
   roster_.min_reached = now_;  // for spares that already wait, should the rest be too few
   outcome.begun = roster_.last_generation;

@@ -23,6 +23,7 @@ MembershipDecision At(absl::Time at, absl::Time now, Kind kind, std::string then
 MembershipDecision DecideGrowth(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
   const std::string running = absl::StrCat("generation ", roster.last_generation, " is running");
   if (roster.waiting == 0) return Nothing(running);
+  if (roster.done) return Nothing(absl::StrCat(running, ", and is about to be done"));
   if (roster.members >= policy.max_nodes) return Nothing(absl::StrCat(running, ", ", Nodes(roster.waiting), " spare"));
   if (policy.grow == GrowPolicy::kNever) {
     return Nothing(absl::StrCat(running, ", ", Nodes(roster.waiting), " wait for its end (grow is never)"));

@@ -71,6 +71,7 @@ struct MemberRoster {
   bool running = false;          // the last generation is not over
   absl::Time ended;              // end of the last generation; read only when it is over
   int members = 0;               // nodes of the last world, without those that said Leave
+  bool done = false;             // one of those that said Leave was done: the others are about to be
   int present = 0;               // members that are connected
   bool first_present = false;    // node rank 0 is connected
   bool first_waiting = false;    // node rank 0 has joined again

@@ -9,7 +9,7 @@
 #include "base/options.h"
 #include "launcher/workers/argument_expansion.h"
 #include "net/endpoint.h"
-#include "worker/slurm_rank.h"
+#include "trainer/collectives/launcher_variables.h"
 
 namespace {
 

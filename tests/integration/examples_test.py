@@ -10,6 +10,7 @@ class ExamplesTest(harness.JobTest):
         ran = subprocess.run([harness.BIN / name, *map(str, args)], cwd=self.folder, capture_output=True, text=True,
                              timeout=120)
         self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertNotIn("InitGoogleLogging", ran.stderr)
         return ran.stdout
 
     def accuracy(self, out):
@@ -36,6 +37,59 @@ class ExamplesTest(harness.JobTest):
         self.assertIn("after 20ba more: batch 36", out)
         self.assertIn("64 predictions", out)
         self.assertTrue(list((self.folder / "run/tensorboard").rglob("*tfevents*")), out)
+
+    def check_ranks(self, code, out, err, ranks):
+        self.assertEqual(code, 0, err)
+        self.assertIn(f"{ranks} ranks, 48 steps", out)
+        self.assertNotIn("InitGoogleLogging", err)
+        [loss] = [line.split()[1] for line in out.splitlines() if "CrossEntropy" in line]
+        return float(loss)
+
+    def test_several_ranks_under_any_launcher(self):
+        program = harness.BIN / "several_ranks"
+        alone = subprocess.run([program, self.folder / "alone"], env=self.environment(), cwd=self.folder,
+                               capture_output=True, text=True, timeout=120)
+        expected = self.check_ranks(alone.returncode, alone.stdout, alone.stderr, ranks=1)
+
+        out, err = self.run_composer("-n", 2, program, self.folder / "ours", timeout=120)
+        self.assertAlmostEqual(self.check_ranks(0, out, err, ranks=2), expected, places=4)
+        self.assertEqual(err.strip(), "", "nothing is said that the program did not say")
+        # Both left their checkpoints; the launcher that runs the program again finds the end of training there.
+        self.assertTrue(list((self.folder / "ours/checkpoints").glob("*/manifest.json")))
+        again, err = self.run_composer("-n", 2, program, self.folder / "ours", timeout=120)
+        self.assertEqual(again, out, err)
+
+        # As torchrun sets them, and Open MPI; rank 0 serves the store.
+        def torchrun(rank):
+            return {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2",
+                    "MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_USE_AGENT_STORE": "False"}
+
+        def mpirun(rank):
+            return {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2",
+                    "OMPI_COMM_WORLD_LOCAL_RANK": str(rank), "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+
+        for launcher in (torchrun, mpirun):
+            port = {"MASTER_PORT": str(harness.free_port()), "OMP_NUM_THREADS": "1"}
+            folder = self.folder / launcher.__name__
+            processes = [subprocess.Popen([program, folder], env={**self.environment(), **launcher(rank), **port},
+                                          cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                         for rank in range(2)]
+            try:
+                ended = [process.communicate(timeout=120) for process in processes]
+            finally:
+                for process in processes:
+                    process.kill()
+            self.assertEqual([process.returncode for process in processes], [0, 0], ended)
+            self.assertAlmostEqual(self.check_ranks(0, *ended[0], ranks=2), expected, places=4)
+            self.assertEqual(ended[1][0], "", "only rank 0 prints")
+
+    def test_a_rank_that_fails_holds_up_nobody(self):
+        # Rank 1 never comes; the launcher ends rank 0, which waits for it.
+        program = harness.BIN / "several_ranks"
+        out, err = self.run_composer("-n", 2, "-c", "sh", "-c",
+                                     f'test $RANK = 1 && exit 3; exec {program}', code=3, timeout=60)
+        self.assertIn("rank 1", err)
+        self.assertEqual(out, "")
 
     def test_plugin(self):
         built = harness.BIN.parent / "examples/plugin"

@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -214,15 +213,9 @@ class OneNodeDiffersTest(harness.JobTest):
         outcomes = [node.communicate(timeout=60) for node in nodes]
         return [(node.returncode, err) for node, (_, err) in zip(nodes, outcomes)]
 
-    @staticmethod
-    def free_port():
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return probe.getsockname()[1]
-
     def test_bad_config_on_one_node(self):
         job = self.write_job("differs")
-        (code_0, err_0), (code_1, err_1) = self.both([job], [job, "max_duration=9ba"], self.free_port())
+        (code_0, err_0), (code_1, err_1) = self.both([job], [job, "max_duration=9ba"], harness.free_port())
         refused = err_0 + err_1
         self.assertIn("config_hash", refused)
         self.assertEqual(sorted([code_0, code_1]), [64, 69], refused)
@@ -235,7 +228,7 @@ class OneNodeDiffersTest(harness.JobTest):
             (self.folder / f"token-{rank}").chmod(0o600)
         job = self.write_job("token")
         (code_0, err_0), (code_1, err_1) = self.both(*[["--token-file", self.folder / f"token-{rank}", job]
-                                                       for rank in (0, 1)], self.free_port())
+                                                       for rank in (0, 1)], harness.free_port())
         self.assertIn("token", err_1, err_0 + err_1)
         self.assertIn(code_1, (64, 69), err_1)
         self.assertEqual(code_0, 69, err_0)

@@ -3,23 +3,16 @@ is one node. The batches are those of an uninterrupted run, whichever rank compu
 import os
 import select
 import signal
-import socket
 import time
 import unittest
 
 import harness
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class GrowthTest(harness.JobTest):
     def setUp(self):
         super().setUp()
-        self.port = free_port()
+        self.port = harness.free_port()
 
     def node(self, rank, *words, nodes="1:3"):
         return self.start("-n", 1, "--nnodes", nodes, "--node_rank", rank, "--master_addr", "127.0.0.1",

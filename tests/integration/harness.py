@@ -4,9 +4,11 @@ COMPOSER_BIN is the folder with composer and composer_worker (set by ctest)."""
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -29,6 +31,18 @@ TINY_JOB = {
 }
 
 
+def free_port():
+    """Returns a port outside the range of outgoing connections, so that none takes it before the ranks do."""
+    while True:
+        with socket.socket() as probe:
+            port = random.randrange(20000, 32000)
+            try:
+                probe.bind(("", port))
+                return port
+            except OSError:
+                pass
+
+
 class JobTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="composer-it-"))
@@ -48,7 +62,7 @@ class JobTest(unittest.TestCase):
     def environment(self):
         # Variables of an outer launcher must not leak in.
         drop = re.compile(
-            r"^(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_|COMPOSER_|TORCHELASTIC_|RUN_NAME|SLURM_)")
+            r"^(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_|COMPOSER_|TORCHELASTIC_|RUN_NAME|SLURM_|OMPI_|PMI_)")
         return {k: v for k, v in os.environ.items() if not drop.match(k)}
 
     def start(self, *args, **options):

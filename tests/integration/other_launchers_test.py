@@ -2,7 +2,6 @@
 import os
 import pathlib
 import random
-import socket
 import subprocess
 import unittest
 
@@ -10,18 +9,6 @@ import harness
 
 WORKER = harness.BIN / "composer_worker"
 TORCHRUN = pathlib.Path(os.environ.get("COMPOSER_PEERS", "/tmp/composer-peers")) / "torch211/bin/torchrun"
-
-
-def free_port():
-    """Returns a port outside the range of outgoing connections, so that none takes it before the ranks do."""
-    while True:
-        with socket.socket() as probe:
-            port = random.randrange(20000, 32000)
-            try:
-                probe.bind(("", port))
-                return port
-            except OSError:
-                pass
 
 
 class OtherLaunchersTest(harness.JobTest):
@@ -46,7 +33,7 @@ class OtherLaunchersTest(harness.JobTest):
                       if (p / "manifest.json").exists())
 
     def test_ranks_meet_at_the_master(self):
-        job, port = self.write_job("bare"), free_port()
+        job, port = self.write_job("bare"), harness.free_port()
         results = self.run_ranks(job,
                                  [{"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank),
                                    "LOCAL_WORLD_SIZE": "2",
@@ -74,7 +61,7 @@ class OtherLaunchersTest(harness.JobTest):
         job = self.write_job("lost", dist_timeout=2)
         [(code, err)] = self.run_ranks(job,
                                        [{"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-                                         "MASTER_PORT": str(free_port())}])
+                                         "MASTER_PORT": str(harness.free_port())}])
         self.assertEqual(code, 69, err)
         self.assertIn("rank 1 cannot reach the store at 127.0.0.1:", err)
 
@@ -86,7 +73,7 @@ class OtherLaunchersTest(harness.JobTest):
     @unittest.skipUnless(TORCHRUN.exists(), "no torchrun here: tools/peers_setup.sh")
     def test_torchrun(self):
         # With c10d the store is the agent's, and with static the worker's own.
-        for name, flags in (("elastic", ["--standalone"]), ("static", [f"--master-port={free_port()}"])):
+        for name, flags in (("elastic", ["--standalone"]), ("static", [f"--master-port={harness.free_port()}"])):
             environment = dict(self.environment(), OMP_NUM_THREADS="1")
             ran = subprocess.run([str(TORCHRUN), "--nproc-per-node=2", *flags, "--no-python", str(WORKER),
                                   str(self.write_job(name))],

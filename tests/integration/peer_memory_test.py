@@ -9,12 +9,6 @@ import unittest
 import harness
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def listens(port):
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
@@ -60,7 +54,7 @@ class PeerMemoryTest(harness.JobTest):
 
     def test_a_lost_node_starts_from_its_neighbours_copy(self):
         calm = self.undisturbed()
-        port = free_port()
+        port = harness.free_port()
         job = self.write_job("nodes", save_interval="40ba", save_memory_interval="5ba",
                              callbacks={"throttle": {"seconds": 0.1}})
         token = dict(self.environment(), COMPOSER_TOKEN="a-token-for-this-test-of-32-characters")

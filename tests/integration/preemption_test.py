@@ -2,19 +2,12 @@
 other nodes are left, the world shrinks."""
 import os
 import signal
-import socket
 import subprocess
 import time
 import unittest
 
 import fake_clouds
 import harness
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class PreemptionTest(harness.JobTest):
@@ -103,7 +96,7 @@ class PreemptionTest(harness.JobTest):
 
     def test_a_service_that_is_not_there_is_told_once(self):
         job = self.write_job("alone", **self.SLOW, max_duration="400ba")
-        _, err = self.run_composer("-n", 1, "--preemption", f"aws=http://127.0.0.1:{free_port()}", job, timeout=90)
+        _, err = self.run_composer("-n", 1, "--preemption", f"aws=http://127.0.0.1:{harness.free_port()}", job, timeout=90)
         self.assertEqual(err.count("--preemption: aws at http://127.0.0.1:"), 1, err)
 
     def test_a_wrong_word_is_a_user_error(self):
@@ -126,7 +119,7 @@ class PreemptionTest(harness.JobTest):
 
     def test_the_other_node_goes_on(self):
         """Two launchers on this machine are two nodes, of which the second is to be taken away."""
-        port, stop = free_port(), self.folder / "stop"
+        port, stop = harness.free_port(), self.folder / "stop"
         job = self.write_job("shrinks", **self.SLOW, max_duration="150ba")
         first = self.node(job, 0, port, "--last-call", 5)
         second = self.node(job, 1, port, "--preemption", f"file:{stop}")

@@ -4,7 +4,6 @@ stores, a job that saves to s3:// and resumes from there, and a wrong key that i
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import time
 import unittest
@@ -40,17 +39,11 @@ print(json.dumps({"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KE
 """
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @unittest.skipUnless((MOTO / "moto_server").exists(), f"no {MOTO}/moto_server: tools/moto_setup.sh")
 class S3Test(harness.JobTest):
     def setUp(self):
         super().setUp()
-        port = free_port()
+        port = harness.free_port()
         self.url = f"http://127.0.0.1:{port}"
         # The first four requests (the user, its key and rights, the bucket) are free; from then on signatures and
         # rights are checked.

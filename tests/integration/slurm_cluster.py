@@ -13,6 +13,8 @@ import socket
 import subprocess
 import time
 
+import harness
+
 PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "scontrol", "scancel", "squeue", "sinfo", "munged", "unshare")
 
 
@@ -30,19 +32,6 @@ def why_not():
 
 def find(program):
     return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-
-
-def free_port():
-    """Returns a port outside the range from which the kernel allocates ports, so that nobody who asks for any port gets
-    it before slurmd binds it."""
-    while True:
-        port = random.randrange(10000, 30000)
-        with socket.socket() as s:
-            try:
-                s.bind(("0.0.0.0", port))
-                return port
-            except OSError:
-                pass
 
 
 class Cluster:
@@ -158,7 +147,7 @@ AuthInfo=socket={self.folder}/munge.sock,cred_expire=10
 CredType=cred/munge
 StateSaveLocation={self.folder}/state
 SlurmdSpoolDir={self.folder}/spool/%n
-SlurmctldPort={free_port()}
+SlurmctldPort={harness.free_port()}
 SlurmctldPidFile={self.folder}/ctld.pid
 SlurmdPidFile={self.folder}/slurmd-%n.pid
 SlurmctldLogFile={self.folder}/log/ctld.log
@@ -180,7 +169,7 @@ SlurmdParameters=config_overrides
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
         for n in range(self.nodes):
-            lines += f"NodeName=n{n} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=4 RealMemory=4000 State=UNKNOWN\n"
+            lines += f"NodeName=n{n} NodeHostname={host} NodeAddr=127.0.0.1 Port={harness.free_port()} CPUs=4 RealMemory=4000 State=UNKNOWN\n"
         (self.folder / "slurm.conf").write_text(lines)
 
 

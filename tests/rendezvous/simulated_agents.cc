@@ -1,7 +1,8 @@
-// What launchers do, as seen by the rendezvous.
+// How launchers come, look for a server, join, and go.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "launcher/supervise/failure_message.h"
 #include "tests/rendezvous/simulation_model.h"
 
 namespace composer::simulated {
@@ -15,7 +16,7 @@ proto::NodeInfo InfoOf(const Agent& agent, int a, bool given_ranks, bool serves)
   info.set_node_id(agent.node_id);
   info.set_node_rank(given_ranks ? a : -1);
   info.set_hostname(absl::StrCat("host", a));
-  info.set_slots(1 + a % 3);
+  info.set_slots(SlotsOf(a));
   info.mutable_life()->set_port(1 + a);
   info.mutable_life()->set_word(absl::StrCat(agent.node_id, "/", agent.life));
   info.set_serves(serves);
@@ -53,15 +54,21 @@ void Simulation::Believe(int a, const proto::MembershipRecord& record) {
   Agent& agent = agents_[a];
   Forget(agent);
   agent.record = record;
-  std::map<std::string, int>& worlds = believers_[record.generation()];
+  std::map<std::string, int>& worlds = believers_[NumberOf(record)];
   ++worlds[record.world()];
   if (worlds.size() > 1)
     Violate("generation ", record.generation(), " is ", worlds.begin()->first, " for one and ", worlds.rbegin()->first,
             " for another");
 }
 
+// A job that is started again when all have left it, and forgotten it, counts anew.
+std::pair<int, uint64_t> Simulation::NumberOf(const proto::MembershipRecord& record) const {
+  const auto world = worlds_.find(record.world());
+  return {world == worlds_.end() ? 0 : world->second.run, record.generation()};
+}
+
 void Simulation::Forget(Agent& agent) {
-  const auto number = believers_.find(agent.record.generation());
+  const auto number = believers_.find(NumberOf(agent.record));
   if (number == believers_.end()) return;
   const auto world = number->second.find(agent.record.world());
   if (--world->second == 0) number->second.erase(world);
@@ -77,7 +84,8 @@ void Simulation::Remember(Agent& agent) const {
 
 void Simulation::Launch(int a) {
   Agent& agent = agents_[a];
-  if (agent.state != State::kGone || HostIsLost(a)) return;
+  if (agent.state != State::kGone || HostIsLost(a) || (hosted_ && a < num_servers_ && servers_[a].awaits_others))
+    return;
   const int life = agent.life + 1;
   // A farewell that nobody heard cannot be told from a death, of which a successor in the same place is the proof; and
   // who leaves a running world alone (it was told to stop: workers that are done wait for the others') does break it.
@@ -97,8 +105,10 @@ void Simulation::Launch(int a) {
   agent.cut_until = std::move(cut_until);
   agent.shunned_until.assign(num_servers_, absl::InfinitePast());
   agent.state = State::kLooking;
-  agent.away = agent.wants_join = true;
+  agent.away = true;
   agent.away_since = agent.broken_since = ClockOfAgent(a);
+  agent.job.emplace(JobState::Options{.max_restarts = max_restarts_, .min_nodes = policy_.min_nodes});
+  Do(a, job_action::Join{});
   Note("agent ", a, " comes as ", agent.node_id);
   Look(a, life);
 }
@@ -108,6 +118,7 @@ void Simulation::Kill(int a, bool silent) {
   if (agent.state == State::kGone) return;
   Note("agent ", a, silent ? " falls silent" : " dies");
   Remember(agent);
+  LosePeers(a);
   SetState(agent, State::kGone);
   Forget(agent);
   ++agent.life;
@@ -119,25 +130,21 @@ void Simulation::Kill(int a, bool silent) {
   if (hosted_ && a < num_servers_) KillServer(a, absl::InfiniteDuration());  // the server is its child
 }
 
-void Simulation::GiveUp(int a, const std::string& why) {
-  Note("agent ", a, " gives up: ", why);
-  Kill(a, /*silent=*/false);
-}
-
-void Simulation::Leave(int a) {
+void Simulation::Leave(int a, bool done) {
   Agent& agent = agents_[a];
-  if (agent.state == State::kGone || (hosted_ && a < num_servers_)) return;
   Note("agent ", a, " leaves");
   left_.insert({a, agent.life});
   if (agent.stream != nullptr) {
     proto::NodeMessage message;
-    message.mutable_leave();
+    message.mutable_leave()->set_done(done);
     Send(agent.stream, std::move(message));
   }
   for (auto& [id, world] : worlds_) {  // the world that it runs, or one whose message is on its way to it
     const bool runs = agent.state == State::kRunning && id == agent.record.world();
     const bool member = std::count(world.members.begin(), world.members.end(), std::pair(a, agent.life)) > 0;
-    if (runs || (member && world.generation > agent.record.generation())) world.left.insert({a, agent.life});
+    if (!runs && !(member && world.generation > agent.record.generation())) continue;
+    world.left.insert({a, agent.life});
+    if (world.left.size() == world.members.size()) run_ = world.run + 1;
   }
   SetState(agent, State::kGone);
   Forget(agent);
@@ -145,34 +152,7 @@ void Simulation::Leave(int a) {
   if (const StreamPtr stream = std::exchange(agent.stream, nullptr)) {
     In(0.1, 0.2, [this, stream] { stream->agent_end = false, BreakServerEnd(stream); });
   }
-}
-
-void Simulation::FailWorker(int a) {
-  Agent& agent = agents_[a];
-  if (agent.state != State::kRunning) return;
-  Note("agent ", a, ": a worker fails");
-  proto::NodeMessage message;
-  message.mutable_generation_ended()->mutable_cause()->set_node_id(agent.node_id);
-  message.mutable_generation_ended()->mutable_cause()->set_message("a worker failed");
-  if (agent.stream != nullptr) {
-    Send(agent.stream, std::move(message));
-  } else {
-    agent.untold = message.generation_ended().cause();
-  }
-  EndWorkers(a, 0.05, Pick(10) == 0 ? 12 : 1);
-}
-
-void Simulation::EndWorkers(int a, double low, double high) {
-  Agent& agent = agents_[a];
-  SetState(agent, State::kEnding);
-  agent.broken_since = ClockOfAgent(a);
-  In(low, high, [this, a, life = agent.life] {
-    Agent& later = agents_[a];
-    if (later.life != life || later.state != State::kEnding) return;
-    SetState(later, State::kJoining);
-    later.wants_join = true;
-    if (later.stream != nullptr) SendJoin(a);
-  });
+  EndHost(a);
 }
 
 // Ends the agent's side of its stream.
@@ -192,7 +172,7 @@ void Simulation::Look(int a, int life) {
                       .hosted = hosted_,
                       .served = agent.served,
                       .away_since = agent.away_since,
-                      .broken_since = agent.broken_since,
+                      .broken_since = std::min(agent.broken_since, agent.done_since),
                       .grace = policy_.grace,
                       .blip = policy_.blip};
   static const std::vector<std::string> names = {"s0", "s1", "s2"};
@@ -213,7 +193,7 @@ void Simulation::Look(int a, int life) {
       if (servers_[a].coordinator == nullptr) StartServer(a, /*again=*/agent.served || agent.record.generation() > 0);
       break;
     case SuccessionDecision::Kind::kGiveUp:
-      return GiveUp(a, decision.reason);
+      return Post(a, job_event::JoinFailed{absl::UnavailableError(decision.reason)});
     case SuccessionDecision::Kind::kWait:
       break;
   }
@@ -232,7 +212,7 @@ void Simulation::AttachTo(int a, int s) {
   agent.stream->server = s;
   servers_[s].streams[agent.stream->session] = agent.stream;
   if (agent.state == State::kLooking) SetState(agent, State::kJoining);
-  if (agent.state == State::kRunning || agent.untold.has_value()) {
+  if (agent.broken_since == absl::InfiniteFuture() || agent.untold.has_value()) {
     proto::NodeMessage message;
     *message.mutable_reattach()->mutable_node() =
         InfoOf(agent, a, given_ranks_, hosted_ && a < num_servers_ && servers_[a].coordinator != nullptr);
@@ -253,6 +233,8 @@ void Simulation::SendJoin(int a) {
   *message.mutable_join()->mutable_node() =
       InfoOf(agent, a, given_ranks_, hosted_ && a < num_servers_ && servers_[a].coordinator != nullptr);
   *message.mutable_join()->mutable_last() = agent.record;
+  *message.mutable_join()->mutable_tally() = ToProto(agent.job->tally());
+  message.mutable_join()->set_checkpointed(agent.checkpointed);
   Send(agent.stream, std::move(message));
 }
 
@@ -270,7 +252,7 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
   Agent& agent = agents_[a];
   if (!stream->agent_end || agent.stream != stream || IsCut(a, stream->server)) return;
   if (message.has_world()) {
-    if (agent.state != State::kJoining) return Violate("agent ", a, " got a world it had not asked for");
+    if (!agent.wants_join) return Violate("agent ", a, " got a world it had not asked for");
     const proto::World& world = message.world();
     if (world.generation() <= agent.record.generation())
       return Violate("agent ", a, " gets ", world.id(), " and knows of ", agent.record.world());
@@ -289,15 +271,19 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
     }
     agent.wants_join = false;
     agent.host = world.host();
-    agent.refused_since = agent.broken_since = absl::InfiniteFuture();
-    SetState(agent, State::kRunning);
-    CheckRuns(world.id());
+    agent.untold.reset();
+    agent.refused_since = agent.broken_since = agent.done_since = absl::InfiniteFuture();
+    Post(a, job_event::WorldJoined{.generation = world.generation(),
+                                   .nodes = world.nodes(),
+                                   .world_size = world.world_size(),
+                                   .tally = FromProto(world.tally())});
   } else if (message.has_generation_over()) {
-    if (agent.state == State::kRunning && message.generation_over().generation() == agent.record.generation())
-      EndWorkers(a, 0.05, Pick(10) == 0 ? 12 : 1);
+    const proto::GenerationOver& over = message.generation_over();
+    agent.broken_since = std::min(agent.broken_since, ClockOfAgent(a));
+    Post(a, job_event::GenerationOver{over.generation(), FromProto(over.cause())});
   } else if (message.has_resize()) {
-    if (agent.state == State::kRunning && message.resize().generation() == agent.record.generation())
-      EndWorkers(a, 0.05, 3);
+    const proto::Resize& resize = message.resize();
+    Post(a, job_event::ResizeAsked{resize.generation(), resize.reason(), resize.checkpoint()});
   } else if (message.has_probe()) {
     const bool reached = Reaches(a, message.probe().life());
     proto::NodeMessage answer;
@@ -307,20 +293,34 @@ void Simulation::Receive(const StreamPtr& stream, const proto::CoordinatorMessag
       if (stream->agent_end && agents_[stream->agent].stream == stream) Send(stream, answer);
     });
   } else if (message.has_spare()) {
-    if (agent.state == State::kJoining && message.spare().newest().generation() > agent.record.generation())
+    if (agent.wants_join && message.spare().newest().generation() > agent.record.generation())
       Believe(a, message.spare().newest());
   } else if (message.has_confirmed()) {
     if (message.confirmed().generation() == agent.record.generation()) agent.record.clear_before();
   } else if (message.has_refusal()) {
-    if (!message.refusal().passing()) return Violate("agent ", a, " is refused: ", message.refusal().message());
-    Note("agent ", a, " is sent away: ", message.refusal().message());
-    stream->agent_end = false;
-    agent.refused_since = std::min(agent.refused_since, now_);
-    if (list_) agent.shunned_until[stream->server] = now_ + kShunFor;
-    if (now_ - agent.refused_since >= (list_ ? policy_.grace : kPassingLimit))
-      return GiveUp(a, message.refusal().message());
-    LoseStream(a);
+    Refuse(stream, message.refusal());
   }
+}
+
+// As RendezvousLink::JoinOnce.
+void Simulation::Refuse(const StreamPtr& stream, const proto::Refusal& refusal) {
+  const int a = stream->agent;
+  Agent& agent = agents_[a];
+  if (!refusal.passing() && !refusal.done()) return Violate("agent ", a, " is refused: ", refusal.message());
+  Note("agent ", a, " is sent away: ", refusal.message());
+  stream->agent_end = false;
+  if (refusal.done()) {
+    agent.wants_join = false;
+    agent.stream = nullptr;
+    return Post(a, job_event::JoinFailed{absl::AlreadyExistsError(refusal.message())});
+  }
+  agent.refused_since = std::min(agent.refused_since, now_);
+  if (list_) agent.shunned_until[stream->server] = now_ + kShunFor;
+  if (now_ - agent.refused_since < (list_ ? policy_.grace : kPassingLimit)) return LoseStream(a);
+  agent.wants_join = false;
+  agent.stream = nullptr;
+  Post(a, job_event::JoinFailed{list_ ? absl::UnavailableError(refusal.message())
+                                      : absl::InvalidArgumentError(refusal.message())});
 }
 
 void Simulation::Cut(int a, int s, absl::Duration length) {

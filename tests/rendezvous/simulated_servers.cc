@@ -143,6 +143,9 @@ void Simulation::BreakServerEnd(const StreamPtr& stream) {
 void Simulation::Deliver(int s, const Coordinator::Outcome& outcome) {
   Server& server = servers_[s];
   if (outcome.ended > 0) Note("server ", s, ": generation ", outcome.ended, " is over: ", outcome.why_ended);
+  for (auto& [id, world] : worlds_) {
+    if (outcome.ended > 0 && world.generation == outcome.ended) world.over.insert(s);
+  }
   if (outcome.begun > 0)
     Note("server ", s, ": generation ", outcome.begun,
          outcome.resumed ? " goes on" : " forms: ", outcome.resumed ? "" : server.coordinator->reason());

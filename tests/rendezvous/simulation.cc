@@ -50,6 +50,8 @@ void Simulation::Plan() {
   if (Pick(4) == 0) policy_.blip = absl::ZeroDuration();
   given_ranks_ = Pick(2) == 0;
   lone_cuts_ = Pick(2) == 0;
+  max_restarts_ = Pick(4) == 0 ? 3 : 1'000'000;
+  job_ends_ = Pick(3) == 0;
   servers_.resize(num_servers_);
   agents_.resize(count);
   Note(count, " agents, ", policy_.min_nodes, ":", policy_.max_nodes, " nodes, ", num_servers_, " servers",
@@ -82,17 +84,22 @@ void Simulation::Make(const PlannedFault& fault) {
   const bool cuts = fault.kind == Fault::kCut || fault.kind == Fault::kCutMany || fault.kind == Fault::kPartition;
   if (!list_ && (lone_cuts_ ? fault.kind == Fault::kServerKilled : cuts)) return;
   if (fault.kind == Fault::kAgentResets || fault.kind == Fault::kAgentFallsSilent) ExpectEndAfterDeath(a);
+  if (fault.kind == Fault::kJobIsDone) ExpectDone(a);
   if (fault.kind == Fault::kCut) ExpectNoEndAfterCut(a, s, absl::Seconds(0.5 + 15 * fault.length));
   Disturb(absl::Seconds(40 * fault.length));  // longer than the effect of any of them
   switch (fault.kind) {
     case Fault::kWorkerFails:
-      return FailWorker(a);
+      return FailWorker(a, fault.length < 0.5);
+    case Fault::kSpawnerDies:
+      return LoseSpawner(a);
+    case Fault::kJobIsDone:
+      return FinishJob(a);
     case Fault::kAgentResets:
       return Kill(a, /*silent=*/false);
     case Fault::kAgentFallsSilent:
       return Kill(a, /*silent=*/true);
     case Fault::kAgentLeaves:
-      return Leave(a);
+      return Stop(a, fault.choice / agents_.size());
     case Fault::kAgentComes:
       return Launch(a);
     case Fault::kCut:
@@ -113,7 +120,7 @@ void Simulation::Make(const PlannedFault& fault) {
     case Fault::kAgentClockJumps:
       agents_[a].clock_error += absl::Seconds(6 * fault.length - 3);
       Note("agent ", a, ": its clock jumps");
-      return;
+      return agents_[a].state == State::kGone ? void() : ScheduleWake(a);
     case Fault::kHostLost:
       return LoseHost(s);
     case Fault::kCount:
@@ -139,9 +146,14 @@ bool Simulation::MayProgress() const {
   for (int s = 0; s < num_servers_; ++s) can_serve = can_serve || alive(agents_[s]);
   if (!can_serve) return false;
   for (const auto& [id, world] : worlds_) {
-    int there = 0;
-    for (const auto& [agent, life] : world.members)
-      there += alive(agents_[agent]) && Remembers(agents_[agent].life, {agent, life});
+    // Nobody is sure that a world has ended which reached none of its nodes: what formed it was frozen, and others may
+    // have heard of it (docs/rendezvous.md).
+    int there = 0, rank = 0;
+    for (const auto& [agent, life] : world.members) {
+      const auto seat = seats_.find({id, rank++});
+      const bool took_it = seat != seats_.end() && seat->second == Life(agent, life);
+      there += took_it && alive(agents_[agent]) && Remembers(agents_[agent].life, {agent, life});
+    }
     if (2 * there <= static_cast<int>(world.members.size())) return false;  // perhaps the last one: not promised
   }
   return true;

@@ -1,16 +1,12 @@
 // The requirements on every world; see simulation.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+
 #include <algorithm>
 
 #include "tests/rendezvous/simulation_model.h"
 
 namespace composer::simulated {
-namespace {
-
-int SlotsOf(int a) { return 1 + a % 3; }
-
-}  // namespace
-
 bool Simulation::IsAlive(const Life& life) const {
   const Agent& agent = agents_[life.first];
   return agent.life == life.second && agent.state != State::kGone;
@@ -48,6 +44,7 @@ void Simulation::CheckFormed(int s, const Coordinator::Outcome& outcome) {
     newest = agent->record.generation();
     world.follows = agent->record.world();
   }
+  world.run = run_;
   const int size = static_cast<int>(world.members.size());
   if (size < policy_.min_nodes || size > policy_.max_nodes) return Violate("a world of ", size, " nodes");
   CheckOrder(world, s);
@@ -122,9 +119,54 @@ void Simulation::CheckRuns(const std::string& id) {
   for (const auto& [other_id, other] : worlds_) {
     if (other_id == id) continue;
     if (AllRun(other)) return Violate("two worlds run at once: ", other_id, " and ", id);
-    if (list_ && other.ran && !world.follows.empty() && other.follows == world.follows)
+    if (list_ && other.ran && other.run == world.run && !world.follows.empty() && other.follows == world.follows)
       return Violate("a fork: ", other_id, " and ", id, " ran, both after ", world.follows);
   }
+}
+
+// All nodes of a world count the job's restarts alike, so that all give up together and wait equally long.
+void Simulation::CheckTally(int a) {
+  std::optional<int>& first = worlds_.at(agents_[a].record.world()).restarts;
+  const int own = agents_[a].job->tally().restarts;
+  if (first.value_or(own) != own)
+    Violate("agent ", a, " counts ", own, " restarts and another one of ", agents_[a].record.world(), " ", *first);
+  first = own;
+}
+
+// A launcher ends by itself with these codes only.
+void Simulation::CheckEnd(int a, int code) {
+  const bool spent = max_restarts_ < 1'000'000 && code == exit_code::kBudgetSpent;
+  const bool refused = !list_ && code == exit_code::kUserError;
+  const bool killed = code == 128 + SIGTERM;  // it was told twice to stop
+  const bool stopped = code == exit_code::kDone || code == exit_code::kPreempted || code == exit_code::kUnavailable;
+  if (!spent && !refused && !killed && !stopped) Violate("agent ", a, " ends with ", code);
+  if (code == exit_code::kDone && !job_ends_) Violate("agent ", a, " says that the job is done");
+}
+
+// The workers of agent a's world are about to end with 0: its launchers end with 0, and so do those that wait beside it.
+void Simulation::ExpectDone(int a) {
+  if (!IsCalm() || !MayFinish(a)) return;
+  const std::string id = agents_[a].workers.world;
+  const StreamPtr& first = agents_[a].stream;
+  if (first == nullptr) return;
+  std::vector<Life> expected;
+  for (size_t b = 0; b < agents_.size(); ++b) {
+    const Agent& agent = agents_[b];
+    const bool there = agent.stream != nullptr && agent.stream->server == first->server;
+    const bool waits = agent.state == State::kJoining && agent.wants_join;
+    const bool runs = agent.state == State::kRunning && agent.record.world() == id;
+    if ((waits || runs) && there) expected.emplace_back(static_cast<int>(b), agent.life);
+    if (runs && !there) return;
+  }
+  At(now_ + absl::Seconds(15), [=, this, disturbances = num_disturbances_ + 1] {
+    if (num_disturbances_ != disturbances) return;
+    for (const Life& life : expected) {
+      const auto end = ended_.find(life);
+      if (end == ended_.end() || end->second != exit_code::kDone)
+        return Violate("the job of ", id, " is done, and agent ", life.first,
+                       end == ended_.end() ? " goes on" : absl::StrCat(" ended with ", end->second));
+    }
+  });
 }
 
 // The effects of a fault may take a while to settle.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/supervise/job_state.h"
 #include "rendezvous/failover/succession.h"
 #include "rendezvous/membership/coordinator.h"
 #include "tests/rendezvous/simulation.h"
@@ -43,12 +45,27 @@ struct Server {
   absl::Time frozen_until = absl::InfinitePast();
   absl::Duration clock_error;
   absl::Time tick_at = absl::InfiniteFuture();
+  bool awaits_others = false;  // its launcher has ended but for that
   std::map<Coordinator::Session, StreamPtr> streams;
 };
 
 enum class State { kGone, kLooking, kJoining, kRunning, kEnding };
 
-// An agent stands for launcher/rendezvous_link together with the supervisor.
+// The workers of an agent's last generation.
+struct Workers {
+  uint64_t generation = 0;
+  std::string world;
+  std::vector<bool> alive;
+  absl::Time started;
+  absl::Time first_exit;
+  std::vector<WorkerExit> exits;
+
+  bool AllGone() const { return exits.size() == alive.size(); }
+  void End(size_t w, WorkerExit exit, absl::Time now);
+};
+
+// An agent is a launcher: its real JobState, with what stands around it (launcher/rendezvous/rendezvous_link and the
+// supervisor) in outline.
 struct Agent {
   std::string node_id;
   int life = 0;  // counts processes
@@ -64,8 +81,15 @@ struct Agent {
   absl::Time broken_since;  // InfiniteFuture while workers run
   absl::Time refused_since = absl::InfiniteFuture();
   std::optional<proto::FailureCause> untold;
-  int server = -1;       // the last one it was attached to
-  proto::Liveness host;  // of the agent on its host
+  absl::Time done_since = absl::InfiniteFuture();
+  std::optional<JobState> job;
+  std::deque<JobEvent> events;  // that wait for the one that is being handled
+  bool applying = false;
+  Workers workers;
+  bool checkpointed = false;                    // see proto::Join
+  absl::Time wake_at = absl::InfiniteFuture();  // simulated time
+  int server = -1;                              // the last one it was attached to
+  proto::Liveness host;                         // of the agent on its host
   absl::Duration clock_error;
   std::vector<absl::Time> shunned_until, cut_until;  // by server
 };
@@ -77,12 +101,21 @@ struct WorldRecord {
   std::vector<Life> members;  // by node rank
   std::string follows;        // the newest world that a member knew when this one formed, or ""
   int running = 0;
-  std::set<Life> left;  // said farewell: the others continue
-  bool ran = false;     // on all of its members at the same time
+  int run = 0;                  // see Simulation::run_
+  std::set<Life> left;          // said farewell: the others continue
+  std::set<Life> done;          // have arrived at the barrier
+  std::set<int> over;           // servers on which it has ended
+  std::optional<int> restarts;  // as its first member counts them
+  bool drains = false;
+  bool ends = false;  // its workers have agreed on how to end: after a checkpoint, or done
+  bool torn = false;  // its workers cannot go on
+  bool ran = false;   // on all of its members at the same time
 };
 
 enum class Fault {
   kWorkerFails,
+  kSpawnerDies,
+  kJobIsDone,
   kAgentResets,
   kAgentFallsSilent,
   kAgentLeaves,
@@ -103,6 +136,8 @@ struct PlannedFault {
   uint64_t choice;
   double length;  // in [0, 1)
 };
+
+inline int SlotsOf(int a) { return 1 + a % 3; }
 
 class Simulation {
  public:
@@ -145,22 +180,56 @@ class Simulation {
   void CheckProgress();
   bool MayProgress() const;
 
+  // Implemented in simulated_launchers.cc.
+  void Post(int a, JobEvent event);
+  void Apply(int a, JobEvent event);
+  WorkerFacts FactsOf(const Agent& agent) const;
+  void ShowPhase(int a);
+  void ScheduleWake(int a);
+  template <typename Action>
+  void Do(int /*a*/, const Action&) {}  // nothing that is simulated follows
+  void Do(int a, const job_action::Print& print);
+  void Do(int a, const job_action::Join& join);
+  void Do(int a, const job_action::StartWorkers&);
+  void Do(int a, const job_action::Drain& drain);
+  void Do(int a, const job_action::EndWorkers&);
+  void Do(int a, const job_action::SendSignal& send);
+  void Do(int a, const job_action::ReportCause& report);
+  void Do(int a, const job_action::LoseWorkers& loss);
+  void Do(int a, const job_action::RestartSpawner&);
+  void Do(int a, const job_action::ArriveAtBarrier&);
+  void Do(int a, const job_action::Repeat& repeat);
+  void Do(int a, const job_action::LookForRoom&);
+  void Do(int a, const job_action::Conclude& conclude);
+  void Do(int a, const job_action::Finish&);
+  void DrainWorld(const std::string& id);
+  void WaitForOthers(const Life& life, const std::string& id, absl::Time reached);
+  void EndSoon(int a, size_t w, double low, double high, const WorkerExit& exit);
+  void EndAll(int a, double low, double high, const WorkerExit& exit);
+  void FailWorker(int a, bool by_signal);
+  void LosePeers(int a);
+  void LoseSpawner(int a);
+  void Stop(int a, uint64_t how);
+  bool MayFinish(int a) const;
+  void FinishJob(int a);
+  void AwaitOthers(int s, absl::Time until);
+  void EndHost(int a);
+
   // Implemented in simulated_agents.cc.
   void Launch(int a);
   void Kill(int a, bool silent);
-  void Leave(int a);
-  void FailWorker(int a);
-  void EndWorkers(int a, double low, double high);
-  void GiveUp(int a, const std::string& why);
+  void Leave(int a, bool done);
   void LoseStream(int a);
   void Look(int a, int life);
   void AttachTo(int a, int s);
   void SendJoin(int a);
   void Send(const StreamPtr& stream, proto::NodeMessage message);
   void Receive(const StreamPtr& stream, const proto::CoordinatorMessage& message);
+  void Refuse(const StreamPtr& stream, const proto::Refusal& refusal);
   void SetState(Agent& agent, State state);
   void Believe(int a, const proto::MembershipRecord& record);
   void Forget(Agent& agent);
+  std::pair<int, uint64_t> NumberOf(const proto::MembershipRecord& record) const;
   void Remember(Agent& agent) const;
   void Cut(int a, int s, absl::Duration length);
   void Part(uint64_t sides, absl::Duration length);
@@ -188,6 +257,9 @@ class Simulation {
   bool Remembers(int life, const Life& earlier) const;
   void CheckBelief(int a, const proto::World& world);
   void CheckRuns(const std::string& id);
+  void CheckTally(int a);
+  void CheckEnd(int a, int code);
+  void ExpectDone(int a);
   void Disturb(absl::Duration length);
   bool IsCalm() const { return now_ >= calm_from_; }
   void ExpectEndAfterDeath(int a);
@@ -204,6 +276,8 @@ class Simulation {
   int64_t num_events_ = 0;
 
   MembershipPolicy policy_;
+  int max_restarts_ = 0;
+  bool job_ends_ = false;
   int num_servers_ = 1;
   bool list_ = false;    // several hosts may serve
   bool hosted_ = false;  // servers are run by the agents with the same index
@@ -217,11 +291,14 @@ class Simulation {
   int num_disturbances_ = 0;
   Coordinator::Session last_session_ = 0;
   int num_processes_ = 0;
-  std::map<std::string, WorldRecord> worlds_;                 // by id
-  std::map<uint64_t, std::map<std::string, int>> believers_;  // live processes, by generation and world
-  std::set<Life> left_;                                       // said farewell
-  std::set<Life> heard_to_leave_;                             // by their server
-  std::map<std::pair<std::string, int>, Life> seats_;         // who believes that it has a node rank of a world
+  std::map<std::string, WorldRecord> worlds_;  // by id
+  int run_ = 0;                                // all have left a world in good order so often
+  // Live processes, by run, generation and world.
+  std::map<std::pair<int, uint64_t>, std::map<std::string, int>> believers_;
+  std::map<Life, int> ended_;                          // exit codes of launchers that ended by themselves
+  std::set<Life> left_;                                // said farewell
+  std::set<Life> heard_to_leave_;                      // by their server
+  std::map<std::pair<std::string, int>, Life> seats_;  // who believes that it has a node rank of a world
 };
 
 }  // namespace composer::simulated

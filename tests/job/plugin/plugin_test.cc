@@ -251,6 +251,18 @@ TEST_F(PluginTest, AWrongVersionIsRefusedBeforeAnythingRuns) {
     return Refusal(Written(bytes));
   };
   EXPECT_THAT(with([](PluginInfo& i) { i.interface_version = 9; }), HasSubstr("plugin interface 9, but this"));
+  // The note of that version has another size, and nothing of it but the number can be read.
+  PluginInfo other = info;
+  other.interface_version = 2;
+  const size_t content = library_.find(std::string(reinterpret_cast<const char*>(&info), sizeof(info)));
+  std::string bytes = library_;
+  bytes.replace(content, sizeof(other), reinterpret_cast<const char*>(&other), sizeof(other));
+  const uint32_t size = sizeof(other.interface_version);
+  bytes.replace(content - offsetof(PluginNote, content) + offsetof(PluginNote, content_size), sizeof(size),
+                reinterpret_cast<const char*>(&size), sizeof(size));
+  EXPECT_THAT(Refusal(Written(bytes)), HasSubstr(absl::StrCat("built for plugin interface 2, but this composer_worker "
+                                                              "has ",
+                                                              kPluginInterface, ": build it again")));
   EXPECT_THAT(with([](PluginInfo& i) { CopyText(i.composer, "9.8.7"); }),
               AllOf(HasSubstr("built for Composer 9.8.7, but this composer_worker has "), HasSubstr(kVersion)));
   EXPECT_THAT(with([](PluginInfo& i) { CopyText(i.torch, "2.99.0"); }), HasSubstr("built for LibTorch 2.99.0"));

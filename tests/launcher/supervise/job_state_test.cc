@@ -229,6 +229,46 @@ TEST_F(JobStateTest, AResizeDrainsAndCostsNothing) {
   EXPECT_EQ(state_.tally().restarts, 0);
 }
 
+// Found by the simulator: a node that was done waited for those that were ended so that the world could grow, and they
+// for it.
+TEST_F(JobStateTest, ANodeThatIsDoneFollowsAResizeThatEndsTheOthers) {
+  for (const bool heard_before_the_end : {false, true}) {
+    SCOPED_TRACE(heard_before_the_end);
+    state_ = JobState({.job = true, .max_restarts = 3, .min_nodes = 1, .run_folder = "/run"});
+    Run(2);
+    if (heard_before_the_end) On(job_event::ResizeAsked{1, "the world grows", false});
+    Exit(Exited(0, 0));
+    auto actions = Exit(Exited(1, 0), true);
+    if (!heard_before_the_end) {
+      EXPECT_EQ(state_.phase(), Phase::kDone);
+      EXPECT_THAT(On(job_event::ResizeAsked{1, "the world grows", true}), IsEmpty())
+          << "with a checkpoint, the others' workers come to the end as well";
+      actions = On(job_event::ResizeAsked{1, "the world grows", false});
+      actions.erase(actions.begin());  // what is printed
+    }
+    EXPECT_THAT(actions, ElementsAre("close", "conclude", "sweep", "join", "save summary"));
+    EXPECT_EQ(state_.phase(), Phase::kJoining);
+    EXPECT_EQ(state_.tally().restarts, 0);
+    EXPECT_THAT(On(job_event::BarrierPassed{1, absl::AbortedError("over")}), IsEmpty());
+  }
+}
+
+// Found by the simulator: a node that was told to stop and whose workers were done left without a word, and the others
+// waited for it for ever.
+TEST_F(JobStateTest, ANodeThatIsStoppedAndDoneTellsTheOthersAndWaitsForThemABit) {
+  Run(2);
+  On(job_event::StopAsked{SIGTERM, "SIGTERM"});
+  Exit(Exited(0, 0));
+  EXPECT_THAT(Exit(Exited(1, 0), true), ElementsAre("mark failure", "arrive"));
+  EXPECT_EQ(state_.NextWake(), now_ + JobState::kExplainWait);
+  JobState early = state_;
+  EXPECT_THAT(On(job_event::BarrierPassed{1, absl::OkStatus()}), ElementsAre("close", "conclude", "finish"));
+  state_ = early;
+  now_ += JobState::kExplainWait;
+  EXPECT_THAT(On(job_event::TimePassed{}), ElementsAre("close", "conclude", "finish"));
+  EXPECT_EQ(state_.exit_code(), 0);
+}
+
 TEST_F(JobStateTest, ARankThatWasAskedToStopDrainsTheOthers) {
   Run();
   EXPECT_THAT(Exit(Exited(1, 75)), ElementsAre("drain: rank 1 was asked to stop"));

@@ -242,6 +242,17 @@ class GrowTest : public CoordinatorTest {
   GrowTest() : CoordinatorTest({1, 3, absl::Seconds(1)}) {}
 };
 
+// Found by the simulator: the place of a node that was done was given to a spare, and the others had to start again.
+TEST_F(GrowTest, AWorldThatIsAboutToBeDoneDoesNotGrow) {
+  for (int session = 1; session <= 4; ++session) Join(session);
+  ASSERT_EQ(coordinator_.roster().members, 3);
+  clock_.Advance(absl::Minutes(1));
+  EXPECT_THAT(Receivers(coordinator_.Leave(1, /*done=*/true, clock_.Now())), ElementsAre());
+  EXPECT_THAT(Receivers(Tick()), ElementsAre());
+  coordinator_.Leave(2, /*done=*/true, clock_.Now());
+  EXPECT_TRUE(coordinator_.Leave(3, /*done=*/true, clock_.Now()).messages[0].message->refusal().done());
+}
+
 TEST_F(GrowTest, TheWorldIsAskedOnceAndGrowsWhenAllHaveEndedTheirWorkers) {
   Join(1);
   Join(2);

@@ -205,6 +205,18 @@ TEST(Elastic, UnevenBatchesAndMicrobatchesToo) {
   }
 }
 
+TEST(Elastic, TorchHasItsThreadsBackWhenTheTrainerIsGone) {
+  TrainerOptions options = ElasticRun({}, 96, 32);
+  at::set_num_threads(2);
+  {
+    const auto trainer = Trainer::Create(std::move(options));
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    EXPECT_EQ(at::get_num_threads(), 1);
+  }
+  EXPECT_EQ(at::get_num_threads(), 2);
+  at::set_num_threads(1);
+}
+
 // Shows what the tests above would see if the mode did nothing.
 TEST(Elastic, WithoutItTheBitsDiffer) {
   const auto run = [](int) {

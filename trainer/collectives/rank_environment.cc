@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/rank_environment.h"
+#include "trainer/collectives/rank_environment.h"
 
 #include <algorithm>
 #include <limits>
@@ -65,7 +65,7 @@ absl::StatusOr<RankEnvironment> ReadRankEnvironment(const Environment& environme
         "WORLD_SIZE is ", result.world_size,
         ", but the ranks have nowhere to meet: neither COMPOSER_HUB nor MASTER_ADDR and MASTER_PORT are set; "
         "start them with `composer -n ",
-        result.local_world_size, " job.yaml`"));
+        result.local_world_size, " …`, or give both variables to each of them"));
   }
   return result;
 }

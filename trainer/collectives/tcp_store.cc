@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/tcp_store.h"
+#include "trainer/collectives/tcp_store.h"
 
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -54,6 +54,11 @@ std::string AddressTowards(const std::string& master) {
   if (!source.empty() && !absl::StartsWith(source, "127.")) return source;
   if (absl::StartsWith(master, "127.") || master == "localhost") return "";
   return SourceAddress(kOutside);
+}
+
+std::string OwnAddress(const RankEnvironment& place) {
+  if (!place.spans_nodes()) return "";
+  return place.has_launcher() ? place.node_address : AddressTowards(place.master_address);
 }
 
 }  // namespace composer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/rank_environment.h"
+#include "trainer/collectives/rank_environment.h"
 
 #include <gtest/gtest.h>
 
@@ -87,7 +87,7 @@ TEST(RankEnvironment, ErrorsNameTheVariableItsValueAndWhatIsAllowed) {
       {{{"WORLD_SIZE", "2"}}, "environment variable RANK is not set, but WORLD_SIZE is 2"},
       {{{"WORLD_SIZE", "4"}, {"RANK", "0"}},
        "WORLD_SIZE is 4, but the ranks have nowhere to meet: neither COMPOSER_HUB nor MASTER_ADDR and MASTER_PORT are "
-       "set; start them with `composer -n 4 job.yaml`"},
+       "set; start them with `composer -n 4 …`, or give both variables to each of them"},
   };
   for (const auto& c : cases) EXPECT_EQ(ReadRankEnvironment(Environment(c.variables)).status().message(), c.message);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/slurm_rank.h"
+#include "trainer/collectives/launcher_variables.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +12,15 @@
 
 namespace composer {
 namespace {
+
+// Variables of Open MPI's mpirun, and of Hydra.
+struct MpiVariables {
+  const char *rank, *size, *local_rank, *local_size;
+};
+constexpr MpiVariables kMpi[] = {
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+};
 
 constexpr int kFirstPort = 20000, kPorts = 12000;  // below the ports of outgoing connections
 
@@ -63,11 +72,31 @@ int SlurmTasksOfNode(absl::string_view tasks_per_node, int node) {
   return 0;
 }
 
-Environment WithSlurmRank(const Environment& environment) {
+namespace {
+
+Environment WithMpiRank(const Environment& environment) {
+  Environment result = environment;
+  for (const MpiVariables& names : kMpi) {
+    const std::string rank = environment.GetOr(names.rank, ""), size = environment.GetOr(names.size, "");
+    if (rank.empty() || Number(size) < 2) continue;
+    result.Set("RANK", rank);
+    result.Set("WORLD_SIZE", size);
+    SetUnlessGiven(result, "LOCAL_RANK", environment.GetOr(names.local_rank, ""));
+    SetUnlessGiven(result, "LOCAL_WORLD_SIZE", environment.GetOr(names.local_size, ""));
+    if (environment.GetOr(names.local_size, "") == size) SetUnlessGiven(result, "MASTER_ADDR", "127.0.0.1");
+    return result;
+  }
+  return result;
+}
+
+}  // namespace
+
+Environment WithRankVariables(const Environment& environment) {
   Environment result = environment;
   const std::string tasks = FirstOf(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"});
   const std::string rank = environment.GetOr("SLURM_PROCID", "");
-  if (environment.Get("RANK").has_value() || rank.empty() || Number(tasks) < 2) return result;
+  if (environment.Get("RANK").has_value()) return result;
+  if (rank.empty() || Number(tasks) < 2) return WithMpiRank(environment);
   const std::string node = environment.GetOr("SLURM_NODEID", "0");
   const int local = SlurmTasksOfNode(FirstOf(environment, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}),
                                      static_cast<int>(Number(node)));

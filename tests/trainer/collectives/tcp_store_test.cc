@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/tcp_store.h"
+#include "trainer/collectives/tcp_store.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "worker/rank_environment.h"
+#include "trainer/collectives/rank_environment.h"
 
 namespace composer {
 
@@ -22,5 +22,9 @@ void LeaveTcpStore(const RankEnvironment& place, c10d::Store& store, std::chrono
 // Returns this machine's address that packets to the master come from, never 127.0.1.1 from /etc/hosts; "": loopback
 // will do.
 std::string AddressTowards(const std::string& master);
+
+// Returns the address at which the other ranks reach this machine: what the launcher says, or else what leads towards
+// the master; "" when all ranks are on this machine.
+std::string OwnAddress(const RankEnvironment& place);
 
 }  // namespace composer
