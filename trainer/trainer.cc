@@ -14,6 +14,7 @@
 #include "trainer/callbacks/memory/oom_observer.h"
 #include "trainer/core/communicator.h"
 #include "trainer/core/torch_status.h"
+#include "trainer/init/keep_fp32.h"
 #include "trainer/memory/out_of_memory_facts.h"
 #include "trainer/optim/apply_schedulers.h"
 #include "trainer/optim/recipes.h"
@@ -38,6 +39,7 @@ std::vector<at::Tensor> ThawAll(const std::vector<at::Tensor>& trainable) {
 
 Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
   if (options_.launch.id.empty()) options_.launch.id = RandomId();
+  if (options_.fsdp) options_.fsdp->keep_fp32 = options_.keep_in_fp32;
   if (options_.communicator == nullptr) own_communicator_ = std::make_unique<LocalCommunicator>();
   if (options_.supervision == nullptr) own_supervision_ = std::make_unique<Supervision>();
   communicator_ = options_.communicator != nullptr ? options_.communicator : own_communicator_.get();
@@ -70,7 +72,8 @@ absl::Status Trainer::Build() {
   BuildCheckpoints();
   RETURN_IF_ERROR(ChangeModel());
   ASSIGN_OR_RETURN(parallel_, ParallelModel::Make(options_, *communicator_));
-  // This must come before anything else wraps the model's blocks.
+  // These must come before anything else wraps the model's blocks.
+  RETURN_IF_ERROR(KeepInFp32(*options_.model, options_.keep_in_fp32));
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
   if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
   BuildState();

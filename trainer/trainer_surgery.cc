@@ -53,8 +53,9 @@ absl::Status Trainer::ChangeModel() {
   }
   if (options_.algorithms.empty()) return absl::OkStatus();
   const std::vector<Algorithm*> changers = OrderOfChanges(options_.algorithms, options_.engine.algorithm_passes);
-  const ModelContext context{options_.precision, options_.device};
-  const int tensor_parallel_degree = options_.tensor_parallel_degree;
+  const ModelContext context{options_.precision, options_.device, options_.layer_policies};
+  // A layer plan is applied to the changed model.
+  const int tensor_parallel_degree = options_.layer_plan.empty() ? options_.tensor_parallel_degree : 1;
   if (options_.make_model == nullptr) {
     SeedForConstruction(options_.seed);
     return composer::ChangeModel(*options_.model, changers, context, tensor_parallel_degree);

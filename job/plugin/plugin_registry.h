@@ -26,6 +26,7 @@
 #include "trainer/core/optimizer.h"
 #include "trainer/core/scheduler.h"
 #include "trainer/core/tokenizer.h"
+#include "trainer/layers/layer_policy.h"
 
 namespace composer {
 
@@ -56,6 +57,11 @@ struct PluginEntry {
 template <typename Factory>
 using PluginTable = std::map<std::string, PluginEntry<Factory>, std::less<>>;
 
+struct PluginLayerPolicy {
+  std::string plugin;  // the file, for messages
+  LayerPolicy policy;
+};
+
 struct PluginTables {
   PluginTable<ModelFactory> models;
   PluginTable<DatasetFactory> datasets;
@@ -66,6 +72,7 @@ struct PluginTables {
   PluginTable<PluginLoggerFactory> loggers;
   PluginTable<MetricFactory> metrics;
   PluginTable<TokenizerFactory> tokenizers;
+  std::vector<PluginLayerPolicy> layer_policies;
 };
 
 // Not thread-safe.
@@ -90,6 +97,9 @@ class PluginRegistry {
   void AddLogger(absl::string_view name, PluginReader<PluginLoggerFactory> read);
   void AddMetric(absl::string_view name, PluginReader<MetricFactory> read);
   void AddTokenizer(absl::string_view name, PluginReader<TokenizerFactory> read);
+  // What takes the place of layers of the plugin's own class in the surgery of an algorithm, which may be of any plugin.
+  // The policy's name must differ from others for the same algorithm.
+  void AddLayerPolicy(LayerPolicy policy);
 
   // Called by the host. What is added inside `fill` belongs to this plugin. kInvalidArgument with a line for each bad
   // name, or when fill throws or adds nothing.
