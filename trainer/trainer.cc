@@ -80,14 +80,14 @@ absl::Status Trainer::Build() {
   RETURN_IF_ERROR(CheckGenerate());
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
   engine_ = std::make_unique<Engine>(state_, logger_, std::move(options_.engine));
-  const NamedParameterList made = state_.model->named_parameters();
-  std::vector<at::Tensor> made_trainable;
-  for (const auto& item : made) {
-    if (item.value().requires_grad()) made_trainable.push_back(item.value());
+  known_ = state_.model->named_parameters();
+  for (const auto& item : known_) {
+    if (item.value().requires_grad()) trainable_.push_back(item.value());
   }
   RETURN_IF_ERROR(engine_->Run(Event::kInit));
-  RETURN_IF_ERROR(CheckParameters(made));
+  RETURN_IF_ERROR(FollowParameters());
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
+  RETURN_IF_ERROR(FollowParameters());
   supervision_->OnPhase(RunPhase::kLoading);
   RETURN_IF_ERROR(Start());
   RETURN_IF_ERROR(BuildData());
@@ -95,10 +95,10 @@ absl::Status Trainer::Build() {
       CheckSchedulers(state_.schedulers, {state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio}));
   RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
-  RETURN_IF_ERROR(CheckParameters(made));
+  RETURN_IF_ERROR(FollowParameters());
   if (resumed_from_.empty()) parallel_->ShareFirstWeights(state_);
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
-  const std::vector<at::Tensor> frozen = ThawAll(made_trainable);
+  const std::vector<at::Tensor> frozen = ThawAll(trainable_);
   loop_ = std::make_unique<TrainLoop>(RunParts{
       .state = state_,
       .engine = *engine_,
@@ -115,6 +115,7 @@ absl::Status Trainer::Build() {
       .ddp = options_.ddp,
       .elastic = {static_cast<int>(saved_data_.virtual_shards), parallel_->Place()},
       .mesh = parallel_->mesh(),
+      .check_model = [this] { return CheckParameters(); },
   });
   for (const at::Tensor& param : frozen) param.set_requires_grad(false);
   return absl::OkStatus();
@@ -140,7 +141,8 @@ void Trainer::BuildState() {
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   parallel_->Shard(state_);
   default_optimizer_ = options_.make_optimizer == nullptr;
-  state_.optimizer = (default_optimizer_ ? DecoupledSGDW(0.1) : options_.make_optimizer)(*state_.model);
+  state_.algorithms = std::move(options_.algorithms);
+  state_.optimizer = MakeOptimizer();
   const absl::string_view whole = state_.optimizer->needs_whole_parameters();
   if (state_.sharding != nullptr && !whole.empty()) {
     ThrowIfError(absl::InvalidArgumentError(
@@ -148,13 +150,10 @@ void Trainer::BuildState() {
                      ", and sharding leaves a rank pieces of them; use fsdp's sharding_strategy NO_SHARD and "
                      "a tensor_parallel_degree of 1, or another optimizer")));
   }
-  for (const auto& algorithm : options_.algorithms)
-    state_.optimizer = algorithm->WrapOptimizer(std::move(state_.optimizer), state_);
   parallel_->LogPlan(state_);
   state_.schedulers = std::move(options_.schedulers);
   if (options_.step_schedulers_every_batch)
     ThrowIfError(StepEveryBatch(state_.schedulers, *options_.step_schedulers_every_batch));
-  state_.algorithms = std::move(options_.algorithms);
   state_.max_duration = ScaledMaxDuration(options_);
   state_.iteration_length = options_.iteration_length;
   if (options_.composer_compat) state_.lagging.emplace();

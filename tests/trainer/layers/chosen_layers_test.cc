@@ -50,7 +50,8 @@ TrainerOptions PlainMlp(Precision precision = Precision::kFp32, const std::strin
 }
 
 TrainerOptions PlainGpt(Precision precision = Precision::kFp32) {
-  TrainerOptions options = OptionsOf({.precision = precision}, FirstWeights(true));
+  static const auto& first = *new FirstWeights(true);  // of the first rank that asks
+  TrainerOptions options = OptionsOf({.precision = precision}, first);
   options.evaluators.clear();
   return options;
 }

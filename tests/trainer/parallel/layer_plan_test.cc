@@ -95,7 +95,8 @@ TEST(LayerPlanRun, AnMlpTrainsAsOnOneRank) {
 }
 
 TrainerOptions PlannedGpt(const std::string& folder = "", int64_t batches = 10, bool tied_head = true) {
-  TrainerOptions options = OptionsOf({.batches = batches, .folder = folder}, FirstWeights(tied_head));
+  static const auto& first = *new FirstWeights(true);
+  TrainerOptions options = OptionsOf({.batches = batches, .folder = folder}, first);
   options.model = nullptr;
   options.make_model = [tied_head] { return MakeGpt(SmallGpt(tied_head)); };
   options.split_model = nullptr;
