@@ -18,7 +18,7 @@ INTERNAL = {
     "loggers/tensorboard_events.h", "loggers/value_text.h", "loss/one_hot.h",
     "metrics/class_counts.h", "metrics/classes_last.h",
     "models/torchscript_call.h",
-    "optim/active_params.h", "optim/apply_schedulers.h", "optim/bad_value.h", "optim/newton_schulz.h",
+    "optim/active_params.h", "optim/take_state.h", "optim/apply_schedulers.h", "optim/bad_value.h", "optim/newton_schulz.h",
     "optim/observe_metrics.h",
     "profiler/memory_timeline.h", "profiler/operator_clip.h", "profiler/proc_stats.h", "profiler/trace_merge.h",
     "profiler/trace_tool.h", "profiler/verdict.h", "profiler/window_trace.h",
