@@ -98,7 +98,6 @@ constexpr MissingKey kMissingKeys[] = {
     {"parallelism_config.fsdp.state_dict_type", kFsdpCheckpoints},
     {"parallelism_config.fsdp.load_monolith_rank0_only", kFsdpCheckpoints},
     {"parallelism_config.tp.device_mesh", "leave it out: the mesh follows from the degrees and the number of ranks"},
-    {"parallelism_config.tp.layer_plan", "leave it out: the model knows how its layers are split"},
     {"deepspeed_config", "use `parallelism_config`: {fsdp: {sharding_strategy: FULL_SHARD}}"},
     {"auto_microbatching", "use `device_train_microbatch_size`: auto"},
     {"dist_backend", "leave it out: gloo on a CPU, NCCL on a GPU"},

@@ -136,6 +136,7 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
   options.on_nan = ReadOnNan(root, options.composer_compat);
   job.gpu = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu";
   options.precision = ReadPrecision(root, job.gpu);
+  options.keep_in_fp32.texts = root.StringList("keep_in_fp32", {});
   ReadCollectives(root, job);
   options.fsdp = ReadParallelism(root, options.precision);
 }
@@ -200,8 +201,10 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ConfigMap model = root.Map("model");
   job.options.tensor_parallel_degree = ReadTensorParallelDegree(root);
   if (model.exists()) job.model = ReadModel(model, plugins);
+  job.options.layer_plan = ReadLayerPlan(root);
   // A mistake in the model is reported once.
-  if (model.exists() && job.options.tensor_parallel_degree > 1 && reader.status().ok())
+  if (model.exists() && job.options.tensor_parallel_degree > 1 && job.options.layer_plan.empty() &&
+      reader.status().ok())
     job.options.split_model = ReadModelSplitter(model);
   if (!model.exists()) root.Reject("model", "required");
   ReadTraining(root, source.trains, job);
@@ -219,6 +222,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.optimizer = ReadOptimizer(root, plugins);
   job.schedulers = ReadSchedulers(root, plugins);
   job.algorithms = ReadAlgorithms(root, document, plugins);
+  job.options.layer_policies = ReadLayerPolicies(root, plugins);
   job.callbacks = ReadCallbacks(root, plugins);
   job.fatal_write = ReadFatalWrite(root);
   job.logging = ReadLogging(root, plugins);

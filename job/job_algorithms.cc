@@ -127,6 +127,12 @@ const std::vector<NamedReader<AlgorithmFactory>>& Algorithms() {
   return rows;
 }
 
+bool IsKnown(const std::string& key, const PluginTables& plugins) {
+  const auto& built_in = Algorithms();
+  return plugins.algorithms.contains(key) ||
+         std::any_of(built_in.begin(), built_in.end(), [&](const auto& row) { return key == row.name; });
+}
+
 // Returns what is written under `algorithms`, in order.
 std::vector<AlgorithmOrigin> OriginsOf(const ConfigNode& document, const PluginTables& plugins) {
   std::vector<AlgorithmOrigin> origins;
@@ -165,12 +171,21 @@ std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const ConfigNode& d
   return factories;
 }
 
+std::vector<LayerPolicy> ReadLayerPolicies(ConfigMap root, const PluginTables& plugins) {
+  std::vector<LayerPolicy> policies;
+  for (const auto& [plugin, policy] : plugins.layer_policies) {
+    if (!IsKnown(policy.algorithm, plugins)) {
+      root.Reject("plugins", absl::StrCat("plugin ", plugin, ": layer policy `", policy.name, "`: algorithm ",
+                                          UnknownNameOf(policy.algorithm, AlgorithmNames(), plugins.algorithms)));
+    }
+    policies.push_back(policy);
+  }
+  return policies;
+}
+
 absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const AlgorithmOrigin& origin, const PluginTables& plugins) {
-  const auto& built_in = Algorithms();
-  const bool known =
-      plugins.algorithms.contains(origin.key) ||
-      std::any_of(built_in.begin(), built_in.end(), [&](const auto& row) { return origin.key == row.name; });
-  if (!known) return absl::InvalidArgumentError(UnknownNameOf(origin.key, AlgorithmNames(), plugins.algorithms));
+  if (!IsKnown(origin.key, plugins))
+    return absl::InvalidArgumentError(UnknownNameOf(origin.key, AlgorithmNames(), plugins.algorithms));
   ASSIGN_OR_RETURN(const ConfigNode document,
                    ParseYaml(absl::StrCat("algorithms: {", origin.key, ": ", origin.arguments, "}"), "checkpoint"));
   ConfigReader reader(document);

@@ -19,6 +19,9 @@ std::vector<std::string> AlgorithmNames();
 // says of them as their origin. Errors go to the reader.
 std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const ConfigNode& document, const PluginTables& plugins);
 
+// Returns the plugins' layer policies. One for an algorithm that nobody has is an error of root.plugins.
+std::vector<LayerPolicy> ReadLayerPolicies(ConfigMap root, const PluginTables& plugins);
+
 // Makes an algorithm that a checkpoint requires. Returns kInvalidArgument for an unknown key or bad arguments.
 absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const AlgorithmOrigin& origin, const PluginTables& plugins);
 

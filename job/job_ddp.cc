@@ -31,22 +31,32 @@ DdpSyncStrategy ReadSyncStrategy(ConfigMap& root) {
                                    : DdpSyncStrategy::kSingleAutoSync;
 }
 
-// Accepts true, false, a number n for the first block of each n, or types of blocks.
+// Accepts true, false, a number n for the first block of each n, or types and names of blocks and layers.
 BlockChoice ReadBlockChoice(ConfigMap& config, absl::string_view key) {
   BlockChoice choice;
   if (!config.Has(key) || config.Is(key, "true") || config.Is(key, "false")) {
     choice.every = config.Bool(key, false) ? 1 : 0;
     return choice;
   }
-  choice.types = config.StringList(key, {});
+  choice.layers.texts = config.StringList(key, {});
   int every = 0;
-  if (choice.types.size() != 1 || !absl::SimpleAtoi(choice.types[0], &every)) return choice;
+  if (choice.layers.texts.size() != 1 || !absl::SimpleAtoi(choice.layers.texts[0], &every)) return choice;
   choice.every = every;
   if (every < 1)
-    config.Reject(key,
-                  "true, false, a number of at least 1 (the first of each so many blocks), or names of blocks' types");
-  choice.types.clear();
+    config.Reject(
+        key, "true, false, a number of at least 1 (the first of each so many blocks), or types and names of layers");
+  choice.layers.texts.clear();
   return choice;
+}
+
+// llm-foundry's key: what activation_checkpointing: true, or n, chooses from.
+void ReadTarget(ConfigMap& config, BlockChoice& choice) {
+  std::vector<std::string> target = config.StringList("activation_checkpointing_target", {});
+  if (target.empty()) return;
+  if (choice.every == 0)
+    config.Reject("activation_checkpointing_target",
+                  "goes with `activation_checkpointing: true`, or a number n for the first of each n of them");
+  choice.layers.texts = std::move(target);
 }
 
 }  // namespace
@@ -69,6 +79,7 @@ ActivationOptions ReadActivations(ConfigMap& root) {
   ConfigMap config = root.Has("fsdp_config") ? root.Map("fsdp_config") : root.Map("parallelism_config").Map("fsdp");
   ActivationOptions options;
   options.checkpoint = ReadBlockChoice(config, "activation_checkpointing");
+  ReadTarget(config, options.checkpoint);
   options.cpu_offload = config.Bool("activation_cpu_offload", false);
   // Accepted without effect: Composer's two implementations give the same results, and the one here has the limits of
   // neither.

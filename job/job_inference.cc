@@ -28,7 +28,10 @@ absl::StatusOr<TrainerOptions> BuildInferenceOptions(Job job, const JobPlace& pl
   options.precision = job.options.precision;
   options.fsdp = std::move(job.options.fsdp);
   options.tensor_parallel_degree = job.options.tensor_parallel_degree;
+  options.layer_plan = std::move(job.options.layer_plan);
   options.split_model = std::move(job.options.split_model);
+  options.keep_in_fp32 = std::move(job.options.keep_in_fp32);
+  options.layer_policies = std::move(job.options.layer_policies);
   options.engine = std::move(job.options.engine);
   options.generate = std::move(job.options.generate);
   options.visible_devices = place.visible_gpus;

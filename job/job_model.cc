@@ -99,7 +99,7 @@ ModelSplitter ReadModelSplitter(ConfigMap config) {
     if (name == row.name) return row.read(config);
   }
   config.Reject("name", absl::StrCat("`", name, "` cannot be split over ranks: parallelism_config.tp needs one of ",
-                                     absl::StrJoin(NamesOf(kSplitters), ", ")));
+                                     absl::StrJoin(NamesOf(kSplitters), ", "), ", or a layer_plan"));
   return nullptr;
 }
 

@@ -72,12 +72,12 @@ void ReadMesh(ConfigMap& config, bool hybrid, FsdpOptions& options) {
   options.data_parallel_replicate_degree = replicate == -1 ? 0 : static_cast<int>(replicate);
 }
 
-// Accepts true, false, or types of blocks.
+// Accepts true, false, or types and names of blocks and layers.
 void ReadWrapping(ConfigMap& config, FsdpOptions& options) {
   if (!config.Has("auto_wrap") || config.Is("auto_wrap", "true") || config.Is("auto_wrap", "false")) {
     options.auto_wrap = config.Bool("auto_wrap", true);
   } else {
-    options.wrap_types = config.StringList("auto_wrap", {});
+    options.wrap.texts = config.StringList("auto_wrap", {});
   }
 }
 
@@ -132,6 +132,21 @@ std::optional<FsdpOptions> ReadParallelism(ConfigMap& root, Precision precision)
 int ReadTensorParallelDegree(ConfigMap& root) {
   ConfigMap config = root.Map("parallelism_config").Map("tp");
   return static_cast<int>(config.Int("tensor_parallel_degree", 1, {.min = 1, .max = 1 << 20}));
+}
+
+LayerPlan ReadLayerPlan(ConfigMap& root) {
+  ConfigMap config = root.Map("parallelism_config").Map("tp").Map("layer_plan");
+  LayerPlan plan;
+  for (const std::string& layers : config.Keys()) {
+    if (!config.Has(layers))
+      config.Reject(layers, "expected ColwiseParallel, RowwiseParallel or GatherColwiseParallel");
+    const std::string style =
+        config.Choice(layers, {"ColwiseParallel", "RowwiseParallel", "GatherColwiseParallel"}, "ColwiseParallel");
+    plan.push_back({layers, style == "RowwiseParallel"         ? ParallelStyle::kRowwise
+                            : style == "GatherColwiseParallel" ? ParallelStyle::kGatherColwise
+                                                               : ParallelStyle::kColwise});
+  }
+  return plan;
 }
 
 }  // namespace composer

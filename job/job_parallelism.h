@@ -7,6 +7,7 @@
 #include "config/config_map.h"
 #include "trainer/core/state.h"
 #include "trainer/options/fsdp_options.h"
+#include "trainer/options/layer_plan.h"
 
 namespace composer {
 
@@ -16,5 +17,8 @@ std::optional<FsdpOptions> ReadParallelism(ConfigMap& root, Precision precision)
 
 // Reads `parallelism_config: {tp: {tensor_parallel_degree: …}}`; returns 1 when it is not given.
 int ReadTensorParallelDegree(ConfigMap& root);
+
+// Reads `parallelism_config: {tp: {layer_plan: {…}}}`: styles by types or patterns of names, in the order written.
+LayerPlan ReadLayerPlan(ConfigMap& root);
 
 }  // namespace composer

@@ -55,8 +55,9 @@ absl::StatusOr<std::string> Check(Job job) {
   RETURN_IF_ERROR(CheckOptions(job));
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   for (const AlgorithmFactory& make : job.algorithms) algorithms.push_back(make());
-  job.model = WithChanges(job.model, OrderOfChanges(algorithms, {}), {job.options.precision, job.options.device},
-                          job.options.tensor_parallel_degree);
+  job.model = WithChanges(job.model, OrderOfChanges(algorithms, {}),
+                          {job.options.precision, job.options.device, job.options.layer_policies},
+                          job.options.layer_plan.empty() ? job.options.tensor_parallel_degree : 1);
   ASSIGN_OR_RETURN(const SampleCheck check, CheckSamples(job.model, *job.options.train.dataset, job.options.seed));
   for (const Job::Evaluation& evaluation : job.evaluations)
     RETURN_IF_ERROR(CheckSamples(job.model, *evaluation.options.dataset, job.options.seed).status());

@@ -49,20 +49,22 @@ def lbfgs(arguments, batch=8):
             "final": sum([p.detach().flatten().tolist() for p in net.parameters()], [])}
 
 
-def run(kind, arguments, microbatch=8):
+def run(kind, arguments, microbatch=8, clipping=None):
     inputs = Lcg(2).tensor(40, 8)
     train = DataLoader(TensorDataset(inputs, inputs[:, :4].argmax(dim=1)), 8)
     net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
     fill(net, 1, 0.3)
     model, watch = ComposerClassifier(net, num_classes=4), Losses()
     algorithms = {"gradient_clipping": GradientClipping, "sam": SAM, "label_smoothing": LabelSmoothing}
+    more = [GradientClipping(**clipping)] if clipping else []
     trainer = make_trainer(model, train, max_duration="2ep", callbacks=[watch],
                            optimizers=DecoupledSGDW(model.parameters(), lr=0.5, momentum=0.9),
-                           algorithms=[algorithms[kind](**arguments)], device_train_microbatch_size=microbatch)
+                           algorithms=[algorithms[kind](**arguments)] + more, device_train_microbatch_size=microbatch)
     trainer.fit()
     trainer.close()
     return {"kind": kind, "arguments": arguments, "microbatch": microbatch, "losses": watch.losses,
-            "final": sum([p.detach().flatten().tolist() for p in model.parameters()], [])}
+            "final": sum([p.detach().flatten().tolist() for p in model.parameters()], []),
+            **({"clipping": clipping} if clipping else {})}
 
 
 def selection(samples, keep, seed):
@@ -107,6 +109,8 @@ def steps():
         run("sam", {"rho": 0.5}),
         run("label_smoothing", {"smoothing": 0.2}, microbatch=4),
         run("sam", {"rho": 0.1, "interval": 3}, microbatch=4),
+        run("sam", {"rho": 0.5}, clipping={"clipping_type": "norm", "clipping_threshold": 0.2}),
+        run("sam", {"rho": 0.3, "interval": 2}, clipping={"clipping_type": "value", "clipping_threshold": 0.02}),
         lbfgs({"lr": 0.1, "max_iter": 4}),
         lbfgs({"lr": 0.5, "max_iter": 6, "history_size": 5, "line_search_fn": "strong_wolfe"}, batch=40),
     ]

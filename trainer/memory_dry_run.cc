@@ -19,6 +19,7 @@
 #include "trainer/core/torch_status.h"
 #include "trainer/data/data_loader.h"
 #include "trainer/init/construct_model.h"
+#include "trainer/init/keep_fp32.h"
 #include "trainer/loop/train_batch.h"
 #include "trainer/memory/allocation_growth.h"
 #include "trainer/parallel/activations/wrap_activations.h"
@@ -48,6 +49,7 @@ class DryRun {
         shard_(shape.mesh.shard, options.device),
         replicate_(shape.mesh.replicate, options.device) {
     const ConstructedModel made = ConstructModel(options.make_model, options.seed);
+    ThrowIfError(KeepInFp32(*made.model, options.keep_in_fp32));
     ThrowIfError(WrapActivations(*made.model, activations, options.device).status());
     state_.seed = options.seed;
     state_.world_size = state_.data_ranks = shape.data_ranks();

@@ -9,6 +9,7 @@
 #include "trainer/loop/eval_loop.h"
 #include "trainer/loop/train_batch.h"
 #include "trainer/memory_dry_run.h"
+#include "trainer/parallel/tensor/layer_plan.h"
 #include "trainer/step_shape.h"
 
 namespace composer {
@@ -34,16 +35,22 @@ ParallelModel::ParallelModel(TrainerOptions& options, Communicator& world, const
   if (shape.tensor > 1) Split();
 }
 
+std::shared_ptr<Model> ParallelModel::PartOf(const std::shared_ptr<Model>& whole, bool whole_stays) {
+  if (options_.layer_plan.empty()) return options_.split_model(*whole, mesh_.tensor());
+  std::shared_ptr<Model> part = whole_stays ? options_.make_model() : whole;
+  SplitByPlan(*part, options_.layer_plan, mesh_.tensor());
+  return part;
+}
+
 void ParallelModel::Split() {
   const std::shared_ptr<Model> whole = options_.model;
-  const auto part_of = [&] { return options_.model = options_.split_model(*whole, mesh_.tensor()); };
   if (constructed_.init == nullptr) {
-    part_of();
+    options_.model = PartOf(whole, /*whole_stays=*/false);
     return;
   }
   auto init = std::make_unique<DeferredInit>(options_.seed);
   try {
-    init->Build([&]() -> torch::nn::Module& { return *part_of(); });
+    init->Build([&]() -> torch::nn::Module& { return *(options_.model = PartOf(whole, /*whole_stays=*/true)); });
     part_values_ = std::make_unique<PartValues>(*options_.model, whole, std::move(constructed_.init));
     constructed_.init = std::move(init);
   } catch (const c10::ValueError&) {
@@ -53,7 +60,7 @@ void ParallelModel::Split() {
     constructed_.init.reset();
     const std::string what = error.what_without_backtrace();
     constructed_.whole_because = what.substr(0, what.find('\n'));
-    part_of();
+    options_.model = PartOf(whole, /*whole_stays=*/false);
   }
 }
 

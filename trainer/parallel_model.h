@@ -42,6 +42,8 @@ class ParallelModel {
   ParallelModel(TrainerOptions& options, Communicator& world, const MeshShape& shape);
   // Replaces the model with this rank's part.
   void Split();
+  // Makes the part: by the layer plan out of `whole` itself, or of a new model where `whole` must stay.
+  std::shared_ptr<Model> PartOf(const std::shared_ptr<Model>& whole, bool whole_stays);
   // Gives the part its values if they come from part_values_ and FSDP does not make them.
   void GivePartValues();
 

@@ -14,6 +14,7 @@
 #include "trainer/callbacks/memory/oom_observer.h"
 #include "trainer/core/communicator.h"
 #include "trainer/core/torch_status.h"
+#include "trainer/init/keep_fp32.h"
 #include "trainer/memory/out_of_memory_facts.h"
 #include "trainer/optim/apply_schedulers.h"
 #include "trainer/optim/recipes.h"
@@ -38,6 +39,7 @@ std::vector<at::Tensor> ThawAll(const std::vector<at::Tensor>& trainable) {
 
 Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
   if (options_.launch.id.empty()) options_.launch.id = RandomId();
+  if (options_.fsdp) options_.fsdp->keep_fp32 = options_.keep_in_fp32;
   if (options_.communicator == nullptr) own_communicator_ = std::make_unique<LocalCommunicator>();
   if (options_.supervision == nullptr) own_supervision_ = std::make_unique<Supervision>();
   communicator_ = options_.communicator != nullptr ? options_.communicator : own_communicator_.get();
@@ -78,21 +80,22 @@ absl::Status Trainer::Build() {
   BuildCheckpoints();
   RETURN_IF_ERROR(ChangeModel());
   ASSIGN_OR_RETURN(parallel_, ParallelModel::Make(options_, *communicator_));
-  // This must come before anything else wraps the model's blocks.
+  // These must come before anything else wraps the model's blocks.
+  RETURN_IF_ERROR(KeepInFp32(*options_.model, options_.keep_in_fp32));
   ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
   if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
   BuildState();
   RETURN_IF_ERROR(CheckGenerate());
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
   engine_ = std::make_unique<Engine>(state_, logger_, std::move(options_.engine));
-  const NamedParameterList made = state_.model->named_parameters();
-  std::vector<at::Tensor> made_trainable;
-  for (const auto& item : made) {
-    if (item.value().requires_grad()) made_trainable.push_back(item.value());
+  known_ = state_.model->named_parameters();
+  for (const auto& item : known_) {
+    if (item.value().requires_grad()) trainable_.push_back(item.value());
   }
   RETURN_IF_ERROR(engine_->Run(Event::kInit));
-  RETURN_IF_ERROR(CheckParameters(made));
+  RETURN_IF_ERROR(FollowParameters());
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
+  RETURN_IF_ERROR(FollowParameters());
   supervision_->OnPhase(RunPhase::kLoading);
   RETURN_IF_ERROR(Start());
   RETURN_IF_ERROR(BuildData());
@@ -100,10 +103,10 @@ absl::Status Trainer::Build() {
       CheckSchedulers(state_.schedulers, {state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio}));
   RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
-  RETURN_IF_ERROR(CheckParameters(made));
+  RETURN_IF_ERROR(FollowParameters());
   if (resumed_from_.empty()) parallel_->ShareFirstWeights(state_);
   supervision_->OnStarted(resumed_from_, state_.timestamp.batch, state_.timestamp.sample);
-  const std::vector<at::Tensor> frozen = ThawAll(made_trainable);
+  const std::vector<at::Tensor> frozen = ThawAll(trainable_);
   loop_ = std::make_unique<TrainLoop>(RunParts{
       .state = state_,
       .engine = *engine_,
@@ -120,6 +123,7 @@ absl::Status Trainer::Build() {
       .ddp = options_.ddp,
       .elastic = {static_cast<int>(saved_data_.virtual_shards), parallel_->Place()},
       .mesh = parallel_->mesh(),
+      .check_model = [this] { return CheckParameters(); },
   });
   for (const at::Tensor& param : frozen) param.set_requires_grad(false);
   return absl::OkStatus();
@@ -153,7 +157,8 @@ void Trainer::BuildState() {
   }
   parallel_->Shard(state_);
   default_optimizer_ = options_.make_optimizer == nullptr;
-  state_.optimizer = (default_optimizer_ ? DecoupledSGDW(0.1) : options_.make_optimizer)(*state_.model);
+  state_.algorithms = std::move(options_.algorithms);
+  state_.optimizer = MakeOptimizer();
   const absl::string_view whole = state_.optimizer->needs_whole_parameters();
   if (state_.sharding != nullptr && !whole.empty()) {
     ThrowIfError(absl::InvalidArgumentError(
@@ -161,13 +166,10 @@ void Trainer::BuildState() {
                      ", and sharding leaves a rank pieces of them; use fsdp's sharding_strategy NO_SHARD and "
                      "a tensor_parallel_degree of 1, or another optimizer")));
   }
-  for (const auto& algorithm : options_.algorithms)
-    state_.optimizer = algorithm->WrapOptimizer(std::move(state_.optimizer), state_);
   parallel_->LogPlan(state_);
   state_.schedulers = std::move(options_.schedulers);
   if (options_.step_schedulers_every_batch)
     ThrowIfError(StepEveryBatch(state_.schedulers, *options_.step_schedulers_every_batch));
-  state_.algorithms = std::move(options_.algorithms);
   state_.max_duration = ScaledMaxDuration(options_);
   state_.iteration_length = options_.iteration_length;
   if (options_.composer_compat) state_.lagging.emplace();

@@ -86,7 +86,11 @@ class Trainer {
   void BuildCheckpoints();  // what saves and loads, before the model is made
   absl::StatusOr<CheckpointRequirements> SavedRequirements();
   absl::Status ChangeModel();  // adds the algorithms that the checkpoint requires, and lets all change the model
-  absl::Status CheckParameters(const NamedParameterList& made) const;
+  std::unique_ptr<Optimizer> MakeOptimizer();
+  // Makes the optimizer know parameters of the model that were added, removed or replaced since it was made. If ranks
+  // hold pieces of the parameters, a change is kInvalidArgument, naming one.
+  absl::Status FollowParameters();
+  absl::Status CheckParameters() const;  // the same of any change
   void BuildState();
   // Training data that is checked and made, while the run still has what it had.
   struct PreparedData {
@@ -132,6 +136,8 @@ class Trainer {
   Logger logger_;
   std::unique_ptr<ParallelModel> parallel_;
   std::unique_ptr<Engine> engine_;
+  NamedParameterList known_;           // the parameters for which the optimizer was made
+  std::vector<at::Tensor> trainable_;  // those of them that were not frozen then
   TrainData train_data_;
   std::vector<std::pair<std::string, double>> own_results_;  // of the last Eval with evaluators of its own
   std::shared_ptr<SaveThread> save_thread_ = std::make_shared<SaveThread>();

@@ -1,12 +1,16 @@
 // This part of Trainer changes the model before anything else is made from it: by the run's algorithms, and by those
 // that its checkpoint was made with.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainer/core/random.h"
 #include "trainer/init/change_model.h"
+#include "trainer/optim/recipes.h"
+#include "trainer/optim/take_state.h"
 #include "trainer/trainer.h"
 
 namespace composer {
@@ -53,8 +57,9 @@ absl::Status Trainer::ChangeModel() {
   }
   if (options_.algorithms.empty()) return absl::OkStatus();
   const std::vector<Algorithm*> changers = OrderOfChanges(options_.algorithms, options_.engine.algorithm_passes);
-  const ModelContext context{options_.precision, options_.device};
-  const int tensor_parallel_degree = options_.tensor_parallel_degree;
+  const ModelContext context{options_.precision, options_.device, options_.layer_policies};
+  // A layer plan is applied to the changed model.
+  const int tensor_parallel_degree = options_.layer_plan.empty() ? options_.tensor_parallel_degree : 1;
   if (options_.make_model == nullptr) {
     SeedForConstruction(options_.seed);
     return composer::ChangeModel(*options_.model, changers, context, tensor_parallel_degree);
@@ -63,25 +68,78 @@ absl::Status Trainer::ChangeModel() {
   return absl::OkStatus();
 }
 
-// The optimizer, the shards and the buckets of gradients know the parameters that were there when they were made. One
-// that is put into the model later would never be trained.
-absl::Status Trainer::CheckParameters(const NamedParameterList& made) const {
-  const NamedParameterList now = state_.model->named_parameters();
-  const auto changed = [](const std::string& name, absl::string_view how) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parameter ", name, " was ", how,
-                     " after the optimizer was made, so it would not be trained; algorithms change ",
-                     "the model's parameters in Algorithm::ChangeModel (trainer/core/callback.h)"));
-  };
+std::unique_ptr<Optimizer> Trainer::MakeOptimizer() {
+  std::unique_ptr<Optimizer> optimizer =
+      (default_optimizer_ ? DecoupledSGDW(0.1) : options_.make_optimizer)(*state_.model);
+  for (const auto& algorithm : state_.algorithms) optimizer = algorithm->WrapOptimizer(std::move(optimizer), state_);
+  return optimizer;
+}
+
+namespace {
+
+using ParameterList = torch::OrderedDict<std::string, at::Tensor>;
+
+struct ParameterChange {
+  std::string name;  // "": none
+  const char* how = "";
+};
+
+ParameterChange FirstChange(const ParameterList& before, const ParameterList& now) {
   for (const auto& item : now) {
-    const at::Tensor* before = made.find(item.key());
-    if (before == nullptr) return changed(item.key(), "added");
-    if (!before->is_same(item.value())) return changed(item.key(), "replaced");
+    const at::Tensor* old = before.find(item.key());
+    if (old == nullptr) return {item.key(), "added"};
+    if (!old->is_same(item.value())) return {item.key(), "replaced"};
   }
-  for (const auto& item : made) {
-    if (!now.contains(item.key())) return changed(item.key(), "removed");
+  for (const auto& item : before) {
+    if (!now.contains(item.key())) return {item.key(), "removed"};
   }
+  return {};
+}
+
+absl::Status Refused(const ParameterChange& change, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "parameter ", change.name, " was ", change.how, " after the optimizer was made, ", why,
+      "; algorithms change the model's parameters in ", "Algorithm::ChangeModel (trainer/core/callback.h)"));
+}
+
+bool Contains(const ParameterList& list, const at::Tensor& param) {
+  return std::any_of(list.begin(), list.end(), [&](const auto& item) { return item.value().is_same(param); });
+}
+
+}  // namespace
+
+absl::Status Trainer::FollowParameters() {
+  const NamedParameterList now = state_.model->named_parameters();
+  const ParameterChange change = FirstChange(known_, now);
+  if (change.name.empty()) return absl::OkStatus();
+  if (state_.sharding != nullptr) return Refused(change, "when each rank had pieces of what was there");
+  for (const auto& item : now) {
+    if (Contains(known_, item.value())) continue;
+    if (item.value().device() != state_.device)
+      return Refused({item.key(), "added"},
+                     absl::StrCat("on ", item.value().device().str(), ", and the run is on ", state_.device.str()));
+    if (communicator_->world_size() > 1) communicator_->Broadcast(item.value().detach(), 0);
+  }
+  std::unique_ptr<Optimizer> optimizer = MakeOptimizer();
+  TakeState(*state_.optimizer, *optimizer);
+  state_.optimizer = std::move(optimizer);
+  std::vector<at::Tensor> trainable;
+  for (const auto& item : now) {
+    const bool stays = Contains(known_, item.value());
+    const bool was_trainable = std::any_of(trainable_.begin(), trainable_.end(),
+                                           [&](const at::Tensor& param) { return param.is_same(item.value()); });
+    if (stays ? was_trainable : item.value().requires_grad()) trainable.push_back(item.value());
+  }
+  known_ = now;
+  trainable_ = std::move(trainable);
   return absl::OkStatus();
+}
+
+// The loop's buckets of gradients are those of the parameters that were there when it was made.
+absl::Status Trainer::CheckParameters() const {
+  const ParameterChange change = FirstChange(known_, state_.model->named_parameters());
+  if (change.name.empty()) return absl::OkStatus();
+  return Refused(change, "and after AFTER_LOAD, so it would not be trained");
 }
 
 }  // namespace composer

@@ -39,6 +39,7 @@ max_duration | time >0 iter, ep, ba, sp, tok, sec | required | How long to train
 iteration_length | time >0 ep, tok | - | Epochs or tokens of an iteration.
 device_train_microbatch_size | int 1..68719476736 or one of auto | (the whole rank batch) | Samples of one forward and backward pass.
 accumulate_train_batch_on_tokens | bool | false | Weigh microbatches by their loss-generating tokens.
+keep_in_fp32 | texts | [] | Types and names of layers that compute in float32 with any precision.
 precision | one of fp32, amp_bf16, amp_fp16 | fp32; amp_bf16 when device is gpu | The type of matrix products.
 ddp_sync_strategy | one of single_auto_sync, multi_auto_sync, forced_sync | single_auto_sync | Which backward pass of a step sums gradients over ranks.
 ddp_config | map ddp | {} | How gradients are summed.

@@ -29,15 +29,17 @@ forward_prefetch_limit | int 1..1048576 | 1 | Blocks.
 limit_all_gathers | bool | true | false: all blocks may be whole at once.
 overlap_communication | bool | true | false: everything one after the other.
 sync_module_states | bool | true | Rank 0's first weights for all.
-auto_wrap | bool or texts | true | Which blocks are units: all, those that the model marks, or those of these types.
+auto_wrap | bool or texts | true | Which blocks are units: all, those that the model marks, or those and the layers of these types and names.
 min_num_params | int 0.. | 0 | Blocks with fewer parameters are not units of their own.
 verbose | bool | false | Log the plan before the first step.
 activation_checkpointing | bool or int 1.. or texts | false | Which blocks run again in backward.
+activation_checkpointing_target | texts | [] | Types and names of what activation_checkpointing chooses from, instead of the blocks.
 activation_checkpointing_reentrant | bool | true | Changes nothing: there is one implementation.
 activation_cpu_offload | bool | false | What blocks save for backward waits in host memory.
 
 [map tensor_parallel] Matrix products shared by ranks.
 tensor_parallel_degree | int 1..1048576 | 1 | Neighbouring ranks that share them.
+layer_plan | map | - | ColwiseParallel, RowwiseParallel or GatherColwiseParallel, by types or names of Linear layers.
 
 [map parallelism] Parallelism.
 fsdp | map fsdp | - | Sharding.

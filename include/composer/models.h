@@ -7,6 +7,8 @@
 #include "trainer/layers/attention_core.h"
 #include "trainer/layers/layer.h"
 #include "trainer/layers/layer_list.h"
+#include "trainer/layers/layer_policy.h"
+#include "trainer/layers/layer_selector.h"
 #include "trainer/layers/replace_layers.h"
 #include "trainer/layers/slot.h"
 #include "trainer/layers/torch_layers.h"

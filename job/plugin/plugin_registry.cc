@@ -97,6 +97,20 @@ void PluginRegistry::AddStore(absl::string_view scheme, StoreOpener open) {
   if (problem.empty() && tables_.stores.emplace(std::string(scheme), std::move(open)).second) return;
   errors_.push_back(absl::StrCat("store `", scheme, "`: ", problem.empty() ? "registered twice" : problem));
 }
+void PluginRegistry::AddLayerPolicy(LayerPolicy policy) {
+  ++added_;
+  std::string problem = Problem("layer policy", policy.name);
+  for (const auto& [plugin, other] : tables_.layer_policies) {
+    if (other.name == policy.name && other.algorithm == policy.algorithm)
+      problem = absl::StrCat("already registered for ", policy.algorithm, " by plugin ", plugin);
+  }
+  if (policy.replace == nullptr || policy.made == nullptr) problem = "registered without a function";
+  if (problem.empty()) {
+    tables_.layer_policies.push_back({plugin_, std::move(policy)});
+  } else {
+    errors_.push_back(absl::StrCat("layer policy `", policy.name, "`: ", problem));
+  }
+}
 
 absl::Status PluginRegistry::Fill(const std::string& plugin, const std::function<void(PluginRegistry&)>& fill) {
   plugin_ = plugin;

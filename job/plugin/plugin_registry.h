@@ -27,6 +27,7 @@
 #include "trainer/core/optimizer.h"
 #include "trainer/core/scheduler.h"
 #include "trainer/core/tokenizer.h"
+#include "trainer/layers/layer_policy.h"
 
 namespace composer {
 
@@ -69,6 +70,11 @@ struct PluginEntry {
 template <typename Factory>
 using PluginTable = std::map<std::string, PluginEntry<Factory>, std::less<>>;
 
+struct PluginLayerPolicy {
+  std::string plugin;  // the file, for messages
+  LayerPolicy policy;
+};
+
 struct PluginTables {
   PluginTable<ModelFactory> models;
   PluginTable<DatasetFactory> datasets;
@@ -84,6 +90,7 @@ struct PluginTables {
   PluginTable<CollatorFactory> collators;
   PluginTable<OrderFactory> orders;
   std::map<std::string, StoreOpener, std::less<>> stores;  // by scheme
+  std::vector<PluginLayerPolicy> layer_policies;
 };
 
 // Not thread-safe.
@@ -116,6 +123,9 @@ class PluginRegistry {
   void AddOrder(absl::string_view name, PluginReader<OrderFactory> read);
   // Opens places that begin with `scheme://`.
   void AddStore(absl::string_view scheme, StoreOpener open);
+  // What takes the place of layers of the plugin's own class in the surgery of an algorithm, which may be of any plugin.
+  // The policy's name must differ from others for the same algorithm.
+  void AddLayerPolicy(LayerPolicy policy);
 
   // Called by the host. What is added inside `fill` belongs to this plugin. kInvalidArgument with a line for each bad
   // name, or when fill throws or adds nothing.

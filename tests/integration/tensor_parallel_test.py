@@ -50,6 +50,32 @@ class TensorParallelTest(harness.JobTest):
         self.assertEqual(self.losses("in_two"), self.losses("through"))
         self.assert_same_state(self.newest_checkpoint("through"), self.newest_checkpoint("in_two"))
 
+    def test_a_plan_splits_a_model_that_knows_nothing_of_it(self):
+        def job(name, tp, plan=None, fsdp=None, **changes):
+            parallel = {"tp": {"tensor_parallel_degree": tp, **({"layer_plan": plan} if plan else {})}}
+            if fsdp is not None:
+                parallel["fsdp"] = fsdp
+            return self.write_job(name, parallelism_config=parallel, schedulers=None,
+                                  **{"model": {"name": "mlp", "sizes": [32, 32, 24, 10]}, "max_duration": "12ba",
+                                     **changes})
+
+        plan = {"layers.0": "ColwiseParallel", "layers.1": "RowwiseParallel"}
+        self.run_composer("-n", 1, job("one", 1))
+        one = self.losses("one")
+        for name, ranks, tp, fsdp in [("pair", 2, 2, None), ("mesh", 4, 2, {"auto_wrap": ["layers.*"]})]:
+            with self.subTest(name):
+                self.run_composer("-n", ranks, job(name, tp, plan, fsdp, max_duration="6ba"))
+                self.run_composer("-n", ranks, job(name, tp, plan, fsdp))
+                self.assert_same_losses(self.losses(name), one)
+        _, err = self.run_composer("-n", 2, job("lost", 2, {"layers.0": "ColwiseParallel"}), code=64)
+        self.assertIn("layer layers.1 would get a part of the 32 features of layers.0", err)
+        _, err = self.run_composer("-n", 2, job("typo", 2, {"layer.0": "ColwiseParallel"}), code=64)
+        self.assertIn("`layer.0` chooses no layer of Mlp (did you mean `layers.0`?)", err)
+        _, err = self.run_composer("-n", 2, job("style", 2, {"layers.0": "ColumnParallel"}), code=64)
+        self.assertIn("did you mean `ColwiseParallel`?", err)
+        _, err = self.run_composer("-n", 1, job("fp32", 1, precision="amp_bf16", keep_in_fp32=["Linera"]), code=64)
+        self.assertIn("keep_in_fp32: `Linera` chooses no layer of Mlp (did you mean `Linear`?)", err)
+
     def test_mistakes_are_user_errors(self):
         def error(*args, **changes):
             return self.run_composer("-n", 2, self.job("wrong", *args, **changes), code=64)[1]

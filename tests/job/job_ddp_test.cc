@@ -81,8 +81,12 @@ TEST_F(JobDdpTest, ActivationCheckpointing) {
   EXPECT_EQ(Activations("activation_checkpointing: true").checkpoint.every, 1);
   EXPECT_EQ(Activations("activation_checkpointing: false").checkpoint.every, 0);
   EXPECT_EQ(Activations("activation_checkpointing: 3").checkpoint.every, 3);
-  EXPECT_THAT(Activations("activation_checkpointing: GptBlock").checkpoint.types, ElementsAre("GptBlock"));
-  EXPECT_THAT(Activations("activation_checkpointing: [A, B]").checkpoint.types, ElementsAre("A", "B"));
+  EXPECT_THAT(Activations("activation_checkpointing: GptBlock").checkpoint.layers.texts, ElementsAre("GptBlock"));
+  EXPECT_THAT(Activations("activation_checkpointing: [A, B]").checkpoint.layers.texts, ElementsAre("A", "B"));
+  const BlockChoice target =
+      Activations("activation_checkpointing: 2, activation_checkpointing_target: ['*.mlp', Attention]").checkpoint;
+  EXPECT_EQ(target.every, 2);
+  EXPECT_THAT(target.layers.texts, ElementsAre("*.mlp", "Attention"));
   EXPECT_TRUE(Activations("activation_cpu_offload: true, activation_checkpointing_reentrant: false").cpu_offload);
   EXPECT_THAT(message_, IsEmpty());
   Activations("activation_checkpointing: 0");

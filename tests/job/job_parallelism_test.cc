@@ -67,10 +67,10 @@ TEST(JobParallelismTest, MixedPrecision) {
 TEST(JobParallelismTest, Wrapping) {
   EXPECT_TRUE(Read("{fsdp_config: {}}")->auto_wrap);
   EXPECT_FALSE(Read("{fsdp_config: {auto_wrap: false}}")->auto_wrap);
-  EXPECT_TRUE(Read("{fsdp_config: {auto_wrap: true}}")->wrap_types.empty());
+  EXPECT_TRUE(Read("{fsdp_config: {auto_wrap: true}}")->wrap.empty());
   const FsdpOptions options = *Read("{fsdp_config: {auto_wrap: [GptBlock, Other]}}");
   EXPECT_TRUE(options.auto_wrap);
-  EXPECT_EQ(options.wrap_types, (std::vector<std::string>{"GptBlock", "Other"}));
+  EXPECT_EQ(options.wrap.texts, (std::vector<std::string>{"GptBlock", "Other"}));
 }
 
 TEST(JobParallelismTest, TensorParallelDegree) {
@@ -82,10 +82,22 @@ TEST(JobParallelismTest, TensorParallelDegree) {
   EXPECT_EQ(degree("{}"), "1");
   EXPECT_EQ(degree("{parallelism_config: {tp: {}}}"), "1");
   EXPECT_EQ(degree("{parallelism_config: {tp: {tensor_parallel_degree: 4}}}"), "4");
+  LayerPlan plan;
+  const auto plan_error = [&](const std::string& yaml) {
+    return ErrorOf("{parallelism_config: {tp: {layer_plan: {" + yaml + "}}}}",
+                   [&](ConfigMap& root) { plan = ReadLayerPlan(root); });
+  };
+  EXPECT_EQ(plan_error("'*.fc': ColwiseParallel, layers.1: RowwiseParallel, Linear: GatherColwiseParallel"), "");
+  ASSERT_EQ(plan.size(), 3u);
+  EXPECT_EQ(plan[0].layers, "*.fc");
+  EXPECT_EQ(plan[1].layers, "layers.1");
+  EXPECT_EQ(plan[1].style, ParallelStyle::kRowwise);
+  EXPECT_EQ(plan[2].style, ParallelStyle::kGatherColwise);
+  EXPECT_THAT(plan_error("layers.0: ColumnParallel"), HasSubstr("did you mean `ColwiseParallel`?"));
+  EXPECT_THAT(plan_error("layers.0: "), HasSubstr("layer_plan.layers.0: expected ColwiseParallel"));
   EXPECT_THAT(degree("{parallelism_config: {tp: {tensor_parallel_degree: 0}}}"), HasSubstr("tensor_parallel_degree"));
   EXPECT_THAT(degree("{parallelism_config: {tp: {tensor_parallel_degre: 2}}}"),
               HasSubstr("did you mean `tensor_parallel_degree`?"));
-  EXPECT_THAT(degree("{parallelism_config: {tp: {layer_plan: {}}}}"), HasSubstr("the model knows"));
 }
 
 TEST(JobParallelismTest, ErrorsNameTheKeyAndWhatIsAllowed) {

@@ -42,6 +42,41 @@ class Slope final : public Model {
   at::Tensor slope_;
 };
 
+// Layers of the plugin's own, which the built-in algorithms do not know.
+class Gain final : public torch::nn::Module, public Layer {
+ public:
+  at::Tensor forward(const at::Tensor& x) override { return x * factor_; }
+
+ private:
+  at::Tensor factor_ = register_parameter("factor", torch::zeros({1}));
+};
+
+class SteadyGain final : public torch::nn::Module, public Layer {
+ public:
+  explicit SteadyGain(std::shared_ptr<torch::nn::Module> gain) : gain_(*this, "gain", std::move(gain)) {}
+  at::Tensor forward(const at::Tensor& x) override { return gain_->forward(x) + x; }
+
+ private:
+  Slot<Layer> gain_;
+};
+
+// outputs = gain(inputs).
+class Gains final : public Model {
+ public:
+  Outputs forward(const Batch& batch) override { return gain_->forward(batch.inputs); }
+  Loss loss(const Outputs& outputs, const Batch& batch) override { return torch::mse_loss(outputs, batch.targets); }
+  MetricList metrics(bool is_train) const override { return {}; }
+
+ private:
+  Slot<Layer> gain_{*this, "gain", std::make_shared<Gain>()};
+};
+
+LayerPolicy SteadyGains(std::string algorithm, std::string name = "steady_gain") {
+  return MakeLayerPolicy<Gain, SteadyGain>(
+      std::move(algorithm), std::move(name),
+      [](const std::string&, const std::shared_ptr<Gain>& gain) { return std::make_shared<SteadyGain>(gain); });
+}
+
 // Trains like Slope, and generates the alphabet in capitals.
 class Alphabet final : public Model, public CausalDecoder {
  public:
@@ -210,6 +245,8 @@ void RegisterAll(PluginRegistry& registry) {
     return [=] { return std::make_shared<Slope>(start); };
   });
   registry.AddModel("alphabet", [](PluginConfig&) { return [] { return std::make_shared<Alphabet>(); }; });
+  registry.AddModel("gains", [](PluginConfig&) { return [] { return std::make_shared<Gains>(); }; });
+  registry.AddLayerPolicy(SteadyGains("squeeze_excite"));
   registry.AddModel("no_model", [](PluginConfig&) { return [] { return std::shared_ptr<Model>(); }; });
   registry.AddModel("bad_model", [](PluginConfig&) {
     return []() -> std::shared_ptr<Model> { TORCH_CHECK_VALUE(false, "sizes do not fit"); };
@@ -253,5 +290,8 @@ COMPOSER_PLUGIN(test_plugin, registry) {
   if (ModeIs("same_data")) registry.AddSource("points", [](PluginConfig&) { return SourceFactory(); });
   if (ModeIs("store_clash")) registry.AddStore("s3", OpenShelf);
   if (ModeIs("bad_name")) registry.AddModel("my model", [](PluginConfig&) { return ModelFactory(); });
+  if (ModeIs("same_policy")) registry.AddLayerPolicy(SteadyGains("squeeze_excite"));
+  if (ModeIs("empty_policy")) registry.AddLayerPolicy({"squeeze_excite", "empty", nullptr, nullptr});
+  if (ModeIs("lost_policy")) registry.AddLayerPolicy(SteadyGains("squeeze_exite"));
   if (ModeIs("no_reader")) registry.AddModel("empty", nullptr);
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "trainer/core/event.h"
 #include "trainer/core/optimizer.h"
+#include "trainer/layers/layer_policy.h"
 
 namespace composer {
 
@@ -67,7 +68,8 @@ struct AlgorithmOrigin {
 // What an algorithm may know of a run whose model is being made.
 struct ModelContext {
   Precision precision;
-  at::Device device = at::kCPU;  // of the run; the model has no memory yet or is on the CPU
+  at::Device device = at::kCPU;            // of the run; the model has no memory yet or is on the CPU
+  std::vector<LayerPolicy> policies = {};  // of all algorithms
 };
 
 // Has the same contract as Callback, but Match is asked first whether it applies (and changes nothing). Applications

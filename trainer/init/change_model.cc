@@ -59,10 +59,10 @@ absl::Status ChangeModel(Model& model, const std::vector<Algorithm*>& algorithms
                              absl::StrCat("algorithm ", algorithm->name())));
     if (!before.has_value()) continue;
     if (const std::string layer = FirstChange(*before, Anatomy(model)); !layer.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("algorithms: ", algorithm->name(), " changes layer ", layer,
-                       ", and the plan by which tensor_parallel_degree ", tensor_parallel_degree, " splits a ",
-                       model.name(), " over ranks knows only the model's own layers; leave one of the two out"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "algorithms: ", algorithm->name(), " changes layer ", layer,
+          ", and the plan by which tensor_parallel_degree ", tensor_parallel_degree, " splits a ", model.name(),
+          " over ranks knows only the model's own layers; leave one of the two out, or give a tp.layer_plan"));
     }
   }
   return absl::OkStatus();

@@ -2,7 +2,6 @@
 #include "trainer/layers/replace_layers.h"
 
 #include <c10/util/Exception.h>
-#include <fnmatch.h>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -58,20 +57,6 @@ class Surgeon {
 };
 
 }  // namespace
-
-LayerSelector LayersNamed(std::string pattern) {
-  return [pattern = std::move(pattern)](const std::string& name, const Module&) {
-    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-  };
-}
-
-NamedModules FindLayers(const Module& model, const LayerSelector& selector) {
-  NamedModules found;
-  for (const auto& item : model.named_modules("", /*include_self=*/false)) {
-    if (selector(item.key(), *item.value())) found.emplace_back(item.key(), item.value());
-  }
-  return found;
-}
 
 std::vector<std::string> ReplaceLayers(Module& model, const ReplacementPolicy& policy) {
   Surgeon surgeon(policy);

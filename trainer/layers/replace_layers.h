@@ -7,26 +7,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "trainer/layers/layer_selector.h"
+
 namespace composer {
-
-// Chooses modules by their dotted name in the model and themselves.
-using LayerSelector = std::function<bool(const std::string& name, const torch::nn::Module& module)>;
-
-// Selects what is a T: a class of LibTorch (torch::nn::Conv2dImpl) or of Composer's, or one derived from it.
-template <typename T>
-LayerSelector LayersOfType() {
-  return [](const std::string&, const torch::nn::Module& module) { return dynamic_cast<const T*>(&module) != nullptr; };
-}
-// Selects by an fnmatch pattern, in which `*` also matches dots: "transformer.blocks.*.mlp.fc".
-LayerSelector LayersNamed(std::string pattern);
-
-using NamedModules = std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>>;
-
-// Returns the chosen modules, parents before their children; one with several parents under each of its names.
-NamedModules FindLayers(const torch::nn::Module& model, const LayerSelector& selector);
 
 // Returns what takes the module's place, which may contain the module; null leaves it.
 using ReplacementPolicy = std::function<std::shared_ptr<torch::nn::Module>(

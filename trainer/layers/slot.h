@@ -16,6 +16,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "trainer/layers/layer.h"
@@ -65,6 +66,7 @@ class Slot : public SlotPlace {
   // Throws c10::ValueError naming the slot if what is registered is no T.
   T* operator->() const {
     if (HasChanged()) Bind();
+    if constexpr (std::is_same_v<T, Layer>) return &part_->called();
     return part_;
   }
   T& operator*() const { return *operator->(); }
@@ -75,7 +77,9 @@ class Slot : public SlotPlace {
     torch::nn::Module& module = Find();
     part_ = dynamic_cast<T*>(&module);
     if (part_ == nullptr) Refuse(module);
-    static_cast<Replaceable*>(part_)->accepts_ = &Accepts;
+    auto* const replaceable = static_cast<Replaceable*>(part_);
+    replaceable->accepts_ = &Accepts;
+    if constexpr (!std::is_same_v<T, Layer>) replaceable->is_known_to_parent_ = true;
   }
   mutable T* part_ = nullptr;
 };

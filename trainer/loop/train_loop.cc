@@ -28,14 +28,17 @@ absl::Status TrainLoop::Run() {
   drain_ = stop_ = save_failed_ = save_asked_ = state_.stop_requested = false;
   state_.model->train();
   Fire(Event::kFitStart);
+  RETURN_IF_ERROR(parts_.check_model());
   step_started_ = parts_.clock.Now();
   parts_.supervision.OnPhase(RunPhase::kTraining);
   while (!Finished()) {
     if (AtIterationStart()) Fire(Event::kIterationStart);
     if (state_.timestamp.batch_in_epoch == 0) Fire(Event::kEpochStart);
+    RETURN_IF_ERROR(parts_.check_model());
     RETURN_IF_ERROR(RunEpoch());
     if (epoch_ended_ || AtEndOfEpoch()) FinishEpoch();
   }
+  RETURN_IF_ERROR(parts_.check_model());
   Generate(Event::kFitEnd);
   Fire(Event::kFitEnd);
   Evaluate(Event::kFitEnd);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,6 +45,9 @@ struct RunParts {
   DdpOptions ddp;                         // for the reducer that TrainBatch then makes
   ElasticOptions elastic;
   Mesh& mesh;
+  // Returns an error if the model is no longer the one that was built. Asked at the beginning of a run and of epochs,
+  // and at the end.
+  std::function<absl::Status()> check_model;
   // data_ranks have other samples, tensor_ranks have the same; null if there are none.
   Communicator& data_ranks() const { return mesh.data(); }
   Communicator* tensor_ranks() const { return mesh.shape().tensor == 1 ? nullptr : &mesh.tensor(); }

@@ -7,52 +7,66 @@
 #include <optional>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
 #include "trainer/layers/attention_core.h"
-#include "trainer/layers/slot.h"
+#include "trainer/layers/layer_list.h"
+#include "trainer/layers/layer_selector.h"
 #include "trainer/layers/torch_layers.h"
 #include "trainer/models/attention_cache.h"
 #include "trainer/models/language_model.h"
+#include "trainer/parallel/tensor/split_linear.h"
 
 namespace composer {
 namespace {
 
-class Attention final : public torch::nn::Module {
+std::shared_ptr<LinearLayer> QueriesKeysValues(const GptOptions& options) {
+  auto linear = std::make_shared<LinearLayer>(options.width, 3 * options.width);
+  linear->division = {.parts = 3, .units = options.heads};
+  return linear;
+}
+
+class Attention final : public torch::nn::Module, public Layer {
  public:
   explicit Attention(const GptOptions& options)
-      : heads_(options.heads),
-        qkv_(*this, "qkv", std::make_shared<LinearLayer>(options.width, 3 * options.width)),
+      : head_width_(options.width / options.heads),
+        qkv_(*this, "qkv", QueriesKeysValues(options)),
         proj_(*this, "proj", std::make_shared<LinearLayer>(options.width, options.width)),
         core_(*this, "core", std::make_shared<DotProductAttention>(options.dropout)) {}
 
-  // inputs are the block's. When there is more than one, they hold the layer's part of an AttentionCache.
-  at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& inputs) {
+  at::Tensor forward(const at::Tensor& x) override { return Run({x}); }
+
+  // When there is more than one input, the others are the layer's part of an AttentionCache.
+  at::Tensor Run(const std::vector<at::Tensor>& inputs) override {
+    const at::Tensor& x = inputs.at(0);
     ModuleCall call(*this, x);
-    const int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
+    const int64_t batch = x.size(0), tokens = x.size(1);
+    const at::Tensor qkv = qkv_->forward(x);
+    const int64_t heads = qkv.size(2) / (3 * head_width_);  // those of this rank, if qkv is split
     // [B, T, 3, H, W/H] -> three times [B, H, T, W/H].
     const std::vector<at::Tensor> parts =
-        qkv_->forward(x).view({batch, tokens, 3, heads_, width / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
+        qkv.view({batch, tokens, 3, heads, head_width_}).permute({2, 0, 3, 1, 4}).unbind(0);
     const at::Tensor y = inputs.size() > 1
                              ? CachedAttention(*core_, parts[0], parts[1], parts[2], inputs)
                              : core_->forward(parts[0], parts[1], parts[2], std::nullopt, /*is_causal=*/true);
-    return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, width})));
+    return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, heads * head_width_})));
   }
 
  private:
-  int64_t heads_;
+  int64_t head_width_;
   Slot<Layer> qkv_, proj_;
   Slot<AttentionCore> core_;
 };
 
-class FeedForward final : public torch::nn::Module {
+class FeedForward final : public torch::nn::Module, public Layer {
  public:
   explicit FeedForward(const GptOptions& options)
       : fc_(*this, "fc", std::make_shared<LinearLayer>(options.width, 4 * options.width)),
         proj_(*this, "proj", std::make_shared<LinearLayer>(4 * options.width, options.width)),
         gelu_(*this, "gelu", std::make_shared<GeluLayer>(torch::nn::GELUOptions().approximate("tanh"))) {}
 
-  at::Tensor forward(const at::Tensor& x) {
+  at::Tensor forward(const at::Tensor& x) override {
     ModuleCall call(*this, x);
     return call.Output(proj_->forward(gelu_->forward(fc_->forward(x))));
   }
@@ -69,25 +83,23 @@ class GptBlock final : public Block {
  public:
   explicit GptBlock(const GptOptions& options)
       : ln_1_(*this, "ln_1", Norm(options)),
-        attn_(register_module("attn", std::make_shared<Attention>(options))),
+        attn_(*this, "attn", std::make_shared<Attention>(options)),
         ln_2_(*this, "ln_2", Norm(options)),
-        mlp_(register_module("mlp", std::make_shared<FeedForward>(options))),
+        mlp_(*this, "mlp", std::make_shared<FeedForward>(options)),
         attn_dropout_(*this, "attn_dropout", std::make_shared<DropoutLayer>(options.dropout)),
         mlp_dropout_(*this, "mlp_dropout", std::make_shared<DropoutLayer>(options.dropout)) {}
 
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     const at::Tensor& x = inputs[0];
-    const at::Tensor y = x + attn_dropout_->forward(attn_->forward(ln_1_->forward(x), inputs));
+    std::vector<at::Tensor> to_attention = inputs;
+    to_attention[0] = ln_1_->forward(x);
+    const at::Tensor y = x + attn_dropout_->forward(attn_->Run(to_attention));
     return y + mlp_dropout_->forward(mlp_->forward(ln_2_->forward(y)));
   }
 
  private:
-  Slot<Layer> ln_1_;
-  std::shared_ptr<Attention> attn_;
-  Slot<Layer> ln_2_;
-  std::shared_ptr<FeedForward> mlp_;
-  Slot<Layer> attn_dropout_, mlp_dropout_;
+  Slot<Layer> ln_1_, attn_, ln_2_, mlp_, attn_dropout_, mlp_dropout_;
 };
 
 // Everything up to the last norm: [B, T] -> [B, T, width].
@@ -97,12 +109,8 @@ class Transformer final : public torch::nn::Module {
       : context_(options.context),
         wte_(*this, "wte", std::make_shared<EmbeddingLayer>(options.vocab, options.width)),
         wpe_(*this, "wpe", std::make_shared<EmbeddingLayer>(options.context, options.width)) {
-    torch::nn::ModuleList list;
-    for (int64_t i = 0; i < options.layers; ++i) {
-      blocks_.push_back(std::make_shared<GptBlock>(options));
-      list->push_back(blocks_.back());
-    }
-    register_module("blocks", list);
+    blocks_ = register_module("blocks", std::make_shared<LayerList>());
+    for (int64_t i = 0; i < options.layers; ++i) blocks_->Add(std::make_shared<GptBlock>(options));
     ln_f_ = Slot<Layer>(*this, "ln_f", Norm(options));
     dropout_ = Slot<Layer>(*this, "dropout", std::make_shared<DropoutLayer>(options.dropout));
   }
@@ -112,7 +120,7 @@ class Transformer final : public torch::nn::Module {
     TORCH_CHECK_VALUE(tokens.size(1) <= context_, "model.max_seq_len: the model takes ", context_,
                       " tokens, but a sample has ", tokens.size(1));
     at::Tensor x = dropout_->forward(Embed(tokens) + wpe_->weight.slice(0, 0, tokens.size(1)));
-    for (const auto& block : blocks_) x = block->forward(x);
+    for (size_t layer = 0; layer < blocks_->size(); ++layer) x = (*blocks_)[layer].forward(x);
     return ln_f_->forward(x);
   }
 
@@ -123,7 +131,7 @@ class Transformer final : public torch::nn::Module {
     cache.BeginPass(x, tokens.size(1), lengths);
     const bool first = !cache.places().defined();
     x = x + (first ? wpe_->weight.slice(0, 0, tokens.size(1)) : wpe_->forward(cache.places()).unsqueeze(1));
-    for (size_t layer = 0; layer < blocks_.size(); ++layer) x = blocks_[layer]->Run(cache.Inputs(x, layer));
+    for (size_t layer = 0; layer < blocks_->size(); ++layer) x = (*blocks_)[layer].Run(cache.Inputs(x, layer));
     return ln_f_->forward(first ? LastOfEachRow(x, lengths) : x.squeeze(1));
   }
 
@@ -142,7 +150,7 @@ class Transformer final : public torch::nn::Module {
 
   int64_t context_;
   Slot<EmbeddingLayer> wte_, wpe_;
-  std::vector<std::shared_ptr<GptBlock>> blocks_;
+  std::shared_ptr<LayerList> blocks_;
   Slot<Layer> ln_f_, dropout_;
 };
 
@@ -164,7 +172,12 @@ class Gpt final : public LanguageModel {
   Outputs forward(const Batch& batch) override { return Head(transformer_->forward(batch.inputs)); }
 
   std::unique_ptr<DecoderCache> NewCache(int64_t rows, int64_t capacity) override {
-    return std::make_unique<AttentionCache>(cache_shape_, rows, capacity);
+    AttentionCache::Shape shape = cache_shape_;
+    const auto parts = FindLayers(*this, LayersOfType<ColwiseLinear>());
+    for (const auto& [name, part] : parts) {
+      if (absl::EndsWith(name, ".attn.qkv")) shape.heads = cache_shape_.heads / part->as<ColwiseLinear>()->ranks();
+    }
+    return std::make_unique<AttentionCache>(shape, rows, capacity);
   }
   at::Tensor NextLogits(const at::Tensor& tokens, absl::Span<const int64_t> lengths, DecoderCache* cache) override {
     if (cache == nullptr) return LanguageModel::NextLogits(tokens, lengths, nullptr);

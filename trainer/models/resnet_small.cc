@@ -64,14 +64,13 @@ class ResNetSmall final : public Classifier {
         relu_(*this, "relu", Relu()) {
     int64_t in = options.widths.front();
     for (size_t stage = 0; stage < options.widths.size(); ++stage) {
-      torch::nn::ModuleList blocks;
+      auto blocks = std::make_shared<LayerList>();
       for (int64_t i = 0; i < options.blocks; ++i) {
         const int64_t out = options.widths[stage];
-        blocks_.push_back(std::make_shared<BasicBlock>(in, out, stage > 0 && i == 0 ? 2 : 1));
-        blocks->push_back(blocks_.back());
+        blocks->Add(std::make_shared<BasicBlock>(in, out, stage > 0 && i == 0 ? 2 : 1));
         in = out;
       }
-      register_module(absl::StrCat("layer", stage + 1), blocks);
+      stages_.push_back(register_module(absl::StrCat("layer", stage + 1), blocks));
     }
     fc_ = Slot<Layer>(*this, "fc", std::make_shared<LinearLayer>(in, options.classes));
     flops_per_sample_ = 3 * ForwardFlops(options);
@@ -80,7 +79,9 @@ class ResNetSmall final : public Classifier {
  protected:
   at::Tensor Logits(const at::Tensor& inputs) override {
     at::Tensor x = relu_->forward(bn1_->forward(conv1_->forward(inputs)));
-    for (const auto& block : blocks_) x = block->forward(x);
+    for (const auto& blocks : stages_) {
+      for (size_t i = 0; i < blocks->size(); ++i) x = (*blocks)[i].forward(x);
+    }
     return fc_->forward(x.mean({2, 3}));
   }
 
@@ -102,7 +103,7 @@ class ResNetSmall final : public Classifier {
   }
 
   Slot<Layer> conv1_, bn1_, relu_, fc_;
-  std::vector<std::shared_ptr<BasicBlock>> blocks_;
+  std::vector<std::shared_ptr<LayerList>> stages_;
 };
 
 void CheckCount(const char* field, int64_t value) {

@@ -6,11 +6,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
+#include "trainer/layers/layer_selector.h"
 
 namespace composer {
 
@@ -41,11 +39,13 @@ struct FsdpOptions {
   // If false, nothing is prefetched and every collective is waited for where it starts (on a GPU: with the device).
   // Slower with the same bits, to tell a fault of the overlap from one of the model.
   bool overlap_communication = true;
-  bool sync_module_states = true;       // use rank 0's initial weights, not each rank's own
-  bool auto_wrap = true;                // false: only blocks that the model itself marks are units (Block::SetFsdpWrap)
-  std::vector<std::string> wrap_types;  // types of blocks ("GptBlock") that are units; empty: all
-  int64_t min_num_params = 0;           // a block with fewer parameters is not a unit of its own
-  bool verbose = false;                 // log the plan
+  bool sync_module_states = true;  // use rank 0's initial weights, not each rank's own
+  bool auto_wrap = true;           // false: only blocks that the model itself marks are units (Block::SetFsdpWrap)
+  LayerChoice wrap;                // blocks and layers that are units; empty: all blocks
+  int64_t min_num_params = 0;      // a block with fewer parameters is not a unit of its own
+  bool verbose = false;            // log the plan
+  // Layers whose parameters are float32 also while they are whole, whatever param_dtype is.
+  LayerChoice keep_fp32;
 };
 
 // MeshDegrees are the resolved degrees. ResolveDegrees computes them for world_size ranks, or returns kInvalidArgument

@@ -67,9 +67,9 @@ absl::Status ValidateElastic(const TrainerOptions& options) {
 
 absl::Status ValidateTensorParallel(const TrainerOptions& options) {
   if (options.tensor_parallel_degree <= 1) return absl::OkStatus();
-  if (!options.split_model)
+  if (!options.split_model && options.layer_plan.empty())
     return Bad("tensor_parallel_degree", options.tensor_parallel_degree,
-               "needs split_model: how the model is split over ranks");
+               "needs layer_plan or split_model: how the model is split over ranks");
   if (options.virtual_shards != 0)
     return absl::InvalidArgumentError(
         "determinism: elastic does not go with tensor_parallel_degree: sums inside a split matrix product depend on "

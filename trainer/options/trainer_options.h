@@ -33,6 +33,7 @@
 #include "trainer/options/ddp_options.h"
 #include "trainer/options/fsdp_options.h"
 #include "trainer/options/generate_options.h"
+#include "trainer/options/layer_plan.h"
 #include "trainer/options/prefetch_options.h"
 
 namespace composer {
@@ -136,6 +137,8 @@ struct TrainerOptions {
   // Makes an algorithm that a checkpoint names because it changed the model (Algorithm::required_on_load) and that
   // `algorithms` lacks. Null: such a checkpoint is an error.
   std::function<absl::StatusOr<std::unique_ptr<Algorithm>>(const AlgorithmOrigin&)> make_algorithm;
+  // For classes of layers that algorithms do not know; see Surgery (algorithms/surgery/surgery.h).
+  std::vector<LayerPolicy> layer_policies;
   EngineOptions engine;  // algorithm_passes, log_traces
   std::vector<std::unique_ptr<Callback>> callbacks;
   std::vector<GenerateCallback> generate;  // texts to log at intervals; the model must be a CausalDecoder
@@ -159,6 +162,7 @@ struct TrainerOptions {
   std::string visible_devices;   // CUDA_VISIBLE_DEVICES, to find the GPU in the driver's list; "": all
   at::Device device = at::kCPU;  // the model is moved there before the optimizer is made
   Precision precision = Precision::kFp32;
+  LayerChoice keep_in_fp32;                  // layers that compute in float32 with any precision (init/keep_fp32.h)
   int64_t device_train_microbatch_size = 0;  // samples; 0: the whole rank batch; kAutoMicrobatch
   bool accumulate_train_batch_on_tokens = false;
   int64_t train_metrics_interval = 1;  // batches between computations of the train metrics; 0: never
@@ -181,10 +185,13 @@ struct TrainerOptions {
   std::optional<FsdpOptions> fsdp;
 
   // Tensor parallelism: this many neighbouring ranks share each matrix product and see the same samples; the rest of
-  // the mesh is data parallel, by fsdp. More than 1 requires split_model, which makes this rank's part of the model,
-  // with the values of the whole model where it has some (MakeTensorParallelGpt, say). A model from make_model has none
-  // yet; the trainer then gives each part its values, from one whole parameter at a time.
+  // the mesh is data parallel, by fsdp. More than 1 requires one of the two that follow. layer_plan names the Linear
+  // layers to split, of any model, also after surgery (parallel/tensor/layer_plan.h). split_model makes this rank's part
+  // of the model, with the values of the whole model where it has some (MakeTensorParallelGpt, say); it is used when the
+  // plan is empty. A model from make_model has no values yet; the trainer then gives each part its values, from one
+  // whole parameter at a time.
   int tensor_parallel_degree = 1;
+  LayerPlan layer_plan;
   std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)> split_model;
 
   // Coordinates saves and loads; required when there are several ranks. Its keys must be this trainer's own.

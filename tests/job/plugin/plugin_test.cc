@@ -164,6 +164,25 @@ TEST_F(PluginTest, DataComesFromPluginsPartByPart) {
   EXPECT_FALSE(shelf->List("").value().empty()) << "checkpoints went to the plugin's store";
 }
 
+TEST_F(PluginTest, ABuiltInAlgorithmReplacesItsLayersByItsPolicies) {
+  const auto trained = [&](const std::string& changes) {
+    absl::StatusOr<Job> job = Read(changes, "gains");
+    EXPECT_TRUE(job.ok()) << job.status();
+    EXPECT_TRUE(MakeDirs(job->run_folder).ok());
+    TrainerOptions options = BuildTrainerOptions(*std::move(job), {}).value();
+    options.max_duration = Time::Epochs(20);
+    auto trainer = Trainer::Create(std::move(options)).value();
+    const absl::Status fitted = trainer->Fit();
+    EXPECT_TRUE(fitted.ok()) << fitted;
+    const auto params = trainer->state().model->named_parameters();
+    return std::pair(params.keys()[0], params[0].value().item<double>());
+  };
+  EXPECT_EQ(trained("").first, "gain.factor");
+  const auto [name, factor] = trained("algorithms: {squeeze_excite: }\n");
+  EXPECT_EQ(name, "gain.gain.factor");
+  EXPECT_NEAR(factor, 2, 0.05) << "the slope is 3, and the replacement adds the input";
+}
+
 TEST_F(PluginTest, KeysOfPluginsAreCheckedLikeBuiltInOnes) {
   EXPECT_THAT(Error("model2: 1\n"), HasSubstr("job.yaml:9:1: model2: unknown key"));
   const struct {
@@ -306,12 +325,22 @@ TEST_F(PluginTest, RegistrationsThatFail) {
   EXPECT_THAT(Refusal(InMode("same_data")), HasSubstr("dataset `points`: registered twice"));
   EXPECT_THAT(Refusal(InMode("store_clash")), HasSubstr("store `s3`: that name is built in"));
   EXPECT_THAT(Refusal(InMode("bad_name")), HasSubstr("model `my model`: a name is"));
+  EXPECT_THAT(Refusal(InMode("same_policy")),
+              HasSubstr("layer policy `steady_gain`: already registered for squeeze_excite by plugin "));
+  EXPECT_THAT(Refusal(InMode("empty_policy")), HasSubstr("layer policy `empty`: registered without a function"));
   EXPECT_THAT(Refusal(InMode("no_reader")), HasSubstr("model `empty`: registered without a reader"));
   PluginRegistry registry;
   ASSERT_TRUE(LoadPlugin(dir_.Path("libgood.so"), registry).ok());
   const absl::Status again = LoadPlugin(Written(library_), registry);
   EXPECT_THAT(std::string(again.message()),
               HasSubstr(absl::StrCat("model `slope`: already registered by plugin ", dir_.Path("libgood.so"))));
+}
+
+TEST_F(PluginTest, APolicyForAnUnknownAlgorithmIsAnError) {
+  const std::string bytes = ReadFile(InMode("lost_policy")).value();
+  EXPECT_TRUE(AtomicWriteFile(dir_.Path("libgood.so"), bytes).ok());
+  EXPECT_THAT(Error(""), AllOf(HasSubstr("libgood.so: layer policy `steady_gain`: algorithm `squeeze_exite`"),
+                               HasSubstr("did you mean `squeeze_excite`?")));
 }
 
 TEST_F(PluginTest, ErrorsOfPluginsComeAloneAndWithTheirPlace) {

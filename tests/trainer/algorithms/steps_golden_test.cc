@@ -24,17 +24,20 @@ const Json& StepsGolden() {
 StepAlgorithm AlgorithmOf(const Json& run) {
   const Json& arguments = run["arguments"];
   StepAlgorithm algorithm;
-  if (run["kind"] == "gradient_clipping") {
-    const std::string type = arguments["clipping_type"];
+  const bool clips = run["kind"] == "gradient_clipping";
+  if (clips || run.contains("clipping")) {
+    const Json clipping = clips ? arguments : run["clipping"];
+    const std::string type = clipping["clipping_type"];
     algorithm.clipping = type == "norm"    ? ClippingType::kNorm
                          : type == "value" ? ClippingType::kValue
                                            : ClippingType::kAdaptive;
-    algorithm.threshold = arguments["clipping_threshold"];
-  } else if (run["kind"] == "sam") {
+    algorithm.threshold = clipping["clipping_threshold"];
+  }
+  if (run["kind"] == "sam") {
     algorithm.sam = SamOptions{.rho = arguments["rho"], .interval = arguments.value("interval", 1)};
   } else if (run["kind"] == "label_smoothing") {
     algorithm.label_smoothing = arguments["smoothing"].get<double>();
-  } else {
+  } else if (!clips) {
     algorithm.lbfgs = LbfgsOptions{.max_iter = arguments["max_iter"],
                                    .history_size = arguments.value("history_size", 100),
                                    .strong_wolfe = arguments.contains("line_search_fn")};

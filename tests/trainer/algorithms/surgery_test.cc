@@ -192,6 +192,10 @@ TEST(ReplacedLayers, AreTrainedOrRefused) {
       AddCallback(options, {Event::kInit}, [&](State& state) { replace(*state.model); });
       return options;
     });
+    if (!mesh.strategy) {
+      ExpectSameBits(late, trained);
+      continue;
+    }
     EXPECT_EQ(late.status.code(), absl::StatusCode::kInvalidArgument) << late.status;
     EXPECT_THAT(late.status.message(),
                 HasSubstr("parameter layers.0.weight was replaced after the optimizer was made"));

@@ -67,7 +67,7 @@ TEST(Block, InnerMayBeCalledAgainLater) {
   block.forward(torch::ones({}));
   EXPECT_EQ(first->last[0]({torch::ones({})}).item<double>(), 2) << "what lies below the first wrapper";
   EXPECT_EQ(second->last[0]({torch::ones({})}).item<double>(), 12) << "what lies below the second";
-  EXPECT_EQ(&first->last[0].block(), &block);
+  EXPECT_EQ(&first->last[0].module(), &block);
 }
 
 TEST(Block, CanBePutIntoASequential) {

@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include "trainer/layers/layer_list.h"
+#include "trainer/layers/layer_policy.h"
 #include "trainer/layers/torch_layers.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/mlp.h"
@@ -109,6 +110,80 @@ TEST(FindLayers, ByTypeNameAndPredicate) {
               ElementsAre("transformer.blocks.0.attn.qkv", "transformer.blocks.1.attn.qkv"));
   EXPECT_THAT(names(LayersOfType<torch::nn::Conv2dImpl>()), IsEmpty());
   EXPECT_EQ(FindLayers(*MakeResNetSmall({}), LayersOfType<torch::nn::Conv2dImpl>()).size(), 9u);
+}
+
+LayerNames ChosenOf(const torch::nn::Module& model, const LayerChoice& choice) {
+  LayerNames names;
+  const NamedModules chosen = ChooseLayers(model, choice).value();
+  for (const auto& [name, module] : chosen) names.push_back(name);
+  return names;
+}
+
+TEST(ChooseLayers, ByTypePatternAndPredicateAtOnce) {
+  const auto gpt = MakeGpt({.layers = 2, .heads = 2, .width = 8, .context = 4, .vocab = 11});
+  EXPECT_THAT(ChosenOf(*gpt, {{"GptBlock"}, nullptr}), ElementsAre("transformer.blocks.0", "transformer.blocks.1"));
+  EXPECT_THAT(ChosenOf(*gpt, {{"Attention", "*.1.mlp"}, LayersNamed("transformer.ln_f")}),
+              ElementsAre("transformer.blocks.0.attn", "transformer.blocks.1.attn", "transformer.blocks.1.mlp",
+                          "transformer.ln_f"));
+  EXPECT_EQ(ChosenOf(*gpt, {{"LayerNorm"}, nullptr}).size(), 5u);
+  EXPECT_THAT(ChosenOf(*gpt, {}), IsEmpty());
+  const SharingNet net;
+  EXPECT_THAT(ChosenOf(net, {{"Linear"}, nullptr}), ElementsAre("first", "loose")) << "each once";
+}
+
+TEST(ChooseLayers, AnErrorHasTheNearestTypeOrName) {
+  const auto gpt = MakeGpt({.layers = 1, .heads = 2, .width = 8, .context = 4, .vocab = 11});
+  const auto error = [&](const LayerChoice& choice) {
+    return std::string(ChooseLayers(*gpt, choice).status().message());
+  };
+  EXPECT_THAT(error({{"GptBlock", "GptBlok"}, nullptr}),
+              HasSubstr("`GptBlok` chooses no layer of Gpt (did you mean `GptBlock`?): it is neither a type, of which "
+                        "there are Attention, DotProductAttention, Dropout, "));
+  EXPECT_THAT(error({{"transformer.wteX"}, nullptr}), HasSubstr("did you mean `transformer.wte`?"));
+  EXPECT_THAT(error({{}, LayersNamed("none")}), HasSubstr("the predicate chooses no layer of Gpt"));
+}
+
+TEST(ReplaceLayers, BlocksAttentionAndFeedForwardOfGptAndBlocksOfResNet) {
+  const auto gpt = MakeGpt({.layers = 2, .heads = 2, .width = 8, .context = 4, .vocab = 11});
+  gpt->eval();
+  Batch batch;
+  batch.inputs = torch::zeros({1, 4}, torch::kLong);
+  const auto silenced = [&](const LayerNames& names) {
+    EXPECT_EQ(ReplaceLayers(*gpt, ReplaceNamed(names, std::make_shared<ScaledLayer>(0))), names);
+    return gpt->forward(batch).tensor().clone();
+  };
+  const at::Tensor before = gpt->forward(batch).tensor().clone();
+  const at::Tensor without_attention = silenced({"transformer.blocks.1.attn"});
+  EXPECT_FALSE(torch::equal(before, without_attention));
+  const at::Tensor without_both = silenced({"transformer.blocks.1.mlp"});
+  EXPECT_FALSE(torch::equal(without_attention, without_both));
+  // A block without both parts hands its input on.
+  EXPECT_EQ(ReplaceLayers(*gpt, ReplaceNamed({"transformer.blocks.1"}, std::make_shared<ScaledLayer>(1))).size(), 1u);
+  EXPECT_TRUE(torch::equal(gpt->forward(batch), without_both));
+  const auto resnet = MakeResNetSmall({.classes = 4, .widths = {8}, .stem_stride = 1, .image_size = 8});
+  EXPECT_THAT(ReplaceLayers(*resnet, ReplaceNamed({"layer1.0"}, std::make_shared<ScaledLayer>(0))),
+              ElementsAre("layer1.0"));
+}
+
+LayerPolicy ScaleNorms(double factor) {
+  return MakeLayerPolicy<LayerNormLayer, ScaledLayer>(
+      "any", "scaled", [factor](const std::string& name, const std::shared_ptr<LayerNormLayer>& norm) {
+        return name == "transformer.ln_f" ? nullptr : std::make_shared<ScaledLayer>(factor, norm);
+      });
+}
+
+TEST(LayerPolicies, TheFirstThatReplacesWinsAndWhatItMadeIsLeft) {
+  const auto gpt = MakeGpt({.layers = 1, .heads = 2, .width = 8, .context = 4, .vocab = 11});
+  const ReplacementPolicy own = [](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
+    const bool is_norm = dynamic_cast<const LayerNormLayer*>(module.get()) != nullptr;
+    return is_norm ? std::make_shared<LinearLayer>(8, 8) : nullptr;
+  };
+  const std::vector<LayerPolicy> policies = {ScaleNorms(2), ScaleNorms(3)};
+  EXPECT_THAT(ReplaceLayers(*gpt, policies, own),
+              ElementsAre("transformer.blocks.0.ln_1", "transformer.blocks.0.ln_2", "transformer.ln_f"));
+  EXPECT_EQ(gpt->named_parameters().keys()[2], "transformer.blocks.0.ln_1.inner.weight");
+  EXPECT_TRUE(gpt->named_parameters().contains("transformer.ln_f.bias"));
+  EXPECT_THAT(ReplaceLayers(*gpt, policies, own), IsEmpty()) << "neither what they made nor what is in it";
 }
 
 TEST(ReplaceLayers, WrapsALayerAndDoesNotAskForWhatIsInsideTheWrapper) {

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "trainer/layers/layer_list.h"
+#include "trainer/models/gpt.h"
+#include "trainer/models/mlp.h"
 #include "trainer/parallel/activations/wrap_activations.h"
 
 namespace composer {
@@ -12,23 +15,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-TEST(ChooseBlocks, ByPlaceOrByType) {
-  const std::vector<std::string> types = {"Attention", "Mlp", "Attention", "Mlp", "Head"};
-  const struct {
-    BlockChoice choice;
-    std::vector<size_t> chosen;
-  } cases[] = {
-      {{0, {}}, {}},  {{1, {}}, {0, 1, 2, 3, 4}}, {{2, {}}, {0, 2, 4}},
-      {{9, {}}, {0}}, {{0, {"Mlp"}}, {1, 3}},     {{0, {"Head", "Attention"}}, {0, 2, 4}},
-  };
-  for (const auto& [choice, chosen] : cases) EXPECT_EQ(*ChooseBlocks(choice, types), chosen);
-}
-
-TEST(ChooseBlocks, NamesTheTypesThereAre) {
-  const auto chosen = ChooseBlocks({0, {"Atention"}}, {"Mlp", "Attention", "Mlp"});
-  EXPECT_EQ(chosen.status().message(), "the model has no block of type Atention; it has Attention, Mlp");
-}
 
 class Cell final : public Block {
  public:
@@ -53,7 +39,7 @@ TEST(WrapActivations, WrapsWhatIsChosenAndSaysSo) {
   ActivationOptions options;
   EXPECT_EQ(*WrapActivations(net, options, at::kCPU), "");
   EXPECT_FALSE(net.cells[0]->is_wrapped());
-  EXPECT_EQ(BlockType(*net.cells[0]), "Cell");
+  EXPECT_THAT(TypesOf(*net.cells[0]), ElementsAre("Cell"));
   options.checkpoint.every = 2;
   EXPECT_EQ(*WrapActivations(net, options, at::kCPU), "activation checkpointing: 2 of 3 blocks");
   at::Tensor x = torch::ones({2}).requires_grad_();
@@ -62,6 +48,63 @@ TEST(WrapActivations, WrapsWhatIsChosenAndSaysSo) {
   EXPECT_EQ(net.cells[0]->calls, 2);
   EXPECT_EQ(net.cells[1]->calls, 1);
   EXPECT_EQ(net.cells[2]->calls, 2);
+}
+
+TEST(WrapActivations, ChoosesByTypeAndNameAlsoWhatKnowsNothingOfBlocks) {
+  const auto wrapped = [](ActivationOptions options) {
+    const auto mlp = MakeMlp({8, 16, 16, 4});
+    return *WrapActivations(*mlp, options, at::kCPU);
+  };
+  EXPECT_EQ(wrapped({.checkpoint = {0, {{"Linear"}, nullptr}}}), "activation checkpointing: 3 of 3 layers");
+  EXPECT_EQ(wrapped({.checkpoint = {2, {{"Linear"}, nullptr}}}), "activation checkpointing: 2 of 3 layers");
+  EXPECT_EQ(wrapped({.checkpoint = {1, {{"layers.1", "ReLU"}, nullptr}}}), "activation checkpointing: 2 of 2 layers");
+  CellNet net;
+  ActivationOptions one;
+  one.checkpoint.layers.texts = {"cell1"};
+  EXPECT_EQ(*WrapActivations(net, one, at::kCPU), "activation checkpointing: 1 of 1 layers");
+  EXPECT_FALSE(net.cells[0]->is_wrapped());
+  EXPECT_TRUE(net.cells[1]->is_wrapped());
+}
+
+// Counts its calls; knows nothing of blocks.
+class CountedLayer final : public torch::nn::Module, public Layer {
+ public:
+  int calls = 0;
+  at::Tensor forward(const at::Tensor& x) override {
+    ++calls;
+    return (x * weight_).exp();
+  }
+
+ private:
+  at::Tensor weight_ = register_parameter("weight", torch::full({}, 0.5));
+};
+
+TEST(WrapActivations, ALayerInASlotRunsAgainInBackward) {
+  LayerSequence net({std::make_shared<CountedLayer>(), std::make_shared<CountedLayer>()});
+  const auto counted = [&](const char* name) { return net.named_children()[name]->as<CountedLayer>(); };
+  const at::Tensor x = torch::full({3}, 0.25);
+  net.forward(x).sum().backward();
+  const at::Tensor expected = net.named_parameters()["0.weight"].grad().clone();
+  net.zero_grad();
+  ActivationOptions options;
+  options.checkpoint.layers.texts = {"0"};
+  ASSERT_TRUE(WrapActivations(net, options, at::kCPU).ok());
+  net.forward(x).sum().backward();
+  EXPECT_EQ(counted("0")->calls, 3);
+  EXPECT_EQ(counted("1")->calls, 2);
+  EXPECT_TRUE(torch::equal(net.named_parameters()["0.weight"].grad(), expected));
+}
+
+TEST(WrapActivations, NamesWhatCannotBeChosen) {
+  const auto error = [](const torch::nn::Module& model, std::string text) {
+    return std::string(CandidatesOf(model, {0, {{std::move(text)}, nullptr}}).status().message());
+  };
+  const auto gpt = MakeGpt({.layers = 1, .heads = 1, .width = 4, .context = 4, .vocab = 5});
+  EXPECT_THAT(error(*gpt, "Atention"), HasSubstr("`Atention` chooses no layer of Gpt (did you mean `Attention`?)"));
+  EXPECT_THAT(error(*gpt, "transformer.wpe"), HasSubstr("the layer around it uses more of it than its forward"));
+  EXPECT_THAT(error(*gpt, "*.core"), HasSubstr("layer transformer.blocks.0.attn.core (composer::DotProductAttention) "
+                                               "cannot be: it is neither a Block"));
+  EXPECT_THAT(error(*gpt, "transformer"), HasSubstr("it is neither a Block"));
 }
 
 TEST(WrapActivations, OffloadOnACpuSaysThatItDoesNothing) {

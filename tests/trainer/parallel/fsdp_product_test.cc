@@ -71,11 +71,11 @@ FsdpOptions FsdpOf(const ProductCell& cell) {
 // Same as WrapActivations, except that tensors on a CPU are moved, too.
 void WrapBlocks(const ProductCell& cell, Model& model) {
   InstallSavedTensorHooks();
-  for (Block* block : BlocksOf(model)) {
-    if (cell[ProductCell::kCheckpoint] == 1) block->Wrap(std::make_shared<ActivationCheckpoint>());
+  for (const auto& block : BlocksOf(model)) {
+    if (cell[ProductCell::kCheckpoint] == 1) WrapLayer(*block, std::make_shared<ActivationCheckpoint>());
     if (cell[ProductCell::kActivationOffload] == 1)
-      block->Wrap(
-          std::make_shared<ActivationOffload>(*block, ActivationOffload::Options{.min_bytes = 0, .copy_on_cpu = true}));
+      WrapLayer(*block, std::make_shared<ActivationOffload>(
+                            *block, ActivationOffload::Options{.min_bytes = 0, .copy_on_cpu = true}));
   }
 }
 

@@ -20,6 +20,7 @@ struct Spread {
   int tensor = 1;
   int replicate = 1;
   bool bf16 = false;  // bfloat16 parameters while they are whole
+  bool plan = false;  // split by a plan of layers
 };
 
 struct Generated {
@@ -41,6 +42,12 @@ class GenerateOnRanks : public testing::Test {
     options.split_model = [gpt = golden_.options](const Model& whole, Communicator& group) {
       return MakeTensorParallelGpt(gpt, whole, group);
     };
+    if (mesh.plan) {
+      options.layer_plan = {{"*.attn.qkv", ParallelStyle::kColwise},
+                            {"*.attn.proj", ParallelStyle::kRowwise},
+                            {"*.mlp.fc", ParallelStyle::kColwise},
+                            {"*.mlp.proj", ParallelStyle::kRowwise}};
+    }
     if (mesh.strategy) {
       options.fsdp.emplace().strategy = *mesh.strategy;
       options.fsdp->data_parallel_replicate_degree = mesh.replicate;
@@ -110,10 +117,15 @@ TEST_F(GenerateOnRanks, HybridAndTensorParallelGiveTheSame) {
     Spread mesh;
     int ranks;
   };
-  const Row rows[] = {{{"HYBRID_SHARD", kFull, 1, 2}, 4},         {{"tensor", std::nullopt, 2}, 2},
-                      {{"tensor 4", std::nullopt, 4}, 4},         {{"tensor x DDP", std::nullopt, 2}, 4},
-                      {{"tensor x FULL_SHARD", kFull, 2}, 4},     {{"tensor x SHARD_GRAD_OP", kGradOp, 2}, 4},
-                      {{"tensor x FULL_SHARD of 3", kFull, 2}, 6}};
+  const Row rows[] = {{{"HYBRID_SHARD", kFull, 1, 2}, 4},
+                      {{"tensor", std::nullopt, 2}, 2},
+                      {{"tensor 4", std::nullopt, 4}, 4},
+                      {{"tensor x DDP", std::nullopt, 2}, 4},
+                      {{"tensor x FULL_SHARD", kFull, 2}, 4},
+                      {{"tensor x SHARD_GRAD_OP", kGradOp, 2}, 4},
+                      {{"tensor x FULL_SHARD of 3", kFull, 2}, 6},
+                      {{"plan", std::nullopt, 2, 1, false, true}, 2},
+                      {{"plan x FULL_SHARD", kFull, 2, 1, false, true}, 4}};
   for (const Row& row : rows) {
     for (const bool cache : {true, false}) {
       GenerateOptions options;

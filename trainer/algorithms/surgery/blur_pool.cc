@@ -65,7 +65,7 @@ absl::Status BlurPool::ChangeModel(Model& model, const ModelContext& context) {
   absl::flat_hash_set<const torch::nn::Module*> done;
   for (const auto& [name, blurred] : FindLayers(model, LayersOfType<BlurConv2d>()))
     done.insert(blurred->named_children()["conv"].get());
-  ReplaceLayers(model, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
+  ReplaceLayersOf(model, context, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
     std::shared_ptr<torch::nn::Module> replacement;
     if (const auto* pool = module->as<torch::nn::MaxPool2dImpl>(); pool != nullptr && options_.replace_maxpools)
       replacement = std::make_shared<BlurMaxPool2d>(pool->options);

@@ -43,7 +43,7 @@ absl::Status SqueezeExcite::ChangeModel(Model& model, const ModelContext& contex
   absl::flat_hash_set<const torch::nn::Module*> done;
   for (const auto& [name, changed] : FindLayers(model, LayersOfType<SqueezeExciteConv2d>()))
     done.insert(changed->named_children()["conv"].get());
-  ReplaceLayers(model, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
+  ReplaceLayersOf(model, context, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
     const auto* conv = module->as<torch::nn::Conv2dImpl>();
     const bool replaced = conv != nullptr && !done.contains(conv) &&
                           std::min(conv->options.in_channels(), conv->options.out_channels()) >= options_.min_channels;

@@ -8,10 +8,23 @@
 
 namespace composer {
 
+void Surgery::ReplaceLayersOf(Model& model, const ModelContext& context, const ReplacementPolicy& own) {
+  policies_.clear();
+  for (const LayerPolicy& policy : context.policies) {
+    if (policy.algorithm == origin().key || policy.algorithm == name()) policies_.push_back(policy);
+  }
+  ReplaceLayers(model, policies_, own);
+}
+
 absl::Status Surgery::Apply(Event event, State& state, Logger& logger) {
   Hyperparameters numbers;
   size_t all = 0;
-  for (const auto& [kind, count] : LayersOf(*state.model)) {
+  std::vector<std::pair<std::string, size_t>> counts = LayersOf(*state.model);
+  for (const LayerPolicy& policy : policies_) {
+    counts.emplace_back(absl::StrCat(policy.algorithm, "/num_", policy.name, "_layers"),
+                        FindLayers(*state.model, policy.made).size());
+  }
+  for (const auto& [kind, count] : counts) {
     numbers.emplace_back(kind, absl::StrCat(count));
     all += count;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/core/callback.h"
+#include "trainer/layers/layer_policy.h"
 
 namespace composer {
 
@@ -20,8 +21,14 @@ class Surgery : public Algorithm {
   bool required_on_load() const final { return true; }
 
  protected:
+  // Replaces layers by the policies that the run has for this algorithm, and others by `own` (layers/layer_policy.h).
+  // What the policies made is counted at INIT as <algorithm>/num_<policy>_layers.
+  void ReplaceLayersOf(Model& model, const ModelContext& context, const ReplacementPolicy& own);
   // Returns the numbers of layers in a changed model, by kind: ("blurpool/num_blurconv_layers", 2).
   virtual std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const = 0;
+
+ private:
+  std::vector<LayerPolicy> policies_;
 };
 
 }  // namespace composer

@@ -37,7 +37,7 @@ struct AllRecomputed {};
 // saved them stay valid.
 class KeptBuffers {
  public:
-  explicit KeptBuffers(const Block& block) {
+  explicit KeptBuffers(const torch::nn::Module& block) {
     if (!block.is_training()) return;
     buffers_ = block.buffers();
     for (const at::Tensor& buffer : buffers_) values_.push_back(buffer.detach().clone());
@@ -81,21 +81,21 @@ class CheckpointedCall final : public std::enable_shared_from_this<CheckpointedC
   at::Tensor Take(const Place& place) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!place.value.defined()) Recompute();
-    TORCH_CHECK(place.value.defined(), "activation checkpointing: block ", inner_.block().name(), " saved ",
+    TORCH_CHECK(place.value.defined(), "activation checkpointing: block ", inner_.module().name(), " saved ",
                 saved_.size(), " tensors in the forward, but number ", place.index,
                 " was not saved when it ran again: it must do the same for the same inputs");
     TORCH_CHECK(place.value._version() == place.version, "activation checkpointing: a tensor that block ",
-                inner_.block().name(), " saved for backward was changed in place afterwards");
+                inner_.module().name(), " saved for backward was changed in place afterwards");
     return place.value;
   }
 
   // Called when the second run saves its tensor number `index`.
   void Fill(size_t index, const at::Tensor& tensor) {
-    TORCH_CHECK(index < saved_.size(), "activation checkpointing: block ", inner_.block().name(), " saved ",
+    TORCH_CHECK(index < saved_.size(), "activation checkpointing: block ", inner_.module().name(), " saved ",
                 saved_.size(), " tensors in the forward, but more when it ran again");
     const Saved& saved = saved_[index];
     TORCH_CHECK(tensor.sizes() == at::IntArrayRef(saved.sizes) && tensor.scalar_type() == saved.dtype,
-                "activation checkpointing: block ", inner_.block().name(), " saved a ", saved.dtype,
+                "activation checkpointing: block ", inner_.module().name(), " saved a ", saved.dtype,
                 at::IntArrayRef(saved.sizes), " as its tensor ", index, " in the forward, but a ", tensor.scalar_type(),
                 tensor.sizes(), " when it ran again");
     if (const std::shared_ptr<Place> place = saved.place.lock()) {
@@ -177,7 +177,7 @@ void CheckpointedCall::Recompute() {
     inputs.push_back(input.defined() ? input.detach().set_requires_grad(needs_grad_[i]) : at::Tensor());
   }
   const ForwardConditionsScope conditions(conditions_);
-  const KeptBuffers buffers(inner_.block());
+  const KeptBuffers buffers(inner_.module());
   RecomputePolicy policy(*this);
   const SavedTensorScope scope(policy);
   try {

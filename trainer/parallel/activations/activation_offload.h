@@ -26,8 +26,8 @@ class ActivationOffload final : public BlockWrapper {
     bool copy_on_cpu = false;      // copy tensors on a CPU, too, to test what a GPU does
   };
   // Each block needs an object of its own. The block must outlive its calls.
-  explicit ActivationOffload(Block& block) : ActivationOffload(block, Options()) {}
-  ActivationOffload(Block& block, Options options) : block_(block), options_(options) {}
+  explicit ActivationOffload(torch::nn::Module& block) : ActivationOffload(block, Options()) {}
+  ActivationOffload(torch::nn::Module& block, Options options) : block_(block), options_(options) {}
   at::Tensor Run(const std::vector<at::Tensor>& inputs, const Inner& inner) override;
 
   // Counts says what was moved to the host and what stayed, since the object was made.
@@ -38,7 +38,7 @@ class ActivationOffload final : public BlockWrapper {
 
  private:
   class Policy;
-  Block& block_;
+  torch::nn::Module& block_;
   Options options_;
   Counts counts_;
 };

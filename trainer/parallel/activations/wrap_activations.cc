@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/activations/wrap_activations.h"
 
+#include <algorithm>
 #include <memory>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "trainer/parallel/activations/activation_checkpoint.h"
@@ -15,25 +15,24 @@ absl::StatusOr<std::string> WrapActivations(torch::nn::Module& model, const Acti
                                             at::Device device) {
   if (!options.checkpoint.any() && !options.cpu_offload) return std::string();
   InstallSavedTensorHooks();
-  const std::vector<Block*> blocks = BlocksOf(model);
-  if (blocks.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options.checkpoint.any() ? "activation_checkpointing" : "activation_cpu_offload", ": model ", model.name(),
-        " names no blocks: its repeated parts must derive from composer::Block (trainer/core/block.h)"));
+  const auto candidates = CandidatesOf(model, options.checkpoint);
+  if (!candidates.ok()) {
+    const char* const key = options.checkpoint.any() ? "activation_checkpointing" : "activation_cpu_offload";
+    return absl::InvalidArgumentError(absl::StrCat(key, ": ", candidates.status().message()));
   }
-  std::vector<std::string> types;
-  for (const Block* block : blocks) types.push_back(BlockType(*block));
-  const auto chosen = ChooseBlocks(options.checkpoint, types);
-  if (!chosen.ok())
-    return absl::InvalidArgumentError(absl::StrCat("activation_checkpointing: ", chosen.status().message()));
+  const char* const what = options.checkpoint.layers.empty() ? " blocks" : " layers";
   const auto checkpoint = std::make_shared<ActivationCheckpoint>();
-  for (const size_t i : *chosen) blocks[i]->Wrap(checkpoint);
-  std::string done = absl::StrCat("activation checkpointing: ", chosen->size(), " of ", blocks.size(), " blocks");
+  size_t wrapped = 0;
+  if (options.checkpoint.any()) {
+    const auto every = static_cast<size_t>(std::max(options.checkpoint.every, 1));
+    for (size_t i = 0; i < candidates->size(); i += every, ++wrapped) WrapLayer(*(*candidates)[i], checkpoint);
+  }
+  std::string done = absl::StrCat("activation checkpointing: ", wrapped, " of ", candidates->size(), what);
   if (!options.cpu_offload) return done;
   if (device.is_cpu())
     return absl::StrCat(done, "; activation_cpu_offload does nothing: on a CPU activations are in the host's memory");
-  for (Block* block : blocks) block->Wrap(std::make_shared<ActivationOffload>(*block));
-  return absl::StrCat(done, "; activations of ", blocks.size(), " blocks wait in the host's memory");
+  for (const auto& module : *candidates) WrapLayer(*module, std::make_shared<ActivationOffload>(*module));
+  return absl::StrCat(done, "; activations of ", candidates->size(), what, " wait in the host's memory");
 }
 
 }  // namespace composer

@@ -157,7 +157,7 @@ void Fsdp::OnGradient(size_t u, size_t s, size_t param) {
               "registering it there too");
   if (in_flight_ == &unit) FinishReduceInFlight();  // the root's reduce-scatter of the previous pass
   unit.shards[s]->TakeGradient(param);
-  if (unit.block == nullptr || unit.calls_pending > 0 || !unit.backward_begun) return;
+  if (unit.module == nullptr || unit.calls_pending > 0 || !unit.backward_begun) return;
   for (const auto& shard : unit.shards) {
     if (shard->trainable() && !shard->HasAllGradients()) return;
   }
@@ -277,7 +277,7 @@ void Fsdp::CheckSameOrder() {
 int64_t Fsdp::num_collectives_per_step() const {
   int64_t count = 0;
   for (const Unit& unit : units_) {
-    const int64_t gathers = unit.block == nullptr || keeps_whole() ? 1 : 2;
+    const int64_t gathers = unit.module == nullptr || keeps_whole() ? 1 : 2;
     for (const auto& shard : unit.shards) {
       count += shard->whole_bytes() > 0 ? gathers : 0;
       if (shard->trainable()) count += ranks_.replicate == nullptr ? 1 : 2;

@@ -1,5 +1,5 @@
 // Fsdp implements fully sharded data parallelism: parameters, gradients and optimizer state are spread over ranks; a
-// unit's parameters are whole only while it runs. Units are the model's outermost Blocks (core/block.h); everything
+// unit's parameters are whole only while it runs. Units are the model's outermost Blocks (core/block.h), or layers that are chosen; everything
 // outside of them is the root unit, which is whole from the beginning of a step's first forward pass to the end of its
 // last backward pass.
 //
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "trainer/core/block.h"
 #include "trainer/core/communicator.h"
 #include "trainer/core/gradient_sync.h"
@@ -93,7 +94,7 @@ class Fsdp final : public GradientSync, public ModelSharding {
   struct Hook;
   struct Unit {
     std::string name;
-    Block* block = nullptr;  // null: the root
+    std::shared_ptr<torch::nn::Module> module;  // null: the root
     std::vector<std::unique_ptr<FlatShard>> shards;
     bool all_trainable = true;
     // The state in this pass follows.
@@ -105,6 +106,7 @@ class Fsdp final : public GradientSync, public ModelSharding {
   static constexpr size_t kOwnTail = 4;
   using NamedParams = std::vector<std::pair<std::string, at::Tensor>>;
 
+  void FindKeptInFp32(const torch::nn::Module& model);
   void AddShards(Unit& unit, const NamedParams& params, const InitialWeights& weights);
   void InstallHooks();
 
@@ -147,6 +149,7 @@ class Fsdp final : public GradientSync, public ModelSharding {
   std::vector<std::shared_ptr<Wrapper>> wrappers_;  // for units_[1…]
   absl::flat_hash_map<const void*, Piece> pieces_;  // by the parameter's TensorImpl
   NamedParams named_;                               // under all of the model's names, also several for one tensor
+  absl::flat_hash_set<const void*> keeps_fp32_;     // TensorImpls
   std::vector<float> tail_;                         // the caller's tail and kOwnTail
   uint16_t last_unit_ = 0;                          // the number of the last shard made so far
 

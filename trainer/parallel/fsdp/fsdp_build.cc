@@ -46,13 +46,14 @@ Fsdp::Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& opti
       pass_order_(*ranks.world) {
   const torch::NoGradGuard no_grad;
   for (const auto& item : model.named_parameters()) named_.emplace_back(item.key(), item.value());
+  FindKeptInFp32(model);
   const InitialWeights weights(first, *ranks.world, options.sync_module_states);
   for (const ShardUnit& found : FindShardUnits(model, options)) {
     units_.emplace_back();
     units_.back().name = found.name;
-    units_.back().block = found.block;
+    units_.back().module = found.module;
     AddShards(units_.back(), found.params, weights);
-    if (found.block != nullptr) order_.push_back(units_.size() - 1);
+    if (found.module != nullptr) order_.push_back(units_.size() - 1);
   }
   place_.resize(units_.size());
   for (size_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
@@ -68,36 +69,48 @@ Fsdp::~Fsdp() {
   }
 }
 
+void Fsdp::FindKeptInFp32(const torch::nn::Module& model) {
+  if (options_.keep_fp32.empty()) return;
+  const absl::StatusOr<NamedModules> chosen = ChooseLayers(model, options_.keep_fp32);
+  TORCH_CHECK_VALUE(chosen.ok(), "keep_in_fp32: ", std::string(chosen.status().message()));
+  for (const auto& [name, module] : *chosen) {
+    for (const at::Tensor& param : module->parameters()) keeps_fp32_.insert(param.unsafeGetTensorImpl());
+  }
+}
+
 void Fsdp::AddShards(Unit& unit, const NamedParams& params, const InitialWeights& weights) {
-  const bool is_root = unit.block == nullptr;
+  const bool is_root = unit.module == nullptr;
   FlatShard::Options options;
   options.shard = ranks_.shard;
   options.replicate = ranks_.replicate;
-  options.param_dtype = options_.param_dtype;
   options.cpu_offload = options_.cpu_offload;
   options.overlap = options_.overlap_communication;
   options.pool = &pool_;
   options.weights = &weights;
   for (const bool trainable : {true, false}) {
-    // The groups are by dtype, in the order of their first parameter.
-    std::vector<std::pair<at::ScalarType, NamedParams>> by_dtype;
+    // The groups are by the dtypes of pieces and of whole parameters, in the order of their first parameter.
+    using Types = std::pair<at::ScalarType, at::ScalarType>;
+    std::vector<std::pair<Types, NamedParams>> by_dtype;
     for (const auto& item : params) {
       if (item.second.requires_grad() != trainable) continue;
       const at::ScalarType dtype = item.second.scalar_type();
-      auto group = std::find_if(by_dtype.begin(), by_dtype.end(), [&](const auto& g) { return g.first == dtype; });
-      if (group == by_dtype.end()) group = by_dtype.insert(by_dtype.end(), {dtype, {}});
+      const bool keeps = keeps_fp32_.contains(item.second.unsafeGetTensorImpl());
+      const Types types = {dtype, dtype == at::kDouble ? dtype : keeps ? at::kFloat : options_.param_dtype};
+      auto group = std::find_if(by_dtype.begin(), by_dtype.end(), [&](const auto& g) { return g.first == types; });
+      if (group == by_dtype.end()) group = by_dtype.insert(by_dtype.end(), {types, {}});
       group->second.push_back(item);
     }
-    if (is_root && trainable && by_dtype.empty()) by_dtype.push_back({at::kFloat, {}});  // this shard carries the tail
+    // Without parameters this shard carries the tail.
+    if (is_root && trainable && by_dtype.empty()) by_dtype.push_back({{at::kFloat, options_.param_dtype}, {}});
     for (size_t i = 0; i < by_dtype.size(); ++i) {
       const bool has_tail = is_root && trainable && i == 0;
       options.tail_length = has_tail ? static_cast<int64_t>(tail_.size()) : 0;
       options.reduce_dtype = is_root ? at::kFloat : options_.reduce_dtype;
-      if (by_dtype[i].first == at::kDouble) options.param_dtype = options.reduce_dtype = at::kDouble;
+      options.param_dtype = by_dtype[i].first.second;
+      if (options.param_dtype != options_.param_dtype) options.reduce_dtype = options.param_dtype;
       options.unit = last_unit_ = last_unit_ == UINT16_MAX ? 1 : last_unit_ + 1;
       unit.shards.push_back(std::make_unique<FlatShard>(by_dtype[i].second, trainable, options));
       unit.all_trainable = unit.all_trainable && trainable;
-      options.param_dtype = options_.param_dtype;
     }
   }
 }
@@ -116,9 +129,9 @@ void Fsdp::InstallHooks() {
         torch::autograd::impl::set_post_acc_grad_hooks(shard.params()[p], std::make_unique<Hook>(*this, u, s, p));
       }
     }
-    if (unit.block == nullptr) continue;
+    if (unit.module == nullptr) continue;
     wrappers_.push_back(std::make_shared<Wrapper>(*this, u));
-    unit.block->Wrap(wrappers_.back());
+    WrapLayer(*unit.module, wrappers_.back());
   }
 }
 

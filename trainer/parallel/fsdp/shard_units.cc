@@ -1,49 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/fsdp/shard_units.h"
 
-#include <algorithm>
-
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "trainer/options/activation_options.h"
+#include "trainer/core/block.h"
 
 namespace composer {
 namespace {
 
-bool IsChosen(const Block& block, const FsdpOptions& options) {
+using ChosenModules = absl::flat_hash_set<const torch::nn::Module*>;
+
+// Returns what the options name, which is nothing when all blocks are meant.
+ChosenModules Named(const torch::nn::Module& model, const FsdpOptions& options) {
+  ChosenModules named;
+  if (options.wrap.empty()) return named;
+  const absl::StatusOr<NamedModules> chosen = ChooseLayers(model, options.wrap);
+  TORCH_CHECK_VALUE(chosen.ok(), "fsdp auto_wrap: ", std::string(chosen.status().message()));
+  for (const auto& [name, module] : *chosen) {
+    const std::string why_not = WhyNotWrapped(*module);
+    TORCH_CHECK_VALUE(why_not.empty(), "fsdp auto_wrap: layer ", name, " (", module->name(),
+                      ") cannot be a unit: ", why_not);
+    named.insert(module.get());
+  }
+  return named;
+}
+
+bool IsUnit(const torch::nn::Module& module, const Block* block, const ChosenModules& named,
+            const FsdpOptions& options) {
+  const bool by_name = options.wrap.empty() ? block != nullptr : named.contains(&module);
+  if (!by_name && block == nullptr) return false;
   int64_t numel = 0;
-  for (const at::Tensor& param : block.parameters()) numel += param.numel();
+  for (const at::Tensor& param : module.parameters()) numel += param.numel();
   if (numel == 0) return false;
-  if (block.fsdp_wrap()) return *block.fsdp_wrap();
-  const std::vector<std::string>& types = options.wrap_types;
-  const bool by_type = types.empty() || std::find(types.begin(), types.end(), BlockType(block)) != types.end();
-  return options.auto_wrap && by_type && numel >= options.min_num_params;
+  if (block != nullptr && block->fsdp_wrap()) return *block->fsdp_wrap();
+  return options.auto_wrap && by_name && numel >= options.min_num_params;
 }
 
-void CheckTypes(torch::nn::Module& model, const FsdpOptions& options) {
-  if (options.wrap_types.empty()) return;
-  std::vector<std::string> types;
-  for (const Block* block : BlocksOf(model)) types.push_back(BlockType(*block));
-  TORCH_CHECK_VALUE(!types.empty(), "fsdp auto_wrap: the model names no blocks (trainer/core/block.h)");
-  const absl::Status status = ChooseBlocks({.types = options.wrap_types}, types).status();
-  TORCH_CHECK_VALUE(status.ok(), "fsdp auto_wrap: ", std::string(status.message()));
-}
-
-// Modules come depth first, so what lies in a block follows it.
+// Modules come depth first, so what lies in a unit follows it.
 std::vector<ShardUnit> RootAndBlocks(torch::nn::Module& model, const FsdpOptions& options) {
-  CheckTypes(model, options);
+  const ChosenModules named = Named(model, options);
   std::vector<ShardUnit> units(1);
   for (const auto& item : model.named_modules("", /*include_self=*/false)) {
     const bool inside = units.size() > 1 && absl::StartsWith(item.key(), absl::StrCat(units.back().name, "."));
-    auto* block = dynamic_cast<Block*>(item.value().get());
-    if (block == nullptr) continue;
-    TORCH_CHECK_VALUE(!inside || !block->fsdp_wrap().value_or(false), "fsdp: block ", item.key(),
+    const auto* block = dynamic_cast<const Block*>(item.value().get());
+    TORCH_CHECK_VALUE(!inside || block == nullptr || !block->fsdp_wrap().value_or(false), "fsdp: block ", item.key(),
                       " is marked as a unit of its own, but lies in block ", units.back().name,
                       ", which is one: a unit's parameters are gathered together; mark the outer one "
                       "SetFsdpWrap(false), or not the inner");
-    if (!inside && IsChosen(*block, options)) units.push_back({item.key(), block, {}});
+    if (!inside && IsUnit(*item.value(), block, named, options)) units.push_back({item.key(), item.value(), {}});
   }
   return units;
 }
@@ -54,7 +60,7 @@ std::vector<ShardUnit> FindShardUnits(torch::nn::Module& model, const FsdpOption
   std::vector<ShardUnit> units = RootAndBlocks(model, options);
   absl::flat_hash_map<const void*, size_t> unit_of;
   for (size_t u = 1; u < units.size(); ++u) {
-    for (const at::Tensor& param : units[u].block->parameters()) {
+    for (const at::Tensor& param : units[u].module->parameters()) {
       const auto [it, added] = unit_of.emplace(param.unsafeGetTensorImpl(), u);
       if (!added && it->second != u) it->second = 0;
     }

@@ -100,18 +100,19 @@ std::vector<at::Tensor> Replicated(const std::vector<at::Tensor>& params, Commun
   return ReplicatedFunction::apply(at::TensorList(params), &group);
 }
 
-TensorParallelLinear::TensorParallelLinear(int64_t in, int64_t out, int split, int groups, const Communicator& group)
+TensorParallelLinear::TensorParallelLinear(int64_t in, int64_t out, int split, int groups, const Communicator& group,
+                                           bool has_bias)
     : weight_split_{{out, in}, split, groups, group.world_size(), group.rank()} {
   const int64_t ranks = group.world_size(), whole = split == 0 ? out : in;
   TORCH_CHECK_VALUE(whole % (ranks * groups) == 0, "tensor parallelism: ", whole / groups,
                     " features do not split over tensor_parallel_degree ", ranks);
   weight = register_parameter("weight", torch::zeros(weight_split_.LocalShape()));
-  bias = register_parameter("bias", torch::zeros({split == 0 ? out / ranks : out}));
+  if (has_bias) bias = register_parameter("bias", torch::zeros({split == 0 ? out / ranks : out}));
 }
 
 std::vector<SplitParameter> TensorParallelLinear::SplitParameters() const {
   std::vector<SplitParameter> split = {{"weight", weight, weight_split_}};
-  if (weight_split_.dim == 0) {
+  if (weight_split_.dim == 0 && bias.defined()) {
     split.push_back({"bias", bias, weight_split_});
     split.back().split.shape = {weight_split_.shape[0]};
   }

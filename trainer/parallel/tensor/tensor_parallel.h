@@ -61,8 +61,8 @@ class TensorParallelLinear : public TensorParallelModule {
   at::Tensor weight, bias;
 
  protected:
-  // `split` is the dimension of weight that is split; 0 splits bias, too.
-  TensorParallelLinear(int64_t in, int64_t out, int split, int groups, const Communicator& group);
+  // `split` is the dimension of weight that is split; 0 splits bias, too, which stays undefined without has_bias.
+  TensorParallelLinear(int64_t in, int64_t out, int split, int groups, const Communicator& group, bool has_bias = true);
 
  private:
   TensorSplit weight_split_;

@@ -35,9 +35,9 @@ class AnyBlock final : public Block {
 };
 
 // Linear, norm, GELU, dropout, Linear, with a residual connection. A second input multiplies the norm's output.
-class Layer final : public Block {
+class DeepLayer final : public Block {
  public:
-  explicit Layer(int64_t width)
+  explicit DeepLayer(int64_t width)
       : fc_(register_module("fc", torch::nn::Linear(width, 2 * width))),
         norm_(register_module("norm", torch::nn::BatchNorm1d(2 * width))),
         proj_(register_module("proj", torch::nn::Linear(2 * width, width))) {}
@@ -62,7 +62,7 @@ class Layer final : public Block {
 struct Net {
   explicit Net(int num_layers, int64_t width = 8) {
     torch::manual_seed(3);
-    for (int i = 0; i < num_layers; ++i) layers.push_back(std::make_shared<Layer>(width));
+    for (int i = 0; i < num_layers; ++i) layers.push_back(std::make_shared<DeepLayer>(width));
   }
   at::Tensor Forward(at::Tensor x, const at::Tensor& gate = {}) const {
     for (const auto& layer : layers) x = layer->Run({x, gate});
@@ -84,7 +84,7 @@ struct Net {
     }
     return all;
   }
-  std::vector<std::shared_ptr<Layer>> layers;
+  std::vector<std::shared_ptr<DeepLayer>> layers;
 };
 
 void ExpectSame(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {

@@ -8,6 +8,9 @@
 
 #include <memory>
 
+#include "trainer/core/block.h"
+#include "trainer/models/mlp.h"
+
 namespace composer {
 namespace {
 
@@ -77,11 +80,27 @@ std::string Error(Stages& model, const FsdpOptions& options = {}) {
 TEST(ShardUnits, OfBlocksWithinBlocksTheOutermostThatIsChosen) {
   Stages model;
   EXPECT_THAT(Units(model), ElementsAre("", "stage", "leaf"));
-  EXPECT_THAT(Units(model, {.wrap_types = {"Leaf"}}), ElementsAre("", "stage.first", "stage.second", "leaf"));
-  EXPECT_THAT(Units(model, {.wrap_types = {"Stage"}}), ElementsAre("", "stage"));
-  EXPECT_THAT(Units(model, {.wrap_types = {"Stage", "Leaf"}}), ElementsAre("", "stage", "leaf"));
+  EXPECT_THAT(Units(model, {.wrap = {{"Leaf"}, nullptr}}), ElementsAre("", "stage.first", "stage.second", "leaf"));
+  EXPECT_THAT(Units(model, {.wrap = {{"Stage"}, nullptr}}), ElementsAre("", "stage"));
+  EXPECT_THAT(Units(model, {.wrap = {{"Stage", "Leaf"}, nullptr}}), ElementsAre("", "stage", "leaf"));
   EXPECT_THAT(Units(model, {.auto_wrap = false}), ElementsAre(""));
   EXPECT_THAT(Units(model, {.min_num_params = 20}), ElementsAre("", "stage"));
+}
+
+TEST(ShardUnits, LayersInSlotsAreChosenByTypeNameAndPredicate) {
+  const auto units = [](const LayerChoice& wrap, int64_t min_num_params = 0) {
+    const auto mlp = MakeMlp({8, 16, 16, 4});
+    std::vector<std::string> names;
+    for (const ShardUnit& unit : FindShardUnits(*mlp, {.wrap = wrap, .min_num_params = min_num_params}))
+      names.push_back(unit.name);
+    return names;
+  };
+  EXPECT_THAT(units({}), ElementsAre(""));
+  EXPECT_THAT(units({{"Linear"}, nullptr}), ElementsAre("", "layers.0", "layers.1", "layers.2"));
+  EXPECT_THAT(units({{"LinearLayer"}, nullptr}, 100), ElementsAre("", "layers.0", "layers.1"));
+  EXPECT_THAT(units({{"layers.[12]"}, nullptr}), ElementsAre("", "layers.1", "layers.2"));
+  EXPECT_THAT(units({{"layers.0"}, LayersNamed("*.2")}), ElementsAre("", "layers.0", "layers.2"));
+  EXPECT_THAT(units({{"activation", "layers.0"}, nullptr}), ElementsAre("", "layers.0")) << "it has no parameters";
 }
 
 TEST(ShardUnits, ABlocksOwnMarkGoesFirst) {
@@ -97,7 +116,10 @@ TEST(ShardUnits, ABlocksOwnMarkGoesFirst) {
 
 TEST(ShardUnits, MistakesAreNamed) {
   Stages model;
-  EXPECT_THAT(Error(model, {.wrap_types = {"Leav"}}), HasSubstr("no block of type Leav; it has Leaf, Stage"));
+  EXPECT_THAT(Error(model, {.wrap = {{"Leav"}, nullptr}}),
+              HasSubstr("fsdp auto_wrap: `Leav` chooses no layer of Stages (did you mean `Leaf`?)"));
+  EXPECT_THAT(Error(model, {.wrap = {{"head"}, nullptr}}),
+              HasSubstr("layer head (torch::nn::LinearImpl) cannot be a unit: it is neither a Block"));
   model.stage->first->SetFsdpWrap(true);
   EXPECT_THAT(Error(model), HasSubstr("block stage.first is marked as a unit of its own, but lies in block stage"));
 }

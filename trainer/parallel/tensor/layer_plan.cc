@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/parallel/tensor/layer_plan.h"
+
+#include <torch/torch.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "trainer/layers/replace_layers.h"
+#include "trainer/parallel/tensor/split_linear.h"
+
+namespace composer {
+namespace {
+
+using Module = torch::nn::Module;
+using torch::nn::LinearImpl;
+
+// A layer that the plan splits.
+struct PlannedLayer {
+  const LayerPlanRow* row;
+  const LinearImpl* linear;
+  LinearLayer::Division division;
+};
+using PlannedLayers = std::map<std::string, PlannedLayer>;  // by name
+
+std::string Row(const LayerPlanRow& row) {
+  return absl::StrCat("tp.layer_plan, `", row.layers, ": ", StyleName(row.style), "`: ");
+}
+
+void CheckDivision(const std::string& name, const PlannedLayer& layer, int ranks) {
+  const auto& options = layer.linear->options;
+  const bool rowwise = layer.row->style == ParallelStyle::kRowwise;
+  const int64_t features = rowwise ? options.in_features() : options.out_features() / layer.division.parts;
+  TORCH_CHECK_VALUE(features % ranks == 0, Row(*layer.row), "the ", features, rowwise ? " input" : " output",
+                    " features of layer ", name, layer.division.parts > 1 ? " (of each of its parts)" : "",
+                    " do not split over tensor_parallel_degree ", ranks);
+  TORCH_CHECK_VALUE(rowwise || layer.division.units % ranks == 0, Row(*layer.row), "the ", layer.division.units,
+                    " heads of layer ", name, " do not split over tensor_parallel_degree ", ranks);
+}
+
+PlannedLayer PlanLayer(const LayerPlanRow& row, const std::string& name, const Module& module) {
+  const auto* linear = dynamic_cast<const LinearImpl*>(&module);
+  TORCH_CHECK_VALUE(linear != nullptr, Row(row), "layer ", name, " is a ", module.name(),
+                    ", and a plan splits Linear layers only; name others, or leave out what put it there");
+  const auto* layer = dynamic_cast<const Layer*>(&module);
+  TORCH_CHECK_VALUE(layer != nullptr && layer->is_in_slot(), Row(row), "layer ", name, " (", module.name(),
+                    ") cannot be split: its model does not hold it in a Slot (trainer/layers/slot.h)");
+  const auto* divided = dynamic_cast<const LinearLayer*>(&module);
+  return {&row, linear, divided == nullptr ? LinearLayer::Division() : divided->division};
+}
+
+PlannedLayers LayersOf(const Module& model, const LayerPlan& plan, int ranks) {
+  PlannedLayers layers;
+  for (const LayerPlanRow& row : plan) {
+    const absl::StatusOr<NamedModules> chosen = ChooseLayers(model, {{row.layers}, nullptr});
+    TORCH_CHECK_VALUE(chosen.ok(), "tp.layer_plan: ", std::string(chosen.status().message()));
+    for (const auto& [name, module] : *chosen) {
+      const auto [place, is_new] = layers.try_emplace(name, PlanLayer(row, name, *module));
+      TORCH_CHECK_VALUE(is_new, Row(row), "layer ", name, " is also chosen by `", place->second.row->layers, "`");
+      CheckDivision(name, place->second, ranks);
+    }
+  }
+  return layers;
+}
+
+void CheckNotShared(const Module& model, const PlannedLayers& layers) {
+  absl::flat_hash_map<const void*, std::string> owner;
+  for (const auto& item : model.named_parameters()) {
+    const auto [first, is_new] = owner.try_emplace(item.value().unsafeGetTensorImpl(), item.key());
+    if (is_new) continue;
+    for (const auto& [name, layer] : layers) {
+      for (const std::string& param : {absl::StrCat(name, ".weight"), absl::StrCat(name, ".bias")}) {
+        TORCH_CHECK_VALUE(param != item.key() && param != first->second, Row(*layer.row), "layer ", name,
+                          " cannot be split: ", first->second, " and ", item.key(), " are one parameter");
+      }
+    }
+  }
+}
+
+// Follows the features through the layers with parameters, in the order of the model.
+class FeatureFlow {
+ public:
+  void Pass(const std::string& name, const PlannedLayer* layer) {
+    const bool takes_part = layer != nullptr && layer->row->style == ParallelStyle::kRowwise;
+    if (takes_part) {
+      const int64_t in = layer->linear->options.in_features();
+      TORCH_CHECK_VALUE(split_ == in, Row(*layer->row), "layer ", name, " takes a part of ", in,
+                        " features, but the layers before it give ",
+                        split_ == 0 ? "whole ones" : absl::StrCat("parts of ", split_).c_str(),
+                        ": it must follow a ColwiseParallel layer of as many");
+      split_ = 0;
+      return;
+    }
+    if (layer == nullptr || layer->row->style == ParallelStyle::kGatherColwise) {
+      TORCH_CHECK_VALUE(split_ == 0, Row(*splitter_->row), "layer ", name, " would get a part of the ", split_,
+                        " features of ", splitter_name_, ": name it in the plan, or one before it RowwiseParallel");
+      return;
+    }
+    const int64_t out = layer->linear->options.out_features() / layer->division.parts;
+    TORCH_CHECK_VALUE(split_ == 0 || split_ == out, Row(*layer->row), "layer ", name, " gives parts of ", out,
+                      " features next to parts of ", split_, " of ", splitter_name_);
+    split_ = out;
+    splitter_ = layer;
+    splitter_name_ = name;
+  }
+  void End() const {
+    TORCH_CHECK_VALUE(split_ == 0, Row(*splitter_->row), "the ", split_, " features of ", splitter_name_,
+                      " stay apart: a RowwiseParallel layer must follow, or choose GatherColwiseParallel");
+  }
+
+ private:
+  int64_t split_ = 0;  // the features of which each rank has a part; 0: whole
+  const PlannedLayer* splitter_ = nullptr;
+  std::string splitter_name_;
+};
+
+void CheckFlow(const Module& model, const PlannedLayers& layers) {
+  FeatureFlow flow;
+  for (const auto& item : model.named_modules("", /*include_self=*/false)) {
+    if (item.value()->parameters(/*recurse=*/false).empty()) continue;
+    const auto layer = layers.find(item.key());
+    flow.Pass(item.key(), layer == layers.end() ? nullptr : &layer->second);
+  }
+  flow.End();
+}
+
+}  // namespace
+
+void SplitByPlan(Module& model, const LayerPlan& plan, Communicator& group) {
+  const PlannedLayers layers = LayersOf(model, plan, group.world_size());
+  CheckNotShared(model, layers);
+  CheckFlow(model, layers);
+  ReplaceLayers(model, [&](const std::string& name, const std::shared_ptr<Module>&) {
+    const auto found = layers.find(name);
+    std::shared_ptr<Module> part;
+    if (found == layers.end()) return part;
+    const auto& [row, linear, division] = found->second;
+    if (row->style == ParallelStyle::kRowwise) {
+      part = std::make_shared<RowwiseLinear>(*linear, group);
+    } else {
+      part = std::make_shared<ColwiseLinear>(*linear, division, row->style == ParallelStyle::kGatherColwise, group);
+    }
+    return part;
+  });
+}
+
+}  // namespace composer
