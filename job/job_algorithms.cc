@@ -6,11 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "config/yaml.h"
+#include "job/algorithms/algorithm_rows.h"
 #include "job/config_values.h"
 #include "job/named_reader.h"
 #include "job/plugin/job_time.h"
-#include "trainer/algorithms/augment/label_smoothing.h"
-#include "trainer/algorithms/augment/mixup.h"
 #include "trainer/algorithms/ema.h"
 #include "trainer/algorithms/optimisation/gradient_clipping.h"
 #include "trainer/algorithms/optimisation/sam.h"
@@ -47,23 +46,11 @@ AlgorithmFactory ReadGradientClipping(ConfigMap config) {
   return [=] { return std::make_unique<GradientClipping>(read, threshold); };
 }
 
-AlgorithmFactory ReadLabelSmoothing(ConfigMap config) {
-  const double smoothing = config.Double("smoothing", 0.1, {.min = 0, .max = 1});
-  return [=] { return std::make_unique<LabelSmoothing>(smoothing); };
-}
-
 AlgorithmFactory ReadLayerFreezing(ConfigMap config) {
   LayerFreezingOptions options;
   options.freeze_start = config.Double("freeze_start", options.freeze_start, {.min = 0, .max = 0.999});
   options.freeze_level = config.Double("freeze_level", options.freeze_level, {.min = 0, .max = 1});
   return [=] { return std::make_unique<LayerFreezing>(options); };
-}
-
-AlgorithmFactory ReadMixUp(ConfigMap config) {
-  MixUpOptions options;
-  options.alpha = config.Double("alpha", options.alpha, {.min = 0});
-  options.interpolate_loss = config.Bool("interpolate_loss", options.interpolate_loss);
-  return [=] { return std::make_unique<MixUp>(options); };
 }
 
 AlgorithmFactory ReadSam(ConfigMap config) {
@@ -112,18 +99,20 @@ AlgorithmFactory ReadLowPrecisionLayerNorm(ConfigMap config) {
 
 // One row per algorithm.
 const std::vector<NamedReader<AlgorithmFactory>>& Algorithms() {
-  static const auto& rows = *new std::vector<NamedReader<AlgorithmFactory>>{
-      {"blurpool", ReadBlurPool},
-      {"ema", ReadEma},
-      {"gradient_clipping", ReadGradientClipping},
-      {"label_smoothing", ReadLabelSmoothing},
-      {"layer_freezing", ReadLayerFreezing},
-      {"low_precision_layernorm", ReadLowPrecisionLayerNorm},
-      {"mixup", ReadMixUp},
-      {"sam", ReadSam},
-      {"selective_backprop", ReadSelectiveBackprop},
-      {"squeeze_excite", ReadSqueezeExcite},
-  };
+  static const auto& rows = *[] {
+    auto* all = new std::vector<NamedReader<AlgorithmFactory>>{
+        {"blurpool", ReadBlurPool},
+        {"ema", ReadEma},
+        {"gradient_clipping", ReadGradientClipping},
+        {"layer_freezing", ReadLayerFreezing},
+        {"low_precision_layernorm", ReadLowPrecisionLayerNorm},
+        {"sam", ReadSam},
+        {"selective_backprop", ReadSelectiveBackprop},
+        {"squeeze_excite", ReadSqueezeExcite},
+    };
+    for (const AlgorithmRow& row : BatchAlgorithmRows()) all->push_back({row.name, row.read});
+    return all;
+  }();
   return rows;
 }
 

@@ -23,7 +23,7 @@ KEPT = {
     "ConstantSchedule": "recipes", "LinearSchedule": "recipes", "PolynomialSchedule": "recipes",
     "ExponentialSchedule": "recipes", "StepSchedule": "recipes", "MultiStepSchedule": "recipes",
     # For the algorithms and models that come next (issue 15, part 3).
-    "InitializeModel": "initializers", "SeedOfSample": "augmentation (issues 17, 19)", "SkipUpdate": "algorithms of users",
+    "InitializeModel": "initializers", "SkipUpdate": "algorithms of users",
     # What a test of the memory or of the traffic must count.
     "is_wrapped": "test", "pool_bytes": "test", "num_partials": "test", "num_reads": "test",
 }

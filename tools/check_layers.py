@@ -33,7 +33,7 @@ LEVELS = {
     "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor", "supervise", ""],
     "config": ["keys", ""],
     "checkpoint": ["exchange format", "folder", "load save", "tools"],
-    "job": ["plugin", ""],
+    "job": ["plugin", "algorithms", ""],
     "worker": ["cuda", ""],
     "trainer": [
         "step loss", "core", "init options", "collectives layers", "parallel/activations",

@@ -11,6 +11,22 @@ replace_maxpools | bool | true | Of max pools.
 blur_first | bool | true | Blurs before the convolution; false: after one with stride 1, which costs more.
 min_channels | int 0.. | 16 | Convolutions with fewer input channels stay.
 
+[algorithm colout] Drops rows and columns of images.
+p_row | number 0..1 | 0.15 | The part of the rows.
+p_col | number 0..1 | 0.15 | The part of the columns.
+batch | bool | true | The same ones in all images of a batch; false: drawn for each image.
+resize_target | bool or one of auto | auto | Targets lose the same; auto: if they are images of that size.
+
+[algorithm cutmix] Pastes a box of one image into another, and mixes their targets by area.
+alpha | number 0.. | 1.0 | The parameter of the Beta distribution of the part that stays.
+interpolate_loss | bool | false | Mixes losses instead of targets.
+uniform_sampling | bool | false | Each pixel is replaced with the same probability.
+
+[algorithm cutout] Blanks squares of images.
+num_holes | int 0.. | 1 | The number of squares.
+length | number 0..1 | 0.5 | Their side, as a part of the shorter side of the images.
+uniform_sampling | bool | false | Each pixel is blanked with the same probability.
+
 [algorithm ema] An exponential moving average of the weights.
 half_life | time >0 | (1000ba, without smoothing) | Time in which a weight's part halves.
 smoothing | number 0..1 | - | The part that stays at an update; instead of half_life.
@@ -32,6 +48,14 @@ freeze_level | number 0..1 | 1.0 | The part of the layers that is frozen at the 
 alpha | number 0.. | 0.2 | The parameter of the Beta distribution of their parts.
 interpolate_loss | bool | false | Mixes losses instead of targets.
 
+[algorithm progressive_resizing] Trains on smaller images first.
+mode | one of resize, crop | resize | How they become smaller.
+initial_scale | number 0..1 | 0.5 | Of the smallest.
+finetune_fraction | number 0..1 | 0.2 | The part of the run at its end with whole images.
+delay_fraction | number 0..1 | 0.5 | The part of the run at its beginning with the smallest.
+size_increment | int 1.. | 4 | Widths are multiples of it.
+resize_targets | bool | false | Targets are images, too.
+
 [algorithm sam] Sharpness-aware minimisation: the gradient is taken where the loss near the weights is highest.
 rho | number 0.. | 0.05 | How far away.
 epsilon | number 0.. | 1e-12 | Added to the norm of the gradient.
@@ -43,6 +67,14 @@ end | number 0..1 | 0.9 | To this part of the run.
 keep | number 0..1 | 0.5 | The part of the samples that stays.
 scale_factor | number 0..1 | 1.0 | Images are made smaller by it for the first pass.
 interrupt | int 0.. | 2 | Every so many batches one is whole; 0: none.
+
+[algorithm seq_length_warmup] Trains a language model on shorter sequences first.
+duration | number 0..1 | 0.3 | The part of the run with shorter ones.
+min_seq_length | int 1.. | 8 | The first length.
+max_seq_length | int 1.. | 1024 | The last length.
+step_size | int 1.. | 8 | Lengths grow by it.
+truncate | bool | true | Cuts off what is longer; false: cuts it into more sequences.
+preserve_end_of_sequence | bool | false | The last token of a sequence, by attention_mask, stays its last.
 
 [algorithm low_precision_layernorm] LayerNorm in autocast's type.
 apply_at | one of init, before_load, after_load | init | Makes no difference: always when the model is made.
