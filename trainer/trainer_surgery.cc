@@ -57,7 +57,7 @@ absl::Status Trainer::ChangeModel() {
   const int tensor_parallel_degree = options_.tensor_parallel_degree;
   if (options_.make_model == nullptr) {
     SeedForConstruction(options_.seed);
-    return composer::ChangeModel(*options_.model, changers, context, tensor_parallel_degree);
+    return composer::ChangeModel(options_.model, changers, context, tensor_parallel_degree);
   }
   options_.make_model = WithChanges(std::move(options_.make_model), changers, context, tensor_parallel_degree);
   return absl::OkStatus();

@@ -17,5 +17,7 @@ struct AlgorithmRow {
 
 // What changes batches and their targets.
 std::vector<AlgorithmRow> BatchAlgorithmRows();
+// What changes the model before training.
+std::vector<AlgorithmRow> SurgeryRows();
 
 }  // namespace composer

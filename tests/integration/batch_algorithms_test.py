@@ -10,7 +10,9 @@ import unittest
 import harness
 
 DRAWING = [{"cutmix": {}}, {"cutout": {"num_holes": 2}}, {"colout": {"batch": False}},
-           {"progressive_resizing": {"mode": "crop", "delay_fraction": 0.1}}]
+           {"progressive_resizing": {"mode": "crop", "delay_fraction": 0.1}},
+           {"stochastic_depth": {"target_layer_name": "ResNetBasicBlock", "drop_rate": 0.5}},
+           {"swa": {"swa_start": "0.2dur", "swa_end": "0.8dur", "update_interval": "1ba"}}]
 
 
 class BatchAlgorithmsTest(harness.JobTest):

@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/algorithms/surgery/low_precision_layer_norm.h"
 
-#include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
 #include "trainer/core/model.h"
 #include "trainer/core/state.h"
+#include "trainer/layers/no_autocast.h"
 #include "trainer/layers/replace_layers.h"
 
 namespace composer {
-namespace {
-
-class NoAutocast {
- public:
-  explicit NoAutocast(at::DeviceType device) : device_(device) { at::autocast::set_autocast_enabled(device_, false); }
-  ~NoAutocast() { at::autocast::set_autocast_enabled(device_, true); }
-  NoAutocast(const NoAutocast&) = delete;
-  NoAutocast& operator=(const NoAutocast&) = delete;
-
- private:
-  at::DeviceType device_;
-};
-
-}  // namespace
-
 at::Tensor LowPrecisionLayerNormLayer::forward(const at::Tensor& x) {
   const at::DeviceType device = x.device().type();
   if (!at::autocast::is_autocast_enabled(device)) return torch::nn::LayerNormImpl::forward(x);
   const at::ScalarType type = at::autocast::get_autocast_dtype(device);
   const auto cast = [type](const at::Tensor& tensor) { return tensor.defined() ? tensor.to(type) : tensor; };
-  const NoAutocast off(device);
+  const NoAutocastScope off(device);
   return at::layer_norm(cast(x), options.normalized_shape(), cast(weight), cast(bias), options.eps());
 }
 
