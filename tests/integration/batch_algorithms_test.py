@@ -16,7 +16,7 @@ DRAWING = [{"cutmix": {}}, {"cutout": {"num_holes": 2}}, {"colout": {"batch": Fa
 
 
 class BatchAlgorithmsTest(harness.JobTest):
-    def write_images(self, count=64, side=12):
+    def write_images(self, count=64, side=28):
         draws = random.Random(1)
         for kind, shape in [("images-idx3", (count, side, side)), ("labels-idx1", (count,))]:
             limit, numbers = (256, count * side * side) if len(shape) == 3 else (10, count)
@@ -29,7 +29,7 @@ class BatchAlgorithmsTest(harness.JobTest):
         data = {"name": "fashion_mnist", "path": str(self.folder)}
         for name, parallel in [("ddp", None), ("sharded", {"fsdp": {"sharding_strategy": "FULL_SHARD"}})]:
             with self.subTest(name):
-                job = {"model": {"name": "resnet_small", "image_size": 12}, "train_dataloader": data,
+                job = {"model": {"name": "resnet_small", "image_size": 28}, "train_dataloader": data,
                        "algorithms": DRAWING, "parallelism_config": parallel}
                 self.run_composer("-n", 2, self.write_job(f"calm-{name}", **job))
                 process = self.start("-n", 2, self.write_job(name, callbacks={"throttle": {"seconds": 0.03}}, **job))

@@ -174,6 +174,68 @@ TEST(AlgorithmLibrary, MakesModelsWithoutMemoryLikeOthers) {
   }
 }
 
+// What is recomputed in backward draws what it drew in forward.
+TEST(AlgorithmLibrary, RecomputedBlocksAreTheSame) {
+  for (const LibraryRow& row : LibraryRows()) {
+    if (row.run == DropoutRun || std::string(row.name) == "no_op_model") continue;  // models without blocks
+    SCOPED_TRACE(row.name);
+    const auto train = [&](bool recompute) {
+      TrainerOptions options = row.run("");
+      options.algorithms.push_back(row.make());
+      options.activations.checkpoint.every = recompute ? 1 : 0;
+      return Train(std::move(options));
+    };
+    const RunResult expected = train(false), result = train(true);
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    EXPECT_EQ(result.losses, expected.losses);
+  }
+}
+
+TEST(AlgorithmLibrary, RunsInBf16) {
+  for (const LibraryRow& row : LibraryRows()) {
+    for (const LibraryMesh& mesh : {LibraryMesh{1}, {2, true}}) {
+      if (mesh.sharded && !row.shards) continue;
+      SCOPED_TRACE(row.name);
+      const RunResult exact = TrainLibrary(row, true, mesh, "", 10);
+      const RunResult half = TrainOnRanks(mesh.ranks, [&](int) {
+        TrainerOptions options = row.run("");
+        options.precision = Precision::kAmpBf16;
+        if (mesh.sharded) options.fsdp.emplace();
+        options.algorithms.push_back(row.make());
+        return options;
+      })[0];
+      ASSERT_TRUE(half.status.ok()) << half.status;
+      EXPECT_NEAR(half.losses[0], exact.losses[0], 0.03 * std::abs(exact.losses[0]) + 0.02);
+    }
+  }
+}
+
+TEST(Swa, GoesWithTensorParallelism) {
+  const auto train = [](bool split, const std::string& folder, int64_t batches) {
+    return TrainOnRanks(split ? 2 : 1, [&](int) {
+      TrainerOptions options = LibraryGptRun(folder);
+      options.algorithms.push_back(std::make_unique<Swa>(SwaOptions{
+          .swa_start = Time::Duration(0.2), .swa_end = Time::Duration(0.7), .update_interval = Time::Batches(1)}));
+      if (split) {
+        options.tensor_parallel_degree = 2;
+        options.split_model = [](const Model& whole, Communicator& group) {
+          return MakeTensorParallelGpt(SmallGpt(true), whole, group);
+        };
+      }
+      AddCallback(options, {Event::kBatchEnd}, [batches](State& state) {
+        if (state.timestamp.batch >= batches) state.StopTraining();
+      });
+      return options;
+    })[0];
+  };
+  const TempDir whole, parts;
+  const RunResult alone = train(false, "", 10), split = train(true, whole.path(), 10);
+  ASSERT_TRUE(split.status.ok()) << split.status;
+  for (size_t i = 0; i < 10; ++i) EXPECT_NEAR(split.losses[i], alone.losses[i], 2e-4);
+  ASSERT_TRUE(train(true, parts.path(), 4).status.ok());
+  EXPECT_EQ(LargestDifference(train(true, parts.path(), 10), split), 0);
+}
+
 TEST(ChannelsLast, ChangesNoValueAndRefusesPieces) {
   const LibraryRow row = LibraryRows()[1];
   const RunResult with = TrainLibrary(row, true, {}, "", 10), without = TrainLibrary(row, false, {}, "", 10);
