@@ -6,19 +6,16 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "config/yaml.h"
+#include "job/algorithms/algorithm_rows.h"
 #include "job/config_values.h"
 #include "job/named_reader.h"
 #include "job/plugin/job_time.h"
-#include "trainer/algorithms/augment/label_smoothing.h"
-#include "trainer/algorithms/augment/mixup.h"
 #include "trainer/algorithms/ema.h"
 #include "trainer/algorithms/optimisation/gradient_clipping.h"
 #include "trainer/algorithms/optimisation/sam.h"
 #include "trainer/algorithms/optimisation/selective_backprop.h"
 #include "trainer/algorithms/schedule/layer_freezing.h"
-#include "trainer/algorithms/surgery/blur_pool.h"
-#include "trainer/algorithms/surgery/low_precision_layer_norm.h"
-#include "trainer/algorithms/surgery/squeeze_excite.h"
+#include "trainer/algorithms/swa.h"
 
 namespace composer {
 namespace {
@@ -47,23 +44,11 @@ AlgorithmFactory ReadGradientClipping(ConfigMap config) {
   return [=] { return std::make_unique<GradientClipping>(read, threshold); };
 }
 
-AlgorithmFactory ReadLabelSmoothing(ConfigMap config) {
-  const double smoothing = config.Double("smoothing", 0.1, {.min = 0, .max = 1});
-  return [=] { return std::make_unique<LabelSmoothing>(smoothing); };
-}
-
 AlgorithmFactory ReadLayerFreezing(ConfigMap config) {
   LayerFreezingOptions options;
   options.freeze_start = config.Double("freeze_start", options.freeze_start, {.min = 0, .max = 0.999});
   options.freeze_level = config.Double("freeze_level", options.freeze_level, {.min = 0, .max = 1});
   return [=] { return std::make_unique<LayerFreezing>(options); };
-}
-
-AlgorithmFactory ReadMixUp(ConfigMap config) {
-  MixUpOptions options;
-  options.alpha = config.Double("alpha", options.alpha, {.min = 0});
-  options.interpolate_loss = config.Bool("interpolate_loss", options.interpolate_loss);
-  return [=] { return std::make_unique<MixUp>(options); };
 }
 
 AlgorithmFactory ReadSam(ConfigMap config) {
@@ -86,44 +71,31 @@ AlgorithmFactory ReadSelectiveBackprop(ConfigMap config) {
   return [=] { return std::make_unique<SelectiveBackprop>(options); };
 }
 
-AlgorithmFactory ReadBlurPool(ConfigMap config) {
-  BlurPoolOptions options;
-  options.replace_convs = config.Bool("replace_convs", options.replace_convs);
-  options.replace_maxpools = config.Bool("replace_maxpools", options.replace_maxpools);
-  options.blur_first = config.Bool("blur_first", options.blur_first);
-  options.min_channels = config.Int("min_channels", options.min_channels, {.min = 0});
-  if (!options.replace_convs && !options.replace_maxpools)
-    config.Reject("", "replace_convs and replace_maxpools are both false, which leaves nothing to replace");
-  return [options] { return std::make_unique<BlurPool>(options); };
-}
-
-AlgorithmFactory ReadSqueezeExcite(ConfigMap config) {
-  SqueezeExciteOptions options;
-  options.latent_channels = config.Double("latent_channels", options.latent_channels, {.min = 1e-6});
-  options.min_channels = config.Int("min_channels", options.min_channels, {.min = 0});
-  return [options] { return std::make_unique<SqueezeExcite>(options); };
-}
-
-// When it is applied makes no difference to the result; here it is always when the model is made.
-AlgorithmFactory ReadLowPrecisionLayerNorm(ConfigMap config) {
-  config.Choice("apply_at", {"init", "before_load", "after_load"}, "init");
-  return [] { return std::make_unique<LowPrecisionLayerNorm>(); };
+AlgorithmFactory ReadSwa(ConfigMap config) {
+  SwaOptions options;
+  options.swa_start = ReadTime(config, "swa_start", options.swa_start.ToString());
+  options.swa_end = ReadTime(config, "swa_end", options.swa_end.ToString());
+  options.update_interval = ReadTime(config, "update_interval", options.update_interval.ToString());
+  options.schedule_swa_lr = config.Bool("schedule_swa_lr", options.schedule_swa_lr);
+  options.anneal_cosine = config.Choice("anneal_strategy", {"linear", "lin", "cos", "cosine"}, "linear")[0] == 'c';
+  options.anneal_steps = config.Int("anneal_steps", options.anneal_steps, {.min = 1});
+  if (config.Has("swa_lr")) options.swa_lr = config.Double("swa_lr", 0, {.min = 0});
+  if (const absl::Status valid = Validate(options); !valid.ok()) config.Reject("", valid.message());
+  return [=] { return std::make_unique<Swa>(options); };
 }
 
 // One row per algorithm.
 const std::vector<NamedReader<AlgorithmFactory>>& Algorithms() {
-  static const auto& rows = *new std::vector<NamedReader<AlgorithmFactory>>{
-      {"blurpool", ReadBlurPool},
-      {"ema", ReadEma},
-      {"gradient_clipping", ReadGradientClipping},
-      {"label_smoothing", ReadLabelSmoothing},
-      {"layer_freezing", ReadLayerFreezing},
-      {"low_precision_layernorm", ReadLowPrecisionLayerNorm},
-      {"mixup", ReadMixUp},
-      {"sam", ReadSam},
-      {"selective_backprop", ReadSelectiveBackprop},
-      {"squeeze_excite", ReadSqueezeExcite},
-  };
+  static const auto& rows = *[] {
+    auto* all = new std::vector<NamedReader<AlgorithmFactory>>{
+        {"ema", ReadEma}, {"gradient_clipping", ReadGradientClipping},   {"layer_freezing", ReadLayerFreezing},
+        {"sam", ReadSam}, {"selective_backprop", ReadSelectiveBackprop}, {"swa", ReadSwa},
+    };
+    for (const auto& table : {BatchAlgorithmRows(), SurgeryRows()}) {
+      for (const AlgorithmRow& row : table) all->push_back({row.name, row.read});
+    }
+    return all;
+  }();
   return rows;
 }
 

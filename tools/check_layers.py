@@ -35,7 +35,7 @@ LEVELS = {
     "config": ["keys", ""],
     "data": ["order codec cache", "mds"],
     "checkpoint": ["exchange format", "folder", "load save", "tools"],
-    "job": ["plugin", ""],
+    "job": ["plugin", "algorithms", ""],
     "worker": ["cuda", ""],
     "trainer": [
         "step loss layers", "core", "init options", "collectives", "parallel/activations",

@@ -16,7 +16,9 @@ import sys
 import types
 import warnings
 
+import golden_batches
 import golden_ema
+import golden_layers
 import golden_loop
 import golden_profiler
 import golden_steps
@@ -480,7 +482,8 @@ if __name__ == "__main__":
               "losses": golden_loop.losses, "ema": golden_ema.ema, "steps": golden_steps.steps,
               "loss_curves": golden_loop.loss_curves,
               "metrics": metrics, "loss_functions": loss_functions, "profiler_schedule": golden_profiler.schedule,
-              "surgery": golden_surgery.surgery}
+              "surgery": golden_surgery.surgery, "batches": golden_batches.batches,
+              "layers": golden_layers.layers}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for chosen in sys.argv[1:] or makers:
         makers[chosen]()

@@ -62,7 +62,7 @@ absl::Status Trainer::ChangeModel() {
   const int tensor_parallel_degree = options_.layer_plan.empty() ? options_.tensor_parallel_degree : 1;
   if (options_.make_model == nullptr) {
     SeedForConstruction(options_.seed);
-    return composer::ChangeModel(*options_.model, changers, context, tensor_parallel_degree);
+    return composer::ChangeModel(options_.model, changers, context, tensor_parallel_degree);
   }
   options_.make_model = WithChanges(std::move(options_.make_model), changers, context, tensor_parallel_degree);
   return absl::OkStatus();

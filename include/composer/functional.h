@@ -2,6 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trainer/algorithms/augment/colout.h"
+#include "trainer/algorithms/augment/cutmix.h"
+#include "trainer/algorithms/augment/cutout.h"
+#include "trainer/algorithms/augment/label_smoothing.h"
+#include "trainer/algorithms/augment/mixup.h"
+#include "trainer/algorithms/optimisation/selective_backprop.h"
+#include "trainer/algorithms/schedule/layer_freezing.h"
+#include "trainer/algorithms/schedule/progressive_resizing.h"
+#include "trainer/algorithms/schedule/seq_length_warmup.h"
+#include "trainer/algorithms/surgery/alibi.h"
+#include "trainer/algorithms/surgery/channels_last.h"
+#include "trainer/algorithms/surgery/factorize.h"
+#include "trainer/algorithms/surgery/gyro_dropout.h"
+#include "trainer/algorithms/surgery/weight_standardization.h"
 #include "trainer/loss/binary_cross_entropy.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/loss/dice_loss.h"

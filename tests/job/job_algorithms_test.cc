@@ -59,6 +59,47 @@ TEST(JobAlgorithms, SurgeryIsRequiredOnLoadAndMadeAgainFromItsOrigin) {
   EXPECT_THAT(MakeAlgorithm({"blurpool", "{\"size\": 3}", ""}, {}).status().message(), HasSubstr("unknown key"));
 }
 
+TEST(JobAlgorithms, KeysAndNamesAreComposers) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"{colout: {p_row: 0.2, p_col: 0, batch: true, resize_target: auto}}", "ColOut"},
+      {"{colout: {resize_target: true}}", "ColOut"},
+      {"{cutmix: {alpha: 0.5, interpolate_loss: true, uniform_sampling: true}}", "CutMix"},
+      {"{cutout: {num_holes: 2, length: 0.25, uniform_sampling: true}}", "CutOut"},
+      {"{progressive_resizing: {mode: crop, initial_scale: 0.3, finetune_fraction: 0.1, delay_fraction: 0.4, "
+       "size_increment: 2, resize_targets: true}}",
+       "ProgressiveResizing"},
+      {"{seq_length_warmup: {duration: 0.2, min_seq_length: 4, max_seq_length: 64, step_size: 4, truncate: true, "
+       "preserve_end_of_sequence: true}}",
+       "SeqLengthWarmup"},
+      {"{alibi: {max_sequence_length: 64, train_sequence_length_scaling: 0.5}}", "Alibi"},
+      {"[channels_last]", "ChannelsLast"},
+      {"{factorize: {factorize_convs: true, factorize_linears: false, min_channels: 8, latent_channels: 0.5, "
+       "min_features: 8, latent_features: 4, svd_init: true}}",
+       "Factorize"},
+      {"[fused_layernorm]", "LowPrecisionLayerNorm"},
+      {"{gated_linear_units: {act_fn: relu, gated_layer_bias: true, non_gated_layer_bias: true}}", "GatedLinearUnits"},
+      {"{ghost_batchnorm: {ghost_batch_size: 16}}", "GhostBatchNorm"},
+      {"{gyro_dropout: {p: 0.4, sigma: 128, tau: 8}}", "GyroDropout"},
+      {"{low_precision_groupnorm: {apply_at: before_load}}", "LowPrecisionGroupNorm"},
+      {"{no_op_model: }", "NoOpModel"},
+      {"{stochastic_depth: {target_layer_name: ResNetBasicBlock, stochastic_method: block, drop_rate: 0.1, "
+       "drop_distribution: uniform, drop_warmup: 0.1dur}}",
+       "StochasticDepth"},
+      {"{stochastic_depth: {target_layer_name: ResNetBottleneck, drop_warmup: 0.1}}", "StochasticDepth"},
+      {"{swa: {swa_start: 0.5dur, swa_end: 0.9dur, update_interval: 2ba, schedule_swa_lr: true, anneal_strategy: "
+       "cosine, anneal_steps: 3, swa_lr: 0.1}}",
+       "SWA"},
+      {"{weight_standardization: {n_last_layers_ignore: 2}}", "WeightStandardization"},
+  };
+  for (const auto& [yaml, name] : rows) {
+    std::string message;
+    const auto factories = Read(std::string("algorithms: ") + yaml, message);
+    EXPECT_THAT(message, IsEmpty()) << yaml;
+    ASSERT_EQ(factories.size(), 1u) << yaml;
+    EXPECT_EQ(factories[0]()->name(), name);
+  }
+}
+
 TEST(JobAlgorithms, MistakesAreNamed) {
   const std::pair<const char*, const char*> rows[] = {
       {"{ema: {half_life: 100ba, smoothing: 0.9}}", "algorithms.ema: smoothing: 0.9 and half_life: 100ba"},
@@ -68,8 +109,23 @@ TEST(JobAlgorithms, MistakesAreNamed) {
       {"{ema: {smoothing: 1.5}}", "algorithms.ema.smoothing: must be at most 1, got 1.5"},
       {"{ema: {smoothing: much}}", "algorithms.ema.smoothing: expected a number, got `much`"},
       {"{ema: {half_live: 10ba}}", "algorithms.ema.half_live: unknown key (did you mean `half_life`?)"},
-      {"{emma: {}}", "`emma` is not one of the 10 names that docs/configuration.md lists (did you mean `ema`?)"},
+      {"{emma: {}}", "`emma` is not one of the 27 names that docs/configuration.md lists (did you mean `ema`?)"},
       {"{blurpool: {replace_convs: false, replace_maxpools: false}}", "algorithms.blurpool: replace_convs and"},
+      {"{colout: {batch: false, resize_target: true}}", "algorithms.colout: resize_target: true goes only with"},
+      {"{colout: {p_row: 1}}", "algorithms.colout: p_row: 1, it must be at least 0 and below 1"},
+      {"{cutout: {length: 2}}", "algorithms.cutout.length: must be at most 1"},
+      {"{progressive_resizing: {mode: shrink}}", "algorithms.progressive_resizing.mode"},
+      {"{progressive_resizing: {delay_fraction: 0.9}}", "algorithms.progressive_resizing: delay_fraction: 0.9"},
+      {"{seq_length_warmup: {max_seq_length: 4}}", "algorithms.seq_length_warmup: max_seq_length: 4"},
+      {"{alibi: {}}", "algorithms.alibi.max_sequence_length"},
+      {"{gated_linear_units: {act_fn: tanh}}", "algorithms.gated_linear_units.act_fn"},
+      {"{gyro_dropout: {p: 1}}", "algorithms.gyro_dropout.p: must be at most 0.999"},
+      {"{stochastic_depth: {target_layer_name: Bottleneck}}", "algorithms.stochastic_depth.target_layer_name"},
+      {"{stochastic_depth: {target_layer_name: ResNetBasicBlock, drop_warmup: 10ba}}",
+       "algorithms.stochastic_depth.drop_warmup"},
+      {"{stochastic_depth: {target_layer_name: ResNetBasicBlock, stochastic_method: sample, drop_warmup: 0.2}}",
+       "drop_warmup: 0.2, it must be 0 with stochastic_method: sample"},
+      {"{swa: {swa_start: 1ep}}", "algorithms.swa: swa_end: 0.97dur, it must have the unit of swa_start"},
       {"{squeeze_excite: {latent_channels: 0}}", "algorithms.squeeze_excite.latent_channels: must be at least 1e-06"},
       {"{low_precision_layernorm: {apply_at: fit_start}}", "algorithms.low_precision_layernorm.apply_at"}};
   for (const auto& [yaml, expected] : rows) {

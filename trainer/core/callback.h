@@ -90,6 +90,9 @@ class Algorithm {
   // See layers/replace_layers.h.
   virtual absl::Status ChangeModel(Model& model, const ModelContext& context) { return absl::OkStatus(); }
 
+  // Returns the model to use in place of this one, which it may own. Called after ChangeModel and under its terms.
+  virtual std::shared_ptr<Model> ReplaceModel(std::shared_ptr<Model> model) { return model; }
+
   // These describe the algorithm and must not change after construction.
   // It mixes the losses of two targets itself, so a second algorithm that does the same would spoil it.
   virtual bool interpolates_loss() const { return false; }

@@ -50,18 +50,19 @@ std::vector<Algorithm*> OrderOfChanges(const std::vector<std::unique_ptr<Algorit
   return ordered;
 }
 
-absl::Status ChangeModel(Model& model, const std::vector<Algorithm*>& algorithms, const ModelContext& context,
-                         int tensor_parallel_degree) {
+absl::Status ChangeModel(std::shared_ptr<Model>& model, const std::vector<Algorithm*>& algorithms,
+                         const ModelContext& context, int tensor_parallel_degree) {
   for (Algorithm* algorithm : algorithms) {
     std::optional<Anatomy> before;
-    if (tensor_parallel_degree > 1) before.emplace(model);
-    RETURN_IF_ERROR(Annotate(CatchTorch([&] { return algorithm->ChangeModel(model, context); }),
+    if (tensor_parallel_degree > 1) before.emplace(*model);
+    RETURN_IF_ERROR(Annotate(CatchTorch([&] { return algorithm->ChangeModel(*model, context); }),
                              absl::StrCat("algorithm ", algorithm->name())));
+    RETURN_IF_ERROR(CatchTorch([&] { model = algorithm->ReplaceModel(std::move(model)); }));
     if (!before.has_value()) continue;
-    if (const std::string layer = FirstChange(*before, Anatomy(model)); !layer.empty()) {
+    if (const std::string layer = FirstChange(*before, Anatomy(*model)); !layer.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "algorithms: ", algorithm->name(), " changes layer ", layer,
-          ", and the plan by which tensor_parallel_degree ", tensor_parallel_degree, " splits a ", model.name(),
+          ", and the plan by which tensor_parallel_degree ", tensor_parallel_degree, " splits a ", model->name(),
           " over ranks knows only the model's own layers; leave one of the two out, or give a tp.layer_plan"));
     }
   }
@@ -74,7 +75,7 @@ std::function<std::shared_ptr<Model>()> WithChanges(std::function<std::shared_pt
   if (algorithms.empty()) return make;
   return [=, make = std::move(make), algorithms = std::move(algorithms)] {
     std::shared_ptr<Model> model = make();
-    ThrowIfError(ChangeModel(*model, algorithms, context, tensor_parallel_degree));
+    ThrowIfError(ChangeModel(model, algorithms, context, tensor_parallel_degree));
     return model;
   };
 }

@@ -23,6 +23,7 @@ class DotProductAttention final : public torch::nn::Module, public AttentionCore
   explicit DotProductAttention(double dropout) : dropout_(dropout) {}
   at::Tensor forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& mask, bool is_causal) override;
+  double dropout() const { return dropout_; }
 
  private:
   double dropout_;

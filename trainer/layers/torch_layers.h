@@ -27,6 +27,7 @@ class TorchLayer : public Impl, public Layer {
 using Conv2dLayer = TorchLayer<torch::nn::Conv2dImpl>;
 using BatchNorm2dLayer = TorchLayer<torch::nn::BatchNorm2dImpl>;
 using LayerNormLayer = TorchLayer<torch::nn::LayerNormImpl>;
+using GroupNormLayer = TorchLayer<torch::nn::GroupNormImpl>;
 using EmbeddingLayer = TorchLayer<torch::nn::EmbeddingImpl>;
 using MaxPool2dLayer = TorchLayer<torch::nn::MaxPool2dImpl>;
 using ReluLayer = TorchLayer<torch::nn::ReLUImpl>;

@@ -106,8 +106,7 @@ class GptBlock final : public Block {
 class Transformer final : public torch::nn::Module {
  public:
   explicit Transformer(const GptOptions& options)
-      : context_(options.context),
-        wte_(*this, "wte", std::make_shared<EmbeddingLayer>(options.vocab, options.width)),
+      : wte_(*this, "wte", std::make_shared<EmbeddingLayer>(options.vocab, options.width)),
         wpe_(*this, "wpe", std::make_shared<EmbeddingLayer>(options.context, options.width)) {
     blocks_ = register_module("blocks", std::make_shared<LayerList>());
     for (int64_t i = 0; i < options.layers; ++i) blocks_->Add(std::make_shared<GptBlock>(options));
@@ -117,7 +116,7 @@ class Transformer final : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& tokens) {
     TORCH_CHECK_VALUE(tokens.dim() == 2, "gpt: expected inputs [B, T], got ", tokens.sizes());
-    TORCH_CHECK_VALUE(tokens.size(1) <= context_, "model.max_seq_len: the model takes ", context_,
+    TORCH_CHECK_VALUE(tokens.size(1) <= context(), "model.max_seq_len: the model takes ", context(),
                       " tokens, but a sample has ", tokens.size(1));
     at::Tensor x = dropout_->forward(Embed(tokens) + wpe_->weight.slice(0, 0, tokens.size(1)));
     for (size_t layer = 0; layer < blocks_->size(); ++layer) x = (*blocks_)[layer].forward(x);
@@ -135,6 +134,8 @@ class Transformer final : public torch::nn::Module {
     return ln_f_->forward(first ? LastOfEachRow(x, lengths) : x.squeeze(1));
   }
 
+  // As many tokens as there are positions, also after surgery.
+  int64_t context() const { return wpe_->options.num_embeddings(); }
   const at::Tensor& token_embedding() const { return wte_->weight; }
 
  private:
@@ -148,7 +149,6 @@ class Transformer final : public torch::nn::Module {
     }
   }
 
-  int64_t context_;
   Slot<EmbeddingLayer> wte_, wpe_;
   std::shared_ptr<LayerList> blocks_;
   Slot<Layer> ln_f_, dropout_;
@@ -169,6 +169,7 @@ class Gpt final : public LanguageModel {
     SetFlops(options);
   }
 
+  int64_t context() const override { return transformer_->context(); }
   Outputs forward(const Batch& batch) override { return Head(transformer_->forward(batch.inputs)); }
 
   std::unique_ptr<DecoderCache> NewCache(int64_t rows, int64_t capacity) override {

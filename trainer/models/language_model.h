@@ -17,7 +17,7 @@ class LanguageModel : public Model, public CausalDecoder {
   MetricList metrics(bool is_train) const final;
   double flops_per_sample() const final { return flops_per_sample_; }
 
-  int64_t context() const final { return context_; }
+  int64_t context() const override { return context_; }
   int64_t vocab() const final { return vocab_; }
   // Runs forward over all tokens. This is for models without a cache, which must not be given one.
   at::Tensor NextLogits(const at::Tensor& tokens, absl::Span<const int64_t> lengths, DecoderCache* cache) override;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "trainer/core/block.h"
 #include "trainer/layers/layer_list.h"
+#include "trainer/layers/residual_sum.h"
 #include "trainer/layers/torch_layers.h"
 #include "trainer/models/classifier.h"
 
@@ -35,7 +36,8 @@ class BasicBlock final : public Block {
         bn1_(*this, "bn1", Norm(out)),
         conv2_(*this, "conv2", Conv(out, out, 3, 1)),
         bn2_(*this, "bn2", Norm(out)),
-        relu_(*this, "relu", Relu()) {
+        relu_(*this, "relu", Relu()),
+        sum_(*this, "sum", std::make_shared<AddResidual>("ResNetBasicBlock")) {
     if (stride == 1 && in == out) return;
     auto downsample = std::make_shared<LayerSequence>();
     downsample->Add(Conv(in, out, 1, stride));
@@ -47,13 +49,13 @@ class BasicBlock final : public Block {
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     const at::Tensor& x = inputs[0];
     Layer& relu = *relu_;
-    at::Tensor y = relu.forward(bn1_->forward(conv1_->forward(x)));
-    y = bn2_->forward(conv2_->forward(y));
-    return relu.forward(y.add_(downsample_ ? downsample_->forward(x) : x));
+    const auto branch = [&] { return bn2_->forward(conv2_->forward(relu.forward(bn1_->forward(conv1_->forward(x))))); };
+    return relu.forward(sum_->forward(branch, [&] { return downsample_ ? downsample_->forward(x) : x; }));
   }
 
  private:
   Slot<Layer> conv1_, bn1_, conv2_, bn2_, relu_, downsample_;
+  Slot<ResidualSum> sum_;
 };
 
 class ResNetSmall final : public Classifier {

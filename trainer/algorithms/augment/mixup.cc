@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "trainer/algorithms/augment/draws.h"
 #include "trainer/core/state.h"
 #include "trainer/loss/one_hot.h"
 
@@ -22,7 +23,7 @@ at::Tensor MixUpBatch(const at::Tensor& x, double mixing, const at::Tensor& perm
 
 double DrawMixing(double alpha) {
   if (alpha == 0) return 0;
-  const double drawn = at::_sample_dirichlet(torch::full({2}, alpha, torch::dtype(at::kDouble)))[0].item<double>();
+  const double drawn = DrawBeta(alpha);
   return std::min(drawn, 1 - drawn);
 }
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/numbers.h"
+#include "job/algorithms/algorithm_rows.h"
+#include "job/plugin/job_time.h"
+#include "trainer/algorithms/surgery/alibi.h"
+#include "trainer/algorithms/surgery/blur_pool.h"
+#include "trainer/algorithms/surgery/channels_last.h"
+#include "trainer/algorithms/surgery/factorize.h"
+#include "trainer/algorithms/surgery/gated_linear_units.h"
+#include "trainer/algorithms/surgery/ghost_batch_norm.h"
+#include "trainer/algorithms/surgery/gyro_dropout.h"
+#include "trainer/algorithms/surgery/low_precision_group_norm.h"
+#include "trainer/algorithms/surgery/low_precision_layer_norm.h"
+#include "trainer/algorithms/surgery/no_op_model.h"
+#include "trainer/algorithms/surgery/squeeze_excite.h"
+#include "trainer/algorithms/surgery/stochastic_depth.h"
+#include "trainer/algorithms/surgery/weight_standardization.h"
+
+namespace composer {
+namespace {
+
+AlgorithmFactory ReadAlibi(ConfigMap config) {
+  AlibiOptions options;
+  options.max_sequence_length = config.RequiredInt("max_sequence_length", {.min = 1});
+  options.train_sequence_length_scaling =
+      config.Double("train_sequence_length_scaling", options.train_sequence_length_scaling, {.min = 1e-6});
+  return [options] { return std::make_unique<Alibi>(options); };
+}
+
+AlgorithmFactory ReadBlurPool(ConfigMap config) {
+  BlurPoolOptions options;
+  options.replace_convs = config.Bool("replace_convs", options.replace_convs);
+  options.replace_maxpools = config.Bool("replace_maxpools", options.replace_maxpools);
+  options.blur_first = config.Bool("blur_first", options.blur_first);
+  options.min_channels = config.Int("min_channels", options.min_channels, {.min = 0});
+  if (!options.replace_convs && !options.replace_maxpools)
+    config.Reject("", "replace_convs and replace_maxpools are both false, which leaves nothing to replace");
+  return [options] { return std::make_unique<BlurPool>(options); };
+}
+
+AlgorithmFactory ReadChannelsLast(ConfigMap /*config*/) {
+  return [] { return std::make_unique<ChannelsLast>(); };
+}
+
+AlgorithmFactory ReadFactorize(ConfigMap config) {
+  FactorizeOptions options;
+  options.factorize_convs = config.Bool("factorize_convs", options.factorize_convs);
+  options.factorize_linears = config.Bool("factorize_linears", options.factorize_linears);
+  options.min_channels = config.Int("min_channels", options.min_channels, {.min = 0});
+  options.latent_channels = config.Double("latent_channels", options.latent_channels, {.min = 1e-6});
+  options.min_features = config.Int("min_features", options.min_features, {.min = 0});
+  options.latent_features = config.Double("latent_features", options.latent_features, {.min = 1e-6});
+  options.svd_init = config.Bool("svd_init", options.svd_init);
+  return [options] { return std::make_unique<Factorize>(options); };
+}
+
+AlgorithmFactory ReadGatedLinearUnits(ConfigMap config) {
+  GatedLinearUnitsOptions options;
+  if (config.Has("act_fn")) {
+    const std::string name = config.Choice("act_fn", {"gelu", "gelu_tanh", "relu", "silu", "sigmoid"}, "gelu");
+    options.act_fn = name == "gelu_tanh" ? GateActivation::kGeluTanh
+                     : name == "relu"    ? GateActivation::kRelu
+                     : name == "silu"    ? GateActivation::kSilu
+                     : name == "sigmoid" ? GateActivation::kSigmoid
+                                         : GateActivation::kGelu;
+  }
+  options.gated_layer_bias = config.Bool("gated_layer_bias", options.gated_layer_bias);
+  options.non_gated_layer_bias = config.Bool("non_gated_layer_bias", options.non_gated_layer_bias);
+  return [options] { return std::make_unique<GatedLinearUnits>(options); };
+}
+
+AlgorithmFactory ReadGhostBatchNorm(ConfigMap config) {
+  const int64_t size = config.Int("ghost_batch_size", 32, {.min = 1});
+  return [size] { return std::make_unique<GhostBatchNorm>(size); };
+}
+
+AlgorithmFactory ReadGyroDropout(ConfigMap config) {
+  GyroDropoutOptions options;
+  options.p = config.Double("p", options.p, {.min = 0, .max = 0.999});
+  options.sigma = config.Int("sigma", options.sigma, {.min = 1});
+  options.tau = config.Int("tau", options.tau, {.min = 1});
+  return [options] { return std::make_unique<GyroDropout>(options); };
+}
+
+// When it is applied makes no difference to the result; here it is always when the model is made.
+template <typename LowPrecision>
+AlgorithmFactory ReadLowPrecision(ConfigMap config) {
+  config.Choice("apply_at", {"init", "before_load", "after_load"}, "init");
+  return [] { return std::make_unique<LowPrecision>(); };
+}
+
+AlgorithmFactory ReadNoOpModel(ConfigMap /*config*/) {
+  return [] { return std::make_unique<NoOpModel>(); };
+}
+
+AlgorithmFactory ReadSqueezeExcite(ConfigMap config) {
+  SqueezeExciteOptions options;
+  options.latent_channels = config.Double("latent_channels", options.latent_channels, {.min = 1e-6});
+  options.min_channels = config.Int("min_channels", options.min_channels, {.min = 0});
+  return [options] { return std::make_unique<SqueezeExcite>(options); };
+}
+
+AlgorithmFactory ReadStochasticDepth(ConfigMap config) {
+  StochasticDepthOptions options;
+  options.target_layer_name = config.Choice("target_layer_name", {"ResNetBasicBlock", "ResNetBottleneck"}, "");
+  options.by_sample = config.Choice("stochastic_method", {"block", "sample"}, "block") == "sample";
+  options.drop_rate = config.Double("drop_rate", options.drop_rate, {.min = 0, .max = 1});
+  options.linear = config.Choice("drop_distribution", {"linear", "uniform"}, "linear") == "linear";
+  const std::string warmup = config.Time("drop_warmup", "0.0dur");
+  if (!absl::SimpleAtod(warmup, &options.drop_warmup)) {
+    const Time time = ReadTime(config, "drop_warmup", "0.0dur");
+    if (time.unit() == TimeUnit::kDuration) {
+      options.drop_warmup = time.value();
+    } else {
+      config.Reject("drop_warmup", "must be a part of the run, such as 0.1dur");
+    }
+  }
+  if (const absl::Status valid = Validate(options); !valid.ok()) config.Reject("", valid.message());
+  return [options] { return std::make_unique<StochasticDepth>(options); };
+}
+
+AlgorithmFactory ReadWeightStandardization(ConfigMap config) {
+  const int64_t ignored = config.Int("n_last_layers_ignore", 0, {.min = 0});
+  return [ignored] { return std::make_unique<WeightStandardization>(ignored); };
+}
+
+}  // namespace
+
+std::vector<AlgorithmRow> SurgeryRows() {
+  return {{"alibi", ReadAlibi},
+          {"blurpool", ReadBlurPool},
+          {"channels_last", ReadChannelsLast},
+          {"factorize", ReadFactorize},
+          {"fused_layernorm", ReadLowPrecision<LowPrecisionLayerNorm>},
+          {"gated_linear_units", ReadGatedLinearUnits},
+          {"ghost_batchnorm", ReadGhostBatchNorm},
+          {"gyro_dropout", ReadGyroDropout},
+          {"low_precision_groupnorm", ReadLowPrecision<LowPrecisionGroupNorm>},
+          {"low_precision_layernorm", ReadLowPrecision<LowPrecisionLayerNorm>},
+          {"no_op_model", ReadNoOpModel},
+          {"squeeze_excite", ReadSqueezeExcite},
+          {"stochastic_depth", ReadStochasticDepth},
+          {"weight_standardization", ReadWeightStandardization}};
+}
+
+}  // namespace composer
