@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "job/job_streaming.h"
 #include "job/job_transforms.h"
 #include "job/named_reader.h"
 #include "trainer/data/fashion_mnist.h"
@@ -99,7 +100,8 @@ SourceFactory ReadText(ConfigMap config) {
   return [paths = ReadPaths(config), unit](const DataContext&) { return OpenTexts(paths, unit); };
 }
 
-constexpr NamedReader<SourceFactory> kSources[] = {{"csv", ReadCsv}, {"jsonl", ReadJsonLines}, {"text", ReadText}};
+constexpr NamedReader<SourceFactory> kSources[] = {
+    {"csv", ReadCsv}, {"jsonl", ReadJsonLines}, {"streaming", ReadStreaming}, {"text", ReadText}};
 
 struct PackSettings {
   int64_t max_seq_len = 0;

@@ -25,7 +25,7 @@ MAY_INCLUDE = {
     "checkpoint": {"base", "storage", "checkpoint"},
     "trainer": {"base", "net", "storage", "data", "checkpoint", "trainer"},
     "job": {"base", "contract", "config", "storage", "fault", "checkpoint", "trainer", "job"},
-    "worker": {"base", "net", "contract", "proto", "config", "storage", "rendezvous", "checkpoint", "trainer", "job",
+    "worker": {"base", "net", "contract", "proto", "config", "storage", "data", "rendezvous", "checkpoint", "trainer", "job",
                "worker"},
 }
 # The rooms of each folder, from the ground up. A room includes only rooms of lower lines; "" is the folder itself.
@@ -33,7 +33,7 @@ LEVELS = {
     "rendezvous": ["worlds", "failover", "transport", "store", "membership", ""],
     "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor", "supervise", ""],
     "config": ["keys", ""],
-    "data": ["order codec cache", "mds"],
+    "data": ["order codec cache", "mds", "tools"],
     "checkpoint": ["exchange format", "folder", "load save", "tools"],
     "job": ["plugin", "algorithms", ""],
     "worker": ["cuda", ""],

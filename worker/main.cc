@@ -18,6 +18,7 @@
 #include "base/printable.h"
 #include "checkpoint/tools/tools.h"
 #include "config/job_command.h"
+#include "data/tools/data_tool.h"
 #include "job/validate.h"
 #include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
@@ -32,6 +33,7 @@ constexpr char kUsage[] =
     "       composer_worker eval|predict|generate job.yaml [checkpoint] [flags] [key=value ...]\n"
     "       composer_worker validate job.yaml [key=value ...]\n"
     "       composer_worker checkpoint list|show|verify|diff|export|import|prune PATH ...\n"
+    "       composer_worker data write|inspect|verify|merge PATH ...\n"
     "       composer_worker trace merge FOLDER [OUTPUT]\n";
 
 constexpr char kValidateHelp[] =
@@ -93,6 +95,10 @@ int Run(std::vector<std::string> args) {
   if (command == "checkpoint") {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
     return RunCheckpointTool({args.begin() + 1, args.end()}, open, absl::Now(), std::cout, std::cerr);
+  }
+  if (command == "data") {
+    const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
+    return RunDataTool({args.begin() + 1, args.end()}, open, std::cout, std::cerr);
   }
   if (command == "trace") return RunTraceTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
   if (IsJobCommand(command)) return UseModelOf(args, env);

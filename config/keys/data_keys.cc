@@ -72,6 +72,31 @@ separator | text 1.. | "," | One character.
 features | texts | [] | Columns of numbers that together are the inputs.
 target | text | "" | A column of whole numbers: the targets.
 
+[map stream] One of several streams of shards.
+local | text 1.. | (the loader's) | The folder of the shards, or for those that are fetched.
+remote | text | (the loader's) | A URL or another folder that they are fetched from.
+split | text | (the loader's) | A folder below both.
+proportion | number 0.. | - | Its share of an epoch, beside the other streams'.
+repeat | number 0.. | - | How often an epoch has its samples.
+choose | int 0.. | - | How many of its samples an epoch has.
+
+[dataset streaming] Shards in mosaicml-streaming's MDS format, in that package's order.
+local | text | "" | The folder of the shards, or for those that are fetched.
+remote | text | "" | A URL or another folder that they are fetched from.
+split | text | "" | A folder below both.
+streams | list map stream | [] | Several streams, each with keys of its own.
+shuffle_algo | one of naive, py1s, py1br, py1e, py2s | py1e | How samples are shuffled.
+shuffle_seed | int 0.. | 9176 | Of the order.
+num_canonical_nodes | int 1..1048576 | 1 | Parts that the order interleaves.
+shuffle_block_size | int 1.. | (4,000,000 / num_canonical_nodes, at least 262,144) | Samples of a block of py1br and py1e.
+partition_algo | one of relaxed, orig | relaxed | How parts are interleaved.
+batching_method | one of random, stratified, per_stream, device_per_stream | random | What a batch has of each stream.
+sampling_method | one of balanced, fixed | balanced | Other samples in each epoch, or the same.
+sampling_granularity | int 1.. | 1 | Samples of a shard that are drawn together.
+epoch_size | int 1.. | (all) | Samples of an epoch.
+validate_hash | text | "" | A hash of the index that shards are checked with.
+cache_limit | int 1.. | - | Bytes of fetched shards on this node.
+
 [dataset text] Text files; a sample has the key text.
 path | texts | required | Files, folders or globs; .gz is decompressed.
 by | one of line, file | line | What one sample is.

@@ -9,6 +9,7 @@
 #include "trainer/data/packed_source.h"
 #include "trainer/data/prepared_dataset.h"
 #include "trainer/data/sample_order.h"
+#include "trainer/data/streaming_source.h"
 #include "trainer/data/synthetic.h"
 #include "trainer/data/tensor_dataset.h"
 #include "trainer/data/text_bytes.h"

@@ -103,6 +103,7 @@ Case CaseOf(const KeySection& section) {
   if (section.kind != "map")
     return {absl::StrCat(section.kind, "s.", name), job("", "", absl::StrCat(section.kind, "s: {", name, ": @}"))};
   static const auto& kMaps = *new std::map<std::string, Case>{
+      {"stream", {"train_dataloader.streams", job("", "train_dataloader: {name: streaming, streams: @}\n", "")}},
       {"eval_loader", {"eval_dataloader", job("", "", "eval_dataloader: @")}},
       {"param_group", {"optimizers.param_groups", job("", "", "optimizers: {name: sgd, param_groups: @}")}},
       {"muon_adamw", {"optimizers.adamw", job("", "", "optimizers: {name: muon, adamw: @}")}},

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/data/streaming_source.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "data/mds/cached_shards.h"
+#include "data/mds/fetch.h"
+#include "data/mds/reader.h"
+#include "trainer/core/torch_status.h"
+
+namespace composer {
+namespace {
+
+at::ScalarType TypeOf(MdsNumber number) {
+  switch (number) {
+    case MdsNumber::kUint8:
+      return at::kByte;
+    case MdsNumber::kInt8:
+      return at::kChar;
+    case MdsNumber::kUint16:
+      return at::kUInt16;
+    case MdsNumber::kInt16:
+      return at::kShort;
+    case MdsNumber::kFloat16:
+      return at::kHalf;
+    case MdsNumber::kUint32:
+      return at::kUInt32;
+    case MdsNumber::kInt32:
+      return at::kInt;
+    case MdsNumber::kFloat32:
+      return at::kFloat;
+    case MdsNumber::kUint64:
+    case MdsNumber::kInt64:
+      return at::kLong;
+    case MdsNumber::kFloat64:
+      break;
+  }
+  return at::kDouble;
+}
+
+at::Tensor TensorOf(const std::string& column, const MdsArray& array) {
+  at::Tensor tensor = torch::empty(array.shape, TypeOf(array.number));
+  std::memcpy(tensor.mutable_data_ptr(), array.values.data(), array.values.size());
+  if (array.number == MdsNumber::kUint64)
+    TORCH_CHECK_VALUE(tensor.ge(0).all().item<bool>(), "column `", column, "` holds a number above 2^63");
+  const bool widens = array.number == MdsNumber::kUint16 || array.number == MdsNumber::kUint32;
+  return widens ? tensor.to(at::kLong) : tensor;
+}
+
+void AddColumn(const MdsColumn& column, absl::string_view value, Sample& sample) {
+  switch (column.encoding.kind) {
+    case MdsKind::kNumber:
+    case MdsKind::kArray: {
+      const absl::StatusOr<MdsArray> array = ReadArray(column.encoding, value);
+      TORCH_CHECK_VALUE(array.ok(), "column `", column.name, "`: ", array.status().message());
+      sample.tensors[column.name] = TensorOf(column.name, *array);
+      return;
+    }
+    case MdsKind::kBytes:
+    case MdsKind::kText:
+    case MdsKind::kJson:
+    case MdsKind::kNumberText:
+    case MdsKind::kPicture:
+      sample.texts[column.name] = std::string(value);
+      return;
+    case MdsKind::kPixels:
+    case MdsKind::kPictureArray:
+    case MdsKind::kList:
+      break;
+  }
+  TORCH_CHECK_VALUE(false, "column `", column.name, "`: values encoded as ", column.encoding.name,
+                    " cannot be trained on; write them as jpeg, png or ndarray");
+}
+
+// The order of the epochs; keeps those of the last two, because a loader may be ahead of the training.
+class StreamingOrder final : public SampleOrder {
+ public:
+  explicit StreamingOrder(Order order) : order_(std::move(order)) {}
+  int64_t size() const override { return order_.epoch_size(); }
+  void Read(int64_t epoch, int64_t begin, absl::Span<int64_t> ids) const override {
+    const std::shared_ptr<const std::vector<uint32_t>> sequence = Sequence(epoch);
+    for (int64_t& id : ids) id = (*sequence)[static_cast<size_t>(begin++)];
+  }
+
+ private:
+  std::shared_ptr<const std::vector<uint32_t>> Sequence(int64_t epoch) const {
+    const absl::MutexLock lock(&mutex_);
+    auto& sequence = epochs_[epoch];
+    if (sequence == nullptr) {
+      absl::StatusOr<std::vector<uint32_t>> made = order_.Epoch(epoch);
+      ThrowIfError(made.status());
+      sequence = std::make_shared<const std::vector<uint32_t>>(*std::move(made));
+    }
+    const auto result = sequence;
+    std::erase_if(epochs_, [epoch](const auto& item) { return item.first + 1 < epoch || item.first > epoch + 1; });
+    return result;
+  }
+
+  const Order order_;
+  mutable absl::Mutex mutex_;
+  mutable std::map<int64_t, std::shared_ptr<const std::vector<uint32_t>>> epochs_ ABSL_GUARDED_BY(mutex_);
+};
+
+class StreamingSource final : public SampleSource {
+ public:
+  StreamingSource(std::vector<std::unique_ptr<MdsReader>> readers, OrderConfig order)
+      : readers_(std::move(readers)), order_(std::move(order)) {
+    for (const auto& reader : readers_) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + reader->size());
+  }
+
+  int64_t size() const override { return ends_.back(); }
+
+  Sample Get(int64_t index) const override {
+    const auto end = std::upper_bound(ends_.begin(), ends_.end(), index);
+    const auto stream = static_cast<size_t>(end - ends_.begin());
+    MdsReader& reader = *readers_[stream];
+    MdsSample record;
+    ThrowIfError(reader.Read(index - (stream == 0 ? 0 : ends_[stream - 1]), record));
+    Sample sample;
+    for (size_t i = 0; i < record.columns.size(); ++i) AddColumn(reader.columns()[i], record.columns[i], sample);
+    return sample;
+  }
+
+  std::shared_ptr<const SampleOrder> OwnOrder(const OrderRequest& request) const override {
+    OrderConfig config = order_;
+    if (!request.shuffle) config.shuffle = ShuffleAlgorithm::kNone;
+    config.global_batch_size = request.global_batch_size;
+    config.world.ranks_per_node = request.data_ranks;
+    absl::StatusOr<Order> order = Order::Create(std::move(config));
+    ThrowIfError(order.status());
+    return std::make_shared<const StreamingOrder>(*std::move(order));
+  }
+
+ private:
+  const std::vector<std::unique_ptr<MdsReader>> readers_;
+  const OrderConfig order_;
+  std::vector<int64_t> ends_;  // of each stream's ids
+};
+
+absl::StatusOr<std::unique_ptr<MdsReader>> OpenStream(const StreamingOptions::Stream& stream,
+                                                      const StreamingOptions& options, const StoreOpener& open_store) {
+  const std::string local = stream.split.empty() ? stream.local : JoinPath(stream.local, stream.split);
+  if (stream.remote.empty()) {
+    ASSIGN_OR_RETURN(MdsIndex index, ReadMdsIndex(local));
+    return MdsReader::Create(std::move(index), LocalShards(local, options.validate_hash));
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(open_store, stream.remote));
+  ASSIGN_OR_RETURN(MdsIndex index, FetchMdsIndex(*store, stream.split));
+  ASSIGN_OR_RETURN(std::shared_ptr<ShardCache> cache,
+                   ShardCache::Open({.folder = local, .limit = options.cache_limit}));
+  return MdsReader::Create(std::move(index), CachedShards(cache, store, stream.split, options.validate_hash));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const SampleSource>> OpenStreaming(const StreamingOptions& options,
+                                                                  const StoreOpener& open_store) {
+  std::vector<std::unique_ptr<MdsReader>> readers;
+  OrderConfig order = options.order;
+  for (const StreamingOptions::Stream& stream : options.streams) {
+    absl::StatusOr<std::unique_ptr<MdsReader>> reader = OpenStream(stream, options, open_store);
+    if (!reader.ok()) return Annotate(reader.status(), stream.remote.empty() ? stream.local : stream.remote);
+    order.streams.push_back({(*reader)->ShardSizes(), stream.proportion, stream.repeat, stream.choose});
+    readers.push_back(*std::move(reader));
+  }
+  OrderConfig checked = order;  // so that mistakes come before the run
+  RETURN_IF_ERROR(Order::Create(std::move(checked)).status());
+  return std::make_shared<const StreamingSource>(std::move(readers), std::move(order));
+}
+
+}  // namespace composer
