@@ -210,6 +210,29 @@ TEST(AlgorithmLibrary, RunsInBf16) {
   }
 }
 
+TEST(AlgorithmLibrary, ElasticRunsHaveTheSameBitsOnAnyNumberOfRanks) {
+  for (const LibraryRow& row : LibraryRows()) {
+    if (!row.same_on_ranks) continue;
+    SCOPED_TRACE(row.name);
+    const auto train = [&](int ranks, bool sharded) {
+      return TrainOnRanks(ranks, [&](int) {
+        TrainerOptions options = row.run("");
+        options.virtual_shards = 4;
+        if (sharded) options.fsdp.emplace();
+        options.algorithms.push_back(row.make());
+        return options;
+      })[0];
+    };
+    const RunResult alone = train(1, false);
+    if (row.make()->adds_samples()) {
+      EXPECT_THAT(std::string(alone.status.message()), HasSubstr("an algorithm changed the number of samples"));
+      continue;
+    }
+    ASSERT_TRUE(alone.status.ok()) << alone.status;
+    for (const bool sharded : {false, true}) ExpectSameBits(train(2, sharded), alone);
+  }
+}
+
 TEST(Swa, GoesWithTensorParallelism) {
   const auto train = [](bool split, const std::string& folder, int64_t batches) {
     return TrainOnRanks(split ? 2 : 1, [&](int) {
