@@ -70,7 +70,11 @@ SourceFactory ReadStreaming(ConfigMap config) {
   options.order = ReadOrderConfig(config);
   options.validate_hash = config.String("validate_hash", "");
   if (config.Has("cache_limit")) options.cache_limit = config.RequiredInt("cache_limit", {.min = 1});
-  return [options](const DataContext& context) { return OpenStreaming(options, context.open_store); };
+  return [options](const DataContext& context) {
+    StreamingOptions on_node = options;
+    on_node.readers_of_cache = context.local_world_size;
+    return OpenStreaming(on_node, context.open_store);
+  };
 }
 
 }  // namespace composer

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Data sets written by mosaicml-streaming 0.13's MDSWriter, below tests/golden/mds/: one folder each, and values.json with
+"""Data sets written by mosaicml-streaming 0.13's writers, below tests/golden/mds/: one folder each, and values.json with
 what each sample holds: the encoded values in hexadecimal digits, columns sorted by name. Run it with a Python that has
 mosaicml-streaming==0.13.0 (tools/peers_setup.sh streaming).
 SPDX-License-Identifier: Apache-2.0
@@ -16,7 +16,9 @@ import sys
 import numpy as np
 from PIL import Image
 from streaming.base.format.mds.encodings import mds_encode
+from streaming.base.format.json.writer import JSONWriter
 from streaming.base.format.mds.writer import MDSWriter
+from streaming.base.format.xsv.writer import CSVWriter, TSVWriter, XSVWriter
 
 SEED = 17
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "mds"
@@ -52,6 +54,17 @@ def write(name, samples, picked, **options):
             "samples": [[mds_encode(columns[key], values[key][1]).hex() for key in sorted(columns)] for values in samples]}
 
 
+def write_rows(name, writer, **options):
+    """Writes text rows; MDS is what a reader of ours makes of them."""
+    columns = {"n": "int", "text": "str", "x": "float"}
+    rows = [{"n": i - 3, "text": "Äpfel " * (i % 3) + "q\"'", "x": 0.1 * i - 1e-9} for i in range(20)]
+    with writer(out=str(FOLDER / name), columns=columns, hashes=["sha1"], **options) as out:
+        for row in rows:
+            out.write(row)
+    encodings = {"n": "int", "text": "str", "x": "float64"}
+    return {"name": name, "samples": [[mds_encode(encodings[key], row[key]).hex() for key in columns] for row in rows]}
+
+
 def main():
     rng = random.Random(SEED)
     samples = [sample(rng, i) for i in range(12)]
@@ -63,9 +76,11 @@ def main():
             write("fixed", samples, ["float32", "int"], size_limit=None)]
     for algorithm in ["zstd", "zstd:7", "gz", "bz2:1", "br:5", "snappy"]:
         sets.append(write(algorithm.replace(":", "-"), samples * 4, few, compression=algorithm, hashes=["sha1", "xxh64"], size_limit=2500))
+    rows = [write_rows("rows-json", JSONWriter, size_limit=500), write_rows("rows-csv", CSVWriter, size_limit=300, compression="gz"),
+            write_rows("rows-tsv", TSVWriter), write_rows("rows-xsv", XSVWriter, separator="||", newline="\r\n", compression="zstd")]
     head = {"note": "MDS data sets; tools/make_mds_goldens.py", "seed": SEED,
             "versions": {p: importlib.metadata.version(p) for p in ["mosaicml-streaming", "numpy", "pillow"]}}
-    (FOLDER / "values.json").write_text("{" + json.dumps(head)[1:-1] + ', "sets": [\n' + ",\n".join(json.dumps(s) for s in sets) + "\n]}\n")
+    (FOLDER / "values.json").write_text("{" + json.dumps(head)[1:-1] + ', "sets": [\n' + ",\n".join(json.dumps(s) for s in sets) + "\n], \"rows\": [\n" + ",\n".join(json.dumps(s) for s in rows) + "\n]}\n")
     print(sum(f.stat().st_size for f in FOLDER.rglob("*") if f.is_file()), "bytes", len(sets), "sets")
 
 

@@ -38,18 +38,22 @@ absl::StatusOr<MdsIndex> FetchMdsIndex(ObjectStore& store, const std::string& fo
 
 absl::StatusOr<std::string> FetchShard(ObjectStore& store, const std::string& folder, const MdsShardInfo& info,
                                        ShardFileCheck check) {
-  const std::string key = MdsKey(folder, info.stored().name);
-  const auto fetch = [&]() -> absl::StatusOr<std::string> {
-    ASSIGN_OR_RETURN(std::string stored, ReadWhole(store, key, info.stored().bytes));
-    RETURN_IF_ERROR(check(info.stored(), stored));
-    if (!info.zip) return stored;
-    ASSIGN_OR_RETURN(std::string raw, Decompress(info.compression->codec, stored, info.raw.bytes));
-    RETURN_IF_ERROR(check(info.raw, raw));
+  const auto fetch = [&](const ShardPart& part, const std::string& key) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(std::string stored, ReadWhole(store, key, part.stored().bytes));
+    RETURN_IF_ERROR(check(part.stored(), stored));
+    if (!part.zip) return stored;
+    ASSIGN_OR_RETURN(std::string raw, Decompress(info.compression->codec, stored, part.raw.bytes));
+    RETURN_IF_ERROR(check(part.raw, raw));
     return raw;
   };
-  auto raw = fetch();
-  if (!raw.ok()) return Annotate(raw.status(), store.Location(key));
-  return raw;
+  std::string plain;
+  for (const ShardPart& part : PartsOf(info)) {
+    const std::string key = MdsKey(folder, part.stored().name);
+    auto raw = fetch(part, key);
+    if (!raw.ok()) return Annotate(raw.status(), store.Location(key));
+    plain += *raw;
+  }
+  return plain;
 }
 
 }  // namespace composer

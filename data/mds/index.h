@@ -1,5 +1,5 @@
-// index.json, version 2, of data sets in mosaicml-streaming's MDS format: one entry for each shard. Its presence is
-// the data set's commit: it is written after all shards.
+// index.json, version 2, of data sets in mosaicml-streaming's MDS format, or in its formats of text rows: one entry for
+// each shard. Its presence is the data set's commit: it is written after all shards.
 //
 // What it says is hostile until checked: names of files must stay inside the folder, numbers be in range, encodings
 // known. Source: streaming/base/format/mds/reader.py and index.py of mosaicml-streaming 0.13.0.
@@ -33,6 +33,14 @@ struct MdsColumn {
   MdsEncoding encoding;
 };
 
+// A shard of text rows instead of an MDS shard: rows.h.
+struct RowShard {
+  std::string format;  // "json", "csv", "tsv" or "xsv"
+  std::string separator, newline;
+  ShardFile raw_meta;
+  std::optional<ShardFile> zip_meta;
+};
+
 struct MdsShardInfo {
   std::vector<MdsColumn> columns;
   std::optional<Compression> compression;
@@ -42,10 +50,21 @@ struct MdsShardInfo {
   int64_t samples = 0;
   std::vector<std::string> hashes;
   std::optional<int64_t> size_limit;
+  std::optional<RowShard> rows;  // raw and zip are then its data
 
+  const ShardFile& stored() const { return zip ? *zip : raw; }
+};
+
+// One of the files that a shard consists of: one, or for rows data and meta.
+struct ShardPart {
+  const ShardFile& raw;
+  const std::optional<ShardFile>& zip;
   // The file to fetch.
   const ShardFile& stored() const { return zip ? *zip : raw; }
 };
+// The parts of a shard, one after the other uncompressed, are its plain bytes. They point into `info`.
+std::vector<ShardPart> PartsOf(const MdsShardInfo& info);
+int64_t PlainBytes(const MdsShardInfo& info);
 
 struct MdsIndex {
   std::vector<MdsShardInfo> shards;

@@ -17,6 +17,7 @@
 #include "data/mds/fetch.h"
 #include "data/mds/little_endian.h"
 #include "data/mds/reader.h"
+#include "data/mds/rows.h"
 
 namespace composer {
 namespace {
@@ -68,8 +69,9 @@ absl::Status VerifyShard(ObjectStore& store, const std::string& folder, const Md
     for (const auto& [algorithm, digest] : file.hashes) RETURN_IF_ERROR(CheckShardFile(file, bytes, algorithm));
     return absl::OkStatus();
   };
-  ASSIGN_OR_RETURN(const std::string raw, FetchShard(store, folder, info, check));
-  ASSIGN_OR_RETURN(const std::shared_ptr<const MdsShard> shard, MdsShard::Open({nullptr, raw}, info));
+  ASSIGN_OR_RETURN(const std::string plain, FetchShard(store, folder, info, check));
+  ASSIGN_OR_RETURN(OwnedBytes bytes, MdsOfPlain({nullptr, plain}, info));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const MdsShard> shard, MdsShard::Open(std::move(bytes), info));
   std::vector<absl::string_view> columns(info.columns.size());
   for (int64_t sample = 0; sample < shard->size(); ++sample) {
     absl::Status good = shard->Read(sample, absl::MakeSpan(columns));
@@ -86,9 +88,9 @@ std::string DescribeMds(const MdsIndex& index) {
   int64_t samples = 0, raw = 0, stored = 0, largest = 0;
   for (const MdsShardInfo& info : index.shards) {
     samples += info.samples;
-    raw += info.raw.bytes;
-    stored += info.stored().bytes;
-    largest = std::max(largest, info.raw.bytes);
+    raw += PlainBytes(info);
+    for (const ShardPart& part : PartsOf(info)) stored += part.stored().bytes;
+    largest = std::max(largest, PlainBytes(info));
   }
   std::string text = absl::StrCat("shards:      ", index.shards.size(), ", the largest of ", largest,
                                   " bytes\nsamples:     ", samples, "\nbytes:       ", raw, "\n");
@@ -150,7 +152,7 @@ MdsVerification VerifyMds(ObjectStore& store, const std::string& folder, const M
   MdsVerification result;
   for (size_t i = 0; i < found.size(); ++i) {
     const MdsShardInfo& info = index.shards[i];
-    result.bytes += info.stored().bytes;
+    for (const ShardPart& part : PartsOf(info)) result.bytes += part.stored().bytes;
     if (found[i].ok()) {
       result.samples += info.samples;
     } else {

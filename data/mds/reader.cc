@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "data/codec/hashing.h"
+#include "data/mds/rows.h"
 #include "storage/mapped_file.h"
 
 namespace composer {
@@ -17,6 +18,24 @@ namespace {
 absl::StatusOr<OwnedBytes> MapFile(const std::string& path) {
   ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
   return OwnedBytes{file, file->bytes()};
+}
+
+// Maps a file of a folder, or decompresses it into memory if it lies there only compressed.
+absl::StatusOr<OwnedBytes> OpenPart(const std::string& folder, const ShardPart& part,
+                                    const std::optional<Compression>& compression, const std::string& hash) {
+  const std::string raw = JoinPath(folder, part.raw.name);
+  if (!part.zip || PathExists(raw)) {
+    ASSIGN_OR_RETURN(OwnedBytes bytes, MapFile(raw));
+    // A compressed shard's hash may be known only of the compressed file.
+    RETURN_IF_ERROR(CheckShardFile(part.raw, bytes.bytes, part.zip && part.raw.hashes.empty() ? "" : hash));
+    return bytes;
+  }
+  ASSIGN_OR_RETURN(const OwnedBytes stored, MapFile(JoinPath(folder, part.zip->name)));
+  RETURN_IF_ERROR(CheckShardFile(*part.zip, stored.bytes, hash));
+  auto bytes = Decompress(compression->codec, stored.bytes, part.raw.bytes);
+  if (!bytes.ok()) return Annotate(bytes.status(), part.zip->name);
+  const auto owner = std::make_shared<const std::string>(*std::move(bytes));
+  return OwnedBytes{owner, *owner};
 }
 
 bool SameColumns(const std::vector<MdsColumn>& a, const std::vector<MdsColumn>& b) {
@@ -46,27 +65,15 @@ absl::Status CheckShardFile(const ShardFile& file, absl::string_view bytes, absl
                    "; it has: ", file.hashes.empty() ? "none" : absl::StrJoin(file.hashes, ", ", append)));
 }
 
-absl::StatusOr<OwnedBytes> OpenStored(OwnedBytes stored, const MdsShardInfo& info, absl::string_view hash) {
-  RETURN_IF_ERROR(CheckShardFile(info.stored(), stored.bytes, hash));
-  if (!info.zip) return stored;
-  auto bytes = Decompress(info.compression->codec, stored.bytes, info.raw.bytes);
-  if (!bytes.ok()) return Annotate(bytes.status(), info.zip->name);
-  const auto owner = std::make_shared<const std::string>(*std::move(bytes));
-  return OwnedBytes{owner, *owner};
-}
-
 ShardSource LocalShards(std::string folder, std::string hash) {
   return [folder, hash](const MdsShardInfo& info) -> absl::StatusOr<OwnedBytes> {
-    const std::string raw = JoinPath(folder, info.raw.name);
-    if (!info.zip || PathExists(raw)) {
-      ASSIGN_OR_RETURN(OwnedBytes bytes, MapFile(raw));
-      // A compressed shard's hash may be known only of the compressed file.
-      const bool has_hash = !info.zip || !info.raw.hashes.empty();
-      RETURN_IF_ERROR(CheckShardFile(info.raw, bytes.bytes, has_hash ? hash : ""));
-      return bytes;
+    std::vector<OwnedBytes> parts;
+    for (const ShardPart& part : PartsOf(info)) {
+      ASSIGN_OR_RETURN(parts.emplace_back(), OpenPart(folder, part, info.compression, hash));
     }
-    ASSIGN_OR_RETURN(OwnedBytes stored, MapFile(JoinPath(folder, info.zip->name)));
-    return OpenStored(std::move(stored), info, hash);
+    if (parts.size() == 1) return MdsOfPlain(std::move(parts[0]), info);
+    const std::string plain = absl::StrCat(parts[0].bytes, parts[1].bytes);
+    return MdsOfPlain({nullptr, plain}, info);
   };
 }
 

@@ -22,14 +22,12 @@
 
 namespace composer {
 
-// Returns an uncompressed shard whose hash has been checked if that was asked for.
+// Returns an MDS shard, uncompressed, whose hash has been checked if that was asked for.
 using ShardSource = std::function<absl::StatusOr<OwnedBytes>(const MdsShardInfo& info)>;
 
-// Maps shards of a folder; one that lies there only compressed is decompressed into memory. `hash`: checks this hash of
+// Maps shards of a folder; those that lie there only compressed, and rows, are decoded into memory. `hash`: checks this hash of
 // each shard when it is opened, "" none; kInvalidArgument when the index does not have it.
 ShardSource LocalShards(std::string folder, std::string hash = "");
-// Returns the bytes, decompressed if the index says so, after checking size and hash of what was stored.
-absl::StatusOr<OwnedBytes> OpenStored(OwnedBytes stored, const MdsShardInfo& info, absl::string_view hash);
 // Checks size and hash of a file of a shard; kDataLoss when they differ from the index's.
 absl::Status CheckShardFile(const ShardFile& file, absl::string_view bytes, absl::string_view hash);
 

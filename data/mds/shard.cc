@@ -20,9 +20,10 @@ size_t OffsetAt(absl::string_view bytes, int64_t sample) {
 
 absl::StatusOr<std::shared_ptr<const MdsShard>> MdsShard::Open(OwnedBytes owned, const MdsShardInfo& info) {
   const absl::string_view bytes = owned.bytes;
-  if (static_cast<int64_t>(bytes.size()) != info.raw.bytes)
+  if (!info.rows && static_cast<int64_t>(bytes.size()) != info.raw.bytes)
     return DamagedShard(absl::StrCat("has ", bytes.size(), " bytes, and the index says ", info.raw.bytes));
-  if (bytes.size() < 8 || NumberAt(bytes, 0) != info.samples || info.samples > (info.raw.bytes - 8) / 4)
+  if (bytes.size() < 8 || NumberAt(bytes, 0) != info.samples ||
+      static_cast<size_t>(info.samples) > (bytes.size() - 8) / 4)
     return DamagedShard("does not have as many samples as the index says");
   size_t before = 4 * (static_cast<size_t>(info.samples) + 2);
   for (int64_t sample = 0; sample <= info.samples; ++sample) {

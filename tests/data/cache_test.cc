@@ -235,7 +235,7 @@ std::shared_ptr<MemoryStore> StoreWith(const std::string& set) {
 }
 
 TEST_F(ShardCacheTest, ReadersOfRemoteDataGetTheSameSamples) {
-  for (const char* const set : {"shards", "zstd", "gz", "every"}) {
+  for (const char* const set : {"shards", "zstd", "gz", "every", "rows-csv", "rows-tsv"}) {
     const auto store = StoreWith(set);
     FaultStore faults(*store);
     const std::shared_ptr<ObjectStore> shared(std::shared_ptr<void>(), &faults);
@@ -277,7 +277,7 @@ TEST_F(ShardCacheTest, AStoreThatLiesIsNamed) {
 }
 
 TEST(MdsTools, VerifyFindsEveryDamagedShard) {
-  for (const char* const set : {"shards", "zstd", "every"}) {
+  for (const char* const set : {"shards", "zstd", "every", "rows-json", "rows-xsv"}) {
     const auto store = StoreWith(set);
     const MdsIndex index = FetchMdsIndex(*store, "data/train").value();
     size_t reports = 0;

@@ -15,6 +15,7 @@
 #include "data/codec/hashing.h"
 #include "data/mds/little_endian.h"
 #include "data/mds/reader.h"
+#include "data/mds/rows.h"
 #include "data/mds/writer.h"
 #include "storage/local_store.h"
 #include "tests/support/temp_dir.h"
@@ -27,9 +28,9 @@ using testing::HasSubstr;
 
 const char* const kGoldens = "tests/golden/mds";
 
-nlohmann::json GoldenSets() {
+nlohmann::json GoldenSets(const char* kind = "sets") {
   std::ifstream file(JoinPath(kGoldens, "values.json"));
-  return nlohmann::json::parse(file).at("sets");
+  return nlohmann::json::parse(file).at(kind);
 }
 
 std::vector<std::string> ValuesOf(const nlohmann::json& sample) {
@@ -66,6 +67,45 @@ TEST(MdsReader, ReadsWhatMdsWriterWrote) {
     ++sets;
   }
   EXPECT_GE(sets, 10);
+}
+
+TEST(MdsReader, ReadsRowsOfText) {
+  int sets = 0;
+  for (const nlohmann::json& set : GoldenSets("rows")) {
+    SCOPED_TRACE(set.at("name"));
+    const std::string folder = JoinPath(kGoldens, set.at("name").get<std::string>());
+    const auto reader = OpenFolder(folder, "sha1");
+    ASSERT_EQ(reader->size(), static_cast<int64_t>(set.at("samples").size()));
+    EXPECT_EQ(reader->columns()[2].encoding.name, "float64");
+    MdsSample sample;
+    for (int64_t i = 0; i < reader->size(); ++i) {
+      const absl::Status read = reader->Read(i, sample);
+      ASSERT_TRUE(read.ok()) << read;
+      const std::vector<std::string> values = ValuesOf(set["samples"][static_cast<size_t>(i)]);
+      ASSERT_EQ(sample.columns, ViewsOf(values)) << i;
+    }
+    const std::string text = ReadFile(JoinPath(folder, "index.json")).value();
+    EXPECT_EQ(MdsIndexText(ParseMdsIndex(text).value()), text);
+    ++sets;
+  }
+  EXPECT_EQ(sets, 4);
+}
+
+TEST(MdsReader, NamesTheRowThatIsWrong) {
+  const auto error = [](const std::string& set, absl::string_view from, absl::string_view to) {
+    const std::string folder = JoinPath(kGoldens, set);
+    const MdsShardInfo info = ReadMdsIndex(folder).value().shards[0];
+    std::string plain = ReadFile(JoinPath(folder, info.raw.name)).value();
+    EXPECT_THAT(plain, HasSubstr(from));
+    plain.replace(plain.find(std::string(from)), from.size(), std::string(to));
+    plain += ReadFile(JoinPath(folder, info.rows->raw_meta.name)).value();
+    return std::string(MdsOfPlain({nullptr, plain}, info).status().message());
+  };
+  EXPECT_EQ(error("rows-tsv", "-3\t", "-3x"), "row 0: it has 2 values for 3 columns");
+  EXPECT_EQ(error("rows-tsv", "-2", "-y"), "row 1: column `n` has no int");
+  EXPECT_EQ(error("rows-json", "\"n\": -2", "\"m\": -2"), "row 1: column `n` has no int");
+  EXPECT_EQ(error("rows-json", "{", "["), "row 0: it is not a JSON object");
+  EXPECT_EQ(error("rows-tsv", "-2", "-22"), "the shard has another size than the index says");
 }
 
 TEST(MdsReader, ChecksEveryHashThatPythonOffers) {
@@ -151,7 +191,7 @@ TEST(MdsIndex, RefusesHostileText) {
   EXPECT_THAT(error("shard.00000.mds", "../../etc/passwd"), HasSubstr("leads out of its folder"));
   EXPECT_THAT(error("shard.00000.mds", "/etc/passwd"), HasSubstr("leads out of its folder"));
   EXPECT_THAT(error("\"version\": 2}", "\"version\": 3}"), HasSubstr("only 2 is known"));
-  EXPECT_THAT(error("\"mds\"", "\"json\""), HasSubstr("its format is `json`"));
+  EXPECT_THAT(error("\"mds\"", "\"txt\""), HasSubstr("its format is `txt`"));
   EXPECT_THAT(error("[null]", "[7]"), HasSubstr("column_sizes does not fit"));
   EXPECT_THAT(error("[null]", "[]"), HasSubstr("no matching column_names"));
   EXPECT_THAT(error("\"samples\": 1", "\"samples\": -1"), HasSubstr("no number of samples"));

@@ -135,7 +135,8 @@ class StreamingSource final : public SampleSource {
     OrderConfig config = order_;
     if (!request.shuffle) config.shuffle = ShuffleAlgorithm::kNone;
     config.global_batch_size = request.global_batch_size;
-    config.world.ranks_per_node = request.data_ranks;
+    // Only this method makes batches for a number of ranks.
+    if (config.batching == BatchingMethod::kDevicePerStream) config.world.ranks_per_node = request.data_ranks;
     absl::StatusOr<Order> order = Order::Create(std::move(config));
     ThrowIfError(order.status());
     return std::make_shared<const StreamingOrder>(*std::move(order));
@@ -146,6 +147,16 @@ class StreamingSource final : public SampleSource {
   const OrderConfig order_;
   std::vector<int64_t> ends_;  // of each stream's ids
 };
+
+// Open shards are not evicted: all readers of a bounded cache together must leave room in it.
+size_t MostOpen(const MdsIndex& index, const StreamingOptions& options) {
+  constexpr int64_t kUsual = 256;
+  if (!options.cache_limit) return kUsual;
+  int64_t largest = 1;
+  for (const MdsShardInfo& shard : index.shards) largest = std::max(largest, shard.raw.bytes);
+  const auto readers = static_cast<int64_t>(options.streams.size()) * std::max(1, options.readers_of_cache);
+  return static_cast<size_t>(std::clamp<int64_t>(*options.cache_limit / largest / readers / 2, 1, kUsual));
+}
 
 absl::StatusOr<std::unique_ptr<MdsReader>> OpenStream(const StreamingOptions::Stream& stream,
                                                       const StreamingOptions& options, const StoreOpener& open_store) {
@@ -158,7 +169,9 @@ absl::StatusOr<std::unique_ptr<MdsReader>> OpenStream(const StreamingOptions::St
   ASSIGN_OR_RETURN(MdsIndex index, FetchMdsIndex(*store, stream.split));
   ASSIGN_OR_RETURN(std::shared_ptr<ShardCache> cache,
                    ShardCache::Open({.folder = local, .limit = options.cache_limit}));
-  return MdsReader::Create(std::move(index), CachedShards(cache, store, stream.split, options.validate_hash));
+  const size_t most_open = MostOpen(index, options);
+  return MdsReader::Create(std::move(index), CachedShards(cache, store, stream.split, options.validate_hash),
+                           most_open);
 }
 
 }  // namespace

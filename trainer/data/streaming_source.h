@@ -31,6 +31,7 @@ struct StreamingOptions {
   OrderConfig order;
   std::string validate_hash;           // a hash of the index that each shard must have; "": whichever a remote one has
   std::optional<int64_t> cache_limit;  // bytes of fetched shards on this node; none: unbounded
+  int readers_of_cache = 1;            // processes of this node that share it
 };
 
 // Sample values by encoding: numbers and arrays are tensors of their dtype (unsigned ones above 8 bits: int64, which
