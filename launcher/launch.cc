@@ -134,14 +134,10 @@ std::vector<std::string> ServeArguments(const LaunchContext& context) {
 Supervisor::Options SupervisorOptions(const LaunchContext& context, const proto::NodeInfo& node) {
   const LaunchPlan& plan = context.plan;
   Supervisor::Options result;
-  result.job = plan.name;
-  result.run_name = plan.run_name;
-  result.max_restarts = plan.max_restarts;
   result.min_nodes = plan.shape.min_nodes;
   result.hang_limits.startup = plan.startup_limits;
   result.node_id = node.node_id();
   result.host = node.hostname();
-  result.rendezvous_port = context.rendezvous.port;
   result.launched = context.launched;
   result.serve_argv = ServeArguments(context);
   result.serves = context.serves;
@@ -155,16 +151,22 @@ Supervisor::Options SupervisorOptions(const LaunchContext& context, const proto:
                  .colours = {.out = WantsColour(isatty(STDOUT_FILENO) != 0, context.environment),
                              .err = WantsColour(isatty(STDERR_FILENO) != 0, context.environment)},
                  .first_argument = plan.first_argument,
-                 .role = plan.role,
-                 .interface = context.node_address.interface,
-                 .terminal_columns = TerminalColumns(),
-                 .terminal = TerminalDevice(),
+                 .place = {.master_port = context.rendezvous.port,
+                           .max_restarts = plan.max_restarts,
+                           .interface = context.node_address.interface,
+                           .job = plan.name,
+                           .run_name = plan.run_name,
+                           .role = plan.role,
+                           .terminal_columns = TerminalColumns(),
+                           .terminal = TerminalDevice()},
                  .cpus = AllowedCpus()};
+  WorkerPlace& place = result.plan.place;
+  place.cpus = static_cast<int>(result.plan.cpus.size());
   if (const auto& slurm = context.platform.slurm; slurm.has_value()) {
-    result.plan.first_local_rank = slurm->first_local_rank;
-    result.plan.node_workers = slurm->local_world_size;
-    const CpuSharing sharing = ShareCpus(*slurm, static_cast<int>(result.plan.cpus.size()), plan.shape.slots);
-    result.plan.cpu_sharers = sharing.workers;
+    place.first_local_rank = slurm->first_local_rank;
+    place.node_workers = slurm->local_world_size;
+    const CpuSharing sharing = ShareCpus(*slurm, place.cpus, plan.shape.slots);
+    place.cpu_sharers = sharing.workers;
     result.plan.first_cpu_share = sharing.first;
     result.plan.blocks_signals = plan.job;
   }
@@ -209,7 +211,7 @@ absl::StatusOr<int> Supervise(LaunchContext& context, Console& console) {
   ASSIGN_OR_RETURN(auto link, ConnectToRendezvous(meeting, client, handlers));
   ASSIGN_OR_RETURN(auto memory, StartPeerMemory(context, client.credentials, options.plan.environment));
   WorkerHub::Options hub_options = {.socket_path = context.resources.temp_folder + "/hub",
-                                    .job = options.job,
+                                    .job = context.plan.name,
                                     .upstream = link->upstream(),
                                     .handler = [&](WorkerHub::Report report) { mailbox.Post(std::move(report)); }};
   if (memory != nullptr) hub_options.more_services = {memory.release()->relay()};
@@ -225,7 +227,7 @@ absl::StatusOr<int> Supervise(LaunchContext& context, Console& console) {
   }
   ASSIGN_OR_RETURN(const auto control_plane,
                    ControlPlane::Start({.flags = context.options.control_plane,
-                                        .job = options.job,
+                                        .job = context.plan.name,
                                         .run_folder = options.plan.run_folder,
                                         .temp_folder = context.resources.temp_folder,
                                         .credentials = client.credentials,

@@ -36,14 +36,15 @@ Supervisor::Supervisor(Options options, Parts parts)
       parts_(parts),
       logs_(parts_.console, options_.plan.colours),
       workers_(options_.plan, parts_.spawner, logs_),
-      recorder_(options_.run_name, options_.plan.run_folder, options_.launched, ReadHistory(options_.plan.run_folder)),
+      recorder_(options_.plan.place.run_name, options_.plan.run_folder, options_.launched,
+                ReadHistory(options_.plan.run_folder)),
       state_({.job = options_.plan.job,
-              .max_restarts = options_.max_restarts,
+              .max_restarts = options_.plan.place.max_restarts,
               .min_nodes = options_.min_nodes,
               .run_folder = options_.plan.run_folder}),
       barrier_(grpc::CreateCustomChannel(parts_.hub.address(), grpc::InsecureChannelCredentials(),
                                          ChannelSettings(Link::kLocal)),
-               options_.job),
+               options_.plan.place.job),
       meter_(options_.launched),
       serves_(options_.serves) {
   serve_restarts_.OnStart(Now());

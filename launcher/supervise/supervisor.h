@@ -41,12 +41,8 @@ using SupervisorEvent =
 class Supervisor {
  public:
   struct Options {
-    std::string job;
     std::string node_id;
     std::string host;
-    int rendezvous_port = 0;
-    std::string run_name;  // jobs only
-    int max_restarts = 0;
     int min_nodes = 1;
     HangLimits hang_limits;
     WorkerPlan plan;

@@ -17,13 +17,8 @@
 namespace composer {
 
 absl::Status Supervisor::StartWorkers(const proto::World& world) {
-  ASSIGN_OR_RETURN(WorkerPlace place, PlaceOf(world));
-  place.master_port = options_.rendezvous_port;
+  ASSIGN_OR_RETURN(WorkerPlace place, PlaceOf(world, options_.plan.place));
   place.restart_count = state_.tally().restarts;
-  place.max_restarts = options_.max_restarts;
-  place.cpus = static_cast<int>(options_.plan.cpus.size());
-  place.job = options_.job;
-  place.run_name = options_.run_name;
   place.launch = options_.plan.job ? recorder_.summary().launch() : 0;
   place.hub = parts_.hub.address();
   if (!options_.plan.job) place.master_port = world.master_port();  // scripts bind it themselves

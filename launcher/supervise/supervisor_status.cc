@@ -41,8 +41,8 @@ proto::JobStatus Supervisor::Describe() const {
   const absl::Time now = RealClock::Get().Now();
   const RunSummary& summary = recorder_.summary();
   proto::JobStatus status;
-  status.set_job(options_.job);
-  status.set_run_name(options_.run_name);
+  status.set_job(options_.plan.place.job);
+  status.set_run_name(options_.plan.place.run_name);
   status.set_run_folder(options_.plan.run_folder);
   status.set_host(options_.host);
   status.set_pid(getpid());
@@ -51,7 +51,7 @@ proto::JobStatus Supervisor::Describe() const {
   status.set_generation(state_.generation());
   status.set_attempt(static_cast<int>(summary.generations.size()));
   status.set_restarts(summary.restarts);
-  status.set_max_restarts(options_.max_restarts);
+  status.set_max_restarts(options_.plan.place.max_restarts);
   status.set_last_checkpoint(summary.last_checkpoint);
   status.set_last_checkpoint_step(summary.last_checkpoint_step);
   status.set_wall_seconds(absl::ToDoubleSeconds(now - options_.launched));

@@ -5,18 +5,20 @@
 
 namespace composer {
 
-absl::StatusOr<WorkerPlace> PlaceOf(const proto::World& world) {
+absl::StatusOr<WorkerPlace> PlaceOf(const proto::World& world, const WorkerPlace& common) {
   if (world.node_rank() < 0 || world.node_rank() >= world.nodes() || world.slots() < 1) {
     return absl::InternalError(absl::StrCat("generation ", world.generation(), " has no place for this node"));
   }
-  return WorkerPlace{.rank = world.base_rank(),
-                     .world_size = world.world_size(),
-                     .local_world_size = world.slots(),
-                     .node_rank = world.node_rank(),
-                     .nodes = world.nodes(),
-                     .master_address = world.master_address(),
-                     .node_address = world.node_address(),
-                     .generation = world.generation()};
+  WorkerPlace place = common;
+  place.rank = world.base_rank();
+  place.world_size = world.world_size();
+  place.local_world_size = world.slots();
+  place.node_rank = world.node_rank();
+  place.nodes = world.nodes();
+  place.master_address = world.master_address();
+  place.node_address = world.node_address();
+  place.generation = world.generation();
+  return place;
 }
 
 }  // namespace composer

@@ -8,8 +8,8 @@
 
 namespace composer {
 
-// Returns the place of this node's local rank 0, as far as the world defines it. Returns kInternal if the world has no
-// place for the node.
-absl::StatusOr<WorkerPlace> PlaceOf(const proto::World& world);
+// Returns the place of this node's local rank 0: what all workers of the launch have in common, and what the world
+// defines. Returns kInternal if the world has no place for the node.
+absl::StatusOr<WorkerPlace> PlaceOf(const proto::World& world, const WorkerPlace& common);
 
 }  // namespace composer

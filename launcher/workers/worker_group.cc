@@ -92,14 +92,7 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
     WorkerPlace place = first;
     place.local_rank = local_rank;
     place.rank = first.rank + local_rank;
-    place.role = plan_.role;
-    place.first_local_rank = plan_.first_local_rank;
-    place.node_workers = plan_.node_workers;
-    place.cpu_sharers = plan_.cpu_sharers;
-    place.interface = plan_.interface;
-    place.terminal_columns =
-        PlanOutput(plan_.output, place).err.show == RankLogs::Show::kRaw ? plan_.terminal_columns : 0;
-    place.terminal = plan_.terminal;
+    if (PlanOutput(plan_.output, place).err.show != RankLogs::Show::kRaw) place.terminal_columns = 0;
     place.progress_page = absl::StrCat(plan_.temp_folder, "/progress-", attempt, "-", local_rank);
     RETURN_IF_ERROR(StartOne(place, keep_logs ? LogPath(plan_.run_folder, attempt, place.rank) : ""));
   }

@@ -34,15 +34,9 @@ struct WorkerPlan {
   OutputOptions output;
   LogColours colours;
   size_t first_argument = 0;  // first element of argv that ExpandArgument expands; 0 if none is
-  std::string role = "default";
-  std::string interface;     // see WorkerPlace
-  int terminal_columns = 0;  // of the launcher's terminal; 0 if there is none
-  std::string terminal;      // the terminal's device; "" if unknown
-  std::vector<int> cpus;     // of this node
-  int first_local_rank = 0;  // see WorkerPlace
-  int node_workers = 0;
-  int cpu_sharers = 0;      // workers of all launchers that share `cpus`; 0 means this launcher's alone
-  int first_cpu_share = 0;  // index of our local rank 0 among them
+  WorkerPlace place;          // what all workers of this launch have in common; terminal_columns: of its terminal
+  std::vector<int> cpus;      // of this node
+  int first_cpu_share = 0;    // index of our local rank 0 among the workers that share them (place.cpu_sharers)
   // Our own workers hear of a stop only from the hub, because Slurm may signal every process of a step.
   bool blocks_signals = false;
 };

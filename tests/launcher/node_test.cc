@@ -134,7 +134,7 @@ TEST(PlacementTest, ASecondNode) {
   world.set_slots(3);
   world.set_master_address("host-a");
   world.set_node_address("host-b");
-  const auto place = PlaceOf(world);
+  const auto place = PlaceOf(world, {.max_restarts = 7, .job = "j"});
   ASSERT_TRUE(place.ok()) << place.status();
   EXPECT_EQ(place->rank, 2);
   EXPECT_EQ(place->local_world_size, 3);
@@ -144,8 +144,10 @@ TEST(PlacementTest, ASecondNode) {
   EXPECT_EQ(place->master_address, "host-a");
   EXPECT_EQ(place->node_address, "host-b");
   EXPECT_EQ(place->generation, 4u);
+  EXPECT_EQ(place->max_restarts, 7);
+  EXPECT_EQ(place->job, "j");
   world.set_node_rank(2);
-  EXPECT_EQ(PlaceOf(world).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(PlaceOf(world, {}).status().code(), absl::StatusCode::kInternal);
 }
 
 class ProgramTest : public testing::Test {

@@ -238,12 +238,13 @@ void Simulation::SendJoin(int a) {
   Send(agent.stream, std::move(message));
 }
 
-// Messages to a coordinator may be duplicated and reordered, which does not happen on real streams.
+// Messages to a coordinator arrive in order, as on real streams, but may come again later, which does not happen there.
 void Simulation::Send(const StreamPtr& stream, proto::NodeMessage message) {
   message.mutable_caller()->set_job("job");
   message.mutable_caller()->set_generation(agents_[stream->agent].record.generation());
   if (IsCut(stream->agent, stream->server)) return;
-  In(0.0001, 0.02, [this, stream, message] { Arrive(stream, message); });
+  stream->last_up = std::max(stream->last_up, now_ + absl::Seconds(Uniform(0.0001, 0.02)));
+  At(stream->last_up, [this, stream, message] { Arrive(stream, message); });
   if (Pick(10) == 0) In(0.0001, 10, [this, stream, message] { Arrive(stream, message); });
 }
 

@@ -34,8 +34,9 @@ struct Stream {
   int server = 0;
   bool agent_end = true;
   bool server_end = true;
-  bool introduced = false;                      // its first message has arrived; none overtakes that one
-  absl::Time last_down = absl::InfinitePast();  // what a server sends arrives in order
+  bool introduced = false;                    // its first message has arrived; none overtakes that one
+  absl::Time last_up = absl::InfinitePast();  // what either end sends arrives in order
+  absl::Time last_down = absl::InfinitePast();
 };
 using StreamPtr = std::shared_ptr<Stream>;
 
