@@ -30,8 +30,8 @@ class DataTest(harness.JobTest):
 
     def gpt(self, name, loader, **changes):
         return self.write_job(name, model=GPT, tokenizer=BYTES, train_dataloader=loader, global_train_batch_size=6,
-                              eval_dataloader=[], schedulers=None, max_duration="20ba", save_interval="4ba",
-                              callbacks={"sample_recorder": None}, **changes)
+                              eval_dataloader=[], schedulers=None, save_interval="4ba",
+                              callbacks={"sample_recorder": None}, **dict({"max_duration": "20ba"}, **changes))
 
     def batches(self, name, ranks):
         batches = {}
@@ -66,6 +66,30 @@ class DataTest(harness.JobTest):
             self.run_composer("-n", ranks, self.gpt(name, loader, determinism="elastic", virtual_shards=4),
                               f"max_duration={until}ba")
         self.assertEqual(self.losses(name), self.losses("whole"), "bit for bit")
+
+    def test_shards_of_streaming_serve_each_sample_once_on_any_ranks(self):
+        draw = random.Random(9)
+        for name, count in (("web", 70), ("code", 31)):
+            lines = [json.dumps({"tokens": [draw.randrange(256) for _ in range(33)], "source": name})
+                     for _ in range(count)]
+            (self.data / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+            out, _ = self.run_composer("data", "write", self.data / f"{name}.jsonl", self.data / "remote" / name,
+                                       "--columns", "tokens:ndarray:uint16,source:str", "--hashes", "sha1",
+                                       "--compression", "gz", "--size-limit", 1500)
+            self.assertIn(f"{count} samples", out)
+            self.assertIn("valid", self.run_composer("data", "verify", self.data / "remote" / name)[0])
+        loader = {"name": "streaming", "num_canonical_nodes": 2, "cache_limit": 20000,
+                  "streams": [{"local": f"{self.data}/cache/{name}", "remote": f"{self.data}/remote/{name}"}
+                              for name in ("web", "code")],
+                  "transforms": [{"keep": {"keys": ["tokens"]}}, {"rename": {"from": "tokens", "to": "inputs"}}, "shift"]}
+        settings = dict(determinism="elastic", virtual_shards=4, max_duration="2ep")
+        self.run_composer("-n", 1, self.gpt("whole", loader, **settings))
+        batches = list(self.batches("whole", 1).values())
+        self.assertEqual(sorted(sum(batches[:17], [])), list(range(101)), "one epoch, the tail included")
+        self.assertEqual(sorted(sum(batches[17:], [])), list(range(101)))
+        for ranks, until in ((2, 7), (1, 12), (4, 20), (2, 34)):
+            self.run_composer("-n", ranks, self.gpt("moved", loader, **settings), f"max_duration={until}ba")
+        self.assertEqual(self.losses("moved"), self.losses("whole"), "bit for bit")
 
     def test_csv_and_tokens_train(self):
         draw = random.Random(5)
