@@ -11,6 +11,7 @@
 #include "tests/trainer/parallel/tensor_parallel_runs.h"
 #include "trainer/algorithms/surgery/low_precision_layer_norm.h"
 #include "trainer/collectives/dry_run_communicator.h"
+#include "trainer/layers/attention_core.h"
 #include "trainer/layers/replace_layers.h"
 #include "trainer/layers/slot.h"
 #include "trainer/layers/torch_layers.h"
@@ -190,6 +191,36 @@ TEST(LayerPlanRun, SurgeryWithNewLayersIsSplitByNameOrRefused) {
   EXPECT_THAT(TrainByPlan(kPlanMeshes[0], half, GatedRun)[0].status.message(),
               HasSubstr("layer transformer.blocks.0.mlp.fc.gate would get a part of the 64 features of "
                         "transformer.blocks.0.mlp.fc.up"));
+}
+
+// Scales the heads by their numbers.
+class HeadsByNumber final : public torch::nn::Module, public AttentionCore {
+ public:
+  at::Tensor forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const std::optional<at::Tensor>& mask, bool is_causal) override {
+    return at::scaled_dot_product_attention(q, k, v, mask, 0, is_causal) * torch::arange(q.size(1)).view({-1, 1, 1});
+  }
+};
+
+TEST(LayerPlan, AttentionThatTellsHeadsApartIsNotSplit) {
+  DryRunCommunicator group(2, at::kCPU);
+  const auto gpt = MakeGpt(SmallGpt(true));
+  ReplaceLayers(*gpt, [](const std::string& name, const std::shared_ptr<torch::nn::Module>&) {
+    return name.ends_with(".core") ? std::make_shared<HeadsByNumber>() : nullptr;
+  });
+  const LayerPlan mlp = {{"*.mlp.fc", kCol}, {"*.mlp.proj", kRow}};
+  SplitByPlan(*gpt, mlp, group);
+  const auto whole = MakeGpt(SmallGpt(true));
+  ReplaceLayers(*whole, [](const std::string& name, const std::shared_ptr<torch::nn::Module>&) {
+    return name == "transformer.blocks.1.attn.core" ? std::make_shared<HeadsByNumber>() : nullptr;
+  });
+  try {
+    SplitByPlan(*whole, GptPlan(), group);
+    ADD_FAILURE() << "heads were split";
+  } catch (const c10::ValueError& error) {
+    EXPECT_THAT(std::string(error.what_without_backtrace()),
+                HasSubstr("tp.layer_plan, `*.attn.proj: RowwiseParallel`: layer transformer.blocks.1.attn.core is a "));
+  }
 }
 
 TEST(LayerPlan, WhatItCannotSplitIsNamed) {

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "trainer/layers/attention_core.h"
 #include "trainer/layers/replace_layers.h"
 #include "trainer/parallel/tensor/split_linear.h"
 
@@ -127,12 +129,26 @@ void CheckFlow(const Module& model, const PlannedLayers& layers) {
   flow.End();
 }
 
+// Attention gets some of the heads when a layer beside it is split, and only softmax's kind treats all heads alike.
+void CheckAttention(const Module& model, const PlannedLayers& layers) {
+  for (const auto& item : model.named_modules("", /*include_self=*/false)) {
+    const auto* core = dynamic_cast<const AttentionCore*>(item.value().get());
+    if (core == nullptr || dynamic_cast<const DotProductAttention*>(core) != nullptr) continue;
+    const std::string around = item.key().substr(0, item.key().rfind('.') + 1);
+    const auto beside = layers.lower_bound(around);
+    TORCH_CHECK_VALUE(beside == layers.end() || !absl::StartsWith(beside->first, around), Row(*beside->second.row),
+                      "layer ", item.key(), " is a ", item.value()->name(),
+                      ", which must see all heads; leave the row out, or what put it there");
+  }
+}
+
 }  // namespace
 
 void SplitByPlan(Module& model, const LayerPlan& plan, Communicator& group) {
   const PlannedLayers layers = LayersOf(model, plan, group.world_size());
   CheckNotShared(model, layers);
   CheckFlow(model, layers);
+  CheckAttention(model, layers);
   ReplaceLayers(model, [&](const std::string& name, const std::shared_ptr<Module>&) {
     const auto found = layers.find(name);
     std::shared_ptr<Module> part;

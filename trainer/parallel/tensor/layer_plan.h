@@ -17,7 +17,8 @@ namespace composer {
 // layer that another row chooses as well, that is no Linear, is in no slot, has a parameter which is also elsewhere, or
 // whose features do not split over the ranks; and when a part of the features would go astray. Layers with parameters
 // are taken in the order of the model: after ColwiseParallel layers there must come, before any layer that the plan
-// does not name, a RowwiseParallel one that takes as many features.
+// does not name, a RowwiseParallel one that takes as many features. Nor is an AttentionCore other than
+// DotProductAttention split, which may treat heads differently.
 void SplitByPlan(torch::nn::Module& model, const LayerPlan& plan, Communicator& group);
 
 }  // namespace composer
