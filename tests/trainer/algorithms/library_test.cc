@@ -205,6 +205,7 @@ TEST(AlgorithmLibrary, RunsInBf16) {
         return options;
       })[0];
       ASSERT_TRUE(half.status.ok()) << half.status;
+      if (row.draws && mesh.ranks > 1) continue;  // ranks are threads here and share torch's generator
       EXPECT_NEAR(half.losses[0], exact.losses[0], 0.03 * std::abs(exact.losses[0]) + 0.02);
     }
   }
