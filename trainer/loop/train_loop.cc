@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -101,7 +103,8 @@ bool TrainLoop::LoadBatch() {
     throw StatusError(absl::InvalidArgumentError(
         absl::StrCat(parts_.train_data.loader->label(), "_dataloader: the data gives no batch in epoch ", now.epoch)));
   }
-  state_.batch = loaded.batch.To(state_.device);
+  state_.batch = std::move(loaded.batch);
+  if (!state_.device.is_cpu()) state_.batch = state_.batch.To(state_.device);
   state_.data_place = std::move(loaded.place);
   loaded_samples_ = state_.batch.num_samples;
   loaded_tokens_ = state_.batch.num_tokens;
