@@ -32,6 +32,11 @@ constexpr ClassRow kClasses[] = {
     {"train_dataloader.prefetch_factor", ChangeClass::kHarmless},
     {"train_dataloader.timeout", ChangeClass::kHarmless},
     {"train_dataloader.pin_memory", ChangeClass::kHarmless},
+    {"train_dataloader.predownload", ChangeClass::kHarmless},
+    {"train_dataloader.cache_limit", ChangeClass::kHarmless},
+    {"train_dataloader.validate_hash", ChangeClass::kHarmless},
+    {"train_dataloader.local", ChangeClass::kNotable},
+    {"train_dataloader.remote", ChangeClass::kNotable},
     {"train_dataloader.batch_size", ChangeClass::kNotable},  // the trainer checks it together with the number of ranks
     {"train_dataloader.path", ChangeClass::kNotable},
     {"train_dataloader.paths", ChangeClass::kNotable},
@@ -80,6 +85,29 @@ void ForgetWritten(ConfigNode& node) {
   for (ConfigNode& child : node.children) ForgetWritten(child);
 }
 
+// Lists the leaves below `node` that nobody wrote, as KeptConfig::defaults.
+void ListDefaults(const ConfigNode& node, const std::string& path, const std::string& written,
+                  std::map<std::string, std::string>& defaults) {
+  const bool is_default = node.mark.source == kDefaultSource;
+  if (node.children.empty() || (node.is_list() && !node.children[0].is_map())) {
+    if (is_default) defaults[path] = written;
+    return;
+  }
+  const std::string& nearest = is_default ? written : path;
+  for (size_t i = 0; i < node.children.size(); ++i) {
+    const std::string name = node.is_list() ? absl::StrCat(i) : node.children[i].key;
+    ListDefaults(node.children[i], path.empty() ? name : absl::StrCat(path, ".", name), nearest, defaults);
+  }
+}
+
+// Returns whether `before` lacks this setting only because its version did not know the key.
+bool IsNewDefault(const KeptConfig& before, const KeptConfig& after, const std::string& path) {
+  const auto it = after.defaults.find(path);
+  if (it == after.defaults.end() || before.settings.count(path) > 0) return false;
+  return std::any_of(before.settings.begin(), before.settings.end(),
+                     [&](const auto& setting) { return it->second.empty() || IsWithin(setting.first, it->second); });
+}
+
 bool SameHash(const KeptConfig& a, const KeptConfig& b, const std::string& path) {
   const auto first = a.hashes.find(path), second = b.hashes.find(path);
   return first == a.hashes.end() || second == b.hashes.end() || first->second == second->second;
@@ -109,6 +137,7 @@ KeptConfig KeepConfig(const ConfigNode& effective,
   ForgetWritten(resolved);
   const std::vector<Setting> values = ListSettings(resolved), shown = ListSettings(effective);
   KeptConfig kept;
+  ListDefaults(effective, "", "", kept.defaults);
   for (size_t i = 0; i < shown.size(); ++i) {
     const std::string& path = shown[i].path;
     const bool secret = IsSecretKey(path.substr(path.rfind('.') + 1));
@@ -122,6 +151,7 @@ KeptConfig KeepConfig(const ConfigNode& effective,
 std::vector<ConfigChange> CompareConfigs(const KeptConfig& before, const KeptConfig& after) {
   std::vector<ConfigChange> changes;
   for (const auto& [path, value] : after.settings) {
+    if (IsNewDefault(before, after, path)) continue;
     const auto it = before.settings.find(path);
     const std::string was = it == before.settings.end() ? "" : it->second;
     if (!SameValue(was, value)) {

@@ -33,15 +33,18 @@ struct KeptConfig {
   // Keyed hashes of settings whose value is not shown because it comes from the environment or its key looks like a
   // secret's. A path hashed in only one of two configurations says nothing.
   std::map<std::string, std::string> hashes;
+  // Settings that nobody wrote, and the innermost map above each that somebody did ("": the top). Files do not have it.
+  std::map<std::string, std::string> defaults;
 
-  bool operator==(const KeptConfig&) const = default;
+  bool operator==(const KeptConfig& other) const { return settings == other.settings && hashes == other.hashes; }
 };
 
 // `hash` is called with (path, value).
 KeptConfig KeepConfig(const ConfigNode& effective,
                       const std::function<std::string(absl::string_view path, absl::string_view value)>& hash);
 
-// Returns the changes in the order of paths; removed settings come last.
+// Returns the changes in the order of paths; removed settings come last. A setting that only `after` has is no change if
+// it is the default in a map that `before` has, too: an older version did not know the key, and behaved so.
 std::vector<ConfigChange> CompareConfigs(const KeptConfig& before, const KeptConfig& after);
 
 // Returns how serious a change of this setting is.

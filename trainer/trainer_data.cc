@@ -88,8 +88,11 @@ absl::StatusOr<Trainer::PreparedData> Trainer::PrepareData(const TrainDataOption
     global_batch = resumed ? saved_data_.global_train_batch_size : train.device_train_batch_size * state_.data_ranks;
   PreparedData prepared;
   prepared.options = train;
-  prepared.settings = {global_batch, train.dataset->size(), static_cast<int64_t>(state_.seed),
-                       saved_data_.virtual_shards, options_.configuration};
+  prepared.settings = {.global_train_batch_size = global_batch,
+                       .dataset_size = train.dataset->size(),
+                       .seed = static_cast<int64_t>(state_.seed),
+                       .virtual_shards = saved_data_.virtual_shards,
+                       .configuration = options_.configuration};
   prepared.is_other = replaces || (resumed && (global_batch != saved_data_.global_train_batch_size ||
                                                train.dataset->size() != saved_data_.dataset_size));
   LoaderOptions loader = OptionsOfLoaders();
@@ -119,6 +122,7 @@ void Trainer::UseData(PreparedData prepared) {
   state_.train_dataloader = train_data_.loader;
   state_.dataloader = train_data_.loader.get();
   state_.batches_per_epoch = train_data_.loader->batches_per_epoch();
+  if (prepared.is_other) state_.data_place.clear();  // it was a place in other data
   const int64_t global_batch = saved_data_.global_train_batch_size;
   if (prepared.is_other) KeepPlaceInEpoch();
   if (!state_.auto_microbatch) return;

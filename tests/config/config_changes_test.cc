@@ -46,6 +46,25 @@ TEST(CompareConfigs, ADefaultThatIsWrittenDownIsNoChange) {
               IsEmpty());
 }
 
+// Configurations that an older version kept lack the keys that came later.
+TEST(CompareConfigs, AKeyThatIsNewIsNoChangeAtItsDefault) {
+  const char* text = "train_dataloader: {name: text, path: x}\nseed: 1\n";
+  KeptConfig before = Kept(text);
+  for (const char* path : {"train_dataloader.predownload", "train_dataloader.collate.name", "on_nan"})
+    EXPECT_EQ(before.settings.erase(path), 1u) << path;
+  EXPECT_THAT(CompareConfigs(before, Kept(text)), IsEmpty());
+  EXPECT_THAT(CompareConfigs(before, Kept("train_dataloader: {name: text, path: x, predownload: 8}\nseed: 1\n")),
+              ElementsAre(ConfigChange{"train_dataloader.predownload", "", "8", ChangeClass::kHarmless}));
+}
+
+TEST(CompareConfigs, AMapThatIsWrittenIsAChangeAlsoIfAllItsKeysAreDefaults) {
+  const KeptConfig before = Kept("train_dataloader: {name: text, path: x}\n");
+  const std::vector<ConfigChange> changes =
+      CompareConfigs(before, Kept("train_dataloader: {name: text, path: x, pack: {}}\n"));
+  EXPECT_THAT(changes, testing::Contains(
+                           ConfigChange{"train_dataloader.pack.max_seq_len", "", "2048", ChangeClass::kMeaningless}));
+}
+
 TEST(CompareConfigs, ComparesSecretsByHashAlone) {
   Environment env, other;
   env.Set("X", "hunter2");

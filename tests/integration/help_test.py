@@ -25,7 +25,7 @@ class HelpTest(harness.JobTest):
     def test_every_command(self):
         commands = self.commands()
         for name in ("run", "serve", "status", "save", "drain", "stop", "logs", "doctor", "eval", "predict", "generate",
-                     "validate", "checkpoint", "trace", "version", "help"):
+                     "validate", "checkpoint", "data", "trace", "version", "help"):
             self.assertIn(name, commands)
         for name in commands:
             for words in ((name, "--help"), (name, "-h"), ("help", name)):
@@ -34,23 +34,26 @@ class HelpTest(harness.JobTest):
                     self.assertIn("usage:" if name in ("run", "help") else f"usage: composer {name}", text)
 
     def test_every_subcommand(self):
-        listed = self.help("checkpoint", "--help")
-        names = re.findall(r"composer checkpoint (\w+)", listed)
-        self.assertEqual(names, ["list", "show", "verify", "diff", "export", "import", "prune"])
-        flags = set()
-        for name in names:
-            text = self.help("checkpoint", name, "--help")
-            self.assertTrue(text.startswith(f"usage: composer checkpoint {name} "), text)
-            flags |= set(re.findall(r"^ {2,}(?:-\w, )? *(--[a-z-]+)", text, re.MULTILINE))
-        self.assertIn("usage: composer trace merge FOLDER", self.help("trace", "merge", "--help"))
-        # The completion offers what the commands accept.
         completion, _ = self.run_composer("--print-completion", "bash", code=0)
         offered = dict(re.findall(SHELL_WORDS, completion))
-        self.assertEqual(set(offered["checkpoint"].split()) - {"--help"}, flags)
+        for tool, expected in (("checkpoint", ["list", "show", "verify", "diff", "export", "import", "prune"]),
+                               ("data", ["write", "inspect", "verify", "merge"])):
+            listed = self.help(tool, "--help")
+            names = re.findall(rf"composer {tool} (\w+)", listed)
+            self.assertEqual(names, expected)
+            flags = set()
+            for name in names:
+                text = self.help(tool, name, "--help")
+                self.assertTrue(text.startswith(f"usage: composer {tool} {name} "), text)
+                flags |= set(re.findall(r"^ {2,}(?:-\w, )? *(--[a-z-]+)", text, re.MULTILINE))
+            # The completion offers what the commands accept.
+            self.assertEqual(set(offered[tool].split()) - {"--help"}, flags - {"--help"})
+        self.assertIn("usage: composer trace merge FOLDER", self.help("trace", "merge", "--help"))
 
     def test_an_unknown_subcommand_is_named(self):
-        _, err = self.run_composer("checkpoint", "lst", code=64)
-        self.assertIn("did you mean `list`?", err)
+        for tool, wrong, right in (("checkpoint", "lst", "list"), ("data", "wirte", "write")):
+            _, err = self.run_composer(tool, wrong, code=64)
+            self.assertIn(f"did you mean `{right}`?", err)
 
 
 if __name__ == "__main__":

@@ -106,11 +106,13 @@ class Console {
   }
   absl::Status EvalBatch(const State& state) {
     const int64_t done = state.eval_timestamp.batch + 1, total = state.eval_batches;
-    if (done == total || !IsEvalPoint(done, total)) return absl::OkStatus();
+    // The number of a stream's batches is known at its end.
+    if (total == 0 || done == total || !IsEvalPoint(done, total)) return absl::OkStatus();
     return Print(EvalProgress(done, total, state.eval_label));
   }
   void EndEval(const State& state) {
-    eval_end_ = EvalProgress(state.eval_batches, state.eval_batches, state.eval_label);
+    const int64_t batches = state.eval_timestamp.batch;
+    eval_end_ = EvalProgress(batches, batches, state.eval_label);
   }
   // An evaluation without metrics has no record.
   absl::Status FinishEval() {

@@ -67,8 +67,8 @@ class ConsoleLoggerTest : public ::testing::Test {
     state_.timestamp.ToNextEpoch();
     Fire(Event::kEpochEnd);
   }
-  void Evaluate(int64_t batches, bool with_metrics = true) {
-    state_.eval_batches = batches;
+  void Evaluate(int64_t batches, bool with_metrics = true, bool known = true) {
+    state_.eval_batches = known ? batches : 0;
     state_.eval_timestamp = Timestamp();
     Fire(Event::kEvalStart);
     for (int64_t i = 0; i < batches; ++i) {
@@ -137,6 +137,12 @@ TEST_F(ConsoleLoggerTest, AnEvaluationWithoutMetricsDoesNotTakeTheNextBatchs) {
   Evaluate(1, /*with_metrics=*/false);
   Step(0.5);
   EXPECT_THAT(Heads(), ElementsAre("[Eval batch=1/1] Eval on eval data", "[epoch=1][batch=1/4]:"));
+}
+
+TEST_F(ConsoleLoggerTest, AnEvaluationOfUnknownLengthIsShownAtItsEnd) {
+  Start();
+  Evaluate(7, /*with_metrics=*/true, /*known=*/false);
+  EXPECT_THAT(Heads(), ElementsAre("[Eval batch=7/7] Eval on eval data:"));
 }
 
 TEST_F(ConsoleLoggerTest, HyperparametersComeOnceAndFirst) {
