@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/options.h"
 
@@ -28,5 +29,10 @@ std::string CommandHelp(absl::string_view usage, absl::string_view help, const s
 // Returns the values with their origins for --explain, aligned, one per line. Describes a default that has no fixed
 // value.
 std::string ExplainOptions(const std::vector<OptionValue>& values);
+
+// Flags may stand anywhere. Returns the other arguments; kInvalidArgument unless there are exactly `paths` of them,
+// kCancelled with the flags' help text if --help was given.
+absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Option>& table,
+                                                            const std::vector<std::string>& args, size_t paths);
 
 }  // namespace composer

@@ -1,46 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/tools/commands.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/env.h"
 #include "base/file.h"
-#include "base/option_help.h"
 #include "base/status_macros.h"
 #include "checkpoint/load/reader.h"
 #include "checkpoint/tools/weight_names.h"
 
 namespace composer {
-
-absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Option>& table,
-                                                            const std::vector<std::string>& args, size_t paths) {
-  std::vector<std::string> found;
-  const Environment none;
-  const bool wants_help =
-      std::any_of(args.begin(), args.end(), [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
-  if (wants_help) return absl::CancelledError(OptionsHelp(table));
-  // Flags are parsed one at a time, so that each `set` sees every value of a repeated flag.
-  for (size_t i = 0; i < args.size();) {
-    if (args[i].size() < 2 || args[i][0] != '-') {
-      found.push_back(args[i++]);
-    } else if (ParseOptions(table, {args[i]}, none).ok()) {  // a switch, or a flag with its value
-      ++i;
-    } else {
-      const std::vector<std::string> with_next(
-          args.begin() + static_cast<std::ptrdiff_t>(i),
-          args.begin() + static_cast<std::ptrdiff_t>(std::min(i + 2, args.size())));
-      RETURN_IF_ERROR(ParseOptions(table, with_next, none).status());
-      i += 2;
-    }
-  }
-  if (found.size() != paths)
-    return absl::InvalidArgumentError(
-        absl::StrCat("takes ", paths, " path", paths == 1 ? "" : "s", ", not ", found.size()));
-  return found;
-}
 
 absl::StatusOr<CheckpointPlace> FindAnyCheckpoint(const std::string& path, const ToolContext& context) {
   if (!IsRemotePlace(path) && PathExists(path) && !IsDirectory(path) && BaseName(path) != "manifest.json") {

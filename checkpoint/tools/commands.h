@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/option_help.h"
 #include "base/options.h"
 #include "checkpoint/format/checkpoint_place.h"
 #include "checkpoint/format/manifest.h"
@@ -25,11 +26,6 @@ struct ToolContext {
   std::ostream& err;
   absl::Time now;
 };
-
-// Flags may stand anywhere. Returns the other arguments; kInvalidArgument unless there are exactly `paths` of them,
-// kCancelled with the flags' help text if --help was given.
-absl::StatusOr<std::vector<std::string>> ParseToolArguments(const std::vector<Option>& table,
-                                                            const std::vector<std::string>& args, size_t paths);
 
 // Each takes the arguments after the subcommand and returns its exit code, or an error that becomes kToolUserError.
 absl::StatusOr<int> ListTool(const std::vector<std::string>& args, const ToolContext& context);

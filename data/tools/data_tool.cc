@@ -9,10 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/env.h"
-#include "base/file.h"
 #include "base/nearest_name.h"
 #include "base/option_help.h"
 #include "base/options.h"
@@ -32,26 +29,6 @@ struct Context {
   std::ostream& out;
   std::ostream& err;
 };
-
-// Flags may stand anywhere. kCancelled with the flags' help for --help.
-absl::StatusOr<std::vector<std::string>> Parse(std::vector<Option> table, const std::vector<std::string>& args,
-                                               size_t paths) {
-  bool help = false;
-  table.push_back({.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)});
-  std::vector<std::string> words, rest = args;
-  while (!rest.empty()) {
-    ASSIGN_OR_RETURN(const ParsedOptions parsed, ParseOptions(table, rest, Environment()));
-    rest = parsed.rest;
-    if (rest.empty()) break;
-    words.push_back(rest.front());
-    rest.erase(rest.begin());
-  }
-  if (help) return absl::CancelledError(OptionsHelp(table));
-  if (words.size() != paths)
-    return absl::InvalidArgumentError(
-        absl::StrCat("takes ", paths, paths == 1 ? " path, got " : " paths, got ", words.size()));
-  return words;
-}
 
 absl::Status ReadColumns(absl::string_view text, MdsWriterOptions& options) {
   for (const absl::string_view column : absl::StrSplit(text, ',', absl::SkipEmpty())) {
@@ -95,7 +72,7 @@ absl::StatusOr<int> Write(const std::vector<std::string>& args, const Context& c
                                         options.size_limit = bytes;
                                         return absl::OkStatus();
                                       }}};
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths, Parse(table, args, 2));
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(table, args, 2));
   std::ifstream lines(paths[0]);
   if (!lines.is_open()) return absl::NotFoundError(absl::StrCat(paths[0], ": cannot be opened"));
   ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(context.open, paths[1]));
@@ -106,7 +83,7 @@ absl::StatusOr<int> Write(const std::vector<std::string>& args, const Context& c
 }
 
 absl::StatusOr<int> Inspect(const std::vector<std::string>& args, const Context& context) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths, Parse({}, args, 1));
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments({}, args, 1));
   ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(context.open, paths[0]));
   ASSIGN_OR_RETURN(const MdsIndex index, FetchMdsIndex(*store, ""));
   context.out << DescribeMds(index);
@@ -115,12 +92,12 @@ absl::StatusOr<int> Inspect(const std::vector<std::string>& args, const Context&
 
 absl::StatusOr<int> Verify(const std::vector<std::string>& args, const Context& context) {
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths, Parse({{.name = "threads",
-                                                                 .metavar = "N",
-                                                                 .help = "that read",
-                                                                 .fallback = absl::StrCat(threads),
-                                                                 .set = IntoInt(&threads, 1, 1024)}},
-                                                               args, 1));
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments({{.name = "threads",
+                                                                              .metavar = "N",
+                                                                              .help = "that read",
+                                                                              .fallback = absl::StrCat(threads),
+                                                                              .set = IntoInt(&threads, 1, 1024)}},
+                                                                            args, 1));
   ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(context.open, paths[0]));
   ASSIGN_OR_RETURN(const MdsIndex index, FetchMdsIndex(*store, ""));
   const MdsVerification found = VerifyMds(*store, "", index, threads);
@@ -131,7 +108,7 @@ absl::StatusOr<int> Verify(const std::vector<std::string>& args, const Context& 
 }
 
 absl::StatusOr<int> Merge(const std::vector<std::string>& args, const Context& context) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths, Parse({}, args, 1));
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments({}, args, 1));
   ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(context.open, paths[0]));
   ASSIGN_OR_RETURN(const int64_t shards, MergeMds(*store, ""));
   context.out << paths[0] << "/index.json: " << shards << " shards\n";
@@ -165,7 +142,9 @@ int RunCommand(const Command& command, const std::vector<std::string>& args, con
   if (code.ok()) return *code;
   const std::string usage = absl::StrCat("usage: composer data ", command.name, " ", command.arguments, "\n");
   if (absl::IsCancelled(code.status())) {
-    context.out << usage << "\n" << command.help << "\n" << kPlaces << "\n" << code.status().message();
+    context.out << usage << "\n"
+                << command.help << "\n"
+                << kPlaces << (code.status().message().empty() ? "" : "\n") << code.status().message();
     return kDone;
   }
   context.err << "composer data " << command.name << ": " << PrintableText(code.status().message()) << "\n";

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "trainer/data/prepared_dataset.h"
 #include "trainer/data/sample_order.h"
 
 namespace composer {
@@ -73,11 +74,8 @@ class PackedStream final : public SampleStream {
     int64_t index = 0;
     parts_->order->Read(epoch_, position, absl::MakeSpan(&index, 1));
     Sample document = parts_->documents->Get(index);
-    const uint64_t seed = SeedOfSample(parts_->options.seed, epoch_, index);
-    for (size_t i = 0; i < parts_->transforms.size(); ++i) {
-      SampleRandom random(MixSeed(seed, i, 0));
-      parts_->transforms[i]->Apply(document, random);
-    }
+    document.id = index;
+    ApplyTransforms(parts_->transforms, parts_->options.seed, epoch_, document);
     const auto inputs = document.tensors.find("inputs");
     TORCH_CHECK_VALUE(
         inputs != document.tensors.end() && inputs->second.dim() == 1 && inputs->second.scalar_type() == at::kLong,

@@ -12,19 +12,6 @@
 namespace composer {
 namespace {
 
-void Transform(const Preparation& preparation, int64_t epoch, Sample& sample) {
-  const uint64_t seed = SeedOfSample(preparation.seed, epoch, sample.id);
-  for (size_t i = 0; i < preparation.transforms.size(); ++i) {
-    SampleRandom random(MixSeed(seed, i, 0));
-    try {
-      preparation.transforms[i]->Apply(sample, random);
-    } catch (c10::Error& error) {
-      error.add_context(absl::StrCat("sample ", sample.id, StackText(error)));
-      throw;
-    }
-  }
-}
-
 Batch Collate(const Preparation& preparation, std::vector<Sample> samples) {
   const int64_t count = static_cast<int64_t>(samples.size());
   Batch batch = preparation.collator->Collate(std::move(samples));
@@ -56,7 +43,7 @@ class IndexedSamples final : public Dataset {
     TORCH_CHECK_INDEX(0 <= index && index < source_->size(), "sample ", index, " of ", source_->size());
     Sample sample = source_->Get(index);
     sample.id = index;
-    Transform(preparation_, epoch, sample);
+    ApplyTransforms(preparation_.transforms, preparation_.seed, epoch, sample);
     return sample;
   }
 
@@ -71,7 +58,7 @@ class StreamedSamples final : public IterableDataset {
 
   std::unique_ptr<SampleStream> Open(int64_t epoch) const override { return source_->Open(epoch); }
   Batch Collate(int64_t epoch, std::vector<Sample> samples) const override {
-    for (Sample& sample : samples) Transform(preparation_, epoch, sample);
+    for (Sample& sample : samples) ApplyTransforms(preparation_.transforms, preparation_.seed, epoch, sample);
     return composer::Collate(preparation_, std::move(samples));
   }
 
@@ -81,6 +68,20 @@ class StreamedSamples final : public IterableDataset {
 };
 
 }  // namespace
+
+void ApplyTransforms(const std::vector<std::shared_ptr<const SampleTransform>>& transforms, uint64_t seed,
+                     int64_t epoch, Sample& sample) {
+  const uint64_t of_sample = SeedOfSample(seed, epoch, sample.id);
+  for (size_t i = 0; i < transforms.size(); ++i) {
+    SampleRandom random(MixSeed(of_sample, i, 0));
+    try {
+      transforms[i]->Apply(sample, random);
+    } catch (c10::Error& error) {
+      error.add_context(absl::StrCat("sample ", sample.id, StackText(error)));
+      throw;
+    }
+  }
+}
 
 std::shared_ptr<const Dataset> PrepareSamples(std::shared_ptr<const SampleSource> source, Preparation preparation) {
   if (preparation.collator == nullptr) preparation.collator = std::make_shared<const StackCollator>();

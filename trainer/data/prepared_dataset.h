@@ -17,8 +17,13 @@ struct Preparation {
   uint64_t seed = 0;                         // of what transforms draw
 };
 
-// Returns an IterableDataset if the source's size is kUnknownSize, else an indexed one. What transform i draws for a
-// sample depends on (seed, epoch, sample, i) only; Load is LoadIn of epoch 0.
+// Applies the transforms to the sample with this id. What transform i draws depends on (seed, epoch, id, i) only. Errors
+// name the sample.
+void ApplyTransforms(const std::vector<std::shared_ptr<const SampleTransform>>& transforms, uint64_t seed,
+                     int64_t epoch, Sample& sample);
+
+// Returns an IterableDataset if the source's size is kUnknownSize, else an indexed one, whose
+// Load is LoadIn of epoch 0.
 std::shared_ptr<const Dataset> PrepareSamples(std::shared_ptr<const SampleSource> source, Preparation preparation);
 
 }  // namespace composer

@@ -14,8 +14,7 @@
 #include <string>
 
 #include "trainer/algorithms/augment/draws.h"
-#include "trainer/core/batch.h"
-#include "trainer/core/callback.h"
+#include "trainer/algorithms/augment/pair_mixing.h"
 
 namespace composer {
 
@@ -30,20 +29,16 @@ ImageSize CutMixSize(const ImageSize& image, double b);
 // Returns x [B, *, H, W] with the box from x[permutation]; permutation is int64 [B].
 at::Tensor CutMixBatch(const at::Tensor& x, const at::Tensor& permutation, const ImageBox& box);
 
-class CutMix final : public Algorithm {
+class CutMix final : public PairMixing {
  public:
-  explicit CutMix(const CutMixOptions& options = {}) : options_(options) {}
+  explicit CutMix(const CutMixOptions& options = {})
+      : PairMixing("cutmix", options.interpolate_loss), options_(options) {}
   std::string name() const override { return "CutMix"; }
-  EventSet events() const override;
-  bool Match(Event /*event*/, const State& /*state*/) const override { return true; }
-  absl::Status Apply(Event event, State& state, Logger& logger) override;
-  bool interpolates_loss() const override { return options_.interpolate_loss; }
 
  private:
-  void MixInputs(Batch& batch);
+  Mixed MixInputs(Batch& batch) override;
 
-  CutMixOptions options_;
-  double kept_ = 1;  // of the batch in progress
+  const CutMixOptions options_;
 };
 
 }  // namespace composer

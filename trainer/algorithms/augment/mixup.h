@@ -12,8 +12,7 @@
 
 #include <string>
 
-#include "trainer/core/batch.h"
-#include "trainer/core/callback.h"
+#include "trainer/algorithms/augment/pair_mixing.h"
 
 namespace composer {
 
@@ -27,20 +26,15 @@ at::Tensor MixUpBatch(const at::Tensor& x, double mixing, const at::Tensor& perm
 // Draws m by torch's generator; between 0 and 0.5.
 double DrawMixing(double alpha);
 
-class MixUp final : public Algorithm {
+class MixUp final : public PairMixing {
  public:
-  explicit MixUp(const MixUpOptions& options = {}) : options_(options) {}
+  explicit MixUp(const MixUpOptions& options = {}) : PairMixing("mixup", options.interpolate_loss), options_(options) {}
   std::string name() const override { return "MixUp"; }
-  EventSet events() const override;
-  bool Match(Event /*event*/, const State& /*state*/) const override { return true; }
-  absl::Status Apply(Event event, State& state, Logger& logger) override;
-  bool interpolates_loss() const override { return options_.interpolate_loss; }
 
  private:
-  void MixInputs(Batch& batch);
+  Mixed MixInputs(Batch& batch) override;
 
-  MixUpOptions options_;
-  double mixing_ = 0;  // of the batch in progress
+  const MixUpOptions options_;
 };
 
 }  // namespace composer
