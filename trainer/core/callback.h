@@ -108,7 +108,8 @@ class Algorithm {
   // ChangeModel changes the model such that its checkpoints can only be loaded with the algorithm applied. They name
   // it, and a run that loads one without naming the algorithm itself has it added (resume/required_algorithms.h).
   virtual bool required_on_load() const { return false; }
-  // Returns the optimizer to use in place of this one, which it may own. Called once, before INIT; `state` outlives it.
+  // Returns the optimizer to use in place of this one, which it may own. Called before INIT, and again for another
+  // optimizer when parameters were added since; `state` outlives it.
   virtual std::unique_ptr<Optimizer> WrapOptimizer(std::unique_ptr<Optimizer> optimizer, const State& /*state*/) {
     return optimizer;
   }

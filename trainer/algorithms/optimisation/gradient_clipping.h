@@ -6,8 +6,8 @@
 //   adaptive   row by row (a parameter's first dimension; one with fewer than two dimensions is one row):
 //              g <- g min(1, threshold max(|w|, 1e-3) / max(|g|, 1e-3)); Brock et al. 2021, arXiv:2102.06171
 //
-// The numbers are the same whether parameters are sharded or not, in host memory to the last bit; `adaptive` is equal up
-// to rounding with tensor parallelism. Source: mosaicml composer/algorithms/gradient_clipping/gradient_clipping.py,
+// The numbers are the same whether parameters are sharded or not, in host memory to the last bit; `adaptive` is equal
+// up to rounding with tensor parallelism. Source: mosaicml composer/algorithms/gradient_clipping/gradient_clipping.py,
 // whose `value` is a clipping by the largest element under FSDP, and whose `adaptive` does not exist there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

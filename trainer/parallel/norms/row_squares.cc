@@ -105,8 +105,8 @@ class SharedRows {
   at::Tensor sums_;
 };
 
-// WholeRows sums over ranks with tensor parallelism, where any row can be cut: each rank adds what it has of each row of
-// the whole parameters, in double.
+// WholeRows sums over ranks with tensor parallelism, where any row can be cut: each rank adds what it has of each row
+// of the whole parameters, in double.
 class WholeRows {
  public:
   WholeRows(const std::vector<at::Tensor>& params, ModelSharding& sharding) : sharding_(sharding) {
