@@ -49,6 +49,10 @@ class Tokenizer {
   // Tokens outside of the vocabulary are skipped.
   virtual std::string Decode(absl::Span<const int64_t> tokens, bool skip_special_tokens = true) const = 0;
 
+  // Returns the files of which it can be made again, name and bytes, for exports: a Hugging Face tokenizer's are
+  // tokenizer.json and others. Names have no directory. Empty: its name says all.
+  virtual std::vector<std::pair<std::string, std::string>> Files() const { return {}; }
+
   // Returns a batch whose inputs are the tokens, int64 [B, T], padded at the end with `pad` (0 if there is none), with
   // `attention_mask` int64 [B, T]: 1 for tokens, 0 for padding. num_tokens counts the tokens without padding. Throws
   // c10::ValueError when to_max_length has no max_length.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/algorithms/surgery_runs.h"
 #include "tests/trainer/loop/step_runs.h"
@@ -369,6 +370,42 @@ TEST(AlgorithmLibrary, WhatCannotBeIsNamed) {
               HasSubstr("drop_warmup: 0.1, it must be 0 with"));
   EXPECT_THAT(std::string(Validate(StochasticDepthOptions{.target_layer_name = "x", .drop_rate = 2}).message()),
               HasSubstr("drop_rate: 2"));
+}
+
+// A layer of a class that no algorithm knows, as a plugin may have one, and what is to take its place.
+struct OwnLayer final : torch::nn::Module, Layer {
+  at::Tensor forward(const at::Tensor& x) override { return x; }
+};
+struct OwnReplacement final : torch::nn::Module, Layer {
+  at::Tensor forward(const at::Tensor& x) override { return x; }
+};
+
+TEST(AlgorithmLibrary, EverySurgeryTakesThePoliciesThatARunHasForIt) {
+  class Net final : public Classifier {
+   public:
+    Net() : own_(*this, "own", std::make_shared<OwnLayer>()) {}
+
+   protected:
+    at::Tensor Logits(const at::Tensor& inputs) override { return own_->forward(inputs); }
+
+   private:
+    Slot<Layer> own_;
+  };
+  for (const LibraryRow& row : LibraryRows()) {
+    const auto algorithm = row.make();
+    ModelContext context{Precision::kAmpBf16};
+    context.policies = {MakeLayerPolicy<OwnLayer, OwnReplacement>(
+        algorithm->name(), "own", [](const std::string&, const auto&) { return std::make_shared<OwnReplacement>(); })};
+    Net model;
+    const absl::Status changed = algorithm->ChangeModel(model, context);
+    const bool replaced = model.named_children()["own"]->as<OwnReplacement>() != nullptr;
+    const bool has_layers = dynamic_cast<const Surgery*>(algorithm.get()) != nullptr ||
+                            row.name == std::string("alibi") || absl::StartsWith(row.name, "gyro_dropout") ||
+                            absl::StartsWith(row.name, "stochastic_depth");
+    const bool whole_model = row.name == std::string("no_op_model") || row.name == std::string("channels_last");
+    EXPECT_EQ(replaced, has_layers && !whole_model) << row.name;
+    if (replaced) EXPECT_TRUE(changed.ok()) << row.name << ": " << changed;
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "trainer/algorithms/surgery/surgery.h"
 #include "trainer/core/logger.h"
 #include "trainer/core/state.h"
 #include "trainer/layers/replace_layers.h"
@@ -85,9 +86,10 @@ at::Tensor AlibiAttention::forward(const at::Tensor& q, const at::Tensor& k, con
   return at::scaled_dot_product_attention(q, k, v, bias.to(q.scalar_type()), is_training() ? dropout_ : 0.0);
 }
 
-absl::Status Alibi::ChangeModel(Model& model, const ModelContext& /*context*/) {
+absl::Status Alibi::ChangeModel(Model& model, const ModelContext& context) {
+  const std::vector<LayerPolicy> policies = PoliciesFor(*this, context);
   size_t attentions = 0, positions = 0;
-  ReplaceLayers(model, [&](const std::string& name, const std::shared_ptr<torch::nn::Module>& module) {
+  ReplaceLayers(model, policies, [&](const std::string& name, const std::shared_ptr<torch::nn::Module>& module) {
     std::shared_ptr<torch::nn::Module> replacement;
     const bool is_done = dynamic_cast<const AlibiAttention*>(module.get()) != nullptr;
     if (const auto* attention = dynamic_cast<const DotProductAttention*>(module.get()))
@@ -99,7 +101,9 @@ absl::Status Alibi::ChangeModel(Model& model, const ModelContext& /*context*/) {
     if (is_done || dynamic_cast<const DotProductAttention*>(module.get()) != nullptr) ++attentions;
     return replacement;
   });
-  if (attentions == 0 || positions == 0) {
+  size_t by_policy = 0;
+  for (const LayerPolicy& policy : policies) by_policy += FindLayers(model, policy.made).size();
+  if (by_policy == 0 && (attentions == 0 || positions == 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat("alibi: it needs attention (DotProductAttention) and an embedding `wpe` of positions; ",
                      model.name(), " has ", attentions, " and ", positions));

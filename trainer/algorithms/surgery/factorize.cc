@@ -76,13 +76,13 @@ std::shared_ptr<torch::nn::Module> Factorize::FactorizedLinear(const torch::nn::
   return std::make_shared<FactorizedLayer>(module0, module1);
 }
 
-absl::Status Factorize::ChangeModel(Model& model, const ModelContext& /*context*/) {
+absl::Status Factorize::ChangeModel(Model& model, const ModelContext& context) {
   // The factors are not factorized again.
   absl::flat_hash_set<const torch::nn::Module*> done;
   for (const auto& [name, changed] : FindLayers(model, LayersOfType<FactorizedLayer>())) {
     for (const auto& child : changed->children()) done.insert(child.get());
   }
-  ReplaceLayers(model, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
+  ReplaceLayersOf(model, context, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
     std::shared_ptr<torch::nn::Module> replacement;
     if (done.contains(module.get())) return replacement;
     if (const auto* conv = module->as<torch::nn::Conv2dImpl>(); conv != nullptr && options_.factorize_convs)

@@ -54,7 +54,7 @@ GatedLinear::GatedLinear(int64_t in, int64_t out, const GatedLinearUnitsOptions&
           std::make_shared<LinearLayer>(torch::nn::LinearOptions(in, out).bias(options.non_gated_layer_bias))),
       act_(*this, "act", std::move(act)) {}
 
-absl::Status GatedLinearUnits::ChangeModel(Model& model, const ModelContext& /*context*/) {
+absl::Status GatedLinearUnits::ChangeModel(Model& model, const ModelContext& context) {
   absl::flat_hash_map<const torch::nn::Module*, std::shared_ptr<torch::nn::Module>> replacements;
   for (const auto& [name, network] : FindLayers(model, IsFeedForward)) {
     const auto children = network->named_children();
@@ -64,7 +64,7 @@ absl::Status GatedLinearUnits::ChangeModel(Model& model, const ModelContext& /*c
         std::make_shared<GatedLinear>(shape.in_features(), shape.out_features(), options_, act);
     replacements[children["gelu"].get()] = std::make_shared<TorchLayer<torch::nn::IdentityImpl>>();
   }
-  ReplaceLayers(model, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
+  ReplaceLayersOf(model, context, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
     const auto it = replacements.find(module.get());
     return it == replacements.end() ? std::shared_ptr<torch::nn::Module>() : it->second;
   });

@@ -51,12 +51,12 @@ at::Tensor GhostBatchNormLayer::forward(const at::Tensor& x) {
   return at::cat(normalised, 0);
 }
 
-absl::Status GhostBatchNorm::ChangeModel(Model& model, const ModelContext& /*context*/) {
+absl::Status GhostBatchNorm::ChangeModel(Model& model, const ModelContext& context) {
   // A batch norm that has its parts gets no others.
   absl::flat_hash_set<const torch::nn::Module*> done;
   for (const auto& [name, changed] : FindLayers(model, LayersOfType<GhostBatchNormLayer>()))
     done.insert(changed->named_children()["batchnorm"].get());
-  ReplaceLayers(model, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
+  ReplaceLayersOf(model, context, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
     const bool replaced = BatchNormOptionsOf(*module) != nullptr && !done.contains(module.get());
     return replaced ? std::make_shared<GhostBatchNormLayer>(module, ghost_batch_size_) : nullptr;
   });

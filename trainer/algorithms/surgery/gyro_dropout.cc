@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "trainer/algorithms/surgery/surgery.h"
 #include "trainer/core/logger.h"
 #include "trainer/core/random.h"
 #include "trainer/core/state.h"
@@ -54,8 +55,9 @@ at::Tensor GyroDropoutLayer::forward(const at::Tensor& x) {
   return GyroMask(x, chosen_.to(x.scalar_type()), options_.p);
 }
 
-absl::Status GyroDropout::ChangeModel(Model& model, const ModelContext& /*context*/) {
-  ReplaceLayers(model, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
+absl::Status GyroDropout::ChangeModel(Model& model, const ModelContext& context) {
+  const std::vector<LayerPolicy> policies = PoliciesFor(*this, context);
+  ReplaceLayers(model, policies, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
     return module->as<torch::nn::DropoutImpl>() != nullptr ? std::make_shared<GyroDropoutLayer>(options_) : nullptr;
   });
   return absl::OkStatus();

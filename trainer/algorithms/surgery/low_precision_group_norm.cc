@@ -21,7 +21,7 @@ at::Tensor LowPrecisionGroupNormLayer::forward(const at::Tensor& x) {
 
 absl::Status LowPrecisionGroupNorm::ChangeModel(Model& model, const ModelContext& context) {
   if (context.precision == Precision::kFp32) return absl::OkStatus();
-  ReplaceLayers(model, [](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
+  ReplaceLayersOf(model, context, [](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
     const auto* norm = module->as<torch::nn::GroupNormImpl>();
     const bool replaced = norm != nullptr && dynamic_cast<const LowPrecisionGroupNormLayer*>(norm) == nullptr;
     return replaced ? std::make_shared<LowPrecisionGroupNormLayer>(*norm) : nullptr;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "trainer/algorithms/surgery/surgery.h"
 #include "trainer/core/logger.h"
 #include "trainer/core/state.h"
 #include "trainer/layers/replace_layers.h"
@@ -63,14 +64,15 @@ bool StochasticDepth::Match(Event event, const State& /*state*/) const {
   return event == Event::kInit || options_.drop_warmup > 0;
 }
 
-absl::Status StochasticDepth::ChangeModel(Model& model, const ModelContext& /*context*/) {
+absl::Status StochasticDepth::ChangeModel(Model& model, const ModelContext& context) {
+  const std::vector<LayerPolicy> policies = PoliciesFor(*this, context);
   const auto is_target = [&](const std::string&, const torch::nn::Module& module) {
     const auto* sum = dynamic_cast<const ResidualSum*>(&module);
     return sum != nullptr && sum->block() == options_.target_layer_name;
   };
   const size_t count = FindLayers(model, is_target).size();
   size_t index = 0;
-  ReplaceLayers(model, [&](const std::string& name, const std::shared_ptr<torch::nn::Module>& module) {
+  ReplaceLayers(model, policies, [&](const std::string& name, const std::shared_ptr<torch::nn::Module>& module) {
     if (!is_target(name, *module)) return std::shared_ptr<torch::nn::Module>();
     const double rate = DropRate(options_, options_.drop_rate, index++, count);
     return std::shared_ptr<torch::nn::Module>(

@@ -8,11 +8,16 @@
 
 namespace composer {
 
-void Surgery::ReplaceLayersOf(Model& model, const ModelContext& context, const ReplacementPolicy& own) {
-  policies_.clear();
+std::vector<LayerPolicy> PoliciesFor(const Algorithm& algorithm, const ModelContext& context) {
+  std::vector<LayerPolicy> policies;
   for (const LayerPolicy& policy : context.policies) {
-    if (policy.algorithm == origin().key || policy.algorithm == name()) policies_.push_back(policy);
+    if (policy.algorithm == algorithm.origin().key || policy.algorithm == algorithm.name()) policies.push_back(policy);
   }
+  return policies;
+}
+
+void Surgery::ReplaceLayersOf(Model& model, const ModelContext& context, const ReplacementPolicy& own) {
+  policies_ = PoliciesFor(*this, context);
   ReplaceLayers(model, policies_, own);
 }
 

@@ -12,6 +12,9 @@
 
 namespace composer {
 
+// Returns those of the run's policies that are for this algorithm.
+std::vector<LayerPolicy> PoliciesFor(const Algorithm& algorithm, const ModelContext& context);
+
 class Surgery : public Algorithm {
  public:
   EventSet events() const final { return {Event::kInit}; }

@@ -19,10 +19,10 @@ at::Tensor StandardizeWeights(const at::Tensor& weight) {
   return (weight - mean) / at::sqrt(variance + 1e-10);
 }
 
-absl::Status WeightStandardization::ChangeModel(Model& model, const ModelContext& /*context*/) {
+absl::Status WeightStandardization::ChangeModel(Model& model, const ModelContext& context) {
   const auto all = static_cast<int64_t>(FindLayers(model, LayersOfType<torch::nn::Conv2dImpl>()).size());
   int64_t left = std::max<int64_t>(0, all - n_last_layers_ignore_);
-  ReplaceLayers(model, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
+  ReplaceLayersOf(model, context, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
     const auto* conv = module->as<torch::nn::Conv2dImpl>();
     const bool replaced = conv != nullptr && left-- > 0 && dynamic_cast<const StandardizedConv2d*>(conv) == nullptr;
     return replaced ? std::make_shared<StandardizedConv2d>(*conv) : nullptr;

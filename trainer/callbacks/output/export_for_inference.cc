@@ -48,6 +48,8 @@ std::string ConfigJson(const std::string& model_json, const State& state) {
                         {"batch", state.timestamp.batch},
                         {"sample", state.timestamp.sample},
                         {"token", state.timestamp.token}};
+  if (state.tokenizer != nullptr)
+    config["tokenizer"] = {{"name", state.tokenizer->name()}, {"vocab_size", state.tokenizer->vocab_size()}};
   config["composer_version"] = COMPOSER_VERSION;
   return config.dump(2) + "\n";
 }
@@ -76,8 +78,16 @@ absl::Status ExportForInference::Run(Event event, State& state, Logger& logger) 
     return absl::FailedPreconditionError("export_for_inference needs a folder (save_path) or a run_folder to write to");
   const std::string folder = options_.folder.empty() ? JoinPath(state.identity.run_folder, "export") : options_.folder;
   RETURN_IF_ERROR(ExportModel(*state.model, folder, ConfigJson(options_.model_json, state), whole));
+  std::vector<std::string> names = {kWeights, kConfig};
+  if (state.tokenizer != nullptr) {
+    LocalStore store(folder);
+    for (const auto& [name, bytes] : state.tokenizer->Files()) {
+      RETURN_IF_ERROR(store.Put(name, {bytes}));
+      names.push_back(name);
+    }
+  }
   LOG(INFO) << "export_for_inference: the model is in " << folder;
-  for (const char* name : {kWeights, kConfig}) logger.LogFile(absl::StrCat("export/", name), JoinPath(folder, name));
+  for (const std::string& name : names) logger.LogFile(absl::StrCat("export/", name), JoinPath(folder, name));
   return absl::OkStatus();
 }
 

@@ -2,7 +2,8 @@
 //
 //   {folder}/model.safetensors   parameters and buffers by their names in the model; readable by any safetensors reader
 //   {folder}/config.json         {"model": the job's description of the model, "training": {run_name, epoch, batch,
-//                                sample, token}, "composer_version"}
+//                                sample, token}, "tokenizer": {name, vocab_size} if there is one, "composer_version"}
+//   {folder}/tokenizer.json, …   the tokenizer's own files (Tokenizer::Files)
 //
 // With EMA the weights are the averages. Tensors keep their dtype and shape; each file is written whole or not at all.
 // Rank 0 writes. A checkpoint of the same step is different: it also has the optimizer, and serves to resume the run.

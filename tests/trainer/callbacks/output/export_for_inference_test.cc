@@ -77,6 +77,32 @@ TEST_F(ExportForInferenceTest, WeightsBuffersAndConfigAreReadBack) {
   EXPECT_EQ(config["composer_version"], COMPOSER_VERSION);
 }
 
+// A tokenizer of a file of its own.
+class FiledTokenizer final : public Tokenizer {
+ public:
+  std::string name() const override { return "filed"; }
+  int64_t vocab_size() const override { return 7; }
+  const SpecialTokens& special_tokens() const override { return none_; }
+  Encoding Encode(absl::string_view, bool) const override { return {}; }
+  std::string Decode(absl::Span<const int64_t>, bool) const override { return ""; }
+  std::vector<std::pair<std::string, std::string>> Files() const override { return {{"vocab.txt", "a\nb\n"}}; }
+
+ private:
+  SpecialTokens none_;
+};
+
+TEST_F(ExportForInferenceTest, TheTokenizersFilesLieBesideTheWeights) {
+  std::vector<std::string> taken;
+  logger_.AddDestination(std::make_unique<FileTaker>(&taken));
+  state_.tokenizer = std::make_shared<FiledTokenizer>();
+  ExportForInference callback({});
+  ASSERT_TRUE(Fire(callback, Event::kFitEnd).ok());
+  EXPECT_THAT(taken, ElementsAre("export/model.safetensors", "export/config.json", "export/vocab.txt"));
+  EXPECT_EQ(ReadFile(dir_.Path("export/vocab.txt")).value(), "a\nb\n");
+  const auto config = nlohmann::json::parse(ReadFile(dir_.Path("export/config.json")).value());
+  EXPECT_EQ(config["tokenizer"], nlohmann::json({{"name", "filed"}, {"vocab_size", 7}}));
+}
+
 // Another reader, written only from the format's description.
 TEST_F(ExportForInferenceTest, PythonReadsIt) {
   ExportForInference callback({.folder = dir_.Path("elsewhere")});
