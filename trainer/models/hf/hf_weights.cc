@@ -104,7 +104,7 @@ class Taker {
     const std::string own = OwnName(name);
     if (!own.empty()) {
       TORCH_CHECK_VALUE(found_.emplace(own, &tensor).second, "model.path: `", own, "` is there twice");
-    } else if (!names_.new_heads || !StartsWithAny(name, names_.heads)) {
+    } else if (!StartsWithAny(name, names_.heads)) {
       unexpected_.push_back(written);
     }
   }

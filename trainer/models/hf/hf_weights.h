@@ -25,7 +25,7 @@ absl::StatusOr<HfWeights> FindHfWeights(const std::string& folder);
 // How names of a file and of the model differ.
 struct HfNames {
   std::string prefix;              // of the base model's parameters ("bert."), which a file may lack or alone have
-  std::vector<std::string> heads;  // prefixes of a task's parameters
+  std::vector<std::string> heads;  // prefixes of tasks' parameters: what a file has of other tasks is left
   std::vector<std::string> tied;   // names of files that are parts of other parameters
   bool new_heads = false;          // the file is of another task: heads that it lacks keep their first values
 };

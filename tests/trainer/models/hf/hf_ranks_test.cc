@@ -4,16 +4,26 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/file.h"
 #include "checkpoint/tools/hf_export.h"
+#include "checkpoint/tools/tools.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
 #include "tests/trainer/models/hf/hf_golden.h"
 #include "tests/trainer/parallel/fsdp_runs.h"
+#include "trainer/algorithms/surgery/alibi.h"
+#include "trainer/algorithms/surgery/gated_linear_units.h"
+#include "trainer/tokenizers/byte_tokenizer.h"
 
 namespace composer {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 // The rows of the golden's batch, four times.
 TrainerOptions RunOf(const std::string& name, const std::string& folder = "") {
@@ -95,6 +105,69 @@ TEST(HfCheckpoint, SaysWhatTheModelIs) {
   ASSERT_TRUE(saved.small.contains(kHuggingFaceKey));
   EXPECT_THAT(saved.small.at(kHuggingFaceKey), HasSubstr("BertForSequenceClassification"));
   EXPECT_THAT(saved.small.at(kHuggingFaceKey), HasSubstr("tests/golden/hf/bert"));
+}
+
+// What a checkpoint exports is a folder of the same model, and the tokenizer's files come along.
+TEST(HfExport, WritesAFolderThatLoadsAgain) {
+  const TempDir from, dir, out;
+  for (const char* file : {"config.json", "model.safetensors"})
+    ASSERT_TRUE(AtomicWriteFile(from.path() + "/" + file, *ReadFile(GoldenFolder("bert") + "/" + file)).ok());
+  ASSERT_TRUE(AtomicWriteFile(from.path() + "/vocab.txt", "[PAD]\n").ok());
+  TrainerOptions options = RunOf("bert", dir.path());
+  options.make_model = [&] { return LoadHfModel({.path = from.path()}); };
+  const RunResult trained = Train(std::move(options));
+  ASSERT_TRUE(trained.status.ok()) << trained.status;
+  const auto tool = [&](std::vector<std::string> args) {
+    std::ostringstream text, errors;
+    const int code = RunCheckpointTool(args, nullptr, absl::Now(), text, errors);
+    return absl::StrCat(code, " ", text.str(), errors.str());
+  };
+  EXPECT_THAT(tool({"export", dir.path(), out.path(), "--hf"}), StartsWith("0 "));
+  EXPECT_EQ(*ReadFile(out.path() + "/vocab.txt"), "[PAD]\n");
+  const auto again = LoadHfModel({.path = out.path()})->named_parameters();
+  ASSERT_EQ(again.size(), trained.tensors.size());
+  for (const auto& [name, tensor] : trained.tensors) EXPECT_TRUE(again[name].equal(tensor)) << name;
+  EXPECT_THAT(tool({"export", dir.path(), out.path(), "--hf"}), HasSubstr("--overwrite"));
+  EXPECT_THAT(tool({"export", dir.path(), out.path(), "--hf", "--overwrite", "--dtype", "bf16"}), StartsWith("0 "));
+  EXPECT_THAT(*ReadFile(out.path() + "/config.json"), HasSubstr("\"dtype\": \"bfloat16\""));
+}
+
+TEST(HfExport, RefusesWhatTransformersHasNoClassFor) {
+  const TempDir dir, other, out;
+  TrainerOptions options = RunOf("gpt2", dir.path());
+  options.algorithms.push_back(std::make_unique<Alibi>(AlibiOptions{16, 1.0}));
+  ASSERT_TRUE(Train(std::move(options)).status.ok());
+  TrainerOptions mlp = SmallRun();
+  mlp.save.save_folder = other.path();
+  ASSERT_TRUE(Train(std::move(mlp)).status.ok());
+  std::ostringstream text, errors;
+  EXPECT_NE(RunCheckpointTool({"export", dir.path(), out.path(), "--hf"}, nullptr, absl::Now(), text, errors), 0);
+  EXPECT_THAT(errors.str(), HasSubstr("algorithms have changed the model"));
+  EXPECT_NE(RunCheckpointTool({"export", other.path(), out.path(), "--hf"}, nullptr, absl::Now(), text, errors), 0);
+  EXPECT_THAT(errors.str(), HasSubstr("none of Hugging Face's families"));
+}
+
+// With symmetric biases in place of positions, a text that is turned round has its states turned round.
+TEST(HfSurgery, AlibiAndGatesFitBert) {
+  const auto model = LoadHfModel({.path = GoldenFolder("bert_features")});
+  const ModelContext context;
+  ASSERT_TRUE(Alibi({20, 1.0}).ChangeModel(*model, context).ok());
+  Batch batch = HfGolden("bert_features").batch;
+  batch.inputs = torch::arange(20).unsqueeze(0);
+  batch.extra.clear();
+  const at::Tensor states = model->forward(batch)["outputs"];
+  batch.inputs = batch.inputs.flip(1);
+  EXPECT_LE(RelativeDifference(model->forward(batch)["outputs"].flip(1), states), 1e-5);
+  ASSERT_TRUE(GatedLinearUnits({}).ChangeModel(*model, context).ok());
+  EXPECT_EQ(FindLayers(*model, LayersOfType<GatedLinear>()).size(), 2);
+  EXPECT_GT(RelativeDifference(model->forward(batch)["outputs"].flip(1), states), 1e-3);
+}
+
+TEST(HfVocabulary, MustHoldTheTokenizers) {
+  TrainerOptions options = RunOf("bert");
+  options.tokenizer = std::make_shared<ByteTokenizer>();
+  EXPECT_THAT(Train(std::move(options)).status.message(),
+              HasSubstr("model.vocab_size: the model has 61 tokens, the tokenizer bytes 256"));
 }
 
 }  // namespace
