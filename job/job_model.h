@@ -22,13 +22,13 @@ std::vector<std::string> ModelNames();
 using ModelSplitter = std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)>;
 ModelSplitter ReadModelSplitter(ConfigMap config);
 
-// `model: {name: hf, …}`, a model of Hugging Face's families. Reads its config.json, and returns the plan by which tensor
-// parallelism splits it; `json` as for ReadModel. An error goes to the reader.
+// `model: {name: hf, …}`, a model of Hugging Face's families. Reads its config.json, and returns the plan by which
+// tensor parallelism splits it; `json` as for ReadModel. An error goes to the reader.
 inline constexpr char kHfModel[] = "hf";
 LayerPlan ReadHfLayerPlan(ConfigMap config, const std::string& json);
 
-// Reads the keys of the model that `name` chooses; `json` are the same keys as JSON. Errors go to the reader; after one,
-// the factory must not be called. It throws c10::ValueError or StatusError.
+// Reads the keys of the model that `name` chooses; `json` are the same keys as JSON. Errors go to the reader; after
+// one, the factory must not be called. It throws c10::ValueError or StatusError.
 ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins, const std::string& json);
 
 }  // namespace composer

@@ -42,14 +42,14 @@ FAMILIES = {
     "llama_linear": ("LlamaForCausalLM", "LlamaConfig",
                      dict(LLAMA, tie_word_embeddings=True, attention_bias=True, mlp_bias=True,
                           rope_scaling=dict(rope_type="linear", factor=2.0))),
-    "mistral": ("MistralForCausalLM", "MistralConfig", dict(LLAMA, head_dim=8, sliding_window=None)),
+    "mistral": ("MistralForCausalLM", "MistralConfig", dict(LLAMA, head_dim=8, sliding_window=None, pad_token_id=5)),
     "qwen2": ("Qwen2ForCausalLM", "Qwen2Config",
               dict(LLAMA, rope_scaling=dict(rope_type="yarn", factor=2.0, original_max_position_embeddings=8))),
     "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", dict(LLAMA, head_dim=6, tie_word_embeddings=True)),
     "mixtral": ("MixtralForCausalLM", "MixtralConfig",
                 dict(LLAMA, num_local_experts=3, num_experts_per_tok=2, sliding_window=None)),
     "mpt": ("MptForCausalLM", "MptConfig",
-            dict(vocab_size=VOCAB, d_model=18, n_heads=3, n_layers=2, expansion_ratio=2, max_seq_len=16,
+            dict(vocab_size=VOCAB, d_model=18, n_heads=3, n_layers=2, max_seq_len=16,
                  bos_token_id=1, eos_token_id=2)),
 }
 DECODERS = {"gpt2", "llama", "llama_linear", "mistral", "qwen2", "qwen3", "mixtral", "mpt"}
@@ -63,7 +63,7 @@ def inputs_of(name, model):
     inputs = dict(input_ids=ids, attention_mask=mask)
     if name.startswith("bert"):
         inputs["token_type_ids"] = (torch.arange(TOKENS) > 4).long().repeat(ROWS, 1)
-    if name.startswith("roberta"):
+    if name not in DECODERS:
         inputs["input_ids"] = ids.masked_fill(mask == 0, model.config.pad_token_id)
     return inputs
 
@@ -98,7 +98,8 @@ def make(name):
     if name == "mistral":
         model.to(torch.bfloat16)
     model.save_pretrained(folder, max_shard_size="8KB" if name == "qwen2" else "5GB")
-    model.to(torch.float32)
+    if name == "mistral":
+        model = type(model).from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").train()
     (folder / "generation_config.json").unlink(missing_ok=True)
     inputs, labels = inputs_of(name, model), labels_of(name, model)
     output = model(**inputs)

@@ -13,8 +13,8 @@
 
 namespace composer {
 
-// A checkpoint's small state has {"config": the text of config.json, "folder": where the model came from or ""} here, if
-// its model is of such a family.
+// A checkpoint's small state has {"config": the text of config.json, "folder": where the model came from or ""} here,
+// if its model is of such a family.
 inline constexpr char kHuggingFaceKey[] = "hugging_face";
 // Its names of the algorithms that changed the model (trainer/resume/required_algorithms.h).
 inline constexpr char kChangedByKey[] = "required_algorithms";

@@ -4,8 +4,8 @@
 //   logits of query t and key s of head h  +=  -m_h |t - s|
 //
 // The slopes m_h of H heads are 2^(-8 h / H), h = 1 … H, for powers of two; for others those of the next smaller power,
-// then every second one of the next larger. Position embeddings (`wpe` or `position_embeddings`) become zero, are frozen and
-// have max_sequence_length rows, which the model then takes. At AFTER_DATALOADER batches [B, T] are cut into
+// then every second one of the next larger. Position embeddings (`wpe` or `position_embeddings`) become zero, are
+// frozen and have max_sequence_length rows, which the model then takes. At AFTER_DATALOADER batches [B, T] are cut into
 // [B / s, T s], s = train_sequence_length_scaling; clocks count the samples that were loaded.
 //
 // What it needs, at start and by name: attention by DotProductAttention; such an embedding; no tensor

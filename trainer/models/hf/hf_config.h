@@ -1,6 +1,6 @@
 // Reads Hugging Face's config.json strictly: a field that is not asked for is an error, since ignoring it could change
-// what the weights mean. Fields that concern neither weights nor results (who wrote the file, how text is generated, the
-// tokens' numbers) are known. Fuzzed: tests/fuzz/hf_config_fuzz.cc.
+// what the weights mean. Fields that concern neither weights nor results (who wrote the file, how text is generated,
+// the tokens' numbers) are known. Fuzzed: tests/fuzz/hf_config_fuzz.cc.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

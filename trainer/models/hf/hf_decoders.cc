@@ -147,6 +147,7 @@ HfFamilyModel MakeHfLlama(HfConfig& config, const HfTaskOptions& task, const std
   options.attention_dropout = config.Double("attention_dropout", 0, 0, kMaxDropout);
   options.rope = ReadRope(config, mixtral ? 1e6 : 10000, table);
   options.tie_word_embeddings = config.Bool("tie_word_embeddings", false);
+  options.pad_token_id = config.Int("pad_token_id", -1, -1, options.vocab_size - 1);
   options.qk_norm = qwen3;
   options.qkv_bias = qwen2;
   if (model_type == "llama" || qwen3) options.qkv_bias = options.output_bias = config.Bool("attention_bias", false);
@@ -172,7 +173,7 @@ HfFamilyModel MakeHfMpt(HfConfig& config, const HfTaskOptions& task) {
   options.d_model = config.Size("d_model", options.d_model);
   options.n_heads = config.Size("n_heads", options.n_heads);
   options.n_layers = config.Size("n_layers", options.n_layers);
-  options.expansion_ratio = config.Size("expansion_ratio", options.expansion_ratio);
+  config.Only("expansion_ratio", {4});  // transformers takes no other
   options.max_seq_len = ContextOf("max_seq_len", config.Size("max_seq_len", options.max_seq_len), task);
   options.resid_pdrop = config.Double("resid_pdrop", 0, 0, kMaxDropout);
   options.emb_pdrop = config.Double("emb_pdrop", 0, 0, kMaxDropout);

@@ -21,10 +21,10 @@ struct HfModelOptions {
 // The families, by `model_type`: bert, gpt2, llama, mistral, mixtral, mpt, qwen2, qwen3, roberta.
 std::vector<std::string> HfModelTypes();
 
-// Reads the folder. Weights may be of the bare model or of another task of the family: then the task's own head keeps its
-// first values. Tensors in F16, BF16 or F64 become float32. Under a deferred construction (init/deferred_init.h) only the
-// headers of safetensors files are read, and values when a rank needs them. The model is a HuggingFaceModel with the
-// config.json that transformers loads its weights with. The file's
+// Reads the folder. Weights may be of the bare model or of another task of the family: then the task's own head keeps
+// its first values. Tensors in F16, BF16 or F64 become float32. Under a deferred construction (init/deferred_init.h)
+// only the headers of safetensors files are read, and values when a rank needs them. The model is a HuggingFaceModel
+// with the config.json that transformers loads its weights with. The file's
 // `architectures` become the task's. Throws StatusError for files that cannot be read (kNotFound,
 // kDataLoss), and c10::ValueError that begins with "config.json" or "model." for everything else.
 std::shared_ptr<Model> LoadHfModel(const HfModelOptions& options);

@@ -18,8 +18,8 @@ using HfTensor = std::variant<StoredTensor, at::Tensor>;
 using HfWeights = std::vector<std::pair<std::string, HfTensor>>;
 
 // Reads the headers of model.safetensors, of the files that model.safetensors.index.json names, or all of
-// pytorch_model.bin. kNotFound: there is none of them; kDataLoss: damaged, a tensor is in two files, or in the index but
-// not in its file.
+// pytorch_model.bin. kNotFound: there is none of them; kDataLoss: damaged, a tensor is in two files, or in the index
+// but not in its file.
 absl::StatusOr<HfWeights> FindHfWeights(const std::string& folder);
 
 // How names of a file and of the model differ.
@@ -30,8 +30,9 @@ struct HfNames {
   bool new_heads = false;          // the file is of another task: heads that it lacks keep their first values
 };
 
-// Gives the parameters the values of the weights, in the parameters' dtype. Returns the names of the parameters that keep
-// their first values. Throws c10::ValueError that names the tensors that are missing, unexpected or of another shape.
+// Gives the parameters the values of the weights, in the parameters' dtype. Returns the names of the parameters that
+// keep their first values. Throws c10::ValueError that names the tensors that are missing, unexpected or of another
+// shape.
 std::vector<std::string> TakeHfWeights(Model& model, const HfWeights& weights, const HfNames& names);
 
 }  // namespace composer

@@ -1,5 +1,5 @@
-// BERT and RoBERTa with the heads of their tasks, as Hugging Face has them. Devlin et al. 2018, arXiv:1810.04805; Liu et
-// al. 2019, arXiv:1907.11692; transformers models/bert/modeling_bert.py, models/roberta/modeling_roberta.py.
+// BERT and RoBERTa with the heads of their tasks, as Hugging Face has them. Devlin et al. 2018, arXiv:1810.04805; Liu
+// et al. 2019, arXiv:1907.11692; transformers models/bert/modeling_bert.py, models/roberta/modeling_roberta.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -117,11 +117,12 @@ at::Tensor SeenTokens(const Batch& batch) {
 BertEmbeddings::BertEmbeddings(const BertOptions& options)
     : options_(options),
       word_embeddings_(*this, "word_embeddings",
-                       std::make_shared<EmbeddingLayer>(options.vocab_size, options.hidden_size)),
+                       MakeEmbedding(options.vocab_size, options.hidden_size, options.pad_token_id)),
       position_embeddings_(*this, "position_embeddings",
-                           std::make_shared<EmbeddingLayer>(options.max_position_embeddings, options.hidden_size)),
+                           MakeEmbedding(options.max_position_embeddings, options.hidden_size,
+                                         options.roberta ? options.pad_token_id : -1)),
       token_type_embeddings_(*this, "token_type_embeddings",
-                             std::make_shared<EmbeddingLayer>(options.type_vocab_size, options.hidden_size)),
+                             MakeEmbedding(options.type_vocab_size, options.hidden_size)),
       norm_(*this, "LayerNorm", MakeLayerNorm(options.hidden_size, options.layer_norm_eps)),
       dropout_(*this, "dropout", std::make_shared<DropoutLayer>(options.hidden_dropout_prob)) {}
 

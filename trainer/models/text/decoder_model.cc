@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "absl/strings/match.h"
 #include "trainer/layers/layer_selector.h"
 #include "trainer/parallel/tensor/split_linear.h"
 
@@ -48,8 +49,10 @@ Outputs DecoderModel::forward(const Batch& batch) {
 
 std::unique_ptr<DecoderCache> DecoderModel::NewCache(int64_t rows, int64_t capacity) {
   AttentionCache::Shape cache{shape_.layers, shape_.heads, shape_.head_width};
-  const auto parts = FindLayers(*this, LayersOfType<ColwiseLinear>());
-  if (!parts.empty()) cache.heads /= parts[0].second->as<ColwiseLinear>()->ranks();
+  for (const auto& [name, part] : FindLayers(*this, LayersOfType<ColwiseLinear>())) {
+    const bool gives_keys = absl::EndsWith(name, "attn.k_proj") || absl::EndsWith(name, "attn.Wqkv");
+    if (gives_keys) cache.heads = shape_.heads / part->as<ColwiseLinear>()->ranks();
+  }
   return std::make_unique<AttentionCache>(cache, rows, capacity);
 }
 

@@ -19,8 +19,8 @@ struct DecoderShape {
 };
 
 // forward maps inputs int64 [B, T] to logits [B, T, vocab]. Batches may have `attention_mask` [B, T], 0 for padding,
-// which no token then sees; the positions stay 0, 1, … A block gets AttentionCache's inputs (without a cache: those five
-// undefined, but for the mask, [B, 1, T, T]) and behind them what Further gives.
+// which no token then sees; the positions stay 0, 1, … A block gets AttentionCache's inputs (without a cache: those
+// five undefined, but for the mask, [B, 1, T, T]) and behind them what Further gives.
 class DecoderModel : public LanguageModel, public HuggingFaceModel {
  public:
   Outputs forward(const Batch& batch) override;

@@ -21,8 +21,8 @@ struct Gpt2Options {
 };
 
 // Parameters: transformer.{wte,wpe}.weight, transformer.h.0.{ln_1,attn.c_attn,attn.c_proj,ln_2,mlp.c_fc,mlp.c_proj}.
-// {weight,bias}, transformer.ln_f.{weight,bias}, lm_head.weight if not tied. Throws c10::ValueError for what does not fit
-// together.
+// {weight,bias}, transformer.ln_f.{weight,bias}, lm_head.weight if not tied. Throws c10::ValueError for what does not
+// fit together.
 std::shared_ptr<DecoderModel> MakeGpt2(const Gpt2Options& options);
 
 }  // namespace composer

@@ -84,7 +84,8 @@ class LlamaBlock final : public Block {
 
 struct LlamaBody final : torch::nn::Module {
   explicit LlamaBody(const LlamaOptions& options)
-      : embed_tokens(*this, "embed_tokens", std::make_shared<EmbeddingLayer>(options.vocab_size, options.hidden_size)) {
+      : embed_tokens(*this, "embed_tokens",
+                     MakeEmbedding(options.vocab_size, options.hidden_size, options.pad_token_id)) {
     layers = register_module("layers", std::make_shared<LayerList>());
     for (int64_t i = 0; i < options.num_hidden_layers; ++i) layers->Add(std::make_shared<LlamaBlock>(options));
     norm = Slot<Layer>(*this, "norm", LlamaNorm(options));

@@ -25,6 +25,7 @@ struct LlamaOptions {
   bool qkv_bias = false, output_bias = false, mlp_bias = false;
   bool qk_norm = false;  // Qwen3: queries and keys are normalised by head
   bool tie_word_embeddings = false;
+  int64_t pad_token_id = -1;      // whose embedding gets no gradient as an input; -1: none
   int64_t num_local_experts = 0;  // 0: no experts
   int64_t num_experts_per_tok = 2;
 };
@@ -32,8 +33,8 @@ struct LlamaOptions {
 // Parameters: model.embed_tokens.weight,
 // model.layers.0.{self_attn.{q_proj,k_proj,v_proj,o_proj,q_norm,k_norm},mlp.{gate_proj,up_proj,down_proj},
 // input_layernorm,post_attention_layernorm}.weight (and .bias), model.norm.weight, lm_head.weight if not tied; with
-// experts, in mlp's place, block_sparse_moe.gate.weight and block_sparse_moe.experts.0.{w1,w2,w3}.weight. flops_per_sample
-// counts the experts that a token passes. Throws c10::ValueError for what does not fit together.
+// experts, in mlp's place, block_sparse_moe.gate.weight and block_sparse_moe.experts.0.{w1,w2,w3}.weight.
+// flops_per_sample counts the experts that a token passes. Throws c10::ValueError for what does not fit together.
 std::shared_ptr<DecoderModel> MakeLlama(const LlamaOptions& options);
 
 }  // namespace composer

@@ -87,7 +87,7 @@ class MptMlp final : public torch::nn::Module, public Layer {
   }
 
  private:
-  static int64_t Inner(const MptOptions& options) { return options.expansion_ratio * options.d_model; }
+  static int64_t Inner(const MptOptions& options) { return 4 * options.d_model; }
 
   Slot<Layer> up_proj_, down_proj_, act_;
 };
@@ -153,8 +153,7 @@ class Mpt final : public DecoderModel {
         transformer_(register_module("transformer", std::make_shared<MptBody>(options))) {
     InitialiseTextModel(*this, options.initializer_range);
     const auto width = static_cast<double>(options.d_model), layers = static_cast<double>(options.n_layers);
-    const double block = (4 + 2 * static_cast<double>(options.expansion_ratio)) * width * width;
-    SetFlops(layers * block + static_cast<double>(options.vocab_size) * width, layers * width);
+    SetFlops(layers * 12 * width * width + static_cast<double>(options.vocab_size) * width, layers * width);
   }
 
  protected:

@@ -12,7 +12,7 @@ namespace composer {
 
 // Names are MptConfig's.
 struct MptOptions {
-  int64_t vocab_size = 50368, d_model = 2048, n_heads = 16, n_layers = 24, expansion_ratio = 4, max_seq_len = 2048;
+  int64_t vocab_size = 50368, d_model = 2048, n_heads = 16, n_layers = 24, max_seq_len = 2048;
   double resid_pdrop = 0, emb_pdrop = 0, attn_pdrop = 0;
   double layer_norm_epsilon = 1e-5, initializer_range = 0.02;
   double alibi_bias_max = 8;

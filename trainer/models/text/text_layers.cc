@@ -50,6 +50,12 @@ std::shared_ptr<LayerNormLayer> MakeLayerNorm(int64_t width, double eps) {
   return std::make_shared<LayerNormLayer>(torch::nn::LayerNormOptions({width}).eps(eps));
 }
 
+std::shared_ptr<EmbeddingLayer> MakeEmbedding(int64_t rows, int64_t width, int64_t padding) {
+  torch::nn::EmbeddingOptions options(rows, width);
+  if (padding >= 0) options.padding_idx(padding);
+  return std::make_shared<EmbeddingLayer>(options);
+}
+
 at::Tensor EmbedTokens(EmbeddingLayer& table, const at::Tensor& tokens) {
   try {
     return table.forward(tokens);
@@ -70,6 +76,9 @@ void InitialiseTextModel(torch::nn::Module& model, double std) {
       at::Tensor param = item.value();
       item.key() == "bias" ? param.zero_() : param.normal_(0, std);
     }
+    const auto* table = module->as<torch::nn::EmbeddingImpl>();
+    if (table != nullptr && table->options.padding_idx())
+      at::Tensor(table->weight)[*table->options.padding_idx()].zero_();
   }
 }
 

@@ -44,12 +44,15 @@ std::shared_ptr<LinearLayer> MakeHeadsLinear(int64_t in, int64_t heads, int64_t 
                                              int64_t parts = 1);
 std::shared_ptr<LayerNormLayer> MakeLayerNorm(int64_t width, double eps);
 
+// padding: a row that begins at 0 and gets no gradient from look-ups; -1: none.
+std::shared_ptr<EmbeddingLayer> MakeEmbedding(int64_t rows, int64_t width, int64_t padding = -1);
+
 // Looks tokens up, [B, T] to [B, T, width]. Throws c10::ValueError naming model.vocab_size for a token that the table
 // lacks.
 at::Tensor EmbedTokens(EmbeddingLayer& table, const at::Tensor& tokens);
 
 // Draws the values of a text model's layers, as transformers does: weights of Linear, Conv1D and Embedding from
-// N(0, std), their biases 0; norms as they are.
+// N(0, std), their biases and the rows of padding 0; norms as they are.
 void InitialiseTextModel(torch::nn::Module& model, double std);
 
 }  // namespace composer
