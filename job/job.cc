@@ -200,12 +200,18 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   const PluginTables& plugins = job.plugins->tables();
   ConfigMap model = root.Map("model");
   job.options.tensor_parallel_degree = ReadTensorParallelDegree(root);
-  if (model.exists()) job.model = ReadModel(model, plugins);
+  const std::string model_json = ConfigJson(document.Find("model"));
+  if (model.exists()) job.model = ReadModel(model, plugins, model_json);
   job.options.layer_plan = ReadLayerPlan(root);
   // A mistake in the model is reported once.
   if (model.exists() && job.options.tensor_parallel_degree > 1 && job.options.layer_plan.empty() &&
-      reader.status().ok())
-    job.options.split_model = ReadModelSplitter(model);
+      reader.status().ok()) {
+    if (model.String("name") == kHfModel) {
+      job.options.layer_plan = ReadHfLayerPlan(model, model_json);
+    } else {
+      job.options.split_model = ReadModelSplitter(model);
+    }
+  }
   if (!model.exists()) root.Reject("model", "required");
   ReadTraining(root, source.trains, job);
   ReadTrainData(root, source.trains, job);
@@ -230,7 +236,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.resume_changes = root.StringList("resume_changes", {});
   RETURN_IF_ERROR(reader.Finish());
   job.effective = EffectiveOf(identity);
-  job.model_json = ConfigJson(document.Find("model"));
+  job.model_json = model_json;
   job.logging.config = FlatConfig(document);
   return job;
 }

@@ -34,6 +34,7 @@ MetricFactory Read(absl::string_view name, unsigned keys, ConfigMap config) {
 constexpr NamedReader<MetricFactory> kMetrics[] = {
     {"BinaryAUROC", [](ConfigMap config) { return Read("BinaryAUROC", kIgnoreIndex, config); }},
     {"BinaryF1Score", [](ConfigMap config) { return Read("BinaryF1Score", kIgnoreIndex, config); }},
+    {"BinaryMatthewsCorrCoef", [](ConfigMap config) { return Read("BinaryMatthewsCorrCoef", kIgnoreIndex, config); }},
     {"CrossEntropy", [](ConfigMap config) { return Read("CrossEntropy", kIgnoreIndex | kBatchMean, config); }},
     {"Dice", [](ConfigMap config) { return Read("Dice", kNumClasses | kBatchMean, config); }},
     {"LanguageCrossEntropy", [](ConfigMap config) { return Read("LanguageCrossEntropy", kIgnoreIndex, config); }},
@@ -43,6 +44,10 @@ constexpr NamedReader<MetricFactory> kMetrics[] = {
     {"MulticlassAccuracy", [](ConfigMap config) { return Read("MulticlassAccuracy", kNone, config); }},
     {"MulticlassF1Score",
      [](ConfigMap config) { return Read("MulticlassF1Score", kNumClasses | kAverage | kIgnoreIndex, config); }},
+    {"MulticlassMatthewsCorrCoef",
+     [](ConfigMap config) { return Read("MulticlassMatthewsCorrCoef", kNumClasses | kIgnoreIndex, config); }},
+    {"PearsonCorrCoef", [](ConfigMap config) { return Read("PearsonCorrCoef", kNone, config); }},
+    {"SpearmanCorrCoef", [](ConfigMap config) { return Read("SpearmanCorrCoef", kNone, config); }},
 };
 
 }  // namespace

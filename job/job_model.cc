@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,6 +11,7 @@
 #include "job/named_reader.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/gpt_tensor_parallel.h"
+#include "trainer/models/hf/hf_model.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/resnet_small.h"
 #include "trainer/models/torchscript.h"
@@ -81,6 +83,53 @@ ModelFactory ReadTorchScript(ConfigMap config, const PluginTables& plugins) {
   return [=] { return LoadTorchScript(options); };
 }
 
+// Returns the map `config` as JSON; "" if it is not given.
+std::string InnerConfig(const std::string& json) {
+  const auto model = nlohmann::ordered_json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto inner = model.is_object() ? model.find("config") : model.end();
+  return model.is_object() && inner != model.end() && inner->is_object() ? inner->dump() : "";
+}
+
+HfModelOptions ReadPlace(ConfigMap& config, const std::string& json) {
+  HfModelOptions options;
+  options.path = config.String("path", "");
+  config.Map("config").IgnoreRest();
+  options.config = InnerConfig(json);
+  return options;
+}
+
+void ReadTask(ConfigMap& config, const PluginTables& plugins, HfTaskOptions& options) {
+  const std::string task = config.Choice(
+      "task", {"auto", "masked_lm", "sequence_classification", "token_classification", "features"}, "auto");
+  options.has_task = task != "auto";
+  options.loss.task = task == "masked_lm"              ? TextTask::kMaskedLm
+                      : task == "token_classification" ? TextTask::kTokenClassification
+                      : task == "features"             ? TextTask::kFeatures
+                                                       : TextTask::kSequenceClassification;
+  const std::string problem = config.Choice(
+      "problem_type", {"auto", "single_label_classification", "multi_label_classification", "regression"}, "auto");
+  options.has_problem = problem != "auto";
+  options.loss.problem = problem == "regression"                   ? ProblemType::kRegression
+                         : problem == "multi_label_classification" ? ProblemType::kMultiLabel
+                                                                   : ProblemType::kSingleLabel;
+  options.num_labels = config.Int("num_labels", 0, {.min = 0, .max = kSize.max});
+  options.max_seq_len = config.Int("max_seq_len", 0, {.min = 0, .max = kSize.max});
+  if (config.Has("dropout")) options.dropout = config.RequiredDouble("dropout", {.min = 0, .max = 0.99});
+  options.loss.label_smoothing = config.Double("label_smoothing", 0, {.min = 0, .max = 0.99});
+  options.loss.class_weights = config.DoubleList("class_weights", {}, {.min = 0});
+  options.loss.train_metrics = ReadMetrics(config, "train_metrics", plugins);
+  options.loss.eval_metrics = ReadMetrics(config, "eval_metrics", plugins);
+}
+
+ModelFactory ReadHfModel(ConfigMap config, const PluginTables& plugins, const std::string& json) {
+  HfModelOptions options = ReadPlace(config, json);
+  options.pretrained = config.Bool("pretrained", true);
+  ReadTask(config, plugins, options.task);
+  if (options.path.empty() && options.config.empty())
+    config.Reject("path", "required, or `config` with the fields of a config.json");
+  return [=] { return LoadHfModel(options); };
+}
+
 constexpr NamedReader<ModelFactory> kModels[] = {
     {"gpt", ReadGpt},
     {"mlp", ReadMlp},
@@ -92,6 +141,14 @@ constexpr NamedReader<ModelSplitter> kSplitters[] = {
 };
 
 }  // namespace
+
+LayerPlan ReadHfLayerPlan(ConfigMap config, const std::string& json) {
+  const absl::StatusOr<std::string> type = ReadHfModelType(ReadPlace(config, json));
+  absl::StatusOr<LayerPlan> plan = type.ok() ? HfLayerPlan(*type) : type.status();
+  if (plan.ok()) return *plan;
+  config.Reject("", plan.status().message());
+  return {};
+}
 
 ModelSplitter ReadModelSplitter(ConfigMap config) {
   const std::string name = config.String("name");
@@ -106,12 +163,15 @@ ModelSplitter ReadModelSplitter(ConfigMap config) {
 std::vector<std::string> ModelNames() {
   std::vector<std::string> names = NamesOf(kModels);
   names.emplace_back(kTorchScript);
+  names.emplace_back(kHfModel);
   return names;
 }
 
-ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins) {
-  if (config.Has("name") && config.String("name") == kTorchScript) return ReadTorchScript(config, plugins);
-  return ReadNamed<ModelFactory>(config, kModels, plugins.models, {kTorchScript});
+ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins, const std::string& json) {
+  const std::string name = config.Has("name") ? config.String("name") : "";
+  if (name == kTorchScript) return ReadTorchScript(config, plugins);
+  if (name == kHfModel) return ReadHfModel(config, plugins, json);
+  return ReadNamed<ModelFactory>(config, kModels, plugins.models, {kTorchScript, kHfModel});
 }
 
 }  // namespace composer

@@ -10,6 +10,7 @@
 #include "config/config_map.h"
 #include "job/plugin/plugin_registry.h"
 #include "trainer/core/communicator.h"
+#include "trainer/options/layer_plan.h"
 
 namespace composer {
 
@@ -21,8 +22,13 @@ std::vector<std::string> ModelNames();
 using ModelSplitter = std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)>;
 ModelSplitter ReadModelSplitter(ConfigMap config);
 
-// Reads the keys of the model that `name` chooses. Errors go to the reader; after one, the factory must not be called.
-// It throws c10::ValueError or StatusError.
-ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins);
+// `model: {name: hf, …}`, a model of Hugging Face's families. Reads its config.json, and returns the plan by which
+// tensor parallelism splits it; `json` as for ReadModel. An error goes to the reader.
+inline constexpr char kHfModel[] = "hf";
+LayerPlan ReadHfLayerPlan(ConfigMap config, const std::string& json);
+
+// Reads the keys of the model that `name` chooses; `json` are the same keys as JSON. Errors go to the reader; after
+// one, the factory must not be called. It throws c10::ValueError or StatusError.
+ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins, const std::string& json);
 
 }  // namespace composer

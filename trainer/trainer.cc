@@ -13,9 +13,11 @@
 #include "checkpoint/format/run_identity.h"
 #include "trainer/callbacks/memory/oom_observer.h"
 #include "trainer/core/communicator.h"
+#include "trainer/core/tokenizer.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/init/keep_fp32.h"
 #include "trainer/memory/out_of_memory_facts.h"
+#include "trainer/models/hugging_face_model.h"
 #include "trainer/optim/apply_schedulers.h"
 #include "trainer/optim/recipes.h"
 #include "trainer/parallel/activations/wrap_activations.h"
@@ -33,6 +35,16 @@ std::vector<at::Tensor> ThawAll(const std::vector<at::Tensor>& trainable) {
     param.set_requires_grad(true);
   }
   return frozen;
+}
+
+// A tokenizer's last tokens would be outside of the model's table.
+absl::Status CheckVocabulary(const Model& model, const Tokenizer* tokenizer) {
+  const auto* known = dynamic_cast<const HuggingFaceModel*>(&model);
+  if (known == nullptr || tokenizer == nullptr || tokenizer->vocab_size() <= known->vocabulary())
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("model.vocab_size: the model has ", known->vocabulary(),
+                                                 " tokens, the tokenizer ", tokenizer->name(), " ",
+                                                 tokenizer->vocab_size()));
 }
 
 }  // namespace
@@ -146,6 +158,7 @@ void Trainer::BuildState() {
   state_.identity.data_ranks = mesh.data().world_size();
   state_.identity.tensor_rank = mesh.tensor().rank();
   state_.model = options_.model;
+  ThrowIfError(CheckVocabulary(*state_.model, state_.tokenizer.get()));
   state_.model->logger = &logger_;
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   for (const auto& metric : state_.train_metrics) {

@@ -3,8 +3,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "checkpoint/folder/verify.h"
 #include "checkpoint/format/dtype.h"
 #include "checkpoint/tools/commands.h"
+#include "checkpoint/tools/hf_export.h"
 #include "checkpoint/tools/weight_export.h"
 
 namespace composer {
@@ -39,6 +41,7 @@ OptionSetter IntoByteSize(int64_t* target) {
 
 absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolContext& context) {
   ExportOptions wanted;
+  bool hf = false;
   const std::vector<Option> options = {
       {.name = "dtype",
        .metavar = "TYPE",
@@ -50,6 +53,7 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
        .fallback = "5GB",
        .set = IntoByteSize(&wanted.max_shard_bytes)},
       RenameOption(&wanted.renames),
+      {.name = "hf", .help = "also config.json and tokenizer files, for transformers", .set = IntoBool(&hf)},
       {.name = "overwrite", .help = "replace files that are there", .set = IntoBool(&wanted.overwrite)}};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
   ASSIGN_OR_RETURN(const CheckpointPlace place, FindOneCheckpoint(paths[0], context));
@@ -60,11 +64,22 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
     wanted.file_name = BaseName(folder);
     folder = DirName(folder);
   }
+  if (hf && (!wanted.file_name.empty() || !wanted.renames.empty()))
+    return absl::InvalidArgumentError("--hf writes a folder with transformers' names: no x.safetensors, no --rename");
+  HfExtras extras;
+  if (hf) {
+    ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(*place.store, place.checkpoint));
+    ASSIGN_OR_RETURN(extras, ReadHfExtras(manifest, wanted));
+  }
   ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> into, OpenPlace(context.open, folder));
-  const absl::StatusOr<std::vector<std::string>> written = ExportWeights(*place.store, place.checkpoint, *into, wanted);
+  absl::StatusOr<std::vector<std::string>> written = ExportWeights(*place.store, place.checkpoint, *into, wanted);
   if (absl::IsAlreadyExists(written.status()))
     return absl::AlreadyExistsError(absl::StrCat(written.status().message(), "; --overwrite replaces what is there"));
   RETURN_IF_ERROR(written.status());
+  if (hf) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> others, WriteHfExtras(extras, *into, wanted.overwrite));
+    written->insert(written->end(), others.begin(), others.end());
+  }
   context.out << "exported  " << place.store->Location(place.checkpoint) << "\n";
   for (const std::string& key : *written) context.out << "wrote     " << into->Location(key) << "\n";
   return kToolDone;

@@ -11,6 +11,9 @@ ignore_index | int | - | A target that does not count.
 [metric BinaryF1Score] The F1 score of two classes.
 ignore_index | int | - | A target that does not count.
 
+[metric BinaryMatthewsCorrCoef] Matthews' correlation of two classes.
+ignore_index | int | - | A target that does not count.
+
 [metric CrossEntropy] The cross-entropy.
 ignore_index | int | -100 | A target that does not count.
 batch_mean | bool | false | The average of the batches' values, as Composer.
@@ -38,6 +41,14 @@ ignore_index | int | -100 | A target that does not count.
 num_classes | int 1.. | required | Classes.
 average | one of macro, micro, weighted | macro | Over classes.
 ignore_index | int | - | A target that does not count.
+
+[metric MulticlassMatthewsCorrCoef] Matthews' correlation.
+num_classes | int 1.. | required | Classes.
+ignore_index | int | - | A target that does not count.
+
+[metric PearsonCorrCoef] Pearson's correlation of outputs and targets.
+
+[metric SpearmanCorrCoef] Spearman's correlation of outputs and targets; for evaluations.
 )";
 
 }  // namespace composer

@@ -26,6 +26,20 @@ tie_word_embeddings | bool | true | The output layer has the weights of the embe
 dropout | number 0..0.99 | 0 | Dropout's probability.
 rule n_heads divides d_model
 
+[model hf] A model of one of Hugging Face's families: bert, gpt2, llama, mistral, mixtral, mpt, qwen2, qwen3, roberta.
+path | text | - | The folder, with config.json and weights; without it, `config` says everything.
+config | map | - | Fields of config.json, in place of the file's.
+pretrained | bool | true | Load the weights; false: draw them.
+task | one of auto, masked_lm, sequence_classification, token_classification, features | auto | An encoder's head; auto: that of the file's `architectures`.
+num_labels | int 0..16777216 | 0 | Labels of a classification; 0: the file's, else 2.
+problem_type | one of auto, single_label_classification, multi_label_classification, regression | auto | The loss of sequence classification; auto: the file's, regression for one label.
+max_seq_len | int 0..16777216 | 0 | The longest input of a decoder; 0: the file's.
+dropout | number 0..0.99 | - | In place of all dropouts of the file.
+label_smoothing | number 0..0.99 | 0 | The part of a target that is spread over all classes.
+class_weights | numbers 0.. | [] | A weight for each class in the loss.
+train_metrics | names metric | (those of the task) | Metrics of training.
+eval_metrics | names metric | (those of the task) | Metrics of evaluation.
+
 [model torchscript] A module saved by torch.jit.
 path | text 1.. | required | The file.
 task | one of classifier, language_model, custom | custom | What the module does.

@@ -5,6 +5,7 @@
 #include "trainer/core/metric.h"
 #include "trainer/metrics/accuracy.h"
 #include "trainer/metrics/auroc.h"
+#include "trainer/metrics/correlation.h"
 #include "trainer/metrics/cross_entropy.h"
 #include "trainer/metrics/f1_score.h"
 #include "trainer/metrics/loss_metric.h"

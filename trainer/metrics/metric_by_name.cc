@@ -6,6 +6,7 @@
 #include "base/nearest_name.h"
 #include "trainer/metrics/accuracy.h"
 #include "trainer/metrics/auroc.h"
+#include "trainer/metrics/correlation.h"
 #include "trainer/metrics/cross_entropy.h"
 #include "trainer/metrics/segmentation.h"
 
@@ -25,6 +26,8 @@ struct MetricRow {
 constexpr MetricRow kMetrics[] = {
     {"BinaryAUROC", 0, [](const MetricOptions& options) { return MakeBinaryAUROC(options.ignore_index); }},
     {"BinaryF1Score", 0, [](const MetricOptions& options) { return MakeBinaryF1Score(options.ignore_index); }},
+    {"BinaryMatthewsCorrCoef", 0,
+     [](const MetricOptions& options) { return MakeBinaryMatthewsCorrCoef(options.ignore_index); }},
     {"CrossEntropy", 0,
      [](const MetricOptions& options) { return MakeCrossEntropy(options.batch_mean, IgnoreIndex(options)); }},
     {"Dice", 2, [](const MetricOptions& options) { return MakeDice(options.num_classes, options.batch_mean); }},
@@ -41,6 +44,12 @@ constexpr MetricRow kMetrics[] = {
      [](const MetricOptions& options) {
        return MakeMulticlassF1Score(options.num_classes, options.average, options.ignore_index);
      }},
+    {"MulticlassMatthewsCorrCoef", 1,
+     [](const MetricOptions& options) {
+       return MakeMulticlassMatthewsCorrCoef(options.num_classes, options.ignore_index);
+     }},
+    {"PearsonCorrCoef", 0, [](const MetricOptions&) { return MakePearsonCorrCoef(); }},
+    {"SpearmanCorrCoef", 0, [](const MetricOptions&) { return MakeSpearmanCorrCoef(); }},
 };
 
 }  // namespace

@@ -48,20 +48,28 @@ std::vector<at::Tensor> AttentionCache::Inputs(const at::Tensor& x, size_t layer
   return {x, keys, values, row_indices_, places_, mask_};
 }
 
+at::Tensor ForHeadsOf(const at::Tensor& q, const at::Tensor& k) {
+  const int64_t times = q.size(1) / k.size(1);
+  if (times == 1) return k;
+  return k.unsqueeze(2).expand({-1, -1, times, -1, -1}).flatten(1, 2);
+}
+
 at::Tensor CachedAttention(AttentionCore& core, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::vector<at::Tensor>& inputs) {
   const at::Tensor &keys = inputs[1], &values = inputs[2], &rows = inputs[3], &places = inputs[4], &mask = inputs[5];
   if (!places.defined()) {
     keys.copy_(k.transpose(1, 2));
     values.copy_(v.transpose(1, 2));
-    return core.forward(q, k, v, std::nullopt, /*is_causal=*/true);
+    return core.forward(q, ForHeadsOf(q, k), ForHeadsOf(q, v), std::nullopt, /*is_causal=*/true);
   }
   const at::ScalarType dtype = keys.scalar_type();
   at::Tensor(keys).index_put_({rows, places}, k.select(2, 0).to(dtype));
   at::Tensor(values).index_put_({rows, places}, v.select(2, 0).to(dtype));
   std::optional<at::Tensor> attn_mask;
   if (mask.defined()) attn_mask = mask;
-  return core.forward(q.to(dtype), keys.transpose(1, 2), values.transpose(1, 2), attn_mask, /*is_causal=*/false);
+  return core.forward(q.to(dtype), ForHeadsOf(q, keys.transpose(1, 2)), ForHeadsOf(q, values.transpose(1, 2)),
+                      attn_mask,
+                      /*is_causal=*/false);
 }
 
 }  // namespace composer

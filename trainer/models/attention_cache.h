@@ -46,8 +46,12 @@ class AttentionCache final : public DecoderCache {
   at::Tensor row_indices_, places_, mask_;
 };
 
-// Attention of q, k, v [B, heads, T, D] of this pass's tokens over these and the cached tokens. k and v are added to
-// the cache. inputs are the block's, as Inputs makes them. Returns [B, heads, T, D].
+// Returns k (or v) [B, heads', S, D] for each head of q [B, heads, T, D]: each of k's heads serves as many of q's, in
+// order, as grouped-query attention has it. Ainslie et al. 2023, arXiv:2305.13245.
+at::Tensor ForHeadsOf(const at::Tensor& q, const at::Tensor& k);
+
+// Attention of q [B, heads, T, D] and k, v [B, the cache's heads, T, D] of this pass's tokens over these and the cached
+// tokens. k and v are added to the cache. inputs are the block's, as Inputs makes them. Returns [B, heads, T, D].
 at::Tensor CachedAttention(AttentionCore& core, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::vector<at::Tensor>& inputs);
 

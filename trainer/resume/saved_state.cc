@@ -9,7 +9,9 @@
 #include "base/status_macros.h"
 #include "checkpoint/format/ignored_keys.h"
 #include "checkpoint/format/reshard.h"
+#include "checkpoint/tools/hf_export.h"
 #include "trainer/core/model_sharding.h"
+#include "trainer/models/hugging_face_model.h"
 #include "trainer/resume/required_algorithms.h"
 
 namespace composer {
@@ -175,6 +177,10 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
   small["timestamp"] = state.timestamp.ToJson();
   if (std::string required = RequiredAlgorithms(state.algorithms); !required.empty() && state.identity.rank == 0)
     small[kRequiredAlgorithmsKey] = std::move(required);
+  if (const auto* model = dynamic_cast<const HuggingFaceModel*>(state.model.get());
+      model != nullptr && !model->config_json.empty() && state.identity.rank == 0)
+    small[kHuggingFaceKey] = nlohmann::json{{"config", model->config_json}, {"folder", model->folder}}.dump(
+        -1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
   if (weights_only) return small;
   nlohmann::json settings = {{"global_train_batch_size", data.global_train_batch_size},
                              {"dataset_size", data.dataset_size},

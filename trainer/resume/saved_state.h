@@ -39,8 +39,8 @@ StateDict SavedTensors(const State& state, bool weights_only);
 std::vector<std::string> AlgorithmKeys(const State& state);
 
 // Returns key -> JSON: timestamp, data, configuration, scaler, auto_microbatch, schedulers/<i>, callbacks/<name>,
-// algorithms/<name>, frozen (a list of names of parameters), required_algorithms (required_algorithms.h); with
-// weights_only just `timestamp` and that.
+// algorithms/<name>, frozen (a list of names of parameters), required_algorithms (required_algorithms.h), hugging_face
+// (checkpoint/tools/hf_export.h); with weights_only just `timestamp` and the last two.
 std::map<std::string, std::string> SavedSmallState(const State& state, const SavedDataSettings& data,
                                                    bool weights_only);
 

@@ -9,6 +9,7 @@
 #include "trainer/metrics/accuracy.h"
 #include "trainer/metrics/auroc.h"
 #include "trainer/metrics/class_counts.h"
+#include "trainer/metrics/correlation.h"
 #include "trainer/metrics/cross_entropy.h"
 #include "trainer/metrics/f1_score.h"
 #include "trainer/metrics/loss_metric.h"
@@ -69,6 +70,35 @@ TEST(BinaryAUROC, IsTheShareOfPairsInTheRightOrder) {
   EXPECT_EQ(area({0, 1, 2, 3}, {1, 1, 0, 0}), 0);
   EXPECT_EQ(area({0, 1}, {1, 1}), 0);
   EXPECT_THROW(area({0, 1}, {1, 2}), c10::ValueError);
+}
+
+// The values are torchmetrics 1.7.4's; all wrong, or one class only, are scikit-learn's.
+TEST(Correlations, AreTorchmetricsOnes) {
+  const at::Tensor x = torch::tensor({0.1, 0.4, 0.35, 0.8, 0.8, 2.5, -1.0, 0.0}).unsqueeze(1);
+  const at::Tensor y = torch::tensor({0.0, 0.5, 0.5, 1.0, 2.0, 2.0, -3.0, 0.25});
+  const auto pearson = MakePearsonCorrCoef(), spearman = MakeSpearmanCorrCoef();
+  for (const auto& metric : {pearson.get(), spearman.get()}) {
+    metric->Update(x.slice(0, 0, 3), Targets(y.slice(0, 0, 3)));
+    metric->Update(x.slice(0, 3), Targets(y.slice(0, 3)));
+  }
+  EXPECT_NEAR(pearson->Compute(), 0.8424428105354309, 1e-6);
+  EXPECT_NEAR(spearman->Compute(), 0.9515324234962463, 1e-6);
+  pearson->Reset();
+  pearson->Update(torch::ones({3}), Targets(torch::arange(3)));
+  EXPECT_TRUE(std::isnan(pearson->Compute()));
+
+  const at::Tensor truth = torch::tensor({0, 1, 2, 2, 1, 0, 1, 1}), guess = torch::tensor({0, 2, 2, 1, 1, 0, 0, 1});
+  const auto of = [](std::unique_ptr<Metric> metric, const at::Tensor& predicted, const at::Tensor& targets,
+                     int classes) {
+    metric->Update(torch::one_hot(predicted, classes).to(at::kFloat), Targets(targets));
+    return metric->Compute();
+  };
+  EXPECT_NEAR(of(MakeMulticlassMatthewsCorrCoef(3), guess, truth, 3), 0.4391550123691559, 1e-6);
+  const at::Tensor is_true = truth.gt(0).to(at::kLong), is_guessed = guess.gt(0).to(at::kLong);
+  EXPECT_NEAR(of(MakeBinaryMatthewsCorrCoef(), is_guessed, is_true, 2), 0.745356023311615, 1e-6);
+  EXPECT_EQ(of(MakeBinaryMatthewsCorrCoef(), 1 - is_true, is_true, 2), -1);
+  EXPECT_EQ(of(MakeBinaryMatthewsCorrCoef(), is_true, is_true, 2), 1);
+  EXPECT_EQ(of(MakeBinaryMatthewsCorrCoef(), torch::ones_like(is_true), is_true, 2), 0);
 }
 
 // As in torch.argmax, the first of the largest counts, and NaN is the largest. Covers both paths; int32 targets take

@@ -26,17 +26,19 @@ std::vector<double> SlopesOfPower(int64_t heads) {
   return slopes;
 }
 
+// GPT's name, and BERT's.
 bool IsPositions(const std::string& name, const torch::nn::Module& module) {
-  return module.as<torch::nn::EmbeddingImpl>() != nullptr && (name == "wpe" || absl::EndsWith(name, ".wpe"));
+  return module.as<torch::nn::EmbeddingImpl>() != nullptr &&
+         (name == "wpe" || absl::EndsWith(name, ".wpe") || absl::EndsWith(name, "embeddings.position_embeddings"));
 }
 
-// Returns -m_h (t - s) for the last T of S tokens, [H, T, S].
+// Returns -m_h |t - s| for the last T of S tokens, [H, T, S].
 at::Tensor Biases(int64_t heads, int64_t queries, int64_t keys, const at::Tensor& like) {
   const auto options = torch::dtype(at::kFloat).device(like.device());
   const at::Tensor slopes = torch::tensor(AlibiSlopes(heads), torch::dtype(at::kFloat)).to(like.device());
   const at::Tensor places = torch::arange(keys, options);
-  const at::Tensor distances = places - places.slice(0, keys - queries, keys).unsqueeze(1);
-  return slopes.view({heads, 1, 1}) * distances;
+  const at::Tensor distances = (places - places.slice(0, keys - queries, keys).unsqueeze(1)).abs();
+  return slopes.view({heads, 1, 1}) * -distances;
 }
 
 std::shared_ptr<torch::nn::Module> NoPositions(const torch::nn::EmbeddingImpl& old, int64_t length) {
@@ -81,7 +83,10 @@ at::Tensor AlibiAttention::forward(const at::Tensor& q, const at::Tensor& k, con
   constexpr double kHidden = -std::numeric_limits<double>::infinity();
   const int64_t queries = q.size(2), keys = k.size(2);
   at::Tensor bias = Biases(q.size(1), queries, keys, q);
-  if (is_causal) bias = bias.masked_fill(bias.gt(0), kHidden);
+  if (is_causal) {
+    const at::Tensor later = at::ones({queries, keys}, bias.options().dtype(at::kBool)).triu(keys - queries + 1);
+    bias = bias.masked_fill(later, kHidden);
+  }
   if (mask) bias = bias.masked_fill(mask->logical_not(), kHidden);
   return at::scaled_dot_product_attention(q, k, v, bias.to(q.scalar_type()), is_training() ? dropout_ : 0.0);
 }
@@ -105,7 +110,8 @@ absl::Status Alibi::ChangeModel(Model& model, const ModelContext& context) {
   for (const LayerPolicy& policy : policies) by_policy += FindLayers(model, policy.made).size();
   if (by_policy == 0 && (attentions == 0 || positions == 0)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("alibi: it needs attention (DotProductAttention) and an embedding `wpe` of positions; ",
+        absl::StrCat("alibi: it needs attention (DotProductAttention) and an embedding of positions, `wpe` or "
+                     "`position_embeddings`; ",
                      model.name(), " has ", attentions, " and ", positions));
   }
   return absl::OkStatus();

@@ -1,14 +1,14 @@
 // Alibi gives attention linear biases in place of position embeddings, so that a model can be trained on shorter
 // sequences than it is used with:
 //
-//   logits of query t and key s of head h  +=  -m_h (t - s)
+//   logits of query t and key s of head h  +=  -m_h |t - s|
 //
 // The slopes m_h of H heads are 2^(-8 h / H), h = 1 … H, for powers of two; for others those of the next smaller power,
-// then every second one of the next larger. Position embeddings (`wpe`, [context, width]) become zero, are frozen and
-// have max_sequence_length rows, which the model then takes. At AFTER_DATALOADER batches [B, T] are cut into
+// then every second one of the next larger. Position embeddings (`wpe` or `position_embeddings`) become zero, are
+// frozen and have max_sequence_length rows, which the model then takes. At AFTER_DATALOADER batches [B, T] are cut into
 // [B / s, T s], s = train_sequence_length_scaling; clocks count the samples that were loaded.
 //
-// What it needs, at start and by name: attention by DotProductAttention, causal; an embedding `wpe`; no tensor
+// What it needs, at start and by name: attention by DotProductAttention; such an embedding; no tensor
 // parallelism. Source: Press et al. 2021, arXiv:2108.12409; mosaicml composer/algorithms/alibi, which has this for
 // GPT-2 and BERT (and for GPT-2 adds m_h s, the same after the softmax). SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -33,7 +33,7 @@ std::vector<double> AlibiSlopes(int64_t heads);
 // Cuts all tensors of the batch. Throws c10::ValueError when it does not come out even.
 void ScaleSequences(Batch& batch, double scaling);
 
-// DotProductAttention with the biases, for causal attention; queries are the last of the keys.
+// DotProductAttention with the biases; queries are the last of the keys.
 class AlibiAttention final : public torch::nn::Module, public AttentionCore {
  public:
   explicit AlibiAttention(double dropout) : dropout_(dropout) {}

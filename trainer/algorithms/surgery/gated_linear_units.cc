@@ -35,12 +35,27 @@ T* ChildOf(torch::nn::Module& module, const std::string& name) {
   return child == nullptr ? nullptr : dynamic_cast<T*>(child->get());
 }
 
+// The first layer of a feed-forward network, its activation, and what takes their output if it is beside them.
+struct FeedForwardNames {
+  const char *fc, *act, *proj;
+};
+constexpr FeedForwardNames kFeedForwards[] = {{"fc", "gelu", "proj"},                      // gpt
+                                              {"dense", "intermediate_act_fn", nullptr}};  // BERT, BertIntermediate
+
+// Returns null if the module is no feed-forward network.
+const FeedForwardNames* NamesIn(torch::nn::Module& network) {
+  for (const FeedForwardNames& names : kFeedForwards) {
+    const auto* fc = ChildOf<torch::nn::LinearImpl>(network, names.fc);
+    if (fc == nullptr || ChildOf<Layer>(network, names.act) == nullptr) continue;
+    if (names.proj == nullptr) return &names;
+    const auto* proj = ChildOf<torch::nn::LinearImpl>(network, names.proj);
+    if (proj != nullptr && fc->options.out_features() == proj->options.in_features()) return &names;
+  }
+  return nullptr;
+}
+
 bool IsFeedForward(const std::string& /*name*/, const torch::nn::Module& module) {
-  auto& network = const_cast<torch::nn::Module&>(module);
-  const auto* fc = ChildOf<torch::nn::LinearImpl>(network, "fc");
-  const auto* proj = ChildOf<torch::nn::LinearImpl>(network, "proj");
-  return fc != nullptr && proj != nullptr && ChildOf<Layer>(network, "gelu") != nullptr &&
-         fc->options.out_features() == proj->options.in_features();
+  return NamesIn(const_cast<torch::nn::Module&>(module)) != nullptr;
 }
 
 }  // namespace
@@ -58,11 +73,12 @@ absl::Status GatedLinearUnits::ChangeModel(Model& model, const ModelContext& con
   absl::flat_hash_map<const torch::nn::Module*, std::shared_ptr<torch::nn::Module>> replacements;
   for (const auto& [name, network] : FindLayers(model, IsFeedForward)) {
     const auto children = network->named_children();
-    const auto& shape = children["fc"]->as<torch::nn::LinearImpl>()->options;
-    const auto act = options_.act_fn ? MakeActivation(*options_.act_fn) : children["gelu"];
-    replacements[children["fc"].get()] =
+    const FeedForwardNames& names = *NamesIn(*network);
+    const auto& shape = children[names.fc]->as<torch::nn::LinearImpl>()->options;
+    const auto act = options_.act_fn ? MakeActivation(*options_.act_fn) : children[names.act];
+    replacements[children[names.fc].get()] =
         std::make_shared<GatedLinear>(shape.in_features(), shape.out_features(), options_, act);
-    replacements[children["gelu"].get()] = std::make_shared<TorchLayer<torch::nn::IdentityImpl>>();
+    replacements[children[names.act].get()] = std::make_shared<TorchLayer<torch::nn::IdentityImpl>>();
   }
   ReplaceLayersOf(model, context, [&](const std::string&, const std::shared_ptr<torch::nn::Module>& module) {
     const auto it = replacements.find(module.get());

@@ -102,6 +102,7 @@ class FeatureFlow {
       return;
     }
     const int64_t out = layer->linear->options.out_features() / layer->division.parts;
+    if (split_ != 0 && SharesHeads(*layer, out)) return;
     TORCH_CHECK_VALUE(split_ == 0 || split_ == out, Row(*layer->row), "layer ", name, " gives parts of ", out,
                       " features next to parts of ", split_, " of ", splitter_name_);
     split_ = out;
@@ -114,6 +115,12 @@ class FeatureFlow {
   }
 
  private:
+  // Keys and values of grouped-query attention have fewer heads than the queries before them, of the same width.
+  bool SharesHeads(const PlannedLayer& layer, int64_t out) const {
+    const int64_t heads = layer.division.units, queries = splitter_->division.units;
+    return heads > 0 && queries > 0 && queries % heads == 0 && out / heads == split_ / queries;
+  }
+
   int64_t split_ = 0;  // the features of which each rank has a part; 0: whole
   const PlannedLayer* splitter_ = nullptr;
   std::string splitter_name_;

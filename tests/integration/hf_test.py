@@ -1,0 +1,110 @@
+"""Folders of Hugging Face models in jobs: fine-tuned on two ranks, sharded and split, resumed, exported as folders that
+transformers loads (where tools/make_hf_goldens.py's environment is there), refused with a reason."""
+import json
+import os
+import pathlib
+import random
+import subprocess
+import unittest
+
+import harness
+
+GOLDEN = harness.ROOT / "tests/golden/hf"
+PYTHON = pathlib.Path(os.environ.get("COMPOSER_PEERS", "/tmp/composer-peers")) / "transformers/bin/python"
+
+# Loads the folder as transformers does and compares it with its own tensors.
+LOAD = """
+import sys, torch, transformers
+from safetensors.torch import load_file
+model, info = getattr(transformers, sys.argv[2]).from_pretrained(sys.argv[1], output_loading_info=True)
+assert not any(info.values()), info
+wanted = load_file(sys.argv[1] + "/model.safetensors")
+state = model.state_dict()
+for name, tensor in wanted.items():
+    assert torch.equal(state[name], tensor), name
+print(len(wanted))
+"""
+
+
+class HfTest(harness.JobTest):
+    def setUp(self):
+        super().setUp()
+        random.seed(5)
+        rows = []
+        for _ in range(48):
+            label = random.randrange(3)
+            length = random.randrange(4, 11)
+            rows.append({"inputs": [label + 3] + [random.randrange(6, 61) for _ in range(length)], "targets": label})
+        (self.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def job(self, name, **changes):
+        data = {"name": "jsonl", "path": str(self.folder / "rows.jsonl"), "collate": {"name": "pad"}}
+        job = {"model": {"name": "hf", "path": str(GOLDEN / "bert")}, "train_dataloader": data,
+               "optimizers": {"name": "decoupled_adamw", "lr": 0.003}, "schedulers": None, "max_duration": "12ba",
+               "save_interval": "6ba"}
+        job.update(changes)
+        return self.write_job(name, **job)
+
+    def test_bert_is_tuned_alike_on_one_rank_sharded_and_split(self):
+        ways = {"one": (1, None), "sharded": (2, {"fsdp": {"sharding_strategy": "FULL_SHARD"}}),
+                "split": (2, {"tp": {"tensor_parallel_degree": 2}})}
+        for name, (ranks, parallelism) in ways.items():
+            self.run_composer("-n", ranks, self.job(name, parallelism_config=parallelism))
+            self.assertEqual(len(self.losses(name)), 12)
+        self.assertLess(self.losses("one")[-1], 0.8 * self.losses("one")[0])
+        for name in ("sharded", "split"):
+            self.assert_same_losses(self.losses(name), self.losses("one"))
+
+    def test_it_resumes_and_exports_what_transformers_loads(self):
+        sharded = {"fsdp": {"sharding_strategy": "FULL_SHARD"}}
+        self.run_composer("-n", 2, self.job("tuned", parallelism_config=sharded, max_duration="6ba"))
+        job = self.job("tuned", parallelism_config=sharded)
+        self.run_composer("-n", 2, job)
+        self.assertEqual(len(self.losses("tuned")), 12)  # six by each
+        out = self.folder / "out"
+        self.run_composer("checkpoint", "export", self.run_folder("tuned"), out, "--hf")
+        self.assertEqual(json.loads((out / "config.json").read_text())["architectures"],
+                         ["BertForSequenceClassification"])
+        if PYTHON.exists():
+            done = subprocess.run([str(PYTHON), "-c", LOAD, str(out), "BertForSequenceClassification"],
+                                  capture_output=True, text=True, timeout=200)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_decoder_is_trained_from_its_configuration_and_generates(self):
+        text = self.folder / "text.txt"
+        text.write_text("the cat sat on the mat. " * 400)
+        model = {"name": "hf", "config": {
+            "model_type": "llama", "vocab_size": 256, "hidden_size": 32, "intermediate_size": 48,
+            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+            "max_position_embeddings": 48, "tie_word_embeddings": True}}
+        data = {"name": "text_bytes", "path": str(text), "max_seq_len": 24, "eval_fraction": 0.1}
+        job = self.job("decoder", model=model, train_dataloader=data, max_duration="40ba", save_interval="20ba",
+                       parallelism_config={"fsdp": {"sharding_strategy": "FULL_SHARD"}})
+        self.run_composer("-n", 2, job)
+        self.assertLess(self.losses("decoder")[-1], 0.6 * self.losses("decoder")[0])
+        out, _ = self.run_composer("generate", job, "--prompt", "the cat ", "--max-new-tokens", 8)
+        self.assertTrue(out)
+
+    def test_what_does_not_fit_is_refused_with_a_reason(self):
+        golden = str(GOLDEN / "bert")
+        cases = [({"name": "hf"}, "model.path: required, or `config`"),
+                 ({"name": "hf", "path": "/nowhere"}, "/nowhere/config.json"),
+                 ({"name": "hf", "path": golden, "config": {"position_embedding_type": "relative_key"}},
+                  "`position_embedding_type` is \"relative_key\"; supported is only \"absolute\""),
+                 ({"name": "hf", "path": golden, "config": {"num_hidden_layers": 1}},
+                  "model.path: unexpected: bert.encoder.layer.1"),
+                 ({"name": "hf", "path": golden, "config": {"max_position_embeddings": 8}}, "of another shape"),
+                 ({"name": "hf", "path": golden, "pretrained": False, "config": {"max_position_embeddings": 8}},
+                  "model.max_position_embeddings: the model takes 8 tokens")]
+        for number, (model, expected) in enumerate(cases):
+            with self.subTest(expected):
+                _, err = self.run_composer("-n", 1, self.job(f"refused{number}", model=model), code=64)
+                self.assertIn(expected, err)
+        split = {"tp": {"tensor_parallel_degree": 2}}
+        job = self.job("gpt2", model={"name": "hf", "path": str(GOLDEN / "gpt2")}, parallelism_config=split)
+        _, err = self.run_composer("-n", 2, job, code=64)
+        self.assertIn("a model of type `gpt2` cannot be split over ranks", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

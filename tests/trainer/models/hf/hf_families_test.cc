@@ -1,0 +1,119 @@
+// Each family computes what transformers computes with the same folder: outputs, loss, all gradients, generated tokens;
+// the same when its construction is deferred.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "tests/trainer/models/hf/hf_golden.h"
+#include "trainer/init/construct_model.h"
+#include "trainer/models/causal_decoder.h"
+
+namespace composer {
+namespace {
+
+class Family : public testing::TestWithParam<const char*> {};
+
+std::shared_ptr<Model> Loaded(const std::string& name) { return LoadHfModel({.path = GoldenFolder(name)}); }
+
+// A gradient that is zero but for rounding (of the keys' bias, which softmax does not see) has no relative difference.
+void ExpectGradients(const Model& model, const HfGolden& golden) {
+  double largest = 0;
+  size_t expected = 0;
+  for (const auto& [key, tensor] : golden.tensors) {
+    if (!key.starts_with("grad/")) continue;
+    ++expected;
+    largest = std::max(largest, tensor.norm().item<double>());
+  }
+  const auto params = model.named_parameters();
+  EXPECT_EQ(params.size(), expected);
+  for (const auto& item : params) {
+    ASSERT_TRUE(golden.tensors.contains("grad/" + item.key())) << item.key();
+    const at::Tensor& grad = golden.tensors.at("grad/" + item.key());
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    if (grad.norm().item<double>() < 1e-6 * largest) {
+      EXPECT_LT(item.value().grad().norm().item<double>(), 2e-6 * largest) << item.key();
+    } else {
+      EXPECT_LE(RelativeDifference(item.value().grad(), grad), 1e-4) << item.key();
+    }
+  }
+}
+
+TEST_P(Family, HasTransformersOutputsLossAndGradients) {
+  HfGolden golden(GetParam());
+  const auto model = Loaded(GetParam());
+  const Outputs outputs = model->forward(golden.batch);
+  at::Tensor loss;
+  if (golden.batch.targets.defined()) {
+    EXPECT_LE(RelativeDifference(outputs.tensor(), golden.tensors["logits"]), 1e-5);
+    loss = model->loss(outputs, golden.batch).total;
+  } else {
+    for (const char* key : {"outputs", "pooler_output"})
+      EXPECT_LE(RelativeDifference(outputs[key], golden.tensors[key]), 1e-5) << key;
+    loss = outputs["outputs"].square().mean() + outputs["pooler_output"].square().mean();
+  }
+  EXPECT_LE(RelativeDifference(loss, golden.tensors["loss"]), 1e-5);
+  loss.backward();
+  ExpectGradients(*model, golden);
+  EXPECT_GT(model->flops_per_sample(), 0);
+}
+
+TEST_P(Family, HasTheSameValuesWhenItsConstructionIsDeferred) {
+  const auto whole = Loaded(GetParam());
+  const ConstructedModel made = ConstructModel([&] { return Loaded(GetParam()); }, 5);
+  ASSERT_NE(made.init, nullptr) << made.whole_because;
+  const auto params = whole->named_parameters();
+  for (const auto& item : made.model->named_parameters()) {
+    EXPECT_TRUE(item.value().is_meta()) << item.key();
+    EXPECT_TRUE(made.init->Values(item.value()).equal(params[item.key()])) << item.key();
+  }
+  const ConstructedModel other =
+      ConstructModel([&] { return LoadHfModel({.path = GoldenFolder(GetParam()), .pretrained = false}); }, 5);
+  EXPECT_NE(other.init->Fingerprint(), made.init->Fingerprint());
+}
+
+TEST_P(Family, GeneratesTransformersTokens) {
+  HfGolden golden(GetParam());
+  if (!golden.tensors.contains("generated")) GTEST_SKIP() << "no decoder";
+  const torch::NoGradGuard no_grad;
+  const auto model = Loaded(GetParam());
+  model->eval();
+  auto& decoder = dynamic_cast<CausalDecoder&>(*model);
+  const at::Tensor expected = golden.tensors["generated"];
+  for (const bool cached : {true, false}) {
+    const auto cache = cached ? decoder.NewCache(2, 12) : nullptr;
+    at::Tensor all = golden.batch.inputs.slice(1, 0, 5), next = all;
+    for (int64_t place = 5; place < 11; ++place) {
+      const std::vector<int64_t> lengths(2, place);
+      next = decoder.NextLogits(cached ? next : all, lengths, cache.get()).argmax(-1, /*keepdim=*/true);
+      all = torch::cat({all, next}, 1);
+    }
+    EXPECT_TRUE(all.slice(1, 5).equal(expected)) << cached << all << expected;
+  }
+}
+
+// The rows of a batch are of different lengths; the shorter one's logits are those it has alone.
+TEST_P(Family, DoesNotSeePadding) {
+  HfGolden golden(GetParam());
+  const torch::NoGradGuard no_grad;
+  const auto model = Loaded(GetParam());
+  Batch batch = golden.batch, alone = golden.batch.Slice(1, 2);
+  batch.extra["attention_mask"] = torch::ones_like(batch.inputs);
+  batch.extra["attention_mask"][1].slice(0, 6).zero_();
+  alone.inputs = alone.inputs.slice(1, 0, 6);
+  for (auto& [name, tensor] : alone.extra) tensor = tensor.slice(1, 0, 6);
+  alone.extra.erase("attention_mask");
+  at::Tensor both = model->forward(batch).tensor()[1];
+  if (both.dim() == 2) both = both.slice(0, 0, 6);
+  EXPECT_LE(RelativeDifference(both, model->forward(alone).tensor()[0]), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hf, Family,
+                         testing::Values("bert", "bert_regression", "bert_mlm", "bert_tokens", "bert_features",
+                                         "roberta", "roberta_mlm", "gpt2", "llama", "llama_linear", "mistral", "qwen2",
+                                         "qwen3", "mixtral", "mpt"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace composer

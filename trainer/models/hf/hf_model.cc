@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/models/hf/hf_model.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/nearest_name.h"
+#include "base/status_macros.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/init/deferred_ops.h"
+#include "trainer/models/hf/hf_weights.h"
+
+namespace composer {
+namespace {
+
+constexpr ParallelStyle kCol = ParallelStyle::kColwise, kRow = ParallelStyle::kRowwise;
+
+struct FamilyRow {
+  const char* model_type;
+  HfFamilyModel (*make)(HfConfig& config, const HfTaskOptions& task);
+  LayerPlan (*plan)();
+};
+
+LayerPlan BertPlan() {
+  return {{"*.attention.self.query", kCol},   {"*.attention.self.key", kCol}, {"*.attention.self.value", kCol},
+          {"*.attention.output.dense", kRow}, {"*.intermediate.dense", kCol}, {"*[0-9].output.dense", kRow}};
+}
+LayerPlan LlamaPlan() {
+  return {{"*.q_proj", kCol},    {"*.k_proj", kCol},  {"*.v_proj", kCol},   {"*.o_proj", kRow},
+          {"*.gate_proj", kCol}, {"*.up_proj", kCol}, {"*.down_proj", kRow}};
+}
+LayerPlan MixtralPlan() {
+  return {{"*.q_proj", kCol}, {"*.k_proj", kCol}, {"*.v_proj", kCol}, {"*.o_proj", kRow},
+          {"*.w1", kCol},     {"*.w3", kCol},     {"*.w2", kRow}};
+}
+
+template <bool kRoberta>
+HfFamilyModel MakeBertFamily(HfConfig& config, const HfTaskOptions& task) {
+  return MakeHfBert(config, task, kRoberta);
+}
+
+const FamilyRow kFamilies[] = {
+    {"bert", MakeBertFamily<false>, BertPlan},
+    {"gpt2", MakeHfGpt2, nullptr},
+    {"llama", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "llama"); }, LlamaPlan},
+    {"mistral", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "mistral"); }, LlamaPlan},
+    {"mixtral", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "mixtral"); }, MixtralPlan},
+    {"mpt", MakeHfMpt, nullptr},
+    {"qwen2", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "qwen2"); }, LlamaPlan},
+    {"qwen3", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "qwen3"); }, nullptr},
+    {"roberta", MakeBertFamily<true>, BertPlan},
+};
+
+const FamilyRow& FamilyOf(HfConfig& config) {
+  const std::string type = config.String("model_type", "");
+  for (const FamilyRow& row : kFamilies) {
+    if (type == row.model_type) return row;
+  }
+  const std::vector<std::string> types = HfModelTypes();
+  TORCH_CHECK_VALUE(false, "config.json: `model_type` is `", type, "`; supported are ", absl::StrJoin(types, ", "),
+                    DidYouMean(type, types));
+}
+
+// The file's text with what the user has changed.
+std::string ConfigFor(const std::string& text, const HfFamilyModel& made, const HfTaskOptions& task) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json["architectures"] = {made.architecture};
+  if (task.num_labels > 0) {
+    nlohmann::ordered_json labels = nlohmann::ordered_json::object(), ids = labels;
+    for (int64_t i = 0; i < task.num_labels; ++i) {
+      labels[absl::StrCat(i)] = absl::StrCat("LABEL_", i);
+      ids[absl::StrCat("LABEL_", i)] = i;
+    }
+    const bool same = json.contains("id2label") && static_cast<int64_t>(json["id2label"].size()) == task.num_labels;
+    if (!same) {
+      json["id2label"] = std::move(labels);
+      json["label2id"] = std::move(ids);
+    }
+    json.erase("num_labels");
+  }
+  if (task.has_problem) {
+    json["problem_type"] = task.loss.problem == ProblemType::kRegression   ? "regression"
+                           : task.loss.problem == ProblemType::kMultiLabel ? "multi_label_classification"
+                                                                           : "single_label_classification";
+  }
+  return json.dump(2) + "\n";
+}
+
+struct ReadModel {
+  HfFamilyModel made;
+  bool new_heads;
+};
+
+ReadModel MakeFrom(const std::string& text, const HfTaskOptions& task) {
+  absl::StatusOr<HfConfig> config = HfConfig::Parse(text);
+  ThrowIfError(config.status());
+  const FamilyRow& family = FamilyOf(*config);
+  const std::vector<std::string> written = config->Strings("architectures");
+  ReadModel read{family.make(*config, task), true};
+  read.new_heads = std::find(written.begin(), written.end(), read.made.architecture) == written.end();
+  auto* model = dynamic_cast<HuggingFaceModel*>(read.made.model.get());
+  model->config_json = ConfigFor(text, read.made, task);
+  return read;
+}
+
+// Returns the text of the file with the user's fields in it.
+absl::StatusOr<std::string> ReadConfigText(const HfModelOptions& options) {
+  std::string text = "{}";
+  if (!options.path.empty()) {
+    ASSIGN_OR_RETURN(text, ReadFile(JoinPath(options.path, "config.json"), int64_t{1} << 20));
+  }
+  if (options.config.empty()) return text;
+  RETURN_IF_ERROR(HfConfig::Parse(text).status());
+  RETURN_IF_ERROR(HfConfig::Parse(options.config).status());
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  json.update(nlohmann::ordered_json::parse(options.config, nullptr, /*allow_exceptions=*/false));
+  return json.dump();
+}
+
+}  // namespace
+
+std::vector<std::string> HfModelTypes() {
+  std::vector<std::string> types;
+  for (const FamilyRow& row : kFamilies) types.emplace_back(row.model_type);
+  return types;
+}
+
+std::shared_ptr<Model> LoadHfModel(const HfModelOptions& options) {
+  const absl::StatusOr<std::string> text = ReadConfigText(options);
+  ThrowIfError(Annotate(text.status(), options.path.empty() ? "model.config" : "model.path"));
+  const ReadModel read = MakeFrom(*text, options.task);
+  if (options.path.empty()) return read.made.model;
+  const std::string folder = AbsolutePath(options.path);
+  dynamic_cast<HuggingFaceModel&>(*read.made.model).folder = folder;
+  if (!options.pretrained) return read.made.model;
+  const absl::StatusOr<HfWeights> weights = [&] {
+    const UndeferredScope files;
+    return FindHfWeights(folder);
+  }();
+  ThrowIfError(Annotate(weights.status(), "model.path"));
+  TakeHfWeights(*read.made.model, *weights, {read.made.prefix, read.made.heads, read.made.tied, read.new_heads});
+  return read.made.model;
+}
+
+absl::StatusOr<LayerPlan> HfLayerPlan(const std::string& model_type) {
+  std::vector<std::string> planned;
+  for (const FamilyRow& row : kFamilies) {
+    if (row.plan == nullptr) continue;
+    if (model_type == row.model_type) return row.plan();
+    planned.emplace_back(row.model_type);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("a model of type `", model_type,
+                                                 "` cannot be split over ranks: tensor parallelism is for ",
+                                                 absl::StrJoin(planned, ", ")));
+}
+
+absl::StatusOr<std::string> ReadHfModelType(const HfModelOptions& options) {
+  ASSIGN_OR_RETURN(const std::string text, ReadConfigText(options));
+  std::string type;
+  RETURN_IF_ERROR(CatchTorch([&] {
+    absl::StatusOr<HfConfig> config = HfConfig::Parse(text);
+    ThrowIfError(config.status());
+    type = FamilyOf(*config).model_type;
+  }));
+  return type;
+}
+
+}  // namespace composer

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/models/text/decoder_model.h"
+
+#include <ATen/ATen.h>
+
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "trainer/layers/layer_selector.h"
+#include "trainer/parallel/tensor/split_linear.h"
+
+namespace composer {
+namespace {
+
+constexpr size_t kKeys = 1, kMask = 5, kCacheInputs = 6;
+
+// Returns which tokens see which, [B, 1, T, T]; undefined: all earlier ones. Padding sees itself, since a softmax over
+// nothing is not a number.
+at::Tensor VisibleTokens(const Batch& batch) {
+  const auto given = batch.extra.find("attention_mask");
+  if (given == batch.extra.end()) return {};
+  const at::Tensor& mask = given->second;
+  TORCH_CHECK_VALUE(mask.sizes() == batch.inputs.sizes(), "model: attention_mask must have the inputs' shape ",
+                    batch.inputs.sizes(), ", got ", mask.sizes());
+  const at::Tensor visible = mask.ne(0);
+  if (mask.device().is_cpu() && visible.all().item<bool>()) return {};
+  const at::Tensor square = at::ones({mask.size(1), mask.size(1)}, visible.options());
+  return (visible.unsqueeze(1) & square.tril()).logical_or_(at::eye(mask.size(1), visible.options())).unsqueeze(1);
+}
+
+void Append(std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& further) {
+  inputs.insert(inputs.end(), further.begin(), further.end());
+}
+
+}  // namespace
+
+Outputs DecoderModel::forward(const Batch& batch) {
+  const at::Tensor& tokens = batch.inputs;
+  TORCH_CHECK_VALUE(tokens.dim() == 2, "model: expected inputs [B, T], got ", tokens.sizes());
+  TORCH_CHECK_VALUE(tokens.size(1) <= context(), "model: it takes ", context(), " tokens, but a sample has ",
+                    tokens.size(1));
+  std::vector<at::Tensor> inputs(kCacheInputs);
+  inputs[0] = AddPositions(Embed(tokens), {});
+  inputs[kMask] = VisibleTokens(batch);
+  Append(inputs, Further(inputs[0], {}));
+  for (size_t layer = 0; layer < blocks().size(); ++layer) inputs[0] = blocks()[layer].Run(inputs);
+  return Head(LastNorm(inputs[0]));
+}
+
+std::unique_ptr<DecoderCache> DecoderModel::NewCache(int64_t rows, int64_t capacity) {
+  AttentionCache::Shape cache{shape_.layers, shape_.heads, shape_.head_width};
+  for (const auto& [name, part] : FindLayers(*this, LayersOfType<ColwiseLinear>())) {
+    const bool gives_keys = absl::EndsWith(name, "attn.k_proj") || absl::EndsWith(name, "attn.Wqkv");
+    if (gives_keys) cache.heads = shape_.heads / part->as<ColwiseLinear>()->ranks();
+  }
+  return std::make_unique<AttentionCache>(cache, rows, capacity);
+}
+
+at::Tensor DecoderModel::NextLogits(const at::Tensor& tokens, absl::Span<const int64_t> lengths, DecoderCache* cache) {
+  if (cache == nullptr) return LanguageModel::NextLogits(tokens, lengths, nullptr);
+  auto& memory = static_cast<AttentionCache&>(*cache);
+  at::Tensor x = Embed(tokens);
+  memory.BeginPass(x, tokens.size(1), lengths);
+  const bool first = !memory.places().defined();
+  const std::vector<at::Tensor> further = Further(x, memory.places());
+  x = AddPositions(x, memory.places());
+  for (size_t layer = 0; layer < blocks().size(); ++layer) {
+    std::vector<at::Tensor> inputs = memory.Inputs(x, layer);
+    Append(inputs, further);
+    x = blocks()[layer].Run(inputs);
+  }
+  return Head(LastNorm(first ? LastOfEachRow(x, lengths) : x.squeeze(1)));
+}
+
+void DecoderModel::SetFlops(double weights, double attention) {
+  const auto length = static_cast<double>(context());
+  flops_per_sample_ = length * (6 * weights + 12 * attention * length);
+}
+
+at::Tensor CausalAttention(AttentionCore& core, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const std::vector<at::Tensor>& inputs) {
+  const bool is_block = inputs.size() >= kCacheInputs;
+  if (is_block && inputs[kKeys].defined()) return CachedAttention(core, q, k, v, inputs);
+  std::optional<at::Tensor> mask;
+  if (is_block && inputs[kMask].defined()) mask = inputs[kMask];
+  return core.forward(q, ForHeadsOf(q, k), ForHeadsOf(q, v), mask, /*is_causal=*/!mask);
+}
+
+at::Tensor SplitHeads(const at::Tensor& x, int64_t head_width) {
+  return x.unflatten(-1, {-1, head_width}).transpose(1, 2);
+}
+
+at::Tensor JoinHeads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
+
+}  // namespace composer
