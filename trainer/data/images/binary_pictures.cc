@@ -79,8 +79,7 @@ absl::StatusOr<std::shared_ptr<const SampleSource>> OpenCifar10(const std::strin
       images.append(content, at + 1, kCifarBytes);
     }
   }
-  return std::make_shared<const BinaryPictures>(std::move(images), std::move(labels),
-                                                std::vector<int64_t>{3, 32, 32});
+  return std::make_shared<const BinaryPictures>(std::move(images), std::move(labels), std::vector<int64_t>{3, 32, 32});
 }
 
 }  // namespace composer

@@ -106,8 +106,8 @@ absl::StatusOr<std::shared_ptr<const SampleSource>> OpenImageFolder(const ImageF
     const auto found = std::find(classes.begin(), classes.end(), folder);
     const std::string path = JoinPath(options.path, folder);
     if (found == classes.end())
-      return absl::InvalidArgumentError(absl::StrCat(path, ": ", options.classes, " has no class `", folder, "`",
-                                                     DidYouMean(folder, classes)));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": ", options.classes, " has no class `", folder, "`", DidYouMean(folder, classes)));
     const auto before = static_cast<std::ptrdiff_t>(files.size());
     RETURN_IF_ERROR(AddImages(path, found - classes.begin(), 0, files));
     if (files.begin() + before == files.end())

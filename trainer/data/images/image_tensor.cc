@@ -17,7 +17,8 @@ at::Tensor TensorOfImage(Pixels image) {
 ImageBytes BytesOfImage(const at::Tensor& image, absl::string_view who) {
   TORCH_CHECK_VALUE(image.defined() && image.dim() == 3 && image.scalar_type() == at::kByte && image.numel() > 0 &&
                         (image.size(0) == 1 || image.size(0) == 3),
-                    std::string(who), ": it takes images of bytes (uint8) with 1 or 3 channels, before to_float and normalize; got ",
+                    std::string(who),
+                    ": it takes images of bytes (uint8) with 1 or 3 channels, before to_float and normalize; got ",
                     image.defined() ? c10::toString(image.scalar_type()) : "nothing", " ",
                     image.defined() ? image.sizes() : at::IntArrayRef());
   ImageBytes bytes{image.permute({1, 2, 0}).contiguous(), {}};

@@ -45,8 +45,9 @@ class Decode final : public SampleTransform {
     TORCH_CHECK_VALUE(file != sample.texts.end(), "decode_image: the sample has no text `", options_.key, "`");
     absl::StatusOr<Pixels> image = DecodeImage(file->second, options_.channels);
     const auto path = sample.texts.find("path");
-    TORCH_CHECK_VALUE(image.ok(), "decode_image: ", path == sample.texts.end() ? "`" + options_.key + "`" : path->second,
-                      ": ", std::string(image.status().message()));
+    TORCH_CHECK_VALUE(image.ok(),
+                      "decode_image: ", path == sample.texts.end() ? "`" + options_.key + "`" : path->second, ": ",
+                      std::string(image.status().message()));
     sample.texts.erase("path");
     sample.texts.erase(options_.key);
     sample.tensors["inputs"] = TensorOfImage(*std::move(image));
@@ -64,8 +65,8 @@ struct Box {
 int64_t Nearest(double value) { return static_cast<int64_t>(std::nearbyint(value)); }
 
 Box Middle(const PixelView& image, int64_t height, int64_t width) {
-  return {Nearest(static_cast<double>(image.height - height) / 2), Nearest(static_cast<double>(image.width - width) / 2),
-          height, width};
+  return {Nearest(static_cast<double>(image.height - height) / 2),
+          Nearest(static_cast<double>(image.width - width) / 2), height, width};
 }
 
 Box DrawBox(const PixelView& image, const RandomResizedCropOptions& options, SampleRandom& random) {
@@ -133,8 +134,7 @@ SampleTransformPtr MakeResizeShorterSide(int64_t size) {
 SampleTransformPtr MakeResize(int64_t height, int64_t width) {
   TORCH_CHECK_VALUE(height > 0 && width > 0, "resize: height and width: must be at least 1, got ", height, " and ",
                     width);
-  return OfPixels("resize",
-                  [=](const PixelView& image, SampleRandom&) { return Resize(image, height, width); });
+  return OfPixels("resize", [=](const PixelView& image, SampleRandom&) { return Resize(image, height, width); });
 }
 
 SampleTransformPtr MakeCenterCrop(int64_t size) {
@@ -164,9 +164,8 @@ SampleTransformPtr MakeColorJitter(const ColorJitterOptions& options) {
                     "color_jitter: brightness, contrast and saturation: must be at least 0");
   TORCH_CHECK_VALUE(options.hue >= 0 && options.hue <= 0.5, "color_jitter: hue: must be from 0 to 0.5, got ",
                     options.hue);
-  return OfPixels("color_jitter", [options](const PixelView& image, SampleRandom& random) {
-    return Jitter(image, options, random);
-  });
+  return OfPixels("color_jitter",
+                  [options](const PixelView& image, SampleRandom& random) { return Jitter(image, options, random); });
 }
 
 SampleTransformPtr MakeGrayscale(int channels, double probability) {

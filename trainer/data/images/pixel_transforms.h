@@ -29,7 +29,7 @@ SampleTransformPtr MakeCenterCrop(int64_t size);
 // until the box fits; then the largest box in the middle whose ratio is allowed.
 struct RandomResizedCropOptions {
   int64_t size = 224;
-  double least_scale = 0.08, most_scale = 1;          // of the area, 0 to 1
+  double least_scale = 0.08, most_scale = 1;           // of the area, 0 to 1
   double least_ratio = 3.0 / 4, most_ratio = 4.0 / 3;  // width / height, above 0
 };
 SampleTransformPtr MakeRandomResizedCrop(const RandomResizedCropOptions& options);
