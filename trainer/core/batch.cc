@@ -3,6 +3,8 @@
 
 #include <torch/torch.h>
 
+#include <numeric>
+
 namespace composer {
 namespace {
 
@@ -46,6 +48,11 @@ Batch Batch::Slice(int64_t begin, int64_t end) const {
   for (const auto& [name, tensor] : extra) part.extra[name] = tensor.slice(0, begin, end);
   ForEachList(*this, part,
               [&](const auto& list, auto& rows) { rows.assign(list.begin() + begin, list.begin() + end); });
+  if (data != nullptr) {
+    std::vector<int64_t> rows(static_cast<size_t>(end - begin));
+    std::iota(rows.begin(), rows.end(), begin);
+    part.data = data->Select(rows);
+  }
   if (has_sample_ids()) part.sample_ids.assign(sample_ids.begin() + begin, sample_ids.begin() + end);
   part.num_samples = end - begin;
   part.num_tokens = num_samples == 0 ? 0 : num_tokens * part.num_samples / num_samples;
@@ -65,6 +72,7 @@ Batch Batch::Select(const std::vector<int64_t>& rows) const {
   ForEachList(*this, part, [&](const auto& list, auto& selected) {
     for (const int64_t row : rows) selected.push_back(list[static_cast<size_t>(row)]);
   });
+  if (data != nullptr) part.data = data->Select(rows);
   for (const int64_t row : rows) {
     if (has_sample_ids()) part.sample_ids.push_back(sample_ids[static_cast<size_t>(row)]);
   }
@@ -84,6 +92,7 @@ Batch Batch::To(at::Device device) const {
   for (auto& [name, list] : moved.ragged) {
     for (at::Tensor& tensor : list) tensor = there(tensor);
   }
+  if (data != nullptr) moved.data = data->To(device);
   return moved;
 }
 

@@ -58,7 +58,8 @@ struct KeptTensor {
   bool stands_for_model = false;
 };
 
-// An AlgorithmOrigin says how an algorithm was made from a job's file, so that it can be made again. Checkpoints keep it.
+// An AlgorithmOrigin says how an algorithm was made from a job's file, so that it can be made again. Checkpoints keep
+// it.
 struct AlgorithmOrigin {
   std::string key;        // its name in the file, such as "blurpool"; "": it was not made from one
   std::string arguments;  // its keys there, as a JSON object, or "null"
@@ -107,7 +108,8 @@ class Algorithm {
   // ChangeModel changes the model such that its checkpoints can only be loaded with the algorithm applied. They name
   // it, and a run that loads one without naming the algorithm itself has it added (resume/required_algorithms.h).
   virtual bool required_on_load() const { return false; }
-  // Returns the optimizer to use in place of this one, which it may own. Called once, before INIT; `state` outlives it.
+  // Returns the optimizer to use in place of this one, which it may own. Called before INIT, and again for another
+  // optimizer when parameters were added since; `state` outlives it.
   virtual std::unique_ptr<Optimizer> WrapOptimizer(std::unique_ptr<Optimizer> optimizer, const State& /*state*/) {
     return optimizer;
   }

@@ -74,5 +74,40 @@ TEST(Batch, HasTensorsListsAndTextsByName) {
   EXPECT_THAT(MessageOf([&] { batch.Select({3}); }), HasSubstr("row 3 of a batch with 3 samples"));
 }
 
+// A nested batch: of each sample a list of named boxes.
+class Boxes final : public BatchData {
+ public:
+  using OfSample = std::map<std::string, std::vector<at::Tensor>>;
+  explicit Boxes(std::vector<OfSample> samples) : samples(std::move(samples)) {}
+  std::shared_ptr<const BatchData> Select(const std::vector<int64_t>& rows) const override {
+    std::vector<OfSample> some;
+    for (const int64_t row : rows) some.push_back(samples.at(static_cast<size_t>(row)));
+    return std::make_shared<Boxes>(std::move(some));
+  }
+  std::shared_ptr<const BatchData> To(at::Device device) const override {
+    std::vector<OfSample> there = samples;
+    for (OfSample& sample : there) {
+      for (auto& [name, boxes] : sample) {
+        for (at::Tensor& box : boxes) box = box.to(device);
+      }
+    }
+    return std::make_shared<Boxes>(std::move(there));
+  }
+  const std::vector<OfSample> samples;
+};
+
+TEST(Batch, HoldsDataOfAnyType) {
+  Batch batch;
+  batch.num_samples = 3;
+  batch.data = std::make_shared<Boxes>(std::vector<Boxes::OfSample>{
+      {{"cat", {torch::ones({4}), torch::zeros({4})}}}, {}, {{"dog", {torch::ones({4})}}}});
+  const auto of = [](const Batch& some) -> const auto& { return static_cast<const Boxes&>(*some.data).samples; };
+  ASSERT_EQ(of(batch.Slice(1, 3)).size(), 2u);
+  EXPECT_EQ(of(batch.Slice(1, 3))[1].at("dog").size(), 1u);
+  EXPECT_EQ(of(batch.Select({2, 0}))[1].at("cat").size(), 2u);
+  EXPECT_TRUE(of(batch.To(at::kMeta))[0].at("cat")[0].is_meta());
+  EXPECT_TRUE(of(batch)[0].at("cat")[0].is_cpu());
+}
+
 }  // namespace
 }  // namespace composer
