@@ -1,6 +1,6 @@
-// Lists the files in a tar archive that lies in memory: ustar, pax (names and sizes of any length) and GNU's. Every length
-// is checked; links, folders and devices are passed over, nothing is unpacked. Source: POSIX.1-2017, pax; GNU tar's manual,
-// "Basic Tar Format". Fuzzed: tests/fuzz/tar_fuzz.cc.
+// Lists the files in a tar archive that lies in memory: ustar, pax (names and sizes of any length) and GNU's. Every
+// length is checked; links, folders and devices are passed over, nothing is unpacked. Source: POSIX.1-2017, pax; GNU
+// tar's manual, "Basic Tar Format". Fuzzed: tests/fuzz/tar_fuzz.cc.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -52,8 +52,8 @@ using DrawUniform = absl::FunctionRef<double(double low, double high)>;
 
 // Draws one of the set's operations: uniform(0, number of operations), rounded down.
 ImageOperation DrawOperation(AugmentationSet set, DrawUniform uniform);
-// Draws the strength of an operation on an image of this size. severity: 0 to 10. Makes the same draws in the same order
-// as Composer.
+// Draws the strength of an operation on an image of this size. severity: 0 to 10. Makes the same draws in the same
+// order as Composer.
 DrawnOperation DrawStrength(ImageOperation operation, AugmentationSet set, int64_t severity, int64_t height,
                             int64_t width, DrawUniform uniform);
 

@@ -47,12 +47,6 @@ Pixels WithChannels(Pixels image, int channels) {
   return Mapped(image, 1, [](const uint8_t* from, uint8_t* to) { *to = Luma(from); });
 }
 
-absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view file, int64_t max_pixels) {
-  if (absl::StartsWith(file, kPngStart)) return ReadPngHeader(file, max_pixels);
-  if (absl::StartsWith(file, kJpegStart)) return ReadJpegHeader(file, max_pixels);
-  return NotAnImage();
-}
-
 absl::StatusOr<Pixels> DecodeImage(absl::string_view file, int channels, int64_t max_pixels) {
   const bool png = absl::StartsWith(file, kPngStart);
   if (!png && !absl::StartsWith(file, kJpegStart)) return NotAnImage();

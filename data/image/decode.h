@@ -1,6 +1,6 @@
-// Decodes JPEG (libjpeg-turbo) and PNG (libpng) files to 8-bit pixels, equal to PIL's. A file is not trusted: its size in
-// pixels is bounded before anything is allocated, a size that its bytes cannot hold is refused, and what is cut off is an
-// error, not grey. An orientation in EXIF and colour profiles are not applied, as in PIL. Threads: any number.
+// Decodes JPEG (libjpeg-turbo) and PNG (libpng) files to 8-bit pixels, equal to PIL's. A file is not trusted: its size
+// in pixels is bounded before anything is allocated, a size that its bytes cannot hold is refused, and what is cut off
+// is an error, not grey. An orientation in EXIF and colour profiles are not applied, as in PIL. Threads: any number.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,24 +12,12 @@
 
 namespace composer {
 
-enum class ImageFormat { kJpeg, kPng };
-
-// What an image file says of itself.
-struct ImageHeader {
-  ImageFormat format = ImageFormat::kJpeg;
-  int64_t height = 0, width = 0;
-  int64_t channels = 0;  // of the file, a palette counted as 3: 1 to 4; a CMYK file has 3
-};
-
 // PIL refuses more as a decompression bomb.
 inline constexpr int64_t kMaxImagePixels = 178956970;
 
-// Returns the header, at the cost of reading it only. kInvalidArgument for what is neither JPEG nor PNG or is damaged,
-// kResourceExhausted for more than max_pixels.
-absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view file, int64_t max_pixels = kMaxImagePixels);
-
-// Decodes a file to 1, 3 or 4 channels, or with 0 to as many as it has: grey is 0.299 R + 0.587 G + 0.114 B, alpha that is
-// not there 255, alpha that is not wanted dropped, the higher byte of 16 bits taken. Errors as above.
+// Decodes a file to 1, 3 or 4 channels, or with 0 to as many as it has: grey is 0.299 R + 0.587 G + 0.114 B, alpha that
+// is not there 255, alpha that is not wanted dropped, the higher byte of 16 bits taken. kInvalidArgument for what is
+// neither JPEG nor PNG, damaged or cut off, kResourceExhausted for more than max_pixels.
 absl::StatusOr<Pixels> DecodeImage(absl::string_view file, int channels = 0, int64_t max_pixels = kMaxImagePixels);
 
 // Returns the image with another number of channels, by the same rules. `channels`: 1, 3 or 4.

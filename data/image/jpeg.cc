@@ -77,6 +77,10 @@ bool ReadPixels(Decoder* decoder, uint8_t* rows, size_t stride) {
   return true;
 }
 
+struct JpegHeader {
+  int64_t height = 0, width = 0, channels = 0;
+};
+
 class JpegFile {
  public:
   JpegFile() {
@@ -91,12 +95,11 @@ class JpegFile {
   JpegFile(const JpegFile&) = delete;
   JpegFile& operator=(const JpegFile&) = delete;
 
-  absl::StatusOr<ImageHeader> Open(absl::string_view file, int64_t max_pixels) {
+  absl::StatusOr<JpegHeader> Open(absl::string_view file, int64_t max_pixels) {
     if (!ReadHeader(&decoder_, file.data(), file.size())) return Failure();
     const jpeg_decompress_struct& info = decoder_.info;
     const int64_t pixels = int64_t{info.image_width} * int64_t{info.image_height};
-    const ImageHeader header = {ImageFormat::kJpeg, info.image_height, info.image_width,
-                                info.num_components == 1 ? 1 : 3};
+    const JpegHeader header = {info.image_height, info.image_width, info.num_components == 1 ? 1 : 3};
     if (pixels > max_pixels)
       return absl::ResourceExhaustedError(absl::StrCat("a JPEG file of ", header.width, " x ", header.height,
                                                        " pixels; at most ", max_pixels, " are decoded"));
@@ -107,7 +110,7 @@ class JpegFile {
     return header;
   }
 
-  absl::StatusOr<Pixels> Decode(const ImageHeader& header, bool to_rgb) {
+  absl::StatusOr<Pixels> Decode(const JpegHeader& header, bool to_rgb) {
     jpeg_decompress_struct& info = decoder_.info;
     const bool cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
     info.out_color_space = cmyk ? JCS_CMYK : header.channels == 3 || to_rgb ? JCS_RGB : JCS_GRAYSCALE;
@@ -142,13 +145,9 @@ class JpegFile {
 
 }  // namespace
 
-absl::StatusOr<ImageHeader> ReadJpegHeader(absl::string_view file, int64_t max_pixels) {
-  return JpegFile().Open(file, max_pixels);
-}
-
 absl::StatusOr<Pixels> DecodeJpeg(absl::string_view file, int channels, int64_t max_pixels) {
   JpegFile jpeg;
-  ASSIGN_OR_RETURN(const ImageHeader header, jpeg.Open(file, max_pixels));
+  ASSIGN_OR_RETURN(const JpegHeader header, jpeg.Open(file, max_pixels));
   return jpeg.Decode(header, channels == 3);
 }
 

@@ -10,9 +10,8 @@
 
 namespace composer {
 
-absl::StatusOr<ImageHeader> ReadJpegHeader(absl::string_view file, int64_t max_pixels);
-// Decodes to the file's 1 or 3 channels (CMYK, which is stored inverted, becomes 3), or with `channels` 3 a grey file to
-// 3. Exact integer transform and smooth upsampling, libjpeg's defaults.
+// Decodes to the file's 1 or 3 channels (CMYK, which is stored inverted, becomes 3), or with `channels` 3 a grey file
+// to 3. Exact integer transform and smooth upsampling, libjpeg's defaults.
 absl::StatusOr<Pixels> DecodeJpeg(absl::string_view file, int channels, int64_t max_pixels);
 
 }  // namespace composer

@@ -82,6 +82,10 @@ bool ReadRows(png_structp png, Source* source, png_bytep* rows) {
   return true;
 }
 
+struct PngHeader {
+  int64_t height = 0, width = 0, channels = 0;
+};
+
 class PngFile {
  public:
   explicit PngFile(absl::string_view file) : file_bytes_(static_cast<int64_t>(file.size())) {
@@ -94,12 +98,12 @@ class PngFile {
   PngFile(const PngFile&) = delete;
   PngFile& operator=(const PngFile&) = delete;
 
-  absl::StatusOr<ImageHeader> Open(int64_t max_pixels) {
+  absl::StatusOr<PngHeader> Open(int64_t max_pixels) {
     if (info_ == nullptr) return absl::ResourceExhaustedError("there is no memory to read a PNG file");
     if (!ReadInfo(png_, info_, &source_)) return Failure();
     const int type = png_get_color_type(png_, info_);
-    const ImageHeader header = {ImageFormat::kPng, png_get_image_height(png_, info_), png_get_image_width(png_, info_),
-                                type == PNG_COLOR_TYPE_PALETTE ? 3 : png_get_channels(png_, info_)};
+    const PngHeader header = {png_get_image_height(png_, info_), png_get_image_width(png_, info_),
+                              type == PNG_COLOR_TYPE_PALETTE ? 3 : png_get_channels(png_, info_)};
     if (header.width * header.height > max_pixels)
       return absl::ResourceExhaustedError(absl::StrCat("a PNG file of ", header.width, " x ", header.height,
                                                        " pixels; at most ", max_pixels, " are decoded"));
@@ -110,7 +114,7 @@ class PngFile {
     return header;
   }
 
-  absl::StatusOr<Pixels> Decode(const ImageHeader& header, bool alpha) {
+  absl::StatusOr<Pixels> Decode(const PngHeader& header, bool alpha) {
     if (!ChooseTransforms(png_, info_, &source_, alpha)) return Failure();
     Pixels image(header.height, header.width, png_get_channels(png_, info_));
     if (png_get_rowbytes(png_, info_) != static_cast<size_t>(image.view().stride()))
@@ -136,13 +140,9 @@ class PngFile {
 
 }  // namespace
 
-absl::StatusOr<ImageHeader> ReadPngHeader(absl::string_view file, int64_t max_pixels) {
-  return PngFile(file).Open(max_pixels);
-}
-
 absl::StatusOr<Pixels> DecodePng(absl::string_view file, bool alpha, int64_t max_pixels) {
   PngFile png(file);
-  ASSIGN_OR_RETURN(const ImageHeader header, png.Open(max_pixels));
+  ASSIGN_OR_RETURN(const PngHeader header, png.Open(max_pixels));
   return png.Decode(header, alpha);
 }
 

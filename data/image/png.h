@@ -10,9 +10,8 @@
 
 namespace composer {
 
-absl::StatusOr<ImageHeader> ReadPngHeader(absl::string_view file, int64_t max_pixels);
-// Decodes to the file's 1 to 4 channels; a palette to 3, or with `alpha` and transparent entries to 4. Fewer than 8 bits
-// are scaled to 8, of 16 the higher byte is taken. Checksums are verified.
+// Decodes to the file's 1 to 4 channels; a palette to 3, or with `alpha` and transparent entries to 4. Fewer than 8
+// bits are scaled to 8, of 16 the higher byte is taken. Checksums are verified.
 absl::StatusOr<Pixels> DecodePng(absl::string_view file, bool alpha, int64_t max_pixels);
 
 }  // namespace composer

@@ -105,19 +105,6 @@ Pixels Crop(const PixelView& image, int64_t top, int64_t left, int64_t height, i
   return result;
 }
 
-Pixels FlipLeftRight(const PixelView& image) {
-  Pixels result(image.height, image.width, image.channels);
-  for (int64_t y = 0; y < image.height; ++y) {
-    const uint8_t* from = image.row(y) + image.stride();
-    uint8_t* to = result.row(y);
-    for (int64_t x = 0; x < image.width; ++x, to += image.channels) {
-      from -= image.channels;
-      for (int64_t c = 0; c < image.channels; ++c) to[c] = from[c];
-    }
-  }
-  return result;
-}
-
 Pixels Resize(const PixelView& image, int64_t height, int64_t width) {
   if (width == image.width && height == image.height) return Pixels(image);
   if (width == image.width) return ScaleColumns(image, height);

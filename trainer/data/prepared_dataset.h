@@ -27,7 +27,7 @@ void ApplyTransforms(const std::vector<std::shared_ptr<const SampleTransform>>& 
 class PreparedDataset {
  public:
   virtual ~PreparedDataset() = default;
-  // Adds a transform of images of bytes: before the first that ends their being bytes (EndsImageBytes), else at the end,
+  // Adds a transform of images of bytes: before the first that ends their being bytes (EndsImageBytes), or at the end,
   // and after others that were added. A second one of the same name is ignored. What the other transforms draw stays as
   // it was. Samples that are loaded from now on have it. Threads: any number.
   virtual void AddImageTransform(const std::string& name, std::shared_ptr<const SampleTransform> transform) const = 0;

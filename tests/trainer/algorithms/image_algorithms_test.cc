@@ -104,8 +104,9 @@ class NoisyBytes final : public SampleSource {
 };
 
 std::shared_ptr<const Dataset> NoisyImages() {
-  return PrepareSamples(std::make_shared<const NoisyBytes>(),
-                        {.transforms = {MakeGrayscale(3), MakeToFloat(), MakeNormalize({0.5, 0.5, 0.5}, {0.5, 0.5, 0.5})}});
+  return PrepareSamples(
+      std::make_shared<const NoisyBytes>(),
+      {.transforms = {MakeGrayscale(3), MakeToFloat(), MakeNormalize({0.5, 0.5, 0.5}, {0.5, 0.5, 0.5})}});
 }
 
 class NoisyNet final : public Classifier {

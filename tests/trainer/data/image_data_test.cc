@@ -188,8 +188,8 @@ TEST(PixelTransforms, KeepChannelsFirstAndWorkOnEitherLayout) {
 TEST(PixelTransforms, DrawByTheSampleOnly) {
   const at::Tensor image = Photograph();
   const std::vector<SampleTransformPtr> random = {
-      MakeRandomResizedCrop({.size = 12}), MakeColorJitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}),
-      MakeGrayscale(3, 0.5)};
+      MakeRandomResizedCrop({.size = 12}),
+      MakeColorJitter({.brightness = 0.4, .contrast = 0.4, .saturation = 0.4, .hue = 0.1}), MakeGrayscale(3, 0.5)};
   for (const SampleTransformPtr& transform : random) {
     EXPECT_TRUE(After(transform, image, 7).equal(After(transform, image, 7)));
     bool differs = false;

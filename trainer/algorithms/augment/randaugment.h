@@ -1,8 +1,9 @@
-// RandAugment changes each training image by `depth` operations that are drawn with their strengths, one after the other:
-// autocontrast, equalize, posterize, rotate, solarize, shear, translate, colour, contrast, brightness, sharpness.
+// RandAugment changes each training image by `depth` operations that are drawn with their strengths, one after the
+// other: autocontrast, equalize, posterize, rotate, solarize, shear, translate, colour, contrast, brightness,
+// sharpness.
 //
-// At FIT_START it adds itself to the transforms of the training data, before those that make numbers of bytes, so it needs
-// data that comes sample by sample with images of bytes. Draws depend on (seed, epoch, sample).
+// At FIT_START it adds itself to the transforms of the training data, before those that make numbers of bytes, so it
+// needs data that comes sample by sample with images of bytes. Draws depend on (seed, epoch, sample).
 //
 // Source: Cubuk et al. 2019, arXiv:1909.13719; mosaicml composer/algorithms/randaugment/randaugment.py.
 // SPDX-License-Identifier: Apache-2.0

@@ -26,9 +26,9 @@ struct WebDatasetOptions {
   std::vector<std::string> paths;  // tar files, folders of them, globs; {000..012} and {a,b} stand for several
   std::string target = "cls";      // the ending of the files with the class as a whole number; "": none
 };
-// Tar files in which files that follow each other and have the same name up to its first dot are one sample: its texts are
-// the files by the rest of their names: jpg, json, txt, … Samples are read by index, in any order. kDataLoss names file
-// and byte. Source: webdataset's format.
+// Tar files in which files that follow each other and have the same name up to its first dot are one sample: its texts
+// are the files by the rest of their names: jpg, json, txt, … Samples are read by index, in any order. kDataLoss names
+// file and byte. Source: webdataset's format.
 absl::StatusOr<std::shared_ptr<const SampleSource>> OpenWebDataset(const WebDatasetOptions& options);
 
 // Returns what braces stand for: "a{1,2}b" is a1b and a2b, "{08..11}" is 08, 09, 10 and 11. At most a million.

@@ -19,7 +19,7 @@ struct ImageBytes {
   at::Tensor memory;
   PixelView view;
 };
-// Copies only if the channels are not innermost. Throws c10::ValueError that names `who` for what is not uint8 [C, H, W]
+// Copies only if the channels are not innermost. Throws c10::ValueError that names `who` for all but uint8 [C, H, W]
 // with 1 or 3 channels and at least one pixel.
 ImageBytes BytesOfImage(const at::Tensor& image, absl::string_view who);
 

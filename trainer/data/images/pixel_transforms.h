@@ -1,5 +1,5 @@
-// Transforms of images of bytes (`inputs`, uint8 [C, H, W], 1 or 3 channels), to the bytes that torchvision's transforms
-// of PIL images give where they draw the same. Errors as in transforms.h. Threads: any number at a time.
+// Transforms of images of bytes (`inputs`, uint8 [C, H, W], 1 or 3 channels), to the bytes that torchvision's
+// transforms of PIL images give where they draw the same. Errors as in transforms.h. Threads: any number at a time.
 // Source: torchvision 0.22's transforms.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -34,8 +34,8 @@ struct RandomResizedCropOptions {
 };
 SampleTransformPtr MakeRandomResizedCrop(const RandomResizedCropOptions& options);
 
-// Changes brightness, contrast, saturation and hue in random order, each by a random factor from max(0, 1 - x) to 1 + x;
-// the hue by up to `hue` of the circle, at most 0.5. 0 leaves one as it is.
+// Changes brightness, contrast, saturation and hue in random order, each by a factor from max(0, 1 - x) to 1 + x; the
+// hue by up to `hue` of the circle, at most 0.5. 0 leaves one as it is.
 struct ColorJitterOptions {
   double brightness = 0, contrast = 0, saturation = 0, hue = 0;
 };
