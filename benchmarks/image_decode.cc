@@ -1,6 +1,6 @@
-// image_decode FOLDER [SECONDS]: images a second of CPU time on one core, out of the JPEG files of a folder, in memory: by
-// libjpeg-turbo itself into one buffer that is used again, by DecodeImage, and with what a training sample takes: a random
-// crop scaled to 224 x 224, a flip, and float32. Rounds alternate; prints the median of each.
+// image_decode FOLDER [SECONDS]: images a second of CPU time on one core, out of the JPEG files of a folder, in memory:
+// by libjpeg-turbo itself into one buffer that is used again, by DecodeImage, and with what a training sample takes: a
+// random crop scaled to 224 x 224, a flip, and float32. Rounds alternate; prints the median of each.
 // SPDX-License-Identifier: Apache-2.0
 #include <torch/torch.h>
 
