@@ -71,8 +71,8 @@ class ImagesTest(harness.JobTest):
     def job(self, name, loader, **changes):
         return self.write_job(name, **{
             "model": {"name": "resnet_small", "image_size": SIDE}, "train_dataloader": loader,
-            "global_train_batch_size": 52, "max_duration": "2ep", "save_interval": "2ba", "algorithms": AUGMENT,
-            "determinism": "elastic", "virtual_shards": 4, "callbacks": {"sample_recorder": None}, **changes})
+            "global_train_batch_size": 52, "schedulers": None, "max_duration": "2ep", "save_interval": "2ba",
+            "algorithms": AUGMENT, "determinism": "elastic", "virtual_shards": 4, "callbacks": {"sample_recorder": None}, **changes})
 
     def batches(self, name, ranks):
         batches = {}
