@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "job/data/image_rows.h"
 #include "job/job_streaming.h"
 #include "job/job_transforms.h"
 #include "job/named_reader.h"
@@ -100,8 +101,15 @@ SourceFactory ReadText(ConfigMap config) {
   return [paths = ReadPaths(config), unit](const DataContext&) { return OpenTexts(paths, unit); };
 }
 
-constexpr NamedReader<SourceFactory> kSources[] = {
-    {"csv", ReadCsv}, {"jsonl", ReadJsonLines}, {"streaming", ReadStreaming}, {"text", ReadText}};
+const std::vector<NamedReader<SourceFactory>>& Sources() {
+  static const auto& rows = *[] {
+    auto* all = new std::vector<NamedReader<SourceFactory>>{
+        {"csv", ReadCsv}, {"jsonl", ReadJsonLines}, {"streaming", ReadStreaming}, {"text", ReadText}};
+    for (const SourceRow& row : ImageSourceRows()) all->push_back({row.name, row.read});
+    return all;
+  }();
+  return rows;
+}
 
 struct PackSettings {
   int64_t max_seq_len = 0;
@@ -144,7 +152,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Prepare(std::shared_ptr<const Sam
 
 bool IsSource(const std::string& name, const PluginTables& plugins) {
   return plugins.sources.count(name) > 0 ||
-         std::any_of(std::begin(kSources), std::end(kSources), [&](const auto& row) { return name == row.name; });
+         std::any_of(Sources().begin(), Sources().end(), [&](const auto& row) { return name == row.name; });
 }
 
 OrderFactory ReadSequential(ConfigMap /*config*/) {
@@ -164,7 +172,7 @@ constexpr NamedReader<OrderFactory> kOrders[] = {{"global", ReadGlobal}, {"seque
 
 std::vector<std::string> DatasetNames() {
   std::vector<std::string> names = NamesOf(kDatasets);
-  for (const auto& row : kSources) names.emplace_back(row.name);
+  for (const auto& row : Sources()) names.emplace_back(row.name);
   return names;
 }
 
@@ -176,7 +184,7 @@ DataOpener ReadData(ConfigMap config, bool shuffle, const PluginTables& plugins)
                 .pack = ReadPack(config),
                 .shuffle = shuffle};
   if (config.Has("name") && IsSource(config.String("name", ""), plugins)) {
-    const SourceFactory open = ReadNamed<SourceFactory>(config, kSources, plugins.sources);
+    const SourceFactory open = ReadNamed<SourceFactory>(config, Sources(), plugins.sources);
     return [=](const DataContext& context) -> absl::StatusOr<std::shared_ptr<const Dataset>> {
       ASSIGN_OR_RETURN(std::shared_ptr<const SampleSource> source, open(context));
       return Prepare(std::move(source), how, context);
@@ -184,9 +192,10 @@ DataOpener ReadData(ConfigMap config, bool shuffle, const PluginTables& plugins)
   }
   for (const char* key : {"transforms", "pack", "collate"}) {
     if (config.Has(key))
-      config.Reject(key, "is for data that comes sample by sample: jsonl, csv, text, or a plugin's source");
+      config.Reject(key,
+                    "is for data that comes sample by sample: jsonl, csv, text, image_folder, …, or a plugin's source");
   }
-  const DatasetFactory make = ReadNamed<DatasetFactory>(config, kDatasets, plugins.datasets, NamesOf(kSources));
+  const DatasetFactory make = ReadNamed<DatasetFactory>(config, kDatasets, plugins.datasets, NamesOf(Sources()));
   return [make](const DataContext&) { return make(); };
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_transforms.h"
 
+#include "job/data/image_rows.h"
 #include "job/job_data.h"
 #include "job/named_reader.h"
 #include "trainer/data/collators.h"
@@ -76,19 +77,26 @@ TransformFactory ReadNormalize(ConfigMap config) {
   return [=](const DataContext&) { return MakeNormalize(mean, std); };
 }
 
-constexpr NamedReader<TransformFactory> kTransforms[] = {
-    {"keep", ReadKeep},
-    {"label", ReadLabel},
-    {"mask", ReadMask},
-    {"normalize", ReadNormalize},
-    {"prompt_response", ReadPromptResponse},
-    {"random_crop", ReadRandomCrop},
-    {"random_flip", ReadRandomFlip},
-    {"rename", ReadRename},
-    {"shift", ReadShift},
-    {"tokenize", ReadTokenize},
-    {"truncate", ReadTruncate},
-};
+const std::vector<NamedReader<TransformFactory>>& Transforms() {
+  static const auto& rows = *[] {
+    auto* all = new std::vector<NamedReader<TransformFactory>>{
+        {"keep", ReadKeep},
+        {"label", ReadLabel},
+        {"mask", ReadMask},
+        {"normalize", ReadNormalize},
+        {"prompt_response", ReadPromptResponse},
+        {"random_crop", ReadRandomCrop},
+        {"random_flip", ReadRandomFlip},
+        {"rename", ReadRename},
+        {"shift", ReadShift},
+        {"tokenize", ReadTokenize},
+        {"truncate", ReadTruncate},
+    };
+    for (const TransformRow& row : ImageTransformRows()) all->push_back({row.name, row.read});
+    return all;
+  }();
+  return rows;
+}
 
 CollatorFactory ReadStack(ConfigMap /*config*/) {
   return [](const DataContext&) { return std::make_shared<const StackCollator>(); };
@@ -112,11 +120,11 @@ constexpr NamedReader<CollatorFactory> kCollators[] = {{"pad", ReadPad}, {"stack
 
 }  // namespace
 
-std::vector<std::string> TransformNames() { return NamesOf(kTransforms); }
+std::vector<std::string> TransformNames() { return NamesOf(Transforms()); }
 std::vector<std::string> CollatorNames() { return NamesOf(kCollators); }
 
 std::vector<TransformFactory> ReadTransforms(ConfigMap config, const PluginTables& plugins) {
-  return ReadNamedMaps<TransformFactory>(config, "transforms", kTransforms, plugins.transforms);
+  return ReadNamedMaps<TransformFactory>(config, "transforms", Transforms(), plugins.transforms);
 }
 
 CollatorFactory ReadCollator(ConfigMap config, const PluginTables& plugins) {

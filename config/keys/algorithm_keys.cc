@@ -9,6 +9,13 @@ const char kAlgorithmKeys[] = R"(
 max_sequence_length | int 1.. | required | Tokens that the model then takes.
 train_sequence_length_scaling | number 1e-6.. | 0.25 | Training sequences are cut to this part of their length.
 
+[algorithm augmix] Mixes each training image with chains of operations on it.
+severity | int 0..10 | 3 | The strength of the operations.
+depth | int -1..1000 | -1 | Operations of a chain; below 1: one to three.
+width | int 1..1000 | 3 | Chains.
+alpha | number 0.. | 1.0 | The parameter of the distributions of the parts; above 0.
+augmentation_set | one of all, safe, original | all | Which operations; safe: none of ImageNet-C's.
+
 [algorithm blurpool] Smooths what strided convolutions and max pools sample.
 replace_convs | bool | true | Of strided convolutions.
 replace_maxpools | bool | true | Of max pools.
@@ -88,6 +95,11 @@ finetune_fraction | number 0..1 | 0.2 | The part of the run at its end with whol
 delay_fraction | number 0..1 | 0.5 | The part of the run at its beginning with the smallest.
 size_increment | int 1.. | 4 | Widths are multiples of it.
 resize_targets | bool | false | Targets are images, too.
+
+[algorithm randaugment] Changes each training image by operations drawn at random.
+severity | int 0..10 | 9 | Their strength.
+depth | int 0..1000 | 2 | Operations of an image.
+augmentation_set | one of all, safe, original | all | Which operations; safe: none of ImageNet-C's.
 
 [algorithm sam] Sharpness-aware minimisation: the gradient is taken where the loss near the weights is highest.
 rho | number 0.. | 0.05 | How far away.

@@ -15,7 +15,7 @@ pin_memory | bool | false; true when device is gpu | Copy batches through pinned
 max_seq_len | int 1..16777216 | 2048 | Tokens of a row.
 separator | one of eos, none | eos | What stands between two documents: the tokenizer's end-of-sequence token, or nothing.
 
-[map prepare] What is made of the samples of jsonl, csv and text, and of plugins' sources.
+[map prepare] What is made of the samples of sources (jsonl, csv, text, image_folder, …), and of plugins'.
 transforms | names transform | {} | What is done to each sample, in this order.
 pack | map pack | - | For language models: rows of one length, read in order.
 collate | named collator | {name: stack} | How samples become a batch.
@@ -97,9 +97,42 @@ epoch_size | int 1.. | (all) | Samples of an epoch.
 validate_hash | text | "" | A hash of the index that shards are checked with.
 cache_limit | int 1.. | - | Bytes of fetched shards on this node.
 
+[dataset image_folder] A folder with a folder of images (JPEG, PNG) for each class, as torchvision has it.
+path | text 1.. | required | The folder.
+classes | text | "" | A file with a class in each line; else the folders' names, sorted, are the classes.
+
+[dataset webdataset] Tar files; files of one name up to the first dot are a sample.
+path | texts | required | Files, folders, globs, and {000..012} for several.
+target | text | cls | The ending of the files that hold the class, a whole number.
+
+[dataset mnist] Images in MNIST's binary files, as bytes.
+path | text 1.. | required | The folder of the four files.
+split | one of train, test, eval | train | Which part; eval is test.
+
+[dataset cifar10] CIFAR-10's binary files, as bytes.
+path | text 1.. | required | The folder of data_batch_1.bin, ….
+split | one of train, test, eval | train | Which part; eval is test.
+
 [dataset text] Text files; a sample has the key text.
 path | texts | required | Files, folders or globs; .gz is decompressed.
 by | one of line, file | line | What one sample is.
+
+[transform center_crop] The square in the middle of an image.
+size | int 1..16384 | required | Its side.
+
+[transform color_jitter] Changes the colours of an image by random factors, in random order.
+brightness | number 0.. | 0 | Factors from 1 - x to 1 + x.
+contrast | number 0.. | 0 | The same.
+saturation | number 0.. | 0 | The same.
+hue | number 0..0.5 | 0 | Turns the colour circle by up to this part.
+
+[transform decode_image] A JPEG or PNG file becomes inputs, bytes.
+key | text 1.. | image | The file's bytes.
+channels | int 1..4 | 3 | 1 (grey), 3, or 4 (with alpha).
+
+[transform grayscale] An image becomes grey.
+channels | int 1..3 | 1 | 1, or 3 equal ones.
+probability | number 0..1 | 1 | That it does; with 3 channels.
 
 [transform keep] Drops all other keys.
 keys | texts | required | The keys that stay.
@@ -126,11 +159,23 @@ padding | int 0..16777216 | 0 | Zeros around the image before.
 [transform random_flip] Mirrors an image, left to right.
 probability | number 0..1 | 0.5 | That it does.
 
+[transform random_resized_crop] A random part of an image, scaled to a square.
+size | int 1..16384 | required | Its side.
+scale | numbers | [0.08, 1] | The least and the largest part of the area.
+ratio | numbers | [0.75, 1.3333333333333333] | The least and the largest width / height.
+
 [transform rename] Moves a value to another key.
 from | text 1.. | required | Where it is.
 to | text 1.. | required | Where it goes.
 
+[transform resize] Scales an image, bilinear and antialiased.
+size | int 0..16384 | 0 | Its shorter side; the longer one in proportion.
+height | int 0..16384 | 0 | Instead of size, with width.
+width | int 0..16384 | 0 | Instead of size, with height.
+
 [transform shift] Next-token prediction: targets are the inputs one token later.
+
+[transform to_float] An image of bytes becomes float32, divided by 255.
 
 [transform tokenize] A text becomes a row of tokens.
 key | text 1.. | text | The text.

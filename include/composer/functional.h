@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trainer/algorithms/augment/augmix.h"
 #include "trainer/algorithms/augment/colout.h"
 #include "trainer/algorithms/augment/cutmix.h"
 #include "trainer/algorithms/augment/cutout.h"
 #include "trainer/algorithms/augment/label_smoothing.h"
 #include "trainer/algorithms/augment/mixup.h"
+#include "trainer/algorithms/augment/randaugment.h"
 #include "trainer/algorithms/optimisation/selective_backprop.h"
 #include "trainer/algorithms/schedule/layer_freezing.h"
 #include "trainer/algorithms/schedule/progressive_resizing.h"

@@ -1,15 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/algorithms/algorithm_rows.h"
+#include "trainer/algorithms/augment/augmix.h"
 #include "trainer/algorithms/augment/colout.h"
 #include "trainer/algorithms/augment/cutmix.h"
 #include "trainer/algorithms/augment/cutout.h"
 #include "trainer/algorithms/augment/label_smoothing.h"
 #include "trainer/algorithms/augment/mixup.h"
+#include "trainer/algorithms/augment/randaugment.h"
 #include "trainer/algorithms/schedule/progressive_resizing.h"
 #include "trainer/algorithms/schedule/seq_length_warmup.h"
 
 namespace composer {
 namespace {
+
+AugmentationSet ReadAugmentationSet(ConfigMap& config) {
+  return ParseAugmentationSet(config.Choice("augmentation_set", {"all", "safe", "original"}, "all"))
+      .value_or(AugmentationSet::kAll);
+}
+
+AlgorithmFactory ReadAugMix(ConfigMap config) {
+  AugMixOptions options;
+  options.severity = config.Int("severity", options.severity, {.min = 0, .max = 10});
+  options.depth = config.Int("depth", options.depth, {.min = -1, .max = 1000});
+  options.width = config.Int("width", options.width, {.min = 1, .max = 1000});
+  options.alpha = config.Double("alpha", options.alpha, {.min = 0});
+  options.augmentation_set = ReadAugmentationSet(config);
+  if (const absl::Status valid = Validate(options); !valid.ok()) config.Reject("", valid.message());
+  return [=] { return std::make_unique<AugMix>(options); };
+}
 
 AlgorithmFactory ReadColOut(ConfigMap config) {
   ColOutOptions options;
@@ -62,6 +80,14 @@ AlgorithmFactory ReadProgressiveResizing(ConfigMap config) {
   return [=] { return std::make_unique<ProgressiveResizing>(options); };
 }
 
+AlgorithmFactory ReadRandAugment(ConfigMap config) {
+  RandAugmentOptions options;
+  options.severity = config.Int("severity", options.severity, {.min = 0, .max = 10});
+  options.depth = config.Int("depth", options.depth, {.min = 0, .max = 1000});
+  options.augmentation_set = ReadAugmentationSet(config);
+  return [=] { return std::make_unique<RandAugment>(options); };
+}
+
 AlgorithmFactory ReadSeqLengthWarmup(ConfigMap config) {
   SeqLengthWarmupOptions options;
   options.duration = config.Double("duration", options.duration, {.min = 0, .max = 1});
@@ -77,12 +103,14 @@ AlgorithmFactory ReadSeqLengthWarmup(ConfigMap config) {
 }  // namespace
 
 std::vector<AlgorithmRow> BatchAlgorithmRows() {
-  return {{"colout", ReadColOut},
+  return {{"augmix", ReadAugMix},
+          {"colout", ReadColOut},
           {"cutmix", ReadCutMix},
           {"cutout", ReadCutOut},
           {"label_smoothing", ReadLabelSmoothing},
           {"mixup", ReadMixUp},
           {"progressive_resizing", ReadProgressiveResizing},
+          {"randaugment", ReadRandAugment},
           {"seq_length_warmup", ReadSeqLengthWarmup}};
 }
 

@@ -44,7 +44,7 @@ class RandomFlip final : public SampleTransform {
   const double probability_;
 };
 
-class Normalize final : public SampleTransform {
+class Normalize final : public EndsImageBytes {
  public:
   Normalize(std::vector<double> mean, std::vector<double> std) {
     TORCH_CHECK_VALUE(!mean.empty() && mean.size() == std.size(),

@@ -15,6 +15,9 @@ namespace composer {
 
 using SampleTransformPtr = std::shared_ptr<const SampleTransform>;
 
+// A transform after which images are numbers and no longer bytes. Algorithms that change bytes put theirs before it.
+class EndsImageBytes : public SampleTransform {};
+
 // Moves a value to another key, replacing what is there.
 SampleTransformPtr MakeRename(std::string from, std::string to);
 // Drops all but these keys.

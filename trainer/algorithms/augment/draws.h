@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "trainer/core/random.h"
 
 namespace composer {
 
@@ -10,6 +13,10 @@ namespace composer {
 double DrawBeta(double alpha);
 // Draws an integer from low to high - 1.
 int64_t DrawInteger(int64_t low, int64_t high);
+
+// Draws from Dirichlet(alpha, …, alpha), alpha > 0, for one sample: `count` numbers that sum up to 1. By Marsaglia and
+// Tsang's gamma numbers, doi:10.1145/358407.358414.
+std::vector<double> DrawDirichlet(double alpha, int64_t count, SampleRandom& random);
 
 // Rows [top, bottom) and columns [left, right).
 struct ImageBox {
