@@ -88,27 +88,28 @@ class StreamingOrder final : public SampleOrder {
   explicit StreamingOrder(Order order) : order_(std::move(order)) {}
   int64_t size() const override { return order_.epoch_size(); }
   void Read(int64_t epoch, int64_t begin, absl::Span<int64_t> ids) const override {
-    const std::shared_ptr<const std::vector<uint32_t>> sequence = Sequence(epoch);
-    for (int64_t& id : ids) id = (*sequence)[static_cast<size_t>(begin++)];
+    std::vector<uint32_t> read(ids.size());
+    Open(epoch)->Read(begin, absl::MakeSpan(read));
+    std::copy(read.begin(), read.end(), ids.begin());
   }
 
  private:
-  std::shared_ptr<const std::vector<uint32_t>> Sequence(int64_t epoch) const {
+  std::shared_ptr<EpochOrder> Open(int64_t epoch) const {
     const absl::MutexLock lock(&mutex_);
-    auto& sequence = epochs_[epoch];
-    if (sequence == nullptr) {
-      absl::StatusOr<std::vector<uint32_t>> made = order_.Epoch(epoch);
-      ThrowIfError(made.status());
-      sequence = std::make_shared<const std::vector<uint32_t>>(*std::move(made));
+    auto& order = epochs_[epoch];
+    if (order == nullptr) {
+      absl::StatusOr<std::shared_ptr<EpochOrder>> opened = order_.Open(epoch);
+      ThrowIfError(opened.status());
+      order = *std::move(opened);
     }
-    const auto result = sequence;
+    const std::shared_ptr<EpochOrder> result = order;
     std::erase_if(epochs_, [epoch](const auto& item) { return item.first + 1 < epoch || item.first > epoch + 1; });
     return result;
   }
 
   const Order order_;
   mutable absl::Mutex mutex_;
-  mutable std::map<int64_t, std::shared_ptr<const std::vector<uint32_t>>> epochs_ ABSL_GUARDED_BY(mutex_);
+  mutable std::map<int64_t, std::shared_ptr<EpochOrder>> epochs_ ABSL_GUARDED_BY(mutex_);
 };
 
 class StreamingSource final : public SampleSource {
