@@ -13,8 +13,8 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "trainer/data/gzip_file.h"
-#include "trainer/data/record_files.h"
+#include "data/text/gzip_file.h"
+#include "data/text/record_files.h"
 
 namespace composer {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/data/record_files.h"
+#include "data/text/record_files.h"
 
 #include <glob.h>
 
@@ -12,8 +12,8 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "data/text/gzip_file.h"
 #include "storage/mapped_file.h"
-#include "trainer/data/gzip_file.h"
 
 namespace composer {
 namespace {
