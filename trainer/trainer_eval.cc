@@ -65,9 +65,10 @@ absl::StatusOr<std::vector<Outputs>> Trainer::Predict(const PredictOptions& opti
   RETURN_IF_ERROR(Explained(CatchTorch([&] {
     LoaderOptions loader;
     loader.label = "predict";
-    loader.global_batch_size = options.batch_size * state_.data_ranks;
-    loader.rank = state_.data_rank;
-    loader.world_size = state_.data_ranks;
+    loader.spec = options.spec;
+    loader.global_batch_size = options.batch_size * state_.identity.data_ranks;
+    loader.rank = state_.identity.data_rank;
+    loader.world_size = state_.identity.data_ranks;
     loader.subset_num_batches = options.subset_num_batches;
     // Outputs come in the order of the samples.
     if (options.dataset->iterable() == nullptr) loader.order = MakeSequentialOrder(options.dataset->size());
