@@ -1,5 +1,5 @@
 // Passes over the random numbers that shuffles draw, without shuffling: how many these are depends on their values,
-// because some are rejected. About 1 ns a value that would be shuffled, so that what comes after a long shuffle can be
+// because some are rejected. About 2 ns a value that would be shuffled, so that what comes after a long shuffle can be
 // computed long before it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

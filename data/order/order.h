@@ -58,7 +58,7 @@ class Order {
 
   // Returns the epoch's sequence of sample ids, which count samples through all shards of all streams. With `compat`,
   // kNoSample at a place means that the rank gets one sample fewer. Random batching without `compat` is computed where
-  // it is read: opening takes about 1 ns a sample, and memory does not grow with the epoch (but 4 bytes a sample for
+  // it is read: opening takes about 2 ns a sample, and memory does not grow with the epoch (but 4 bytes a sample for
   // `naive`, and for streams with weights); otherwise 4 bytes a sample, and at most as much again while it opens.
   // kInvalidArgument when a stream of a batching method has too few samples (only with `compat`) or a block is too
   // small.

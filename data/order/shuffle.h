@@ -48,7 +48,7 @@ class EpochShuffle {
  public:
   virtual ~EpochShuffle() = default;
   // Returns a permutation of [0, n), where n < 2^32 - 1 is the sum of the units: the sizes of the shards, or of the
-  // parts of shards that are drawn. Takes about 1 ns a sample. kInvalidArgument where the package fails too: a block so
+  // parts of shards that are drawn. Takes about 2 ns a sample. kInvalidArgument where the package fails too: a block so
   // small that it has no size to draw (py1br, py1e).
   static absl::StatusOr<std::unique_ptr<const EpochShuffle>> Create(const ShuffleKey& key,
                                                                     absl::Span<const int64_t> units);

@@ -2,7 +2,7 @@
 // generator as it is before some of them, so that samples can be shuffled from there on.
 //
 // How many numbers a shuffle draws depends on what is drawn; so the plan passes over all draws of the epoch once
-// (draw_skipper.h), at about 1 ns a sample. 100 bytes for every 2^16 samples, and 16 for each span.
+// (draw_skipper.h), at about 2 ns a sample. 100 bytes for every 2^16 samples, and 16 for each span.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

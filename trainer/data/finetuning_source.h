@@ -27,9 +27,9 @@ struct FinetuningOptions {
 };
 
 // A sample has `inputs` and `targets`, int64 [t], t <= T: tokens and the tokens that follow them, -100 for what is not
-// learned. The end-of-sequence token, if the tokenizer has one, follows the last text. Of a longer sample tokens are left
-// out before what is learned first, and then at the end. Get throws c10::ValueError naming file and byte for a line that
-// is not such an object, and where nothing is learned. kInvalidArgument without a tokenizer.
+// learned. The end-of-sequence token, if the tokenizer has one, follows the last text. Of a longer sample tokens are
+// left out before what is learned first, and then at the end. Get throws c10::ValueError naming file and byte for a
+// line that is not such an object, and where nothing is learned. kInvalidArgument without a tokenizer.
 absl::StatusOr<std::shared_ptr<const SampleSource>> OpenFinetuning(const FinetuningOptions& options,
                                                                    std::shared_ptr<const Tokenizer> tokenizer);
 

@@ -19,8 +19,8 @@ struct FirstFitOptions {
 // Returns the lengths' rows: for each the numbers of its documents, first-fit decreasing. 0 < lengths <= most.
 std::vector<std::vector<size_t>> FirstFit(const std::vector<int64_t>& lengths, int64_t most);
 
-// Returns a source of unknown size whose samples are `inputs` and `targets` [T], int64. A document's `inputs` and, if it
-// has them, `targets` (as `finetuning` makes them) are rows of tokens; without targets, each token's is the next one.
+// Returns a source of unknown size whose samples are `inputs` and `targets` [T], int64. A document's `inputs` and, if
+// it has them, `targets` (as `finetuning` makes them) are rows of tokens; without targets, a token's is the next one.
 // The last token of a document has the target -100 unless the document says another. A document of more than T tokens
 // is cut into several. Groups are of 1024 documents in the epoch's order, so a place is the number of a group and of a
 // row in it, and resuming reads one group again. `transforms` must make `inputs`.

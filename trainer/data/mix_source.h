@@ -1,7 +1,7 @@
 // Samples of several sources in exact proportions.
 //
-// Which source a place of the run is of, and the how-many-th of it, is arithmetic (data/order/mixture.h); each source is
-// served in its own order, pass after pass. An epoch is only a number of places: a source with a large weight comes
+// Which source a place of the run is of, and the how-many-th of it, is arithmetic (data/order/mixture.h); each source
+// is served in its own order, pass after pass. An epoch is only a number of places: a source with a large weight comes
 // several times in it, one with a small weight goes on in the next. The sequence depends neither on ranks nor on the
 // batch size, and where the weights change, every source goes on where it was.
 // SPDX-License-Identifier: Apache-2.0
