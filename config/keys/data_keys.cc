@@ -24,7 +24,7 @@ size | int 1..16777216 | 32 | Samples that stay together, such as those of a bat
 transforms | names transform | {} | What is done to each sample, in this order.
 pack | map pack | - | For language models: rows of one length, read in order.
 length_buckets | map length_buckets | - | Batches of samples of like length, for collate: pad.
-collate | named collator | {name: stack}; {name: pad} of finetuning | How samples become a batch.
+collate | named collator | {name: stack} | How samples become a batch; those of finetuning are padded by default.
 
 [map train_loader] Keys of train_dataloader beside those of its data set.
 batch_size | int 1.. | - | Samples of a step on one rank.

@@ -46,8 +46,8 @@ class MdsWriter {
 
   // The columns in the order of values: sorted by name.
   const std::vector<MdsColumn>& columns() const { return info_.columns; }
-  // Adds a sample of encoded values (encoding.h); errors of earlier shards come here too. kInvalidArgument names a column whose value has a wrong size or is
-  // not what its encoding says.
+  // Adds a sample of encoded values (encoding.h); errors of earlier shards come here too. kInvalidArgument names a
+  // column whose value has a wrong size or is not what its encoding says.
   absl::Status Write(absl::Span<const absl::string_view> values);
   // Waits for all shards and writes the index. Nothing may follow.
   absl::Status Finish();

@@ -9,8 +9,8 @@
 //   py2s    as py1s, but samples are shuffled within their shard also once for the run, before shards are divided.
 //
 // A node's part is computed piece by piece from any place on: a span (a part of a shard) at a time for py1s and py2s, a
-// block for py1br, spans within a block's reach for py1e. Only naive needs all of it at once (4 bytes a sample): numpy's
-// permutation draws its first place last.
+// block for py1br, spans within a block's reach for py1e. Only naive needs all of it at once (4 bytes a sample):
+// numpy's permutation draws its first place last.
 //
 // Source: streaming/base/shuffle/*.py of mosaicml-streaming 0.13.0.
 // SPDX-License-Identifier: Apache-2.0
