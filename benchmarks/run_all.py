@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import checkpoint
 import collectives
+import data
 import elastic
 import ema
 import generate
@@ -33,7 +34,7 @@ import start
 import step
 
 BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, ema, generate,
-                                           instructions, respawn, soak, rendezvous, checkpoint)}
+                                           instructions, respawn, soak, rendezvous, checkpoint, data)}
 
 
 def parse_arguments():

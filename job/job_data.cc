@@ -11,7 +11,12 @@
 #include "job/job_streaming.h"
 #include "job/job_transforms.h"
 #include "job/named_reader.h"
+#include "trainer/data/collators.h"
 #include "trainer/data/fashion_mnist.h"
+#include "trainer/data/finetuning_source.h"
+#include "trainer/data/first_fit_source.h"
+#include "trainer/data/length_buckets.h"
+#include "trainer/data/mix_source.h"
 #include "trainer/data/packed_source.h"
 #include "trainer/data/prepared_dataset.h"
 #include "trainer/data/sample_order.h"
@@ -101,19 +106,77 @@ SourceFactory ReadText(ConfigMap config) {
   return [paths = ReadPaths(config), unit](const DataContext&) { return OpenTexts(paths, unit); };
 }
 
+SourceFactory ReadFinetuning(ConfigMap config) {
+  FinetuningOptions options;
+  options.paths = ReadPaths(config);
+  options.max_seq_len = config.Int("max_seq_len", options.max_seq_len, {.min = 1, .max = 1 << 24});
+  options.prompt_key = config.String("prompt_key", options.prompt_key);
+  options.response_key = config.String("response_key", options.response_key);
+  options.messages_key = config.String("messages_key", options.messages_key);
+  options.turn_begin = config.String("turn_begin", options.turn_begin);
+  options.turn_end = config.String("turn_end", options.turn_end);
+  return [options](const DataContext& context) { return OpenFinetuning(options, context.tokenizer); };
+}
+
 const std::vector<NamedReader<SourceFactory>>& Sources() {
   static const auto& rows = *[] {
-    auto* all = new std::vector<NamedReader<SourceFactory>>{
-        {"csv", ReadCsv}, {"jsonl", ReadJsonLines}, {"streaming", ReadStreaming}, {"text", ReadText}};
+    auto* all = new std::vector<NamedReader<SourceFactory>>{{"csv", ReadCsv},
+                                                            {"finetuning", ReadFinetuning},
+                                                            {"jsonl", ReadJsonLines},
+                                                            {"streaming", ReadStreaming},
+                                                            {"text", ReadText}};
     for (const SourceRow& row : ImageSourceRows()) all->push_back({row.name, row.read});
     return all;
   }();
   return rows;
 }
 
+constexpr char kMix[] = "mix";  // of other sources
+
+struct MixedFactory {
+  SourceFactory open;
+  double weight = 1;
+  std::vector<TransformFactory> transforms;
+};
+
+SourceFactory ReadMix(ConfigMap config, const PluginTables& plugins) {
+  std::vector<MixedFactory> parts;
+  for (ConfigMap item : config.MapList("mix")) {
+    MixedFactory& part = parts.emplace_back();
+    part.weight = item.Double("weight", 1, {.min = 0});
+    if (!(part.weight > 0)) item.Reject("weight", "must be above 0");
+    ConfigMap source = item.Map("source");
+    if (!source.exists()) item.Reject("source", "required: a data set by name, such as {name: jsonl, path: a.jsonl}");
+    if (!source.exists()) continue;
+    part.transforms = ReadTransforms(source, plugins);
+    part.open = ReadNamed<SourceFactory>(source, Sources(), plugins.sources);
+  }
+  if (parts.empty()) config.Reject("mix", "required: a list of {weight, source}");
+  MixOptions options;
+  if (config.Has("epoch_size")) options.epoch_size = config.RequiredInt("epoch_size", {.min = 1});
+  for (ConfigMap change : config.MapList("changes")) {
+    const int64_t at = change.RequiredInt("at", {.min = 1});
+    const std::vector<double> weights = change.DoubleList("weights", {});
+    if (weights.size() != parts.size()) change.Reject("weights", "needs a number for each source of the mix");
+    options.changes.push_back({at, weights});
+  }
+  return [=](const DataContext& context) -> absl::StatusOr<std::shared_ptr<const SampleSource>> {
+    std::vector<MixedSource> sources;
+    for (const MixedFactory& part : parts) {
+      MixedSource& mixed = sources.emplace_back();
+      ASSIGN_OR_RETURN(mixed.source, part.open(context));
+      mixed.weight = part.weight;
+      for (const TransformFactory& make : part.transforms) mixed.transforms.push_back(make(context));
+    }
+    MixOptions mix = options;
+    mix.seed = context.seed;
+    return MixSources(std::move(sources), mix);
+  };
+}
+
 struct PackSettings {
   int64_t max_seq_len = 0;
-  bool separate = true;
+  bool separate = true, first_fit = false;
 };
 
 std::optional<PackSettings> ReadPack(ConfigMap config) {
@@ -121,7 +184,18 @@ std::optional<PackSettings> ReadPack(ConfigMap config) {
   PackSettings settings;
   settings.max_seq_len = pack.Int("max_seq_len", 2048, {.min = 1, .max = 1 << 24});
   settings.separate = pack.Choice("separator", {"eos", "none"}, "eos") == "eos";
+  settings.first_fit = pack.Choice("method", {"concat", "first_fit"}, "concat") == "first_fit";
   return pack.exists() ? std::optional(settings) : std::nullopt;
+}
+
+std::optional<LengthBucketOptions> ReadLengthBuckets(ConfigMap config) {
+  ConfigMap buckets = config.Map("length_buckets");
+  LengthBucketOptions options;
+  options.window = buckets.Int("window", options.window, {.min = 1, .max = 1 << 24});
+  options.size = buckets.Int("size", options.size, {.min = 1, .max = 1 << 24});
+  if (!buckets.exists()) return std::nullopt;
+  if (config.Has("pack")) config.Reject("length_buckets", "packed rows have one length; give pack or length_buckets");
+  return options;
 }
 
 // What is made of a source's samples.
@@ -129,6 +203,7 @@ struct Preparing {
   std::vector<TransformFactory> transforms;
   CollatorFactory collator;  // empty: the default
   std::optional<PackSettings> pack;
+  std::optional<LengthBucketOptions> buckets;
   bool shuffle = false;
 };
 
@@ -137,6 +212,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Prepare(std::shared_ptr<const Sam
   Preparation preparation{.seed = context.seed};
   for (const TransformFactory& make : how.transforms) preparation.transforms.push_back(make(context));
   if (how.collator) preparation.collator = how.collator(context);
+  if (how.buckets) source = WithLengthBuckets(std::move(source), *how.buckets);
   if (!how.pack) return PrepareSamples(std::move(source), std::move(preparation));
   PackOptions pack{.max_seq_len = how.pack->max_seq_len, .shuffle = how.shuffle, .seed = context.seed};
   if (how.pack->separate) {
@@ -146,12 +222,24 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Prepare(std::shared_ptr<const Sam
           "pack.separator: eos, but the job's tokenizer has no end-of-sequence token (tokenizer: {name: bytes, eos: "
           "true} has one); give separator: none");
   }
-  source = PackDocuments(std::move(source), std::exchange(preparation.transforms, {}), pack);
+  std::vector<std::shared_ptr<const SampleTransform>> transforms = std::exchange(preparation.transforms, {});
+  if (how.pack->first_fit) {
+    const auto pad = context.tokenizer == nullptr ? std::nullopt : context.tokenizer->special_tokens().pad;
+    source = PackFirstFit(std::move(source), std::move(transforms), {.pack = pack, .pad_id = pad.value_or(0)});
+  } else {
+    source = PackDocuments(std::move(source), std::move(transforms), pack);
+  }
   return PrepareSamples(std::move(source), std::move(preparation));
 }
 
+// What `finetuning` has by default, since its samples have many lengths.
+std::shared_ptr<const Collator> PadWithTokenizer(const DataContext& context) {
+  const auto pad = context.tokenizer == nullptr ? std::nullopt : context.tokenizer->special_tokens().pad;
+  return std::make_shared<const PadCollator>(PadOptions{.pad_id = pad.value_or(0)});
+}
+
 bool IsSource(const std::string& name, const PluginTables& plugins) {
-  return plugins.sources.count(name) > 0 ||
+  return name == kMix || plugins.sources.count(name) > 0 ||
          std::any_of(Sources().begin(), Sources().end(), [&](const auto& row) { return name == row.name; });
 }
 
@@ -173,6 +261,7 @@ constexpr NamedReader<OrderFactory> kOrders[] = {{"global", ReadGlobal}, {"seque
 std::vector<std::string> DatasetNames() {
   std::vector<std::string> names = NamesOf(kDatasets);
   for (const auto& row : Sources()) names.emplace_back(row.name);
+  names.emplace_back(kMix);
   return names;
 }
 
@@ -182,15 +271,19 @@ DataOpener ReadData(ConfigMap config, bool shuffle, const PluginTables& plugins)
   Preparing how{.transforms = ReadTransforms(config, plugins),
                 .collator = ReadCollator(config, plugins),
                 .pack = ReadPack(config),
+                .buckets = ReadLengthBuckets(config),
                 .shuffle = shuffle};
-  if (config.Has("name") && IsSource(config.String("name", ""), plugins)) {
-    const SourceFactory open = ReadNamed<SourceFactory>(config, Sources(), plugins.sources);
+  const std::string name = config.Has("name") ? config.String("name", "") : "";
+  if (IsSource(name, plugins)) {
+    if (name == "finetuning" && !how.collator && !how.pack) how.collator = PadWithTokenizer;
+    const SourceFactory open =
+        name == kMix ? ReadMix(config, plugins) : ReadNamed<SourceFactory>(config, Sources(), plugins.sources);
     return [=](const DataContext& context) -> absl::StatusOr<std::shared_ptr<const Dataset>> {
       ASSIGN_OR_RETURN(std::shared_ptr<const SampleSource> source, open(context));
       return Prepare(std::move(source), how, context);
     };
   }
-  for (const char* key : {"transforms", "pack", "collate"}) {
+  for (const char* key : {"transforms", "pack", "length_buckets", "collate"}) {
     if (config.Has(key))
       config.Reject(key,
                     "is for data that comes sample by sample: jsonl, csv, text, image_folder, …, or a plugin's source");

@@ -70,6 +70,9 @@ SourceFactory ReadStreaming(ConfigMap config) {
   options.order = ReadOrderConfig(config);
   options.validate_hash = config.String("validate_hash", "");
   if (config.Has("cache_limit")) options.cache_limit = config.RequiredInt("cache_limit", {.min = 1});
+  options.download_retry =
+      static_cast<int>(config.Int("download_retry", options.download_retry, {.min = 0, .max = 1000}));
+  options.download_timeout = absl::Seconds(config.Double("download_timeout", 600, {.min = 0.001}));
   return [options](const DataContext& context) {
     StreamingOptions on_node = options;
     on_node.readers_of_cache = context.local_world_size;

@@ -32,22 +32,37 @@ absl::Status CheckOptions(Job& job) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSchedules(const Job& job) {
-  const TrainDataOptions& train = job.options.train;
+// Returns the training data as a launch of one rank would read it.
+std::shared_ptr<Loader> LoaderOf(const TrainerOptions& options) {
+  const TrainDataOptions& train = options.train;
   LoaderOptions loader;
   loader.global_batch_size = std::max<int64_t>(
       1, train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size);
+  loader.shuffle = train.shuffle;
+  loader.seed = options.seed;
   loader.drop_last = train.drop_last;
   loader.subset_num_batches = train.train_subset_num_batches;
+  if (train.make_order) loader.order = train.make_order(OrderRequestOf(*train.dataset, loader));
+  return MakeLoader(train.dataset, loader);
+}
+
+absl::Status CheckSchedules(const Job& job, const Loader& batches) {
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   for (const SchedulerFactory& make : job.schedulers) schedulers.push_back(make());
   if (schedulers.empty()) return absl::OkStatus();
-  const std::shared_ptr<Loader> batches = MakeLoader(train.dataset, loader);
   const ConstructedModel made = ConstructModel(job.model, job.options.seed);
   const std::unique_ptr<Optimizer> optimizer = job.optimizer(*made.model);
-  const ScheduleContext context{ScaledMaxDuration(job.options), batches->batches_per_epoch(),
+  const ScheduleContext context{ScaledMaxDuration(job.options), batches.batches_per_epoch(),
                                 job.options.scale_schedule_ratio};
   return Annotate(CheckSchedulers(schedulers, context, *optimizer), "schedulers");
+}
+
+std::string SamplesText(const TrainDataOptions& train, const Loader& batches) {
+  const int64_t samples = train.dataset->size(), count = batches.batches_per_epoch();
+  if (samples == kUnknownSize) return "a stream of samples";
+  // Otherwise the number of batches depends on the number of ranks.
+  if (train.global_train_batch_size == 0) return absl::StrCat(samples, " samples");
+  return absl::StrCat(samples, " samples, ", count, count == 1 ? " batch" : " batches", " an epoch");
 }
 
 absl::StatusOr<std::string> Check(Job job) {
@@ -61,11 +76,10 @@ absl::StatusOr<std::string> Check(Job job) {
   ASSIGN_OR_RETURN(const SampleCheck check, CheckSamples(job.model, *job.options.train.dataset, job.options.seed));
   for (const Job::Evaluation& evaluation : job.evaluations)
     RETURN_IF_ERROR(CheckSamples(job.model, *evaluation.options.dataset, job.options.seed).status());
-  RETURN_IF_ERROR(CatchTorch([&] { return CheckSchedules(job); }));
-  const int64_t samples = job.options.train.dataset->size();
+  const std::shared_ptr<Loader> batches = LoaderOf(job.options);
+  RETURN_IF_ERROR(CatchTorch([&] { return CheckSchedules(job, *batches); }));
   return absl::StrFormat("run %s in %s; %s, %d parameters%s", job.run_name, job.run_folder,
-                         samples == kUnknownSize ? "a stream of samples" : absl::StrCat(samples, " samples"),
-                         check.parameters,
+                         SamplesText(job.options.train, *batches), check.parameters,
                          check.not_tried.empty() ? "" : absl::StrCat("; shapes were not tried: ", check.not_tried));
 }
 

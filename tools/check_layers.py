@@ -33,7 +33,7 @@ LEVELS = {
     "rendezvous": ["worlds", "failover", "transport", "store", "membership", ""],
     "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor", "supervise", ""],
     "config": ["keys", ""],
-    "data": ["order codec cache image", "mds", "tools"],
+    "data": ["order codec cache image text", "mds", "tools"],
     "checkpoint": ["exchange format", "folder", "load save", "tools"],
     "job": ["plugin", "algorithms data", ""],
     "worker": ["cuda", ""],

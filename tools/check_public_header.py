@@ -12,7 +12,7 @@ FOLDERS = ["data", "loss", "metrics", "models", "optim", "algorithms", "callback
 INTERNAL = {
     "callbacks/output/image_tensors.h", "callbacks/output/log_hyperparameters.h",
     "callbacks/memory/memory_pickle.h", "callbacks/monitors/values_over_ranks.h", "callbacks/output/mlperf_line.h", "callbacks/stops/monitored_metric.h",
-    "data/gzip_file.h", "data/loader_checks.h", "data/record_files.h",
+    "data/loader_checks.h",
     "layers/no_autocast.h",
     "loggers/crc32c.h", "loggers/png.h", "loggers/progress_line.h", "loggers/proto_writer.h",
     "loggers/tensorboard_events.h", "loggers/value_text.h", "loss/one_hot.h",

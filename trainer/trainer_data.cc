@@ -10,16 +10,6 @@
 #include "trainer/trainer.h"
 
 namespace composer {
-namespace {
-
-// Returns the order that was asked for, or the dataset's own; null if `loader.shuffle` decides.
-std::shared_ptr<const SampleOrder> OrderOf(const Dataset& dataset, const LoaderOptions& loader,
-                                           const OrderFactory& make = nullptr) {
-  const OrderRequest request{dataset.size(), loader.seed, loader.global_batch_size, loader.world_size, loader.shuffle};
-  return make ? make(request) : dataset.OwnOrder(request);
-}
-
-}  // namespace
 
 // With another batch size, dataset or seed, the epoch continues after exactly as many samples as were seen of it. Its
 // batches are numbered such that the last one has the last number, as schedules and views expect.
@@ -108,7 +98,7 @@ absl::StatusOr<Trainer::PreparedData> Trainer::PrepareData(const TrainDataOption
   }
   loader.predownload = train.predownload;
   loader.spec = train.spec;
-  loader.order = OrderOf(*train.dataset, loader, train.make_order);
+  if (train.make_order) loader.order = train.make_order(OrderRequestOf(*train.dataset, loader));
   prepared.data.loader = MakeLoader(train.dataset, loader);
   if (!prepared.is_other && !state_.data_place.empty())
     prepared.data.loader->Resume(state_.timestamp.epoch, state_.timestamp.sample_in_epoch, state_.data_place);
@@ -150,7 +140,6 @@ absl::StatusOr<std::vector<Evaluator>> Trainer::MakeEvaluators(const std::vector
     of_loader.spec = options.spec;
     of_loader.global_batch_size = options.batch_size * state_.identity.data_ranks;
     of_loader.subset_num_batches = options.subset_num_batches;
-    of_loader.order = OrderOf(*options.dataset, of_loader);
     const auto loader = MakeLoader(options.dataset, of_loader);
     Evaluator evaluator;
     evaluator.label = options.label;

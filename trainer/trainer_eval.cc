@@ -70,6 +70,8 @@ absl::StatusOr<std::vector<Outputs>> Trainer::Predict(const PredictOptions& opti
     loader.rank = state_.identity.data_rank;
     loader.world_size = state_.identity.data_ranks;
     loader.subset_num_batches = options.subset_num_batches;
+    // Outputs come in the order of the samples.
+    if (options.dataset->iterable() == nullptr) loader.order = MakeSequentialOrder(options.dataset->size());
     const auto shared = MakeLoader(options.dataset, loader);
     Prefetcher batches(shared, options.prefetch, /*num_epochs=*/1);
     outputs = RunPredict(*shared, batches, options.return_outputs, state_, *engine_);

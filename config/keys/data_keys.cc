@@ -11,14 +11,20 @@ prefetch_factor | int 1..1024 | 2 | Batches that each of them is ahead.
 timeout | number 0.. | 0 | Seconds that a batch may take; 0: any time. Needs num_workers.
 pin_memory | bool | false; true when device is gpu | Copy batches through pinned memory; needs device: gpu.
 
-[map pack] Documents follow each other and are cut into rows of one length.
+[map pack] Rows of one length out of documents.
 max_seq_len | int 1..16777216 | 2048 | Tokens of a row.
+method | one of concat, first_fit | concat | Documents follow each other and are cut; or whole documents, with padding.
 separator | one of eos, none | eos | What stands between two documents: the tokenizer's end-of-sequence token, or nothing.
 
-[map prepare] What is made of the samples of sources (jsonl, csv, text, image_folder, …), and of plugins'.
+[map length_buckets] Samples of like length come together.
+window | int 1..16777216 | 4096 | Samples that are sorted by length together.
+size | int 1..16777216 | 32 | Samples that stay together, such as those of a batch.
+
+[map prepare] What is made of the samples of sources (csv, finetuning, image_folder, jsonl, mix, …), and of plugins'.
 transforms | names transform | {} | What is done to each sample, in this order.
 pack | map pack | - | For language models: rows of one length, read in order.
-collate | named collator | {name: stack} | How samples become a batch.
+length_buckets | map length_buckets | - | Batches of samples of like length, for collate: pad.
+collate | named collator | {name: stack} | How samples become a batch; those of finetuning are padded by default.
 
 [map train_loader] Keys of train_dataloader beside those of its data set.
 batch_size | int 1.. | - | Samples of a step on one rank.
@@ -57,11 +63,36 @@ max_seq_len | int 1..1048576 | 128 | Tokens of a sample.
 eval_fraction | number 0..0.99 | 0.1 | Share of the file, at its end, for split: eval.
 split | one of train, test, eval | train | Which part; test is eval.
 
-[dataset tokens] Tokens in files, mapped into memory: raw integers, or NumPy's .npy.
+[dataset tokens] Tokens in files, mapped into memory: raw integers, NumPy's .npy, or Megatron's .bin with its .idx.
 path | texts | required | Files, folders or globs.
 max_seq_len | int 1..16777216 | 1024 | Tokens of a sample.
-dtype | one of uint8, uint16, int32, uint32, int64 | uint16 | Of raw files; .npy files say their own.
+dtype | one of uint8, uint16, int32, uint32, int64 | uint16 | Of raw files; .npy and .idx files say their own.
 vocab_size | int 0.. | 0 | Every token must be below; 0: not checked.
+
+[dataset finetuning] Prompts and responses, or chats, in JSON lines; only responses are learned.
+path | texts | required | Files, folders or globs; .gz is decompressed.
+max_seq_len | int 1..16777216 | 2048 | Tokens of the longest sample; prompts are cut at their beginning.
+prompt_key | text 1.. | prompt | The text before the response.
+response_key | text 1.. | response | The text that is learned.
+messages_key | text 1.. | messages | A chat: a list of {role, content}; what the assistant says is learned.
+turn_begin | text | (ChatML's) | What stands before a message; {role} is its role.
+turn_end | text | (ChatML's) | What stands behind it, and is learned with it.
+
+[map mixed_source] Keys of a mixed source beside those of its data set.
+transforms | names transform | {} | What is done to its samples before those of the mix.
+
+[map mixed] One of the sources of a mix.
+weight | number 0.. | 1 | Its share, beside the others' weights.
+source | named dataset with mixed_source | required | A data set that is read sample by sample.
+
+[map mix_change] Other weights from a sample of the run on.
+at | int 1.. | required | The number of samples before.
+weights | numbers | required | One for each source.
+
+[dataset mix] Several sources in exact proportions, each in its own order.
+mix | list map mixed | required | The sources.
+epoch_size | int 1.. | (all samples) | Samples of an epoch.
+changes | list map mix_change | [] | Other weights later in the run.
 
 [dataset jsonl] The lines of JSON files: a sample has the keys of its line.
 path | texts | required | Files, folders or globs; .gz is decompressed.
@@ -96,6 +127,8 @@ sampling_granularity | int 1.. | 1 | Samples of a shard that are drawn together.
 epoch_size | int 1.. | (all) | Samples of an epoch.
 validate_hash | text | "" | A hash of the index that shards are checked with.
 cache_limit | int 1.. | - | Bytes of fetched shards on this node.
+download_retry | int 0..1000 | 4 | Further tries to fetch a shard, after growing pauses.
+download_timeout | number 0.001.. | 600 | Seconds that one fetch of a shard may take.
 
 [dataset image_folder] A folder with a folder of images (JPEG, PNG) for each class, as torchvision has it.
 path | text 1.. | required | The folder.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/notification.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 
@@ -56,6 +58,23 @@ struct StoredFile {
            std::tie(b.whole, b.used.tv_sec, b.used.tv_nsec, b.name);
   }
 };
+
+// Returns what fetch() gives; none when it takes longer than the timeout, which only passes in real time.
+std::optional<absl::StatusOr<std::string>> FetchInTime(const CachedItem& item, absl::Duration timeout) {
+  struct Shared {
+    std::function<absl::StatusOr<std::string>()> fetch;
+    absl::StatusOr<std::string> content = absl::InternalError("");
+    absl::Notification done;
+  };
+  auto shared = std::make_shared<Shared>();
+  shared->fetch = item.fetch;
+  std::thread([shared] {
+    shared->content = shared->fetch();
+    shared->done.Notify();
+  }).detach();
+  if (!shared->done.WaitForNotificationWithTimeout(timeout)) return std::nullopt;
+  return std::move(shared->content);
+}
 
 absl::StatusOr<std::vector<StoredFile>> ListStored(const std::string& folder) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDir(folder));
@@ -140,7 +159,12 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> ShardCache::MapGood(const Cach
 absl::StatusOr<std::string> ShardCache::FetchWithRetries(const CachedItem& item) {
   const absl::Time begin = clock_.Now();
   for (int tries = 1;; ++tries) {
-    auto content = item.fetch();
+    auto fetched = FetchInTime(item, options_.fetch_timeout);
+    if (!fetched) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(item.place, " has not answered for ", absl::FormatDuration(options_.fetch_timeout)));
+    }
+    absl::StatusOr<std::string> content = *std::move(fetched);
     if (content.ok() && static_cast<int64_t>(content->size()) != item.bytes)
       content = absl::DataLossError(absl::StrCat(item.name, " was fetched with another size than the index says"));
     if (content.ok()) {

@@ -36,16 +36,20 @@ struct ShardCacheOptions {
   std::optional<int64_t> limit;  // bytes of all files; none: unbounded
   // For fetching. Stores retry requests themselves; this is also for bytes that are not what they should be.
   RetryPolicy retry = {.base = absl::Milliseconds(200), .cap = absl::Seconds(10), .max_tries = 5};
+  // How long one fetch may take. A store that hangs cannot be stopped: its thread is left behind.
+  absl::Duration fetch_timeout = absl::Minutes(10);
   // How long to wait for another process that fetches the same file, or for room that other files in use take.
   absl::Duration patience = absl::Minutes(10);
 };
 
-// What is kept. The functions are called in the thread that gets it.
+// What is kept.
 struct CachedItem {
   std::string name;   // of files: unique for the content, letters, digits, '.', '_' and '-'
+  std::string place;  // where it is fetched from, for messages
   int64_t bytes = 0;  // of the content
   std::function<absl::Status(absl::string_view content)> check;  // kDataLoss: fetch it again
-  std::function<absl::StatusOr<std::string>()> fetch;            // its messages name the place
+  // Called in a thread of its own, which may outlive the call of Get: it shares the ownership of all that it uses.
+  std::function<absl::StatusOr<std::string>()> fetch;  // its messages name the place
 };
 
 // A file in memory. As long as it lives, it is not evicted.
@@ -67,7 +71,8 @@ class ShardCache {
   static absl::StatusOr<std::shared_ptr<ShardCache>> Open(ShardCacheOptions options, Clock& clock = RealClock::Get());
 
   // Returns the file, fetched if it is not there. Errors: those of `fetch` after the retries; kResourceExhausted when
-  // the limit is too low for the files in use, or the disk full; kDeadlineExceeded when another process takes too long.
+  // the limit is too low for the files in use, or the disk full; kDeadlineExceeded when another process or the store takes
+  // too long.
   absl::StatusOr<std::shared_ptr<const CachedFile>> Get(const CachedItem& item);
 
  private:

@@ -38,26 +38,64 @@ std::string CacheName(absl::string_view location, const MdsShardInfo& info) {
 
 ShardSource CachedShards(std::shared_ptr<ShardCache> cache, std::shared_ptr<ObjectStore> store, std::string folder,
                          std::string hash) {
-  return [=](const MdsShardInfo& info) -> absl::StatusOr<OwnedBytes> {
-    const auto check = [&](const ShardFile& file, absl::string_view bytes) {
+  return [=](const MdsShardInfo& shard) -> absl::StatusOr<OwnedBytes> {
+    const auto info = std::make_shared<const MdsShardInfo>(shard);  // a fetch may outlive the reader
+    const auto check = [info, hash](const ShardFile& file, absl::string_view bytes) {
       // A compressed shard's hash may be known only of the compressed file.
-      const bool unknown = info.zip && file.hashes.empty();
+      const bool unknown = info->zip && file.hashes.empty();
       return CheckShardFile(file, bytes, unknown ? "" : HashFor(file, hash));
     };
     CachedItem item;
-    item.name = CacheName(store->Location(MdsKey(folder, info.stored().name)), info);
-    item.bytes = PlainBytes(info);
+    item.place = store->Location(MdsKey(folder, info->stored().name));
+    item.name = CacheName(item.place, *info);
+    item.bytes = PlainBytes(*info);
     item.check = [&](absl::string_view content) {
-      for (const ShardPart& part : PartsOf(info)) {
+      for (const ShardPart& part : PartsOf(*info)) {
         RETURN_IF_ERROR(check(part.raw, content.substr(0, static_cast<size_t>(part.raw.bytes))));
         content.remove_prefix(static_cast<size_t>(part.raw.bytes));
       }
       return absl::OkStatus();
     };
-    item.fetch = [&] { return FetchShard(*store, folder, info, check); };
+    item.fetch = [=] { return FetchShard(*store, folder, *info, check); };
     ASSIGN_OR_RETURN(const std::shared_ptr<const CachedFile> file, cache->Get(item));
-    return MdsOfPlain({file, file->bytes()}, info);
+    return MdsOfPlain({file, file->bytes()}, *info);
   };
+}
+
+ShardsAhead::ShardsAhead(std::function<void(size_t shard)> fetch, size_t most)
+    : fetch_(std::move(fetch)), most_(std::max<size_t>(1, most)), thread_([this] { Run(); }) {}
+
+ShardsAhead::~ShardsAhead() {
+  {
+    const absl::MutexLock lock(&mutex_);
+    ends_ = true;
+  }
+  thread_.join();
+}
+
+void ShardsAhead::Want(size_t shard) {
+  const absl::MutexLock lock(&mutex_);
+  if (waiting_.size() >= most_ || !known_.insert(shard).second) return;
+  waiting_.push_back(shard);
+  recent_.push_back(shard);
+  if (recent_.size() <= most_) return;
+  known_.erase(recent_.front());
+  recent_.pop_front();
+}
+
+void ShardsAhead::Run() {
+  for (;;) {
+    size_t shard = 0;
+    {
+      const absl::MutexLock lock(&mutex_);
+      const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ends_ || !waiting_.empty(); };
+      mutex_.Await(absl::Condition(&has_work));
+      if (ends_) return;
+      shard = waiting_.front();
+      waiting_.pop_front();
+    }
+    fetch_(shard);
+  }
 }
 
 }  // namespace composer

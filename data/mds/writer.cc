@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostShardBytes = int64_t{1} << 32;  // offsets are 32 bits wide
 
-absl::StatusOr<MdsShardInfo> InfoOf(MdsWriterOptions options) {
+absl::StatusOr<MdsShardInfo> InfoOf(MdsWriterOptions& options) {
   MdsShardInfo info;
   std::sort(options.columns.begin(), options.columns.end());
   if (options.columns.empty()) return absl::InvalidArgumentError("a data set needs at least one column");
@@ -32,7 +32,7 @@ absl::StatusOr<MdsShardInfo> InfoOf(MdsWriterOptions options) {
   for (const std::string& hash : options.hashes) RETURN_IF_ERROR(CheckHashName(hash));
   if (!std::is_sorted(options.hashes.begin(), options.hashes.end(), std::less_equal<>()))
     return absl::InvalidArgumentError("hashes must be sorted, and each be given once");
-  info.hashes = std::move(options.hashes);
+  info.hashes = options.hashes;
   info.size_limit = options.size_limit;
   if (info.size_limit.value_or(1) <= 0 || info.size_limit.value_or(1) >= kMostShardBytes)
     return absl::InvalidArgumentError(
@@ -49,21 +49,40 @@ absl::StatusOr<ShardFile> FileOf(std::string name, absl::string_view bytes, cons
   return file;
 }
 
+// Hashes, compresses and stores a shard. Returns what the index says of it.
+absl::StatusOr<MdsShardInfo> StoreShard(ObjectStore& store, MdsShardInfo info, const std::string& name,
+                                        const std::string& raw) {
+  ASSIGN_OR_RETURN(info.raw, FileOf(name, raw, info.hashes));
+  if (!info.compression) {
+    RETURN_IF_ERROR(store.Put(name, {raw}));
+    return info;
+  }
+  ASSIGN_OR_RETURN(const std::string zip, Compress(*info.compression, raw));
+  ASSIGN_OR_RETURN(info.zip,
+                   FileOf(absl::StrCat(name, ".", CompressionExtension(info.compression->codec)), zip, info.hashes));
+  RETURN_IF_ERROR(store.Put(info.zip->name, {zip}));
+  return info;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MdsWriter>> MdsWriter::Create(std::shared_ptr<ObjectStore> store,
                                                              MdsWriterOptions options) {
-  ASSIGN_OR_RETURN(MdsShardInfo info, InfoOf(std::move(options)));
+  if (options.threads < 1) return absl::InvalidArgumentError(absl::StrCat("threads is ", options.threads, ", below 1"));
+  ASSIGN_OR_RETURN(MdsShardInfo info, InfoOf(options));
   const auto size = store->Size("index.json");
   if (size.ok()) return absl::AlreadyExistsError(absl::StrCat(store->Location("index.json"), " exists already"));
   if (!absl::IsNotFound(size.status())) return size.status();
-  return std::unique_ptr<MdsWriter>(new MdsWriter(std::move(store), std::move(info)));
+  return std::unique_ptr<MdsWriter>(new MdsWriter(std::move(store), std::move(info), std::move(options)));
 }
 
-MdsWriter::MdsWriter(std::shared_ptr<ObjectStore> store, MdsShardInfo info)
+MdsWriter::MdsWriter(std::shared_ptr<ObjectStore> store, MdsShardInfo info, MdsWriterOptions options)
     : store_(std::move(store)),
       info_(std::move(info)),
       config_(MdsShardConfigText(info_)),
+      threads_(static_cast<size_t>(options.threads)),
+      on_shard_(std::move(options.on_shard)),
+      index_(std::move(options.begun)),
       shard_size_(8 + static_cast<int64_t>(config_.size())) {}
 
 absl::Status MdsWriter::Write(absl::Span<const absl::string_view> values) {
@@ -78,8 +97,10 @@ absl::Status MdsWriter::Write(absl::Span<const absl::string_view> values) {
     size += static_cast<int64_t>(values[i].size()) + (column.encoding.size ? 0 : 4);
   }
   constexpr int64_t kOffset = 4;
-  // Like MDSWriter, this leaves an empty first shard when the first sample alone is too large for one.
-  if (info_.size_limit && *info_.size_limit < shard_size_ + size + kOffset) RETURN_IF_ERROR(Flush());
+  // Like MDSWriter, this leaves an empty first shard when the first sample alone is too large for one. A later shard is
+  // empty here only when it is the first that follows those of a write that was left unfinished.
+  const bool follows = sizes_.empty() && index_.shards.size() + pending_.size() > 0;
+  if (info_.size_limit && *info_.size_limit < shard_size_ + size + kOffset && !follows) RETURN_IF_ERROR(Flush());
   if (shard_size_ + size + kOffset >= kMostShardBytes)
     return absl::InvalidArgumentError("a shard would have 4 GiB or more; give a size_limit");
   for (size_t i = 0; i < values.size(); ++i) {
@@ -100,25 +121,32 @@ absl::Status MdsWriter::Flush() {
   const std::string raw = absl::StrCat(head, config_, samples_);
   MdsShardInfo info = info_;
   info.samples = static_cast<int64_t>(sizes_.size());
-  const std::string name = absl::StrFormat("shard.%05d.mds", index_.shards.size());
-  ASSIGN_OR_RETURN(info.raw, FileOf(name, raw, info_.hashes));
-  if (info_.compression) {
-    ASSIGN_OR_RETURN(const std::string zip, Compress(*info_.compression, raw));
-    ASSIGN_OR_RETURN(
-        info.zip, FileOf(absl::StrCat(name, ".", CompressionExtension(info_.compression->codec)), zip, info_.hashes));
-    RETURN_IF_ERROR(store_->Put(info.zip->name, {zip}));
-  } else {
-    RETURN_IF_ERROR(store_->Put(name, {raw}));
-  }
-  index_.shards.push_back(std::move(info));
+  const std::string name = absl::StrFormat("shard.%05d.mds", index_.shards.size() + pending_.size());
+  // Deferred: by this thread, when it takes the result.
+  pending_.push_back(
+      std::async(threads_ > 1 ? std::launch::async : std::launch::deferred,
+                 [store = store_, info = std::move(info), name, raw] { return StoreShard(*store, info, name, raw); }));
+  RETURN_IF_ERROR(TakeStored(threads_ - 1));
   sizes_.clear();
   samples_.clear();
   shard_size_ = 8 + static_cast<int64_t>(config_.size());
   return absl::OkStatus();
 }
 
+// Waits until so many shards are on their way.
+absl::Status MdsWriter::TakeStored(size_t most_pending) {
+  while (pending_.size() > most_pending) {
+    ASSIGN_OR_RETURN(MdsShardInfo stored, pending_.front().get());
+    pending_.pop_front();
+    index_.shards.push_back(std::move(stored));
+    if (on_shard_) RETURN_IF_ERROR(on_shard_(index_));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MdsWriter::Finish() {
   if (!sizes_.empty()) RETURN_IF_ERROR(Flush());
+  RETURN_IF_ERROR(TakeStored(0));
   return store_->Put("index.json", {MdsIndexText(index_)});
 }
 

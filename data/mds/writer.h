@@ -7,6 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +30,11 @@ struct MdsWriterOptions {
   std::string compression;                                   // "", or as ParseCompression reads it
   std::vector<std::string> hashes;                           // sorted
   std::optional<int64_t> size_limit = 1 << 26;               // bytes of a shard, below 2^32; none: one shard
+  int threads = 1;  // that hash, compress and store shards; so many are in memory besides the one that grows
+  // A data set that was left unfinished: its shards, which are kept. The next sample is the one behind theirs.
+  MdsIndex begun;
+  // Called in order after each shard has been stored, in the thread that writes.
+  std::function<absl::Status(const MdsIndex& so_far)> on_shard;
 };
 
 class MdsWriter {
@@ -38,21 +46,25 @@ class MdsWriter {
 
   // The columns in the order of values: sorted by name.
   const std::vector<MdsColumn>& columns() const { return info_.columns; }
-  // Adds a sample of encoded values (encoding.h); kInvalidArgument names a column whose value has a wrong size or is
-  // not what its encoding says.
+  // Adds a sample of encoded values (encoding.h); errors of earlier shards come here too. kInvalidArgument names a
+  // column whose value has a wrong size or is not what its encoding says.
   absl::Status Write(absl::Span<const absl::string_view> values);
-  // Writes the last shard and the index. Nothing may follow.
+  // Waits for all shards and writes the index. Nothing may follow.
   absl::Status Finish();
 
  private:
-  MdsWriter(std::shared_ptr<ObjectStore> store, MdsShardInfo info);
+  MdsWriter(std::shared_ptr<ObjectStore> store, MdsShardInfo info, MdsWriterOptions options);
   absl::Status Flush();
+  absl::Status TakeStored(size_t most_pending);
 
   const std::shared_ptr<ObjectStore> store_;
   const MdsShardInfo info_;  // of every shard
   const std::string config_;
+  const size_t threads_;
+  const std::function<absl::Status(const MdsIndex&)> on_shard_;
   MdsIndex index_;
-  std::vector<uint32_t> sizes_;  // of the samples of the next shard
+  std::deque<std::future<absl::StatusOr<MdsShardInfo>>> pending_;  // shards behind those of the index
+  std::vector<uint32_t> sizes_;                                    // of the samples of the next shard
   std::string samples_;
   int64_t shard_size_ = 0;  // as MDSWriter counts it
 };

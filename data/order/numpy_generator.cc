@@ -63,6 +63,39 @@ NumpyGenerator::NumpyGenerator(uint64_t seed) {
   Next64();
 }
 
+void NumpyGenerator::Skip64(uint64_t count) {
+  unsigned __int128 factor = kMultiplier, sum = increment_, all_factor = 1, all_sum = 0;
+  for (; count > 0; count >>= 1) {
+    if ((count & 1) != 0) {
+      all_factor *= factor;
+      all_sum = all_sum * factor + sum;
+    }
+    sum *= factor + 1;
+    factor *= factor;
+  }
+  state_ = all_factor * state_ + all_sum;
+}
+
+// Four places of the sequence advance by turns, so that their multiplications overlap.
+void NumpyGenerator::DrawHalves(absl::Span<uint32_t> halves) {
+  std::array<unsigned __int128, 4> lanes;
+  unsigned __int128 factor = 1, sum = 0;  // of four steps
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    factor *= kMultiplier;
+    sum = sum * kMultiplier + increment_;
+    lanes[i] = (i == 0 ? state_ : lanes[i - 1]) * kMultiplier + increment_;
+  }
+  for (size_t i = 0; i < halves.size(); i += 2 * lanes.size()) {
+    state_ = lanes[3];
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+      const uint64_t drawn = Output(lanes[lane]);
+      halves[i + 2 * lane] = static_cast<uint32_t>(drawn);
+      halves[i + 2 * lane + 1] = static_cast<uint32_t>(drawn >> 32);
+      lanes[lane] = lanes[lane] * factor + sum;
+    }
+  }
+}
+
 uint64_t NumpyGenerator::Bounded(uint64_t most) {
   if (most == 0) return 0;
   if (most == 0xffffffffU) return Next32();

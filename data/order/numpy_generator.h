@@ -22,8 +22,7 @@ class NumpyGenerator {
 
   uint64_t Next64() {
     state_ = state_ * kMultiplier + increment_;
-    return std::rotr(static_cast<uint64_t>(state_ >> 64) ^ static_cast<uint64_t>(state_),
-                     static_cast<int>(state_ >> 122));
+    return Output(state_);
   }
   uint32_t Next32() {
     if (has_half_) {
@@ -35,6 +34,12 @@ class NumpyGenerator {
     half_ = static_cast<uint32_t>(next >> 32);
     return static_cast<uint32_t>(next);
   }
+  // Whether a 64-bit draw's upper half waits for Next32.
+  bool has_half() const { return has_half_; }
+  // Passes over so many draws of Next64, in a time that hardly depends on their number.
+  void Skip64(uint64_t count);
+  // Does what a Next32 for each would: a multiple of 8 of them, while has_half() is false. Half a nanosecond each.
+  void DrawHalves(absl::Span<uint32_t> halves);
   // uniform(low, high) with a range already subtracted: low + range * [0, 1).
   double Uniform(double low, double range) { return low + range * (static_cast<double>(Next64() >> 11) * 0x1.0p-53); }
   // integers(low, high): uniform in [low, high), low < high; Lemire's method.
@@ -55,6 +60,9 @@ class NumpyGenerator {
   static constexpr unsigned __int128 kMultiplier =
       (static_cast<unsigned __int128>(2549297995355413924ULL) << 64) | 4865540595714422341ULL;
 
+  static uint64_t Output(unsigned __int128 state) {
+    return std::rotr(static_cast<uint64_t>(state >> 64) ^ static_cast<uint64_t>(state), static_cast<int>(state >> 122));
+  }
   // Uniform in [0, most], as numpy's random_interval.
   uint64_t UpTo(uint64_t most) {
     const uint64_t mask = ~uint64_t{0} >> std::countl_zero(most | 1);

@@ -73,7 +73,12 @@ absl::StatusOr<Order> Order::Create(OrderConfig config) {
 
 int64_t Order::epoch_size() const { return std::accumulate(shares_.choose.begin(), shares_.choose.end(), int64_t{0}); }
 
-absl::StatusOr<std::vector<uint32_t>> Order::Epoch(int64_t epoch) const {
+absl::StatusOr<std::shared_ptr<EpochOrder>> Order::Open(int64_t epoch) const {
+  if (config_.batching == BatchingMethod::kRandom && !config_.compat) {
+    DrawnSamples drawn = Drawn(epoch, 0, config_.streams.size());
+    ASSIGN_OR_RETURN(auto shuffle, EpochShuffle::Create(ShuffleKeyOf(epoch, 0), drawn.units));
+    return MakeGeneratedEpoch(std::move(shuffle), std::move(drawn), epoch_size(), config_.canonical_nodes);
+  }
   const auto make = [&] {
     switch (config_.batching) {
       case BatchingMethod::kStratified:
@@ -83,7 +88,7 @@ absl::StatusOr<std::vector<uint32_t>> Order::Epoch(int64_t epoch) const {
       case BatchingMethod::kDevicePerStream:
         return DevicePerStream(epoch);
       default:
-        return Random(epoch);
+        return RandomWithRepeats(epoch);
     }
   };
   ASSIGN_OR_RETURN(Ids sequence, make());
@@ -93,25 +98,39 @@ absl::StatusOr<std::vector<uint32_t>> Order::Epoch(int64_t epoch) const {
   while (sequence.size() >= batch && sequence.size() % batch == 0 &&
          std::all_of(sequence.end() - static_cast<ptrdiff_t>(batch), sequence.end(), absent))
     sequence.resize(sequence.size() - batch);
-  return sequence;
+  return MakeStoredEpoch(std::move(sequence));
+}
+
+absl::StatusOr<std::vector<uint32_t>> Order::Epoch(int64_t epoch) const {
+  ASSIGN_OR_RETURN(const std::shared_ptr<EpochOrder> order, Open(epoch));
+  Ids ids(static_cast<size_t>(order->size()));
+  order->Read(0, absl::MakeSpan(ids));
+  return ids;
 }
 
 PartitionKey Order::Key() const {
   return {config_.partition, config_.canonical_nodes, config_.global_batch_size, config_.world};
 }
 
-// Returns the samples of streams [first, last) in the shuffled order, before they are interleaved.
-absl::StatusOr<Order::Ids> Order::Shuffled(int64_t epoch, size_t first, size_t last) const {
+DrawnSamples Order::Drawn(int64_t epoch, size_t first, size_t last) const {
   const bool shuffle = config_.shuffle != ShuffleAlgorithm::kNone;
-  const DrawnSamples drawn =
-      DrawSamples(config_.streams, shares_, first, last,
-                  {config_.sampling, config_.sampling_granularity, config_.seed, epoch, shuffle});
+  return DrawSamples(config_.streams, shares_, first, last,
+                     {config_.sampling, config_.sampling_granularity, config_.seed, epoch, shuffle});
+}
+
+ShuffleKey Order::ShuffleKeyOf(int64_t epoch, size_t first) const {
   int64_t block = *config_.block_size;
   if (config_.batching != BatchingMethod::kRandom)
     block = static_cast<int64_t>(static_cast<double>(block) * shares_.proportion[first]);
-  auto ids = ShuffledIds({config_.shuffle, config_.canonical_nodes, config_.seed, epoch, block}, drawn.units);
+  return {config_.shuffle, config_.canonical_nodes, config_.seed, epoch, block};
+}
+
+// Returns the samples of streams [first, last) in the shuffled order, before they are interleaved.
+absl::StatusOr<Order::Ids> Order::Shuffled(int64_t epoch, size_t first, size_t last) const {
+  const DrawnSamples drawn = Drawn(epoch, first, last);
+  auto ids = ShuffledIds(ShuffleKeyOf(epoch, first), drawn.units);
   if (!ids.ok()) return ids;
-  for (uint32_t& id : *ids) id = drawn.ids[id];
+  for (uint32_t& id : *ids) id = drawn[id];
   return ids;
 }
 
@@ -128,7 +147,7 @@ absl::StatusOr<Order::Ids> Order::Sequence(Ids shuffled, const PartitionKey& key
   return sequence;
 }
 
-absl::StatusOr<Order::Ids> Order::Random(int64_t epoch) const {
+absl::StatusOr<Order::Ids> Order::RandomWithRepeats(int64_t epoch) const {
   ASSIGN_OR_RETURN(Ids shuffled, Shuffled(epoch, 0, config_.streams.size()));
   return Sequence(std::move(shuffled), Key());
 }

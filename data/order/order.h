@@ -20,10 +20,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "data/order/epoch_order.h"
 #include "data/order/partition.h"
 #include "data/order/sampling.h"
 #include "data/order/shuffle.h"
@@ -54,10 +56,14 @@ class Order {
   // kInvalidArgument names the field, its value and what is allowed.
   static absl::StatusOr<Order> Create(OrderConfig config);
 
-  // Returns the sample id at each place of the epoch's sequence. Ids count samples through all shards of all streams.
-  // With `compat`, kNoSample at a place means that the rank gets one sample fewer. 4 bytes a sample, and at most as
-  // much again while it runs; py1e takes about 20 ns a sample. kInvalidArgument when a stream of a batching method has
-  // too few samples (only with `compat`) or a block is too small.
+  // Returns the epoch's sequence of sample ids, which count samples through all shards of all streams. With `compat`,
+  // kNoSample at a place means that the rank gets one sample fewer. Random batching without `compat` is computed where
+  // it is read: opening takes about 2 ns a sample, and memory does not grow with the epoch (but 4 bytes a sample for
+  // `naive`, and for streams with weights); otherwise 4 bytes a sample, and at most as much again while it opens.
+  // kInvalidArgument when a stream of a batching method has too few samples (only with `compat`) or a block is too
+  // small.
+  absl::StatusOr<std::shared_ptr<EpochOrder>> Open(int64_t epoch) const;
+  // Returns the whole sequence; py1e takes about 20 ns a sample.
   absl::StatusOr<std::vector<uint32_t>> Epoch(int64_t epoch) const;
 
   const OrderConfig& config() const { return config_; }
@@ -70,10 +76,12 @@ class Order {
 
   PartitionKey Key() const;
   int64_t BatchesSeed(int64_t epoch) const;
+  DrawnSamples Drawn(int64_t epoch, size_t first, size_t last) const;
+  ShuffleKey ShuffleKeyOf(int64_t epoch, size_t first) const;
   absl::StatusOr<Ids> Shuffled(int64_t epoch, size_t first, size_t last) const;
   absl::StatusOr<Ids> Sequence(Ids shuffled, const PartitionKey& key) const;
   absl::StatusOr<std::vector<int64_t>> Portions() const;
-  absl::StatusOr<Ids> Random(int64_t epoch) const;
+  absl::StatusOr<Ids> RandomWithRepeats(int64_t epoch) const;
   absl::StatusOr<Ids> Stratified(int64_t epoch) const;
   absl::StatusOr<Ids> PerStream(int64_t epoch) const;
   absl::StatusOr<Ids> DevicePerStream(int64_t epoch) const;

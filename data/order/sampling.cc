@@ -98,6 +98,23 @@ std::vector<int64_t> DrawShards(absl::Span<const int64_t> shards, int64_t choose
   return drawn;
 }
 
+// If the epoch has each sample of these streams once, sets what is drawn, which then needs no random numbers.
+bool DrawAllOnce(absl::Span<const OrderStream> streams, const StreamShares& shares, size_t first, size_t last,
+                 DrawnSamples& drawn) {
+  int64_t begin = 0;
+  for (size_t i = 0; i < first; ++i) begin += SumOf(streams[i].shard_samples);
+  for (size_t i = first; i < last; ++i) {
+    if (shares.choose[i] != SumOf(streams[i].shard_samples)) return false;
+  }
+  drawn.first = static_cast<uint32_t>(begin);
+  for (size_t i = first; i < last; ++i) {
+    for (const int64_t size : streams[i].shard_samples) {
+      if (size > 0) drawn.units.push_back(size);
+    }
+  }
+  return true;
+}
+
 // Appends what is drawn of a shard whose samples begin at `begin`.
 void DrawOfShard(int64_t begin, int64_t size, int64_t choose, NumpyGenerator& random, DrawnSamples& drawn) {
   if (size == 0) return;
@@ -154,6 +171,7 @@ DrawnSamples DrawSamples(absl::Span<const OrderStream> streams, const StreamShar
                          const SamplingKey& key) {
   NumpyGenerator random(key.seed + (key.method == SamplingMethod::kBalanced ? static_cast<uint64_t>(key.epoch) : 0));
   DrawnSamples drawn;
+  if (DrawAllOnce(streams, shares, first, last, drawn)) return drawn;
   drawn.ids.reserve(static_cast<size_t>(SumOf(absl::MakeSpan(shares.choose).subspan(first, last - first))));
   int64_t begin = 0;
   for (size_t i = 0; i < last; ++i) {

@@ -49,7 +49,10 @@ absl::StatusOr<StreamShares> WeighStreams(absl::Span<const OrderStream> streams,
 // What an epoch draws of some streams.
 struct DrawnSamples {
   std::vector<int64_t> units;  // sizes of the parts that shuffles keep together
-  std::vector<uint32_t> ids;   // the samples, units one after the other
+  std::vector<uint32_t> ids;   // the samples, units one after the other; empty when all are drawn once
+  uint32_t first = 0;          // of all samples, when they are
+
+  uint32_t operator[](uint32_t place) const { return ids.empty() ? first + place : ids[place]; }
 };
 // Draws streams [first, last). Samples are numbered through all shards of all streams; fewer than 2^32 - 1 in all.
 DrawnSamples DrawSamples(absl::Span<const OrderStream> streams, const StreamShares& shares, size_t first, size_t last,

@@ -11,8 +11,11 @@ constexpr size_t kWidth = size_t{1} << Spreader::kBits;  // places in a bucket
 
 }  // namespace
 
-Spreader::Spreader(absl::Span<uint32_t> ids, int64_t reach)
-    : ids_(ids), reach_(static_cast<size_t>(std::min<int64_t>(reach, static_cast<int64_t>(ids.size())))) {
+Spreader::Spreader(int64_t size, int64_t reach, int64_t first)
+    : size_(static_cast<size_t>(size)),
+      reach_(static_cast<size_t>(std::min(reach, size))),
+      next_bucket_(static_cast<size_t>(std::max<int64_t>(0, first - reach)) / kWidth),
+      written_(static_cast<size_t>(first)) {
   // From the oldest bucket that is still open to the farthest that a sample may reach.
   const size_t open = 2 * (reach_ / kWidth + 1) + 4;
   buckets_.resize(std::bit_ceil(open));
@@ -20,17 +23,18 @@ Spreader::Spreader(absl::Span<uint32_t> ids, int64_t reach)
   starts_.resize(kWidth + 1);
 }
 
-void Spreader::Advance(size_t index) {
-  const size_t safe = index > reach_ ? index - reach_ : 0;  // later samples get places from here on
-  while ((next_bucket_ + 1) * kWidth <= safe) WriteBucket();
+void Spreader::Advance(int64_t index, std::vector<uint32_t>& ids) {
+  const auto next = static_cast<size_t>(index);
+  const size_t safe = next > reach_ ? next - reach_ : 0;  // later samples get places from here on
+  while ((next_bucket_ + 1) * kWidth <= safe) WriteBucket(ids);
 }
 
-void Spreader::Finish() {
-  while (written_ < ids_.size()) WriteBucket();
+void Spreader::Finish(std::vector<uint32_t>& ids) {
+  while (written_ < size_) WriteBucket(ids);
 }
 
 // Sorts by counting samples a unit of place, of which there is about one, and then by insertion.
-void Spreader::WriteBucket() {
+void Spreader::WriteBucket(std::vector<uint32_t>& ids) {
   std::vector<Placed>& bucket = buckets_[next_bucket_ & mask_];
   const auto unit = [](const Placed& placed) { return static_cast<uint64_t>(placed.place) & (kWidth - 1); };
   std::fill(starts_.begin(), starts_.end(), 0);
@@ -44,7 +48,8 @@ void Spreader::WriteBucket() {
     for (; to > 0 && placed.place < sorted_[to - 1].place; --to) sorted_[to] = sorted_[to - 1];
     sorted_[to] = placed;
   }
-  for (size_t i = 0; i < bucket.size(); ++i) ids_[written_++] = sorted_[i].id;
+  for (size_t i = 0; i < bucket.size(); ++i) ids.push_back(sorted_[i].id);
+  written_ += bucket.size();
   bucket.clear();
   ++next_bucket_;
 }

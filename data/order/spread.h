@@ -2,30 +2,30 @@
 //
 // Samples move by half a block at most, so that places never reach far from where the sample was. The order is found in
 // one pass with memory for a few blocks: a sample goes into the bucket of its place, and a bucket behind which no later
-// sample can fall is sorted and written out, into the part of the array that has been read already.
+// sample can fall is sorted and written out. A pass may begin anywhere: after `first` + 2 * reach samples, what is
+// written is what a pass from the beginning would write.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "absl/types/span.h"
-
 namespace composer {
 
 class Spreader {
  public:
-  // `ids` is one canonical node's part; `reach` bounds how far a sample moves. Rearranges `ids`, which must outlive it.
-  Spreader(absl::Span<uint32_t> ids, int64_t reach);
-  // Gives the sample at `index` its place, 0 <= place < ids.size(), |place - index| <= reach. Indices come in order.
-  void Place(size_t index, double place) {
+  // One canonical node's part has `size` samples; `reach` bounds how far one moves; those before `first` are left out.
+  Spreader(int64_t size, int64_t reach, int64_t first = 0);
+  // Gives the sample that stood at `index` its place, 0 <= place < size, |place - index| <= reach. Indices come in
+  // order, from `first` on.
+  void Place(double place, uint32_t id) {
     std::vector<Placed>& bucket = buckets_[(static_cast<uint64_t>(place) >> kBits) & mask_];
-    bucket.push_back({place, ids_[index]});
+    bucket.push_back({place, id});
   }
-  // Writes out what samples from `index` on cannot reach any more. Call it after every 2^kBits calls of Place or fewer.
-  void Advance(size_t index);
-  // Writes out the rest.
-  void Finish();
+  // Appends what samples from `index` on cannot reach any more. Call it after every 2^kBits calls of Place or fewer.
+  void Advance(int64_t index, std::vector<uint32_t>& ids);
+  // Appends the rest.
+  void Finish(std::vector<uint32_t>& ids);
 
   static constexpr int kBits = 12;
 
@@ -34,14 +34,13 @@ class Spreader {
     double place;
     uint32_t id;
   };
-  void WriteBucket();
+  void WriteBucket(std::vector<uint32_t>& ids);
 
-  const absl::Span<uint32_t> ids_;
-  const size_t reach_;
+  const size_t size_, reach_;
   size_t mask_ = 0;
   std::vector<std::vector<Placed>> buckets_;  // a ring
   size_t next_bucket_ = 0;                    // the first that is not written out
-  size_t written_ = 0;
+  size_t written_ = 0;                        // and the samples before it
   std::vector<uint32_t> starts_;
   std::vector<Placed> sorted_;
 };

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/tools/data_tool.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/clock.h"
+#include "base/file.h"
 #include "base/nearest_name.h"
 #include "base/option_help.h"
 #include "base/options.h"
@@ -17,7 +21,9 @@
 #include "base/status_macros.h"
 #include "data/mds/fetch.h"
 #include "data/mds/inspect.h"
-#include "data/tools/json_to_mds.h"
+#include "data/tools/data_bench.h"
+#include "data/tools/data_stats.h"
+#include "data/tools/write_mds.h"
 
 namespace composer {
 namespace {
@@ -41,44 +47,164 @@ absl::Status ReadColumns(absl::string_view text, MdsWriterOptions& options) {
   return absl::OkStatus();
 }
 
+// A line that is written over, at most every half second, for who sits before a terminal.
+class ProgressText {
+ public:
+  explicit ProgressText(std::ostream& err) : err_(isatty(STDERR_FILENO) != 0 ? &err : nullptr) {}
+  ~ProgressText() {
+    if (shown_) *err_ << "\n";
+  }
+  void Show(const WriteProgress& progress) {
+    const absl::Time now = RealClock::Get().Now();
+    if (err_ == nullptr || (now - last_ < absl::Milliseconds(500) && progress.samples < progress.of_samples)) return;
+    last_ = now;
+    shown_ = true;
+    *err_ << absl::StrFormat("\r%3d %%  %d of %d samples, %.0f MB/s ", 100 * progress.samples / progress.of_samples,
+                             progress.samples, progress.of_samples,
+                             static_cast<double>(progress.bytes) / 1e6 / absl::ToDoubleSeconds(now - begin_))
+          << std::flush;
+  }
+
+ private:
+  std::ostream* const err_;
+  const absl::Time begin_ = RealClock::Get().Now();
+  absl::Time last_ = absl::InfinitePast();
+  bool shown_ = false;
+};
+
+int CoresHere() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
+Option ThreadsOption(int& threads, const char* help) {
+  return {.name = "threads",
+          .metavar = "N",
+          .help = help,
+          .fallback = absl::StrCat(threads),
+          .set = IntoInt(&threads, 1, 1024)};
+}
+
+// How records are read, for write and stats.
+std::vector<Option> RecordFlags(RecordOptions& records) {
+  return {{.name = "format",
+           .metavar = "NAME",
+           .help = "jsonl, csv, tsv, text or tokens; without it the file's name tells",
+           .set = IntoString(&records.format)},
+          {.name = "row",
+           .metavar = "N",
+           .help = "tokens of a sample",
+           .set = [&records](absl::string_view text) -> absl::Status {
+             if (absl::SimpleAtoi(text, &records.row) && records.row >= 1) return absl::OkStatus();
+             return absl::InvalidArgumentError("must be a number of tokens");
+           }},
+          {.name = "dtype",
+           .metavar = "TYPE",
+           .help = "of raw files of tokens: uint8, uint16, int32, uint32 or int64",
+           .fallback = "uint16",
+           .set = [&records](absl::string_view text) -> absl::Status {
+             const std::pair<absl::string_view, TokenType> types[] = {{"uint8", TokenType::kUint8},
+                                                                      {"uint16", TokenType::kUint16},
+                                                                      {"int32", TokenType::kInt32},
+                                                                      {"uint32", TokenType::kUint32},
+                                                                      {"int64", TokenType::kInt64}};
+             for (const auto& [name, type] : types) {
+               if (name != text) continue;
+               records.type = type;
+               return absl::OkStatus();
+             }
+             return absl::InvalidArgumentError("must be uint8, uint16, int32, uint32 or int64");
+           }}};
+}
+
 absl::StatusOr<int> Write(const std::vector<std::string>& args, const Context& context) {
-  MdsWriterOptions options;
+  RecordOptions read;
+  WriteMdsOptions write{.threads = CoresHere()};
+  MdsWriterOptions& options = write.writer;
   std::string size_limit = "67108864";
-  const std::vector<Option> table = {{.name = "columns",
-                                      .metavar = "NAME:ENCODING,…",
-                                      .help = "columns and their encodings; without it those of the first line",
-                                      .set = [&](absl::string_view text) { return ReadColumns(text, options); }},
-                                     {.name = "compression",
-                                      .metavar = "NAME[:LEVEL]",
-                                      .help = "zstd, gz, bz2, snappy or br",
-                                      .set = IntoString(&options.compression)},
-                                     {.name = "hashes",
-                                      .metavar = "NAME,…",
-                                      .help = "hashes that the index keeps of each shard: sha1, xxh64, …",
-                                      .set =
-                                          [&](absl::string_view text) {
-                                            options.hashes = absl::StrSplit(text, ',', absl::SkipEmpty());
-                                            std::sort(options.hashes.begin(), options.hashes.end());
-                                            return absl::OkStatus();
-                                          }},
-                                     {.name = "size-limit",
-                                      .metavar = "BYTES",
-                                      .help = "of a shard",
-                                      .fallback = size_limit,
-                                      .set = [&](absl::string_view text) -> absl::Status {
-                                        int64_t bytes = 0;
-                                        if (!absl::SimpleAtoi(text, &bytes) || bytes < 1)
-                                          return absl::InvalidArgumentError("must be a number of bytes");
-                                        options.size_limit = bytes;
-                                        return absl::OkStatus();
-                                      }}};
+  std::vector<Option> table = {{.name = "columns",
+                                .metavar = "NAME:ENCODING,…",
+                                .help = "columns and their encodings; without it those of the first line",
+                                .set = [&](absl::string_view text) { return ReadColumns(text, options); }},
+                               {.name = "compression",
+                                .metavar = "NAME[:LEVEL]",
+                                .help = "zstd, gz, bz2, snappy or br",
+                                .set = IntoString(&options.compression)},
+                               {.name = "hashes",
+                                .metavar = "NAME,…",
+                                .help = "hashes that the index keeps of each shard: sha1, xxh64, …",
+                                .set =
+                                    [&](absl::string_view text) {
+                                      options.hashes = absl::StrSplit(text, ',', absl::SkipEmpty());
+                                      std::sort(options.hashes.begin(), options.hashes.end());
+                                      return absl::OkStatus();
+                                    }},
+                               {.name = "size-limit",
+                                .metavar = "BYTES",
+                                .help = "of a shard",
+                                .fallback = size_limit,
+                                .set = [&](absl::string_view text) -> absl::Status {
+                                  int64_t bytes = 0;
+                                  if (!absl::SimpleAtoi(text, &bytes) || bytes < 1)
+                                    return absl::InvalidArgumentError("must be a number of bytes");
+                                  options.size_limit = bytes;
+                                  return absl::OkStatus();
+                                }}};
+  table.push_back(ThreadsOption(write.threads, "that encode, compress and store"));
+  table.push_back(
+      {.name = "restart", .help = "begin anew, whatever an unfinished write left", .set = IntoBool(&write.restart)});
+  for (Option& option : RecordFlags(read)) table.push_back(std::move(option));
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(table, args, 2));
-  std::ifstream lines(paths[0]);
-  if (!lines.is_open()) return absl::NotFoundError(absl::StrCat(paths[0], ": cannot be opened"));
+  read.paths = {paths[0]};
+  ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> records, OpenRecords(read));
   ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(context.open, paths[1]));
-  const absl::StatusOr<int64_t> samples = WriteJsonLines(lines, store, options);
+  ProgressText progress(context.err);
+  write.progress = [&](const WriteProgress& now) { progress.Show(now); };
+  const absl::StatusOr<int64_t> samples = WriteMds(*records, store, std::move(write));
   if (!samples.ok()) return Annotate(samples.status(), paths[0]);
   context.out << paths[1] << ": " << *samples << " samples\n";
+  return kDone;
+}
+
+// Of a data set if PLACE has an index.json, else of files.
+absl::StatusOr<int> Stats(const std::vector<std::string>& args, const Context& context) {
+  RecordOptions read;
+  int threads = CoresHere();
+  std::vector<Option> table = RecordFlags(read);
+  table.push_back(ThreadsOption(threads, "that read"));
+  ASSIGN_OR_RETURN(read.paths, ParseToolArguments(table, args, 1));
+  if (IsRemotePlace(read.paths[0]) || PathExists(JoinPath(read.paths[0], "index.json"))) {
+    ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(context.open, read.paths[0]));
+    ASSIGN_OR_RETURN(const MdsIndex index, FetchMdsIndex(*store, ""));
+    ASSIGN_OR_RETURN(const DataStats stats, StatsOfMds(*store, index, threads));
+    context.out << stats.Text();
+    return kDone;
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> records, OpenRecords(read));
+  ASSIGN_OR_RETURN(const DataStats stats, StatsOfRecords(*records, threads));
+  context.out << stats.Text();
+  return kDone;
+}
+
+absl::StatusOr<int> Bench(const std::vector<std::string>& args, const Context& context) {
+  DataBenchOptions options;
+  const auto count = [](int64_t* to) {
+    return [to](absl::string_view text) -> absl::Status {
+      if (absl::SimpleAtoi(text, to) && *to >= 1) return absl::OkStatus();
+      return absl::InvalidArgumentError("must be a number of at least 1");
+    };
+  };
+  const std::vector<Option> table = {{.name = "samples",
+                                      .metavar = "N",
+                                      .help = "that are read at most, twice",
+                                      .fallback = absl::StrCat(options.samples),
+                                      .set = count(&options.samples)},
+                                     {.name = "canonical-nodes",
+                                      .metavar = "N",
+                                      .help = "of the order, py1e",
+                                      .fallback = "1",
+                                      .set = count(&options.order.canonical_nodes)}};
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(table, args, 1));
+  if (IsRemotePlace(paths[0])) return absl::InvalidArgumentError("bench reads a folder, not a bucket");
+  ASSIGN_OR_RETURN(const std::string text, BenchMds(paths[0], options));
+  context.out << text;
   return kDone;
 }
 
@@ -91,13 +217,9 @@ absl::StatusOr<int> Inspect(const std::vector<std::string>& args, const Context&
 }
 
 absl::StatusOr<int> Verify(const std::vector<std::string>& args, const Context& context) {
-  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments({{.name = "threads",
-                                                                              .metavar = "N",
-                                                                              .help = "that read",
-                                                                              .fallback = absl::StrCat(threads),
-                                                                              .set = IntoInt(&threads, 1, 1024)}},
-                                                                            args, 1));
+  int threads = CoresHere();
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                   ParseToolArguments({ThreadsOption(threads, "that read")}, args, 1));
   ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(context.open, paths[0]));
   ASSIGN_OR_RETURN(const MdsIndex index, FetchMdsIndex(*store, ""));
   const MdsVerification found = VerifyMds(*store, "", index, threads);
@@ -122,12 +244,17 @@ struct Command {
   absl::StatusOr<int> (*run)(const std::vector<std::string>&, const Context&);
 };
 constexpr Command kCommands[] = {
-    {"write", "SOURCE.jsonl FOLDER [flags]", "Writes JSON lines as shards in mosaicml-streaming's MDS format.", Write},
+    {"write", "FILES FOLDER [flags]",
+     "Writes JSON lines, CSV, text or tokens as shards in mosaicml-streaming's MDS format; the same command goes on "
+     "after a kill.",
+     Write},
     {"inspect", "FOLDER", "Prints shards, samples, bytes, compression and columns.", Inspect},
     {"verify", "FOLDER [--threads N]", "Reads every byte: sizes, hashes, structure, samples.", Verify},
+    {"stats", "FILES|FOLDER [flags]", "Prints lengths of values and the number of duplicates.", Stats},
+    {"bench", "FOLDER [flags]", "Reads shards in the order of training and prints how fast.", Bench},
     {"merge", "FOLDER", "Writes one index.json for the data sets in the folders below.", Merge},
 };
-constexpr char kPlaces[] = "FOLDER is a path or a URL (s3://, gs://, oci://).\n";
+constexpr char kPlaces[] = "FILES is a file, a folder or a glob. FOLDER is a path or a URL (s3://, gs://, oci://).\n";
 
 std::string Usage() {
   std::string text;

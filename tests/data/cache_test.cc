@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "base/file.h"
 #include "data/cache/shard_cache.h"
 #include "data/mds/cached_shards.h"
@@ -174,6 +175,48 @@ TEST_F(ShardCacheTest, AnotherProcessThatNeverEndsIsNamed) {
   const absl::Status status = OpenCache()->Get(source_.Item("a")).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("has held"));
+}
+
+TEST_F(ShardCacheTest, AStoreThatHangsIsNamed) {
+  absl::Notification end;
+  auto ended = std::make_shared<absl::Notification>();
+  CachedItem item = source_.Item("a");
+  item.place = "s3://bucket/data/shard.00000.mds";
+  item.fetch = [&end, ended]() -> absl::StatusOr<std::string> {
+    end.WaitForNotification();
+    ended->Notify();
+    return "";
+  };
+  const auto cache =
+      ShardCache::Open({.folder = folder_.path(), .fetch_timeout = absl::Milliseconds(20)}, clock_).value();
+  const absl::Status status = cache->Get(item).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+  EXPECT_EQ(status.message(), "s3://bucket/data/shard.00000.mds has not answered for 20ms");
+  end.Notify();
+  ended->WaitForNotification();
+  EXPECT_TRUE(cache->Get(source_.Item("a")).ok()) << "its lock was freed";
+}
+
+TEST(ShardsAhead, FetchesEachShardOnceAndForgetsWhatTheCacheCannotHold) {
+  absl::Mutex mutex;
+  std::vector<size_t> fetched;
+  absl::Notification first, go;
+  ShardsAhead ahead(
+      [&](size_t shard) {
+        if (!first.HasBeenNotified()) first.Notify();
+        go.WaitForNotification();
+        const absl::MutexLock lock(&mutex);
+        fetched.push_back(shard);
+      },
+      3);
+  ahead.Want(0);
+  first.WaitForNotification();
+  for (const size_t shard : {0, 1, 0, 2, 1, 3, 4, 5}) ahead.Want(shard);  // three wait; 4 and 5 are forgotten
+  go.Notify();
+  const auto all = [&] { return fetched.size() == 4; };
+  const absl::MutexLock lock(&mutex);
+  mutex.Await(absl::Condition(&all));
+  EXPECT_THAT(fetched, ElementsAre(0, 1, 2, 3));
 }
 
 TEST_F(ShardCacheTest, RefusesBadOptionsAndNames) {

@@ -3,13 +3,22 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <sstream>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "data/mds/inspect.h"
 #include "data/mds/reader.h"
-#include "data/tools/json_to_mds.h"
+#include "data/tools/json_values.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -79,10 +88,11 @@ TEST_F(DataToolTest, MistakesNameLineAndKey) {
     EXPECT_EQ(Run({"write", Source(lines), folder_.Path("bad"), "--columns", columns}), 64);
     return err_.str();
   };
-  EXPECT_THAT(error("{\"x\": 1}\n{\"y\": 1}\n", "x:int"), HasSubstr("line 2, key `x`: is missing"));
-  EXPECT_THAT(error("{\"x\": 300}\n", "x:uint8"), HasSubstr("line 1, key `x`: `300` does not fit the encoding uint8"));
+  EXPECT_THAT(error("{\"x\": 1}\n{\"y\": 1}\n", "x:int"), HasSubstr("in.jsonl, at byte 9, key `x`: is missing"));
+  EXPECT_THAT(error("{\"x\": 300}\n", "x:uint8"),
+              HasSubstr("at byte 0, key `x`: `300` does not fit the encoding uint8"));
   EXPECT_THAT(error("{\"x\": -1}\n", "x:uint64"), HasSubstr("does not fit"));
-  EXPECT_THAT(error("[]\n", "x:int"), HasSubstr("line 1: this is not a JSON object"));
+  EXPECT_THAT(error("[]\n", "x:int"), HasSubstr("at byte 0: this is not a JSON object"));
   EXPECT_THAT(error("", "x:int"), HasSubstr("there is no sample"));
   EXPECT_THAT(error("{}\n", "x"), HasSubstr("`x` has no encoding"));
   EXPECT_THAT(error("{}\n", "x:pkl"), HasSubstr("pkl"));
@@ -91,6 +101,115 @@ TEST_F(DataToolTest, MistakesNameLineAndKey) {
   EXPECT_EQ(Run({"verify", "--help"}), 0);
   EXPECT_THAT(out_.str(), HasSubstr("--threads"));
   EXPECT_EQ(Run({"inspect"}), 64);
+}
+
+TEST_F(DataToolTest, CsvTextAndTokensAreWritten) {
+  const auto value = [&](const std::string& set, int64_t sample, const std::string& column) {
+    const auto reader = MdsReader::Create(*ReadMdsIndex(set), LocalShards(set)).value();
+    MdsSample read;
+    EXPECT_TRUE(reader->Read(sample, read).ok());
+    for (size_t i = 0; i < reader->columns().size(); ++i) {
+      if (reader->columns()[i].name == column) return DescribeValue(reader->columns()[i].encoding, read.columns[i]);
+    }
+    return std::string("none");
+  };
+  ASSERT_TRUE(AtomicWriteFile(folder_.Path("a.csv"), "name,n,x\n\"b, \"\"c\"\"\",-3,[1.5]\nd,4,\"[2, 3]\"\n").ok());
+  ASSERT_EQ(
+      Run({"write", folder_.Path("a.csv"), folder_.Path("csv"), "--columns", "name:str,n:int16,x:ndarray:float32"}), 0)
+      << err_.str();
+  EXPECT_EQ(value(folder_.Path("csv"), 0, "name"), "\"b, \\\"c\\\"\"");
+  EXPECT_EQ(value(folder_.Path("csv"), 0, "n"), "-3");
+  EXPECT_EQ(value(folder_.Path("csv"), 1, "x"), "float32[2]");
+  EXPECT_EQ(Run({"write", folder_.Path("a.csv"), folder_.Path("bad"), "--columns", "name:int"}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("a.csv, at byte 9, key `name`: `b, \"c\"` does not fit the encoding int"));
+  EXPECT_EQ(Run({"write", folder_.Path("a.csv"), folder_.Path("bad"), "--columns", "no:str"}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("there is no such column; there are name, n, x"));
+
+  ASSERT_TRUE(AtomicWriteFile(folder_.Path("a.txt"), "one\n\ntwo\n").ok());
+  ASSERT_EQ(Run({"write", folder_.Path("a.txt"), folder_.Path("text")}), 0) << err_.str();
+  EXPECT_THAT(value(folder_.Path("text"), 1, "text"), HasSubstr("two"));
+
+  const std::vector<uint16_t> tokens = {1, 2, 3, 4, 5, 6, 7};
+  const std::string bytes(reinterpret_cast<const char*>(tokens.data()), 2 * tokens.size());
+  ASSERT_TRUE(AtomicWriteFile(folder_.Path("a.bin"), bytes).ok());
+  EXPECT_EQ(Run({"write", folder_.Path("a.bin"), folder_.Path("tokens")}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("--row: required"));
+  ASSERT_EQ(Run({"write", folder_.Path("a.bin"), folder_.Path("tokens"), "--row", "3"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr(": 2 samples"));
+  EXPECT_EQ(value(folder_.Path("tokens"), 1, "tokens"), "uint16[3]");
+  EXPECT_EQ(Run({"write", folder_.Path("a.bin"), folder_.Path("x"), "--format", "token"}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("did you mean `tokens`?"));
+}
+
+TEST_F(DataToolTest, StatsCountLengthsAndDuplicates) {
+  std::string lines;
+  for (int i = 0; i < 100; ++i)
+    absl::StrAppend(&lines, "{\"text\": \"", std::string(static_cast<size_t>(i + 1), 'a'), "\"}\n");
+  const std::string source = Source(lines + "{\"text\": \"aa\"}\n");
+  ASSERT_EQ(Run({"stats", source, "--threads", "3"}), 0) << err_.str();
+  EXPECT_EQ(out_.str(),
+            "samples:     101\nduplicates:  1\n"
+            "text (str): bytes 5052 in all; shortest 1, mean 50.0, median 51, 90 % 91, 99 % 99, longest 100\n");
+  const std::string of_files = out_.str();
+  ASSERT_EQ(Run({"write", source, folder_.Path("set"), "--size-limit", "1000", "--compression", "gz"}), 0)
+      << err_.str();
+  ASSERT_EQ(Run({"stats", folder_.Path("set")}), 0) << err_.str();
+  EXPECT_EQ(out_.str(), of_files);
+  ASSERT_EQ(Run({"bench", folder_.Path("set"), "--samples", "90"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("ns of CPU a sample"));
+}
+
+// All files of a data set.
+std::map<std::string, std::string> FilesOf(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  const std::vector<std::string> names = ListDir(folder).value();
+  for (const std::string& name : names) {
+    if (!absl::StartsWith(name, ".")) files[name] = ReadFile(JoinPath(folder, name)).value();
+  }
+  return files;
+}
+
+TEST_F(DataToolTest, AKilledWriteGoesOnToTheSameBytes) {
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i)
+    absl::StrAppend(&lines, "{\"n\": ", i, ", \"text\": \"", std::string(static_cast<size_t>(i % 97), 'a' + i % 26),
+                    "\"}\n");
+  const std::string source = Source(lines);
+  const std::vector<std::string> flags = {"--size-limit", "20000", "--compression", "gz:1", "--hashes", "xxh64"};
+  const auto write = [&](const std::string& set, int threads) {
+    std::vector<std::string> args = {"write", source, set, "--threads", absl::StrCat(threads)};
+    args.insert(args.end(), flags.begin(), flags.end());
+    return Run(args);
+  };
+  ASSERT_EQ(write(folder_.Path("whole"), 1), 0) << err_.str();
+  const std::string set = folder_.Path("killed");
+  std::mt19937 random(3);
+  int kills = 0;
+  for (bool done = false; !done;) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) _exit(write(set, 1 + kills % 3));
+    // Later and later, so that it ends, and so that the kill may hit anything.
+    RealClock::Get().SleepFor(absl::Milliseconds(1 + random() % 20 + kills * 2));
+    kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    done = WIFEXITED(status);
+    if (done) EXPECT_EQ(WEXITSTATUS(status), 0);
+    kills += done ? 0 : 1;
+  }
+  EXPECT_GE(kills, 3);
+  EXPECT_EQ(FilesOf(set), FilesOf(folder_.Path("whole"))) << "after " << kills << " kills";
+}
+
+TEST_F(DataToolTest, AnUnfinishedWriteOfOtherDataIsNotMixedWithThis) {
+  const std::string set = folder_.Path("set");
+  ASSERT_TRUE(MakeDirs(set).ok());
+  ASSERT_TRUE(AtomicWriteFile(set + "/composer-write.json", "{\"fingerprint\": \"x\", \"index\": \"\"}").ok());
+  EXPECT_EQ(Run({"write", Source("{\"x\": 1}\n"), set}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("of an unfinished write of other files or with other options"));
+  EXPECT_EQ(Run({"write", Source("{\"x\": 1}\n"), set, "--restart"}), 0) << err_.str();
+  EXPECT_FALSE(PathExists(set + "/composer-write.json"));
 }
 
 TEST(GuessEncoding, IsTheUsualOne) {

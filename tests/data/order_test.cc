@@ -9,6 +9,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "data/order/draw_skipper.h"
 #include "data/order/numpy_generator.h"
 #include "data/order/spread.h"
 #include "tests/data/order_json.h"
@@ -37,18 +38,18 @@ TEST(Spreader, EqualsASortByPlace) {
   std::mt19937_64 random(3);
   for (const size_t size : {1, 5, 5000, 60000}) {
     const int64_t reach = 9000;
-    std::vector<uint32_t> ids(size);
+    std::vector<uint32_t> ids;
     std::vector<std::pair<double, uint32_t>> expected;
-    for (size_t i = 0; i < size; ++i) ids[i] = static_cast<uint32_t>(i * 7);
-    Spreader spreader(absl::MakeSpan(ids), reach);
+    Spreader spreader(static_cast<int64_t>(size), reach);
     for (size_t i = 0; i < size; ++i) {
       const double shift = std::uniform_real_distribution<double>(-9000, 9000)(random);
       const double place = std::clamp(static_cast<double>(i) + shift, 0.0, static_cast<double>(size) - 0.5);
       expected.emplace_back(place, static_cast<uint32_t>(i * 7));
-      spreader.Place(i, place);
-      if (i % 4096 == 4095) spreader.Advance(i + 1);
+      spreader.Place(place, static_cast<uint32_t>(i * 7));
+      if (i % 4096 == 4095) spreader.Advance(static_cast<int64_t>(i) + 1, ids);
     }
-    spreader.Finish();
+    spreader.Finish(ids);
+    ASSERT_EQ(ids.size(), size);
     std::sort(expected.begin(), expected.end());  // of equal places, the earlier sample comes first
     for (size_t i = 0; i < size; ++i) ASSERT_EQ(ids[i], expected[i].second) << size << " at " << i;
   }
@@ -102,6 +103,26 @@ TEST(Order, WithoutCompatHasThePackagesFullBatches) {
   EXPECT_GT(batches, 50);
 }
 
+TEST(DrawSkipper, StandsWhereTheShufflesEnd) {
+  std::mt19937_64 draws(4);
+  for (int round = 0; round < 200; ++round) {
+    NumpyGenerator shuffled(static_cast<uint64_t>(round));
+    for (uint64_t i = draws() % 4; i > 0; --i) shuffled.Next32();
+    DrawSkipper skipper(shuffled);
+    for (uint64_t shuffles = draws() % 5; shuffles > 0; --shuffles) {
+      std::vector<uint32_t> values(draws() % (round % 10 == 0 ? 100'000 : 700));
+      shuffled.Shuffle(absl::MakeSpan(values));
+      skipper.Shuffle(static_cast<int64_t>(values.size()));
+      NumpyGenerator skipped = skipper.generator(), expected = shuffled;
+      for (int i = 0; i < 3; ++i) ASSERT_EQ(skipped.Next32(), expected.Next32());
+    }
+    NumpyGenerator far = shuffled;
+    for (int i = 0; i < round; ++i) shuffled.Next64();
+    far.Skip64(static_cast<uint64_t>(round));
+    ASSERT_EQ(far.Next64(), shuffled.Next64());
+  }
+}
+
 OrderConfig RandomConfig(std::mt19937_64& random) {
   const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
   OrderConfig config;
@@ -151,6 +172,34 @@ TEST(Order, ServesEachDrawnCopyOnce) {
     }
   }
   EXPECT_GT(made, 200);
+}
+
+// With blocks of up to 30,000 samples, so that a node's part is written in several pieces.
+TEST(Order, IsTheSameFromAnyPlaceOn) {
+  std::mt19937_64 random(13);
+  for (int round = 0; round < 60; ++round) {
+    OrderConfig config;
+    const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+    config.canonical_nodes = 1 + below(4);
+    config.shuffle = static_cast<ShuffleAlgorithm>(round % 6);
+    config.block_size = 1000 + below(29'000);
+    OrderStream& stream = config.streams.emplace_back();
+    for (int64_t shard = 3 + below(40); shard > 0; --shard) stream.shard_samples.push_back(below(9000));
+    if (round % 5 == 0) stream.repeat = 1.3;
+    const Order order = Order::Create(config).value();
+    const std::vector<uint32_t> whole = order.Epoch(round).value();
+    const auto size = static_cast<int64_t>(whole.size());
+    const auto opened = order.Open(round).value();
+    ASSERT_EQ(opened->size(), size);
+    for (int read = 0; read < 12; ++read) {
+      const int64_t begin = below(size), count = std::min(size - begin, 1 + below(3000));
+      std::vector<uint32_t> ids(static_cast<size_t>(count));
+      // Every other time in an epoch that is opened there, as after a restart.
+      const auto where = read % 2 == 0 ? opened : order.Open(round).value();
+      where->Read(begin, absl::MakeSpan(ids));
+      ASSERT_TRUE(std::equal(ids.begin(), ids.end(), whole.begin() + begin)) << round << " at " << begin;
+    }
+  }
 }
 
 TEST(Order, WithOneNodeAndRankThePackagesSequenceComesFirst) {

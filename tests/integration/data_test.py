@@ -115,6 +115,57 @@ class DataTest(harness.JobTest):
         losses = self.losses("chats")
         self.assertLess(losses[-1], losses[0])
 
+    def test_chats_in_length_buckets_and_first_fit_rows(self):
+        draw = random.Random(11)
+        with open(self.data / "chats.jsonl", "w") as file:
+            for i in range(40):
+                messages = [{"role": role, "content": "".join(draw.choices("ab ", k=draw.randint(1, 9)))}
+                            for role in ("user", "assistant") * draw.randint(1, 2)]
+                file.write(json.dumps({"messages": messages}) + "\n")
+        loader = {"name": "finetuning", "path": f"{self.data}/chats.jsonl", "max_seq_len": 32,
+                  "turn_begin": "{role}:", "turn_end": ";"}
+        settings = dict(determinism="elastic", virtual_shards=4)
+        for name, keys in (("buckets", {"length_buckets": {"window": 20, "size": 6}}),
+                           ("first-fit", {"pack": {"max_seq_len": 32, "method": "first_fit"}})):
+            with self.subTest(name):
+                job = dict(loader, **keys)
+                self.run_composer("-n", 1, self.gpt(name, job, **settings))
+                for ranks, until in ((2, 7), (3, 12), (1, 20)):
+                    self.run_composer("-n", ranks, self.gpt(f"{name}-moved", job, **settings),
+                                      f"max_duration={until}ba")
+                self.assertEqual(self.losses(f"{name}-moved"), self.losses(name), "bit for bit")
+        ids = sum(list(self.batches("buckets", 1).values())[:7], [])
+        self.assertEqual(sorted(ids), list(range(40)))
+
+    def test_a_mixture_changes_on_purpose_in_mid_epoch(self):
+        for name, count in (("a", 30), ("b", 50)):
+            (self.data / f"{name}.jsonl").write_text(
+                "".join(json.dumps({"text": f"{name} {i} and more of it"}) + "\n" for i in range(count)))
+        loader = {"name": "mix", "transforms": [{"tokenize": {}}, {"truncate": {"max_length": 12}}, "shift"],
+                  "mix": [{"weight": weight, "source": {"name": "jsonl", "path": f"{self.data}/{name}.jsonl"}}
+                          for name, weight in (("a", 3), ("b", 1))]}
+        changed = dict(loader, changes=[{"at": 42, "weights": [1, 1]}])
+        settings = dict(determinism="elastic", virtual_shards=4, max_duration="24ba")
+        self.run_composer("-n", 1, self.gpt("whole", changed, **settings))
+        self.run_composer("-n", 2, self.gpt("moved", loader, **settings), "max_duration=7ba")
+        permit = ["train_dataloader.changes"]
+        for ranks, until in ((3, 15), (1, 24)):
+            self.run_composer("-n", ranks, self.gpt("moved", changed, resume_changes=permit, **settings),
+                              f"max_duration={until}ba")
+        self.assertEqual(self.losses("moved"), self.losses("whole"), "bit for bit")
+        served = sum(self.batches("whole", 1).values(), [])
+        first, second = [i for i in served if i < 30], [i for i in served if i >= 30]
+        self.assertEqual(len(second), 10 + 49)  # of 42 samples a quarter, then of 98 half
+        for own, size in ((first, 30), (second, 50)):
+            for begin in range(0, len(own) - size + 1, size):
+                self.assertEqual(len(set(own[begin:begin + size])), size, "each sample once a pass")
+        mistakes = [(dict(loader, mix=[]), "required: a list of {weight, source}"),
+                    (dict(loader, changes=[{"at": 5, "weights": [1]}]), "needs a number for each source"),
+                    (dict(loader, mix=[{"weight": -1, "source": loader["mix"][0]["source"]}]), "weight")]
+        for number, (wrong, expected) in enumerate(mistakes):
+            with self.subTest(expected):
+                self.assertIn(expected, self.run_composer("-n", 1, self.gpt(f"wrong-{number}", wrong), code=64)[1])
+
     def test_mistakes_are_named_before_anything_is_trained(self):
         loader = self.documents()
         cases = [

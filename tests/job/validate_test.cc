@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "data/mds/writer.h"
+#include "storage/local_store.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -34,7 +36,7 @@ constexpr char kLength[] = "global_train_batch_size: 8\nmax_duration: 10ba\n";
 TEST_F(ValidateTest, SaysWhatItFound) {
   EXPECT_THAT(
       Validate(absl::StrCat("model: {name: mlp}\ntrain_dataloader: {name: gaussian_classification}\n", kLength)),
-      HasSubstr("4096 samples, 8970 parameters"));
+      HasSubstr("4096 samples, 512 batches an epoch, 8970 parameters"));
 }
 
 TEST_F(ValidateTest, DataAndModelMustFit) {
@@ -65,6 +67,27 @@ TEST_F(ValidateTest, ChecksSchedulesAgainstTheLengthOfTheRun) {
                        "gaussian_classification}\nglobal_train_batch_size: 8\nmax_duration: 2ep\n"
                        "schedulers: {name: cosine_annealing_with_warmup, t_warmup: 1ba, t_max: 5ba}\n"),
               HasSubstr("schedulers: "));
+}
+
+// 64 stored samples with three tokens each, of which an epoch draws 10.
+TEST_F(ValidateTest, CountsTheBatchesThatTheOrderOfShardsServes) {
+  MdsWriterOptions options;
+  options.columns = {{"tokens", "ndarray:int64:3"}};
+  const auto writer = MdsWriter::Create(std::make_shared<LocalStore>(dir_.Path("shards")), options).value();
+  const int64_t tokens[] = {1, 2, 3};
+  const absl::string_view row(reinterpret_cast<const char*>(tokens), sizeof tokens);
+  for (int i = 0; i < 64; ++i) ASSERT_TRUE(writer->Write({row}).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  const auto validate = [&](const char* weight, const char* length) {
+    return Validate(absl::StrCat(
+        "model: {name: gpt, n_layers: 1, d_model: 16}\ntrain_dataloader: {name: streaming, streams: [{local: ",
+        dir_.Path("shards"), ", ", weight,
+        "}], transforms: [{rename: {from: tokens, to: inputs}}, shift]}\nglobal_train_batch_size: 8\nmax_duration: ",
+        length, "\nschedulers: {name: cosine_annealing_with_warmup, t_warmup: 1ba, t_max: 5ba}\n"));
+  };
+  EXPECT_THAT(validate("choose: 10", "2ep"), HasSubstr("64 samples, 2 batches an epoch"));
+  EXPECT_THAT(validate("choose: 40", "1ep"), HasSubstr("64 samples, 5 batches an epoch"));
+  EXPECT_THAT(validate("repeat: 2", "1ep"), HasSubstr("schedulers: ")) << "t_max ends before the 16 batches";
 }
 
 TEST_F(ValidateTest, AModelThatIsTooLargeToTryIsOnlyBuilt) {

@@ -24,12 +24,18 @@ int64_t CountSamples(const Batch& batch) {
   return batch.inputs.size(0);
 }
 
-std::shared_ptr<const SampleOrder> OrderOf(int64_t size, const LoaderOptions& options) {
+std::shared_ptr<const SampleOrder> OrderOf(const Dataset& dataset, const LoaderOptions& options) {
   if (options.order != nullptr) return options.order;
+  if (std::shared_ptr<const SampleOrder> own = dataset.OwnOrder(OrderRequestOf(dataset, options))) return own;
+  const int64_t size = dataset.size();
   return options.shuffle ? MakeShuffledOrder(size, options.seed) : MakeSequentialOrder(size);
 }
 
 }  // namespace
+
+OrderRequest OrderRequestOf(const Dataset& dataset, const LoaderOptions& options) {
+  return {dataset.size(), options.seed, options.global_batch_size, options.world_size, options.shuffle};
+}
 
 DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, Options options)
     : dataset_(std::move(dataset)), options_(std::move(options)) {
@@ -37,7 +43,7 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> dataset, Options options)
   const std::string& label = options_.label;
   TORCH_CHECK_VALUE(dataset_->size() > 0, label, " loader: the dataset is empty");
   CheckBatchSize(options_);
-  options_.order = OrderOf(dataset_->size(), options_);
+  options_.order = OrderOf(*dataset_, options_);
   const int64_t size = end_ = options_.order->size();
   batches_per_epoch_ = BatchesPerEpoch(size, batch, options_.drop_last);
   TORCH_CHECK_VALUE(batches_per_epoch_ > 0, label, " loader: drop_last leaves no batch: the dataset has ", size,

@@ -30,10 +30,13 @@ struct LoaderOptions {
   int64_t subset_num_batches = -1;  // ends each epoch after this many batches; -1 means all
   // The parts of a batch of `count` samples that this rank reads, in this order. Null means RankShare.
   std::function<std::vector<SampleRange>(int64_t count)> share;
-  std::shared_ptr<const SampleOrder> order;  // null: by `shuffle`
+  std::shared_ptr<const SampleOrder> order;  // null: the dataset's own, or if it has none, by `shuffle`
   int64_t predownload = 0;                   // samples of the epoch ahead of a batch that Dataset::WillLoad hears of
   DataSpec spec;
 };
+
+// Returns what an order for this loader may depend on.
+OrderRequest OrderRequestOf(const Dataset& dataset, const LoaderOptions& options);
 
 class DataLoader final : public Loader {
  public:

@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "trainer/data/gzip_file.h"
+#include "data/text/gzip_file.h"
 
 namespace composer {
 namespace {

@@ -88,47 +88,61 @@ class StreamingOrder final : public SampleOrder {
   explicit StreamingOrder(Order order) : order_(std::move(order)) {}
   int64_t size() const override { return order_.epoch_size(); }
   void Read(int64_t epoch, int64_t begin, absl::Span<int64_t> ids) const override {
-    const std::shared_ptr<const std::vector<uint32_t>> sequence = Sequence(epoch);
-    for (int64_t& id : ids) id = (*sequence)[static_cast<size_t>(begin++)];
+    std::vector<uint32_t> read(ids.size());
+    Open(epoch)->Read(begin, absl::MakeSpan(read));
+    std::copy(read.begin(), read.end(), ids.begin());
   }
 
  private:
-  std::shared_ptr<const std::vector<uint32_t>> Sequence(int64_t epoch) const {
+  std::shared_ptr<EpochOrder> Open(int64_t epoch) const {
     const absl::MutexLock lock(&mutex_);
-    auto& sequence = epochs_[epoch];
-    if (sequence == nullptr) {
-      absl::StatusOr<std::vector<uint32_t>> made = order_.Epoch(epoch);
-      ThrowIfError(made.status());
-      sequence = std::make_shared<const std::vector<uint32_t>>(*std::move(made));
+    auto& order = epochs_[epoch];
+    if (order == nullptr) {
+      absl::StatusOr<std::shared_ptr<EpochOrder>> opened = order_.Open(epoch);
+      ThrowIfError(opened.status());
+      order = *std::move(opened);
     }
-    const auto result = sequence;
+    const std::shared_ptr<EpochOrder> result = order;
     std::erase_if(epochs_, [epoch](const auto& item) { return item.first + 1 < epoch || item.first > epoch + 1; });
     return result;
   }
 
   const Order order_;
   mutable absl::Mutex mutex_;
-  mutable std::map<int64_t, std::shared_ptr<const std::vector<uint32_t>>> epochs_ ABSL_GUARDED_BY(mutex_);
+  mutable std::map<int64_t, std::shared_ptr<EpochOrder>> epochs_ ABSL_GUARDED_BY(mutex_);
+};
+
+// An open stream.
+struct StreamReader {
+  std::unique_ptr<MdsReader> reader;
+  std::unique_ptr<ShardsAhead> ahead;  // null: all shards are here
 };
 
 class StreamingSource final : public SampleSource {
  public:
-  StreamingSource(std::vector<std::unique_ptr<MdsReader>> readers, OrderConfig order)
-      : readers_(std::move(readers)), order_(std::move(order)) {
-    for (const auto& reader : readers_) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + reader->size());
+  StreamingSource(std::vector<StreamReader> streams, OrderConfig order)
+      : streams_(std::move(streams)), order_(std::move(order)) {
+    for (const StreamReader& stream : streams_)
+      ends_.push_back((ends_.empty() ? 0 : ends_.back()) + stream.reader->size());
   }
 
   int64_t size() const override { return ends_.back(); }
 
   Sample Get(int64_t index) const override {
-    const auto end = std::upper_bound(ends_.begin(), ends_.end(), index);
-    const auto stream = static_cast<size_t>(end - ends_.begin());
-    MdsReader& reader = *readers_[stream];
+    const auto [stream, id] = PlaceOf(index);
+    MdsReader& reader = *stream.reader;
     MdsSample record;
-    ThrowIfError(reader.Read(index - (stream == 0 ? 0 : ends_[stream - 1]), record));
+    ThrowIfError(reader.Read(id, record));
     Sample sample;
     for (size_t i = 0; i < record.columns.size(); ++i) AddColumn(reader.columns()[i], record.columns[i], sample);
     return sample;
+  }
+
+  void WillLoad(absl::Span<const int64_t> indices) const override {
+    for (const int64_t index : indices) {
+      const auto [stream, id] = PlaceOf(index);
+      if (stream.ahead != nullptr) stream.ahead->Want(stream.reader->ShardOf(id));
+    }
   }
 
   std::shared_ptr<const SampleOrder> OwnOrder(const OrderRequest& request) const override {
@@ -143,7 +157,14 @@ class StreamingSource final : public SampleSource {
   }
 
  private:
-  const std::vector<std::unique_ptr<MdsReader>> readers_;
+  // Returns the stream of a sample and its number there.
+  std::pair<const StreamReader&, int64_t> PlaceOf(int64_t index) const {
+    const auto end = std::upper_bound(ends_.begin(), ends_.end(), index);
+    const auto stream = static_cast<size_t>(end - ends_.begin());
+    return {streams_[stream], index - (stream == 0 ? 0 : ends_[stream - 1])};
+  }
+
+  const std::vector<StreamReader> streams_;
   const OrderConfig order_;
   std::vector<int64_t> ends_;  // of each stream's ids
 };
@@ -158,37 +179,44 @@ size_t MostOpen(const MdsIndex& index, const StreamingOptions& options) {
   return static_cast<size_t>(std::clamp<int64_t>(*options.cache_limit / largest / readers / 2, 1, kUsual));
 }
 
-absl::StatusOr<std::unique_ptr<MdsReader>> OpenStream(const StreamingOptions::Stream& stream,
-                                                      const StreamingOptions& options, const StoreOpener& open_store) {
+absl::StatusOr<StreamReader> OpenStream(const StreamingOptions::Stream& stream, const StreamingOptions& options,
+                                        const StoreOpener& open_store) {
   const std::string local = stream.split.empty() ? stream.local : JoinPath(stream.local, stream.split);
+  StreamReader opened;
   if (stream.remote.empty()) {
     ASSIGN_OR_RETURN(MdsIndex index, ReadMdsIndex(local));
-    return MdsReader::Create(std::move(index), LocalShards(local, options.validate_hash));
+    ASSIGN_OR_RETURN(opened.reader, MdsReader::Create(std::move(index), LocalShards(local, options.validate_hash)));
+    return opened;
   }
   ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(open_store, stream.remote));
   ASSIGN_OR_RETURN(MdsIndex index, FetchMdsIndex(*store, stream.split));
-  ASSIGN_OR_RETURN(std::shared_ptr<ShardCache> cache,
-                   ShardCache::Open({.folder = local, .limit = options.cache_limit}));
+  ShardCacheOptions cache_options{.folder = local, .limit = options.cache_limit};
+  cache_options.retry.max_tries = 1 + options.download_retry;
+  cache_options.fetch_timeout = options.download_timeout;
+  ASSIGN_OR_RETURN(std::shared_ptr<ShardCache> cache, ShardCache::Open(std::move(cache_options)));
   const size_t most_open = MostOpen(index, options);
-  return MdsReader::Create(std::move(index), CachedShards(cache, store, stream.split, options.validate_hash),
-                           most_open);
+  const ShardSource shards = CachedShards(cache, store, stream.split, options.validate_hash);
+  opened.ahead = std::make_unique<ShardsAhead>(
+      [shards, infos = index.shards](size_t shard) { shards(infos[shard]).status().IgnoreError(); }, most_open);
+  ASSIGN_OR_RETURN(opened.reader, MdsReader::Create(std::move(index), shards, most_open));
+  return opened;
 }
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const SampleSource>> OpenStreaming(const StreamingOptions& options,
                                                                   const StoreOpener& open_store) {
-  std::vector<std::unique_ptr<MdsReader>> readers;
+  std::vector<StreamReader> streams;
   OrderConfig order = options.order;
   for (const StreamingOptions::Stream& stream : options.streams) {
-    absl::StatusOr<std::unique_ptr<MdsReader>> reader = OpenStream(stream, options, open_store);
-    if (!reader.ok()) return Annotate(reader.status(), stream.remote.empty() ? stream.local : stream.remote);
-    order.streams.push_back({(*reader)->ShardSizes(), stream.proportion, stream.repeat, stream.choose});
-    readers.push_back(*std::move(reader));
+    absl::StatusOr<StreamReader> opened = OpenStream(stream, options, open_store);
+    if (!opened.ok()) return Annotate(opened.status(), stream.remote.empty() ? stream.local : stream.remote);
+    order.streams.push_back({opened->reader->ShardSizes(), stream.proportion, stream.repeat, stream.choose});
+    streams.push_back(*std::move(opened));
   }
   OrderConfig checked = order;  // so that mistakes come before the run
   RETURN_IF_ERROR(Order::Create(std::move(checked)).status());
-  return std::make_shared<const StreamingSource>(std::move(readers), std::move(order));
+  return std::make_shared<const StreamingSource>(std::move(streams), std::move(order));
 }
 
 }  // namespace composer

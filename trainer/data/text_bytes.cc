@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "trainer/data/gzip_file.h"
+#include "data/text/gzip_file.h"
 
 namespace composer {
 namespace {

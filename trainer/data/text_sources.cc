@@ -13,8 +13,8 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "trainer/data/gzip_file.h"
-#include "trainer/data/record_files.h"
+#include "data/text/gzip_file.h"
+#include "data/text/record_files.h"
 
 namespace composer {
 namespace {
@@ -162,30 +162,9 @@ absl::StatusOr<std::shared_ptr<const SampleSource>> OpenJsonLines(const std::vec
   return std::make_shared<const JsonLines>(std::move(records));
 }
 
-std::vector<std::string> SplitCsv(absl::string_view record, char separator) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (size_t i = 0; i < record.size(); ++i) {
-    const char c = record[i];
-    if (quoted && c == '"' && i + 1 < record.size() && record[i + 1] == '"') {
-      fields.back() += '"';
-      ++i;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (c == separator && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  return fields;
-}
-
 absl::StatusOr<std::shared_ptr<const SampleSource>> OpenCsv(const CsvOptions& options) {
   ASSIGN_OR_RETURN(RecordFiles records, RecordFiles::Open(options.paths, RecordKind::kCsv, /*header=*/true));
-  absl::string_view header = records.header();
-  absl::ConsumePrefix(&header, "\xef\xbb\xbf");  // a byte order mark
-  std::vector<std::string> columns = SplitCsv(header, options.separator);
+  std::vector<std::string> columns = CsvColumns(records, options.separator);
   std::vector<std::string> wanted = options.features;
   if (!options.target.empty()) wanted.push_back(options.target);
   for (const std::string& name : wanted) {

@@ -32,7 +32,4 @@ absl::StatusOr<std::shared_ptr<const SampleSource>> OpenCsv(const CsvOptions& op
 enum class TextUnit { kLine, kFile };
 absl::StatusOr<std::shared_ptr<const SampleSource>> OpenTexts(const std::vector<std::string>& paths, TextUnit unit);
 
-// Returns the fields of a CSV record. An unclosed quote ends with the record.
-std::vector<std::string> SplitCsv(absl::string_view record, char separator);
-
 }  // namespace composer

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "data/mds/writer.h"
 #include "storage/local_store.h"
 #include "tests/support/temp_dir.h"
@@ -116,6 +117,21 @@ TEST_F(Streaming, ShardsAreFetchedIntoTheCacheOfTheNode) {
   const auto source = *OpenStreaming({.streams = {{.local = cache, .remote = folder_.path(), .split = "a"}}}, nullptr);
   EXPECT_EQ(source->Get(39).texts.at("text"), "sample 39");
   EXPECT_FALSE(std::filesystem::is_empty(cache + "/a/composer-shards"));
+}
+
+TEST_F(Streaming, WhatWillBeLoadedIsFetchedAhead) {
+  const std::string cache = folder_.Path("cache");
+  const auto source = *OpenStreaming({.streams = {{.local = cache, .remote = folder_.path(), .split = "a"}}}, nullptr);
+  source->WillLoad({39, 38, 0});
+  const auto stored = [&] {
+    const std::filesystem::directory_iterator files(cache + "/a/composer-shards");
+    return std::count_if(begin(files), end(files),
+                         [](const auto& file) { return file.path().extension() == ".shard"; });
+  };
+  while (stored() < 2) RealClock::Get().SleepFor(absl::Milliseconds(1));  // the test's time limit bounds it
+  std::filesystem::remove_all(folder_.Path("a"));
+  EXPECT_EQ(source->Get(39).texts.at("text"), "sample 39");
+  EXPECT_EQ(source->Get(0).texts.at("text"), "sample 0");
 }
 
 TEST_F(Streaming, MistakesNameStreamAndField) {

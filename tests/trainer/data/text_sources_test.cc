@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/data/record_files.h"
+#include "data/text/record_files.h"
 #include "trainer/data/token_files.h"
 
 namespace composer {

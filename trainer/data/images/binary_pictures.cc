@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "data/text/gzip_file.h"
 #include "trainer/data/fashion_mnist.h"
-#include "trainer/data/gzip_file.h"
 #include "trainer/data/images/image_sources.h"
 
 namespace composer {

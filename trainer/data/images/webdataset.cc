@@ -11,9 +11,9 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "data/codec/tar.h"
+#include "data/text/record_files.h"
 #include "storage/mapped_file.h"
 #include "trainer/data/images/image_sources.h"
-#include "trainer/data/record_files.h"
 
 namespace composer {
 namespace {

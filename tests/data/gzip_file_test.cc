@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/data/gzip_file.h"
+#include "data/text/gzip_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/data/record_files.h"
+#include "data/text/record_files.h"
 
 #include <glob.h>
 
@@ -12,8 +12,8 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "data/text/gzip_file.h"
 #include "storage/mapped_file.h"
-#include "trainer/data/gzip_file.h"
 
 namespace composer {
 namespace {
@@ -102,6 +102,7 @@ absl::StatusOr<RecordFiles> RecordFiles::Open(const std::vector<std::string>& pa
   ASSIGN_OR_RETURN(const std::vector<std::string> files, ExpandPaths(paths));
   RecordFiles records;
   records.kind_ = kind;
+  records.paths_ = files;
   for (const std::string& path : files) {
     Part part{.path = path, .first = records.records_.size()};
     if (absl::EndsWith(path, ".gz")) {
@@ -134,6 +135,31 @@ absl::string_view RecordFiles::operator[](int64_t i) const {
 
 std::string RecordFiles::Where(int64_t i) const {
   return absl::StrCat(PartOf(i).path, ", at byte ", records_[static_cast<size_t>(i)]);
+}
+
+std::vector<std::string> SplitCsv(absl::string_view record, char separator) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (size_t i = 0; i < record.size(); ++i) {
+    const char c = record[i];
+    if (quoted && c == '"' && i + 1 < record.size() && record[i + 1] == '"') {
+      fields.back() += '"';
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (c == separator && !quoted) {
+      fields.emplace_back();
+    } else {
+      fields.back() += c;
+    }
+  }
+  return fields;
+}
+
+std::vector<std::string> CsvColumns(const RecordFiles& records, char separator) {
+  absl::string_view header = records.header();
+  absl::ConsumePrefix(&header, "\xef\xbb\xbf");  // a byte order mark
+  return SplitCsv(header, separator);
 }
 
 }  // namespace composer

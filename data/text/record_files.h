@@ -31,6 +31,7 @@ class RecordFiles {
   absl::string_view header() const { return header_; }
   // Returns "data/a.jsonl, at byte 1234", for messages.
   std::string Where(int64_t i) const;
+  const std::vector<std::string>& paths() const { return paths_; }
 
  private:
   struct Part {
@@ -42,10 +43,16 @@ class RecordFiles {
   const Part& PartOf(int64_t i) const;
   absl::Status Index(Part& part, RecordKind kind, bool header);
 
+  std::vector<std::string> paths_;
   std::vector<Part> parts_;
   std::vector<uint64_t> records_;  // offset in its part
   RecordKind kind_ = RecordKind::kLines;
   absl::string_view header_;
 };
+
+// Returns the fields of a CSV record (RFC 4180). An unclosed quote ends with the record.
+std::vector<std::string> SplitCsv(absl::string_view record, char separator);
+// Returns the names of the columns, from the header.
+std::vector<std::string> CsvColumns(const RecordFiles& records, char separator);
 
 }  // namespace composer

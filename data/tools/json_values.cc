@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/tools/json_to_mds.h"
+#include "data/tools/json_values.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "data/mds/little_endian.h"
 
 namespace composer {
@@ -118,43 +116,6 @@ std::string GuessEncoding(const Json& value) {
   if (!numbers) return "json";
   const bool whole = std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_number_integer(); });
   return whole ? "ndarray:int64" : "ndarray:float32";
-}
-
-absl::StatusOr<int64_t> WriteJsonLines(std::istream& lines, std::shared_ptr<ObjectStore> store,
-                                       MdsWriterOptions options, const std::function<void(int64_t)>& progress) {
-  std::unique_ptr<MdsWriter> writer;
-  int64_t number = 0, samples = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    if (line.empty() || line == "\r") continue;
-    const auto bad = [&](absl::string_view key, absl::string_view what) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("line ", number, key.empty() ? "" : absl::StrCat(", key `", key, "`"), ": ", what));
-    };
-    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!object.is_object()) return bad("", "this is not a JSON object");
-    if (writer == nullptr) {
-      if (options.columns.empty()) {
-        for (const auto& [key, value] : object.items()) options.columns.emplace_back(key, GuessEncoding(value));
-      }
-      ASSIGN_OR_RETURN(writer, MdsWriter::Create(store, options));
-    }
-    std::vector<std::string> values;
-    for (const MdsColumn& column : writer->columns()) {
-      const auto found = object.find(column.name);
-      if (found == object.end()) return bad(column.name, "is missing");
-      absl::StatusOr<std::string> value = EncodeJsonValue(column.encoding, *found);
-      if (!value.ok()) return bad(column.name, value.status().message());
-      values.push_back(*std::move(value));
-    }
-    const std::vector<absl::string_view> views(values.begin(), values.end());
-    RETURN_IF_ERROR(writer->Write(views));
-    ++samples;
-    if (progress) progress(samples);
-  }
-  if (writer == nullptr) return absl::InvalidArgumentError("there is no sample");
-  RETURN_IF_ERROR(writer->Finish());
-  return samples;
 }
 
 }  // namespace composer

@@ -1,0 +1,36 @@
+// Samples for fine-tuning out of JSON lines: {"prompt": …, "response": …}, or {"messages": [{"role": …, "content": …},
+// …]}. Only responses are learned: what the role `assistant` says, with the end of its turn.
+// Source: llm-foundry, llmfoundry/data/finetuning/tasks.py; OpenAI's ChatML.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trainer/core/dataset.h"
+#include "trainer/core/tokenizer.h"
+
+namespace composer {
+
+struct FinetuningOptions {
+  std::vector<std::string> paths;  // files, folders or globs; .gz is decompressed
+  int64_t max_seq_len = 2048;      // T: at most so many inputs
+  std::string prompt_key = "prompt";
+  std::string response_key = "response";
+  std::string messages_key = "messages";
+  // What stands before and after each message. `{role}` is its role.
+  std::string turn_begin = "<|im_start|>{role}\n";
+  std::string turn_end = "<|im_end|>\n";
+};
+
+// A sample has `inputs` and `targets`, int64 [t], t <= T: tokens and the tokens that follow them, -100 for what is not
+// learned. The end-of-sequence token, if the tokenizer has one, follows the last text. Of a longer sample tokens are
+// left out before what is learned first, and then at the end. Get throws c10::ValueError naming file and byte for a
+// line that is not such an object, and where nothing is learned. kInvalidArgument without a tokenizer.
+absl::StatusOr<std::shared_ptr<const SampleSource>> OpenFinetuning(const FinetuningOptions& options,
+                                                                   std::shared_ptr<const Tokenizer> tokenizer);
+
+}  // namespace composer
