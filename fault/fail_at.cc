@@ -36,7 +36,7 @@ FailAt::FailAt(const Options& options) : options_(options) {
 FailAt::~FailAt() = default;
 
 absl::Status FailAt::Run(Event event, State& state, Logger& logger) {
-  if (!options_.armed || state.rank != options_.rank || state.timestamp.batch != options_.batch)
+  if (!options_.armed || state.identity.rank != options_.rank || state.timestamp.batch != options_.batch)
     return absl::OkStatus();
   if (at_collective_ == nullptr) return Fail();
   state.tracer = at_collective_.get();

@@ -15,8 +15,8 @@ namespace composer {
 // Returns the names of the built-in algorithms.
 std::vector<std::string> AlgorithmNames();
 
-// Reads root.algorithms: a map by name, in the order written. `document` is what root reads; the algorithms keep what it
-// says of them as their origin. Errors go to the reader.
+// Reads root.algorithms: a map by name, in the order written. `document` is what root reads; the algorithms keep what
+// it says of them as their origin. Errors go to the reader.
 std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const ConfigNode& document, const PluginTables& plugins);
 
 // Returns the plugins' layer policies. One for an algorithm that nobody has is an error of root.plugins.

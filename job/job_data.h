@@ -23,8 +23,8 @@ std::vector<std::string> TransformNames();
 std::vector<std::string> CollatorNames();
 std::vector<std::string> OrderNames();
 
-// Reads the keys of the data that `name` chooses, and `transforms`, `pack` and `collate`. Errors go to the reader; after
-// one, the opener must not be called. `shuffle`: of documents that are packed.
+// Reads the keys of the data that `name` chooses, and `transforms`, `pack` and `collate`. Errors go to the reader;
+// after one, the opener must not be called. `shuffle`: of documents that are packed.
 DataOpener ReadData(ConfigMap config, bool shuffle, const PluginTables& plugins);
 
 // Reads config.order. Empty if it is not given.

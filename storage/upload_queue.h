@@ -1,6 +1,6 @@
 // Uploads files to a store in the background: at most `max_waiting` wait, each is tried again as `retry` says, and only
-// the newest content of a key matters, so a waiting file is replaced by a newer one with its key. Two uploads of one key
-// never overlap and are never reordered. Files are not read into memory, whatever their size.
+// the newest content of a key matters, so a waiting file is replaced by a newer one with its key. Two uploads of one
+// key never overlap and are never reordered. Files are not read into memory, whatever their size.
 //
 // Thread-safe. No exception leaves it.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks for small files, one idea each: warns over the first number of lines, fails over the second. Tests and
-benchmarks may be longer."""
+benchmarks may be longer. Fails for a line of more than 120 columns, except in tables (of keys, with " | ")."""
 import pathlib
 import subprocess
 import sys
@@ -24,12 +24,17 @@ def main():
     for path in files:
         if not (ROOT / path).exists():
             continue
-        lines = len((ROOT / path).read_text().splitlines())
+        text = (ROOT / path).read_text().splitlines()
+        lines = len(text)
         warn, fail = LIMITS[kind(path)]
         if lines > warn:
             print(
                 f"{'error' if lines > fail else 'warning'}: {path} has {lines} lines (a {kind(path)} file should have at most {warn})")
         failed |= lines > fail
+        for number, line in enumerate(text, 1):
+            if not path.endswith(".txt") and len(line) > 120 and line.count(" | ") < 2:
+                print(f"error: {path}:{number} has {len(line)} columns (at most 120)")
+                failed = True
     return 1 if failed else 0
 
 

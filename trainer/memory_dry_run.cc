@@ -51,14 +51,14 @@ class DryRun {
     const ConstructedModel made = ConstructModel(options.make_model, options.seed);
     ThrowIfError(KeepInFp32(*made.model, options.keep_in_fp32));
     ThrowIfError(WrapActivations(*made.model, activations, options.device).status());
-    state_.seed = options.seed;
-    state_.world_size = state_.data_ranks = shape.data_ranks();
-    state_.device = options.device;
+    state_.identity.seed = options.seed;
+    state_.identity.world_size = state_.identity.data_ranks = shape.data_ranks();
+    state_.identity.device = options.device;
     state_.model = made.model;
-    state_.precision = options.precision;
-    state_.nan = NanPolicy(OnNan::kContinue);  // weights without values may give anything
-    if (options.precision == Precision::kAmpFp16) state_.scaler.emplace(GradScaler::Options{});
-    state_.accumulate_train_batch_on_tokens = options.accumulate_train_batch_on_tokens;
+    state_.settings.precision = options.precision;
+    state_.settings.nan = NanPolicy(OnNan::kContinue);  // weights without values may give anything
+    if (options.precision == Precision::kAmpFp16) state_.settings.scaler.emplace(GradScaler::Options{});
+    state_.settings.accumulate_train_batch_on_tokens = options.accumulate_train_batch_on_tokens;
     if (options.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
     GiveValues(made, options.device, shape.sharded);
     if (shape.sharded) {
@@ -77,7 +77,7 @@ class DryRun {
 
   // The passes have `rows` samples each and make up the whole batch.
   void Step(const Batch& batch, int64_t rows, bool measure) {
-    state_.device_train_microbatch_size = shape_.leaves > 0 ? 0 : rows;
+    state_.settings.device_train_microbatch_size = shape_.leaves > 0 ? 0 : rows;
     state_.batch = batch;
     TrainBatch::Request request;
     request.global_samples = batch.num_samples * shape_.data_ranks();

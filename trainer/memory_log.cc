@@ -49,8 +49,8 @@ void ParallelModel::LogPlan(const State& state) const {
     // exchanged.
     if (options_.virtual_shards != 0 && planned_.has_dry_run())
       memory.partial_sums = std::bit_width(static_cast<uint64_t>(planned_.passes)) * memory.gradients;
-    text = absl::StrCat("not sharded, ", state.world_size, state.world_size == 1 ? " rank" : " ranks", "\n",
-                        MemoryText(memory, planned_));
+    text = absl::StrCat("not sharded, ", state.identity.world_size, state.identity.world_size == 1 ? " rank" : " ranks",
+                        "\n", MemoryText(memory, planned_));
   }
   absl::FPrintF(stderr, "fsdp: %s\n", absl::StripTrailingAsciiWhitespace(text));
 }

@@ -99,8 +99,8 @@ absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kLoading);
   RETURN_IF_ERROR(Start());
   RETURN_IF_ERROR(BuildData());
-  RETURN_IF_ERROR(
-      CheckSchedulers(state_.schedulers, {state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio}));
+  RETURN_IF_ERROR(CheckSchedulers(
+      state_.schedulers, {state_.max_duration, state_.clock.batches_per_epoch, state_.settings.scale_schedule_ratio}));
   RETURN_IF_ERROR(checkpoints_->CheckFolder(state_));
   RETURN_IF_ERROR(engine_->Run(Event::kAfterLoad));
   RETURN_IF_ERROR(FollowParameters());
@@ -130,21 +130,21 @@ absl::Status Trainer::Build() {
 }
 
 void Trainer::BuildIdentity() {
-  state_.run_name = options_.run_name;
-  state_.run_folder = options_.run_folder;
-  state_.load_path = options_.load.load_path;
+  state_.identity.run_name = options_.run_name;
+  state_.identity.run_folder = options_.run_folder;
+  state_.identity.load_path = options_.load.load_path;
   state_.tokenizer = options_.tokenizer;
-  state_.seed = options_.seed;
-  state_.rank = communicator_->rank();
-  state_.world_size = communicator_->world_size();
-  state_.device = options_.device;
+  state_.identity.seed = options_.seed;
+  state_.identity.rank = communicator_->rank();
+  state_.identity.world_size = communicator_->world_size();
+  state_.identity.device = options_.device;
 }
 
 void Trainer::BuildState() {
   Mesh& mesh = parallel_->mesh();
-  state_.data_rank = mesh.data().rank();
-  state_.data_ranks = mesh.data().world_size();
-  state_.tensor_rank = mesh.tensor().rank();
+  state_.identity.data_rank = mesh.data().rank();
+  state_.identity.data_ranks = mesh.data().world_size();
+  state_.identity.tensor_rank = mesh.tensor().rank();
   state_.model = options_.model;
   state_.model->logger = &logger_;
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
@@ -171,17 +171,17 @@ void Trainer::BuildState() {
   if (options_.step_schedulers_every_batch)
     ThrowIfError(StepEveryBatch(state_.schedulers, *options_.step_schedulers_every_batch));
   state_.max_duration = ScaledMaxDuration(options_);
-  state_.iteration_length = options_.iteration_length;
-  if (options_.composer_compat) state_.lagging.emplace();
-  state_.nan = NanPolicy(options_.on_nan.value_or(options_.composer_compat ? OnNan::kContinue : OnNan::kStop));
-  state_.precision = options_.precision;
-  if (options_.precision == Precision::kAmpFp16) state_.scaler.emplace(GradScaler::Options{});
-  state_.device_train_microbatch_size = std::max<int64_t>(0, options_.device_train_microbatch_size);
-  state_.accumulate_train_batch_on_tokens = options_.accumulate_train_batch_on_tokens;
-  state_.scale_schedule_ratio = options_.scale_schedule_ratio;
+  state_.clock.iteration_length = options_.iteration_length;
+  if (options_.composer_compat) state_.clock.lagging.emplace();
+  state_.settings.nan = NanPolicy(options_.on_nan.value_or(options_.composer_compat ? OnNan::kContinue : OnNan::kStop));
+  state_.settings.precision = options_.precision;
+  if (options_.precision == Precision::kAmpFp16) state_.settings.scaler.emplace(GradScaler::Options{});
+  state_.settings.device_train_microbatch_size = std::max<int64_t>(0, options_.device_train_microbatch_size);
+  state_.settings.accumulate_train_batch_on_tokens = options_.accumulate_train_batch_on_tokens;
+  state_.settings.scale_schedule_ratio = options_.scale_schedule_ratio;
   if (options_.device_train_microbatch_size == kAutoMicrobatch) {
     // The real size is set once the batch size is known.
-    state_.auto_microbatch.emplace(std::numeric_limits<int64_t>::max() / 4);
+    state_.settings.auto_microbatch.emplace(std::numeric_limits<int64_t>::max() / 4);
   }
 }
 

@@ -34,9 +34,9 @@ class Trainer {
   // Trains to max_duration. Returns OK when the run is complete, kCancelled after a drain (a checkpoint is committed),
   // otherwise the error, by torch_status.h. May be called again with a duration or reset_time; without them a complete
   // run is kInvalidArgument, except at the first call, so that a finished job may be started again: its end
-  // (evaluation, FIT_END) is then repeated unless TrainerOptions::has_ended. Options that are refused, and a run without
-  // training data, are kInvalidArgument and change nothing. The first data after a checkpoint was loaded must be the
-  // checkpoint's (dataset size and batch size), unless TrainerOptions::may_change permits it.
+  // (evaluation, FIT_END) is then repeated unless TrainerOptions::has_ended. Options that are refused, and a run
+  // without training data, are kInvalidArgument and change nothing. The first data after a checkpoint was loaded must
+  // be the checkpoint's (dataset size and batch size), unless TrainerOptions::may_change permits it.
   absl::Status Fit(FitOptions options = {});
   // Runs every evaluator once (EVAL_STANDALONE_START/END); those of the options once only. kInvalidArgument if there is
   // none.
@@ -45,6 +45,7 @@ class Trainer {
   // return_outputs. Throws nothing: LibTorch's exceptions are returned as a Status.
   struct PredictOptions {
     std::shared_ptr<const Dataset> dataset;  // not empty
+  DataSpec spec;
     int64_t batch_size = 256;                // per data-parallel rank
     int64_t subset_num_batches = -1;
     bool return_outputs = true;
@@ -123,6 +124,7 @@ class Trainer {
   std::vector<EvaluatorOptions> EvaluatorsOf(const FitOptions& options) const;
   absl::Status ApplyFitOptions(FitOptions& options);
   void UsePrecision(Precision precision);
+  void UseMicrobatch(int64_t size);
   absl::StatusOr<bool> NothingToDo();  // equal on all ranks
   c10::intrusive_ptr<c10d::Store> StoreFor(absl::string_view user);
   std::vector<RunCheckpoints*> AllCheckpoints() const;

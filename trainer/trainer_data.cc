@@ -24,12 +24,12 @@ std::shared_ptr<const SampleOrder> OrderOf(const Dataset& dataset, const LoaderO
 // With another batch size, dataset or seed, the epoch continues after exactly as many samples as were seen of it. Its
 // batches are numbered such that the last one has the last number, as schedules and views expect.
 void Trainer::KeepPlaceInEpoch() {
-  if (state_.batches_per_epoch == 0) return;
+  if (state_.clock.batches_per_epoch == 0) return;
   Timestamp& now = state_.timestamp;
   int64_t left = 0;
   const Loader& loader = *state_.train_dataloader;
   for (int64_t at = now.sample_in_epoch, samples; (samples = loader.SamplesAt(at)) > 0; at += samples) ++left;
-  now.batch_in_epoch = std::max<int64_t>(now.sample_in_epoch > 0 ? 1 : 0, state_.batches_per_epoch - left);
+  now.batch_in_epoch = std::max<int64_t>(now.sample_in_epoch > 0 ? 1 : 0, state_.clock.batches_per_epoch - left);
 }
 
 // Like the global batch size, the number of virtual shards is part of what the run computes.
@@ -41,7 +41,7 @@ absl::StatusOr<int> Trainer::SettleVirtualShards() const {
                                                    " was trained with ", saved, "; ", kPermitChange,
                                                    "virtual_shards]"));
   }
-  const int64_t shards = wanted > 0 ? wanted : saved > 0 ? saved : DefaultVirtualShards(state_.world_size);
+  const int64_t shards = wanted > 0 ? wanted : saved > 0 ? saved : DefaultVirtualShards(state_.identity.world_size);
   RETURN_IF_ERROR(
       ValidateVirtualShards(static_cast<int>(std::min<int64_t>(shards, 1 << 20)), parallel_->Place().degrees));
   return static_cast<int>(shards);
@@ -53,7 +53,7 @@ absl::Status Trainer::BuildData() {
     ASSIGN_OR_RETURN(PreparedData prepared, PrepareData(options_.train));
     UseData(std::move(prepared));
   } else {
-    saved_data_.seed = static_cast<int64_t>(state_.seed);
+    saved_data_.seed = static_cast<int64_t>(state_.identity.seed);
     saved_data_.configuration = options_.configuration;
     for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->SetDataSettings(saved_data_);
   }
@@ -79,18 +79,19 @@ absl::Status Trainer::CheckSavedData(const TrainDataOptions& train) const {
 // The global batch size is fixed at the first launch and stays for the life of the run, whatever the number of ranks
 // is. Data that a program gives in place of other data is its decision and is not compared with a checkpoint.
 absl::StatusOr<Trainer::PreparedData> Trainer::PrepareData(const TrainDataOptions& train) const {
-  RETURN_IF_ERROR(ValidateTrainData(train, state_.data_ranks));
+  RETURN_IF_ERROR(ValidateTrainData(train, state_.identity.data_ranks));
   const bool replaces = train_data_.loader != nullptr;
   const bool resumed = !replaces && !resumed_from_.empty() && saved_data_.global_train_batch_size > 0;
   if (resumed) RETURN_IF_ERROR(CheckSavedData(train));
   int64_t global_batch = train.global_train_batch_size;
   if (global_batch == 0)
-    global_batch = resumed ? saved_data_.global_train_batch_size : train.device_train_batch_size * state_.data_ranks;
+    global_batch =
+        resumed ? saved_data_.global_train_batch_size : train.device_train_batch_size * state_.identity.data_ranks;
   PreparedData prepared;
   prepared.options = train;
   prepared.settings = {.global_train_batch_size = global_batch,
                        .dataset_size = train.dataset->size(),
-                       .seed = static_cast<int64_t>(state_.seed),
+                       .seed = static_cast<int64_t>(state_.identity.seed),
                        .virtual_shards = saved_data_.virtual_shards,
                        .configuration = options_.configuration};
   prepared.is_other = replaces || (resumed && (global_batch != saved_data_.global_train_batch_size ||
@@ -102,10 +103,11 @@ absl::StatusOr<Trainer::PreparedData> Trainer::PrepareData(const TrainDataOption
   loader.drop_last = train.drop_last;
   loader.subset_num_batches = train.train_subset_num_batches;
   if (const int shards = static_cast<int>(saved_data_.virtual_shards); shards > 0) {
-    loader.share = [place = parallel_->Place(), shards, microbatch = state_.device_train_microbatch_size](
+    loader.share = [place = parallel_->Place(), shards, microbatch = state_.settings.device_train_microbatch_size](
                        int64_t count) { return SamplesOf(place, NumLeaves(count, shards, microbatch), count); };
   }
   loader.predownload = train.predownload;
+  loader.spec = train.spec;
   loader.order = OrderOf(*train.dataset, loader, train.make_order);
   prepared.data.loader = MakeLoader(train.dataset, loader);
   if (!prepared.is_other && !state_.data_place.empty())
@@ -121,20 +123,21 @@ void Trainer::UseData(PreparedData prepared) {
   train_data_ = std::move(prepared.data);
   state_.train_dataloader = train_data_.loader;
   state_.dataloader = train_data_.loader.get();
-  state_.batches_per_epoch = train_data_.loader->batches_per_epoch();
+  state_.clock.batches_per_epoch = train_data_.loader->batches_per_epoch();
   if (prepared.is_other) state_.data_place.clear();  // it was a place in other data
   const int64_t global_batch = saved_data_.global_train_batch_size;
   if (prepared.is_other) KeepPlaceInEpoch();
-  if (!state_.auto_microbatch) return;
-  state_.auto_microbatch->LimitTo((global_batch + state_.data_ranks - 1) / state_.data_ranks);
-  state_.device_train_microbatch_size = state_.auto_microbatch->size();
+  if (!state_.settings.auto_microbatch) return;
+  state_.settings.auto_microbatch->LimitTo((global_batch + state_.identity.data_ranks - 1) /
+                                           state_.identity.data_ranks);
+  state_.settings.device_train_microbatch_size = state_.settings.auto_microbatch->size();
 }
 
 LoaderOptions Trainer::OptionsOfLoaders() const {
   LoaderOptions loader;
-  loader.seed = state_.seed;
-  loader.rank = state_.data_rank;
-  loader.world_size = state_.data_ranks;
+  loader.seed = state_.identity.seed;
+  loader.rank = state_.identity.data_rank;
+  loader.world_size = state_.identity.data_ranks;
   return loader;
 }
 
@@ -144,7 +147,8 @@ absl::StatusOr<std::vector<Evaluator>> Trainer::MakeEvaluators(const std::vector
   for (const EvaluatorOptions& options : evaluators) {
     LoaderOptions of_loader = OptionsOfLoaders();
     of_loader.label = options.label;
-    of_loader.global_batch_size = options.batch_size * state_.data_ranks;
+    of_loader.spec = options.spec;
+    of_loader.global_batch_size = options.batch_size * state_.identity.data_ranks;
     of_loader.subset_num_batches = options.subset_num_batches;
     of_loader.order = OrderOf(*options.dataset, of_loader);
     const auto loader = MakeLoader(options.dataset, of_loader);

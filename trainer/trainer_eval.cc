@@ -65,9 +65,10 @@ absl::StatusOr<std::vector<Outputs>> Trainer::Predict(const PredictOptions& opti
   RETURN_IF_ERROR(Explained(CatchTorch([&] {
     LoaderOptions loader;
     loader.label = "predict";
-    loader.global_batch_size = options.batch_size * state_.data_ranks;
-    loader.rank = state_.data_rank;
-    loader.world_size = state_.data_ranks;
+    loader.spec = options.spec;
+    loader.global_batch_size = options.batch_size * state_.identity.data_ranks;
+    loader.rank = state_.identity.data_rank;
+    loader.world_size = state_.identity.data_ranks;
     loader.subset_num_batches = options.subset_num_batches;
     const auto shared = MakeLoader(options.dataset, loader);
     Prefetcher batches(shared, options.prefetch, /*num_epochs=*/1);

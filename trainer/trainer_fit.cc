@@ -58,8 +58,12 @@ absl::Status Trainer::CheckMicrobatchOf(const FitOptions& options) const {
           "trainer "
           "is made");
     }
-    if (state_.auto_microbatch || *options.device_train_microbatch_size < 0)
-      return absl::InvalidArgumentError("device_train_microbatch_size: auto is settled when the trainer is made");
+    const int64_t size = *options.device_train_microbatch_size;
+    if (size < 0 && size != kAutoMicrobatch)
+      return absl::InvalidArgumentError(
+          absl::StrCat("device_train_microbatch_size: ", size, " is not a number of samples"));
+    if (size == kAutoMicrobatch && options_.tensor_parallel_degree > 1)
+      return absl::InvalidArgumentError("device_train_microbatch_size: auto does not go with tensor_parallel_degree");
   }
   return absl::OkStatus();
 }
@@ -92,9 +96,21 @@ std::vector<EvaluatorOptions> Trainer::EvaluatorsOf(const FitOptions& options) c
 }
 
 void Trainer::UsePrecision(Precision precision) {
-  state_.precision = precision;
-  if (precision != Precision::kAmpFp16) state_.scaler.reset();
-  if (precision == Precision::kAmpFp16 && !state_.scaler) state_.scaler.emplace(GradScaler::Options{});
+  state_.settings.precision = precision;
+  if (precision != Precision::kAmpFp16) state_.settings.scaler.reset();
+  if (precision == Precision::kAmpFp16 && !state_.settings.scaler)
+    state_.settings.scaler.emplace(GradScaler::Options{});
+}
+
+void Trainer::UseMicrobatch(int64_t size) {
+  StepSettings& settings = state_.settings;
+  settings.auto_microbatch.reset();
+  if (size == kAutoMicrobatch) {
+    const int64_t ranks = state_.identity.data_ranks;
+    settings.auto_microbatch.emplace((saved_data_.global_train_batch_size + ranks - 1) / ranks);
+    size = settings.auto_microbatch->size();
+  }
+  settings.device_train_microbatch_size = size;
 }
 
 absl::Status Trainer::ApplyFitOptions(FitOptions& options) {
@@ -117,22 +133,23 @@ absl::Status Trainer::ApplyFitOptions(FitOptions& options) {
   }
   if (options.step_schedulers_every_batch)
     RETURN_IF_ERROR(StepEveryBatch(*options.schedulers, *options.step_schedulers_every_batch));
-  const double ratio = options.schedulers ? options.scale_schedule_ratio.value_or(1) : state_.scale_schedule_ratio;
-  const int64_t batches = data ? data->data.loader->batches_per_epoch() : state_.batches_per_epoch;
+  const double ratio =
+      options.schedulers ? options.scale_schedule_ratio.value_or(1) : state_.settings.scale_schedule_ratio;
+  const int64_t batches = data ? data->data.loader->batches_per_epoch() : state_.clock.batches_per_epoch;
   RETURN_IF_ERROR(
       CheckSchedulers(options.schedulers ? *options.schedulers : state_.schedulers, {max_duration, batches, ratio}));
   // Nothing fails from here on.
   state_.max_duration = max_duration;
-  state_.scale_schedule_ratio = ratio;
+  state_.settings.scale_schedule_ratio = ratio;
   if (options.schedulers) state_.schedulers = *std::move(options.schedulers);
-  if (options.reset_time) state_.timestamp = state_.previous_timestamp = Timestamp();
-  if (options.reset_time && state_.lagging) state_.lagging = Timestamp();
+  if (options.reset_time) state_.timestamp = state_.clock.previous_timestamp = Timestamp();
+  if (options.reset_time && state_.clock.lagging) state_.clock.lagging = Timestamp();
   if (data) UseData(*std::move(data));
   if (other_evaluators) {
     options_.evaluators = wanted;
     state_.evaluators = std::move(evaluators);
   }
-  if (options.device_train_microbatch_size) state_.device_train_microbatch_size = *options.device_train_microbatch_size;
+  if (options.device_train_microbatch_size) UseMicrobatch(*options.device_train_microbatch_size);
   if (options.precision) UsePrecision(*options.precision);
   return absl::OkStatus();
 }
@@ -141,11 +158,11 @@ absl::Status Trainer::ApplyFitOptions(FitOptions& options) {
 absl::StatusOr<bool> Trainer::NothingToDo() {
   const int64_t now = state_.timestamp.Get(state_.max_duration.unit());
   if (was_fitted_ || resumed_from_.empty() || now < state_.max_duration.count()) return false;
-  double ended = state_.rank == 0 && options_.has_ended ? 1 : 0;
-  if (state_.world_size > 1)
+  double ended = state_.identity.rank == 0 && options_.has_ended ? 1 : 0;
+  if (state_.identity.world_size > 1)
     RETURN_IF_ERROR(CatchTorch([&] { communicator_->AllReduceSum(absl::MakeSpan(&ended, 1)); }));
   if (ended == 0) return false;
-  if (state_.rank == 0) {
+  if (state_.identity.rank == 0) {
     absl::FPrintF(stderr, "nothing to do: already at %s (max_duration: %s)\n",
                   Time(now, state_.max_duration.unit()).ToString(), state_.max_duration.ToString());
   }
@@ -161,7 +178,7 @@ absl::Status Trainer::Fit(FitOptions options) {
     supervision_->OnPhase(RunPhase::kDone);
     return absl::OkStatus();
   }
-  if (!again && default_optimizer_ && state_.rank == 0)
+  if (!again && default_optimizer_ && state_.identity.rank == 0)
     LOG(WARNING) << "optimizers: none is given, so the run trains with DecoupledSGDW(0.1)";
   if (!again) logger_.Start(start);
   absl::Status status = CatchTorch([this] { return loop_->Run(); });

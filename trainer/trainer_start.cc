@@ -46,17 +46,17 @@ absl::StatusOr<std::string> Trainer::ResumeFromMemory() {
   const absl::StatusOr<std::optional<CheckpointName>> snapshot = memory_->Newest();
   ASSIGN_OR_RETURN(const std::optional<CheckpointName> durable, checkpoints_->Newest());
   if (!snapshot.ok()) {
-    if (state_.rank == 0) LOG(WARNING) << "no snapshot from memory: " << snapshot.status().message();
+    if (state_.identity.rank == 0) LOG(WARNING) << "no snapshot from memory: " << snapshot.status().message();
     return "";
   }
   if (!snapshot->has_value() || (durable.has_value() && **snapshot <= *durable)) return "";
   const absl::StatusOr<std::optional<std::string>> location = memory_->Resume(state_, saved_data_);
   if (location.ok()) return location->value_or("");
   const absl::Status status = location.status();
-  if (state_.rank == 0) LOG(WARNING) << "not from memory: " << status.message();
+  if (state_.identity.rank == 0) LOG(WARNING) << "not from memory: " << status.message();
   if (durable.has_value()) return "";
   // Nothing can be loaded over what it has left in the state, so the next start begins anew.
-  if (state_.rank == 0) options_.memory->DeleteTree((*snapshot)->ToString()).IgnoreError();
+  if (state_.identity.rank == 0) options_.memory->DeleteTree((*snapshot)->ToString()).IgnoreError();
   return Annotate(status, "the snapshot in memory is damaged and there is no checkpoint yet");
 }
 
@@ -65,8 +65,8 @@ bool Trainer::MayChange(absl::string_view setting) const {
 }
 
 absl::Status Trainer::CheckSeed() const {
-  if (saved_data_.seed == static_cast<int64_t>(state_.seed) || MayChange("seed")) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("seed: ", state_.seed, ", but checkpoint ", resumed_from_,
+  if (saved_data_.seed == static_cast<int64_t>(state_.identity.seed) || MayChange("seed")) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("seed: ", state_.identity.seed, ", but checkpoint ", resumed_from_,
                                                  " was trained with ", saved_data_.seed,
                                                  ", and the order of samples depends on it; ", kPermitChange, "seed]"));
 }
@@ -86,13 +86,14 @@ absl::Status Trainer::Start() {
   if (own_history_) return CheckSeed();
   ASSIGN_OR_RETURN(loaded_from_, checkpoints_->LoadFrom(options_.load, state_, saved_data_));
   if (loaded_from_.empty()) return absl::OkStatus();
-  if (state_.rank == 0) LOG(INFO) << "loaded " << loaded_from_;
+  if (state_.identity.rank == 0) LOG(INFO) << "loaded " << loaded_from_;
   if (saved_data_.global_train_batch_size == 0) return absl::OkStatus();  // weights only
   resumed_from_ = loaded_from_;
   // The order of samples stays as it was.
-  if (saved_data_.seed != static_cast<int64_t>(state_.seed)) {
-    LOG(WARNING) << "seed: " << state_.seed << " gives way to that of " << loaded_from_ << ", " << saved_data_.seed;
-    state_.seed = static_cast<uint64_t>(saved_data_.seed);
+  if (saved_data_.seed != static_cast<int64_t>(state_.identity.seed)) {
+    LOG(WARNING) << "seed: " << state_.identity.seed << " gives way to that of " << loaded_from_ << ", "
+                 << saved_data_.seed;
+    state_.identity.seed = static_cast<uint64_t>(saved_data_.seed);
   }
   return absl::OkStatus();
 }

@@ -115,9 +115,9 @@ absl::Status Trainer::FollowParameters() {
   if (state_.sharding != nullptr) return Refused(change, "when each rank had pieces of what was there");
   for (const auto& item : now) {
     if (Contains(known_, item.value())) continue;
-    if (item.value().device() != state_.device)
-      return Refused({item.key(), "added"},
-                     absl::StrCat("on ", item.value().device().str(), ", and the run is on ", state_.device.str()));
+    if (item.value().device() != state_.identity.device)
+      return Refused({item.key(), "added"}, absl::StrCat("on ", item.value().device().str(), ", and the run is on ",
+                                                         state_.identity.device.str()));
     if (communicator_->world_size() > 1) communicator_->Broadcast(item.value().detach(), 0);
   }
   std::unique_ptr<Optimizer> optimizer = MakeOptimizer();

@@ -43,7 +43,7 @@ std::string EvalTable(const std::string& checkpoint, const std::vector<std::pair
 
 absl::Status Evaluate(Trainer& trainer, const JobCommand& command) {
   RETURN_IF_ERROR(trainer.Eval());
-  if (trainer.state().rank != 0) return absl::OkStatus();
+  if (trainer.state().identity.rank != 0) return absl::OkStatus();
   const auto results = trainer.eval_results();
   if (!command.json) {
     PrintLine(EvalTable(trainer.loaded_from(), results));
@@ -85,16 +85,17 @@ class GatherOutputs final : public Callback {
       for (int64_t i = 0; i < own.dim(); ++i) shape[i + 2] = own.size(i);
     }
     shape = shape.to(world_.device());
-    if (world_.world_size() > 1) world_.Broadcast(shape, (state.data_ranks - 1) * tensor_ranks_);
+    if (world_.world_size() > 1) world_.Broadcast(shape, (state.identity.data_ranks - 1) * tensor_ranks_);
     const at::Tensor told = shape.cpu();
     const auto dtype = static_cast<at::ScalarType>(told[0].item<int64_t>());
     std::vector<int64_t> sizes;
     for (int64_t i = 0; i < told[1].item<int64_t>(); ++i) sizes.push_back(told[i + 2].item<int64_t>());
-    for (int rank = 0; rank < state.data_ranks; ++rank) {
-      sizes[0] = RankShare(samples, rank, state.data_ranks).size();
+    for (int rank = 0; rank < state.identity.data_ranks; ++rank) {
+      sizes[0] = RankShare(samples, rank, state.identity.data_ranks).size();
       if (sizes[0] == 0) continue;
-      at::Tensor rows =
-          rank == state.data_rank ? own : torch::empty(sizes, at::TensorOptions(dtype).device(world_.device()));
+      at::Tensor rows = rank == state.identity.data_rank
+                            ? own
+                            : torch::empty(sizes, at::TensorOptions(dtype).device(world_.device()));
       if (rows.sizes() != at::IntArrayRef(sizes) || rows.scalar_type() != dtype)
         return absl::InvalidArgumentError("predict: the outputs of one batch differ in shape or dtype between ranks");
       if (world_.world_size() > 1) world_.Broadcast(rows, rank * tensor_ranks_);
@@ -124,7 +125,7 @@ absl::Status Predict(Trainer& trainer, const EvaluatorOptions& data, const JobCo
 
 absl::Status Generate(Trainer& trainer, const GenerateCallback& wanted, const JobCommand& command) {
   ASSIGN_OR_RETURN(const std::vector<std::string> texts, trainer.Generate(wanted.prompts, wanted.options));
-  for (size_t i = 0; i < texts.size() && trainer.state().rank == 0; ++i) {
+  for (size_t i = 0; i < texts.size() && trainer.state().identity.rank == 0; ++i) {
     PrintLine(command.json ? ToText({{"prompt", wanted.prompts[i]}, {"generation", texts[i]}})
                            : PrintableText(absl::StrCat(wanted.prompts[i], texts[i])));
   }

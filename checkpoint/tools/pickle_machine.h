@@ -1,5 +1,5 @@
-// The stack machine for which a pickle is a program (pickle.h). Part of Pickle::Parse: it runs once and makes the values.
-// SPDX-License-Identifier: Apache-2.0
+// The stack machine for which a pickle is a program (pickle.h). Part of Pickle::Parse: it runs once and makes the
+// values. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

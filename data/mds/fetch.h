@@ -20,8 +20,8 @@ absl::StatusOr<MdsIndex> FetchMdsIndex(ObjectStore& store, const std::string& fo
 
 // Checks a file of a shard, compressed or not, that has been read.
 using ShardFileCheck = absl::FunctionRef<absl::Status(const ShardFile& file, absl::string_view bytes)>;
-// Returns the plain bytes of a shard (PartsOf). `check` sees what was stored, and what was decompressed from it. Messages name the
-// place. kDataLoss: the file has another size than the index says, or is damaged.
+// Returns the plain bytes of a shard (PartsOf). `check` sees what was stored, and what was decompressed from it.
+// Messages name the place. kDataLoss: the file has another size than the index says, or is damaged.
 absl::StatusOr<std::string> FetchShard(ObjectStore& store, const std::string& folder, const MdsShardInfo& info,
                                        ShardFileCheck check);
 

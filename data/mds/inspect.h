@@ -17,8 +17,8 @@ namespace composer {
 
 // Returns some lines: shards, samples, bytes, compression, hashes, columns.
 std::string DescribeMds(const MdsIndex& index);
-// Returns one value in a few words: numbers and texts as they are (texts up to `most` bytes, unprintable bytes escaped),
-// dtype and shape of arrays, sizes of pictures.
+// Returns one value in a few words: numbers and texts as they are (texts up to `most` bytes, unprintable bytes
+// escaped), dtype and shape of arrays, sizes of pictures.
 std::string DescribeValue(const MdsEncoding& encoding, absl::string_view value, size_t most = 60);
 
 struct MdsProblem {

@@ -25,8 +25,8 @@ namespace composer {
 // Returns an MDS shard, uncompressed, whose hash has been checked if that was asked for.
 using ShardSource = std::function<absl::StatusOr<OwnedBytes>(const MdsShardInfo& info)>;
 
-// Maps shards of a folder; those that lie there only compressed, and rows, are decoded into memory. `hash`: checks this hash of
-// each shard when it is opened, "" none; kInvalidArgument when the index does not have it.
+// Maps shards of a folder; those that lie there only compressed, and rows, are decoded into memory. `hash`: checks this
+// hash of each shard when it is opened, "" none; kInvalidArgument when the index does not have it.
 ShardSource LocalShards(std::string folder, std::string hash = "");
 // Checks size and hash of a file of a shard; kDataLoss when they differ from the index's.
 absl::Status CheckShardFile(const ShardFile& file, absl::string_view bytes, absl::string_view hash);

@@ -123,8 +123,8 @@ class PluginRegistry {
   void AddOrder(absl::string_view name, PluginReader<OrderFactory> read);
   // Opens places that begin with `scheme://`.
   void AddStore(absl::string_view scheme, StoreOpener open);
-  // What takes the place of layers of the plugin's own class in the surgery of an algorithm, which may be of any plugin.
-  // The policy's name must differ from others for the same algorithm.
+  // What takes the place of layers of the plugin's own class in the surgery of an algorithm, which may be of any
+  // plugin. The policy's name must differ from others for the same algorithm.
   void AddLayerPolicy(LayerPolicy policy);
 
   // Called by the host. What is added inside `fill` belongs to this plugin. kInvalidArgument with a line for each bad

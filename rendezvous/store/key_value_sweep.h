@@ -1,7 +1,7 @@
 // Lets a launcher forget keys that are gone. Another launcher's workers may delete what its own workers have set (rank
-// 0 reads and deletes the parts of a checkpoint's manifest), and no message reports that. Without the sweep the launcher
-// would keep all of them and restore them after a restart of the rendezvous.
-// SPDX-License-Identifier: Apache-2.0
+// 0 reads and deletes the parts of a checkpoint's manifest), and no message reports that. Without the sweep the
+// launcher would keep all of them and restore them after a restart of the rendezvous. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
 #include <memory>

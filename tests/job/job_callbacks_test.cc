@@ -174,7 +174,7 @@ class JobCallbacksTest : public CallbackTest {
   void UseModel() {
     state_.model = std::make_shared<LinearModel>();
     state_.optimizer = std::make_unique<PlainSgd>(*state_.model, 0.5);
-    state_.run_folder = dir_.path();
+    state_.identity.run_folder = dir_.path();
   }
 
   TempDir dir_;
@@ -322,7 +322,7 @@ TEST_F(JobCallbacksTest, MonitorsMeasureWhenTheyAreTold) {
 TEST_F(JobCallbacksTest, TheMemoryMonitorGathersOverTheRanksOfTheJob) {
   LocalCommunicator communicator;
   place_.communicator = &communicator;
-  state_.world_size = 2;  // without the place's communicator this would be an error
+  state_.identity.world_size = 2;  // without the place's communicator this would be an error
   const auto memory = One("memory_monitor", "dist_aggregate_batch_interval: 2");
   Step(*memory, absl::Seconds(1));
   EXPECT_TRUE(std::isnan(logger_.Last("memory/current_resident_mem_max")));
@@ -368,7 +368,7 @@ TEST_F(JobCallbacksTest, StoppersStop) {
   const auto stops = [&](Callback& callback, double value) {
     logger_.Log("loss/train/total", value);
     Step(callback, absl::Seconds(1));
-    return std::exchange(state_.stop_requested, false);
+    return std::exchange(state_.requests.stop, false);
   };
   const auto threshold =
       One("threshold_stopper", "monitor: loss/train/total, threshold: 1, comp: gt, stop_on_batch: true");
@@ -381,9 +381,9 @@ TEST_F(JobCallbacksTest, StoppersStop) {
   // Composer's pair: a metric's name and a loader's label.
   const auto pair = One("threshold_stopper", "monitor: MulticlassAccuracy, dataloader_label: val, threshold: 0.5");
   logger_.Log("metrics/val/MulticlassAccuracy", 0.75);
-  state_.eval_label = "val";
+  state_.evaluation.label = "val";
   Fired(*pair, Event::kEvalEnd);
-  EXPECT_TRUE(state_.stop_requested);
+  EXPECT_TRUE(state_.requests.stop);
 }
 
 TEST_F(JobCallbacksTest, ImagesByTheirKeys) {

@@ -48,11 +48,13 @@ TEST(NoticeTest, Gcp) {
 }
 
 constexpr char kAzureEvents[] = R"({"DocumentIncarnation":2,"Events":[
-  {"EventId":"A","EventType":"Freeze","ResourceType":"VirtualMachine","Resources":["worker_1"],"EventStatus":"Scheduled",
+  {"EventId":"A","EventType":"Freeze","ResourceType":"VirtualMachine","Resources":["worker_1"],
+    "EventStatus":"Scheduled",
    "NotBefore":"Thu, 01 Jan 2026 00:00:10 GMT"},
   {"EventId":"B","EventType":"Preempt","ResourceType":"VirtualMachine","Resources":["worker_0","Worker_1"],
    "EventStatus":"Scheduled","NotBefore":"Thu, 01 Jan 2026 00:00:40 GMT"},
-  {"EventId":"C","EventType":"Reboot","ResourceType":"VirtualMachine","Resources":["worker_1"],"EventStatus":"Scheduled",
+  {"EventId":"C","EventType":"Reboot","ResourceType":"VirtualMachine","Resources":["worker_1"],
+    "EventStatus":"Scheduled",
    "NotBefore":"Thu, 01 Jan 2026 00:15:00 GMT"},
   {"EventId":"D","EventType":"Preempt","ResourceType":"VirtualMachine","Resources":["worker_11"],
    "EventStatus":"Scheduled","NotBefore":"Thu, 01 Jan 2026 00:00:05 GMT"}]})";
@@ -74,9 +76,10 @@ TEST(NoticeTest, AzureTellsTheEarliestThatIsOurs) {
 
 TEST(NoticeTest, AnAzureEventThatHasBegunHasNoTime) {
   std::vector<std::string> ids;
-  const auto notice = ParseAzureEvents(
-      R"({"Events":[{"EventId":"A","EventType":"Terminate","Resources":["vm"],"NotBefore":"","EventStatus":"Started"}]})",
-      "vm", &ids);
+  const auto notice =
+      ParseAzureEvents(R"({"Events":[{"EventId":"A","EventType":"Terminate","Resources":["vm"],"NotBefore":"",)"
+                       R"("EventStatus":"Started"}]})",
+                       "vm", &ids);
   ASSERT_TRUE(notice.ok() && notice->has_value());
   EXPECT_EQ((*notice)->deadline, absl::InfiniteFuture());
 }

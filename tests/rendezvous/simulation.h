@@ -1,12 +1,12 @@
 // Simulates a job's membership: hosts that serve, agents (launchers) on them, and the network between them, on a
-// simulated clock. One seed is one history. Coordinators, the succession and each launcher's JobState are the real ones;
-// around them an agent does what rendezvous/client, launcher/rendezvous_link and the supervisor do, without threads,
-// sockets and processes.
+// simulated clock. One seed is one history. Coordinators, the succession and each launcher's JobState are the real
+// ones; around them an agent does what rendezvous/client, launcher/rendezvous_link and the supervisor do, without
+// threads, sockets and processes.
 //
 // What can happen: agents come late, die (their connection resets, or they fall silent), come back as new processes,
-// and are told to stop; workers fail, do not listen or are hard to kill, and the job is done; spawners die; networks are cut and healed; coordinators are killed and started again, frozen, lost with
-// their host, or served by the next host of the list; clocks jump; messages to a coordinator are delayed, and come
-// twice.
+// and are told to stop; workers fail, do not listen or are hard to kill, and the job is done; spawners die; networks
+// are cut and healed; coordinators are killed and started again, frozen, lost with their host, or served by the next
+// host of the list; clocks jump; messages to a coordinator are delayed, and come twice.
 //
 // What must hold, checked throughout:
 //   one world a generation   no two processes ever consider two worlds with the same number the newest (until all nodes

@@ -143,7 +143,8 @@ void Simulation::CheckEnd(int a, int code) {
   if (code == exit_code::kDone && !job_ends_) Violate("agent ", a, " says that the job is done");
 }
 
-// The workers of agent a's world are about to end with 0: its launchers end with 0, and so do those that wait beside it.
+// The workers of agent a's world are about to end with 0: its launchers end with 0, and so do those that wait beside
+// it.
 void Simulation::ExpectDone(int a) {
   if (!IsCalm() || !MayFinish(a)) return;
   const std::string id = agents_[a].workers.world;

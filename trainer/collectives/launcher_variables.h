@@ -1,6 +1,5 @@
-// The ranks of a program that srun or mpirun has started: derives the variables that torchrun sets from those of a Slurm
-// step, of Open MPI, or of MPICH and Intel MPI (Hydra). Pure.
-// SPDX-License-Identifier: Apache-2.0
+// The ranks of a program that srun or mpirun has started: derives the variables that torchrun sets from those of a
+// Slurm step, of Open MPI, or of MPICH and Intel MPI (Hydra). Pure. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

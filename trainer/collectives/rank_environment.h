@@ -1,5 +1,6 @@
 // What a launcher passes to a worker through its environment. The launcher is Composer's, or another one that sets
-// torchrun's variables (torchrun; srun and mpirun by way of launcher_variables.h). Without any variables, a worker is a world of one.
+// torchrun's variables (torchrun; srun and mpirun by way of launcher_variables.h). Without any variables, a worker is a
+// world of one.
 //
 //   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK MASTER_ADDR MASTER_PORT   as torchrun and Composer set them
 //   TORCHELASTIC_USE_AGENT_STORE TORCHELASTIC_RUN_ID TORCHELASTIC_RESTART_COUNT         as torchrun sets them

@@ -31,8 +31,8 @@ struct Batch {
 
   // Returns whether each sample has an id; not when an algorithm added or removed samples without their ids.
   bool has_sample_ids() const { return num_samples > 0 && static_cast<int64_t>(sample_ids.size()) == num_samples; }
-  // Gets or sets a tensor by its key: "inputs", "targets", or a name in `extra`. Get throws c10::ValueError that lists the
-  // keys. Source: mosaicml composer/core/state.py, batch_get_item().
+  // Gets or sets a tensor by its key: "inputs", "targets", or a name in `extra`. Get throws c10::ValueError that lists
+  // the keys. Source: mosaicml composer/core/state.py, batch_get_item().
   const at::Tensor& Get(absl::string_view key) const;
   void Set(absl::string_view key, at::Tensor tensor);
   // Returns rows [begin, end) as views. num_tokens is scaled with the rows; loss tokens are counted again when needed.

@@ -58,7 +58,8 @@ struct KeptTensor {
   bool stands_for_model = false;
 };
 
-// An AlgorithmOrigin says how an algorithm was made from a job's file, so that it can be made again. Checkpoints keep it.
+// An AlgorithmOrigin says how an algorithm was made from a job's file, so that it can be made again. Checkpoints keep
+// it.
 struct AlgorithmOrigin {
   std::string key;        // its name in the file, such as "blurpool"; "": it was not made from one
   std::string arguments;  // its keys there, as a JSON object, or "null"

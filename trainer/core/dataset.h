@@ -79,17 +79,17 @@ class SampleStream {
   virtual ~SampleStream() = default;
   // Reads the next sample; false at the end, where `sample` is left as it was. Throws (c10::Error) what it cannot read.
   virtual bool Next(Sample& sample) = 0;
-  // Returns where the stream is, for a checkpoint (at most 64 KiB); "" if it has no such place: a resumed run then reads
-  // from the beginning and passes over what was trained on.
+  // Returns where the stream is, for a checkpoint (at most 64 KiB); "" if it has no such place: a resumed run then
+  // reads from the beginning and passes over what was trained on.
   virtual std::string Place() const { return ""; }
   // Continues, before the first Next, at a place that a stream over the same data gave. Throws c10::ValueError when it
   // is none.
   virtual void Seek(const std::string& place);
 };
 
-// Samples that are read in order. Every rank reads all of them and keeps its share, so the n-th global batch is the same
-// for any number of ranks. Needs max_duration in batches, samples, tokens or seconds.
-// Source: torch.utils.data.IterableDataset.
+// Samples that are read in order. Every rank reads all of them and keeps its share, so the n-th global batch is the
+// same for any number of ranks. Needs max_duration in batches, samples, tokens or seconds. Source:
+// torch.utils.data.IterableDataset.
 class IterableDataset : public Dataset {
  public:
   int64_t size() const final { return kUnknownSize; }
@@ -101,7 +101,8 @@ class IterableDataset : public Dataset {
   virtual Batch Collate(int64_t epoch, std::vector<Sample> samples) const = 0;
 };
 
-// Samples one by one, which transforms and a collator make batches of (data/prepared_dataset.h). Threads as for Dataset.
+// Samples one by one, which transforms and a collator make batches of (data/prepared_dataset.h). Threads as for
+// Dataset.
 class SampleSource {
  public:
   virtual ~SampleSource() = default;
@@ -112,8 +113,8 @@ class SampleSource {
   virtual std::shared_ptr<const SampleOrder> OwnOrder(const OrderRequest& /*request*/) const { return nullptr; }
 };
 
-// Changes one sample. Threads: any number at a time. Draws only from `random`, which depends on (seed, epoch, sample) and
-// on the transform's place in the list: the result depends on neither threads nor ranks.
+// Changes one sample. Threads: any number at a time. Draws only from `random`, which depends on (seed, epoch, sample)
+// and on the transform's place in the list: the result depends on neither threads nor ranks.
 class SampleTransform {
  public:
   virtual ~SampleTransform() = default;
@@ -127,6 +128,29 @@ class Collator {
   virtual Batch Collate(std::vector<Sample> samples) const = 0;
 };
 
+// What is done with each batch of a loader, where Batch::Slice and the dataset's counts do not suit it. Empty functions
+// do nothing. Threads: the training thread. Source: mosaicml composer/core/data_spec.py.
+struct DataSpec {
+  // Changes a rank's batch, on its device, before AFTER_DATALOADER; not called for a batch without samples.
+  std::function<Batch(Batch)> batch_transform;
+  // Changes a microbatch before BEFORE_FORWARD, or EVAL_BEFORE_FORWARD.
+  std::function<Batch(Batch)> microbatch_transform;
+  // Returns the samples [begin, end) of a batch whose tensors do not all have one row a sample. Empty: Batch::Slice.
+  std::function<Batch(const Batch& batch, int64_t begin, int64_t end)> split_batch;
+  // Return what a rank's batch holds, as the loader gives it: 0 <= samples, 0 <= tokens. Empty: the batch's own counts.
+  // Samples are counted again after algorithms changed a batch.
+  std::function<int64_t(const Batch&)> get_num_samples_in_batch, get_num_tokens_in_batch;
+
+  // Returns the samples [begin, end) by split_batch. Throws c10::ValueError if it gives another number of them.
+  Batch Split(const Batch& batch, int64_t begin, int64_t end) const;
+  // Moves a loaded batch to the device, counts and transforms it.
+  Batch Prepare(Batch batch, at::Device device) const;
+};
+
+class Loader;
+// Returns the loader's spec, or for null one that does nothing.
+const DataSpec& SpecOf(const Loader* loader);
+
 // What a Loader gives.
 struct LoadedBatch {
   Batch batch;  // this rank's share; has 0 samples when a short batch has fewer samples than there are ranks
@@ -134,13 +158,14 @@ struct LoadedBatch {
   std::string place;           // of the stream after this batch; "" if it has none
 };
 
-// A Loader gives a rank its share of each global batch of a dataset. Algorithms and callbacks see a run's loaders as this
-// (State::train_dataloader, State::dataloader). The loader has no position of its own: a batch is named by the samples
-// of the epoch before it, so that a run can go on with another batch size after exactly what it has trained on.
+// A Loader gives a rank its share of each global batch of a dataset. Algorithms and callbacks see a run's loaders as
+// this (State::train_dataloader, State::dataloader). The loader has no position of its own: a batch is named by the
+// samples of the epoch before it, so that a run can go on with another batch size after exactly what it has trained on.
 class Loader {
  public:
   virtual ~Loader() = default;
   virtual const Dataset& dataset() const = 0;
+  virtual const DataSpec& spec() const { return SpecOf(nullptr); }
   virtual const std::string& label() const = 0;   // Composer's dataloader_label
   virtual int64_t batches_per_epoch() const = 0;  // Composer's dataloader_len; with a subset, that of it. 0: unknown
   virtual int64_t global_batch_size() const = 0;  // samples over all ranks of every batch but a short last one

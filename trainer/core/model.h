@@ -47,11 +47,12 @@ class Logger;
 
 class Model : public torch::nn::Module {
  public:
-  // The run's logger, for a model that logs numbers of its own (Logger::Log); null outside of a run. Set by the trainer.
+  // The run's logger, for a model that logs numbers of its own (Logger::Log); null outside of a run. Set by the
+  // trainer.
   Logger* logger = nullptr;
 
-  // Returns the outputs for a batch, one tensor or several with names, as the model defines; the same in training and evaluation unless
-  // eval_forward differs.
+  // Returns the outputs for a batch, one tensor or several with names, as the model defines; the same in training and
+  // evaluation unless eval_forward differs.
   virtual Outputs forward(const Batch& batch) = 0;
   // Returns the mean over the samples (or tokens) of the batch. Must not be called with an empty batch.
   virtual Loss loss(const Outputs& outputs, const Batch& batch) = 0;

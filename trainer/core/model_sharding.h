@@ -53,6 +53,8 @@ class ModelSharding {
   // Returns whether this rank's part of the parameter counts in such a sum; false when another of those ranks has the
   // same.
   virtual bool Counts(const at::Tensor& param) const { return true; }
+  // Returns whether pieces are of parts of parameters (Piece::split): tensor parallelism.
+  virtual bool splits_tensors() const { return false; }
   virtual int num_shards() const = 0;
   virtual int shard_index() const = 0;    // of this rank, 0 to num_shards() - 1
   virtual at::Device device() const = 0;  // of tensors to be summed

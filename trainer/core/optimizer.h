@@ -38,9 +38,9 @@ class LossClosure {
   // different gradients.
   enum class Gradients { kOverRanks, kOwn };
   virtual ~LossClosure() = default;
-  // Returns the loss, of the global batch with kOverRanks; after a first evaluation with kOwn, that one's loss. Returns nullopt, never with kOwn, when the gradients are not
-  // finite and there must be no update: the caller then puts the parameters back as they were. It must do so as well
-  // when this throws.
+  // Returns the loss, of the global batch with kOverRanks; after a first evaluation with kOwn, that one's loss. Returns
+  // nullopt, never with kOwn, when the gradients are not finite and there must be no update: the caller then puts the
+  // parameters back as they were. It must do so as well when this throws.
   virtual std::optional<double> Evaluate(Gradients gradients) = 0;
   // Returns whether kOwn has an effect.
   virtual bool keeps_own() const = 0;
@@ -68,8 +68,8 @@ class Optimizer {
   virtual void StepUnless(const at::Tensor& found_inf) {
     if (found_inf.item<float>() == 0) Step();
   }
-  // Returns why sharded parameters cannot be updated ("muon needs whole matrices"), or "" if the optimizer works element
-  // by element.
+  // Returns why sharded parameters cannot be updated ("muon needs whole matrices"), or "" if the optimizer works
+  // element by element.
   virtual absl::string_view needs_whole_parameters() const { return ""; }
   // Returns the live state, allocated at construction, so that a checkpoint can be copied into it:
   // "<parameter>/exp_avg" [shape of the parameter], "group0/step" scalar, …

@@ -58,8 +58,8 @@ struct Evaluator {
   int64_t last_batch = -1;                  // the training's batch when it last ran
 };
 
-struct State {
-  // Identity.
+// Which run this is and which place this process has in it. Set before the first event.
+struct ProcessIdentity {
   std::string run_name;
   std::string run_folder;  // "" when nothing is written
   std::string load_path;   // LoadOptions::load_path
@@ -71,33 +71,65 @@ struct State {
   int data_rank = 0, data_ranks = 1;
   int tensor_rank = 0;
   at::Device device = at::kCPU;
+};
 
-  // Parts.
+// How a step is computed.
+struct StepSettings {
+  int64_t device_train_microbatch_size = 0;         // 0: the whole rank batch
+  std::optional<MicrobatchPolicy> auto_microbatch;  // if set, it sets device_train_microbatch_size
+  Precision precision = Precision::kFp32;
+  std::optional<GradScaler> scaler;  // set with kAmpFp16
+  NanPolicy nan;                     // decides what a step that is not finite does
+  double scale_schedule_ratio = 1;
+  bool accumulate_train_batch_on_tokens = false;  // microbatches are weighted by loss-generating tokens
+};
+
+// What State::timestamp is measured against.
+struct RunClock {
+  Time iteration_length;          // in epochs or tokens; 0: no iterations
+  Timestamp previous_timestamp;   // before the last batch
+  int64_t batches_per_epoch = 0;  // 0: unknown, or no training data
+  // Set with composer_compat: the time at which schedules are read, which is the beginning of the last batch, not of
+  // this one. Batches 0 and 1 both read the beginning of the run.
+  std::optional<Timestamp> lagging;
+};
+
+// The running evaluation.
+struct EvaluationInProgress {
+  std::string label;
+  Timestamp timestamp;
+  int64_t batches = 0;  // of its data; 0: unknown
+};
+
+// What algorithms and callbacks have asked the trainer for. Read after every batch; see State's methods.
+struct StepRequests {
+  bool stop = false;
+  bool save = false;
+  bool skip_update = false;
+};
+
+struct State {
+  // The parts of a run.
   std::shared_ptr<Model> model;
   std::shared_ptr<const Tokenizer> tokenizer;  // null: the run has none
   std::unique_ptr<Optimizer> optimizer;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   std::vector<std::unique_ptr<Algorithm>> algorithms;
   std::vector<std::unique_ptr<Callback>> callbacks;
-
-  // Data.
   std::shared_ptr<const Loader> train_dataloader;  // null until there is training data
   // The loader in use: the training's, but that of an evaluation or a prediction while one runs. Null if there is none.
   const Loader* dataloader = nullptr;
   std::string data_place;             // of a training stream after this batch (LoadedBatch::place)
   std::vector<Evaluator> evaluators;  // those of the run; inside Trainer::Eval those that it was given
+  MetricList train_metrics;
+  ModelSharding* sharding = nullptr;  // not owned; null: every rank has whole parameters
+  Tracer* tracer = nullptr;           // not owned; set by a profiler for the batches that it records, null otherwise
 
-  // Time.
-  Time max_duration;
-  Time iteration_length;  // in epochs or tokens; 0: no iterations
+  // Where the run is.
   Timestamp timestamp;
-  Timestamp previous_timestamp;  // before the last batch
-  // Set with composer_compat: the time at which schedules are read, which is the beginning of the last batch, not of
-  // this one. Batches 0 and 1 both read the beginning of the run.
-  std::optional<Timestamp> lagging;
-  Timestamp eval_timestamp;       // of the running evaluation
-  Timestamp predict_timestamp;    // of the running prediction
-  int64_t batches_per_epoch = 0;  // 0: unknown, or no training data
+  Time max_duration;
+  Timestamp predict_timestamp;  // of the running prediction
+  EvaluationInProgress evaluation;
 
   // The step in progress.
   int64_t global_samples = 0;  // of the batch in progress over all ranks, as the loader gave it
@@ -109,36 +141,21 @@ struct State {
   // Computes the loss in place of Model::loss, for algorithms that change it; empty: Model::loss.
   std::function<Loss(const Outputs& outputs, const Batch& batch)> loss_function;
 
-  // Settings.
-  int64_t device_train_microbatch_size = 0;         // 0: the whole rank batch
-  std::optional<MicrobatchPolicy> auto_microbatch;  // if set, it sets device_train_microbatch_size
-  std::optional<GradScaler> scaler;                 // set with kAmpFp16
-  NanPolicy nan;                                    // decides what a step that is not finite does
-  Precision precision = Precision::kFp32;
-  double scale_schedule_ratio = 1;
-
-  bool accumulate_train_batch_on_tokens = false;  // microbatches are weighted by loss-generating tokens
-
-  MetricList train_metrics;
-  ModelSharding* sharding = nullptr;  // not owned; null: every rank has whole parameters
-  std::string eval_label;             // of the running evaluation
-  int64_t eval_batches = 0;           // of the running evaluation
+  ProcessIdentity identity;
+  RunClock clock;
+  StepSettings settings;
+  StepRequests requests;
 
   // Ends the run after the current batch, its evaluation and its checkpoint. With several ranks it ends after the next
   // batch, or at the end of the epoch if that comes first: the vote travels with that step's gradients, and all ranks
   // end together.
-  void StopTraining() { stop_requested = true; }
-  bool stop_requested = false;
+  void StopTraining() { requests.stop = true; }
   // Saves a checkpoint after the current batch whatever the save interval is; with several ranks after the next batch,
   // like StopTraining. Training goes on.
-  void SaveCheckpoint() { save_requested = true; }
-  bool save_requested = false;
+  void SaveCheckpoint() { requests.save = true; }
   // Leaves out the optimizer's update of this batch, if called up to AFTER_TRAIN_BATCH and on all ranks. The batch
   // counts as trained.
-  void SkipUpdate() { skip_requested = true; }
-  bool skip_requested = false;
-
-  Tracer* tracer = nullptr;  // not owned; set by a profiler for the batches that it records, null otherwise
+  void SkipUpdate() { requests.skip_update = true; }
 };
 
 }  // namespace composer

@@ -9,8 +9,9 @@
 
 namespace composer {
 
-// Stacks tensors of one shape and dtype along a new first dimension; texts become Batch::texts. num_tokens is the number
-// of elements of `inputs` when these are integer rows. Throws c10::ValueError naming the samples and keys that differ.
+// Stacks tensors of one shape and dtype along a new first dimension; texts become Batch::texts. num_tokens is the
+// number of elements of `inputs` when these are integer rows. Throws c10::ValueError naming the samples and keys that
+// differ.
 class StackCollator final : public Collator {
  public:
   Batch Collate(std::vector<Sample> samples) const override;

@@ -1,7 +1,7 @@
-// Loaders read a rank's share of each global batch on the calling thread: DataLoader by index, StreamLoader from samples
-// that can only be read in order. What to load is an argument, so there is nothing to rewind.
-// Source: replaces torch's DataLoader, DistributedSampler and Composer's DataSpec (composer/core/data_spec.py).
-// SPDX-License-Identifier: Apache-2.0
+// Loaders read a rank's share of each global batch on the calling thread: DataLoader by index, StreamLoader from
+// samples that can only be read in order. What to load is an argument, so there is nothing to rewind. Source: replaces
+// torch's DataLoader, DistributedSampler and Composer's DataSpec (composer/core/data_spec.py). SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -32,6 +32,7 @@ struct LoaderOptions {
   std::function<std::vector<SampleRange>(int64_t count)> share;
   std::shared_ptr<const SampleOrder> order;  // null: by `shuffle`
   int64_t predownload = 0;                   // samples of the epoch ahead of a batch that Dataset::WillLoad hears of
+  DataSpec spec;
 };
 
 class DataLoader final : public Loader {
@@ -42,6 +43,7 @@ class DataLoader final : public Loader {
   DataLoader(std::shared_ptr<const Dataset> dataset, Options options);
 
   const Dataset& dataset() const override { return *dataset_; }
+  const DataSpec& spec() const override { return options_.spec; }
   const std::string& label() const override { return options_.label; }
   int64_t batches_per_epoch() const override { return batches_per_epoch_; }
   int64_t global_batch_size() const override { return options_.global_batch_size; }
@@ -70,6 +72,7 @@ class StreamLoader final : public Loader {
   StreamLoader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
 
   const Dataset& dataset() const override { return *dataset_; }
+  const DataSpec& spec() const override { return options_.spec; }
   const std::string& label() const override { return options_.label; }
   int64_t batches_per_epoch() const override { return std::max<int64_t>(0, options_.subset_num_batches); }
   int64_t global_batch_size() const override { return options_.global_batch_size; }

@@ -36,8 +36,8 @@ inline std::string PlaceOfBatch(const LoaderOptions& options, int64_t epoch, int
                       (sample_in_epoch + options.global_batch_size - 1) / options.global_batch_size);
 }
 
-// Calls load() and returns its batch. A c10::Error is rethrown with where() added; any other exception but out of memory
-// becomes such an error.
+// Calls load() and returns its batch. A c10::Error is rethrown with where() added; any other exception but out of
+// memory becomes such an error.
 template <typename Where, typename Load>
 Batch WithPlaceOfData(const Where& where, const Load& load) {
   try {

@@ -19,9 +19,9 @@ struct PackOptions {
   uint64_t seed = 0;                 // of that order and of the transforms
 };
 
-// Returns a source of unknown size whose samples are `inputs` [T] and `targets` [T], int64: tokens [i T, i T + T) and one
-// further of the epoch's documents. What is left at the end of an epoch is left out. `transforms` must make `inputs`, a
-// row of tokens, of each document. Has places: a resumed run begins with the document where it stopped.
+// Returns a source of unknown size whose samples are `inputs` [T] and `targets` [T], int64: tokens [i T, i T + T) and
+// one further of the epoch's documents. What is left at the end of an epoch is left out. `transforms` must make
+// `inputs`, a row of tokens, of each document. Has places: a resumed run begins with the document where it stopped.
 // Every rank reads all documents, since where rows begin depends on the lengths of those before.
 std::shared_ptr<const SampleSource> PackDocuments(std::shared_ptr<const SampleSource> documents,
                                                   std::vector<std::shared_ptr<const SampleTransform>> transforms,

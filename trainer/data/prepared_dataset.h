@@ -17,8 +17,8 @@ struct Preparation {
   uint64_t seed = 0;                         // of what transforms draw
 };
 
-// Applies the transforms to the sample with this id. What transform i draws depends on (seed, epoch, id, i) only. Errors
-// name the sample.
+// Applies the transforms to the sample with this id. What transform i draws depends on (seed, epoch, id, i) only.
+// Errors name the sample.
 void ApplyTransforms(const std::vector<std::shared_ptr<const SampleTransform>>& transforms, uint64_t seed,
                      int64_t epoch, Sample& sample);
 

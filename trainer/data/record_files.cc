@@ -21,7 +21,8 @@ namespace {
 constexpr int64_t kMaxUnpacked = int64_t{16} << 30;
 constexpr size_t kMaxRecord = size_t{256} << 20;
 
-// Returns where the record that begins at `begin` ends: at its line end, or the end of the text; npos for an open quote.
+// Returns where the record that begins at `begin` ends: at its line end, or the end of the text; npos for an open
+// quote.
 size_t EndOfRecord(absl::string_view text, size_t begin, RecordKind kind) {
   if (kind == RecordKind::kLines) return std::min(text.find('\n', begin), text.size());
   bool quoted = false;

@@ -35,9 +35,9 @@ struct StreamingOptions {
 };
 
 // Sample values by encoding: numbers and arrays are tensors of their dtype (unsigned ones above 8 bits: int64, which
-// must hold the value); str, json, str_int … are texts, and so are the bytes of `bytes`, `jpeg` and `png`. Lists and raw
-// pixels are refused by name. A source's order (OwnOrder) serves each drawn sample once an epoch, whatever the number of
-// ranks. Threads: any number. Errors name the stream.
+// must hold the value); str, json, str_int … are texts, and so are the bytes of `bytes`, `jpeg` and `png`. Lists and
+// raw pixels are refused by name. A source's order (OwnOrder) serves each drawn sample once an epoch, whatever the
+// number of ranks. Threads: any number. Errors name the stream.
 absl::StatusOr<std::shared_ptr<const SampleSource>> OpenStreaming(const StreamingOptions& options,
                                                                   const StoreOpener& open_store);
 

@@ -32,7 +32,7 @@ ElasticStep::ElasticStep(State& state, const ElasticOptions& options, std::vecto
 }
 
 Batch ElasticStep::Rows(const Batch& whole, const Microbatch& microbatch) const {
-  Batch rows = whole.Slice(microbatch.begin, microbatch.end);
+  Batch rows = SplitOf(state_, whole, microbatch);
   if (rows.inputs.defined()) rows.inputs = rows.inputs.clone();
   if (rows.targets.defined()) rows.targets = rows.targets.clone();
   for (auto& [name, tensor] : rows.extra) tensor = tensor.clone();
@@ -45,7 +45,7 @@ Batch ElasticStep::Rows(const Batch& whole, const Microbatch& microbatch) const 
 
 void ElasticStep::BeginStep(int64_t global_samples) {
   global_samples_ = global_samples;
-  leaves_ = NumLeaves(global_samples, options_.virtual_shards, state_.device_train_microbatch_size);
+  leaves_ = NumLeaves(global_samples, options_.virtual_shards, state_.settings.device_train_microbatch_size);
   sum_.Take();
   next_pass_ = 0;
   more_parts_.clear();
@@ -69,7 +69,7 @@ int64_t ElasticStep::BufferVersions() const {
 }
 
 void ElasticStep::BeginPart(const Microbatch& leaf, int64_t /*index*/, LossSums& losses) {
-  SeedForMicrobatch(state_.seed, leaf.leaf, state_.timestamp.batch, 0);
+  SeedForMicrobatch(state_.identity.seed, leaf.leaf, state_.timestamp.batch, 0);
   for (const at::Tensor& param : params_) param.mutable_grad().reset();
   for (const auto& metric : state_.train_metrics) metric->Reset();
   losses.Reset();

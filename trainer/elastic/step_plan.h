@@ -40,6 +40,9 @@ class StepPlan {
   virtual bool sums_at_the_end() const { return false; }
 };
 
+// Returns the microbatch's samples as the training data splits its batches (DataSpec::Split).
+Batch SplitOf(const State& state, const Batch& whole, const Microbatch& microbatch);
+
 class PlainPlan final : public StepPlan {
  public:
   // `state` must outlive this object.

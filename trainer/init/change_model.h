@@ -16,9 +16,9 @@ namespace composer {
 std::vector<Algorithm*> OrderOfChanges(const std::vector<std::unique_ptr<Algorithm>>& algorithms,
                                        const std::vector<PlacedPass>& placed);
 
-// Lets each algorithm change the model, or put another into its place. If it is going to be split over tensor_parallel_degree > 1 ranks by a plan that
-// knows only the model's own layers, a change is kInvalidArgument, naming the algorithm and the first layer. An
-// algorithm's own error is returned with its name.
+// Lets each algorithm change the model, or put another into its place. If it is going to be split over
+// tensor_parallel_degree > 1 ranks by a plan that knows only the model's own layers, a change is kInvalidArgument,
+// naming the algorithm and the first layer. An algorithm's own error is returned with its name.
 absl::Status ChangeModel(std::shared_ptr<Model>& model, const std::vector<Algorithm*>& algorithms,
                          const ModelContext& context, int tensor_parallel_degree);
 

@@ -1,6 +1,6 @@
-// Layers are the replaceable parts of models. LibTorch's modules have no virtual forward, and a model that keeps a typed
-// pointer to a submodule goes on calling it after torch's replace_module. A Layer has one virtual forward, and a model
-// holds it in a Slot (slot.h), which always calls the module that is registered.
+// Layers are the replaceable parts of models. LibTorch's modules have no virtual forward, and a model that keeps a
+// typed pointer to a submodule goes on calling it after torch's replace_module. A Layer has one virtual forward, and a
+// model holds it in a Slot (slot.h), which always calls the module that is registered.
 //
 // A layer is also a torch::nn::Module, and its parameters have torch's names:
 //

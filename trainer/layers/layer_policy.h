@@ -1,6 +1,6 @@
 // A LayerPolicy says what takes the place of the layers of one class in one algorithm's surgery, for classes that the
-// algorithm does not know: a plugin's own convolution in blurpool, say. A run's policies are a registry by algorithm and
-// class, which plugins extend (job/plugin/plugin_registry.h):
+// algorithm does not know: a plugin's own convolution in blurpool, say. A run's policies are a registry by algorithm
+// and class, which plugins extend (job/plugin/plugin_registry.h):
 //
 //   registry.AddLayerPolicy(MakeLayerPolicy<WideConv, BlurredWideConv>(
 //       "blurpool", "wide_conv", [](const std::string& name, const std::shared_ptr<WideConv>& conv) {

@@ -13,8 +13,8 @@ namespace composer {
 class ResidualSum : public Replaceable {
  public:
   using Part = absl::FunctionRef<at::Tensor()>;
-  // Returns branch() + shortcut(). Either may be left out or computed in any order. What `branch` returns may be written
-  // to, and so may what this returns.
+  // Returns branch() + shortcut(). Either may be left out or computed in any order. What `branch` returns may be
+  // written to, and so may what this returns.
   virtual at::Tensor forward(Part branch, Part shortcut) = 0;
   // Returns the kind of block, such as "ResNetBasicBlock".
   virtual const std::string& block() const = 0;

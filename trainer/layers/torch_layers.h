@@ -41,8 +41,8 @@ class LinearLayer : public TorchLayer<torch::nn::LinearImpl> {
   using TorchLayer::TorchLayer;
   at::Tensor forward(const at::Tensor& x) override { return at::linear(x, weight, bias); }
 
-  // How the output may be shared between ranks (parallel/tensor/layer_plan.h): it consists of `parts` runs of equal size
-  // (3: queries, keys, values), each of `units` runs of equal size that stay together (heads).
+  // How the output may be shared between ranks (parallel/tensor/layer_plan.h): it consists of `parts` runs of equal
+  // size (3: queries, keys, values), each of `units` runs of equal size that stay together (heads).
   struct Division {
     int64_t parts = 1;
     int64_t units = 0;  // 0: every feature is one

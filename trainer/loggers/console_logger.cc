@@ -88,7 +88,7 @@ class Console {
   // Called by the callback.
   void StartTraining(const State& state) {
     max_duration_ = state.max_duration;
-    batches_per_epoch_ = state.batches_per_epoch;
+    batches_per_epoch_ = state.clock.batches_per_epoch;
   }
   absl::Status PrintHyperparameters() {
     const Hyperparameters settings = std::exchange(hyperparameters_, {});
@@ -105,14 +105,14 @@ class Console {
     return last_printed_ == now.batch && !has_table_ ? absl::OkStatus() : PrintTrain(now);
   }
   absl::Status EvalBatch(const State& state) {
-    const int64_t done = state.eval_timestamp.batch + 1, total = state.eval_batches;
+    const int64_t done = state.evaluation.timestamp.batch + 1, total = state.evaluation.batches;
     // The number of a stream's batches is known at its end.
     if (total == 0 || done == total || !IsEvalPoint(done, total)) return absl::OkStatus();
-    return Print(EvalProgress(done, total, state.eval_label));
+    return Print(EvalProgress(done, total, state.evaluation.label));
   }
   void EndEval(const State& state) {
-    const int64_t batches = state.eval_timestamp.batch;
-    eval_end_ = EvalProgress(batches, batches, state.eval_label);
+    const int64_t batches = state.evaluation.timestamp.batch;
+    eval_end_ = EvalProgress(batches, batches, state.evaluation.label);
   }
   // An evaluation without metrics has no record.
   absl::Status FinishEval() {

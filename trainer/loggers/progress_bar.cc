@@ -27,7 +27,7 @@ bool OneBarForTheRun(const State& state) {
 std::string Title(absl::string_view label, const State& state) {
   if (OneBarForTheRun(state)) return absl::StrFormat("%-7s Batch %d", label, state.timestamp.batch);
   // This is the epoch of the last batch, even when the timestamp is already in the next one.
-  return absl::StrFormat("%-7s Epoch %d", label, state.previous_timestamp.epoch);
+  return absl::StrFormat("%-7s Epoch %d", label, state.clock.previous_timestamp.epoch);
 }
 
 // The terminal is opened only to query its width. It must not become the controlling terminal of this process.
@@ -90,7 +90,7 @@ void ProgressBar::StartTrainBar(const State& state) {
 }
 
 void ProgressBar::OnBatchEnd(const State& state, const Logger& logger) {
-  const bool ends_epoch = state.timestamp.batch_in_epoch == state.batches_per_epoch;
+  const bool ends_epoch = state.timestamp.batch_in_epoch == state.clock.batches_per_epoch;
   if (!ends_epoch && !Due()) return;
   ProgressLine line = TrainLine(state);
   AddMetrics("train", logger, line);
@@ -121,7 +121,7 @@ void ProgressBar::StartEvalBar(const State& state) {
 
 void ProgressBar::EndEvalBar(const State& state, const Logger& logger) {
   ProgressLine line = EvalLine(state);
-  AddMetrics(state.eval_label, logger, line);
+  AddMetrics(state.evaluation.label, logger, line);
   Draw(std::move(line), eval_);
   EndLine();
   train_.start += clock_.Now() - eval_.start;
@@ -137,16 +137,16 @@ ProgressLine ProgressBar::TrainLine(const State& state) const {
   } else {
     line.title = absl::StrFormat("%-7s Epoch %d", "train", state.timestamp.epoch);
     line.done = state.timestamp.batch_in_epoch;
-    line.total = state.batches_per_epoch;
+    line.total = state.clock.batches_per_epoch;
   }
   return line;
 }
 
 ProgressLine ProgressBar::EvalLine(const State& state) const {
   ProgressLine line;
-  line.title = Title(state.eval_label, state);
-  line.done = state.eval_timestamp.batch;
-  line.total = state.eval_batches;
+  line.title = Title(state.evaluation.label, state);
+  line.done = state.evaluation.timestamp.batch;
+  line.total = state.evaluation.batches;
   return line;
 }
 

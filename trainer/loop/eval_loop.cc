@@ -23,29 +23,34 @@ namespace composer {
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state) {
   if (const Interval::Function& is_due = evaluator.eval_interval.is_due(); is_due != nullptr)
     return is_due(state, event);
-  const Time interval = CountedInterval(evaluator.eval_interval.every(), state.max_duration, state.batches_per_epoch);
+  const Time interval =
+      CountedInterval(evaluator.eval_interval.every(), state.max_duration, state.clock.batches_per_epoch);
   if (interval.value() <= 0 || evaluator.last_batch == state.timestamp.batch) return false;
   if (event == Event::kFitEnd) return true;
   const Event when = interval.unit() == TimeUnit::kEpoch       ? Event::kEpochEnd
                      : interval.unit() == TimeUnit::kIteration ? Event::kIterationEnd
                                                                : Event::kBatchEnd;
   if (event != when) return false;
-  return IntervalCrossed(interval, state.previous_timestamp, state.timestamp);
+  return IntervalCrossed(interval, state.clock.previous_timestamp, state.timestamp);
 }
 
 namespace {
 
 // Makes one forward pass; the batch may be empty on this rank.
-void RunEvalMicrobatch(State& state, Engine& engine, const MetricList& metrics) {
+void RunEvalMicrobatch(const Evaluator& evaluator, State& state, Engine& engine) {
+  const DataSpec& spec = evaluator.loader->spec();
+  if (spec.microbatch_transform && state.batch.num_samples > 0)
+    state.batch = spec.microbatch_transform(std::move(state.batch));
   ThrowIfError(engine.Run(Event::kEvalBeforeForward));
   if (state.batch.num_samples > 0) {
     WholeModelScope whole(state.sharding);
     try {
-      const AutocastScope autocast(state.precision, state.device.type());
+      const AutocastScope autocast(state.settings.precision, state.identity.device.type());
       state.outputs = state.model->eval_forward(state.batch);
     } catch (...) {
-      RethrowWithPlace(state, absl::StrCat("evaluation ", state.eval_label, ", its batch ",
-                                           state.eval_timestamp.batch + 1, ", after batch ", state.timestamp.batch));
+      RethrowWithPlace(state,
+                       absl::StrCat("evaluation ", state.evaluation.label, ", its batch ",
+                                    state.evaluation.timestamp.batch + 1, ", after batch ", state.timestamp.batch));
     }
     whole.End();
   } else if (state.sharding != nullptr) {
@@ -53,22 +58,23 @@ void RunEvalMicrobatch(State& state, Engine& engine, const MetricList& metrics) 
   }
   ThrowIfError(engine.Run(Event::kEvalAfterForward));
   if (state.batch.num_samples == 0) return;
-  for (const auto& metric : metrics) metric->Update(state.outputs, state.batch);
+  for (const auto& metric : evaluator.metrics) metric->Update(state.outputs, state.batch);
 }
 
 // `most` is the number of samples of the rank that has the most.
 void RunEvalBatch(const Evaluator& evaluator, int64_t most, State& state, Engine& engine) {
   ThrowIfError(engine.Run(Event::kEvalBatchStart));
   const int64_t samples = state.batch.num_samples, wanted = evaluator.device_eval_microbatch_size;
+  const DataSpec& spec = evaluator.loader->spec();
   if (wanted <= 0 || wanted >= most) {
-    RunEvalMicrobatch(state, engine, evaluator.metrics);
+    RunEvalMicrobatch(evaluator, state, engine);
   } else {
     const Batch whole = state.batch;
     {
       const absl::Cleanup restore = [&] { state.batch = whole; };
       for (int64_t begin = 0; begin == 0 || begin < samples; begin += wanted) {
-        if (wanted < samples) state.batch = whole.Slice(begin, std::min(begin + wanted, samples));
-        RunEvalMicrobatch(state, engine, evaluator.metrics);
+        if (wanted < samples) state.batch = spec.Split(whole, begin, std::min(begin + wanted, samples));
+        RunEvalMicrobatch(evaluator, state, engine);
       }
     }
     const auto passes = [wanted](int64_t size) { return std::max<int64_t>(1, (size + wanted - 1) / wanted); };
@@ -144,9 +150,9 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   const torch::NoGradGuard no_grad;
   BroadcastBuffers(state, communicator);
   state.model->eval();
-  state.eval_label = evaluator.label;
-  state.eval_batches = evaluator.loader->batches_per_epoch();
-  state.eval_timestamp = Timestamp();
+  state.evaluation.label = evaluator.label;
+  state.evaluation.batches = evaluator.loader->batches_per_epoch();
+  state.evaluation.timestamp = Timestamp();
   const Loader* const dataloader = std::exchange(state.dataloader, evaluator.loader.get());
   // Also after an error: a program may catch it and train on.
   const absl::Cleanup restore = [&state, dataloader, train_batch = state.batch] {
@@ -158,15 +164,15 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
   for (const auto& metric : evaluator.metrics) metric->Reset();
   ThrowIfError(engine.Run(Event::kEvalStart));
   for (;;) {
-    const LoadedBatch loaded = evaluator.batches->Load(/*epoch=*/0, state.eval_timestamp.sample);
+    LoadedBatch loaded = evaluator.batches->Load(/*epoch=*/0, state.evaluation.timestamp.sample);
     const int64_t samples = loaded.global_samples;
     if (samples == 0) break;
     state.global_samples = samples;
-    state.batch = loaded.batch.To(state.device);
-    RunEvalBatch(evaluator, (samples + state.data_ranks - 1) / state.data_ranks, state, engine);
-    state.eval_timestamp.ToNextBatch(samples, state.batch.num_tokens, absl::ZeroDuration());
+    state.batch = evaluator.loader->spec().Prepare(std::move(loaded.batch), state.identity.device);
+    RunEvalBatch(evaluator, (samples + state.identity.data_ranks - 1) / state.identity.data_ranks, state, engine);
+    state.evaluation.timestamp.ToNextBatch(samples, state.batch.num_tokens, absl::ZeroDuration());
   }
-  SumOverRanks(evaluator.metrics, communicator, state.eval_timestamp);
+  SumOverRanks(evaluator.metrics, communicator, state.evaluation.timestamp);
   GatherLists(evaluator.metrics, communicator);
   for (const auto& metric : evaluator.metrics) {
     logger.Log(absl::StrCat("metrics/", evaluator.label, "/", metric->name()), metric->Compute());

@@ -15,15 +15,14 @@
 namespace composer {
 
 // Returns whether the evaluator runs at this event (kBatchEnd, kEpochEnd, kIterationEnd or kFitEnd). Epoch intervals
-// fire at kEpochEnd, those in iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did. A function
-// decides alone.
-// Source: mosaicml composer/core/evaluator.py, evaluate_periodically().
+// fire at kEpochEnd, those in iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did.
+// A function decides alone. Source: mosaicml composer/core/evaluator.py, evaluate_periodically().
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state);
 
 // Emits EVAL_START … EVAL_END, logs metrics/<label>/<metric> and flushes them as one record. The model is in evaluation
-// mode meanwhile; with several ranks rank 0's buffers are broadcast first. State::eval_timestamp counts the samples of
-// all ranks; its tokens are this rank's until the ranks add them up, with the metrics, before EVAL_END. `communicator`
-// has the ranks with other samples. Throws what the model or the collectives throw.
+// mode meanwhile; with several ranks rank 0's buffers are broadcast first. State::evaluation.timestamp counts the
+// samples of all ranks; its tokens are this rank's until the ranks add them up, with the metrics, before EVAL_END.
+// `communicator` has the ranks with other samples. Throws what the model or the collectives throw.
 void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator, Logger& logger);
 
 // Returns the metrics whose name contains a match of one of the patterns (a regular expression, or plain text; ignoring

@@ -133,8 +133,8 @@ class Generation {
       place += columns;
     }
     WholeModelScope scope(gathered_);
-    const AutocastScope autocast(state_.precision, state_.device.type());
-    at::Tensor logits = decoder_.NextLogits(tokens.to(state_.device), lengths, cache);
+    const AutocastScope autocast(state_.settings.precision, state_.identity.device.type());
+    at::Tensor logits = decoder_.NextLogits(tokens.to(state_.identity.device), lengths, cache);
     logits = logits.to(at::kCPU, at::kFloat).contiguous();
     scope.End();
     return logits;
@@ -231,11 +231,11 @@ std::vector<std::string> GenerateTexts(const std::vector<std::string>& prompts, 
 bool GenerateIsDue(const GenerateCallback& callback, Event event, const State& state) {
   if (callback.last_batch == state.timestamp.batch) return false;
   if (event == Event::kFitEnd) return true;
-  const Time interval = CountedInterval(callback.interval, state.max_duration, state.batches_per_epoch);
+  const Time interval = CountedInterval(callback.interval, state.max_duration, state.clock.batches_per_epoch);
   const Event when = interval.unit() == TimeUnit::kEpoch       ? Event::kEpochCheckpoint
                      : interval.unit() == TimeUnit::kIteration ? Event::kIterationCheckpoint
                                                                : Event::kBatchCheckpoint;
-  return event == when && IntervalCrossed(interval, state.previous_timestamp, state.timestamp);
+  return event == when && IntervalCrossed(interval, state.clock.previous_timestamp, state.timestamp);
 }
 
 void RunGenerate(GenerateCallback& callback, State& state, Communicator& data_ranks, Logger& logger) {

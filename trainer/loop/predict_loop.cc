@@ -26,16 +26,16 @@ std::vector<Outputs> RunPredict(const Loader& loader, Prefetcher& batches, bool 
   std::vector<Outputs> outputs;
   ThrowIfError(engine.Run(Event::kPredictStart));
   for (;;) {
-    const LoadedBatch loaded = batches.Load(/*epoch=*/0, state.predict_timestamp.sample);
+    LoadedBatch loaded = batches.Load(/*epoch=*/0, state.predict_timestamp.sample);
     if (loaded.global_samples == 0) break;
     state.global_samples = loaded.global_samples;
-    state.batch = loaded.batch.To(state.device);
+    state.batch = loader.spec().Prepare(std::move(loaded.batch), state.identity.device);
     ThrowIfError(engine.Run(Event::kPredictBatchStart));
     ThrowIfError(engine.Run(Event::kPredictBeforeForward));
     if (state.batch.num_samples > 0) {
       WholeModelScope whole(state.sharding);
       {
-        const AutocastScope autocast(state.precision, state.device.type());
+        const AutocastScope autocast(state.settings.precision, state.identity.device.type());
         state.outputs = state.model->forward(state.batch);
       }
       whole.End();

@@ -50,17 +50,13 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
       communicator_(communicator),
       params_(TrainableOnce(*state.model)),
       sync_(sync),
-      weight_(torch::ones({}, torch::device(state.device))) {
+      weight_(torch::ones({}, torch::device(state.identity.device))) {
   DdpOptions settled = ddp;
   const bool is_elastic = elastic.virtual_shards > 0;
   for (const auto& item : state.model->named_parameters()) {
     if (!item.value().requires_grad()) never_trained_.emplace_back(item.key(), item.value());
   }
   ReadAlgorithms(settled, communicator.world_size() == 1 && tensor == nullptr && sync == nullptr);
-  if (state_.auto_microbatch || state_.nan.on_nan() == OnNan::kSkip) {
-    buffers_ = state.model->buffers();
-    for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(buffer.clone());
-  }
   plan_ = std::make_unique<PlainPlan>(state);
   if (is_elastic) {
     const std::vector<at::Tensor> summed_here = sync == nullptr ? params_ : std::vector<at::Tensor>();
@@ -90,11 +86,13 @@ void TrainBatch::CheckFrozen() const {
 
 StepMessage TrainBatch::Run(const Request& request) {
   request_ = request;
+  // An algorithm may change the batch before a try that is discarded.
+  const Batch given = state_.settings.auto_microbatch && edits_batches_ ? state_.batch : Batch{};
   evaluations_ = 0;
-  out_of_memory_ = overflowed_ = state_.skip_requested = false;
+  out_of_memory_ = overflowed_ = state_.requests.skip_update = false;
   finite_ = true;
   agreed_.reset();
-  if (!buffers_.empty()) at::_foreach_copy_(saved_buffers_, buffers_);
+  if (state_.settings.auto_microbatch || state_.settings.nan.on_nan() == OnNan::kSkip) SaveBuffers();
   try {
     Optimizer& optimizer = *state_.optimizer;
     if (optimizer.needs_closure()) {
@@ -105,13 +103,23 @@ StepMessage TrainBatch::Run(const Request& request) {
     }
   } catch (const Discarded&) {
     Discard();
+    if (edits_batches_) state_.batch = given;
     return *agreed_;
   }
   TORCH_CHECK(agreed_.has_value(), "the optimizer ", state_.optimizer->name(),
               " made a step without a loss over ranks");
-  if (finite_ && !overflowed_) state_.nan.OnStep(true);
-  if (state_.scaler) state_.scaler->Update(!overflowed_);
+  if (finite_ && !overflowed_) state_.settings.nan.OnStep(true);
+  if (state_.settings.scaler) state_.settings.scaler->Update(!overflowed_);
   return *agreed_;
+}
+
+void TrainBatch::SaveBuffers() {
+  if (!knows_buffers_) {
+    buffers_ = state_.model->buffers();
+    for (const at::Tensor& buffer : buffers_) saved_buffers_.push_back(at::empty_like(buffer));
+    knows_buffers_ = true;
+  }
+  if (!buffers_.empty()) at::_foreach_copy_(saved_buffers_, buffers_);
 }
 
 std::optional<double> TrainBatch::Evaluate(Gradients gradients) {
@@ -125,7 +133,12 @@ std::optional<double> TrainBatch::Evaluate(Gradients gradients) {
 }
 
 StepMessage TrainBatch::Accumulate(bool sends) {
-  ThrowIfError(engine_.Run(Event::kBeforeTrainBatch));
+  try {
+    ThrowIfError(engine_.Run(Event::kBeforeTrainBatch));
+  } catch (...) {
+    OnOutOfMemory();
+    out_of_memory_ = true;
+  }
   CheckFrozen();
   for (const at::Tensor& param : params_) param.mutable_grad().reset();
   if (++evaluations_ == 1) {
@@ -163,12 +176,12 @@ std::optional<double> TrainBatch::SumAndCheck(const StepMessage& message) {
   bool may_update = PrepareGradients(factor);
   ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
   overflowed_ = overflowed_ || !may_update;
-  const bool gradients_finite = state_.scaler || sync_->gradients_finite();
+  const bool gradients_finite = state_.settings.scaler || sync_->gradients_finite();
   if (may_update && !(std::isfinite(loss) && gradients_finite)) {
     finite_ = false;
     may_update = MayUpdateWithNan(loss);
   }
-  return may_update && !state_.skip_requested ? std::optional<double>(loss) : std::nullopt;
+  return may_update && !state_.requests.skip_update ? std::optional<double>(loss) : std::nullopt;
 }
 
 void TrainBatch::OnOutOfMemory() {
@@ -178,7 +191,7 @@ void TrainBatch::OnOutOfMemory() {
   state_.outputs.reset();
   state_.loss.reset();
   state_.loss_parts.clear();
-  if (!state_.auto_microbatch || sync_->tail_sent()) throw StatusError(status);
+  if (!state_.settings.auto_microbatch || sync_->tail_sent()) throw StatusError(status);
 }
 
 }  // namespace composer

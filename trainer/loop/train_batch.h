@@ -34,8 +34,8 @@ namespace composer {
 // flag makes all ranks discard the step: weights, optimizer, buffers and metrics are as before. Without auto_microbatch
 // it throws StatusError(OutOfMemoryStatus).
 //
-// If a loss or gradients are NaN or infinite (State::nan): each rank checks its gradients before they are summed, and
-// the verdict travels with the sums, so that all ranks stop, or skip the update, at the same step.
+// If a loss or gradients are NaN or infinite (State::settings.nan): each rank checks its gradients before they are
+// summed, and the verdict travels with the sums, so that all ranks stop, or skip the update, at the same step.
 //
 // The loss that is trained on, and logged, is state.loss after BEFORE_BACKWARD. Train metrics see the batch as it was
 // before BEFORE_FORWARD; algorithms replace its tensors and do not write into them. Autocast covers forward and loss.
@@ -43,8 +43,8 @@ class TrainBatch final : private LossClosure {
  public:
   // All must outlive this object; the model's parameters must be final. `sync` sums gradients over ranks, with a tail
   // of TailLength, and in elastic mode with passes in the order of the tree; null means a GradientReducer with `ddp` if
-  // there are several ranks. `communicator` has the ranks with other samples (State::data_rank), `tensor` those with
-  // the same; null if there are none. Throws c10::ValueError when an algorithm's demands cannot be met.
+  // there are several ranks. `communicator` has the ranks with other samples (State::identity.data_rank), `tensor`
+  // those with the same; null if there are none. Throws c10::ValueError when an algorithm's demands cannot be met.
   TrainBatch(State& state, Engine& engine, Communicator& communicator, GradientSync* sync = nullptr,
              const DdpOptions& ddp = {}, const ElasticOptions& elastic = {}, Communicator* tensor = nullptr);
   // Returns the number of floats that the ranks send each other with a step's gradients.
@@ -114,6 +114,7 @@ class TrainBatch final : private LossClosure {
   // kInvalidArgument, which is not retried, when the run is to stop.
   bool MayUpdateWithNan(double loss);
   absl::Status NotFinite(const std::string& what) const;
+  void SaveBuffers();
   void RestoreBuffers();
   void Discard();
   // The tail is a StepMessage, followed by the sums of the train metrics.
@@ -122,7 +123,7 @@ class TrainBatch final : private LossClosure {
   // Returns the losses that an evaluation reports when it is summed: its own, or those of the step's first one, if that
   // was not summed.
   LossSums& reported_losses() { return agreed_ ? repeated_losses_ : losses_; }
-  double loss_scale() const { return state_.scaler ? state_.scaler->scale() : 1; }
+  double loss_scale() const { return state_.settings.scaler ? state_.settings.scaler->scale() : 1; }
 
   State& state_;
   Engine& engine_;
@@ -137,6 +138,7 @@ class TrainBatch final : private LossClosure {
   // These are the model's buffers, now and before the step; used with auto_microbatch or on_nan: skip, which undo a
   // step.
   std::vector<at::Tensor> buffers_, saved_buffers_;
+  bool knows_buffers_ = false;
 
   // The step in progress.
   Request request_{};

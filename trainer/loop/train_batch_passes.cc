@@ -48,6 +48,9 @@ void TrainBatch::ReadAlgorithms(DdpOptions& ddp, bool alone) {
 
 void TrainBatch::CountRows() {
   Batch& batch = state_.batch;
+  const DataSpec& spec = SpecOf(state_.dataloader);
+  if (spec.get_num_samples_in_batch) batch.num_samples = spec.get_num_samples_in_batch(batch);
+  if (spec.get_num_samples_in_batch || spec.split_batch) return;  // rows need not be samples
   if (!batch.inputs.defined() || batch.inputs.dim() == 0 || batch.inputs.size(0) == batch.num_samples) return;
   const int64_t rows = batch.inputs.size(0);
   TORCH_CHECK_VALUE(!batch.targets.defined() || (batch.targets.dim() > 0 && batch.targets.size(0) == rows),
@@ -80,7 +83,7 @@ int64_t TrainBatch::AgreeOnPasses(int64_t planned) {
 std::vector<double> TrainBatch::Weights(const std::vector<Microbatch>& plan, StepMessage& message) const {
   const int64_t samples = state_.batch.num_samples;
   std::vector<double> weights;
-  if (!state_.accumulate_train_batch_on_tokens) {
+  if (!state_.settings.accumulate_train_batch_on_tokens) {
     const auto whole = static_cast<double>(sync_->is_alone() ? samples : request_.global_samples);
     for (const Microbatch& microbatch : plan) weights.push_back(static_cast<double>(microbatch.samples()) / whole);
     return weights;
@@ -105,7 +108,7 @@ std::vector<double> TrainBatch::Weights(const std::vector<Microbatch>& plan, Ste
 }
 
 double TrainBatch::FactorAfterSum(const StepMessage& agreed) const {
-  if (state_.accumulate_train_batch_on_tokens) {
+  if (state_.settings.accumulate_train_batch_on_tokens) {
     TORCH_CHECK_VALUE(agreed.loss_tokens > 0,
                       "accumulate_train_batch_on_tokens: the global batch has no token that generates loss (all "
                       "targets are -100)");
@@ -122,8 +125,8 @@ void TrainBatch::RunPasses(bool sends, StepMessage& message) {
   const std::vector<double> weights = Weights(plan, message);
   LossSums& losses = evaluations_ == 1 ? losses_ : repeated_losses_;
   // An algorithm may change the batch before the forward pass, and another try must start from the original.
-  const bool keep =
-      plan.size() > 1 || state_.auto_microbatch || state_.optimizer->needs_closure() || plan_->sums_at_the_end();
+  const bool keep = plan.size() > 1 || state_.settings.auto_microbatch || state_.optimizer->needs_closure() ||
+                    plan_->sums_at_the_end();
   const Batch whole = keep ? state_.batch : Batch{};
   const auto restore = absl::MakeCleanup([&] {
     if (keep) state_.batch = whole;
@@ -162,10 +165,12 @@ void TrainBatch::WithPlace(absl::string_view stage, const Fn& fn) {
 
 void TrainBatch::RunForward() {
   const bool measure = request_.measure && evaluations_ == 1 && !state_.train_metrics.empty();
+  if (const DataSpec& spec = SpecOf(state_.dataloader); spec.microbatch_transform)
+    state_.batch = spec.microbatch_transform(std::move(state_.batch));
   const Batch given = measure && edits_batches_ ? state_.batch : Batch{};
   ThrowIfError(engine_.Run(Event::kBeforeForward));
   {
-    const AutocastScope autocast(state_.precision, state_.device.type());
+    const AutocastScope autocast(state_.settings.precision, state_.identity.device.type());
     const TraceSpan span(state_.tracer, kForwardSpan);
     state_.outputs = state_.model->forward(state_.batch);
   }
@@ -180,7 +185,7 @@ void TrainBatch::RunForward() {
 }
 
 void TrainBatch::ComputeLoss() {
-  const AutocastScope autocast(state_.precision, state_.device.type());
+  const AutocastScope autocast(state_.settings.precision, state_.identity.device.type());
   const TraceSpan span(state_.tracer, kLossSpan);
   Loss loss = state_.loss_function ? state_.loss_function(state_.outputs, state_.batch)
                                    : state_.model->loss(state_.outputs, state_.batch);

@@ -62,18 +62,18 @@ void TrainBatch::Discard() {
   RestoreBuffers();
   state_.outputs.reset();
   state_.loss.reset();
-  if (!state_.device.is_cpu()) at::getDeviceAllocator(state_.device.type())->emptyCache();
+  if (!state_.identity.device.is_cpu()) at::getDeviceAllocator(state_.identity.device.type())->emptyCache();
 }
 
 bool TrainBatch::MayUpdateWithNan(double loss) {
-  const NanPolicy::Action action = state_.nan.OnStep(false);
+  const NanPolicy::Action action = state_.settings.nan.OnStep(false);
   const std::string what = absl::StrCat(
       std::isfinite(loss) ? absl::StrCat("a gradient of batch ", state_.timestamp.batch + 1, " (epoch ",
                                          state_.timestamp.epoch, ") is NaN or infinite, at a loss of ", loss)
                           : absl::StrCat("the loss of batch ", state_.timestamp.batch + 1, " (epoch ",
                                          state_.timestamp.epoch, ") is ", std::isnan(loss) ? "NaN" : "infinite"));
   if (action == NanPolicy::Action::kStop) ThrowIfError(NotFinite(what));
-  if (state_.nan.is_first() && state_.rank == 0)
+  if (state_.settings.nan.is_first() && state_.identity.rank == 0)
     LOG(WARNING) << what
                  << (action == NanPolicy::Action::kSkip ? ": the step is skipped (on_nan: skip)"
                                                         : ": training continues (on_nan: continue)");
@@ -84,27 +84,27 @@ bool TrainBatch::MayUpdateWithNan(double loss) {
 }
 
 absl::Status TrainBatch::NotFinite(const std::string& what) const {
-  const int64_t in_a_row = state_.nan.in_a_row();
+  const int64_t in_a_row = state_.settings.nan.in_a_row();
   return absl::InvalidArgumentError(absl::StrCat(
       what, in_a_row > 1 ? absl::StrCat(", the ", in_a_row, "th such step in a row") : "",
       "; the parameters were not updated, and no checkpoint of this step is saved. Try a lower learning rate or a "
       "longer warm-up",
-      state_.precision != Precision::kFp32 ? ", precision: fp32" : "", ", and look for bad values in the data",
+      state_.settings.precision != Precision::kFp32 ? ", precision: fp32" : "", ", and look for bad values in the data",
       in_a_row > 1 ? "" : "; on_nan: skip leaves such steps out"));
 }
 
 bool TrainBatch::PrepareGradients(double factor) {
-  if (!state_.scaler && factor == 1) return true;
+  if (!state_.settings.scaler && factor == 1) return true;
   const torch::NoGradGuard no_grad;
   std::vector<at::Tensor> grads;
   for (const at::Tensor& param : params_) {
     if (param.grad().defined()) grads.push_back(param.grad());
   }
   if (factor != 1) at::_foreach_mul_(grads, factor);
-  if (!state_.scaler) return true;
-  const bool finite = state_.scaler->Unscale(grads);
+  if (!state_.settings.scaler) return true;
+  const bool finite = state_.settings.scaler->Unscale(grads);
   if (state_.sharding == nullptr) return finite;
-  const at::Tensor overflows = torch::full({1}, finite ? 0.0 : 1.0, torch::device(state_.device));
+  const at::Tensor overflows = torch::full({1}, finite ? 0.0 : 1.0, torch::device(state_.identity.device));
   state_.sharding->SumOverShards(overflows);
   return overflows.item<float>() == 0;
 }
@@ -120,7 +120,7 @@ void TrainBatch::FillTail(StepMessage message) {
   message.weighted_loss = losses.total();
   std::copy_n(parts.begin(), std::min(parts.size(), message.weighted_parts.size()), message.weighted_parts.begin());
   message.with_more_parts = plan_->MoreParts(losses).empty() ? 0 : 1;
-  const bool counts = state_.tensor_rank == 0;  // the others have the same samples
+  const bool counts = state_.identity.tensor_rank == 0;  // the others have the same samples
   (counts ? message : message.VotesOnly()).Encode(sync_->tail());
   float* next = sync_->tail().data() + StepMessage::kLength;
   for (const auto& metric : state_.train_metrics) {

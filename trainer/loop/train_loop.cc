@@ -26,8 +26,8 @@ TrainLoop::TrainLoop(const RunParts& parts)
 }
 
 absl::Status TrainLoop::Run() {
-  schedule_ = {state_.max_duration, state_.batches_per_epoch, state_.scale_schedule_ratio};
-  drain_ = stop_ = save_failed_ = save_asked_ = state_.stop_requested = false;
+  schedule_ = {state_.max_duration, state_.clock.batches_per_epoch, state_.settings.scale_schedule_ratio};
+  drain_ = stop_ = save_failed_ = save_asked_ = state_.requests.stop = false;
   state_.model->train();
   Fire(Event::kFitStart);
   RETURN_IF_ERROR(parts_.check_model());
@@ -54,7 +54,7 @@ absl::Status TrainLoop::Run() {
 }
 
 bool TrainLoop::Finished() const {
-  if (parts_.communicator.world_size() == 1 && state_.stop_requested) return true;
+  if (parts_.communicator.world_size() == 1 && state_.requests.stop) return true;
   return stop_ || state_.timestamp.Get(state_.max_duration.unit()) >= state_.max_duration.count();
 }
 
@@ -67,7 +67,7 @@ bool TrainLoop::OutOfBatches() const {
 absl::Status TrainLoop::RunEpoch() {
   for (epoch_ended_ = false;;) {
     const bool inside_epoch = state_.timestamp.batch_in_epoch > 0 && !AtEndOfEpoch();
-    if (inside_epoch && state_.iteration_length.unit() == TimeUnit::kToken && AtIterationStart())
+    if (inside_epoch && state_.clock.iteration_length.unit() == TimeUnit::kToken && AtIterationStart())
       Fire(Event::kIterationStart);
     Fire(Event::kBeforeDataloader);
     epoch_ended_ = AtEndOfEpoch() || !LoadBatch();
@@ -103,8 +103,7 @@ bool TrainLoop::LoadBatch() {
     throw StatusError(absl::InvalidArgumentError(
         absl::StrCat(parts_.train_data.loader->label(), "_dataloader: the data gives no batch in epoch ", now.epoch)));
   }
-  state_.batch = std::move(loaded.batch);
-  if (!state_.device.is_cpu()) state_.batch = state_.batch.To(state_.device);
+  state_.batch = parts_.train_data.loader->spec().Prepare(std::move(loaded.batch), state_.identity.device);
   state_.data_place = std::move(loaded.place);
   loaded_samples_ = state_.batch.num_samples;
   loaded_tokens_ = state_.batch.num_tokens;
@@ -113,19 +112,19 @@ bool TrainLoop::LoadBatch() {
 
 bool TrainLoop::AtIterationStart() const {
   const Timestamp& now = state_.timestamp;
-  if (state_.iteration_length.unit() == TimeUnit::kToken) return now.token_in_iteration == 0;
+  if (state_.clock.iteration_length.unit() == TimeUnit::kToken) return now.token_in_iteration == 0;
   return now.epoch_in_iteration == 0 && now.batch_in_epoch == 0;
 }
 
 void TrainLoop::MaybeFinishIteration(TimeUnit unit) {
-  const Time& length = state_.iteration_length;
+  const Time& length = state_.clock.iteration_length;
   if (length.unit() != unit || length.count() <= 0) return;
   const Timestamp& now = state_.timestamp;
   if ((unit == TimeUnit::kToken ? now.token_in_iteration : now.epoch_in_iteration) < length.count()) return;
-  state_.previous_timestamp = state_.timestamp;
+  state_.clock.previous_timestamp = state_.timestamp;
   state_.timestamp.ToNextIteration();
   // Composer's loop restarts its epoch here and would never end it; ours continues in the current epoch.
-  const Timestamp& before = state_.previous_timestamp;
+  const Timestamp& before = state_.clock.previous_timestamp;
   state_.timestamp.batch_in_epoch = before.batch_in_epoch;
   state_.timestamp.sample_in_epoch = before.sample_in_epoch;
   state_.timestamp.token_in_epoch = before.token_in_epoch;
@@ -141,7 +140,7 @@ void TrainLoop::FinishEpoch() {
     throw StatusError(absl::InvalidArgumentError(absl::StrCat("max_duration: ", state_.max_duration.ToString(),
                                                               " can't be reached, the training data has no tokens")));
   }
-  state_.previous_timestamp = state_.timestamp;
+  state_.clock.previous_timestamp = state_.timestamp;
   state_.timestamp.ToNextEpoch();
   state_.data_place.clear();
   epoch_ended_ = false;
@@ -154,13 +153,13 @@ void TrainLoop::FinishEpoch() {
 
 void TrainLoop::AgreeOnStop() {
   if (parts_.communicator.world_size() == 1) return;
-  double votes = state_.stop_requested ? 1 : 0;
+  double votes = state_.requests.stop ? 1 : 0;
   parts_.communicator.AllReduceSum(absl::MakeSpan(&votes, 1));
   stop_ = stop_ || votes > 0;
 }
 
 void TrainLoop::Step() {
-  ApplySchedulers(state_.schedulers, state_.timestamp, state_.lagging, schedule_, *state_.optimizer);
+  ApplySchedulers(state_.schedulers, state_.timestamp, state_.clock.lagging, schedule_, *state_.optimizer);
   TrainBatch::Request request;
   request.global_samples = state_.global_samples;
   const int64_t interval = parts_.train_metrics_interval;
@@ -174,41 +173,41 @@ void TrainLoop::Step() {
   save_failed_ = agreed.save_failures > 0;
   save_asked_ = agreed.save_votes > 0;
   LogStep(request.measure);
-  state_.previous_timestamp = state_.timestamp;
-  if (state_.lagging) state_.lagging = state_.timestamp;
+  state_.clock.previous_timestamp = state_.timestamp;
+  if (state_.clock.lagging) state_.clock.lagging = state_.timestamp;
   state_.timestamp.ToNextBatch(agreed.samples, agreed.tokens, absl::Seconds(agreed.seconds));
 }
 
 StepMessage TrainLoop::RunStep(TrainBatch::Request request) {
   for (;;) {
     const StepMessage agreed = train_batch_.Run(request);
-    if (!state_.auto_microbatch) return agreed;
-    MicrobatchPolicy& policy = *state_.auto_microbatch;
-    const int64_t ranks = state_.data_ranks, samples = (request.global_samples + ranks - 1) / ranks;
+    if (!state_.settings.auto_microbatch) return agreed;
+    MicrobatchPolicy& policy = *state_.settings.auto_microbatch;
+    const int64_t ranks = state_.identity.data_ranks, samples = (request.global_samples + ranks - 1) / ranks;
     if (agreed.out_of_memory == 0) {
       policy.OnFit(samples);
     } else {
       ThrowIfError(policy.OnOutOfMemory(samples));
     }
-    if (policy.size() != state_.device_train_microbatch_size && state_.rank == 0) {
-      LOG(INFO) << "device_train_microbatch_size: " << state_.device_train_microbatch_size << " -> " << policy.size()
-                << (agreed.out_of_memory > 0 ? ", out of memory" : ", trying to grow") << " at batch "
+    if (policy.size() != state_.settings.device_train_microbatch_size && state_.identity.rank == 0) {
+      LOG(INFO) << "device_train_microbatch_size: " << state_.settings.device_train_microbatch_size << " -> "
+                << policy.size() << (agreed.out_of_memory > 0 ? ", out of memory" : ", trying to grow") << " at batch "
                 << state_.timestamp.batch;
     }
-    state_.device_train_microbatch_size = policy.size();
+    state_.settings.device_train_microbatch_size = policy.size();
     if (agreed.out_of_memory == 0) return agreed;
   }
 }
 
 StepMessage TrainLoop::OwnMessage() {
   StepMessage message;
-  message.stop_votes = state_.stop_requested ? 1 : 0;
+  message.stop_votes = state_.requests.stop ? 1 : 0;
   message.drain_votes = parts_.supervision.DrainRequested() ? 1 : 0;
-  message.save_votes = state_.save_requested || parts_.supervision.TakeSaveRequest() ? 1 : 0;
-  state_.save_requested = false;
+  message.save_votes = state_.requests.save || parts_.supervision.TakeSaveRequest() ? 1 : 0;
+  state_.requests.save = false;
   for (const RunCheckpoints* checkpoints : parts_.all_checkpoints) message.save_failures |= checkpoints->HasFailed();
   const absl::Time now = parts_.clock.Now();
-  if (state_.rank == 0) message.seconds = static_cast<float>(absl::ToDoubleSeconds(now - step_started_));
+  if (state_.identity.rank == 0) message.seconds = static_cast<float>(absl::ToDoubleSeconds(now - step_started_));
   step_started_ = now;
   return message;
 }
@@ -219,7 +218,7 @@ void TrainLoop::LogStep(bool measured) {
   for (size_t i = part_ids_.size(); i < names.size(); ++i)
     part_ids_.push_back(parts_.logger.Intern(absl::StrCat("loss/train/", names[i])));
   for (size_t i = 0; i < part_ids_.size(); ++i) parts_.logger.Log(part_ids_[i], train_batch_.loss_parts()[i]);
-  if (const int64_t skipped = state_.nan.skipped_steps(); skipped > 0)
+  if (const int64_t skipped = state_.settings.nan.skipped_steps(); skipped > 0)
     parts_.logger.Log("nan/skipped_steps", static_cast<double>(skipped));
   if (!measured) return;
   for (size_t i = 0; i < metric_ids_.size(); ++i) parts_.logger.Log(metric_ids_[i], state_.train_metrics[i]->Compute());
@@ -271,9 +270,9 @@ void TrainLoop::CheckpointAt(Event event) {
 
 void TrainLoop::SaveIfAsked() {
   // A single rank need not agree with others and acts on a request of this very batch.
-  const bool own = parts_.communicator.world_size() == 1 && state_.save_requested;
+  const bool own = parts_.communicator.world_size() == 1 && state_.requests.save;
   if (!save_asked_ && !own) return;
-  save_asked_ = state_.save_requested = false;
+  save_asked_ = state_.requests.save = false;
   const TraceSpan span(state_.tracer, kCheckpointSpan);
   parts_.checkpoints.Finish();  // this save must not be skipped
   parts_.checkpoints.Save(state_);

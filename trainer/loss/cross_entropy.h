@@ -18,8 +18,8 @@ inline constexpr int64_t kIgnoreIndex = -100;
 // logits are [B, C, *], with the classes in dimension 1. Throws c10::ValueError when the shapes do not fit.
 at::Tensor SoftCrossEntropy(const at::Tensor& logits, const at::Tensor& targets);
 
-// Returns SoftCrossEntropy of each sample, [B]: the mean over its places that count (dense targets: all of them); 0 for a
-// sample without any.
+// Returns SoftCrossEntropy of each sample, [B]: the mean over its places that count (dense targets: all of them); 0 for
+// a sample without any.
 at::Tensor SoftCrossEntropyBySample(const at::Tensor& logits, const at::Tensor& targets);
 
 // Returns the mean over the tokens that are not kIgnoreIndex. logits are [B, T, V]; targets are int64 [B, T], already

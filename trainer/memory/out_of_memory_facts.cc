@@ -41,24 +41,25 @@ absl::Status AddDriver(at::Device device, absl::string_view visible_devices, Out
 OutOfMemoryFacts OutOfMemoryFactsOf(const State& state, absl::string_view error, absl::string_view visible_devices) {
   OutOfMemoryFacts facts;
   facts.error = std::string(error);
-  facts.device = state.device.str();
-  facts.rank = state.rank;
+  facts.device = state.identity.device.str();
+  facts.rank = state.identity.rank;
   facts.in_evaluation = state.model != nullptr && !state.model->is_training();
   facts.batch = state.timestamp.batch + (facts.in_evaluation ? 0 : 1);
   facts.device_batch_size = state.batch.num_samples;  // the microbatch's, while one is running
-  facts.device_train_microbatch_size = state.device_train_microbatch_size;
-  facts.automatic = state.auto_microbatch.has_value();
+  facts.device_train_microbatch_size = state.settings.device_train_microbatch_size;
+  facts.automatic = state.settings.auto_microbatch.has_value();
   facts.own_pid = getpid();
-  if (state.device.is_cpu()) {
+  if (state.identity.device.is_cpu()) {
     AddHost(facts);
     return facts;
   }
-  if (const auto own = ReadDeviceMemory(state.device); own.ok()) {
+  if (const auto own = ReadDeviceMemory(state.identity.device); own.ok()) {
     facts.allocated_bytes = own->allocated;
     facts.peak_bytes = own->peak_allocated;
     facts.reserved_bytes = own->reserved;
   }
-  AddDriver(state.device, visible_devices, facts).IgnoreError();  // without the driver's numbers the rest still helps
+  AddDriver(state.identity.device, visible_devices, facts)
+      .IgnoreError();  // without the driver's numbers the rest still helps
   return facts;
 }
 

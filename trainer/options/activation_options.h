@@ -1,6 +1,5 @@
-// These options choose which blocks or layers of a model save their activations, and how: fsdp_config's activation_checkpointing
-// and activation_cpu_offload.
-// SPDX-License-Identifier: Apache-2.0
+// These options choose which blocks or layers of a model save their activations, and how: fsdp_config's
+// activation_checkpointing and activation_cpu_offload. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
@@ -30,7 +29,8 @@ using ModulePointers = std::vector<std::shared_ptr<torch::nn::Module>>;
 ModulePointers BlocksOf(const torch::nn::Module& model);
 
 // Returns what `choice` chooses from, in the order of the model: its layers, or the model's blocks. kInvalidArgument
-// naming the text that chooses nothing, a layer that cannot be wrapped (core/block.h), or the model if it has no blocks.
+// naming the text that chooses nothing, a layer that cannot be wrapped (core/block.h), or the model if it has no
+// blocks.
 absl::StatusOr<ModulePointers> CandidatesOf(const torch::nn::Module& model, const BlockChoice& choice);
 
 }  // namespace composer

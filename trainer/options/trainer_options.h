@@ -1,7 +1,6 @@
 // These options define a Trainer. Names and defaults are those of Composer's Trainer arguments (mosaicml
-// composer/trainer/trainer.py), except that seed is 0 (there: drawn), save.autoresume is true, and checkpoints are named
-// ep{epoch}-ba{batch}.
-// SPDX-License-Identifier: Apache-2.0
+// composer/trainer/trainer.py), except that seed is 0 (there: drawn), save.autoresume is true, and checkpoints are
+// named ep{epoch}-ba{batch}. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -41,6 +40,7 @@ namespace composer {
 struct TrainDataOptions {
   std::shared_ptr<const Dataset> dataset;
   std::string label = "train";
+  DataSpec spec;  // what is done with each batch
   // Samples of one optimizer step over all ranks. 0 means device_train_batch_size x the ranks of the first launch (then
   // frozen in the checkpoint).
   int64_t global_train_batch_size = 0;
@@ -58,6 +58,7 @@ struct TrainDataOptions {
 struct EvaluatorOptions {
   std::string label = "eval";
   std::shared_ptr<const Dataset> dataset;
+  DataSpec spec;
   int64_t batch_size = 256;  // per rank
   int64_t subset_num_batches = -1;
   // A time with count 0 means only on request. A function is asked at BATCH_END, EPOCH_END, ITERATION_END and FIT_END.
@@ -127,8 +128,8 @@ struct TrainerOptions {
   // Called with the model's final parameters. Empty means DecoupledSGDW(0.1), with a warning from Fit, as in Composer.
   OptimizerFactory make_optimizer;
   std::vector<std::unique_ptr<Scheduler>> schedulers;
-  // If set, the schedulers step every batch, or every epoch, whatever their own specs say; it is an error for a schedule
-  // that has no such choice (core/scheduler.h, StepEveryBatch).
+  // If set, the schedulers step every batch, or every epoch, whatever their own specs say; it is an error for a
+  // schedule that has no such choice (core/scheduler.h, StepEveryBatch).
   std::optional<bool> step_schedulers_every_batch;
   double scale_schedule_ratio = 1;  // of max_duration and of the schedules
   Time max_duration;      // > 0; not dur, nor iter without iteration_length. Default 0: Fit's duration decides
@@ -186,10 +187,10 @@ struct TrainerOptions {
 
   // Tensor parallelism: this many neighbouring ranks share each matrix product and see the same samples; the rest of
   // the mesh is data parallel, by fsdp. More than 1 requires one of the two that follow. layer_plan names the Linear
-  // layers to split, of any model, also after surgery (parallel/tensor/layer_plan.h). split_model makes this rank's part
-  // of the model, with the values of the whole model where it has some (MakeTensorParallelGpt, say); it is used when the
-  // plan is empty. A model from make_model has no values yet; the trainer then gives each part its values, from one
-  // whole parameter at a time.
+  // layers to split, of any model, also after surgery (parallel/tensor/layer_plan.h). split_model makes this rank's
+  // part of the model, with the values of the whole model where it has some (MakeTensorParallelGpt, say); it is used
+  // when the plan is empty. A model from make_model has no values yet; the trainer then gives each part its values,
+  // from one whole parameter at a time.
   int tensor_parallel_degree = 1;
   LayerPlan layer_plan;
   std::function<std::shared_ptr<Model>(const Model& whole, Communicator& group)> split_model;
@@ -218,8 +219,8 @@ struct FitOptions {
   std::optional<int64_t> device_train_microbatch_size;
   std::optional<Precision> precision;
   // Other training data. Without a batch size it keeps the one so far. In the middle of an epoch training goes on after
-  // as many samples of the new data as were seen of the old. Checkpoints from then on belong to this data: a run resumes
-  // from them with it alone.
+  // as many samples of the new data as were seen of the old. Checkpoints from then on belong to this data: a run
+  // resumes from them with it alone.
   std::optional<TrainDataOptions> train;
   std::optional<int64_t> train_subset_num_batches;  // batches per epoch; -1: all
   std::optional<std::vector<EvaluatorOptions>> evaluators;

@@ -80,24 +80,33 @@ evaluation:"#eaecee",checkpoint:"#fdebd0"};
 const W=1200,H=500,L=80,B=30,end=Math.max(duration,...curves.map(c=>c.points[c.points.length-1][0]));
 let low=0,high=1;for(const c of curves)for(const p of c.points){low=Math.min(low,p[1]);high=Math.max(high,p[1])}
 const x=t=>L+(W-L-10)*t/end,y=b=>10+(H-B-20)*(high-b)/(high-low);
-const human=b=>{const s=b<0?"-":"";b=Math.abs(b);for(const u of["B","kB","MB","GB"]){if(b<1000)return s+b.toFixed(u=="B"?0:1)+" "+u;b/=1000}
+const human=b=>{const s=b<0?"-":"";b=Math.abs(b);
+for(const u of["B","kB","MB","GB"]){if(b<1000)return s+b.toFixed(u=="B"?0:1)+" "+u;b/=1000}
 return s+b.toFixed(2)+" TB"};
 let svg="";
-for(const[c,a,z]of bands)svg+=`<rect x="${x(a)}" y="10" width="${Math.max(x(z)-x(a),.3)}" height="${H-B-20}" fill="${shades[c]}"><title>${c}</title></rect>`;
+for(const[c,a,z]of bands)svg+=`<rect x="${x(a)}" y="10" width="${Math.max(x(z)-x(a),.3)}" height="${H-B-20}"
+fill="${shades[c]}"><title>${c}</title></rect>`;
 for(let i=0;i<=5;++i){const b=low+(high-low)*i/5,t=end*i/5;
-svg+=`<line x1="${L}" x2="${W-10}" y1="${y(b)}" y2="${y(b)}" stroke="#ddd"/><text x="${L-6}" y="${y(b)+4}" text-anchor="end">${human(b)}</text>`;
+svg+=`<line x1="${L}" x2="${W-10}" y1="${y(b)}" y2="${y(b)}" stroke="#ddd"/>
+<text x="${L-6}" y="${y(b)+4}" text-anchor="end">${human(b)}</text>`;
 svg+=`<text x="${x(t)}" y="${H-12}" text-anchor="middle">${(t*1000).toFixed(1)} ms</text>`}
-curves.forEach((c,i)=>{let d="";c.points.forEach((p,k)=>{d+=k?`H${x(p[0]).toFixed(2)}V${y(p[1]).toFixed(2)}`:`M${x(p[0]).toFixed(2)} ${y(p[1]).toFixed(2)}`});
+curves.forEach((c,i)=>{let d="";
+c.points.forEach((p,k)=>{
+d+=k?`H${x(p[0]).toFixed(2)}V${y(p[1]).toFixed(2)}`:`M${x(p[0]).toFixed(2)} ${y(p[1]).toFixed(2)}`});
 svg+=`<path d="${d}H${x(end)}" fill="none" stroke="${colors[i%5]}" stroke-width="1.5"/>`});
 svg+=`<line id="cursor" y1="10" y2="${H-B-10}" stroke="#888" stroke-dasharray="3" x1="-9" x2="-9"/>`;
-const box=document.querySelector("svg");box.setAttribute("viewBox",`0 0 ${W} ${H}`);box.setAttribute("preserveAspectRatio","none");box.innerHTML=svg;
+const box=document.querySelector("svg");
+box.setAttribute("viewBox",`0 0 ${W} ${H}`);box.setAttribute("preserveAspectRatio","none");box.innerHTML=svg;
 const key=document.querySelector(".key");
 curves.forEach((c,i)=>{const s=document.createElement("span");s.innerHTML=`<i style="background:${colors[i%5]}"></i>`;
 s.append(`${c.name}, peak ${human(Math.max(...c.points.map(p=>p[1])))}`);key.append(s)});
-for(const c of new Set(bands.map(b=>b[0]))){const s=document.createElement("span");s.innerHTML=`<i style="background:${shades[c]}"></i>`;s.append(c);key.append(s)}
-box.addEventListener("mousemove",e=>{const r=box.getBoundingClientRect(),px=(e.clientX-r.left)/r.width*W,t=Math.max(0,(px-L)/(W-L-10)*end);
+for(const c of new Set(bands.map(b=>b[0]))){const s=document.createElement("span");
+s.innerHTML=`<i style="background:${shades[c]}"></i>`;s.append(c);key.append(s)}
+box.addEventListener("mousemove",e=>{const r=box.getBoundingClientRect(),
+px=(e.clientX-r.left)/r.width*W,t=Math.max(0,(px-L)/(W-L-10)*end);
 const line=document.getElementById("cursor");line.setAttribute("x1",px);line.setAttribute("x2",px);
-const at=curves.map(c=>{let k=0,z=c.points.length;while(k<z){const m=k+z>>1;c.points[m][0]<=t?k=m+1:z=m}return human(c.points[Math.max(0,k-1)][1])+" "+c.name});
+const at=curves.map(c=>{let k=0,z=c.points.length;
+while(k<z){const m=k+z>>1;c.points[m][0]<=t?k=m+1:z=m}return human(c.points[Math.max(0,k-1)][1])+" "+c.name});
 const band=bands.filter(b=>b[1]<=t&&t<=b[2]).pop();
 document.getElementById("at").textContent=(t*1000).toFixed(3)+" ms"+(band?", "+band[0]:"")+": "+at.join("; ")});
 )html";

@@ -94,9 +94,10 @@ absl::Status Profiler::Close(State& state, Logger& logger) {
 ProfilerAction Profiler::Action(const State& state) const {
   const Timestamp& now = state.timestamp;
   // BEFORE_DATALOADER occurs once more at the end of an epoch.
-  if (state.batches_per_epoch > 0 && now.batch_in_epoch >= state.batches_per_epoch) return ProfilerAction::kSkip;
+  if (state.clock.batches_per_epoch > 0 && now.batch_in_epoch >= state.clock.batches_per_epoch)
+    return ProfilerAction::kSkip;
   return options_.schedule(
-      {now.batch_in_epoch, state.batches_per_epoch, now.epoch == resumed_epoch_ ? resumed_at_ : 0});
+      {now.batch_in_epoch, state.clock.batches_per_epoch, now.epoch == resumed_epoch_ ? resumed_at_ : 0});
 }
 
 void Profiler::BeginBatch(State& state) {
@@ -161,7 +162,8 @@ void Profiler::Stop(State& state) {
 }
 
 NameValues Profiler::Values(const State& state) const {
-  return {state.run_name, state.run_folder, state.rank, state.world_size, state.timestamp};
+  return {state.identity.run_name, state.identity.run_folder, state.identity.rank, state.identity.world_size,
+          state.timestamp};
 }
 
 void Profiler::Save(State& state) {
@@ -171,27 +173,28 @@ void Profiler::Save(State& state) {
 }
 
 absl::Status Profiler::Write(const State& state) {
-  if (state.run_folder.empty() && absl::StrContains(options_.folder, "{run_folder}"))
+  if (state.identity.run_folder.empty() && absl::StrContains(options_.folder, "{run_folder}"))
     return absl::FailedPreconditionError("no run_folder to write to; set one, or a folder without {run_folder}");
   NameValues values = Values(state);
   const std::string folder = FillName(options_.folder, values);
   const std::string trace = JoinPath(folder, FillName(options_.filename, values));
   RETURN_IF_ERROR(MakeDirs(DirName(trace)));
-  RETURN_IF_ERROR(WriteTrace(window_, {base_ns_, state.rank, state.world_size, state.run_name}, trace));
+  RETURN_IF_ERROR(
+      WriteTrace(window_, {base_ns_, state.identity.rank, state.identity.world_size, state.identity.run_name}, trace));
 
   Saved& saved = saved_.emplace_back();
   saved.own_files.push_back(trace);
-  for (values.rank = 0; values.rank < state.world_size; ++values.rank)
+  for (values.rank = 0; values.rank < state.identity.world_size; ++values.rank)
     saved.traces.push_back(JoinPath(folder, FillName(options_.filename, values)));
-  is_merged_ = state.rank != 0 || options_.merged_trace_filename.empty();
+  is_merged_ = state.identity.rank != 0 || options_.merged_trace_filename.empty();
   merged_path_ = JoinPath(folder, options_.merged_trace_filename);
-  values.rank = state.rank;
+  values.rank = state.identity.rank;
 
   const std::string title = absl::StrCat(absl::StripSuffix(BaseName(trace), ".json"));
   const ProfileVerdict verdict = Judge(window_);
   saved.own_files.push_back(absl::StrCat(absl::StripSuffix(trace, ".json"), ".verdict.txt"));
   RETURN_IF_ERROR(AtomicWriteFile(saved.own_files.back(), VerdictText(verdict, title)));
-  if (state.rank == 0) {
+  if (state.identity.rank == 0) {
     (verdict.advice.empty() ? LOG(INFO) : LOG(WARNING)) << "profiled " << title << ", " << VerdictLine(verdict);
   }
   if (!options_.memory_filename.empty()) {

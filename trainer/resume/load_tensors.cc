@@ -76,7 +76,7 @@ absl::StatusOr<StateDict> LoadTensors(ObjectStore& store, const std::string& che
       RETURN_IF_ERROR(Annotate(state.algorithms[i]->PrepareLoad(plan.states[i]), keys[i]));
     selected.ignore.Add(plan.ignore);
     for (const std::string& warning : plan.warnings) {
-      if (state.rank == 0) LOG(WARNING) << store.Location(checkpoint) << ": " << warning;
+      if (state.identity.rank == 0) LOG(WARNING) << store.Location(checkpoint) << ": " << warning;
     }
     into = SavedTensors(state, wanted.weights_only);
     return absl::OkStatus();

@@ -81,7 +81,7 @@ absl::Status RunCheckpoints::Open(const State& state) {
   }
   const SaverOptions saving = OptionsOfSaver(state);
   if (options_.save_async && thread_ != nullptr) {
-    async_ = std::make_unique<AsyncSaver>(*folder_, save_exchange_, saving, thread_, state.device.is_cuda());
+    async_ = std::make_unique<AsyncSaver>(*folder_, save_exchange_, saving, thread_, state.identity.device.is_cuda());
   } else {
     saver_ = std::make_unique<Saver>(*folder_, save_exchange_, saving);
   }
@@ -89,7 +89,7 @@ absl::Status RunCheckpoints::Open(const State& state) {
 }
 
 SaverOptions RunCheckpoints::OptionsOfSaver(const State& state) const {
-  SaverOptions saving = {.run_name = state.run_name,
+  SaverOptions saving = {.run_name = state.identity.run_name,
                          .keep = options_.save_num_checkpoints_to_keep,
                          .overwrite = options_.save_overwrite,
                          .latest = options_.save_latest};
@@ -115,7 +115,8 @@ bool RunCheckpoints::IsDue(Event event, const State& state) const {
   const Event when = unit == TimeUnit::kEpoch       ? Event::kEpochCheckpoint
                      : unit == TimeUnit::kIteration ? Event::kIterationCheckpoint
                                                     : Event::kBatchCheckpoint;
-  const Time interval = CountedInterval(options_.save_interval.every(), state.max_duration, state.batches_per_epoch);
+  const Time interval =
+      CountedInterval(options_.save_interval.every(), state.max_duration, state.clock.batches_per_epoch);
   // An interval that is a fraction of a run in epochs may fall on the end of one. The save then waits for EPOCH_END,
   // where algorithms have their last word (EMA in epochs).
   const bool waits = unit == TimeUnit::kDuration && state.max_duration.unit() == TimeUnit::kEpoch;
@@ -124,8 +125,8 @@ bool RunCheckpoints::IsDue(Event event, const State& state) const {
     before.batch -= 1;
     return IntervalCrossed(interval, before, state.timestamp);
   }
-  if (event != when || (waits && state.timestamp.batch_in_epoch == state.batches_per_epoch)) return false;
-  return IntervalCrossed(interval, state.previous_timestamp, state.timestamp);
+  if (event != when || (waits && state.timestamp.batch_in_epoch == state.clock.batches_per_epoch)) return false;
+  return IntervalCrossed(interval, state.clock.previous_timestamp, state.timestamp);
 }
 
 void RunCheckpoints::Save(State& state) {

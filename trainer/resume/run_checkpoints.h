@@ -78,8 +78,8 @@ class RunCheckpoints {
 
   void SetDataSettings(const SavedDataSettings& data) { data_ = data; }
 
-  // A function decides for itself, but a batch is saved once. Epoch intervals fire at kEpochCheckpoint, those in iterations at kIterationCheckpoint, all others at
-  // kBatchCheckpoint.
+  // A function decides for itself, but a batch is saved once. Epoch intervals fire at kEpochCheckpoint, those in
+  // iterations at kIterationCheckpoint, all others at kBatchCheckpoint.
   bool IsDue(Event event, const State& state) const;
   // Begins the save of this very batch and epoch, unless it is saved or being saved already; does nothing without a
   // save_folder. All ranks must call it. With save_async it returns once the state is copied, else after the commit,

@@ -24,7 +24,7 @@ std::string ProcessName() {
 // `ranks` has each rank's "<run id>/<launch>".
 absl::StatusOr<LeaseHolder> HolderOf(const State& state, uint64_t generation, const std::vector<std::string>& ranks) {
   LeaseHolder holder;
-  holder.run_name = state.run_name;
+  holder.run_name = state.identity.run_name;
   holder.generation = generation;
   holder.process = ProcessName();
   for (const std::string& rank : ranks) {
@@ -34,8 +34,8 @@ absl::StatusOr<LeaseHolder> HolderOf(const State& state, uint64_t generation, co
     const bool known = std::find(launches.begin(), launches.end(), id_and_launch.second) != launches.end();
     if (!known && launches.size() < kMaxLaunches) launches.push_back(id_and_launch.second);
   }
-  if (holder.run_id.empty() && !state.run_folder.empty()) {
-    ASSIGN_OR_RETURN(holder.run_id, MakeRunId(state.run_folder));
+  if (holder.run_id.empty() && !state.identity.run_folder.empty()) {
+    ASSIGN_OR_RETURN(holder.run_id, MakeRunId(state.identity.run_folder));
   }
   return holder;
 }
@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<FolderLease>> TakeAsLeader(std::shared_ptr<Object
 absl::StatusOr<std::unique_ptr<FolderLease>> TakeRunLease(std::shared_ptr<ObjectStore> folder, RankExchange& exchange,
                                                           const State& state, const LaunchId& launch,
                                                           const FolderLeaseOptions& options) {
-  const auto ranks = exchange.Gather(absl::StrCat(ReadRunId(state.run_folder), "/", launch.id));
+  const auto ranks = exchange.Gather(absl::StrCat(ReadRunId(state.identity.run_folder), "/", launch.id));
   absl::StatusOr<std::unique_ptr<FolderLease>> lease = nullptr;
   if (exchange.rank() == 0) lease = TakeAsLeader(std::move(folder), state, launch.generation, ranks, options);
   RETURN_IF_ERROR(exchange.Broadcast(lease.ok() ? absl::StatusOr<std::string>("") : lease.status()).status());

@@ -14,9 +14,9 @@
 namespace composer {
 
 // All ranks must call it. Rank 0 gets the lease, the others null; an error is all ranks'. Blocks as
-// FolderLease::Acquire does. The run is identified by state.run_folder's id (checkpoint/format/run_identity.h), the
-// first that a rank finds in its folder; it is made when none has one. Without a run folder the run is identified only
-// by its name.
+// FolderLease::Acquire does. The run is identified by state.identity.run_folder's id
+// (checkpoint/format/run_identity.h), the first that a rank finds in its folder; it is made when none has one. Without
+// a run folder the run is identified only by its name.
 absl::StatusOr<std::unique_ptr<FolderLease>> TakeRunLease(std::shared_ptr<ObjectStore> folder, RankExchange& exchange,
                                                           const State& state, const LaunchId& launch,
                                                           const FolderLeaseOptions& options = {});

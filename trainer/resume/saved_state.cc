@@ -173,20 +173,20 @@ StateDict SavedTensors(const State& state, bool weights_only) {
 SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bool weights_only) {
   SmallState small;
   small["timestamp"] = state.timestamp.ToJson();
-  if (std::string required = RequiredAlgorithms(state.algorithms); !required.empty() && state.rank == 0)
+  if (std::string required = RequiredAlgorithms(state.algorithms); !required.empty() && state.identity.rank == 0)
     small[kRequiredAlgorithmsKey] = std::move(required);
   if (weights_only) return small;
   nlohmann::json settings = {{"global_train_batch_size", data.global_train_batch_size},
                              {"dataset_size", data.dataset_size},
-                             {"seed", state.seed},
+                             {"seed", state.identity.seed},
                              {"virtual_shards", data.virtual_shards}};
   if (!state.data_place.empty()) settings["place"] = state.data_place;
   small["data"] = settings.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
-  if (!data.configuration.empty() && state.rank == 0) small[kConfigurationKey] = data.configuration;
-  if (state.lagging) small["lagging"] = state.lagging->ToJson();
-  if (state.scaler) small["scaler"] = state.scaler->SaveState();
-  if (std::string json = state.nan.SaveState(); !json.empty()) small["nan"] = std::move(json);
-  if (state.auto_microbatch) small["auto_microbatch"] = state.auto_microbatch->SaveState();
+  if (!data.configuration.empty() && state.identity.rank == 0) small[kConfigurationKey] = data.configuration;
+  if (state.clock.lagging) small["lagging"] = state.clock.lagging->ToJson();
+  if (state.settings.scaler) small["scaler"] = state.settings.scaler->SaveState();
+  if (std::string json = state.settings.nan.SaveState(); !json.empty()) small["nan"] = std::move(json);
+  if (state.settings.auto_microbatch) small["auto_microbatch"] = state.settings.auto_microbatch->SaveState();
   for (size_t i = 0; i < state.schedulers.size(); ++i) {
     if (std::string json = state.schedulers[i]->SaveState(); !json.empty())
       small[absl::StrCat("schedulers/", i)] = std::move(json);
@@ -195,7 +195,7 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
   for (const auto& item : state.model->named_parameters()) {
     if (!item.value().requires_grad()) frozen.push_back(item.key());
   }
-  if (!frozen.empty() && state.rank == 0) small["frozen"] = frozen.dump();
+  if (!frozen.empty() && state.identity.rank == 0) small["frozen"] = frozen.dump();
   SaveParts("callbacks/", state.callbacks, small);
   SaveParts(kAlgorithms, state.algorithms, small);
   return small;
@@ -209,25 +209,25 @@ absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::s
   };
   RETURN_IF_ERROR(restore("timestamp", [&](const std::string& json) -> absl::Status {
     ASSIGN_OR_RETURN(state.timestamp, Timestamp::FromJson(json));
-    state.previous_timestamp = state.timestamp;
+    state.clock.previous_timestamp = state.timestamp;
     return absl::OkStatus();
   }));
-  if (state.lagging) {
+  if (state.clock.lagging) {
     RETURN_IF_ERROR(restore("lagging", [&](const std::string& json) -> absl::Status {
-      ASSIGN_OR_RETURN(state.lagging, Timestamp::FromJson(json));
+      ASSIGN_OR_RETURN(state.clock.lagging, Timestamp::FromJson(json));
       return absl::OkStatus();
     }));
   }
   RETURN_IF_ERROR(restore("data", [&](const std::string& json) { return ReadDataSettings(json, data); }));
   state.data_place = data.place;
-  if (state.scaler) {
-    RETURN_IF_ERROR(restore("scaler", [&](const std::string& json) { return state.scaler->LoadState(json); }));
+  if (state.settings.scaler) {
+    RETURN_IF_ERROR(restore("scaler", [&](const std::string& json) { return state.settings.scaler->LoadState(json); }));
   }
   RETURN_IF_ERROR(restore("frozen", [&](const std::string& json) { return Freeze(json, *state.model); }));
-  RETURN_IF_ERROR(restore("nan", [&](const std::string& json) { return state.nan.LoadState(json); }));
-  if (state.auto_microbatch) {
-    RETURN_IF_ERROR(
-        restore("auto_microbatch", [&](const std::string& json) { return state.auto_microbatch->LoadState(json); }));
+  RETURN_IF_ERROR(restore("nan", [&](const std::string& json) { return state.settings.nan.LoadState(json); }));
+  if (state.settings.auto_microbatch) {
+    RETURN_IF_ERROR(restore("auto_microbatch",
+                            [&](const std::string& json) { return state.settings.auto_microbatch->LoadState(json); }));
   }
   for (size_t i = 0; i < state.schedulers.size(); ++i) {
     RETURN_IF_ERROR(restore(absl::StrCat("schedulers/", i),

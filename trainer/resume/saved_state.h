@@ -1,8 +1,8 @@
 // This says what a checkpoint saves of a run, and how it is restored.
 //
 // Saved are model parameters and buffers (rank 0's), optimizer state, timestamp, seed, data settings, gradient scaler,
-// microbatch size, names of frozen parameters, states of schedulers, callbacks and algorithms, tensors of algorithms. Schedules, sample order and
-// random numbers are not saved, since they are functions of the timestamp.
+// microbatch size, names of frozen parameters, states of schedulers, callbacks and algorithms, tensors of algorithms.
+// Schedules, sample order and random numbers are not saved, since they are functions of the timestamp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -39,13 +39,14 @@ StateDict SavedTensors(const State& state, bool weights_only);
 std::vector<std::string> AlgorithmKeys(const State& state);
 
 // Returns key -> JSON: timestamp, data, configuration, scaler, auto_microbatch, schedulers/<i>, callbacks/<name>,
-// algorithms/<name>, frozen (a list of names of parameters), required_algorithms (required_algorithms.h); with weights_only just `timestamp` and that.
+// algorithms/<name>, frozen (a list of names of parameters), required_algorithms (required_algorithms.h); with
+// weights_only just `timestamp` and that.
 std::map<std::string, std::string> SavedSmallState(const State& state, const SavedDataSettings& data,
                                                    bool weights_only);
 
-// Restores the small state. A missing key leaves its part of the state unchanged. Parameters that were frozen are frozen
-// again; the caller must know which ones can be thawed. exclude_algorithms has fnmatch
-// patterns of names whose state is ignored. Returns kDataLoss when a value cannot be read.
+// Restores the small state. A missing key leaves its part of the state unchanged. Parameters that were frozen are
+// frozen again; the caller must know which ones can be thawed. exclude_algorithms has fnmatch patterns of names whose
+// state is ignored. Returns kDataLoss when a value cannot be read.
 absl::Status RestoreSmallState(const std::map<std::string, std::string>& small,
                                const std::vector<std::string>& exclude_algorithms, State& state,
                                SavedDataSettings& data);

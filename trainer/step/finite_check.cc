@@ -12,7 +12,7 @@ namespace {
 // An element is NaN or infinite when all bits of its exponent are set: adding one to the exponent then reaches the sign
 // bit. Compilers vectorise these plain integer operations.
 template <typename Bits>
-bool AllFinite(const void* data, int64_t n, Bits exponent_one) {
+inline __attribute__((always_inline)) bool AllFinite(const void* data, int64_t n, Bits exponent_one) {
   const Bits* const bits = static_cast<const Bits*>(data);
   constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
   constexpr auto kMagnitude = static_cast<Bits>(~kSign);
@@ -21,13 +21,28 @@ bool AllFinite(const void* data, int64_t n, Bits exponent_one) {
   return (seen & kSign) == 0;
 }
 
+// Gradients are mostly these; twice as fast with vectors of 8.
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) bool AllFloatsFiniteAvx2(const void* data, int64_t n) {
+  return AllFinite<uint32_t>(data, n, uint32_t{1} << 23);
+}
+#endif
+
+bool AllFloatsFinite(const void* data, int64_t n) {
+#if defined(__x86_64__)
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+  if (has_avx2) return AllFloatsFiniteAvx2(data, n);
+#endif
+  return AllFinite<uint32_t>(data, n, uint32_t{1} << 23);
+}
+
 bool AllFiniteOnCpu(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
   const void* const data = dense.const_data_ptr();
   const int64_t n = dense.numel();
   switch (dense.scalar_type()) {
     case at::kFloat:
-      return AllFinite<uint32_t>(data, n, uint32_t{1} << 23);
+      return AllFloatsFinite(data, n);
     case at::kDouble:
       return AllFinite<uint64_t>(data, n, uint64_t{1} << 52);
     case at::kBFloat16:

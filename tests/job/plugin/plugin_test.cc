@@ -75,7 +75,8 @@ class PluginTest : public ::testing::Test {
     const std::string command = absl::StrCat(
         "mkdir -p ", copy,
         "/generated && cd " COMPOSER_SOURCE_DIR
-        " && cp -r --parents base net storage data checkpoint trainer include config/plugin_note.h job/plugin/plugin*.h ",
+        " && cp -r --parents base net storage data checkpoint trainer include config/plugin_note.h "
+        "job/plugin/plugin*.h ",
         copy, " && cp -r " COMPOSER_GENERATED_DIR "/composer ", copy, "/generated && cd ", copy, " && ",
         change.empty() || flags ? "true" : change,
         " && " CMAKE_PROGRAM " -DROOT=$PWD -DGENERATED=$PWD/generated '-DFLAGS=",

@@ -1,6 +1,5 @@
-// Tests CutMix, CutOut, ColOut, ProgressiveResizing and SeqLengthWarmup in runs: resumed, in microbatches, on ranks, and
-// with batches that they cannot change.
-// SPDX-License-Identifier: Apache-2.0
+// Tests CutMix, CutOut, ColOut, ProgressiveResizing and SeqLengthWarmup in runs: resumed, in microbatches, on ranks,
+// and with batches that they cannot change. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -125,7 +124,7 @@ TEST(ColOut, AnImageLosesTheSameInAnyBatchButNotInEveryEpoch) {
   const at::Tensor images = DrawTensor(1, {8, 1, 6, 6});
   const auto kept = [&](const std::vector<int64_t>& ids, int64_t epoch) {
     State state;
-    state.seed = 3;
+    state.identity.seed = 3;
     state.timestamp.epoch = epoch;
     state.batch.inputs = images.index_select(0, torch::tensor(ids));
     state.batch.sample_ids = ids;

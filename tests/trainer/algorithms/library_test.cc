@@ -1,6 +1,5 @@
-// Tests the algorithms that change layers or weights in runs: on one rank and two, with copies and sharded, resumed, and
-// with models that they cannot change.
-// SPDX-License-Identifier: Apache-2.0
+// Tests the algorithms that change layers or weights in runs: on one rank and two, with copies and sharded, resumed,
+// and with models that they cannot change. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

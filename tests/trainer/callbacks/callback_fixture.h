@@ -18,12 +18,12 @@ class CallbackTest : public ::testing::Test {
  protected:
   CallbackTest() {
     state_.max_duration = Time::Epochs(2);
-    state_.batches_per_epoch = 4;
-    state_.eval_label = "eval";
+    state_.clock.batches_per_epoch = 4;
+    state_.evaluation.label = "eval";
   }
   absl::Status Fire(Callback& callback, Event event) { return callback.Run(event, state_, logger_); }
   void Advance(absl::Duration duration, int64_t samples = 16, int64_t tokens = 0) {
-    state_.previous_timestamp = state_.timestamp;
+    state_.clock.previous_timestamp = state_.timestamp;
     state_.timestamp.ToNextBatch(samples, tokens, duration);
   }
   // Runs one batch, then BATCH_END.

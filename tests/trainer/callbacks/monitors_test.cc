@@ -28,7 +28,7 @@ class MonitorTest : public CallbackTest {};
 
 TEST_F(MonitorTest, SpeedIsThatOfTheLastWindow) {
   SpeedMonitor monitor({.window_size = 2}, clock_);
-  state_.world_size = 4;
+  state_.identity.world_size = 4;
   ASSERT_TRUE(Fire(monitor, Event::kFitStart).ok());
   Step(monitor, absl::Seconds(100), 8, 80);  // slow; leaves the window
   Step(monitor, absl::Seconds(2), 8, 80);
@@ -71,7 +71,7 @@ class CountedModel final : public Model {
 TEST_F(MonitorTest, OperationsOfAModelThatKnowsThemAndTheirShareOfThePeak) {
   SpeedMonitor monitor({.window_size = 1, .gpu_flops_available = 60, .time_unit = absl::Minutes(1)}, clock_);
   state_.model = std::make_shared<CountedModel>();
-  state_.world_size = 2;
+  state_.identity.world_size = 2;
   ASSERT_TRUE(Fire(monitor, Event::kFitStart).ok());
   Evaluate(monitor, absl::Minutes(3));
   Step(monitor, absl::Minutes(1), 8);
@@ -228,8 +228,8 @@ TEST(DeviceMemoryTest, GigabytesWithFiveDigitsUnderComposersNames) {
 
 TEST_F(MonitorTest, ADeviceThatIsNotThereIsWarnedOfOnce) {
   MemoryMonitor monitor({.interval = 1});
-  state_.device = at::Device(at::kCUDA, 0);
-  if (ReadDeviceMemory(state_.device).ok()) GTEST_SKIP() << "there is a GPU";
+  state_.identity.device = at::Device(at::kCUDA, 0);
+  if (ReadDeviceMemory(state_.identity.device).ok()) GTEST_SKIP() << "there is a GPU";
   ::testing::internal::CaptureStderr();
   Step(monitor, absl::Seconds(1));
   Step(monitor, absl::Seconds(1));
@@ -260,8 +260,8 @@ TEST(MemoryMonitorTest, MemoryOverRanksIsGatheredAtItsIntervalAlone) {
   SpawnRanks(kRanks, [&](int rank) {
     ThreadsCommunicator communicator(exchange, rank);
     State state;
-    state.rank = rank;
-    state.world_size = kRanks;
+    state.identity.rank = rank;
+    state.identity.world_size = kRanks;
     Logger logger;
     logger.AddDestination(std::make_unique<InMemoryLogger>(&histories[static_cast<size_t>(rank)]));
     MemoryMonitor monitor({.interval = 1, .dist_aggregate_batch_interval = 2}, &communicator);
@@ -297,8 +297,8 @@ TEST(MemoryMonitorTest, ARankThatCannotReadTakesPartInTheCollective) {
   SpawnRanks(2, [&](int rank) {
     ThreadsCommunicator communicator(exchange, rank);
     State state;
-    state.world_size = 2;
-    state.device = at::Device(at::kCUDA, 0);
+    state.identity.world_size = 2;
+    state.identity.device = at::Device(at::kCUDA, 0);
     Logger logger;
     MemoryMonitor monitor({.interval = 1, .dist_aggregate_batch_interval = 1}, &communicator);
     for (int batch = 0; batch < 2; ++batch) {
@@ -312,11 +312,11 @@ TEST(MemoryMonitorTest, ARankThatCannotReadTakesPartInTheCollective) {
 
 TEST_F(MonitorTest, OtherRanksMemoryNeedsACommunicator) {
   MemoryMonitor monitor({.interval = 1, .dist_aggregate_batch_interval = 2});
-  state_.world_size = 2;
+  state_.identity.world_size = 2;
   Step(monitor, absl::Seconds(1));
   Advance(absl::Seconds(1));
   EXPECT_EQ(Fire(monitor, Event::kBatchEnd).code(), absl::StatusCode::kFailedPrecondition);
-  state_.world_size = 1;
+  state_.identity.world_size = 1;
   EXPECT_TRUE(Fire(monitor, Event::kBatchEnd).ok());
   EXPECT_FALSE(std::isnan(logger_.Last("memory/current_resident_mem_avg")));
 }
@@ -331,7 +331,7 @@ TEST_F(MonitorTest, ALossThatIsNoNumberStopsTheRun) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("the loss of batch 7 (epoch 0) is NaN; try a lower"));
   EXPECT_THAT(std::string(status.message()), Not(HasSubstr("fp32")));
-  state_.precision = Precision::kAmpBf16;
+  state_.settings.precision = Precision::kAmpBf16;
   state_.step.loss = INFINITY;
   EXPECT_THAT(std::string(Fire(monitor, Event::kAfterTrainBatch).message()), HasSubstr("infinite; try"));
   EXPECT_THAT(std::string(Fire(monitor, Event::kAfterTrainBatch).message()), HasSubstr("precision: fp32"));

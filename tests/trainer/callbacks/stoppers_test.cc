@@ -20,12 +20,12 @@ class StopperTest : public CallbackTest {
     state_.timestamp.ToNextEpoch();
     logger_.Log(metric, value);
     EXPECT_TRUE(Fire(callback, Event::kEvalEnd).ok());
-    return state_.stop_requested;
+    return state_.requests.stop;
   }
   bool BatchWith(Callback& callback, const char* metric, double value) {
     logger_.Log(metric, value);
     Step(callback, absl::Seconds(1));
-    return state_.stop_requested;
+    return state_.requests.stop;
   }
 };
 
@@ -69,10 +69,10 @@ TEST_F(StopperTest, PatienceMayBeAShareOfTheRun) {
 TEST_F(StopperTest, OtherEvaluatorsAndUnchangedValuesAreNoNews) {
   EarlyStopper stopper({.monitor = kAccuracy, .patience = Time::Batches(0)});
   EXPECT_FALSE(Epoch(stopper, kAccuracy, 0.5));
-  state_.eval_label = "other";
+  state_.evaluation.label = "other";
   Step(stopper, absl::Seconds(1));
   EXPECT_FALSE(Epoch(stopper, "metrics/other/MulticlassAccuracy", 0.25));
-  EXPECT_FALSE(state_.stop_requested);
+  EXPECT_FALSE(state_.requests.stop);
 }
 
 TEST_F(StopperTest, ATrainMetricIsLookedAtAtTheEndOfEachEpochWhenPatienceIsInEpochs) {
@@ -82,7 +82,7 @@ TEST_F(StopperTest, ATrainMetricIsLookedAtAtTheEndOfEachEpochWhenPatienceIsInEpo
     EXPECT_FALSE(BatchWith(stopper, "metrics/train/CrossEntropy", last));
     state_.timestamp.ToNextEpoch();
     EXPECT_TRUE(Fire(stopper, Event::kEpochEnd).ok());
-    return state_.stop_requested;
+    return state_.requests.stop;
   };
   EXPECT_FALSE(epoch_of(0.1, 1.0));
   EXPECT_FALSE(epoch_of(0.9, 0.9));  // the best
@@ -98,7 +98,7 @@ TEST_F(StopperTest, AnEvaluationsMetricIsNotLookedAtAtTheEndOfAnEpoch) {
     state_.timestamp.ToNextEpoch();
     ASSERT_TRUE(Fire(stopper, Event::kEpochEnd).ok());
   }
-  EXPECT_FALSE(state_.stop_requested);
+  EXPECT_FALSE(state_.requests.stop);
   EXPECT_FALSE(Epoch(stopper, kAccuracy, 0.6));  // evaluated at last, and better
 }
 
@@ -136,7 +136,7 @@ TEST_F(StopperTest, AFunctionMayCompare) {
   EXPECT_FALSE(Epoch(early, kAccuracy, 0.5));
   EXPECT_FALSE(Epoch(early, kAccuracy, 1.25));
   EXPECT_TRUE(Epoch(early, kAccuracy, 1.1875)) << "nearer, but by less than min_delta";
-  state_.stop_requested = false;
+  state_.requests.stop = false;
   ThresholdStopper at_least({.monitor = kAccuracy, .threshold = 0.75, .compare = std::greater_equal<double>()});
   EXPECT_FALSE(Epoch(at_least, kAccuracy, NAN));
   EXPECT_FALSE(Epoch(at_least, kAccuracy, 0.5));
@@ -148,20 +148,20 @@ TEST_F(StopperTest, ThresholdStopperStopsPastTheThreshold) {
   EXPECT_FALSE(Epoch(accuracy, kAccuracy, 0.75));
   EXPECT_FALSE(Epoch(accuracy, kAccuracy, NAN));
   EXPECT_TRUE(Epoch(accuracy, kAccuracy, 0.8));
-  state_.stop_requested = false;
+  state_.requests.stop = false;
   ThresholdStopper loss({.monitor = "loss/train/total", .threshold = 0.5, .stop_on_batch = true});
   EXPECT_FALSE(BatchWith(loss, "loss/train/total", 0.75));
   EXPECT_TRUE(BatchWith(loss, "loss/train/total", 0.25));
-  state_.stop_requested = false;
+  state_.requests.stop = false;
   ThresholdStopper above(
       {.monitor = "loss/train/total", .threshold = 5, .better = Better::kGreater, .stop_on_batch = true});
   EXPECT_FALSE(BatchWith(above, "loss/train/total", 4));
   EXPECT_TRUE(BatchWith(above, "loss/train/total", 6));
-  state_.stop_requested = false;
+  state_.requests.stop = false;
   ThresholdStopper patient({.monitor = "loss/train/total", .threshold = 0.5});
   EXPECT_FALSE(BatchWith(patient, "loss/train/total", 0.25));
   ASSERT_TRUE(Fire(patient, Event::kEpochEnd).ok());
-  EXPECT_TRUE(state_.stop_requested);
+  EXPECT_TRUE(state_.requests.stop);
 }
 
 }  // namespace

@@ -57,7 +57,8 @@ const auto kBytes = std::make_shared<const ByteTokenizer>(/*eos=*/true);
 
 std::shared_ptr<const Dataset> Tokenized(uint64_t seed = 1, std::shared_ptr<const Collator> collator = nullptr) {
   Preparation preparation{.collator = std::move(collator), .seed = seed};
-  preparation.transforms = {MakeTokenize(kBytes, {.add_special_tokens = false}), std::make_shared<const Draw>(), std::make_shared<const Draw>()};
+  preparation.transforms = {MakeTokenize(kBytes, {.add_special_tokens = false}), std::make_shared<const Draw>(),
+                            std::make_shared<const Draw>()};
   return PrepareSamples(std::make_shared<const Letters>(6), std::move(preparation));
 }
 

@@ -1,6 +1,5 @@
-// Tests that FSDP, activation checkpointing and precision choose layers in the same way, in whole runs of models that know
-// nothing of blocks or whose blocks are not what is chosen.
-// SPDX-License-Identifier: Apache-2.0
+// Tests that FSDP, activation checkpointing and precision choose layers in the same way, in whole runs of models that
+// know nothing of blocks or whose blocks are not what is chosen. SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

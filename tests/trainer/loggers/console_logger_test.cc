@@ -42,8 +42,8 @@ class ConsoleLoggerTest : public ::testing::Test {
   ConsoleLoggerTest() {
     options_.fd = open(dir_.Path("out").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     state_.max_duration = Time::Epochs(2);
-    state_.batches_per_epoch = 4;
-    state_.eval_label = "eval";
+    state_.clock.batches_per_epoch = 4;
+    state_.evaluation.label = "eval";
   }
   ~ConsoleLoggerTest() override { close(options_.fd); }
 
@@ -68,12 +68,12 @@ class ConsoleLoggerTest : public ::testing::Test {
     Fire(Event::kEpochEnd);
   }
   void Evaluate(int64_t batches, bool with_metrics = true, bool known = true) {
-    state_.eval_batches = known ? batches : 0;
-    state_.eval_timestamp = Timestamp();
+    state_.evaluation.batches = known ? batches : 0;
+    state_.evaluation.timestamp = Timestamp();
     Fire(Event::kEvalStart);
     for (int64_t i = 0; i < batches; ++i) {
       Fire(Event::kEvalBatchEnd);
-      state_.eval_timestamp.ToNextBatch(16, 0, absl::ZeroDuration());
+      state_.evaluation.timestamp.ToNextBatch(16, 0, absl::ZeroDuration());
     }
     if (with_metrics) logger_.Log("metrics/eval/Accuracy", 0.875);
     Fire(Event::kEvalEnd);

@@ -63,9 +63,9 @@ class ProgressBarTest : public ::testing::Test {
  protected:
   ProgressBarTest() {
     options_.fd = open(dir_.Path("out").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    state_.batches_per_epoch = 4;
+    state_.clock.batches_per_epoch = 4;
     state_.max_duration = Time::Epochs(2);
-    state_.eval_label = "eval";
+    state_.evaluation.label = "eval";
   }
   ~ProgressBarTest() override { close(options_.fd); }
 
@@ -73,22 +73,22 @@ class ProgressBarTest : public ::testing::Test {
   void Step(ProgressBar& bar, absl::Duration duration, double loss) {
     clock_.Advance(duration);
     logger_.Log("loss/train/total", loss);
-    state_.previous_timestamp = state_.timestamp;
+    state_.clock.previous_timestamp = state_.timestamp;
     state_.timestamp.ToNextBatch(16, 0, duration);
     Fire(bar, Event::kBatchEnd);
   }
   void EndEpoch(ProgressBar& bar) {
-    state_.previous_timestamp = state_.timestamp;
+    state_.clock.previous_timestamp = state_.timestamp;
     state_.timestamp.ToNextEpoch();
     Fire(bar, Event::kEpochEnd);
   }
   void Evaluate(ProgressBar& bar, int batches) {
-    state_.eval_timestamp = Timestamp();
+    state_.evaluation.timestamp = Timestamp();
     Fire(bar, Event::kEvalStart);
     for (int i = 0; i < batches; ++i) {
       clock_.Advance(absl::Seconds(1));
       Fire(bar, Event::kEvalBatchEnd);
-      state_.eval_timestamp.ToNextBatch(16, 0, absl::ZeroDuration());
+      state_.evaluation.timestamp.ToNextBatch(16, 0, absl::ZeroDuration());
     }
     logger_.Log("metrics/eval/MulticlassAccuracy", 0.875);
     Fire(bar, Event::kEvalEnd);
@@ -133,7 +133,7 @@ TEST_F(ProgressBarTest, ALossThatIsNaNIsShown) {
 TEST_F(ProgressBarTest, OnATerminalABarIsOneLineRedrawnTenTimesASecondAtMost) {
   options_.in_place = true;
   options_.columns = 81;
-  state_.batches_per_epoch = 1000;
+  state_.clock.batches_per_epoch = 1000;
   {
     ProgressBar bar(options_, clock_);
     Fire(bar, Event::kFitStart);
@@ -159,7 +159,7 @@ TEST_F(ProgressBarTest, TheBarFollowsTheWidthOfATerminalBehindAPipe) {
   };
   options_.in_place = true;
   options_.terminal = ptsname(master);
-  state_.batches_per_epoch = 1000;
+  state_.clock.batches_per_epoch = 1000;
   {
     ProgressBar bar(options_, clock_);
     Fire(bar, Event::kFitStart);

@@ -32,6 +32,17 @@ void LimitMemory(TrainerOptions& options, int64_t limit, Event where, int* failu
   });
 }
 
+// Doubles a batch's inputs, once for each time that it is tried.
+class DoublesInputs final : public Algorithm {
+ public:
+  std::string name() const override { return "DoublesInputs"; }
+  bool Match(Event event, const State&) const override { return event == Event::kBeforeTrainBatch; }
+  absl::Status Apply(Event, State& state, Logger&) override {
+    state.batch.inputs = state.batch.inputs * 2;
+    return absl::OkStatus();
+  }
+};
+
 class WhereTest : public testing::TestWithParam<Event> {};
 
 TEST_P(WhereTest, OneRankFindsASizeAndTheResultIsTheSame) {
@@ -43,7 +54,7 @@ TEST_P(WhereTest, OneRankFindsASizeAndTheResultIsTheSame) {
   int failures = 0;
   int64_t size = 0;
   LimitMemory(options, 5, GetParam(), &failures);
-  AddCallback(options, {Event::kBatchEnd}, [&](State& state) { size = state.device_train_microbatch_size; });
+  AddCallback(options, {Event::kBatchEnd}, [&](State& state) { size = state.settings.device_train_microbatch_size; });
   const RunResult result = Train(std::move(options));
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_EQ(size, 4);
@@ -74,6 +85,42 @@ TEST_P(WhereTest, OneOfThreeRanksRunsOutAndNobodyHangs) {
 
 INSTANTIATE_TEST_SUITE_P(Places, WhereTest,
                          testing::Values(Event::kBeforeForward, Event::kAfterForward, Event::kBeforeBackward));
+
+// An algorithm that works on the whole batch runs out once; the batch is tried again as the loader gave it.
+TEST(AutoMicrobatch, OutOfMemoryBeforeTheBatch) {
+  const auto options = [](int rank, bool fails) {
+    TrainerOptions own = Automatic();
+    own.algorithms.push_back(std::make_unique<DoublesInputs>());
+    auto left = std::make_shared<int>(fails && rank == 1 ? 1 : 0);
+    AddCallback(own, {Event::kBeforeTrainBatch}, [left](State&) {
+      TORCH_CHECK_WITH(OutOfMemoryError, (*left)-- <= 0, "CUDA out of memory (injected)");
+    });
+    return own;
+  };
+  const auto failed = TrainOnRanks(3, [&](int rank) { return options(rank, true); });
+  const auto whole = TrainOnRanks(3, [&](int rank) { return options(rank, false); });
+  for (size_t rank = 0; rank < failed.size(); ++rank) {
+    ASSERT_TRUE(failed[rank].status.ok()) << failed[rank].status;
+    EXPECT_EQ(failed[rank].losses.size(), whole[rank].losses.size());
+    EXPECT_LT(LargestDifference(failed[rank], whole[rank]), 2e-5);
+  }
+}
+
+TEST(AutoMicrobatch, AFitMayBeginAndEndIt) {
+  TrainerOptions options = Automatic();
+  options.device_train_microbatch_size = 0;
+  LimitMemory(options, 5, Event::kBeforeForward);
+  options.max_duration = Time();
+  auto trainer = Trainer::Create(std::move(options));
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  EXPECT_THAT(std::string((*trainer)->Fit({.duration = Time::Epochs(1)}).message()), HasSubstr("out of memory"));
+  ASSERT_TRUE((*trainer)->Fit({.duration = Time::Epochs(1), .device_train_microbatch_size = kAutoMicrobatch}).ok());
+  EXPECT_EQ((*trainer)->state().settings.device_train_microbatch_size, 4);
+  ASSERT_TRUE((*trainer)->Fit({.duration = Time::Epochs(1), .device_train_microbatch_size = 3}).ok());
+  EXPECT_FALSE((*trainer)->state().settings.auto_microbatch.has_value());
+  EXPECT_THAT(std::string((*trainer)->Fit({.duration = Time::Epochs(1), .device_train_microbatch_size = -7}).message()),
+              HasSubstr("device_train_microbatch_size: -7 is not a number of samples"));
+}
 
 // Memory runs out in the middle of backward, after buckets are on their way: a hook on a parameter throws.
 TEST(AutoMicrobatch, OutOfMemoryInsideBackward) {
@@ -107,7 +154,8 @@ TEST(AutoMicrobatch, ADiscardedStepLeavesNoTraceInBatchNorm) {
       if (state.timestamp.batch == 3 && --*left == 0) TORCH_CHECK_WITH(OutOfMemoryError, false, "injected");
     });
     // Sets the size before the failing step, whatever the policy chooses, so that both runs compute the same.
-    AddCallback(options, {Event::kBeforeTrainBatch}, [](State& state) { state.device_train_microbatch_size = 16; });
+    AddCallback(options, {Event::kBeforeTrainBatch},
+                [](State& state) { state.settings.device_train_microbatch_size = 16; });
     return Train(std::move(options));
   };
   const RunResult with = run(true), without = run(false);

@@ -139,8 +139,8 @@ TEST(Evaluation, TokensAreThoseOfAllRanks) {
       TrainerOptions options = WithEvaluator();
       options.evaluators[0].dataset = MakeRows(23, 8, 4, /*tokens_per_sample=*/10, /*start=*/5);
       AddCallback(options, {Event::kEvalEnd}, [&tokens, rank](State& state) {
-        tokens[static_cast<size_t>(rank)] = state.eval_timestamp.token;
-        EXPECT_EQ(state.eval_timestamp.sample, 23);
+        tokens[static_cast<size_t>(rank)] = state.evaluation.timestamp.token;
+        EXPECT_EQ(state.evaluation.timestamp.sample, 23);
       });
       return options;
     });
@@ -225,7 +225,7 @@ TEST(Evaluation, SeveralEvaluatorsHaveTheirOwnIntervalsAndData) {
   second.eval_interval = Time::Batches(4);
   options.evaluators.push_back(second);
   std::vector<std::string> ran;
-  AddCallback(options, {Event::kEvalStart}, [&](State& state) { ran.push_back(state.eval_label); });
+  AddCallback(options, {Event::kEvalStart}, [&](State& state) { ran.push_back(state.evaluation.label); });
   const RunResult result = Train(std::move(options));
   EXPECT_THAT(ran, ElementsAre("small", "eval", "small", "eval", "small"));
   EXPECT_EQ(result.eval_results.size(), 4u);

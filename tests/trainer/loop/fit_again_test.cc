@@ -53,7 +53,7 @@ TEST(FitAgain, WhatIsRefusedChangesNothing) {
     EXPECT_EQ(trainer->Fit(std::move(options)).code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(trainer->state().timestamp.batch, 10);
     EXPECT_EQ(trainer->state().max_duration, Time::Epochs(2));
-    EXPECT_EQ(trainer->state().precision, Precision::kFp32);
+    EXPECT_EQ(trainer->state().settings.precision, Precision::kFp32);
   };
   refused({.duration = Time::Batches(0), .reset_time = true});
   refused({.duration = Time::Epochs(1), .device_train_microbatch_size = -3, .precision = Precision::kAmpBf16});

@@ -219,7 +219,7 @@ TEST(FitOptions, EvaluatorsTheirIntervalAndSubset) {
   std::vector<std::string> seen;
   AddCallback(options, {Event::kEvalEnd}, [&seen](State& state) {
     seen.push_back(
-        absl::StrCat(state.timestamp.batch, " ", state.dataloader->label(), " ", state.eval_timestamp.sample));
+        absl::StrCat(state.timestamp.batch, " ", state.dataloader->label(), " ", state.evaluation.timestamp.sample));
   });
   const auto trainer = Made(std::move(options));
   ASSERT_EQ(trainer->state().evaluators.size(), 1u);
@@ -246,7 +246,7 @@ TEST(FitOptions, WhatIsRefusedLeavesEverything) {
     EXPECT_THAT(MessageOf(trainer->Fit(std::move(options))), HasSubstr(message));
     const State& state = trainer->state();
     EXPECT_EQ(state.train_dataloader->dataset().size(), 40);
-    EXPECT_EQ(state.batches_per_epoch, 5);
+    EXPECT_EQ(state.clock.batches_per_epoch, 5);
     EXPECT_THAT(state.evaluators, IsEmpty());
     EXPECT_EQ(state.max_duration, Time::Epochs(2));
   };
@@ -284,7 +284,7 @@ TEST(EvalOptions, ATrainerWithoutTrainingDataEvaluatesAndPredicts) {
   TrainerOptions bare = Bare();
   bare.load = {.load_path = folder.path(), .load_weights_only = true};
   const auto trainer = Made(std::move(bare));
-  EXPECT_EQ(trainer->state().load_path, folder.path());
+  EXPECT_EQ(trainer->state().identity.load_path, folder.path());
   EXPECT_THAT(MessageOf(trainer->Eval()), HasSubstr("eval_dataloader: required"));
   ASSERT_TRUE(trainer->Eval({.evaluators = {EvalRows()}}).ok());
   EXPECT_EQ(trainer->eval_results(), trained->eval_results());
@@ -297,7 +297,7 @@ TEST(EvalOptions, EvaluatorsOfOneEvalAreForgotten) {
   options.evaluators.push_back(EvalRows());
   std::vector<std::string> seen;
   AddCallback(options, {Event::kEvalStandaloneStart, Event::kEvalEnd}, [&seen](State& state) {
-    seen.push_back(absl::StrCat(state.evaluators.size(), state.evaluators[0].label, state.eval_timestamp.sample));
+    seen.push_back(absl::StrCat(state.evaluators.size(), state.evaluators[0].label, state.evaluation.timestamp.sample));
   });
   const auto trainer = Made(std::move(options));
   ASSERT_TRUE(trainer->Eval({.evaluators = {EvalRows("a", 9), EvalRows("b", 10)}}).ok());

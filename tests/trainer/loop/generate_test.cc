@@ -139,7 +139,7 @@ TEST_F(Generation, IsWithTheWeightsThatAlgorithmsWouldHaveOneUse) {
 }
 
 TEST_F(Generation, MixedPrecisionGoesThroughTheCache) {
-  state_.precision = Precision::kAmpBf16;
+  state_.settings.precision = Precision::kAmpBf16;
   const TokenLists cached = Generate(golden_.prompts);
   ASSERT_THAT(cached, SizeIs(golden_.prompts.size()));
   for (size_t i = 0; i < cached.size(); ++i) {
@@ -217,8 +217,8 @@ TEST(GenerateSchedule, FiresAtItsUnitsEventAndOnceABatch) {
   for (const Row& row : rows) {
     State state;
     state.max_duration = Time::Batches(100);
-    state.previous_timestamp.batch = row.batches_before, state.timestamp.batch = row.batches;
-    state.previous_timestamp.epoch = row.epochs_before, state.timestamp.epoch = row.epochs;
+    state.clock.previous_timestamp.batch = row.batches_before, state.timestamp.batch = row.batches;
+    state.clock.previous_timestamp.epoch = row.epochs_before, state.timestamp.epoch = row.epochs;
     GenerateCallback callback;
     callback.interval = row.interval;
     callback.last_batch = row.last;

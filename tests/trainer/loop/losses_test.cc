@@ -145,7 +145,7 @@ TEST(Fp16, ScalesTheLossAndStaysNearFp32) {
   double scale = 0;
   bool half = false;
   AddCallback(options, {Event::kAfterForward}, [&](State& state) { half = state.outputs->scalar_type() == at::kHalf; });
-  AddCallback(options, {Event::kBatchEnd}, [&](State& state) { scale = state.scaler->scale(); });
+  AddCallback(options, {Event::kBatchEnd}, [&](State& state) { scale = state.settings.scaler->scale(); });
   const RunResult result = Train(std::move(options));
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_TRUE(half);
@@ -163,7 +163,7 @@ TEST(Fp16, AnOverflowOfOneRankSkipsTheStepOnAll) {
       if (rank == 1 && state.timestamp.batch == 3) state.loss = state.loss * std::numeric_limits<float>::infinity();
     });
     AddCallback(options, {Event::kBatchEnd}, [&scales, &weights, rank](State& state) {
-      scales[static_cast<size_t>(rank)].push_back(state.scaler->scale());
+      scales[static_cast<size_t>(rank)].push_back(state.settings.scaler->scale());
       weights[static_cast<size_t>(rank)].push_back(state.model->parameters()[0].detach().clone());
     });
     return options;

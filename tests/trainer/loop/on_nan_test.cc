@@ -100,7 +100,7 @@ TEST(OnNan, SkipLeavesTheSameStepOutOnAllRanks) {
         options.on_nan = OnNan::kSkip;
         if (rank == way.ranks - 1) Spoil(options, where, {2, 3, 7});
         AddCallback(options, {Event::kBatchEnd}, [&skipped, rank](State& state) {
-          skipped[static_cast<size_t>(rank)].push_back(state.nan.skipped_steps());
+          skipped[static_cast<size_t>(rank)].push_back(state.settings.nan.skipped_steps());
         });
       });
       for (int rank = 0; rank < way.ranks; ++rank) {
@@ -171,8 +171,9 @@ TEST(OnNan, TheScalersStepsAreItsOwn) {
   options.precision = Precision::kAmpFp16;
   Spoil(options, Where::kInfiniteGradient, {3});
   std::vector<int64_t> counts(2);
-  AddCallback(options, {Event::kBatchEnd},
-              [&counts](State& state) { counts = {state.scaler->skipped_steps(), state.nan.in_a_row()}; });
+  AddCallback(options, {Event::kBatchEnd}, [&counts](State& state) {
+    counts = {state.settings.scaler->skipped_steps(), state.settings.nan.in_a_row()};
+  });
   const RunResult result = Train(std::move(options));
   ASSERT_TRUE(result.status.ok()) << result.status;
   EXPECT_GE(counts[0], 1);
@@ -206,7 +207,7 @@ TEST(OnNan, SkippedStepsAreLoggedAndSurviveAResume) {
     options.save.save_interval = Time::Batches(1);
     Spoil(options, Where::kLoss, {2, 6});
     AddCallback(options, {Event::kBatchEnd},
-                [&logged](State& state) { logged.push_back(static_cast<double>(state.nan.skipped_steps())); });
+                [&logged](State& state) { logged.push_back(static_cast<double>(state.settings.nan.skipped_steps())); });
     return Train(std::move(options));
   };
   std::vector<double> first, second;

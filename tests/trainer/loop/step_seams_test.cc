@@ -101,7 +101,7 @@ class Repeat final : public DoAt {
       : DoAt({Event::kBatchStart},
              [](State& state) {
                Batch& batch = state.batch;
-               const int64_t times = 2 + state.data_rank % 2;
+               const int64_t times = 2 + state.identity.data_rank % 2;
                batch.inputs = batch.inputs.repeat({times, 1});
                batch.targets = batch.targets.repeat({times});
              }),

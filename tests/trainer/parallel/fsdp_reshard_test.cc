@@ -54,7 +54,7 @@ std::vector<RunResult> RunOn(int ranks, const Strategy& strategy, int64_t batche
     if (begun != nullptr) {
       AddCallback(options, {Event::kFitStart}, [=](State& state) {
         const Tensors whole = WholeParameters(state);
-        if (state.rank == 0) *begun = whole;
+        if (state.identity.rank == 0) *begun = whole;
       });
     }
     return options;

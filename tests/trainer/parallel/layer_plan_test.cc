@@ -1,6 +1,5 @@
-// Tests tensor parallelism by a plan of layers: models that know nothing of it train as on one rank, also after surgery;
-// what a plan cannot split is refused at start.
-// SPDX-License-Identifier: Apache-2.0
+// Tests tensor parallelism by a plan of layers: models that know nothing of it train as on one rank, also after
+// surgery; what a plan cannot split is refused at start. SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/tensor/layer_plan.h"
 
 #include <gmock/gmock.h>

@@ -34,11 +34,11 @@ ProfilerOptions SpansOnly(const CyclicSchedule& schedule) {
 
 struct Driver {
   explicit Driver(const ProfilerOptions& options, int world_size = 1, int rank = 0) : profiler(options, clock) {
-    state.run_folder = folder.path();
-    state.run_name = "run";
-    state.rank = rank;
-    state.world_size = world_size;
-    state.batches_per_epoch = 10;
+    state.identity.run_folder = folder.path();
+    state.identity.run_name = "run";
+    state.identity.rank = rank;
+    state.identity.world_size = world_size;
+    state.clock.batches_per_epoch = 10;
   }
   void Fire(Event event) { EXPECT_TRUE(profiler.Run(event, state, logger).ok()); }
   // Trains `count` batches, and records for each whether it was traced.

@@ -37,7 +37,7 @@ void ColOut::ApplyToSamples(State& state) const {
                     "ids; use batch: true");
   std::vector<at::Tensor> images;
   for (size_t i = 0; i < batch.sample_ids.size(); ++i) {
-    torch::manual_seed(SeedOfSample(state.seed, state.timestamp.epoch, batch.sample_ids[i]));
+    torch::manual_seed(SeedOfSample(state.identity.seed, state.timestamp.epoch, batch.sample_ids[i]));
     const at::Tensor image = batch.inputs[static_cast<int64_t>(i)];
     const at::Tensor rows = DrawKept(image.size(-2), options_.p_row),
                      columns = DrawKept(image.size(-1), options_.p_col);

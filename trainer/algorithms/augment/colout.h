@@ -1,7 +1,7 @@
 // ColOut drops rows and columns of images: of H rows floor((1 - p_row) H) are left, in their order, and of W columns
-// floor((1 - p_col) W). With batch: true the same ones in all images of the rank's batch; with false other ones in each,
-// drawn by (seed, epoch, sample), so that an image loses the same ones on any rank and in any batch (what Composer does
-// in the dataset).
+// floor((1 - p_col) W). With batch: true the same ones in all images of the rank's batch; with false other ones in
+// each, drawn by (seed, epoch, sample), so that an image loses the same ones on any rank and in any batch (what
+// Composer does in the dataset).
 //
 // Source: mosaicml composer/algorithms/colout/colout.py.
 // SPDX-License-Identifier: Apache-2.0

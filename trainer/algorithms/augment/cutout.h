@@ -1,5 +1,5 @@
-// CutOut blanks boxes of images: num_holes squares with a side of length * min(H, W) become 0, the same in all images of
-// the rank's batch. Their centres are drawn anywhere in the image, and what lies outside is cut off.
+// CutOut blanks boxes of images: num_holes squares with a side of length * min(H, W) become 0, the same in all images
+// of the rank's batch. Their centres are drawn anywhere in the image, and what lies outside is cut off.
 //
 // Source: DeVries & Taylor 2017, arXiv:1708.04552; mosaicml composer/algorithms/cutout/cutout.py.
 // SPDX-License-Identifier: Apache-2.0

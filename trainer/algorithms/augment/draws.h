@@ -1,6 +1,5 @@
-// What the algorithms of this room draw, and the boxes that they cut into images. Draws are from torch's generator, which
-// the engine seeds by rank, batch and event (core/random.h).
-// SPDX-License-Identifier: Apache-2.0
+// What the algorithms of this room draw, and the boxes that they cut into images. Draws are from torch's generator,
+// which the engine seeds by rank, batch and event (core/random.h). SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

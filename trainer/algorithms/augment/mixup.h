@@ -4,10 +4,9 @@
 //
 // with one m and one permutation p for the rank's whole batch, at BATCH_START, so that the size of microbatches changes
 // nothing (Composer draws for each microbatch). Targets are mixed as dense ones before the loss; with interpolate_loss
-// the losses of the two are, which is the same for losses that are linear in the targets. Metrics see the given targets.
-// The model must take dense targets, or with interpolate_loss any, and inputs that are floating point.
-// Source: Zhang et al. 2018, arXiv:1710.09412; mosaicml composer/algorithms/mixup/mixup.py.
-// SPDX-License-Identifier: Apache-2.0
+// the losses of the two are, which is the same for losses that are linear in the targets. Metrics see the given
+// targets. The model must take dense targets, or with interpolate_loss any, and inputs that are floating point. Source:
+// Zhang et al. 2018, arXiv:1710.09412; mosaicml composer/algorithms/mixup/mixup.py. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>

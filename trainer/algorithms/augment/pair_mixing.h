@@ -19,8 +19,8 @@ class PairMixing : public Algorithm {
   bool interpolates_loss() const final { return interpolate_loss_; }
 
  protected:
-  // The weights of a sample's own target and of the other one's, and those other targets, [B, *]; undefined if nothing is
-  // left to mix before the loss.
+  // The weights of a sample's own target and of the other one's, and those other targets, [B, *]; undefined if nothing
+  // is left to mix before the loss.
   struct Mixed {
     double own = 1, other = 0;
     at::Tensor targets;

@@ -11,14 +11,7 @@
 
 namespace composer {
 
-absl::Status GradientClipping::Apply(Event event, State& state, Logger& /*logger*/) {
-  if (event == Event::kInit) {
-    if (type_ == ClippingType::kAdaptive && state.data_ranks != state.world_size)
-      return absl::InvalidArgumentError(
-          "clipping_type: adaptive needs whole rows of each parameter, which tensor_parallel_degree spreads over "
-          "ranks; use norm or value");
-    return absl::OkStatus();
-  }
+absl::Status GradientClipping::Apply(Event /*event*/, State& state, Logger& /*logger*/) {
   const std::vector<at::Tensor> params = ParametersOnce(*state.model);
   switch (type_) {
     case ClippingType::kNorm:

@@ -6,10 +6,9 @@
 //   adaptive   row by row (a parameter's first dimension; one with fewer than two dimensions is one row):
 //              g <- g min(1, threshold max(|w|, 1e-3) / max(|g|, 1e-3)); Brock et al. 2021, arXiv:2102.06171
 //
-// The numbers are the same whether parameters are sharded or not, in host memory to the last bit. `adaptive` does not
-// go with tensor parallelism, which is an error at INIT. Source: mosaicml
-// composer/algorithms/gradient_clipping/gradient_clipping.py, whose `value` is a clipping by the largest element under
-// FSDP, and whose `adaptive` does not exist there.
+// The numbers are the same whether parameters are sharded or not, in host memory to the last bit; `adaptive` is equal up
+// to rounding with tensor parallelism. Source: mosaicml composer/algorithms/gradient_clipping/gradient_clipping.py,
+// whose `value` is a clipping by the largest element under FSDP, and whose `adaptive` does not exist there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,7 +26,7 @@ class GradientClipping final : public Algorithm {
   // threshold > 0.
   GradientClipping(ClippingType type, double threshold) : type_(type), threshold_(threshold) {}
   std::string name() const override { return "GradientClipping"; }
-  EventSet events() const override { return {Event::kInit, Event::kAfterTrainBatch}; }
+  EventSet events() const override { return {Event::kAfterTrainBatch}; }
   bool Match(Event /*event*/, const State& /*state*/) const override { return true; }
   absl::Status Apply(Event event, State& state, Logger& logger) override;
 

@@ -4,10 +4,10 @@
 //   the optimizer makes its step at w with the gradient at w + e
 //
 // Every `interval`-th step does so; the others are ordinary. With one rank per copy of the parameters (one rank, DDP) g
-// is of this rank's samples alone, so that each rank looks in a direction of its own and a step has no more collectives;
-// with sharding, tensor parallelism's data ranks aside, or determinism: elastic, it is the gradient of the global batch.
-// w is restored to the bit (Composer subtracts e again, and its ranks drift apart by rounding). Nothing is saved: which
-// steps are ordinary follows from the number of the batch.
+// is of this rank's samples alone, so that each rank looks in a direction of its own and a step has no more
+// collectives; with sharding, tensor parallelism's data ranks aside, or determinism: elastic, it is the gradient of the
+// global batch. w is restored to the bit (Composer subtracts e again, and its ranks drift apart by rounding). Nothing
+// is saved: which steps are ordinary follows from the number of the batch.
 //
 // Source: Foret et al. 2021, arXiv:2010.01412; mosaicml composer/algorithms/sam/sam.py.
 // SPDX-License-Identifier: Apache-2.0

@@ -32,8 +32,8 @@ absl::Status Validate(const SelectiveBackpropOptions& options);
 // Returns whether the batch with this index in its epoch is pruned, at this part of the run.
 bool IsPruned(const SelectiveBackpropOptions& options, double elapsed, int64_t batch_in_epoch);
 
-// Returns floor(keep * B) different indices of samples [B], drawn without replacement: the sample with the k-th smallest
-// loss has weight ((k + 0.5) / B)^(1 / keep - 1). `uniform` returns that many numbers in [0, 1). As numpy's
+// Returns floor(keep * B) different indices of samples [B], drawn without replacement: the sample with the k-th
+// smallest loss has weight ((k + 0.5) / B)^(1 / keep - 1). `uniform` returns that many numbers in [0, 1). As numpy's
 // random.choice with the same numbers.
 std::vector<int64_t> SelectByLoss(const std::vector<double>& losses, double keep,
                                   const std::function<std::vector<double>(int64_t)>& uniform);

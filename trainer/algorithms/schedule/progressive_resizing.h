@@ -1,6 +1,7 @@
 // ProgressiveResizing trains on smaller images first: the width of a batch is, rounded to a multiple of size_increment,
 //
-//   W s,  s = initial_scale + (1 - initial_scale) min(1, (e - delay_fraction) / (1 - finetune_fraction - delay_fraction))
+//   W s,  s = initial_scale + (1 - initial_scale) min(1, (e - delay_fraction) / (1 - finetune_fraction -
+//   delay_fraction))
 //
 // at the part e of the run, initial_scale before delay_fraction; the height in proportion. `resize` takes the nearest
 // pixels, `crop` a box at a place drawn for the rank's batch. Needs a model that takes images of any size. Logs

@@ -105,7 +105,7 @@ absl::Status SeqLengthWarmup::Apply(Event event, State& state, Logger& logger) {
     return absl::InvalidArgumentError(absl::StrCat("seq_length_warmup: max_duration: ", duration.ToString(),
                                                    ", it must be in batches (ba) or epochs (ep)"));
   }
-  const int64_t batches = epochs ? duration.count() * state.batches_per_epoch : duration.count();
+  const int64_t batches = epochs ? duration.count() * state.clock.batches_per_epoch : duration.count();
   const int64_t length = WarmupLength(options_, state.timestamp.batch, batches);
   if (state.batch.num_samples > 0)
     SetBatchSequenceLength(state.batch, length, options_.truncate, options_.preserve_end_of_sequence);

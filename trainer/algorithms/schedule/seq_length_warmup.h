@@ -1,5 +1,5 @@
-// SeqLengthWarmup trains a language model on shorter sequences first: batch n of N, of which the first N duration are the
-// warm-up, has sequences of at most
+// SeqLengthWarmup trains a language model on shorter sequences first: batch n of N, of which the first N duration are
+// the warm-up, has sequences of at most
 //
 //   min_seq_length + step_size floor(n / k) tokens,  k = floor(N duration) / floor((max - min) / step_size)
 //

@@ -109,7 +109,7 @@ absl::Status Alibi::ChangeModel(Model& model, const ModelContext& /*context*/) {
 
 absl::Status Alibi::Apply(Event event, State& state, Logger& logger) {
   if (event == Event::kInit) {
-    if (state.data_ranks != state.world_size)
+    if (state.identity.data_ranks != state.identity.world_size)
       return absl::InvalidArgumentError("alibi: tensor_parallel_degree spreads heads, whose slopes differ, over ranks");
     const size_t count = FindLayers(*state.model, LayersOfType<AlibiAttention>()).size();
     logger.LogHyperparameters({{"alibi/num_layers", absl::StrCat(count)}});

@@ -9,9 +9,8 @@
 // [B / s, T s], s = train_sequence_length_scaling; clocks count the samples that were loaded.
 //
 // What it needs, at start and by name: attention by DotProductAttention, causal; an embedding `wpe`; no tensor
-// parallelism. Source: Press et al. 2021, arXiv:2108.12409; mosaicml composer/algorithms/alibi, which has this for GPT-2
-// and BERT (and for GPT-2 adds m_h s, the same after the softmax).
-// SPDX-License-Identifier: Apache-2.0
+// parallelism. Source: Press et al. 2021, arXiv:2108.12409; mosaicml composer/algorithms/alibi, which has this for
+// GPT-2 and BERT (and for GPT-2 adds m_h s, the same after the softmax). SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

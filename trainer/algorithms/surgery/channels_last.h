@@ -1,7 +1,7 @@
-// ChannelsLast lays the weights of two-dimensional convolutions, and the optimizer's state of them, out with the channels
-// innermost, as fast convolutions on GPUs and some CPUs want them. No value changes; sums may be made in another order.
-// Checkpoints are the same with and without it. Sharded parameters are flat pieces, so it does not go with
-// parallelism_config.fsdp, which is an error at INIT.
+// ChannelsLast lays the weights of two-dimensional convolutions, and the optimizer's state of them, out with the
+// channels innermost, as fast convolutions on GPUs and some CPUs want them. No value changes; sums may be made in
+// another order. Checkpoints are the same with and without it. Sharded parameters are flat pieces, so it does not go
+// with parallelism_config.fsdp, which is an error at INIT.
 //
 // Source: mosaicml composer/algorithms/channels_last/channels_last.py.
 // SPDX-License-Identifier: Apache-2.0

@@ -12,7 +12,8 @@
 namespace composer {
 namespace {
 
-// The last layer computes what is left of the old one: its bias, which a convolution gets if it has none, as Composer's.
+// The last layer computes what is left of the old one: its bias, which a convolution gets if it has none, as
+// Composer's.
 void KeepBias(at::Tensor& bias, const at::Tensor& old) {
   if (!bias.defined()) return;
   old.defined() ? bias.copy_(old) : bias.zero_();

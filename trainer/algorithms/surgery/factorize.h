@@ -7,9 +7,9 @@
 // start as torch's do; with svd_init from the best approximation of rank r of the old weights:
 // W = U S V', W1 = U sqrt(S), W0 = sqrt(S) V' of the r largest. Grouped convolutions stay.
 //
-// Source: Moczulski et al. 2015 (ACDC), arXiv:1511.05946; mosaicml composer/algorithms/factorize, whose new convolutions
-// pad with zeros whatever the old ones did; the padding mode is kept here.
-// SPDX-License-Identifier: Apache-2.0
+// Source: Moczulski et al. 2015 (ACDC), arXiv:1511.05946; mosaicml composer/algorithms/factorize, whose new
+// convolutions pad with zeros whatever the old ones did; the padding mode is kept here. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
 #include <memory>

@@ -3,8 +3,8 @@
 //   W2 act(W1 x + b1)  becomes  W2 (act(W1 x) * W3 x)
 //
 // A feed-forward network is a module with the layers `fc` (Linear), `proj` (Linear) and an activation between them,
-// `gelu`, as gpt's are. W1 and W3 are new, as wide as W1 was and start as torch's Linear does; W2 stays. (Composer's makes
-// W2 and BERT's norm anew.)
+// `gelu`, as gpt's are. W1 and W3 are new, as wide as W1 was and start as torch's Linear does; W2 stays. (Composer's
+// makes W2 and BERT's norm anew.)
 //
 // Source: Shazeer 2020, arXiv:2002.05202; mosaicml composer/algorithms/gated_linear_units, which is for BERT only.
 // SPDX-License-Identifier: Apache-2.0
@@ -29,8 +29,8 @@ struct GatedLinearUnitsOptions {
   bool non_gated_layer_bias = false;     // of W3
 };
 
-// Maps [*, in] to act(W1 x) * W3 x [*, out]. Parameters: gated_layer.weight (W1), non_gated_layer.weight (W3), and their
-// biases.
+// Maps [*, in] to act(W1 x) * W3 x [*, out]. Parameters: gated_layer.weight (W1), non_gated_layer.weight (W3), and
+// their biases.
 class GatedLinear final : public torch::nn::Module, public Layer {
  public:
   // `act` is a Layer.

@@ -67,16 +67,16 @@ absl::Status GyroDropout::Apply(Event event, State& state, Logger& logger) {
   const bool epochs = duration.unit() == TimeUnit::kEpoch;
   if (event == Event::kInit) {
     logger.LogHyperparameters({{"gyro_dropout/num_layers", absl::StrCat(layers.size())}});
-    if (layers.empty() && state.rank == 0)
+    if (layers.empty() && state.identity.rank == 0)
       LOG(WARNING) << "GyroDropout has no effect: " << state.model->name() << " has no dropout layer";
     if (epochs || duration.unit() == TimeUnit::kBatch) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("gyro_dropout: max_duration: ", duration.ToString(),
                                                    ", it must be in batches (ba) or epochs (ep)"));
   }
-  const int64_t batches = duration.count() * (epochs ? state.batches_per_epoch : 1);
+  const int64_t batches = duration.count() * (epochs ? state.clock.batches_per_epoch : 1);
   const int64_t period = state.timestamp.batch / GyroPeriod(options_, batches);
   for (size_t i = 0; i < layers.size(); ++i) {
-    const uint64_t of_layer = MixSeed(state.seed, static_cast<uint64_t>(state.data_rank), i);
+    const uint64_t of_layer = MixSeed(state.identity.seed, static_cast<uint64_t>(state.identity.data_rank), i);
     layers[i].second->as<GyroDropoutLayer>()->SetSeeds(MixSeed(of_layer, kMaskStream, 0),
                                                        MixSeed(of_layer, kChoiceStream, static_cast<uint64_t>(period)));
   }

@@ -1,12 +1,12 @@
-// GyroDropout trains a fixed number of subnetworks, each for many steps, in place of dropout's new one in each: of sigma
-// masks that are drawn once, tau are in use at a time, each for an equal run of a microbatch's samples:
+// GyroDropout trains a fixed number of subnetworks, each for many steps, in place of dropout's new one in each: of
+// sigma masks that are drawn once, tau are in use at a time, each for an equal run of a microbatch's samples:
 //
 //   y = x m / (1 - p), m the mask of the sample, 0 with probability p
 //
-// The tau are chosen anew, with replacement, every max(1, floor(N / sigma)) tau of the run's N batches. What is drawn is
-// a function of seed, rank, layer and batch, and nothing is saved: a resumed run has the masks of one that was not
-// stopped (Composer's starts with others). Dropout layers [B, features] are replaced; the samples of a microbatch must be
-// a multiple of tau, and max_duration in batches or epochs.
+// The tau are chosen anew, with replacement, every max(1, floor(N / sigma)) tau of the run's N batches. What is drawn
+// is a function of seed, rank, layer and batch, and nothing is saved: a resumed run has the masks of one that was not
+// stopped (Composer's starts with others). Dropout layers [B, features] are replaced; the samples of a microbatch must
+// be a multiple of tau, and max_duration in batches or epochs.
 //
 // Source: Lee et al. 2022, MLSys; mosaicml composer/algorithms/gyro_dropout, which reads max_duration as epochs and
 // counts forward passes.
@@ -31,8 +31,8 @@ struct GyroDropoutOptions {
 
 // Returns the number of batches after which masks are chosen anew, for a run of this many.
 int64_t GyroPeriod(const GyroDropoutOptions& options, int64_t batches);
-// Returns x [B, F] with its samples masked by masks [tau, F] in equal runs, and divided by 1 - p. Throws c10::ValueError
-// when B is no multiple of tau.
+// Returns x [B, F] with its samples masked by masks [tau, F] in equal runs, and divided by 1 - p. Throws
+// c10::ValueError when B is no multiple of tau.
 at::Tensor GyroMask(const at::Tensor& x, const at::Tensor& masks, double p);
 
 class GyroDropoutLayer final : public torch::nn::Module, public Layer {

@@ -1,6 +1,6 @@
 // LowPrecisionGroupNorm makes each GroupNorm compute in autocast's type, where autocast would have it compute in
-// float32, as LowPrecisionLayerNorm does for LayerNorm. Parameters keep names and types. Without autocast (fp32) nothing
-// changes.
+// float32, as LowPrecisionLayerNorm does for LayerNorm. Parameters keep names and types. Without autocast (fp32)
+// nothing changes.
 //
 // Source: mosaicml composer/algorithms/low_precision_groupnorm. Fixed here: it works on CPUs, too.
 // SPDX-License-Identifier: Apache-2.0

@@ -83,7 +83,7 @@ absl::Status StochasticDepth::Apply(Event event, State& state, Logger& logger) {
   const std::vector<StochasticSum*> sums = SumsOf(*state.model);
   if (event == Event::kInit) {
     logger.LogHyperparameters({{"stochastic_depth/num_stochastic_layers", absl::StrCat(sums.size())}});
-    if (sums.empty() && state.rank == 0)
+    if (sums.empty() && state.identity.rank == 0)
       LOG(WARNING) << "StochasticDepth has no effect: " << state.model->name() << " has no residual block of kind "
                    << options_.target_layer_name;
     return absl::OkStatus();

@@ -29,7 +29,7 @@ absl::Status Surgery::Apply(Event event, State& state, Logger& logger) {
     all += count;
   }
   logger.LogHyperparameters(numbers);
-  if (all == 0 && state.rank == 0)
+  if (all == 0 && state.identity.rank == 0)
     LOG(WARNING) << name() << " has no effect: " << state.model->name() << " has no layer that it replaces";
   return absl::OkStatus();
 }

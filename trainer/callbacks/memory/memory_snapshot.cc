@@ -67,19 +67,19 @@ void MemorySnapshot::Begin(const State& state) {
 }
 
 absl::Status MemorySnapshot::Write(const State& state, Logger& logger) {
-  if (options_.folder.empty() && state.run_folder.empty())
+  if (options_.folder.empty() && state.identity.run_folder.empty())
     return absl::FailedPreconditionError("it needs a folder or a run_folder to write to");
-  PlaceholderValues values =
-      PlaceholdersOf({.run_name = state.run_name, .rank = state.rank, .world_size = state.world_size});
+  PlaceholderValues values = PlaceholdersOf(
+      {.run_name = state.identity.run_name, .rank = state.identity.rank, .world_size = state.identity.world_size});
   values.emplace_back("batch", absl::StrCat(state.timestamp.batch));
   values.emplace_back("epoch", absl::StrCat(state.timestamp.epoch));
   const std::string folder =
-      options_.folder.empty() ? JoinPath(state.run_folder, "traces") : FillTemplate(options_.folder, values);
+      options_.folder.empty() ? JoinPath(state.identity.run_folder, "traces") : FillTemplate(options_.folder, values);
   RETURN_IF_ERROR(MakeDirs(folder));
   const std::string name = absl::StrCat(FillTemplate(options_.filename, values), ".pickle");
   const AllocationHistory history = recorder_->History();
   RETURN_IF_ERROR(AtomicWriteFile(JoinPath(folder, name), MemorySnapshotPickle(history)));
-  if (state.rank == 0) {
+  if (state.identity.rank == 0) {
     LOG(INFO) << "memory_snapshot: " << history.events.size() << " allocations and frees are in "
               << JoinPath(folder, name) << (history.dropped > 0 ? "; older ones were dropped (max_entries)" : "");
   }

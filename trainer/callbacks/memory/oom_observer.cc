@@ -24,26 +24,26 @@ using Json = nlohmann::ordered_json;
 int64_t BytesOf(const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; }
 
 absl::StatusOr<std::string> PathOf(const State& state, const OomReportOptions& options, absl::string_view extension) {
-  if (options.folder.empty() && state.run_folder.empty())
+  if (options.folder.empty() && state.identity.run_folder.empty())
     return absl::FailedPreconditionError("oom_observer needs a folder or a run_folder to write to");
-  const PlaceholderValues values =
-      PlaceholdersOf({.run_name = state.run_name, .rank = state.rank, .world_size = state.world_size});
+  const PlaceholderValues values = PlaceholdersOf(
+      {.run_name = state.identity.run_name, .rank = state.identity.rank, .world_size = state.identity.world_size});
   const std::string folder =
-      options.folder.empty() ? JoinPath(state.run_folder, "traces") : FillTemplate(options.folder, values);
+      options.folder.empty() ? JoinPath(state.identity.run_folder, "traces") : FillTemplate(options.folder, values);
   RETURN_IF_ERROR(MakeDirs(folder));
   return JoinPath(folder, absl::StrCat(FillTemplate(options.filename, values), extension));
 }
 
 Json WhereJson(const State& state, const OutOfMemoryFacts& facts) {
-  return {{"rank", state.rank},
-          {"world_size", state.world_size},
+  return {{"rank", state.identity.rank},
+          {"world_size", state.identity.world_size},
           {"device", facts.device},
           {"in_evaluation", facts.in_evaluation},
           {"epoch", state.timestamp.epoch},
           {"batch", facts.batch},
           {"samples_at_once", facts.device_batch_size},
           {"device_train_microbatch_size", facts.device_train_microbatch_size},
-          {"precision", std::string(PrecisionName(state.precision))}};
+          {"precision", std::string(PrecisionName(state.settings.precision))}};
 }
 
 Json MemoryJson(const OutOfMemoryFacts& facts) {

@@ -90,7 +90,7 @@ std::vector<std::pair<std::string, double>> DeviceMemoryMetrics(
 }
 
 std::optional<Metrics> MemoryMonitor::Measure(const State& state) {
-  absl::StatusOr<Metrics> metrics = ReadMetrics(options_, state.device);
+  absl::StatusOr<Metrics> metrics = ReadMetrics(options_, state.identity.device);
   if (metrics.ok()) return *std::move(metrics);
   if (!std::exchange(warned_, true)) LOG(WARNING) << "memory is not monitored: " << metrics.status();
   return std::nullopt;
@@ -98,7 +98,7 @@ std::optional<Metrics> MemoryMonitor::Measure(const State& state) {
 
 // Every rank must come here, including those that cannot read their memory or have no logger.
 void MemoryMonitor::LogOverRanks(const std::optional<Metrics>& own, const State& state, Logger& logger) const {
-  const Metrics metrics = own.has_value() ? *own : UnknownMetrics(options_, state.device);
+  const Metrics metrics = own.has_value() ? *own : UnknownMetrics(options_, state.identity.device);
   std::vector<double> values;
   values.reserve(metrics.size());
   for (const auto& [name, value] : metrics) values.push_back(value);
@@ -116,7 +116,7 @@ absl::Status MemoryMonitor::Run(Event event, State& state, Logger& logger) {
   const bool logs = IsDue(state.timestamp.batch, options_.interval);
   const bool aggregates = IsDue(state.timestamp.batch, options_.dist_aggregate_batch_interval);
   if (!logs && !aggregates) return absl::OkStatus();
-  if (aggregates && communicator_ == nullptr && state.world_size > 1) {
+  if (aggregates && communicator_ == nullptr && state.identity.world_size > 1) {
     return absl::FailedPreconditionError(
         "dist_aggregate_batch_interval needs the run's communicator, MemoryMonitor's second argument");
   }

@@ -11,7 +11,7 @@ namespace composer {
 absl::Status NaNMonitor::Run(Event event, State& state, Logger& logger) {
   const double loss = state.step.loss;
   if (std::isfinite(loss)) return absl::OkStatus();
-  const bool reduced = state.precision != Precision::kFp32;
+  const bool reduced = state.settings.precision != Precision::kFp32;
   return absl::InvalidArgumentError(
       absl::StrCat("the loss of batch ", state.timestamp.batch + 1, " (epoch ", state.timestamp.epoch, ") is ",
                    std::isnan(loss) ? "NaN" : "infinite", "; try a lower learning rate or a longer warm-up",

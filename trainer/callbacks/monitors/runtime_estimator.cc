@@ -12,9 +12,9 @@ namespace {
 // The timestamp counts whole epochs; the batches give the progress between their ends.
 double Done(const State& state) {
   double fraction = ElapsedFraction(state.timestamp, state.max_duration);
-  if (state.max_duration.unit() == TimeUnit::kEpoch && state.batches_per_epoch > 0) {
-    fraction += static_cast<double>(state.timestamp.batch_in_epoch) / static_cast<double>(state.batches_per_epoch) /
-                state.max_duration.value();
+  if (state.max_duration.unit() == TimeUnit::kEpoch && state.clock.batches_per_epoch > 0) {
+    fraction += static_cast<double>(state.timestamp.batch_in_epoch) /
+                static_cast<double>(state.clock.batches_per_epoch) / state.max_duration.value();
   }
   return std::min(1.0, fraction);
 }

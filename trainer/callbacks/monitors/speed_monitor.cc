@@ -30,19 +30,19 @@ MathType MathOf(Precision precision) {
 
 absl::StatusOr<double> PeakOfGpu(const State& state, const std::string& visible_devices) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Nvml> nvml, Nvml::Load());
-  ASSIGN_OR_RETURN(const int index, nvml->IndexOf(std::max<int>(0, state.device.index()), visible_devices));
+  ASSIGN_OR_RETURN(const int index, nvml->IndexOf(std::max<int>(0, state.identity.device.index()), visible_devices));
   ASSIGN_OR_RETURN(const std::string name, nvml->Name(index));
-  const std::optional<double> peak = PeakFlops(name, MathOf(state.precision));
+  const std::optional<double> peak = PeakFlops(name, MathOf(state.settings.precision));
   if (peak.has_value()) return *peak;
   return absl::NotFoundError(
-      absl::StrCat("the peak of ", name, " in ", PrecisionName(state.precision), " is not known"));
+      absl::StrCat("the peak of ", name, " in ", PrecisionName(state.settings.precision), " is not known"));
 }
 
 double PeakOf(const State& state, const SpeedMonitor::Options& options) {
-  if (options.gpu_flops_available > 0 || state.device.is_cpu()) return options.gpu_flops_available;
+  if (options.gpu_flops_available > 0 || state.identity.device.is_cpu()) return options.gpu_flops_available;
   const absl::StatusOr<double> peak = PeakOfGpu(state, options.visible_devices);
   if (peak.ok()) return *peak;
-  if (state.rank == 0) {
+  if (state.identity.rank == 0) {
     LOG(WARNING) << "speed_monitor logs no mfu: " << peak.status().message()
                  << "; set speed_monitor.gpu_flops_available";
   }
@@ -91,7 +91,7 @@ void SpeedMonitor::Start(const State& state, Logger& logger) {
   flops_per_sample_ = state.model == nullptr ? 0 : state.model->flops_per_sample();
   peak_flops_ = flops_per_sample_ > 0 ? PeakOf(state, options_) : 0;
   mfu_ = logger.Intern("throughput/device/mfu");
-  world_size_ = state.world_size;
+  world_size_ = state.identity.world_size;
   next_ = count_ = 0;
 }
 

@@ -72,7 +72,7 @@ void SystemMetricsMonitor::Start(const State& state) {
   auto nvml = Nvml::Load(options_.nvml_library);
   if (nvml.ok()) {
     nvml_ = *std::move(nvml);
-  } else if (!state.device.is_cpu()) {
+  } else if (!state.identity.device.is_cpu()) {
     WarnOnce(nvml.status());
   }
 }
@@ -94,7 +94,8 @@ absl::Status SystemMetricsMonitor::LogMachine(const State& state, Logger& logger
        {"cached", Number(memory.cached)},
        {"shared", Number(memory.shared)},
        {"slab", Number(memory.slab)}});
-  ASSIGN_OR_RETURN(const DiskSpace disk, ReadDiskSpace(state.run_folder.empty() ? "/" : state.run_folder));
+  ASSIGN_OR_RETURN(const DiskSpace disk,
+                   ReadDiskSpace(state.identity.run_folder.empty() ? "/" : state.identity.run_folder));
   Log(logger, "disk_memory_",
       {{"total", Number(disk.total)},
        {"used", Number(disk.used)},

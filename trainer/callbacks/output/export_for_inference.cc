@@ -43,7 +43,7 @@ std::string ConfigJson(const std::string& model_json, const State& state) {
   nlohmann::ordered_json config;
   const auto model = nlohmann::ordered_json::parse(model_json, nullptr, /*allow_exceptions=*/false);
   config["model"] = model.is_discarded() ? nlohmann::ordered_json() : model;
-  config["training"] = {{"run_name", state.run_name},
+  config["training"] = {{"run_name", state.identity.run_name},
                         {"epoch", state.timestamp.epoch},
                         {"batch", state.timestamp.batch},
                         {"sample", state.timestamp.sample},
@@ -71,10 +71,10 @@ absl::Status ExportForInference::Run(Event event, State& state, Logger& logger) 
   const InferenceWeightsScope weights(state.algorithms);
   std::vector<std::pair<std::string, at::Tensor>> whole;
   if (state.sharding != nullptr) whole = state.sharding->WholeParameters();  // a collective
-  if (state.rank != 0) return absl::OkStatus();
-  if (options_.folder.empty() && state.run_folder.empty())
+  if (state.identity.rank != 0) return absl::OkStatus();
+  if (options_.folder.empty() && state.identity.run_folder.empty())
     return absl::FailedPreconditionError("export_for_inference needs a folder (save_path) or a run_folder to write to");
-  const std::string folder = options_.folder.empty() ? JoinPath(state.run_folder, "export") : options_.folder;
+  const std::string folder = options_.folder.empty() ? JoinPath(state.identity.run_folder, "export") : options_.folder;
   RETURN_IF_ERROR(ExportModel(*state.model, folder, ConfigJson(options_.model_json, state), whole));
   LOG(INFO) << "export_for_inference: the model is in " << folder;
   for (const char* name : {kWeights, kConfig}) logger.LogFile(absl::StrCat("export/", name), JoinPath(folder, name));

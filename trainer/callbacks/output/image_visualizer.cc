@@ -31,7 +31,7 @@ EventSet ImageVisualizer::events() const {
 
 bool ImageVisualizer::IsDue(Event event, const State& state) {
   if (event == Event::kEvalBeforeForward || event == Event::kEvalAfterForward)
-    return state.eval_timestamp.batch == 0 && !std::exchange(shown_, true);
+    return state.evaluation.timestamp.batch == 0 && !std::exchange(shown_, true);
   const int64_t now = state.timestamp.Get(options_.interval.unit());
   if (now == last_ || now % options_.interval.count() != 0) return false;
   last_ = now;

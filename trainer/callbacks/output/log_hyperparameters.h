@@ -1,6 +1,6 @@
-// Passes the run's settings to the loggers, once, before anything else is logged, and enabled_algorithms/<name> for each
-// of its algorithms. Source: mosaicml composer/trainer/trainer.py (auto_log_hparams).
-// SPDX-License-Identifier: Apache-2.0
+// Passes the run's settings to the loggers, once, before anything else is logged, and enabled_algorithms/<name> for
+// each of its algorithms. Source: mosaicml composer/trainer/trainer.py (auto_log_hparams). SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
 #include <string>

@@ -66,7 +66,7 @@ absl::Status MLPerfCallback::Init(State& state) {
   if (!options_.cache_clear_cmd.empty()) {
     if (options_.local_rank == 0) RETURN_IF_ERROR(ClearCache(options_.cache_clear_cmd));
     RETURN_IF_ERROR(Line(MlperfEvent::kPointInTime, "cache_clear", true));
-  } else if (state.rank == 0) {
+  } else if (state.identity.rank == 0) {
     LOG(WARNING) << "mlperf: without cache_clear_cmd the result is not a valid submission";
   }
   RETURN_IF_ERROR(Line(MlperfEvent::kIntervalStart, "init_start"));
@@ -79,7 +79,7 @@ absl::Status MLPerfCallback::Init(State& state) {
 
 absl::Status MLPerfCallback::StartRun(const State& state) {
   by_epoch_ = state.max_duration.unit() == TimeUnit::kEpoch;
-  if (state.rank != 0) {
+  if (state.identity.rank != 0) {
     held_.clear();
     stopped_ = true;  // nothing is held for a file that is never opened
     return absl::OkStatus();
@@ -95,9 +95,10 @@ absl::Status MLPerfCallback::StartRun(const State& state) {
 }
 
 absl::Status MLPerfCallback::OpenResult(const State& state) {
-  if (options_.root_folder.empty() && state.run_folder.empty())
+  if (options_.root_folder.empty() && state.identity.run_folder.empty())
     return absl::FailedPreconditionError("mlperf needs a root_folder or a run_folder to write to");
-  const std::string root = options_.root_folder.empty() ? JoinPath(state.run_folder, "mlperf") : options_.root_folder;
+  const std::string root =
+      options_.root_folder.empty() ? JoinPath(state.identity.run_folder, "mlperf") : options_.root_folder;
   const std::string systems = JoinPath(root, "systems");
   const std::string results = JoinPath(root, absl::StrCat("results/", options_.system_name, "/", options_.benchmark));
   RETURN_IF_ERROR(MakeDirs(systems));
@@ -116,10 +117,11 @@ absl::Status MLPerfCallback::OpenResult(const State& state) {
 }
 
 absl::Status MLPerfCallback::WriteSettings(const State& state) {
-  const int64_t device_batch = (options_.global_batch_size + state.data_ranks - 1) / state.data_ranks;
-  const int64_t microbatch = state.device_train_microbatch_size > 0 ? state.device_train_microbatch_size : device_batch;
+  const int64_t device_batch = (options_.global_batch_size + state.identity.data_ranks - 1) / state.identity.data_ranks;
+  const int64_t microbatch =
+      state.settings.device_train_microbatch_size > 0 ? state.settings.device_train_microbatch_size : device_batch;
   std::vector<std::pair<std::string, Json>> settings = {
-      {"seed", state.seed},
+      {"seed", state.identity.seed},
       {"global_batch_size", options_.global_batch_size},
       {"gradient_accumulation_steps",
        microbatch > 0 ? std::max<int64_t>(1, (device_batch + microbatch - 1) / microbatch) : 1},
@@ -158,13 +160,13 @@ absl::Status MLPerfCallback::OnEpoch(Event event, const State& state) {
 }
 
 absl::Status MLPerfCallback::StartEval(const State& state) {
-  if (state.eval_label != options_.metric_label) return absl::OkStatus();
+  if (state.evaluation.label != options_.metric_label) return absl::OkStatus();
   if (!by_epoch_) RETURN_IF_ERROR(Line(MlperfEvent::kIntervalEnd, "block_stop", nullptr, Now(state)));
   return Line(MlperfEvent::kIntervalStart, "eval_start", nullptr, Now(state));
 }
 
 absl::Status MLPerfCallback::EndEval(State& state, const Logger& logger) {
-  if (state.eval_label != options_.metric_label) return absl::OkStatus();
+  if (state.evaluation.label != options_.metric_label) return absl::OkStatus();
   const double value = logger.Last(metric_.name());
   if (value != value)
     return absl::InvalidArgumentError(absl::StrCat("mlperf: the evaluation has no metric ", metric_.name()));

@@ -35,7 +35,7 @@ Processor ReadProcessor() {
 }
 
 std::string GpuName(const State& state) {
-  if (state.device.is_cpu()) return "";
+  if (state.identity.device.is_cpu()) return "";
   const auto nvml = Nvml::Load();
   if (!nvml.ok()) return "";
   return (*nvml)->Name(0).value_or("");
@@ -58,11 +58,11 @@ std::string MlperfSystemJson(const MLPerfCallback::Options& options, const State
   system["submitter"] = options.submitter;
   system["division"] = options.division;
   system["status"] = options.status;
-  system["system_name"] =
-      !options.system_name.empty()
-          ? options.system_name
-          : absl::StrReplaceAll(absl::StrCat(state.world_size, "x", device, "_composer"), {{" ", "_"}, {"/", "_"}});
-  system["number_of_nodes"] = absl::StrCat(state.world_size / std::max(1, options.local_world_size));
+  system["system_name"] = !options.system_name.empty()
+                              ? options.system_name
+                              : absl::StrReplaceAll(absl::StrCat(state.identity.world_size, "x", device, "_composer"),
+                                                    {{" ", "_"}, {"/", "_"}});
+  system["number_of_nodes"] = absl::StrCat(state.identity.world_size / std::max(1, options.local_world_size));
   system["host_processors_per_node"] = options.host_processors_per_node;
   system["host_processor_model_name"] = processor.model;
   system["host_processor_vcpu_count"] = processor.threads > 0 ? absl::StrCat(processor.threads) : "";

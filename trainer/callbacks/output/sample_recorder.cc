@@ -18,16 +18,17 @@ SampleRecorder::~SampleRecorder() {
 }
 
 absl::Status SampleRecorder::Run(Event event, State& state, Logger& logger) {
-  if (state.tensor_rank > 0) return absl::OkStatus();
+  if (state.identity.tensor_rank > 0) return absl::OkStatus();
   return event == Event::kFitStart ? Open(state) : Write(state);
 }
 
 absl::Status SampleRecorder::Open(const State& state) {
   if (fd_ >= 0) return absl::OkStatus();
-  if (state.run_folder.empty()) return absl::FailedPreconditionError("sample_recorder needs a run_folder to write to");
-  const std::string folder = JoinPath(state.run_folder, "logs");
+  if (state.identity.run_folder.empty())
+    return absl::FailedPreconditionError("sample_recorder needs a run_folder to write to");
+  const std::string folder = JoinPath(state.identity.run_folder, "logs");
   RETURN_IF_ERROR(MakeDirs(folder));
-  path_ = JoinPath(folder, absl::StrCat("samples-rank", state.rank, ".jsonl"));
+  path_ = JoinPath(folder, absl::StrCat("samples-rank", state.identity.rank, ".jsonl"));
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   return fd_ >= 0 ? absl::OkStatus() : ErrnoStatus(errno, "open", path_);
 }

@@ -11,7 +11,7 @@ namespace composer {
 
 absl::Status EarlyStopper::Run(Event event, State& state, Logger& logger) {
   if (event == Event::kFitEnd) {
-    if (!has_best_ && state.rank == 0) LOG(WARNING) << "early_stopper: nothing logged " << metric_.name();
+    if (!has_best_ && state.identity.rank == 0) LOG(WARNING) << "early_stopper: nothing logged " << metric_.name();
     return absl::OkStatus();
   }
   const std::optional<double> value = metric_.News(event, state, logger);
@@ -21,8 +21,8 @@ absl::Status EarlyStopper::Run(Event event, State& state, Logger& logger) {
     best_ = *value;
     best_seen_ = state.timestamp;
   }
-  if (!OutOfPatience(state) || state.stop_requested) return absl::OkStatus();
-  if (state.rank == 0) {
+  if (!OutOfPatience(state) || state.requests.stop) return absl::OkStatus();
+  if (state.identity.rank == 0) {
     LOG(INFO) << "early_stopper: " << metric_.name() << " is " << *value << " after batch " << state.timestamp.batch
               << ", the best was " << best_ << " after batch " << best_seen_.batch << "; the run ends";
   }

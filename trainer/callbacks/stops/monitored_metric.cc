@@ -38,7 +38,7 @@ bool MonitoredMetric::IsBetter(double a, double b, double margin) const {
 std::optional<double> MonitoredMetric::News(Event event, const State& state, const Logger& logger) {
   const double value = logger.Last(name_);
   if (event == Event::kEvalEnd) {
-    if (!absl::StartsWith(name_, absl::StrCat("metrics/", state.eval_label, "/"))) return std::nullopt;
+    if (!absl::StartsWith(name_, absl::StrCat("metrics/", state.evaluation.label, "/"))) return std::nullopt;
     of_evaluation_ = true;
   } else {
     if (of_evaluation_ || event != (look_at_ == LookAt::kBatchEnd ? Event::kBatchEnd : Event::kEpochEnd))

@@ -1,7 +1,7 @@
 // Fsdp implements fully sharded data parallelism: parameters, gradients and optimizer state are spread over ranks; a
-// unit's parameters are whole only while it runs. Units are the model's outermost Blocks (core/block.h), or layers that are chosen; everything
-// outside of them is the root unit, which is whole from the beginning of a step's first forward pass to the end of its
-// last backward pass.
+// unit's parameters are whole only while it runs. Units are the model's outermost Blocks (core/block.h), or layers that
+// are chosen; everything outside of them is the root unit, which is whole from the beginning of a step's first forward
+// pass to the end of its last backward pass.
 //
 //   pass, FULL_SHARD:  forward of each block: all-gather, run, free; backward, in reverse: all-gather, run,
 //                      reduce-scatter, free

@@ -4,157 +4,16 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <utility>
 
-#include "trainer/parallel/fsdp/flat_layout.h"
-#include "trainer/parallel/norms/exact_sum.h"
+#include "trainer/parallel/norms/row_squares.h"
 
 namespace composer {
 namespace {
 
 constexpr double kSmallestNorm = 1e-3;
 
-// RowPieces are the rows, or parts of rows, of a parameter that this rank holds.
-struct RowPieces {
-  int64_t length;      // of a whole row
-  int64_t begin, end;  // of the flattened parameter
-  int64_t first() const { return begin / length; }
-  int64_t count() const { return begin == end ? 0 : (end - 1) / length - first() + 1; }
-  // Returns the elements of the i-th of them, as positions in the flattened parameter.
-  std::pair<int64_t, int64_t> At(int64_t i) const {
-    return {std::max(begin, (first() + i) * length), std::min(end, (first() + i + 1) * length)};
-  }
-  bool is_whole(int64_t i) const { return At(i).second - At(i).first == length; }
-};
-
-RowPieces PiecesOf(const at::Tensor& param, const ModelSharding* sharding) {
-  const ModelSharding::Piece* piece = sharding == nullptr ? nullptr : sharding->Find(param);
-  const std::vector<int64_t> shape = piece == nullptr ? param.sizes().vec() : piece->shape;
-  int64_t numel = 1;
-  for (const int64_t size : shape) numel *= size;
-  const int64_t rows = shape.size() < 2 ? 1 : std::max<int64_t>(1, shape[0]);
-  const int64_t length = std::max<int64_t>(1, numel / rows);
-  return piece == nullptr ? RowPieces{length, 0, numel} : RowPieces{length, piece->begin, piece->end};
-}
-
-// Sums are over runs that end at multiples of kFlatAlignment, where parameters are cut, and exact over runs.
-ExactSum SquaresOnHost(const float* data, int64_t begin, int64_t end) {
-  ExactSum sum;
-  for (int64_t i = begin; i < end;) {
-    const int64_t stop = std::min(end, (i / kFlatAlignment + 1) * kFlatAlignment);
-    double run = 0;
-    for (; i < stop; ++i) run += static_cast<double>(data[i - begin]) * static_cast<double>(data[i - begin]);
-    sum.Add(run);
-  }
-  return sum;
-}
-
-// Returns the sum of squares of each row piece, as an exact sum.
-std::vector<ExactSum> Squares(const at::Tensor& tensor, const RowPieces& rows) {
-  std::vector<ExactSum> sums;
-  const at::Tensor flat = tensor.detach().reshape(-1).to(at::kFloat);
-  if (flat.is_cpu()) {
-    const auto* data = static_cast<const float*>(flat.const_data_ptr());
-    for (int64_t i = 0; i < rows.count(); ++i) {
-      const auto [begin, end] = rows.At(i);
-      sums.push_back(SquaresOnHost(data + (begin - rows.begin), begin, end));
-    }
-    return sums;
-  }
-  std::vector<at::Tensor> parts;
-  for (int64_t i = 0; i < rows.count(); ++i) {
-    const auto [begin, end] = rows.At(i);
-    int64_t last = i;
-    while (rows.is_whole(i) && last + 1 < rows.count() && rows.is_whole(last + 1)) ++last;
-    const at::Tensor some = flat.slice(0, begin - rows.begin, rows.At(last).second - rows.begin);
-    parts.push_back(some.reshape({last - i + 1, -1}).to(at::kDouble).square().sum(1));
-    i = last;
-  }
-  if (parts.empty()) return sums;
-  const at::Tensor host = torch::cat(parts).cpu();
-  for (int64_t i = 0; i < host.numel(); ++i) sums.emplace_back().Add(host[i].item<double>());
-  return sums;
-}
-
-struct ClippedParam {
-  at::Tensor grad;
-  RowPieces rows;
-  std::array<std::vector<ExactSum>, 2> squares;  // of the parameter and of the gradient, by row piece
-};
-
-// SharedRows exchanges the sums of the rows that are cut between ranks: only a rank's first and last row of a parameter
-// can be. Layout: [parameter, shard, first or last, 1 + row index and the two sums' words]; a rank writes its places.
-class SharedRows {
- public:
-  SharedRows(int64_t params, ModelSharding& sharding)
-      : sharding_(sharding), sums_(torch::zeros({params, sharding.num_shards(), 2, kWidth}, torch::dtype(at::kLong))) {}
-
-  void Put(int64_t param, int edge, int64_t row, std::array<std::vector<ExactSum>, 2>& squares, size_t piece) {
-    int64_t* const place = At(param, sharding_.shard_index(), edge);
-    *place = row + 1;
-    for (size_t i = 0; i < squares.size(); ++i) {
-      const absl::Span<const int64_t> words = squares[i][piece].words();
-      std::copy(words.begin(), words.end(), place + 1 + static_cast<int64_t>(i) * ExactSum::kWords);
-    }
-  }
-  // A collective.
-  void Exchange() {
-    const at::Tensor there = sums_.to(sharding_.device());
-    sharding_.SumOverShards(there);
-    sums_ = there.cpu();
-  }
-  // Returns the sum of a row over all ranks that have a part of it.
-  ExactSum Total(int64_t param, int64_t row, size_t which) {
-    std::array<int64_t, ExactSum::kWords> words{};
-    for (int shard = 0; shard < sharding_.num_shards(); ++shard) {
-      for (int edge = 0; edge < 2; ++edge) {
-        const int64_t* const place = At(param, shard, edge);
-        if (*place != row + 1) continue;
-        const int64_t* const from = place + 1 + static_cast<int64_t>(which) * ExactSum::kWords;
-        for (size_t i = 0; i < words.size(); ++i) words[i] += from[i];
-      }
-    }
-    ExactSum sum;
-    sum.Set(words);
-    return sum;
-  }
-
- private:
-  static constexpr int64_t kWidth = 1 + 2 * ExactSum::kWords;
-  int64_t* At(int64_t param, int shard, int edge) {
-    return static_cast<int64_t*>(sums_.mutable_data_ptr()) +
-           ((param * sharding_.num_shards() + shard) * 2 + edge) * kWidth;
-  }
-
-  ModelSharding& sharding_;
-  at::Tensor sums_;
-};
-
-void SumCutRows(std::vector<ClippedParam>& params, ModelSharding& sharding) {
-  SharedRows shared(static_cast<int64_t>(params.size()), sharding);
-  const auto for_each_cut = [&](const auto& fn) {
-    for (size_t p = 0; p < params.size(); ++p) {
-      const int64_t last = params[p].rows.count() - 1;
-      for (int64_t piece = 0; piece <= last; piece = piece == 0 && last > 0 ? last : last + 1) {
-        if (!params[p].rows.is_whole(piece)) fn(p, piece, piece == 0 ? 0 : 1);
-      }
-    }
-  };
-  for_each_cut([&](size_t p, int64_t piece, int edge) {
-    shared.Put(static_cast<int64_t>(p), edge, params[p].rows.first() + piece, params[p].squares,
-               static_cast<size_t>(piece));
-  });
-  shared.Exchange();
-  for_each_cut([&](size_t p, int64_t piece, int /*edge*/) {
-    for (size_t which = 0; which < 2; ++which)
-      params[p].squares[which][static_cast<size_t>(piece)] =
-          shared.Total(static_cast<int64_t>(p), params[p].rows.first() + piece, which);
-  });
-}
-
-void Scale(ClippedParam& param, double threshold) {
+void Scale(const at::Tensor& grad, RowSquares& param, double threshold) {
   std::vector<float> factors;
   std::vector<int64_t> lengths;
   for (size_t i = 0; i < param.squares[0].size(); ++i) {
@@ -168,21 +27,22 @@ void Scale(ClippedParam& param, double threshold) {
   if (std::all_of(factors.begin(), factors.end(), [](float factor) { return factor == 1; })) return;
   const at::Tensor by_element =
       at::repeat_interleave(torch::tensor(factors), torch::tensor(lengths, torch::dtype(at::kLong)));
-  param.grad.mul_(by_element.to(param.grad.device()).reshape(param.grad.sizes()));
+  grad.mul_(by_element.to(grad.device()).reshape(grad.sizes()));
 }
 
 }  // namespace
 
 void ClipGradientsAdaptively(const std::vector<at::Tensor>& params, double threshold, ModelSharding* sharding) {
   const torch::NoGradGuard no_grad;
-  std::vector<ClippedParam> clipped;
+  std::vector<at::Tensor> clipped;
+  std::vector<RowSquares> squares;
   for (const at::Tensor& param : params) {
     if (!param.grad().defined()) continue;
-    const RowPieces rows = PiecesOf(param, sharding);
-    clipped.push_back({param.grad(), rows, {Squares(param, rows), Squares(param.grad(), rows)}});
+    clipped.push_back(param);
+    squares.push_back(SquaresByRow(param, sharding));
   }
-  if (sharding != nullptr) SumCutRows(clipped, *sharding);
-  for (ClippedParam& param : clipped) Scale(param, threshold);
+  if (sharding != nullptr) SumCutRows(clipped, squares, *sharding);
+  for (size_t i = 0; i < clipped.size(); ++i) Scale(clipped[i].grad(), squares[i], threshold);
 }
 
 }  // namespace composer

@@ -13,9 +13,10 @@ namespace composer {
 
 // Multiplies each row of each gradient by min(1, threshold max(|w|, 1e-3) / max(|g|, 1e-3)), with 2-norms of the row of
 // the parameter and of its gradient; NaN counts as 1. Rows are those of the whole parameter's first dimension; a
-// parameter with fewer than two dimensions is one row. `sharding` is null or the model's, without tensor parallelism;
-// with it the call is a collective. In host memory the numbers have the same bits however parameters are sharded. A
-// parameter with two names must be given once; those without a gradient are left alone.
+// parameter with fewer than two dimensions is one row. `sharding` is null or the model's; with it the call is a
+// collective. In host memory the numbers have the same bits however parameters are sharded; with tensor parallelism
+// they are equal up to the rounding of sums. A parameter with two names must be given once; those without a gradient,
+// which must be the same on all ranks, are left alone.
 void ClipGradientsAdaptively(const std::vector<at::Tensor>& params, double threshold, ModelSharding* sharding);
 
 }  // namespace composer

@@ -34,6 +34,7 @@ class TensorSharding final : public ModelSharding {
   const Piece* Find(const at::Tensor& param) const override;
   void SumOverShards(const at::Tensor& tensor) override;
   bool Counts(const at::Tensor& param) const override;
+  bool splits_tensors() const override { return true; }
   int num_shards() const override;
   int shard_index() const override;
   at::Device device() const override { return mesh_.world().device(); }

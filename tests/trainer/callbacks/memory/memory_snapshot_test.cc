@@ -172,7 +172,9 @@ TEST(AllocationRecorderTest, OneAtATimeAndNotBesideAProfiler) {
 
 class MemorySnapshotTest : public CallbackTest {
  protected:
-  MemorySnapshotTest() { state_.run_folder = dir_.path(), state_.rank = 3, state_.run_name = "r"; }
+  MemorySnapshotTest() {
+    state_.identity.run_folder = dir_.path(), state_.identity.rank = 3, state_.identity.run_name = "r";
+  }
   // Runs a step that allocates `floats` in its forward pass.
   void StepOf(MemorySnapshot& callback, int64_t floats) {
     ASSERT_TRUE(Fire(callback, Event::kBatchStart).ok());
@@ -230,7 +232,7 @@ TEST_F(MemorySnapshotTest, ARunThatEndsEarlierHasWhatThereIs) {
 }
 
 TEST_F(MemorySnapshotTest, WithoutAFolderItWarnsAndTheRunGoesOn) {
-  state_.run_folder = "";
+  state_.identity.run_folder = "";
   MemorySnapshot callback({.skip_batches = 0, .interval = Time::Batches(1)});
   ::testing::internal::CaptureStderr();
   StepOf(callback, 10);

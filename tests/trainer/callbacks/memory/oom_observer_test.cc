@@ -29,7 +29,7 @@ constexpr int64_t kMoreThanAddresses = 900'000'000'000'000;  // a process has 2^
 class OOMObserverTest : public CallbackTest {
  protected:
   OOMObserverTest() {
-    state_.run_folder = dir_.path();
+    state_.identity.run_folder = dir_.path();
     state_.model = std::make_shared<LinearModel>();
     state_.optimizer = std::make_unique<PlainSgd>(*state_.model, 0.5);
     state_.batch.inputs = torch::zeros({8, 100});
@@ -37,7 +37,7 @@ class OOMObserverTest : public CallbackTest {
     state_.batch.num_samples = 8;
     state_.outputs = torch::zeros({8, 2}, torch::kDouble);
     state_.optimizer->groups()[0].params[0].mutable_grad() = torch::ones({2, 2});
-    state_.device_train_microbatch_size = 8;
+    state_.settings.device_train_microbatch_size = 8;
   }
   Json Report(const std::string& name = "traces/rank0_oom.json") {
     return Json::parse(ReadFile(dir_.Path(name)).value());
@@ -82,7 +82,7 @@ TEST_F(OOMObserverTest, TheLargestComeFirstWithShapeAndKind) {
 
 TEST_F(OOMObserverTest, AStateWithoutPartsIsReportedTooAndPlaceholdersAreFilled) {
   state_ = State();
-  state_.run_name = "r", state_.rank = 5;
+  state_.identity.run_name = "r", state_.identity.rank = 5;
   ASSERT_TRUE(WriteOomReport(state_, kError, {.folder = dir_.Path("{run_name}"), .filename = "at{rank}"}).ok());
   EXPECT_TRUE(Report("r/at5.json")["totals"].empty());
   EXPECT_EQ(WriteOomReport(state_, kError).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -127,7 +127,7 @@ for event in pickle.load(open(sys.argv[1], "rb"))["device_traces"][0]:
 }
 
 TEST_F(OOMObserverTest, WhatCannotBeWrittenIsWarnedOf) {
-  state_.run_folder = "";
+  state_.identity.run_folder = "";
   OOMObserver observer({});
   ::testing::internal::CaptureStderr();
   observer.OnOutOfMemory(state_, logger_, kError);

@@ -44,7 +44,7 @@ class SystemMetricsMonitorTest : public CallbackTest {
 };
 
 TEST_F(SystemMetricsMonitorTest, TheMachineUnderComposersNames) {
-  state_.run_folder = dir_.path();
+  state_.identity.run_folder = dir_.path();
   SystemMetricsMonitor monitor(Options(), clock_);
   ASSERT_TRUE(Fire(monitor, Event::kFitStart).ok());
   Proc("stat", "cpu  150 0 75 850 75 10 10 5\n");
@@ -146,7 +146,7 @@ TEST_F(SystemMetricsMonitorTest, WhatCannotBeReadIsWarnedOfOnceAndTheRunGoesOn) 
 
 TEST_F(SystemMetricsMonitorTest, OnlyAGpuRunMissesTheDriver) {
   const auto said = [&](at::Device device) {
-    state_.device = device;
+    state_.identity.device = device;
     SystemMetricsMonitor monitor(Options(), clock_);
     ::testing::internal::CaptureStderr();
     EXPECT_TRUE(Fire(monitor, Event::kFitStart).ok());

@@ -40,8 +40,8 @@ class ExportForInferenceTest : public CallbackTest {
  protected:
   ExportForInferenceTest() {
     state_.model = std::make_shared<LinearModel>();
-    state_.run_name = "a run";
-    state_.run_folder = dir_.path();
+    state_.identity.run_name = "a run";
+    state_.identity.run_folder = dir_.path();
     Advance(absl::Seconds(1), 16, 320);
   }
   TempDir dir_;
@@ -110,11 +110,11 @@ TEST_F(ExportForInferenceTest, ASecondExportReplacesTheFirst) {
 
 TEST_F(ExportForInferenceTest, RankZeroWritesAndAFolderIsNeeded) {
   ExportForInference callback({});
-  state_.rank = 1;
+  state_.identity.rank = 1;
   ASSERT_TRUE(Fire(callback, Event::kFitEnd).ok());
   EXPECT_FALSE(PathExists(dir_.Path("export")));
-  state_.rank = 0;
-  state_.run_folder = "";
+  state_.identity.rank = 0;
+  state_.identity.run_folder = "";
   const absl::Status status = Fire(callback, Event::kFitEnd);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("needs a folder (save_path) or a run_folder"));

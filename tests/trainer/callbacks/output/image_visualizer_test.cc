@@ -62,12 +62,12 @@ TEST_F(ImageVisualizerTest, AnIntervalOfEpochsTakesTheirFirstBatch) {
 TEST_F(ImageVisualizerTest, TheFirstBatchOfEachEvaluationOnce) {
   ImageVisualizer callback({});
   for (int evaluation = 0; evaluation < 2; ++evaluation) {
-    state_.eval_timestamp = Timestamp();
+    state_.evaluation.timestamp = Timestamp();
     ASSERT_TRUE(Fire(callback, Event::kEvalStart).ok());
     for (int batch = 0; batch < 3; ++batch) {
       for (int microbatch = 0; microbatch < 2; ++microbatch)
         ASSERT_TRUE(Fire(callback, Event::kEvalBeforeForward).ok());
-      state_.eval_timestamp.ToNextBatch(16, 0, absl::Seconds(1));
+      state_.evaluation.timestamp.ToNextBatch(16, 0, absl::Seconds(1));
     }
     EXPECT_THAT(Logged(), ElementsAre("Images/Eval"));
   }

@@ -42,11 +42,11 @@ TEST(MlperfLineTest, IsALineOfItsLoggingPackage) {
 class MLPerfTest : public CallbackTest {
  protected:
   MLPerfTest() {
-    state_.run_folder = dir_.path();
+    state_.identity.run_folder = dir_.path();
     state_.model = std::make_shared<LinearModel>();
     state_.optimizer = std::make_unique<PlainSgd>(*state_.model, 0.25);
     state_.optimizer->groups()[0].weight_decay = 0.5;
-    state_.seed = 17;
+    state_.identity.seed = 17;
   }
   static MLPerfCallback::Options Some() {
     MLPerfCallback::Options options;
@@ -84,7 +84,7 @@ class MLPerfTest : public CallbackTest {
   }
   void Begin(MLPerfCallback& callback) { Fired(callback, Event::kInit), Fired(callback, Event::kFitStart); }
   void Evaluated(MLPerfCallback& callback, double accuracy, const std::string& label = "eval") {
-    state_.eval_label = label;
+    state_.evaluation.label = label;
     Fired(callback, Event::kEvalStart);
     logger_.Log("metrics/" + label + "/MulticlassAccuracy", accuracy);
     Fired(callback, Event::kEvalEnd);
@@ -129,7 +129,7 @@ TEST_F(MLPerfTest, ASuccessfulRunByEpochs) {
   EXPECT_EQ(Line("run_stop")["metadata"]["epoch_num"], 2);
   EXPECT_EQ(Line("block_start")["event_type"], "INTERVAL_START");
   EXPECT_EQ(Line("seed")["event_type"], "POINT_IN_TIME");
-  EXPECT_FALSE(state_.stop_requested);
+  EXPECT_FALSE(state_.requests.stop);
 }
 
 TEST_F(MLPerfTest, WithoutTheTargetTheRunIsAborted) {
@@ -152,11 +152,11 @@ TEST_F(MLPerfTest, OtherDurationsCountSamplesFromEvaluationToEvaluation) {
   Begin(callback);
   Fired(callback, Event::kEpochStart);
   Advance(absl::Seconds(1), 32);
-  state_.eval_label = "eval";
+  state_.evaluation.label = "eval";
   logger_.Log("metrics/eval/CrossEntropy", 2);
   Fired(callback, Event::kEvalStart), Fired(callback, Event::kEvalEnd);
   Advance(absl::Seconds(1), 32);
-  EXPECT_FALSE(state_.stop_requested);
+  EXPECT_FALSE(state_.requests.stop);
   logger_.Log("metrics/eval/CrossEntropy", 0.7);
   Fired(callback, Event::kEvalStart), Fired(callback, Event::kEvalEnd);
   const std::vector<std::string> keys = Keys();
@@ -166,11 +166,11 @@ TEST_F(MLPerfTest, OtherDurationsCountSamplesFromEvaluationToEvaluation) {
             "run_start block_start block_stop eval_start eval_stop eval_accuracy block_start block_stop eval_start "
             "eval_stop eval_accuracy run_stop");
   EXPECT_EQ(Line("run_stop")["metadata"]["samples_count"], 64);
-  EXPECT_TRUE(state_.stop_requested);
+  EXPECT_TRUE(state_.requests.stop);
 }
 
 TEST_F(MLPerfTest, SettingsAreCountedAndTheUsersWin) {
-  state_.world_size = state_.data_ranks = 2, state_.device_train_microbatch_size = 6;
+  state_.identity.world_size = state_.identity.data_ranks = 2, state_.settings.device_train_microbatch_size = 6;
   MLPerfCallback::Options options = Some();
   options.hyperparameters = {{"train_samples", "1281167"}, {"lars_epsilon", "0.5"}, {"opt_name", "lars"}};
   MLPerfCallback callback(options, clock_);
@@ -187,7 +187,7 @@ TEST_F(MLPerfTest, OtherEvaluationsDoNotCountAndAMissingMetricIsNamed) {
   const size_t before = Lines().size();
   Evaluated(callback, 1, "other");
   EXPECT_EQ(Lines().size(), before);
-  state_.eval_label = "eval";
+  state_.evaluation.label = "eval";
   EXPECT_THAT(std::string(Fire(callback, Event::kEvalEnd).message()),
               HasSubstr("the evaluation has no metric metrics/eval/MulticlassAccuracy"));
 }
@@ -229,7 +229,7 @@ TEST_F(MLPerfTest, AResumedRunGoesOnWithItsFile) {
 }
 
 TEST_F(MLPerfTest, RankOneWritesNothing) {
-  state_.rank = 1;
+  state_.identity.rank = 1;
   MLPerfCallback callback(Some(), clock_);
   Begin(callback);
   Epoch(callback, 0.9);
@@ -258,7 +258,7 @@ TEST_F(MLPerfTest, TheSystemIsDescribed) {
   options.system_name = "";
   options.local_world_size = 2;
   options.submitter = "someone";
-  state_.world_size = 4;
+  state_.identity.world_size = 4;
   const Json system = Json::parse(MlperfSystemJson(options, state_));
   EXPECT_EQ(system["submitter"], "someone");
   EXPECT_EQ(system["number_of_nodes"], "2");

@@ -21,8 +21,8 @@ class SampleRecorderTest : public CallbackTest {
 };
 
 TEST_F(SampleRecorderTest, WritesALineABatchAndAppendsAfterARestart) {
-  state_.run_folder = dir_.path();
-  state_.rank = 3;
+  state_.identity.run_folder = dir_.path();
+  state_.identity.rank = 3;
   {
     SampleRecorder recorder;
     ASSERT_TRUE(Fire(recorder, Event::kFitStart).ok());

@@ -326,7 +326,7 @@ TEST(Fsdp, SkippedStepsOfLossScalingAreTheSameOnAllRanks) {
           [&state](const at::Tensor& grad) { return state.timestamp.batch == 3 ? grad.mul(INFINITY) : grad; });
     });
     AddCallback(options, {Event::kBatchEnd}, [&skipped](State& state) {
-      skipped[static_cast<size_t>(state.rank)].push_back(state.scaler->skipped_steps());
+      skipped[static_cast<size_t>(state.identity.rank)].push_back(state.settings.scaler->skipped_steps());
     });
     return options;
   });
