@@ -130,6 +130,7 @@ absl::StatusOr<ConfigNode> LoadConfig(const std::vector<std::string>& paths, con
                                       const Environment& env) {
   ASSIGN_OR_RETURN(ConfigNode root, LoadRawConfig(paths, overrides));
   RETURN_IF_ERROR(Interpolate(env, root));
+  RETURN_IF_ERROR(AcceptFastDevRun(root));
   RETURN_IF_ERROR(AcceptForeignNames(BuiltInSchema(), root));
   return root;
 }

@@ -13,8 +13,8 @@
 namespace composer {
 
 // kNotFound / kPermissionDenied for a file that cannot be read, kInvalidArgument for all errors in its content. Each
-// file must hold a map (or nothing) and be smaller than 1 MiB. Its key `defaults`, a file or a list of files relative to
-// its folder, is read before it (at most 100 files); `_self_` there is ignored.
+// file must hold a map (or nothing) and be smaller than 1 MiB. Its key `defaults`, a file or a list of files relative
+// to its folder, is read before it (at most 100 files); `_self_` there is ignored.
 absl::StatusOr<ConfigNode> LoadConfig(const std::vector<std::string>& paths, const std::vector<std::string>& overrides,
                                       const Environment& env);
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "config/name_advice.h"
 #include "config/renamed_keys.h"
+#include "config/scalar.h"
 
 namespace composer {
 namespace {
@@ -149,7 +150,50 @@ bool RefersTo(const ConfigNode& node, absl::string_view name) {
                      [&](const ConfigNode& child) { return RefersTo(child, name); });
 }
 
+void Set(ConfigNode& map, const ConfigNode& from, absl::string_view key, absl::string_view value) {
+  ConfigNode* node = map.Find(key);
+  if (node == nullptr) node = &map.children.emplace_back(MadeScalar(from, key, ""));
+  *node = MadeScalar(from, key, value);
+}
+
 }  // namespace
+
+absl::Status AcceptFastDevRun(ConfigNode& root) {
+  const ConfigNode* given = root.Find("fast_dev_run");
+  if (given == nullptr) return absl::OkStatus();
+  const ConfigNode from = *given;
+  const bool truth = from.is_scalar() && !from.quoted && (from.scalar == "true" || from.scalar == "True");
+  const bool none = from.is_null() || (from.is_scalar() && (from.scalar == "false" || from.scalar == "False"));
+  const absl::StatusOr<int64_t> batches = truth ? 1 : (none ? 0 : ParseIntScalar(from));
+  if (!batches.ok() || *batches < 0 || *batches > 1'000'000) {
+    return absl::InvalidArgumentError(absl::StrCat(from.mark.ToString(), ": fast_dev_run: expected true, false or a ",
+                                                   "number of batches, got ", from.Describe()));
+  }
+  root.children.erase(root.children.begin() + (given - root.children.data()));
+  if (*batches == 0) return absl::OkStatus();
+  const std::string count = absl::StrCat(*batches), time = absl::StrCat(*batches, "ba");
+  Set(root, from, "max_duration", time);
+  Set(root, from, "eval_interval", time);
+  Set(root, from, "eval_subset_num_batches", count);
+  Set(root, from, "save_interval", "0");
+  Set(root, from, "autoresume", "false");
+  Set(root, from, "save_overwrite", "true");
+  if (!IsGiven(root.Find("run_folder"))) Set(root, from, "run_folder", "runs/{run_name}.dev");
+  std::erase_if(root.children, [](const ConfigNode& child) {
+    return child.key == "save_folder" || child.key == "save_memory_interval" || child.key == "iteration_length";
+  });
+  ConfigNode* evaluations = root.Find("eval_dataloader");
+  const auto shorten = [](ConfigNode& evaluation) {
+    std::erase_if(evaluation.children, [](const ConfigNode& child) {
+      return child.key == "eval_interval" || child.key == "subset_num_batches";
+    });
+  };
+  if (evaluations != nullptr && evaluations->is_map()) shorten(*evaluations);
+  if (evaluations != nullptr && evaluations->is_list()) {
+    for (ConfigNode& item : evaluations->children) shorten(item);
+  }
+  return absl::OkStatus();
+}
 
 ConfigNode MadeScalar(const ConfigNode& from, absl::string_view key, absl::string_view value) {
   ConfigNode made;

@@ -31,6 +31,11 @@ void AcceptForeignVariables(const Schema& schema, ConfigNode& root);
 // counterpart, with reasons; the key then stays.
 absl::Status AcceptDeepSpeed(ConfigNode& root);
 
+// Replaces `fast_dev_run: N` (true: 1; Lightning's) by what trains N batches, evaluates at most N of each data set, and
+// begins anew in a run folder of its own, `runs/{run_name}.dev`, with a checkpoint at the end. kInvalidArgument for
+// anything but a boolean or a count.
+absl::Status AcceptFastDevRun(ConfigNode& root);
+
 // Nodes that a rewriting adds; `from` gives the place.
 ConfigNode MadeScalar(const ConfigNode& from, absl::string_view key, absl::string_view value);
 ConfigNode MadeMap(const ConfigNode& from, absl::string_view key);

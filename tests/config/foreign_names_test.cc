@@ -99,6 +99,21 @@ TEST_F(ForeignFiles, ValuesThatOthersReferToAreVariables) {
   EXPECT_THAT(Load("grad_accum: 4\nseed: ${grad_accum}\n"), HasSubstr("grad_accum: 4\n"));
 }
 
+TEST_F(ForeignFiles, AFastDevRunIsShortAndByItself) {
+  const std::string job =
+      "max_duration: 10ep\nsave_folder: s3://b/x\neval_dataloader: [{name: a, eval_interval: 1ep}, "
+      "{name: b, subset_num_batches: 9}]\n";
+  EXPECT_EQ(Load(job, {"fast_dev_run=3"}),
+            "max_duration: 3ba\neval_dataloader:\n  - name: a\n  - name: b\neval_interval: 3ba\n"
+            "eval_subset_num_batches: 3\nsave_interval: 0\nautoresume: false\nsave_overwrite: true\n"
+            "run_folder: runs/{run_name}.dev\n");
+  EXPECT_THAT(Load(job, {"fast_dev_run=true", "run_folder=there"}),
+              testing::AllOf(HasSubstr("max_duration: 1ba\n"), HasSubstr("run_folder: there\n")));
+  EXPECT_EQ(Load("seed: 1\nfast_dev_run: false\n"), "seed: 1\n");
+  for (const char* bad : {"-1", "x", "[1]", "1.5", "2000000"})
+    EXPECT_THAT(Load(job, {std::string("fast_dev_run=") + bad}), HasSubstr("fast_dev_run: expected true, false"));
+}
+
 TEST_F(ForeignFiles, DefaultsComeBeforeAFilesOwnKeys) {
   ASSERT_TRUE(AtomicWriteFile(dir_.Path("base.yaml"), "seed: 1\noptimizer: {name: sgd, lr: 1}\n").ok());
   ASSERT_TRUE(AtomicWriteFile(dir_.Path("more.yaml"), "defaults: base\nseed: 2\nmax_duration: 3ba\n").ok());
