@@ -112,6 +112,7 @@ class Interpolator {
     const std::string key = AcceptedKey(top);
     const ConfigNode* found =
         key.empty() ? root_.FindPath(reference) : root_.FindPath(absl::StrCat(key, reference.substr(top.size())));
+    if (found == nullptr) found = root_.FindPath(absl::StrCat("variables.", reference));
     if (found == nullptr) return absl::InvalidArgumentError(NoSuchValue(reference, root_));
     return ExpandAll(*found, depth + 1);
   }

@@ -1,5 +1,6 @@
 // Replaces `${…}` in values:
 //   ${variables.x}            another value of the document, by dotted path; alone in a value it may be a map or a list
+//   ${x}                      the same: what is not found from the top is looked for in `variables`
 //   ${oc.env:VAR}             the environment; an error when it is not set. ${env:VAR} is the same.
 //   ${oc.env:VAR,default}     with a default, which may hold `${…}` itself
 //   \${                       a plain `${`

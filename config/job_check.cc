@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "config/effective_config.h"
+#include "config/missing_keys.h"
 #include "config/name_advice.h"
 #include "config/scalar.h"
 #include "config/value_check.h"
@@ -98,7 +99,10 @@ class Checker {
 
   void CheckValue(const ConfigNode& value, const std::string& path, const KeyRow& row) {
     const auto problems = ValueProblems(value, row.types);
-    for (const auto& [mark, problem] : problems) reader_.Fail(mark, path, problem);
+    for (const auto& [mark, problem] : problems) {
+      const std::string reason = value.is_scalar() ? MissingChoiceReason(path, value.scalar) : "";
+      reader_.Fail(mark, path, reason.empty() ? problem : absl::StrCat(value.Describe(), ": ", reason));
+    }
     if (!problems.empty()) return;
     const ValueType& type = *TypeOf(value, row.types);
     switch (type.kind) {
@@ -145,7 +149,8 @@ class Checker {
       if (const KeySection* with = check_.schema.Find("map", type.with)) sections.insert(sections.begin(), with);
       CheckMap(value, path, sections, {"name"});
     } else if (!check_.open_names) {
-      reader_.Fail(name->mark, Below(path, "name"), UnknownName(name->scalar, check_.schema.Names(type.section)));
+      reader_.Fail(name->mark, Below(path, "name"),
+                   UnknownNameOfKind(type.section, name->scalar, check_.schema.Names(type.section)));
     }
   }
 
@@ -153,7 +158,8 @@ class Checker {
                   const ValueType& type) {
     const KeySection* section = check_.schema.Find(type.section, name);
     if (section == nullptr) {
-      if (!check_.open_names) reader_.Fail(place.mark, path, UnknownName(name, check_.schema.Names(type.section)));
+      if (!check_.open_names)
+        reader_.Fail(place.mark, path, UnknownNameOfKind(type.section, name, check_.schema.Names(type.section)));
       return;
     }
     ConfigNode empty;

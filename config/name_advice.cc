@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/nearest_name.h"
+#include "config/missing_keys.h"
 #include "config/renamed_keys.h"
 #include "config/yaml.h"
 
@@ -16,19 +17,6 @@ namespace composer {
 namespace {
 
 constexpr size_t kShortList = 8;
-
-// Converts "CosineAnnealingWithWarmupScheduler" to "cosineannealingwithwarmup": no case, `_` or kind of thing.
-std::string Bare(absl::string_view name) {
-  std::string bare = absl::StrReplaceAll(absl::AsciiStrToLower(name.substr(0, 64)), {{"_", ""}, {"-", ""}});
-  for (absl::string_view kind : {"scheduler", "optimizer", "callback", "logger", "algorithm", "metric", "dataset",
-                                 "model", "tokenizer", "transform", "collator"}) {
-    if (bare.size() > kind.size() && absl::EndsWith(bare, kind)) {
-      bare.resize(bare.size() - kind.size());
-      break;
-    }
-  }
-  return bare;
-}
 
 std::string DidYouMeanOneOf(const std::vector<std::string>& names) {
   return names.empty() ? "" : absl::StrCat(" (did you mean `", absl::StrJoin(names, "` or `"), "`?)");
@@ -42,11 +30,23 @@ const ConfigNode* Named(const ConfigNode& document, absl::string_view key) {
 
 }  // namespace
 
+std::string BareName(absl::string_view name) {
+  std::string bare = absl::StrReplaceAll(absl::AsciiStrToLower(name.substr(0, 64)), {{"_", ""}, {"-", ""}});
+  for (absl::string_view kind : {"scheduler", "optimizer", "callback", "logger", "algorithm", "metric", "dataset",
+                                 "model", "tokenizer", "transform", "collator"}) {
+    if (bare.size() > kind.size() && absl::EndsWith(bare, kind)) {
+      bare.resize(bare.size() - kind.size());
+      break;
+    }
+  }
+  return bare;
+}
+
 std::vector<std::string> NearNames(absl::string_view name, const std::vector<std::string>& known) {
-  const std::string bare = Bare(name);
+  const std::string bare = BareName(name);
   std::vector<std::pair<int, std::string>> near;
   for (const std::string& candidate : known) {
-    const std::string other = Bare(candidate);
+    const std::string other = BareName(candidate);
     const int distance = EditDistance(bare, other);
     const int limit = std::max<int>(1, static_cast<int>(std::max(bare.size(), other.size()) / 3));
     if (distance <= limit) near.emplace_back(distance, candidate);
@@ -66,6 +66,12 @@ std::string UnknownName(absl::string_view name, const std::vector<std::string>& 
                                ? absl::StrJoin(known, ", ")
                                : absl::StrCat("the ", known.size(), " names that docs/configuration.md lists");
   return absl::StrCat("`", name.substr(0, 100), "` is not one of ", list, DidYouMeanOneOf(NearNames(name, known)));
+}
+
+std::string UnknownNameOfKind(absl::string_view kind, absl::string_view name, const std::vector<std::string>& known) {
+  const std::string reason = MissingNameReason(kind, name);
+  if (reason.empty()) return UnknownName(name, known);
+  return absl::StrCat("there is no ", kind, " `", name.substr(0, 100), "`: ", reason);
 }
 
 std::vector<std::string> PlacesOfKey(absl::string_view key, const ConfigNode& document, const Schema& schema) {

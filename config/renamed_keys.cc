@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "config/missing_keys.h"
 
 namespace composer {
 namespace {
@@ -58,51 +59,6 @@ constexpr absl::string_view kAccepted[] = {"optimizer",   "scheduler",    "lr_sc
                                            "num_epochs",  "epochs",       "seed_all",     "global_seed"};
 constexpr absl::string_view kEvalBatchSize = "device_eval_batch_size";
 
-constexpr absl::string_view kCheckpointNames =
-    "checkpoints are folders with names of their own, ep1-ba20, below `save_folder`";
-constexpr absl::string_view kFsdpAlways = "leave it out: parameters keep their names, shapes and groups always";
-constexpr absl::string_view kFsdpCheckpoints =
-    "leave it out: each rank writes and reads its part of the checkpoint, and any number of ranks can resume from it";
-
-struct MissingKey {
-  absl::string_view key;
-  absl::string_view why;
-};
-
-// Arguments of mosaicml 0.32.1's Trainer come first, then their older names.
-constexpr MissingKey kMissingKeys[] = {
-    {"spin_dataloaders",
-     "leave it out: which samples a batch has is a function of seed and position, so that nothing is skipped over when "
-     "a "
-     "run goes on"},
-    {"algorithm_passes",
-     "leave it out: passes over algorithms are registered in C++ (EngineOptions::algorithm_passes); in a job's file "
-     "the "
-     "order of `algorithms` is theirs"},
-    {"load_object_store", "`load_path` takes a folder, or s3://, gs:// or oci:// itself"},
-    {"load_progress_bar", "leave it out: loading shows no progress bar"},
-    {"save_metrics", "leave it out: metrics that were being added up begin anew when a run goes on"},
-    {"precision_config", "`precision` is fp32, amp_bf16 or amp_fp16; fp8 is not among them"},
-    {"python_log_level",
-     "leave it out: there is no Python; `composer` and its workers log to stderr and to the run's logs/"},
-    {"compile_config", "leave it out: torch.compile needs Python; models are native already"},
-    {"save_path_format", kCheckpointNames},
-    {"save_name_format", kCheckpointNames},
-    {"save_latest_format", kCheckpointNames},
-    {"find_unused_parameters", "`ddp_config`: {find_unused_parameters: true}"},
-    {"fsdp_config.use_orig_params", kFsdpAlways},
-    {"fsdp_config.state_dict_type", kFsdpCheckpoints},
-    {"fsdp_config.sharded_ckpt_prefix_dir", kFsdpCheckpoints},
-    {"fsdp_config.load_monolith_rank0_only", kFsdpCheckpoints},
-    {"parallelism_config.fsdp.use_orig_params", kFsdpAlways},
-    {"parallelism_config.fsdp.state_dict_type", kFsdpCheckpoints},
-    {"parallelism_config.fsdp.load_monolith_rank0_only", kFsdpCheckpoints},
-    {"parallelism_config.tp.device_mesh", "leave it out: the mesh follows from the degrees and the number of ranks"},
-    {"deepspeed_config", "use `parallelism_config`: {fsdp: {sharding_strategy: FULL_SHARD}}"},
-    {"auto_microbatching", "use `device_train_microbatch_size`: auto"},
-    {"dist_backend", "leave it out: gloo on a CPU, NCCL on a GPU"},
-};
-
 }  // namespace
 
 std::string AcceptedKey(absl::string_view top_key) {
@@ -147,10 +103,7 @@ std::string RenamedKeyAdvice(absl::string_view path) {
     if (path == entry.old_key)
       return absl::StrCat("use `", entry.new_key, "`", entry.note.empty() ? "" : ": ", entry.note);
   }
-  for (const MissingKey& entry : kMissingKeys) {
-    if (path == entry.key) return std::string(entry.why);
-  }
-  return "";
+  return MissingKeyReason(path);
 }
 
 }  // namespace composer

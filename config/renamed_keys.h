@@ -1,5 +1,5 @@
-// Top-level keys that older Composers, llm-foundry or other trainers use and what to write instead, and arguments of
-// Composer's Trainer that have no key here, and why.
+// Top-level keys that older Composers, llm-foundry or other trainers use and what to write instead. What has no key at
+// all is in missing_keys.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

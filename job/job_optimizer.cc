@@ -2,6 +2,10 @@
 #include "job/job_optimizer.h"
 
 #include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "job/named_reader.h"
 #include "trainer/optim/recipes.h"
@@ -24,10 +28,16 @@ ParamGroupOptions ReadGroups(ConfigMap& config, double usual_lr, double usual_de
   return options;
 }
 
+// Returns the two numbers of a key.
+std::pair<double, double> ReadPair(ConfigMap& config, const std::string& key, double first, double second) {
+  const std::vector<double> read = config.DoubleList(key, {first, second});
+  if (read.size() == 2) return {read[0], read[1]};
+  config.Reject(key, "expected two numbers");
+  return {first, second};
+}
+
 void ReadBetas(ConfigMap& config, double& beta1, double& beta2) {
-  const std::vector<double> betas = config.DoubleList("betas", {beta1, beta2});
-  if (betas.size() != 2) config.Reject("betas", "expected two numbers");
-  if (betas.size() == 2) beta1 = betas[0], beta2 = betas[1];
+  std::tie(beta1, beta2) = ReadPair(config, "betas", beta1, beta2);
 }
 
 template <typename Options>
@@ -94,6 +104,60 @@ OptimizerFactory ReadLbfgs(ConfigMap config) {
   return LBFGS(lr, Valid(config, options));
 }
 
+OptimizerFactory ReadAdagrad(ConfigMap config) {
+  AdagradOptions options;
+  options.lr_decay = config.Double("lr_decay", options.lr_decay);
+  options.initial_accumulator_value = config.Double("initial_accumulator_value", options.initial_accumulator_value);
+  options.eps = config.Double("eps", options.eps);
+  return Adagrad(ReadGroups(config, 1e-2, 0), Valid(config, options));
+}
+
+OptimizerFactory ReadAdadelta(ConfigMap config) {
+  AdadeltaOptions options;
+  options.rho = config.Double("rho", options.rho);
+  options.eps = config.Double("eps", options.eps);
+  return Adadelta(ReadGroups(config, 1, 0), Valid(config, options));
+}
+
+OptimizerFactory ReadAdamax(ConfigMap config) {
+  AdamaxOptions options;
+  ReadBetas(config, options.beta1, options.beta2);
+  options.eps = config.Double("eps", options.eps);
+  return Adamax(ReadGroups(config, 2e-3, 0), Valid(config, options));
+}
+
+OptimizerFactory ReadNAdam(ConfigMap config) {
+  NAdamOptions options;
+  ReadBetas(config, options.beta1, options.beta2);
+  options.eps = config.Double("eps", options.eps);
+  options.momentum_decay = config.Double("momentum_decay", options.momentum_decay);
+  options.decoupled_weight_decay = config.Bool("decoupled_weight_decay", options.decoupled_weight_decay);
+  return NAdam(ReadGroups(config, 2e-3, 0), Valid(config, options));
+}
+
+OptimizerFactory ReadRAdam(ConfigMap config) {
+  RAdamOptions options;
+  ReadBetas(config, options.beta1, options.beta2);
+  options.eps = config.Double("eps", options.eps);
+  options.decoupled_weight_decay = config.Bool("decoupled_weight_decay", options.decoupled_weight_decay);
+  return RAdam(ReadGroups(config, 1e-3, 0), Valid(config, options));
+}
+
+OptimizerFactory ReadAsgd(ConfigMap config) {
+  AsgdOptions options;
+  options.lambd = config.Double("lambd", options.lambd);
+  options.alpha = config.Double("alpha", options.alpha);
+  options.t0 = config.Double("t0", options.t0);
+  return ASGD(ReadGroups(config, 1e-2, 0), Valid(config, options));
+}
+
+OptimizerFactory ReadRprop(ConfigMap config) {
+  RpropOptions options;
+  std::tie(options.eta_minus, options.eta_plus) = ReadPair(config, "etas", options.eta_minus, options.eta_plus);
+  std::tie(options.min_step, options.max_step) = ReadPair(config, "step_sizes", options.min_step, options.max_step);
+  return Rprop({.lr = config.Double("lr", 1e-2, {.min = 0}), .weight_decay = 0}, Valid(config, options));
+}
+
 OptimizerFactory ReadLion(ConfigMap config) {
   LionOptions options;
   ReadBetas(config, options.beta1, options.beta2);
@@ -133,14 +197,21 @@ OptimizerFactory ReadMuon(ConfigMap config) {
 }
 
 constexpr NamedReader<OptimizerFactory> kOptimizers[] = {
+    {"adadelta", ReadAdadelta},
+    {"adagrad", ReadAdagrad},
     {"adam", ReadAdam},
+    {"adamax", ReadAdamax},
     {"adamw", ReadAdamW},
+    {"asgd", ReadAsgd},
     {"decoupled_adamw", ReadDecoupledAdamW},
     {"decoupled_sgdw", ReadDecoupledSgdw},
     {"lbfgs", ReadLbfgs},
     {"lion", ReadLion},
     {"muon", ReadMuon},
+    {"nadam", ReadNAdam},
+    {"radam", ReadRAdam},
     {"rmsprop", ReadRmsprop},
+    {"rprop", ReadRprop},
     {"sgd", ReadSgd},
 };
 

@@ -16,6 +16,7 @@
 #include "launcher/control/control_commands.h"
 #include "launcher/doctor/doctor.h"
 #include "launcher/launch_docs.h"
+#include "launcher/options/convert_command.h"
 #include "launcher/options/print_help.h"
 #include "launcher/rendezvous/serve.h"
 
@@ -126,6 +127,12 @@ const std::vector<Subcommand>& Subcommands() {
       OfJob("predict"),
       OfJob("generate"),
       {"validate", "job.yaml [key=value ...]", "check a YAML file", OfWorker("validate"), {}, {"--help"}},
+      {"convert",
+       "[-o FILE] FILE",
+       "rewrite a file of Composer's or llm-foundry's names",
+       [](const SubcommandCall& call) { return ConvertCommand(call.arguments, call.environment); },
+       {},
+       {"--output", "--help"}},
       {"checkpoint",
        "COMMAND ...",
        "list, show, verify, diff, export, import, prune",

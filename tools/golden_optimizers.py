@@ -27,7 +27,8 @@ class OptimizerRuns:
         tensors = [torch.nn.Parameter(p.clone()) for p in self.params]
         groups = [{"params": [tensors[i] for i in g["params"]], "lr": self.lrs[0] * g["lr"],
                    "weight_decay": weight_decay * g["weight_decay"]} for g in self.groups]
-        optimizer = kind(groups, lr=self.lrs[0], weight_decay=weight_decay, **kwargs)
+        decay = {"weight_decay": weight_decay} if kind is not torch.optim.Rprop else {}
+        optimizer = kind(groups, lr=self.lrs[0], **decay, **kwargs)
         after = {}
         for step, lr in enumerate(self.lrs):
             for own, group in zip(optimizer.param_groups, self.groups):

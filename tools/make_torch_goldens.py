@@ -43,6 +43,31 @@ def torch_optimizers():
     write("torch_optimizers", OPTIMIZER_NOTE, runs.content(rows))
 
 
+def torch_more_optimizers():
+    runs = OptimizerRuns([[4, 3], [5], [2, 2, 2]], [{"params": [0, 1], "lr": 1.0, "weight_decay": 1.0},
+                                                    {"params": [2], "lr": 0.5, "weight_decay": 3.0}])
+    optim = torch.optim
+    rows = [
+        runs.run(optim.Adagrad, 0.0),
+        runs.run(optim.Adagrad, 1e-2, lr_decay=0.1, initial_accumulator_value=0.2, eps=1e-6),
+        runs.run(optim.Adadelta, 0.0),
+        runs.run(optim.Adadelta, 1e-2, rho=0.8, eps=1e-4),
+        runs.run(optim.Adamax, 0.0),
+        runs.run(optim.Adamax, 1e-2, betas=[0.8, 0.95], eps=1e-6),
+        runs.run(optim.NAdam, 0.0),
+        runs.run(optim.NAdam, 1e-2, betas=[0.8, 0.95], eps=1e-6, momentum_decay=0.1),
+        runs.run(optim.NAdam, 1e-2, decoupled_weight_decay=True),
+        runs.run(optim.RAdam, 0.0),
+        runs.run(optim.RAdam, 1e-2, betas=[0.8, 0.95], eps=1e-6),
+        runs.run(optim.RAdam, 1e-2, decoupled_weight_decay=True),
+        runs.run(optim.ASGD, 0.0),
+        runs.run(optim.ASGD, 1e-2, lambd=0.1, alpha=0.5, t0=3.0),
+        runs.run(optim.Rprop, 0.0),
+        runs.run(optim.Rprop, 0.0, etas=[0.3, 2.0], step_sizes=[0.01, 0.2]),
+    ]
+    write("torch_more_optimizers", OPTIMIZER_NOTE, runs.content(rows))
+
+
 def torch_muon():
     runs = OptimizerRuns([[6, 4], [4, 6], [6, 4], [5, 5]], [{"params": [0, 1, 2], "lr": 1.0, "weight_decay": 1.0},
                                                             {"params": [3], "lr": 0.5, "weight_decay": 3.0}])
@@ -130,7 +155,8 @@ def torch_schedules():
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    makers = {"torch_optimizers": torch_optimizers, "torch_muon": torch_muon, "torch_schedulers": torch_schedules,
+    makers = {"torch_optimizers": torch_optimizers, "torch_more_optimizers": torch_more_optimizers,
+              "torch_muon": torch_muon, "torch_schedulers": torch_schedules,
               "torch_fsdp": torch_fsdp, "torch_loss_parallel": loss_parallel}
     for chosen in sys.argv[1:] or makers:
         makers[chosen]()

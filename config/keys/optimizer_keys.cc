@@ -63,6 +63,58 @@ momentum | number | 0 | Momentum.
 centered | bool | false | Subtract the average gradient.
 include groups
 
+[optimizer adagrad] torch's Adagrad.
+lr | number 0.. | 1e-2 | Learning rate.
+lr_decay | number | 0 | Decay of the learning rate with the number of updates.
+initial_accumulator_value | number | 0 | First value of the sum of squares.
+eps | number | 1e-10 | Added to the denominator.
+weight_decay | number 0.. | 0 | Weight decay.
+include groups
+
+[optimizer adadelta] torch's Adadelta.
+lr | number 0.. | 1 | Learning rate.
+rho | number | 0.9 | Decay of the averages of squares.
+eps | number | 1e-6 | Added below the roots.
+weight_decay | number 0.. | 0 | Weight decay.
+include groups
+
+[optimizer adamax] torch's Adamax.
+lr | number 0.. | 2e-3 | Learning rate.
+betas | numbers | [0.9, 0.999] | Decay of the average of the gradient and of its largest size.
+eps | number | 1e-8 | Added to the size of the gradient.
+weight_decay | number 0.. | 0 | Weight decay.
+include groups
+
+[optimizer nadam] torch's NAdam.
+lr | number 0.. | 2e-3 | Learning rate.
+betas | numbers | [0.9, 0.999] | Decay of the averages of the gradient and of its square.
+eps | number | 1e-8 | Added to the denominator.
+weight_decay | number 0.. | 0 | Weight decay.
+momentum_decay | number | 4e-3 | How fast the momentum reaches its value.
+decoupled_weight_decay | bool | false | Weight decay as in AdamW.
+include groups
+
+[optimizer radam] torch's RAdam.
+lr | number 0.. | 1e-3 | Learning rate.
+betas | numbers | [0.9, 0.999] | Decay of the averages of the gradient and of its square.
+eps | number | 1e-8 | Added to the denominator.
+weight_decay | number 0.. | 0 | Weight decay.
+decoupled_weight_decay | bool | false | Weight decay as in AdamW.
+include groups
+
+[optimizer asgd] torch's ASGD.
+lr | number 0.. | 1e-2 | Learning rate.
+lambd | number | 1e-4 | Decay.
+alpha | number | 0.75 | Power of the learning rate's decay.
+t0 | number | 1e6 | Updates before averaging begins.
+weight_decay | number 0.. | 0 | Weight decay.
+include groups
+
+[optimizer rprop] torch's Rprop, for full batches.
+lr | number 0.. | 1e-2 | The first step sizes; schedules have no effect.
+etas | numbers | [0.5, 1.2] | Factors of a step size when the gradient turns, and when it does not.
+step_sizes | numbers | [1e-6, 50] | Bounds of the step sizes.
+
 [optimizer lbfgs] torch's LBFGS, for full batches; several evaluations of the loss a step.
 lr | number 0.. | 1 | Length of a step, or of the line search's first one.
 max_iter | int 1.. | 20 | Iterations in a step.

@@ -18,4 +18,5 @@
 #include "trainer/optim/rmsprop.h"
 #include "trainer/optim/schedules.h"
 #include "trainer/optim/sgd.h"
+#include "trainer/optim/torch_optimizers.h"
 #include "trainer/optim/torch_schedules.h"

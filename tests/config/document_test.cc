@@ -27,7 +27,7 @@ TEST_F(LoadConfigTest, FilesThenOverridesThenReferences) {
   const std::string job = Write("job.yaml", "m: {y: 3}\nl: [9]\nb: ${a}\n");
   const absl::StatusOr<ConfigNode> root = LoadConfig({base, job}, {"a=5"}, Environment());
   ASSERT_TRUE(root.ok()) << root.status();
-  EXPECT_EQ(ToYaml(*root), "a: 5\nm:\n  x: 1\n  y: 3\nl:\n  - 9\nb: 5\n");
+  EXPECT_EQ(ToYaml(*root), "m:\n  x: 1\n  y: 3\nl:\n  - 9\nb: 5\nvariables:\n  a: 5\n");
 }
 
 TEST_F(LoadConfigTest, SaysWhatIsWrong) {

@@ -33,7 +33,6 @@ TEST(RenamedKeysTest, WhatIsNotHereSaysWhy) {
       {"find_unused_parameters", "`ddp_config`"},
       {"save_name_format", "below `save_folder`"},
       {"fsdp_config.state_dict_type", "each rank writes and reads its part"},
-      {"deepspeed_config", "use `parallelism_config`"},
   };
   for (const auto& [key, why] : cases) EXPECT_THAT(RenamedKeyAdvice(key), HasSubstr(why)) << key;
 }

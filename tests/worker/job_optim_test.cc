@@ -78,6 +78,13 @@ TEST_F(JobOptimTest, EveryNameHasItsDefaults) {
       {"adam", "Adam", 1e-3, 0, 0.9},
       {"adamw", "AdamW", 1e-3, 1e-2, 0.9},
       {"rmsprop", "RMSprop", 1e-2, 0, 0},
+      {"adagrad", "Adagrad", 1e-2, 0, 0},
+      {"adadelta", "Adadelta", 1, 0, 0},
+      {"adamax", "Adamax", 2e-3, 0, 0.9},
+      {"nadam", "NAdam", 2e-3, 0, 0.9},
+      {"radam", "RAdam", 1e-3, 0, 0.9},
+      {"asgd", "ASGD", 1e-2, 0, 0},
+      {"rprop", "Rprop", 1e-2, 0, 0},
       {"lion", "Lion", 1e-4, 0, 0.9},
       {"muon", "Muon", 1e-3, 0.1, 0.95},
       {"decoupled_adamw", "DecoupledAdamW", 1e-3, 1e-5, 0.9},
@@ -135,6 +142,9 @@ TEST_F(JobOptimTest, OptimizerMistakesAreNamed) {
   EXPECT_THAT(OptimizerError("optimizers: {name: lion, betas: [0.9]}"), HasSubstr("betas: expected two numbers"));
   EXPECT_THAT(OptimizerError("optimizers: {name: lion, betas: [0.9, 1]}"), HasSubstr("betas: (0.9, 1), allowed are"));
   EXPECT_THAT(OptimizerError("optimizers: {name: rmsprop, alpha: -1}"), HasSubstr("alpha: -1, must be >= 0"));
+  EXPECT_THAT(OptimizerError("optimizers: {name: rprop, etas: [2, 3]}"), HasSubstr("eta_minus: 2, must be in (0, 1)"));
+  EXPECT_THAT(OptimizerError("optimizers: {name: rprop, step_sizes: [1]}"), HasSubstr("expected two numbers"));
+  EXPECT_THAT(OptimizerError("optimizers: {name: nadam, momentum_decay: -1}"), HasSubstr("momentum_decay: -1"));
   EXPECT_THAT(OptimizerError("optimizers: {name: muon, ns_coefficients: [1]}"), HasSubstr("expected three numbers"));
   EXPECT_THAT(OptimizerError("optimizers: {name: muon, adjust_lr_fn: match}"), HasSubstr("match_rms_adamw"));
   EXPECT_THAT(OptimizerError("optimizers: {name: muon, adamw: {lr: -1}}"), HasSubstr("optimizers.adamw.lr"));

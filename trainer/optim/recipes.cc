@@ -61,6 +61,41 @@ OptimizerFactory Lion(const ParamGroupOptions& groups, const LionOptions& option
 }
 OptimizerFactory Lion(double lr, const LionOptions& options) { return Lion(Rate(lr, 0), options); }
 
+OptimizerFactory Adagrad(const ParamGroupOptions& groups, const AdagradOptions& options) {
+  return Recipe<AdagradOptimizer>(groups, options);
+}
+OptimizerFactory Adagrad(double lr, const AdagradOptions& options) { return Adagrad(Rate(lr, 0), options); }
+
+OptimizerFactory Adadelta(const ParamGroupOptions& groups, const AdadeltaOptions& options) {
+  return Recipe<AdadeltaOptimizer>(groups, options);
+}
+OptimizerFactory Adadelta(double lr, const AdadeltaOptions& options) { return Adadelta(Rate(lr, 0), options); }
+
+OptimizerFactory Adamax(const ParamGroupOptions& groups, const AdamaxOptions& options) {
+  return Recipe<AdamaxOptimizer>(groups, options);
+}
+OptimizerFactory Adamax(double lr, const AdamaxOptions& options) { return Adamax(Rate(lr, 0), options); }
+
+OptimizerFactory NAdam(const ParamGroupOptions& groups, const NAdamOptions& options) {
+  return Recipe<NAdamOptimizer>(groups, options);
+}
+OptimizerFactory NAdam(double lr, const NAdamOptions& options) { return NAdam(Rate(lr, 0), options); }
+
+OptimizerFactory RAdam(const ParamGroupOptions& groups, const RAdamOptions& options) {
+  return Recipe<RAdamOptimizer>(groups, options);
+}
+OptimizerFactory RAdam(double lr, const RAdamOptions& options) { return RAdam(Rate(lr, 0), options); }
+
+OptimizerFactory ASGD(const ParamGroupOptions& groups, const AsgdOptions& options) {
+  return Recipe<AsgdOptimizer>(groups, options);
+}
+OptimizerFactory ASGD(double lr, const AsgdOptions& options) { return ASGD(Rate(lr, 0), options); }
+
+OptimizerFactory Rprop(const ParamGroupOptions& groups, const RpropOptions& options) {
+  return Recipe<RpropOptimizer>(groups, options);
+}
+OptimizerFactory Rprop(double lr, const RpropOptions& options) { return Rprop(Rate(lr, 0), options); }
+
 OptimizerFactory LBFGS(double lr, const LbfgsOptions& options) { return Recipe<LbfgsOptimizer>(Rate(lr, 0), options); }
 
 OptimizerFactory Muon(const MuonGroupOptions& groups, const MuonOptions& options) {

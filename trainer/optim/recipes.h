@@ -21,6 +21,7 @@
 #include "trainer/optim/rmsprop.h"
 #include "trainer/optim/schedules.h"
 #include "trainer/optim/sgd.h"
+#include "trainer/optim/torch_optimizers.h"
 
 namespace composer {
 
@@ -39,6 +40,20 @@ OptimizerFactory RMSprop(double lr, const RmspropOptions& options = {});
 OptimizerFactory RMSprop(const ParamGroupOptions& groups, const RmspropOptions& options = {});
 OptimizerFactory Lion(double lr, const LionOptions& options = {});
 OptimizerFactory Lion(const ParamGroupOptions& groups, const LionOptions& options = {});
+OptimizerFactory Adagrad(double lr, const AdagradOptions& options = {});
+OptimizerFactory Adagrad(const ParamGroupOptions& groups, const AdagradOptions& options = {});
+OptimizerFactory Adadelta(double lr, const AdadeltaOptions& options = {});
+OptimizerFactory Adadelta(const ParamGroupOptions& groups, const AdadeltaOptions& options = {});
+OptimizerFactory Adamax(double lr, const AdamaxOptions& options = {});
+OptimizerFactory Adamax(const ParamGroupOptions& groups, const AdamaxOptions& options = {});
+OptimizerFactory NAdam(double lr, const NAdamOptions& options = {});
+OptimizerFactory NAdam(const ParamGroupOptions& groups, const NAdamOptions& options = {});
+OptimizerFactory RAdam(double lr, const RAdamOptions& options = {});
+OptimizerFactory RAdam(const ParamGroupOptions& groups, const RAdamOptions& options = {});
+OptimizerFactory ASGD(double lr, const AsgdOptions& options = {});
+OptimizerFactory ASGD(const ParamGroupOptions& groups, const AsgdOptions& options = {});
+OptimizerFactory Rprop(double lr, const RpropOptions& options = {});
+OptimizerFactory Rprop(const ParamGroupOptions& groups, const RpropOptions& options = {});
 OptimizerFactory LBFGS(double lr = 1, const LbfgsOptions& options = {});
 // Matrices by Muon, all other parameters by AdamW.
 OptimizerFactory Muon(const MuonGroupOptions& groups = {}, const MuonOptions& options = {});

@@ -14,6 +14,7 @@
 #include "trainer/optim/muon.h"
 #include "trainer/optim/rmsprop.h"
 #include "trainer/optim/sgd.h"
+#include "trainer/optim/torch_optimizers.h"
 
 namespace composer {
 namespace {
@@ -174,6 +175,13 @@ INSTANTIATE_TEST_SUITE_P(
                       Of<DecoupledAdamWOptimizer>("DecoupledAdamW", "DecoupledAdamW", AdamWOptions{}),
                       Of<RmspropOptimizer>("Rmsprop", "RMSprop", RmspropOptions{}),
                       Of<RmspropOptimizer>("RmspropCentered", "RMSprop", RmspropOptions{0.9, 1e-6, 0.9, true}),
+                      Of<AdagradOptimizer>("Adagrad", "Adagrad", AdagradOptions{.lr_decay = 0.1}),
+                      Of<AdadeltaOptimizer>("Adadelta", "Adadelta", AdadeltaOptions{}),
+                      Of<AdamaxOptimizer>("Adamax", "Adamax", AdamaxOptions{}),
+                      Of<NAdamOptimizer>("NAdam", "NAdam", NAdamOptions{}),
+                      Of<RAdamOptimizer>("RAdam", "RAdam", RAdamOptions{.beta2 = 0.6}),
+                      Of<AsgdOptimizer>("Asgd", "ASGD", AsgdOptions{.lambd = 0.1, .t0 = 1}),
+                      Of<RpropOptimizer>("Rprop", "Rprop", RpropOptions{}),
                       Of<LionOptimizer>("Lion", "Lion", LionOptions{}), Case{"Muon", "Muon", MakeMuon}),
     [](const ::testing::TestParamInfo<Case>& tested) { return std::string(tested.param.label); });
 

@@ -16,6 +16,7 @@
 #include "trainer/optim/lion.h"
 #include "trainer/optim/rmsprop.h"
 #include "trainer/optim/sgd.h"
+#include "trainer/optim/torch_optimizers.h"
 #include "trainer/parallel/fsdp/flat_layout.h"
 
 namespace composer {
@@ -43,6 +44,8 @@ const std::vector<std::pair<const char*, Make>>& Optimizers() {
          return std::make_unique<DecoupledSgdwOptimizer>(std::move(g), SgdwOptions{.momentum = 0.9, .dampening = 0.1});
        }},
       {"Lion", [](Groups g) { return std::make_unique<LionOptimizer>(std::move(g), LionOptions{}); }},
+      {"NAdam", [](Groups g) { return std::make_unique<NAdamOptimizer>(std::move(g), NAdamOptions{}); }},
+      {"Rprop", [](Groups g) { return std::make_unique<RpropOptimizer>(std::move(g), RpropOptions{}); }},
       {"RMSprop", [](Groups g) {
          return std::make_unique<RmspropOptimizer>(std::move(g), RmspropOptions{.momentum = 0.9, .centered = true});
        }}};

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/missing_keys.h"
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "config/name_advice.h"
+
+namespace composer {
+namespace {
+
+constexpr absl::string_view kCheckpointNames =
+    "checkpoints are folders with names of their own, ep1-ba20, below `save_folder`";
+constexpr absl::string_view kOneFormat =
+    "leave it out: each rank writes and reads its part of the checkpoint, and any number of ranks can resume from it";
+constexpr absl::string_view kMesh = "leave it out: the mesh follows from the degrees and the number of ranks";
+constexpr absl::string_view kTransformerEngine =
+    "leave it out: it belongs to TransformerEngine's fp8, which needs Python; `precision` is fp32, amp_bf16 or "
+    "amp_fp16";
+constexpr absl::string_view kNoPlanners = "leave it out: checkpoints need no planner: every rank reads its pieces";
+constexpr absl::string_view kHubs =
+    "models do not come from the Hugging Face hub here; export weights to safetensors, and `composer checkpoint "
+    "import`";
+
+struct MissingKey {
+  absl::string_view key;  // fsdp.X stands for fsdp_config.X and parallelism_config.fsdp.X
+  absl::string_view why;
+};
+
+constexpr MissingKey kMissingKeys[] = {
+    // Arguments of mosaicml 0.32.1's Trainer, then their older names.
+    {"spin_dataloaders",
+     "leave it out: which samples a batch has is a function of seed and position, so that nothing is skipped over when "
+     "a run goes on"},
+    {"algorithm_passes",
+     "leave it out: passes over algorithms are registered in C++ (EngineOptions::algorithm_passes); in a job's file "
+     "the order of `algorithms` is theirs"},
+    {"load_object_store", "`load_path` takes a folder, or s3://, gs:// or oci:// itself"},
+    {"load_progress_bar", "leave it out: loading shows no progress bar"},
+    {"save_metrics", "leave it out: metrics that were being added up begin anew when a run goes on"},
+    {"precision_config", "`precision` is fp32, amp_bf16 or amp_fp16; fp8 is not among them"},
+    {"python_log_level",
+     "leave it out: there is no Python; `composer` and its workers log to stderr and to the run's logs/"},
+    {"compile_config", "leave it out: torch.compile needs Python; models are native already"},
+    {"save_path_format", kCheckpointNames},
+    {"save_name_format", kCheckpointNames},
+    {"save_latest_format", kCheckpointNames},
+    {"find_unused_parameters", "`ddp_config`: {find_unused_parameters: true}"},
+    {"auto_microbatching", "use `device_train_microbatch_size`: auto"},
+    {"dist_backend", "leave it out: gloo on a CPU, NCCL on a GPU"},
+    {"allow_tf32", "leave it out: TF32 is on for matrix products of a GPU, as in Composer"},
+    // Fields of FSDPConfig, FSDP2Config and TPConfig.
+    {"fsdp.use_orig_params", "leave it out: parameters keep their names, shapes and groups always"},
+    {"fsdp.state_dict_type", kOneFormat},
+    {"fsdp.sharded_ckpt_prefix_dir", kOneFormat},
+    {"fsdp.load_monolith_rank0_only", kOneFormat},
+    {"fsdp.load_fsdp_monolith_rank0_only", kOneFormat},
+    {"fsdp.te_checkpoint_wrapper", kTransformerEngine},
+    {"fsdp.te_shard_fp8_weight", kTransformerEngine},
+    {"fsdp.ignored_modules", "leave it out: every parameter is sharded; `min_num_params` keeps small blocks together"},
+    {"fsdp.keep_low_precision_grads",
+     "leave it out: gradients are sent in `mixed_precision.reduce_dtype` and kept in float32"},
+    {"fsdp.load_planner", kNoPlanners},
+    {"fsdp.save_planner", kNoPlanners},
+    {"fsdp.process_group",
+     "use `data_parallel_shard_degree` and `data_parallel_replicate_degree`: which ranks share follows from them"},
+    {"fsdp.device_mesh", kMesh},
+    {"fsdp.flatten_parameters", "leave it out: parameters of a unit always travel together"},
+    {"fsdp.mixed_precision.cast_forward_inputs", "leave it out: autocast casts what a matrix product reads"},
+    {"fsdp.mixed_precision.cast_root_forward_inputs", "leave it out: autocast casts what a matrix product reads"},
+    {"fsdp.mixed_precision.keep_low_precision_grads", "leave it out: gradients are kept in float32"},
+    {"parallelism_config.tp.device_mesh", kMesh},
+    // llm-foundry's and mosaicml/examples'.
+    {"eval_first", "leave it out: `composer eval job.yaml` evaluates what there is, also before the first step"},
+    {"is_train", "leave it out: `train_dataloader` and `eval_dataloader` say which data are for what"},
+    {"train_dataloader.max_seq_len", "leave it out: rows have the length with which they are stored; `truncate` cuts"},
+    {"eval_dataloader.max_seq_len", "leave it out: rows have the length with which they are stored; `truncate` cuts"},
+    {"eval_dataloader.shuffle", "leave it out: evaluations read their data in order"},
+    {"eval_dataloader.drop_last", "leave it out: evaluations leave nothing out, and count nothing twice"},
+    {"train_dataloader.tokenizer_name", "write `tokenizer` at the top, and the transform `tokenize`"},
+    {"eval_dataloader.tokenizer_name", "write `tokenizer` at the top, and the transform `tokenize`"},
+    {"icl_tasks", "leave it out: in-context evaluation is not here; evaluate on `eval_dataloader`"},
+    {"eval_gauntlet", "leave it out: in-context evaluation is not here; evaluate on `eval_dataloader`"},
+    {"icl_subset_num_batches", "leave it out: in-context evaluation is not here"},
+    {"icl_seq_len", "leave it out: in-context evaluation is not here"},
+    {"expandable_segments", "leave it out: PYTORCH_CUDA_ALLOC_CONF says it to the allocator"},
+    {"max_split_size_mb", "leave it out: PYTORCH_CUDA_ALLOC_CONF says it to the allocator"},
+    {"cuda_load_lazy", "leave it out: CUDA_MODULE_LOADING says it to CUDA"},
+    {"autoresume_fallback", "leave it out: a damaged checkpoint falls back to the one before"},
+    {"code_paths", "leave it out: code of your own goes into `plugins`"},
+    {"compile", "leave it out: torch.compile needs Python; models are native already"},
+    {"dist_config", "leave it out: `dist_timeout` and `collectives` are keys of their own"},
+    {"metadata", "leave it out: `auto_log_hparams: true` logs the keys of this file"},
+    {"model.init_device", "leave it out: models are always built without memory for their parameters"},
+    {"model.pretrained", kHubs},
+    {"model.pretrained_model_name_or_path", kHubs},
+    {"model.use_auth_token", kHubs},
+    {"model.peft_config", "leave it out: LoRA is not here"},
+    {"model.attn_config", "leave it out: attention is torch's scaled_dot_product_attention, with learned positions"},
+    {"model.ffn_config", "leave it out: the feed-forward network is 4 d_model wide, with GELU"},
+    {"model.fc_type", "leave it out: layers are torch's"},
+    {"model.norm_type", "leave it out: norms are LayerNorm"},
+    {"model.expansion_ratio", "leave it out if it is 4: the feed-forward network is 4 d_model wide"},
+    {"model.no_bias", "leave it out: layers have biases"},
+    {"model.init_config", "leave it out: weights begin as GPT-2's"},
+    {"model.loss_fn", "leave it out: the loss is cross-entropy"},
+    {"train_dataloader.persistent_workers", "leave it out: workers are threads and live as long as the loader"},
+    {"eval_dataloader.persistent_workers", "leave it out: workers are threads and live as long as the loader"},
+    {"train_dataloader.dataset", "leave it out: keys of the data set stand beside its `name`"},
+    {"eval_dataloader.dataset", "leave it out: keys of the data set stand beside its `name`"},
+};
+
+struct MissingName {
+  absl::string_view kind;
+  absl::string_view names;  // without `_`, in small letters
+  absl::string_view why;
+};
+
+constexpr absl::string_view kNoTracker =
+    "it is not here; `tensorboard`, metrics.jsonl in the run folder, or a logger of a plugin (AddLogger) in its place";
+constexpr absl::string_view kAutomatic = "leave it out: there is no Python garbage collector to schedule";
+
+constexpr MissingName kMissingNames[] = {
+    {"logger", "wandb mlflow cometml comet slack", kNoTracker},
+    {"logger", "neptune", "its service needs its Python client; `tensorboard`, or metrics.jsonl in the run folder"},
+    {"logger", "mosaicml", "it writes to the MosaicML platform, which is closed; metrics.jsonl has the same values"},
+    {"logger", "progressbar", "write `progress_bar: true` at the top"},
+    {"logger", "console", "write `log_to_console: true` at the top"},
+    {"logger", "inmemory", "it is C++ (InMemoryLogger); metrics.jsonl in the run folder has the same values"},
+    {"logger", "objectstore", "write `remote_uploader_downloader`"},
+    {"callback", "scheduledgarbagecollector scheduledgc", kAutomatic},
+    {"callback", "hfcheckpointer huggingfacecheckpointer",
+     "write `export_for_inference`, or `composer checkpoint export` afterwards"},
+    {"callback", "monolithicckptcallback monolithicckpt", "checkpoints are whole on any number of ranks already"},
+    {"callback", "asynceval", "run `composer eval` beside the run"},
+    {"callback", "curriculumlearning",
+     "`seq_length_warmup` is an algorithm; data that changes is another run from `load_path`"},
+    {"callback", "datasetswap", "run again with the other data, from `load_path`"},
+    {"callback", "checkpointupload", "leave it out: a `save_folder` in a bucket is written behind training"},
+    {"callback", "evaloutputlogging", "run `composer predict` on the data"},
+    {"callback", "globallrscaling layerfreezing", "write `optimizers.lr`, and the algorithm `layer_freezing`"},
+    {"callback", "evalgauntlet", "in-context evaluation is not here; evaluate on `eval_dataloader`"},
+    {"callback", "runtimecallback logmbmoetokperexpert moegatingmonitor", "it measures llm-foundry's own models"},
+    {"callback", "kill", "write `fail_at`"},
+    {"algorithm", "augmix randaugment", "image operations on the data set are not here"},
+    {"algorithm", "stochasticdepthsample", "write `stochastic_depth: {stochastic_method: sample}`"},
+    {"optimizer", "sparseadam",
+     "it needs sparse gradients, which no layer here makes; `adam` updates all rows of an embedding"},
+    {"optimizer", "adalrlion clippedlion noadalrlion",
+     "it is an experiment of llm-foundry's; write `lion` with `gradient_clipping`"},
+    {"optimizer", "decoupledlionw",
+     "write `lion` with the weight_decay divided by lr: it multiplies weight_decay by the learning rate"},
+    {"optimizer", "adafactor", "write `adamw`, or `lion`, which keeps one average instead of two"},
+    {"optimizer", "onebitadam onebitlamb zerooneadam lamb fusedlamb cpuadam",
+     "write `adamw`; `ddp_config.gradient_compression` sends fewer bytes"},
+    {"scheduler", "invsqrtwithwarmup inversesquarerootwithwarmup",
+     "it is llm-foundry's; write `polynomial_with_warmup`, or a schedule of a plugin"},
+    {"scheduler", "lambdalr multiplicativelr", "it needs a Python function; a schedule of a plugin has one in C++"},
+    {"scheduler", "sequentiallr", "a list of `schedulers` multiplies their factors, each with its own times"},
+    {"scheduler", "chained", "write a list of `schedulers`: their factors multiply"},
+    {"model", "hfcausallm hft5 hf hfprefixlm huggingface", kHubs},
+    {"model", "composerclassifier", "write `mlp`, `resnet_small`, or `torchscript` with task: classifier"},
+    {"dataset", "finetuning",
+     "write `jsonl` with the transforms prompt_response, truncate and shift, and collate: {name: pad}"},
+    {"dataset", "denoising", "write `jsonl` or `text` with the transforms tokenize and mask"},
+    {"tokenizer", "tiktoken sentencepiece", "it is not here"},
+};
+
+constexpr struct {
+  absl::string_view path, values, why;
+} kMissingChoices[] = {
+    {"device", "tpu mps hpu neuron xla", "this machine is not supported; LibTorch here runs on cpu and gpu (CUDA)"},
+    {"device", "cuda", "write `gpu`"},
+    {"precision", "amp_fp8 fp8", "fp8 needs TransformerEngine, which is Python; write amp_bf16"},
+    {"precision", "amp", "write amp_fp16"},
+    {"precision", "bf16 bfloat16", "write amp_bf16"},
+    {"precision", "fp16 float16", "write amp_fp16"},
+};
+
+bool HasWord(absl::string_view words, absl::string_view word) {
+  for (absl::string_view one : absl::StrSplit(words, ' ')) {
+    if (one == word) return true;
+  }
+  return false;
+}
+
+// Converts "eval_dataloader.0.name" to "eval_dataloader.name", and both places of FSDP's keys to "fsdp.…".
+std::string Canonical(absl::string_view path) {
+  std::vector<absl::string_view> parts;
+  for (absl::string_view part : absl::StrSplit(path, '.')) {
+    const bool index = !part.empty() && part.find_first_not_of("0123456789") == absl::string_view::npos;
+    if (!index) parts.push_back(part);
+  }
+  std::string joined = absl::StrJoin(parts, ".");
+  absl::string_view rest = joined;
+  if (absl::ConsumePrefix(&rest, "fsdp_config.") || absl::ConsumePrefix(&rest, "parallelism_config.fsdp."))
+    return absl::StrCat("fsdp.", rest);
+  return joined;
+}
+
+}  // namespace
+
+std::string MissingKeyReason(absl::string_view path) {
+  const std::string key = Canonical(path);
+  for (const MissingKey& entry : kMissingKeys) {
+    if (key == entry.key) return std::string(entry.why);
+  }
+  return "";
+}
+
+std::string MissingNameReason(absl::string_view kind, absl::string_view name) {
+  const std::string bare = BareName(name);
+  for (const MissingName& entry : kMissingNames) {
+    if (kind == entry.kind && HasWord(entry.names, bare)) return std::string(entry.why);
+  }
+  return "";
+}
+
+std::string MissingChoiceReason(absl::string_view path, absl::string_view value) {
+  for (const auto& entry : kMissingChoices) {
+    if (path == entry.path && HasWord(entry.values, absl::AsciiStrToLower(value.substr(0, 64))))
+      return std::string(entry.why);
+  }
+  return "";
+}
+
+}  // namespace composer
