@@ -47,11 +47,12 @@ TrainerOptions RunOf(const std::string& name, const std::string& folder = "") {
   return options;
 }
 
+// AdamW makes whole steps of the rounding of gradients that are zero otherwise, such as those of the keys' biases.
 void ExpectAlike(const RunResult& a, const RunResult& b) {
   ASSERT_TRUE(a.status.ok()) << a.status;
   ASSERT_EQ(a.losses.size(), b.losses.size());
   for (size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i] / b.losses[i], 1, 1e-5) << i;
-  EXPECT_LE(RelativeError(a, b), 1e-4);
+  EXPECT_LE(RelativeError(a, b), 5e-4);
 }
 
 class OnTwoRanks : public testing::TestWithParam<const char*> {};
