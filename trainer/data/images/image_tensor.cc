@@ -22,7 +22,8 @@ ImageBytes BytesOfImage(const at::Tensor& image, absl::string_view who) {
                     image.defined() ? c10::toString(image.scalar_type()) : "nothing", " ",
                     image.defined() ? image.sizes() : at::IntArrayRef());
   ImageBytes bytes{image.permute({1, 2, 0}).contiguous(), {}};
-  bytes.view = {static_cast<const uint8_t*>(bytes.memory.const_data_ptr()), image.size(1), image.size(2), image.size(0)};
+  bytes.view = {static_cast<const uint8_t*>(bytes.memory.const_data_ptr()), image.size(1), image.size(2),
+                image.size(0)};
   return bytes;
 }
 
