@@ -71,8 +71,8 @@ class ShardCache {
   static absl::StatusOr<std::shared_ptr<ShardCache>> Open(ShardCacheOptions options, Clock& clock = RealClock::Get());
 
   // Returns the file, fetched if it is not there. Errors: those of `fetch` after the retries; kResourceExhausted when
-  // the limit is too low for the files in use, or the disk full; kDeadlineExceeded when another process or the store takes
-  // too long.
+  // the limit is too low for the files in use, or the disk full; kDeadlineExceeded when another process or the store
+  // takes too long.
   absl::StatusOr<std::shared_ptr<const CachedFile>> Get(const CachedItem& item);
 
  private:

@@ -131,7 +131,9 @@ class DataTest(harness.JobTest):
                 job = dict(loader, **keys)
                 self.run_composer("-n", 1, self.gpt(name, job, **settings))
                 self.run_composer("-n", 2, self.gpt(f"{name}-2", job, **settings), "max_duration=7ba")
-                self.assertEqual(self.losses(f"{name}-2"), self.losses(name)[:7], "bit for bit")
+                # Batches of buckets are padded to each rank's longest sample, so their sums have other roundings.
+                for ours, one in zip(self.losses(f"{name}-2"), self.losses(name)[:7], strict=True):
+                    self.assertAlmostEqual(ours, one, places=4)
         ids = sum(list(self.batches("buckets", 1).values())[:7], [])
         self.assertEqual(sorted(ids), list(range(40)))
 
