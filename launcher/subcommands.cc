@@ -15,6 +15,7 @@
 #include "contract/exit_code.h"
 #include "launcher/control/control_commands.h"
 #include "launcher/doctor/doctor.h"
+#include "launcher/doctor/env_report.h"
 #include "launcher/launch_docs.h"
 #include "launcher/options/convert_command.h"
 #include "launcher/options/print_help.h"
@@ -123,6 +124,12 @@ const std::vector<Subcommand>& Subcommands() {
        [](const SubcommandCall& call) { return DoctorCommand(call.arguments, call.environment); },
        {},
        {"--json", "--run-folder", "--help"}},
+      {"env",
+       "",
+       "print versions and machine, to paste into a report",
+       [](const SubcommandCall& call) { return EnvCommand(call.arguments, call.environment); },
+       {},
+       {"--help"}},
       OfJob("eval"),
       OfJob("predict"),
       OfJob("generate"),

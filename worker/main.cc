@@ -1,6 +1,8 @@
 // composer_worker: one rank of a job, and the tools that need LibTorch. Started by `composer`; also runs alone, as a
 // world of one.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Version.h>
+#include <torch/version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,7 +36,8 @@ constexpr char kUsage[] =
     "       composer_worker validate job.yaml [key=value ...]\n"
     "       composer_worker checkpoint list|show|verify|diff|export|import|prune PATH ...\n"
     "       composer_worker data write|inspect|verify|merge PATH ...\n"
-    "       composer_worker trace merge FOLDER [OUTPUT]\n";
+    "       composer_worker trace merge FOLDER [OUTPUT]\n"
+    "       composer_worker version\n";
 
 constexpr char kValidateHelp[] =
     "usage: composer validate job.yaml [key=value ...]\n\n"
@@ -99,6 +102,10 @@ int Run(std::vector<std::string> args) {
   if (command == "data") {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
     return RunDataTool({args.begin() + 1, args.end()}, open, std::cout, std::cerr);
+  }
+  if (command == "version") {
+    absl::PrintF("LibTorch %s, CPU capability %s\n", TORCH_VERSION, at::get_cpu_capability());
+    return exit_code::kDone;
   }
   if (command == "trace") return RunTraceTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
   if (IsJobCommand(command)) return UseModelOf(args, env);

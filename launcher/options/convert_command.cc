@@ -54,7 +54,11 @@ int ConvertCommand(const std::vector<std::string>& arguments, const Environment&
                                  "lists what it leaves out and why.",
                                  table, HelpColumns()));
   }
-  if (parsed->rest.size() != 1) return UserError("convert takes one FILE");
+  // Flags may follow the file, too.
+  const bool more = parsed->rest.size() > 1;
+  const auto after = ParseOptions(table, {parsed->rest.begin() + (more ? 1 : 0), parsed->rest.end()}, environment);
+  if (more && !after.ok()) return UserError(after.status().message());
+  if (parsed->rest.empty() || (more && !after->rest.empty())) return UserError("convert takes one FILE");
   const std::string& path = parsed->rest[0];
   const absl::StatusOr<Converted> converted = ConvertConfig(path, environment, BuiltInSchema());
   if (!converted.ok()) return UserError(converted.status().message());

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/nvml.h"
 #include "launcher/doctor/doctor_checks.h"
+#include "launcher/doctor/env_report.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -164,6 +165,23 @@ TEST(DoctorFactsTest, OfThisMachine) {
   ASSERT_TRUE(facts.endpoint.has_value());
   EXPECT_EQ(facts.endpoint->attempts.at(0).error, ECONNREFUSED);
   EXPECT_EQ(ListDir(dir.path())->size(), 0u) << "the file that was written is gone";
+}
+
+TEST(EnvironmentReport, SaysWhatMattersAndNoSecrets) {
+  Environment environment({{"COMPOSER_TOKEN", "hush"},
+                           {"AWS_SECRET_ACCESS_KEY", "hush"},
+                           {"AWS_ENDPOINT_URL", "http://me:hush@store:9000/x"},
+                           {"NCCL_DEBUG", "INFO\nx"},
+                           {"HOME", "/home/me"}});
+  const std::string report =
+      EnvironmentReport(Good(), {"LibTorch 2.11.0\nmore\n", "Debian 12", "A processor"}, environment);
+  for (const char* line : {"system:        Debian 12, Linux 6.1.0\n", "worker:        LibTorch 2.11.0\n",
+                           "processor:     A processor, 8 CPUs allowed\n", "memory:        64.0 GiB, 60.0 free\n",
+                           "gpus:          2 x H100, 80 GiB\n", "driver:        550.54\n", "nccl:          2.28.9\n",
+                           "COMPOSER_TOKEN=(set)\n", "AWS_SECRET_ACCESS_KEY=(set)\n",
+                           "AWS_ENDPOINT_URL=http://store:9000/x\n", "NCCL_DEBUG=INFO\\nx\n"})
+    EXPECT_THAT(report, HasSubstr(line));
+  for (const char* secret : {"hush", "node0", "/home/me"}) EXPECT_THAT(report, testing::Not(HasSubstr(secret)));
 }
 
 }  // namespace
