@@ -19,6 +19,7 @@
 #include "checkpoint/tools/tools.h"
 #include "config/job_command.h"
 #include "data/tools/data_tool.h"
+#include "data/tools/tokenize_tool.h"
 #include "job/validate.h"
 #include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
@@ -34,6 +35,7 @@ constexpr char kUsage[] =
     "       composer_worker validate job.yaml [key=value ...]\n"
     "       composer_worker checkpoint list|show|verify|diff|export|import|prune PATH ...\n"
     "       composer_worker data write|inspect|verify|merge PATH ...\n"
+    "       composer_worker tokenize [flags] PATH < TEXT\n"
     "       composer_worker trace merge FOLDER [OUTPUT]\n";
 
 constexpr char kValidateHelp[] =
@@ -100,6 +102,7 @@ int Run(std::vector<std::string> args) {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
     return RunDataTool({args.begin() + 1, args.end()}, open, std::cout, std::cerr);
   }
+  if (command == "tokenize") return RunTokenizeTool({args.begin() + 1, args.end()}, std::cin, std::cout, std::cerr);
   if (command == "trace") return RunTraceTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
   if (IsJobCommand(command)) return UseModelOf(args, env);
   if (AsksForHelp(args)) {
