@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Our tokenizers beside the Python packages: that all tokens are equal, over a corpus and random strings, and MB a CPU
 second of both on one core. Run it with a Python that has tokenizers, tiktoken and sentencepiece:
-  benchmarks/tokenizers.py KIND PATH CORPUS [--fuzz N] [--bytes N]
+  benchmarks/tokenize_peers.py KIND PATH CORPUS [--fuzz N] [--bytes N]
 KIND: json (tokenizer.json), cl100k (a .tiktoken file) or sp (a .model). Exit code 1: some tokens differ.
 SPDX-License-Identifier: Apache-2.0
 """
