@@ -3,6 +3,7 @@
 
 #include "job/named_reader.h"
 #include "trainer/tokenizers/byte_tokenizer.h"
+#include "trainer/tokenizers/file_tokenizer.h"
 
 namespace composer {
 namespace {
@@ -12,7 +13,18 @@ TokenizerFactory ReadBytes(ConfigMap config) {
   return [=] { return std::make_shared<const ByteTokenizer>(eos); };
 }
 
-constexpr NamedReader<TokenizerFactory> kTokenizers[] = {{"bytes", ReadBytes}};
+TokenizerFactory ReadHf(ConfigMap config) {
+  FileTokenizerOptions options;
+  options.path = config.String("path");
+  options.pattern = config.Choice("pattern", {"gpt2", "cl100k", "qwen2", "o200k"}, options.pattern);
+  options.special = config.StringList("special", {});
+  for (const char* role : {"bos", "eos", "pad", "unk", "mask", "cls", "sep"}) {
+    if (config.Has(role)) options.roles.emplace_back(role, config.String(role));
+  }
+  return [=] { return std::make_shared<const FileTokenizer>(options); };
+}
+
+constexpr NamedReader<TokenizerFactory> kTokenizers[] = {{"bytes", ReadBytes}, {"hf", ReadHf}};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The run's tokenizer: `tokenizer: {name: bytes, …}`.
+// The run's tokenizer: `tokenizer: {name: bytes|hf, …}`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

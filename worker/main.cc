@@ -21,6 +21,7 @@
 #include "checkpoint/tools/tools.h"
 #include "config/job_command.h"
 #include "data/tools/data_tool.h"
+#include "data/tools/tokenize_tool.h"
 #include "job/validate.h"
 #include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
@@ -36,6 +37,7 @@ constexpr char kUsage[] =
     "       composer_worker validate job.yaml [key=value ...]\n"
     "       composer_worker checkpoint list|show|verify|diff|export|import|prune PATH ...\n"
     "       composer_worker data write|inspect|verify|merge PATH ...\n"
+    "       composer_worker tokenize [flags] PATH < TEXT\n"
     "       composer_worker trace merge FOLDER [OUTPUT]\n"
     "       composer_worker version\n";
 
@@ -107,6 +109,7 @@ int Run(std::vector<std::string> args) {
     absl::PrintF("LibTorch %s, CPU capability %s\n", TORCH_VERSION, at::get_cpu_capability());
     return exit_code::kDone;
   }
+  if (command == "tokenize") return RunTokenizeTool({args.begin() + 1, args.end()}, std::cin, std::cout, std::cerr);
   if (command == "trace") return RunTraceTool({args.begin() + 1, args.end()}, std::cout, std::cerr);
   if (IsJobCommand(command)) return UseModelOf(args, env);
   if (AsksForHelp(args)) {

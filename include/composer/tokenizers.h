@@ -4,3 +4,4 @@
 
 #include "trainer/core/tokenizer.h"
 #include "trainer/tokenizers/byte_tokenizer.h"
+#include "trainer/tokenizers/file_tokenizer.h"

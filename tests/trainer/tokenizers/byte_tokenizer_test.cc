@@ -33,7 +33,7 @@ TEST(ByteTokenizer, AnEndIsAddedWhereItIsWanted) {
 TEST(Tokenizer, ABatchIsPaddedAndCut) {
   const ByteTokenizer tokenizer(/*eos=*/true);
   const Batch batch = tokenizer.EncodeBatch({"a", "bcd", ""}, {.max_length = 3});
-  EXPECT_TRUE(batch.inputs.equal(torch::tensor({{97, 256, 0}, {98, 99, 100}, {256, 0, 0}}, torch::kLong)));
+  EXPECT_TRUE(batch.inputs.equal(torch::tensor({{97, 256, 0}, {98, 99, 256}, {256, 0, 0}}, torch::kLong)));
   EXPECT_TRUE(batch.Get("attention_mask").equal(torch::tensor({{1, 1, 0}, {1, 1, 1}, {1, 0, 0}}, torch::kLong)));
   EXPECT_EQ(batch.num_samples, 3);
   EXPECT_EQ(batch.num_tokens, 6);
