@@ -1,6 +1,6 @@
 // Tokenizes a file in documents of 4 KB on one thread and prints MB a CPU second, three times: the first with an empty
-// cache of words. With `--ids` it writes the tokens of texts instead, for benchmarks/tokenize_peers.py: it reads a 32-bit
-// size and the bytes of each text and writes a 32-bit count and the 32-bit tokens.
+// cache of words. With `--ids` it writes the tokens of texts instead, for benchmarks/tokenize_peers.py: it reads a
+// 32-bit size and the bytes of each text and writes a 32-bit count and the 32-bit tokens.
 //   tokenize TOKENIZER FILE [gpt2|cl100k|qwen2|o200k] [--ids]
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>

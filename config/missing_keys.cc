@@ -23,8 +23,7 @@ constexpr absl::string_view kTransformerEngine =
     "amp_fp16";
 constexpr absl::string_view kNoPlanners = "leave it out: checkpoints need no planner: every rank reads its pieces";
 constexpr absl::string_view kHubs =
-    "models do not come from the Hugging Face hub here; export weights to safetensors, and `composer checkpoint "
-    "import`";
+    "nothing comes from the Hugging Face hub here; download the folder, and write `model: {name: hf, path: FOLDER}`";
 
 struct MissingKey {
   absl::string_view key;  // fsdp.X stands for fsdp_config.X and parallelism_config.fsdp.X
@@ -81,6 +80,10 @@ constexpr MissingKey kMissingKeys[] = {
     {"eval_dataloader.max_seq_len", "leave it out: rows have the length with which they are stored; `truncate` cuts"},
     {"eval_dataloader.shuffle", "leave it out: evaluations read their data in order"},
     {"eval_dataloader.drop_last", "leave it out: evaluations leave nothing out, and count nothing twice"},
+    {"train_dataloader.hf_name", "data sets do not come from the Hugging Face hub here; write `path` with JSON lines"},
+    {"eval_dataloader.hf_name", "data sets do not come from the Hugging Face hub here; write `path` with JSON lines"},
+    {"train_dataloader.split", "leave it out: `path` names the files"},
+    {"eval_dataloader.split", "leave it out: `path` names the files"},
     {"train_dataloader.tokenizer_name", "write `tokenizer` at the top, and the transform `tokenize`"},
     {"eval_dataloader.tokenizer_name", "write `tokenizer` at the top, and the transform `tokenize`"},
     {"icl_tasks", "leave it out: in-context evaluation is not here; evaluate on `eval_dataloader`"},
@@ -146,7 +149,6 @@ constexpr MissingName kMissingNames[] = {
     {"callback", "evalgauntlet", "in-context evaluation is not here; evaluate on `eval_dataloader`"},
     {"callback", "runtimecallback logmbmoetokperexpert moegatingmonitor", "it measures llm-foundry's own models"},
     {"callback", "kill", "write `fail_at`"},
-    {"algorithm", "augmix randaugment", "image operations on the data set are not here"},
     {"algorithm", "stochasticdepthsample", "write `stochastic_depth: {stochastic_method: sample}`"},
     {"optimizer", "sparseadam",
      "it needs sparse gradients, which no layer here makes; `adam` updates all rows of an embedding"},
@@ -162,12 +164,10 @@ constexpr MissingName kMissingNames[] = {
     {"scheduler", "lambdalr multiplicativelr", "it needs a Python function; a schedule of a plugin has one in C++"},
     {"scheduler", "sequentiallr", "a list of `schedulers` multiplies their factors, each with its own times"},
     {"scheduler", "chained", "write a list of `schedulers`: their factors multiply"},
-    {"model", "hfcausallm hft5 hf hfprefixlm huggingface", kHubs},
+    {"model", "hfcausallm hft5 hfprefixlm hfbert huggingface", kHubs},
     {"model", "composerclassifier", "write `mlp`, `resnet_small`, or `torchscript` with task: classifier"},
-    {"dataset", "finetuning",
-     "write `jsonl` with the transforms prompt_response, truncate and shift, and collate: {name: pad}"},
     {"dataset", "denoising", "write `jsonl` or `text` with the transforms tokenize and mask"},
-    {"tokenizer", "tiktoken sentencepiece", "it is not here"},
+    {"tokenizer", "tiktoken sentencepiece", "write `tokenizer: {name: hf, path: FILE}` with its file"},
 };
 
 constexpr struct {

@@ -13,7 +13,7 @@ TABLES = ("launcher/options/launch_option_table.cc", "launcher/options/service_f
 NAMED = ("base/console.cc", "config/job_identity.cc", "launcher/", "storage/", "worker/", "trainer/collectives/launcher_variables.cc")
 NAME = re.compile(r'"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|RANK|HOME|PATH|TERM|TMPDIR)"')
 ASKED = re.compile(r'\b(?:Get|GetOr|Set|Remove)\(\s*"([A-Z][A-Z0-9_]*)"')
-ANSWERS = {"MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE"}  # of a cloud
+ANSWERS = {"MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE", "PRETTY_NAME"}  # of a cloud, of /etc/os-release
 FLAG = re.compile(r'\{\.name = "([a-z-]+)",(.*?)\.set = ', re.S)
 MARK = "| flag | variables | meaning | default |\n|---|---|---|---|\n"
 

@@ -85,8 +85,8 @@ def page(table, answers):
                 lines.append(f"| {item} | {status} | {shown} | {'' if differs == '-' else differs} |")
     counts = collections.Counter(row[1] for row in answers)
     lines += ["", "## Every argument and class", "",
-              f"All {len(answers)} names of the Trainer, its parallelism configurations and the public modules: "
-              + ", ".join(f"{counts[status]} {status}" for status in ANSWERS) + ".", "",
+              f"All {len(answers)} names of the Trainer, its parallelism configurations and the public modules:",
+              ", ".join(f"{counts[status]} {status}" for status in ANSWERS) + ".", "",
               "| of Composer | status | here | what differs, or why |", "|---|---|---|---|"]
     for name, status, here, why in answers:
         shown = "" if here == "-" else ", ".join(f"`{word}`" for word in here.split())

@@ -194,8 +194,8 @@ probability | number 0..1 | 0.5 | That it does.
 
 [transform random_resized_crop] A random part of an image, scaled to a square.
 size | int 1..16384 | required | Its side.
-scale | numbers | [0.08, 1] | The least and the largest part of the area.
-ratio | numbers | [0.75, 1.3333333333333333] | The least and the largest width / height.
+scale | numbers 0..1 | [0.08, 1] | The least and the largest part of the area.
+ratio | numbers 0..1000 | [0.75, 1.3333333333333333] | The least and the largest width / height.
 
 [transform rename] Moves a value to another key.
 from | text 1.. | required | Where it is.

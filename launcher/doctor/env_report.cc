@@ -46,7 +46,7 @@ bool IsShown(absl::string_view name) {
                              "LD_LIBRARY_PATH",
                              "LD_PRELOAD",
                              "AWS_",
-                             "GOOGLE_APPLICATION"})
+                             "GOOGLE_"})
     if (absl::StartsWith(name, prefix)) return true;
   return false;
 }

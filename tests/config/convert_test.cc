@@ -64,7 +64,7 @@ TEST(Convert, WhatARunNeedsIsNotLeftOutButToDo) {
   const Converted lora = Convert("llama_lora");
   EXPECT_THAT(lora.to_do,
               Contains(HasSubstr("optimizers.name: there is no optimizer `decoupled_lionw`: write `lion`")));
-  EXPECT_THAT(lora.to_do, Contains(HasSubstr("llama_lora.yaml:17:9: train_dataloader.name: ")));
+  EXPECT_THAT(lora.to_do, Contains(HasSubstr("llama_lora.yaml:17:3: train_dataloader.path: ")));
   EXPECT_THAT(lora.yaml, HasSubstr("    sharding_strategy: SHARD_GRAD_OP\n"));
   EXPECT_THAT(lora.left_out, Contains(StartsWith("icl_tasks: ")));
 }

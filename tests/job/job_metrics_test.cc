@@ -19,6 +19,7 @@ const std::vector<NamedKeys>& Rows() {
   static const auto& rows = *new std::vector<NamedKeys>{
       {"BinaryAUROC", "BinaryAUROC", 0, {{"ignore_index", "-1"}}},
       {"BinaryF1Score", "BinaryF1Score", 0, {{"ignore_index", "-1"}}},
+      {"BinaryMatthewsCorrCoef", "BinaryMatthewsCorrCoef", 0, {{"ignore_index", "-1"}}},
       {"CrossEntropy", "CrossEntropy", 0, {{"ignore_index", "0"}, {"batch_mean", "true"}}},
       {"Dice", "Dice", 1, {{"num_classes", "3"}, {"batch_mean", "true"}}},
       {"LanguageCrossEntropy", "LanguageCrossEntropy", 0, {{"ignore_index", "0"}}},
@@ -30,6 +31,9 @@ const std::vector<NamedKeys>& Rows() {
        "MulticlassF1Score",
        1,
        {{"num_classes", "3"}, {"average", "micro"}, {"ignore_index", "0"}}},
+      {"MulticlassMatthewsCorrCoef", "MulticlassMatthewsCorrCoef", 1, {{"num_classes", "3"}, {"ignore_index", "0"}}},
+      {"PearsonCorrCoef", "PearsonCorrCoef", 0, {}},
+      {"SpearmanCorrCoef", "SpearmanCorrCoef", 0, {}},
   };
   return rows;
 }
@@ -95,7 +99,7 @@ TEST(JobMetricsTest, NotGivenIsNotNone) {
 
 TEST(JobMetricsTest, MistakesAreNamedAndPluginsNamesComeAfter) {
   EXPECT_THAT(Error("{eval_metrics: {Acuracy: }}"),
-              HasSubstr("`Acuracy` is not one of the 10 names that docs/configuration.md lists"));
+              HasSubstr("`Acuracy` is not one of the 14 names that docs/configuration.md lists"));
   EXPECT_THAT(Error("{eval_metrics: {MulticlasAccuracy: }}"), HasSubstr("did you mean `MulticlassAccuracy`?"));
   EXPECT_THAT(Error("{eval_metrics: {MIoU: {num_classes: 0}}}"), HasSubstr("num_classes: must be at least 1, got 0"));
   EXPECT_THAT(Error("{eval_metrics: {Dice: {num_classes: 1}}}"), HasSubstr("Dice needs at least 2"));
@@ -105,7 +109,7 @@ TEST(JobMetricsTest, MistakesAreNamedAndPluginsNamesComeAfter) {
       "libmine.so", [](PluginConfig&) -> MetricFactory { return [] { return *MetricByName("CrossEntropy"); }; }};
   EXPECT_EQ(Made("{eval_metrics: {mine: }}", plugins)[0]->name(), "CrossEntropy");
   EXPECT_THAT(Error("{eval_metrics: {mime: }}", plugins),
-              HasSubstr("is not one of the 11 names that docs/configuration.md lists (did you mean `mine`?)"));
+              HasSubstr("is not one of the 15 names that docs/configuration.md lists (did you mean `mine`?)"));
 }
 
 }  // namespace

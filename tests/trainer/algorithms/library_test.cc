@@ -342,7 +342,7 @@ TEST(AlgorithmLibrary, WhatCannotBeIsNamed) {
     return std::string(Train(std::move(options)).status.message());
   };
   EXPECT_THAT(message(LibraryImageRun(""), std::make_unique<Alibi>(AlibiOptions{8, 1})),
-              HasSubstr("alibi: it needs attention (DotProductAttention) and an embedding `wpe`"));
+              HasSubstr("alibi: it needs attention (DotProductAttention) and an embedding of positions"));
   EXPECT_THAT(message(LibraryGptRun(""), std::make_unique<Alibi>(AlibiOptions{16, 0.3})),
               HasSubstr("does not cut `targets` [8, 8]"));
   EXPECT_THAT(message(LibraryImageRun(""), std::make_unique<GhostBatchNorm>(16)),
