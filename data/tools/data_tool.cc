@@ -245,9 +245,7 @@ struct Command {
 };
 constexpr Command kCommands[] = {
     {"write", "FILES FOLDER [flags]",
-     "Writes JSON lines, CSV, text or tokens as shards in mosaicml-streaming's MDS format; the same command goes on "
-     "after a kill.",
-     Write},
+     "Writes shards in mosaicml-streaming's MDS format; the same command goes on after a kill.", Write},
     {"inspect", "FOLDER", "Prints shards, samples, bytes, compression and columns.", Inspect},
     {"verify", "FOLDER [--threads N]", "Reads every byte: sizes, hashes, structure, samples.", Verify},
     {"stats", "FILES|FOLDER [flags]", "Prints lengths of values and the number of duplicates.", Stats},

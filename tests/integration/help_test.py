@@ -25,7 +25,7 @@ class HelpTest(harness.JobTest):
     def test_every_command(self):
         commands = self.commands()
         for name in ("run", "serve", "status", "save", "drain", "stop", "logs", "doctor", "env", "convert", "eval", "predict",
-                     "generate", "validate", "checkpoint", "data", "trace", "version", "help"):
+                     "generate", "validate", "checkpoint", "data", "tokenize", "trace", "version", "help"):
             self.assertIn(name, commands)
         for name in commands:
             for words in ((name, "--help"), (name, "-h"), ("help", name)):
@@ -37,7 +37,7 @@ class HelpTest(harness.JobTest):
         completion, _ = self.run_composer("--print-completion", "bash", code=0)
         offered = dict(re.findall(SHELL_WORDS, completion))
         for tool, expected in (("checkpoint", ["list", "show", "verify", "diff", "export", "import", "prune"]),
-                               ("data", ["write", "inspect", "verify", "merge"])):
+                               ("data", ["write", "inspect", "verify", "stats", "bench", "merge"])):
             listed = self.help(tool, "--help")
             names = re.findall(rf"composer {tool} (\w+)", listed)
             self.assertEqual(names, expected)
@@ -48,6 +48,8 @@ class HelpTest(harness.JobTest):
                 flags |= set(re.findall(r"^ {2,}(?:-\w, )? *(--[a-z-]+)", text, re.MULTILINE))
             # The completion offers what the commands accept.
             self.assertEqual(set(offered[tool].split()) - {"--help"}, flags - {"--help"})
+        flags = set(re.findall(r"^ {2,}(--[a-z-]+)", self.help("tokenize", "--help"), re.MULTILINE))
+        self.assertEqual(set(offered["tokenize"].split()) - {"--help"}, flags - {"--help"})
         self.assertIn("usage: composer trace merge FOLDER", self.help("trace", "merge", "--help"))
 
     def test_an_unknown_subcommand_is_named(self):

@@ -10,7 +10,7 @@ NAMES = {"absl": "Abseil", "address_sorting": "gRPC", "brotli": "Brotli", "c10":
          "crypto": "OpenSSL", "ssl": "OpenSSL",
          "c": "GNU C library", "m": "GNU C library", "dl": "GNU C library", "pthread": "GNU C library",
          "ld-linux-x86-64": "GNU C library", "mvec": "GNU C library",
-         "curl": "curl", "gcc_s": "libgcc", "glog": "glog", "gloo": "Gloo", "gpr": "gRPC", "grpc": "gRPC",
+         "curl": "curl", "icuuc": "ICU", "jpeg": "libjpeg-turbo", "pcre2": "PCRE2", "png16": "libpng", "gcc_s": "libgcc", "glog": "glog", "gloo": "Gloo", "gpr": "gRPC", "grpc": "gRPC",
          "protobuf": "Protocol Buffers", "pugixml": "pugixml",
          "re2": "RE2", "stdc++": "libstdc++", "torch": "LibTorch", "upb": "upb", "xxhash": "xxHash",
          "yaml-cpp": "yaml-cpp", "z": "zlib", "zip": "libzip", "nccl": "NCCL", "cuda": "CUDA"}
