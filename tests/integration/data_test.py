@@ -131,9 +131,10 @@ class DataTest(harness.JobTest):
                 job = dict(loader, **keys)
                 self.run_composer("-n", 1, self.gpt(name, job, **settings))
                 self.run_composer("-n", 2, self.gpt(f"{name}-2", job, **settings), "max_duration=7ba")
+                self.run_composer("-n", 4, self.gpt(f"{name}-2", job, **settings))  # from the end of an epoch
                 # Batches of buckets are padded to each rank's longest sample, so their sums have other roundings.
-                for ours, one in zip(self.losses(f"{name}-2"), self.losses(name)[:7], strict=True):
-                    self.assertAlmostEqual(ours, one, places=4)
+                for ours, one in zip(self.losses(f"{name}-2"), self.losses(name), strict=True):
+                    self.assertAlmostEqual(ours, one, places=4 if name == "buckets" else 12)
         ids = sum(list(self.batches("buckets", 1).values())[:7], [])
         self.assertEqual(sorted(ids), list(range(40)))
 

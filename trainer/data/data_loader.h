@@ -95,7 +95,8 @@ class StreamLoader final : public Loader {
   absl::Mutex mutex_;
   std::unique_ptr<SampleStream> stream_ ABSL_GUARDED_BY(mutex_);
   int64_t epoch_ ABSL_GUARDED_BY(mutex_) = -1;
-  int64_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // the sample of the epoch that the stream gives next
+  int64_t next_ ABSL_GUARDED_BY(mutex_) = 0;    // the sample of the epoch that the stream gives next
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // the stream has said so, and is not asked again
   // From a checkpoint.
   int64_t place_epoch_ ABSL_GUARDED_BY(mutex_) = -1;
   int64_t place_sample_ ABSL_GUARDED_BY(mutex_) = 0;

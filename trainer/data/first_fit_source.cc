@@ -49,6 +49,7 @@ class FirstFitStream final : public SampleStream {
       if (read_) {
         ++group_;
         row_ = 0;
+        read_ = false;
       }
       if (group_ * kGroup >= documents_->source->size()) return false;
       ReadGroup();

@@ -36,12 +36,14 @@ void StreamLoader::Open(int64_t epoch, int64_t sample_in_epoch) {
   stream_ = dataset_->iterable()->Open(epoch);
   epoch_ = epoch;
   next_ = 0;
+  ended_ = false;
   if (!place_.empty() && place_epoch_ == epoch && place_sample_ <= sample_in_epoch) {
     stream_->Seek(place_);
     next_ = place_sample_;
   }
   for (Sample passed_over; next_ < sample_in_epoch; ++next_) {
-    if (!stream_->Next(passed_over)) break;
+    ended_ = !stream_->Next(passed_over);
+    if (ended_) break;
   }
 }
 
@@ -73,7 +75,9 @@ LoadedBatch StreamLoader::Load(int64_t epoch, int64_t sample_in_epoch) {
   loaded.batch = WithPlaceOfData(where, [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (stream_ == nullptr || epoch_ != epoch || next_ != sample_in_epoch) Open(epoch, sample_in_epoch);
     Sample sample;
-    while (static_cast<int64_t>(samples.size()) < options_.global_batch_size && stream_->Next(sample)) {
+    while (!ended_ && static_cast<int64_t>(samples.size()) < options_.global_batch_size) {
+      ended_ = !stream_->Next(sample);
+      if (ended_) break;
       if (sample.id < 0) sample.id = next_;
       ++next_;
       samples.push_back(std::exchange(sample, Sample()));

@@ -2,11 +2,24 @@
 #include "trainer/tokenizers/file_tokenizer.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "data/tokenizers/files/tokenizer_files.h"
 #include "trainer/core/torch_status.h"
 
 namespace composer {
 namespace {
+
+constexpr const char* kFileNames[] = {"tokenizer.json",
+                                      "tokenizer_config.json",
+                                      "special_tokens_map.json",
+                                      "vocab.txt",
+                                      "vocab.json",
+                                      "merges.txt",
+                                      "encoder.json",
+                                      "vocab.bpe",
+                                      "tokenizer.model",
+                                      "added_tokens.json",
+                                      "chat_template.jinja"};
 
 OpenTokenizerOptions OpenOptions(const FileTokenizerOptions& options) {
   OpenTokenizerOptions open{.special = options.special};
@@ -58,6 +71,20 @@ Encoding FileTokenizer::Encode(absl::string_view text, bool add_special_tokens) 
 
 std::string FileTokenizer::Decode(absl::Span<const int64_t> tokens, bool skip_special_tokens) const {
   return tokenizer_->Decode(tokens, skip_special_tokens);
+}
+
+std::vector<std::pair<std::string, std::string>> FileTokenizer::Files() const {
+  std::vector<std::pair<std::string, std::string>> files;
+  const auto take = [&files](const std::string& path) {
+    auto bytes = ReadFile(path);
+    if (!bytes.ok()) throw StatusError(bytes.status());
+    files.emplace_back(BaseName(path), *std::move(bytes));
+  };
+  for (const char* name : kFileNames) {
+    if (const std::string path = JoinPath(name_, name); PathExists(path)) take(path);
+  }
+  if (files.empty()) take(name_);
+  return files;
 }
 
 }  // namespace composer

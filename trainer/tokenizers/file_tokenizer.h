@@ -32,9 +32,12 @@ class FileTokenizer final : public Tokenizer {
   const SpecialTokens& special_tokens() const override { return special_; }
   Encoding Encode(absl::string_view text, bool add_special_tokens = true) const override;
   std::string Decode(absl::Span<const int64_t> tokens, bool skip_special_tokens = true) const override;
+  // Returns the tokenizer's files in the folder, or the one file that it was read from, as they are now. Throws
+  // StatusError when one cannot be read.
+  std::vector<std::pair<std::string, std::string>> Files() const override;
 
  private:
-  std::string name_;
+  std::string name_;  // the path
   std::unique_ptr<const TextTokenizer> tokenizer_;
   SpecialTokens special_;
 };

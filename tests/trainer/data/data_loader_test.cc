@@ -223,5 +223,44 @@ TEST(DataLoader, ADatasetHearsOnceWhatThisRankWillLoad) {
   EXPECT_THAT(absl::MakeSpan(data->heard).subspan(10), testing::ElementsAre(106, 107, 110, 111));
 }
 
+// A stream of three samples that begins again when it is asked after its end.
+class Forgetful final : public IterableDataset {
+ public:
+  std::unique_ptr<SampleStream> Open(int64_t /*epoch*/) const override { return std::make_unique<Pass>(); }
+  Batch Collate(int64_t /*epoch*/, std::vector<Sample> samples) const override {
+    Batch batch;
+    batch.num_samples = static_cast<int64_t>(samples.size());
+    batch.inputs = torch::zeros({batch.num_samples, 1});
+    return batch;
+  }
+
+ private:
+  class Pass final : public SampleStream {
+   public:
+    bool Next(Sample& sample) override {
+      if (next_ == 3) {
+        next_ = 0;
+        return false;
+      }
+      sample.id = next_++;
+      return true;
+    }
+
+   private:
+    int64_t next_ = 0;
+  };
+};
+
+TEST(StreamLoader, AnEpochEndsWhereTheStreamFirstEnds) {
+  LoaderOptions options;
+  options.global_batch_size = 2;
+  const auto loader = MakeLoader(std::make_shared<Forgetful>(), options);
+  EXPECT_EQ(loader->Load(0, 0).global_samples, 2);
+  EXPECT_EQ(loader->Load(0, 2).global_samples, 1);
+  EXPECT_EQ(loader->Load(0, 3).global_samples, 0);
+  EXPECT_EQ(loader->Load(0, 3).global_samples, 0);
+  EXPECT_EQ(loader->Load(1, 0).global_samples, 2);
+}
+
 }  // namespace
 }  // namespace composer

@@ -146,6 +146,8 @@ TEST(FirstFit, CutsLongDocumentsAndKeepsTheirTargets) {
   ASSERT_TRUE(stream->Next(sample));
   EXPECT_THAT(ValuesOf(sample.tensors.at("inputs")), ElementsAre('e', 'f', 'g', 0));
   EXPECT_THAT(ValuesOf(sample.tensors.at("targets")), ElementsAre('f', 'g', 'h', -100));
+  EXPECT_FALSE(stream->Next(sample));
+  EXPECT_FALSE(stream->Next(sample)) << "nor does it begin again when it is asked again";
 }
 
 class FinetuningTest : public ::testing::Test {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include "base/file.h"
+#include "tests/support/temp_dir.h"
 #include "trainer/core/torch_status.h"
 
 namespace composer {
@@ -38,6 +40,15 @@ TEST(FileTokenizer, ABatchKeepsTheTokensAroundATextThatIsCut) {
   const std::vector<int64_t> rows = {2, whole[1], whole[2], 3, 2, 3, 0, 0};
   EXPECT_TRUE(batch.inputs.equal(torch::tensor(rows, torch::kLong).view({2, 4}))) << batch.inputs;
   EXPECT_EQ(batch.num_tokens, 6);
+}
+
+TEST(FileTokenizer, ItsFilesMakeItAgain) {
+  const FileTokenizer folder({.path = kTokenizers + "wordpiece"}),
+      file({.path = kTokenizers + "wordpiece/tokenizer.json"});
+  EXPECT_THAT(folder.Files(), testing::Contains(file.Files()[0]));
+  const TempDir copy;
+  for (const auto& [name, bytes] : folder.Files()) ASSERT_TRUE(AtomicWriteFile(copy.Path(name), bytes).ok());
+  EXPECT_EQ(FileTokenizer({.path = copy.path()}).Encode("the workers").ids, folder.Encode("the workers").ids);
 }
 
 TEST(FileTokenizer, MistakesNameTheFileAndTheKey) {
