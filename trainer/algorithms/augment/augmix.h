@@ -43,18 +43,9 @@ at::Tensor AugMixImage(const at::Tensor& image, const std::vector<std::vector<Dr
 // Composer's AugmentAndMixTransform. Throws StatusError for bad options.
 SampleTransformPtr MakeAugMix(const AugMixOptions& options = {});
 
-class AugMix final : public Algorithm {
+class AugMix final : public ImageAlgorithm {
  public:
-  explicit AugMix(const AugMixOptions& options = {}) : transform_(MakeAugMix(options)) {}
-  std::string name() const override { return "AugMix"; }
-  EventSet events() const override { return {Event::kFitStart}; }
-  bool Match(Event /*event*/, const State& /*state*/) const override { return true; }
-  absl::Status Apply(Event /*event*/, State& state, Logger& /*logger*/) override {
-    return AddToTrainingImages(state, name(), transform_);
-  }
-
- private:
-  SampleTransformPtr transform_;
+  explicit AugMix(const AugMixOptions& options = {}) : ImageAlgorithm("AugMix", MakeAugMix(options)) {}
 };
 
 }  // namespace composer

@@ -61,14 +61,14 @@ SampleTransformPtr MakeRandAugment(const RandAugmentOptions& options) {
   return std::make_shared<const RandAugmentTransform>(options);
 }
 
-absl::Status AddToTrainingImages(const State& state, const std::string& algorithm, SampleTransformPtr transform) {
+absl::Status ImageAlgorithm::Apply(Event /*event*/, State& state, Logger& /*logger*/) {
   const auto* data = dynamic_cast<const PreparedDataset*>(&state.train_dataloader->dataset());
   if (data == nullptr)
     return absl::InvalidArgumentError(absl::StrCat(
-        algorithm,
+        name_,
         ": it changes images of bytes, one by one, as image_folder, webdataset, mnist, cifar10 and streaming "
         "with decode_image give them; the training data comes as whole batches"));
-  data->AddImageTransform(algorithm, std::move(transform));
+  data->AddImageTransform(name_, transform_);
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,21 +38,28 @@ at::Tensor RandAugmentImage(const at::Tensor& image, const std::vector<DrawnOper
 // Composer's RandAugmentTransform. Throws StatusError for bad options.
 SampleTransformPtr MakeRandAugment(const RandAugmentOptions& options = {});
 
-// Adds a transform to the run's training images; kInvalidArgument that names the algorithm when its data takes none.
-absl::Status AddToTrainingImages(const State& state, const std::string& algorithm, SampleTransformPtr transform);
-
-class RandAugment final : public Algorithm {
+// An algorithm that adds a transform to the run's training images, at FIT_START, with kInvalidArgument that names the
+// algorithm when the data takes none.
+class ImageAlgorithm : public Algorithm {
  public:
-  explicit RandAugment(const RandAugmentOptions& options = {}) : transform_(MakeRandAugment(options)) {}
-  std::string name() const override { return "RandAugment"; }
-  EventSet events() const override { return {Event::kFitStart}; }
-  bool Match(Event /*event*/, const State& /*state*/) const override { return true; }
-  absl::Status Apply(Event /*event*/, State& state, Logger& /*logger*/) override {
-    return AddToTrainingImages(state, name(), transform_);
-  }
+  std::string name() const final { return name_; }
+  EventSet events() const final { return {Event::kFitStart}; }
+  bool Match(Event /*event*/, const State& /*state*/) const final { return true; }
+  absl::Status Apply(Event event, State& state, Logger& logger) final;
+
+ protected:
+  ImageAlgorithm(std::string name, SampleTransformPtr transform)
+      : name_(std::move(name)), transform_(std::move(transform)) {}
 
  private:
-  SampleTransformPtr transform_;
+  const std::string name_;
+  const SampleTransformPtr transform_;
+};
+
+class RandAugment final : public ImageAlgorithm {
+ public:
+  explicit RandAugment(const RandAugmentOptions& options = {})
+      : ImageAlgorithm("RandAugment", MakeRandAugment(options)) {}
 };
 
 }  // namespace composer
