@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,11 +8,19 @@
 #include "checkpoint/format/checkpoint_name.h"
 #include "checkpoint/save/saver.h"
 #include "checkpoint/tools/commands.h"
+#include "checkpoint/tools/composer_import.h"
 #include "checkpoint/tools/weight_files.h"
 #include "checkpoint/tools/weight_names.h"
 
 namespace composer {
 namespace {
+
+struct Imported {
+  StateDict state;
+  CheckpointName step{0, 0};
+  int64_t samples = 0;
+  bool weights_only = true;
+};
 
 absl::StatusOr<StateDict> AsModel(ImportedWeights weights, const std::vector<RenameRule>& rules) {
   std::vector<std::string> before, after;
@@ -26,34 +35,57 @@ absl::StatusOr<StateDict> AsModel(ImportedWeights weights, const std::vector<Ren
   return state;
 }
 
+// A checkpoint of the Python Composer also has its optimizer's state and the time, unless `key` says where weights are.
+absl::StatusOr<Imported> ReadSource(const std::string& path, const std::string& key, bool weights_only,
+                                    const std::vector<RenameRule>& rules, const ToolContext& context) {
+  Imported imported;
+  ASSIGN_OR_RETURN(ImportedWeights weights, ReadWeights(path, key));
+  for (const std::string& note : weights.notes) context.err << "note: " << note << "\n";
+  std::optional<ComposerProgress> progress;
+  if (key.empty() && !weights_only) {
+    ASSIGN_OR_RETURN(progress, ReadComposerProgress(path, weights.tensors, rules));
+  }
+  ASSIGN_OR_RETURN(imported.state, AsModel(std::move(weights), rules));
+  if (!progress.has_value()) return imported;
+  for (const std::string& note : progress->notes) context.err << "note: " << note << "\n";
+  context.err << "note: the order of samples from here on is this library's, as `seed` and the data give it\n";
+  for (auto& tensor : progress->state.tensors) imported.state.tensors.push_back(std::move(tensor));
+  imported.state.small = std::move(progress->state.small);
+  imported.step = progress->step;
+  imported.samples = progress->samples;
+  imported.weights_only = false;
+  return imported;
+}
+
 }  // namespace
 
 absl::StatusOr<int> ImportTool(const std::vector<std::string>& args, const ToolContext& context) {
   std::vector<RenameRule> rules;
   std::string key, run_name;
-  bool overwrite = false;
+  bool overwrite = false, weights_only = false;
   const std::vector<Option> options = {
       RenameOption(&rules),
       {.name = "key", .metavar = "A/B", .help = "where in a torch.save file the tensors are", .set = IntoString(&key)},
       {.name = "run-name", .metavar = "NAME", .help = "of the checkpoint", .set = IntoString(&run_name)},
-      {.name = "overwrite", .help = "replace a checkpoint ep0-ba0 that is there", .set = IntoBool(&overwrite)}};
+      {.name = "weights-only",
+       .help = "without optimizer and time of a checkpoint of the Python Composer",
+       .set = IntoBool(&weights_only)},
+      {.name = "overwrite", .help = "replace a checkpoint of this step that is there", .set = IntoBool(&overwrite)}};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
   if (IsRemotePlace(paths[0]))
     return absl::InvalidArgumentError(
         absl::StrCat(paths[0], ": weights are imported from a local file; copy it here first"));
-  ASSIGN_OR_RETURN(ImportedWeights weights, ReadWeights(paths[0], key));
-  for (const std::string& note : weights.notes) context.err << "note: " << note << "\n";
-  ASSIGN_OR_RETURN(const StateDict state, AsModel(std::move(weights), rules));
+  ASSIGN_OR_RETURN(const Imported imported, ReadSource(paths[0], key, weights_only, rules, context));
   ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> store, OpenPlace(context.open, paths[1]));
-  const CheckpointName step{0, 0};
   // A saver would replace one of the same run name.
-  if (const std::string manifest = ManifestKey(step.ToString()); !overwrite && store->Size(manifest).ok())
+  if (const std::string manifest = ManifestKey(imported.step.ToString()); !overwrite && store->Size(manifest).ok())
     return absl::AlreadyExistsError(absl::StrCat(store->Location(manifest), " is there; --overwrite replaces it"));
   Saver saver(*store, RankExchange(),
               {.run_name = run_name.empty() ? Stem(paths[0]) : run_name, .keep = -1, .overwrite = overwrite});
-  ASSIGN_OR_RETURN(const std::string location, saver.Save(state, step, 0));
-  context.out << "imported  " << Counted(state.tensors.size(), "tensor") << " of " << paths[0] << "\ncheckpoint  "
-              << location << "\nload it with load_path: " << location << ", load_weights_only: true\n";
+  ASSIGN_OR_RETURN(const std::string location, saver.Save(imported.state, imported.step, imported.samples));
+  context.out << "imported  " << Counted(imported.state.tensors.size(), "tensor") << " of " << paths[0]
+              << "\ncheckpoint  " << location << "\nload it with load_path: " << location
+              << (imported.weights_only ? ", load_weights_only: true\n" : "\n");
   return kToolDone;
 }
 

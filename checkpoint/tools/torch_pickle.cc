@@ -13,7 +13,6 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/safetensors.h"
-#include "checkpoint/tools/pickle.h"
 
 namespace composer {
 namespace {
@@ -210,6 +209,10 @@ std::string DefaultKey(const Pickle& pickle) {
 }
 
 }  // namespace
+
+absl::StatusOr<TorchTensor> ReadTorchTensor(const Pickle& pickle, const PickleValue& value) {
+  return Reader(pickle).Tensor(value);
+}
 
 absl::StatusOr<TorchWeights> ReadTorchPickle(absl::string_view bytes, absl::string_view key) {
   ASSIGN_OR_RETURN(const Pickle pickle, Pickle::Parse(bytes));

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "checkpoint/tools/pickle.h"
 
 namespace composer {
 
@@ -35,5 +36,8 @@ struct TorchWeights {
 // else the top. Returns kDataLoss if damaged; kInvalidArgument, naming it, for a missing member, one without tensors,
 // or an unsupported tensor.
 absl::StatusOr<TorchWeights> ReadTorchPickle(absl::string_view pickle, absl::string_view key);
+
+// Reads one value of the pickle as a tensor; its name is left empty. Returns kInvalidArgument or kDataLoss as above.
+absl::StatusOr<TorchTensor> ReadTorchTensor(const Pickle& pickle, const PickleValue& value);
 
 }  // namespace composer

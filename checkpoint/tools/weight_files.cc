@@ -5,7 +5,6 @@
 
 #include <memory>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +16,7 @@
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/tools/torch_archive.h"
 #include "checkpoint/tools/torch_pickle.h"
+#include "checkpoint/tools/torch_save.h"
 #include "checkpoint/tools/weight_names.h"
 #include "storage/mapped_file.h"
 
@@ -25,10 +25,7 @@ namespace {
 
 using File = std::shared_ptr<const MappedFile>;
 
-constexpr int64_t kMaxPickleBytes = int64_t{256} << 20;
 constexpr int64_t kMaxIndexBytes = int64_t{256} << 20;
-// Limits tensors that share one storage: tied weights do, but a small file must not become a huge checkpoint.
-constexpr int64_t kMaxSharing = 8;
 
 absl::StatusOr<at::ScalarType> TypeOf(const std::string& name, const std::string& dtype) {
   const auto type = DTypeFromName(dtype);
@@ -52,47 +49,12 @@ absl::Status ReadSafetensors(const File& file, ImportedWeights* weights) {
   return absl::OkStatus();
 }
 
-struct LoadedStorage {
-  at::Tensor bytes;
-  int64_t claimed = 0;  // by tensors that lie in it
-};
-
-absl::StatusOr<at::Tensor> TensorIn(LoadedStorage& storage, const TorchTensor& tensor) {
-  ASSIGN_OR_RETURN(const at::ScalarType type, TypeOf(tensor.name, tensor.dtype));
-  const int64_t width = static_cast<int64_t>(c10::elementSize(type));
-  if (tensor.storage_elements > storage.bytes.numel() / width)
-    return absl::DataLossError(absl::StrCat("`", tensor.name, "`: its storage is shorter than it says"));
-  at::Tensor view = at::empty({0}, at::TensorOptions(type));
-  view.set_(storage.bytes.storage(), tensor.offset, tensor.shape, tensor.stride);
-  storage.claimed += view.numel() * width;
-  if (storage.claimed / kMaxSharing > storage.bytes.numel())
-    return absl::InvalidArgumentError(absl::StrCat("`", tensor.name, "`: too many tensors share its storage"));
-  return view;
-}
-
 absl::Status ReadTorchSave(const File& file, absl::string_view key, ImportedWeights* weights) {
-  ASSIGN_OR_RETURN(const TorchArchive archive, TorchArchive::Open(file->bytes()));
-  ASSIGN_OR_RETURN(const int64_t pickle_bytes, archive.Size("data.pkl"));
-  if (pickle_bytes > kMaxPickleBytes) return absl::InvalidArgumentError("its data.pkl is larger than 256 MiB");
-  std::string pickle(static_cast<size_t>(pickle_bytes), '\0');
-  RETURN_IF_ERROR(archive.Read("data.pkl", absl::MakeSpan(pickle)));
-  ASSIGN_OR_RETURN(const TorchWeights found, ReadTorchPickle(pickle, key));
-  absl::flat_hash_map<std::string, LoadedStorage> storages;
-  int64_t total = 0;
+  ASSIGN_OR_RETURN(TorchSave save, TorchSave::Open(file));
+  ASSIGN_OR_RETURN(const TorchWeights found, ReadTorchPickle(save.pickle(), key));
   for (const TorchTensor& tensor : found.tensors) {
-    LoadedStorage& storage = storages[tensor.storage];
-    if (!storage.bytes.defined()) {
-      const std::string record = absl::StrCat("data/", tensor.storage);
-      ASSIGN_OR_RETURN(const int64_t bytes, archive.Size(record));
-      total += bytes;
-      if (total > static_cast<int64_t>(file->bytes().size()))
-        return absl::DataLossError("damaged archive: its records are larger than the file");
-      storage.bytes = at::empty({bytes}, at::TensorOptions(at::kByte));
-      RETURN_IF_ERROR(
-          archive.Read(record, {static_cast<char*>(storage.bytes.mutable_data_ptr()), static_cast<size_t>(bytes)}));
-    }
-    ASSIGN_OR_RETURN(at::Tensor view, TensorIn(storage, tensor));
-    weights->tensors.emplace_back(tensor.name, std::move(view));
+    ASSIGN_OR_RETURN(at::Tensor read, save.Read(tensor));
+    weights->tensors.emplace_back(tensor.name, std::move(read));
   }
   if (!found.key.empty()) weights->notes.push_back(absl::StrCat("tensors of `", found.key, "`"));
   for (const std::string& skipped : found.skipped)

@@ -6,7 +6,9 @@
 #include <set>
 #include <string>
 
+#include "base/time.h"
 #include "checkpoint/format/safetensors.h"
+#include "checkpoint/tools/composer_pickle.h"
 #include "checkpoint/tools/pickle.h"
 #include "checkpoint/tools/torch_pickle.h"
 
@@ -36,6 +38,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       Check(tensor);
       if (!names.insert(tensor.name).second) std::abort();
     }
+  }
+  if (const auto state = composer::ReadComposerPickle(bytes); state.ok()) {
+    for (const composer::ComposerSlot& slot : state->slots) Check(slot.tensor);
+    if (!composer::Timestamp::FromJson(state->timestamp).ok()) std::abort();
   }
   return 0;
 }
