@@ -1,3 +1,4 @@
+//
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/tools/composer_import.h"
 
@@ -97,8 +98,8 @@ absl::Status AddComposerOptimizer(const ComposerState& saved, TorchSave& save, c
   return absl::OkStatus();
 }
 
-// Composer's schedules lag by one batch, so that with composer_compat the next step's learning rate is that of the start
-// of the last one, which is saved nowhere. Its batches are taken to have had the same size.
+// Composer's schedules lag by one batch, so that with composer_compat the next step's learning rate is that of the
+// start of the last one, which is saved nowhere. Its batches are taken to have had the same size.
 Timestamp StartOfLastBatch(const Timestamp& now) {
   Timestamp start = now;
   if (now.batch == 0) return start;

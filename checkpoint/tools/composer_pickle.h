@@ -30,8 +30,8 @@ struct ComposerState {
 
 // Returns whether there is a `state/timestamp`, without which a file is not Composer's.
 absl::StatusOr<bool> IsComposerPickle(absl::string_view pickle);
-// Returns kInvalidArgument for what is not supported, by name (several optimizers, parameters without names, a state that
-// is not a tensor); kDataLoss if damaged. Fuzzed: tests/fuzz/torch_pickle_fuzz.cc.
+// Returns kInvalidArgument for what is not supported, by name (several optimizers, parameters without names, a state
+// that is not a tensor); kDataLoss if damaged. Fuzzed: tests/fuzz/torch_pickle_fuzz.cc.
 absl::StatusOr<ComposerState> ReadComposerPickle(absl::string_view pickle);
 
 }  // namespace composer

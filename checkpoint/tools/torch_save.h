@@ -24,8 +24,8 @@ class TorchSave {
 
   const std::string& pickle() const { return pickle_; }
   // Returns the tensor, on the CPU; tensors share storages as they were saved. Its storage is read, and its checksum
-  // compared, at the first use. Returns kDataLoss if it is damaged, kInvalidArgument for a dtype that torch lacks or too
-  // many tensors in one storage.
+  // compared, at the first use. Returns kDataLoss if it is damaged, kInvalidArgument for a dtype that torch lacks or
+  // too many tensors in one storage.
   absl::StatusOr<at::Tensor> Read(const TorchTensor& tensor);
 
  private:

@@ -1,5 +1,5 @@
-// A run of the Python Composer goes on here with its weights, optimizer and time, and its losses are Composer's. Goldens:
-// tools/golden_composer_runs.py (mosaicml 0.32.1).
+// A run of the Python Composer goes on here with its weights, optimizer and time, and its losses are Composer's.
+// Goldens: tools/golden_composer_runs.py (mosaicml 0.32.1).
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
