@@ -81,7 +81,7 @@ TEST(TextTokenizer, AnyBytesAreAText) {
 TEST(TextTokenizer, AWordWithoutEndTakesNoSquareOfTime) {
   const auto tokenizer = Open("bytes");
   std::string text;
-  for (int i = 0; i < 400000; ++i) text += static_cast<char>('a' + i * i % 26);
+  for (int i = 0; i < 400000; ++i) text += static_cast<char>('a' + int64_t{i} * i % 26);
   EXPECT_EQ(tokenizer->Decode(tokenizer->Encode(text).value().ids), text);
 }
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "trainer/collectives/abandon.h"
 #include "trainer/collectives/tree_sum.h"
 #include "trainer/core/torch_status.h"
 
@@ -59,8 +60,8 @@ void C10dTransport::Run(const CollectiveCall& call, const void* input, void* out
 C10dTransport::~C10dTransport() {
   if (!abandoned_) return;
   // The backend's destructor would wait for the peers, and the pending collective uses both.
-  new c10::intrusive_ptr<c10d::Backend>(std::move(backend_));
-  new at::Tensor(std::move(scratch_));
+  Abandon(std::move(backend_));
+  Abandon(std::move(scratch_));
 }
 
 void C10dTransport::Await(const c10::intrusive_ptr<c10d::Work>& work) {
@@ -77,7 +78,7 @@ void C10dTransport::Await(const c10::intrusive_ptr<c10d::Work>& work) {
     }
     if (!aborted_.load()) continue;
     abandoned_ = true;
-    new c10::intrusive_ptr<c10d::Work>(work);
+    Abandon(work);
     throw StatusError(absl::UnavailableError("aborted"));
   }
 }

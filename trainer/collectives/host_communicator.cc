@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "trainer/collectives/abandon.h"
 #include "trainer/core/torch_status.h"
 
 namespace composer {
@@ -204,7 +205,7 @@ void HostCommunicator::Work(const Task* until) {
       Run(*task, lock);
       broken_ = task->error;
     }
-    if (transport_->abandoned()) new std::pair(task->output, task->input);  // never freed
+    if (transport_->abandoned()) Abandon(std::pair(task->output, task->input));
     task->output.reset();
     task->input.reset();
     task->done = true;
