@@ -55,6 +55,7 @@ constexpr ClassRow kClasses[] = {
     {"plugins", ChangeClass::kHarmless},
     {"resume_changes", ChangeClass::kHarmless},
     {"autoresume", ChangeClass::kHarmless},
+    {"eval_first", ChangeClass::kHarmless},
     {"load_path", ChangeClass::kHarmless},
     {"save_folder", ChangeClass::kHarmless},
     {"save_filename", ChangeClass::kHarmless},

@@ -226,10 +226,6 @@ std::string OurName(absl::string_view kind, absl::string_view name, const Schema
 }
 
 absl::Status AcceptForeignNames(const Schema& schema, ConfigNode& root) {
-  // What asks for nothing is left out.
-  std::erase_if(root.children, [](const ConfigNode& child) {
-    return child.key == "eval_first" && child.is_scalar() && absl::AsciiStrToLower(child.scalar) == "false";
-  });
   if (const absl::Status status = AcceptFsdp2(root); !status.ok()) return status;
   if (const absl::Status status = AcceptDeepSpeed(root); !status.ok()) return status;
   const KeySection* job = schema.Find("map", "job");

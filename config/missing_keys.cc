@@ -74,7 +74,6 @@ constexpr MissingKey kMissingKeys[] = {
     {"fsdp.mixed_precision.keep_low_precision_grads", "leave it out: gradients are kept in float32"},
     {"parallelism_config.tp.device_mesh", kMesh},
     // llm-foundry's and mosaicml/examples'.
-    {"eval_first", "leave it out: `composer eval job.yaml` evaluates what there is, also before the first step"},
     {"is_train", "leave it out: `train_dataloader` and `eval_dataloader` say which data are for what"},
     {"train_dataloader.max_seq_len", "leave it out: rows have the length with which they are stored; `truncate` cuts"},
     {"eval_dataloader.max_seq_len", "leave it out: rows have the length with which they are stored; `truncate` cuts"},

@@ -130,6 +130,7 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
   options.virtual_shards = ReadVirtualShards(root);
   options.device_train_microbatch_size = ReadMicrobatchSize(root);
   options.accumulate_train_batch_on_tokens = root.Bool("accumulate_train_batch_on_tokens", false);
+  options.eval_first = root.Bool("eval_first", false);
   options.train_metrics_interval = root.Int("train_metrics_interval", 1, {.min = 0});
   options.scale_schedule_ratio = root.Double("scale_schedule_ratio", 1, {.min = 1e-6});
   options.composer_compat = root.Bool("composer_compat", false);

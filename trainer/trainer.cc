@@ -131,6 +131,7 @@ absl::Status Trainer::Build() {
       .supervision = *supervision_,
       .clock = options_.clock != nullptr ? *options_.clock : RealClock::Get(),
       .train_metrics_interval = options_.train_metrics_interval,
+      .eval_first = options_.eval_first,
       .gradient_sync = parallel_->fsdp(),
       .ddp = options_.ddp,
       .elastic = {static_cast<int>(saved_data_.virtual_shards), parallel_->Place()},

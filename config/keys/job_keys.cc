@@ -28,6 +28,7 @@ device_train_batch_size | int 1.. | - | Samples of a step on one rank.
 train_subset_num_batches | int 1.. or one of -1 | -1 | End each epoch after so many batches; -1: after all.
 eval_dataloader | named list dataset with eval_loader | [] | Evaluations.
 eval_interval | time >=0 | 1ep | How often they run; 0: never.
+eval_first | bool | false | Evaluate once before the first step, too.
 eval_subset_num_batches | int -1.. | -1 | End each evaluation after so many batches; -1: after all.
 tokenizer | named tokenizer | - | Turns texts into tokens, for generation and plugins.
 optimizers | named optimizer | {name: decoupled_sgdw} | The optimizer.

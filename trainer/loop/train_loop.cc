@@ -33,6 +33,7 @@ absl::Status TrainLoop::Run() {
   RETURN_IF_ERROR(parts_.check_model());
   step_started_ = parts_.clock.Now();
   parts_.supervision.OnPhase(RunPhase::kTraining);
+  if (parts_.eval_first && state_.timestamp.batch == 0) Evaluate(Event::kFitStart);
   while (!Finished()) {
     if (AtIterationStart()) Fire(Event::kIterationStart);
     if (state_.timestamp.batch_in_epoch == 0) Fire(Event::kEpochStart);
@@ -228,7 +229,7 @@ void TrainLoop::Evaluate(Event event) {
   absl::Time began;
   bool any = false;
   for (Evaluator& evaluator : state_.evaluators) {
-    if (!EvaluatorIsDue(evaluator, event, state_)) continue;
+    if (event != Event::kFitStart && !EvaluatorIsDue(evaluator, event, state_)) continue;
     if (!any) {
       began = parts_.clock.Now();
       parts_.supervision.OnPhase(RunPhase::kEvaluating);
@@ -237,9 +238,9 @@ void TrainLoop::Evaluate(Event event) {
     }
     const TraceSpan span(state_.tracer, kEvaluationSpan);
     RunEvaluator(evaluator, state_, parts_.engine, parts_.data_ranks(), parts_.logger);
-    ObserveMetrics(state_.schedulers, Event::kEvalEnd, evaluator.label, parts_.logger);
+    if (event != Event::kFitStart) ObserveMetrics(state_.schedulers, Event::kEvalEnd, evaluator.label, parts_.logger);
   }
-  ObserveMetrics(state_.schedulers, event, "", parts_.logger);
+  if (event != Event::kFitStart) ObserveMetrics(state_.schedulers, event, "", parts_.logger);
   if (!any) return;
   Fire(Event::kEvalAfterAll);
   parts_.supervision.OnPhase(RunPhase::kTraining);

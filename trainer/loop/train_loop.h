@@ -41,6 +41,7 @@ struct RunParts {
   Supervision& supervision;
   Clock& clock;
   int64_t train_metrics_interval;
+  bool eval_first = false;
   GradientSync* gradient_sync = nullptr;  // null: as in TrainBatch
   DdpOptions ddp;                         // for the reducer that TrainBatch then makes
   ElasticOptions elastic;

@@ -125,6 +125,7 @@ struct TrainerOptions {
   std::shared_ptr<const Tokenizer> tokenizer;
   TrainDataOptions train;  // without a dataset Fit must be given one; a trainer that only evaluates needs none
   std::vector<EvaluatorOptions> evaluators;
+  bool eval_first = false;  // all of them run once before the first step; a run that resumes after it leaves them out
   // Called with the model's final parameters. Empty means DecoupledSGDW(0.1), with a warning from Fit, as in Composer.
   OptimizerFactory make_optimizer;
   std::vector<std::unique_ptr<Scheduler>> schedulers;

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "tests/support/spawn_ranks.h"
+#include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/collectives/broadcast_buffers.h"
 #include "trainer/loop/eval_loop.h"
@@ -92,6 +93,26 @@ class ListingModel final : public Model {
   std::shared_ptr<Model> inner_;
   bool also_training_;
 };
+
+TEST(Evaluation, FirstIsBeforeTheFirstStepAndNotRepeatedByARunThatResumes) {
+  const TempDir folder;
+  const auto train = [&](bool first, Time duration) {
+    std::vector<int64_t> batches;  // at which evaluations began
+    TrainerOptions options = WithEvaluator();
+    options.eval_first = first;
+    options.max_duration = duration;
+    if (first) options.save.save_folder = folder.path();
+    AddCallback(options, {Event::kEvalStart}, [&](State& state) { batches.push_back(state.timestamp.batch); });
+    const RunResult result = Train(std::move(options));
+    EXPECT_TRUE(result.status.ok()) << result.status;
+    return std::make_pair(batches, result.losses);
+  };
+  const auto plain = train(false, Time::Epochs(1)), first = train(true, Time::Epochs(1));
+  EXPECT_THAT(plain.first, testing::ElementsAre(5));
+  EXPECT_THAT(first.first, testing::ElementsAre(0, 5));
+  EXPECT_EQ(first.second, plain.second) << "an evaluation leaves training as it is";
+  EXPECT_THAT(train(true, Time::Epochs(2)).first, testing::ElementsAre(10));
+}
 
 TEST(Evaluation, ListsAreThoseOfAllRanks) {
   double expected = 0;
