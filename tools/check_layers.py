@@ -42,7 +42,7 @@ LEVELS = {
         "step loss layers", "core", "init options", "collectives", "parallel/activations",
         "data tokenizers metrics memory optim algorithms algorithms/schedule algorithms/surgery loggers profiler",
         "parallel/fsdp parallel/ddp parallel/tensor elastic data/images", "parallel/norms models algorithms/augment",
-        "models/text", "models/hf",
+        "models/text", "models/vision", "models/hf",
         "algorithms/optimisation callbacks/stops callbacks/monitors callbacks/memory", "callbacks/output", "resume", "loop", ""],
 }
 LIBRARIES = [

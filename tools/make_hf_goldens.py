@@ -5,7 +5,7 @@ what it computes with them.
     /tmp/composer-peers/transformers/bin/python tools/make_hf_goldens.py [NAME …]     transformers 4.57.1, torch 2.7
 
 A folder NAME has config.json, model.safetensors (or its parts) and golden.safetensors: input_ids, attention_mask,
-token_type_ids and labels where the model takes them, logits (or hidden states), loss, the gradient of each parameter as
+token_type_ids (pixel_values) and labels where the model takes them, logits (or hidden states), loss, the gradient of each parameter as
 grad/NAME, and of decoders `generated`, greedy continuations. The loss of decoders is that of labels which are already
 shifted; -100 does not count. attention_mask hides the end of the second row.
 """
@@ -51,11 +51,16 @@ FAMILIES = {
     "mpt": ("MptForCausalLM", "MptConfig",
             dict(vocab_size=VOCAB, d_model=18, n_heads=3, n_layers=2, max_seq_len=16,
                  bos_token_id=1, eos_token_id=2)),
+    "vit": ("ViTForImageClassification", "ViTConfig",
+            dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, image_size=13,
+                 patch_size=4, num_channels=2, num_labels=3)),
 }
 DECODERS = {"gpt2", "llama", "llama_linear", "mistral", "qwen2", "qwen3", "mixtral", "mpt"}
 
 
 def inputs_of(name, model):
+    if name == "vit":
+        return dict(pixel_values=torch.randn(ROWS, 2, 13, 13))
     ids = torch.randint(3, VOCAB, (ROWS, TOKENS))
     mask = torch.ones_like(ids)
     if name not in DECODERS:

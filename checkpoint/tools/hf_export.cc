@@ -21,6 +21,7 @@ constexpr const char* kCopied[] = {"tokenizer.json",
                                    "tokenizer.model",
                                    "sentencepiece.bpe.model",
                                    "chat_template.jinja",
+                                   "preprocessor_config.json",
                                    "generation_config.json"};
 constexpr int64_t kMaxCopiedBytes = int64_t{256} << 20;
 

@@ -34,3 +34,4 @@
 #include "trainer/models/text/mpt.h"
 #include "trainer/models/text/text_head_model.h"
 #include "trainer/models/torchscript.h"
+#include "trainer/models/vision/vit.h"

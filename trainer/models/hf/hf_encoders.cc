@@ -36,7 +36,9 @@ std::string ArchitectureOf(const std::string& family, TextTask task) {
   return family;
 }
 
-ProblemType ProblemOf(HfConfig& config, int64_t labels) {
+}  // namespace
+
+ProblemType HfProblem(HfConfig& config, int64_t labels) {
   const std::string problem = config.String("problem_type", labels == 1 ? "regression" : "single_label_classification");
   if (problem == "regression") return ProblemType::kRegression;
   if (problem == "multi_label_classification") return ProblemType::kMultiLabel;
@@ -44,13 +46,11 @@ ProblemType ProblemOf(HfConfig& config, int64_t labels) {
   return ProblemType::kSingleLabel;
 }
 
-int64_t LabelsOf(HfConfig& config, int64_t asked) {
+int64_t HfLabels(HfConfig& config, int64_t asked) {
   if (asked > 0) return asked;
   const int64_t names = config.Entries("id2label");
   return names > 0 ? names : config.Size("num_labels", 2);
 }
-
-}  // namespace
 
 HfFamilyModel MakeHfBert(HfConfig& config, const HfTaskOptions& task, bool roberta) {
   const std::string family = roberta ? "Roberta" : "Bert";
@@ -58,7 +58,7 @@ HfFamilyModel MakeHfBert(HfConfig& config, const HfTaskOptions& task, bool rober
   options.roberta = roberta;
   options.loss = task.loss;
   if (!task.has_task) options.loss.task = TaskOf(config, family);
-  options.num_labels = LabelsOf(config, task.num_labels);
+  options.num_labels = HfLabels(config, task.num_labels);
   options.vocab_size = config.Size("vocab_size", roberta ? 50265 : options.vocab_size);
   options.hidden_size = config.Size("hidden_size", options.hidden_size);
   options.num_hidden_layers = config.Size("num_hidden_layers", options.num_hidden_layers);
@@ -87,7 +87,7 @@ HfFamilyModel MakeHfBert(HfConfig& config, const HfTaskOptions& task, bool rober
   if (options.loss.task != TextTask::kSequenceClassification) {
     options.loss.problem = ProblemType::kSingleLabel;
   } else if (!task.has_problem) {
-    options.loss.problem = ProblemOf(config, options.num_labels);
+    options.loss.problem = HfProblem(config, options.num_labels);
   }
   HfFamilyModel made;
   made.prefix = roberta ? "roberta." : "bert.";

@@ -38,5 +38,11 @@ HfFamilyModel MakeHfGpt2(HfConfig& config, const HfTaskOptions& options);
 // model_type is llama, mistral, qwen2, qwen3 or mixtral.
 HfFamilyModel MakeHfLlama(HfConfig& config, const HfTaskOptions& options, const std::string& model_type);
 HfFamilyModel MakeHfMpt(HfConfig& config, const HfTaskOptions& options);
+HfFamilyModel MakeHfVit(HfConfig& config, const HfTaskOptions& options);
+
+// Returns the number of labels: `asked`, if above 0, else the file's, else 2.
+int64_t HfLabels(HfConfig& config, int64_t asked);
+// Returns the file's `problem_type`; regression for one label.
+ProblemType HfProblem(HfConfig& config, int64_t labels);
 
 }  // namespace composer

@@ -38,6 +38,12 @@ LayerPlan MixtralPlan() {
           {"*.w1", kCol},     {"*.w3", kCol},     {"*.w2", kRow}};
 }
 
+LayerPlan VitPlan() {
+  return {{"*.attention.attention.query", kCol}, {"*.attention.attention.key", kCol},
+          {"*.attention.attention.value", kCol}, {"*.attention.output.dense", kRow},
+          {"*.intermediate.dense", kCol},        {"*[0-9].output.dense", kRow}};
+}
+
 template <bool kRoberta>
 HfFamilyModel MakeBertFamily(HfConfig& config, const HfTaskOptions& task) {
   return MakeHfBert(config, task, kRoberta);
@@ -53,6 +59,7 @@ const FamilyRow kFamilies[] = {
     {"qwen2", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "qwen2"); }, LlamaPlan},
     {"qwen3", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "qwen3"); }, nullptr},
     {"roberta", MakeBertFamily<true>, BertPlan},
+    {"vit", MakeHfVit, VitPlan},
 };
 
 const FamilyRow& FamilyOf(HfConfig& config) {

@@ -21,7 +21,7 @@ struct HfGolden {
     const auto read = ReadWeights(GoldenFolder(name) + "/golden.safetensors", "");
     EXPECT_TRUE(read.ok()) << read.status();
     for (const auto& [key, tensor] : read->tensors) tensors[key] = tensor;
-    batch.inputs = tensors.at("input_ids");
+    batch.inputs = tensors.contains("pixel_values") ? tensors["pixel_values"] : tensors.at("input_ids");
     batch.num_samples = batch.inputs.size(0);
     for (const char* key : {"attention_mask", "token_type_ids"}) {
       if (tensors.contains(key)) batch.extra[key] = tensors[key];

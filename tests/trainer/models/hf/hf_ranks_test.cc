@@ -31,7 +31,7 @@ TrainerOptions RunOf(const std::string& name, const std::string& folder = "") {
   TrainerOptions options = SmallRun();
   options.model = nullptr;
   options.make_model = [name] { return LoadHfModel({.path = GoldenFolder(name)}); };
-  const at::Tensor inputs = golden.batch.inputs.repeat({4, 1});
+  const at::Tensor inputs = torch::cat(std::vector<at::Tensor>(4, golden.batch.inputs));
   at::Tensor targets = golden.batch.targets;
   targets = targets.dim() == 1 ? targets.repeat({4}) : targets.repeat({4, 1});
   targets.select(0, 3).copy_(targets.select(0, 2));
@@ -73,7 +73,8 @@ TEST_P(OnTwoRanks, FullShardTrainsAsOneRank) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hf, OnTwoRanks,
-                         testing::Values("bert", "bert_mlm", "roberta", "gpt2", "llama", "qwen3", "mixtral", "mpt"),
+                         testing::Values("bert", "bert_mlm", "roberta", "gpt2", "llama", "qwen3", "mixtral", "mpt",
+                                         "vit"),
                          [](const auto& info) { return std::string(info.param); });
 
 class SplitOnTwoRanks : public testing::TestWithParam<const char*> {};
@@ -92,7 +93,7 @@ TEST_P(SplitOnTwoRanks, TrainsAsOneRank) {
 
 INSTANTIATE_TEST_SUITE_P(Hf, SplitOnTwoRanks,
                          testing::Values("bert", "bert_mlm", "roberta_mlm", "llama", "llama_linear", "mistral", "qwen2",
-                                         "mixtral"),
+                                         "mixtral", "vit"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(HfPlan, OthersAreRefused) {
