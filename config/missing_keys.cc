@@ -101,7 +101,7 @@ constexpr MissingKey kMissingKeys[] = {
     {"model.pretrained", kHubs},
     {"model.pretrained_model_name_or_path", kHubs},
     {"model.use_auth_token", kHubs},
-    {"model.peft_config", "leave it out: LoRA is not here"},
+    {"model.peft_config", "say `algorithms: {lora: {target_modules: …, r: …}}` in its place"},
     {"model.attn_config", "leave it out: attention is torch's scaled_dot_product_attention, with learned positions"},
     {"model.ffn_config", "leave it out: the feed-forward network is 4 d_model wide, with GELU"},
     {"model.fc_type", "leave it out: layers are torch's"},

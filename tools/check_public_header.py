@@ -10,6 +10,7 @@ MAX_LINES = 250
 FOLDERS = ["data", "loss", "metrics", "models", "optim", "algorithms", "callbacks", "loggers", "profiler", "layers", "tokenizers"]
 # Parts of the public headers, without a use of their own.
 INTERNAL = {
+    "algorithms/surgery/lora_adapter.h",
     "callbacks/output/image_tensors.h", "callbacks/output/log_hyperparameters.h",
     "callbacks/memory/memory_pickle.h", "callbacks/monitors/values_over_ranks.h", "callbacks/output/mlperf_line.h", "callbacks/stops/monitored_metric.h",
     "data/loader_checks.h",

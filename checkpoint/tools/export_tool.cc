@@ -7,6 +7,7 @@
 #include "checkpoint/format/dtype.h"
 #include "checkpoint/tools/commands.h"
 #include "checkpoint/tools/hf_export.h"
+#include "checkpoint/tools/lora_export.h"
 #include "checkpoint/tools/weight_export.h"
 
 namespace composer {
@@ -41,7 +42,7 @@ OptionSetter IntoByteSize(int64_t* target) {
 
 absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolContext& context) {
   ExportOptions wanted;
-  bool hf = false;
+  bool hf = false, adapter = false;
   const std::vector<Option> options = {
       {.name = "dtype",
        .metavar = "TYPE",
@@ -54,8 +55,10 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
        .set = IntoByteSize(&wanted.max_shard_bytes)},
       RenameOption(&wanted.renames),
       {.name = "hf", .help = "also config.json and tokenizer files, for transformers", .set = IntoBool(&hf)},
+      {.name = "adapter", .help = "only what LoRA trained, for the package peft", .set = IntoBool(&adapter)},
       {.name = "overwrite", .help = "replace files that are there", .set = IntoBool(&wanted.overwrite)}};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
+  if (hf && adapter) return absl::InvalidArgumentError("--hf merges what --adapter leaves apart: give one of them");
   ASSIGN_OR_RETURN(const CheckpointPlace place, FindOneCheckpoint(paths[0], context));
   std::string folder = paths[1];
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
@@ -64,13 +67,22 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
     wanted.file_name = BaseName(folder);
     folder = DirName(folder);
   }
-  if (hf && (!wanted.file_name.empty() || !wanted.renames.empty()))
-    return absl::InvalidArgumentError("--hf writes a folder with transformers' names: no x.safetensors, no --rename");
+  if ((hf || adapter) && (!wanted.file_name.empty() || !wanted.renames.empty()))
+    return absl::InvalidArgumentError(
+        "--hf and --adapter write a folder with given names: no x.safetensors, no --rename");
   HfExtras extras;
-  if (hf) {
+  std::optional<LoraState> lora;
+  if (hf || adapter) {
     ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(*place.store, place.checkpoint));
-    ASSIGN_OR_RETURN(extras, ReadHfExtras(manifest, wanted));
+    ASSIGN_OR_RETURN(lora, ReadLoraState(manifest));
+    if (hf) {
+      ASSIGN_OR_RETURN(extras, ReadHfExtras(manifest, wanted));
+      if (lora.has_value()) wanted.merged = lora->layers;
+    }
   }
+  if (adapter && !lora.has_value())
+    return absl::FailedPreconditionError("--adapter: the checkpoint's model was not trained with LoRA");
+  if (adapter) ExportAdapterOnly(*lora, wanted);
   ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> into, OpenPlace(context.open, folder));
   absl::StatusOr<std::vector<std::string>> written = ExportWeights(*place.store, place.checkpoint, *into, wanted);
   if (absl::IsAlreadyExists(written.status()))
@@ -79,6 +91,12 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
   if (hf) {
     ASSIGN_OR_RETURN(const std::vector<std::string> others, WriteHfExtras(extras, *into, wanted.overwrite));
     written->insert(written->end(), others.begin(), others.end());
+  }
+  if (adapter) {
+    const std::string key = "adapter_config.json";
+    RETURN_IF_ERROR(wanted.overwrite ? into->Put(key, {lora->config_json})
+                                     : into->PutIfAbsent(key, {lora->config_json}));
+    written->push_back(key);
   }
   context.out << "exported  " << place.store->Location(place.checkpoint) << "\n";
   for (const std::string& key : *written) context.out << "wrote     " << into->Location(key) << "\n";

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/tools/hf_export.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/json_text.h"
+#include "checkpoint/tools/lora_export.h"
 
 namespace composer {
 namespace {
@@ -32,6 +34,14 @@ const char* TorchName(at::ScalarType type) {
                                  : "float32";
 }
 
+// The text is a list of {"name": …}.
+bool ChangedOnlyBy(const char* name, const std::string& text) {
+  const auto list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return list.is_array() && !list.empty() && std::all_of(list.begin(), list.end(), [&](const auto& item) {
+           return item.is_object() && item.contains("name") && item["name"] == name;
+         });
+}
+
 absl::Status PutFile(ObjectStore& into, const std::string& key, const std::string& content, bool overwrite) {
   return overwrite ? into.Put(key, {content}) : into.PutIfAbsent(key, {content});
 }
@@ -43,7 +53,8 @@ absl::StatusOr<HfExtras> ReadHfExtras(const Manifest& manifest, const ExportOpti
   if (found == manifest.small.end())
     return absl::FailedPreconditionError(
         "--hf: the checkpoint's model is of none of Hugging Face's families (model: {name: hf, …})");
-  if (const auto changed = manifest.small.find(kChangedByKey); changed != manifest.small.end())
+  if (const auto changed = manifest.small.find(kChangedByKey);
+      changed != manifest.small.end() && !ChangedOnlyBy(kLoraName, changed->second))
     return absl::FailedPreconditionError(
         absl::StrCat("--hf: algorithms have changed the model, so that transformers has no class for it: ",
                      changed->second.substr(0, 200)));

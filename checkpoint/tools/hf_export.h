@@ -23,7 +23,7 @@ struct HfExtras {
   std::string config_json;  // with `dtype` as exported
   std::string folder;       // "": unknown
 };
-// kFailedPrecondition: the checkpoint does not say what its model is, or algorithms have changed it.
+// kFailedPrecondition: the checkpoint does not say what its model is, or algorithms other than LoRA have changed it.
 absl::StatusOr<HfExtras> ReadHfExtras(const Manifest& manifest, const ExportOptions& options);
 
 // Puts config.json and, if the folder is there, its tokenizer's files and generation_config.json into `into`; returns

@@ -3,7 +3,8 @@
 //   show PATH                            step, time, world size, size, tensors, small state
 //   verify PATH                          reads everything again and checks every checksum; of a folder, that of all
 //   diff A B                             tensors bit by bit, small state value by value (diff.h says what is ignored)
-//   export PATH OUT                      the model's weights as Hugging Face safetensors (tools/weight_export.h)
+//   export PATH OUT                      the model's weights as Hugging Face safetensors (tools/weight_export.h);
+//                                        --adapter: what LoRA trained, for peft (tools/lora_export.h)
 //   import SRC FOLDER                    safetensors or torch.save weights as a checkpoint (tools/weight_files.h)
 //   prune FOLDER --keep N [--dry-run] [--force]  deletes all but the newest (tools/prune_plan.h)
 // PATH is a checkpoint (`…/ep1-ba20`), its manifest.json, or a folder of checkpoints or of a run, which stands for its

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
@@ -41,6 +42,44 @@ absl::Status CopyInto(const TensorEntry& entry, const Box& box, absl::string_vie
   return absl::OkStatus();
 }
 
+// W + scale B A, computed in float32 or, of float64, in that.
+at::Tensor MergedWeight(const at::Tensor& weight, const at::Tensor& a, const at::Tensor& b, double scale,
+                        bool transposed) {
+  const at::ScalarType type = weight.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const at::Tensor product = at::mm(b.to(type), a.to(type)) * scale;
+  return weight.to(type) + (transposed ? product.t() : product);
+}
+
+// Finds the tensors of a merged layer, and checks that they fit.
+absl::StatusOr<ExportedFile::Merge> FindMerge(const Manifest& manifest, const MergedLayer& layer) {
+  const auto find = [&](absl::string_view end) -> absl::StatusOr<size_t> {
+    const std::string name = absl::StrCat(kModelPrefix, layer.name, end);
+    for (size_t i = 0; i < manifest.tensors.size(); ++i) {
+      if (manifest.tensors[i].name == name) return i;
+    }
+    return absl::DataLossError(absl::StrCat("LoRA: `", name, "` is missing"));
+  };
+  ExportedFile::Merge merge{0, 0, 0, layer.scale, layer.transposed};
+  ASSIGN_OR_RETURN(merge.tensor, find(".weight"));
+  ASSIGN_OR_RETURN(merge.a, find(".lora_A.weight"));
+  ASSIGN_OR_RETURN(merge.b, find(".lora_B.weight"));
+  const std::vector<int64_t>&w = manifest.tensors[merge.tensor].shape, &a = manifest.tensors[merge.a].shape,
+        &b = manifest.tensors[merge.b].shape;
+  const size_t out = layer.transposed ? 1 : 0;
+  if (w.size() != 2 || a.size() != 2 || b.size() != 2 || a[0] != b[1] || w[out] != b[0] || w[1 - out] != a[1])
+    return absl::DataLossError(absl::StrCat("LoRA: the shapes of `", layer.name, "` do not fit"));
+  return merge;
+}
+
+bool IsWanted(absl::string_view name, const ExportOptions& options) {
+  const auto begins = [&](const std::string& prefix) { return absl::StartsWith(name, prefix); };
+  if (!options.only.empty() && std::none_of(options.only.begin(), options.only.end(), begins)) return false;
+  return std::none_of(options.merged.begin(), options.merged.end(), [&](const MergedLayer& layer) {
+    absl::string_view rest = name;
+    return absl::ConsumePrefix(&rest, layer.name) && (rest == ".lora_A.weight" || rest == ".lora_B.weight");
+  });
+}
+
 // Loads the tensors of one file, in their final dtype, by name.
 absl::StatusOr<absl::flat_hash_map<std::string, at::Tensor>> LoadTensors(ObjectStore& from,
                                                                          const std::string& checkpoint,
@@ -50,9 +89,15 @@ absl::StatusOr<absl::flat_hash_map<std::string, at::Tensor>> LoadTensors(ObjectS
   Manifest part = manifest;
   part.tensors.clear();
   absl::flat_hash_map<std::string, at::Tensor> stored, result;
-  for (const size_t i : file.tensors) {
+  std::vector<size_t> as_stored;  // what merges read
+  for (const ExportedFile::Merge& merge : file.merges)
+    as_stored.insert(as_stored.end(), {merge.tensor, merge.a, merge.b});
+  const auto is_merged = [&](size_t i) { return std::find(as_stored.begin(), as_stored.end(), i) != as_stored.end(); };
+  std::vector<size_t> read = file.tensors;
+  for (const ExportedFile::Merge& merge : file.merges) read.insert(read.end(), {merge.a, merge.b});
+  for (const size_t i : read) {
     const TensorEntry& entry = manifest.tensors[i];
-    const auto type = DTypeFromName(TargetDType(entry, options));
+    const auto type = DTypeFromName(is_merged(i) ? entry.dtype : TargetDType(entry, options));
     if (!type.has_value())
       return absl::FailedPreconditionError(absl::StrCat("torch has no dtype ", entry.dtype, " (", entry.name, ")"));
     stored[entry.name] = at::empty(entry.shape, at::TensorOptions(*type));
@@ -63,6 +108,13 @@ absl::StatusOr<absl::flat_hash_map<std::string, at::Tensor>> LoadTensors(ObjectS
                 [&](const TensorEntry& entry, const Box& box, absl::string_view bytes, const absl::Status& check) {
                   return check.ok() && !bytes.empty() ? CopyInto(entry, box, bytes, stored[entry.name]) : check;
                 }));
+  for (const ExportedFile::Merge& merge : file.merges) {
+    const auto of = [&](size_t i) -> at::Tensor& { return stored[manifest.tensors[i].name]; };
+    at::Tensor& weight = of(merge.tensor);
+    weight = MergedWeight(weight, of(merge.a), of(merge.b), merge.scale, merge.transposed)
+                 .to(*DTypeFromName(TargetDType(manifest.tensors[merge.tensor], options)))
+                 .contiguous();
+  }
   for (size_t i = 0; i < file.tensors.size(); ++i)
     result[file.names[i]] = std::move(stored[manifest.tensors[file.tensors[i]].name]);
   return result;
@@ -108,12 +160,16 @@ absl::Status WriteIndex(ObjectStore& into, const Manifest& manifest, const std::
 }  // namespace
 
 absl::StatusOr<std::vector<ExportedFile>> PlanExport(const Manifest& manifest, const ExportOptions& options) {
+  std::vector<ExportedFile::Merge> merges;
+  for (const MergedLayer& layer : options.merged) {
+    ASSIGN_OR_RETURN(merges.emplace_back(), FindMerge(manifest, layer));
+  }
   ExportedFile all;
   std::vector<std::string> before;
   std::vector<int64_t> bytes;
   for (size_t i = 0; i < manifest.tensors.size(); ++i) {
     absl::string_view name = manifest.tensors[i].name;
-    if (!absl::ConsumePrefix(&name, kModelPrefix)) continue;
+    if (!absl::ConsumePrefix(&name, kModelPrefix) || !IsWanted(name, options)) continue;
     before.emplace_back(name);
     all.tensors.push_back(i);
     all.names.push_back(Renamed(name, options.renames));
@@ -136,6 +192,10 @@ absl::StatusOr<std::vector<ExportedFile>> PlanExport(const Manifest& manifest, c
     file.names.assign(all.names.begin() + static_cast<std::ptrdiff_t>(first),
                       all.names.begin() + static_cast<std::ptrdiff_t>(first + count));
     first += count;
+    for (const ExportedFile::Merge& merge : merges) {
+      if (std::find(file.tensors.begin(), file.tensors.end(), merge.tensor) != file.tensors.end())
+        file.merges.push_back(merge);
+    }
     files.push_back(std::move(file));
   }
   return files;

@@ -18,11 +18,21 @@
 
 namespace composer {
 
+// A layer whose weight W is written as W + scale B A, of tensors `<name>.lora_B.weight` [out, r] and
+// `<name>.lora_A.weight` [r, in], which are left out (trainer/algorithms/surgery/lora.h).
+struct MergedLayer {
+  std::string name;
+  double scale = 1;
+  bool transposed = false;  // W is [in, out]
+};
+
 struct ExportOptions {
   std::string file_name;  // one file of this name; "": Hugging Face's names as above
   int64_t max_shard_bytes = 5'000'000'000;
   std::optional<at::ScalarType> dtype;  // for floating-point tensors; others keep theirs
   std::vector<RenameRule> renames;      // applied to the names without `model/`
+  std::vector<MergedLayer> merged;
+  std::vector<std::string> only;  // only tensors whose names begin with one of these; none: all
   bool overwrite = false;
 };
 
@@ -30,8 +40,15 @@ struct ExportedFile {
   std::string name;
   std::vector<size_t> tensors;     // indices into the manifest's
   std::vector<std::string> names;  // of the same tensors
+  struct Merge {
+    size_t tensor, a, b;  // indices into the manifest's
+    double scale;
+    bool transposed;
+  };
+  std::vector<Merge> merges;
 };
-// Pure. Returns kInvalidArgument if there is no tensor `model/…`, or names collide.
+// Pure. Returns kInvalidArgument if there is no such tensor `model/…`, or names collide; kDataLoss when a merged layer
+// lacks a tensor or its shapes do not fit.
 absl::StatusOr<std::vector<ExportedFile>> PlanExport(const Manifest& manifest, const ExportOptions& options);
 
 // Reads, checks every checksum, converts, and puts the files into `into`, the index last; returns their keys. Holds one

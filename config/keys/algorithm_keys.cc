@@ -121,6 +121,15 @@ step_size | int 1.. | 8 | Lengths grow by it.
 truncate | bool | true | Cuts off what is longer; false: cuts it into more sequences.
 preserve_end_of_sequence | bool | false | The last token of a sequence, by attention_mask, stays its last.
 
+[algorithm lora] Trains two thin matrices beside linear layers in place of their weights.
+target_modules | texts | (required without adapter) | Linear layers by name, end of name or pattern, or all-linear.
+r | int 1..65536 | 8 | The rank of the matrices.
+lora_alpha | number 1e-6.. | 8 | The scale of their product, times r.
+lora_dropout | number 0..0.999 | 0 | The probability of dropout in front of them.
+use_rslora | bool | false | Divides lora_alpha by the root of r.
+modules_to_save | texts | [] | Layers that are trained whole, such as a new head.
+adapter | text | - | A folder in PEFT's format to begin with, which says everything but the dropout.
+
 [algorithm low_precision_groupnorm] GroupNorm in autocast's type.
 apply_at | one of init, before_load, after_load | init | Makes no difference: always when the model is made.
 

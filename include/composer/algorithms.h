@@ -24,6 +24,7 @@
 #include "trainer/algorithms/surgery/gated_linear_units.h"
 #include "trainer/algorithms/surgery/ghost_batch_norm.h"
 #include "trainer/algorithms/surgery/gyro_dropout.h"
+#include "trainer/algorithms/surgery/lora.h"
 #include "trainer/algorithms/surgery/low_precision_group_norm.h"
 #include "trainer/algorithms/surgery/low_precision_layer_norm.h"
 #include "trainer/algorithms/surgery/no_op_model.h"

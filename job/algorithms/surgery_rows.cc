@@ -9,6 +9,7 @@
 #include "trainer/algorithms/surgery/gated_linear_units.h"
 #include "trainer/algorithms/surgery/ghost_batch_norm.h"
 #include "trainer/algorithms/surgery/gyro_dropout.h"
+#include "trainer/algorithms/surgery/lora.h"
 #include "trainer/algorithms/surgery/low_precision_group_norm.h"
 #include "trainer/algorithms/surgery/low_precision_layer_norm.h"
 #include "trainer/algorithms/surgery/no_op_model.h"
@@ -82,6 +83,24 @@ AlgorithmFactory ReadGyroDropout(ConfigMap config) {
   return [options] { return std::make_unique<GyroDropout>(options); };
 }
 
+AlgorithmFactory ReadLora(ConfigMap config) {
+  LoraOptions options;
+  options.adapter = config.String("adapter", "");
+  options.lora_dropout = config.Double("lora_dropout", options.lora_dropout, {.min = 0, .max = 0.999});
+  options.r = config.Int("r", options.r, {.min = 1, .max = 65536});
+  options.lora_alpha = config.Double("lora_alpha", options.lora_alpha, {.min = 1e-6});
+  options.use_rslora = config.Bool("use_rslora", options.use_rslora);
+  options.target_modules = config.StringList("target_modules", {});
+  options.modules_to_save = config.StringList("modules_to_save", {});
+  const bool has_adapter = !options.adapter.empty();
+  for (const char* key : {"r", "lora_alpha", "use_rslora", "target_modules", "modules_to_save"}) {
+    if (has_adapter && config.Has(key)) config.Reject(key, "the adapter's configuration says it: leave it out");
+  }
+  if (!has_adapter && options.target_modules.empty())
+    config.Reject("target_modules", "required: names of linear layers such as [q_proj, v_proj], or all-linear");
+  return [options] { return std::make_unique<Lora>(options); };
+}
+
 // When it is applied makes no difference to the result; here it is always when the model is made.
 template <typename LowPrecision>
 AlgorithmFactory ReadLowPrecision(ConfigMap config) {
@@ -135,6 +154,7 @@ std::vector<AlgorithmRow> SurgeryRows() {
           {"gated_linear_units", ReadGatedLinearUnits},
           {"ghost_batchnorm", ReadGhostBatchNorm},
           {"gyro_dropout", ReadGyroDropout},
+          {"lora", ReadLora},
           {"low_precision_groupnorm", ReadLowPrecision<LowPrecisionGroupNorm>},
           {"low_precision_layernorm", ReadLowPrecision<LowPrecisionLayerNorm>},
           {"no_op_model", ReadNoOpModel},

@@ -26,6 +26,26 @@ print(len(wanted))
 """
 
 
+# Loads base and adapter with peft, and the merged folder with transformers: both must give the same logits, and others than the base.
+PEFT = """
+import sys, torch, transformers
+try:
+    import peft
+except ImportError:
+    sys.exit(0)
+kind = transformers.BertForSequenceClassification
+ids = torch.arange(4, 20).view(2, 8)
+base = kind.from_pretrained(sys.argv[1]).eval()
+first = base(ids).logits
+with torch.no_grad():
+    adapted = peft.PeftModel.from_pretrained(base, sys.argv[2]).eval()(ids).logits
+    merged = kind.from_pretrained(sys.argv[3]).eval()(ids).logits
+assert torch.allclose(adapted, merged, atol=1e-5), (adapted, merged)
+assert not torch.allclose(adapted, first, atol=1e-2)
+print("same")
+"""
+
+
 class HfTest(harness.JobTest):
     def setUp(self):
         super().setUp()
@@ -69,6 +89,45 @@ class HfTest(harness.JobTest):
             done = subprocess.run([str(PYTHON), "-c", LOAD, str(out), "BertForSequenceClassification"],
                                   capture_output=True, text=True, timeout=200)
             self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_lora_trains_alike_resumes_and_is_merged_or_exported_alone(self):
+        lora = {"lora": {"target_modules": ["query", "value"], "modules_to_save": ["classifier"], "r": 4, "lora_alpha": 8}}
+        ways = {"whole": (1, None)}
+        for strategy in ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"):
+            ways[strategy] = (2, {"fsdp": {"sharding_strategy": strategy, "activation_checkpointing": strategy == "FULL_SHARD"}})
+        for name, (ranks, parallelism) in ways.items():
+            with self.subTest(name):
+                job = {"parallelism_config": parallelism, "algorithms": lora}
+                self.run_composer("-n", ranks, self.job(name, max_duration="6ba", **job))
+                self.run_composer("-n", ranks, self.job(name, **job))
+                self.assertEqual(len(self.losses(name)), 12)
+                self.assert_same_losses(self.losses(name), self.losses("whole"))
+        self.assertLess(self.losses("whole")[-1], self.losses("whole")[0])
+        adapter, merged = self.folder / "adapter", self.folder / "merged"
+        run = self.run_folder("FULL_SHARD")
+        self.run_composer("checkpoint", "export", run, adapter, "--adapter")
+        self.run_composer("checkpoint", "export", run, merged, "--hf")
+        config = json.loads((adapter / "adapter_config.json").read_text())
+        self.assertEqual((config["peft_type"], config["r"], config["modules_to_save"]), ("LORA", 4, ["classifier"]))
+        # A run that begins with the adapter goes on where the other ended.
+        begun = {"lora": {"adapter": str(adapter)}}
+        self.run_composer("-n", 1, self.job("begun", algorithms=begun, max_duration="2ba"))
+        self.assertLess(self.losses("begun")[0], self.losses("whole")[0])
+        if PYTHON.exists():
+            done = subprocess.run([str(PYTHON), "-c", PEFT, str(GOLDEN / "bert"), str(adapter), str(merged)], capture_output=True,
+                                  text=True, timeout=200)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_lora_refuses_what_it_cannot_do(self):
+        _, err = self.run_composer("-n", 1, self.job("name", algorithms={"lora": {"target_modules": ["querry"]}}), code=64)
+        self.assertIn("the model has no layer `querry` (did you mean `query`?)", err)
+        _, err = self.run_composer("-n", 1, self.job("none", algorithms={"lora": {"r": 4}}), code=64)
+        self.assertIn("target_modules: required", err)
+        split = {"tp": {"tensor_parallel_degree": 2}}
+        job = self.job("split", algorithms={"lora": {"target_modules": ["query"]}}, parallelism_config=split)
+        self.run_composer("-n", 2, job, code=64)
+        _, err = self.run_composer("checkpoint", "export", self.folder, self.folder / "x", "--adapter", "--hf", code=64)
+        self.assertIn("--hf merges what --adapter leaves apart", err)
 
     def test_a_decoder_is_trained_from_its_configuration_and_generates(self):
         text = self.folder / "text.txt"

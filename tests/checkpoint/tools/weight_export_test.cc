@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/tools/lora_export.h"
 #include "checkpoint/tools/weight_files.h"
 #include "storage/local_store.h"
 #include "storage/memory_store.h"
@@ -59,6 +60,50 @@ TEST_F(Export, OneFileOfTheModelOnly) {
   }
   EXPECT_EQ(ExportWeights(from_, "ep0-ba1", into_, {}).status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_TRUE(ExportWeights(from_, "ep0-ba1", into_, {.overwrite = true}).ok());
+}
+
+TEST_F(Export, MergesLowRankLayers) {
+  StateDict state = Model();
+  const at::Tensor a = torch::arange(8, at::kFloat).view({2, 4}), b = torch::arange(6, at::kFloat).view({3, 2});
+  state.tensors.push_back({"model/fc.lora_A.weight", a});
+  state.tensors.push_back({"model/fc.lora_B.weight", b});
+  MemoryStore from;
+  ASSERT_TRUE(Saver(from, RankExchange(), {.run_name = "r"}).Save(state, {0, 1}, 1).ok());
+  const ExportOptions options = {.max_shard_bytes = 60, .dtype = at::kHalf, .merged = {{"fc", 0.5, false}}};
+  ASSERT_TRUE(ExportWeights(from, "ep0-ba1", into_, options).ok());
+  const auto tensors = Read(dir_.path());
+  EXPECT_EQ(tensors.size(), 4u) << "without the two";
+  const at::Tensor expected = torch::arange(12, at::kFloat).view({3, 4}) / 3 + 0.5 * torch::mm(b, a);
+  EXPECT_TRUE(torch::equal(tensors.at("fc.weight"), expected.to(at::kHalf)));
+  EXPECT_THAT(ExportWeights(from, "ep0-ba1", into_, {.merged = {{"fc", 1, true}}}).status().message(),
+              HasSubstr("the shapes of `fc` do not fit"));
+  EXPECT_THAT(ExportWeights(from, "ep0-ba1", into_, {.merged = {{"head", 1, false}}}).status().message(),
+              HasSubstr("`model/head.weight` is missing"));
+  const auto only = ExportWeights(from, "ep0-ba1", into_, {.file_name = "a.safetensors", .only = {"fc.lora_"}});
+  ASSERT_TRUE(only.ok()) << only.status();
+  EXPECT_EQ(Read(dir_.Path("a.safetensors")).size(), 2u);
+}
+
+TEST(LoraState, IsReadStrictly) {
+  const auto read = [](const std::string& config) {
+    Manifest manifest;
+    manifest.small["required_algorithms"] = R"([{"name": "LoRA"}])";
+    manifest.small["hugging_face"] = R"({"config": "{}", "folder": "/base"})";
+    if (!config.empty()) manifest.small["algorithms/LoRA"] = config;
+    return ReadLoraState(manifest);
+  };
+  const std::string good = R"({"r": 4, "lora_alpha": 8, "use_rslora": true, "fan_in_fan_out": true,)"
+                           R"( "target_modules": ["a.b"], "modules_to_save": ["head"]})";
+  const auto state = read(good);
+  ASSERT_TRUE(state.ok() && state->has_value()) << state.status();
+  EXPECT_EQ((*state)->layers[0].scale, 4);
+  EXPECT_TRUE((*state)->layers[0].transposed);
+  EXPECT_THAT((*state)->config_json, HasSubstr("\"base_model_name_or_path\": \"/base\""));
+  EXPECT_EQ(read("").status().code(), absl::StatusCode::kFailedPrecondition);
+  for (const char* bad : {"[]", "{}", "{", R"({"r": 0})"}) {
+    EXPECT_EQ(read(bad).status().code(), absl::StatusCode::kDataLoss) << bad;
+  }
+  EXPECT_FALSE(ReadLoraState(Manifest())->has_value());
 }
 
 TEST_F(Export, LargeOnesAreSplitWithAnIndexWrittenLast) {

@@ -15,6 +15,7 @@
 #include "trainer/algorithms/surgery/gated_linear_units.h"
 #include "trainer/algorithms/surgery/ghost_batch_norm.h"
 #include "trainer/algorithms/surgery/gyro_dropout.h"
+#include "trainer/algorithms/surgery/lora.h"
 #include "trainer/algorithms/surgery/no_op_model.h"
 #include "trainer/algorithms/surgery/stochastic_depth.h"
 #include "trainer/algorithms/surgery/weight_standardization.h"
@@ -106,6 +107,8 @@ std::vector<LibraryRow> LibraryRows() {
       {"ghost_batchnorm", MakeIt<GhostBatchNorm>(2), LibraryImageRun, "bn1.batchnorm.weight", false},
       {"gyro_dropout", MakeIt<GyroDropout>(GyroDropoutOptions{.sigma = 8, .tau = 4}), DropoutRun, "first.weight",
        false},
+      {"lora", MakeIt<Lora>(LoraOptions{.r = 2, .lora_alpha = 4, .lora_dropout = 0, .target_modules = {"fc", "qkv"}}),
+       LibraryGptRun, "transformer.blocks.0.mlp.fc.lora_A.weight"},
       {"no_op_model", MakeIt<NoOpModel>(), LibraryImageRun, "weights"},
       {"stochastic_depth of blocks", MakeIt<StochasticDepth>(by_block), LibraryImageRun, "layer1.0.conv1.weight", false,
        true},
