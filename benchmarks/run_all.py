@@ -16,6 +16,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import algorithms_cost
 import checkpoint
 import collectives
 import data
@@ -33,8 +34,8 @@ import soak
 import start
 import step
 
-BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, ema, generate,
-                                           instructions, respawn, soak, rendezvous, checkpoint, data)}
+BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, ema,
+                                           algorithms_cost, generate, instructions, respawn, soak, rendezvous, checkpoint, data)}
 
 
 def parse_arguments():

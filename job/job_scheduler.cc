@@ -64,6 +64,15 @@ void ReadCurve(ConfigMap& config, ScheduleSpec& spec) {
       number("alpha_f", spec.alpha_f);
       ReadScheduleTime(config, "t_0", spec.period);
       break;
+    case Curve::kStableDecay: {
+      number("alpha_f", spec.alpha_f);
+      ReadScheduleTime(config, "t_max", spec.t_max);
+      ReadScheduleTime(config, "t_decay", spec.t_decay);
+      const std::string decay = config.Choice("decay", {"linear", "cosine", "sqrt"}, "linear");
+      spec.decay = decay == "cosine" ? DecayShape::kCosine : decay == "sqrt" ? DecayShape::kSqrt : DecayShape::kLinear;
+      if (config.Has("t_warmup")) spec.t_warmup = Time::Batches(0);  // read with that of the others
+      break;
+    }
   }
 }
 

@@ -18,6 +18,8 @@
 #include "launcher/doctor/env_report.h"
 #include "launcher/launch_docs.h"
 #include "launcher/options/convert_command.h"
+#include "launcher/options/method_cards.h"
+#include "launcher/options/methods_command.h"
 #include "launcher/options/print_help.h"
 #include "launcher/rendezvous/serve.h"
 
@@ -84,6 +86,12 @@ std::vector<std::string> FlagsOf(const std::string& control_command) {
   return flags;
 }
 
+std::vector<std::string> MethodNames() {
+  std::vector<std::string> names;
+  for (const MethodCard& card : MethodCards()) names.emplace_back(card.name);
+  return names;
+}
+
 // Words that people type who know other tools.
 constexpr struct {
   absl::string_view word, advice;
@@ -94,6 +102,7 @@ constexpr struct {
     {"resume", "the command that started a job resumes it: composer job.yaml"},
     {"continue", "the command that started a job resumes it: composer job.yaml"},
     {"restart", "the command that started a job resumes it: composer job.yaml"},
+    {"algorithms", "`composer methods` lists them"},
     {"ls", "`composer status` shows what runs"},
     {"list", "`composer status` shows what runs, `composer checkpoint list` what is saved"},
     {"ps", "`composer status` shows what runs"},
@@ -140,6 +149,12 @@ const std::vector<Subcommand>& Subcommands() {
        [](const SubcommandCall& call) { return ConvertCommand(call.arguments, call.environment); },
        {},
        {"--output", "--help"}},
+      {"methods",
+       "[NAME]",
+       "what makes training better or cheaper",
+       [](const SubcommandCall& call) { return MethodsCommand(call.arguments, call.environment); },
+       MethodNames(),
+       {"--help"}},
       {"checkpoint",
        "COMMAND ...",
        "list, show, verify, diff, export, import, prune",

@@ -39,7 +39,7 @@ LEVELS = {
     "job": ["plugin", "algorithms data", ""],
     "worker": ["cuda", ""],
     "trainer": [
-        "step loss layers", "core", "init options", "collectives", "parallel/activations",
+        "step loss layers", "core", "init options", "collectives", "parallel/activations optim/matrix",
         "data tokenizers metrics memory optim algorithms algorithms/schedule algorithms/surgery loggers profiler",
         "parallel/fsdp parallel/ddp parallel/tensor elastic data/images", "parallel/norms models algorithms/augment",
         "models/text", "models/vision", "models/hf",

@@ -22,6 +22,7 @@
 #include "trainer/init/keep_fp32.h"
 #include "trainer/loop/train_batch.h"
 #include "trainer/memory/allocation_growth.h"
+#include "trainer/optim/matrix/sharded_matrices.h"
 #include "trainer/parallel/activations/wrap_activations.h"
 #include "trainer/parallel/fsdp/fsdp.h"
 #include "trainer/step_shape.h"
@@ -69,6 +70,8 @@ class DryRun {
       state_.sharding = fsdp_.get();
     }
     state_.optimizer = options.make_optimizer(*state_.model);
+    auto* const sharded = dynamic_cast<ShardedOptimizer*>(state_.optimizer.get());
+    if (sharded != nullptr && state_.sharding != nullptr) sharded->UseSharding(*state_.sharding);
     engine_ = std::make_unique<Engine>(state_, logger_);
     const ElasticOptions elastic{static_cast<int>(shape.leaves), {{shape.mesh.shard, shape.mesh.replicate}, 0, 0}};
     train_batch_ = std::make_unique<TrainBatch>(state_, *engine_, world_, fsdp_.get(), options.ddp, elastic);

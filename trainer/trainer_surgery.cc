@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "trainer/core/random.h"
 #include "trainer/init/change_model.h"
+#include "trainer/optim/matrix/sharded_matrices.h"
 #include "trainer/optim/recipes.h"
 #include "trainer/optim/take_state.h"
 #include "trainer/trainer.h"
@@ -71,6 +72,8 @@ absl::Status Trainer::ChangeModel() {
 std::unique_ptr<Optimizer> Trainer::MakeOptimizer() {
   std::unique_ptr<Optimizer> optimizer =
       (default_optimizer_ ? DecoupledSGDW(0.1) : options_.make_optimizer)(*state_.model);
+  auto* const sharded = dynamic_cast<ShardedOptimizer*>(optimizer.get());
+  if (sharded != nullptr && state_.sharding != nullptr) sharded->UseSharding(*state_.sharding);
   for (const auto& algorithm : state_.algorithms) optimizer = algorithm->WrapOptimizer(std::move(optimizer), state_);
   return optimizer;
 }

@@ -72,6 +72,14 @@ t_0 | time >0 | 1ep | Length of the first.
 t_mult | number 1.. | 1 | Each next one is so many times as long.
 alpha_f | number | 0 | The factor at the end.
 
+[scheduler warmup_stable_decay] A warm-up, then the full rate, then a decay to alpha_f at the end of the run.
+alpha_f | number | 0 | The factor at the end.
+t_max | time >0 | 1dur | Where the decay ends.
+t_decay | time >0 | 0.2dur | Length of the decay, in the unit of t_max.
+decay | one of linear, cosine, sqrt | linear | Its form.
+t_warmup | time >=0 | (none) | Length of the linear warm-up, in the unit of t_max.
+scale_warmup | bool | false | scale_schedule_ratio scales it, too.
+
 [scheduler step_lr] torch's StepLR.
 step_size | int 1.. | required | Steps between two changes.
 gamma | number | 0.1 | Factor of a change.

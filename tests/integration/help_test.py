@@ -24,8 +24,8 @@ class HelpTest(harness.JobTest):
 
     def test_every_command(self):
         commands = self.commands()
-        for name in ("run", "serve", "status", "save", "drain", "stop", "logs", "doctor", "env", "convert", "eval", "predict",
-                     "generate", "validate", "checkpoint", "data", "tokenize", "trace", "version", "help"):
+        for name in ("run", "serve", "status", "save", "drain", "stop", "logs", "doctor", "env", "convert", "methods",
+                     "eval", "predict", "generate", "validate", "checkpoint", "data", "tokenize", "trace", "version", "help"):
             self.assertIn(name, commands)
         for name in commands:
             for words in ((name, "--help"), (name, "-h"), ("help", name)):

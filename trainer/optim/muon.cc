@@ -78,20 +78,53 @@ void MuonOptimizer::SelectActive(MatrixState& state) const {
   }
 }
 
-void MuonOptimizer::StepMatrices(const ParamGroup& group, MatrixState& state) {
-  if (state.active.Refresh()) SelectActive(state);
-  if (state.active.empty()) return;
+void MuonOptimizer::UseSharding(ModelSharding& sharding) {
+  if (sharding.splits_tensors()) return;
+  for (size_t i = 0; i < matrices_.size(); ++i)
+    matrices_[i]->pieces = std::make_unique<ShardedMatrices>(groups_[i].params, sharding);
+  knows_pieces_ = true;
+}
+
+std::vector<at::Tensor> MuonOptimizer::Updates(const ParamGroup& group, MatrixState& state) const {
+  if (state.active.empty()) return {};
   const at::TensorList grads = state.active.grads();
   at::_foreach_lerp_(state.buffers.active, grads, 1 - group.momentum);
-  const std::vector<at::Tensor> updates =
-      options_.nesterov ? at::_foreach_lerp(grads, state.buffers.active, group.momentum) : state.buffers.active;
-  state.active.Scale(1 - group.lr * group.weight_decay);
+  return options_.nesterov ? at::_foreach_lerp(grads, state.buffers.active, group.momentum) : state.buffers.active;
+}
+
+void MuonOptimizer::AddWhole(const ParamGroup& group, const MatrixState& state,
+                             const std::vector<at::Tensor>& updates) const {
   for (const SameShape& shape : state.shapes) {
     std::vector<at::Tensor> chosen;
     for (const size_t position : shape.positions) chosen.push_back(updates[position]);
     const at::Tensor direction = Orthogonalize(at::stack(chosen).to(at::kBFloat16), options_.newton_schulz);
     at::_foreach_add_(shape.params, direction.to(shape.params[0].scalar_type()).unbind(0), -group.lr * shape.lr_ratio);
   }
+}
+
+void MuonOptimizer::AddPieces(const ParamGroup& group, MatrixState& state,
+                              const std::vector<at::Tensor>& updates) const {
+  std::vector<at::Tensor> by_matrix(group.params.size());
+  for (size_t i = 0, next = 0; i < by_matrix.size(); ++i) {
+    if (state.active.mask()[i]) by_matrix[i] = updates[next++];
+  }
+  const std::vector<at::Tensor> directions = state.pieces->Orthogonalize(by_matrix, options_.newton_schulz);
+  for (size_t i = 0; i < directions.size(); ++i) {
+    if (!directions[i].defined()) continue;
+    const MatrixShape& shape = state.pieces->shape(i);
+    const double ratio = MuonLrRatio(options_.adjust_lr_fn, shape.rows, shape.columns);
+    at::Tensor param = group.params[i];
+    param.add_(directions[i].to(param.scalar_type()).view_as(param), -group.lr * ratio);
+  }
+}
+
+// With pieces all ranks take part, also those that have nothing of a matrix.
+void MuonOptimizer::StepMatrices(const ParamGroup& group, MatrixState& state) {
+  if (state.active.Refresh()) SelectActive(state);
+  if (state.active.empty() && state.pieces == nullptr) return;
+  const std::vector<at::Tensor> updates = Updates(group, state);
+  if (!updates.empty()) state.active.Scale(1 - group.lr * group.weight_decay);
+  state.pieces == nullptr ? AddWhole(group, state, updates) : AddPieces(group, state, updates);
   state.active.Release();
 }
 

@@ -7,7 +7,8 @@
 //   p <- p (1 - lr weight_decay)
 //   p <- p - lr s Orthogonalize(u)                                       newton_schulz.h
 //   s  = kOriginal: sqrt(max(1, A/B));  kMatchRmsAdamW: 0.2 sqrt(max(A, B))
-// Matrices of the same shape are orthogonalised together, up to 2^24 elements at a time. bfloat16 products round
+// Matrices of the same shape are orthogonalised together, up to 2^24 elements at a time; where ranks have pieces of
+// them (FSDP), each whole by one rank (matrix/sharded_matrices.h). bfloat16 products round
 // differently on each machine, and differently from torch's, which takes one matrix at a time: updates agree
 // to about 1 %.
 //
@@ -24,8 +25,9 @@
 #include "trainer/core/optimizer.h"
 #include "trainer/optim/active_params.h"
 #include "trainer/optim/adam_group.h"
+#include "trainer/optim/matrix/newton_schulz.h"
+#include "trainer/optim/matrix/sharded_matrices.h"
 #include "trainer/optim/muon_groups.h"
-#include "trainer/optim/newton_schulz.h"
 
 namespace composer {
 
@@ -45,13 +47,15 @@ absl::Status Validate(const MuonOptions& options);
 // Returns s of the formula above for a matrix [rows, columns].
 double MuonLrRatio(MuonLr adjust, int64_t rows, int64_t columns);
 
-class MuonOptimizer final : public Optimizer {
+class MuonOptimizer final : public Optimizer, public ShardedOptimizer {
  public:
   // groups() lists the matrices' groups, then AdamW's. Throws c10::Error when the options are invalid, a group does not
   // have one dtype and device (ActiveParams), or a matrix does not have two dimensions.
   MuonOptimizer(MuonGroups groups, const MuonOptions& options);
   std::string name() const override { return "Muon"; }
-  absl::string_view needs_whole_parameters() const override { return "muon needs whole matrices"; }
+  // Pieces of matrices are refused unless UseSharding was told of them, and where tensor parallelism splits them.
+  absl::string_view needs_whole_parameters() const override { return knows_pieces_ ? "" : "muon needs whole matrices"; }
+  void UseSharding(ModelSharding& sharding) override;
   void Step() override;
   // Returns "<parameter>/momentum_buffer" of the matrices, and AdamGroup's state of the others.
   NamedTensors state() override;
@@ -68,11 +72,17 @@ class MuonOptimizer final : public Optimizer {
     ActiveParams active;
     StateTensors buffers;
     std::vector<SameShape> shapes;
+    std::unique_ptr<ShardedMatrices> pieces;  // null: this rank has the matrices whole
   };
   void SelectActive(MatrixState& state) const;
+  // Moves the momentum and returns the updates of the active matrices, before they are orthogonalised.
+  std::vector<at::Tensor> Updates(const ParamGroup& group, MatrixState& state) const;
+  void AddWhole(const ParamGroup& group, const MatrixState& state, const std::vector<at::Tensor>& updates) const;
+  void AddPieces(const ParamGroup& group, MatrixState& state, const std::vector<at::Tensor>& updates) const;
   void StepMatrices(const ParamGroup& group, MatrixState& state);
 
   MuonOptions options_;
+  bool knows_pieces_ = false;
   std::vector<std::unique_ptr<MatrixState>> matrices_;  // of the first groups of groups_
   std::vector<std::unique_ptr<AdamGroup>> others_;      // of the groups after them
 };

@@ -24,11 +24,15 @@ struct CurveName {
   Curve curve;
   bool can_warm_up;
 };
-constexpr CurveName kCurveNames[] = {
-    {"constant", Curve::kConstant, true},        {"linear", Curve::kLinear, true},
-    {"cosine_annealing", Curve::kCosine, true},  {"polynomial", Curve::kPolynomial, true},
-    {"exponential", Curve::kExponential, false}, {"step", Curve::kStep, false},
-    {"multi_step", Curve::kMultiStep, true},     {"cosine_annealing_warm_restarts", Curve::kWarmRestarts, false}};
+constexpr CurveName kCurveNames[] = {{"constant", Curve::kConstant, true},
+                                     {"linear", Curve::kLinear, true},
+                                     {"cosine_annealing", Curve::kCosine, true},
+                                     {"polynomial", Curve::kPolynomial, true},
+                                     {"exponential", Curve::kExponential, false},
+                                     {"step", Curve::kStep, false},
+                                     {"multi_step", Curve::kMultiStep, true},
+                                     {"cosine_annealing_warm_restarts", Curve::kWarmRestarts, false},
+                                     {"warmup_stable_decay", Curve::kStableDecay, false}};
 
 absl::Status Bad(absl::string_view field, const Time& value, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", value.ToString(), " ", why));
@@ -107,9 +111,37 @@ absl::StatusOr<double> Periodic(const ScheduleSpec& spec, const Timestamp& now, 
   return std::pow(spec.gamma, stepped ? std::floor(periods) : periods);
 }
 
+absl::Status SameUnit(absl::string_view field, const Time& given, const Time& converted, const ScheduleSpec& spec,
+                      const Time& t_max) {
+  if (converted.unit() == t_max.unit()) return absl::OkStatus();
+  return Bad(field, given,
+             absl::StrCat("and t_max ", spec.t_max.ToString(), " must convert to the same unit, not to ",
+                          TimeUnitName(converted.unit()), " and ", TimeUnitName(t_max.unit())));
+}
+
+double DecayAt(DecayShape shape, double y) {
+  if (shape == DecayShape::kCosine) return Cosine(y, 0);
+  return shape == DecayShape::kSqrt ? 1 - std::sqrt(y) : 1 - y;
+}
+
+// `from` is the end of the warm-up.
+absl::StatusOr<double> StableDecay(const ScheduleSpec& spec, const Timestamp& now, const ScheduleContext& context,
+                                   double from) {
+  ASSIGN_OR_RETURN(const Time t_max, ConvertPositive("t_max", spec.t_max, context));
+  ASSIGN_OR_RETURN(const Time t_decay, ConvertPositive("t_decay", spec.t_decay, context));
+  RETURN_IF_ERROR(SameUnit("t_decay", spec.t_decay, t_decay, spec, t_max));
+  const double begin = t_max.value() - t_decay.value();
+  if (begin < from)
+    return Bad("t_decay", spec.t_decay,
+               absl::StrCat("is longer than what t_max ", spec.t_max.ToString(), " leaves it"));
+  const double y = (Count(now, t_max) - begin) / t_decay.value();
+  return y <= 0 ? 1 : spec.alpha_f + (1 - spec.alpha_f) * DecayAt(spec.decay, std::min(1.0, y));
+}
+
 absl::StatusOr<double> Plain(const ScheduleSpec& spec, const Timestamp& now, const ScheduleContext& context) {
   if (spec.curve == Curve::kMultiStep) return MultiStep(spec, now, context);
   if (spec.curve == Curve::kWarmRestarts) return WarmRestarts(spec, now, context);
+  if (spec.curve == Curve::kStableDecay) return StableDecay(spec, now, context, 0);
   if (spec.curve == Curve::kExponential || spec.curve == Curve::kStep) return Periodic(spec, now, context);
   ASSIGN_OR_RETURN(const Time t_max, ConvertPositive("t_max", spec.t_max, context));
   const double x = Count(now, t_max) / t_max.value();
@@ -140,12 +172,12 @@ absl::StatusOr<double> WithWarmup(const ScheduleSpec& spec, const Timestamp& now
     return time < warmup.value() ? ramp : stepped;
   }
   ASSIGN_OR_RETURN(const Time t_max, ConvertPositive("t_max", spec.t_max, context));
-  if (warmup.unit() != t_max.unit()) {
-    return Bad("t_warmup", *spec.t_warmup,
-               absl::StrCat("and t_max ", spec.t_max.ToString(), " must convert to the same unit, not to ",
-                            TimeUnitName(warmup.unit()), " and ", TimeUnitName(t_max.unit())));
-  }
+  RETURN_IF_ERROR(SameUnit("t_warmup", *spec.t_warmup, warmup, spec, t_max));
   RETURN_IF_ERROR(CheckCoversRun(t_max, context));
+  if (spec.curve == Curve::kStableDecay) {
+    ASSIGN_OR_RETURN(const double factor, StableDecay(spec, now, context, warmup.value()));
+    return time < warmup.value() ? ramp : factor;
+  }
   if (time < warmup.value()) return ramp;
   const double rest = t_max.value() - warmup.value();
   return ShapeAt(spec, rest > 0 ? std::min(1.0, (time - warmup.value()) / rest) : 0);

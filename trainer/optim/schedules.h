@@ -8,12 +8,14 @@
 //   exponential            gamma^(t/P)                                           P: decay_period
 //   step                   gamma^floor(t/P)                                      P: step_size
 //   multi_step             gamma^(number of milestones <= t)
+//   warmup_stable_decay    y = (t - (T - D)) / D, D = t_decay; y <= 0: 1, else alpha_f + (1 - alpha_f) d(y)
+//                          d: linear 1 - y; cosine (1 + cos(pi y)) / 2; sqrt 1 - sqrt(y)
 //   cosine_annealing_warm_restarts   cosine_annealing on x = the elapsed share of the current interval; intervals
 //                          have lengths P, int(t_mult P), …                      P: t_0
 // With warm-up, w = t_warmup in T's unit, a = alpha_i (constant, linear) or 1:
 //   t < w                  a t/w
 //   t >= w                 the curve on x = min(1, (t - w) / (T - w)), 0 when T <= w; constant: alpha_i for ever;
-//                          multi_step: same as without warm-up (milestones do not move)
+//                          multi_step, warmup_stable_decay: same as without warm-up
 //
 // Times are converted as follows: "dur" is that share of max_duration, in batches when max_duration is in epochs; "ep"
 // becomes batches; other units stay. Then all but "dur" are multiplied by scale_schedule_ratio (max_duration is
@@ -21,7 +23,11 @@
 // with scale_warmup, scales only the ramp and ends the warm-up at the unscaled time (a plateau or a jump); here the
 // warm-up ends where its ramp does, unless composer_warmup is set.
 //
-// Source: mosaicml composer/optim/scheduler.py. Golden: tests/golden/schedulers.json.
+// Until its decay warmup_stable_decay does not depend on T: a run that loads a checkpoint from before with a shorter
+// max_duration decays from there, and is bit for bit the run that was that short from its beginning.
+//
+// Source: mosaicml composer/optim/scheduler.py; warmup_stable_decay: Hu et al. 2024, arXiv:2404.06395 (MiniCPM), and
+// for the square root Hägele et al. 2024, arXiv:2405.18392. Golden: tests/golden/schedulers.json.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -37,7 +43,19 @@
 
 namespace composer {
 
-enum class Curve { kConstant, kLinear, kCosine, kPolynomial, kExponential, kStep, kMultiStep, kWarmRestarts };
+enum class Curve {
+  kConstant,
+  kLinear,
+  kCosine,
+  kPolynomial,
+  kExponential,
+  kStep,
+  kMultiStep,
+  kWarmRestarts,
+  kStableDecay
+};
+// How warmup_stable_decay decays.
+enum class DecayShape { kLinear, kCosine, kSqrt };
 
 // A schedule as data. Each curve reads the fields that its formula names.
 struct ScheduleSpec {
@@ -50,7 +68,9 @@ struct ScheduleSpec {
   Time t_max = Time::Duration(1);
   Time period = Time::Epochs(1);
   std::vector<Time> milestones;
-  std::optional<Time> t_warmup;  // for constant, linear, cosine, polynomial and multi_step
+  Time t_decay = Time::Duration(0.2);
+  DecayShape decay = DecayShape::kLinear;
+  std::optional<Time> t_warmup;  // for constant, linear, cosine, polynomial, multi_step and warmup_stable_decay
   bool scale_warmup = false;
   bool composer_warmup = false;  // with scale_warmup: same as Composer's
   // Stepped every epoch (step_schedulers_every_batch: false): the factor changes only at the starts of epochs.
@@ -63,7 +83,8 @@ absl::StatusOr<ScheduleSpec> ScheduleByName(absl::string_view name);
 std::vector<std::string> ScheduleNames();
 
 // Returns the factor at `now`. Returns kInvalidArgument for a time in seconds; epochs or shares of epochs without
-// batches_per_epoch; a t_max or period that converts to zero; t_mult < 1; and with warm-up, for t_warmup and t_max in
+// batches_per_epoch; a t_max, t_decay or period that converts to zero; a t_decay in another unit than t_max, or that
+// begins before the warm-up ends; t_mult < 1; and with warm-up, for t_warmup and t_max in
 // different units, or a t_max that ends before max_duration (where the two compare).
 absl::StatusOr<double> ScheduleFactor(const ScheduleSpec& spec, const Timestamp& now, const ScheduleContext& context);
 

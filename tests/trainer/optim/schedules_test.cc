@@ -173,5 +173,47 @@ TEST(SchedulesTest, NamesAreKnownOrCorrected) {
   EXPECT_FALSE(ScheduleByName("step_with_warmup").ok());
 }
 
+TEST(SchedulesTest, WarmupStableDecay) {
+  ScheduleSpec spec = ScheduleByName("warmup_stable_decay").value();
+  const ScheduleContext context = ContextOf("100ba", 1, 10);
+  const auto at = [&](int64_t batch) {
+    Timestamp now;
+    now.batch = batch;
+    const auto factor = ScheduleFactor(spec, now, context);
+    EXPECT_TRUE(factor.ok()) << factor.status();
+    return factor.value_or(-1);
+  };
+  for (const int64_t batch : {0, 1, 79, 80}) EXPECT_EQ(at(batch), 1) << batch;
+  EXPECT_DOUBLE_EQ(at(85), 0.75);
+  EXPECT_DOUBLE_EQ(at(100), 0);
+  EXPECT_DOUBLE_EQ(at(120), 0);
+  spec.alpha_f = 0.2;
+  spec.t_warmup = Time::Batches(10);
+  EXPECT_DOUBLE_EQ(at(5), 0.5);
+  EXPECT_DOUBLE_EQ(at(10), 1);
+  EXPECT_DOUBLE_EQ(at(95), 0.2 + 0.8 * 0.25);
+  spec.decay = DecayShape::kSqrt;
+  EXPECT_DOUBLE_EQ(at(85), 0.2 + 0.8 * 0.5);
+  spec.decay = DecayShape::kCosine;
+  EXPECT_NEAR(at(90), 0.2 + 0.8 * 0.5, 1e-12);
+  EXPECT_DOUBLE_EQ(at(100), 0.2);
+}
+
+TEST(SchedulesTest, WarmupStableDecayRefusesDecaysThatDoNotFit) {
+  ScheduleSpec spec = ScheduleByName("warmup_stable_decay").value();
+  const ScheduleContext context = ContextOf("100ba", 1, 10);
+  const auto message = [&] { return std::string(ScheduleFactor(spec, Timestamp(), context).status().message()); };
+  spec.t_decay = Time::Batches(101);
+  EXPECT_THAT(message(), HasSubstr("t_decay: 101ba is longer than what t_max"));
+  spec.t_decay = Time::Batches(95);
+  EXPECT_EQ(message(), "");
+  spec.t_warmup = Time::Batches(6);
+  EXPECT_THAT(message(), HasSubstr("t_decay: 95ba is longer than what t_max"));
+  spec.t_decay = Time::Samples(95);
+  EXPECT_THAT(message(), HasSubstr("must convert to the same unit"));
+  spec.t_decay = Time::Batches(0);
+  EXPECT_THAT(message(), HasSubstr("t_decay: 0ba is not a positive time"));
+}
+
 }  // namespace
 }  // namespace composer

@@ -50,6 +50,7 @@ class SamOptimizer final : public Optimizer {
   NamedTensors state() override { return base_->state(); }
   std::vector<ParamGroup>& groups() override { return base_->groups(); }
   bool needs_closure() const override { return true; }
+  absl::string_view needs_whole_parameters() const override { return base_->needs_whole_parameters(); }
 
   void StepWith(LossClosure& closure) override {
     const bool is_ordinary = (closure.batch() + 1) % options_.interval != 0;

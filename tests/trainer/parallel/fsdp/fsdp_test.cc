@@ -12,7 +12,6 @@
 #include "tests/trainer/parallel/fsdp_runs.h"
 #include "trainer/optim/adam.h"
 #include "trainer/optim/model_params.h"
-#include "trainer/optim/muon.h"
 #include "trainer/parallel/norms/gradient_norm.h"
 
 namespace composer {
@@ -271,21 +270,6 @@ TEST(Fsdp, ARankThatRunsOutOfMemoryLeavesNobodyWaiting) {
         EXPECT_LE(RelativeError(result, one), 1e-6);
       }
     }
-  }
-}
-
-TEST(Fsdp, MuonIsRefused) {
-  const auto results = TrainOnRanks(2, [&](int rank) {
-    TrainerOptions options = OptionsOf({});
-    options.fsdp.emplace();
-    options.make_optimizer = [](Model& model) {
-      return std::make_unique<MuonOptimizer>(MakeMuonGroups(NamedParametersOf(model), {}).value(), MuonOptions{});
-    };
-    return options;
-  });
-  for (const RunResult& result : results) {
-    EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_NE(result.status.message().find("muon needs whole matrices"), std::string::npos) << result.status;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/optim/newton_schulz.h"
+#include "trainer/optim/matrix/newton_schulz.h"
 
 #include <torch/torch.h>
 
