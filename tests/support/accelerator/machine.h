@@ -1,0 +1,120 @@
+// Streams, events and the one thread that runs what was queued on them. Nothing runs when it is launched: the thread
+// begins when a host waits, or now and then as the seed says, and takes the streams' operations in any order that
+// nothing forbids. One lock guards all the mock's books; the operations themselves run without it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/accelerator/arena.h"
+#include "tests/support/accelerator/clock.h"
+#include "tests/support/accelerator/races.h"
+
+namespace composer::mock {
+
+inline constexpr int kStreamsPerDevice = 32;  // stream 0 of a device is its default
+
+inline int DeviceOf(int stream) { return stream / kStreamsPerDevice; }
+
+struct EventState {
+  std::atomic<bool> done = false;
+  Clock clock;
+  int device = 0;
+};
+using Event = std::shared_ptr<EventState>;
+
+struct Operation {
+  std::string name;
+  std::vector<Access> uses;
+  std::function<void()> run;
+  std::function<bool()> ready = nullptr;  // asked with the lock held; null: at once
+};
+
+class Machine {
+ public:
+  using Lock = std::unique_lock<std::recursive_mutex>;
+  static Machine& Get();
+
+  Lock Hold() { return Lock(mutex_); }
+  Races& races() { return races_; }
+
+  // Chooses the order of streams from here on, and forgets faults and counted waits.
+  void Restart(uint64_t seed);
+  // How streams that could run are chosen between; all threads.
+  void Launch(int stream, Operation operation);
+  Event Record(int stream);
+  void Wait(int stream, const Event& event);
+  bool Query(const Event& event);
+
+  // The host waits, and then knows what the stream or event knew. `reason` is counted and shown by Waits. Throws what
+  // an operation threw.
+  void WaitForHost(const Event& event, const std::string& reason);
+  void WaitForDevice(int device, const std::string& reason);
+  // Runs the stream's operations so far for the mock's own needs; the host learns nothing from it.
+  void Drain(int stream);
+  bool HostKnows(const Epoch& epoch) const { return hosts_[static_cast<size_t>(DeviceOf(epoch.stream))].Knows(epoch); }
+  // What an operation launched on the stream now would know.
+  Clock ClockOf(int stream) const;
+
+  // Looks again at what can run, after something outside the streams has changed.
+  void Wake();
+  // How long a host waits while no stream can go on, before it throws.
+  void SetStuckLimit(std::chrono::milliseconds limit);
+
+  void Fault(std::string message);
+  std::vector<std::string> TakeFaults();
+  std::vector<std::string> TakeWaits();
+  // Called with the lock held after a host has learnt something.
+  void OnHostWait(std::function<void()> fn) { on_host_wait_.push_back(std::move(fn)); }
+
+ private:
+  struct Stream {
+    Clock clock;
+    std::deque<Operation> queue;
+    uint64_t priority = 0;
+    bool busy = false;
+  };
+
+  void RunForever();
+  Stream* Choose();
+  void AwaitLocked(Lock& lock, const Event& event);
+  void Rethrow(int device);
+  Stream& At(int stream) { return streams_[static_cast<size_t>(stream)]; }
+  std::string Stuck() const;
+
+  std::recursive_mutex mutex_;
+  std::condition_variable_any work_, done_;
+  std::array<Stream, kDevices * kStreamsPerDevice> streams_;
+  std::array<Clock, kDevices> hosts_;
+  std::array<std::exception_ptr, kDevices> errors_;
+  Races races_;
+  std::mt19937_64 random_;
+  bool started_ = false;
+  std::chrono::milliseconds stuck_limit_{100000};
+  int waiters_ = 0;
+  int64_t credits_ = 0;  // operations that may run although no host waits
+  uint64_t progress_ = 0;
+  std::vector<std::string> faults_, waits_;
+  std::vector<std::function<void()>> on_host_wait_;
+};
+
+// The calling thread's device and current streams, as CUDA has them.
+int CurrentDevice();
+void SetCurrentDevice(int device);
+int CurrentStream(int device);
+void SetCurrentStream(int stream);
+inline int CurrentStream() { return CurrentStream(CurrentDevice()); }
+
+}  // namespace composer::mock
