@@ -20,6 +20,8 @@
 #include "launcher/options/convert_command.h"
 #include "launcher/options/print_help.h"
 #include "launcher/rendezvous/serve.h"
+#include "net/curl_http.h"
+#include "tracking/sync/sync_command.h"
 #include "views/run_commands.h"
 
 namespace composer {
@@ -130,6 +132,14 @@ const std::vector<Subcommand>& Subcommands() {
       View("runs", "[flags] [FOLDER]", "list, filter and compare runs", RunsCommand),
       View("plot", "[flags] RUN ... METRIC", "draw a metric of runs", PlotCommand),
       View("report", "[-o FILE] RUN", "one HTML page about a run", ReportCommand),
+      {"sync",
+       "RUN ...",
+       "send what trackers have not received",
+       [](const SubcommandCall& call) {
+         return SyncCommand(call.arguments, call.environment, std::make_shared<CurlHttp>());
+       },
+       {},
+       {"--help"}},
       {"doctor",
        "[--json] [HOST:PORT]",
        "check this machine and say what to fix",
