@@ -44,7 +44,7 @@ function(composer_library)
     $<INSTALL_INTERFACE:include> $<INSTALL_INTERFACE:include/composer>)
   # The libraries that the public header promises: what is installed, and what composer_worker has for plugins.
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
-  if(folder MATCHES "^(base|net|storage|data|checkpoint|trainer)(/|$)")
+  if(folder MATCHES "^(base|net|storage|data|checkpoint|trainer)(/|$)" OR folder MATCHES "^(tracking|views/read)$")
     set_property(GLOBAL APPEND PROPERTY COMPOSER_PUBLIC_LIBRARIES ${ARG_NAME})
   endif()
   if(ARG_TORCH)

@@ -2,7 +2,7 @@
 # GENERATED/composer/interface.h with a hash of every header that is installed (Install.cmake) and of the definitions that
 # change their meaning. What plugins and composer_worker compare: two builds whose headers differ in anything have other hashes.
 set(headers "")
-foreach(folder base net storage data checkpoint trainer include/composer)
+foreach(folder base net storage data checkpoint trainer tracking views/read include/composer)
   file(GLOB_RECURSE found RELATIVE ${ROOT} ${ROOT}/${folder}/*.h)
   list(APPEND headers ${found})
 endforeach()

@@ -27,7 +27,7 @@ constexpr struct {
     {"wall_clock_breakdown", kPrinted},
     {"dump_state", "leave it out: `composer --explain` prints every setting"},
     {"tensorboard", "write the logger `tensorboard`"},
-    {"wandb", "`loggers`: W&B is not here; `tensorboard` or metrics.jsonl"},
+    {"wandb", "write the logger `wandb`"},
     {"csv_monitor", "leave it out: metrics.jsonl has the values"},
     {"flops_profiler", "write `profiler`: {torch_prof_with_flops: true}"},
     {"comms_logger", "write `profiler`"},

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/name_template.h"
 #include "base/status_macros.h"
+#include "job/loggers/tracker_rows.h"
 #include "job/named_reader.h"
 #include "job/plugin/job_time.h"
 #include "trainer/callbacks/monitors/lr_monitor.h"
@@ -106,10 +107,23 @@ LoggerFactory ReadRemoteUploader(ConfigMap config) {
   };
 }
 
+// Only rank 0 has a tracker: it has the metrics of all ranks, and metrics.jsonl.
+template <TrackerPlan (*read)(ConfigMap config)>
+LoggerFactory ReadTracker(ConfigMap config) {
+  return [plan = read(config)](const JobPlace& place,
+                               const JobFacts& facts) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
+    if (place.rank != 0) return nullptr;
+    return MakeTracker(plan, facts.run_name, facts.run_folder, place.launch, place.leaves);
+  };
+}
+
 constexpr NamedReader<LoggerFactory> kLoggers[] = {
     {"file_logger", ReadFileLogger},
+    {"mlflow", ReadTracker<ReadMlflow>},
     {"remote_uploader_downloader", ReadRemoteUploader},
+    {"slack", ReadTracker<ReadSlack>},
     {"tensorboard", ReadTensorBoard},
+    {"wandb", ReadTracker<ReadWandb>},
 };
 
 // Only rank 0 gets a plugin's logger: it has the metrics of all ranks.
@@ -127,6 +141,10 @@ std::vector<LoggerFactory> ReadLoggers(ConfigMap root, const PluginTables& plugi
         std::find_if(std::begin(kLoggers), std::end(kLoggers), [&](const auto& r) { return entry.name == r.name; });
     if (row != std::end(kLoggers)) {
       factories.push_back(row->read(entry.map));
+      const bool tracker = entry.name == "mlflow" || entry.name == "slack" || entry.name == "wandb";
+      if (tracker && !root.Bool("metrics_file", true))
+        root.Reject("metrics_file",
+                    absl::StrCat("loggers.", row->name, " sends what is in metrics.jsonl; leave it true"));
     } else if (const auto plugin = plugins.loggers.find(entry.name); plugin != plugins.loggers.end()) {
       factories.push_back(OfPlugin(ReadWithPlugin(entry.name, plugin->second, entry.map)));
     } else {

@@ -22,6 +22,9 @@
 #include "launcher/options/methods_command.h"
 #include "launcher/options/print_help.h"
 #include "launcher/rendezvous/serve.h"
+#include "net/curl_http.h"
+#include "tracking/sync/sync_command.h"
+#include "views/run_commands.h"
 
 namespace composer {
 namespace {
@@ -51,6 +54,14 @@ Subcommand OfJob(const std::string& name) {
 
 std::function<int(const SubcommandCall&)> Control(const std::string& name) {
   return [name](const SubcommandCall& call) { return RunControlCommand(name, call.arguments, call.environment); };
+}
+
+// Shows runs from their folders.
+Subcommand View(const std::string& name, const std::string& usage, const std::string& summary,
+                int (*command)(const std::vector<std::string>&)) {
+  return {name,    usage,
+          summary, [command](const SubcommandCall& call) { return command(call.arguments); },
+          {},      FlagsOfView(name)};
 }
 
 int PrintVersion(const SubcommandCall& call) {
@@ -103,8 +114,8 @@ constexpr struct {
     {"continue", "the command that started a job resumes it: composer job.yaml"},
     {"restart", "the command that started a job resumes it: composer job.yaml"},
     {"algorithms", "`composer methods` lists them"},
-    {"ls", "`composer status` shows what runs"},
-    {"list", "`composer status` shows what runs, `composer checkpoint list` what is saved"},
+    {"ls", "`composer runs` lists runs, `composer status` shows what runs now"},
+    {"list", "`composer runs` lists runs, `composer checkpoint list` what is saved"},
     {"ps", "`composer status` shows what runs"},
     {"ckpt", "did you mean `checkpoint`?"},
     {"check", "did you mean `validate`?"},
@@ -127,6 +138,17 @@ const std::vector<Subcommand>& Subcommands() {
       {"drain", "[--wait] JOB", "let a job checkpoint and stop", Control("drain"), {}, FlagsOf("drain"), true, true},
       {"stop", "[--wait] JOB", "end a job now", Control("stop"), {}, FlagsOf("stop"), true, true},
       {"logs", "[--rank N] [--follow] [JOB]", "print the output of a rank", Control("logs"), {}, FlagsOf("logs"), true},
+      View("runs", "[flags] [FOLDER]", "list, filter and compare runs", RunsCommand),
+      View("plot", "[flags] RUN ... METRIC", "draw a metric of runs", PlotCommand),
+      View("report", "[-o FILE] RUN", "one HTML page about a run", ReportCommand),
+      {"sync",
+       "RUN ...",
+       "send what trackers have not received",
+       [](const SubcommandCall& call) {
+         return SyncCommand(call.arguments, call.environment, std::make_shared<CurlHttp>());
+       },
+       {},
+       {"--help"}},
       {"doctor",
        "[--json] [HOST:PORT]",
        "check this machine and say what to fix",

@@ -7,10 +7,10 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs/environment.md"
-FOLDERS = ("base", "net", "contract", "config", "storage", "rendezvous", "launcher", "checkpoint", "trainer", "job", "worker")
+FOLDERS = ("base", "net", "contract", "config", "storage", "rendezvous", "launcher", "checkpoint", "tracking", "trainer", "job", "worker")
 TABLES = ("launcher/options/launch_option_table.cc", "launcher/options/service_flags.cc")
 # Where these stand, a literal in capitals is a variable; elsewhere it is one where an Environment is asked for it.
-NAMED = ("base/console.cc", "config/job_identity.cc", "launcher/", "storage/", "worker/", "trainer/collectives/launcher_variables.cc")
+NAMED = ("base/console.cc", "config/job_identity.cc", "job/loggers/", "launcher/", "storage/", "worker/", "trainer/collectives/launcher_variables.cc")
 NAME = re.compile(r'"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|RANK|HOME|PATH|TERM|TMPDIR)"')
 ASKED = re.compile(r'\b(?:Get|GetOr|Set|Remove)\(\s*"([A-Z][A-Z0-9_]*)"')
 ANSWERS = {"MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE", "PRETTY_NAME"}  # of a cloud, of /etc/os-release

@@ -12,6 +12,20 @@ log_traces | bool | true | Traces of algorithms, too.
 capture_stdout | one of false | false | Refused: the launcher keeps the streams of every rank.
 capture_stderr | one of false | false | Refused: the launcher keeps the streams of every rank.
 
+[map tracker] What all trackers have.
+logging_buffer_seconds | int 1..3600 | 2 | How often metrics.jsonl is looked at.
+flush_seconds | int 0..86400 | 60 | How long the end of the run waits.
+preempted_flush_seconds | int 0..86400 | 15 | And after a preemption.
+rank_zero_only | one of true | true | Only rank 0 has the metrics of all ranks.
+
+[logger mlflow] Sends metrics and hyperparameters to an MLflow server.
+tracking_uri | text | (MLFLOW_TRACKING_URI) | The server: http://HOST:PORT.
+experiment_name | text | (MLFLOW_EXPERIMENT_NAME, else composer) | The experiment; made when it is not there.
+run_name | text | (run_name) | The run's name there.
+tags | texts | [] | NAME=VALUE each.
+rewound_steps | one of replace, keep | replace | Steps that a resume does again: a new run there, or the first values.
+include tracker
+
 [logger remote_uploader_downloader] Copies the run's files to a bucket.
 bucket_uri | text 1.. | required | The place.
 file_path_format_string | text 1.. | "{run_name}/{remote_file_name}" | A file's name there.
@@ -24,10 +38,26 @@ flush_seconds | int 0..86400 | 300 | How long the end of the run waits.
 preempted_flush_seconds | int 0..86400 | 20 | And after a preemption.
 use_procs | bool | true | Composer's; changes nothing.
 
+[logger slack] Messages to a Slack channel.
+include_keys | texts | [] | Patterns of metrics.
+log_interval | interval | 1ba | How often they are told.
+max_logs_per_message | int 1..50 | 50 | Values in a message.
+events | texts | [start, restart, end] | What of the run is told.
+include tracker
+
 [logger tensorboard] TensorBoard's event files.
 log_dir | text | ({run_folder}/tensorboard) | The folder.
 flush_interval | int 1..1073741824 | 100 | Batches.
 rank_zero_only | one of true | true | Only rank 0 has the metrics of all ranks.
+
+[logger wandb] An offline run of Weights & Biases, for `wandb sync`.
+project | text | (WANDB_PROJECT, else composer) | The project.
+entity | text | (WANDB_ENTITY) | The user or team.
+group | text | "" | The group of runs.
+name | text | (run_name) | The run's name there.
+tags | texts | [] | Tags.
+log_artifacts | one of false | false | Refused: files are not copied there.
+include tracker
 )";
 
 }  // namespace composer

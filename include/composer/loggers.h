@@ -11,3 +11,4 @@
 #include "trainer/loggers/remote_uploader.h"
 #include "trainer/loggers/table_lines.h"
 #include "trainer/loggers/tensorboard_logger.h"
+#include "trainer/loggers/tracker_logger.h"

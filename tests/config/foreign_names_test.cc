@@ -133,7 +133,7 @@ std::string Checked(const std::string& text) {
 TEST(MissingKeys, AnswerByNameWithTheWayOut) {
   const std::pair<const char*, const char*> kCases[] = {
       {"loggers: {MosaicMLLogger: {}}", "there is no logger `MosaicMLLogger`: it writes to the MosaicML platform"},
-      {"loggers: [neptune]", "there is no logger `neptune`: its service needs its Python client; `tensorboard`"},
+      {"loggers: [neptune]", "there is no logger `neptune`: its service has ended; `mlflow`, `wandb`"},
       {"callbacks: {EvalOutputLogging: {}}", "run `composer predict` on the data"},
       {"optimizers: {name: SparseAdam}", "it needs sparse gradients"},
       {"device: tpu", "device: `tpu`: this machine is not supported; LibTorch here runs on cpu and gpu (CUDA)"},

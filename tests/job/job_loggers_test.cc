@@ -31,6 +31,18 @@ const std::vector<NamedKeys>& Rows() {
         {"log_traces", "false"},
         {"capture_stdout", "false"},
         {"capture_stderr", "false"}}},
+      {"mlflow",
+       "MLFlowLogger",
+       0,
+       {{"tracking_uri", "'http://localhost:1'"},
+        {"experiment_name", "e"},
+        {"run_name", "r"},
+        {"tags", "['team=a']"},
+        {"rewound_steps", "keep"},
+        {"logging_buffer_seconds", "3"},
+        {"flush_seconds", "1"},
+        {"preempted_flush_seconds", "1"},
+        {"rank_zero_only", "true"}}},
       {"remote_uploader_downloader",
        "RemoteUploaderDownloader",
        1,
@@ -42,7 +54,31 @@ const std::vector<NamedKeys>& Rows() {
         {"num_concurrent_uploads", "2"},
         {"num_attempts", "1"},
         {"use_procs", "false"}}},
+      {"slack",
+       "SlackLogger",
+       0,
+       {{"include_keys", "['loss/*']"},
+        {"log_interval", "2ep"},
+        {"max_logs_per_message", "5"},
+        {"events", "[end]"},
+        {"logging_buffer_seconds", "3"},
+        {"flush_seconds", "1"},
+        {"preempted_flush_seconds", "1"},
+        {"rank_zero_only", "true"}}},
       {"tensorboard", "TensorBoardLogger", 0, {{"log_dir", "tb"}, {"flush_interval", "1"}, {"rank_zero_only", "true"}}},
+      {"wandb",
+       "WandBLogger",
+       0,
+       {{"project", "p"},
+        {"entity", "e"},
+        {"group", "g"},
+        {"name", "n"},
+        {"tags", "[a]"},
+        {"log_artifacts", "false"},
+        {"logging_buffer_seconds", "3"},
+        {"flush_seconds", "1"},
+        {"preempted_flush_seconds", "1"},
+        {"rank_zero_only", "true"}}},
   };
   return rows;
 }
@@ -116,6 +152,10 @@ TEST_F(JobLoggersTest, UploadsGoWhereTheKeysSayAndAreClosedLast) {
   EXPECT_THAT(Added(logging, WithStore(/*rank=*/1)), ElementsAre("LogHyperparameters"));
   const LoggingOptions wrong = Read("{loggers: {remote_uploader_downloader: {bucket_uri: 's3://wrong'}}}");
   EXPECT_THAT(std::string(AddLoggers(wrong, WithStore(), facts_, options_).message()), HasSubstr("no such bucket"));
+  EXPECT_THAT(Error("{metrics_file: false, loggers: {wandb: }}"), HasSubstr("metrics_file: loggers.wandb sends what"));
+  EXPECT_THAT(Error("{loggers: {mlflow: {tags: [team]}}}"), HasSubstr("`team` must be NAME=VALUE"));
+  EXPECT_THAT(Error("{loggers: {slack: {events: [begin]}}}"), HasSubstr("`begin` is not one of start, restart, end"));
+  EXPECT_THAT(Error("{loggers: {slack: {include_keys: ['a,b']}}}"), HasSubstr("may not contain a comma"));
   EXPECT_THAT(Error("{loggers: {remote_uploader_downloader: {bucket_uri: b, file_path_format_string: x}}}"),
               HasSubstr("must contain {remote_file_name}"));
 }
@@ -123,6 +163,8 @@ TEST_F(JobLoggersTest, UploadsGoWhereTheKeysSayAndAreClosedLast) {
 TEST_F(JobLoggersTest, TheTableIsThatOfTheJob) { EXPECT_EQ(NamesOfRows(Rows()), LoggerNames()); }
 
 TEST_F(JobLoggersTest, EveryNameIsMadeWithItsDefaultsAndWithAllItsKeys) {
+  setenv("MLFLOW_TRACKING_URI", "http://localhost:1", 1);
+  setenv("SLACK_WEBHOOK_URL", "https://localhost/x", 1);
   for (const NamedKeys& row : Rows()) {
     for (const std::string& yaml : {MinimalYaml("loggers", row), YamlOf("loggers", row.name, row.keys)}) {
       const auto logging = Read(yaml);

@@ -239,7 +239,7 @@ TEST(AdviceTest, NeverChangesAJob) {
         << word;
   }
   EXPECT_THAT(AdviceFor("stauts", ""), HasSubstr("did you mean `status`?"));
-  EXPECT_THAT(AdviceFor("ls", ""), HasSubstr("composer status"));
+  EXPECT_THAT(AdviceFor("ls", ""), HasSubstr("composer runs"));
   EXPECT_THAT(AdviceFor("resume", "a.yaml"), HasSubstr("composer a.yaml"));
 }
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "trainer/loggers/crc32c.h"
-#include "trainer/loggers/proto_writer.h"
+#include "base/proto_writer.h"
 
 namespace composer {
 namespace {

@@ -1,0 +1,162 @@
+"""composer sync over real HTTP, and what trackers' own readers find: a server in this file with MLflow's rules; the real
+`mlflow` server and the reader of `wandb` 0.31.0 where COMPOSER_TRACKERS names a virtual environment with them (else these
+tests are skipped)."""
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+import time
+import unittest
+import urllib.parse
+import urllib.request
+
+import harness
+
+PEERS = pathlib.Path(os.environ.get("COMPOSER_TRACKERS", "/tmp/composer-peers/trackers"))
+GOLDEN = harness.ROOT / "tests/golden/runs/0.1.0/fashion"
+TIME = ("time/", "wall", "launch", "generation")
+
+
+class FakeServer(http.server.BaseHTTPRequestHandler):
+    """As much of MLflow as a tracker uses. The first two requests of log-batch are applied and then answered with 503."""
+    runs, calls, busy = {}, [], [None, None]
+
+    def answer(self, status, body):
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def do_GET(self):
+        self.answer(404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no experiment"})
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        name = self.path.removeprefix("/base/api/2.0/mlflow/")
+        self.calls.append((name, self.headers.get("authorization")))
+        if name == "experiments/create":
+            return self.answer(200, {"experiment_id": "1"})
+        if name == "runs/create":
+            run_id = f"run{len(self.runs)}"
+            self.runs[run_id] = {"name": body["run_name"], "metrics": set(), "params": {}, "status": "RUNNING"}
+            return self.answer(200, {"run": {"info": {"run_id": run_id}}})
+        run = self.runs[body["run_id"]]
+        if name == "runs/update":
+            run["status"] = body["status"]
+        if name == "runs/log-batch":
+            assert len(body.get("metrics", [])) <= 1000
+            run["metrics"] |= {(m["key"], m["step"], m["timestamp"], str(m["value"])) for m in body.get("metrics", [])}
+            run["params"].update({p["key"]: p["value"] for p in body.get("params", [])})
+            if self.busy:
+                self.busy.pop()
+                return self.answer(503, {"message": "busy"})
+        return self.answer(200, {})
+
+    def log_message(self, *_):
+        pass
+
+
+class TrackersTest(harness.JobTest):
+    def setUp(self):
+        super().setUp()
+        self.run_at = self.folder / "fashion"
+        shutil.copytree(GOLDEN, self.run_at, ignore=shutil.ignore_patterns("checkpoints", "logs"))
+
+    def state(self, tracker, settings):
+        """What a run leaves behind whose tracker never got through."""
+        (self.run_at / "trackers").mkdir(exist_ok=True)
+        (self.run_at / f"trackers/{tracker}.json").write_text(json.dumps({
+            "tracker": tracker, "run_name": "fashion", "started": 1795373281, "settings": settings,
+            "parameters": [["optimizers/lr", "0.003"]]}))
+
+    def points(self):
+        """The points of metrics.jsonl: (name, batch, milliseconds, value)."""
+        found = set()
+        for line in (self.run_at / "metrics.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            for name, value in record.items():
+                if not name.startswith(TIME):
+                    found.add((name, record["time/batch"], round(record["wall"] * 1000), value))
+        return found
+
+    def sync(self):
+        return subprocess.run([harness.BIN / "composer", "sync", self.run_at], capture_output=True, text=True, timeout=300,
+                              env=dict(os.environ, MLFLOW_TRACKING_TOKEN="sesame"), check=False)
+
+    def test_every_point_of_a_run_arrives_once_over_http(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), FakeServer)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        self.state("mlflow", {"tracking_uri": f"http://127.0.0.1:{server.server_port}/base"})
+        tries = [self.sync() for _ in range(4)]
+        self.assertEqual(tries[-1].returncode, 0, tries[-1].stderr)
+        self.assertEqual(tries[-1].stdout, "fashion: mlflow has everything\n")
+        (run,) = FakeServer.runs.values()
+        self.assertEqual({(k, s, t, float(v)) for k, s, t, v in run["metrics"]}, self.points())
+        self.assertEqual((run["name"], run["status"], run["params"]), ("fashion", "FINISHED", {"optimizers/lr": "0.003"}))
+        self.assertEqual({who for _, who in FakeServer.calls}, {"Bearer sesame"})
+
+    def test_an_absent_server_is_named(self):
+        self.state("mlflow", {"tracking_uri": f"http://127.0.0.1:{harness.free_port()}"})
+        done = self.sync()
+        self.assertEqual(done.returncode, 69)
+        self.assertIn("MLflow at http://127.0.0.1", done.stderr)
+
+    @unittest.skipUnless((PEERS / "bin/mlflow").exists(), "mlflow is not installed")
+    def test_the_real_mlflow_has_the_points(self):
+        port = harness.free_port()
+        uri = f"http://127.0.0.1:{port}"
+        server = subprocess.Popen(
+            [PEERS / "bin/mlflow", "server", "--backend-store-uri", f"sqlite:///{self.folder}/ml.db", "--host", "127.0.0.1",
+             "--port", str(port), "--workers", "1"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=dict(os.environ, MLFLOW_DISABLE_TELEMETRY="true", MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false"))
+        self.addCleanup(server.wait)
+        self.addCleanup(server.terminate)
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"{uri}/health", timeout=5).read()
+                break
+            except OSError:
+                time.sleep(0.5)
+        self.state("mlflow", {"tracking_uri": uri, "experiment_name": "real"})
+        for _ in range(2):  # again: nothing is doubled
+            done = self.sync()
+            self.assertEqual(done.returncode, 0, done.stderr)
+        run_id = json.loads((self.run_at / "trackers/mlflow.json").read_text())["notes"]["run_id"]
+        found = []
+        for name in {p[0] for p in self.points()}:
+            query = urllib.parse.urlencode({"run_id": run_id, "metric_key": name, "max_results": 25000})
+            history = json.load(urllib.request.urlopen(f"{uri}/api/2.0/mlflow/metrics/get-history?{query}", timeout=60))
+            found += [(name, m.get("step", 0), m["timestamp"], m["value"]) for m in history["metrics"]]
+        self.assertEqual(len(found), len(self.points()))
+        self.assertEqual(set(found), self.points())
+
+    def test_wandbs_own_reader_has_the_steps(self):
+        readers = sorted(PEERS.glob("lib/python3*/site-packages/wandb/bin/wandb-core"))
+        if not readers:
+            self.skipTest("wandb is not installed")
+        self.state("wandb", {"project": "p", "tags": "a,b"})
+        done = self.sync()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (file,) = self.run_at.glob("wandb/offline-run-*/run-*.wandb")
+        def read(*flags):
+            command = [readers[-1], "leet", "inspect", "--no-observability", "--json", *flags, "--run-file", file,
+                       file.parent.parent]
+            return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        rows = [row for row in map(json.loads, read().splitlines()) if row["type"] == "history"]
+        found = {(name, row["history"]["step"]["num"], value) for row in rows
+                 for name, value in row["history"]["item"].items() if not name.startswith("_")}
+        self.assertEqual(found, {(name, step, value) for name, step, _, value in self.points()})
+        self.assertEqual(len(rows), len({step for _, step, _, _ in self.points()}))
+        summary = json.loads(read("--summary"))
+        self.assertEqual((summary["state"], summary["exit_code"], summary["project"]), ("finished", 0, "p"))
+        self.assertEqual(summary["config"], {"optimizers/lr": "0.003"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,120 @@
+// Tests the pictures: reduction of points, ticks, Braille, SVG, the page.
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/support/temp_dir.h"
+#include "views/draw/report_page.h"
+#include "views/draw/svg_plot.h"
+#include "views/draw/terminal_plot.h"
+
+namespace composer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Curve, ThinningKeepsEveryPeakAndGap) {
+  std::vector<Point> points;
+  for (int i = 0; i < 10000; ++i) points.push_back({static_cast<double>(i), 1});
+  points[1234].y = 9, points[5678].y = -9, points[8000].y = kNaN;
+  const std::vector<Point> thin = Thinned(points, 100);
+  EXPECT_LE(thin.size(), 203u);
+  EXPECT_THAT(thin, testing::Contains(Point{1234, 9}));
+  EXPECT_THAT(thin, testing::Contains(Point{5678, -9}));
+  EXPECT_TRUE(std::any_of(thin.begin(), thin.end(), [](const Point& p) { return std::isnan(p.y); }));
+  EXPECT_TRUE(std::is_sorted(thin.begin(), thin.end(), [](const Point& a, const Point& b) { return a.x < b.x; }));
+}
+
+TEST(Curve, SmoothingIsUnbiasedAndKeepsGaps) {
+  const std::vector<Point> smooth = Smoothed({{0, 4}, {1, kNaN}, {2, 4}, {3, 0}}, 0.5);
+  EXPECT_DOUBLE_EQ(smooth[0].y, 4);
+  EXPECT_TRUE(std::isnan(smooth[1].y));
+  EXPECT_DOUBLE_EQ(smooth[2].y, 4);
+  EXPECT_NEAR(smooth[3].y, 1.5 / (1 - 0.125), 1e-12);
+}
+
+TEST(Curve, TicksAreRound) {
+  EXPECT_THAT(Ticks({0, 1}, 5),
+              ElementsAre(0, 0.2, testing::DoubleNear(0.4, 1e-12), testing::DoubleNear(0.6, 1e-12), 0.8, 1));
+  EXPECT_THAT(Ticks({0.5, 2000}, 4, true), ElementsAre(1, 10, 100, 1000));
+  EXPECT_LE(Ticks({1, 1 + 1e-12}, 5).size(), 21u);
+  EXPECT_THAT(ShortNumber(123456), "123.5k");
+  EXPECT_THAT(ShortNumber(2.5e10), "25G");
+  EXPECT_THAT(ShortNumber(0.00001234), "1.234e-05");
+}
+
+TEST(TerminalPlot, DrawsALineFromCornerToCorner) {
+  const std::string text = TerminalPlot({{"up\033[31m", {{0, 0}, {10, 5}}}},
+                                        {.title = "loss", .x_label = "batch", .columns = 40, .lines = 12});
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  EXPECT_THAT(lines[0], HasSubstr("loss"));
+  EXPECT_THAT(lines[1], testing::EndsWith("⠊"));
+  EXPECT_THAT(lines[9], HasSubstr("┤⣀"));
+  EXPECT_THAT(lines[11], testing::ContainsRegex("0 .*batch.* 10"));
+  EXPECT_THAT(lines[12], HasSubstr("up\\x1b"));
+  EXPECT_THAT(text, Not(HasSubstr("\033")));
+}
+
+TEST(TerminalPlot, SurvivesNoPointsOnePointAndNegativeLogarithms) {
+  for (const bool logarithmic : {false, true}) {
+    for (const std::vector<Point>& points :
+         {std::vector<Point>{}, {{1, 1}}, {{1, kNaN}}, {{0, -1}, {1, 0}, {2, 1e300}, {3, 1e-300}}}) {
+      EXPECT_THAT(TerminalPlot({{"a", points}}, {.logarithmic = logarithmic}), HasSubstr("└"));
+      EXPECT_THAT(SvgPlot({{"a", points}}, {.logarithmic = logarithmic}),
+                  testing::AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
+    }
+  }
+}
+
+TEST(SvgPlot, EscapesNamesAndBreaksLinesAtGaps) {
+  const std::string svg = SvgPlot({{"<a&\"'>", {{0, 1}, {1, 2}, {2, kNaN}, {3, 1}}}, {"b", {}}}, {.title = "</svg>"});
+  EXPECT_THAT(svg, HasSubstr("&lt;a&amp;&quot;&#39;&gt;"));
+  EXPECT_THAT(svg, HasSubstr("&lt;/svg&gt;"));
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(svg, "h0")).size(), 3u);  // two strokes begin
+}
+
+TEST(ReportPage, HasEverythingAndRunsNothingOfARunsNames) {
+  TempDir dir;
+  const std::string path = dir.Path("metrics.jsonl");
+  std::ofstream(path) << "{\"time/batch\":1,\"wall\":100,\"generation\":1,\"<script>\":1}\n"
+                      << "{\"time/batch\":2,\"wall\":103,\"generation\":1,\"<script>\":2}\n"
+                      << "{\"time/batch\":3,\"wall\":110,\"generation\":2,\"<script>\":3}\n"
+                      << "{\"time/batch\":4,\"wall\":112,\"generation\":2,\"<script>\":4}\n";
+  MetricsReader reader({.path = path});
+  ASSERT_TRUE(reader.Poll().ok());
+  ReportInput input;
+  input.run.name = "<img src=x onerror=alert(1)>";
+  input.run.wall_seconds = 20;
+  input.run.metrics = {{"<script>", 4}};
+  input.run.generations = {{.generation = 1,
+                            .end_step = 2,
+                            .cause = "<b>cause",
+                            .ended = "\" onclick=",
+                            .first_cause = "rank 1 was killed"}};
+  input.config = "model: </pre><script>";
+  input.tables = {"{\"table\":\"gen\",\"columns\":[\"prompt\"],\"data\":[[\"<i>\"]]}", "{", "[]", "{\"table\":1}"};
+  const std::string page = ReportPage(input, reader);
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, Not(HasSubstr("\" onclick")));
+  EXPECT_THAT(page, Not(HasSubstr("<b>")));
+  EXPECT_THAT(page, Not(HasSubstr("<i>&")));
+  EXPECT_THAT(page, Not(HasSubstr("http://w3")));
+  for (const char* part : {"Curves", "Generations", "rank 1 was killed", "Configuration", "Samples", "&lt;i&gt;",
+                           "stroke-dasharray", "default-src 'none'"})
+    EXPECT_THAT(page, HasSubstr(part));
+  EXPECT_DOUBLE_EQ(KeptShare(input.run, reader.rows()), 5.0 / 20);
+}
+
+}  // namespace
+}  // namespace composer
