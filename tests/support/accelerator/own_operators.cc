@@ -1,4 +1,5 @@
-// The operators that the mock has kernels of its own for: memory, views, copies and what CUDA does otherwise than a CPU.
+// The operators that the mock has kernels of its own for: memory, views, copies and what CUDA does otherwise than a
+// CPU.
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
