@@ -1,8 +1,7 @@
 // A process group on the mock that behaves as NCCL's does: a collective is queued on a stream of the group's own, after
 // what the calling stream has queued; Work::wait makes the current stream wait, and never the host; a collective runs
-// when all ranks have come to it, and hangs if their calls differ; abort ends it with an error. Ranks are threads of one
-// process, each with a device. Sums have the
-// order of trainer/collectives/tree_sum.h.
+// when all ranks have come to it, and hangs if their calls differ; abort ends it with an error. Ranks are threads of
+// one process, each with a device. Sums have the order of trainer/collectives/tree_sum.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

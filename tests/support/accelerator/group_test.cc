@@ -1,4 +1,5 @@
-// Tests that the mock's process group is right in every order of streams, and finds what NCCL would let pass or hang on.
+// Tests that the mock's process group is right in every order of streams, and finds what
+// NCCL would let pass or hang on.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/accelerator/group.h"
 
