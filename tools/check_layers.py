@@ -36,7 +36,7 @@ LEVELS = {
     "data": ["order codec cache image text", "mds tokenizers/model tokenizers/normalize tokenizers/split", "tokenizers",
              "tokenizers/files", "tools"],
     "checkpoint": ["exchange format", "folder", "load save", "tools"],
-    "job": ["plugin", "algorithms data", ""],
+    "job": ["plugin", "algorithms data models", ""],
     "worker": ["cuda", ""],
     "trainer": [
         "step loss layers", "core", "init options", "collectives", "parallel/activations",
