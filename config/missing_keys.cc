@@ -165,7 +165,7 @@ constexpr MissingName kMissingNames[] = {
     {"scheduler", "sequentiallr", "a list of `schedulers` multiplies their factors, each with its own times"},
     {"scheduler", "chained", "write a list of `schedulers`: their factors multiply"},
     {"model", "hfcausallm hft5 hfprefixlm hfbert huggingface", kHubs},
-    {"model", "composerclassifier", "write `mlp`, `resnet_small`, or `torchscript` with task: classifier"},
+    {"model", "composerclassifier", "write `mlp`, `resnet`, or `torchscript` with task: classifier"},
     {"dataset", "denoising", "write `jsonl` or `text` with the transforms tokenize and mask"},
     {"tokenizer", "tiktoken sentencepiece", "write `tokenizer: {name: hf, path: FILE}` with its file"},
 };

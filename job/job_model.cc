@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "job/job_metrics.h"
+#include "job/models/vision_rows.h"
 #include "job/named_reader.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/gpt_tensor_parallel.h"
@@ -130,11 +131,11 @@ ModelFactory ReadHfModel(ConfigMap config, const PluginTables& plugins, const st
   return [=] { return LoadHfModel(options); };
 }
 
-constexpr NamedReader<ModelFactory> kModels[] = {
-    {"gpt", ReadGpt},
-    {"mlp", ReadMlp},
-    {"resnet_small", ReadResNetSmall},
-};
+std::vector<NamedReader<ModelFactory>> ModelReaders() {
+  std::vector<NamedReader<ModelFactory>> rows = {{"gpt", ReadGpt}, {"mlp", ReadMlp}, {"resnet_small", ReadResNetSmall}};
+  for (const ModelRow& row : VisionModelRows()) rows.push_back({row.name, row.read});
+  return rows;
+}
 
 constexpr NamedReader<ModelSplitter> kSplitters[] = {
     {"gpt", ReadGptSplitter},
@@ -161,7 +162,7 @@ ModelSplitter ReadModelSplitter(ConfigMap config) {
 }
 
 std::vector<std::string> ModelNames() {
-  std::vector<std::string> names = NamesOf(kModels);
+  std::vector<std::string> names = NamesOf(ModelReaders());
   names.emplace_back(kTorchScript);
   names.emplace_back(kHfModel);
   return names;
@@ -171,7 +172,7 @@ ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins, const std:
   const std::string name = config.Has("name") ? config.String("name") : "";
   if (name == kTorchScript) return ReadTorchScript(config, plugins);
   if (name == kHfModel) return ReadHfModel(config, plugins, json);
-  return ReadNamed<ModelFactory>(config, kModels, plugins.models, {kTorchScript, kHfModel});
+  return ReadNamed<ModelFactory>(config, ModelReaders(), plugins.models, {kTorchScript, kHfModel});
 }
 
 }  // namespace composer

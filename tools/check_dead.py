@@ -18,13 +18,13 @@ KEPT = {
     # Composer's API, for programs and plugins of users.
     "Iterations": "Time", "Remainder": "Time", "Compare": "Time",
     "AddOptimizer": "plugins", "AddScheduler": "plugins", "AddAlgorithm": "plugins", "AddLogger": "plugins", "AddMetric": "plugins", "AddTokenizer": "plugins", "AddTransform": "plugins", "AddCollator": "plugins", "AddOrder": "plugins", "AddStore": "plugins", "EncodeBatch": "data and models (issues 17, 18)",
-    "SetFsdpWrap": "a model marks its FSDP units", "BinaryCrossEntropyWithLogits": "composer.loss", "DiceLoss": "composer.loss",
+    "SetFsdpWrap": "a model marks its FSDP units", "BinaryCrossEntropyWithLogits": "composer.loss",
     "DescribeValue": "composer data show (issue 17)",
     "resumed_from": "what a program asks its trainer",
     "ConstantSchedule": "recipes", "LinearSchedule": "recipes", "PolynomialSchedule": "recipes",
     "ExponentialSchedule": "recipes", "StepSchedule": "recipes", "MultiStepSchedule": "recipes",
     # For the algorithms and models that come next (issue 15, part 3).
-    "InitializeModel": "initializers", "SkipUpdate": "algorithms of users",
+    "SkipUpdate": "algorithms of users",
     # What a test of the memory or of the traffic must count.
     "is_wrapped": "test", "pool_bytes": "test", "num_partials": "test", "num_reads": "test",
 }

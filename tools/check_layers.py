@@ -40,7 +40,7 @@ LEVELS = {
     "data": ["order codec cache image text", "mds tokenizers/model tokenizers/normalize tokenizers/split", "tokenizers",
              "tokenizers/files", "tools"],
     "checkpoint": ["exchange format", "folder", "load save", "tools"],
-    "job": ["plugin", "algorithms data loggers", ""],
+    "job": ["plugin", "algorithms data loggers models", ""],
     "worker": ["cuda", ""],
     "trainer": [
         "step loss layers", "core", "init options", "collectives", "parallel/activations optim/matrix",

@@ -1,4 +1,4 @@
-// Composer's methods of initialising a model's layers, by name. They are for C++ programs; jobs have no key for them.
+// Composer's methods of initialising a model's layers, by name.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
