@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Times `composer runs` and `composer plot` on 1,000 runs of 100 metrics and 1,000 steps (1e8 values), beside TensorBoard's
-reader on a few of them where it is installed. Needs 3 GB below --folder; nothing is left there.
+"""Times `composer runs` and `composer plot` on 1,000 runs of 100 metrics and 1,000 steps (1e8 values): the clock, and
+the processors' seconds, which a busy machine does not change. Needs 3 GB below --folder; nothing is left there.
 
   benchmarks/runs.py [--runs 1000] [--metrics 100] [--steps 1000] [--folder DIR]"""
 import argparse
 import json
 import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
@@ -35,12 +36,14 @@ def write_runs(root, arguments):
 
 
 def seconds(command, times=5):
-    taken = []
+    taken, before = [], resource.getrusage(resource.RUSAGE_CHILDREN)
     for _ in range(times):
         begin = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         taken.append(time.monotonic() - begin)
-    return statistics.median(taken), min(taken), done.stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / times
+    return statistics.median(taken), min(taken), processor, done.stdout
 
 
 def main():
@@ -61,8 +64,9 @@ def main():
             "plot of one run": [composer, "plot", str(root / "run-0000"), "loss/train/total"],
         }
         for name, command in cases.items():
-            median, best, output = seconds(command)
-            print(f"{name:28s} median {median:.3f} s, best {best:.3f} s, {len(output.splitlines())} lines")
+            median, best, processor, output = seconds(command)
+            print(f"{name:28s} median {median:.3f} s, best {best:.3f} s, processors {processor:.3f} s, "
+                  f"{len(output.splitlines())} lines")
     finally:
         shutil.rmtree(root)
 

@@ -22,6 +22,7 @@
 #include "launcher/options/methods_command.h"
 #include "launcher/options/print_help.h"
 #include "launcher/rendezvous/serve.h"
+#include "launcher/start/init_command.h"
 #include "net/curl_http.h"
 #include "tracking/sync/sync_command.h"
 #include "views/run_commands.h"
@@ -148,6 +149,12 @@ const std::vector<Subcommand>& Subcommands() {
          return SyncCommand(call.arguments, call.environment, std::make_shared<CurlHttp>());
        },
        {},
+       {"--help"}},
+      {"init",
+       "KIND [FOLDER]",
+       "write a commented job that trains",
+       [](const SubcommandCall& call) { return InitCommand(call.arguments); },
+       {"bert", "finetune", "gpt", "resnet"},
        {"--help"}},
       {"doctor",
        "[--json] [HOST:PORT]",
