@@ -64,8 +64,8 @@ int InitCommand(const std::vector<std::string>& arguments) {
   }
   const std::string folder = arguments.size() == 2 ? arguments[1] : absl::StrCat("my-", job->name);
   if (const absl::Status status = WriteJob(*job, folder); !status.ok()) return InitError(status.message());
-  return PrintHelp(absl::StrCat("wrote ", JoinPath(folder, "train.yaml"), "\n\n  cd ", folder,
-                                "\n  composer -n 2 train.yaml\n"));
+  return PrintHelp(
+      absl::StrCat("wrote ", JoinPath(folder, "train.yaml"), "\n\n  cd ", folder, "\n  composer -n 2 train.yaml\n"));
 }
 
 }  // namespace composer
