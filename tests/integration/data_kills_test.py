@@ -148,7 +148,7 @@ class DataKillsTest(harness.JobTest):
                 process.wait()
                 self.wait_for(lambda: not self.workers(name), "the ranks of a killed launcher end")
             else:
-                out, err = process.communicate(timeout=240)
+                out, err = process.communicate(timeout=600)
                 self.assertEqual(process.returncode, 0, f"{name}\n{out}\n{err}")
             for batch, ids in self.take_records(name, ranks).items():
                 self.assertEqual(ids, reference[batch], f"{name}: batch {batch} on {ranks} ranks, start {start}")
