@@ -21,6 +21,7 @@
 #include "trainer/data/prepared_dataset.h"
 #include "trainer/data/sample_order.h"
 #include "trainer/data/synthetic.h"
+#include "trainer/data/tensor_files.h"
 #include "trainer/data/text_bytes.h"
 #include "trainer/data/text_sources.h"
 #include "trainer/data/token_files.h"
@@ -101,6 +102,10 @@ SourceFactory ReadCsv(ConfigMap config) {
   return [options](const DataContext&) { return OpenCsv(options); };
 }
 
+SourceFactory ReadTensors(ConfigMap config) {
+  return [paths = ReadPaths(config)](const DataContext&) { return OpenTensorFiles(paths); };
+}
+
 SourceFactory ReadText(ConfigMap config) {
   const TextUnit unit = config.Choice("by", {"line", "file"}, "line") == "line" ? TextUnit::kLine : TextUnit::kFile;
   return [paths = ReadPaths(config), unit](const DataContext&) { return OpenTexts(paths, unit); };
@@ -120,11 +125,9 @@ SourceFactory ReadFinetuning(ConfigMap config) {
 
 const std::vector<NamedReader<SourceFactory>>& Sources() {
   static const auto& rows = *[] {
-    auto* all = new std::vector<NamedReader<SourceFactory>>{{"csv", ReadCsv},
-                                                            {"finetuning", ReadFinetuning},
-                                                            {"jsonl", ReadJsonLines},
-                                                            {"streaming", ReadStreaming},
-                                                            {"text", ReadText}};
+    auto* all = new std::vector<NamedReader<SourceFactory>>{{"csv", ReadCsv},         {"finetuning", ReadFinetuning},
+                                                            {"jsonl", ReadJsonLines}, {"streaming", ReadStreaming},
+                                                            {"tensors", ReadTensors}, {"text", ReadText}};
     for (const SourceRow& row : ImageSourceRows()) all->push_back({row.name, row.read});
     return all;
   }();

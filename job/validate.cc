@@ -32,20 +32,6 @@ absl::Status CheckOptions(Job& job) {
   return absl::OkStatus();
 }
 
-// Returns the training data as a launch of one rank would read it.
-std::shared_ptr<Loader> LoaderOf(const TrainerOptions& options) {
-  const TrainDataOptions& train = options.train;
-  LoaderOptions loader;
-  loader.global_batch_size = std::max<int64_t>(
-      1, train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size);
-  loader.shuffle = train.shuffle;
-  loader.seed = options.seed;
-  loader.drop_last = train.drop_last;
-  loader.subset_num_batches = train.train_subset_num_batches;
-  if (train.make_order) loader.order = train.make_order(OrderRequestOf(*train.dataset, loader));
-  return MakeLoader(train.dataset, loader);
-}
-
 absl::Status CheckSchedules(const Job& job, const Loader& batches) {
   std::vector<std::unique_ptr<Scheduler>> schedulers;
   for (const SchedulerFactory& make : job.schedulers) schedulers.push_back(make());
@@ -76,7 +62,7 @@ absl::StatusOr<std::string> Check(Job job) {
   ASSIGN_OR_RETURN(const SampleCheck check, CheckSamples(job.model, *job.options.train.dataset, job.options.seed));
   for (const Job::Evaluation& evaluation : job.evaluations)
     RETURN_IF_ERROR(CheckSamples(job.model, *evaluation.options.dataset, job.options.seed).status());
-  const std::shared_ptr<Loader> batches = LoaderOf(job.options);
+  const std::shared_ptr<Loader> batches = LoaderOfOneRank(job.options);
   RETURN_IF_ERROR(CatchTorch([&] { return CheckSchedules(job, *batches); }));
   return absl::StrFormat("run %s in %s; %s, %d parameters%s", job.run_name, job.run_folder,
                          SamplesText(job.options.train, *batches), check.parameters,
@@ -84,6 +70,19 @@ absl::StatusOr<std::string> Check(Job job) {
 }
 
 }  // namespace
+
+std::shared_ptr<Loader> LoaderOfOneRank(const TrainerOptions& options) {
+  const TrainDataOptions& train = options.train;
+  LoaderOptions loader;
+  loader.global_batch_size = std::max<int64_t>(
+      1, train.global_train_batch_size > 0 ? train.global_train_batch_size : train.device_train_batch_size);
+  loader.shuffle = train.shuffle;
+  loader.seed = options.seed;
+  loader.drop_last = train.drop_last;
+  loader.subset_num_batches = train.train_subset_num_batches;
+  if (train.make_order) loader.order = train.make_order(OrderRequestOf(*train.dataset, loader));
+  return MakeLoader(train.dataset, loader);
+}
 
 absl::StatusOr<std::string> ValidateJob(const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));

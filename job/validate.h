@@ -3,11 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "base/env.h"
 #include "job/job.h"
+#include "trainer/core/dataset.h"
+#include "trainer/options/trainer_options.h"
 
 namespace composer {
 
@@ -15,5 +18,8 @@ namespace composer {
 // and makes optimizer and schedules. Writes nothing. Returns a line about what was found, or ReadJob's errors with
 // file, line and column.
 absl::StatusOr<std::string> ValidateJob(const JobSource& source, const Environment& env);
+
+// Returns the training data, which is open, as a launch of one rank would read it. Throws as MakeLoader does.
+std::shared_ptr<Loader> LoaderOfOneRank(const TrainerOptions& options);
 
 }  // namespace composer

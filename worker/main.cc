@@ -26,6 +26,7 @@
 #include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
 #include "worker/exit_codes.h"
+#include "worker/show_data.h"
 #include "worker/worker.h"
 
 namespace composer {
@@ -36,7 +37,8 @@ constexpr char kUsage[] =
     "       composer_worker eval|predict|generate job.yaml [checkpoint] [flags] [key=value ...]\n"
     "       composer_worker validate job.yaml [key=value ...]\n"
     "       composer_worker checkpoint list|show|verify|diff|export|import|prune PATH ...\n"
-    "       composer_worker data write|inspect|verify|merge PATH ...\n"
+    "       composer_worker data write|inspect|verify|stats|bench|merge PATH ...\n"
+    "       composer_worker data show job.yaml [flags] [key=value ...]\n"
     "       composer_worker tokenize [flags] PATH < TEXT\n"
     "       composer_worker trace merge FOLDER [OUTPUT]\n"
     "       composer_worker version\n";
@@ -101,6 +103,8 @@ int Run(std::vector<std::string> args) {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
     return RunCheckpointTool({args.begin() + 1, args.end()}, open, absl::Now(), std::cout, std::cerr);
   }
+  if (command == "data" && args.size() > 1 && args[1] == "show")
+    return RunShowData({args.begin() + 2, args.end()}, env, std::cout, std::cerr);
   if (command == "data") {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
     return RunDataTool({args.begin() + 1, args.end()}, open, std::cout, std::cerr);

@@ -146,6 +146,9 @@ split | one of train, test, eval | train | Which part; eval is test.
 path | text 1.. | required | The folder of data_batch_1.bin, ….
 split | one of train, test, eval | train | Which part; eval is test.
 
+[dataset tensors] Rows of tensors in files, mapped into memory: safetensors, or a .npy file for each key.
+path | texts | required | Files, folders or globs; .safetensors follow each other, x.npy is the key x.
+
 [dataset text] Text files; a sample has the key text.
 path | texts | required | Files, folders or globs; .gz is decompressed.
 by | one of line, file | line | What one sample is.

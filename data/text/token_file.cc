@@ -5,13 +5,11 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "data/text/npy.h"
 
 namespace composer {
 namespace {
@@ -32,25 +30,18 @@ T ReadAs(absl::string_view bytes, size_t at) {
   return value;
 }
 
-// Returns what follows `'key':` in the Python dictionary that is a .npy header; "" if there is none.
-absl::string_view ValueIn(absl::string_view header, absl::string_view key) {
-  const std::string quoted = absl::StrCat("'", key, "':");
-  const size_t at = header.find(quoted);
-  return at == absl::string_view::npos ? "" : absl::StripLeadingAsciiWhitespace(header.substr(at + quoted.size()));
-}
-
-absl::Status ReadShape(absl::string_view text, NpyArray& array) {
-  const size_t end = text.find(')');
-  if (text.empty() || text[0] != '(' || end == absl::string_view::npos)
-    return absl::InvalidArgumentError("the .npy header has no shape");
-  for (const absl::string_view part : absl::StrSplit(text.substr(1, end - 1), ',')) {
-    int64_t size = 0;
-    if (absl::StripAsciiWhitespace(part).empty()) continue;
-    if (!absl::SimpleAtoi(part, &size) || size < 0 || array.shape.size() == 8)
-      return absl::InvalidArgumentError("the .npy header has no shape that can be read");
-    array.shape.push_back(size);
+// kInvalidArgument for an array that holds no tokens.
+absl::StatusOr<TokenType> TypeOf(const NpyArray& array) {
+  constexpr std::pair<absl::string_view, TokenType> kTypes[] = {{"|u1", TokenType::kUint8},
+                                                                {"<u2", TokenType::kUint16},
+                                                                {"<i4", TokenType::kInt32},
+                                                                {"<u4", TokenType::kUint32},
+                                                                {"<i8", TokenType::kInt64}};
+  for (const auto& [name, type] : kTypes) {
+    if (name == array.type) return type;
   }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the array is of ", array.type, "; tokens are uint8, uint16, int32, uint32 or int64"));
 }
 
 std::string IndexOf(absl::string_view path) { return absl::StrCat(path.substr(0, path.size() - 4), ".idx"); }
@@ -129,45 +120,11 @@ absl::StatusOr<TokenFile> OpenTokenFile(const std::string& path, TokenType type)
   if (array.shape.size() != 1)
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": the array has ", array.shape.size(), " dimensions; tokens have one"));
-  file.type = array.type;
-  file.tokens = file.tokens.substr(array.begin, static_cast<size_t>(array.shape[0]) * BytesOf(array.type));
+  const absl::StatusOr<TokenType> of_array = TypeOf(array);
+  if (!of_array.ok()) return Annotate(of_array.status(), path);
+  file.type = *of_array;
+  file.tokens = file.tokens.substr(array.begin, static_cast<size_t>(array.shape[0]) * array.width);
   return file;
-}
-
-absl::StatusOr<NpyArray> ReadNpyHeader(absl::string_view file) {
-  constexpr absl::string_view kMagic("\x93NUMPY", 6);
-  if (file.size() < 12 || !absl::StartsWith(file, kMagic) || file[6] < 1 || file[6] > 3)
-    return absl::InvalidArgumentError("this is not a .npy file of format version 1, 2 or 3");
-  const size_t width = file[6] == 1 ? 2 : 4;
-  size_t length = 0;
-  for (size_t i = 0; i < width; ++i) length |= static_cast<size_t>(static_cast<uint8_t>(file[8 + i])) << (8 * i);
-  NpyArray array{.begin = 8 + width + length};
-  if (length > file.size() || array.begin > file.size())
-    return absl::InvalidArgumentError("the .npy header is longer than the file");
-  const absl::string_view header = file.substr(8 + width, length);
-  const std::pair<absl::string_view, TokenType> types[] = {{"'|u1'", TokenType::kUint8},
-                                                           {"'<u2'", TokenType::kUint16},
-                                                           {"'<i4'", TokenType::kInt32},
-                                                           {"'<u4'", TokenType::kUint32},
-                                                           {"'<i8'", TokenType::kInt64}};
-  const absl::string_view descr = ValueIn(header, "descr");
-  const auto type = std::find_if(std::begin(types), std::end(types),
-                                 [&](const auto& known) { return absl::StartsWith(descr, known.first); });
-  if (type == std::end(types))
-    return absl::InvalidArgumentError(
-        absl::StrCat("the array is of ", descr.substr(0, std::min<size_t>(descr.find(','), 20)),
-                     "; tokens are uint8, uint16, int32, uint32 or int64, little-endian"));
-  array.type = type->second;
-  if (!absl::StartsWith(ValueIn(header, "fortran_order"), "False"))
-    return absl::InvalidArgumentError("the array is in Fortran order");
-  RETURN_IF_ERROR(ReadShape(ValueIn(header, "shape"), array));
-  size_t left = (file.size() - array.begin) / BytesOf(array.type);
-  for (const int64_t size : array.shape) {
-    if (size > 0 && left / static_cast<size_t>(size) == 0)
-      return absl::InvalidArgumentError("the file is shorter than the shape in its header says");
-    if (size > 0) left /= static_cast<size_t>(size);
-  }
-  return array;
 }
 
 absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::string_view file) {

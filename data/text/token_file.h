@@ -1,5 +1,4 @@
-// A file of tokens, mapped into memory: raw little-endian integers, a one-dimensional array of NumPy (.npy, format
-// versions 1 to 3), or Megatron's pair of x.bin and x.idx, whose index says the type.
+// Tokens in a mapped file: raw little-endian integers, NumPy's .npy, or Megatron's x.bin and x.idx, which has the type.
 // Source: nanoGPT's prepare.py; numpy.lib.format; Megatron-LM, megatron/core/datasets/indexed_dataset.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -35,16 +34,6 @@ struct TokenFile {
 absl::StatusOr<TokenFile> OpenTokenFile(const std::string& path, TokenType type);
 // kInvalidArgument names the first token that is not in [0, vocab_size).
 absl::Status CheckVocabulary(const TokenFile& file, int64_t vocab_size);
-
-// Where the numbers of a .npy file are.
-struct NpyArray {
-  TokenType type = TokenType::kInt64;
-  std::vector<int64_t> shape;
-  size_t begin = 0;  // byte
-};
-// Reads the header of a .npy file of integers. kInvalidArgument for everything else: other types, Fortran order, big
-// endian, a shape that the file is too short for.
-absl::StatusOr<NpyArray> ReadNpyHeader(absl::string_view file);
 
 // What an .idx file says.
 struct MegatronIndex {

@@ -86,7 +86,7 @@ Option ThreadsOption(int& threads, const char* help) {
 std::vector<Option> RecordFlags(RecordOptions& records) {
   return {{.name = "format",
            .metavar = "NAME",
-           .help = "jsonl, csv, tsv, text or tokens; without it the file's name tells",
+           .help = "jsonl, csv, tsv, text, tokens or images (a folder by class); else the file's name tells",
            .set = IntoString(&records.format)},
           {.name = "row",
            .metavar = "N",
@@ -241,6 +241,7 @@ struct Command {
   absl::string_view name;
   absl::string_view arguments;
   absl::string_view help;
+  // Null: worker/show_data.h implements it, since it needs LibTorch.
   absl::StatusOr<int> (*run)(const std::vector<std::string>&, const Context&);
 };
 constexpr Command kCommands[] = {
@@ -250,6 +251,7 @@ constexpr Command kCommands[] = {
     {"verify", "FOLDER [--threads N]", "Reads every byte: sizes, hashes, structure, samples.", Verify},
     {"stats", "FILES|FOLDER [flags]", "Prints lengths of values and the number of duplicates.", Stats},
     {"bench", "FOLDER [flags]", "Reads shards in the order of training and prints how fast.", Bench},
+    {"show", "JOB.yaml [-n N] [flags]", "Prints samples as a job's model gets them.", nullptr},
     {"merge", "FOLDER", "Writes one index.json for the data sets in the folders below.", Merge},
 };
 constexpr char kPlaces[] = "FILES is a file, a folder or a glob. FOLDER is a path or a URL (s3://, gs://, oci://).\n";
@@ -287,7 +289,8 @@ int RunDataTool(const std::vector<std::string>& args, const StoreOpener& open, s
   std::vector<std::string> names;
   for (const Command& command : kCommands) {
     names.emplace_back(command.name);
-    if (command.name == args[0]) return RunCommand(command, {args.begin() + 1, args.end()}, {open, out, err});
+    if (command.name == args[0] && command.run != nullptr)
+      return RunCommand(command, {args.begin() + 1, args.end()}, {open, out, err});
   }
   err << "composer data: there is no command `" << Printable(args[0]) << "`" << DidYouMean(args[0], names) << "\n"
       << Usage();

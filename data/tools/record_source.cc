@@ -11,6 +11,7 @@
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "data/text/record_files.h"
+#include "data/tools/image_records.h"
 #include "data/tools/json_values.h"
 
 namespace composer {
@@ -204,12 +205,16 @@ std::string FormatOf(absl::string_view path) {
 
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenRecords(const RecordOptions& options) {
   std::string format = options.format;
+  if (format == "images") {
+    if (options.paths.size() != 1) return absl::InvalidArgumentError("--format images: takes one folder");
+    return OpenImageRecords(options.paths[0]);
+  }
   if (format.empty()) {
     ASSIGN_OR_RETURN(const std::vector<std::string> paths, ExpandPaths(options.paths));
     format = FormatOf(paths.front());
     if (format.empty())
       return absl::InvalidArgumentError(absl::StrCat(
-          paths.front(), ": the name does not tell the format; give --format jsonl, csv, tsv, text or tokens"));
+          paths.front(), ": the name does not tell the format; give --format jsonl, csv, tsv, text, tokens or images"));
   }
   if (format == "tokens") return OpenTokenRows(options);
   if (format == "csv" || format == "tsv") {
@@ -219,8 +224,8 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenRecords(const RecordOptions& o
   ASSIGN_OR_RETURN(RecordFiles records, RecordFiles::Open(options.paths, RecordKind::kLines));
   if (format == "jsonl") return std::make_unique<JsonRecords>(std::move(records));
   if (format == "text") return std::make_unique<LineRecords>(std::move(records));
-  return absl::InvalidArgumentError(absl::StrCat("--format: there is no `", format, "`",
-                                                 DidYouMean(format, {"jsonl", "csv", "tsv", "text", "tokens"})));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--format: there is no `", format, "`", DidYouMean(format, {"jsonl", "csv", "tsv", "text", "tokens", "images"})));
 }
 
 }  // namespace composer

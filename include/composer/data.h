@@ -19,6 +19,7 @@
 #include "trainer/data/streaming_source.h"
 #include "trainer/data/synthetic.h"
 #include "trainer/data/tensor_dataset.h"
+#include "trainer/data/tensor_files.h"
 #include "trainer/data/text_bytes.h"
 #include "trainer/data/text_sources.h"
 #include "trainer/data/token_files.h"

@@ -141,6 +141,34 @@ TEST_F(DataToolTest, CsvTextAndTokensAreWritten) {
   EXPECT_THAT(err_.str(), HasSubstr("did you mean `tokens`?"));
 }
 
+TEST_F(DataToolTest, AFolderOfImagesIsWrittenWithItsClasses) {
+  const std::string images = folder_.Path("images"), set = folder_.Path("set");
+  const std::pair<const char*, const char*> files[] = {
+      {"cat/b.jpg", "one"}, {"cat/a.JPEG", "two"}, {"ant/x/c.jpg", "3"}};
+  for (const auto& [name, bytes] : files) {
+    const std::string path = JoinPath(images, name);
+    ASSERT_TRUE(MakeDirs(DirName(path)).ok());
+    ASSERT_TRUE(AtomicWriteFile(path, bytes).ok());
+  }
+  ASSERT_EQ(Run({"write", images, set, "--format", "images"}), 0) << err_.str();
+  EXPECT_EQ(out_.str(), set + ": 3 samples\n");
+  const auto reader = MdsReader::Create(*ReadMdsIndex(set), LocalShards(set)).value();
+  EXPECT_EQ(reader->columns()[0].encoding.name, "jpeg");
+  MdsSample sample;
+  const std::pair<const char*, char> wanted[] = {{"3", 0}, {"two", 1}, {"one", 1}};
+  for (int64_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(reader->Read(i, sample).ok());
+    EXPECT_EQ(sample.columns[0], wanted[i].first) << "by class and name";
+    EXPECT_EQ(sample.columns[1], std::string(1, wanted[i].second) + std::string(7, '\0'));
+  }
+  EXPECT_EQ(Run({"stats", images, "--format", "images"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("image (jpeg): bytes 7 in all"));
+  EXPECT_EQ(Run({"write", images, set + "2", "--format", "images", "--columns", "image:ndarray:uint8"}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("a folder of images has image:jpeg, png or bytes, and label:int"));
+  EXPECT_EQ(Run({"write", folder_.Path("images/cat"), set + "3", "--format", "images"}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("there is no folder in it"));
+}
+
 TEST_F(DataToolTest, StatsCountLengthsAndDuplicates) {
   std::string lines;
   for (int i = 0; i < 100; ++i)

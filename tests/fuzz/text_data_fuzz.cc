@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "data/text/npy.h"
 #include "data/text/record_files.h"
 #include "data/text/token_file.h"
 
@@ -44,7 +45,7 @@ void TryNpy(absl::string_view bytes) {
     if (size == 0) return;
     if (__builtin_mul_overflow(numbers, static_cast<size_t>(size), &numbers)) std::abort();
   }
-  if (numbers > left / composer::BytesOf(array->type)) std::abort();
+  if (numbers > left / array->width) std::abort();
 }
 
 void TryIndex(absl::string_view bytes) {

@@ -98,7 +98,7 @@ class DataKillsTest(harness.JobTest):
     def wait_for_moment(self, draw, process, name, begin, stored):
         """Waits for a random batch from `begin` on, or a random time in the start; every second time also until a shard
         is being stored."""
-        batch = draw.randint(begin + 1, BATCHES - 1) if draw.random() < 0.8 else 0
+        batch = draw.randint(min(begin + 1, BATCHES - 1), BATCHES - 1) if draw.random() < 0.8 else 0
         deadline = time.monotonic() + (120 if batch else draw.uniform(0, self.start_seconds))
         while time.monotonic() < deadline and process.poll() is None and not (batch and self.recorded(name) >= batch):
             time.sleep(0.002)
@@ -117,7 +117,7 @@ class DataKillsTest(harness.JobTest):
             elif kind == 1:
                 body[draw.randrange(len(body))] ^= 0x40
             else:
-                body = draw.choice(shards).read_bytes()
+                body = draw.choice(shards).read_bytes()[:len(body)]
             path.write_bytes(body)
             self.damaged += 1
 
@@ -148,7 +148,7 @@ class DataKillsTest(harness.JobTest):
                 process.wait()
                 self.wait_for(lambda: not self.workers(name), "the ranks of a killed launcher end")
             else:
-                out, err = process.communicate(timeout=240)
+                out, err = process.communicate(timeout=600)
                 self.assertEqual(process.returncode, 0, f"{name}\n{out}\n{err}")
             for batch, ids in self.take_records(name, ranks).items():
                 self.assertEqual(ids, reference[batch], f"{name}: batch {batch} on {ranks} ranks, start {start}")

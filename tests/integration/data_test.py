@@ -4,6 +4,7 @@ import array
 import gzip
 import json
 import random
+import struct
 import unittest
 
 import harness
@@ -114,6 +115,57 @@ class DataTest(harness.JobTest):
         self.run_composer("-n", 2, self.gpt("chats", loader, accumulate_train_batch_on_tokens=True))
         losses = self.losses("chats")
         self.assertLess(losses[-1], losses[0])
+
+    def test_show_prints_what_the_model_gets(self):
+        with open(self.data / "chats.jsonl", "w") as file:
+            for i in range(24):
+                file.write(json.dumps({"prompt": f"{i} and?", "response": "né" * (i % 5 + 1)}) + "\n")
+        loader = {"name": "jsonl", "path": f"{self.data}/chats.jsonl", "collate": {"name": "pad"},
+                  "transforms": ["prompt_response", {"truncate": {"max_length": 32}}, "shift"]}
+        job = self.gpt("chats", loader, max_duration="1ba")
+        self.run_composer("-n", 1, job)
+        first = self.batches("chats", 1)[1]
+        text = json.loads(job.read_text())
+        job.write_text(json.dumps(dict(text, eval_dataloader=[dict(loader, label="held", batch_size=5)])))
+        out, _ = self.run_composer("data", "show", job, "-n", 8)
+        self.assertIn("train, epoch 0: 24 samples, 4 batches", out)
+        self.assertEqual(out.count("the batch from sample"), 2, "8 samples are more than a batch of 6")
+        self.assertIn(f"sample 0, id {first[0]}\n", out)
+        self.assertIn(f'"{first[0]} and?' + "né" * (first[0] % 5 + 1), out)
+        self.assertRegex(out, r"the loss counts \d+ of \d+\n +\"…né")
+        self.assertIn("tokens, 0 of padding", out)
+        held, _ = self.run_composer("data", "show", "--dataloader", "held", "--characters", 3, "-n1", job)
+        self.assertIn("held, epoch 0: 24 samples, 5 batches", held)
+        self.assertIn('"0 a" …', held)
+        for words, expected in ((("-n", 0), "must be a whole number from 1"), (("--dataloader", "none"), "eval_dataloader has held"),
+                                (("--png", "x.png"), "--png: the inputs are not pictures"),
+                                (("~train_dataloader",), "train_dataloader: required"),
+                                (("train_dataloader.path=none",), "train_dataloader.path: ")):
+            with self.subTest(expected):
+                self.assertIn(expected, self.run_composer("data", "show", job, *words, code=64)[1])
+        (self.data / "chats.jsonl").unlink()
+        packed = self.gpt("packed", self.documents())
+        self.assertIn("a stream of samples", self.run_composer("data", "show", packed)[0])
+
+    def test_tensors_train_from_arrays(self):
+        def npy(name, kind, shape, numbers):
+            header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+            (self.data / f"{name}.npy").write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header
+                                                    + numbers.tobytes())
+        draw = random.Random(5)
+        targets = [i % 3 for i in range(60)]
+        npy("inputs", "<f8", (60, 2), array.array("d", [draw.gauss(c * s, 1) for c in targets for s in (1, -1)]))
+        npy("targets", "|u1", (60,), array.array("B", targets))
+        loader = {"name": "tensors", "path": [f"{self.data}/inputs.npy", f"{self.data}/targets.npy"]}
+        settings = dict(model={"name": "mlp", "sizes": [2, 16, 3]}, global_train_batch_size=12, train_dataloader=loader,
+                        callbacks={"sample_recorder": None}, schedulers=None, determinism="elastic",
+                        virtual_shards=2)
+        self.run_composer("-n", 1, self.write_job("whole", max_duration="2ep", **settings))
+        self.run_composer("-n", 2, self.write_job("moved", max_duration="7ba", **settings))
+        self.run_composer("-n", 1, self.write_job("moved", max_duration="2ep", **settings))
+        self.assertEqual(self.losses("moved"), self.losses("whole"), "bit for bit")
+        batches = list(self.batches("whole", 1).values())
+        self.assertEqual(sorted(sum(batches[:5], [])), list(range(60)))
 
     def test_chats_in_length_buckets_and_first_fit_rows(self):
         draw = random.Random(11)

@@ -98,6 +98,17 @@ class ImagesTest(harness.JobTest):
         self.run_composer("-n", 1, self.job("plain", plain, algorithms=[]))
         self.assertNotEqual(self.losses("plain"), self.losses("folder"), "the algorithms change the images")
 
+    def test_show_draws_what_the_model_gets(self):
+        job = self.job("shown", self.image_folder())
+        picture = self.folder / "grid.png"
+        out, _ = self.run_composer("data", "show", job, "-n", 5, "--png", picture)
+        self.assertIn("inputs          float32 [52, 1, 28, 28]", out)
+        self.assertIn("5 pictures", out)
+        body = picture.read_bytes()
+        self.assertEqual(struct.unpack(">II", body[16:24]), (3 * (SIDE + 1) - 1, 2 * (SIDE + 1) - 1))
+        self.run_composer("data", "show", job, "-n", 5, "--png", self.folder / "later.png", "--epoch", 1)
+        self.assertNotEqual((self.folder / "later.png").read_bytes(), body, "another order, other crops")
+
     def test_binary_files_train(self):
         job = self.job("mnist", {"name": "mnist", "path": str(FASHION), "transforms": TRANSFORMS[1:]},
                        max_duration="3ba", determinism=None, virtual_shards=None)

@@ -6,8 +6,9 @@
 #include <torch/torch.h>
 
 #include "base/file.h"
-#include "tests/support/temp_dir.h"
+#include "data/text/npy.h"
 #include "data/text/record_files.h"
+#include "tests/support/temp_dir.h"
 #include "trainer/data/token_files.h"
 
 namespace composer {
@@ -123,6 +124,10 @@ TEST_F(DataFiles, ATokenOutsideOfTheVocabularyIsRefusedAtOnce) {
   EXPECT_THAT(OpenTokenFiles({.paths = {path}, .max_seq_len = 2, .vocab_size = 300}).status().message(),
               HasSubstr("a.bin: token 2 is 300, but the vocabulary has 300 tokens"));
   EXPECT_TRUE(OpenTokenFiles({.paths = {path}, .max_seq_len = 2, .vocab_size = 301}).ok());
+  const std::string floats =
+      Write("f.npy", Npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", std::string(12, ' ')));
+  EXPECT_THAT(OpenTokenFiles({.paths = {floats}, .max_seq_len = 2}).status().message(),
+              HasSubstr("f.npy: the array is of <f4; tokens are"));
   EXPECT_THAT(OpenTokenFiles({.paths = {path}, .max_seq_len = 3}).status().message(),
               HasSubstr("4 tokens of one sample"));
 }
@@ -133,7 +138,8 @@ TEST(ReadNpyHeader, DamagedAndForeignArraysAreRefused) {
     return std::string(ReadNpyHeader(Npy(header, data)).status().message());
   };
   EXPECT_EQ(error("{'descr': '<i8', 'fortran_order': False, 'shape': (4, 2), }"), "");
-  EXPECT_THAT(error("{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }"), HasSubstr("the array is of '<f4'"));
+  EXPECT_EQ(error("{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }"), "");
+  EXPECT_THAT(error("{'descr': '<c8', 'fortran_order': False, 'shape': (4,), }"), HasSubstr("the array is of '<c8'"));
   EXPECT_THAT(error("{'descr': '>i8', 'fortran_order': False, 'shape': (4,), }"), HasSubstr("little-endian"));
   EXPECT_THAT(error("{'descr': '<i8', 'fortran_order': True, 'shape': (4,), }"), HasSubstr("Fortran order"));
   EXPECT_THAT(error("{'descr': '<i8', 'fortran_order': False, 'shape': (9,), }"), HasSubstr("shorter than the shape"));
