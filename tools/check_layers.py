@@ -33,7 +33,7 @@ LEVELS = {
     "rendezvous": ["worlds", "failover", "transport", "store", "membership", ""],
     "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor", "supervise", ""],
     "config": ["keys", ""],
-    "data": ["order codec cache image text", "mds tokenizers/model tokenizers/normalize tokenizers/split", "tokenizers",
+    "data": ["order codec cache image text chat", "mds tokenizers/model tokenizers/normalize tokenizers/split", "tokenizers",
              "tokenizers/files", "tools"],
     "checkpoint": ["exchange format", "folder", "load save", "tools"],
     "job": ["plugin", "algorithms data", ""],
