@@ -118,6 +118,11 @@ SourceFactory ReadFinetuning(ConfigMap config) {
   options.prompt_key = config.String("prompt_key", options.prompt_key);
   options.response_key = config.String("response_key", options.response_key);
   options.messages_key = config.String("messages_key", options.messages_key);
+  options.chat_template = config.String("chat_template", "");
+  for (const char* key : {"turn_begin", "turn_end"}) {
+    if (!options.chat_template.empty() && config.Has(key))
+      config.Reject(key, "the chat_template says what stands around a message: leave one of them out");
+  }
   options.turn_begin = config.String("turn_begin", options.turn_begin);
   options.turn_end = config.String("turn_end", options.turn_end);
   return [options](const DataContext& context) { return OpenFinetuning(options, context.tokenizer); };

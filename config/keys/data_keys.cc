@@ -77,6 +77,7 @@ response_key | text 1.. | response | The text that is learned.
 messages_key | text 1.. | messages | A chat: a list of {role, content}; what the assistant says is learned.
 turn_begin | text | (ChatML's) | What stands before a message; {role} is its role.
 turn_end | text | (ChatML's) | What stands behind it, and is learned with it.
+chat_template | text | - | In place of both: a file with a template of Jinja, or a tokenizer's folder that has one.
 
 [map mixed_source] Keys of a mixed source beside those of its data set.
 transforms | names transform | {} | What is done to its samples before those of the mix.

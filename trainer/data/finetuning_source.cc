@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/file.h"
 #include "base/status_macros.h"
+#include "data/chat/chat_template.h"
 #include "data/text/record_files.h"
 
 namespace composer {
@@ -25,15 +27,23 @@ struct Said {
 
 class Finetuning final : public SampleSource {
  public:
-  Finetuning(RecordFiles records, FinetuningOptions options, std::shared_ptr<const Tokenizer> tokenizer)
-      : records_(std::move(records)), options_(std::move(options)), tokenizer_(std::move(tokenizer)) {}
+  Finetuning(RecordFiles records, FinetuningOptions options, std::shared_ptr<const Tokenizer> tokenizer,
+             std::optional<ChatTemplate> chat)
+      : records_(std::move(records)),
+        options_(std::move(options)),
+        tokenizer_(std::move(tokenizer)),
+        chat_(std::move(chat)) {}
 
   int64_t size() const override { return records_.size(); }
 
   Sample Get(int64_t index) const override {
     std::vector<int64_t> ids, learned;  // learned: the ids, or kNotLearned
-    const std::vector<Said> texts = TextsOf(index);
-    for (size_t i = 0; i < texts.size(); ++i) Append(texts[i], i == 0, i + 1 == texts.size(), ids, learned);
+    if (chat_.has_value()) {
+      AppendChat(index, ids, learned);
+    } else {
+      const std::vector<Said> texts = TextsOf(index);
+      for (size_t i = 0; i < texts.size(); ++i) Append(texts[i], i == 0, i + 1 == texts.size(), ids, learned);
+    }
     const auto first = std::find_if(learned.begin(), learned.end(), [](int64_t id) { return id != kNotLearned; });
     TORCH_CHECK_VALUE(first != learned.end() && ids.size() >= 2, records_.Where(index),
                       ": this sample has nothing to learn: its response is empty, or no message is of the role "
@@ -60,11 +70,78 @@ class Finetuning final : public SampleSource {
     return found->get<std::string>();
   }
 
-  std::vector<Said> TextsOf(int64_t index) const {
+  Json ObjectAt(int64_t index) const {
     const absl::string_view line = records_[index];
-    const Json object = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+    Json object = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
     TORCH_CHECK_VALUE(object.is_object(), records_.Where(index), ": this line is not a JSON object: `",
                       std::string(line.substr(0, 100)), "`");
+    return object;
+  }
+
+  std::string Render(const TemplateValue& variables, int64_t index) const {
+    const absl::StatusOr<std::string> text = chat_->Render(variables);
+    TORCH_CHECK_VALUE(text.ok(), records_.Where(index), ": chat_template: ", std::string(text.status().message()));
+    return *text;
+  }
+
+  TemplateValue VariablesOf(int64_t index) const {
+    const Json object = ObjectAt(index);
+    TemplateValue variables = {{"tools", nullptr}, {"add_generation_prompt", false}};
+    for (const auto& [name, id] : {std::pair("bos_token", tokenizer_->special_tokens().bos),
+                                   std::pair("eos_token", tokenizer_->special_tokens().eos)}) {
+      variables[name] = id ? tokenizer_->Decode({*id}, /*skip_special_tokens=*/false) : "";
+    }
+    if (const auto tools = object.find("tools"); tools != object.end()) variables["tools"] = *tools;
+    if (const auto messages = object.find(options_.messages_key); messages != object.end()) {
+      TORCH_CHECK_VALUE(messages->is_array() && !messages->empty(), records_.Where(index), ": `", options_.messages_key,
+                        "` is not a list of messages");
+      variables["messages"] = *messages;
+    } else {
+      variables["messages"] = {{{"role", "user"}, {"content", TextAt(object, options_.prompt_key, index)}},
+                               {{"role", "assistant"}, {"content", TextAt(object, options_.response_key, index)}}};
+    }
+    return variables;
+  }
+
+  // Returns the parts [begin, end) of the chat's text that are learned.
+  std::vector<std::pair<int64_t, int64_t>> LearnedOf(const std::string& whole, TemplateValue variables,
+                                                     int64_t index) const {
+    const TemplateValue messages = std::move(variables["messages"]);
+    std::vector<std::pair<int64_t, int64_t>> parts;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      const bool is_object = messages[i].is_object();
+      if (!is_object || !messages[i].contains("role") || messages[i]["role"] != "assistant") continue;
+      const auto upto = [&](size_t count, bool asks) {
+        variables["messages"] = TemplateValue(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(count));
+        variables["add_generation_prompt"] = asks;
+        std::string text = Render(variables, index);
+        TORCH_CHECK_VALUE(
+            whole.starts_with(text), records_.Where(index), ": chat_template: the text of the first ", count,
+            " messages is not how the text of all of them begins, so that it cannot be told what is learned");
+        return static_cast<int64_t>(text.size());
+      };
+      const int64_t begin = i == 0 ? 0 : upto(i, true);
+      parts.emplace_back(begin, i + 1 == messages.size() ? static_cast<int64_t>(whole.size()) : upto(i + 1, false));
+    }
+    return parts;
+  }
+
+  void AppendChat(int64_t index, std::vector<int64_t>& ids, std::vector<int64_t>& learned) const {
+    const TemplateValue variables = VariablesOf(index);
+    const std::string whole = Render(variables, index);
+    const auto parts = LearnedOf(whole, variables, index);
+    const Encoding encoding = tokenizer_->Encode(whole, /*add_special_tokens=*/false);
+    ids = encoding.ids;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const int64_t at = encoding.offsets[i].first;
+      const bool is_learned = std::any_of(parts.begin(), parts.end(),
+                                          [&](const auto& part) { return part.first <= at && at < part.second; });
+      learned.push_back(is_learned ? ids[i] : kNotLearned);
+    }
+  }
+
+  std::vector<Said> TextsOf(int64_t index) const {
+    const Json object = ObjectAt(index);
     const auto messages = object.find(options_.messages_key);
     if (messages == object.end()) {
       return {{TextAt(object, options_.prompt_key, index), false},
@@ -96,7 +173,21 @@ class Finetuning final : public SampleSource {
   const RecordFiles records_;
   const FinetuningOptions options_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
+  const std::optional<ChatTemplate> chat_;
 };
+
+absl::StatusOr<ChatTemplate> ReadChatTemplate(const std::string& path) {
+  std::optional<std::string> text;
+  if (IsDirectory(path)) {
+    ASSIGN_OR_RETURN(text, FindChatTemplate(path));
+  } else {
+    ASSIGN_OR_RETURN(text, ReadFile(path, int64_t{1} << 20));
+  }
+  if (!text.has_value())
+    return absl::NotFoundError(
+        absl::StrCat(path, " has neither chat_template.jinja nor a tokenizer_config.json with `chat_template`"));
+  return ChatTemplate::Parse(*text);
+}
 
 }  // namespace
 
@@ -105,8 +196,14 @@ absl::StatusOr<std::shared_ptr<const SampleSource>> OpenFinetuning(const Finetun
   if (tokenizer == nullptr) return absl::InvalidArgumentError("finetuning needs a tokenizer: give the job `tokenizer`");
   if (options.max_seq_len < 1)
     return absl::InvalidArgumentError(absl::StrCat("max_seq_len: must be at least 1, got ", options.max_seq_len));
+  std::optional<ChatTemplate> chat;
+  if (!options.chat_template.empty()) {
+    absl::StatusOr<ChatTemplate> read = ReadChatTemplate(options.chat_template);
+    if (!read.ok()) return Annotate(read.status(), "chat_template");
+    chat = *std::move(read);
+  }
   ASSIGN_OR_RETURN(RecordFiles records, RecordFiles::Open(options.paths, RecordKind::kLines));
-  return std::make_shared<const Finetuning>(std::move(records), options, std::move(tokenizer));
+  return std::make_shared<const Finetuning>(std::move(records), options, std::move(tokenizer), std::move(chat));
 }
 
 }  // namespace composer

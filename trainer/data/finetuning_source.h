@@ -24,12 +24,17 @@ struct FinetuningOptions {
   // What stands before and after each message. `{role}` is its role.
   std::string turn_begin = "<|im_start|>{role}\n";
   std::string turn_end = "<|im_end|>\n";
+  // In their place: a template of Jinja (data/chat/chat_template.h), a file, or a folder of a tokenizer that has one.
+  // Prompt and response are then a chat, too. The template is rendered for the whole chat, and what it adds to the text
+  // up to a message of the assistant's is learned.
+  std::string chat_template;
 };
 
 // A sample has `inputs` and `targets`, int64 [t], t <= T: tokens and the tokens that follow them, -100 for what is not
-// learned. The end-of-sequence token, if the tokenizer has one, follows the last text. Of a longer sample tokens are
-// left out before what is learned first, and then at the end. Get throws c10::ValueError naming file and byte for a
-// line that is not such an object, and where nothing is learned. kInvalidArgument without a tokenizer.
+// learned. The end-of-sequence token, if the tokenizer has one, follows the last text; with a template no token is
+// added to what it renders. Of a longer sample tokens are left out before what is learned first, and then at the end.
+// Get throws c10::ValueError naming file and byte for a line that is not such an object, and where nothing is learned.
+// kInvalidArgument without a tokenizer, or for a template that is not supported.
 absl::StatusOr<std::shared_ptr<const SampleSource>> OpenFinetuning(const FinetuningOptions& options,
                                                                    std::shared_ptr<const Tokenizer> tokenizer);
 

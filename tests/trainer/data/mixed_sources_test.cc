@@ -184,6 +184,42 @@ TEST_F(FinetuningTest, LearnsWhatTheAssistantSays) {
   EXPECT_EQ(Learned(source->Get(0)), "___________________yo;___________________a;$");
 }
 
+class ChatFinetuningTest : public FinetuningTest {
+ protected:
+  absl::StatusOr<std::shared_ptr<const SampleSource>> OpenChat(const std::string& text, const std::string& lines) {
+    EXPECT_TRUE(AtomicWriteFile(folder_.Path("a.jsonl"), lines).ok());
+    EXPECT_TRUE(AtomicWriteFile(folder_.Path("chat.jinja"), text).ok());
+    FinetuningOptions options{.paths = {folder_.Path("a.jsonl")}, .chat_template = folder_.Path("chat.jinja")};
+    return OpenFinetuning(options, std::make_shared<const ByteTokenizer>(/*eos=*/true));
+  }
+  const std::string chat_ =
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}, {\"role\": \"assistant\", \"content\": \"yo\"},"
+      " {\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", \"content\": \"a\"}]}\n";
+};
+
+TEST_F(ChatFinetuningTest, LearnsWhatTheAssistantAddsToTheTemplatesText) {
+  const auto source = OpenChat(
+      "^{% for m in messages %}<{{ m.role }}>{{ m.content }};{% endfor %}{% if add_generation_prompt %}<assistant>{% "
+      "endif %}",
+      chat_ + "{\"prompt\": \"ab\", \"response\": \"c\"}\n");
+  ASSERT_TRUE(source.ok()) << source.status();
+  // ^<user>hi;<assistant>yo;<user>q;<assistant>a;
+  EXPECT_EQ(Learned((*source)->Get(0)), "____________________yo;___________________a;") << "and no token more";
+  EXPECT_EQ(Learned((*source)->Get(1)), "____________________c;");
+}
+
+TEST_F(ChatFinetuningTest, WhatDoesNotFitIsNamed) {
+  EXPECT_THAT(OpenChat("{% macro x() %}{% endmacro %}", chat_).status().message(),
+              HasSubstr("chat_template: line 1: `macro` is not supported"));
+  const auto refusing = OpenChat("{{ raise_exception('no ' ~ messages[0].role) }}", chat_);
+  EXPECT_THAT(ErrorText([&] { (*refusing)->Get(0); }), HasSubstr("the template refuses this: no user"));
+  const auto changing = OpenChat("{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}", chat_);
+  EXPECT_THAT(ErrorText([&] { (*changing)->Get(0); }), HasSubstr("it cannot be told what is learned"));
+  FinetuningOptions options{.paths = {folder_.Path("a.jsonl")}, .chat_template = folder_.path()};
+  EXPECT_THAT(OpenFinetuning(options, std::make_shared<const ByteTokenizer>(true)).status().message(),
+              HasSubstr("neither chat_template.jinja nor"));
+}
+
 TEST_F(FinetuningTest, LongPromptsAreCutAtTheirBeginning) {
   const std::string line = "{\"prompt\": \"abcdefgh\", \"response\": \"wxyz\"}\n";
   EXPECT_EQ(Learned(Open(line, false, 6)->Get(0)), "__wxyz");
