@@ -62,8 +62,9 @@ absl::StatusOr<NpyArray> ReadNpyHeader(absl::string_view file) {
     return absl::InvalidArgumentError("the array is in Fortran order");
   RETURN_IF_ERROR(ReadShape(ValueIn(header, "shape"), array));
   size_t left = (file.size() - array.begin) / array.width;
+  const bool empty = std::find(array.shape.begin(), array.shape.end(), 0) != array.shape.end();
   for (const int64_t size : array.shape) {
-    if (size > 0 && left / static_cast<size_t>(size) == 0)
+    if (!empty && left / static_cast<size_t>(size) == 0)
       return absl::InvalidArgumentError("the file is shorter than the shape in its header says");
     if (size > 0) left /= static_cast<size_t>(size);
   }

@@ -109,7 +109,7 @@ TEST(JobAlgorithms, MistakesAreNamed) {
       {"{ema: {smoothing: 1.5}}", "algorithms.ema.smoothing: must be at most 1, got 1.5"},
       {"{ema: {smoothing: much}}", "algorithms.ema.smoothing: expected a number, got `much`"},
       {"{ema: {half_live: 10ba}}", "algorithms.ema.half_live: unknown key (did you mean `half_life`?)"},
-      {"{emma: {}}", "`emma` is not one of the 29 names that docs/configuration.md lists (did you mean `ema`?)"},
+      {"{emma: {}}", "`emma` is not one of the 30 names that docs/configuration.md lists (did you mean `ema`?)"},
       {"{blurpool: {replace_convs: false, replace_maxpools: false}}", "algorithms.blurpool: replace_convs and"},
       {"{colout: {batch: false, resize_target: true}}", "algorithms.colout: resize_target: true goes only with"},
       {"{colout: {p_row: 1}}", "algorithms.colout: p_row: 1, it must be at least 0 and below 1"},

@@ -75,7 +75,7 @@ class PluginTest : public ::testing::Test {
     const std::string command = absl::StrCat(
         "mkdir -p ", copy,
         "/generated && cd " COMPOSER_SOURCE_DIR
-        " && cp -r --parents base net storage data checkpoint trainer include config/plugin_note.h "
+        " && cp -r --parents base net storage data checkpoint trainer tracking views include config/plugin_note.h "
         "job/plugin/plugin*.h ",
         copy, " && cp -r " COMPOSER_GENERATED_DIR "/composer ", copy, "/generated && cd ", copy, " && ",
         change.empty() || flags ? "true" : change,
@@ -200,7 +200,7 @@ TEST_F(PluginTest, KeysOfPluginsAreCheckedLikeBuiltInOnes) {
        "`pionts` is not one of the 15 names that docs/configuration.md lists (did you mean `points`?)"},
       {"callbacks: {ends_erly: }\n", "did you mean `ends_early`?"},
       {"algorithms: {double: {alpha: 1}}\n",
-       "`double` is not one of the 30 names that docs/configuration.md lists (did you mean `doubles`?)"},
+       "`double` is not one of the 31 names that docs/configuration.md lists (did you mean `doubles`?)"},
       {"schedulers: {name: haf}\n", "did you mean `half`?"},
   };
   for (const auto& c : cases) {
