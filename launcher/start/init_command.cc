@@ -48,7 +48,7 @@ int InitCommand(const std::vector<std::string>& arguments) {
   const bool help = std::any_of(arguments.begin(), arguments.end(),
                                 [](const std::string& word) { return word == "--help" || word == "-h"; });
   if (help || arguments.empty())
-    return PrintHelp(absl::StrCat(CommandHelp("composer init KIND [FOLDER]",
+    return PrintHelp(absl::StrCat(CommandHelp("composer init KIND [FOLDER] [--help]",
                                               "Writes a commented job that trains as it is to FOLDER (my-KIND). The "
                                               "kinds are:",
                                               {}, HelpColumns()),

@@ -223,7 +223,10 @@ TEST_F(DataToolTest, AKilledWriteGoesOnToTheSameBytes) {
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     done = WIFEXITED(status);
-    if (done) EXPECT_EQ(WEXITSTATUS(status), 0);
+    // The kill before may have come when all was written, and only the exit was left to do: then the set is refused as
+    // one that is there.
+    const bool complete = PathExists(set + "/index.json") && !PathExists(set + "/composer-write.json");
+    if (done && !(WEXITSTATUS(status) == 64 && kills > 0 && complete)) EXPECT_EQ(WEXITSTATUS(status), 0);
     kills += done ? 0 : 1;
   }
   EXPECT_GE(kills, 3);
