@@ -37,7 +37,7 @@ class HelpTest(harness.JobTest):
         completion, _ = self.run_composer("--print-completion", "bash", code=0)
         offered = dict(re.findall(SHELL_WORDS, completion))
         for tool, expected in (("checkpoint", ["list", "show", "verify", "diff", "export", "import", "prune"]),
-                               ("data", ["write", "inspect", "verify", "stats", "bench", "merge"])):
+                               ("data", ["write", "inspect", "verify", "stats", "bench", "show", "merge"])):
             listed = self.help(tool, "--help")
             names = re.findall(rf"composer {tool} (\w+)", listed)
             self.assertEqual(names, expected)

@@ -122,6 +122,7 @@ class TrackersTest(harness.JobTest):
                 urllib.request.urlopen(f"{uri}/health", timeout=5).read()
                 break
             except OSError:
+                self.assertIsNone(server.poll(), "the mlflow server has ended")
                 time.sleep(0.5)
         self.state("mlflow", {"tracking_uri": uri, "experiment_name": "real"})
         for _ in range(2):  # again: nothing is doubled
