@@ -2,6 +2,7 @@
 #include "trainer/step/finite_check.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <cstdint>
