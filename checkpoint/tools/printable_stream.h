@@ -18,8 +18,10 @@ class PrintableStream final : private std::streambuf, public std::ostream {
   ~PrintableStream() override { Pass(); }
 
  private:
-  int_type overflow(int_type c) override {
-    if (c == traits_type::eof()) return traits_type::not_eof(c);
+  // Both bases have these names.
+  using Buffer = std::streambuf;
+  Buffer::int_type overflow(Buffer::int_type c) override {
+    if (c == Buffer::traits_type::eof()) return Buffer::traits_type::not_eof(c);
     line_.push_back(static_cast<char>(c));
     if (c == '\n') Pass();
     return c;
