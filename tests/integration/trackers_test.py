@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -114,9 +115,10 @@ class TrackersTest(harness.JobTest):
         server = subprocess.Popen(
             [PEERS / "bin/mlflow", "server", "--backend-store-uri", f"sqlite:///{self.folder}/ml.db", "--host", "127.0.0.1",
              "--port", str(port), "--workers", "1"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env=dict(os.environ, MLFLOW_DISABLE_TELEMETRY="true", MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false"))
+            env=dict(os.environ, MLFLOW_DISABLE_TELEMETRY="true", MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false"),
+            start_new_session=True)  # its workers are processes, too
         self.addCleanup(server.wait)
-        self.addCleanup(server.terminate)
+        self.addCleanup(lambda: os.killpg(server.pid, signal.SIGKILL))
         for _ in range(600):
             try:
                 urllib.request.urlopen(f"{uri}/health", timeout=5).read()
