@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "base/console.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -24,11 +23,6 @@
 
 namespace composer {
 namespace {
-
-int UserError(absl::string_view message) {
-  PrintErrorToUser(message);
-  return exit_code::kUserError;
-}
 
 int RunSubcommand(const Program& program, const std::string& worker, const Environment& environment) {
   const auto& table = Subcommands();

@@ -142,11 +142,10 @@ absl::StatusOr<std::optional<ComposerProgress>> ReadComposerProgress(
   ASSIGN_OR_RETURN(auto file, MappedFile::Open(path));
   if (!LooksLikeZip(file->bytes())) return std::nullopt;
   ASSIGN_OR_RETURN(TorchSave save, TorchSave::Open(std::move(file)));
-  ASSIGN_OR_RETURN(const bool is_composers, IsComposerPickle(save.pickle()));
-  if (!is_composers) return std::nullopt;
-  absl::StatusOr<ComposerState> saved = ReadComposerPickle(save.pickle());
+  const absl::StatusOr<std::optional<ComposerState>> saved = ReadComposerPickle(save.pickle());
   if (!saved.ok()) return Annotate(saved.status(), path);
-  absl::StatusOr<ComposerProgress> progress = Convert(*saved, save, Tensors(model.begin(), model.end()), rules);
+  if (!saved->has_value()) return std::nullopt;
+  absl::StatusOr<ComposerProgress> progress = Convert(**saved, save, Tensors(model.begin(), model.end()), rules);
   if (!progress.ok()) return Annotate(progress.status(), path);
   return *std::move(progress);
 } catch (const std::exception& error) {  // from torch: out of memory

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/time.h"
@@ -15,7 +14,9 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-std::string Shown(absl::string_view text) { return absl::CHexEscape(text.substr(0, 200)); }
+constexpr absl::string_view kNumbered =
+    " has numbers and not names for its parameters, as before Composer 0.17: load and save it with a newer one, or "
+    "import the weights alone (--weights-only)";
 
 const PickleValue* Member(const Pickle& pickle, std::initializer_list<absl::string_view> path) {
   const PickleValue* at = &pickle.root();
@@ -33,10 +34,7 @@ absl::Status ForMembers(const Pickle& pickle, const PickleValue& dict, absl::str
   for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
     const PickleValue& name = pickle.at(dict.items[i]);
     if (name.kind != Kind::kString) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          where,
-          " has numbers and not names for its parameters, as before Composer 0.17: load and save it with a newer "
-          "one, or import the weights alone (--weights-only)"));
+      return absl::InvalidArgumentError(absl::StrCat(where, kNumbered));
     }
     RETURN_IF_ERROR(visit(name.text, pickle.at(dict.items[i + 1])));
   }
@@ -96,10 +94,7 @@ absl::Status ReadGroups(const Pickle& pickle, const PickleValue& saved, Composer
     std::vector<std::string>& group = state->groups.emplace_back();
     for (const int name : names->items) {
       if (pickle.at(name).kind != Kind::kString) {
-        return absl::InvalidArgumentError(
-            "the optimizer's state has numbers and not names for its parameters, as before Composer 0.17: load and "
-            "save "
-            "it with a newer one, or import the weights alone (--weights-only)");
+        return absl::InvalidArgumentError(absl::StrCat("the optimizer's state", kNumbered));
       }
       group.emplace_back(pickle.at(name).text);
     }
@@ -111,11 +106,11 @@ absl::Status ReadSlots(const Pickle& pickle, const PickleValue& saved, ComposerS
   const PickleValue* all = pickle.Find(saved, "state");
   if (all == nullptr) return absl::DataLossError("the optimizer has no state");
   return ForMembers(pickle, *all, "the optimizer's state", [&](absl::string_view parameter, const PickleValue& slots) {
-    const std::string where = absl::StrCat("the optimizer's state of `", Shown(parameter), "`");
+    const std::string where = absl::StrCat("the optimizer's state of `", ShownText(parameter), "`");
     return ForMembers(pickle, slots, where, [&](absl::string_view slot, const PickleValue& value) -> absl::Status {
       if (value.kind == Kind::kNone) return absl::OkStatus();
       absl::StatusOr<TorchTensor> tensor = ReadTorchTensor(pickle, value);
-      if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat(where, ": `", Shown(slot), "`"));
+      if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat(where, ": `", ShownText(slot), "`"));
       tensor->name = absl::StrCat("optimizer/", parameter, "/", slot);
       state->slots.push_back({std::string(parameter), std::string(slot), *std::move(tensor)});
       return absl::OkStatus();
@@ -128,7 +123,7 @@ absl::Status ReadOptimizer(const Pickle& pickle, ComposerState* state) {
   if (optimizers == nullptr) return absl::OkStatus();
   return ForMembers(pickle, *optimizers, "`state/optimizers`", [&](absl::string_view name, const PickleValue& saved) {
     if (!state->optimizer.empty()) return absl::InvalidArgumentError("it has several optimizers; one is supported");
-    state->optimizer = Shown(name);
+    state->optimizer = ShownText(name);
     RETURN_IF_ERROR(ReadGroups(pickle, saved, state));
     return ReadSlots(pickle, saved, state);
   });
@@ -155,19 +150,15 @@ void NoteAlgorithms(const Pickle& pickle, ComposerState* state) {
     if (pair.kind != Kind::kTuple || pair.items.empty()) continue;
     const PickleValue& name = pickle.at(pair.items[0]);
     if (name.kind == Kind::kString)
-      state->left_out.push_back(absl::StrCat("the state of the algorithm ", Shown(name.text)));
+      state->left_out.push_back(absl::StrCat("the state of the algorithm ", ShownText(name.text)));
   }
 }
 
 }  // namespace
 
-absl::StatusOr<bool> IsComposerPickle(absl::string_view bytes) {
+absl::StatusOr<std::optional<ComposerState>> ReadComposerPickle(absl::string_view bytes) {
   ASSIGN_OR_RETURN(const Pickle pickle, Pickle::Parse(bytes));
-  return Member(pickle, {"state", "timestamp"}) != nullptr;
-}
-
-absl::StatusOr<ComposerState> ReadComposerPickle(absl::string_view bytes) {
-  ASSIGN_OR_RETURN(const Pickle pickle, Pickle::Parse(bytes));
+  if (Member(pickle, {"state", "timestamp"}) == nullptr) return std::nullopt;
   ComposerState state;
   ASSIGN_OR_RETURN(state.timestamp, ReadTimestamp(pickle));
   RETURN_IF_ERROR(ReadOptimizer(pickle, &state));

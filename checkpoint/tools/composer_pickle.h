@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,9 @@ struct ComposerState {
   std::vector<std::string> left_out;  // for people: "the state of the algorithm EMA"
 };
 
-// Returns whether there is a `state/timestamp`, without which a file is not Composer's.
-absl::StatusOr<bool> IsComposerPickle(absl::string_view pickle);
-// Returns kInvalidArgument for what is not supported, by name (several optimizers, parameters without names, a state
-// that is not a tensor); kDataLoss if damaged. Fuzzed: tests/fuzz/torch_pickle_fuzz.cc.
-absl::StatusOr<ComposerState> ReadComposerPickle(absl::string_view pickle);
+// Returns nullopt if the file is not Composer's: it has no `state/timestamp`. Returns kInvalidArgument for what is not
+// supported, by name (several optimizers, parameters without names, a state that is not a tensor); kDataLoss if
+// damaged. Fuzzed: tests/fuzz/torch_pickle_fuzz.cc.
+absl::StatusOr<std::optional<ComposerState>> ReadComposerPickle(absl::string_view pickle);
 
 }  // namespace composer

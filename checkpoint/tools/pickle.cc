@@ -17,6 +17,8 @@ bool PickleValue::IsGlobal(absl::string_view name) const {
 
 absl::StatusOr<Pickle> Pickle::Parse(absl::string_view bytes) { return PickleMachine(bytes).Run(); }
 
+std::string ShownText(absl::string_view text) { return absl::CHexEscape(text.substr(0, 200)); }
+
 const PickleValue* Pickle::Find(const PickleValue& dict, absl::string_view key) const {
   if (dict.kind != Kind::kDict) return nullptr;
   for (size_t i = dict.items.size(); i >= 2; i -= 2) {

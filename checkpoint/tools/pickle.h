@@ -46,6 +46,9 @@ struct PickleValue {
   bool IsGlobal(absl::string_view name) const;
 };
 
+// For messages: at most 200 bytes of a text out of a pickle, with control characters escaped.
+std::string ShownText(absl::string_view text);
+
 // Values refer to the pickle's bytes, which must outlive it. A list may contain itself, so walks of the tree must be
 // bounded.
 class Pickle {

@@ -7,7 +7,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -62,8 +61,6 @@ std::string DTypeOf(const NamedDType (&table)[n], const PickleValue& global) {
   }
   return "";
 }
-
-std::string Shown(absl::string_view text) { return absl::CHexEscape(text.substr(0, 200)); }
 
 class Reader {
  public:
@@ -179,7 +176,7 @@ std::string MembersOf(const Pickle& pickle, const PickleValue& dict) {
   for (size_t i = 0; i + 1 < dict.items.size() && names.size() < kShown; i += 2) {
     const PickleValue& name = pickle.at(dict.items[i]);
     if (name.kind == Kind::kString)
-      names.push_back(absl::StrCat(Shown(name.text), " (", pickle.Describe(pickle.at(dict.items[i + 1])), ")"));
+      names.push_back(absl::StrCat(ShownText(name.text), " (", pickle.Describe(pickle.at(dict.items[i + 1])), ")"));
   }
   return names.empty() ? "it is empty" : absl::StrCat("it has ", absl::StrJoin(names, ", "));
 }
@@ -191,7 +188,7 @@ absl::StatusOr<const PickleValue*> GoDown(const Pickle& pickle, absl::string_vie
     const PickleValue* next = pickle.Find(*at, part);
     if (next == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "there is no member `", Shown(part), "` in `", Shown(gone),
+          "there is no member `", ShownText(part), "` in `", ShownText(gone),
           "`: ", at->kind == Kind::kDict ? MembersOf(pickle, *at) : absl::StrCat("it is ", pickle.Describe(*at))));
     }
     at = next;
@@ -219,7 +216,7 @@ absl::StatusOr<TorchWeights> ReadTorchPickle(absl::string_view bytes, absl::stri
   TorchWeights weights;
   weights.key = key.empty() ? DefaultKey(pickle) : std::string(key);
   ASSIGN_OR_RETURN(const PickleValue* dict, GoDown(pickle, weights.key));
-  const std::string where = weights.key.empty() ? "its top" : absl::StrCat("`", Shown(weights.key), "`");
+  const std::string where = weights.key.empty() ? "its top" : absl::StrCat("`", ShownText(weights.key), "`");
   if (dict->kind != Kind::kDict)
     return absl::InvalidArgumentError(absl::StrCat(where, " is ", pickle.Describe(*dict), ", no dict of tensors"));
   const Reader reader(pickle);
@@ -229,11 +226,11 @@ absl::StatusOr<TorchWeights> ReadTorchPickle(absl::string_view bytes, absl::stri
     if (name.kind != Kind::kString)
       return absl::InvalidArgumentError(absl::StrCat(where, " has a key that is not text"));
     if (!reader.IsTensor(value)) {
-      weights.skipped.push_back(absl::StrCat(Shown(name.text), " (", pickle.Describe(value), ")"));
+      weights.skipped.push_back(absl::StrCat(ShownText(name.text), " (", pickle.Describe(value), ")"));
       continue;
     }
     absl::StatusOr<TorchTensor> tensor = reader.Tensor(value);
-    if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat("`", Shown(name.text), "`"));
+    if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat("`", ShownText(name.text), "`"));
     tensor->name = std::string(name.text);
     const auto [known, is_new] = index.emplace(tensor->name, weights.tensors.size());
     if (is_new) {

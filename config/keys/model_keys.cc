@@ -16,16 +16,28 @@ blocks | int 1..16777216 | 1 | Blocks of a stage.
 stem_stride | int 1..4 | 2 | Stride of the first convolution.
 image_size | int 1..16777216 | 28 | Height and width of an image.
 
-[model resnet] ResNet as torchvision and timm have it: their names and layouts.
-depth | int 1..65536 | 50 | Layers: 18, 34, 50, 101 or 152.
+[map initialized] How the weights of models for pictures begin.
+initializers | texts | [] | First values: kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, bn_uniform, bn_ones, linear_log_constant_bias.
+
+[map resnet_body] The residual network of resnet and deeplabv3.
 in_channels | int 1..65536 | 3 | Channels of an image.
 width | int 1..65536 | 64 | Channels of the first stage.
 groups | int 1..65536 | 1 | Groups of a bottleneck's 3x3 convolutions.
 width_per_group | int 1..65536 | 64 | Their channels in each group, in the first stage.
 zero_init_residual | bool | false | The last norm of each block begins with 0.
+
+[map segmentation] The loss of models that give each pixel a class.
+cross_entropy_weight | number 0.. | 1 | The cross-entropy's factor in the loss.
+dice_weight | number 0.. | 0 | The Dice loss's factor in the loss.
+class_weights | numbers 0.. | [] | A weight for each class in the cross-entropy.
+ignore_index | int -65536..65536 | -1 | Pixels with this target do not count.
+
+[model resnet] ResNet as torchvision and timm have it: their names and layouts.
+depth | int 1..65536 | 50 | Layers: 18, 34, 50, 101 or 152.
+include resnet_body
 image_size | int 1..65536 | 224 | Height and width of an image.
 num_classes | int 1..65536 | 1000 | Classes.
-initializers | texts | [] | First values: kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, bn_uniform, bn_ones, linear_log_constant_bias.
+include initialized
 
 [model resnet_cifar] Composer's residual networks for small images.
 depth | int 1..65536 | 9 | Layers: 9, 20 or 56.
@@ -33,7 +45,7 @@ num_classes | int 1..65536 | 10 | Classes.
 in_channels | int 1..65536 | 3 | Channels of an image.
 width | int 0..65536 | 0 | Channels of the first convolution; 0: 64 for 9 layers, else 16.
 image_size | int 1..65536 | 32 | Height and width of an image.
-initializers | texts | [] | First values: kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, bn_uniform, bn_ones, linear_log_constant_bias.
+include initialized
 
 [model efficientnet] EfficientNet (B0) as torchvision has it.
 num_classes | int 1..65536 | 1000 | Classes.
@@ -43,36 +55,26 @@ depth_mult | number 0.01..16 | 1 | Factor of the blocks of a stage.
 dropout | number 0..0.99 | 0.2 | Dropout before the last layer.
 stochastic_depth | number 0..0.99 | 0.2 | Probability of leaving out the last block's branch; less before it.
 image_size | int 1..65536 | 224 | Height and width of an image.
-initializers | texts | [] | First values: kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, bn_uniform, bn_ones, linear_log_constant_bias.
+include initialized
 
 [model deeplabv3] DeepLabV3 on a ResNet, as torchvision has it: a class for each pixel.
 depth | int 1..65536 | 50 | Layers: 50, 101 or 152.
-in_channels | int 1..65536 | 3 | Channels of an image.
-width | int 1..65536 | 64 | Channels of the first stage.
-groups | int 1..65536 | 1 | Groups of a bottleneck's 3x3 convolutions.
-width_per_group | int 1..65536 | 64 | Their channels in each group, in the first stage.
-zero_init_residual | bool | false | The last norm of each block begins with 0.
+include resnet_body
 image_size | int 1..65536 | 512 | Height and width of an image.
 num_classes | int 1..65536 | 21 | Classes.
-cross_entropy_weight | number 0.. | 1 | The cross-entropy's factor in the loss.
-dice_weight | number 0.. | 0 | The Dice loss's factor in the loss.
-class_weights | numbers 0.. | [] | A weight for each class in the cross-entropy.
-ignore_index | int -65536..65536 | -1 | Pixels with this target do not count.
+include segmentation
 head_width | int 1..65536 | 256 | Channels of the head.
 atrous_rates | ints 1..65536 | [12, 24, 36] | Dilations of the head's branches.
 dropout | number 0..0.99 | 0.5 | Dropout in the head.
-initializers | texts | [] | First values: kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, bn_uniform, bn_ones, linear_log_constant_bias.
+include initialized
 
 [model unet] The U-Net with batch norms: a class for each pixel.
 num_classes | int 1..65536 | 2 | Classes.
-cross_entropy_weight | number 0.. | 1 | The cross-entropy's factor in the loss.
-dice_weight | number 0.. | 0 | The Dice loss's factor in the loss.
-class_weights | numbers 0.. | [] | A weight for each class in the cross-entropy.
-ignore_index | int -65536..65536 | -1 | Pixels with this target do not count.
+include segmentation
 in_channels | int 1..65536 | 3 | Channels of an image.
 widths | ints 1..65536 | [64, 128, 256, 512, 1024] | Channels of each level.
 image_size | int 1..65536 | 256 | Height and width of an image.
-initializers | texts | [] | First values: kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, bn_uniform, bn_ones, linear_log_constant_bias.
+include initialized
 
 [model gpt] A GPT with learned positions. Names are llm-foundry's.
 n_layers | int 1..16777216 | 4 | Transformer blocks.

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/console.h"
 #include "base/option_help.h"
 #include "base/options.h"
 #include "contract/exit_code.h"
@@ -33,11 +32,6 @@ std::string AsJson(const std::vector<Finding>& findings) {
   }
   // A path on disk need not be UTF-8.
   return list.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-int UserError(absl::string_view message) {
-  PrintErrorToUser(message);
-  return exit_code::kUserError;
 }
 
 }  // namespace

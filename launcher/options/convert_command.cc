@@ -5,7 +5,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/console.h"
 #include "base/file.h"
 #include "base/option_help.h"
 #include "base/options.h"
@@ -15,11 +14,6 @@
 
 namespace composer {
 namespace {
-
-int UserError(absl::string_view message) {
-  PrintErrorToUser(message);
-  return exit_code::kUserError;
-}
 
 std::string Comments(const std::string& path, const std::vector<std::string>& left_out) {
   std::string text = absl::StrCat("# Made by `composer convert` from ", absl::CHexEscape(path), ".\n");

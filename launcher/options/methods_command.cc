@@ -7,22 +7,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/console.h"
 #include "base/nearest_name.h"
 #include "base/option_help.h"
 #include "base/options.h"
 #include "config/schema.h"
-#include "contract/exit_code.h"
 #include "launcher/options/method_cards.h"
 #include "launcher/options/print_help.h"
 
 namespace composer {
 namespace {
-
-int MethodsError(absl::string_view message) {
-  PrintErrorToUser(message);
-  return exit_code::kUserError;
-}
 
 // Returns the paragraph below the heading, in one line.
 std::string SummaryOf(const MethodCard& card) {
@@ -77,11 +70,11 @@ int MethodsCommand(const std::vector<std::string>& arguments, const Environment&
       {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
   };
   const auto parsed = ParseOptions(table, arguments, environment);
-  if (!parsed.ok()) return MethodsError(parsed.status().message());
+  if (!parsed.ok()) return UserError(parsed.status().message());
   if (parsed->rest.size() > 1) {  // flags may follow the name, too
     const auto after = ParseOptions(table, {parsed->rest.begin() + 1, parsed->rest.end()}, environment);
-    if (!after.ok()) return MethodsError(after.status().message());
-    if (!after->rest.empty()) return MethodsError("methods takes one name: composer methods [NAME]");
+    if (!after.ok()) return UserError(after.status().message());
+    if (!after->rest.empty()) return UserError("methods takes one name: composer methods [NAME]");
   }
   if (help) {
     return PrintHelp(CommandHelp("composer methods [NAME]",
@@ -91,7 +84,7 @@ int MethodsCommand(const std::vector<std::string>& arguments, const Environment&
   }
   if (parsed->rest.empty()) return PrintHelp(MethodIndex(HelpColumns()));
   const absl::StatusOr<std::string> text = DescribeMethod(parsed->rest[0], HelpColumns());
-  return text.ok() ? PrintHelp(*text) : MethodsError(text.status().message());
+  return text.ok() ? PrintHelp(*text) : UserError(text.status().message());
 }
 
 }  // namespace composer

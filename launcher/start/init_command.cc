@@ -5,12 +5,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/console.h"
 #include "base/file.h"
 #include "base/nearest_name.h"
 #include "base/option_help.h"
 #include "base/status_macros.h"
-#include "contract/exit_code.h"
 #include "launcher/options/print_help.h"
 #include "launcher/start/job_templates.h"
 
@@ -21,11 +19,6 @@ std::string Kinds() {
   std::vector<std::pair<std::string, std::string>> rows;
   for (const JobTemplate& job : JobTemplates()) rows.emplace_back(job.name, job.summary);
   return TwoColumns(rows, HelpColumns());
-}
-
-int InitError(absl::string_view message) {
-  PrintErrorToUser(message);
-  return exit_code::kUserError;
 }
 
 absl::Status WriteJob(const JobTemplate& job, const std::string& folder) {
@@ -53,17 +46,17 @@ int InitCommand(const std::vector<std::string>& arguments) {
                                               "kinds are:",
                                               {}, HelpColumns()),
                                   Kinds()));
-  if (arguments.size() > 2) return InitError("init takes a KIND and a FOLDER: composer init gpt my-gpt");
+  if (arguments.size() > 2) return UserError("init takes a KIND and a FOLDER: composer init gpt my-gpt");
   const auto& jobs = JobTemplates();
   const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const auto& j) { return j.name == arguments[0]; });
   if (job == jobs.end()) {
     std::vector<std::string> names;
     for (const JobTemplate& known : jobs) names.emplace_back(known.name);
-    return InitError(absl::StrCat("there is no kind `", arguments[0], "`", DidYouMean(arguments[0], names),
+    return UserError(absl::StrCat("there is no kind `", arguments[0], "`", DidYouMean(arguments[0], names),
                                   "; composer init lists them"));
   }
   const std::string folder = arguments.size() == 2 ? arguments[1] : absl::StrCat("my-", job->name);
-  if (const absl::Status status = WriteJob(*job, folder); !status.ok()) return InitError(status.message());
+  if (const absl::Status status = WriteJob(*job, folder); !status.ok()) return UserError(status.message());
   return PrintHelp(
       absl::StrCat("wrote ", JoinPath(folder, "train.yaml"), "\n\n  cd ", folder, "\n  composer -n 2 train.yaml\n"));
 }

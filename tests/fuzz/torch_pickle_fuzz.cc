@@ -39,9 +39,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!names.insert(tensor.name).second) std::abort();
     }
   }
-  if (const auto state = composer::ReadComposerPickle(bytes); state.ok()) {
-    for (const composer::ComposerSlot& slot : state->slots) Check(slot.tensor);
-    if (!composer::Timestamp::FromJson(state->timestamp).ok()) std::abort();
+  if (const auto state = composer::ReadComposerPickle(bytes); state.ok() && state->has_value()) {
+    for (const composer::ComposerSlot& slot : (*state)->slots) Check(slot.tensor);
+    if (!composer::Timestamp::FromJson((*state)->timestamp).ok()) std::abort();
   }
   return 0;
 }

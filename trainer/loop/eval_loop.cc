@@ -21,6 +21,7 @@
 namespace composer {
 
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state) {
+  if (event == Event::kFitStart) return true;
   if (const Interval::Function& is_due = evaluator.eval_interval.is_due(); is_due != nullptr)
     return is_due(state, event);
   const Time interval =

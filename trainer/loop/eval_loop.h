@@ -14,9 +14,10 @@
 
 namespace composer {
 
-// Returns whether the evaluator runs at this event (kBatchEnd, kEpochEnd, kIterationEnd or kFitEnd). Epoch intervals
-// fire at kEpochEnd, those in iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did.
-// A function decides alone. Source: mosaicml composer/core/evaluator.py, evaluate_periodically().
+// Returns whether the evaluator runs at this event (kFitStart, kBatchEnd, kEpochEnd, kIterationEnd or kFitEnd). At
+// kFitStart, which is asked with eval_first only, every one runs. Epoch intervals fire at kEpochEnd, those in
+// iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did. Else a function decides
+// alone. Source: mosaicml composer/core/evaluator.py, evaluate_periodically().
 bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state);
 
 // Emits EVAL_START … EVAL_END, logs metrics/<label>/<metric> and flushes them as one record. The model is in evaluation

@@ -229,7 +229,7 @@ void TrainLoop::Evaluate(Event event) {
   absl::Time began;
   bool any = false;
   for (Evaluator& evaluator : state_.evaluators) {
-    if (event != Event::kFitStart && !EvaluatorIsDue(evaluator, event, state_)) continue;
+    if (!EvaluatorIsDue(evaluator, event, state_)) continue;
     if (!any) {
       began = parts_.clock.Now();
       parts_.supervision.OnPhase(RunPhase::kEvaluating);
@@ -238,9 +238,10 @@ void TrainLoop::Evaluate(Event event) {
     }
     const TraceSpan span(state_.tracer, kEvaluationSpan);
     RunEvaluator(evaluator, state_, parts_.engine, parts_.data_ranks(), parts_.logger);
+    // A metric of before the first step is no step of a schedule that waits for metrics.
     if (event != Event::kFitStart) ObserveMetrics(state_.schedulers, Event::kEvalEnd, evaluator.label, parts_.logger);
   }
-  if (event != Event::kFitStart) ObserveMetrics(state_.schedulers, event, "", parts_.logger);
+  ObserveMetrics(state_.schedulers, event, "", parts_.logger);
   if (!any) return;
   Fire(Event::kEvalAfterAll);
   parts_.supervision.OnPhase(RunPhase::kTraining);
