@@ -52,12 +52,12 @@ def peer(kind, path):
     return tiktoken.Encoding("peer", pat_str=CL100K, mergeable_ranks=ranks, special_tokens={}).encode_ordinary
 
 
-def ours(path, texts):
+def ours(path, texts, flags=()):
     with tempfile.NamedTemporaryFile() as file:
         for text in texts:
             file.write(struct.pack("<I", len(text.encode())) + text.encode())
         file.flush()
-        found = subprocess.run([BINARY, path, file.name, "--ids"], stdout=subprocess.PIPE, check=True).stdout
+        found = subprocess.run([BINARY, path, file.name, *flags, "--ids"], stdout=subprocess.PIPE, check=True).stdout
     at, lists = 0, []
     for _ in texts:
         count = struct.unpack_from("<I", found, at)[0]

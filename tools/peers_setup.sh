@@ -3,6 +3,7 @@
 # the repository:
 #   $COMPOSER_PEERS/torch211   torch 2.11.0 (torchrun), numpy, safetensors          4.6 GB
 #   $COMPOSER_PEERS/mosaic     mosaicml 0.32.1 with the torch 2.7 it asks for       5.2 GB
+#   $COMPOSER_PEERS/tokenizers   tokenizers, tiktoken, sentencepiece, only with the argument `tokenizers`, and then alone
 #   $COMPOSER_PEERS/streaming, grain  mosaicml-streaming 0.13.0 and Grain, only with the argument `streaming`, and then alone
 # The default of COMPOSER_PEERS is /tmp/composer-peers. Nothing of ours needs them to build, run or pass its tests.
 # Safe to repeat: an environment whose stamp matches is left alone. About 80 s each; `import torch` needs the CUDA
@@ -47,6 +48,10 @@ mkdir -p "$peers"
 if [[ "${1:-}" == streaming ]]; then
   install streaming mosaicml-streaming==0.13.0 numpy==2.1.3
   install grain grain==0.2.18 numpy==2.4.6
+  exit
+fi
+if [[ "${1:-}" == tokenizers ]]; then
+  install tokenizers tokenizers==0.23.3 tiktoken==0.14.0 sentencepiece==0.2.3
   exit
 fi
 install torch211 torch==2.11.0 numpy==2.2.6 safetensors==0.6.2 packaging==26.3
