@@ -47,19 +47,23 @@ FAMILIES = {
                      dict(LLAMA, tie_word_embeddings=True, attention_bias=True, mlp_bias=True,
                           rope_scaling=dict(rope_type="linear", factor=2.0))),
     "mistral": ("MistralForCausalLM", "MistralConfig", dict(LLAMA, head_dim=8, sliding_window=None, pad_token_id=5)),
+    "mistral_window": ("MistralForCausalLM", "MistralConfig", dict(LLAMA, sliding_window=3)),
+    "qwen2_window": ("Qwen2ForCausalLM", "Qwen2Config",
+                     dict(LLAMA, use_sliding_window=True, sliding_window=4, max_window_layers=1)),
     "qwen2": ("Qwen2ForCausalLM", "Qwen2Config",
               dict(LLAMA, rope_scaling=dict(rope_type="yarn", factor=2.0, original_max_position_embeddings=8))),
     "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", dict(LLAMA, head_dim=6, tie_word_embeddings=True)),
     "mixtral": ("MixtralForCausalLM", "MixtralConfig",
                 dict(LLAMA, num_local_experts=3, num_experts_per_tok=2, sliding_window=None)),
     "mpt": ("MptForCausalLM", "MptConfig",
-            dict(vocab_size=VOCAB, d_model=18, n_heads=3, n_layers=2, max_seq_len=16,
+            dict(vocab_size=VOCAB, d_model=18, n_heads=6, n_layers=2, max_seq_len=16,
                  bos_token_id=1, eos_token_id=2)),
     "vit": ("ViTForImageClassification", "ViTConfig",
             dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, image_size=13,
                  patch_size=4, num_channels=2, num_labels=3)),
 }
-DECODERS = {"gpt2", "llama", "llama_linear", "mistral", "qwen2", "qwen3", "mixtral", "mpt"}
+DECODERS = {"gpt2", "llama", "llama_linear", "mistral", "mistral_window", "qwen2", "qwen2_window", "qwen3", "mixtral",
+            "mpt"}
 
 
 def inputs_of(name, model):

@@ -5,6 +5,7 @@
 #include "trainer/core/model.h"
 #include "trainer/core/outputs.h"
 #include "trainer/layers/attention_core.h"
+#include "trainer/layers/conv1d_layer.h"
 #include "trainer/layers/layer.h"
 #include "trainer/layers/layer_list.h"
 #include "trainer/layers/layer_policy.h"

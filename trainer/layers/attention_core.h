@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "trainer/layers/layer.h"
@@ -14,6 +15,9 @@ class AttentionCore : public Replaceable {
   // (boolean, broadcastable to [B, heads, T, S]) lets it see and, if is_causal (T equal to S), none after itself.
   virtual at::Tensor forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const std::optional<at::Tensor>& mask, bool is_causal) = 0;
+  // Tells the core that it is given the rank-th of `ranks` equal runs of the heads from now on. Returns false when it
+  // must see all heads.
+  virtual bool TakeHeads(int64_t /*rank*/, int64_t /*ranks*/) { return false; }
 };
 
 // softmax(q k' / sqrt(D)) v, with dropout of the probabilities in training. Source: Vaswani et al. 2017,
@@ -23,6 +27,7 @@ class DotProductAttention final : public torch::nn::Module, public AttentionCore
   explicit DotProductAttention(double dropout) : dropout_(dropout) {}
   at::Tensor forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& mask, bool is_causal) override;
+  bool TakeHeads(int64_t /*rank*/, int64_t /*ranks*/) override { return true; }  // it treats all alike
   double dropout() const { return dropout_; }
 
  private:

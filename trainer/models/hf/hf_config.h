@@ -25,6 +25,8 @@ class HfConfig {
   explicit HfConfig(nlohmann::json object, std::string path = "") : json_(std::move(object)), path_(std::move(path)) {}
 
   bool Has(const std::string& field) const;
+  // Whether the field is there, null or not.
+  bool Mentions(const std::string& field) const { return json_.contains(field); }
   // Sizes, 1 to 2^24.
   int64_t Size(const std::string& field, int64_t fallback);
   int64_t RequiredSize(const std::string& field);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -16,6 +15,7 @@ namespace composer {
 namespace {
 
 constexpr double kMaxDropout = 0.99;
+constexpr int64_t kMaxLayers = int64_t{1} << 24;
 
 // A decoder generates and is trained on the next token; the file may be of the bare model.
 void CheckDecoder(HfConfig& config, const HfTaskOptions& task, const std::string& causal, const std::string& bare) {
@@ -75,18 +75,35 @@ RopeOptions ReadRope(HfConfig& config, double theta, int64_t context) {
   return rope;
 }
 
-// A window that is as long as the longest input hides nothing.
-void CheckWindow(HfConfig& config, int64_t context, bool used) {
-  const bool asks = config.Bool("use_sliding_window", used);
-  const int64_t window = config.Size("sliding_window", std::numeric_limits<int64_t>::max());
-  config.Ignore({"max_window_layers"});
-  const std::vector<std::string> layers = config.Strings("layer_types");
-  const bool slides = layers.empty() ? asks : std::any_of(layers.begin(), layers.end(), [](const std::string& type) {
-    return type != "full_attention";
-  });
-  TORCH_CHECK_VALUE(!slides || window >= context, "config.json: `sliding_window` ", window,
-                    " is less than the longest input, ", context, "; sliding windows are not supported: say ",
-                    "model.max_seq_len: ", window, " or less");
+// Returns the window of each layer, empty without any. Mistral's and Mixtral's is of all layers, Qwen's of those from
+// `max_window_layers` on or those that `layer_types` names.
+std::vector<int64_t> ReadWindows(HfConfig& config, const std::string& model_type, int64_t layers) {
+  constexpr int64_t kDefaultWindow = 4096, kDefaultFirst = 28;
+  const bool by_layer = model_type == "qwen2" || model_type == "qwen3";
+  const bool is_used = config.Bool("use_sliding_window", !by_layer);
+  const bool has_default = model_type != "mixtral" && !config.Mentions("sliding_window");
+  const int64_t asked = config.Size("sliding_window", has_default ? kDefaultWindow : 0), window = is_used ? asked : 0;
+  const int64_t first = config.Int("max_window_layers", kDefaultFirst, 0, kMaxLayers);
+  const std::vector<std::string> types = config.Strings("layer_types");
+  TORCH_CHECK_VALUE(types.empty() || static_cast<int64_t>(types.size()) == layers, "config.json: `layer_types` has ",
+                    types.size(), " entries for ", layers, " layers");
+  std::vector<int64_t> windows;
+  for (int64_t i = 0; i < layers; ++i) {
+    bool slides = window > 0 && (!by_layer || i >= first);
+    if (!types.empty()) {
+      const std::string& type = types[static_cast<size_t>(i)];
+      const bool asks = type == "sliding_attention";
+      TORCH_CHECK_VALUE(asks || type == "full_attention", "config.json: `layer_types` has `", type,
+                        "`; supported are full_attention and sliding_attention");
+      TORCH_CHECK_VALUE(asks == slides || (by_layer && window > 0), "config.json: `layer_types` has `", type,
+                        "`, but by `sliding_window`", by_layer ? " and `use_sliding_window`" : "", " ",
+                        slides ? "all layers have a window" : "no layer has a window");
+      slides = asks;
+    }
+    windows.push_back(slides ? window : 0);
+  }
+  const bool any = std::any_of(windows.begin(), windows.end(), [](int64_t each) { return each > 0; });
+  return any ? windows : std::vector<int64_t>();
 }
 
 }  // namespace
@@ -159,7 +176,7 @@ HfFamilyModel MakeHfLlama(HfConfig& config, const HfTaskOptions& task, const std
     config.Only("router_jitter_noise", {0.0});
     config.Ignore({"router_aux_loss_coef"});
   }
-  if (model_type != "llama") CheckWindow(config, options.context, /*used=*/!qwen2 && !qwen3);
+  if (model_type != "llama") options.windows = ReadWindows(config, model_type, options.num_hidden_layers);
   config.Ignore({"pretraining_tp"});
   if (task.dropout) options.attention_dropout = *task.dropout;
   config.Finish();

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "trainer/layers/layer_selector.h"
 #include "trainer/models/sequence_mask.h"
@@ -39,16 +41,26 @@ Outputs DecoderModel::forward(const Batch& batch) {
   TORCH_CHECK_VALUE(tokens.dim() == 2, "model: expected inputs [B, T], got ", tokens.sizes());
   TORCH_CHECK_VALUE(tokens.size(1) <= context(), "model: it takes ", context(), " tokens, but a sample has ",
                     tokens.size(1));
-  std::vector<at::Tensor> inputs = UncachedInputs(AddPositions(Embed(tokens), {}), VisibleTokens(batch));
-  Append(inputs, Further(inputs[0], {}));
-  for (size_t layer = 0; layer < blocks().size(); ++layer) inputs[0] = blocks()[layer].Run(inputs);
-  return LogitsOrLosses(LastNorm(inputs[0]), batch);
+  at::Tensor x = AddPositions(Embed(tokens), {});
+  const std::vector<at::Tensor> further = Further(x, {});
+  const at::Tensor visible = VisibleTokens(batch);
+  int64_t window = 0;
+  at::Tensor mask = visible;
+  for (size_t layer = 0; layer < blocks().size(); ++layer) {
+    const int64_t own = shape_.windows.empty() ? 0 : shape_.windows[layer];
+    if (own != window) mask = WithinWindow(visible, window = own, x);
+    std::vector<at::Tensor> inputs = UncachedInputs(x, mask);
+    Append(inputs, further);
+    x = blocks()[layer].Run(inputs);
+  }
+  return LogitsOrLosses(LastNorm(x), batch);
 }
 
 std::unique_ptr<DecoderCache> DecoderModel::NewCache(int64_t rows, int64_t capacity) {
-  AttentionCache::Shape cache{shape_.layers, shape_.heads, shape_.head_width};
+  AttentionCache::Shape cache{shape_.layers, shape_.heads, shape_.head_width, shape_.windows};
   for (const auto& [name, part] : FindLayers(*this, LayersOfType<ColwiseLinear>())) {
-    const bool gives_keys = absl::EndsWith(name, "attn.k_proj") || absl::EndsWith(name, "attn.Wqkv");
+    const bool gives_keys =
+        absl::EndsWith(name, "attn.k_proj") || absl::EndsWith(name, "attn.Wqkv") || absl::EndsWith(name, "attn.c_attn");
     if (gives_keys) cache.heads = shape_.heads / part->as<ColwiseLinear>()->ranks();
   }
   return std::make_unique<AttentionCache>(cache, rows, capacity);
@@ -70,9 +82,13 @@ at::Tensor DecoderModel::NextLogits(const at::Tensor& tokens, absl::Span<const i
   return Head(LastNorm(first ? LastOfEachRow(x, lengths) : x.squeeze(1)));
 }
 
-void DecoderModel::SetFlops(double weights, double attention) {
-  const auto length = static_cast<double>(context());
-  flops_per_sample_ = length * (6 * weights + 12 * attention * length);
+void DecoderModel::SetFlops(double weights, double width) {
+  double seen = 0;  // tokens, over the layers
+  for (size_t layer = 0; layer < static_cast<size_t>(shape_.layers); ++layer) {
+    const int64_t window = shape_.windows.empty() ? 0 : shape_.windows[layer];
+    seen += static_cast<double>(window > 0 ? std::min(window, context()) : context());
+  }
+  flops_per_sample_ = static_cast<double>(context()) * (6 * weights + 12 * width * seen);
 }
 
 at::Tensor SplitHeads(const at::Tensor& x, int64_t head_width) {

@@ -16,6 +16,7 @@ namespace composer {
 struct DecoderShape {
   int64_t layers, heads, head_width;  // heads of keys and values
   int64_t context, vocab;
+  std::vector<int64_t> windows = {};  // by layer: how many tokens one sees, 0: all; empty: all see all
 };
 
 // forward maps inputs int64 [B, T] to logits [B, T, vocab]. Batches may have `attention_mask` [B, T], 0 for padding,
@@ -41,9 +42,9 @@ class DecoderModel : public LanguageModel, public HuggingFaceModel {
 
   const DecoderShape& shape() const { return shape_; }
   // Sets flops_per_sample: of a full context, 6 operations for each of `weights` in a matrix product and
-  // 12 * context * `attention` (the sum of the layers' widths of attention). Source: Chowdhery et al. 2022 (PaLM),
-  // arXiv:2204.02311, appendix B.
-  void SetFlops(double weights, double attention);
+  // 12 * context * `width` (of a layer's attention) for each layer, with its window in place of a longer context.
+  // Source: Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, appendix B.
+  void SetFlops(double weights, double width);
 
  private:
   DecoderShape shape_;

@@ -17,7 +17,7 @@ class Gpt2Attention final : public torch::nn::Module, public Layer {
  public:
   explicit Gpt2Attention(const Gpt2Options& options)
       : head_width_(options.n_embd / options.n_head),
-        c_attn_(*this, "c_attn", std::make_shared<Conv1dLayer>(options.n_embd, 3 * options.n_embd)),
+        c_attn_(*this, "c_attn", QueriesKeysValues(options)),
         c_proj_(*this, "c_proj", std::make_shared<Conv1dLayer>(options.n_embd, options.n_embd)),
         core_(*this, "core", std::make_shared<DotProductAttention>(options.attn_pdrop)),
         resid_dropout_(*this, "resid_dropout", std::make_shared<DropoutLayer>(options.resid_pdrop)) {}
@@ -32,6 +32,12 @@ class Gpt2Attention final : public torch::nn::Module, public Layer {
   }
 
  private:
+  static std::shared_ptr<Conv1dLayer> QueriesKeysValues(const Gpt2Options& options) {
+    auto linear = std::make_shared<Conv1dLayer>(options.n_embd, 3 * options.n_embd);
+    linear->division = {.parts = 3, .units = options.n_head};
+    return linear;
+  }
+
   int64_t head_width_;
   Slot<Layer> c_attn_, c_proj_;
   Slot<AttentionCore> core_;
@@ -105,7 +111,7 @@ class Gpt2 final : public DecoderModel {
     ScaleBranches(options);
     const auto width = static_cast<double>(options.n_embd), layers = static_cast<double>(options.n_layer);
     const double block = 4 * width * width + 2 * width * static_cast<double>(inner);
-    SetFlops(layers * block + static_cast<double>(options.vocab_size) * width, layers * width);
+    SetFlops(layers * block + static_cast<double>(options.vocab_size) * width, width);
   }
 
   // As many tokens as there are positions, also after surgery.

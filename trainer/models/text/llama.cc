@@ -102,7 +102,8 @@ class Llama final : public DecoderModel {
                       .heads = options.num_key_value_heads,
                       .head_width = options.head_dim,
                       .context = options.context,
-                      .vocab = options.vocab_size}),
+                      .vocab = options.vocab_size,
+                      .windows = options.windows}),
         rotary_(options.head_dim, options.rope),
         model_(register_module("model", std::make_shared<LlamaBody>(options))) {
     if (!options.tie_word_embeddings)
@@ -132,7 +133,7 @@ class Llama final : public DecoderModel {
     const double experts = options.num_local_experts > 0 ? of(options.num_experts_per_tok) : 1;
     const double block = width * (2 * queries + 2 * keys) + experts * 3 * width * of(options.intermediate_size) +
                          width * of(options.num_local_experts);
-    SetFlops(layers * block + of(options.vocab_size) * width, layers * queries);
+    SetFlops(layers * block + of(options.vocab_size) * width, queries);
   }
 
   Rotary rotary_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "trainer/models/text/decoder_model.h"
 #include "trainer/models/text/rotary.h"
@@ -25,6 +26,7 @@ struct LlamaOptions {
   bool qkv_bias = false, output_bias = false, mlp_bias = false;
   bool qk_norm = false;  // Qwen3: queries and keys are normalised by head
   bool tie_word_embeddings = false;
+  std::vector<int64_t> windows;   // by layer: how many tokens one sees, 0: all; empty: all see all
   int64_t pad_token_id = -1;      // whose embedding gets no gradient as an input; -1: none
   int64_t num_local_experts = 0;  // 0: no experts
   int64_t num_experts_per_tok = 2;

@@ -38,8 +38,9 @@ class MptCore final : public torch::nn::Module, public AttentionCore {
     const at::Tensor keys = torch::arange(k.size(2), options);
     const at::Tensor ahead = keys - keys.slice(0, k.size(2) - q.size(2)).unsqueeze(1);
     const at::Tensor slopes =
-        torch::tensor(MptSlopes(options_.n_heads, options_.alibi_bias_max), torch::dtype(at::kFloat)).to(q.device());
-    at::Tensor bias = slopes.view({-1, 1, 1}) * ahead;
+        torch::tensor(MptSlopes(options_.n_heads, options_.alibi_bias_max), torch::dtype(at::kFloat))
+            .slice(0, first_head_, first_head_ + q.size(1));
+    at::Tensor bias = slopes.to(q.device()).view({-1, 1, 1}) * ahead;
     if (is_causal) bias = bias.masked_fill(ahead.gt(0), kHidden);
     if (mask) bias = bias.masked_fill(mask->logical_not(), kHidden);
     std::optional<double> scale;
@@ -48,8 +49,14 @@ class MptCore final : public torch::nn::Module, public AttentionCore {
                                             is_training() ? options_.attn_pdrop : 0.0, false, scale);
   }
 
+  bool TakeHeads(int64_t rank, int64_t ranks) override {
+    first_head_ = options_.n_heads / ranks * rank;
+    return true;
+  }
+
  private:
   MptOptions options_;
+  int64_t first_head_ = 0;
 };
 
 class MptAttention final : public torch::nn::Module, public Layer {
@@ -153,7 +160,7 @@ class Mpt final : public DecoderModel {
         transformer_(register_module("transformer", std::make_shared<MptBody>(options))) {
     InitialiseTextModel(*this, options.initializer_range);
     const auto width = static_cast<double>(options.d_model), layers = static_cast<double>(options.n_layers);
-    SetFlops(layers * 12 * width * width + static_cast<double>(options.vocab_size) * width, layers * width);
+    SetFlops(layers * 12 * width * width + static_cast<double>(options.vocab_size) * width, width);
   }
 
  protected:

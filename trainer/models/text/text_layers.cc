@@ -16,16 +16,6 @@ at::Tensor RmsNormLayer::forward(const at::Tensor& x) {
   return weight_ * scaled.to(x.scalar_type());
 }
 
-Conv1dLayer::Conv1dLayer(int64_t in, int64_t out)
-    : weight_(register_parameter("weight", torch::empty({in, out}).normal_(0, 0.02))),
-      bias_(register_parameter("bias", torch::zeros({out}))) {}
-
-at::Tensor Conv1dLayer::forward(const at::Tensor& x) {
-  std::vector<int64_t> sizes = x.sizes().vec();
-  sizes.back() = weight_.size(1);
-  return at::addmm(bias_, x.reshape({-1, x.size(-1)}), weight_).view(sizes);
-}
-
 std::shared_ptr<torch::nn::Module> MakeActivation(absl::string_view field, const std::string& name) {
   if (name == "gelu") return std::make_shared<GeluLayer>();
   if (name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh")

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "trainer/layers/conv1d_layer.h"
 #include "trainer/layers/torch_layers.h"
 
 namespace composer {
@@ -21,17 +22,6 @@ class RmsNormLayer final : public torch::nn::Module, public Layer {
  private:
   at::Tensor weight_;
   double eps_;
-};
-
-// GPT-2's linear layer, whose weight is [in, out]. Source: transformers pytorch_utils.py, Conv1D.
-class Conv1dLayer final : public torch::nn::Module, public Layer {
- public:
-  Conv1dLayer(int64_t in, int64_t out);
-  // Maps [.., in] to [.., out].
-  at::Tensor forward(const at::Tensor& x) override;
-
- private:
-  at::Tensor weight_, bias_;
 };
 
 // Returns an activation by Hugging Face's name: gelu, gelu_new, gelu_fast and gelu_pytorch_tanh (these three are GELU's

@@ -8,6 +8,7 @@
 
 #include "tests/trainer/models/hf/hf_golden.h"
 #include "trainer/init/construct_model.h"
+#include "trainer/models/attention_cache.h"
 #include "trainer/models/causal_decoder.h"
 #include "trainer/models/language_model.h"
 
@@ -97,7 +98,8 @@ TEST_P(Decoder, KeepsAttentionWithinDocuments) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Decoder,
-                         testing::Values("gpt2", "llama", "mistral", "mixtral", "mpt", "qwen2", "qwen3"));
+                         testing::Values("gpt2", "llama", "mistral", "mistral_window", "mixtral", "mpt", "qwen2",
+                                         "qwen2_window", "qwen3"));
 
 TEST_P(Family, HasTheSameLossInChunksOfTokens) {
   HfGolden golden(GetParam());
@@ -165,10 +167,51 @@ TEST_P(Family, DoesNotSeePadding) {
   EXPECT_LE(RelativeDifference(both, model->forward(alone).tensor()[0]), 1e-5);
 }
 
+// Rows of 7 and 2 tokens, longer and shorter than the windows, which change places once.
+TEST_P(Decoder, TheCacheGivesTheLogitsOfAllTokens) {
+  const torch::NoGradGuard no_grad;
+  const auto model = Loaded(GetParam());
+  model->eval();
+  auto& decoder = dynamic_cast<CausalDecoder&>(*model);
+  const auto cache = decoder.NewCache(2, 16);
+  at::Tensor all = (torch::arange(32, at::kLong).square() * 3 + 1).remainder(61).view({2, 16});
+  std::vector<int64_t> lengths = {7, 2};
+  at::Tensor next = all.slice(1, 0, 7);
+  for (int step = 0; step < 8; ++step) {
+    const at::Tensor expected = decoder.NextLogits(all, lengths, nullptr);
+    EXPECT_LE(RelativeDifference(decoder.NextLogits(next, lengths, cache.get()), expected), 1e-5) << step;
+    if (step == 3) {
+      cache->Reorder({1, 0});
+      all = all.flip(0);
+      std::swap(lengths[0], lengths[1]);
+    }
+    for (int64_t& length : lengths) ++length;
+    next = torch::stack({all[0].slice(0, lengths[0] - 1, lengths[0]), all[1].slice(0, lengths[1] - 1, lengths[1])});
+  }
+}
+
+TEST(Windows, AreInMemoryAndOperations) {
+  const auto flops = [](const std::string& name, const std::string& change) {
+    return LoadHfModel({.path = GoldenFolder(name), .config = change, .pretrained = false})->flops_per_sample();
+  };
+  // 16 tokens, 2 layers, width 16; 12 operations for each token that one sees.
+  const double seen = 16 * 12 * 16;
+  const double whole = flops("mistral_window", R"({"sliding_window": 16})");
+  EXPECT_DOUBLE_EQ(whole - flops("mistral_window", "{}"), seen * 2 * (16 - 3));
+  EXPECT_DOUBLE_EQ(whole - flops("qwen2_window", "{}"), seen * (16 - 4)) << "in the second layer alone";
+  AttentionCache cache({.layers = 2, .heads = 1, .head_width = 4, .windows = {3, 0}}, 2, 100);
+  const at::Tensor x = torch::zeros({2, 5, 4});
+  cache.BeginPass(x, 5, {5, 4});
+  EXPECT_EQ(cache.Inputs(x, 0)[1].storage().nbytes(), 2 * 3 * 4 * sizeof(float));
+  EXPECT_EQ(cache.Inputs(x, 1)[1].storage().nbytes(), 2 * 100 * 4 * sizeof(float));
+  EXPECT_THROW(cache.BeginPass(x, 1, {6, 3}), c10::Error) << "the second row cannot go back";
+}
+
 INSTANTIATE_TEST_SUITE_P(Hf, Family,
                          testing::Values("bert", "bert_regression", "bert_mlm", "bert_tokens", "bert_features",
                                          "clip_text", "roberta", "roberta_mlm", "gpt2", "llama", "llama_linear",
-                                         "mistral", "qwen2", "qwen3", "mixtral", "mpt", "vit"),
+                                         "mistral", "mistral_window", "qwen2", "qwen2_window", "qwen3", "mixtral",
+                                         "mpt", "vit"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

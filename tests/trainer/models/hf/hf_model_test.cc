@@ -61,7 +61,14 @@ TEST(HfConfig, NamesWhatIsUnsupported) {
               HasSubstr("unsupported: `rope_scaling.odd` (1)"));
   EXPECT_THAT(RefusalOf("llama", set("num_key_value_heads", 3)), HasSubstr("multiple of num_key_value_heads 3"));
   EXPECT_THAT(RefusalOf("qwen3", set("head_dim", 5)), HasSubstr("model.head_dim: 5 must be even"));
-  EXPECT_THAT(RefusalOf("mistral", set("sliding_window", 8)), HasSubstr("say model.max_seq_len: 8 or less"));
+  EXPECT_THAT(RefusalOf("mistral", set("sliding_window", 0)), HasSubstr("`sliding_window` is 0; it must be a whole"));
+  EXPECT_THAT(RefusalOf("mistral", set("layer_types", {"sliding_attention", "full_attention"})),
+              HasSubstr("`sliding_attention`, but by `sliding_window` no layer has a window"));
+  EXPECT_THAT(RefusalOf("qwen2_window", set("use_sliding_window", false)),
+              HasSubstr("by `sliding_window` and `use_sliding_window` no layer has a window"));
+  EXPECT_THAT(RefusalOf("qwen2_window", set("layer_types", {"full_attention"})), HasSubstr("1 entries for 2 layers"));
+  EXPECT_THAT(RefusalOf("qwen2_window", set("layer_types", {"full_attention", "chunked_attention"})),
+              HasSubstr("has `chunked_attention`; supported are"));
   EXPECT_THAT(RefusalOf("mpt", [](nlohmann::json& config) { config["attn_config"]["qk_ln"] = true; }),
               HasSubstr("`attn_config.qk_ln` is true; supported is only false"));
   EXPECT_THAT(RefusalOf("llama", [](nlohmann::json& config) { config.erase("hidden_size"); }),
