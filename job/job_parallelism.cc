@@ -139,12 +139,13 @@ LayerPlan ReadLayerPlan(ConfigMap& root) {
   LayerPlan plan;
   for (const std::string& layers : config.Keys()) {
     if (!config.Has(layers))
-      config.Reject(layers, "expected ColwiseParallel, RowwiseParallel or GatherColwiseParallel");
-    const std::string style =
-        config.Choice(layers, {"ColwiseParallel", "RowwiseParallel", "GatherColwiseParallel"}, "ColwiseParallel");
-    plan.push_back({layers, style == "RowwiseParallel"         ? ParallelStyle::kRowwise
-                            : style == "GatherColwiseParallel" ? ParallelStyle::kGatherColwise
-                                                               : ParallelStyle::kColwise});
+      config.Reject(layers, "expected ColwiseParallel, RowwiseParallel, GatherColwiseParallel or SequenceParallel");
+    const std::string name = config.Choice(
+        layers, {"ColwiseParallel", "RowwiseParallel", "GatherColwiseParallel", "SequenceParallel"}, "ColwiseParallel");
+    for (const ParallelStyle style :
+         {ParallelStyle::kColwise, ParallelStyle::kRowwise, ParallelStyle::kGatherColwise, ParallelStyle::kSequence}) {
+      if (name == StyleName(style)) plan.push_back({layers, style});
+    }
   }
   return plan;
 }

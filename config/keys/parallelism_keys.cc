@@ -39,7 +39,7 @@ activation_cpu_offload | bool | false | What blocks save for backward waits in h
 
 [map tensor_parallel] Matrix products shared by ranks.
 tensor_parallel_degree | int 1..1048576 | 1 | Neighbouring ranks that share them.
-layer_plan | map | - | ColwiseParallel, RowwiseParallel or GatherColwiseParallel, by types or names of Linear layers.
+layer_plan | map | - | ColwiseParallel, RowwiseParallel, GatherColwiseParallel or SequenceParallel, by types or names of layers.
 
 [map parallelism] Parallelism.
 fsdp | map fsdp | - | Sharding.

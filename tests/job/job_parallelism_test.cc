@@ -93,6 +93,8 @@ TEST(JobParallelismTest, TensorParallelDegree) {
   EXPECT_EQ(plan[1].layers, "layers.1");
   EXPECT_EQ(plan[1].style, ParallelStyle::kRowwise);
   EXPECT_EQ(plan[2].style, ParallelStyle::kGatherColwise);
+  EXPECT_EQ(plan_error("'*.q_norm': SequenceParallel"), "");
+  EXPECT_EQ(plan[0].style, ParallelStyle::kSequence);
   EXPECT_THAT(plan_error("layers.0: ColumnParallel"), HasSubstr("did you mean `ColwiseParallel`?"));
   EXPECT_THAT(plan_error("layers.0: "), HasSubstr("layer_plan.layers.0: expected ColwiseParallel"));
   EXPECT_THAT(degree("{parallelism_config: {tp: {tensor_parallel_degree: 0}}}"), HasSubstr("tensor_parallel_degree"));

@@ -13,6 +13,8 @@ enum class ParallelStyle {
   kColwise,        // each rank computes some of the output's features; what follows gets those
   kRowwise,        // each rank has some of the input's features, and the products are summed over ranks
   kGatherColwise,  // like kColwise, and every rank gets the whole output
+  kSequence,       // the layer treats all heads alike, as a norm of each head does: it is whole on every rank, is given
+                   // that rank's heads, and its gradients are summed
 };
 
 struct LayerPlanRow {
@@ -23,9 +25,10 @@ using LayerPlan = std::vector<LayerPlanRow>;
 
 // Returns "ColwiseParallel" and so on.
 inline const char* StyleName(ParallelStyle style) {
-  return style == ParallelStyle::kColwise   ? "ColwiseParallel"
-         : style == ParallelStyle::kRowwise ? "RowwiseParallel"
-                                            : "GatherColwiseParallel";
+  return style == ParallelStyle::kColwise         ? "ColwiseParallel"
+         : style == ParallelStyle::kRowwise       ? "RowwiseParallel"
+         : style == ParallelStyle::kGatherColwise ? "GatherColwiseParallel"
+                                                  : "SequenceParallel";
 }
 
 }  // namespace composer

@@ -244,6 +244,8 @@ TEST(LayerPlan, WhatItCannotSplitIsNamed) {
   EXPECT_THAT(mlp_error({{"layers.0", kCol}}, two),
               HasSubstr("layer layers.1 would get a part of the 16 features of layers.0"));
   EXPECT_THAT(mlp_error({{"layers.2", kCol}}, two), HasSubstr("the 4 features of layers.2 stay apart"));
+  EXPECT_THAT(mlp_error({{"layers.0", kCol}, {"layers.1", kRow}, {"layers.2", ParallelStyle::kSequence}}, two),
+              HasSubstr("`layers.2: SequenceParallel`: layer layers.2 is not given some of the heads"));
   EXPECT_THAT(mlp_error({{"layers.1", kRow}}, two), HasSubstr("but the layers before it give whole ones"));
   EXPECT_THAT(mlp_error({{"layers.0", kCol}, {"layers.2", kRow}}, two), HasSubstr("layers.1 would get a part"));
   const auto gpt_error = [&](const LayerPlan& plan, Communicator& group) {

@@ -33,12 +33,11 @@ bool IsPositions(const std::string& name, const torch::nn::Module& module) {
 }
 
 // Returns -m_h |t - s| for the last T of S tokens, [H, T, S].
-at::Tensor Biases(int64_t heads, int64_t queries, int64_t keys, const at::Tensor& like) {
-  const auto options = torch::dtype(at::kFloat).device(like.device());
-  const at::Tensor slopes = torch::tensor(AlibiSlopes(heads), torch::dtype(at::kFloat)).to(like.device());
+at::Tensor Biases(const at::Tensor& slopes, int64_t queries, int64_t keys) {
+  const auto options = torch::dtype(at::kFloat).device(slopes.device());
   const at::Tensor places = torch::arange(keys, options);
   const at::Tensor distances = (places - places.slice(0, keys - queries, keys).unsqueeze(1)).abs();
-  return slopes.view({heads, 1, 1}) * -distances;
+  return slopes.view({-1, 1, 1}) * -distances;
 }
 
 std::shared_ptr<torch::nn::Module> NoPositions(const torch::nn::EmbeddingImpl& old, int64_t length) {
@@ -82,7 +81,9 @@ at::Tensor AlibiAttention::forward(const at::Tensor& q, const at::Tensor& k, con
                                    const std::optional<at::Tensor>& mask, bool is_causal) {
   constexpr double kHidden = -std::numeric_limits<double>::infinity();
   const int64_t queries = q.size(2), keys = k.size(2);
-  at::Tensor bias = Biases(q.size(1), queries, keys, q);
+  const int64_t heads = q.size(1);
+  const at::Tensor slopes = torch::tensor(AlibiSlopes(heads * ranks_), torch::dtype(at::kFloat));
+  at::Tensor bias = Biases(slopes.slice(0, heads * rank_, heads * (rank_ + 1)).to(q.device()), queries, keys);
   if (is_causal) {
     const at::Tensor later = at::ones({queries, keys}, bias.options().dtype(at::kBool)).triu(keys - queries + 1);
     bias = bias.masked_fill(later, kHidden);
@@ -119,9 +120,10 @@ absl::Status Alibi::ChangeModel(Model& model, const ModelContext& context) {
 
 absl::Status Alibi::Apply(Event event, State& state, Logger& logger) {
   if (event == Event::kInit) {
-    if (state.identity.data_ranks != state.identity.world_size)
-      return absl::InvalidArgumentError("alibi: tensor_parallel_degree spreads heads, whose slopes differ, over ranks");
     const size_t count = FindLayers(*state.model, LayersOfType<AlibiAttention>()).size();
+    if (state.identity.data_ranks != state.identity.world_size && count == 0)
+      return absl::InvalidArgumentError(
+          "alibi: the model splits itself over ranks with attention of its own; give parallelism_config.tp.layer_plan");
     logger.LogHyperparameters({{"alibi/num_layers", absl::StrCat(count)}});
     return absl::OkStatus();
   }

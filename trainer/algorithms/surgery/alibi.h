@@ -8,8 +8,8 @@
 // frozen and have max_sequence_length rows, which the model then takes. At AFTER_DATALOADER batches [B, T] are cut into
 // [B / s, T s], s = train_sequence_length_scaling; clocks count the samples that were loaded.
 //
-// What it needs, at start and by name: attention by DotProductAttention; such an embedding; no tensor
-// parallelism. Source: Press et al. 2021, arXiv:2108.12409; mosaicml composer/algorithms/alibi, which has this for
+// What it needs, at start and by name: attention by DotProductAttention; such an embedding; with tensor parallelism a
+// plan of layers. Source: Press et al. 2021, arXiv:2108.12409; mosaicml composer/algorithms/alibi, which has this for
 // GPT-2 and BERT (and for GPT-2 adds m_h s, the same after the softmax). SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -39,9 +39,15 @@ class AlibiAttention final : public torch::nn::Module, public AttentionCore {
   explicit AlibiAttention(double dropout) : dropout_(dropout) {}
   at::Tensor forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& mask, bool is_causal) override;
+  bool TakeHeads(int64_t rank, int64_t ranks) override {
+    rank_ = rank;
+    ranks_ = ranks;
+    return true;
+  }
 
  private:
   double dropout_;
+  int64_t rank_ = 0, ranks_ = 1;  // which run of the heads these are
 };
 
 class Alibi final : public Algorithm {

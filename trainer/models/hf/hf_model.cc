@@ -33,6 +33,20 @@ LayerPlan LlamaPlan() {
   return {{"*.q_proj", kCol},    {"*.k_proj", kCol},  {"*.v_proj", kCol},   {"*.o_proj", kRow},
           {"*.gate_proj", kCol}, {"*.up_proj", kCol}, {"*.down_proj", kRow}};
 }
+LayerPlan Qwen3Plan() {
+  LayerPlan plan = LlamaPlan();
+  plan.push_back({"*.q_norm", ParallelStyle::kSequence});
+  plan.push_back({"*.k_norm", ParallelStyle::kSequence});
+  return plan;
+}
+LayerPlan Gpt2Plan() {
+  return {{"*.attn.c_attn", kCol}, {"*.attn.c_proj", kRow}, {"*.mlp.c_fc", kCol}, {"*.mlp.c_proj", kRow}};
+}
+LayerPlan MptPlan() { return {{"*.Wqkv", kCol}, {"*.out_proj", kRow}, {"*.up_proj", kCol}, {"*.down_proj", kRow}}; }
+LayerPlan ClipPlan() {
+  return {{"*.q_proj", kCol},   {"*.k_proj", kCol}, {"*.v_proj", kCol},
+          {"*.out_proj", kRow}, {"*.fc1", kCol},    {"*.fc2", kRow}};
+}
 LayerPlan MixtralPlan() {
   return {{"*.q_proj", kCol}, {"*.k_proj", kCol}, {"*.v_proj", kCol}, {"*.o_proj", kRow},
           {"*.w1", kCol},     {"*.w3", kCol},     {"*.w2", kRow}};
@@ -51,14 +65,14 @@ HfFamilyModel MakeBertFamily(HfConfig& config, const HfTaskOptions& task) {
 
 const FamilyRow kFamilies[] = {
     {"bert", MakeBertFamily<false>, BertPlan},
-    {"clip_text_model", MakeHfClipText, nullptr},
-    {"gpt2", MakeHfGpt2, nullptr},
+    {"clip_text_model", MakeHfClipText, ClipPlan},
+    {"gpt2", MakeHfGpt2, Gpt2Plan},
     {"llama", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "llama"); }, LlamaPlan},
     {"mistral", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "mistral"); }, LlamaPlan},
     {"mixtral", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "mixtral"); }, MixtralPlan},
-    {"mpt", MakeHfMpt, nullptr},
+    {"mpt", MakeHfMpt, MptPlan},
     {"qwen2", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "qwen2"); }, LlamaPlan},
-    {"qwen3", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "qwen3"); }, nullptr},
+    {"qwen3", [](HfConfig& c, const HfTaskOptions& t) { return MakeHfLlama(c, t, "qwen3"); }, Qwen3Plan},
     {"roberta", MakeBertFamily<true>, BertPlan},
     {"vit", MakeHfVit, VitPlan},
 };
@@ -155,15 +169,11 @@ std::shared_ptr<Model> LoadHfModel(const HfModelOptions& options) {
 }
 
 absl::StatusOr<LayerPlan> HfLayerPlan(const std::string& model_type) {
-  std::vector<std::string> planned;
   for (const FamilyRow& row : kFamilies) {
-    if (row.plan == nullptr) continue;
     if (model_type == row.model_type) return row.plan();
-    planned.emplace_back(row.model_type);
   }
-  return absl::InvalidArgumentError(absl::StrCat("a model of type `", model_type,
-                                                 "` cannot be split over ranks: tensor parallelism is for ",
-                                                 absl::StrJoin(planned, ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("`", model_type, "` is none of the families ", absl::StrJoin(HfModelTypes(), ", ")));
 }
 
 absl::StatusOr<std::string> ReadHfModelType(const HfModelOptions& options) {

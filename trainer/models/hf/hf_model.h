@@ -29,7 +29,7 @@ std::vector<std::string> HfModelTypes();
 // kDataLoss), and c10::ValueError that begins with "config.json" or "model." for everything else.
 std::shared_ptr<Model> LoadHfModel(const HfModelOptions& options);
 
-// Returns how tensor parallelism splits a family's layers. kInvalidArgument for one that has no plan.
+// Returns how tensor parallelism splits a family's layers. kInvalidArgument for an unknown one.
 absl::StatusOr<LayerPlan> HfLayerPlan(const std::string& model_type);
 // Returns the `model_type` of the options' config.json.
 absl::StatusOr<std::string> ReadHfModelType(const HfModelOptions& options);

@@ -3,9 +3,12 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
@@ -18,13 +21,11 @@ namespace composer {
 namespace {
 
 using Module = torch::nn::Module;
-using torch::nn::LinearImpl;
 
-// A layer that the plan splits.
+// A layer that the plan splits, or that sees a part.
 struct PlannedLayer {
   const LayerPlanRow* row;
-  const LinearImpl* linear;
-  LinearLayer::Division division;
+  std::optional<WholeLinear> linear;  // nullopt: SequenceParallel
 };
 using PlannedLayers = std::map<std::string, PlannedLayer>;  // by name
 
@@ -33,25 +34,26 @@ std::string Row(const LayerPlanRow& row) {
 }
 
 void CheckDivision(const std::string& name, const PlannedLayer& layer, int ranks) {
-  const auto& options = layer.linear->options;
+  if (!layer.linear.has_value()) return;
+  const LinearLayer::Division& division = layer.linear->division;
   const bool rowwise = layer.row->style == ParallelStyle::kRowwise;
-  const int64_t features = rowwise ? options.in_features() : options.out_features() / layer.division.parts;
+  const int64_t features = rowwise ? layer.linear->in : layer.linear->out / division.parts;
   TORCH_CHECK_VALUE(features % ranks == 0, Row(*layer.row), "the ", features, rowwise ? " input" : " output",
-                    " features of layer ", name, layer.division.parts > 1 ? " (of each of its parts)" : "",
+                    " features of layer ", name, division.parts > 1 ? " (of each of its parts)" : "",
                     " do not split over tensor_parallel_degree ", ranks);
-  TORCH_CHECK_VALUE(rowwise || layer.division.units % ranks == 0, Row(*layer.row), "the ", layer.division.units,
-                    " heads of layer ", name, " do not split over tensor_parallel_degree ", ranks);
+  TORCH_CHECK_VALUE(rowwise || division.units % ranks == 0, Row(*layer.row), "the ", division.units, " heads of layer ",
+                    name, " do not split over tensor_parallel_degree ", ranks);
 }
 
 PlannedLayer PlanLayer(const LayerPlanRow& row, const std::string& name, const Module& module) {
-  const auto* linear = dynamic_cast<const LinearImpl*>(&module);
-  TORCH_CHECK_VALUE(linear != nullptr, Row(row), "layer ", name, " is a ", module.name(),
+  if (row.style == ParallelStyle::kSequence) return {&row, std::nullopt};
+  const std::optional<WholeLinear> linear = AsWholeLinear(module);
+  TORCH_CHECK_VALUE(linear.has_value(), Row(row), "layer ", name, " is a ", module.name(),
                     ", and a plan splits Linear layers only; name others, or leave out what put it there");
   const auto* layer = dynamic_cast<const Layer*>(&module);
   TORCH_CHECK_VALUE(layer != nullptr && layer->is_in_slot(), Row(row), "layer ", name, " (", module.name(),
                     ") cannot be split: its model does not hold it in a Slot (trainer/layers/slot.h)");
-  const auto* divided = dynamic_cast<const LinearLayer*>(&module);
-  return {&row, linear, divided == nullptr ? LinearLayer::Division() : divided->division};
+  return {&row, linear};
 }
 
 PlannedLayers LayersOf(const Module& model, const LayerPlan& plan, int ranks) {
@@ -74,6 +76,7 @@ void CheckNotShared(const Module& model, const PlannedLayers& layers) {
     const auto [first, is_new] = owner.try_emplace(item.value().unsafeGetTensorImpl(), item.key());
     if (is_new) continue;
     for (const auto& [name, layer] : layers) {
+      if (!layer.linear.has_value()) continue;
       for (const std::string& param : {absl::StrCat(name, ".weight"), absl::StrCat(name, ".bias")}) {
         TORCH_CHECK_VALUE(param != item.key() && param != first->second, Row(*layer.row), "layer ", name,
                           " cannot be split: ", first->second, " and ", item.key(), " are one parameter");
@@ -88,7 +91,7 @@ class FeatureFlow {
   void Pass(const std::string& name, const PlannedLayer* layer) {
     const bool takes_part = layer != nullptr && layer->row->style == ParallelStyle::kRowwise;
     if (takes_part) {
-      const int64_t in = layer->linear->options.in_features();
+      const int64_t in = layer->linear->in;
       TORCH_CHECK_VALUE(split_ == in, Row(*layer->row), "layer ", name, " takes a part of ", in,
                         " features, but the layers before it give ",
                         split_ == 0 ? "whole ones" : absl::StrCat("parts of ", split_).c_str(),
@@ -101,7 +104,7 @@ class FeatureFlow {
                         " features of ", splitter_name_, ": name it in the plan, or one before it RowwiseParallel");
       return;
     }
-    const int64_t out = layer->linear->options.out_features() / layer->division.parts;
+    const int64_t out = layer->linear->out / layer->linear->division.parts;
     if (split_ != 0 && SharesHeads(*layer, out)) return;
     TORCH_CHECK_VALUE(split_ == 0 || split_ == out, Row(*layer->row), "layer ", name, " gives parts of ", out,
                       " features next to parts of ", split_, " of ", splitter_name_);
@@ -117,7 +120,7 @@ class FeatureFlow {
  private:
   // Keys and values of grouped-query attention have fewer heads than the queries before them, of the same width.
   bool SharesHeads(const PlannedLayer& layer, int64_t out) const {
-    const int64_t heads = layer.division.units, queries = splitter_->division.units;
+    const int64_t heads = layer.linear->division.units, queries = splitter_->linear->division.units;
     return heads > 0 && queries > 0 && queries % heads == 0 && out / heads == split_ / queries;
   }
 
@@ -131,21 +134,52 @@ void CheckFlow(const Module& model, const PlannedLayers& layers) {
   for (const auto& item : model.named_modules("", /*include_self=*/false)) {
     if (item.value()->parameters(/*recurse=*/false).empty()) continue;
     const auto layer = layers.find(item.key());
+    if (layer != layers.end() && !layer->second.linear.has_value()) continue;
     flow.Pass(item.key(), layer == layers.end() ? nullptr : &layer->second);
   }
   flow.End();
 }
 
-// Attention gets some of the heads when a layer beside it is split, and only softmax's kind treats all heads alike.
-void CheckAttention(const Module& model, const PlannedLayers& layers) {
+// Returns the planned layers under the same parent.
+std::vector<const PlannedLayer*> LayersBeside(const std::string& name, const PlannedLayers& layers) {
+  const std::string around = name.substr(0, name.rfind('.') + 1);
+  std::vector<const PlannedLayer*> beside;
+  for (auto it = layers.lower_bound(around); it != layers.end() && absl::StartsWith(it->first, around); ++it)
+    beside.push_back(&it->second);
+  return beside;
+}
+
+// Attention gets some of the heads when a layer beside it is split.
+void DivideAttention(const Module& model, const PlannedLayers& layers, const Communicator& group) {
   for (const auto& item : model.named_modules("", /*include_self=*/false)) {
-    const auto* core = dynamic_cast<const AttentionCore*>(item.value().get());
-    if (core == nullptr || dynamic_cast<const DotProductAttention*>(core) != nullptr) continue;
-    const std::string around = item.key().substr(0, item.key().rfind('.') + 1);
-    const auto beside = layers.lower_bound(around);
-    TORCH_CHECK_VALUE(beside == layers.end() || !absl::StartsWith(beside->first, around), Row(*beside->second.row),
+    auto* core = dynamic_cast<AttentionCore*>(item.value().get());
+    if (core == nullptr) continue;
+    const auto beside = LayersBeside(item.key(), layers);
+    TORCH_CHECK_VALUE(beside.empty() || core->TakeHeads(group.rank(), group.world_size()), Row(*beside[0]->row),
                       "layer ", item.key(), " is a ", item.value()->name(),
                       ", which must see all heads; leave the row out, or what put it there");
+  }
+}
+
+// A layer that sees a part has the gradients of that part; with those of the other ranks they are whole.
+void SumGradients(const Module& model, const PlannedLayers& layers, Communicator& group) {
+  for (const auto& [name, layer] : layers) {
+    if (layer.linear.has_value()) continue;
+    const auto beside = LayersBeside(name, layers);
+    const bool sees_heads = std::any_of(beside.begin(), beside.end(), [](const PlannedLayer* other) {
+      return other->row->style == ParallelStyle::kColwise && other->linear->division.units > 0;
+    });
+    TORCH_CHECK_VALUE(sees_heads, Row(*layer.row), "layer ", name,
+                      " is not given some of the heads: it must be beside a ColwiseParallel layer that makes heads");
+    for (const auto& item : model.named_parameters()) {
+      const bool is_own = absl::StartsWith(item.key(), absl::StrCat(name, "."));
+      if (!is_own || !item.value().requires_grad()) continue;
+      item.value().register_hook([&group](const at::Tensor& grad) {
+        const at::Tensor sum = grad.clone(at::MemoryFormat::Contiguous);
+        group.AllReduceSum(sum);
+        return sum;
+      });
+    }
   }
 }
 
@@ -155,16 +189,17 @@ void SplitByPlan(Module& model, const LayerPlan& plan, Communicator& group) {
   const PlannedLayers layers = LayersOf(model, plan, group.world_size());
   CheckNotShared(model, layers);
   CheckFlow(model, layers);
-  CheckAttention(model, layers);
+  DivideAttention(model, layers, group);
+  SumGradients(model, layers, group);
   ReplaceLayers(model, [&](const std::string& name, const std::shared_ptr<Module>&) {
     const auto found = layers.find(name);
     std::shared_ptr<Module> part;
-    if (found == layers.end()) return part;
-    const auto& [row, linear, division] = found->second;
+    if (found == layers.end() || !found->second.linear.has_value()) return part;
+    const auto& [row, linear] = found->second;
     if (row->style == ParallelStyle::kRowwise) {
       part = std::make_shared<RowwiseLinear>(*linear, group);
     } else {
-      part = std::make_shared<ColwiseLinear>(*linear, division, row->style == ParallelStyle::kGatherColwise, group);
+      part = std::make_shared<ColwiseLinear>(*linear, row->style == ParallelStyle::kGatherColwise, group);
     }
     return part;
   });

@@ -17,8 +17,9 @@ namespace composer {
 // layer that another row chooses as well, that is no Linear, is in no slot, has a parameter which is also elsewhere, or
 // whose features do not split over the ranks; and when a part of the features would go astray. Layers with parameters
 // are taken in the order of the model: after ColwiseParallel layers there must come, before any layer that the plan
-// does not name, a RowwiseParallel one that takes as many features. Nor is an AttentionCore other than
-// DotProductAttention split, which may treat heads differently.
+// does not name, a RowwiseParallel one that takes as many features. Attention beside a split layer must be able to
+// compute some of the heads alone (AttentionCore::TakeHeads), and a SequenceParallel layer must be beside a
+// ColwiseParallel one that makes heads.
 void SplitByPlan(torch::nn::Module& model, const LayerPlan& plan, Communicator& group);
 
 }  // namespace composer

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "trainer/layers/conv1d_layer.h"
+
 namespace composer {
 namespace {
 
@@ -72,31 +74,50 @@ struct GatheredOutput : torch::autograd::Function<GatheredOutput> {
 
 }  // namespace
 
-SplitLinear::SplitLinear(const torch::nn::LinearImpl& whole, int split, int groups, Communicator& group)
-    : TensorParallelLinear(whole.options.in_features(), whole.options.out_features(), split, groups, group,
-                           whole.options.bias()),
-      group_(group) {
-  if (whole.weight.is_meta()) return;
-  CopyFromWhole(*this, ParametersByName(whole));
+std::optional<WholeLinear> AsWholeLinear(const torch::nn::Module& module) {
+  if (const auto* linear = dynamic_cast<const torch::nn::LinearImpl*>(&module)) {
+    const auto* divided = dynamic_cast<const LinearLayer*>(&module);
+    const auto& options = linear->options;
+    return WholeLinear{
+        &module,        options.in_features(), options.out_features(),
+        options.bias(), /*transposed=*/false,  divided == nullptr ? LinearLayer::Division() : divided->division};
+  }
+  if (const auto* linear = dynamic_cast<const Conv1dLayer*>(&module))
+    return WholeLinear{&module,           linear->weight.size(0), linear->weight.size(1),
+                       /*has_bias=*/true, /*transposed=*/true,    linear->division};
+  return std::nullopt;
 }
 
-ColwiseLinear::ColwiseLinear(const torch::nn::LinearImpl& whole, const LinearLayer::Division& division, bool gathers,
-                             Communicator& group)
-    : SplitLinear(whole, 0, static_cast<int>(division.parts), group), parts_(division.parts), gathers_(gathers) {}
+SplitLinear::SplitLinear(const WholeLinear& whole, Side side, int groups, Communicator& group)
+    : TensorParallelLinear(whole.in, whole.out, side, groups, group, whole.has_bias, whole.transposed),
+      group_(group),
+      transposed_(whole.transposed) {
+  const NamedParameters values = ParametersByName(*whole.layer);
+  if (values[0].second.is_meta()) return;
+  CopyFromWhole(*this, values);
+}
+
+at::Tensor SplitLinear::Product(const at::Tensor& x, const at::Tensor& with_bias) const {
+  return at::linear(x, transposed_ ? weight.t() : weight, with_bias);
+}
+
+ColwiseLinear::ColwiseLinear(const WholeLinear& whole, bool gathers, Communicator& group)
+    : SplitLinear(whole, Side::kOutput, static_cast<int>(whole.division.parts), group),
+      parts_(whole.division.parts),
+      gathers_(gathers) {}
 
 at::Tensor ColwiseLinear::forward(const at::Tensor& x) {
-  const at::Tensor mine = at::linear(SharedInput::apply(x, &group_), weight, bias);
+  const at::Tensor mine = Product(SharedInput::apply(x, &group_), bias);
   return gathers_ ? GatheredOutput::apply(mine, parts_, &group_) : mine;
 }
 
-RowwiseLinear::RowwiseLinear(const torch::nn::LinearImpl& whole, Communicator& group)
-    : SplitLinear(whole, 1, 1, group) {}
+RowwiseLinear::RowwiseLinear(const WholeLinear& whole, Communicator& group)
+    : SplitLinear(whole, Side::kInput, 1, group), own_(whole.in / group.world_size()) {}
 
 at::Tensor RowwiseLinear::forward(const at::Tensor& x) {
-  TORCH_CHECK_VALUE(x.size(-1) == weight.size(1), "RowwiseParallel: a layer that takes ",
-                    weight.size(1) * group_.world_size(), " features, ", weight.size(1), " of them on each of ",
-                    group_.world_size(), " ranks, was given ", x.size(-1));
-  const at::Tensor sum = SummedOutput::apply(at::linear(x, weight), &group_);
+  TORCH_CHECK_VALUE(x.size(-1) == own_, "RowwiseParallel: a layer that takes ", own_ * group_.world_size(),
+                    " features, ", own_, " of them on each of ", group_.world_size(), " ranks, was given ", x.size(-1));
+  const at::Tensor sum = SummedOutput::apply(Product(x, {}), &group_);
   return bias.defined() ? sum + bias : sum;
 }
 

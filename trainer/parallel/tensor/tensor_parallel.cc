@@ -100,21 +100,24 @@ std::vector<at::Tensor> Replicated(const std::vector<at::Tensor>& params, Commun
   return ReplicatedFunction::apply(at::TensorList(params), &group);
 }
 
-TensorParallelLinear::TensorParallelLinear(int64_t in, int64_t out, int split, int groups, const Communicator& group,
-                                           bool has_bias)
-    : weight_split_{{out, in}, split, groups, group.world_size(), group.rank()} {
-  const int64_t ranks = group.world_size(), whole = split == 0 ? out : in;
+TensorParallelLinear::TensorParallelLinear(int64_t in, int64_t out, Side side, int groups, const Communicator& group,
+                                           bool has_bias, bool transposed)
+    : side_(side), weight_split_{{out, in}, 0, groups, group.world_size(), group.rank()} {
+  if (transposed) std::swap(weight_split_.shape[0], weight_split_.shape[1]);
+  weight_split_.dim = (side == Side::kInput) == transposed ? 0 : 1;
+  const int64_t ranks = group.world_size(), whole = side == Side::kOutput ? out : in;
   TORCH_CHECK_VALUE(whole % (ranks * groups) == 0, "tensor parallelism: ", whole / groups,
                     " features do not split over tensor_parallel_degree ", ranks);
   weight = register_parameter("weight", torch::zeros(weight_split_.LocalShape()));
-  if (has_bias) bias = register_parameter("bias", torch::zeros({split == 0 ? out / ranks : out}));
+  if (has_bias) bias = register_parameter("bias", torch::zeros({side == Side::kOutput ? out / ranks : out}));
 }
 
 std::vector<SplitParameter> TensorParallelLinear::SplitParameters() const {
   std::vector<SplitParameter> split = {{"weight", weight, weight_split_}};
-  if (weight_split_.dim == 0 && bias.defined()) {
+  if (side_ == Side::kOutput && bias.defined()) {
     split.push_back({"bias", bias, weight_split_});
-    split.back().split.shape = {weight_split_.shape[0]};
+    split.back().split.shape = {weight_split_.shape[static_cast<size_t>(weight_split_.dim)]};
+    split.back().split.dim = 0;
   }
   return split;
 }

@@ -53,7 +53,7 @@ class TensorParallelModule : public torch::nn::Module {
 };
 
 // This is a linear layer of which this rank holds a part. Parameters are called weight and bias, like
-// torch::nn::Linear's.
+// torch::nn::Linear's; the weight is [out, in], or [in, out] if it is transposed.
 class TensorParallelLinear : public TensorParallelModule {
  public:
   std::vector<SplitParameter> SplitParameters() const override;
@@ -61,10 +61,13 @@ class TensorParallelLinear : public TensorParallelModule {
   at::Tensor weight, bias;
 
  protected:
-  // `split` is the dimension of weight that is split; 0 splits bias, too, which stays undefined without has_bias.
-  TensorParallelLinear(int64_t in, int64_t out, int split, int groups, const Communicator& group, bool has_bias = true);
+  enum class Side { kOutput, kInput };
+  // Splits the features of one side; those of the output split bias, too, which stays undefined without has_bias.
+  TensorParallelLinear(int64_t in, int64_t out, Side side, int groups, const Communicator& group, bool has_bias = true,
+                       bool transposed = false);
 
  private:
+  Side side_;
   TensorSplit weight_split_;
 };
 
@@ -73,7 +76,7 @@ class TensorParallelLinear : public TensorParallelModule {
 class ColumnParallelLinear final : public TensorParallelLinear {
  public:
   ColumnParallelLinear(int64_t in, int64_t out, const Communicator& group, int groups = 1)
-      : TensorParallelLinear(in, out, 0, groups, group) {}
+      : TensorParallelLinear(in, out, Side::kOutput, groups, group) {}
   // Maps [.., in] to [.., out / t].
   at::Tensor forward(const at::Tensor& x) const;
 };
@@ -81,7 +84,8 @@ class ColumnParallelLinear final : public TensorParallelLinear {
 // Splits the input features; the bias is whole on every rank.
 class RowParallelLinear final : public TensorParallelLinear {
  public:
-  RowParallelLinear(int64_t in, int64_t out, const Communicator& group) : TensorParallelLinear(in, out, 1, 1, group) {}
+  RowParallelLinear(int64_t in, int64_t out, const Communicator& group)
+      : TensorParallelLinear(in, out, Side::kInput, 1, group) {}
   // Maps [.., in / t] to [.., out], a part of a sum over ranks, without the bias.
   at::Tensor forward(const at::Tensor& x) const;
 };

@@ -91,14 +91,48 @@ TEST_P(SplitOnTwoRanks, TrainsAsOneRank) {
   for (const RunResult& result : results) ExpectAlike(result, one);
 }
 
+// Whole tensors are saved, of transposed and fused layers, too.
+TEST_P(SplitOnTwoRanks, GoesOnWithAnotherDegree) {
+  const RunResult whole = Train(RunOf(GetParam()));
+  const std::string type = *ReadHfModelType({.path = GoldenFolder(GetParam())});
+  const auto run = [&](int degree, const TempDir& dir, int64_t batches) {
+    return TrainOnRanks(degree, [&](int) {
+      TrainerOptions options = RunOf(GetParam(), dir.path());
+      options.save.save_interval = options.max_duration = Time::Batches(batches);
+      options.tensor_parallel_degree = degree;
+      if (degree > 1) options.layer_plan = *HfLayerPlan(type);
+      return options;
+    })[0];
+  };
+  for (const auto& [before, after] : {std::pair(2, 1), std::pair(1, 2)}) {
+    const TempDir dir;
+    RunResult first = run(before, dir, 2), rest = run(after, dir, 4);
+    ASSERT_FALSE(rest.resumed_from.empty());
+    rest.losses.insert(rest.losses.begin(), first.losses.begin(), first.losses.end());
+    ExpectAlike(rest, whole);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Hf, SplitOnTwoRanks,
-                         testing::Values("bert", "bert_mlm", "roberta_mlm", "llama", "llama_linear", "mistral", "qwen2",
-                                         "mixtral", "vit"),
+                         testing::Values("bert", "bert_mlm", "roberta_mlm", "gpt2", "llama", "llama_linear", "mistral",
+                                         "mistral_window", "qwen2", "qwen3", "mixtral", "mpt", "vit"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(HfPlan, OthersAreRefused) {
-  for (const char* type : {"gpt2", "mpt", "qwen3"})
-    EXPECT_THAT(HfLayerPlan(type).status().message(), HasSubstr(std::string("a model of type `") + type));
+// FSDP of the parts, in blocks that are computed again in backward.
+TEST(SplitOnFourRanks, ShardsTheParts) {
+  for (const char* name : {"gpt2", "mpt", "qwen3"}) {
+    SCOPED_TRACE(name);
+    const RunResult one = Train(RunOf(name));
+    const auto results = TrainOnRanks(4, [&](int) {
+      TrainerOptions options = RunOf(name);
+      options.tensor_parallel_degree = 2;
+      options.layer_plan = *HfLayerPlan(name);
+      options.fsdp.emplace().strategy = ShardingStrategy::kFullShard;
+      options.activations.checkpoint.every = 1;
+      return options;
+    });
+    for (const RunResult& result : results) ExpectAlike(result, one);
+  }
 }
 
 TEST(HfCheckpoint, SaysWhatTheModelIs) {
