@@ -88,6 +88,39 @@ std::string Advice(const PlannedModel& model, const PlannedRanks& ranks, double 
   return text;
 }
 
+// Adds a unit's collectives in a step. The root stays whole for the whole step, as all units do with SHARD_GRAD_OP.
+void AddUnit(const ShardPlan& plan, size_t unit, int64_t passes, StepTraffic& traffic) {
+  const bool again = unit > 0 && plan.options.strategy == ShardingStrategy::kFullShard;
+  const PlannedShard& shard = plan.units[unit].shards[0];
+  const int64_t gathers = again ? 2 * passes : 1;
+  traffic.gathers += gathers;
+  traffic.gathered += static_cast<double>(gathers * shard.whole_bytes);
+  if (shard.reduce_bytes == 0) return;
+  traffic.scatters += passes;
+  traffic.scattered += static_cast<double>(passes * shard.reduce_bytes);
+  traffic.reduces += plan.degrees.replicate > 1 ? 1 : 0;
+  traffic.reduced += static_cast<double>(plan.degrees.replicate > 1 ? shard.shard_bytes : 0);
+}
+
+StepTraffic ShardedTraffic(const ShardPlan& plan, int64_t passes) {
+  StepTraffic traffic;
+  for (size_t unit = 0; unit < plan.units.size(); ++unit) AddUnit(plan, unit, passes, traffic);
+  if (plan.units.empty()) return traffic;
+  // The root is gathered first and, as what is nearest to the inputs, summed last.
+  traffic.first = static_cast<double>(plan.units[0].shards[0].whole_bytes);
+  traffic.last = static_cast<double>(plan.units[0].shards[0].reduce_bytes);
+  traffic.overlaps = plan.options.overlap_communication;
+  return traffic;
+}
+
+StepTraffic WholeTraffic(int64_t gradients, const TrainerOptions& options) {
+  StepTraffic traffic;
+  traffic.reduced = static_cast<double>(gradients);
+  traffic.reduces = CeilOf(gradients, options.ddp.bucket_bytes);
+  traffic.last = static_cast<double>(std::min(gradients, options.ddp.bucket_bytes));
+  return traffic;
+}
+
 std::string FitText(const PlannedModel& model, const PlannedRanks& ranks, const GpuKind& gpu,
                     const TrainerOptions& options) {
   const double used = static_cast<double>(ranks.memory.total() + model.activation_bytes.value_or(0) + kLibraries);
@@ -114,18 +147,24 @@ std::string TimeText(const PlannedModel& model, const PlannedRanks& ranks, const
   if (steps > 0) absl::StrAppendFormat(&text, "; %s for %s steps", Seconds(steps * time.step_seconds), Count(steps));
   absl::StrAppendFormat(&text, "\n  if it reaches %.1f %% of the peak of %s FLOP/s, as %s did (%s)\n",
                         100 * time.like->mfu, Count(time.peak_flops), time.like->what, time.like->source);
+  if (time.network != nullptr && time.traffic.seconds > 0)
+    absl::StrAppendFormat(&text, "  network: %s a step, %s of them beside computation; MFU %.1f %% (%s)\n",
+                          Seconds(time.traffic.seconds), ranks.traffic.overlaps ? "all but the ends" : "none",
+                          100 * time.mfu, time.network->machine);
   return text;
 }
 
 std::string TableText(const PlannedModel& model, const std::vector<PlannedRanks>& rows,
                       const std::optional<GpuKind>& gpu, const TrainerOptions& options) {
-  std::string text = absl::StrFormat("  %6s %12s %14s %14s %14s %12s\n", "ranks", "samples", "microbatches", "memory",
-                                     "sent a step", "step");
+  std::string text = absl::StrFormat("  %6s %9s %13s %12s %12s %12s %12s %7s\n", "ranks", "samples", "microbatches",
+                                     "memory", "sent a step", "network", "step", "MFU");
   for (const PlannedRanks& row : rows) {
     const PlannedTime time = gpu.has_value() ? TimeOfStep(model, row, *gpu, options.precision) : PlannedTime{};
-    absl::StrAppendFormat(&text, "  %6d %12d %14d %14s %14s %12s\n", row.ranks, row.global_samples, row.passes,
+    absl::StrAppendFormat(&text, "  %6d %9d %13d %12s %12s %12s %12s %7s\n", row.ranks, row.global_samples, row.passes,
                           Megabytes(row.memory.total()), Megabytes(row.sent_bytes),
-                          time.step_seconds > 0 ? Seconds(time.step_seconds) : "-");
+                          time.network != nullptr ? Seconds(time.traffic.seconds) : "-",
+                          time.step_seconds > 0 ? Seconds(time.step_seconds) : "-",
+                          time.step_seconds > 0 ? absl::StrFormat("%.1f %%", 100 * time.mfu) : "-");
   }
   return text;
 }
@@ -150,6 +189,9 @@ absl::StatusOr<PlannedRanks> PlanRanks(Model& model, const PlannedModel& planned
     result.memory.optimizer = std::llround(kept);
     const double others = shape.data_ranks() - 1;
     result.sent_bytes = std::llround(2 * others / (others + 1) * static_cast<double>(result.memory.gradients));
+    result.traffic = WholeTraffic(result.memory.gradients, options);
+    result.traffic.tensor = shape.mesh.tensor;
+    result.traffic.replicate = shape.data_ranks();
     return result;
   }
   ShardPlan plan;
@@ -161,6 +203,10 @@ absl::StatusOr<PlannedRanks> PlanRanks(Model& model, const PlannedModel& planned
   result.memory = MemoryOf(plan);
   result.memory.state_on_host = options.fsdp->cpu_offload && !options.device.is_cpu();
   result.sent_bytes = WireBytesOf(plan) * shape.passes;
+  result.traffic = ShardedTraffic(plan, shape.passes);
+  result.traffic.tensor = shape.mesh.tensor;
+  result.traffic.shard = shape.mesh.shard;
+  result.traffic.replicate = shape.mesh.replicate;
   return result;
 }
 
@@ -169,9 +215,14 @@ PlannedTime TimeOfStep(const PlannedModel& model, const PlannedRanks& ranks, con
   time.peak_flops = PeakFlops(gpu.device_name, MathOf(precision)).value_or(0);
   if (model.tokens_per_sample > 0 && precision == Precision::kAmpBf16)
     time.like = NearestTraining(gpu, static_cast<double>(model.parameters));
+  time.network = NetworkOf(gpu);
+  if (time.network != nullptr) time.traffic = TimeOf(ranks.traffic, *time.network);
   if (time.like == nullptr || time.peak_flops <= 0 || model.flops_per_sample <= 0) return time;
-  time.step_seconds = model.flops_per_sample * static_cast<double>(ranks.global_samples) /
-                      (ranks.ranks * time.peak_flops * time.like->mfu);
+  const double at_peak =
+      model.flops_per_sample * static_cast<double>(ranks.global_samples) / (ranks.ranks * time.peak_flops);
+  const double compute = at_peak / time.like->mfu, hidden = time.traffic.seconds - time.traffic.ends;
+  time.step_seconds = (ranks.traffic.overlaps ? std::max(compute, hidden) : compute + hidden) + time.traffic.ends;
+  time.mfu = at_peak / time.step_seconds;
   return time;
 }
 
@@ -202,9 +253,7 @@ std::string RunPlanText(const PlannedModel& model, const PlannedRanks& ranks, co
   if (gpu.has_value())
     absl::StrAppend(&text, FitText(model, ranks, *gpu, options), TimeText(model, ranks, *gpu, options));
   if (!others.empty()) {
-    absl::StrAppend(&text,
-                    "with other numbers of ranks (memory without activations, time without waiting for the network "
-                    "beyond that training's):\n",
+    absl::StrAppend(&text, "with other numbers of ranks (memory without activations):\n",
                     TableText(model, others, gpu, options));
   }
   return text;

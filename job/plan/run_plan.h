@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "job/plan/hardware.h"
+#include "job/plan/network.h"
 #include "trainer/core/model.h"
 #include "trainer/options/trainer_options.h"
 #include "trainer/parallel/fsdp/shard_plan.h"
@@ -34,6 +35,7 @@ struct PlannedRanks {
   int64_t global_samples = 0;  // of a step
   int64_t microbatch = 0, passes = 1;
   bool sharded = false;
+  StepTraffic traffic;  // without what tensor-parallel ranks exchange of activations
 };
 
 // Returns the plan for a number of ranks. `model` may be without memory for its values. With tensor parallelism
@@ -44,8 +46,13 @@ absl::StatusOr<PlannedRanks> PlanRanks(Model& model, const PlannedModel& planned
 struct PlannedTime {
   double peak_flops = 0;                   // of one GPU in the run's precision
   const MeasuredTraining* like = nullptr;  // whose share of the peak is expected; null: none is known
+  const Network* network = nullptr;        // null: none is known for this GPU
+  NetworkTime traffic;                     // over that network; zeros without one
   double step_seconds = 0;                 // 0: unknown
+  double mfu = 0;                          // of all ranks
 };
+// The longer of computation, at that training's share of the peak, and traffic; both, one after the other, where
+// traffic does not overlap; and the traffic that nothing hides.
 PlannedTime TimeOfStep(const PlannedModel& model, const PlannedRanks& ranks, const GpuKind& gpu, Precision precision);
 
 // Returns the report that `composer plan` prints. `others`: further numbers of ranks for the table.
