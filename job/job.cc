@@ -221,7 +221,6 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.options.tensor_parallel_degree = ReadTensorParallelDegree(root);
   const std::string model_json = ConfigJson(document.Find("model"));
   if (model.exists()) job.model = ReadModel(model, plugins, model_json);
-  if (model.exists()) CheckLossChunk(model, job.options.tensor_parallel_degree);
   job.options.layer_plan = ReadLayerPlan(root);
   // A mistake in the model is reported once.
   if (model.exists() && job.options.tensor_parallel_degree > 1 && job.options.layer_plan.empty() &&

@@ -158,12 +158,6 @@ constexpr NamedReader<ModelSplitter> kSplitters[] = {
 
 }  // namespace
 
-void CheckLossChunk(ConfigMap model, int tensor_parallel_degree) {
-  if (tensor_parallel_degree > 1 && model.Has("loss_chunk_tokens") && model.Int("loss_chunk_tokens", 0) > 0)
-    model.Reject("loss_chunk_tokens",
-                 "cannot be combined with tensor_parallel_degree, which splits the vocabulary over ranks instead");
-}
-
 LayerPlan ReadHfLayerPlan(ConfigMap config, const std::string& json) {
   const absl::StatusOr<std::string> type = ReadHfModelType(ReadPlace(config, json));
   absl::StatusOr<LayerPlan> plan = type.ok() ? HfLayerPlan(*type) : type.status();

@@ -34,7 +34,5 @@ bool SeesSequences(ConfigMap config, const PluginTables& plugins, const std::str
 // Reads the keys of the model that `name` chooses; `json` are the same keys as JSON. Errors go to the reader; after
 // one, the factory must not be called. It throws c10::ValueError or StatusError.
 ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins, const std::string& json);
-// Rejects `loss_chunk_tokens` of the model for tensor parallelism.
-void CheckLossChunk(ConfigMap model, int tensor_parallel_degree);
 
 }  // namespace composer

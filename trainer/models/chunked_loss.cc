@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "trainer/core/block.h"
-#include "trainer/loss/cross_entropy.h"
 #include "trainer/parallel/activations/activation_checkpoint.h"
 
 namespace composer {
@@ -16,20 +15,18 @@ namespace composer {
 // Not a part of the model's tree: it has no parameters of its own.
 class ChunkedLoss::HeadAndLoss final : public Block {
  public:
-  explicit HeadAndLoss(Head head) : head_(std::move(head)) {}
+  HeadAndLoss(Head head, LossOf loss) : head_(std::move(head)), loss_(std::move(loss)) {}
 
  protected:
-  at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
-    const at::Tensor logits = head_(inputs[0]);
-    return at::cross_entropy_loss(logits.to(at::kFloat), inputs[1], {}, at::Reduction::None, kIgnoreIndex);
-  }
+  at::Tensor Compute(const std::vector<at::Tensor>& inputs) override { return loss_(head_(inputs[0]), inputs[1]); }
 
  private:
   Head head_;
+  LossOf loss_;
 };
 
-ChunkedLoss::ChunkedLoss(int64_t chunk, Head head)
-    : chunk_(chunk), block_(std::make_shared<HeadAndLoss>(std::move(head))) {
+ChunkedLoss::ChunkedLoss(int64_t chunk, Head head, LossOf loss)
+    : chunk_(chunk), block_(std::make_shared<HeadAndLoss>(std::move(head), std::move(loss))) {
   block_->Wrap(std::make_shared<ActivationCheckpoint>());
 }
 

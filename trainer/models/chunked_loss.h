@@ -17,12 +17,15 @@ class ChunkedLoss {
  public:
   // Maps x [n, width] to logits [n, vocab]: a head, with its parameters. It must do the same each time.
   using Head = std::function<at::Tensor(const at::Tensor& x)>;
+  // Maps these and targets [n] to the loss of each token, float32 [n], 0 where the target is kIgnoreIndex.
+  using LossOf = std::function<at::Tensor(const at::Tensor& logits, const at::Tensor& targets)>;
 
   // chunk >= 1 tokens at a time.
-  ChunkedLoss(int64_t chunk, Head head);
+  ChunkedLoss(int64_t chunk, Head head, LossOf loss);
+  int64_t chunk() const { return chunk_; }
   ~ChunkedLoss();
 
-  // Returns -log softmax(head(x))[target] of each token, float32 [B, T], 0 where the target is kIgnoreIndex; for x
+  // Returns the loss of each token, float32 [B, T], for x
   // [B, T, width] and targets int64 [B, T]. Differentiable, also in the head's parameters, whose gradients come in one
   // piece as without chunks; as for any layer they must be there when backward runs, and so must this object. Throws
   // c10::ValueError when the shapes do not fit.

@@ -158,20 +158,32 @@ class TpGpt final : public LanguageModel {
     const NamedParameters values = ParametersByName(whole);
     if (!values[0].second.is_meta()) CopyFromWhole(*this, values);
     flops_per_sample_ = whole.flops_per_sample();
+    if (const auto* language_model = dynamic_cast<const LanguageModel*>(&whole))
+      SetLossChunk(language_model->loss_chunk());
   }
 
   Outputs forward(const Batch& batch) override {
-    const at::Tensor logits = LocalLogits(batch);
-    return is_training() ? logits : GatherVocabulary(logits, head_->split(), group_);
+    const at::Tensor x = LastStates(batch);
+    if (is_training() || gives_losses(batch)) return LogitsOrLosses(x, batch);
+    return GatherVocabulary(Head(x), head_->split(), group_);
   }
 
   Outputs eval_forward(const Batch& batch) override {
-    return batch.targets.defined() ? Outputs(LocalLogits(batch)) : forward(batch);
+    if (loss_chunk() > 0 || !batch.targets.defined()) return LanguageModel::eval_forward(batch);
+    return Head(LastStates(batch));
   }
 
  protected:
+  // Of this rank's part of the vocabulary: [.., width] -> [.., vocab / t].
+  at::Tensor Head(const at::Tensor& x) override { return head_->Logits(x); }
+  at::Tensor LossOfLogits(const at::Tensor& logits, const at::Tensor& targets) override {
+    return VocabParallelLosses(logits, targets, head_->split(), group_, kIgnoreIndex);
+  }
+
   TokenLosses token_losses() const override {
-    return [this](const at::Tensor& logits, const at::Tensor& targets) {
+    const TokenLosses computed = LanguageModel::token_losses();
+    return [this, computed](const at::Tensor& logits, const at::Tensor& targets) {
+      if (computed && logits.dim() < 3) return computed(logits, targets);
       if (logits.size(-1) != head_->split().shape[0])
         return VocabParallelLosses(logits, targets, head_->split(), group_, kIgnoreIndex);
       return at::cross_entropy_loss(logits.flatten(0, 1), targets.flatten(), {}, at::Reduction::None, kIgnoreIndex)
@@ -193,12 +205,12 @@ class TpGpt final : public LanguageModel {
     x = x + (first ? parts.wpe->weight.slice(0, 0, tokens.size(1)) : parts.wpe->forward(own.places()).unsqueeze(1));
     for (size_t layer = 0; layer < parts.blocks.size(); ++layer) x = parts.blocks[layer]->Run(own.Inputs(x, layer));
     x = parts.ln_f->forward(first ? LastOfEachRow(x, lengths) : x.squeeze(1));
-    return GatherVocabulary(head_->Logits(x.unsqueeze(1)), head_->split(), group_).squeeze(1);
+    return GatherVocabulary(Head(x.unsqueeze(1)), head_->split(), group_).squeeze(1);
   }
 
  private:
-  // Returns the logits of this rank's part of the vocabulary: [B, T] -> [B, T, vocab / t].
-  at::Tensor LocalLogits(const Batch& batch) {
+  // Returns the last norm's output, the same on all ranks: [B, T] -> [B, T, width].
+  at::Tensor LastStates(const Batch& batch) {
     const at::Tensor& inputs = batch.inputs;
     TORCH_CHECK_VALUE(inputs.dim() == 2 && inputs.size(1) <= context_, "gpt: expected inputs [B, T] with T up to ",
                       context_, " (context), got ", inputs.sizes());
@@ -213,7 +225,7 @@ class TpGpt final : public LanguageModel {
     for (const auto& block : transformer_->blocks)
       x = mask.defined() ? block->Run(UncachedInputs(x, mask)) : block->forward(x);
     x = at::layer_norm(x, {x.size(2)}, params[1], params[2], norm->options.eps());
-    return head_->Logits(GatherSequence(x, group_).narrow(1, 0, inputs.size(1)));
+    return GatherSequence(x, group_).narrow(1, 0, inputs.size(1));
   }
 
   // Returns SequenceMask for the padded tokens.

@@ -9,8 +9,15 @@
 namespace composer {
 
 void LanguageModel::SetLossChunk(int64_t tokens) {
-  chunks_ =
-      tokens <= 0 ? nullptr : std::make_unique<ChunkedLoss>(tokens, [this](const at::Tensor& x) { return Head(x); });
+  chunks_ = nullptr;
+  if (tokens <= 0) return;
+  chunks_ = std::make_unique<ChunkedLoss>(
+      tokens, [this](const at::Tensor& x) { return Head(x); },
+      [this](const at::Tensor& logits, const at::Tensor& targets) { return LossOfLogits(logits, targets); });
+}
+
+at::Tensor LanguageModel::LossOfLogits(const at::Tensor& logits, const at::Tensor& targets) {
+  return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::None, kIgnoreIndex);
 }
 
 at::Tensor LanguageModel::Head(const at::Tensor& /*x*/) {
@@ -20,9 +27,12 @@ at::Tensor LanguageModel::Head(const at::Tensor& /*x*/) {
 }
 
 Outputs LanguageModel::LogitsOrLosses(const at::Tensor& x, const Batch& batch) {
-  const bool has_loss = batch.targets.defined() && (is_training() || evaluates_);
-  if (chunks_ == nullptr || !has_loss) return Head(x);
+  if (!gives_losses(batch)) return Head(x);
   return chunks_->Losses(x, batch.targets);
+}
+
+bool LanguageModel::gives_losses(const Batch& batch) const {
+  return chunks_ != nullptr && batch.targets.defined() && (is_training() || evaluates_);
 }
 
 Outputs LanguageModel::eval_forward(const Batch& batch) {

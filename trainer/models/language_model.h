@@ -27,6 +27,7 @@ class LanguageModel : public Model, public CausalDecoder {
   // From now on the head and the loss run over `tokens` tokens at a time (chunked_loss.h); 0: over all. Algorithms that
   // make dense targets, or need logits, then fail with a c10::ValueError. For models that implement Head.
   void SetLossChunk(int64_t tokens);
+  int64_t loss_chunk() const { return chunks_ == nullptr ? 0 : chunks_->chunk(); }
 
   int64_t context() const override { return context_; }
   int64_t vocab() const final { return vocab_; }
@@ -42,6 +43,10 @@ class LanguageModel : public Model, public CausalDecoder {
   virtual TokenLosses token_losses() const;
   // Maps the last hidden states [.., width] to logits [.., vocab]. The default throws c10::NotImplementedError.
   virtual at::Tensor Head(const at::Tensor& x);
+  // Returns the loss of each of n tokens from Head's logits [n, vocab], 0 where the target is kIgnoreIndex.
+  virtual at::Tensor LossOfLogits(const at::Tensor& logits, const at::Tensor& targets);
+  // Whether forward returns losses for this batch.
+  bool gives_losses(const Batch& batch) const;
   // What forward returns for the last hidden states [B, T, width]: Head's logits, or the losses.
   Outputs LogitsOrLosses(const at::Tensor& x, const Batch& batch);
 
