@@ -88,7 +88,9 @@ void ReadEvaluation(ConfigMap root, Job& job) {
     evaluation.dataset = ReadData(loader, /*shuffle=*/false, job.plugins->tables());
     job.evaluations.push_back(std::move(evaluation));
   }
-  for (IclEvaluation& task : ReadIclTasks(root)) {
+  std::vector<IclEvaluation> tasks = ReadIclTasks(root);
+  job.eval_gauntlet = ReadEvalGauntlet(root, tasks);
+  for (IclEvaluation& task : tasks) {
     task.options.eval_interval = interval;
     job.evaluations.push_back({std::move(task.options), std::move(task.open), std::move(task.key)});
   }
@@ -368,6 +370,7 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& at) 
   };
   const JobFacts facts = FactsOf(job, options, place.world_size / options.tensor_parallel_degree);
   for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place, facts));
+  if (job.eval_gauntlet) options.callbacks.push_back(std::make_unique<EvalGauntlet>(*job.eval_gauntlet));
   if (const auto part = job.fatal_write(place))
     options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long
   RETURN_IF_ERROR(AddLoggers(job.logging, place, facts, options));

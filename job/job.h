@@ -21,6 +21,7 @@
 #include "job/job_profiler.h"
 #include "job/job_scheduler.h"
 #include "job/plugin/plugin_registry.h"
+#include "trainer/callbacks/monitors/eval_gauntlet.h"
 #include "trainer/collectives/host_group.h"
 #include "trainer/options/trainer_options.h"
 
@@ -50,6 +51,7 @@ struct Job {
   std::vector<SchedulerFactory> schedulers;
   std::vector<AlgorithmFactory> algorithms;
   std::vector<CallbackFactory> callbacks;
+  std::optional<EvalGauntletOptions> eval_gauntlet;
   FatalWrite fatal_write;
   LoggingOptions logging;
   std::optional<ProfilerOptions> profiler;

@@ -26,7 +26,7 @@ NOTE = (
     "(a choice of a question) its tokens without padding and where the answer is, [begin, end). `accuracy`: of logits "
     "[place, v] = ((7 a + 3 b + 11 v + a v) mod 101) / 10, where a and b are the tokens at the place and before it "
     "(0 at the beginning), v below `vocab`; 8 more for the next token unless place + a is a multiple "
-    "of 7.")
+    "of 7. `gauntlets`: EvalGauntlet's scores of `accuracies`, by label of an evaluation, with `sizes` questions.")
 
 
 def foundry(folder):
@@ -73,6 +73,11 @@ MC_LINES = [{"query": "The man turned on the faucet, therefore ", "gold": 1,
             {"query": "She ran", "gold": 0, "choices": ["fast", " slowly", "not"]},
             {"query": "Two and two", "gold": 2, "choices": ["three", "five", "four"]},
             {"query": "Up", "gold": 0, "choices": ["down", "left"]}]
+SCHEMA_LINES = [{"context_options": ["The trophy does not fit because the trophy", "The trophy does not fit because the bag"],
+                 "gold": 0, "continuation": "is too large."},
+                {"context_options": [" Anna told Eve that Anna", "Anna told Eve that Eve "], "gold": 1,
+                 "continuation": " had won "},
+                {"context_options": ["One", "Two", "Three"], "gold": 2, "continuation": "came home"}]
 TASKS = [("language_modeling", LM_LINES, "bytes", {"num_fewshot": 0}),
          ("language_modeling", LM_LINES, "bytes", {"num_fewshot": 3, "prompt_string": "Go on:\n",
                                                    "continuation_delimiter": "\nAnswer: ", "prelimiter": "Q: "}),
@@ -80,7 +85,18 @@ TASKS = [("language_modeling", LM_LINES, "bytes", {"num_fewshot": 0}),
          ("language_modeling", LM_LINES, "llama", {"num_fewshot": 4, "max_seq_len": 24, "strip_dataset": False}),
          ("multiple_choice", MC_LINES, "bytes", {"num_fewshot": 2, "fewshot_random_seed": 17}),
          ("multiple_choice", MC_LINES, "llama", {"num_fewshot": 0, "prelimiter": "Question: "}),
-         ("multiple_choice", MC_LINES, "llama", {"num_fewshot": 3, "continuation_delimiter": ": "})]
+         ("multiple_choice", MC_LINES, "llama", {"num_fewshot": 3, "continuation_delimiter": ": "}),
+         ("schema", SCHEMA_LINES, "bytes", {"num_fewshot": 0}),
+         ("schema", SCHEMA_LINES, "llama", {"num_fewshot": 2, "prelimiter": "Q: ", "continuation_delimiter": " so "}),
+         ("schema", SCHEMA_LINES, "bytes", {"num_fewshot": 1, "prompt_string": "Which?\n", "strip_dataset": False})]
+CATEGORIES = [{"name": "world", "benchmarks": [{"name": "arc", "num_fewshot": 0, "random_baseline": 0.25},
+                                               {"name": "mmlu", "num_fewshot": 5, "random_baseline": 0.25}]},
+              {"name": "language", "benchmarks": [{"name": "lambada", "num_fewshot": 0, "random_baseline": 0},
+                                                  {"name": "winograd", "num_fewshot": 3, "random_baseline": 0.5}]},
+              {"name": "missing", "benchmarks": [{"name": "arc", "num_fewshot": 9, "random_baseline": 0.25}]}]
+ACCURACIES = {"arc/0-shot": 0.4, "mmlu/5-shot/law": 0.3, "mmlu/5-shot/art": 0.7, "lambada/0-shot": 0.61,
+              "winograd/3-shot": 0.45}
+SIZES = {"arc/0-shot": 2376, "mmlu/5-shot/law": 1500, "mmlu/5-shot/art": 10, "lambada/0-shot": 1, "winograd/3-shot": 273}
 
 
 def logits(tokens, vocab):
@@ -104,8 +120,10 @@ def task(modules, kind, lines, name, arguments):
         return load_dataset("json", data_files=uri, split="train", streaming=False)
 
     base.read_dataset = read
-    choose = kind == "multiple_choice"
-    made = tasks.InContextLearningMultipleChoiceTaskDataset if choose else tasks.InContextLearningLMTaskDataset
+    choose = kind != "language_modeling"
+    made = {"multiple_choice": tasks.InContextLearningMultipleChoiceTaskDataset,
+            "schema": tasks.InContextLearningSchemaTaskDataset,
+            "language_modeling": tasks.InContextLearningLMTaskDataset}[kind]
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "task.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -122,7 +140,32 @@ def task(modules, kind, lines, name, arguments):
             "accuracy": metric.compute().item()}
 
 
+def gauntlet(folder, arguments):
+    core, loggers = sys.modules["composer.core"], types.ModuleType("composer.loggers")
+    core.Callback = core.State = loggers.Logger = object
+    sys.modules["composer.loggers"] = loggers
+    path = pathlib.Path(folder) / "llmfoundry" / "callbacks" / "eval_gauntlet_callback.py"
+    spec = importlib.util.spec_from_file_location("llmfoundry.callbacks.eval_gauntlet", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    names = [f"metrics/{label}/InContextLearningLMAccuracy" for label in ACCURACIES]
+    made = module.EvalGauntlet(logger_keys=names, categories=json.loads(json.dumps(CATEGORIES)), benchmark_sizes=SIZES,
+                               **arguments)
+    metric = lambda value: types.SimpleNamespace(compute=lambda: torch.tensor(value, dtype=torch.float64))
+    state = types.SimpleNamespace(eval_metrics={label: {"InContextLearningLMAccuracy": metric(value)}
+                                                for label, value in ACCURACIES.items()})
+    scores = made.eval_after_all(state, None)
+    return {"arguments": arguments, "categories": CATEGORIES, "accuracies": ACCURACIES, "sizes": SIZES,
+            "scores": {name.removeprefix("icl/metrics/eval_gauntlet/"): value for name, value in scores.items()}}
+
+
+GAUNTLETS = [{}, {"weighting": "SAMPLE_SZ", "averages": {"all": ["world", "language", "missing"], "none": ["missing"]}},
+             {"weighting": "LOG_SAMPLE_SZ", "rescale_accuracy": False},
+             {"subtract_random_baseline": False, "rescale_accuracy": False, "averages": {"one": ["language"]}}]
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     modules = foundry(sys.argv[1])
-    write("icl", NOTE, {"shots": shots(modules[0]), "tasks": [task(modules, *row) for row in TASKS]})
+    write("icl", NOTE, {"shots": shots(modules[0]), "tasks": [task(modules, *row) for row in TASKS],
+                         "gauntlets": [gauntlet(sys.argv[1], row) for row in GAUNTLETS]})

@@ -49,7 +49,7 @@ include prepare
 [map icl_task] A task of in-context evaluation, as llm-foundry has it.
 label | text 1.. | required | Its name in metrics: metrics/<label>/<n>-shot/….
 dataset_uri | texts | required | Files of JSON lines, folders or globs; .gz is decompressed.
-icl_task_type | one of language_modeling, multiple_choice | required | context and continuation; or query, choices and gold.
+icl_task_type | one of language_modeling, multiple_choice, schema | required | context and continuation; query, choices and gold; or context_options, continuation and gold.
 num_fewshot | ints 0..1024 | [0] | So many other examples before each; one evaluation for each number.
 batch_size | int 1.. | 8 | Texts of a batch on one rank; a question has one for each choice.
 max_seq_len | int 2..16777216 | (icl_seq_len) | The most tokens of a text; the beginning of longer ones is cut.
@@ -61,7 +61,23 @@ question_prelimiter | text | "" | The same, by its older name.
 fewshot_random_seed | int 0..4294967295 | 1234 | Of the choice of examples; the choice is llm-foundry's.
 strip_dataset | bool | true | Remove spaces around texts.
 metric_names | texts | [] | Regular expressions of the task's metrics; none: all.
-has_categories | bool | false | Not supported.
+has_categories | bool | false | An evaluation for each `category` of the lines: metrics/<label>/<n>-shot/<category>/….
+
+[map eval_gauntlet] Averages of in-context tasks by category, as llm-foundry has them.
+weighting | one of EQUAL, SAMPLE_SZ, LOG_SAMPLE_SZ | EQUAL | Of a category's tasks: alike, by their questions, or by the logarithm of these.
+subtract_random_baseline | bool | true | Subtract what guessing reaches.
+rescale_accuracy | bool | true | Divide by 1 - random_baseline, so that 1 is the most.
+categories | list map gauntlet_category | required | The categories.
+averages | map | - | Lists of categories, by the name of the average; without it default_average, of all.
+
+[map gauntlet_category] A category of tasks.
+name | text 1.. | required | Its name in metrics: icl/metrics/eval_gauntlet/<name>.
+benchmarks | list map gauntlet_benchmark | required | Its tasks.
+
+[map gauntlet_benchmark] A task of a category.
+name | text 1.. | required | The label of one of icl_tasks.
+num_fewshot | int 0..1024 | required | Which of its evaluations.
+random_baseline | number 0..0.999999 | 0 | What guessing reaches.
 
 [dataset fashion_mnist] Fashion-MNIST, out of its IDX files.
 path | text 1.. | /usr/share/datasets/fashion-mnist | The folder of the files.

@@ -32,6 +32,7 @@ eval_first | bool | false | Evaluate once before the first step, too.
 eval_subset_num_batches | int -1.. | -1 | End each evaluation after so many batches; -1: after all.
 icl_tasks | list map icl_task | [] | In-context evaluations, at eval_interval.
 icl_seq_len | int 2..16777216 | 1024 | The most tokens of their questions.
+eval_gauntlet | map eval_gauntlet | - | Averages of in-context tasks by category.
 icl_subset_num_batches | int -1.. | -1 | End each of them after so many batches; -1: after all.
 tokenizer | named tokenizer | - | Turns texts into tokens, for generation and plugins.
 optimizers | named optimizer | {name: decoupled_sgdw} | The optimizer.

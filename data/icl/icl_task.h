@@ -12,7 +12,7 @@
 
 namespace composer {
 
-enum class IclTaskType { kLanguageModeling, kMultipleChoice };
+enum class IclTaskType { kLanguageModeling, kMultipleChoice, kSchema };
 
 struct IclTaskOptions {
   std::vector<std::string> paths;  // files, folders or globs
@@ -24,41 +24,51 @@ struct IclTaskOptions {
   std::string continuation_delimiter = " ";  // between an example and its answer
   std::string prelimiter;                    // before each example, such as "Question: "
   bool strip_dataset = true;                 // spaces around texts, and at the end of what the model is given
+  std::string category;                      // only lines whose `category` is this; "": all
 };
 
-// What the model is given of a question: preamble, context and one of the choices, each tokenized by itself.
+// What the model is given of a choice of a question: preamble, context and the answer, each tokenized by itself. A
+// choice is an answer, or in a schema task a context.
 struct IclTexts {
-  std::string preamble, context;
-  std::vector<std::string> choices;  // of language modelling the one continuation
-  int64_t gold = 0;                  // the right one
+  std::string preamble, context, answer;
+  int64_t gold = 0;  // the right choice
 };
 
 // Threads: any number at a time.
 class IclTask {
  public:
-  // A line is an object with texts `context` and `continuation` (kLanguageModeling), or a text `query`, a list of texts
-  // `choices` and the index `gold` (kMultipleChoice); other keys do not matter. kInvalidArgument names the file, the
-  // line's place and the key; kNotFound: no such file.
+  // A line is an object with texts `context` and `continuation` (kLanguageModeling); a text `query`, a list of texts
+  // `choices` and the index `gold` (kMultipleChoice); or a list of texts `context_options`, the index `gold` and a text
+  // `continuation` (kSchema); other keys do not matter. kInvalidArgument names the file, the line's place and the key;
+  // kNotFound: no such file.
   static absl::StatusOr<IclTask> Open(const IclTaskOptions& options);
 
   int64_t size() const { return static_cast<int64_t>(examples_.size()); }
   int64_t choices(int64_t question) const {
     return static_cast<int64_t>(examples_[static_cast<size_t>(question)].choices.size());
   }
-  IclTexts Texts(int64_t question) const;
+  IclTexts Texts(int64_t question, int64_t choice) const;
 
  private:
   struct Example {
-    std::string query;
-    std::vector<std::string> choices;
+    std::string text;                  // what the choices have in common: the question, or a schema's continuation
+    std::vector<std::string> choices;  // of language modelling the one continuation
     int64_t gold = 0;
   };
-  std::string ContextOf(const Example& example, bool is_first) const;
+  absl::StatusOr<Example> Read(absl::string_view line) const;
+  // An example with its answer, as it stands before a question.
+  std::string Shot(const Example& example, bool is_first) const;
+  std::string ContextOf(const Example& example, int64_t choice, bool is_first) const;
 
   IclTaskOptions options_;
   std::vector<Example> examples_;
   std::vector<std::vector<int64_t>> few_shots_;
 };
+
+// Returns the values of `category` in the files' lines, sorted. Errors are those of IclTask::Open.
+absl::StatusOr<std::vector<std::string>> IclCategories(const std::vector<std::string>& paths);
+// Returns the number of the files' lines. Errors are those of IclTask::Open.
+absl::StatusOr<int64_t> CountIclLines(const std::vector<std::string>& paths);
 
 // Removes spaces of Unicode from both ends, as Python's str.strip and str.rstrip do.
 absl::string_view StripText(absl::string_view text);

@@ -7,6 +7,7 @@
 #include "trainer/callbacks/memory/oom_observer.h"
 #include "trainer/callbacks/monitors/activation_monitor.h"
 #include "trainer/callbacks/monitors/device_peaks.h"
+#include "trainer/callbacks/monitors/eval_gauntlet.h"
 #include "trainer/callbacks/monitors/lr_monitor.h"
 #include "trainer/callbacks/monitors/memory_monitor.h"
 #include "trainer/callbacks/monitors/nan_monitor.h"

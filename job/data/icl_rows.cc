@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/data/icl_rows.h"
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "trainer/data/collators.h"
 #include "trainer/data/icl_source.h"
@@ -20,9 +23,12 @@ IclTaskOptions ReadIclTask(ConfigMap& task) {
   IclTaskOptions options;
   options.paths = task.StringList("dataset_uri", {});
   if (options.paths.empty()) task.Reject("dataset_uri", "required: a file of JSON lines");
-  const std::string type = task.Choice("icl_task_type", {"language_modeling", "multiple_choice"}, "");
-  if (!task.Has("icl_task_type")) task.Reject("icl_task_type", "required: language_modeling or multiple_choice");
-  options.type = type == "multiple_choice" ? IclTaskType::kMultipleChoice : IclTaskType::kLanguageModeling;
+  const std::string type = task.Choice("icl_task_type", {"language_modeling", "multiple_choice", "schema"}, "");
+  if (!task.Has("icl_task_type"))
+    task.Reject("icl_task_type", "required: language_modeling, multiple_choice or schema");
+  options.type = type == "schema"            ? IclTaskType::kSchema
+                 : type == "multiple_choice" ? IclTaskType::kMultipleChoice
+                                             : IclTaskType::kLanguageModeling;
   options.fewshot_random_seed =
       static_cast<uint32_t>(task.Int("fewshot_random_seed", 1234, {.min = 0, .max = UINT32_MAX}));
   options.prompt_string = task.String("prompt_string", "");
@@ -46,7 +52,79 @@ absl::StatusOr<std::shared_ptr<const Dataset>> OpenIclData(const IclTaskOptions&
   return PrepareSamples(std::move(source), std::move(preparation));
 }
 
+// Returns the categories of the task's lines; {""} without has_categories, or after an error.
+std::vector<std::string> ReadCategories(ConfigMap& task, const IclTaskOptions& options) {
+  if (!task.Bool("has_categories", false) || options.paths.empty()) return {""};
+  absl::StatusOr<std::vector<std::string>> categories = IclCategories(options.paths);
+  if (categories.ok() && !categories->empty()) return *std::move(categories);
+  task.Reject("has_categories", categories.ok() ? "the files have no line" : categories.status().message());
+  return {""};
+}
+
+// How much a task counts in its category.
+double BenchmarkWeight(const std::string& weighting, const std::string& task,
+                       const std::vector<IclEvaluation>& evaluations) {
+  if (weighting == "EQUAL") return 1;
+  const auto found = std::find_if(evaluations.begin(), evaluations.end(),
+                                  [&](const IclEvaluation& each) { return each.task == task; });
+  if (found == evaluations.end()) return 1;
+  const double questions = std::max(1.0, static_cast<double>(CountIclLines(found->paths).value_or(0)));
+  return weighting == "SAMPLE_SZ" ? questions : std::max(1.0, std::log2(questions));
+}
+
+EvalGauntletOptions::Category ReadCategory(ConfigMap& config, const std::string& weighting,
+                                           const std::vector<IclEvaluation>& evaluations) {
+  EvalGauntletOptions::Category category;
+  category.name = config.String("name");
+  for (ConfigMap benchmark : config.MapList("benchmarks")) {
+    const std::string name = benchmark.String("name");
+    const std::string task =
+        absl::StrCat(name, "/", benchmark.RequiredInt("num_fewshot", {.min = 0, .max = 1 << 10}), "-shot");
+    category.benchmarks.push_back({task, benchmark.Double("random_baseline", 0, {.min = 0, .max = 0.999999}),
+                                   BenchmarkWeight(weighting, task, evaluations)});
+  }
+  if (category.benchmarks.empty()) config.Reject("benchmarks", "required: a list of {name, num_fewshot}");
+  return category;
+}
+
+// Without `averages` there is one of all categories, as in llm-foundry.
+void ReadAverages(ConfigMap gauntlet, EvalGauntletOptions& options) {
+  std::vector<std::string> names;
+  for (const EvalGauntletOptions::Category& category : options.categories) names.push_back(category.name);
+  ConfigMap averages = gauntlet.Map("averages");
+  if (!averages.exists()) {
+    options.averages.emplace_back("default_average", names);
+    return;
+  }
+  for (const std::string& name : averages.Keys()) {
+    options.averages.emplace_back(name, averages.StringList(name, {}));
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      averages.Reject(name, "is the name of a category: an average needs another");
+    for (const std::string& category : options.averages.back().second) {
+      if (std::find(names.begin(), names.end(), category) == names.end())
+        averages.Reject(name, absl::StrCat("`", category, "` is none of the categories", DidYouMean(category, names)));
+    }
+  }
+}
+
 }  // namespace
+
+std::optional<EvalGauntletOptions> ReadEvalGauntlet(ConfigMap root, const std::vector<IclEvaluation>& tasks) {
+  ConfigMap config = root.Map("eval_gauntlet");
+  if (!config.exists()) return std::nullopt;
+  EvalGauntletOptions options;
+  const std::string weighting = config.Choice("weighting", {"EQUAL", "SAMPLE_SZ", "LOG_SAMPLE_SZ"}, "EQUAL");
+  options.subtract_random_baseline = config.Bool("subtract_random_baseline", true);
+  options.rescale_accuracy = config.Bool("rescale_accuracy", true);
+  if (options.rescale_accuracy && !options.subtract_random_baseline)
+    config.Reject("rescale_accuracy", "needs subtract_random_baseline: true");
+  for (ConfigMap category : config.MapList("categories"))
+    options.categories.push_back(ReadCategory(category, weighting, tasks));
+  if (options.categories.empty()) config.Reject("categories", "required: a list of {name, benchmarks}");
+  if (tasks.empty()) config.Reject("categories", "there are no icl_tasks to average");
+  ReadAverages(config, options);
+  return options;
+}
 
 std::vector<IclEvaluation> ReadIclTasks(ConfigMap root) {
   const int64_t length = root.Int("icl_seq_len", 1024, kIclLength);
@@ -64,17 +142,20 @@ std::vector<IclEvaluation> ReadIclTasks(ConfigMap root) {
     evaluator.metric_names = task.StringList("metric_names", {});
     evaluator.make_metrics = [type = options.type] {
       MetricList metrics;
-      metrics.push_back(type == IclTaskType::kMultipleChoice ? MakeIclMultipleChoiceAccuracy() : MakeIclLmAccuracy());
+      metrics.push_back(type == IclTaskType::kLanguageModeling ? MakeIclLmAccuracy() : MakeIclMultipleChoiceAccuracy());
       return metrics;
     };
-    if (task.Bool("has_categories", false))
-      task.Reject("has_categories", "is not supported: write a task for each category's lines");
+    const std::vector<std::string> categories = ReadCategories(task, options);
     for (const int64_t shots : task.IntList("num_fewshot", {0}, {.min = 0, .max = 1 << 10})) {
       options.num_fewshot = shots;
-      evaluator.label = absl::StrCat(label, "/", shots, "-shot");
-      evaluations.push_back({key, evaluator, [options, max_seq_len](const DataContext& context) {
-                               return OpenIclData(options, max_seq_len, context);
-                             }});
+      const std::string name = absl::StrCat(label, "/", shots, "-shot");
+      for (const std::string& category : categories) {
+        options.category = category;
+        evaluator.label = category.empty() ? name : absl::StrCat(name, "/", category);
+        evaluations.push_back({name, options.paths, key, evaluator, [options, max_seq_len](const DataContext& context) {
+                                 return OpenIclData(options, max_seq_len, context);
+                               }});
+      }
     }
   }
   return evaluations;

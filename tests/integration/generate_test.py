@@ -90,24 +90,50 @@ class GenerateTest(harness.JobTest):
         tasks = [{"label": "pick", "dataset_uri": str(choices), "icl_task_type": "multiple_choice",
                   "num_fewshot": [0, 1], "batch_size": 2},
                  {"label": "next", "dataset_uri": str(words), "icl_task_type": "language_modeling"}]
-        changes = dict(icl_tasks=tasks, icl_seq_len=16, tokenizer={"name": "bytes"}, eval_interval="6ba",
+        schema = self.folder / "schema.jsonl"
+        schema.write_text("".join(json.dumps({"context_options": ["In the", "zq"], "continuation": "beginning",
+                                              "gold": gold, "category": category}) + "\n"
+                                  for gold, category in [(0, "b"), (1, "a"), (0, "b")]))
+        tasks.append({"label": "place", "dataset_uri": str(schema), "icl_task_type": "schema", "has_categories": True})
+        gauntlet = {"weighting": "SAMPLE_SZ", "categories": [
+            {"name": "choices", "benchmarks": [{"name": "pick", "num_fewshot": 0, "random_baseline": 0.5},
+                                               {"name": "next", "num_fewshot": 0}]},
+            {"name": "places", "benchmarks": [{"name": "place", "num_fewshot": 0}]},
+            {"name": "lost", "benchmarks": [{"name": "pick", "num_fewshot": 7}]}]}
+        changes = dict(icl_tasks=tasks, eval_gauntlet=gauntlet, icl_seq_len=16, tokenizer={"name": "bytes"}, eval_interval="6ba",
                        optimizers={"name": "adam", "lr": 0.01}, max_duration="30ba")
         names = ["metrics/pick/0-shot/InContextLearningMultipleChoiceAccuracy",
                  "metrics/pick/1-shot/InContextLearningMultipleChoiceAccuracy",
-                 "metrics/next/0-shot/InContextLearningLMAccuracy"]
+                 "metrics/next/0-shot/InContextLearningLMAccuracy",
+                 "metrics/place/0-shot/a/InContextLearningMultipleChoiceAccuracy",
+                 "metrics/place/0-shot/b/InContextLearningMultipleChoiceAccuracy"]
+        scores = [f"icl/metrics/eval_gauntlet/{name}" for name in ("choices", "places", "default_average")]
         found = {}
         for name, ranks, parallelism in (("icl_one", 1, None), ("icl_three", 3, {"fsdp": {}})):
             self.run_composer("-n", ranks, self.job(name, parallelism_config=parallelism, **changes))
-            found[name] = [[record[key] for record in self.metrics(name) if key in record] for key in names]
-            self.assertEqual([len(values) for values in found[name]], [5, 5, 5])
+            found[name] = [[record[key] for record in self.metrics(name) if key in record] for key in names + scores]
+            self.assertEqual([len(values) for values in found[name]], [5] * 8)
         self.assertEqual(found["icl_three"], found["icl_one"])
         self.assertAlmostEqual(found["icl_one"][0][-1], 2 / 3, msg="the text has the first two right ones")
+        pick, _, following, a, b, choices_score, places, average = [values[-1] for values in found["icl_one"]]
+        self.assertEqual((a, b), (0, 1), msg="the text has the first of the two places")
+        self.assertAlmostEqual(choices_score, ((pick - 0.5) / 0.5 + following) / 2)
+        self.assertAlmostEqual(places, 0.5)
+        self.assertAlmostEqual(average, (choices_score + places) / 2)
         out, _ = self.run_composer("-n", 2, "eval", self.job("icl_one", **changes), "--json")
-        self.assertEqual([json.loads(out)["metrics"][key] for key in names], [values[-1] for values in found["icl_one"]])
+        self.assertEqual([json.loads(out)["metrics"][key] for key in names],
+                         [values[-1] for values in found["icl_one"][:len(names)]])
         for change, message in (({"tokenizer": None}, "icl_tasks.0: in-context tasks are texts"),
                                 ({"icl_tasks": [dict(tasks[0], dataset_uri="no.jsonl")]}, "icl_tasks.0"),
-                                ({"icl_tasks": [dict(tasks[0], icl_task_type="schema")]}, "icl_task_type"),
-                                ({"icl_tasks": [dict(tasks[0], has_categories=True)]}, "has_categories"),
+                                ({"icl_tasks": [dict(tasks[0], icl_task_type="schema")]}, "there is no text `continuation`"),
+                                ({"icl_tasks": [dict(tasks[0], icl_task_type="generation_task_with_answers")]},
+                                 "icl_task_type"),
+                                ({"icl_tasks": [dict(tasks[0], has_categories=True)]},
+                                 "icl_tasks.0.has_categories: "),
+                                ({"eval_gauntlet": dict(gauntlet, averages={"mean": ["choises"]})},
+                                 "did you mean `choices`?"),
+                                ({"eval_gauntlet": dict(gauntlet, subtract_random_baseline=False)},
+                                 "eval_gauntlet.rescale_accuracy: needs subtract_random_baseline"),
                                 ({"icl_tasks": [tasks[0], tasks[0]]}, "another evaluation has this label")):
             _, err = self.run_composer("-n", 1, self.job("icl_wrong", **dict(changes, **change)), code=64)
             self.assertIn(message, err)
@@ -116,12 +142,10 @@ class GenerateTest(harness.JobTest):
         self.run_composer("-n", 1, self.job("whole"))
         model = {"name": "gpt", "n_layers": 3, "n_heads": 2, "d_model": 32, "max_seq_len": 16, "vocab_size": 256,
                  "loss_chunk_tokens": 20}
-        for name, ranks, parallelism in (("chunks", 1, None), ("chunks_full", 2, {"fsdp": {}})):
+        for name, ranks, parallelism in (("chunks", 1, None), ("chunks_full", 2, {"fsdp": {}}),
+                                         ("chunks_tp", 2, {"tp": {"tensor_parallel_degree": 2}})):
             self.run_composer("-n", ranks, self.job(name, model=model, parallelism_config=parallelism))
             self.assert_same_losses(self.losses(name), self.losses("whole"))
-        _, err = self.run_composer("-n", 2, self.job("chunks_tp", model=model, parallelism_config={
-            "tp": {"tensor_parallel_degree": 2}}), code=64)
-        self.assertIn("model.loss_chunk_tokens: cannot be combined with tensor_parallel_degree", err)
 
     def test_mistakes_are_user_errors(self):
         def error(generate, **changes):

@@ -32,11 +32,11 @@ class IclSource final : public SampleSource {
   Sample Get(int64_t index) const override {
     const int64_t question = std::upper_bound(first_.begin(), first_.end(), index) - first_.begin() - 1;
     const int64_t choice = index - first_[static_cast<size_t>(question)];
-    const IclTexts texts = task_.Texts(question);
+    const IclTexts texts = task_.Texts(question, choice);
     std::vector<int64_t> tokens = Preamble(texts.preamble);
     const std::vector<int64_t> context = Tokens(texts.context);
     tokens.insert(tokens.end(), context.begin(), context.end());
-    std::string said = texts.choices[static_cast<size_t>(choice)];
+    std::string said = texts.answer;
     if (begins_with_space_ && !absl::StartsWith(said, " ")) said.insert(0, 1, ' ');
     const std::vector<int64_t> answer = Tokens(said);
     const int64_t room = max_seq_len_ - static_cast<int64_t>(answer.size());

@@ -13,7 +13,8 @@ namespace composer {
 // "InContextLearningLMAccuracy": the share of the questions whose answer's tokens are all the likeliest ones, given
 // those before them. outputs: whole logits [B, T, vocab], as the next metric's.
 std::unique_ptr<Metric> MakeIclLmAccuracy();
-// "InContextLearningMultipleChoiceAccuracy": the share of the questions whose right choice has the lowest perplexity
+// "InContextLearningMultipleChoiceAccuracy": the share of the questions whose right choice (of answers, or of contexts
+// before the same answer) gives the lowest perplexity
 // by token; of equal ones the first counts. A question of which not all choices were seen, where a subset of the
 // batches ends, is left out.
 std::unique_ptr<Metric> MakeIclMultipleChoiceAccuracy();

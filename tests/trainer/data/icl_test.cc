@@ -64,7 +64,9 @@ IclTaskOptions OptionsOf(const json& task, const std::string& path) {
   const json& arguments = task["arguments"];
   IclTaskOptions options;
   options.paths = {path};
-  options.type = task["type"] == "multiple_choice" ? IclTaskType::kMultipleChoice : IclTaskType::kLanguageModeling;
+  options.type = task["type"] == "multiple_choice" ? IclTaskType::kMultipleChoice
+                 : task["type"] == "schema"        ? IclTaskType::kSchema
+                                                   : IclTaskType::kLanguageModeling;
   options.num_fewshot = arguments.value("num_fewshot", 0);
   options.fewshot_random_seed = arguments.value("fewshot_random_seed", 1234U);
   options.prompt_string = arguments.value("prompt_string", "");
@@ -78,7 +80,7 @@ IclTaskOptions OptionsOf(const json& task, const std::string& path) {
 TEST(IclTask, TokensAndAccuraciesAreLlmFoundrys) {
   const TempDir folder;
   const json golden = IclGolden();
-  ASSERT_EQ(golden["tasks"].size(), 7U);
+  ASSERT_EQ(golden["tasks"].size(), 10U);
   for (const json& task : golden["tasks"]) {
     std::string lines;
     for (const json& line : task["lines"]) lines += line.dump() + "\n";
@@ -90,7 +92,7 @@ TEST(IclTask, TokensAndAccuraciesAreLlmFoundrys) {
     ASSERT_TRUE(source.ok()) << source.status();
     ASSERT_EQ((*source)->size(), static_cast<int64_t>(task["rows"].size()));
     const int64_t vocab = task["vocab"];
-    const auto metric = task["type"] == "multiple_choice" ? MakeIclMultipleChoiceAccuracy() : MakeIclLmAccuracy();
+    const auto metric = task["type"] == "language_modeling" ? MakeIclLmAccuracy() : MakeIclMultipleChoiceAccuracy();
     const PadCollator collator({.pad_id = 1000000});
     for (int64_t begin = 0; begin < (*source)->size(); begin += 3) {  // questions are spread over batches
       std::vector<Sample> samples;
@@ -144,12 +146,31 @@ TEST(IclTask, LinesThatCannotBeReadAreNamed) {
   for (const char* gold : {"2", "-1", "1.5", "\"b\""})
     EXPECT_THAT(error(kMc, absl::StrCat(R"({"query": "a", "choices": ["b", "c"], "gold": )", gold, "}")),
                 HasSubstr("`gold` must be a whole number from 0 to 1"));
+  EXPECT_THAT(error(IclTaskType::kSchema, R"({"context_options": "a", "gold": 0, "continuation": "b"})"),
+              HasSubstr("no list `context_options`"));
   EXPECT_FALSE(OpenIclTask({.paths = {folder.Path("no.jsonl")}}, 64, tokenizer).ok());
   EXPECT_THAT(OpenIclTask({.paths = {folder.Path("task.jsonl")}}, 64, nullptr).status().message(),
               HasSubstr("give the job the model's `tokenizer`"));
   EXPECT_EQ(error(kLm, R"({"context": "a", "continuation": "bbbbbbbb"})"), "");
   const auto source = OpenIclTask({.paths = {folder.Path("task.jsonl")}}, 8, tokenizer);
   EXPECT_THROW((*source)->Get(0), c10::ValueError);
+}
+
+TEST(IclTask, ACategoryHasItsLinesAlone) {
+  const TempDir folder;
+  const std::string path = folder.Path("task.jsonl");
+  const auto line = [](const char* text, const char* category) {
+    return json{{"context", text}, {"continuation", "x"}, {"category", category}}.dump() + "\n";
+  };
+  ASSERT_TRUE(AtomicWriteFile(path, line("a", "law") + line("b", "art") + line("c", "law")).ok());
+  EXPECT_THAT(*IclCategories({path}), testing::ElementsAre("art", "law"));
+  const auto task = IclTask::Open({.paths = {path}, .num_fewshot = 1, .category = "law"});
+  ASSERT_TRUE(task.ok()) << task.status();
+  ASSERT_EQ(task->size(), 2);
+  EXPECT_EQ(task->Texts(0, 0).preamble, "c x") << "examples are of the category, too";
+  EXPECT_EQ(task->Texts(1, 0).context, "\nc");
+  ASSERT_TRUE(AtomicWriteFile(path, line("a", "law") + R"({"context": "b", "continuation": "x"})").ok());
+  EXPECT_THAT(IclCategories({path}).status().message(), HasSubstr("there is no text `category`"));
 }
 
 TEST(IclTask, StripsWhatPythonStrips) {
