@@ -1,5 +1,5 @@
-// Each family, split over two ranks by its plan, computes what transformers computes: outputs, loss, this rank's part of
-// all gradients, generated tokens.
+// Each family, split over two ranks by its plan, computes what transformers computes: outputs, loss, this rank's part
+// of all gradients, generated tokens.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <torch/torch.h>
