@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "job/job_metrics.h"
+#include "job/models/diffusion_rows.h"
 #include "job/models/vision_rows.h"
 #include "job/named_reader.h"
 #include "trainer/models/gpt.h"
@@ -149,6 +150,7 @@ ModelFactory ReadHfModel(ConfigMap config, const PluginTables& plugins, const st
 std::vector<NamedReader<ModelFactory>> ModelReaders() {
   std::vector<NamedReader<ModelFactory>> rows = {{"gpt", ReadGpt}, {"mlp", ReadMlp}, {"resnet_small", ReadResNetSmall}};
   for (const ModelRow& row : VisionModelRows()) rows.push_back({row.name, row.read});
+  for (const ModelRow& row : DiffusionModelRows()) rows.push_back({row.name, row.read});
   return rows;
 }
 

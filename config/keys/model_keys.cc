@@ -113,6 +113,29 @@ scaling_factor | number 0.. | 1 | Factor of the inputs; latents of Stable Diffus
 conditioning_dropout | number 0..0.99 | 0 | How often a sample is trained without its text and class.
 include noise_schedule
 
+[model autoencoder_kl] The variational autoencoder of latent diffusion, with diffusers' names.
+path | text | - | A folder with config.json and weights of diffusers' AutoencoderKL; it says the sizes.
+pretrained | bool | true | Load the weights of `path`; false: draw them.
+in_channels | int 1..65536 | 3 | Channels of pictures.
+out_channels | int 1..65536 | 3 | Equal to in_channels.
+latent_channels | int 1..65536 | 4 | Channels of latents.
+block_out_channels | ints 1..65536 | [128, 256, 512, 512] | Channels of each level, from the whole picture down.
+layers_per_block | int 1..65536 | 2 | Residual blocks of a level.
+norm_num_groups | int 1..65536 | 32 | Groups of the norms.
+scaling_factor | number 0.. | 0.18215 | Factor of the latents, which makes their variance 1.
+sample_size | int 1..65536 | 512 | Height and width of a picture, for the count of operations.
+kl_weight | number 0.. | 1e-06 | The divergence's factor in the loss.
+encode_only | bool | false | Compute scaled latents, for `composer predict`.
+
+[model stable_diffusion_2] Stable Diffusion: a U-Net that is trained behind a frozen autoencoder and text encoder.
+path | text | - | A folder of diffusers, with unet, vae, text_encoder and scheduler; without it: version 2's U-Net, drawn.
+pretrained | bool | true | The U-Net begins with the folder's weights; false: they are drawn.
+precomputed_latents | bool | false | The data are scaled latents and hidden states of texts.
+prediction_type | one of auto, epsilon, sample, v_prediction | auto | What the U-Net computes; auto: as the folder's scheduler says, else epsilon.
+rescale_betas_zero_snr | bool | false | The last step is nothing but noise; false: as the folder's scheduler says.
+conditioning_dropout | number 0..0.99 | 0 | How often a sample is trained without its text.
+sample_size | int 0..65536 | 0 | Height and width of latents that are sampled; 0: the U-Net's.
+
 [model gpt] A GPT with learned positions. Names are llm-foundry's.
 n_layers | int 1..16777216 | 4 | Transformer blocks.
 n_heads | int 1..16777216 | 4 | Attention heads of a block.
