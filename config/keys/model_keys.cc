@@ -5,8 +5,14 @@
 namespace composer {
 
 const char kModelKeys[] = R"(
+[map classified] Loss and metrics of classifiers, as of ComposerClassifier.
+loss_name | one of soft_cross_entropy, cross_entropy, binary_cross_entropy_with_logits, nll_loss, mse_loss, l1_loss, dice_loss | soft_cross_entropy | The loss.
+train_metrics | names metric | (MulticlassAccuracy) | Metrics of training.
+eval_metrics | names metric | (MulticlassAccuracy, CrossEntropy) | Metrics of evaluation.
+
 [model mlp] A multilayer perceptron with ReLU, for classification.
 sizes | ints 1..16777216 | [64, 64, 64, 10] | Numbers of each layer: features first, classes last.
+include classified
 
 [model resnet_small] A small ResNet for images.
 in_channels | int 1..16777216 | 1 | Channels of an image.
@@ -15,6 +21,7 @@ widths | ints 1..16777216 | [16, 32, 64] | Channels of each stage.
 blocks | int 1..16777216 | 1 | Blocks of a stage.
 stem_stride | int 1..4 | 2 | Stride of the first convolution.
 image_size | int 1..16777216 | 28 | Height and width of an image.
+include classified
 
 [map initialized] How the weights of models for pictures begin.
 initializers | texts | [] | First values: kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, bn_uniform, bn_ones, linear_log_constant_bias.
@@ -38,6 +45,7 @@ include resnet_body
 image_size | int 1..65536 | 224 | Height and width of an image.
 num_classes | int 1..65536 | 1000 | Classes.
 include initialized
+include classified
 
 [model resnet_cifar] Composer's residual networks for small images.
 depth | int 1..65536 | 9 | Layers: 9, 20 or 56.
@@ -46,6 +54,7 @@ in_channels | int 1..65536 | 3 | Channels of an image.
 width | int 0..65536 | 0 | Channels of the first convolution; 0: 64 for 9 layers, else 16.
 image_size | int 1..65536 | 32 | Height and width of an image.
 include initialized
+include classified
 
 [model efficientnet] EfficientNet (B0) as torchvision has it.
 num_classes | int 1..65536 | 1000 | Classes.
@@ -56,6 +65,7 @@ dropout | number 0..0.99 | 0.2 | Dropout before the last layer.
 stochastic_depth | number 0..0.99 | 0.2 | Probability of leaving out the last block's branch; less before it.
 image_size | int 1..65536 | 224 | Height and width of an image.
 include initialized
+include classified
 
 [model deeplabv3] DeepLabV3 on a ResNet, as torchvision has it: a class for each pixel.
 depth | int 1..65536 | 50 | Layers: 50, 101 or 152.
