@@ -168,13 +168,14 @@ class ExamplesTest(harness.JobTest):
 
     def test_llama_finetune(self):
         texts = self.folder / "texts.txt"
-        texts.write_text((EXAMPLES / "llama-finetune/README.md").read_text() * 4)
+        texts.write_text("One, two, three. " * 400)
         small = ["train_dataloader.max_seq_len=16", "eval_dataloader.max_seq_len=16", "train_dataloader.path=texts.txt",
-                 "eval_dataloader.path=texts.txt", "global_train_batch_size=4", "max_duration=4ba", "save_interval=4ba",
+                 "eval_dataloader.path=texts.txt", "global_train_batch_size=4", "max_duration=8ba", "save_interval=8ba",
                  "eval_subset_num_batches=1", "schedulers.t_warmup=1ba"]
-        self.run_composer("-n", 1, EXAMPLES / "llama-finetune/pretrain.yaml", *small)
+        self.run_composer("-n", 2, EXAMPLES / "llama-finetune/pretrain.yaml", *small, timeout=120)
         self.run_composer("checkpoint", "export", "runs/llama-pretrain/checkpoints", "llama", "--hf")
-        _, err = self.run_composer("-n", 2, EXAMPLES / "llama-finetune/finetune.yaml", *small, "variables.model=llama")
+        _, err = self.run_composer("-n", 2, EXAMPLES / "llama-finetune/finetune.yaml", *small, "variables.model=llama",
+                                   timeout=120)
         self.run_composer("checkpoint", "export", "runs/llama-finetune/checkpoints", "adapter", "--adapter")
         self.assertLess((self.folder / "adapter/adapter_model.safetensors").stat().st_size, 330_000)
         losses = self.losses("llama-finetune")

@@ -120,6 +120,7 @@ TEST_F(LogDiffusionImagesTest, ReadsTextsAndWhatStandsForNone) {
 }
 
 TEST_F(LogDiffusionImagesTest, PaintsPromptsThroughTextEncoderAndAutoencoder) {
+  at::set_num_threads(1);
   Use(3, 0);
   state_.model = LoadStableDiffusion({.path = "tests/golden/diffusion/pipeline"});
   const auto guided = [&](std::optional<std::string> negative_prompt) {
