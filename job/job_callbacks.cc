@@ -133,6 +133,12 @@ CallbackFactory ReadLogDiffusionImages(ConfigMap config) {
   options.class_labels = config.IntList("class_labels", {}, {.min = 0, .max = 65535});
   const std::string conditions = config.String("conditions", "");
   if (!conditions.empty()) options.conditions = AbsolutePath(conditions);
+  options.prompts = config.StringList("prompts", {});
+  const std::string negative = config.String("negative_prompt", "");
+  if (config.Has("negative_prompt")) options.negative_prompt = negative;
+  if (options.prompts.empty() && options.negative_prompt) config.Reject("negative_prompt", "needs prompts");
+  if (!options.prompts.empty() && !conditions.empty())
+    config.Reject("conditions", "cannot be combined with prompts: both are the texts");
   options.num_images = config.Int("num_images", options.num_images, {.min = 1, .max = 4096});
   options.sampling.sampler =
       config.Choice("sampler", {"ddim", "ddpm"}, "ddim") == "ddim" ? DiffusionSampler::kDdim : DiffusionSampler::kDdpm;

@@ -8,8 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "job/job_metrics.h"
+#include "job/models/diffusion_rows.h"
 #include "job/models/vision_rows.h"
 #include "job/named_reader.h"
+#include "trainer/loss/classifier_loss.h"
+#include "trainer/models/classifier.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/gpt_tensor_parallel.h"
 #include "trainer/models/hf/hf_model.h"
@@ -149,7 +152,26 @@ ModelFactory ReadHfModel(ConfigMap config, const PluginTables& plugins, const st
 std::vector<NamedReader<ModelFactory>> ModelReaders() {
   std::vector<NamedReader<ModelFactory>> rows = {{"gpt", ReadGpt}, {"mlp", ReadMlp}, {"resnet_small", ReadResNetSmall}};
   for (const ModelRow& row : VisionModelRows()) rows.push_back({row.name, row.read});
+  for (const ModelRow& row : DiffusionModelRows()) rows.push_back({row.name, row.read});
   return rows;
+}
+
+// Models whose loss and metrics can be chosen.
+constexpr absl::string_view kClassifiers[] = {"efficientnet", "mlp", "resnet", "resnet_cifar", "resnet_small"};
+
+ModelFactory WithTask(ModelFactory make, ConfigMap config, const PluginTables& plugins) {
+  ClassifierTask task;
+  const std::vector<std::string> names = ClassifierLossNames();
+  const std::vector<absl::string_view> allowed(names.begin(), names.end());
+  const std::string loss = config.Choice("loss_name", allowed, "soft_cross_entropy");
+  if (const absl::StatusOr<ClassifierLoss> found = ClassifierLossByName(loss); found.ok()) task.loss = *found;
+  task.train_metrics = ReadMetrics(config, "train_metrics", plugins);
+  task.eval_metrics = ReadMetrics(config, "eval_metrics", plugins);
+  return [make = std::move(make), task = std::move(task)] {
+    std::shared_ptr<Model> model = make();
+    dynamic_cast<Classifier&>(*model).SetTask(task);
+    return model;
+  };
 }
 
 constexpr NamedReader<ModelSplitter> kSplitters[] = {
@@ -195,7 +217,9 @@ ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins, const std:
   const std::string name = config.Has("name") ? config.String("name") : "";
   if (name == kTorchScript) return ReadTorchScript(config, plugins);
   if (name == kHfModel) return ReadHfModel(config, plugins, json);
-  return ReadNamed<ModelFactory>(config, ModelReaders(), plugins.models, {kTorchScript, kHfModel});
+  ModelFactory make = ReadNamed<ModelFactory>(config, ModelReaders(), plugins.models, {kTorchScript, kHfModel});
+  const bool classifies = std::find(std::begin(kClassifiers), std::end(kClassifiers), name) != std::end(kClassifiers);
+  return make != nullptr && classifies ? WithTask(std::move(make), config, plugins) : make;
 }
 
 }  // namespace composer

@@ -36,6 +36,9 @@ TransformFactory ReadTokenize(ConfigMap config) {
   options.to = config.String("to", options.to);
   options.add_special_tokens = config.Bool("add_special_tokens", options.add_special_tokens);
   options.append_eos = config.Bool("append_eos", options.append_eos);
+  options.to_length = config.Int("to_length", 0, {.min = 0, .max = kMaxLength});
+  if (options.to_length > 0 && options.append_eos)
+    config.Reject("append_eos", "cannot be combined with to_length: a text that is cut would lose its end");
   return [=](const DataContext& context) { return MakeTokenize(context.tokenizer, options); };
 }
 

@@ -17,8 +17,8 @@ CALLERS = PRODUCT + ("examples/", "benchmarks/", "docs/api.md", "docs/plugins.md
 KEPT = {
     # Composer's API, for programs and plugins of users.
     "Iterations": "Time", "Remainder": "Time", "Compare": "Time",
-    "AddOptimizer": "plugins", "AddScheduler": "plugins", "AddAlgorithm": "plugins", "AddLogger": "plugins", "AddMetric": "plugins", "AddTokenizer": "plugins", "AddTransform": "plugins", "AddCollator": "plugins", "AddOrder": "plugins", "AddStore": "plugins", "EncodeBatch": "data and models (issues 17, 18)",
-    "SetFsdpWrap": "a model marks its FSDP units", "BinaryCrossEntropyWithLogits": "composer.loss",
+    "AddOptimizer": "plugins", "AddScheduler": "plugins", "AddAlgorithm": "plugins", "AddLogger": "plugins", "AddMetric": "plugins", "AddTokenizer": "plugins", "AddTransform": "plugins", "AddCollator": "plugins", "AddOrder": "plugins", "AddStore": "plugins",
+    "SetFsdpWrap": "a model marks its FSDP units",
     "DescribeValue": "composer data show (issue 17)",
     "resumed_from": "what a program asks its trainer",
     "ConstantSchedule": "recipes", "LinearSchedule": "recipes", "PolynomialSchedule": "recipes",

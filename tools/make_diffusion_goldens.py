@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes tests/golden/diffusion/: what the Python package diffusers computes with noise schedules (schedules) and with
-small conditional U-Nets of random weights; and names.json, a digest of names and shapes in full size,
-and the operations of a forward pass.
+small conditional U-Nets and autoencoders of random weights; names.json, a digest of names and shapes in full size, the
+numbers of parameters and the operations of a forward pass; and pipeline, a small Stable Diffusion 2.
 
-    /tmp/composer-peers/transformers/bin/python tools/make_diffusion_goldens.py [NAME …]   diffusers 0.35.2, torch 2.7
+    /tmp/composer-peers/diffusers/bin/python tools/make_diffusion_goldens.py [NAME …]     diffusers 0.35.2, torch 2.11,
+                                                       transformers 4.57.1; schedules and U-Nets were made with torch 2.7
 
 schedules.safetensors has for each CASE of SCHEDULES: CASE/alphas [T]; noised and target, of the pictures `pictures` with
 the noise `noise` at the steps `steps`; and for DDIM (eta 0 and 0.7) and DDPM of COUNT steps the steps and the pictures
@@ -12,7 +13,12 @@ after each, where the model computes x / 2 + 0.1 of each picture x, and DDPM and
 A folder NAME has config.json and diffusion_pytorch_model.safetensors, as save_pretrained writes them, and
 golden.safetensors: computed, loss (mean square error to `noise` at `steps`), the gradient of each parameter as
 grad/NAME, and `sampled`: DDIM, 5 steps with guidance 3 of the first picture's condition, from `noise`. Inputs follow
-from their places, as filled() says.
+from their places, as filled() says. Of an autoencoder they are mean, logvar and decoded (of the sample with the noise
+`noise`), loss (mean square error of decoded, plus 0.01 of the mean divergence) and gradients.
+
+pipeline has the folders of StableDiffusionPipeline.save_pretrained, and golden.safetensors: latents and text of the
+pictures and tokens, loss and gradients of the U-Net's training on them (epsilon, noise and latent_noise given, the
+second text left out), and `sampled`, the first text's picture: 3 steps of DDIM, guidance 3 away from zeros.
 """
 import json
 import pathlib
@@ -20,10 +26,11 @@ import sys
 
 import diffusers
 import torch
-from diffusers import DDIMScheduler, DDPMScheduler, UNet2DConditionModel
+from diffusers import AutoencoderKL, DDIMScheduler, DDPMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from safetensors.torch import save_file
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer, CLIPTokenizerFast
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "diffusion"
 SEED, COUNT = 23, 7
@@ -93,6 +100,16 @@ MODELS = {
                      num_class_embeds=4, down_block_types=("DownBlock2D", "DownBlock2D"),
                      mid_block_type="UNetMidBlock2D", up_block_types=("UpBlock2D", "UpBlock2D")), (3, 3, 8, 8)),
 }
+# Stable Diffusion's autoencoder, narrow, and one without what may be left out.
+AUTOENCODERS = {
+    "vae": dict(block_out_channels=(8, 12, 16), layers_per_block=1, norm_num_groups=4, sample_size=16,
+                down_block_types=("DownEncoderBlock2D",) * 3, up_block_types=("UpDecoderBlock2D",) * 3),
+    "vae_bare": dict(block_out_channels=(8,), layers_per_block=2, norm_num_groups=2, sample_size=8, latent_channels=2,
+                     in_channels=1, out_channels=1, use_quant_conv=False, use_post_quant_conv=False,
+                     mid_block_add_attention=False, scaling_factor=0.5),
+}
+FULL_SIZE_VAE = dict(block_out_channels=(128, 256, 512, 512), layers_per_block=2, sample_size=768,
+                     down_block_types=("DownEncoderBlock2D",) * 4, up_block_types=("UpDecoderBlock2D",) * 4)
 FULL_SIZE = {
     "sd1": dict(cross_attention_dim=768),
     "sd2": dict(cross_attention_dim=1024, attention_head_dim=(5, 10, 20, 20), use_linear_projection=True),
@@ -113,9 +130,17 @@ def names():
         with torch.device("meta"):
             model = UNet2DConditionModel(sample_size=64, **options)
             content[name] = digest(model.state_dict())
+            content[name + "_parameters"] = sum(param.numel() for param in model.parameters())
             with FlopCounterMode(display=False) as counter:
                 model(torch.zeros(1, 4, 64, 64), torch.zeros(1), torch.zeros(1, 77, options["cross_attention_dim"]))
         content[name + "_operations"] = counter.get_total_flops()
+    with torch.device("meta"):
+        model = AutoencoderKL(**FULL_SIZE_VAE)
+        content["vae"] = digest(model.state_dict())
+        content["vae_parameters"] = sum(param.numel() for param in model.parameters())
+        with FlopCounterMode(display=False) as counter:
+            model(torch.zeros(1, 3, 768, 768))
+    content["vae_operations"] = counter.get_total_flops()
     (FOLDER / "names.json").write_text(json.dumps(content, indent=1) + "\n")
     print("names.json", content)
 
@@ -155,8 +180,108 @@ def make(name):
     print(f"{name}: {size} bytes, loss {loss.item():.6f}, sampled {x.std().item():.4f}")
 
 
+def make_autoencoder(name):
+    torch.manual_seed(SEED)
+    model = AutoencoderKL(**AUTOENCODERS[name]).eval()
+    with torch.no_grad():
+        for param in model.parameters():
+            param.add_(torch.randn_like(param) * 0.05)
+    model.save_pretrained(FOLDER / name)
+    channels = AUTOENCODERS[name].get("in_channels", 3)
+    pictures = filled((2, channels, 16, 24), 7919)
+    latents = model.encode(pictures).latent_dist
+    noise = filled(latents.mean.shape, 31)
+    decoded = model.decode(latents.mean + latents.std * noise).sample
+    loss = functional.mse_loss(decoded, pictures) + 0.01 * latents.kl().mean() / pictures[0].numel()
+    loss.backward()
+    content = dict(mean=latents.mean, logvar=latents.logvar, decoded=decoded, loss=loss)
+    for key, param in model.named_parameters():
+        content["grad/" + key] = param.grad
+    content = {key: value.detach().contiguous().clone() for key, value in content.items()}
+    save_file(content, FOLDER / name / "golden.safetensors", VERSIONS)
+    size = sum(file.stat().st_size for file in (FOLDER / name).iterdir())
+    print(f"{name}: {size} bytes, loss {loss.item():.6f}")
+
+
+WORDS = "a red green blue disc square triangle on black".split()
+
+
+def small_tokenizer(folder):
+    """CLIP's tokenizer with whole words for WORDS, and letters for the rest."""
+    letters = [chr(code) for code in range(33, 127)]
+    vocab = letters + [letter + "</w>" for letter in letters]
+    merges = []
+    for word in WORDS:
+        parts = list(word[:-1]) + [word[-1] + "</w>"]
+        while len(parts) > 1:
+            merges.append(f"{parts[0]} {parts[1]}")
+            parts = [parts[0] + parts[1], *parts[2:]]
+            vocab.append(parts[0])
+    vocab = list(dict.fromkeys(vocab)) + ["<|startoftext|>", "<|endoftext|>"]
+    merges = list(dict.fromkeys(merges))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(vocab)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n")
+    return CLIPTokenizer(folder / "vocab.json", folder / "merges.txt", pad_token="!", model_max_length=9)
+
+
+def pipeline():
+    folder = FOLDER / "pipeline"
+    torch.manual_seed(SEED)
+    tokenizer = small_tokenizer(folder / "tokenizer")
+    unet = UNet2DConditionModel(
+        sample_size=8, block_out_channels=(8, 12), layers_per_block=1, norm_num_groups=4, cross_attention_dim=12,
+        attention_head_dim=(2, 4), use_linear_projection=True, down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D")).eval()
+    vae = AutoencoderKL(block_out_channels=(4, 8), layers_per_block=1, norm_num_groups=2, sample_size=16,
+                        down_block_types=("DownEncoderBlock2D",) * 2, up_block_types=("UpDecoderBlock2D",) * 2).eval()
+    text_encoder = CLIPTextModel(CLIPTextConfig(
+        vocab_size=len(tokenizer), hidden_size=12, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
+        max_position_embeddings=9, hidden_act="gelu", bos_token_id=0, eos_token_id=2, pad_token_id=1)).eval()
+    with torch.no_grad():
+        for model in (unet, vae):
+            for param in model.parameters():
+                param.add_(torch.randn_like(param) * 0.05)
+    scheduler = DDIMScheduler(beta_schedule="scaled_linear", beta_start=0.00085, beta_end=0.012, clip_sample=False,
+                              steps_offset=1, set_alpha_to_one=False)
+    StableDiffusionPipeline(vae=vae, text_encoder=text_encoder, tokenizer=tokenizer, unet=unet, scheduler=scheduler,
+                            safety_checker=None, feature_extractor=None, requires_safety_checker=False
+                            ).save_pretrained(folder)
+    texts = ["a red disc", "Blue  TRIANGLE on a green, green square on black!"]
+    tokens = tokenizer(texts, padding="max_length", max_length=9, truncation=True, return_tensors="pt").input_ids
+    fast = CLIPTokenizerFast.from_pretrained(folder / "tokenizer")
+    more = ["", " ", "red!", "don't", "a1b22 \u00e9t\u00e9 na\u00efve", "<|endoftext|> x", "\u4e2d\u6587 \u0130", "tab\tand\nline", "(red)--disc...",
+            "e\u0301", "\U0001f642 ok", "!!", "A </w> b"]
+    (folder / "tokens.json").write_text(json.dumps({text: fast(text).input_ids for text in texts + more}, indent=0))
+    pictures = filled((2, 3, 16, 16), 7919)
+    latent_noise, noise, steps = filled((2, 4, 8, 8), 613), filled((2, 4, 8, 8), 31), torch.tensor([17, 640])
+    with torch.no_grad():
+        moments = vae.encode(pictures).latent_dist
+        latents = (moments.mean + moments.std * latent_noise) * vae.config.scaling_factor
+        text = text_encoder(tokens)[0]
+    given = text * torch.tensor([1.0, 0.0]).view(2, 1, 1)
+    computed = unet(scheduler.add_noise(latents, noise, steps), steps, given).sample
+    loss = functional.mse_loss(computed, noise)
+    loss.backward()
+    content = dict(tokens=tokens, latents=latents, text=text, loss=loss)
+    for key, param in unet.named_parameters():
+        content["grad/" + key] = param.grad
+    scheduler.set_timesteps(3)
+    x = noise[:1]
+    with torch.no_grad():
+        for step in scheduler.timesteps:
+            without, guided = unet(x, step, text[:1] * 0).sample, unet(x, step, text[:1]).sample
+            x = scheduler.step(without + 3.0 * (guided - without), step, x).prev_sample
+        content["sampled"] = vae.decode(x / vae.config.scaling_factor).sample
+    content = {key: value.detach().contiguous().clone() for key, value in content.items()}
+    save_file(content, folder / "golden.safetensors", VERSIONS)
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    print(f"pipeline: {size} bytes, loss {loss.item():.6f}, sampled {content['sampled'].std().item():.4f}")
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for each in sys.argv[1:] or ["schedules", "names", *MODELS]:
-        {"schedules": schedules, "names": names}.get(each, lambda each=each: make(each))()
+    for each in sys.argv[1:] or ["schedules", "names", "pipeline", *MODELS, *AUTOENCODERS]:
+        way = make_autoencoder if each in AUTOENCODERS else make
+        {"schedules": schedules, "names": names, "pipeline": pipeline}.get(each, lambda: way(each))()

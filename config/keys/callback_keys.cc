@@ -83,6 +83,8 @@ event | text | before_load | The event.
 [callback log_diffusion_images] Makes pictures with a diffusion model after each evaluation and at the end.
 class_labels | ints 0..65535 | [] | A class for each picture.
 conditions | text | - | A safetensors file with encoder_hidden_states [N, T, D], class_labels [N] or both.
+prompts | texts | [] | A text for each picture, for models with a text encoder; needs the job's `tokenizer`.
+negative_prompt | text | - | What guidance leads away from; without it: zeros, as texts that were left out in training.
 num_images | int 1..4096 | 8 | How many, where neither says it.
 sampler | one of ddim, ddpm | ddim | How.
 num_inference_steps | int 1..1000000 | 50 | Passes of the model.

@@ -270,6 +270,7 @@ key | text 1.. | text | The text.
 to | text 1.. | inputs | Where the tokens go.
 add_special_tokens | bool | true | Those that the tokenizer's models expect.
 append_eos | bool | false | An end-of-sequence token at the end.
+to_length | int 0..16777216 | 0 | Cut or padded to exactly so many tokens; the special ones stay. 0: as they come.
 
 [transform truncate] Cuts rows of tokens.
 max_length | int 1..16777216 | required | Tokens that stay.

@@ -5,8 +5,14 @@
 namespace composer {
 
 const char kModelKeys[] = R"(
+[map classified] Loss and metrics of classifiers, as of ComposerClassifier.
+loss_name | one of soft_cross_entropy, cross_entropy, binary_cross_entropy_with_logits, nll_loss, mse_loss, l1_loss, dice_loss | soft_cross_entropy | The loss.
+train_metrics | names metric | (MulticlassAccuracy) | Metrics of training.
+eval_metrics | names metric | (MulticlassAccuracy, CrossEntropy) | Metrics of evaluation.
+
 [model mlp] A multilayer perceptron with ReLU, for classification.
 sizes | ints 1..16777216 | [64, 64, 64, 10] | Numbers of each layer: features first, classes last.
+include classified
 
 [model resnet_small] A small ResNet for images.
 in_channels | int 1..16777216 | 1 | Channels of an image.
@@ -15,6 +21,7 @@ widths | ints 1..16777216 | [16, 32, 64] | Channels of each stage.
 blocks | int 1..16777216 | 1 | Blocks of a stage.
 stem_stride | int 1..4 | 2 | Stride of the first convolution.
 image_size | int 1..16777216 | 28 | Height and width of an image.
+include classified
 
 [map initialized] How the weights of models for pictures begin.
 initializers | texts | [] | First values: kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, bn_uniform, bn_ones, linear_log_constant_bias.
@@ -38,6 +45,7 @@ include resnet_body
 image_size | int 1..65536 | 224 | Height and width of an image.
 num_classes | int 1..65536 | 1000 | Classes.
 include initialized
+include classified
 
 [model resnet_cifar] Composer's residual networks for small images.
 depth | int 1..65536 | 9 | Layers: 9, 20 or 56.
@@ -46,6 +54,7 @@ in_channels | int 1..65536 | 3 | Channels of an image.
 width | int 0..65536 | 0 | Channels of the first convolution; 0: 64 for 9 layers, else 16.
 image_size | int 1..65536 | 32 | Height and width of an image.
 include initialized
+include classified
 
 [model efficientnet] EfficientNet (B0) as torchvision has it.
 num_classes | int 1..65536 | 1000 | Classes.
@@ -56,6 +65,7 @@ dropout | number 0..0.99 | 0.2 | Dropout before the last layer.
 stochastic_depth | number 0..0.99 | 0.2 | Probability of leaving out the last block's branch; less before it.
 image_size | int 1..65536 | 224 | Height and width of an image.
 include initialized
+include classified
 
 [model deeplabv3] DeepLabV3 on a ResNet, as torchvision has it: a class for each pixel.
 depth | int 1..65536 | 50 | Layers: 50, 101 or 152.
@@ -112,6 +122,29 @@ context_tokens | int 1..65536 | 77 | Tokens of a text, for the count of operatio
 scaling_factor | number 0.. | 1 | Factor of the inputs; latents of Stable Diffusion: 0.18215.
 conditioning_dropout | number 0..0.99 | 0 | How often a sample is trained without its text and class.
 include noise_schedule
+
+[model autoencoder_kl] The variational autoencoder of latent diffusion, with diffusers' names.
+path | text | - | A folder with config.json and weights of diffusers' AutoencoderKL; it says the sizes.
+pretrained | bool | true | Load the weights of `path`; false: draw them.
+in_channels | int 1..65536 | 3 | Channels of pictures.
+out_channels | int 1..65536 | 3 | Equal to in_channels.
+latent_channels | int 1..65536 | 4 | Channels of latents.
+block_out_channels | ints 1..65536 | [128, 256, 512, 512] | Channels of each level, from the whole picture down.
+layers_per_block | int 1..65536 | 2 | Residual blocks of a level.
+norm_num_groups | int 1..65536 | 32 | Groups of the norms.
+scaling_factor | number 0.. | 0.18215 | Factor of the latents, which makes their variance 1.
+sample_size | int 1..65536 | 512 | Height and width of a picture, for the count of operations.
+kl_weight | number 0.. | 1e-06 | The divergence's factor in the loss.
+encode_only | bool | false | Compute scaled latents, for `composer predict`.
+
+[model stable_diffusion_2] Stable Diffusion: a U-Net that is trained behind a frozen autoencoder and text encoder.
+path | text | - | A folder of diffusers, with unet, vae, text_encoder and scheduler; without it: version 2's U-Net, drawn.
+pretrained | bool | true | The U-Net begins with the folder's weights; false: they are drawn.
+precomputed_latents | bool | false | The data are scaled latents and hidden states of texts.
+prediction_type | one of auto, epsilon, sample, v_prediction | auto | What the U-Net computes; auto: as the folder's scheduler says, else epsilon.
+rescale_betas_zero_snr | bool | false | The last step is nothing but noise; false: as the folder's scheduler says.
+conditioning_dropout | number 0..0.99 | 0 | How often a sample is trained without its text.
+sample_size | int 0..65536 | 0 | Height and width of latents that are sampled; 0: the U-Net's.
 
 [model gpt] A GPT with learned positions. Names are llm-foundry's.
 n_layers | int 1..16777216 | 4 | Transformer blocks.

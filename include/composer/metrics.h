@@ -13,3 +13,4 @@
 #include "trainer/metrics/metric_by_name.h"
 #include "trainer/metrics/metric_sums.h"
 #include "trainer/metrics/segmentation.h"
+#include "trainer/metrics/squared_error.h"

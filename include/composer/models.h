@@ -21,6 +21,7 @@
 #include "trainer/models/classifier.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/gpt_tensor_parallel.h"
+#include "trainer/models/hf/hf_diffusion.h"
 #include "trainer/models/hf/hf_model.h"
 #include "trainer/models/hugging_face_model.h"
 #include "trainer/models/initializers.h"

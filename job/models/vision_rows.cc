@@ -6,7 +6,6 @@
 #include "base/status_macros.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/models/initializers.h"
-#include "trainer/models/vision/conditional_unet.h"
 #include "trainer/models/vision/deeplabv3.h"
 #include "trainer/models/vision/efficientnet.h"
 #include "trainer/models/vision/resnet.h"
@@ -97,66 +96,14 @@ ModelFactory ReadUNet(ConfigMap config) {
   return WithInitializers(config, MakeUNet, options);
 }
 
-NoiseScheduleOptions ReadNoiseSchedule(ConfigMap& config) {
-  NoiseScheduleOptions options;
-  options.num_train_timesteps =
-      config.Int("num_train_timesteps", options.num_train_timesteps, {.min = 1, .max = 1000000});
-  const std::string betas = config.Choice("beta_schedule", {"linear", "scaled_linear", "squaredcos_cap_v2"}, "linear");
-  options.beta_schedule = betas == "scaled_linear"       ? BetaSchedule::kScaledLinear
-                          : betas == "squaredcos_cap_v2" ? BetaSchedule::kSquaredCosine
-                                                         : BetaSchedule::kLinear;
-  options.beta_start = config.Double("beta_start", options.beta_start, {.min = 0});
-  options.beta_end = config.Double("beta_end", options.beta_end, {.min = 0});
-  options.rescale_betas_zero_snr = config.Bool("rescale_betas_zero_snr", options.rescale_betas_zero_snr);
-  const std::string type = config.Choice("prediction_type", {"epsilon", "sample", "v_prediction"}, "epsilon");
-  options.prediction_type = type == "sample"         ? PredictionType::kSample
-                            : type == "v_prediction" ? PredictionType::kVelocity
-                                                     : PredictionType::kEpsilon;
-  const std::string spacing = config.Choice("timestep_spacing", {"leading", "trailing", "linspace"}, "leading");
-  options.timestep_spacing = spacing == "trailing"   ? TimestepSpacing::kTrailing
-                             : spacing == "linspace" ? TimestepSpacing::kLinspace
-                                                     : TimestepSpacing::kLeading;
-  options.steps_offset = config.Int("steps_offset", options.steps_offset, {.min = 0, .max = 999999});
-  options.set_alpha_to_one = config.Bool("set_alpha_to_one", options.set_alpha_to_one);
-  options.clip_sample = config.Bool("clip_sample", options.clip_sample);
-  options.clip_sample_range = config.Double("clip_sample_range", options.clip_sample_range, {.min = 0});
-  return options;
-}
-
-ModelFactory ReadDiffusionUNet(ConfigMap config) {
-  ConditionalUNetOptions options;
-  options.in_channels = config.Int("in_channels", options.in_channels, kCount);
-  options.out_channels = config.Int("out_channels", options.out_channels, kCount);
-  options.sample_size = config.Int("sample_size", options.sample_size, kCount);
-  options.block_out_channels = config.IntList("block_out_channels", options.block_out_channels, kCount);
-  options.down_block_types = config.StringList("down_block_types", options.down_block_types);
-  options.mid_block_type =
-      config.Choice("mid_block_type", {"UNetMidBlock2DCrossAttn", "UNetMidBlock2D"}, options.mid_block_type);
-  options.up_block_types = config.StringList("up_block_types", options.up_block_types);
-  options.layers_per_block = config.Int("layers_per_block", options.layers_per_block, kCount);
-  options.transformer_layers_per_block =
-      config.Int("transformer_layers_per_block", options.transformer_layers_per_block, kCount);
-  options.attention_head_dim = config.IntList("attention_head_dim", options.attention_head_dim, kCount);
-  options.cross_attention_dim = config.Int("cross_attention_dim", options.cross_attention_dim, kCount);
-  options.use_linear_projection = config.Bool("use_linear_projection", options.use_linear_projection);
-  options.num_class_embeds = config.Int("num_class_embeds", options.num_class_embeds, {.min = 0, .max = kCount.max});
-  options.norm_num_groups = config.Int("norm_num_groups", options.norm_num_groups, kCount);
-  options.norm_eps = config.Double("norm_eps", options.norm_eps, {.min = 0});
-  options.dropout = config.Double("dropout", options.dropout, kFraction);
-  options.flip_sin_to_cos = config.Bool("flip_sin_to_cos", options.flip_sin_to_cos);
-  options.freq_shift = config.Double("freq_shift", options.freq_shift, {.min = 0});
-  options.context_tokens = config.Int("context_tokens", options.context_tokens, kCount);
-  options.diffusion.scaling_factor = config.Double("scaling_factor", options.diffusion.scaling_factor, {.min = 0});
-  options.diffusion.conditioning_dropout = config.Double("conditioning_dropout", 0, kFraction);
-  options.diffusion.schedule = ReadNoiseSchedule(config);
-  return [options]() -> std::shared_ptr<Model> { return MakeConditionalUNet(options); };
-}
-
 }  // namespace
 
 std::vector<ModelRow> VisionModelRows() {
-  return {{"deeplabv3", ReadDeepLabV3}, {"diffusion_unet", ReadDiffusionUNet}, {"efficientnet", ReadEfficientNet},
-          {"resnet", ReadResNet},       {"resnet_cifar", ReadResNetCifar},     {"unet", ReadUNet}};
+  return {{"deeplabv3", ReadDeepLabV3},
+          {"efficientnet", ReadEfficientNet},
+          {"resnet", ReadResNet},
+          {"resnet_cifar", ReadResNetCifar},
+          {"unet", ReadUNet}};
 }
 
 }  // namespace composer

@@ -96,7 +96,7 @@ TEST(JobCheck, ChecksDurationAndModel) {
   for (const char* bad : {"0ba", "-5ba", "0.5dur", "1dur", "soon"})
     EXPECT_THAT(with("{name: mlp}", bad), HasSubstr("t.yaml:4:15: max_duration: "));
   EXPECT_THAT(with("{name: mpl}", "1ep"),
-              HasSubstr("`mpl` is not one of the 11 names that docs/configuration.md lists (did you mean `mlp`?)"));
+              HasSubstr("`mpl` is not one of the 13 names that docs/configuration.md lists (did you mean `mlp`?)"));
   EXPECT_THAT(Check(""), HasSubstr("model: is required"));
 }
 

@@ -15,6 +15,9 @@ void Ask(composer::HfConfig& config) {
   config.Bool("tie_word_embeddings", true);
   config.String("model_type", "");
   config.Strings("architectures");
+  for (const int64_t width : config.Sizes("block_out_channels", {1})) {
+    if (width < 1 || width > 1 << 24) std::abort();
+  }
   config.Only("pruned_heads", {nlohmann::json::object()});
   composer::HfConfig scaling = config.Object("rope_scaling");
   scaling.Double("factor", 1, 1, 1e6);

@@ -1,9 +1,12 @@
 """Every program and job in examples/ that does not need its own data runs unchanged."""
+import io
 import pathlib
 import shutil
 import struct
 import subprocess
 import sys
+import tarfile
+import zlib
 
 import harness
 
@@ -118,6 +121,65 @@ class ExamplesTest(harness.JobTest):
         self.run_composer("-n", 1, "train.yaml", *short, timeout=120)
         again = (self.run_folder("diffusion") / "images/sampled-ba4.png").read_bytes()
         self.assertEqual(struct.unpack(">II", again[16:24]), (3 * 16, 3 * 16))
+
+    def captioned_pictures(self, count):
+        """A tar file of red pictures, 20 x 16, each with a caption."""
+        def chunk(kind, body):
+            return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        with tarfile.open(self.folder / "pictures.tar", "w") as tar:
+            for number in range(count):
+                rows = (b"\0" + bytes([200, 5 * number, 30]) * 20) * 16
+                png = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 20, 16, 8, 2, 0, 0, 0))
+                       + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+                for ending, content in (("png", png), ("txt", b"A red square, on black"), ("cls", b"0")):
+                    info = tarfile.TarInfo(f"{number:04}.{ending}")
+                    info.size = len(content)
+                    tar.addfile(info, io.BytesIO(content))
+
+    def test_stable_diffusion_from_pictures_and_captions(self):
+        self.captioned_pictures(16)
+        folder = harness.ROOT / "tests/golden/diffusion/pipeline"
+        pictures = [{"decode_image": {"key": "png"}}, {"center_crop": {"size": 16}}, "to_float",
+                    {"normalize": {"mean": [0.5] * 3, "std": [0.5] * 3}}]
+        text = {"tokenize": {"key": "txt", "to": "input_ids", "to_length": 9}}
+        data = {"name": "webdataset", "path": "pictures.tar", "transforms": [*pictures, text]}
+        job = self.write_job("sd2", model={"name": "stable_diffusion_2", "path": str(folder), "conditioning_dropout": 0.1},
+                             tokenizer={"name": "hf", "path": str(folder / "tokenizer")}, train_dataloader=data,
+                             eval_dataloader=None, global_train_batch_size=4, max_duration="3ba", save_interval="1ba",
+                             parallelism_config={"fsdp": {"sharding_strategy": "FULL_SHARD"}},
+                             callbacks={"log_diffusion_images": {"prompts": ["a red square", "a blue disc"], "guidance_scale": 3,
+                                                                 "num_inference_steps": 2}})
+        self.run_composer("-n", 2, job, timeout=120)
+        picture = (self.run_folder("sd2") / "images/sampled-ba3.png").read_bytes()
+        self.assertEqual(struct.unpack(">II", picture[16:24]), (2 * 16, 16), "two pictures of 16 x 16, decoded")
+        losses = self.losses("sd2")
+        for until in (1, 3):
+            self.run_composer("-n", 2, job, "run_name=resumed", f"run_folder={self.folder}/runs/resumed",
+                              f"max_duration={until}ba", timeout=120)
+        self.assertEqual(self.losses("resumed")[1:], losses[1:], "a run that goes on draws what one that did not stop draws")
+        # The latents of the same pictures, computed beforehand.
+        encode = self.write_job("encode", model={"name": "autoencoder_kl", "path": str(folder / "vae"), "encode_only": True},
+                                train_dataloader=None, max_duration=None,
+                                eval_dataloader={**data, "transforms": [*pictures, {"keep": {"keys": ["inputs"]}}], "batch_size": 8})
+        self.run_composer("checkpoint", "import", folder / "vae/diffusion_pytorch_model.safetensors", "vae")
+        self.run_composer("predict", encode, "vae", "--output", "latents.safetensors", timeout=60)
+        header = (self.folder / "latents.safetensors").read_bytes()[:4096].decode(errors="ignore")
+        self.assertIn('"shape":[16,4,8,8]', header.replace(" ", ""))
+
+    def test_llama_finetune(self):
+        texts = self.folder / "texts.txt"
+        texts.write_text("One, two, three. " * 400)
+        small = ["train_dataloader.max_seq_len=16", "eval_dataloader.max_seq_len=16", "train_dataloader.path=texts.txt",
+                 "eval_dataloader.path=texts.txt", "global_train_batch_size=4", "max_duration=8ba", "save_interval=8ba",
+                 "eval_subset_num_batches=1", "schedulers.t_warmup=1ba"]
+        self.run_composer("-n", 2, EXAMPLES / "llama-finetune/pretrain.yaml", *small, timeout=120)
+        self.run_composer("checkpoint", "export", "runs/llama-pretrain/checkpoints", "llama", "--hf")
+        _, err = self.run_composer("-n", 2, EXAMPLES / "llama-finetune/finetune.yaml", *small, "variables.model=llama",
+                                   timeout=120)
+        self.run_composer("checkpoint", "export", "runs/llama-finetune/checkpoints", "adapter", "--adapter")
+        self.assertLess((self.folder / "adapter/adapter_model.safetensors").stat().st_size, 330_000)
+        losses = self.losses("llama-finetune")
+        self.assertLess(losses[-1], losses[0], err)
 
     def test_plugin(self):
         built = harness.BIN.parent / "examples/plugin"

@@ -6,9 +6,9 @@ import unittest
 import harness
 
 PUBLISHED = harness.ROOT / "examples/published"
-# Parameters as transformers counts them.
+# Parameters as transformers and diffusers count them.
 SIZES = {"bert-base": 109_514_298, "gpt2-124m": 124_439_808, "llama-3.2-1b": 1_235_814_400, "mpt-125m": 123_636_480,
-         "mpt-1b": 1_311_213_568, "mpt-7b": 6_649_286_656}
+         "mpt-1b": 1_311_213_568, "mpt-7b": 6_649_286_656, "sd2-base-256": 865_910_724}
 
 
 class PlanTest(harness.JobTest):
@@ -26,8 +26,8 @@ class PlanTest(harness.JobTest):
                 self.assertIn("are left for activations", out)
                 self.assertRegex(out, r"operations: .* FLOP a sample")
                 self.assertRegex(out, r"(?m)^ +512 ")
-                # Nothing is published of BERT that would be counted in the same way.
-                time = r"time: no training" if name == "bert-base" else r"time: .* a step, .* tokens/s; .* for .* steps"
+                # Nothing is published of BERT and Stable Diffusion that would be counted in the same way.
+                time = r"time: no training" if name in ("bert-base", "sd2-base-256") else r"time: .* a step, .* tokens/s; .* for .* steps"
                 self.assertRegex(out, time)
 
     def test_a_model_that_does_not_fit_and_what_to_change(self):

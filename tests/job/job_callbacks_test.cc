@@ -283,6 +283,8 @@ TEST_F(JobCallbacksTest, ValuesOutOfRangeAreNamedWithWhatIsAllowed) {
       {"runtime_estimator", "time_unit: weeks", "`weeks` is not one of seconds, minutes, hours, days"},
       {"activation_monitor", "interval: 0ba", "must be at least one batch (ba) or epoch (ep), got 0ba"},
       {"log_diffusion_images", "sampler: dpm", "did you mean `ddpm`?"},
+      {"log_diffusion_images", "negative_prompt: a", "log_diffusion_images.negative_prompt: needs prompts"},
+      {"log_diffusion_images", "prompts: [a], conditions: b", "conditions: cannot be combined with prompts"},
       {"log_diffusion_images", "eta: 2", "log_diffusion_images.eta: must be at most 1, got 2"},
       {"image_visualizer", "interval: 10sp", "must be at least one batch (ba) or epoch (ep), got 10sp"},
       {"image_visualizer", "mode: segmentatin", "did you mean `segmentation`?"},

@@ -88,7 +88,15 @@ SampleTransformPtr MakeTokenize(std::shared_ptr<const Tokenizer> tokenizer, cons
   CheckTokenizer(tokenizer, "tokenize");
   TORCH_CHECK_VALUE(!options.append_eos || tokenizer->special_tokens().eos, "tokenize: append_eos: the tokenizer ",
                     tokenizer->name(), " has no end-of-sequence token");
+  TORCH_CHECK_VALUE(options.to_length == 0 || !options.append_eos, "tokenize: append_eos and to_length exclude each ",
+                    "other: a text that is cut would lose its end");
   return FromFunction([tokenizer = std::move(tokenizer), options](Sample& sample, SampleRandom&) {
+    if (options.to_length > 0) {
+      const PaddingOptions padding = {
+          .max_length = options.to_length, .to_max_length = true, .add_special_tokens = options.add_special_tokens};
+      sample.tensors[options.to] = tokenizer->EncodeBatch({TakeText(sample, options.key)}, padding).inputs[0];
+      return;
+    }
     std::vector<int64_t> ids = tokenizer->Encode(TakeText(sample, options.key), options.add_special_tokens).ids;
     if (options.append_eos) ids.push_back(*tokenizer->special_tokens().eos);
     sample.tensors[options.to] = torch::tensor(ids, at::kLong);

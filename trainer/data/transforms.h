@@ -30,6 +30,7 @@ struct TokenizeOptions {
   std::string to = "inputs";
   bool add_special_tokens = true;
   bool append_eos = false;  // needs a tokenizer with an end-of-sequence token
+  int64_t to_length = 0;    // cut and padded to so many tokens, within the special ones; 0: as long as the text is
 };
 // Turns a text into a row of tokens, int64 [T].
 SampleTransformPtr MakeTokenize(std::shared_ptr<const Tokenizer> tokenizer, const TokenizeOptions& options);

@@ -11,7 +11,7 @@ namespace composer {
 
 Loss Classifier::loss(const Outputs& outputs, const Batch& batch) {
   try {
-    return SoftCrossEntropy(outputs, batch.targets);
+    return task_.loss ? task_.loss->mean(outputs, batch.targets) : SoftCrossEntropy(outputs, batch.targets);
   } catch (const c10::IndexError& error) {
     TORCH_CHECK_VALUE(false, "model: it has ", outputs->size(-1),
                       " classes, which the data's labels do not fit: ", error.what_without_backtrace());
@@ -20,11 +20,17 @@ Loss Classifier::loss(const Outputs& outputs, const Batch& batch) {
 }
 
 at::Tensor Classifier::sample_losses(const Outputs& outputs, const Batch& batch) {
-  return SoftCrossEntropyBySample(outputs, batch.targets);
+  if (!task_.loss) return SoftCrossEntropyBySample(outputs, batch.targets);
+  TORCH_CHECK_NOT_IMPLEMENTED(task_.loss->by_sample != nullptr, "model.loss_name: this loss is none by sample");
+  return task_.loss->by_sample(outputs, batch.targets);
 }
 
 MetricList Classifier::metrics(bool is_train) const {
   MetricList metrics;
+  if (const auto& chosen = is_train ? task_.train_metrics : task_.eval_metrics) {
+    for (const auto& make : *chosen) metrics.push_back(make());
+    return metrics;
+  }
   metrics.push_back(MakeMulticlassAccuracy());
   if (!is_train) metrics.push_back(MakeCrossEntropy());
   return metrics;

@@ -67,14 +67,11 @@ absl::StatusOr<Model> ReadBpe(JsonFields& fields, bool of_bytes) {
   options.continuing_prefix = fields.Text("continuing_subword_prefix", "");
   options.end_suffix = fields.Text("end_of_word_suffix", "");
   const std::string unknown = fields.Text("unk_token", "");
-  if (of_bytes && (!options.continuing_prefix.empty() || !options.end_suffix.empty() || options.byte_fallback))
-    options.of_bytes = false;
+  if (of_bytes && (!options.continuing_prefix.empty() || options.byte_fallback)) options.of_bytes = false;
   ASSIGN_OR_RETURN(TokenNumbers tokens, ReadVocab(fields));
   ASSIGN_OR_RETURN(const auto merges, ReadMerges(fields));
   if (of_bytes && !options.of_bytes)
-    fields.Reject("",
-                  "a pre-tokenizer ByteLevel with continuing_subword_prefix, end_of_word_suffix or byte_fallback is "
-                  "not supported");
+    fields.Reject("", "a pre-tokenizer ByteLevel with continuing_subword_prefix or byte_fallback is not supported");
   if (of_bytes) TokensToBytes(tokens);
   ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Create(std::move(tokens)));
   if (!unknown.empty()) options.unknown = FindUnknown(fields, vocabulary, unknown);

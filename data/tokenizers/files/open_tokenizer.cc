@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -13,11 +15,43 @@ namespace {
 
 absl::StatusOr<std::string> ReadTokenizerFile(const std::string& path) { return ReadFile(path, kMaxTokenizerFile); }
 
+// Returns a JSON file beside the tokenizer's; null if there is none.
+nlohmann::json FileBeside(const std::string& folder, const char* name) {
+  const auto text = ReadTokenizerFile(JoinPath(folder, name));
+  nlohmann::json json = text.ok() ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  return json.is_object() ? json : nlohmann::json();
+}
+
+// Returns the files with special tokens in the order in which they count, the last one most: as transformers reads
+// them, whose newer tokenizer_config.json say all of it.
+std::vector<const char*> ConfigsOf(const std::string& folder) {
+  if (FileBeside(folder, "tokenizer_config.json").contains("added_tokens_decoder"))
+    return {"special_tokens_map.json", "tokenizer_config.json"};
+  return {"tokenizer_config.json", "special_tokens_map.json"};
+}
+
+bool IsClip(const std::string& folder) {
+  const nlohmann::json config = FileBeside(folder, "tokenizer_config.json");
+  const nlohmann::json name = config.is_object() ? config.value("tokenizer_class", nlohmann::json()) : config;
+  return name == "CLIPTokenizer" || name == "CLIPTokenizerFast";
+}
+
+// Returns the pad_token that counts, "" without one.
+std::string PadOf(const std::string& folder) {
+  std::string pad;
+  for (const char* name : ConfigsOf(folder)) {
+    const nlohmann::json file = FileBeside(folder, name);
+    if (!file.is_object() || !file.contains("pad_token")) continue;
+    const nlohmann::json& token = file["pad_token"];
+    const nlohmann::json content = token.is_object() ? token.value("content", nlohmann::json()) : token;
+    if (content.is_string()) pad = content.get<std::string>();
+  }
+  return pad;
+}
+
 // Returns do_lower_case of a tokenizer_config.json beside the file.
 bool LowercaseOf(const std::string& folder, bool fallback) {
-  const auto text = ReadTokenizerFile(JoinPath(folder, "tokenizer_config.json"));
-  if (!text.ok()) return fallback;
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const nlohmann::json json = FileBeside(folder, "tokenizer_config.json");
   if (!json.is_object() || !json.contains("do_lower_case") || !json["do_lower_case"].is_boolean()) return fallback;
   return json["do_lower_case"].get<bool>();
 }
@@ -32,7 +66,7 @@ absl::StatusOr<TokenizerParts> ReadParts(const std::string& path, const OpenToke
   if (name == "vocab.json" || name == "encoder.json") {
     const char* const merges_name = name == "vocab.json" ? "merges.txt" : "vocab.bpe";
     ASSIGN_OR_RETURN(const std::string merges, ReadTokenizerFile(JoinPath(folder, merges_name)));
-    return ParseGpt2Files(bytes, merges);
+    return IsClip(folder) ? ParseClipFiles(bytes, merges, PadOf(folder)) : ParseGpt2Files(bytes, merges);
   }
   if (absl::EndsWith(name, ".json")) return ParseTokenizerJson(bytes);
   return absl::InvalidArgumentError(
@@ -59,7 +93,7 @@ absl::StatusOr<std::unique_ptr<TextTokenizer>> OpenTokenizer(const std::string& 
   absl::StatusOr<TokenizerParts> parts = ReadParts(file, options);
   if (!parts.ok())
     return absl::StrContains(parts.status().message(), path) ? parts.status() : Annotate(parts.status(), file);
-  for (const char* name : {"special_tokens_map.json", "tokenizer_config.json"}) {
+  for (const char* name : ConfigsOf(DirName(file))) {
     const std::string config = JoinPath(DirName(file), name);
     if (!PathExists(config)) continue;
     ASSIGN_OR_RETURN(const std::string text, ReadTokenizerFile(config));

@@ -25,6 +25,11 @@ absl::StatusOr<TokenizerParts> ParseVocabTxt(absl::string_view text, bool lowerc
 // GPT-2's vocab.json (encoder.json) and merges.txt (vocab.bpe).
 absl::StatusOr<TokenizerParts> ParseGpt2Files(absl::string_view vocab_json, absl::string_view merges_txt);
 
+// CLIP's vocab.json and merges.txt, as transformers' CLIPTokenizerFast makes a tokenizer of them. `pad`, if not "", is
+// a token of the vocabulary that is found in texts, too, as Stable Diffusion 2's is ("!").
+absl::StatusOr<TokenizerParts> ParseClipFiles(absl::string_view vocab_json, absl::string_view merges_txt,
+                                              const std::string& pad);
+
 // tiktoken's lines of a token in base64 and its rank. `special` tokens follow behind the largest rank, in this order.
 absl::StatusOr<TokenizerParts> ParseTiktoken(absl::string_view text, GptPattern pattern,
                                              const std::vector<std::string>& special);

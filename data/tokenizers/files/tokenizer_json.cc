@@ -89,6 +89,11 @@ absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view text) {
   if (const Json* added = fields.Child("added_tokens")) RETURN_IF_ERROR(ReadAddedTokens(*added, parts));
   if (const Json* processor = fields.Child("post_processor"))
     RETURN_IF_ERROR(ReadPostProcessor(*processor, "post_processor", parts));
+  // CLIP's words end with a suffix among bytes, which its decoder in Python makes a space.
+  const std::string suffix = model->value("end_of_word_suffix", Json()).is_string() && parts.of_bytes
+                                 ? model->at("end_of_word_suffix").get<std::string>()
+                                 : "";
+  if (!suffix.empty()) parts.decode_steps.push_back(DecodeWordEnd(suffix));
   if (const Json* decoder = fields.Child("decoder")) {
     RETURN_IF_ERROR(ReadDecoder(*decoder, "decoder", parts));
   } else if (parts.of_bytes) {

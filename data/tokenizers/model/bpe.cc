@@ -37,7 +37,9 @@ BpeModel::BpeModel(Vocabulary tokens, const std::vector<BpeMerge>& merges, BpeOp
 
 void BpeModel::AddByteSymbols(absl::string_view piece, std::vector<PieceToken>& tokens) const {
   for (uint32_t i = 0; i < piece.size(); ++i) {
-    const uint32_t id = byte_ids_[static_cast<unsigned char>(piece[i])];
+    uint32_t id = byte_ids_[static_cast<unsigned char>(piece[i])];
+    if (i + 1 == piece.size() && !options_.end_suffix.empty())
+      id = vocabulary().Find(absl::StrCat(piece.substr(i), options_.end_suffix)).value_or(kMissing);
     if (id != kMissing) {
       tokens.push_back({id, i, i + 1});
     } else if (options_.unknown) {

@@ -62,6 +62,15 @@ std::shared_ptr<const Dataset> Tokenized(uint64_t seed = 1, std::shared_ptr<cons
   return PrepareSamples(std::make_shared<const Letters>(6), std::move(preparation));
 }
 
+// Letters 0 to 5 have 1 to 6 tokens, besides the end.
+TEST(PrepareSamples, TextsAreCutAndPaddedToOneLength) {
+  Preparation preparation;
+  preparation.transforms = {MakeTokenize(kBytes, {.add_special_tokens = false, .to_length = 3})};
+  const auto data = PrepareSamples(std::make_shared<const Letters>(6), std::move(preparation));
+  EXPECT_TRUE(
+      data->Load({0, 2, 5}).inputs.equal(torch::tensor({{97, 0, 0}, {99, 99, 99}, {102, 102, 102}}, torch::kLong)));
+}
+
 TEST(PrepareSamples, DrawsDependOnSeedEpochSampleAndPlaceOnly) {
   const auto padded = std::make_shared<const PadCollator>();
   const auto data = Tokenized(1, padded);

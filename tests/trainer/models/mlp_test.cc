@@ -6,6 +6,7 @@
 
 #include "trainer/data/data_loader.h"
 #include "trainer/data/synthetic.h"
+#include "trainer/models/classifier.h"
 
 namespace composer {
 namespace {
@@ -34,6 +35,24 @@ TEST(Mlp, ComputesItsFormula) {
   Batch batch;
   batch.inputs = torch::tensor({{3.f, -4.f}});
   EXPECT_EQ(model->forward(batch)->item<float>(), 7);  // 2*relu(3) + 10*relu(-4) + 1
+}
+
+TEST(Classifier, HasTheLossAndTheMetricsOfItsTask) {
+  const std::shared_ptr<Model> model = MakeMlp({4, 3});
+  Batch batch;
+  batch.inputs = torch::arange(8).to(torch::kFloat).view({2, 4});
+  batch.targets = torch::tensor({2, 0}, torch::kLong);
+  const Outputs outputs = model->forward(batch);
+  const double by_default = model->loss(outputs, batch).total.item<double>();
+  const ClassifierLoss squares = ClassifierLossByName("mse_loss").value();
+  dynamic_cast<Classifier&>(*model).SetTask({.loss = squares, .eval_metrics = ClassifierTask::MakeMetrics{}});
+  EXPECT_EQ(model->loss(outputs, batch).total.item<double>(), squares.mean(outputs, batch.targets).item<double>());
+  EXPECT_NE(model->loss(outputs, batch).total.item<double>(), by_default);
+  EXPECT_TRUE(model->sample_losses(outputs, batch).equal(squares.by_sample(outputs, batch.targets)));
+  EXPECT_TRUE(model->metrics(/*is_train=*/false).empty());
+  EXPECT_EQ(model->metrics(/*is_train=*/true)[0]->name(), "MulticlassAccuracy");
+  dynamic_cast<Classifier&>(*model).SetTask({.loss = ClassifierLossByName("dice_loss").value()});
+  EXPECT_THROW(model->sample_losses(outputs, batch), c10::NotImplementedError);
 }
 
 TEST(Mlp, InitialisationIsTheGeneratorsOnly) {

@@ -81,7 +81,8 @@ absl::StatusOr<DiffusionCondition> LogDiffusionImages::ReadCondition(int64_t* co
     }
   }
   if (!options_.class_labels.empty()) condition.labels = torch::tensor(options_.class_labels, torch::kLong);
-  *count = condition.text.defined()     ? condition.text.size(0)
+  *count = !options_.prompts.empty()    ? static_cast<int64_t>(options_.prompts.size())
+           : condition.text.defined()   ? condition.text.size(0)
            : condition.labels.defined() ? condition.labels.numel()
                                         : options_.num_images;
   const bool fits =
@@ -92,6 +93,20 @@ absl::StatusOr<DiffusionCondition> LogDiffusionImages::ReadCondition(int64_t* co
       absl::StrCat("log_diffusion_images: there must be 1 to ", kMostPictures,
                    " pictures, with a class_label for each text if for any, but there are ", *count, " and ",
                    condition.labels.defined() ? condition.labels.numel() : 0));
+}
+
+DiffusionCondition LogDiffusionImages::EncodePrompts(DiffusionModel& model, const State& state) const {
+  TORCH_CHECK_VALUE(state.tokenizer != nullptr, "log_diffusion_images: prompts need a tokenizer: give the job ",
+                    "`tokenizer`");
+  const auto encode = [&](const std::vector<std::string>& texts) {
+    const PaddingOptions padding = {.max_length = model.text_tokens(), .to_max_length = true};
+    const at::Tensor tokens = state.tokenizer->EncodeBatch(texts, padding).inputs.to(state.identity.device);
+    return EncodeForSampling(model, tokens, state.sharding);
+  };
+  DiffusionCondition condition;
+  condition.text = encode(options_.prompts);
+  if (options_.negative_prompt) condition.no_text = encode({*options_.negative_prompt});
+  return condition;
 }
 
 absl::Status LogDiffusionImages::Run(Event /*event*/, State& state, Logger& logger) {
@@ -114,8 +129,12 @@ absl::Status LogDiffusionImages::Run(Event /*event*/, State& state, Logger& logg
     model->eval();
     const absl::Cleanup restore = [&] { model->train(was_training); };
     const auto placed = [&](const at::Tensor& tensor) { return tensor.defined() ? tensor.to(device) : tensor; };
-    const DiffusionCondition given =
-        model->CheckedCondition({placed(condition.text), placed(condition.labels), placed(condition.no_text)}, count);
+    DiffusionCondition from = {placed(condition.text), placed(condition.labels), placed(condition.no_text)};
+    if (!options_.prompts.empty()) {
+      from = EncodePrompts(*model, state);
+      from.labels = placed(condition.labels);
+    }
+    const DiffusionCondition given = model->CheckedCondition(from, count);
     const at::Tensor samples = SamplePictures(*model, noise.to(device), given, options_.sampling, state.sharding);
     if (state.identity.rank == 0) ThrowIfError(WriteSamples(samples.to(at::kCPU).contiguous(), state, logger));
   });

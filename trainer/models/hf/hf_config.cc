@@ -151,6 +151,19 @@ std::vector<std::string> HfConfig::Strings(const std::string& field) {
   return texts;
 }
 
+std::vector<int64_t> HfConfig::Sizes(const std::string& field, std::vector<int64_t> fallback) {
+  const nlohmann::json& value = Ask(field);
+  if (value.is_null()) return fallback;
+  if (!value.is_array()) return {Size(field, 1)};
+  std::vector<int64_t> sizes;
+  for (const nlohmann::json& each : value) {
+    if (!each.is_number_unsigned() || each.get<uint64_t>() < 1 || each.get<uint64_t>() > uint64_t{kMaxSize})
+      Refuse(field, absl::StrCat("it must be a list of whole numbers from 1 to ", kMaxSize));
+    sizes.push_back(each.get<int64_t>());
+  }
+  return sizes;
+}
+
 HfConfig HfConfig::Object(const std::string& field) {
   const nlohmann::json& value = Ask(field);
   if (!value.is_null() && !value.is_object()) Refuse(field, "it must be an object");

@@ -35,6 +35,8 @@ class HfConfig {
   bool Bool(const std::string& field, bool fallback);
   std::string String(const std::string& field, const std::string& fallback);
   std::vector<std::string> Strings(const std::string& field);
+  // A list of sizes, or a single one; `fallback` when not given.
+  std::vector<int64_t> Sizes(const std::string& field, std::vector<int64_t> fallback);
   // An object in this one; empty when not given. Its Finish is the caller's.
   HfConfig Object(const std::string& field);
   // The number of entries of an object; 0 when not given.

@@ -60,9 +60,10 @@ absl::Status AddHeader(const std::string& path, HfWeights& weights) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> SafetensorsOf(const std::string& folder) {
-  const std::string index = JoinPath(folder, "model.safetensors.index.json");
-  if (!PathExists(index)) return std::vector<std::string>{JoinPath(folder, "model.safetensors")};
+absl::StatusOr<std::vector<std::string>> SafetensorsOf(const std::string& folder, const std::string& name) {
+  const std::string single = JoinPath(folder, absl::StrCat(name, ".safetensors"));
+  const std::string index = absl::StrCat(single, ".index.json");
+  if (!PathExists(index)) return std::vector<std::string>{single};
   ASSIGN_OR_RETURN(const std::string text, ReadFile(index, kMaxIndexBytes));
   absl::StatusOr<std::vector<std::string>> files = FilesOfWeightIndex(text);
   if (!files.ok()) return Annotate(files.status(), index);
@@ -157,21 +158,21 @@ class Taker {
 
 }  // namespace
 
-absl::StatusOr<HfWeights> FindHfWeights(const std::string& folder) {
+absl::StatusOr<HfWeights> FindHfWeights(const std::string& folder, const std::string& name) {
   HfWeights weights;
-  ASSIGN_OR_RETURN(const std::vector<std::string> files, SafetensorsOf(folder));
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, SafetensorsOf(folder, name));
   if (files.size() == 1 && !PathExists(files[0]) && PathExists(JoinPath(folder, "pytorch_model.bin"))) {
     ASSIGN_OR_RETURN(ImportedWeights read, ReadWeights(JoinPath(folder, "pytorch_model.bin"), ""));
-    for (auto& [name, tensor] : read.tensors) {
-      if (tensor.is_floating_point() || !IsDerived(name)) weights.emplace_back(name, std::move(tensor));
+    for (auto& [each, tensor] : read.tensors) {
+      if (tensor.is_floating_point() || !IsDerived(each)) weights.emplace_back(each, std::move(tensor));
     }
     return weights;
   }
   for (const std::string& path : files) RETURN_IF_ERROR(Annotate(AddHeader(path, weights), path));
   absl::flat_hash_map<std::string, bool> names;
-  for (const auto& [name, tensor] : weights) {
-    if (!names.emplace(name, true).second)
-      return absl::DataLossError(absl::StrCat(folder, ": `", name, "` is in two files"));
+  for (const auto& [each, tensor] : weights) {
+    if (!names.emplace(each, true).second)
+      return absl::DataLossError(absl::StrCat(folder, ": `", each, "` is in two files"));
   }
   return weights;
 }

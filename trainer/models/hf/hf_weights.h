@@ -17,10 +17,10 @@ namespace composer {
 using HfTensor = std::variant<StoredTensor, at::Tensor>;
 using HfWeights = std::vector<std::pair<std::string, HfTensor>>;
 
-// Reads the headers of model.safetensors, of the files that model.safetensors.index.json names, or all of
+// Reads the headers of NAME.safetensors, of the files that NAME.safetensors.index.json names, or all of
 // pytorch_model.bin. kNotFound: there is none of them; kDataLoss: damaged, a tensor is in two files, or in the index
 // but not in its file.
-absl::StatusOr<HfWeights> FindHfWeights(const std::string& folder);
+absl::StatusOr<HfWeights> FindHfWeights(const std::string& folder, const std::string& name = "model");
 
 // How names of a file and of the model differ.
 struct HfNames {

@@ -151,6 +151,8 @@ class ConditionalUNet final : public DiffusionModel {
     return {options_.in_channels, options_.sample_size, options_.sample_size};
   }
 
+  int64_t text_tokens() const override { return options_.context_tokens; }
+
   DiffusionCondition WithoutCondition(const DiffusionCondition& condition, const at::Tensor& left_out) const override {
     DiffusionCondition without;
     const at::Tensor chosen = left_out.view({-1, 1, 1});

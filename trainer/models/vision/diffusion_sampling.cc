@@ -63,7 +63,19 @@ at::Tensor SamplePictures(DiffusionModel& model, const at::Tensor& noise, const 
       x = schedule.DdimStep(computed, steps[i], count, x, options.eta, added);
     }
   }
-  return x / model.scaling_factor();
+  x = x / model.scaling_factor();
+  if (model.encoders().vae == nullptr) return x;
+  WholeModelScope whole(sharding);
+  const at::Tensor pictures = model.DecodeLatents(x.to(model.parameters().front().scalar_type())).to(at::kFloat);
+  whole.End();
+  return pictures;
+}
+
+at::Tensor EncodeForSampling(DiffusionModel& model, const at::Tensor& tokens, ModelSharding* sharding) {
+  WholeModelScope whole(sharding);
+  const at::Tensor text = model.EncodeTokens(tokens).to(at::kFloat);
+  whole.End();
+  return text;
 }
 
 }  // namespace composer

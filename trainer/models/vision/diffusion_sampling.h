@@ -22,11 +22,15 @@ struct DiffusionSamplingOptions {
 // Throws c10::ValueError naming the field.
 void CheckDiffusionSampling(const DiffusionSamplingOptions& options, const NoiseSchedule& schedule);
 
-// Returns pictures, float32 [B, channels, H, W], for a condition of B samples, beginning with `noise` of that shape.
-// They are divided by the model's scaling_factor. The model must be in evaluation mode; it computes in the type of its
+// Returns pictures, float32 [B, channels, H, W], for a condition of B samples, beginning with `noise` of
+// DiffusionModel::sample_shape. What comes out is divided by the model's scaling_factor, and decoded by its vae, if it
+// has one. The model must be in evaluation mode; it computes in the type of its
 // parameters. `sharding` is the model's and may be null; with it this is a collective, in which every rank makes
 // num_inference_steps passes, with B of at least 1. Source: diffusers' pipelines.
 at::Tensor SamplePictures(DiffusionModel& model, const at::Tensor& noise, const DiffusionCondition& condition,
                           const DiffusionSamplingOptions& options, ModelSharding* sharding = nullptr);
+
+// Returns the hidden states of tokens, int64 [B, T], for DiffusionCondition::text, float32. As SamplePictures is.
+at::Tensor EncodeForSampling(DiffusionModel& model, const at::Tensor& tokens, ModelSharding* sharding = nullptr);
 
 }  // namespace composer

@@ -127,7 +127,8 @@ std::shared_ptr<LinearLayer> UNetMaker::Linear(int64_t in, int64_t out, double t
 ResnetBlock2D::ResnetBlock2D(UNetMaker& make, int64_t in, int64_t out)
     : norm1_(*this, "norm1", make.Norm(in, make.norm_eps)),
       conv1_(*this, "conv1", make.Conv(in, out)),
-      time_emb_proj_(*this, "time_emb_proj", make.Linear(make.time_width, out, 1)),
+      time_emb_proj_(make.time_width == 0 ? Slot<Layer>()
+                                          : Slot<Layer>(*this, "time_emb_proj", make.Linear(make.time_width, out, 1))),
       norm2_(*this, "norm2", make.Norm(out, make.norm_eps)),
       dropout_(*this, "dropout", std::make_shared<DropoutLayer>(make.dropout)),
       conv2_(*this, "conv2", make.Conv(out, out)) {
@@ -137,7 +138,7 @@ ResnetBlock2D::ResnetBlock2D(UNetMaker& make, int64_t in, int64_t out)
 at::Tensor ResnetBlock2D::Compute(const std::vector<at::Tensor>& inputs) {
   const at::Tensor& x = inputs[0];
   at::Tensor y = conv1_->forward(at::silu(norm1_->forward(x)));
-  y = y + time_emb_proj_->forward(at::silu(inputs.at(1))).unsqueeze(-1).unsqueeze(-1);
+  if (time_emb_proj_) y = y + time_emb_proj_->forward(at::silu(inputs.at(1))).unsqueeze(-1).unsqueeze(-1);
   y = conv2_->forward(dropout_->forward(at::silu(norm2_->forward(y))));
   return (conv_shortcut_ ? conv_shortcut_->forward(x) : x) + y;
 }
@@ -179,8 +180,10 @@ Upsample2D::Upsample2D(UNetMaker& make, int64_t width, int64_t side) {
 }
 
 at::Tensor Upsample2D::Compute(const std::vector<at::Tensor>& inputs) {
-  const at::Tensor& beside = inputs.at(1);
-  return conv_->forward(at::upsample_nearest2d(inputs[0], {beside.size(2), beside.size(3)}));
+  const at::Tensor& x = inputs[0];
+  const int64_t rows = inputs.size() > 1 ? inputs[1].size(2) : 2 * x.size(2);
+  const int64_t columns = inputs.size() > 1 ? inputs[1].size(3) : 2 * x.size(3);
+  return conv_->forward(at::upsample_nearest2d(x, {rows, columns}));
 }
 
 }  // namespace composer

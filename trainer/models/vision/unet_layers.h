@@ -14,7 +14,7 @@ namespace composer {
 
 // What the layers of one U-Net have in common, and the count of its operations, to which each adds as it is made.
 struct UNetMaker {
-  int64_t time_width = 0;  // of the embedding of the time step
+  int64_t time_width = 0;  // of the embedding of the time step; 0: there is none
   int64_t groups = 32;     // of the norms
   double norm_eps = 1e-5;
   double dropout = 0;
@@ -32,7 +32,7 @@ struct UNetMaker {
 };
 
 // Two convolutions with norms before them, between which the step's embedding is added; inputs: pictures
-// [B, in, H, W] and the embedding [B, time_width]. Output: [B, out, H, W].
+// [B, in, H, W] and the embedding [B, time_width], if there is one. Output: [B, out, H, W].
 class ResnetBlock2D final : public Block {
  public:
   ResnetBlock2D(UNetMaker& make, int64_t in, int64_t out);
@@ -71,7 +71,7 @@ class Downsample2D final : public Block {
   Slot<Layer> conv_;
 };
 
-// The nearest pixels, at the height and width of inputs[1], and a convolution.
+// The nearest pixels, at the height and width of inputs[1] (without it: twice those of inputs[0]), and a convolution.
 class Upsample2D final : public Block {
  public:
   // side: the picture's afterwards.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trainer/callbacks/output/log_diffusion_images.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -9,9 +11,10 @@
 #include "data/image/png.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/callbacks/callback_fixture.h"
-#include "trainer/callbacks/output/log_diffusion_images.h"
+#include "trainer/models/hf/hf_diffusion.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/vision/conditional_unet.h"
+#include "trainer/tokenizers/file_tokenizer.h"
 
 namespace composer {
 namespace {
@@ -114,6 +117,25 @@ TEST_F(LogDiffusionImagesTest, ReadsTextsAndWhatStandsForNone) {
   EXPECT_NE(Png(), alone) << "guided away from zeros";
   WriteOnes(path, {{"encoder_hidden_states", "F32", {4, 2, 6}}, {"negative_encoder_hidden_states", "F32", {3, 2, 6}}});
   EXPECT_THAT(guided(9).message(), HasSubstr("negative_encoder_hidden_states must be"));
+}
+
+TEST_F(LogDiffusionImagesTest, PaintsPromptsThroughTextEncoderAndAutoencoder) {
+  at::set_num_threads(1);
+  Use(3, 0);
+  state_.model = LoadStableDiffusion({.path = "tests/golden/diffusion/pipeline"});
+  const auto guided = [&](std::optional<std::string> negative_prompt) {
+    return Made({.sampling = {.num_inference_steps = 2, .guidance_scale = 3},
+                 .prompts = {"a red disc", "a blue square", "a green triangle"},
+                 .negative_prompt = std::move(negative_prompt)});
+  };
+  EXPECT_THAT(guided(std::nullopt).message(), HasSubstr("prompts need a tokenizer"));
+  state_.tokenizer =
+      std::make_shared<const FileTokenizer>(FileTokenizerOptions{.path = "tests/golden/diffusion/pipeline/tokenizer"});
+  ASSERT_TRUE(guided(std::nullopt).ok());
+  const std::string away_from_zeros = Png();
+  EXPECT_EQ(DecodePng(away_from_zeros, /*alpha=*/false, 1 << 20)->width, 2 * 16) << "pictures, not latents";
+  ASSERT_TRUE(guided("a red disc").ok());
+  EXPECT_NE(Png(), away_from_zeros);
 }
 
 TEST_F(LogDiffusionImagesTest, NamesWhatDoesNotFit) {

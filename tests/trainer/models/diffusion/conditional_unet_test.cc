@@ -4,12 +4,9 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "tests/trainer/loop/small_run.h"
 #include "tests/trainer/models/diffusion/diffusion_golden.h"
@@ -67,12 +64,6 @@ const UNetCase kUNetCases[] = {
      {3, 3, 8, 8}},
 };
 
-at::Tensor Filled(const std::vector<int64_t>& shape, int64_t factor) {
-  int64_t count = 1;
-  for (const int64_t size : shape) count *= size;
-  return ((torch::arange(count, torch::kLong) * factor).remainder(1009).to(torch::kFloat) / 504 - 1).view(shape);
-}
-
 // The golden's batch.
 Batch BatchOf(const UNetCase& of) {
   Batch batch;
@@ -114,23 +105,7 @@ TEST_P(ConditionalUNetOf, HasDiffusersOutputsLossAndGradients) {
   EXPECT_LE(RelativeDistance(loss, golden["loss"]), 1e-5);
   EXPECT_LE(RelativeDistance(model->sample_losses(outputs, batch).mean(), golden["loss"]), 1e-5);
   loss.backward();
-  double largest = 0;
-  for (const auto& item : model->named_parameters())
-    largest = std::max(largest, golden["grad/" + item.key()].norm().item<double>());
-  size_t compared = 0, count = 0;
-  for (const auto& item : model->named_parameters()) {
-    const at::Tensor& expected = golden["grad/" + item.key()];
-    ASSERT_TRUE(expected.defined()) << item.key();
-    ++count;
-    // A gradient that is zero but for rounding has no relative difference.
-    if (expected.norm().item<double>() < 1e-6 * largest) {
-      EXPECT_LT(item.value().grad().norm().item<double>(), 3e-6 * largest) << item.key();
-    } else {
-      EXPECT_LE(RelativeDistance(item.value().grad(), expected), 1e-4) << item.key();
-      ++compared;
-    }
-  }
-  EXPECT_GT(compared, count * 9 / 10);
+  ExpectGoldenGradients(*model, golden);
 }
 
 // The first step's division by 0.04 and guidance by 3 make a hundred times as much of the passes' rounding.
@@ -212,17 +187,6 @@ TEST_P(ConditionalUNetOf, FullShardTrainsAsWholeModels) {
 INSTANTIATE_TEST_SUITE_P(UNet, ConditionalUNetOf, testing::ValuesIn(kUNetCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// FNV-1a of the sorted lines "NAME 64x3x7x7".
-std::string NamesDigest(const torch::nn::Module& model) {
-  std::vector<std::string> lines;
-  for (const auto& item : model.named_parameters())
-    lines.push_back(absl::StrCat(item.key(), " ", absl::StrJoin(item.value().sizes(), "x"), "\n"));
-  std::sort(lines.begin(), lines.end());
-  uint64_t value = 0xcbf29ce484222325ULL;
-  for (const char c : absl::StrJoin(lines, "")) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return absl::StrCat(absl::Hex(value, absl::kZeroPad16));
-}
-
 TEST(StableDiffusion, HasDiffusersNamesAndOperations) {
   const auto golden = nlohmann::json::parse(*ReadFile("tests/golden/diffusion/names.json"));
   ConditionalUNetOptions first, second;
@@ -234,6 +198,7 @@ TEST(StableDiffusion, HasDiffusersNamesAndOperations) {
     const ConstructedModel made = ConstructModel([&] { return MakeConditionalUNet(options); }, 1);
     ASSERT_NE(made.init, nullptr) << made.whole_because;
     EXPECT_EQ(NamesDigest(*made.model), golden[name].get<std::string>()) << name;
+    EXPECT_EQ(ParametersOf(*made.model), golden[absl::StrCat(name, "_parameters")].get<int64_t>()) << name;
     const double operations = golden[absl::StrCat(name, "_operations")].get<double>();
     EXPECT_NEAR(made.model->flops_per_sample() / 3 / operations, 1, 1e-4) << name;
   }
