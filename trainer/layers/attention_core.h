@@ -14,6 +14,8 @@ class AttentionCore : public Replaceable {
   // (boolean, broadcastable to [B, heads, T, S]) lets it see and, if is_causal (T equal to S), none after itself.
   virtual at::Tensor forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              const std::optional<at::Tensor>& mask, bool is_causal) = 0;
+  // Returns the values [B, heads', T, D] of new tokens as a decoder's attention uses them and its cache keeps them.
+  virtual at::Tensor Values(const at::Tensor& v) { return v; }
 };
 
 // softmax(q k' / sqrt(D)) v, with dropout of the probabilities in training. Source: Vaswani et al. 2017,

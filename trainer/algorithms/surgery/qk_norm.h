@@ -32,6 +32,7 @@ class QkNormAttention final : public torch::nn::Module, public AttentionCore {
       : core_(*this, "core", std::move(core)), eps_(eps) {}
   at::Tensor forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& mask, bool is_causal) override;
+  at::Tensor Values(const at::Tensor& v) override { return core_->Values(v); }
 
  private:
   Slot<AttentionCore> core_;
