@@ -25,6 +25,7 @@ import ema
 import generate
 import instructions
 import launch
+import muon_share
 import programs
 import rendezvous
 import report
@@ -35,7 +36,7 @@ import start
 import step
 
 BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, ema,
-                                           algorithms_cost, generate, instructions, respawn, soak, rendezvous, checkpoint, data)}
+                                           algorithms_cost, muon_share, generate, instructions, respawn, soak, rendezvous, checkpoint, data)}
 
 
 def parse_arguments():

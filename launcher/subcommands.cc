@@ -22,6 +22,7 @@
 #include "launcher/options/methods_command.h"
 #include "launcher/options/print_help.h"
 #include "launcher/rendezvous/serve.h"
+#include "launcher/speedrun/speedrun_command.h"
 #include "launcher/start/init_command.h"
 #include "launcher/start/plugin_command.h"
 #include "net/curl_http.h"
@@ -204,6 +205,12 @@ const std::vector<Subcommand>& Subcommands() {
        [](const SubcommandCall& call) { return MethodsCommand(call.arguments, call.environment); },
        MethodNames(),
        {"--help"}},
+      {"speedrun",
+       "fashion|gpt [flags]",
+       "a recipe against a plain run, to the same quality",
+       [](const SubcommandCall& call) { return SpeedrunCommand(call.arguments, call.environment, call.worker_path); },
+       {"fashion", "gpt"},
+       {"--seeds", "--first-seed", "--folder", "--arm", "--quality", "--json", "--help"}},
       {"checkpoint",
        "COMMAND ...",
        "list, show, verify, diff, export, import, prune",

@@ -33,7 +33,7 @@ MAY_INCLUDE = {
 # The rooms of each folder, from the ground up. A room includes only rooms of lower lines; "" is the folder itself.
 LEVELS = {
     "rendezvous": ["worlds", "failover", "transport", "store", "membership", ""],
-    "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor start", "supervise", ""],
+    "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor speedrun start", "supervise", ""],
     "config": ["keys", ""],
     "views": ["read", "draw", ""],
     "tracking": ["", "sync"],

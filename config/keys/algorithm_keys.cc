@@ -183,8 +183,17 @@ anneal_strategy | one of linear, lin, cos, cosine | linear | How.
 anneal_steps | int 1.. | 10 | In so many updates.
 swa_lr | number 0.. | (the learning rate at swa_start) | The last learning rate.
 
+[algorithm value_embeddings] Adds a vector that the token itself chooses to attention's values.
+num_layers | int 1.. | 3 | Of the first and of the last layers.
+
 [algorithm weight_standardization] Convolutions with weights of mean 0 and variance 1.
 n_last_layers_ignore | int 0.. | 0 | The last convolutions, which stay.
+
+[algorithm whitening_conv] A frozen convolution that whitens the images' patches, in front of the first one.
+kernel_size | int 1..7 | 2 | The side of a patch.
+eps | number 1e-12.. | 5e-4 | Added to the variances.
+samples | int 1.. | 1000 | Training images that the filters are computed from.
+layer | text | (the first one) | The pattern of the convolution's name.
 
 [algorithm zero_init] Sets the layers that end residual branches to 0 at the beginning.
 layers | texts | ["*.proj", "*.o_proj", "*.c_proj", "*.out_proj", "*.down_proj", "*.w2"] | Patterns of their names.

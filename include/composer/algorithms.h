@@ -42,6 +42,8 @@
 #include "trainer/algorithms/surgery/squeeze_excite.h"
 #include "trainer/algorithms/surgery/stochastic_depth.h"
 #include "trainer/algorithms/surgery/surgery.h"
+#include "trainer/algorithms/surgery/value_embeddings.h"
 #include "trainer/algorithms/surgery/weight_standardization.h"
+#include "trainer/algorithms/surgery/whitening_conv.h"
 #include "trainer/algorithms/surgery/zero_init.h"
 #include "trainer/algorithms/swa.h"

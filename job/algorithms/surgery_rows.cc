@@ -20,7 +20,9 @@
 #include "trainer/algorithms/surgery/relu_squared.h"
 #include "trainer/algorithms/surgery/squeeze_excite.h"
 #include "trainer/algorithms/surgery/stochastic_depth.h"
+#include "trainer/algorithms/surgery/value_embeddings.h"
 #include "trainer/algorithms/surgery/weight_standardization.h"
+#include "trainer/algorithms/surgery/whitening_conv.h"
 #include "trainer/algorithms/surgery/zero_init.h"
 
 namespace composer {
@@ -173,9 +175,23 @@ AlgorithmFactory ReadStochasticDepth(ConfigMap config) {
   return [options] { return std::make_unique<StochasticDepth>(options); };
 }
 
+AlgorithmFactory ReadValueEmbeddings(ConfigMap config) {
+  const int64_t layers = config.Int("num_layers", 3, {.min = 1});
+  return [layers] { return std::make_unique<ValueEmbeddings>(layers); };
+}
+
 AlgorithmFactory ReadWeightStandardization(ConfigMap config) {
   const int64_t ignored = config.Int("n_last_layers_ignore", 0, {.min = 0});
   return [ignored] { return std::make_unique<WeightStandardization>(ignored); };
+}
+
+AlgorithmFactory ReadWhiteningConv(ConfigMap config) {
+  WhiteningConvOptions options;
+  options.kernel_size = config.Int("kernel_size", options.kernel_size, {.min = 1, .max = 7});
+  options.eps = config.Double("eps", options.eps, {.min = 1e-12});
+  options.samples = config.Int("samples", options.samples, {.min = 1});
+  options.layer = config.String("layer", "");
+  return [options] { return std::make_unique<WhiteningConv>(options); };
 }
 
 AlgorithmFactory ReadZeroInit(ConfigMap config) {
@@ -206,7 +222,9 @@ std::vector<AlgorithmRow> SurgeryRows() {
           {"relu_squared", ReadReluSquared},
           {"squeeze_excite", ReadSqueezeExcite},
           {"stochastic_depth", ReadStochasticDepth},
+          {"value_embeddings", ReadValueEmbeddings},
           {"weight_standardization", ReadWeightStandardization},
+          {"whitening_conv", ReadWhiteningConv},
           {"zero_init", ReadZeroInit}};
 }
 

@@ -18,6 +18,8 @@ class AttentionCore : public Replaceable {
   // Tells the core that it is given the rank-th of `ranks` equal runs of the heads from now on. Returns false when it
   // must see all heads.
   virtual bool TakeHeads(int64_t /*rank*/, int64_t /*ranks*/) { return false; }
+  // Returns the values [B, heads', T, D] of new tokens as a decoder's attention uses them and its cache keeps them.
+  virtual at::Tensor Values(const at::Tensor& v) { return v; }
 };
 
 // softmax(q k' / sqrt(D)) v, with dropout of the probabilities in training. Source: Vaswani et al. 2017,

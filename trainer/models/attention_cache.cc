@@ -130,10 +130,11 @@ std::vector<at::Tensor> UncachedInputs(const at::Tensor& x, const at::Tensor& ma
 at::Tensor CausalAttention(AttentionCore& core, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::vector<at::Tensor>& inputs) {
   const bool is_block = inputs.size() >= kCacheInputs;
-  if (is_block && inputs[kKeys].defined()) return CachedAttention(core, q, k, v, inputs);
+  const at::Tensor values = core.Values(v);
+  if (is_block && inputs[kKeys].defined()) return CachedAttention(core, q, k, values, inputs);
   std::optional<at::Tensor> mask;
   if (is_block && inputs[kMask].defined()) mask = inputs[kMask];
-  return core.forward(q, ForHeadsOf(q, k), ForHeadsOf(q, v), mask, /*is_causal=*/!mask);
+  return core.forward(q, ForHeadsOf(q, k), ForHeadsOf(q, values), mask, /*is_causal=*/!mask);
 }
 
 at::Tensor CachedAttention(AttentionCore& core, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

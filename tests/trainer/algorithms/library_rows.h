@@ -26,7 +26,9 @@
 #include "trainer/algorithms/surgery/qk_norm.h"
 #include "trainer/algorithms/surgery/relu_squared.h"
 #include "trainer/algorithms/surgery/stochastic_depth.h"
+#include "trainer/algorithms/surgery/value_embeddings.h"
 #include "trainer/algorithms/surgery/weight_standardization.h"
+#include "trainer/algorithms/surgery/whitening_conv.h"
 #include "trainer/algorithms/surgery/zero_init.h"
 #include "trainer/algorithms/swa.h"
 #include "trainer/optim/recipes.h"
@@ -141,7 +143,11 @@ inline std::vector<LibraryRow> LibraryRows() {
       {"stochastic_depth of samples", MakeIt<StochasticDepth>(by_sample), LibraryImageRun, "layer1.0.conv1.weight",
        false, true},
       {"swa", MakeIt<Swa>(swa), LibraryGptRun, "transformer.wpe.weight"},
+      {"value_embeddings", MakeIt<ValueEmbeddings>(1), LibraryGptRun,
+       "transformer.blocks.1.attn.core.value_embedding.weight"},
       {"weight_standardization", MakeIt<WeightStandardization>(1), LibraryImageRun, "layer1.0.conv1.weight", false},
+      {"whitening_conv", MakeIt<WhiteningConv>(WhiteningConvOptions{.samples = 20}), LibraryImageRun,
+       "conv1.whiten.bias", false},
       {"z_loss", MakeIt<ZLoss>(0.01), LibraryGptRun, "transformer.wpe.weight"},
       {"zero_init", MakeIt<ZeroInit>(), LibraryGptRun, "transformer.wpe.weight"},
   };

@@ -33,6 +33,7 @@ class QkNormAttention final : public torch::nn::Module, public AttentionCore {
   at::Tensor forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& mask, bool is_causal) override;
   bool TakeHeads(int64_t rank, int64_t ranks) override { return core_->TakeHeads(rank, ranks); }
+  at::Tensor Values(const at::Tensor& v) override { return core_->Values(v); }
 
  private:
   Slot<AttentionCore> core_;

@@ -17,10 +17,10 @@ std::vector<LayerPolicy> PoliciesFor(const Algorithm& algorithm, const ModelCont
 
 class Surgery : public Algorithm {
  public:
-  EventSet events() const final { return {Event::kInit}; }
-  bool Match(Event event, const State& state) const final { return event == Event::kInit; }
+  EventSet events() const override { return {Event::kInit}; }
+  bool Match(Event event, const State& state) const override { return event == Event::kInit; }
   // Logs LayersOf as hyperparameters, and warns on rank 0 when there are no such layers.
-  absl::Status Apply(Event event, State& state, Logger& logger) final;
+  absl::Status Apply(Event event, State& state, Logger& logger) override;
   bool required_on_load() const final { return true; }
 
  protected:

@@ -26,7 +26,10 @@ void ExactSum::Add(double term) {
   if (exponent != 0) mantissa |= uint64_t{1} << 52;
   const int place = std::max(exponent, 1) - 1;  // term = mantissa 2^(place - 1074)
   const auto shifted = static_cast<unsigned __int128>(mantissa) << (place % kDigitBits);
-  int64_t* digit = &words_[static_cast<size_t>(place / kDigitBits)];
+  const int lowest = place / kDigitBits;
+  first_ = std::min(first_, lowest);
+  last_ = std::max(last_, lowest + 2);
+  int64_t* digit = &words_[static_cast<size_t>(lowest)];
   digit[0] += static_cast<int64_t>(shifted) & kDigitMask;
   digit[1] += static_cast<int64_t>(shifted >> kDigitBits) & kDigitMask;
   digit[2] += static_cast<int64_t>(shifted >> (2 * kDigitBits));
@@ -35,11 +38,12 @@ void ExactSum::Add(double term) {
 
 void ExactSum::Carry() {
   int64_t carry = 0;
-  for (int i = 0; i < kDigits; ++i) {
+  for (int i = first_; i < kDigits && (i <= last_ || carry != 0); ++i) {
     const int64_t digit = words_[static_cast<size_t>(i)] + carry;
     const bool last = i + 1 == kDigits;
     words_[static_cast<size_t>(i)] = last ? digit : digit & kDigitMask;
     carry = digit >> kDigitBits;
+    last_ = std::max(last_, i);
   }
   adds_ = 0;
 }
@@ -51,6 +55,8 @@ absl::Span<const int64_t> ExactSum::words() {
 
 void ExactSum::Set(absl::Span<const int64_t> words) {
   std::copy_n(words.begin(), kWords, words_.begin());
+  first_ = 0;
+  last_ = kDigits - 1;
   Carry();
 }
 
@@ -59,8 +65,10 @@ double ExactSum::Total() {
   if (words_[kNans] > 0) return std::numeric_limits<double>::quiet_NaN();
   if (words_[kInfinities] > 0) return std::numeric_limits<double>::infinity();
   double total = 0;
-  for (int i = kDigits; i-- > 0;)
-    total += std::ldexp(static_cast<double>(words_[static_cast<size_t>(i)]), i * kDigitBits - 1074);
+  for (int i = last_; i >= first_; --i) {
+    if (const int64_t digit = words_[static_cast<size_t>(i)]; digit != 0)
+      total += std::ldexp(static_cast<double>(digit), i * kDigitBits - 1074);
+  }
   return total;
 }
 

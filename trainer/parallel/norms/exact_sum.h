@@ -32,6 +32,7 @@ class ExactSum {
   void Carry();
 
   std::array<int64_t, kWords> words_{};  // digit i counts 2^(32 i - 1074); then the numbers of infinities and of NaNs
+  int first_ = kDigits, last_ = -1;      // digits outside these are 0
   int64_t adds_ = 0;                     // since the last Carry
 };
 

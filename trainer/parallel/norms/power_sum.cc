@@ -56,4 +56,8 @@ void AddPowers(const at::Tensor& tensor, double p, ExactSum& sum) {
   }
 }
 
+double SquaresOfRun(const float* x, int64_t n) {
+  return RunSum(x, n, [](double value) { return value * value; });
+}
+
 }  // namespace composer

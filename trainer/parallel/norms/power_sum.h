@@ -14,4 +14,7 @@ namespace composer {
 // and p >= 1 and finite.
 void AddPowers(const at::Tensor& tensor, double p, ExactSum& sum);
 
+// Returns the sum of the squares of one run; n <= kFlatAlignment.
+double SquaresOfRun(const float* x, int64_t n);
+
 }  // namespace composer

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "trainer/parallel/fsdp/flat_layout.h"
+#include "trainer/parallel/norms/power_sum.h"
 
 namespace composer {
 namespace {
@@ -23,9 +24,8 @@ ExactSum SquaresOnHost(const float* data, int64_t begin, int64_t end) {
   ExactSum sum;
   for (int64_t i = begin; i < end;) {
     const int64_t stop = std::min(end, (i / kFlatAlignment + 1) * kFlatAlignment);
-    double run = 0;
-    for (; i < stop; ++i) run += static_cast<double>(data[i - begin]) * static_cast<double>(data[i - begin]);
-    sum.Add(run);
+    sum.Add(SquaresOfRun(data + (i - begin), stop - i));
+    i = stop;
   }
   return sum;
 }
@@ -35,6 +35,7 @@ std::vector<ExactSum> Squares(const at::Tensor& tensor, const RowPieces& rows) {
   std::vector<ExactSum> sums;
   const at::Tensor flat = tensor.detach().reshape(-1).to(at::kFloat);
   if (flat.is_cpu()) {
+    sums.reserve(static_cast<size_t>(rows.count()));
     const auto* data = static_cast<const float*>(flat.const_data_ptr());
     for (int64_t i = 0; i < rows.count(); ++i) {
       const auto [begin, end] = rows.At(i);
