@@ -1,8 +1,8 @@
 // Measures milliseconds per step, 1 rank, 1 thread: a raw LibTorch loop beside our trainer, alternating in one process.
 // Prints one JSON line per program: {"name", "ms_per_step": median of blocks, "cpu_ms_per_step", "blocks": [...]}.
-//   step_overhead [blocks] [steps a block] [mlp|cnn|gpt] [the only program to run]
+//   step_overhead [blocks] [steps a block] [mlp|cnn|gpt|char_gpt|char_gpt_bf16] [the only program to run]
 // mlp: 64-64-64-10, batch 16. cnn: ResNet of 16, 32, 64 channels on 28 x 28, batch 32. gpt: 2 layers, 128 wide, 64
-// bytes of context, batch 8. All use fused AdamW.
+// bytes of context, batch 8. char_gpt: 4 layers, batch 12; char_gpt_bf16: with amp_bf16. All use fused AdamW.
 //   raw_loop           one ready batch, forward, loss, no gradients, backward, step: nothing else
 //   raw_loop_loading   reads a batch of the same dataset each step
 //   raw_loop_fsdp      raw_loop_loading with the model sharded over one rank: the cost of the machinery alone
@@ -43,6 +43,7 @@
 #include "trainer/data/tensor_dataset.h"
 #include "trainer/loggers/json_lines.h"
 #include "trainer/loggers/progress_bar.h"
+#include "trainer/loop/autocast.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/resnet_small.h"
@@ -63,6 +64,7 @@ struct Workload {
   int64_t batch;
   std::shared_ptr<Model> (*model)();
   std::shared_ptr<const Dataset> (*data)();
+  Precision precision = Precision::kFp32;
 };
 
 constexpr int64_t kSamples = 4096, kContext = 64;
@@ -72,15 +74,31 @@ std::shared_ptr<const Dataset> Images(at::IntArrayRef shape) {
   return MakeTensorDataset(torch::randn(shape), torch::randint(10, {kSamples}, torch::kLong));
 }
 
+std::shared_ptr<Model> Gpt(int64_t layers) {
+  return MakeGpt({.layers = layers, .heads = 4, .width = 128, .context = kContext});
+}
+
+std::shared_ptr<const Dataset> Texts() {
+  torch::manual_seed(1);
+  const at::Tensor ids = torch::randint(256, {kSamples, kContext + 1}, torch::kLong);
+  return MakeTensorDataset(ids.slice(1, 0, kContext).contiguous(), ids.slice(1, 1).contiguous());
+}
+
 constexpr Workload kWorkloads[] = {
-    {"mlp", 16, [] { return MakeMlp({64, 64, 64, 10}); }, [] { return Images({kSamples, 64}); }},
-    {"cnn", 32, [] { return MakeResNetSmall({}); }, [] { return Images({kSamples, 1, 28, 28}); }},
-    {"gpt", 8, [] { return MakeGpt({.layers = 2, .heads = 4, .width = 128, .context = kContext}); },
+    {"mlp", 16,
      [] {
-       torch::manual_seed(1);
-       const at::Tensor ids = torch::randint(256, {kSamples, kContext + 1}, torch::kLong);
-       return MakeTensorDataset(ids.slice(1, 0, kContext).contiguous(), ids.slice(1, 1).contiguous());
+       return MakeMlp({64, 64, 64, 10});
+     },
+     [] {
+       return Images({kSamples, 64});
      }},
+    {"cnn", 32, [] { return MakeResNetSmall({}); },
+     [] {
+       return Images({kSamples, 1, 28, 28});
+     }},
+    {"gpt", 8, [] { return Gpt(2); }, Texts},
+    {"char_gpt", 12, [] { return Gpt(4); }, Texts},
+    {"char_gpt_bf16", 12, [] { return Gpt(4); }, Texts, Precision::kAmpBf16},
 };
 
 struct Milliseconds {
@@ -105,7 +123,8 @@ std::unique_ptr<Optimizer> MakeAdamW(Model& model) {
 class RawLoop {
  public:
   enum class Kind { kOneBatch, kLoading, kSharded };
-  RawLoop(const Workload& workload, Kind kind) : loading_(kind != Kind::kOneBatch), data_(workload.data()) {
+  RawLoop(const Workload& workload, Kind kind)
+      : loading_(kind != Kind::kOneBatch), precision_(workload.precision), data_(workload.data()) {
     torch::manual_seed(1);
     model_ = workload.model();
     if (kind == Kind::kSharded) {
@@ -128,7 +147,11 @@ class RawLoop {
         fsdp_->BeginStep(1);
         fsdp_->BeginPass();
       }
-      at::Tensor loss = model_->loss(model_->forward(batch_), batch_).total;
+      at::Tensor loss;
+      {
+        const AutocastScope autocast(precision_, at::kCPU);
+        loss = model_->loss(model_->forward(batch_), batch_).total;
+      }
       loss.backward();
       if (fsdp_ != nullptr) fsdp_->Finish();
       optimizer_->Step();
@@ -137,6 +160,7 @@ class RawLoop {
 
  private:
   bool loading_;
+  Precision precision_;
   std::shared_ptr<const Dataset> data_;
   LocalCommunicator alone_;
   std::shared_ptr<Model> model_;
@@ -168,6 +192,7 @@ class TrainerRun {
     options.train.dataset = data_;
     options.train.global_train_batch_size = workload_.batch;
     options.make_optimizer = MakeAdamW;
+    options.precision = workload_.precision;
     options.max_duration = Time::Batches(steps);
     const bool bare = extras_ == Extras::kBare || extras_ == Extras::kFsdp;
     options.train_metrics_interval = bare ? 0 : 1;

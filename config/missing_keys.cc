@@ -51,7 +51,6 @@ constexpr MissingKey kMissingKeys[] = {
     {"find_unused_parameters", "`ddp_config`: {find_unused_parameters: true}"},
     {"auto_microbatching", "use `device_train_microbatch_size`: auto"},
     {"dist_backend", "leave it out: gloo on a CPU, NCCL on a GPU"},
-    {"allow_tf32", "leave it out: TF32 is on for matrix products of a GPU, as in Composer"},
     // Fields of FSDPConfig, FSDP2Config and TPConfig.
     {"fsdp.use_orig_params", "leave it out: parameters keep their names, shapes and groups always"},
     {"fsdp.state_dict_type", kOneFormat},

@@ -41,6 +41,10 @@ std::optional<ProfilerOptions> ReadProfiler(ConfigMap root) {
   options.schedule = ReadSchedule(config.Map("schedule"));
   ReadTraceHandler(config.Map("json_trace_handler"), options);
   ReadOps(config, options);
+  options.roofline = config.Bool("roofline", false);
+  if (options.roofline && root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu") {
+    config.Reject("roofline", "needs device: cpu; the operators of a GPU run after the host has called them");
+  }
   options.system.cpu = config.Bool("sys_prof_cpu", options.system.cpu);
   options.system.memory = config.Bool("sys_prof_memory", options.system.memory);
   options.system.disk = config.Bool("sys_prof_disk", options.system.disk);

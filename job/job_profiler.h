@@ -9,6 +9,7 @@
 //     torch_prof_profile_memory: true        # torch_prof_with_flops: true, torch_prof_record_shapes: false
 //                                            # (all three false: no operators)
 //     torch_prof_memory_filename: "ep{epoch}-ba{batch}-rank{rank}.memory.html"        # "": none
+//     roofline: false        # ours: each layer's share of the machine's measured peak
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -87,7 +87,11 @@ absl::Status Trainer::Build() {
     threads_before_ = at::get_num_threads();
     at::set_num_threads(1);
   }
-  if (options_.deterministic_mode) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  if (options_.deterministic_mode) {
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+    at::globalContext().setDeterministicCuDNN(true);
+    at::globalContext().setBenchmarkCuDNN(false);
+  }
   BuildIdentity();
   BuildCheckpoints();
   RETURN_IF_ERROR(ChangeModel());

@@ -34,6 +34,7 @@
 #include "worker/agent_supervision.h"
 #include "worker/cuda/cuda_loader.h"
 #include "worker/exit_codes.h"
+#include "worker/gpu_math.h"
 #include "worker/peer_discovery.h"
 #include "worker/run_command.h"
 #include "worker/store.h"
@@ -83,7 +84,7 @@ absl::Status Attach(WorkerContext& context) {
 
 // Selects the GPU of this rank: one per rank, in the order of local ranks. Must run before anything asks LibTorch for
 // CUDA.
-absl::Status UseGpu(WorkerContext& context) {
+absl::Status UseGpu(WorkerContext& context, const Job& job) {
   ASSIGN_OR_RETURN(context.cuda, LoadCuda());
   const int count = context.cuda->device_count();
   if (context.place.local_world_size > count) {
@@ -94,9 +95,7 @@ absl::Status UseGpu(WorkerContext& context) {
   context.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(context.place.local_rank));
   return CatchTorch([&] {
     context.cuda->SetDevice(context.place.local_rank);
-    // Computes float32 matrix products in TF32, as Composer does.
-    at::globalContext().setFloat32MatmulPrecision("high");
-    at::globalContext().setAllowTF32CuDNN(true);
+    SetGpuMath(job.allow_tf32, job.options.deterministic_mode);
   });
 }
 
@@ -222,7 +221,7 @@ void SetPlace(const WorkerContext& context, TrainerOptions& options) {
 absl::Status UseModel(WorkerContext& context, const JobSource& source, const JobCommand& command,
                       const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
-  if (job.gpu) RETURN_IF_ERROR(UseGpu(context));
+  if (job.gpu) RETURN_IF_ERROR(UseGpu(context, job));
   RETURN_IF_ERROR(Connect(context, job));
   const ConfigNode effective = job.effective;
   const absl::Status status = CatchTorch([&]() -> absl::Status {
@@ -240,7 +239,7 @@ absl::Status UseModel(WorkerContext& context, const JobSource& source, const Job
 absl::Status Train(WorkerContext& context, const JobSource& source, const Environment& env) {
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
   if (context.place.rank == 0) RETURN_IF_ERROR(MakePrivateDir(JoinPath(job.run_folder, "logs")));
-  if (job.gpu) RETURN_IF_ERROR(UseGpu(context));
+  if (job.gpu) RETURN_IF_ERROR(UseGpu(context, job));
   RETURN_IF_ERROR(Connect(context, job));
   context.supervision->OnPhase(RunPhase::kBuilding);
   const ConfigNode effective = job.effective;

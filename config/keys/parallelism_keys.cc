@@ -66,6 +66,7 @@ torch_prof_profile_memory | bool | true | Memory.
 torch_prof_with_flops | bool | true | Floating-point operations.
 torch_prof_with_stack | one of false | false | Python's stacks: there are none.
 torch_prof_memory_filename | text | ep{epoch}-ba{batch}-rank{rank}.memory.html | The memory file; empty: none.
+roofline | bool | false | Each layer's share of the machine's measured peak; needs device: cpu.
 sys_prof_cpu | bool | true | The machine's CPUs.
 sys_prof_memory | bool | false | Its memory.
 sys_prof_disk | bool | false | Its disks.

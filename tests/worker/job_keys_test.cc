@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/file.h"
 #include "config/scalar.h"
 #include "config/schema.h"
 #include "config/yaml.h"
@@ -261,6 +262,21 @@ TEST_F(JobKeysTest, NamesAreTheSame) {
   expect("logger", LoggerNames());
   expect("metric", MetricReaderNames());
   expect("tokenizer", TokenizerNames());
+}
+
+TEST(JobKeys, WhatBelongsToOneDeviceIsRefusedOnTheOther) {
+  const TempDir dir;
+  const auto status_of = [&](const std::string& yaml) {
+    EXPECT_TRUE(AtomicWriteFile(dir.Path("job.yaml"), absl::StrCat(kModel, kData, kRest, yaml)).ok());
+    JobSource source;
+    source.yaml_path = dir.Path("job.yaml");
+    return ReadJob(source, Environment()).status().ToString();
+  };
+  EXPECT_THAT(status_of("allow_tf32: false\n"), testing::HasSubstr("allow_tf32: false needs device: gpu"));
+  EXPECT_EQ(status_of("allow_tf32: false\ndevice: gpu\n"), "OK");
+  EXPECT_EQ(status_of("allow_tf32: true\n"), "OK");
+  EXPECT_THAT(status_of("profiler: {roofline: true}\ndevice: gpu\n"), testing::HasSubstr("needs device: cpu"));
+  EXPECT_EQ(status_of("profiler: {roofline: true}\n"), "OK");
 }
 
 }  // namespace

@@ -15,11 +15,21 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/types/span.h"
 #include "trainer/core/tracer.h"
 
 namespace composer {
+
+// Floats of a tail that are known on a GPU only: tail[first], tail[first + 1], …
+struct DeviceTail {
+  int64_t first = 0;
+  at::Tensor numbers;  // float32; undefined: none
+  void CopyTo(const at::Tensor& tail) const {
+    if (numbers.defined()) tail.narrow(0, first, numbers.numel()).copy_(numbers.view({-1}), /*non_blocking=*/true);
+  }
+};
 
 // Threads: the training thread.
 class GradientSync {
@@ -40,6 +50,9 @@ class GradientSync {
   // Returns this rank's floats that are summed over all ranks with the gradients (CPU memory). Write them before Arm;
   // they may be rewritten until tail_sent(). Read them after Finish.
   virtual absl::Span<float> tail() = 0;
+  // Has floats of the next tail that is sent taken from a GPU in place of tail(), so that the host need not wait for
+  // them. Call it when tail() may be written. Not for a sync that is_alone().
+  virtual void SetDeviceTail(DeviceTail /*tail*/) {}
   virtual bool tail_sent() const = 0;
   // Returns, after Finish and equal on all ranks, whether no rank's gradients of the step held NaN or infinity.
   // Gradients are checked before they are summed; the verdict travels with the tail.

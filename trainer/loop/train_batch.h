@@ -125,8 +125,11 @@ class TrainBatch final : private LossClosure {
   void SaveBuffers();
   void RestoreBuffers();
   void Discard();
-  // The tail is a StepMessage, followed by the sums of the train metrics.
+  // The tail is a StepMessage, followed by the sums of the train metrics. What of them is on a GPU goes into the tail
+  // there, so that the step waits for the GPU only once, when the ranks' sums are read.
   void FillTail(StepMessage message);
+  // Returns false, and changes nothing, if some losses or sums are on the host, or are more than the tail has room for.
+  bool FillTailOnDevice(bool counts);
   StepMessage ReadTail();
   // Returns the losses that an evaluation reports when it is summed: its own, or those of the step's first one, if that
   // was not summed.
@@ -142,7 +145,8 @@ class TrainBatch final : private LossClosure {
   std::unique_ptr<GradientSync> own_sync_, tensor_sync_;
   LocalSync* alone_ = nullptr;  // sync_, when it is_alone()
   GradientSync* sync_;
-  at::Tensor weight_;  // scalar; backward starts from this gradient
+  at::Tensor weight_;      // scalar; backward starts from this gradient
+  at::Tensor wire_rates_;  // WireNumber::Rates, on a GPU
   bool creates_graph_ = false, agrees_on_passes_ = false, edits_batches_ = false;  // some algorithm does
   // These are the model's buffers, now and before the step; used with auto_microbatch or on_nan: skip, which undo a
   // step.

@@ -143,15 +143,17 @@ void TrainBatch::RestoreBuffers() {
 
 void TrainBatch::FillTail(StepMessage message) {
   if (sync_->is_alone()) return;
-  DeviceRead read;
-  ReadSums(read);
-  read.Read();
-  LossSums& losses = reported_losses();
-  const std::vector<double>& parts = losses.parts();
-  message.weighted_loss = losses.total();
-  std::copy_n(parts.begin(), std::min(parts.size(), message.weighted_parts.size()), message.weighted_parts.begin());
-  message.with_more_parts = plan_->MoreParts(losses).empty() ? 0 : 1;
   const bool counts = state_.identity.tensor_rank == 0;  // the others have the same samples
+  if (!FillTailOnDevice(counts)) {
+    DeviceRead read;
+    ReadSums(read);
+    read.Read();
+    LossSums& losses = reported_losses();
+    const std::vector<double>& parts = losses.parts();
+    message.weighted_loss = losses.total();
+    std::copy_n(parts.begin(), std::min(parts.size(), message.weighted_parts.size()), message.weighted_parts.begin());
+    message.with_more_parts = plan_->MoreParts(losses).empty() ? 0 : 1;
+  }
   (counts ? message : message.VotesOnly()).Encode(sync_->tail());
   float* next = sync_->tail().data() + StepMessage::kLength;
   for (const auto& metric : state_.train_metrics) {
@@ -160,6 +162,35 @@ void TrainBatch::FillTail(StepMessage message) {
       next += WireNumber::kLength;
     }
   }
+}
+
+bool TrainBatch::FillTailOnDevice(bool counts) {
+  sync_->SetDeviceTail({});
+  LossSums& losses = reported_losses();
+  const auto parts = static_cast<int64_t>(losses.part_names().size());
+  if (agreed_ || !losses.on_device() || parts > StepMessage::kMaxLossParts || plan_->sums_at_the_end()) return false;
+  constexpr int64_t kLosses = 1 + StepMessage::kMaxLossParts;
+  int64_t length = kLosses;
+  for (const auto& metric : state_.train_metrics) {
+    const auto* const summed = dynamic_cast<SummedMetric*>(metric.get());
+    if (summed == nullptr || !summed->on_device()) return false;
+    length += static_cast<int64_t>(summed->num_sums());
+  }
+  const torch::NoGradGuard no_grad;
+  const at::Tensor numbers = torch::zeros({length}, weight_.options().dtype(torch::kDouble));
+  losses.MoveTo(numbers.narrow(0, 0, 1 + parts));
+  int64_t next = kLosses;
+  for (const auto& metric : state_.train_metrics) {
+    auto& summed = static_cast<SummedMetric&>(*metric);
+    const auto count = static_cast<int64_t>(summed.num_sums());
+    summed.MoveTo(numbers.narrow(0, next, count));
+    next += count;
+  }
+  if (!counts) return true;
+  if (!wire_rates_.defined()) wire_rates_ = WireNumber::Rates().to(numbers.device());
+  sync_->SetDeviceTail(
+      {StepMessage::kLength - kLosses * WireNumber::kLength, WireNumber::PutAll(numbers, wire_rates_)});
+  return true;
 }
 
 StepMessage TrainBatch::ReadTail() {

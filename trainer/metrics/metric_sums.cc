@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <limits>
+#include <utility>
 
 namespace composer {
 void MetricSums::AddTensor(const at::Tensor& sums) {
@@ -27,6 +28,10 @@ void MetricSums::ReadWith(const at::Tensor& sums, DeviceRead& read) {
 
 void MetricSums::ReadWith(DeviceRead& read) {
   if (on_device_.defined()) ReadWith(std::exchange(on_device_, at::Tensor()), read);
+}
+
+void MetricSums::MoveTo(const at::Tensor& place) {
+  if (on_device_.defined()) place.copy_(std::exchange(on_device_, at::Tensor()));
 }
 
 absl::Span<double> MetricSums::Get() {

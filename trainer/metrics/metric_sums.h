@@ -34,6 +34,13 @@ class MetricSums {
   }
   // Has what was added on a GPU read with other numbers. These sums must not move or be read before.
   void ReadWith(DeviceRead& read);
+  // Returns whether nothing but zeros is on the host.
+  bool on_device() const {
+    return std::all_of(sums_.begin(), sums_.end(), [](double sum) { return sum == 0; });
+  }
+  size_t size() const { return sums_.size(); }
+  // Moves what is on a GPU into `place`, [count] double zeros there, without waiting.
+  void MoveTo(const at::Tensor& place);
   // Waits for the GPU when something was added there and not read yet.
   absl::Span<double> Get();
   // Returns the first sum divided by the second, NaN when nothing was added. Waits like Get.
@@ -53,6 +60,9 @@ class SummedMetric : public Metric {
   std::string name() const final { return name_; }
   absl::Span<double> sums() final { return sums_.Get(); }
   void ReadWith(DeviceRead& read) { sums_.ReadWith(read); }
+  bool on_device() const { return sums_.on_device(); }
+  size_t num_sums() const { return sums_.size(); }
+  void MoveTo(const at::Tensor& place) { sums_.MoveTo(place); }
   void Reset() final { sums_.Reset(); }
   double Compute() const override { return sums_.Ratio(); }
 

@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainer/core/state.h"
+#include "trainer/profiler/layer_costs.h"
 #include "trainer/profiler/memory_timeline.h"
+#include "trainer/profiler/roofline.h"
 #include "trainer/profiler/trace_merge.h"
 #include "trainer/profiler/verdict.h"
 #include "trainer/profiler/window_trace.h"
@@ -68,6 +70,12 @@ absl::Status Profiler::Run(Event event, State& state, Logger& logger) {
     case Event::kAfterLoad:
       resumed_epoch_ = state.timestamp.epoch;
       resumed_at_ = state.timestamp.batch_in_epoch;
+      if (!options_.roofline) break;
+      if (!state.identity.device.is_cpu()) {
+        return absl::InvalidArgumentError(
+            "profiler.roofline: true needs device: cpu; the operators of a GPU run after the host has called them");
+      }
+      peaks_ = MeasureMachinePeaks();
       break;
     case Event::kBeforeDataloader:
       BeginBatch(state);
@@ -130,6 +138,7 @@ void Profiler::Record(State& state) {
   if (!options_.memory_filename.empty()) window_.counters.push_back(SampleResident());
   recorder_.Reset();
   state.tracer = &recorder_;
+  if (options_.roofline) costs_ = std::make_unique<LayerCosts>(*state.model);
   window_.begin_ns = UnixNanos();
 }
 
@@ -156,6 +165,7 @@ void Profiler::Stop(State& state) {
       sampler_.reset();
     }
     Save(state);
+    costs_.reset();
   }
   recorder_.Reset();
   if (state.tracer == &recorder_) state.tracer = nullptr;
@@ -197,6 +207,7 @@ absl::Status Profiler::Write(const State& state) {
   if (state.identity.rank == 0) {
     (verdict.advice.empty() ? LOG(INFO) : LOG(WARNING)) << "profiled " << title << ", " << VerdictLine(verdict);
   }
+  if (costs_ != nullptr) RETURN_IF_ERROR(WriteRoofline(state, std::string(absl::StripSuffix(trace, ".json")), title));
   if (!options_.memory_filename.empty()) {
     if (const std::string page = MemoryPage(window_, title); !page.empty()) {
       saved.own_files.push_back(JoinPath(folder, FillName(options_.memory_filename, values)));
@@ -205,6 +216,19 @@ absl::Status Profiler::Write(const State& state) {
     }
   }
   RemoveOldest();
+  return absl::OkStatus();
+}
+
+absl::Status Profiler::WriteRoofline(const State& state, const std::string& stem, const std::string& title) {
+  double seconds = 0;
+  for (const BatchEvent& batch : window_.batches) seconds += 1e-9 * static_cast<double>(batch.end_ns - batch.begin_ns);
+  const Roofline roofline = MakeRoofline(peaks_, costs_->Take(), static_cast<int64_t>(window_.batches.size()), seconds);
+  if (state.identity.rank == 0) LOG(INFO) << "profiled " << title << ", " << RooflineLine(roofline);
+  for (const auto& [ending, text] : {std::pair(".roofline.txt", RooflineText(roofline, title)),
+                                     std::pair(".roofline.json", RooflineJson(roofline))}) {
+    saved_.back().own_files.push_back(absl::StrCat(stem, ending));
+    RETURN_IF_ERROR(AtomicWriteFile(saved_.back().own_files.back(), text));
+  }
   return absl::OkStatus();
 }
 

@@ -4,6 +4,8 @@
 //                                                  LibTorch's operators and kernels, machine figures (trace_file.h)
 //   ep{epoch}-ba{batch}-rank{rank}.verdict.txt     where the time went (verdict.h); rank 0's first line is logged, too
 //   ep{epoch}-ba{batch}-rank{rank}.memory.html     memory over time (memory_timeline.h)
+//   ep{epoch}-ba{batch}-rank{rank}.roofline.txt    each layer's share of the machine's peak (roofline.h), and the same
+//                                                  as .roofline.json; with ProfilerOptions::roofline
 //
 // and at the end of training, on rank 0, merged_trace.json with all of them. Add it as the last callback, so that those
 // before it are recorded to their end. It needs no other wiring: it sets State::tracer for the batches it records. When
@@ -25,6 +27,7 @@
 #include "base/clock.h"
 #include "base/time.h"
 #include "trainer/core/callback.h"
+#include "trainer/profiler/machine_peaks.h"
 #include "trainer/profiler/op_trace.h"
 #include "trainer/profiler/schedule.h"
 #include "trainer/profiler/span_recorder.h"
@@ -34,6 +37,8 @@
 #include "trainer/profiler/trace_name.h"
 
 namespace composer {
+
+class LayerCosts;
 
 // Names take the placeholders of trace_name.h. File names must contain {rank} and are relative to folder.
 struct ProfilerOptions {
@@ -45,6 +50,7 @@ struct ProfilerOptions {
   int num_traces_to_keep = -1;                                                 // windows; -1 means all
   SystemSamplerOptions system;
   OpTrace::Options ops;
+  bool roofline = false;  // CPU only; measures the machine once, which takes half a second
   // How long rank 0 waits at the end of training for the files of the other ranks, which do not wait for it.
   absl::Duration merge_timeout = absl::Seconds(10);
 };
@@ -76,6 +82,7 @@ class Profiler final : public Callback {
   void Stop(State& state);
   void Save(State& state);
   absl::Status Write(const State& state);
+  absl::Status WriteRoofline(const State& state, const std::string& stem, const std::string& title);
   void RemoveOldest();
   void Merge(absl::Duration timeout);
   NameValues Values(const State& state) const;
@@ -86,6 +93,8 @@ class Profiler final : public Callback {
   SpanRecorder recorder_;
   OpTrace ops_;
   std::unique_ptr<SystemSampler> sampler_;
+  MachinePeaks peaks_;  // with roofline
+  std::unique_ptr<LayerCosts> costs_;
   Mode mode_ = Mode::kIdle;
   bool save_at_batch_end_ = false;
   Window window_;

@@ -51,6 +51,13 @@ void LossSums::ReadWith(DeviceRead& read) {
   });
 }
 
+bool LossSums::on_device() const {
+  return on_device_.defined() && total_ == 0 &&
+         std::all_of(parts_.begin(), parts_.end(), [](double part) { return part == 0; });
+}
+
+void LossSums::MoveTo(const at::Tensor& place) { place.copy_(std::exchange(on_device_, at::Tensor())); }
+
 double LossSums::total() {
   ReadDevice();
   return total_;

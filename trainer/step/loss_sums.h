@@ -21,6 +21,10 @@ class LossSums {
   void Add(double weight, const at::Tensor& loss, const Parts& parts);
   // Has what is on a GPU read with other numbers; until then it is missing in the sums.
   void ReadWith(DeviceRead& read);
+  // Returns whether a GPU has everything that was added.
+  bool on_device() const;
+  // Moves it from there into `place`, [1 + parts] double on the same GPU, without waiting.
+  void MoveTo(const at::Tensor& place);
   // Waits for the GPU, unless everything was read.
   double total();
   // Likewise. As long as part_names(), hence empty before the first Add that had parts.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/step/wire_number.h"
 
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -33,6 +36,25 @@ double WireNumber::Get(const float* in) {
   double number = 0, unit = kLowestUnit;
   for (int i = kLimbs; i-- > 0; unit *= kLimbRange) number += static_cast<double>(in[i]) * unit;
   return number + static_cast<double>(in[kLimbs]);
+}
+
+at::Tensor WireNumber::Rates() {
+  at::Tensor rates = at::empty({kLimbs}, at::kDouble);
+  double rate = 1 / kHighestUnit;
+  for (int i = 0; i < kLimbs; ++i, rate *= kLimbRange) rates.mutable_data_ptr<double>()[i] = rate;
+  return rates;
+}
+
+at::Tensor WireNumber::PutAll(const at::Tensor& numbers, const at::Tensor& rates) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor column = numbers.unsqueeze(1);
+  const at::Tensor fits = column.abs() < kHighestUnit * kLimbRange;  // false for NaN
+  // A limb is what its units count beyond those of the limbs before it; all of these numbers are exact.
+  const at::Tensor counts = (column * rates).trunc_();
+  at::Tensor limbs = counts.clone();
+  limbs.narrow(1, 1, kLimbs - 1).sub_(counts.narrow(1, 0, kLimbs - 1), kLimbRange);
+  const at::Tensor zero = at::zeros({}, numbers.options());
+  return at::cat({at::where(fits, limbs, zero), at::where(fits, zero, column)}, 1).to(at::kFloat);
 }
 
 }  // namespace composer

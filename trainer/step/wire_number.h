@@ -6,6 +6,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 namespace composer {
 
 struct WireNumber {
@@ -14,6 +16,11 @@ struct WireNumber {
   // `out` and `in` have kLength elements.
   static void Put(double number, float* out);
   static double Get(const float* in);
+  // Put of several numbers, [n] double, on whichever device they are, without waiting for it: [n, kLength] float32.
+  // `rates` is Rates() there.
+  static at::Tensor PutAll(const at::Tensor& numbers, const at::Tensor& rates);
+  // Returns how many units of each limb are in 1: [kLimbs] double, on the CPU.
+  static at::Tensor Rates();
 };
 
 }  // namespace composer

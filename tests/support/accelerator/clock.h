@@ -1,5 +1,5 @@
-// Vector clocks: what a stream or a host knows to be finished. Each operation of a stream has a number; a clock holds,
-// by stream, the number up to which everything happened before. Source: Fidge 1988; Mattern 1989.
+// Vector clocks: what a stream or a host knows to be finished. Each operation of a stream that uses memory has a number;
+// a clock holds, by stream, the number up to which everything happened before. Source: Fidge 1988; Mattern 1989.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,6 +21,12 @@ class Clock {
   bool Knows(const Epoch& epoch) const { return At(epoch.stream) >= epoch.number; }
   uint64_t At(int stream) const {
     return static_cast<size_t>(stream) < known_.size() ? known_[static_cast<size_t>(stream)] : 0;
+  }
+  bool Covers(const Clock& other) const {
+    for (size_t i = 0; i < other.known_.size(); ++i) {
+      if (At(static_cast<int>(i)) < other.known_[i]) return false;
+    }
+    return true;
   }
   void Join(const Clock& other) {
     if (known_.size() < other.known_.size()) known_.resize(other.known_.size());

@@ -19,7 +19,8 @@ class MockWork final : public c10d::Work {
     {
       const auto lock = Machine::Get().Hold();
       TORCH_CHECK(!exchange_->aborted(), "mock group: the communicator was aborted");
-      if (!Machine::Get().Forgets(ProgramCall::kStreamWait)) Machine::Get().Wait(CurrentStream(device_), end_);
+      const int stream = CurrentStream(device_);
+      if (!Machine::Get().ForgetsWait(stream, end_)) Machine::Get().Wait(stream, end_);
     }
     tensors_.clear();
     return true;

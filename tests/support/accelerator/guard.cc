@@ -60,8 +60,8 @@ class MockGuard final : public c10::impl::DeviceGuardImplInterface {
     *static_cast<Event*>(*event) = Machine::Get().Record(IndexOf(stream));
   }
   void block(void* event, const c10::Stream& stream) const override {
-    if (event != nullptr && !Machine::Get().Forgets(ProgramCall::kStreamWait))
-      Machine::Get().Wait(IndexOf(stream), *static_cast<Event*>(event));
+    if (event == nullptr || Machine::Get().ForgetsWait(IndexOf(stream), *static_cast<Event*>(event))) return;
+    Machine::Get().Wait(IndexOf(stream), *static_cast<Event*>(event));
   }
   bool queryEvent(void* event) const override {
     return event == nullptr || Machine::Get().Query(*static_cast<Event*>(event));

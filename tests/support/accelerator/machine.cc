@@ -57,7 +57,7 @@ void Machine::Launch(int stream, Operation operation) {
   }
   Stream& to = At(stream);
   to.clock.Join(hosts_[static_cast<size_t>(DeviceOf(stream))]);
-  const Epoch epoch = to.clock.Next(stream);
+  const Epoch epoch = operation.uses.empty() ? Epoch{stream, to.clock.At(stream)} : to.clock.Next(stream);
   for (const Access& access : operation.uses) {
     const std::string message = races_.Use(access, epoch, to.clock, operation.name);
     if (!message.empty()) Fault(message);
@@ -171,6 +171,18 @@ void Machine::Forget(ProgramCall call, int64_t number) {
 bool Machine::Forgets(ProgramCall call) {
   const Lock lock = Hold();
   return calls_[static_cast<size_t>(call)]++ == forgotten_[static_cast<size_t>(call)];
+}
+
+bool Machine::ForgetsWait(int stream, const Event& event) {
+  const Lock lock = Hold();
+  if (!Forgets(ProgramCall::kStreamWait)) return false;
+  forgotten_was_covered_ = ClockOf(stream).Covers(event->clock);
+  return true;
+}
+
+bool Machine::ForgottenWaitWasCovered() {
+  const Lock lock = Hold();
+  return forgotten_was_covered_;
 }
 
 int64_t Machine::CallsOf(ProgramCall call) {

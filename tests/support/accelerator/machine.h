@@ -81,6 +81,11 @@ class Machine {
   void Forget(ProgramCall call, int64_t number);
   // Counts a call of the program; returns whether it is the one to leave out.
   bool Forgets(ProgramCall call);
+  // The same of a wait of the stream for the event.
+  bool ForgetsWait(int stream, const Event& event);
+  // Returns whether the wait that was left out told its stream nothing new: all operations before the event that use
+  // memory were known to be finished by other waits. Nothing can depend on such a wait.
+  bool ForgottenWaitWasCovered();
   // Returns how many there were since Restart.
   int64_t CallsOf(ProgramCall call);
 
@@ -121,6 +126,7 @@ class Machine {
   uint64_t progress_ = 0;
   std::vector<std::string> faults_, waits_;
   std::array<int64_t, 3> calls_{}, forgotten_{-1, -1, -1};  // by kind
+  bool forgotten_was_covered_ = false;
   std::vector<std::function<void()>> on_host_wait_;
   std::function<void(const std::string&)> on_fault_;
 };

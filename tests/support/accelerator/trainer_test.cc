@@ -164,6 +164,21 @@ TEST_F(MockTrainer, AStepWaitsOnce) {
   }
 }
 
+TEST_F(MockTrainer, DeterministicModeAsksCudnnForItToo) {
+  at::globalContext().setBenchmarkCuDNN(true);
+  const auto options = [] {
+    TrainerOptions options = SmallRun();
+    options.deterministic_mode = true;
+    return options;
+  };
+  ExpectSameRun(TrainOnMock(options()), Train(options()));
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
+  EXPECT_TRUE(at::globalContext().deterministicCuDNN());
+  EXPECT_FALSE(at::globalContext().benchmarkCuDNN());
+  at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false);
+  at::globalContext().setDeterministicCuDNN(false);
+}
+
 TEST_F(MockTrainer, MemoryDoesNotGrow) {
   std::vector<int64_t> used;
   TrainerOptions options = SmallRun();

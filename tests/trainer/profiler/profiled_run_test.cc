@@ -16,6 +16,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/profiler/profiler.h"
+#include "trainer/profiler/trace_merge.h"
 
 namespace composer {
 namespace {
@@ -90,6 +91,21 @@ std::vector<std::string> OpsIn(const std::vector<Slice>& slices, const std::stri
     }
   }
   return ops;
+}
+
+TEST(ProfiledRun, ARooflineIsWrittenBesideTheTraceAndNotMergedWithIt) {
+  const TempDir folder;
+  ProfilerOptions profiler;
+  profiler.roofline = true;
+  ASSERT_TRUE(Train(ProfiledRun(folder, profiler)).status.ok());
+  const Json roofline = Json::parse(ReadFile(folder.Path("traces/ep0-ba3-rank0.roofline.json")).value());
+  EXPECT_EQ(roofline["batches"], 2);
+  EXPECT_GT(roofline["peaks"]["fp32_flops"], 1e8);
+  EXPECT_GT(roofline["batch_seconds"], 0);
+  EXPECT_THAT(ReadFile(folder.Path("traces/ep0-ba3-rank0.roofline.txt")).value(), HasSubstr("% of the machine's peak"));
+  EXPECT_EQ(
+      TracesIn(folder.Path("traces")).value(),
+      (std::vector<std::string>{folder.Path("traces/ep0-ba3-rank0.json"), folder.Path("traces/ep1-ba8-rank0.json")}));
 }
 
 TEST(ProfiledRun, SpansNestAndOperatorsLieInTheirPartOfTheStep) {

@@ -6,6 +6,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "trainer/parallel/ddp/gradient_order.h"
 
@@ -181,6 +182,7 @@ void GradientReducer::StartReadyBuckets() {
 
 void GradientReducer::WriteTail() {
   tail_flat_.copy_(at::from_blob(tail_.data(), {static_cast<int64_t>(tail_.size())}, at::kFloat));
+  std::exchange(device_tail_, {}).CopyTo(tail_flat_);
   check_.WriteTo(tail_flat_.narrow(0, options_.tail_length, 1));
 }
 

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -50,6 +51,7 @@ class GradientReducer final : public GradientSync {
   GradientReducer& operator=(const GradientReducer&) = delete;
 
   absl::Span<float> tail() override { return absl::MakeSpan(tail_).first(static_cast<size_t>(options_.tail_length)); }
+  void SetDeviceTail(DeviceTail tail) override { device_tail_ = std::move(tail); }
   void Trace(Tracer* tracer) override { communicator_.set_tracer(tracer); }
   // A step without BeginStep and passes sums once.
   void BeginStep(int64_t passes) override;
@@ -114,6 +116,7 @@ class GradientReducer final : public GradientSync {
   // gradient.
   std::vector<float> tail_;
   std::vector<float> received_;  // the same, summed
+  DeviceTail device_tail_;
   // This tensor carries the tail: the end of the last bucket, or with compression a tensor of its own.
   at::Tensor tail_flat_;
   std::unique_ptr<PendingCollective> tail_pending_;

@@ -192,7 +192,7 @@ void FlatShard::FillRest() {
   }
 }
 
-void FlatShard::StartReduce(FiniteCheck& check, absl::Span<const float> tail) {
+void FlatShard::StartReduce(FiniteCheck& check, absl::Span<const float> tail, const DeviceTail& device_tail) {
   const torch::NoGradGuard no_grad;
   if (!reduce_has_memory_ && reduce_bytes_ > 0) options_.pool->Fill(reduce_, reduce_bytes_);
   reduce_has_memory_ = true;
@@ -203,6 +203,7 @@ void FlatShard::StartReduce(FiniteCheck& check, absl::Span<const float> tail) {
     const auto length = static_cast<int64_t>(tail.size());
     for (const at::Tensor& place : tails_) {
       place.copy_(at::from_blob(const_cast<float*>(tail.data()), {length}, at::kFloat));
+      device_tail.CopyTo(place);
       check.WriteTo(place.narrow(0, length - 1, 1));
     }
   }

@@ -21,6 +21,7 @@
 
 #include "absl/types/span.h"
 #include "trainer/core/communicator.h"
+#include "trainer/core/gradient_sync.h"
 #include "trainer/parallel/fsdp/flat_layout.h"
 #include "trainer/parallel/fsdp/gradient_accumulator.h"
 #include "trainer/parallel/fsdp/initial_weights.h"
@@ -61,8 +62,9 @@ class FlatShard {
   void TakeGradient(size_t index);
   bool HasAllGradients() const { return num_taken_ == params_.size(); }
   // Starts the reduce-scatter; missing gradients count as zeros. `check` examines this rank's gradients. `tail` has
-  // tail_length floats, or none (zeros); the verdict of check so far goes into the last of them.
-  void StartReduce(FiniteCheck& check, absl::Span<const float> tail = {});
+  // tail_length floats, or none (zeros), some of which may be in device_tail; the verdict of check so far goes into the
+  // last of them.
+  void StartReduce(FiniteCheck& check, absl::Span<const float> tail = {}, const DeviceTail& device_tail = {});
   // Waits for the reduce-scatter and adds the result to the shard's gradient; `first` replaces the gradient instead,
   // `last` also starts the sum over replicas.
   void FinishReduce(bool first, bool last);

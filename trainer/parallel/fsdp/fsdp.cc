@@ -181,8 +181,11 @@ void Fsdp::ReduceBegun() {
 void Fsdp::StartReduce(Unit& unit, absl::Span<float> tail) {
   FinishReduceInFlight();
   for (const auto& shard : unit.shards) {
-    if (shard->trainable()) shard->StartReduce(check_, &shard == &unit.shards[0] ? tail : absl::Span<float>());
+    if (!shard->trainable()) continue;
+    const bool has_tail = !tail.empty() && &shard == &unit.shards[0];
+    shard->StartReduce(check_, has_tail ? tail : absl::Span<float>(), has_tail ? device_tail_ : DeviceTail());
   }
+  if (!tail.empty()) device_tail_ = {};
   in_flight_ = &unit;
   in_flight_is_first_ = pass_ == 0;
   in_flight_is_last_ = is_last_pass();

@@ -66,6 +66,7 @@ class Fsdp final : public GradientSync, public ModelSharding {
   void EndPass() override;
   void Finish() override;
   absl::Span<float> tail() override { return absl::MakeSpan(tail_).first(tail_.size() - kOwnTail); }
+  void SetDeviceTail(DeviceTail tail) override { device_tail_ = std::move(tail); }
   bool tail_sent() const override { return false; }  // sent only in Finish
   bool gradients_finite() const override { return finite_; }
   int64_t num_collectives_per_step() const override;
@@ -151,7 +152,8 @@ class Fsdp final : public GradientSync, public ModelSharding {
   NamedParams named_;                               // under all of the model's names, also several for one tensor
   absl::flat_hash_set<const void*> keeps_fp32_;     // TensorImpls
   std::vector<float> tail_;                         // the caller's tail and kOwnTail
-  uint16_t last_unit_ = 0;                          // the number of the last shard made so far
+  DeviceTail device_tail_;
+  uint16_t last_unit_ = 0;  // the number of the last shard made so far
 
   PassOrder pass_order_;
   std::optional<PassOrder::Move> open_;  // agreed on but not done: a move that failed is tried again at the pass's end

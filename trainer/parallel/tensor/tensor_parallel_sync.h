@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "trainer/core/communicator.h"
@@ -22,6 +23,7 @@ class TensorParallelSync final : public GradientSync {
   void Arm(const at::Tensor& loss) override { data_.Arm(loss); }
   void Finish() override;
   absl::Span<float> tail() override { return data_.tail(); }
+  void SetDeviceTail(DeviceTail tail) override { data_.SetDeviceTail(std::move(tail)); }
   bool tail_sent() const override { return data_.tail_sent(); }
   bool gradients_finite() const override { return finite_; }
   // Does not count the model's own collectives in forward and backward.
