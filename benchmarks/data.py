@@ -1,5 +1,6 @@
 """Bench `data`: CPU time of a cached 1-KiB sample out of MDS shards, ours, mosaicml-streaming's and (from an array in
-memory) torch's DataLoader's and Grain's; the order of an epoch (py1e) and writing, beside the package's, in one run.
+memory) torch's DataLoader's and Grain's; the order of an epoch (py1e) and writing, beside the package's, in one run;
+and the share of a step that a job waits for data (data_wait.py).
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -9,6 +10,7 @@ import statistics
 import subprocess
 import tempfile
 
+import data_wait
 import programs
 
 NAME = "data"
@@ -57,6 +59,7 @@ def run(options):
                 measured |= json.loads(lines_of([grain, programs.SCRIPTS / "grain_data.py", SAMPLES]).splitlines()[-1])
             for name, value in measured.items():
                 (samples if name.endswith(", ns") else facts).setdefault(name, []).append(value)
+        facts |= data_wait.facts(options, python, folder)
     medians = {f"{name} ({ORDER_SAMPLES:,} samples)" if "canonical" in name else name:
                round(statistics.median(values), 4) for name, values in facts.items()}
     return samples, medians

@@ -24,6 +24,7 @@ struct ProgressPage::Layout {
   std::atomic<int64_t> batch;
   std::atomic<int64_t> samples;
   std::atomic<uint64_t> loss_bits;
+  std::atomic<uint64_t> data_wait_bits;
   std::atomic<int64_t> first_step_unix_micros;
   std::atomic<int64_t> heartbeat;
   std::atomic<int32_t> phase;
@@ -56,7 +57,8 @@ absl::StatusOr<ProgressPage> ProgressPage::Map(const std::string& path, int open
 absl::StatusOr<ProgressPage> ProgressPage::Create(const std::string& path) {
   RETURN_IF_ERROR(RemoveFile(path));  // a process that still maps an older page must not write into this one
   ASSIGN_OR_RETURN(ProgressPage page, Map(path, O_CREAT | O_EXCL));
-  page.layout_->loss_bits = std::bit_cast<uint64_t>(std::numeric_limits<double>::quiet_NaN());
+  page.layout_->loss_bits = page.layout_->data_wait_bits =
+      std::bit_cast<uint64_t>(std::numeric_limits<double>::quiet_NaN());
   page.layout_->magic = kMagic;
   return page;
 }
@@ -83,8 +85,9 @@ void ProgressPage::SetStart(int64_t batch, int64_t samples) {
   layout_->batch.store(batch, std::memory_order_release);
 }
 
-void ProgressPage::RecordStep(int64_t batch, int64_t samples, double loss) {
+void ProgressPage::RecordStep(int64_t batch, int64_t samples, double loss, double data_wait) {
   layout_->loss_bits.store(std::bit_cast<uint64_t>(loss), std::memory_order_relaxed);
+  layout_->data_wait_bits.store(std::bit_cast<uint64_t>(data_wait), std::memory_order_relaxed);
   layout_->samples.store(samples, std::memory_order_relaxed);
   layout_->batch.store(batch, std::memory_order_release);
   if (layout_->first_step_unix_micros.load(std::memory_order_relaxed) == 0) {
@@ -101,6 +104,7 @@ ProgressSnapshot ProgressPage::Read() const {
   result.batch = layout_->batch.load(std::memory_order_acquire);
   result.samples = layout_->samples.load(std::memory_order_relaxed);
   result.loss = std::bit_cast<double>(layout_->loss_bits.load(std::memory_order_relaxed));
+  result.data_wait = std::bit_cast<double>(layout_->data_wait_bits.load(std::memory_order_relaxed));
   result.first_step_unix_micros = layout_->first_step_unix_micros.load(std::memory_order_relaxed);
   result.heartbeat = layout_->heartbeat.load(std::memory_order_relaxed);
   result.phase = layout_->phase.load(std::memory_order_relaxed);

@@ -21,6 +21,7 @@ struct ProgressSnapshot {
   int64_t samples = 0;                 // samples since the run began
   int32_t phase = 0;                   // a proto::Phase; 0 until the worker has reported one
   double loss = 0;                     // of the last step; NaN: none yet
+  double data_wait = 0;                // share of the last steps' time in which batches were waited for; NaN: none yet
   int64_t first_step_unix_micros = 0;  // when the first step of this page's generation was done; 0: not yet
   int64_t heartbeat = 0;               // increases while the worker lives
 };
@@ -38,7 +39,7 @@ class ProgressPage {
 
   // Sets where the run stands before the first step (after loading a checkpoint).
   void SetStart(int64_t batch, int64_t samples);
-  void RecordStep(int64_t batch, int64_t samples, double loss);
+  void RecordStep(int64_t batch, int64_t samples, double loss, double data_wait);
   void SetPhase(int32_t phase);
   void Beat();
 

@@ -14,7 +14,6 @@
 #include "job/named_reader.h"
 #include "trainer/data/collators.h"
 #include "trainer/data/fashion_mnist.h"
-#include "trainer/data/finetuning_source.h"
 #include "trainer/data/first_fit_source.h"
 #include "trainer/data/length_buckets.h"
 #include "trainer/data/mix_source.h"
@@ -112,28 +111,13 @@ SourceFactory ReadText(ConfigMap config) {
   return [paths = ReadPaths(config), unit](const DataContext&) { return OpenTexts(paths, unit); };
 }
 
-SourceFactory ReadFinetuning(ConfigMap config) {
-  FinetuningOptions options;
-  options.paths = ReadPaths(config);
-  options.max_seq_len = config.Int("max_seq_len", options.max_seq_len, {.min = 1, .max = 1 << 24});
-  options.prompt_key = config.String("prompt_key", options.prompt_key);
-  options.response_key = config.String("response_key", options.response_key);
-  options.messages_key = config.String("messages_key", options.messages_key);
-  options.chat_template = config.String("chat_template", "");
-  for (const char* key : {"turn_begin", "turn_end"}) {
-    if (!options.chat_template.empty() && config.Has(key))
-      config.Reject(key, "the chat_template says what stands around a message: leave one of them out");
-  }
-  options.turn_begin = config.String("turn_begin", options.turn_begin);
-  options.turn_end = config.String("turn_end", options.turn_end);
-  return [options](const DataContext& context) { return OpenFinetuning(options, context.tokenizer); };
-}
-
 const std::vector<NamedReader<SourceFactory>>& Sources() {
   static const auto& rows = *[] {
-    auto* all = new std::vector<NamedReader<SourceFactory>>{{"csv", ReadCsv},         {"finetuning", ReadFinetuning},
-                                                            {"jsonl", ReadJsonLines}, {"streaming", ReadStreaming},
-                                                            {"tensors", ReadTensors}, {"text", ReadText}};
+    auto* all = new std::vector<NamedReader<SourceFactory>>{{"csv", ReadCsv},
+                                                            {"jsonl", ReadJsonLines},
+                                                            {"streaming", ReadStreaming},
+                                                            {"tensors", ReadTensors},
+                                                            {"text", ReadText}};
     for (const SourceRow& row : ImageSourceRows()) all->push_back({row.name, row.read});
     for (const SourceRow& row : TableSourceRows()) all->push_back({row.name, row.read});
     return all;

@@ -81,6 +81,12 @@ def main():
                           "right": pa.array([i % 3 for i in range(60)], pa.int16()),
                           "class": pa.array([i % 4 for i in range(60)], pa.int64())})
     pq.write_table(documents, FOLDER / "documents.parquet", row_group_size=16, compression="snappy")
+    # For fine-tuning: chats, and prompts with responses.
+    said = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+    turns = [[{"role": "user", "content": f"hi{i}"}, {"role": "assistant", "content": f"yo{i}"}] for i in range(3)]
+    pq.write_table(pa.table({"id": [0, 1, 2], "messages": pa.array(turns, said)}), FOLDER / "chats.parquet")
+    with pa.ipc.new_file(FOLDER / "prompts.arrow", pa.schema([("prompt", pa.string()), ("response", pa.string())])) as file:
+        file.write_table(pa.table({"prompt": ["ab", "q"], "response": ["cde", "a"]}))
     read = [{name: expected(name, value) for name, value in row.items()} for row in rows.to_pylist()]
     (FOLDER / "rows.json").write_text(json.dumps({"pyarrow": pa.__version__, "rows": read}, indent=1) + "\n")
 

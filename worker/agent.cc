@@ -144,11 +144,11 @@ WorkerAgent::~WorkerAgent() {
   if (thread_.joinable()) thread_.join();
 }
 
-void WorkerAgent::RecordStep(int64_t batch, int64_t samples, double loss) {
+void WorkerAgent::RecordStep(int64_t batch, int64_t samples, double loss, double data_wait) {
   loss_.store(loss, std::memory_order_relaxed);
   samples_.store(samples, std::memory_order_relaxed);
   batch_.store(batch, std::memory_order_relaxed);
-  if (page_.has_value()) page_->RecordStep(batch, samples, loss);
+  if (page_.has_value()) page_->RecordStep(batch, samples, loss, data_wait);
 }
 
 void WorkerAgent::SetPhase(proto::Phase phase) {

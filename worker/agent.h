@@ -46,8 +46,9 @@ class WorkerAgent {
   // Detaches without a final report, unless Finish was called.
   ~WorkerAgent();
 
-  // Must be called after each optimizer step, with the steps and samples since the run began and the loss of this step.
-  void RecordStep(int64_t batch, int64_t samples, double loss);
+  // Must be called after each optimizer step, with the steps and samples since the run began, the loss of this step
+  // and the share of the last steps' time in which this rank waited for batches.
+  void RecordStep(int64_t batch, int64_t samples, double loss, double data_wait);
   // Sets the phase, and also sends it at once.
   void SetPhase(proto::Phase phase);
   // Reports, after loading, where the run continues. `checkpoint` is empty when the run starts from scratch.

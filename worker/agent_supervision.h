@@ -20,10 +20,10 @@ class AgentSupervision final : public Supervision {
     samples_ = samples;
     agent_.ReportStarted(checkpoint, batch, samples);
   }
-  void OnStep(int64_t batch, int64_t samples, double loss) override {
+  void OnStep(int64_t batch, int64_t samples, double loss, double data_wait) override {
     batch_ = batch;
     samples_ = samples;
-    agent_.RecordStep(batch, samples, loss);
+    agent_.RecordStep(batch, samples, loss, data_wait);
   }
   void OnCheckpointSaved(const std::string& path, int64_t batch) override { agent_.ReportCheckpointSaved(path, batch); }
   bool DrainRequested() const override { return agent_.drain_requested(); }

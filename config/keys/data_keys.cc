@@ -103,8 +103,10 @@ max_seq_len | int 1..16777216 | 1024 | Tokens of a sample.
 dtype | one of uint8, uint16, int32, uint32, int64 | uint16 | Of raw files; .npy and .idx files say their own.
 vocab_size | int 0.. | 0 | Every token must be below; 0: not checked.
 
-[dataset finetuning] Prompts and responses, or chats, in JSON lines; only responses are learned.
-path | texts | required | Files, folders or globs; .gz is decompressed.
+[dataset finetuning] Prompts and responses, or chats, in JSON lines or tables; only responses are learned.
+path | texts | required | Files, folders or globs; .gz is decompressed. With `local`, URLs of tables.
+format | one of jsonl, parquet, arrow | (by the ending of the first path) | What the files are.
+include fetch_keys
 max_seq_len | int 1..16777216 | 2048 | Tokens of the longest sample; prompts are cut at their beginning.
 prompt_key | text 1.. | prompt | The text before the response.
 response_key | text 1.. | response | The text that is learned.
@@ -132,8 +134,14 @@ changes | list map mix_change | [] | Other weights later in the run.
 [dataset jsonl] The lines of JSON files: a sample has the keys of its line.
 path | texts | required | Files, folders or globs; .gz is decompressed.
 
+[map fetch_keys] Keys of data sets whose files may be in stores.
+local | text | "" | The folder for files that are fetched from a store; every path is then a URL.
+cache_limit | int 1.. | - | Bytes of fetched files on this node.
+download_retry | int 0..1000 | 4 | Further tries to fetch a file, after growing pauses.
+download_timeout | number 0.001.. | 600 | Seconds that one fetch of a file may take.
+
 [map table_keys] Keys of parquet and arrow.
-path | texts | required | Files, globs, or folders, such as those of Hugging Face's datasets.
+path | texts | required | Files, globs, or folders, such as those of Hugging Face's datasets; with `local`, URLs.
 columns | texts | (all) | The columns that are read.
 features | texts | [] | Columns of numbers that together are the inputs.
 target | text | "" | A column of whole numbers: the targets.
@@ -141,9 +149,11 @@ shuffle_bytes | int 1..1125899906842624 | 536870912 | Decoded rows that are shuf
 
 [dataset parquet] The rows of Parquet files; a sample has the columns as keys.
 include table_keys
+include fetch_keys
 
 [dataset arrow] The rows of Arrow's IPC files and streams; uncompressed ones are mapped into memory.
 include table_keys
+include fetch_keys
 
 [dataset csv] The records of CSV files, whose first line names the columns.
 path | texts | required | Files, folders or globs; .gz is decompressed.
@@ -184,10 +194,7 @@ classes | text | "" | A file with a class in each line; else the folders' names,
 
 [dataset webdataset] Tar files; files of one name up to the first dot are a sample.
 path | texts | required | Files, folders, globs, and {000..012} for several; with `local`, also URLs.
-local | text | "" | The folder for tar files that are fetched from a store.
-cache_limit | int 1.. | - | Bytes of fetched tar files on this node.
-download_retry | int 0..1000 | 4 | Further tries to fetch a tar file, after growing pauses.
-download_timeout | number 0.001.. | 600 | Seconds that one fetch of a tar file may take.
+include fetch_keys
 target | text | cls | The ending of the files that hold the class, a whole number.
 
 [dataset mnist] Images in MNIST's binary files, as bytes.

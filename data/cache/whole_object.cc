@@ -37,4 +37,17 @@ CachedItem WholeObject(std::shared_ptr<ObjectStore> store, const std::string& ke
   return item;
 }
 
+CachedItem EndOfObject(std::shared_ptr<ObjectStore> store, const std::string& key, int64_t bytes, int64_t last_bytes,
+                       std::function<absl::Status(absl::string_view content)> check) {
+  CachedItem item = WholeObject(store, key, bytes, std::move(check));
+  absl::StrAppend(&item.name, "-", last_bytes);
+  item.bytes = last_bytes;
+  item.fetch = [store = std::move(store), key, bytes, last_bytes]() -> absl::StatusOr<std::string> {
+    std::string end(static_cast<size_t>(last_bytes), '\0');
+    RETURN_IF_ERROR(store->Read(key, bytes - last_bytes, absl::MakeSpan(end)));
+    return end;
+  };
+  return item;
+}
+
 }  // namespace composer

@@ -22,4 +22,8 @@ absl::StatusOr<std::string> ReadWholeObject(ObjectStore& store, const std::strin
 CachedItem WholeObject(std::shared_ptr<ObjectStore> store, const std::string& key, int64_t bytes,
                        std::function<absl::Status(absl::string_view content)> check);
 
+// Returns what keeps the last bytes of such an object.
+CachedItem EndOfObject(std::shared_ptr<ObjectStore> store, const std::string& key, int64_t bytes, int64_t last_bytes,
+                       std::function<absl::Status(absl::string_view content)> check);
+
 }  // namespace composer

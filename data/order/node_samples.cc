@@ -66,13 +66,21 @@ void PassShuffle(const UnitSpan& span, NumpyGenerator& random) {
   random = skipper.generator();
 }
 
+void Shuffle(absl::Span<uint32_t> samples, NumpyGenerator& random) {
+  constexpr size_t kFew = 512;  // samples, for which another way does not pay
+  if (samples.size() < kFew) return random.Shuffle(samples);
+  DrawSkipper shuffler(random);
+  shuffler.Shuffle(samples);
+  random = shuffler.generator();
+}
+
 // Appends the span's samples, shuffled.
 absl::Span<uint32_t> AppendShuffled(const UnitSpan& span, NumpyGenerator& random, std::vector<uint32_t>& ids) {
   const size_t begin = ids.size();
   ids.resize(begin + static_cast<size_t>(span.size()));
   const auto samples = absl::MakeSpan(ids).subspan(begin);
   std::iota(samples.begin(), samples.end(), static_cast<uint32_t>(span.begin));
-  random.Shuffle(samples);
+  Shuffle(samples, random);
   return samples;
 }
 
@@ -106,7 +114,7 @@ class Py2sNode final : public NodeSamples {
       AppendShuffled(shard.span(), shard.random, shard_);
       const auto samples = absl::MakeSpan(shard_).subspan(static_cast<size_t>(part.begin - shard.offset()),
                                                           static_cast<size_t>(part.size()));
-      cursor_.random.Shuffle(samples);
+      Shuffle(samples, cursor_.random);
       ids.insert(ids.end(), samples.begin(), samples.end());
       if (from_.Keep(first, ids)) return cursor_.Step();
     }
@@ -150,7 +158,7 @@ class Py1brNode final : public NodeSamples {
       if (block.end <= place_ && next >= block.end) {
         PassShuffle({block.begin, block.end}, random_);  // nobody will see them
       } else {
-        random_.Shuffle(samples);
+        Shuffle(samples, random_);
       }
     }
     return std::max(emitted_, next);

@@ -76,23 +76,20 @@ void NumpyGenerator::Skip64(uint64_t count) {
   state_ = all_factor * state_ + all_sum;
 }
 
-// Four places of the sequence advance by turns, so that their multiplications overlap.
-void NumpyGenerator::DrawHalves(absl::Span<uint32_t> halves) {
-  std::array<unsigned __int128, 4> lanes;
-  unsigned __int128 factor = 1, sum = 0;  // of four steps
-  for (size_t i = 0; i < lanes.size(); ++i) {
-    factor *= kMultiplier;
-    sum = sum * kMultiplier + increment_;
-    lanes[i] = (i == 0 ? state_ : lanes[i - 1]) * kMultiplier + increment_;
+void NumpyGenerator::Skip32(uint64_t count) {
+  if (count > 0 && has_half_) {
+    has_half_ = false;
+    --count;
   }
-  for (size_t i = 0; i < halves.size(); i += 2 * lanes.size()) {
-    state_ = lanes[3];
-    for (size_t lane = 0; lane < lanes.size(); ++lane) {
-      const uint64_t drawn = Output(lanes[lane]);
-      halves[i + 2 * lane] = static_cast<uint32_t>(drawn);
-      halves[i + 2 * lane + 1] = static_cast<uint32_t>(drawn >> 32);
-      lanes[lane] = lanes[lane] * factor + sum;
-    }
+  Skip64(count / 2);
+  if (count % 2 != 0) Next32();
+}
+
+HalfStream::HalfStream(const NumpyGenerator& generator) {
+  for (size_t i = 0; i < kLanes; ++i) {
+    factor_ *= NumpyGenerator::kMultiplier;
+    sum_ = sum_ * NumpyGenerator::kMultiplier + generator.increment_;
+    lanes_[i] = (i == 0 ? generator.state_ : lanes_[i - 1]) * NumpyGenerator::kMultiplier + generator.increment_;
   }
 }
 

@@ -20,6 +20,8 @@ Spreader::Spreader(int64_t size, int64_t reach, int64_t first)
   const size_t open = 2 * (reach_ / kWidth + 1) + 4;
   buckets_.resize(std::bit_ceil(open));
   mask_ = buckets_.size() - 1;
+  // About as many samples as places; memory is taken when it is written.
+  for (std::vector<Placed>& bucket : buckets_) bucket.reserve(std::min(size_, kWidth + kWidth / 8));
   starts_.resize(kWidth + 1);
 }
 
@@ -36,7 +38,9 @@ void Spreader::Finish(std::vector<uint32_t>& ids) {
 // Sorts by counting samples a unit of place, of which there is about one, and then by insertion.
 void Spreader::WriteBucket(std::vector<uint32_t>& ids) {
   std::vector<Placed>& bucket = buckets_[next_bucket_ & mask_];
-  const auto unit = [](const Placed& placed) { return static_cast<uint64_t>(placed.place) & (kWidth - 1); };
+  const auto unit = [](const Placed& placed) {
+    return static_cast<size_t>(static_cast<int64_t>(placed.place)) & (kWidth - 1);
+  };
   std::fill(starts_.begin(), starts_.end(), 0);
   for (const Placed& placed : bucket) ++starts_[unit(placed) + 1];
   for (size_t i = 1; i <= kWidth; ++i) starts_[i] += starts_[i - 1];

@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,7 +20,7 @@ class Spreader {
   // Gives the sample that stood at `index` its place, 0 <= place < size, |place - index| <= reach. Indices come in
   // order, from `first` on.
   void Place(double place, uint32_t id) {
-    std::vector<Placed>& bucket = buckets_[(static_cast<uint64_t>(place) >> kBits) & mask_];
+    std::vector<Placed>& bucket = buckets_[static_cast<size_t>(static_cast<int64_t>(place) >> kBits) & mask_];
     bucket.push_back({place, id});
   }
   // Appends what samples from `index` on cannot reach any more. Call it after every 2^kBits calls of Place or fewer.

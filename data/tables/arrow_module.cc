@@ -76,20 +76,22 @@ class OpenedFile : public ArrowFile {
     });
     return error.empty() ? rows : nullptr;
   }
-  virtual arrow::Status Open(std::string_view bytes, const std::vector<std::string>& columns) = 0;
+  virtual arrow::Status Open(const ArrowRequest& request) = 0;
 
  protected:
   virtual arrow::Result<std::shared_ptr<const ArrowRows>> ReadGroup(int group) = 0;
 
   // Chooses the columns of a schema, as numbers.
-  arrow::Status Choose(const arrow::Schema& schema, const std::vector<std::string>& names) {
-    for (int i = 0; names.empty() && i < schema.num_fields(); ++i) chosen_.push_back(i);
-    for (const std::string& name : names) {
+  arrow::Status Choose(const arrow::Schema& schema, const ArrowRequest& request) {
+    for (int i = 0; request.columns.empty() && i < schema.num_fields(); ++i) chosen_.push_back(i);
+    for (const std::string& name : request.columns) {
       const int index = schema.GetFieldIndex(name);  // -1 too for a name that is there twice
+      if (index < 0 && request.if_present) continue;
       if (index < 0) return Bad("it has no column `" + name + "`; it has " + Names(schema));
       chosen_.push_back(index);
     }
-    if (chosen_.empty()) return Bad("it has no columns");
+    if (chosen_.empty())
+      return Bad(request.if_present ? "it has none of the columns; it has " + Names(schema) : "it has no columns");
     for (const int index : chosen_) {
       const arrow::Field& field = *schema.field(index);
       columns_.push_back(ArrowColumnOf(field));
@@ -125,13 +127,13 @@ std::shared_ptr<arrow::io::BufferReader> ReaderOf(std::string_view bytes) {
 
 class ParquetFile final : public OpenedFile {
  public:
-  arrow::Status Open(std::string_view bytes, const std::vector<std::string>& columns) override {
-    bytes_ = bytes;
+  arrow::Status Open(const ArrowRequest& request) override {
+    bytes_ = request.bytes;
     ARROW_ASSIGN_OR_RAISE(const std::unique_ptr<parquet::arrow::FileReader> reader, Reader());
     metadata_ = reader->parquet_reader()->metadata();
     std::shared_ptr<arrow::Schema> schema;
     ARROW_RETURN_NOT_OK(reader->GetSchema(&schema));
-    ARROW_RETURN_NOT_OK(Choose(*schema, columns));
+    ARROW_RETURN_NOT_OK(Choose(*schema, request));
     for (const int column : chosen_) AddLeaves(reader->manifest().schema_fields[static_cast<size_t>(column)]);
     for (int i = 0; i < metadata_->num_row_groups(); ++i) {
       const auto group = metadata_->RowGroup(i);
@@ -178,13 +180,14 @@ class ParquetFile final : public OpenedFile {
 // The IPC file format has a list of its batches; a stream is read from its beginning.
 class IpcFile final : public OpenedFile {
  public:
-  arrow::Status Open(std::string_view bytes, const std::vector<std::string>& columns) override {
+  arrow::Status Open(const ArrowRequest& request) override {
+    const std::string_view bytes = request.bytes;
     options_.use_threads = false;
     options_.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
     const bool is_file = bytes.substr(0, 6) == "ARROW1";
     if (is_file) {
       ARROW_ASSIGN_OR_RAISE(file_, arrow::ipc::RecordBatchFileReader::Open(ReaderOf(bytes), options_));
-      ARROW_RETURN_NOT_OK(Choose(*file_->schema(), columns));
+      ARROW_RETURN_NOT_OK(Choose(*file_->schema(), request));
       for (int i = 0; i < file_->num_record_batches(); ++i) {
         ARROW_ASSIGN_OR_RAISE(const auto batch, file_->ReadRecordBatch(i));
         groups_.push_back({batch->num_rows(), BytesOf(*batch, bytes)});
@@ -192,7 +195,7 @@ class IpcFile final : public OpenedFile {
       return arrow::Status::OK();
     }
     ARROW_ASSIGN_OR_RAISE(const auto stream, arrow::ipc::RecordBatchStreamReader::Open(ReaderOf(bytes), options_));
-    ARROW_RETURN_NOT_OK(Choose(*stream->schema(), columns));
+    ARROW_RETURN_NOT_OK(Choose(*stream->schema(), request));
     for (;;) {
       std::shared_ptr<arrow::RecordBatch> batch;
       ARROW_RETURN_NOT_OK(stream->ReadNext(&batch));
@@ -237,15 +240,15 @@ class IpcFile final : public OpenedFile {
   std::vector<std::shared_ptr<arrow::RecordBatch>> batches_;  // of a stream
 };
 
-std::unique_ptr<ArrowFile> OpenArrowBytes(std::string_view bytes, const std::vector<std::string>& columns,
-                                          std::string& error) {
+std::unique_ptr<ArrowFile> OpenArrowBytes(const ArrowRequest& request, std::string& error) {
+  const std::string_view bytes = request.bytes;
   std::unique_ptr<OpenedFile> file;
   if (bytes.substr(0, 4) == "PAR1" || bytes.substr(0, 4) == "PARE") {
     file = std::make_unique<ParquetFile>();
   } else {
     file = std::make_unique<IpcFile>();
   }
-  error = Guarded([&] { return file->Open(bytes, columns); });
+  error = Guarded([&] { return file->Open(request); });
   if (!error.empty()) return nullptr;
   return file;
 }

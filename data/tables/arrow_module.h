@@ -52,7 +52,7 @@ struct ArrowGroup {
   int64_t bytes = 0;  // of memory, about; 0: it is only mapped
 };
 
-// A file in memory. Thread-safe.
+// A file in memory. Thread-safe. The rows of Parquet hold memory of their own, those of Arrow may lie in the file's.
 class ArrowFile {
  public:
   virtual ~ArrowFile() = default;
@@ -62,10 +62,15 @@ class ArrowFile {
   virtual std::shared_ptr<const ArrowRows> Read(size_t group, std::string& error) = 0;
 };
 
-// Opens a Parquet file, or an Arrow file (IPC format or stream). `columns`: those to read, in this order; empty: all.
-// `bytes` must outlive the file and its rows. Null, with the reason, when it is none or lacks a column.
-using OpenArrowFunction = std::unique_ptr<ArrowFile>(std::string_view bytes, const std::vector<std::string>& columns,
-                                                     std::string& error);
+struct ArrowRequest {
+  std::string_view bytes;            // must outlive the file, and the rows of an Arrow file
+  std::vector<std::string> columns;  // those to read, in this order; empty: all
+  bool if_present = false;           // of `columns`, those that the file has
+};
+
+// Opens a Parquet file, or an Arrow file (IPC format or stream). Null, with the reason, when it is none or lacks a
+// column.
+using OpenArrowFunction = std::unique_ptr<ArrowFile>(const ArrowRequest& request, std::string& error);
 
 }  // namespace composer
 

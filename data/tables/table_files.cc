@@ -2,118 +2,142 @@
 #include "data/tables/table_files.h"
 
 #include <algorithm>
-#include <optional>
+#include <atomic>
+#include <functional>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "data/tables/arrow_loader.h"
 #include "data/text/record_files.h"
-#include "storage/mapped_file.h"
 
 namespace composer {
 namespace {
 
 constexpr size_t kMostKept = 4096;  // groups
+constexpr size_t kFetchesAtOnce = 8;
 constexpr int64_t kMostRows = int64_t{1} << 62;
-
-bool HasEndingOf(TableFormat format, absl::string_view path) {
-  if (format == TableFormat::kParquet) return absl::EndsWith(path, ".parquet") || absl::EndsWith(path, ".pq");
-  return absl::EndsWith(path, ".arrow") || absl::EndsWith(path, ".feather") || absl::EndsWith(path, ".ipc");
-}
 
 // Of a folder only its tables: beside those of Hugging Face lie a README and JSON.
 absl::StatusOr<std::vector<std::string>> TablesIn(const std::string& path, TableFormat format) {
   ASSIGN_OR_RETURN(std::vector<std::string> files, ExpandPaths({path}));
   if (!IsDirectory(path)) return files;
-  std::erase_if(files, [format](const std::string& file) { return !HasEndingOf(format, file); });
+  const std::vector<std::string> endings = EndingsOf(format);
+  std::erase_if(files, [&](const std::string& file) {
+    return std::none_of(endings.begin(), endings.end(),
+                        [&](const std::string& ending) { return absl::EndsWith(file, ending); });
+  });
   if (!files.empty()) return files;
   return absl::NotFoundError(absl::StrCat(path, ": there is no file of the ending ",
                                           format == TableFormat::kParquet ? ".parquet" : ".arrow, .feather or .ipc",
                                           " in this folder"));
 }
 
-// What the file's first bytes say. A stream of Arrow begins with the mark of its first message.
-std::optional<TableFormat> FormatOfBytes(absl::string_view bytes) {
-  if (absl::StartsWith(bytes, "PAR1") || absl::StartsWith(bytes, "PARE")) return TableFormat::kParquet;
-  if (absl::StartsWith(bytes, "ARROW1") || absl::StartsWith(bytes, "\xff\xff\xff\xff")) return TableFormat::kArrow;
-  return std::nullopt;
+using OpenTable = std::function<absl::StatusOr<TableFile>(size_t file, const TableColumns& columns)>;
+
+// Opens the files on several threads. The first one says which columns the others must have.
+absl::StatusOr<std::vector<TableFile>> OpenAll(size_t count, size_t threads, TableColumns columns,
+                                               const OpenTable& open) {
+  std::vector<absl::StatusOr<TableFile>> opened(count, absl::UnknownError("not opened"));
+  opened[0] = open(0, columns);
+  RETURN_IF_ERROR(opened[0].status());
+  columns = {};
+  for (const ArrowColumn& column : opened[0]->columns) columns.names.push_back(column.name);
+  std::atomic<size_t> next = 1;
+  const auto work = [&] {
+    for (size_t i; (i = next.fetch_add(1)) < count;) opened[i] = open(i, columns);
+  };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  std::vector<TableFile> files;
+  for (absl::StatusOr<TableFile>& file : opened) {
+    RETURN_IF_ERROR(file.status());
+    files.push_back(*std::move(file));
+  }
+  return files;
 }
 
-absl::Status CheckFormat(const std::string& path, absl::string_view bytes, TableFormat format) {
-  const std::optional<TableFormat> found = FormatOfBytes(bytes);
-  const char* const wanted = format == TableFormat::kParquet ? "Parquet" : "Arrow";
-  if (found == format) return absl::OkStatus();
-  if (!found) return absl::InvalidArgumentError(absl::StrCat(path, ": this is no ", wanted, " file"));
-  return absl::InvalidArgumentError(absl::StrCat(path, ": this is no ", wanted, " file: it is one for ",
-                                                 *found == TableFormat::kParquet ? "parquet" : "arrow"));
+absl::StatusOr<std::vector<TableFile>> OpenHere(const TableFilesOptions& options) {
+  std::vector<std::string> paths;
+  for (const std::string& path : options.paths) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> found, TablesIn(path, options.format));
+    paths.insert(paths.end(), found.begin(), found.end());
+  }
+  return OpenAll(paths.size(), 1, options.columns, [&](size_t file, const TableColumns& columns) {
+    return OpenTableHere(paths[file], options.format, columns);
+  });
+}
+
+absl::StatusOr<std::vector<TableFile>> OpenRemote(const TableFilesOptions& options) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<ShardCache> cache, OpenFetchCache(options.fetch));
+  ASSIGN_OR_RETURN(const std::vector<RemoteFile> files,
+                   FindRemoteFiles(options.paths, EndingsOf(options.format), options.open_store));
+  // With a bounded cache one at a time, so that they do not wait for each other's room.
+  const size_t threads = options.fetch.cache_limit ? 1 : kFetchesAtOnce;
+  return OpenAll(files.size(), threads, options.columns, [&](size_t file, const TableColumns& columns) {
+    return OpenRemoteTable(files[file], options.format, columns, options.fetch.local, cache);
+  });
 }
 
 }  // namespace
-
-struct TableFiles::File {
-  std::string path;
-  std::shared_ptr<const MappedFile> bytes;
-  std::unique_ptr<ArrowFile> arrow;
-};
 
 // A decoded group, or one that is being decoded.
 struct TableFiles::Kept {
   absl::Mutex mutex;  // held while it is decoded
   absl::StatusOr<std::shared_ptr<const ArrowRows>> rows ABSL_GUARDED_BY(mutex) = absl::UnknownError("not decoded");
   bool done ABSL_GUARDED_BY(mutex) = false;
-  uint64_t used = 0;  // guarded by the files' mutex
+  TableInMemory file ABSL_GUARDED_BY(mutex);  // where the rows lie in its bytes
+  uint64_t used = 0;                          // guarded by the files' mutex
 };
 
 TableFiles::~TableFiles() = default;
 
-const std::vector<ArrowColumn>& TableFiles::columns() const { return files_.front()->arrow->columns(); }
+const std::vector<ArrowColumn>& TableFiles::columns() const { return files_.front().columns; }
 
 absl::StatusOr<std::shared_ptr<const TableFiles>> TableFiles::Open(const TableFilesOptions& options) {
   std::shared_ptr<TableFiles> tables(new TableFiles);
   tables->keep_bytes_ = options.keep_bytes;
-  for (const std::string& path : options.paths) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> found, TablesIn(path, options.format));
-    for (const std::string& file : found) RETURN_IF_ERROR(tables->AddFile(file, options));
-  }
+  tables->format_ = options.format;
+  ASSIGN_OR_RETURN(std::vector<TableFile> files, options.fetch.local.empty() ? OpenHere(options) : OpenRemote(options));
+  for (TableFile& file : files) RETURN_IF_ERROR(tables->AddFile(std::move(file)));
   if (tables->size() == 0) return absl::InvalidArgumentError(absl::StrCat(options.paths.front(), ": it has no rows"));
   return tables;
 }
 
-absl::Status TableFiles::AddFile(const std::string& path, const TableFilesOptions& options) {
-  ASSIGN_OR_RETURN(OpenArrowFunction* const open, LoadArrow());
-  auto file = std::make_unique<File>();
-  file->path = path;
-  ASSIGN_OR_RETURN(file->bytes, MappedFile::Open(path));
-  RETURN_IF_ERROR(CheckFormat(path, file->bytes->bytes(), options.format));
-  std::vector<std::string> names = options.columns;
-  if (names.empty() && !files_.empty()) {
-    for (const ArrowColumn& column : columns()) names.push_back(column.name);
-  }
-  std::string error;
-  file->arrow = open(std::string_view(file->bytes->bytes().data(), file->bytes->bytes().size()), names, error);
-  if (file->arrow == nullptr) return absl::InvalidArgumentError(absl::StrCat(path, ": ", error));
+absl::Status TableFiles::AddFile(TableFile file) {
   for (size_t i = 0; !files_.empty() && i < columns().size(); ++i) {
-    if (file->arrow->columns()[i].kind != columns()[i].kind)
-      return absl::InvalidArgumentError(absl::StrCat(path, ": its column `", columns()[i].name,
-                                                     "` is of another type than that of ", files_.front()->path));
+    if (file.columns[i].kind != columns()[i].kind)
+      return absl::InvalidArgumentError(absl::StrCat(file.place, ": its column `", columns()[i].name,
+                                                     "` is of another type than that of ", files_.front().place));
   }
-  int64_t first = 0;
-  for (size_t i = 0; i < file->arrow->groups().size(); ++i) {
-    const ArrowGroup& group = file->arrow->groups()[i];
-    if (group.rows > kMostRows - size()) return absl::DataLossError(absl::StrCat(path, ": it claims too many rows"));
+  int64_t rows = 0, first = 0;
+  for (const ArrowGroup& group : file.groups) {
+    if (group.rows < 0 || group.rows > kMostRows - size() - rows)
+      return absl::DataLossError(absl::StrCat(file.place, ": it claims too many rows"));
+    rows += group.rows;
+  }
+  for (size_t i = 0; i < file.groups.size(); ++i) {
+    ArrowGroup group = file.groups[i];
     if (group.rows == 0) continue;
+    // Mapped rows keep their file in the cache: they count as what they take of it.
+    const double share = static_cast<double>(group.rows) / static_cast<double>(rows);
+    if (file.is_remote && group.bytes == 0)
+      group.bytes = 1 + static_cast<int64_t>(share * static_cast<double>(file.bytes));
     places_.push_back({files_.size(), i, first});
     ends_.push_back(size() + group.rows);
     groups_.push_back(group);
     first += group.rows;
   }
-  paths_.push_back(path);
+  paths_.push_back(file.place);
   files_.push_back(std::move(file));
   return absl::OkStatus();
 }
+
+void TableFiles::Fetch(size_t file) const { files_[file].open().status().IgnoreError(); }
 
 size_t TableFiles::GroupOf(int64_t row) const {
   return static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());
@@ -122,7 +146,7 @@ size_t TableFiles::GroupOf(int64_t row) const {
 std::string TableFiles::Where(int64_t row) const {
   const size_t group = GroupOf(row);
   const int64_t in_group = row - (group == 0 ? 0 : ends_[group - 1]);
-  return absl::StrCat(files_[places_[group].file]->path, ", row ", places_[group].first + in_group);
+  return absl::StrCat(files_[places_[group].file].place, ", row ", places_[group].first + in_group);
 }
 
 // Forgets the groups that were used longest ago. Who reads one keeps it in memory until then.
@@ -152,15 +176,18 @@ absl::StatusOr<std::shared_ptr<const ArrowRows>> TableFiles::Rows(size_t group) 
   }
   const absl::MutexLock lock(&kept->mutex);
   if (kept->done) return kept->rows;
-  const File& file = *files_[places_[group].file];
-  std::string error;
-  std::shared_ptr<const ArrowRows> rows = file.arrow->Read(places_[group].group, error);
   kept->done = true;
-  if (rows != nullptr) {
-    kept->rows = std::move(rows);
-  } else {
-    kept->rows = absl::DataLossError(absl::StrCat(file.path, ": group ", places_[group].group, ": ", error));
+  const TableFile& file = files_[places_[group].file];
+  absl::StatusOr<TableInMemory> opened = file.open();
+  if (!opened.ok()) return kept->rows = opened.status();
+  std::string error;
+  std::shared_ptr<const ArrowRows> rows = opened->arrow->Read(places_[group].group, error);
+  if (rows == nullptr) {
+    kept->rows = absl::DataLossError(absl::StrCat(file.place, ": group ", places_[group].group, ": ", error));
+    return kept->rows;
   }
+  kept->rows = std::move(rows);
+  if (format_ == TableFormat::kArrow) kept->file = *std::move(opened);
   return kept->rows;
 }
 

@@ -1,6 +1,7 @@
 // Rows of Parquet and Arrow files, by number. A row group of a Parquet file (or a compressed batch) is decoded whole
 // when one of its rows is read, and kept for the next ones, as long as `keep_bytes` allow: rows should be read group by
-// group, or several groups at a time. Uncompressed Arrow files are mapped, and cost nothing in any order.
+// group, or several groups at a time. Uncompressed Arrow files are mapped, and cost nothing in any order. Files in
+// stores are fetched into a folder when they are first read (table_file.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,17 +15,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "data/tables/arrow_module.h"
+#include "data/tables/table_file.h"
 
 namespace composer {
-
-enum class TableFormat { kParquet, kArrow };  // kArrow: the IPC format, as a file or a stream
 
 struct TableFilesOptions {
   std::vector<std::string> paths;  // files, globs, or folders: of these the files .parquet or .arrow, .feather, .ipc
   TableFormat format = TableFormat::kParquet;
-  std::vector<std::string> columns;  // that are read; empty: all
+  TableColumns columns;
   int64_t keep_bytes = int64_t{1} << 30;
+  FetchOptions fetch;  // with `local`, the paths are URLs, whose places these stores are
+  StoreOpener open_store;
 };
 
 // Thread-safe.
@@ -37,6 +38,7 @@ class TableFiles {
 
   int64_t size() const { return ends_.empty() ? 0 : ends_.back(); }
   const std::vector<ArrowColumn>& columns() const;
+  const std::vector<TableFile>& files() const { return files_; }
   const std::vector<std::string>& paths() const { return paths_; }
   // Of all files, in their order, without empty ones.
   const std::vector<ArrowGroup>& groups() const { return groups_; }
@@ -45,9 +47,11 @@ class TableFiles {
   // column.
   absl::Status Read(int64_t row, std::vector<ArrowValue>& values) const;
   std::string Where(int64_t row) const;  // "a.parquet, row 12", for messages
+  // Fetches a row's file, if it must be, and leaves it in the cache; errors are left to who reads it.
+  size_t FileOf(int64_t row) const { return places_[GroupOf(row)].file; }
+  void Fetch(size_t file) const;
 
  private:
-  struct File;
   struct Kept;
   struct Place {
     size_t file = 0, group = 0;  // the group's number in its file
@@ -55,17 +59,18 @@ class TableFiles {
   };
 
   TableFiles() = default;
-  absl::Status AddFile(const std::string& path, const TableFilesOptions& options);
+  absl::Status AddFile(TableFile file);
   absl::StatusOr<std::shared_ptr<const ArrowRows>> Rows(size_t group) const;
   void MakeRoom(size_t group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t GroupOf(int64_t row) const;
 
-  std::vector<std::string> paths_;
-  std::vector<std::unique_ptr<File>> files_;
+  std::vector<TableFile> files_;
+  std::vector<std::string> paths_;  // their places
   std::vector<ArrowGroup> groups_;
   std::vector<Place> places_;  // of each group
   std::vector<int64_t> ends_;  // of each group's rows
   int64_t keep_bytes_ = 0;
+  TableFormat format_ = TableFormat::kParquet;
 
   mutable absl::Mutex mutex_;
   mutable std::map<size_t, std::shared_ptr<Kept>> kept_ ABSL_GUARDED_BY(mutex_);

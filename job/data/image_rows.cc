@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/data/image_rows.h"
 
+#include "job/data/table_rows.h"
 #include "trainer/data/images/image_sources.h"
 #include "trainer/data/images/pixel_transforms.h"
 
@@ -23,11 +24,7 @@ SourceFactory ReadWebDataset(ConfigMap config) {
   options.paths = config.StringList("path", {});
   if (options.paths.empty()) config.Reject("path", "required");
   options.target = config.String("target", options.target);
-  TarCacheOptions& cache = options.cache;
-  cache.local = config.String("local", "");
-  if (config.Has("cache_limit")) cache.cache_limit = config.RequiredInt("cache_limit", {.min = 1});
-  cache.download_retry = static_cast<int>(config.Int("download_retry", cache.download_retry, {.min = 0, .max = 1000}));
-  cache.download_timeout = absl::Seconds(config.Double("download_timeout", 600, {.min = 0.001}));
+  options.cache = ReadFetchOptions(config);
   return [options](const DataContext& context) { return OpenWebDataset(options, context.open_store); };
 }
 

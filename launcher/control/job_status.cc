@@ -22,8 +22,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kMaxShownRanks = 256;
+constexpr double kMuchDataWait = 0.1;  // as in the profiler's verdict
 
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+std::string Share(double share) { return std::isnan(share) ? "-" : absl::StrFormat("%.1f%%", 100 * share); }
 
 std::string Age(double seconds) { return seconds < 0 ? "-" : absl::StrFormat("%.1fs", seconds); }
 
@@ -83,15 +86,29 @@ std::vector<ShownRank> RanksOfAllNodes(const proto::JobStatus& s) {
 
 std::string RanksTable(const std::vector<ShownRank>& ranks, bool with_node) {
   if (ranks.empty()) return "";
-  std::string text = absl::StrFormat("%6s%s %6s %8s %-11s %10s %10s %10s\n", "rank", with_node ? "   node" : "",
-                                     "local", "pid", "phase", "step", "loss", "heartbeat");
+  std::string text = absl::StrFormat("%6s%s %6s %8s %-11s %10s %10s %10s %10s\n", "rank", with_node ? "   node" : "",
+                                     "local", "pid", "phase", "step", "loss", "data wait", "heartbeat");
   for (const auto& [node_rank, r] : ranks) {
-    absl::StrAppendFormat(&text, "%6d%s %6d %8d %-11s %10d %10s %10s\n", r->rank(),
+    absl::StrAppendFormat(&text, "%6d%s %6d %8d %-11s %10d %10s %10s %10s\n", r->rank(),
                           with_node ? absl::StrFormat(" %6d", node_rank) : "", r->local_rank(), r->pid(), r->phase(),
                           r->step(), std::isnan(r->loss()) ? "-" : absl::StrFormat("%.4g", r->loss()),
-                          Age(r->heartbeat_age_seconds()));
+                          Share(r->data_wait()), Age(r->heartbeat_age_seconds()));
   }
   return text;
+}
+
+// Returns a line about the rank that waits longest for its data, if that is long.
+std::string DataWaitLine(const std::vector<ShownRank>& ranks) {
+  const proto::RankStatus* most = nullptr;
+  for (const ShownRank& shown : ranks) {
+    if (shown.rank->phase() != "training" || !(shown.rank->data_wait() > kMuchDataWait)) continue;
+    if (most == nullptr || shown.rank->data_wait() > most->data_wait()) most = shown.rank;
+  }
+  if (most == nullptr) return "";
+  return absl::StrFormat(
+      "rank %d waits for data %.0f %% of the time: read ahead with more threads (train_dataloader.num_workers), keep "
+      "the data on a local disk, or do less work a sample\n",
+      most->rank(), 100 * most->data_wait());
 }
 
 // Returns "running", "lost" or "no report".
@@ -128,6 +145,7 @@ Json RankJson(const proto::RankStatus& r) {
           {"step", r.step()},
           {"samples", r.samples()},
           {"loss", Number(r.loss())},
+          {"data_wait", Number(r.data_wait())},
           {"heartbeat_age_seconds", r.heartbeat_age_seconds() < 0 ? Json() : Number(r.heartbeat_age_seconds())}};
 }
 
@@ -179,7 +197,8 @@ std::string DescribeStatus(const proto::JobStatus& s) {
   if (!s.members_missing().empty())
     absl::StrAppend(&text, "of the other nodes nothing is known: ", s.members_missing(), "\n");
   const bool all = !s.members().empty() && s.world_size() <= kMaxShownRanks;
-  absl::StrAppend(&text, NodesTable(s), RanksTable(all ? RanksOfAllNodes(s) : RanksOfThisNode(s), all));
+  const std::vector<ShownRank> ranks = all ? RanksOfAllNodes(s) : RanksOfThisNode(s);
+  absl::StrAppend(&text, DataWaitLine(ranks), NodesTable(s), RanksTable(ranks, all));
   return text;
 }
 
@@ -250,6 +269,8 @@ std::string PrometheusText(const proto::JobStatus& s) {
   each("composer_heartbeat_age_seconds", "Since the rank was last heard of; NaN: it sends no heartbeats.",
        [](const auto& r) { return r.heartbeat_age_seconds() < 0 ? kNone : r.heartbeat_age_seconds(); });
   each("composer_train_loss", "Of the rank's last step.", [](const auto& r) { return r.loss(); });
+  each("composer_data_wait_ratio", "Share of the last steps' time in which the rank waited for batches.",
+       [](const auto& r) { return r.data_wait(); });
   return m.text();
 }
 

@@ -21,6 +21,7 @@ proto::RankStatus DescribeRank(const Worker& worker, const ProgressSnapshot& pag
   status.set_step(page.batch);
   status.set_samples(page.samples);
   status.set_loss(page.batch > 0 ? page.loss : std::numeric_limits<double>::quiet_NaN());
+  status.set_data_wait(page.data_wait);
   const absl::Time heard = worker.activity.activity().last_heartbeat;
   const bool silent = heard == absl::InfiniteFuture();
   status.set_heartbeat_age_seconds(silent ? -1 : std::max(0.0, absl::ToDoubleSeconds(now - heard)));

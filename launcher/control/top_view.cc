@@ -49,6 +49,8 @@ std::string Cut(absl::string_view line, int columns) {
   return shown.substr(0, end);
 }
 
+std::string ShareOrDash(double share) { return std::isfinite(share) ? absl::StrFormat("%.0f%%", 100 * share) : "-"; }
+
 std::string RankLine(const TopFrame& frame, const proto::RankStatus& rank, int64_t furthest) {
   const auto process = frame.processes.find(rank.rank());
   const RankProcess unknown;
@@ -57,9 +59,11 @@ std::string RankLine(const TopFrame& frame, const proto::RankStatus& rank, int64
   const bool behind = rank.phase() == "training" && rank.step() + kStepsBehind < furthest;
   const bool late = behind || rank.heartbeat_age_seconds() > kSecondsSilent;
   return absl::StrFormat(
-      "%c%5d %8d %-11s %9d %8s %9s %5s %6s  %s", late ? '!' : ' ', rank.rank(), rank.pid(), rank.phase(), rank.step(),
+      "%c%5d %8d %-11s %9d %8s %9s %4s %5s %6s  %s", late ? '!' : ' ', rank.rank(), rank.pid(), rank.phase(),
+      rank.step(),
       NumberOrDash(speed == frame.steps_per_second.end() ? std::nullopt : std::optional<double>(speed->second)),
-      NumberOrDash(rank.loss()), NumberOrDash(known.cpu), Bytes(known.resident_bytes), known.last_line);
+      NumberOrDash(rank.loss()), ShareOrDash(rank.data_wait()), NumberOrDash(known.cpu), Bytes(known.resident_bytes),
+      known.last_line);
 }
 
 std::vector<std::string> Head(const proto::JobStatus& s) {
@@ -81,8 +85,8 @@ int RanksOf(const proto::JobStatus& status) { return static_cast<int>(SortedRank
 std::string RenderTop(const TopFrame& frame) {
   std::vector<std::string> lines = Head(frame.status);
   lines.emplace_back("");
-  lines.push_back(absl::StrFormat(" %5s %8s %-11s %9s %8s %9s %5s %6s  %s", "rank", "pid", "phase", "step", "steps/s",
-                                  "loss", "cpus", "memory", "last line of its log"));
+  lines.push_back(absl::StrFormat(" %5s %8s %-11s %9s %8s %9s %4s %5s %6s  %s", "rank", "pid", "phase", "step",
+                                  "steps/s", "loss", "wait", "cpus", "memory", "last line of its log"));
   const std::vector<const proto::RankStatus*> ranks = SortedRanks(frame.status);
   int64_t furthest = 0;
   for (const proto::RankStatus* rank : ranks) furthest = std::max(furthest, rank->step());

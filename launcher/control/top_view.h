@@ -1,4 +1,5 @@
-// What `composer top` shows: a job's state and a table of its ranks, as text for a terminal. Pure.
+// What `composer top` shows: a job's state and a table of its ranks, as text for a terminal. `wait` is the share of the
+// last steps' time in which the rank waited for batches. Pure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -19,6 +19,7 @@ TEST(ProgressPageTest, WhatTheWorkerStoresTheLauncherReads) {
   auto launcher = ProgressPage::Create(dir.Path("page"));
   ASSERT_TRUE(launcher.ok()) << launcher.status();
   EXPECT_TRUE(std::isnan(launcher->Read().loss));
+  EXPECT_TRUE(std::isnan(launcher->Read().data_wait));
   EXPECT_EQ(launcher->Read().first_step_unix_micros, 0);
 
   auto worker = ProgressPage::Open(dir.Path("page"));
@@ -26,7 +27,7 @@ TEST(ProgressPageTest, WhatTheWorkerStoresTheLauncherReads) {
   worker->SetStart(10, 320);
   EXPECT_EQ(launcher->Read().batch, 10);
   EXPECT_EQ(launcher->Read().first_step_unix_micros, 0);
-  worker->RecordStep(11, 352, 0.5);
+  worker->RecordStep(11, 352, 0.5, 0.75);
   worker->SetPhase(3);
   worker->Beat();
   worker->Beat();
@@ -35,11 +36,12 @@ TEST(ProgressPageTest, WhatTheWorkerStoresTheLauncherReads) {
   EXPECT_EQ(seen.batch, 11);
   EXPECT_EQ(seen.samples, 352);
   EXPECT_EQ(seen.loss, 0.5);
+  EXPECT_EQ(seen.data_wait, 0.75);
   EXPECT_EQ(seen.phase, 3);
   EXPECT_EQ(seen.heartbeat, 2);
   EXPECT_GT(seen.first_step_unix_micros, 0);
 
-  worker->RecordStep(12, 384, 0.25);
+  worker->RecordStep(12, 384, 0.25, 0);
   EXPECT_EQ(launcher->Read().first_step_unix_micros, seen.first_step_unix_micros);
 }
 
@@ -50,7 +52,7 @@ TEST(ProgressPageTest, SurvivesSigkill) {
   const pid_t child = fork();
   if (child == 0) {
     auto worker = ProgressPage::Open(dir.Path("page"));
-    worker->RecordStep(7, 70, 1.0);
+    worker->RecordStep(7, 70, 1.0, 0);
     kill(getpid(), SIGKILL);
   }
   waitpid(child, nullptr, 0);
@@ -70,10 +72,10 @@ TEST(ProgressPageTest, RefusesOtherFiles) {
 TEST(ProgressPageTest, CreateReplaces) {
   TempDir dir;
   auto old_page = ProgressPage::Create(dir.Path("page"));
-  old_page->RecordStep(5, 5, 0);
+  old_page->RecordStep(5, 5, 0, 0);
   auto new_page = ProgressPage::Create(dir.Path("page"));
   ASSERT_TRUE(new_page.ok());
-  old_page->RecordStep(6, 6, 0);
+  old_page->RecordStep(6, 6, 0, 0);
   EXPECT_EQ(new_page->Read().batch, 0);
 }
 

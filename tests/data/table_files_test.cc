@@ -36,7 +36,7 @@ absl::StatusOr<std::shared_ptr<const TableFiles>> OpenGolden(const std::string& 
   const bool parquet = name.find("parquet") != std::string::npos;
   return TableFiles::Open({.paths = {absl::StrCat(kTables, name)},
                            .format = parquet ? TableFormat::kParquet : TableFormat::kArrow,
-                           .columns = std::move(columns),
+                           .columns = {std::move(columns)},
                            .keep_bytes = keep_bytes});
 }
 
@@ -115,8 +115,9 @@ TEST(TableFiles, ValuesThatNoSampleCanHoldAreNamed) {
   const auto gap = OpenGolden("hard.parquet", {"gap"});
   EXPECT_THAT((*gap)->Read(0, row).message(),
               HasSubstr("column `gap` holds a list of numbers in which one is missing"));
-  const auto mixed = TableFiles::Open(
-      {.paths = {absl::StrCat(kTables, "rows.parquet"), absl::StrCat(kTables, "other.parquet")}, .columns = {"text"}});
+  const auto mixed =
+      TableFiles::Open({.paths = {absl::StrCat(kTables, "rows.parquet"), absl::StrCat(kTables, "other.parquet")},
+                        .columns = {{"text"}}});
   EXPECT_THAT(mixed.status().message(), HasSubstr("other.parquet: its column `text` is of another type than that of "));
 }
 

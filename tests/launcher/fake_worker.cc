@@ -62,7 +62,7 @@ class FakeWorker {
       usleep(1000 * settings_.Number("step_ms", 5));
       MaybeDie();
       ++step_;
-      page_.RecordStep(step_, 32 * step_, 1.0 / step_);
+      page_.RecordStep(step_, 32 * step_, 1.0 / step_, 0);
       WaitForPeers();
       if (step_ % settings_.Number("save", 10) == 0 || saving_.exchange(false)) Checkpoint();
     }

@@ -133,7 +133,7 @@ TEST(WorkerAgent, HeartbeatsCarryTheLastStep) {
   WorkerAgent agent(OptionsFor(hub, departure));
   const auto before = hub.WaitFor([](const auto& m) { return m.has_progress(); });
   EXPECT_TRUE(std::isnan(before.progress().loss()));
-  agent.RecordStep(7, 448, 0.25);
+  agent.RecordStep(7, 448, 0.25, 0);
   const auto progress = hub.WaitFor([](const auto& m) { return m.progress().batch() == 7; }).progress();
   EXPECT_EQ(progress.samples(), 448);
   EXPECT_EQ(progress.loss(), 0.25);
@@ -224,11 +224,12 @@ TEST(WorkerAgent, WritesTheProgressPage) {
   agent.ReportStarted("", 10, 640);
   EXPECT_EQ(reader->Read().batch, 10);
   agent.SetPhase(proto::PHASE_TRAINING);
-  agent.RecordStep(11, 704, 2.5);
+  agent.RecordStep(11, 704, 2.5, 0.125);
   const ProgressSnapshot page = reader->Read();
   EXPECT_EQ(page.batch, 11);
   EXPECT_EQ(page.samples, 704);
   EXPECT_EQ(page.loss, 2.5);
+  EXPECT_EQ(page.data_wait, 0.125);
   EXPECT_EQ(page.phase, proto::PHASE_TRAINING);
   const absl::Time deadline = absl::Now() + kLong;
   while (reader->Read().heartbeat < 3 && absl::Now() < deadline) std::this_thread::yield();
@@ -238,7 +239,7 @@ TEST(WorkerAgent, WritesTheProgressPage) {
 TEST(WorkerAgent, WithoutLauncherAllIsQuiet) {
   WorkerAgent agent({});
   agent.SetPhase(proto::PHASE_TRAINING);
-  agent.RecordStep(1, 2, 3);
+  agent.RecordStep(1, 2, 3, 0);
   agent.ReportStarted("", 0, 0);
   agent.Finish({});
   EXPECT_FALSE(agent.drain_requested());

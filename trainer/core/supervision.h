@@ -17,8 +17,9 @@ class Supervision {
   virtual void OnPhase(RunPhase phase) {}
   // Training begins at `batch`. `checkpoint` is the path that it was loaded from, "" when from scratch.
   virtual void OnStarted(const std::string& checkpoint, int64_t batch, int64_t samples) {}
-  // Called after every optimizer step; must cost no more than a few stores.
-  virtual void OnStep(int64_t batch, int64_t samples, double loss) {}
+  // Called after every optimizer step; must cost no more than a few stores. `data_wait` is the share of the last steps'
+  // time in which this rank waited for batches (trainer/loop/data_wait.h).
+  virtual void OnStep(int64_t batch, int64_t samples, double loss, double data_wait) {}
   virtual void OnCheckpointSaved(const std::string& path, int64_t batch) {}
   // Returns true once the run should save a checkpoint and leave. Called every step.
   virtual bool DrainRequested() const { return false; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@ namespace composer {
 namespace {
 
 constexpr int64_t kNotLearned = -100;
+constexpr char kTools[] = "tools";  // what a chat template may use beside messages
 
 // A text of a sample, and whether it is learned.
 struct Said {
@@ -25,9 +27,47 @@ struct Said {
   bool learned = false;
 };
 
+// The objects that samples are made of.
+class ChatObjects {
+ public:
+  explicit ChatObjects(RecordFiles lines) : lines_(std::move(lines)) {}
+  ChatObjects(std::shared_ptr<const SampleSource> rows, std::vector<std::string> of_json)
+      : rows_(std::move(rows)), of_json_(std::move(of_json)) {}
+
+  const SampleSource* rows() const { return rows_.get(); }
+  int64_t size() const { return rows_ == nullptr ? lines_->size() : rows_->size(); }
+  std::string Where(int64_t index) const {
+    return rows_ == nullptr ? lines_->Where(index) : absl::StrCat("row ", index);
+  }
+
+  nlohmann::json At(int64_t index) const { return rows_ == nullptr ? OfLine(index) : OfRow(index); }
+
+ private:
+  nlohmann::json OfLine(int64_t index) const {
+    const absl::string_view line = (*lines_)[index];
+    nlohmann::json object = nlohmann::json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+    TORCH_CHECK_VALUE(object.is_object(), Where(index), ": this line is not a JSON object: `",
+                      std::string(line.substr(0, 100)), "`");
+    return object;
+  }
+  nlohmann::json OfRow(int64_t index) const {
+    const Sample row = rows_->Get(index);
+    nlohmann::json object = nlohmann::json::object();
+    for (const auto& [key, text] : row.texts) {
+      const bool is_json = std::find(of_json_.begin(), of_json_.end(), key) != of_json_.end();
+      object[key] = is_json ? nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false) : nlohmann::json(text);
+    }
+    return object;
+  }
+
+  std::optional<RecordFiles> lines_;
+  std::shared_ptr<const SampleSource> rows_;  // null: lines
+  std::vector<std::string> of_json_;          // keys
+};
+
 class Finetuning final : public SampleSource {
  public:
-  Finetuning(RecordFiles records, FinetuningOptions options, std::shared_ptr<const Tokenizer> tokenizer,
+  Finetuning(ChatObjects records, FinetuningOptions options, std::shared_ptr<const Tokenizer> tokenizer,
              std::optional<ChatTemplate> chat)
       : records_(std::move(records)),
         options_(std::move(options)),
@@ -35,6 +75,12 @@ class Finetuning final : public SampleSource {
         chat_(std::move(chat)) {}
 
   int64_t size() const override { return records_.size(); }
+  void WillLoad(absl::Span<const int64_t> indices) const override {
+    if (records_.rows() != nullptr) records_.rows()->WillLoad(indices);
+  }
+  std::shared_ptr<const SampleOrder> OwnOrder(const OrderRequest& request) const override {
+    return records_.rows() == nullptr ? nullptr : records_.rows()->OwnOrder(request);
+  }
 
   Sample Get(int64_t index) const override {
     std::vector<int64_t> ids, learned;  // learned: the ids, or kNotLearned
@@ -70,14 +116,6 @@ class Finetuning final : public SampleSource {
     return found->get<std::string>();
   }
 
-  Json ObjectAt(int64_t index) const {
-    const absl::string_view line = records_[index];
-    Json object = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
-    TORCH_CHECK_VALUE(object.is_object(), records_.Where(index), ": this line is not a JSON object: `",
-                      std::string(line.substr(0, 100)), "`");
-    return object;
-  }
-
   std::string Render(const TemplateValue& variables, int64_t index) const {
     const absl::StatusOr<std::string> text = chat_->Render(variables);
     TORCH_CHECK_VALUE(text.ok(), records_.Where(index), ": chat_template: ", std::string(text.status().message()));
@@ -85,9 +123,9 @@ class Finetuning final : public SampleSource {
   }
 
   TemplateValue VariablesOf(int64_t index) const {
-    const Json object = ObjectAt(index);
+    const Json object = records_.At(index);
     TemplateValue variables = ChatVariables(*tokenizer_);
-    if (const auto tools = object.find("tools"); tools != object.end()) variables["tools"] = *tools;
+    if (const auto tools = object.find(kTools); tools != object.end()) variables[kTools] = *tools;
     if (const auto messages = object.find(options_.messages_key); messages != object.end()) {
       TORCH_CHECK_VALUE(messages->is_array() && !messages->empty(), records_.Where(index), ": `", options_.messages_key,
                         "` is not a list of messages");
@@ -137,7 +175,7 @@ class Finetuning final : public SampleSource {
   }
 
   std::vector<Said> TextsOf(int64_t index) const {
-    const Json object = ObjectAt(index);
+    const Json object = records_.At(index);
     const auto messages = object.find(options_.messages_key);
     if (messages == object.end()) {
       return {{TextAt(object, options_.prompt_key, index), false},
@@ -166,7 +204,7 @@ class Finetuning final : public SampleSource {
     learned.insert(learned.end(), more.begin(), more.end());
   }
 
-  const RecordFiles records_;
+  const ChatObjects records_;
   const FinetuningOptions options_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   const std::optional<ChatTemplate> chat_;
@@ -175,7 +213,8 @@ class Finetuning final : public SampleSource {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const SampleSource>> OpenFinetuning(const FinetuningOptions& options,
-                                                                   std::shared_ptr<const Tokenizer> tokenizer) {
+                                                                   std::shared_ptr<const Tokenizer> tokenizer,
+                                                                   std::shared_ptr<const SampleSource> rows) {
   if (tokenizer == nullptr) return absl::InvalidArgumentError("finetuning needs a tokenizer: give the job `tokenizer`");
   if (options.max_seq_len < 1)
     return absl::InvalidArgumentError(absl::StrCat("max_seq_len: must be at least 1, got ", options.max_seq_len));
@@ -185,8 +224,17 @@ absl::StatusOr<std::shared_ptr<const SampleSource>> OpenFinetuning(const Finetun
     if (!read.ok()) return Annotate(read.status(), "chat_template");
     chat = *std::move(read);
   }
-  ASSIGN_OR_RETURN(RecordFiles records, RecordFiles::Open(options.paths, RecordKind::kLines));
+  const auto open = [&]() -> absl::StatusOr<ChatObjects> {
+    if (rows != nullptr) return ChatObjects(std::move(rows), {options.messages_key, kTools});
+    ASSIGN_OR_RETURN(RecordFiles lines, RecordFiles::Open(options.paths, RecordKind::kLines));
+    return ChatObjects(std::move(lines));
+  };
+  ASSIGN_OR_RETURN(ChatObjects records, open());
   return std::make_shared<const Finetuning>(std::move(records), options, std::move(tokenizer), std::move(chat));
+}
+
+std::vector<std::string> FinetuningKeys(const FinetuningOptions& options) {
+  return {options.messages_key, options.prompt_key, options.response_key, kTools};
 }
 
 }  // namespace composer

@@ -1,5 +1,6 @@
-// Samples for fine-tuning out of JSON lines: {"prompt": …, "response": …}, or {"messages": [{"role": …, "content": …},
-// …]}. Only responses are learned: what the role `assistant` says, with the end of its turn.
+// Samples for fine-tuning out of JSON lines or the rows of tables: {"prompt": …, "response": …}, or {"messages":
+// [{"role": …, "content": …}, …]}. Only responses are learned: what the role `assistant` says, with the end of its
+// turn.
 // Source: llm-foundry, llmfoundry/data/finetuning/tasks.py; OpenAI's ChatML.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -16,7 +17,7 @@
 namespace composer {
 
 struct FinetuningOptions {
-  std::vector<std::string> paths;  // files, folders or globs; .gz is decompressed
+  std::vector<std::string> paths;  // files, folders or globs; .gz is decompressed. Not used with rows
   int64_t max_seq_len = 2048;      // T: at most so many inputs
   std::string prompt_key = "prompt";
   std::string response_key = "response";
@@ -34,8 +35,12 @@ struct FinetuningOptions {
 // learned. The end-of-sequence token, if the tokenizer has one, follows the last text; with a template no token is
 // added to what it renders. Of a longer sample tokens are left out before what is learned first, and then at the end.
 // Get throws c10::ValueError naming file and byte for a line that is not such an object, and where nothing is learned.
-// kInvalidArgument without a tokenizer, or for a template that is not supported.
+// kInvalidArgument without a tokenizer, or for a template that is not supported. With `rows`, these are in the place of
+// JSON lines, and have their order: samples whose texts are the keys, those of lists in JSON.
 absl::StatusOr<std::shared_ptr<const SampleSource>> OpenFinetuning(const FinetuningOptions& options,
-                                                                   std::shared_ptr<const Tokenizer> tokenizer);
+                                                                   std::shared_ptr<const Tokenizer> tokenizer,
+                                                                   std::shared_ptr<const SampleSource> rows = nullptr);
+// Returns the keys that are read of a row; a row has some of them.
+std::vector<std::string> FinetuningKeys(const FinetuningOptions& options);
 
 }  // namespace composer

@@ -3,6 +3,7 @@
 
 #include <torch/torch.h>
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,7 @@ TrainLoop::TrainLoop(const RunParts& parts)
       train_batch_(parts.state, parts.engine, parts.data_ranks(), parts.gradient_sync, parts.ddp, parts.elastic,
                    parts.tensor_ranks()) {
   loss_id_ = parts_.logger.Intern("loss/train/total");
+  data_wait_id_ = parts_.logger.Intern("throughput/data_wait");
   for (const auto& metric : state_.train_metrics) {
     metric_ids_.push_back(parts_.logger.Intern(absl::StrCat("metrics/train/", metric->name())));
   }
@@ -32,6 +34,7 @@ absl::Status TrainLoop::Run() {
   Fire(Event::kFitStart);
   RETURN_IF_ERROR(parts_.check_model());
   step_started_ = parts_.clock.Now();
+  data_wait_.Restart();
   parts_.supervision.OnPhase(RunPhase::kTraining);
   if (parts_.eval_first && state_.timestamp.batch == 0) Evaluate(Event::kFitStart);
   while (!Finished()) {
@@ -78,7 +81,7 @@ absl::Status TrainLoop::RunEpoch() {
     Step();
     Fire(Event::kBatchEnd);
     parts_.logger.Flush(state_.timestamp);
-    parts_.supervision.OnStep(state_.timestamp.batch, state_.timestamp.sample, state_.step.loss);
+    parts_.supervision.OnStep(state_.timestamp.batch, state_.timestamp.sample, state_.step.loss, data_wait_.share());
     FollowSaves();
     Evaluate(Event::kBatchEnd);
     CheckpointAt(Event::kBatchCheckpoint);
@@ -97,6 +100,7 @@ absl::Status TrainLoop::RunEpoch() {
 bool TrainLoop::LoadBatch() {
   const TraceSpan span(state_.tracer, kDataloaderSpan);
   const Timestamp& now = state_.timestamp;
+  const absl::Time began = parts_.clock.Now();
   LoadedBatch loaded = parts_.train_data.batches->Load(now.epoch, now.sample_in_epoch);
   state_.global_samples = loaded.global_samples;
   if (loaded.global_samples == 0) {
@@ -106,6 +110,7 @@ bool TrainLoop::LoadBatch() {
   }
   state_.batch = parts_.train_data.loader->spec().Prepare(std::move(loaded.batch), state_.identity.device);
   state_.data_place = std::move(loaded.place);
+  waited_ = parts_.clock.Now() - began;
   loaded_samples_ = state_.batch.num_samples;
   loaded_tokens_ = state_.batch.num_tokens;
   return true;
@@ -208,6 +213,7 @@ StepMessage TrainLoop::OwnMessage() {
   state_.requests.save = false;
   for (const RunCheckpoints* checkpoints : parts_.all_checkpoints) message.save_failures |= checkpoints->HasFailed();
   const absl::Time now = parts_.clock.Now();
+  data_wait_.Add(waited_, now - step_started_);
   if (state_.identity.rank == 0) message.seconds = static_cast<float>(absl::ToDoubleSeconds(now - step_started_));
   step_started_ = now;
   return message;
@@ -215,6 +221,7 @@ StepMessage TrainLoop::OwnMessage() {
 
 void TrainLoop::LogStep(bool measured) {
   parts_.logger.Log(loss_id_, state_.step.loss);
+  if (!std::isnan(data_wait_.share())) parts_.logger.Log(data_wait_id_, data_wait_.share());
   const std::vector<std::string>& names = train_batch_.loss_part_names();
   for (size_t i = part_ids_.size(); i < names.size(); ++i)
     part_ids_.push_back(parts_.logger.Intern(absl::StrCat("loss/train/", names[i])));

@@ -15,6 +15,7 @@
 #include "trainer/core/state.h"
 #include "trainer/core/supervision.h"
 #include "trainer/data/prefetcher.h"
+#include "trainer/loop/data_wait.h"
 #include "trainer/loop/eval_loop.h"
 #include "trainer/loop/generate_loop.h"
 #include "trainer/loop/train_batch.h"
@@ -100,13 +101,15 @@ class TrainLoop {
   TrainBatch train_batch_;
   ScheduleContext schedule_;
   absl::Time step_started_;
+  absl::Duration waited_;  // for the batch of this step
+  DataWait data_wait_;
   bool epoch_ended_ = false;                        // the stream has no further sample
   int64_t loaded_samples_ = 0, loaded_tokens_ = 0;  // in this batch, before algorithms change it: what clocks count
   bool drain_ = false;                              // agreed on by all ranks
   bool stop_ = false;                               // agreed on by all ranks
   bool save_asked_ = false;                         // agreed on by all ranks: a checkpoint now
   bool save_failed_ = false;                        // agreed on by all ranks
-  Logger::MetricId loss_id_;
+  Logger::MetricId loss_id_, data_wait_id_;
   std::vector<Logger::MetricId> part_ids_;  // for the model's several losses
   std::vector<Logger::MetricId> metric_ids_;
 };

@@ -42,6 +42,7 @@ proto::JobStatus Sample() {
     r.set_phase("training");
     r.set_step(120 - rank);
     r.set_loss(rank == 0 ? 0.25 : std::numeric_limits<double>::quiet_NaN());
+    r.set_data_wait(rank == 0 ? 0.0625 : std::numeric_limits<double>::quiet_NaN());
     r.set_heartbeat_age_seconds(rank == 0 ? 0.5 : -1);
   }
   return status;
@@ -51,13 +52,25 @@ TEST(JobStatus, ForPeople) {
   EXPECT_THAT(DescribeStatus(Sample()),
               AllOf(HasSubstr("job: running for 1m1s"), HasSubstr("generation 3: 2 ranks on 1 node"),
                     HasSubstr("2 restarts"), HasSubstr("step 120, 3840 samples"), HasSubstr("goodput 87.5 %"),
-                    HasSubstr("last failure: rank 1 was killed"), HasSubstr("0.25"), HasSubstr("0.5s")));
+                    HasSubstr("last failure: rank 1 was killed"), HasSubstr("0.25"), HasSubstr("0.5s"),
+                    HasSubstr(" 6.2% "), Not(HasSubstr("waits for data"))));
   EXPECT_THAT(DescribeStatus({}), Not(HasSubstr("last failure")));
   proto::JobStatus later = Sample();
   later.set_launch(20);
   later.set_total_restarts(71);
   EXPECT_THAT(DescribeStatus(later), HasSubstr("launch 20 of the run; 71 restarts in all of them\n"));
   EXPECT_EQ(nlohmann::json::parse(StatusJson(later))["total_restarts"], 71);
+}
+
+TEST(JobStatus, SaysWhichRankWaitsLongestForData) {
+  proto::JobStatus status = Sample();
+  status.mutable_ranks(0)->set_data_wait(0.11);
+  status.mutable_ranks(1)->set_data_wait(0.43);
+  EXPECT_THAT(DescribeStatus(status), HasSubstr("\nrank 1 waits for data 43 % of the time: read ahead with more"));
+  EXPECT_EQ(nlohmann::json::parse(StatusJson(status))["ranks"][1]["data_wait"], 0.43);
+  EXPECT_THAT(PrometheusText(status), HasSubstr(",rank=\"1\"} 0.42999999999999999\n"));
+  status.mutable_ranks(1)->set_phase("evaluating");
+  EXPECT_THAT(DescribeStatus(status), HasSubstr("\nrank 0 waits for data 11 % of the time"));
 }
 
 proto::JobStatus OfTwoNodes() {

@@ -25,6 +25,7 @@ proto::RankStatus* AddRank(proto::JobStatus& status, int64_t step, const std::st
   rank->set_phase(phase);
   rank->set_step(step);
   rank->set_loss(rank->rank() == 0 ? 0.25 : std::nan(""));
+  rank->set_data_wait(rank->rank() == 0 ? 0.07 : std::nan(""));
   return rank;
 }
 
@@ -48,8 +49,9 @@ TEST(TopViewTest, ShowsWhatIsKnownOfARank) {
   const std::vector<std::string> lines = Lines(frame);
   ASSERT_THAT(lines, SizeIs(8));
   EXPECT_THAT(lines[0], StartsWith("mnist: running"));
-  EXPECT_EQ(lines[4], "     0      100 training           50     12.2      0.25   1.5   3.0G  saved\\x1b[31m ba40");
-  EXPECT_EQ(lines[5], "     1      101 training           50        -         -     -      -  ");
+  EXPECT_EQ(lines[4],
+            "     0      100 training           50     12.2      0.25   7%   1.5   3.0G  saved\\x1b[31m ba40");
+  EXPECT_EQ(lines[5], "     1      101 training           50        -         -    -     -      -  ");
   EXPECT_THAT(lines[7], HasSubstr("q quit"));
 }
 

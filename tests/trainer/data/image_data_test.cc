@@ -19,6 +19,7 @@
 #include "data/image/decode.h"
 #include "data/image/resample.h"
 #include "storage/memory_store.h"
+#include "tests/support/moody_store.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/data/images/image_sources.h"
@@ -142,36 +143,11 @@ TEST(WebDataset, GroupsFilesOfOneName) {
   PutFile(dir.path() + "/twice.tar", TarMember("1.txt", "x") + TarMember("1.txt", "y"));
   EXPECT_THAT(OpenWebDataset({{dir.path() + "/twice.tar"}, "cls", {}}).status().message(), HasSubstr("two files .txt"));
   PutFile(dir.path() + "/bad.tar", TarMember("1.cls", "x"));
-  EXPECT_THAT(ImageError([&] { OpenWebDataset({{dir.path() + "/bad.tar"}, "cls", {}}).value()->Get(0); }),
+  EXPECT_THAT(ImageError([&] {
+                OpenWebDataset({{dir.path() + "/bad.tar"}, "cls", {}}).value()->Get(0);
+              }),
               HasSubstr("bad.tar: 1.cls holds `x`, which is not a whole number"));
 }
-
-// A store whose first reads fail, and whose next ones lie.
-class MoodyStore final : public ObjectStore {
- public:
-  MoodyStore(std::shared_ptr<ObjectStore> store, int failures, int lies)
-      : store_(std::move(store)), failures_(failures), lies_(lies) {}
-  absl::Status Put(const std::string& key, Pieces pieces) override { return store_->Put(key, pieces); }
-  absl::Status PutIfAbsent(const std::string& key, Pieces pieces) override { return store_->PutIfAbsent(key, pieces); }
-  absl::StatusOr<int64_t> Size(const std::string& key) override { return store_->Size(key); }
-  absl::Status Read(const std::string& key, int64_t offset, absl::Span<char> into) override {
-    ++reads;
-    if (failures_-- > 0) return absl::UnavailableError("the store is busy");
-    const absl::Status status = store_->Read(key, offset, into);
-    if (lies_-- > 0) std::fill(into.begin(), into.end(), 'x');
-    return status;
-  }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override { return store_->List(folder); }
-  absl::Status Delete(const std::string& key) override { return store_->Delete(key); }
-  absl::Status DeleteTree(const std::string& folder) override { return store_->DeleteTree(folder); }
-  std::string Location(const std::string& key) const override { return "moody://tars/" + key; }
-
-  std::atomic<int> reads = 0;
-
- private:
-  const std::shared_ptr<ObjectStore> store_;
-  std::atomic<int> failures_, lies_;
-};
 
 class RemoteTars : public ::testing::Test {
  protected:
@@ -192,7 +168,7 @@ class RemoteTars : public ::testing::Test {
     return options;
   }
   StoreOpener Opener(int failures = 0, int lies = 0) {
-    moody_ = std::make_shared<MoodyStore>(memory_, failures, lies);
+    moody_ = std::make_shared<MoodyStore>(memory_, "moody://tars/", failures, lies);
     return [this](const std::string& place) -> absl::StatusOr<std::shared_ptr<ObjectStore>> {
       EXPECT_EQ(place, "moody://tars");
       return moody_;
@@ -346,9 +322,13 @@ TEST(PixelTransforms, DrawByTheSampleOnly) {
 }
 
 TEST(PixelTransforms, SayWhatTheyNeed) {
-  EXPECT_THAT(ImageError([] { After(MakeResize(2, 2), torch::zeros({3, 4, 4})); }),
+  EXPECT_THAT(ImageError([] {
+                After(MakeResize(2, 2), torch::zeros({3, 4, 4}));
+              }),
               AllOf(HasSubstr("resize: it takes images of bytes"), HasSubstr("Float")));
-  EXPECT_THAT(ImageError([] { After(MakeCenterCrop(5), torch::zeros({3, 4, 9}, at::kByte)); }),
+  EXPECT_THAT(ImageError([] {
+                After(MakeCenterCrop(5), torch::zeros({3, 4, 9}, at::kByte));
+              }),
               HasSubstr("size 5 is larger than the image, 4 x 9"));
   Sample none;
   SampleRandom random(1);

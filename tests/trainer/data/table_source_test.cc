@@ -7,8 +7,14 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "data/tables/arrow_loader.h"
+#include "storage/memory_store.h"
+#include "tests/support/moody_store.h"
+#include "tests/support/temp_dir.h"
 #include "trainer/core/torch_status.h"
+#include "trainer/data/finetuning_source.h"
+#include "trainer/tokenizers/byte_tokenizer.h"
 
 namespace composer {
 namespace {
@@ -93,6 +99,82 @@ TEST_F(TableSourceTest, MappedFilesAreShuffledAsAWhole) {
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_EQ((*source)->OwnOrder({.size = 10, .seed = 5, .shuffle = true}), nullptr);
   EXPECT_EQ((*source)->Get(9).tensors.at("id").item<int64_t>(), 6);
+}
+
+class TableChatsTest : public TableSourceTest {
+ protected:
+  static absl::StatusOr<std::shared_ptr<const SampleSource>> Open(const std::string& name, TableFormat format) {
+    FinetuningOptions options;
+    options.turn_begin = "<{role}>";
+    options.turn_end = ";";
+    TableOptions tables{.paths = {"tests/golden/tables/" + name}, .format = format};
+    tables.columns = FinetuningKeys(options);
+    tables.if_present = true;
+    const auto rows = OpenTables(tables);
+    if (!rows.ok()) return rows.status();
+    return OpenFinetuning(options, std::make_shared<const ByteTokenizer>(/*eos=*/true), *rows);
+  }
+  // What is learned, as text; `_` for what is not.
+  static std::string Learned(const Sample& sample) {
+    std::string text;
+    const at::Tensor targets = sample.tensors.at("targets");
+    for (int64_t i = 0; i < targets.size(0); ++i) {
+      const auto id = targets[i].item<int64_t>();
+      text += id == -100 ? '_' : id > 255 ? '$' : static_cast<char>(id);
+    }
+    return text;
+  }
+};
+
+TEST_F(TableChatsTest, LearnWhatTheAssistantSays) {
+  const auto chats = Open("chats.parquet", TableFormat::kParquet);
+  ASSERT_TRUE(chats.ok()) << chats.status();
+  ASSERT_EQ((*chats)->size(), 3);
+  EXPECT_EQ(Learned((*chats)->Get(1)), "____________________yo1;$");  // <user>hi1;<assistant>yo1;$
+  EXPECT_NE((*chats)->OwnOrder({.size = 3, .seed = 5, .shuffle = true}), nullptr) << "the rows' order";
+  const auto prompts = Open("prompts.arrow", TableFormat::kArrow);
+  ASSERT_TRUE(prompts.ok()) << prompts.status();
+  EXPECT_EQ(Learned((*prompts)->Get(0)), "_cde$");
+}
+
+TEST_F(TableChatsTest, WhatIsNoChatIsNamed) {
+  EXPECT_THAT(Open("documents.parquet", TableFormat::kParquet).status().message(),
+              HasSubstr("documents.parquet: it has none of the columns; it has text, left, right, class"));
+  const auto silent = Open("rows.parquet", TableFormat::kParquet);
+  ASSERT_TRUE(silent.ok()) << silent.status();
+  try {
+    (*silent)->Get(2);
+    ADD_FAILURE();
+  } catch (const c10::ValueError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("row 2: there is no text `content`"));
+  }
+}
+
+TEST_F(TableSourceTest, FilesInAStoreNeedAFolder) {
+  EXPECT_THAT(OpenTables({.paths = {"s3://bucket/a.parquet"}}).status().message(),
+              HasSubstr("local: required for s3://bucket/a.parquet: the folder for the files that are fetched"));
+}
+
+// Rows of three files of ten, of which the cache may hold one and a half at a time.
+TEST_F(TableSourceTest, WithABoundedCacheFilesAreReadOneAfterTheOther) {
+  const TempDir cache;
+  const auto memory = std::make_shared<MemoryStore>();
+  const std::string bytes = ReadFile(kRows).value();
+  for (const char* name : {"a.parquet", "b.parquet", "c.parquet"}) ASSERT_TRUE(memory->Put(name, {bytes}).ok());
+  const auto moody = std::make_shared<MoodyStore>(memory, "moody://rows/", 0, 0);
+  TableOptions options{.paths = {"moody://rows"}, .columns = {"id"}, .shuffle_bytes = 1};
+  options.fetch = {.local = cache.path(), .cache_limit = static_cast<int64_t>(bytes.size()) * 3 / 2};
+  const auto source =
+      OpenTables(options, [&](const std::string&) -> absl::StatusOr<std::shared_ptr<ObjectStore>> { return moody; });
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto order = (*source)->OwnOrder({.size = 30, .seed = 5, .shuffle = true});
+  ASSERT_NE(order, nullptr);
+  std::vector<int64_t> ids(30);
+  order->Read(0, 0, absl::MakeSpan(ids));
+  int changes = 0;
+  for (size_t i = 1; i < ids.size(); ++i) changes += ids[i] / 10 != ids[i - 1] / 10 ? 1 : 0;
+  EXPECT_LE(changes, 6) << "a file's rows come together, but at its edges";
+  for (const int64_t id : ids) EXPECT_EQ((*source)->Get(id).tensors.at("id").item<int64_t>(), id % 10 - 3);
 }
 
 TEST_F(TableSourceTest, WhatCannotBeReadIsNamed) {

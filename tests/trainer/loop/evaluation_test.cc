@@ -12,6 +12,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/collectives/broadcast_buffers.h"
+#include "trainer/core/torch_status.h"
 #include "trainer/loop/eval_loop.h"
 
 namespace composer {

@@ -73,7 +73,7 @@ class DrainAt final : public Supervision {
  public:
   explicit DrainAt(int64_t batch) : batch_(batch) {}
   void OnStarted(const std::string& checkpoint, int64_t batch, int64_t samples) override { done_ = batch; }
-  void OnStep(int64_t batch, int64_t samples, double loss) override { done_ = batch; }
+  void OnStep(int64_t batch, int64_t samples, double loss, double data_wait) override { done_ = batch; }
   bool DrainRequested() const override { return done_ + 1 >= batch_; }  // asked before the step that is to be the last
 
  private:

@@ -26,7 +26,7 @@ absl::StatusOr<std::shared_ptr<const SampleSource>> OpenImageFolder(const ImageF
 struct WebDatasetOptions {
   std::vector<std::string> paths;  // tar files, folders of them, globs; {000..012} and {a,b} stand for several
   std::string target = "cls";      // the ending of the files with the class as a whole number; "": none
-  TarCacheOptions cache;           // with `local`, the paths may be in stores (s3://…)
+  FetchOptions cache;              // with `local`, the paths may be in stores (s3://…)
 };
 // Tar files in which files that follow each other and have the same name up to its first dot are one sample: its texts
 // are the files by the rest of their names: jpg, json, txt, … Samples are read by index, in any order; with a bounded

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/data/images/tar_archives.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -78,13 +74,7 @@ absl::StatusOr<TarArchive> OpenHere(const std::string& path) {
   return TarArchive{path, static_cast<int64_t>(file->bytes().size()), *std::move(samples), open};
 }
 
-// An object of a store.
-struct RemoteTar {
-  std::shared_ptr<ObjectStore> store;
-  std::string key;
-};
-
-absl::StatusOr<TarArchive> OpenFetched(const RemoteTar& tar, const TarCacheOptions& options,
+absl::StatusOr<TarArchive> OpenFetched(const RemoteFile& tar, const FetchOptions& options,
                                        const std::shared_ptr<ShardCache>& cache) {
   TarArchive archive{.place = tar.store->Location(tar.key)};
   ASSIGN_OR_RETURN(archive.bytes, tar.store->Size(tar.key));
@@ -117,39 +107,10 @@ absl::StatusOr<TarArchive> OpenFetched(const RemoteTar& tar, const TarCacheOptio
   return archive;
 }
 
-// Returns the objects that a URL names; stores are opened once.
-absl::StatusOr<std::vector<RemoteTar>> ObjectsOf(const std::string& url, const StoreOpener& open_store,
-                                                 std::map<std::string, std::shared_ptr<ObjectStore>>& stores) {
-  const bool is_folder = !absl::EndsWith(url, ".tar");
-  const size_t slash = url.rfind('/');
-  const std::string folder = is_folder || slash == std::string::npos ? url : url.substr(0, slash);
-  const std::string name = is_folder ? "*.tar" : url.substr(slash + 1);
-  std::shared_ptr<ObjectStore>& store = stores[folder];
-  if (store == nullptr) {
-    ASSIGN_OR_RETURN(store, OpenPlace(open_store, folder));
-  }
-  if (name.find_first_of("*?[") == std::string::npos) return std::vector<RemoteTar>{{store, name}};
-  ASSIGN_OR_RETURN(const std::vector<std::string> keys, store->List(""));
-  std::vector<RemoteTar> found;
-  for (const std::string& key : keys) {
-    if (fnmatch(name.c_str(), key.c_str(), FNM_PATHNAME) == 0) found.push_back({store, key});
-  }
-  if (found.empty()) return absl::NotFoundError(absl::StrCat(url, ": there is no such file"));
-  return found;
-}
-
-absl::StatusOr<std::vector<TarArchive>> OpenRemote(const std::vector<std::string>& paths,
-                                                   const TarCacheOptions& options, const StoreOpener& open_store) {
-  ShardCacheOptions cache_options{.folder = options.local, .limit = options.cache_limit};
-  cache_options.retry.max_tries = 1 + options.download_retry;
-  cache_options.fetch_timeout = options.download_timeout;
-  ASSIGN_OR_RETURN(const std::shared_ptr<ShardCache> cache, ShardCache::Open(std::move(cache_options)));
-  std::map<std::string, std::shared_ptr<ObjectStore>> stores;
-  std::vector<RemoteTar> tars;
-  for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(const std::vector<RemoteTar> found, ObjectsOf(path, open_store, stores));
-    tars.insert(tars.end(), found.begin(), found.end());
-  }
+absl::StatusOr<std::vector<TarArchive>> OpenRemote(const std::vector<std::string>& paths, const FetchOptions& options,
+                                                   const StoreOpener& open_store) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<ShardCache> cache, OpenFetchCache(options));
+  ASSIGN_OR_RETURN(const std::vector<RemoteFile> tars, FindRemoteFiles(paths, {".tar"}, open_store));
   std::vector<absl::StatusOr<TarArchive>> opened(tars.size(), absl::UnknownError("not opened"));
   std::atomic<size_t> next = 0;
   const auto work = [&] {
@@ -190,7 +151,7 @@ absl::StatusOr<std::vector<TarSample>> SamplesOfTar(absl::string_view archive) {
 }
 
 absl::StatusOr<std::vector<TarArchive>> OpenTarArchives(const std::vector<std::string>& paths,
-                                                        const TarCacheOptions& options, const StoreOpener& open_store) {
+                                                        const FetchOptions& options, const StoreOpener& open_store) {
   if (!options.local.empty()) return OpenRemote(paths, options, open_store);
   ASSIGN_OR_RETURN(const std::vector<std::string> files, ExpandPaths(paths));
   std::vector<TarArchive> archives;

@@ -8,13 +8,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
+#include "data/cache/remote_files.h"
 #include "data/mds/shard.h"
 #include "storage/object_store.h"
 
@@ -41,17 +40,9 @@ struct TarArchive {
   std::function<absl::StatusOr<OwnedBytes>()> open;
 };
 
-// How archives in a store are fetched: as for mosaicml-streaming's shards (streaming_source.h).
-struct TarCacheOptions {
-  std::string local;                   // the folder for those that are fetched; "": all paths are on this node
-  std::optional<int64_t> cache_limit;  // bytes of fetched archives on this node; none: unbounded
-  int download_retry = 4;
-  absl::Duration download_timeout = absl::Minutes(10);  // for one fetch of an archive
-};
-
 // Opens the archives of these paths, in their order: files, folders (their .tar files) or globs, on this node or, with
 // `local`, in stores. Errors name the archive.
 absl::StatusOr<std::vector<TarArchive>> OpenTarArchives(const std::vector<std::string>& paths,
-                                                        const TarCacheOptions& options, const StoreOpener& open_store);
+                                                        const FetchOptions& options, const StoreOpener& open_store);
 
 }  // namespace composer

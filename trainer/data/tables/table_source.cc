@@ -4,10 +4,12 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "data/mds/cached_shards.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/data/sample_order.h"
 
@@ -15,6 +17,7 @@ namespace composer {
 namespace {
 
 constexpr size_t kNoColumn = static_cast<size_t>(-1);
+constexpr size_t kMostFilesAhead = 256;
 
 void AddTableValue(const std::string& name, ArrowValue& value, Sample& sample) {
   switch (value.kind) {
@@ -46,6 +49,8 @@ class TableSource final : public SampleSource {
       : files_(std::move(files)), options_(options) {
     for (const std::string& feature : options_.features) features_.push_back(ColumnNumber(feature));
     if (!options_.target.empty()) target_ = ColumnNumber(options_.target);
+    if (!options_.fetch.local.empty())
+      ahead_ = std::make_unique<ShardsAhead>([this](size_t file) { files_->Fetch(file); }, kMostFilesAhead);
   }
 
   int64_t size() const override { return files_->size(); }
@@ -66,22 +71,32 @@ class TableSource final : public SampleSource {
     return sample;
   }
 
+  void WillLoad(absl::Span<const int64_t> indices) const override {
+    if (ahead_ == nullptr) return;
+    for (const int64_t index : indices) ahead_->Want(files_->FileOf(index));
+  }
+
   std::shared_ptr<const SampleOrder> OwnOrder(const OrderRequest& request) const override {
-    const std::vector<ArrowGroup>& groups = files_->groups();
-    int64_t bytes = 0;
-    OrderStream shards;
-    for (const ArrowGroup& group : groups) {
-      bytes += group.bytes;
-      shards.shard_samples.push_back(group.rows);
+    double decoded = 0, stored = 0;  // bytes
+    OrderStream groups, files;
+    for (const ArrowGroup& group : files_->groups()) {
+      decoded += static_cast<double>(group.bytes);
+      groups.shard_samples.push_back(group.rows);
     }
-    if (bytes == 0 || !request.shuffle) return nullptr;
+    for (const TableFile& file : files_->files()) {
+      stored += static_cast<double>(file.bytes);
+      files.shard_samples.push_back(0);
+      for (const ArrowGroup& group : file.groups) files.shard_samples.back() += group.rows;
+    }
+    const std::optional<int64_t> limit = options_.fetch.cache_limit;
+    if (decoded == 0 || !request.shuffle) return nullptr;
+    double share = static_cast<double>(options_.shuffle_bytes) / decoded;  // of all rows that a block has
+    if (limit) share = std::min(share, static_cast<double>(*limit) / 4 / stored);
     OrderConfig config;
-    config.streams.push_back(std::move(shards));
+    config.streams.push_back(std::move(limit ? files : groups));
     config.seed = MixSeed(request.seed, 0, 0) >> 33;  // it counts epochs on from here
     config.shuffle = ShuffleAlgorithm::kPy1br;
-    const double rows_of_bytes = static_cast<double>(size()) / static_cast<double>(bytes);
-    config.block_size =
-        std::max<int64_t>(2, static_cast<int64_t>(static_cast<double>(options_.shuffle_bytes) * rows_of_bytes));
+    config.block_size = std::max<int64_t>(2, static_cast<int64_t>(share * static_cast<double>(size())));
     return MakeShardOrder(std::move(config));
   }
 
@@ -123,16 +138,28 @@ class TableSource final : public SampleSource {
   const TableOptions options_;
   std::vector<size_t> features_;
   size_t target_ = kNoColumn;
+  std::unique_ptr<ShardsAhead> ahead_;  // null: all files are on this node
 };
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const SampleSource>> OpenTables(const TableOptions& options) {
-  TableFilesOptions files_options{.paths = options.paths, .format = options.format, .columns = options.columns};
+absl::StatusOr<std::shared_ptr<const SampleSource>> OpenTables(const TableOptions& options,
+                                                               const StoreOpener& open_store) {
+  const auto remote = std::find_if(options.paths.begin(), options.paths.end(), IsRemotePlace);
+  if (remote != options.paths.end() && options.fetch.local.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat("local: required for ", *remote, ": the folder for the files that are fetched"));
+  TableFilesOptions files_options{.paths = options.paths, .format = options.format};
+  files_options.columns = {options.columns, options.if_present};
   files_options.keep_bytes = 2 * options.shuffle_bytes;
+  files_options.fetch = options.fetch;
+  files_options.open_store = open_store;
+  // Mapped rows keep their files in the cache.
+  if (options.format == TableFormat::kArrow && options.fetch.cache_limit)
+    files_options.keep_bytes = std::min(files_options.keep_bytes, *options.fetch.cache_limit / 4);
   std::vector<std::string> wanted = options.features;
   if (!options.target.empty()) wanted.push_back(options.target);
-  std::vector<std::string>& read = files_options.columns;
+  std::vector<std::string>& read = files_options.columns.names;
   for (const std::string& name : wanted) {
     if (!read.empty() && std::find(read.begin(), read.end(), name) == read.end()) read.push_back(name);
   }
