@@ -111,8 +111,8 @@ absl::Status CometSink::Send(absl::Span<const TrackedRecord> records, TrackerMem
 
 absl::Status CometSink::SendFile(const TrackedRun& run, const TrackedFile& file, TrackerMemory& memory) {
   const std::string path = JoinPath(run.folder, file.path);
-  if (!PathExists(path)) {
-    LOG(WARNING) << "not kept for Comet: there is no " << path;
+  if (!PathExists(path) || IsDirectory(path)) {
+    LOG(WARNING) << "not kept for Comet: there is no file " << path;
     return absl::OkStatus();
   }
   const std::string packed = absl::StrCat("file-", files_.size());
